@@ -1,0 +1,241 @@
+//! The axes of a measurement: what is done, by whom, where, how an end waits, what becomes of the data.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use thiserror::Error;
+
+/// A word that none of an axis' values has.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("unknown {axis} `{word}`: choose {choices}")]
+pub struct UnknownWord {
+    axis: &'static str,
+    word: String,
+    choices: String,
+}
+
+/// An axis whose values are plain words: one table gives reading, printing and serde.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident, $axis:literal, { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum $name { $($(#[$vdoc])* #[serde(rename = $word)] $variant),+ }
+
+        impl $name {
+            /// Every value, in the order of the documentation.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+            /// The word that stands for this value on the command line and in records.
+            pub fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { f.pad(self.word()) }
+        }
+
+        impl FromStr for $name {
+            type Err = UnknownWord;
+            fn from_str(word: &str) -> Result<Self, Self::Err> {
+                Self::ALL.iter().copied().find(|value| value.word() == word).ok_or_else(|| UnknownWord {
+                    axis: $axis,
+                    word: word.to_owned(),
+                    choices: [$($word),+].join(", "),
+                })
+            }
+        }
+    };
+}
+
+words!(
+    /// What the two ends do.
+    Workload, "workload", {
+        /// One way, throughput.
+        Stream = "stream",
+        /// Round trips, latency.
+        PingPong = "pingpong",
+    }
+);
+words!(
+    /// Who holds the two ends.
+    Tasks, "tasks", {
+        /// One thread does both.
+        Single = "single",
+        /// Two threads of one process.
+        Threads = "threads",
+        /// Two processes.
+        Processes = "processes",
+    }
+);
+words!(
+    /// How an end waits when it cannot go on.
+    Wait, "wait", {
+        /// Asleep in the call itself.
+        Block = "block",
+        /// Non-blocking calls, asleep in poll(2).
+        Poll = "poll",
+        /// Non-blocking calls, tried again at once.
+        Spin = "spin",
+    }
+);
+words!(
+    /// What the ends do with the payload.
+    DataLevel, "data level", {
+        /// Never touched.
+        None = "none",
+        /// The sender produces every byte.
+        Write = "write",
+        /// The sender produces and the receiver checks every byte.
+        Verify = "verify",
+    }
+);
+words!(
+    /// How the receiver checks under [`DataLevel::Verify`].
+    Check, "check", {
+        /// XXH3-64 over the whole stream: sees loss, repetition and reordering.
+        Xxh3 = "xxh3",
+        /// XOR of all bytes, as the study `kernel-pipe` has it: order-blind, kept for its sake.
+        Xor = "xor",
+    }
+);
+
+/// Which CPUs the two ends sit on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Placement {
+    /// Both on one CPU.
+    Same,
+    /// Two hardware threads of one core.
+    Smt,
+    /// Two cores of one NUMA node.
+    Cross,
+    /// Two NUMA nodes.
+    Numa,
+    /// The scheduler's choice.
+    Any,
+    /// Two CPUs by number: the sender's, then the receiver's.
+    Cpus(u32, u32),
+}
+
+impl Placement {
+    /// The placements that have a name.
+    pub const NAMED: &'static [Self] = &[Self::Same, Self::Smt, Self::Cross, Self::Numa, Self::Any];
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Same => f.pad("same"),
+            Self::Smt => f.pad("smt"),
+            Self::Cross => f.pad("cross"),
+            Self::Numa => f.pad("numa"),
+            Self::Any => f.pad("any"),
+            Self::Cpus(a, b) => f.pad(&format!("{a},{b}")),
+        }
+    }
+}
+
+impl FromStr for Placement {
+    type Err = UnknownWord;
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        if let Some(named) = Self::NAMED.iter().find(|named| named.to_string() == word) {
+            return Ok(*named);
+        }
+        let pair = word.split_once(',').and_then(|(a, b)| Some((a.trim().parse().ok()?, b.trim().parse().ok()?)));
+        pair.map(|(a, b)| Self::Cpus(a, b)).ok_or_else(|| UnknownWord {
+            axis: "placement",
+            word: word.to_owned(),
+            choices: "same, smt, cross, numa, any, all, or two CPU numbers as in 0,1".to_owned(),
+        })
+    }
+}
+
+/// What the payload is made of.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PayloadKind {
+    /// The bytes 0 to 255, over and over (study `kernel-pipe`).
+    Sequence,
+    /// Random printable ASCII (study `stover`).
+    Printable,
+    /// Random bytes.
+    Random,
+    /// Zero bytes.
+    Zero,
+    /// The user's own data.
+    File(PathBuf),
+}
+
+impl PayloadKind {
+    /// The kinds that need no file.
+    pub const NAMED: &'static [Self] = &[Self::Sequence, Self::Printable, Self::Random, Self::Zero];
+}
+
+impl fmt::Display for PayloadKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sequence => f.pad("sequence"),
+            Self::Printable => f.pad("printable"),
+            Self::Random => f.pad("random"),
+            Self::Zero => f.pad("zero"),
+            Self::File(path) => f.pad(&format!("file:{}", path.display())),
+        }
+    }
+}
+
+impl FromStr for PayloadKind {
+    type Err = UnknownWord;
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        let unknown = || UnknownWord {
+            axis: "payload",
+            word: word.to_owned(),
+            choices: "sequence, printable, random, zero, or file:PATH".to_owned(),
+        };
+        if let Some(path) = word.strip_prefix("file:") {
+            return if path.is_empty() { Err(unknown()) } else { Ok(Self::File(PathBuf::from(path))) };
+        }
+        Self::NAMED.iter().find(|named| named.to_string() == word).cloned().ok_or_else(unknown)
+    }
+}
+
+/// Serialises a type through the word it prints and reads.
+macro_rules! serde_by_word {
+    ($($name:ident),+) => {$(
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    )+};
+}
+serde_by_word!(Placement, PayloadKind);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_reads_back() {
+        for value in Workload::ALL {
+            assert_eq!(value.word().parse(), Ok(*value));
+        }
+        for value in Placement::NAMED {
+            assert_eq!(value.to_string().parse(), Ok(*value));
+        }
+        assert_eq!("3,1".parse(), Ok(Placement::Cpus(3, 1)));
+        assert_eq!("file:/tmp/x".parse(), Ok(PayloadKind::File("/tmp/x".into())));
+    }
+
+    #[test]
+    fn an_unknown_word_lists_the_choices() {
+        let error = "maybe".parse::<DataLevel>().expect_err("no such level");
+        assert_eq!(error.to_string(), "unknown data level `maybe`: choose none, write, verify");
+        assert!("1,x".parse::<Placement>().is_err());
+        assert!("file:".parse::<PayloadKind>().is_err());
+    }
+}

@@ -1,0 +1,19 @@
+//! The words of hosepipe as types. This room does no I/O and knows no other room: axes of a
+//! measurement, the case they span, and the record a run leaves behind.
+
+mod axes;
+mod case;
+mod host;
+mod quantity;
+mod record;
+mod spec;
+
+pub use axes::{Check, DataLevel, PayloadKind, Placement, Tasks, UnknownWord, Wait, Workload};
+pub use case::{Amount, Case, Role};
+pub use host::{Cpu, Host, Limits};
+pub use quantity::{ByteSize, QuantityError, parse_duration, parse_size};
+pub use record::{
+    BenchRecord, CaseError, CaseRecord, EndUsage, ErrorKind, Latency, NoiseLevel, SCHEMA, Sample, Settings,
+    Throughput, Tool,
+};
+pub use spec::{Spec, SpecError};

@@ -1,0 +1,175 @@
+//! Sizes and durations as people type them, and sizes as people read them back.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// A number of bytes, typed as `64KiB`, `64k` (1024s), `64kB` (1000s), `1MiB` or plain bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ByteSize(pub u64);
+
+/// What was wrong with a size or a duration.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum QuantityError {
+    /// The text is no size at all.
+    #[error("`{0}` is not a size: write bytes or a unit, as in 4096, 64KiB, 64k (=1024), 64kB (=1000), 1.5MiB")]
+    NotASize(String),
+    /// The size does not fit in 64 bits.
+    #[error("`{0}` is larger than this machine can count (16 EiB)")]
+    TooLarge(String),
+    /// The size is not a whole number of bytes.
+    #[error("`{0}` is not a whole number of bytes")]
+    Fraction(String),
+    /// The text is no duration.
+    #[error("`{0}` is not a duration: write a number and a unit, as in 500ms, 30s, 2m")]
+    NotADuration(String),
+}
+
+/// Unit suffixes and their bytes; `k` alone is 1024, `kB` is 1000, as dd(1) has it.
+const UNITS: [(&str, u64); 22] = [
+    ("", 1),
+    ("b", 1),
+    ("kib", 1 << 10),
+    ("ki", 1 << 10),
+    ("k", 1 << 10),
+    ("kb", 1_000),
+    ("mib", 1 << 20),
+    ("mi", 1 << 20),
+    ("m", 1 << 20),
+    ("mb", 1_000_000),
+    ("gib", 1 << 30),
+    ("gi", 1 << 30),
+    ("g", 1 << 30),
+    ("gb", 1_000_000_000),
+    ("tib", 1 << 40),
+    ("ti", 1 << 40),
+    ("t", 1 << 40),
+    ("tb", 1_000_000_000_000),
+    ("pib", 1 << 50),
+    ("pi", 1 << 50),
+    ("p", 1 << 50),
+    ("pb", 1_000_000_000_000_000),
+];
+
+/// Reads a size in bytes. See [`ByteSize`] for the forms.
+///
+/// # Errors
+/// A sentence saying what was wrong, with examples of what is right.
+pub fn parse_size(text: &str) -> Result<ByteSize, QuantityError> {
+    let trimmed = text.trim();
+    let split = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(trimmed.len());
+    let (number, unit) = trimmed.split_at(split);
+    let unit = unit.trim().to_ascii_lowercase();
+    let factor = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, bytes)| *bytes);
+    let Some(factor) = factor.filter(|_| !number.is_empty()) else {
+        return Err(QuantityError::NotASize(text.to_owned()));
+    };
+    if let Some((whole, fraction)) = number.split_once('.') {
+        return parse_fraction(text, whole, fraction, factor);
+    }
+    let value: u64 = number.parse().map_err(|_| QuantityError::TooLarge(text.to_owned()))?;
+    value.checked_mul(factor).map(ByteSize).ok_or_else(|| QuantityError::TooLarge(text.to_owned()))
+}
+
+/// `1.5MiB`: exact in integers, so that a size never depends on floating-point rounding.
+fn parse_fraction(text: &str, whole: &str, fraction: &str, factor: u64) -> Result<ByteSize, QuantityError> {
+    let digits = fraction.len();
+    if digits == 0 || digits > 15 || fraction.contains('.') || whole.is_empty() {
+        return Err(QuantityError::NotASize(text.to_owned()));
+    }
+    let scale = 10u128.pow(u32::try_from(digits).unwrap_or(15));
+    let whole: u128 = whole.parse().map_err(|_| QuantityError::TooLarge(text.to_owned()))?;
+    let fraction: u128 = fraction.parse().map_err(|_| QuantityError::NotASize(text.to_owned()))?;
+    let scaled = whole
+        .checked_mul(scale)
+        .and_then(|v| v.checked_add(fraction))
+        .and_then(|v| v.checked_mul(u128::from(factor)))
+        .ok_or_else(|| QuantityError::TooLarge(text.to_owned()))?;
+    if scaled % scale != 0 {
+        return Err(QuantityError::Fraction(text.to_owned()));
+    }
+    u64::try_from(scaled / scale).map(ByteSize).map_err(|_| QuantityError::TooLarge(text.to_owned()))
+}
+
+/// Reads a duration such as `500ms`, `30s`, `2m`.
+///
+/// # Errors
+/// A sentence with examples of what is right.
+pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
+    humantime::parse_duration(text.trim()).map_err(|_| QuantityError::NotADuration(text.to_owned()))
+}
+
+impl FromStr for ByteSize {
+    type Err = QuantityError;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        parse_size(text)
+    }
+}
+
+/// The shortest exact form: `64KiB` where the size is a whole number of binary units, else bytes.
+impl fmt::Display for ByteSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const NAMES: [(u64, &str); 5] =
+            [(1 << 50, "PiB"), (1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+        let exact = NAMES.iter().find(|(unit, _)| self.0 >= *unit && self.0.is_multiple_of(*unit));
+        match exact {
+            Some((unit, name)) => f.pad(&format!("{}{name}", self.0 / unit)),
+            None => f.pad(&format!("{}B", self.0)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn sizes_as_the_contract_has_them() {
+        for (text, bytes) in [
+            ("64KiB", 65536),
+            ("64k", 65536),
+            ("64kB", 64000),
+            ("1MiB", 1 << 20),
+            ("10GiB", 10 << 30),
+            ("4096", 4096),
+            ("0", 0),
+            ("1.5MiB", 3 << 19),
+            ("1B", 1),
+        ] {
+            assert_eq!(parse_size(text), Ok(ByteSize(bytes)), "{text}");
+        }
+    }
+
+    #[test]
+    fn bad_sizes_are_refused_with_the_text_in_the_message() {
+        for text in ["", "x", "12Q", "-1", "1.2.3k", "99999999999999999999", "16777216TiB", "1.0001kB", ".5k", "5.k"] {
+            let error = parse_size(text).expect_err(text);
+            assert!(error.to_string().contains(text), "{error}");
+        }
+    }
+
+    #[test]
+    fn durations() {
+        assert_eq!(parse_duration("30s"), Ok(Duration::from_secs(30)));
+        assert_eq!(parse_duration("2m"), Ok(Duration::from_secs(120)));
+        assert!(parse_duration("soon").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_reads_back(bytes: u64) {
+            prop_assert_eq!(parse_size(&ByteSize(bytes).to_string()), Ok(ByteSize(bytes)));
+        }
+
+        #[test]
+        fn no_text_panics(text in "\\PC*") {
+            let _ = parse_size(&text);
+            let _ = parse_duration(&text);
+        }
+    }
+}

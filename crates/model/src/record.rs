@@ -1,0 +1,225 @@
+//! The record: what a run leaves behind, as JSON of schema `hosepipe/1` (docs/RECORD.md).
+//! Raw samples are always kept; every summary here can be recomputed from them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Check, DataLevel, Host, PayloadKind, Placement, Role, Spec, Tasks, Wait, Workload};
+
+/// The name and version of the record format.
+pub const SCHEMA: &str = "hosepipe/1";
+
+/// Which hosepipe made the record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tool {
+    /// The version, as in "0.1.0".
+    pub version: String,
+    /// The revision it was built from, where known.
+    pub revision: Option<String>,
+}
+
+/// The record of `hosepipe bench`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BenchRecord {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// Which hosepipe made it.
+    pub tool: Tool,
+    /// The machine.
+    pub host: Host,
+    /// The command line, after the program's name.
+    pub arguments: Vec<String>,
+    /// When the run began (RFC 3339).
+    pub started: String,
+    /// How the run was made.
+    pub settings: Settings,
+    /// One entry for each case, in the order of the plan.
+    pub cases: Vec<CaseRecord>,
+}
+
+/// What holds for all cases of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Seed of the trial order and of random payloads.
+    pub seed: u64,
+    /// Trials asked for; a case that was stopped early has fewer samples.
+    pub trials: u32,
+    /// True where Ctrl-C, SIGTERM or the time budget ended the run before every trial was made.
+    pub interrupted: bool,
+}
+
+/// One case: what was asked, what the system granted, the raw samples, and their summary.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CaseRecord {
+    /// The mechanism's name.
+    pub mechanism: String,
+    /// The mechanism with its options.
+    pub spec: Spec,
+    /// What the row is for.
+    pub role: Role,
+    /// Stream or ping-pong.
+    pub workload: Workload,
+    /// Who held the ends.
+    pub tasks: Tasks,
+    /// Where they sat, as asked.
+    pub placement: Placement,
+    /// Where they sat: the sender's CPU, then the receiver's; empty where the scheduler chose.
+    pub cpus: Vec<u32>,
+    /// How they waited.
+    pub wait: Wait,
+    /// What they did with the data.
+    pub data: DataLevel,
+    /// How the receiver checked; `null` below `verify`.
+    pub check: Option<Check>,
+    /// What the data was.
+    pub payload: PayloadKind,
+    /// Bytes handed over in one call.
+    pub block_bytes: u64,
+    /// Sizes the system really gave, in bytes, by name (`pipe_bytes`, `sndbuf_bytes`…).
+    pub granted: BTreeMap<String, u64>,
+    /// The raw figures, in the order in which they were taken.
+    pub samples: Vec<Sample>,
+    /// Summary of a stream; `null` for ping-pong or without samples.
+    pub throughput: Option<Throughput>,
+    /// Summary of round trips; `null` for a stream or without samples.
+    pub latency_ns: Option<Latency>,
+    /// How quiet the machine was while this case ran.
+    pub noise: Option<NoiseLevel>,
+    /// Samples far from the others (counted, never dropped).
+    pub outliers: u32,
+    /// Why the case has no figures, or fewer than asked for.
+    pub error: Option<CaseError>,
+}
+
+/// One trial's raw figures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// The round in which it was taken; samples of one round are compared pair by pair.
+    pub round: u32,
+    /// From the barrier until the receiver had the last byte (checked, under `verify`).
+    pub elapsed_ns: u64,
+    /// Opening the mechanism and starting the tasks, before the clock.
+    pub setup_ns: u64,
+    /// Bytes that arrived; for ping-pong the bytes that came back.
+    pub bytes: u64,
+    /// Blocks sent, or round trips made.
+    pub messages: u64,
+    /// What the receiver computed over every byte, in hexadecimal; `null` below `verify`.
+    pub checksum: Option<String>,
+    /// Data-moving and waiting system calls of both ends, counted where they are made; `null` where unknown.
+    pub syscalls: Option<u64>,
+    /// Times an end gave the CPU up to wait (both ends, getrusage(2)).
+    pub voluntary_switches: u64,
+    /// Times an end was preempted (both ends).
+    pub involuntary_switches: u64,
+    /// CPU time in user mode (both ends).
+    pub user_ns: u64,
+    /// CPU time in the kernel (both ends).
+    pub system_ns: u64,
+    /// The same figures end by end: the sender (or the only end) first.
+    pub ends: Vec<EndUsage>,
+    /// Round trip times of a ping-pong: an HdrHistogram of nanoseconds, V2+DEFLATE, base64; `null` for a stream.
+    pub latency_histogram: Option<String>,
+}
+
+/// What one end used between barrier and clock stop.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndUsage {
+    /// System calls, counted where they are made; `null` where unknown.
+    pub syscalls: Option<u64>,
+    /// Times it gave the CPU up to wait.
+    pub voluntary_switches: u64,
+    /// Times it was preempted.
+    pub involuntary_switches: u64,
+    /// Page faults that needed no I/O.
+    pub minor_faults: u64,
+    /// CPU time in user mode.
+    pub user_ns: u64,
+    /// CPU time in the kernel.
+    pub system_ns: u64,
+}
+
+/// Summary of a stream's samples.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Throughput {
+    /// The headline.
+    pub median_bytes_per_s: f64,
+    /// Lower end of the 95 % interval of the median.
+    pub low: f64,
+    /// Upper end of the 95 % interval of the median.
+    pub high: f64,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Standard deviation of the samples.
+    pub stddev: f64,
+}
+
+/// Summary of round trip times, over all trials' histograms merged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Median round trip.
+    pub p50: u64,
+    /// 90th percentile.
+    pub p90: u64,
+    /// 99th percentile.
+    pub p99: u64,
+    /// 99.9th percentile.
+    pub p999: u64,
+    /// The longest seen.
+    pub max: u64,
+    /// Lower end of the 95 % interval of the trials' medians.
+    pub p50_low: u64,
+    /// Upper end of the 95 % interval of the trials' medians.
+    pub p50_high: u64,
+    /// Round trips in all trials.
+    pub count: u64,
+}
+
+/// A verdict on the spread of a case's samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NoiseLevel {
+    /// The interval is within 5 % of the median on either side: rank by it.
+    Quiet,
+    /// Within 15 %: read differences below that as equal.
+    Noisy,
+    /// Wider: repeat on a quieter machine before believing.
+    Wild,
+}
+
+/// What kind of trouble a case met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ErrorKind {
+    /// This machine does not have it.
+    Unavailable,
+    /// It has a limit that the case exceeds.
+    Limit,
+    /// The combination has no meaning for this mechanism (a stream workload over an event counter…).
+    Unsupported,
+    /// The system refused to set it up.
+    Open,
+    /// An end died.
+    Died,
+    /// A system call failed on the way.
+    Failed,
+    /// Fewer bytes arrived than were sent, or others.
+    Corrupt,
+    /// No progress for too long.
+    Hung,
+}
+
+/// Why a case has no figures: what happened, and what to try.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaseError {
+    /// The kind of trouble.
+    pub kind: ErrorKind,
+    /// What was asked and what the system answered (errno by name).
+    pub message: String,
+    /// What to try next.
+    pub remedy: Option<String>,
+    /// True where this is a fact about the machine or the request, stated before anything was measured,
+    /// and not something that went wrong while measuring (which makes the exit status 1).
+    pub expected: bool,
+}

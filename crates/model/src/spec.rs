@@ -1,0 +1,128 @@
+//! A mechanism with its options, as typed: `pipe:size=1MiB`, `shm-ring:wait=spin`, `file:sync`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use thiserror::Error;
+
+/// What was typed: a mechanism's name and its options, not yet checked against the registry.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Spec {
+    /// The mechanism's name, such as `pipe`.
+    pub mechanism: String,
+    /// Options by name; a bare option such as `sync` has the value `None`.
+    pub options: BTreeMap<String, Option<String>>,
+}
+
+/// Why a text is no spec.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SpecError {
+    /// No mechanism before the colon.
+    #[error("`{0}` names no mechanism: write NAME or NAME:option=value,option (see `hosepipe list`)")]
+    NoName(String),
+    /// An empty option, as in `pipe:` or `pipe:size=1k,,`.
+    #[error("`{0}` has an empty option: write NAME:option=value,option")]
+    EmptyOption(String),
+    /// The same option twice.
+    #[error("`{spec}` gives the option `{option}` twice")]
+    Twice {
+        /// What was typed.
+        spec: String,
+        /// The option that stands in it twice.
+        option: String,
+    },
+}
+
+impl Spec {
+    /// A mechanism without options.
+    pub fn plain(mechanism: &str) -> Self {
+        Self { mechanism: mechanism.to_owned(), options: BTreeMap::new() }
+    }
+}
+
+impl FromStr for Spec {
+    type Err = SpecError;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (name, rest) = match text.split_once(':') {
+            Some((name, rest)) => (name, Some(rest)),
+            None => (text, None),
+        };
+        if name.trim().is_empty() {
+            return Err(SpecError::NoName(text.to_owned()));
+        }
+        let mut options = BTreeMap::new();
+        for item in rest.into_iter().flat_map(|rest| rest.split(',')) {
+            let (key, value) = match item.split_once('=') {
+                Some((key, value)) => (key.trim(), Some(value.trim().to_owned())),
+                None => (item.trim(), None),
+            };
+            if key.is_empty() {
+                return Err(SpecError::EmptyOption(text.to_owned()));
+            }
+            if options.insert(key.to_owned(), value).is_some() {
+                return Err(SpecError::Twice { spec: text.to_owned(), option: key.to_owned() });
+            }
+        }
+        Ok(Self { mechanism: name.trim().to_owned(), options })
+    }
+}
+
+impl fmt::Display for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = self.mechanism.clone();
+        for (index, (key, value)) in self.options.iter().enumerate() {
+            text.push(if index == 0 { ':' } else { ',' });
+            text.push_str(key);
+            if let Some(value) = value {
+                text.push('=');
+                text.push_str(value);
+            }
+        }
+        f.pad(&text)
+    }
+}
+
+impl Serialize for Spec {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Spec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn specs_read_and_print() {
+        for text in ["pipe", "pipe:size=1MiB", "file:sync", "shm-ring:size=1MiB,wait=spin"] {
+            assert_eq!(text.parse::<Spec>().map(|s| s.to_string()), Ok(text.to_owned()));
+        }
+    }
+
+    #[test]
+    fn wrong_specs_say_what_is_wrong() {
+        assert!(matches!("".parse::<Spec>(), Err(SpecError::NoName(_))));
+        assert!(matches!(":size=1".parse::<Spec>(), Err(SpecError::NoName(_))));
+        assert!(matches!("pipe:".parse::<Spec>(), Err(SpecError::EmptyOption(_))));
+        assert!(matches!("pipe:size=1,size=2".parse::<Spec>(), Err(SpecError::Twice { .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn printing_is_a_fixed_point(text in "[a-z-]{1,8}(:[a-z]{1,4}(=[a-z0-9]{0,4})?)?") {
+            if let Ok(spec) = text.parse::<Spec>() {
+                prop_assert_eq!(spec.to_string().parse::<Spec>(), Ok(spec));
+            }
+        }
+    }
+}
