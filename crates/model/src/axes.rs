@@ -142,7 +142,8 @@ impl FromStr for Placement {
         if let Some(named) = Self::NAMED.iter().find(|named| named.to_string() == word) {
             return Ok(*named);
         }
-        let pair = word.split_once(',').and_then(|(a, b)| Some((a.trim().parse().ok()?, b.trim().parse().ok()?)));
+        let pair =
+            word.split_once(',').and_then(|(a, b)| Some((a.trim().parse().ok()?, b.trim().parse().ok()?)));
         pair.map(|(a, b)| Self::Cpus(a, b)).ok_or_else(|| UnknownWord {
             axis: "placement",
             word: word.to_owned(),

@@ -3,6 +3,7 @@
 
 mod axes;
 mod case;
+mod errno;
 mod host;
 mod quantity;
 mod record;
@@ -10,6 +11,7 @@ mod spec;
 
 pub use axes::{Check, DataLevel, PayloadKind, Placement, Tasks, UnknownWord, Wait, Workload};
 pub use case::{Amount, Case, Role};
+pub use errno::describe_errno;
 pub use host::{Cpu, Host, Limits};
 pub use quantity::{ByteSize, QuantityError, parse_duration, parse_size};
 pub use record::{

@@ -16,7 +16,9 @@ pub struct ByteSize(pub u64);
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum QuantityError {
     /// The text is no size at all.
-    #[error("`{0}` is not a size: write bytes or a unit, as in 4096, 64KiB, 64k (=1024), 64kB (=1000), 1.5MiB")]
+    #[error(
+        "`{0}` is not a size: write bytes or a unit, as in 4096, 64KiB, 64k (=1024), 64kB (=1000), 1.5MiB"
+    )]
     NotASize(String),
     /// The size does not fit in 64 bits.
     #[error("`{0}` is larger than this machine can count (16 EiB)")]
@@ -147,7 +149,9 @@ mod tests {
 
     #[test]
     fn bad_sizes_are_refused_with_the_text_in_the_message() {
-        for text in ["", "x", "12Q", "-1", "1.2.3k", "99999999999999999999", "16777216TiB", "1.0001kB", ".5k", "5.k"] {
+        for text in
+            ["", "x", "12Q", "-1", "1.2.3k", "99999999999999999999", "16777216TiB", "1.0001kB", ".5k", "5.k"]
+        {
             let error = parse_size(text).expect_err(text);
             assert!(error.to_string().contains(text), "{error}");
         }

@@ -1,0 +1,84 @@
+//! What the receiver computes over every byte, and what it must come to.
+
+use std::hash::Hasher;
+
+use model::Check;
+use twox_hash::XxHash3_64;
+
+use crate::Tile;
+
+/// A running checksum over a stream, independent of how the stream is cut into chunks.
+pub enum Checker {
+    /// See [`Check::Xxh3`].
+    Xxh3(Box<XxHash3_64>),
+    /// See [`Check::Xor`].
+    Xor(u8),
+}
+
+impl Checker {
+    /// A checksum over nothing yet.
+    pub fn new(check: Check) -> Self {
+        match check {
+            Check::Xxh3 => Self::Xxh3(Box::new(XxHash3_64::new())),
+            Check::Xor => Self::Xor(0),
+        }
+    }
+
+    /// Takes the next bytes of the stream in.
+    #[inline]
+    pub fn update(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Xxh3(hasher) => hasher.write(bytes),
+            Self::Xor(sum) => *sum = bytes.iter().fold(*sum, |sum, byte| sum ^ byte),
+        }
+    }
+
+    /// The checksum so far, in hexadecimal.
+    pub fn hex(&self) -> String {
+        match self {
+            Self::Xxh3(hasher) => format!("{:016x}", hasher.finish()),
+            Self::Xor(sum) => format!("{sum:02x}"),
+        }
+    }
+}
+
+/// What the checksum of the first `bytes` bytes of a payload must be.
+pub fn expected_checksum(tile: &Tile, check: Check, bytes: u64) -> String {
+    let mut checker = Checker::new(check);
+    let mut phase = 0;
+    let mut left = bytes;
+    while left > 0 {
+        let piece = tile.piece(phase);
+        let len = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        checker.update(&piece[..len]);
+        phase = tile.advance(phase, len);
+        left -= len as u64;
+    }
+    checker.hex()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Period;
+    use model::PayloadKind;
+
+    #[test]
+    fn known_values() {
+        let tile = Tile::make(&PayloadKind::Sequence, 0, Period::Bench).expect("no file involved");
+        assert_eq!(expected_checksum(&tile, Check::Xxh3, 0), "2d06800538d394c2", "XXH3-64 of nothing");
+        assert_eq!(expected_checksum(&tile, Check::Xor, 256), "00");
+        assert_eq!(expected_checksum(&tile, Check::Xor, 3), "03");
+    }
+
+    #[test]
+    fn a_swap_is_seen_by_xxh3_and_not_by_xor() {
+        let sum = |check, parts: [&[u8]; 2]| {
+            let mut checker = Checker::new(check);
+            parts.iter().for_each(|part| checker.update(part));
+            checker.hex()
+        };
+        assert_ne!(sum(Check::Xxh3, [b"ab", b"cd"]), sum(Check::Xxh3, [b"cd", b"ab"]));
+        assert_eq!(sum(Check::Xor, [b"ab", b"cd"]), sum(Check::Xor, [b"cd", b"ab"]));
+    }
+}

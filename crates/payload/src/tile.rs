@@ -1,0 +1,202 @@
+//! The tile a payload repeats.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use model::{PayloadKind, describe_errno};
+use thiserror::Error;
+
+/// How much of a tile can be read past the end of its period without wrapping, in bytes.
+/// One copy then serves blocks up to this size; larger blocks take several.
+const LAP_BYTES: usize = 64 << 10;
+
+/// The most that is read of a `file:PATH` payload, in bytes: the ends must stay small.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// How long a random payload is before it repeats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Period {
+    /// 2^17 - 1 bytes: small enough for a core's own cache, and prime, so that successive blocks differ
+    /// whatever their size and a lost, repeated or swapped block changes what follows.
+    Bench,
+    /// 16 MiB: whole pages for vmsplice(2), and long enough that a filter downstream sees little repetition.
+    Filter,
+}
+
+impl Period {
+    fn bytes(self) -> usize {
+        match self {
+            Self::Bench => (1 << 17) - 1,
+            Self::Filter => 16 << 20,
+        }
+    }
+}
+
+/// Why a payload cannot be made.
+#[derive(Debug, Error)]
+pub enum PayloadError {
+    /// The user's file cannot be read.
+    #[error("cannot read the payload {path}: {reason}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        reason: String,
+    },
+    /// The user's file is empty.
+    #[error("the payload {0} is empty: give a file with at least one byte")]
+    Empty(PathBuf),
+}
+
+/// One period of a payload, with a lap of the next so that blocks can be copied in one piece.
+pub struct Tile {
+    bytes: Vec<u8>,
+    period: usize,
+}
+
+impl Tile {
+    /// Makes the tile of a payload. The same kind, seed and period always give the same bytes.
+    ///
+    /// # Errors
+    /// A `file:` payload that cannot be read or is empty.
+    pub fn make(kind: &PayloadKind, seed: u64, period: Period) -> Result<Self, PayloadError> {
+        Ok(Self::of(match kind {
+            PayloadKind::Sequence => (0..=255).collect(),
+            PayloadKind::Zero => vec![0],
+            PayloadKind::Random => random_bytes(seed, period.bytes()),
+            PayloadKind::Printable => printable_bytes(seed, period.bytes()),
+            PayloadKind::File(path) => file_bytes(path)?,
+        }))
+    }
+
+    /// A tile of the given bytes, which must not be empty.
+    fn of(one_period: Vec<u8>) -> Self {
+        let period = one_period.len();
+        let mut bytes = one_period;
+        bytes.reserve_exact(LAP_BYTES);
+        // A short period (256 bytes, 1 byte) is laid out many times over: still one copy per block.
+        while bytes.len() < period + LAP_BYTES {
+            let more = (period + LAP_BYTES - bytes.len()).min(bytes.len());
+            bytes.extend_from_within(..more);
+        }
+        Self { bytes, period }
+    }
+
+    /// Bytes until the payload repeats.
+    pub fn period(&self) -> usize {
+        self.period
+    }
+
+    /// Where in the tile the stream's byte `offset` lies.
+    pub fn phase(&self, offset: u64) -> usize {
+        usize::try_from(offset % self.period as u64).unwrap_or(0)
+    }
+
+    /// The longest piece the tile holds from `phase` on; never shorter than the lap of 64 KiB.
+    #[inline]
+    pub fn piece(&self, phase: usize) -> &[u8] {
+        &self.bytes[phase..]
+    }
+
+    /// The phase after `len` more bytes.
+    #[inline]
+    pub fn advance(&self, phase: usize, len: usize) -> usize {
+        (phase + len) % self.period
+    }
+
+    /// Writes the stream's bytes from `phase` on into `out`, and returns the phase after them.
+    #[inline]
+    pub fn copy_from(&self, mut phase: usize, out: &mut [u8]) -> usize {
+        let mut done = 0;
+        while done < out.len() {
+            let piece = self.piece(phase);
+            let len = piece.len().min(out.len() - done);
+            out[done..done + len].copy_from_slice(&piece[..len]);
+            done += len;
+            phase = self.advance(phase, len);
+        }
+        phase
+    }
+}
+
+fn random_bytes(seed: u64, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    fastrand::Rng::with_seed(seed).fill(&mut bytes);
+    bytes
+}
+
+/// The 95 printable ASCII characters, space to tilde.
+fn printable_bytes(seed: u64, len: usize) -> Vec<u8> {
+    let mut bytes = random_bytes(seed, len);
+    for byte in &mut bytes {
+        *byte = b' ' + (u16::from(*byte) * 95 / 256) as u8;
+    }
+    bytes
+}
+
+fn file_bytes(path: &Path) -> Result<Vec<u8>, PayloadError> {
+    let unreadable = |error: std::io::Error| PayloadError::Unreadable {
+        path: path.to_owned(),
+        reason: describe_errno(&error),
+    };
+    let mut bytes = Vec::new();
+    File::open(path).map_err(unreadable)?.take(FILE_BYTES_MAX).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.is_empty() { Err(PayloadError::Empty(path.to_owned())) } else { Ok(bytes) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn stream(tile: &Tile, offset: u64, len: usize) -> Vec<u8> {
+        let mut out = vec![0; len];
+        tile.copy_from(tile.phase(offset), &mut out);
+        out
+    }
+
+    #[test]
+    fn the_named_payloads_are_what_they_say() {
+        let make = |kind| Tile::make(&kind, 7, Period::Bench).expect("no file involved");
+        let sequence = stream(&make(PayloadKind::Sequence), 300, 70_000);
+        assert!(sequence.iter().enumerate().all(|(i, byte)| *byte == ((300 + i) % 256) as u8));
+        assert!(stream(&make(PayloadKind::Zero), 5, 100_000).iter().all(|byte| *byte == 0));
+        assert!(stream(&make(PayloadKind::Printable), 0, 100_000).iter().all(|b| (b' '..=b'~').contains(b)));
+        let random = make(PayloadKind::Random);
+        assert_ne!(stream(&random, 0, 65536), stream(&random, 65536, 65536), "successive blocks differ");
+    }
+
+    #[test]
+    fn a_users_file_is_repeated() {
+        let mut file = tempfile::NamedTempFile::new().expect("temp file");
+        std::io::Write::write_all(&mut file, b"abc").expect("write");
+        let tile = Tile::make(&PayloadKind::File(file.path().into()), 0, Period::Bench).expect("readable");
+        assert_eq!(stream(&tile, 1, 5), b"bcabc");
+    }
+
+    #[test]
+    fn a_missing_or_empty_file_is_a_sentence() {
+        let missing = Tile::make(&PayloadKind::File("/nonexistent/x".into()), 0, Period::Bench);
+        assert!(missing.err().is_some_and(|error| error.to_string().contains("ENOENT")));
+        let empty = tempfile::NamedTempFile::new().expect("temp file");
+        let error = Tile::make(&PayloadKind::File(empty.path().into()), 0, Period::Bench).err();
+        assert!(error.is_some_and(|error| error.to_string().contains("is empty")));
+    }
+
+    proptest! {
+        #[test]
+        fn chunks_agree_with_the_whole(cuts in prop::collection::vec(0usize..90_000, 1..8), seed: u64) {
+            let tile = Tile::make(&PayloadKind::Random, seed, Period::Bench).expect("no file involved");
+            let whole = stream(&tile, 0, cuts.iter().sum());
+            let mut phase = 0;
+            let mut joined = Vec::new();
+            for cut in cuts {
+                let mut part = vec![0; cut];
+                phase = tile.copy_from(phase, &mut part);
+                joined.extend(part);
+            }
+            prop_assert!(joined == whole);
+        }
+    }
+}
