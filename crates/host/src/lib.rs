@@ -1,1 +1,24 @@
-//! (being built)
+//! What this machine is: its CPUs and where two ends may sit on them, the facts a record carries, and
+//! what a doctor would say before a measurement. This room reads; it runs nothing and changes nothing.
+//!
+//! Whatever parses takes [`Roots`] or a text, so that every machine can be played by a folder of files.
+
+mod cpuinfo;
+mod cpulist;
+mod doctor;
+mod facts;
+#[cfg(test)]
+mod fake;
+mod hypervisor;
+mod placement;
+mod roots;
+mod topology;
+mod vitals;
+
+pub use cpulist::CpuList;
+pub use doctor::{Finding, State, diagnose, examine};
+pub use facts::{facts, facts_at};
+pub use placement::{PlacementError, resolve};
+pub use roots::Roots;
+pub use topology::{allowed, cpus, cpus_at};
+pub use vitals::{Activity, Boost, Clockwork, Confinement, FileSystem, Quota, Storage, Switches, Vitals};

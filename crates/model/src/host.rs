@@ -39,7 +39,7 @@ pub struct Host {
 pub struct Cpu {
     /// The kernel's number of this CPU.
     pub id: u32,
-    /// The core it is a hardware thread of.
+    /// The core it is a hardware thread of, named by the lowest CPU number among that core's threads.
     pub core: u32,
     /// The socket.
     pub package: u32,

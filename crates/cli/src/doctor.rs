@@ -1,0 +1,143 @@
+//! `hosepipe doctor`: what would cap or spoil a measurement on this machine, and what to type against it.
+//! The findings are the host's; this file only prints them.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+use host::{Finding, State};
+
+/// Width of the two columns before the text: state and name.
+const STATE: usize = 8;
+const NAME: usize = 21;
+
+/// Examines this machine and prints the findings, worst first; with `json` as an array in the order of
+/// examination. A finding is no failure: the status is 0.
+pub(crate) fn run(json: bool) -> anyhow::Result<ExitCode> {
+    let findings = host::diagnose();
+    let text = if json {
+        format!("{}\n", serde_json::to_string_pretty(&findings)?)
+    } else {
+        let width = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).unwrap_or(110);
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        render(&findings, width, !plain && io::stdout().is_terminal())
+    };
+    io::stdout().lock().write_all(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The findings as text of at most `width` columns, worst first, and a line that counts them. Commands are
+/// never broken, so that they can be copied; what is good gets one line.
+pub(crate) fn render(findings: &[Finding], width: usize, color: bool) -> String {
+    let mut text = String::new();
+    for state in State::ALL {
+        for finding in findings.iter().filter(|finding| finding.state == state) {
+            text.push_str(&entry(finding, width.saturating_sub(STATE + NAME).max(24), color));
+        }
+    }
+    let counts = State::ALL.iter().filter_map(|state| {
+        let count = findings.iter().filter(|finding| finding.state == *state).count();
+        let plural = if state == &State::Note && count > 1 { "s" } else { "" };
+        (count > 0).then(|| format!("{count} {state}{plural}"))
+    });
+    text.push_str(&format!("\n{}\n", counts.collect::<Vec<_>>().join(", ")));
+    text
+}
+
+/// One finding: state, name, what was found; below it why it matters and the command.
+fn entry(finding: &Finding, width: usize, color: bool) -> String {
+    let mut lines = wrap(&finding.what, width);
+    if finding.state != State::Good {
+        lines.extend(wrap(finding.why, width));
+    }
+    lines.extend(finding.mend.iter().map(|command| format!("$ {command}")));
+    let mut text = String::new();
+    for (index, line) in lines.iter().enumerate() {
+        let (state, name) = if index == 0 { (finding.state.word(), finding.name) } else { ("", "") };
+        text.push_str(&format!("{}{name:NAME$}{}\n", paint(state, finding.state, color), line));
+    }
+    text
+}
+
+/// The state's word, padded, in its colour.
+fn paint(word: &str, state: State, color: bool) -> String {
+    let code = match state {
+        State::Spoils => "31",
+        State::Caps => "33",
+        State::Note => "36",
+        State::Unknown => "2",
+        State::Good => "32",
+    };
+    if color && !word.is_empty() {
+        format!("\x1b[{code}m{word:STATE$}\x1b[0m")
+    } else {
+        format!("{word:STATE$}")
+    }
+}
+
+/// Breaks at blanks; a word longer than the width stands alone.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings() -> Vec<Finding> {
+        let finding = |name, state, mend: Option<&str>| Finding {
+            name,
+            state,
+            what: format!("the {name} is as it is"),
+            why: "It makes the figures of this machine unlike those of any other.",
+            mend: mend.map(str::to_owned),
+        };
+        let command = "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/governor";
+        vec![
+            finding("clock", State::Good, None),
+            finding("governor", State::Spoils, Some(command)),
+            finding("hypervisor", State::Note, None),
+        ]
+    }
+
+    #[test]
+    fn worst_first_and_commands_in_one_piece() {
+        let expected = "\
+spoils  governor             the governor is as it is
+                             It makes the figures of this
+                             machine unlike those of any
+                             other.
+                             $ echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/governor
+note    hypervisor           the hypervisor is as it is
+                             It makes the figures of this
+                             machine unlike those of any
+                             other.
+good    clock                the clock is as it is
+
+1 spoils, 1 note, 1 good
+";
+        assert_eq!(render(&findings(), 58, false), expected);
+    }
+
+    #[test]
+    fn colour_is_only_on_the_state() {
+        let text = render(&findings(), 80, true);
+        assert!(text.starts_with("\x1b[31mspoils  \x1b[0mgovernor "), "{text:?}");
+        assert_eq!(text.matches("\x1b[0m").count(), 3);
+        assert!(!render(&findings(), 80, false).contains('\x1b'));
+    }
+
+    #[test]
+    fn no_width_is_too_small() {
+        assert!(render(&findings(), 0, false).contains("the governor is as it is"));
+    }
+}

@@ -1,0 +1,262 @@
+//! The rules before machines that exist only here.
+
+use model::{Host, Limits};
+
+use super::*;
+use crate::fake::cpu;
+use crate::{Activity, Boost, Clockwork, Confinement, CpuList, FileSystem, Quota, Storage, Switches};
+
+const SYS_RESOURCE: u64 = 1 << 24;
+
+/// Four quiet cores of bare metal where nothing is to be mended.
+fn healthy() -> (Host, Vitals) {
+    let big = FileSystem {
+        folder: "/tmp".into(),
+        kind: "tmpfs".into(),
+        total_bytes: 8 << 30,
+        available_bytes: 8 << 30,
+    };
+    let host = Host {
+        cpus: (0..4).map(|id| cpu(id, id, 0, 0)).collect(),
+        governor: Some("performance".into()),
+        mitigations: [("meltdown".into(), "Not affected".into())].into(),
+        transparent_huge_pages: Some("madvise".into()),
+        shmem_huge_pages: Some("advise".into()),
+        load_average_1m: Some(0.01),
+        limits: Limits {
+            pipe_max_size: Some(1 << 20),
+            pipe_user_pages_soft: Some(16384),
+            msgmax: Some(1 << 20),
+            msgmnb: Some(4 << 20),
+            msgmni: Some(32000),
+            mq_msg_max: Some(10),
+            mq_msgsize_max: Some(1 << 20),
+            wmem_max: Some(4 << 20),
+            rmem_max: Some(4 << 20),
+            ..Limits::default()
+        },
+        ..Host::default()
+    };
+    let vitals = Vitals {
+        activity: Activity {
+            memory_available_bytes: Some(8 << 30),
+            other_running_tasks: Some(0),
+            ..Activity::default()
+        },
+        clockwork: Clockwork {
+            clocksource: Some("tsc".into()),
+            isolated: Some(CpuList::parse("2-3")),
+            ..Clockwork::default()
+        },
+        storage: Storage { shm: Some(big.clone()), temporary: Some(big) },
+        switches: Switches {
+            io_uring_disabled: Some(0),
+            unix_max_dgram_qlen: Some(512),
+            nr_hugepages: Some(64),
+        },
+        ..Vitals::default()
+    };
+    (host, vitals)
+}
+
+/// The finding of that name.
+fn find(host: &Host, vitals: &Vitals, name: &str) -> Finding {
+    examine(host, vitals)
+        .into_iter()
+        .find(|finding| finding.name == name)
+        .unwrap_or_else(|| panic!("no {name}"))
+}
+
+/// Everything wrong at once.
+fn sick() -> (Host, Vitals) {
+    let full = FileSystem {
+        folder: "/tmp".into(),
+        kind: "ext4".into(),
+        total_bytes: 1 << 20,
+        available_bytes: 4096,
+    };
+    let host = Host {
+        cpus: vec![cpu(0, 0, 0, 0), cpu(1, 1, 1, 1)],
+        governor: Some("powersave".into()),
+        hypervisor: Some("KVM".into()),
+        mitigations: [("meltdown".into(), "Mitigation: PTI".into())].into(),
+        transparent_huge_pages: Some("never".into()),
+        shmem_huge_pages: Some("never".into()),
+        load_average_1m: Some(3.0),
+        limits: Limits {
+            pipe_max_size: Some(65536),
+            pipe_user_pages_soft: Some(64),
+            msgmax: Some(8192),
+            msgmnb: Some(16384),
+            msgmni: Some(16),
+            mq_msg_max: Some(5),
+            mq_msgsize_max: Some(8192),
+            mq_queues_max: Some(256),
+            rlimit_msgqueue: Some(819_200),
+            rlimit_memlock: Some(65536),
+            rlimit_nofile: Some(64),
+            wmem_max: Some(212_992),
+            rmem_max: Some(212_992),
+        },
+        ..Host::default()
+    };
+    let vitals = Vitals {
+        activity: Activity {
+            other_running_tasks: Some(4),
+            stolen_percent: Some(7.0),
+            cpu_pressure_percent: Some(40.0),
+            memory_available_bytes: Some(1 << 20),
+            swap_used_bytes: Some(1 << 18),
+        },
+        clockwork: Clockwork {
+            clocksource: Some("hpet".into()),
+            clocksources: vec!["tsc".into(), "hpet".into()],
+            boost: Some(Boost { on: true, file: "/sys/x/no_turbo".into(), off: "1" }),
+            idle_exit_us: Some(133),
+            isolated: Some(CpuList::default()),
+            numa_balancing: Some(true),
+        },
+        confinement: Confinement {
+            seccomp_filter: Some(true),
+            tracer_pid: Some(7),
+            quota: Some(Quota { cpus: 0.5, file: "/sys/fs/cgroup/cpu.max".into(), lift: "max" }),
+            ..Confinement::default()
+        },
+        storage: Storage { shm: None, temporary: Some(full) },
+        switches: Switches {
+            io_uring_disabled: Some(2),
+            unix_max_dgram_qlen: Some(10),
+            nr_hugepages: Some(0),
+        },
+    };
+    (host, vitals)
+}
+
+#[test]
+fn a_healthy_machine_is_all_good() {
+    let (host, vitals) = healthy();
+    let findings = examine(&host, &vitals);
+    let ill: Vec<_> = findings.iter().filter(|finding| finding.state != State::Good).collect();
+    assert!(ill.is_empty(), "{ill:#?}");
+    assert!(findings.iter().all(|finding| finding.mend.is_none()));
+}
+
+#[test]
+fn a_sick_machine_hears_it_and_every_cap_has_its_command() {
+    let (host, vitals) = sick();
+    let findings = examine(&host, &vitals);
+    for finding in &findings {
+        assert!(finding.state != State::Caps || finding.mend.is_some(), "{finding:?}");
+        assert!(!finding.what.ends_with('.') && finding.why.ends_with('.'), "{finding:?}");
+        // Two CPUs of one core each have no siblings: the one thing that is well with this machine.
+        assert!(finding.state != State::Good || ["smt", "isolation"].contains(&finding.name), "{finding:?}");
+    }
+    let names: std::collections::BTreeSet<_> = findings.iter().map(|finding| finding.name).collect();
+    assert_eq!(names.len(), findings.len(), "each name stands once");
+    for name in ["governor", "hypervisor", "thp", "pipe-max-size", "msgmax", "msgmnb", "msgqueue", "load"] {
+        assert!(names.contains(name), "{name}");
+    }
+}
+
+#[test]
+fn a_machine_that_says_nothing_is_unknown_and_not_good() {
+    let findings = examine(&Host::default(), &Vitals::default());
+    for name in
+        ["governor", "load", "thp", "pipe-max-size", "msg-limits", "mq-limits", "clocksource", "mitigations"]
+    {
+        let finding =
+            findings.iter().find(|finding| finding.name == name).unwrap_or_else(|| panic!("no {name}"));
+        assert_eq!(finding.state, State::Unknown, "{finding:?}");
+    }
+}
+
+#[test]
+fn commands_are_exact() {
+    let (host, vitals) = sick();
+    for (name, command) in [
+        ("governor", "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"),
+        ("pipe-max-size", "sudo sysctl -w fs.pipe-max-size=1048576"),
+        ("msgmax", "sudo sysctl -w kernel.msgmax=1048576 kernel.msgmnb=4194304"),
+        ("cpu-quota", "echo max | sudo tee /sys/fs/cgroup/cpu.max"),
+        ("boost", "echo 1 | sudo tee /sys/x/no_turbo"),
+        (
+            "clocksource",
+            "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource",
+        ),
+        ("thp", "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"),
+    ] {
+        assert_eq!(find(&host, &vitals, name).mend.as_deref(), Some(command));
+    }
+}
+
+#[test]
+fn root_needs_no_sudo_and_its_capabilities_go_past_some_limits() {
+    let (host, mut vitals) = sick();
+    vitals.confinement.root = true;
+    vitals.confinement.capabilities = SYS_RESOURCE;
+    assert!(
+        examine(&host, &vitals)
+            .iter()
+            .all(|f| f.mend.as_ref().is_none_or(|command| !command.contains("sudo")))
+    );
+    for name in ["pipe-max-size", "pipe-user-pages-soft", "mq-msgsize-max", "mq-msg-max"] {
+        assert_eq!(find(&host, &vitals, name).state, State::Good, "{name}");
+    }
+    for name in ["msgmax", "msgqueue"] {
+        assert_eq!(find(&host, &vitals, name).state, State::Caps, "{name} binds root too");
+    }
+}
+
+/// Expected a command that works; `prlimit` answered EPERM to root without CAP_SYS_RESOURCE.
+#[test]
+fn root_without_its_capability_is_not_told_to_raise_limits() {
+    let (host, mut vitals) = sick();
+    vitals.confinement.root = true;
+    for name in ["msgqueue", "memlock"] {
+        let finding = find(&host, &vitals, name);
+        assert_eq!((finding.state, finding.mend), (State::Note, None), "{name}");
+    }
+}
+
+#[test]
+fn load_is_judged_by_the_cpus_there_are() {
+    let (mut host, vitals) = healthy();
+    for (cpus, load, state) in
+        [(2, 0.2, State::Good), (2, 0.5, State::Spoils), (64, 20.0, State::Good), (4, 1.5, State::Spoils)]
+    {
+        host.cpus = (0..cpus).map(|id| cpu(id, id, 0, 0)).collect();
+        host.load_average_1m = Some(load);
+        assert_eq!(find(&host, &vitals, "load").state, state, "{load} on {cpus}");
+    }
+}
+
+#[test]
+fn numa_balancing_is_no_matter_on_one_node() {
+    let (host, mut vitals) = healthy();
+    vitals.clockwork.numa_balancing = Some(true);
+    assert!(examine(&host, &vitals).iter().all(|finding| finding.name != "numa-balancing"));
+}
+
+#[test]
+fn this_machine_can_be_examined_and_told_in_json() {
+    let findings = diagnose();
+    assert!(findings.len() > 15);
+    assert!(
+        findings.iter().all(|finding| finding.state != State::Caps || finding.mend.is_some()),
+        "{findings:#?}"
+    );
+    serde_json::to_string(&findings).expect("findings are data");
+}
+
+#[test]
+fn sizes_for_people() {
+    for (bytes, text) in [
+        (512, "512 B"),
+        (8192, "8 KiB"),
+        (1 << 20, "1 MiB"),
+        (25_276_502_016, "23.5 GiB"),
+        (819_200, "800 KiB"),
+    ] {
+        assert_eq!(size(bytes), text);
+    }
+}

@@ -1,0 +1,135 @@
+//! Which hypervisor, if any, this machine is a guest of. Nothing says it in one place: the CPU, the
+//! firmware's tables, the device tree and the kernel's clock sources are asked in turn.
+
+use crate::Roots;
+use crate::cpuinfo::hypervisor_flag;
+
+/// Signatures of cpuid leaf 0x4000_0000 (arch/x86/include/asm of Linux; systemd's virt.c).
+const SIGNATURES: [(&str, &str); 9] = [
+    ("KVMKVMKVM", "KVM"),
+    ("Microsoft Hv", "Hyper-V"),
+    ("VMwareVMware", "VMware"),
+    ("XenVMMXenVMM", "Xen"),
+    ("TCGTCGTCGTCG", "QEMU"),
+    ("bhyve bhyve ", "bhyve"),
+    ("VBoxVBoxVBox", "VirtualBox"),
+    ("ACRNACRNACRN", "ACRN"),
+    ("QNXQVMBSQG", "QNX"),
+];
+
+/// Words in the firmware's vendor and product names.
+const VENDORS: [(&str, &str); 11] = [
+    ("KVM", "KVM"),
+    ("QEMU", "QEMU"),
+    ("VMware", "VMware"),
+    ("VirtualBox", "VirtualBox"),
+    ("Xen", "Xen"),
+    ("Virtual Machine", "Hyper-V"),
+    ("Firecracker", "KVM"),
+    ("Amazon EC2", "KVM"),
+    ("Google Compute Engine", "KVM"),
+    ("OpenStack", "KVM"),
+    ("Parallels", "Parallels"),
+];
+
+/// Clock sources only a guest of that hypervisor has.
+const CLOCKS: [(&str, &str); 3] = [("kvm-clock", "KVM"), ("hyperv", "Hyper-V"), ("xen", "Xen")];
+
+/// The hypervisor below this machine; `None` on bare metal. `signature` is what [`signature`] read.
+/// "unknown" where the CPU says that there is one, and nothing names it.
+pub(crate) fn hypervisor(roots: &Roots, signature: Option<&str>) -> Option<String> {
+    let flag = hypervisor_flag(&roots.proc_text("cpuinfo").unwrap_or_default());
+    if flag == Some(false) && signature.is_none() {
+        return None;
+    }
+    let named = signature
+        .and_then(|text| known(&SIGNATURES, text))
+        .or_else(|| roots.sys_text("hypervisor/type").filter(|kind| kind == "xen").map(|_| "Xen"))
+        .or_else(|| device_tree(roots))
+        .or_else(|| firmware(roots))
+        .or_else(|| known(&CLOCKS, &roots.sys_text(crate::vitals::CLOCKS_AVAILABLE)?));
+    named.or_else(|| (flag == Some(true)).then_some("unknown")).map(str::to_owned)
+}
+
+/// The name whose word stands in `text`.
+fn known(table: &[(&str, &'static str)], text: &str) -> Option<&'static str> {
+    table.iter().find(|(word, _)| text.contains(word)).map(|(_, name)| *name)
+}
+
+/// Vendor and product as DMI tells them; a cloud's bare-metal machine says so in its product name.
+fn firmware(roots: &Roots) -> Option<&'static str> {
+    let names = ["sys_vendor", "product_name", "bios_vendor", "board_vendor"];
+    let texts: Vec<_> =
+        names.iter().filter_map(|name| roots.sys_text(&format!("class/dmi/id/{name}"))).collect();
+    let text = texts.join("\n");
+    if text.contains(".metal") { None } else { known(&VENDORS, &text) }
+}
+
+/// Arm and RISC-V guests.
+fn device_tree(roots: &Roots) -> Option<&'static str> {
+    let compatible = ["device-tree/hypervisor/compatible", "device-tree/compatible"];
+    let text = compatible.iter().filter_map(|path| roots.proc_text(path)).collect::<Vec<_>>().join("\n");
+    known(&[("linux,kvm", "KVM"), ("xen,xen", "Xen"), ("vmware", "VMware"), ("dummy-virt", "KVM")], &text)
+}
+
+/// What the hypervisor calls itself to cpuid, the one answer a guest without firmware tables gives;
+/// `None` on bare metal and other architectures.
+// __cpuid is unsafe in the oldest Rust this builds with (1.88), and safe in newer ones.
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code, unused_unsafe)]
+pub(crate) fn signature() -> Option<String> {
+    use std::arch::x86_64::__cpuid;
+    // SAFETY: every x86_64 has cpuid, and it only writes four registers.
+    let (features, leaf) = unsafe { (__cpuid(1), __cpuid(0x4000_0000)) };
+    // Leaf 1, ECX bit 31: "a hypervisor is present" (reserved for that use by Intel and AMD).
+    if features.ecx >> 31 == 0 {
+        return None;
+    }
+    let bytes: Vec<u8> = [leaf.ebx, leaf.ecx, leaf.edx].iter().flat_map(|word| word.to_le_bytes()).collect();
+    Some(String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned())
+}
+
+/// See the other one: no cpuid here.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn signature() -> Option<String> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::Fake;
+
+    #[test]
+    fn the_cpu_is_believed_first() {
+        let fake = Fake::new();
+        fake.proc("cpuinfo", "flags : fpu hypervisor");
+        assert_eq!(hypervisor(&fake.roots(), Some("KVMKVMKVM")).as_deref(), Some("KVM"));
+        assert_eq!(hypervisor(&fake.roots(), Some("Something else")).as_deref(), Some("unknown"));
+        fake.sys("devices/system/clocksource/clocksource0/available_clocksource", "tsc kvm-clock");
+        assert_eq!(hypervisor(&fake.roots(), None).as_deref(), Some("KVM"));
+        fake.sys("class/dmi/id/sys_vendor", "Microsoft Corporation");
+        fake.sys("class/dmi/id/product_name", "Virtual Machine");
+        assert_eq!(hypervisor(&fake.roots(), None).as_deref(), Some("Hyper-V"));
+    }
+
+    #[test]
+    fn bare_metal_is_none_whatever_the_firmware_is_called() {
+        let fake = Fake::new();
+        fake.proc("cpuinfo", "flags : fpu");
+        fake.sys("class/dmi/id/sys_vendor", "Amazon EC2");
+        assert_eq!(hypervisor(&fake.roots(), None), None);
+        let arm = Fake::new();
+        arm.sys("class/dmi/id/sys_vendor", "Amazon EC2");
+        arm.sys("class/dmi/id/product_name", "c7g.metal");
+        assert_eq!(hypervisor(&arm.roots(), None), None);
+    }
+
+    #[test]
+    fn arm_guests_are_named_by_the_device_tree() {
+        let fake = Fake::new();
+        fake.proc("device-tree/compatible", "linux,dummy-virt\0");
+        assert_eq!(hypervisor(&fake.roots(), None).as_deref(), Some("KVM"));
+        assert_eq!(hypervisor(&Fake::new().roots(), None), None);
+    }
+}

@@ -1,0 +1,197 @@
+//! From a placement as asked to the CPUs the two ends are pinned to. The answer depends on nothing but
+//! its arguments and prefers low numbers, so that two runs on one machine sit in the same seats.
+
+use model::{Cpu, Placement};
+use thiserror::Error;
+
+use crate::CpuList;
+
+/// Why a placement cannot be had here, and what can.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PlacementError {
+    /// A CPU was named that does not exist, is offline, or is forbidden (taskset(1), cpuset(7)).
+    #[error(
+        "CPU {cpu} is not among the CPUs this process may use ({usable}): name two of those, \
+         or widen the set with `taskset -c` or the cpuset of the container"
+    )]
+    NotUsable {
+        /// The CPU asked for.
+        cpu: u32,
+        /// The CPUs there are.
+        usable: CpuList,
+    },
+    /// `smt` on a machine without siblings.
+    #[error(
+        "this machine shows no SMT siblings among the CPUs this process may use ({usable}): \
+         use --place cross or same"
+    )]
+    NoSiblings {
+        /// The CPUs there are.
+        usable: CpuList,
+    },
+    /// Two CPUs were asked for and there is one.
+    #[error("this process may use only one CPU ({usable}): use --place same or any")]
+    OneCpu {
+        /// The CPU there is.
+        usable: CpuList,
+    },
+    /// `cross` where all CPUs are threads of one core.
+    #[error("the CPUs this process may use ({usable}) are threads of one core: use --place smt, same or any")]
+    OneCore {
+        /// The CPUs there are.
+        usable: CpuList,
+    },
+    /// `numa` on a machine of one node.
+    #[error(
+        "the CPUs this process may use ({usable}) are all on NUMA node {node}: use --place cross or same"
+    )]
+    OneNode {
+        /// The CPUs there are.
+        usable: CpuList,
+        /// Their node.
+        node: u32,
+    },
+    /// No CPU is known.
+    #[error("no usable CPU is known: use --place any")]
+    NoCpu,
+}
+
+/// The CPUs of the two ends, the sender's first; empty where the scheduler is to choose.
+///
+/// `cross` takes two cores as near to each other as there are: of one node and package, else of one node,
+/// else any two. `numa` takes CPUs of two nodes, the lowest node among them.
+///
+/// # Errors
+/// A sentence with the placements that would work.
+pub fn resolve(placement: Placement, cpus: &[Cpu]) -> Result<Vec<u32>, PlacementError> {
+    let usable = || cpus.iter().map(|cpu| cpu.id).collect::<CpuList>();
+    let first = cpus.iter().min_by_key(|cpu| cpu.id).ok_or(PlacementError::NoCpu);
+    match placement {
+        Placement::Any => Ok(Vec::new()),
+        Placement::Same => first.map(|cpu| vec![cpu.id, cpu.id]),
+        Placement::Cpus(a, b) => match [a, b].into_iter().find(|id| cpus.iter().all(|cpu| cpu.id != *id)) {
+            Some(cpu) => Err(PlacementError::NotUsable { cpu, usable: usable() }),
+            None => Ok(vec![a, b]),
+        },
+        Placement::Smt => {
+            first?;
+            let pair = nearest(cpus, |a, b| same_core(a, b).then_some(0));
+            pair.ok_or_else(|| PlacementError::NoSiblings { usable: usable() })
+        }
+        Placement::Cross => {
+            first?;
+            nearest(cpus, |a, b| (!same_core(a, b)).then_some(distance(a, b))).ok_or_else(|| {
+                match cpus.len() {
+                    1 => PlacementError::OneCpu { usable: usable() },
+                    _ => PlacementError::OneCore { usable: usable() },
+                }
+            })
+        }
+        Placement::Numa => {
+            let node = first?.node;
+            let pair = nearest(cpus, |a, b| (a.node != b.node).then_some(a.node.min(b.node)));
+            pair.ok_or_else(|| PlacementError::OneNode { usable: usable(), node })
+        }
+    }
+}
+
+/// True where both are hardware threads of one core.
+fn same_core(a: &Cpu, b: &Cpu) -> bool {
+    (a.package, a.core) == (b.package, b.core)
+}
+
+/// How far two cores are from each other, in steps that mean something to a cache line.
+fn distance(a: &Cpu, b: &Cpu) -> u32 {
+    match (a.node == b.node, a.package == b.package) {
+        (true, true) => 0,
+        (true, false) => 1,
+        (false, _) => 2,
+    }
+}
+
+/// The pair of least cost; among equals the one with the lowest numbers. `None` is no pair.
+fn nearest(cpus: &[Cpu], cost: impl Fn(&Cpu, &Cpu) -> Option<u32>) -> Option<Vec<u32>> {
+    let pairs = cpus.iter().flat_map(|a| cpus.iter().filter(|b| a.id < b.id).map(move |b| (a, b)));
+    let costed = pairs.filter_map(|(a, b)| Some((cost(a, b)?, a.id, b.id)));
+    costed.min().map(|(_, a, b)| vec![a, b])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::cpu;
+
+    /// Two sockets of two cores of two threads, numbered as Linux does on x86: the siblings come last.
+    fn big() -> Vec<Cpu> {
+        let seat = |id: u32| cpu(id, id % 4, (id % 4) / 2, (id % 4) / 2);
+        (0..8).map(seat).collect()
+    }
+
+    #[test]
+    fn one_cpu() {
+        let cpus = [cpu(3, 3, 0, 0)];
+        assert_eq!(resolve(Placement::Same, &cpus), Ok(vec![3, 3]));
+        assert_eq!(resolve(Placement::Any, &cpus), Ok(vec![]));
+        let error = resolve(Placement::Cross, &cpus).expect_err("one CPU");
+        assert_eq!(error.to_string(), "this process may use only one CPU (3): use --place same or any");
+    }
+
+    #[test]
+    fn two_cores_without_siblings() {
+        let cpus = [cpu(0, 0, 0, 0), cpu(1, 1, 0, 0)];
+        assert_eq!(resolve(Placement::Cross, &cpus), Ok(vec![0, 1]));
+        assert_eq!(resolve(Placement::Cpus(1, 0), &cpus), Ok(vec![1, 0]), "the sender's CPU comes first");
+        let error = resolve(Placement::Smt, &cpus).expect_err("no siblings").to_string();
+        assert!(
+            error.starts_with("this machine shows no SMT siblings") && error.contains("(0-1)"),
+            "{error}"
+        );
+        let error = resolve(Placement::Numa, &cpus).expect_err("one node").to_string();
+        assert!(error.contains("all on NUMA node 0"), "{error}");
+    }
+
+    #[test]
+    fn two_threads_of_one_core() {
+        let cpus = [cpu(0, 0, 0, 0), cpu(1, 0, 0, 0)];
+        assert_eq!(resolve(Placement::Smt, &cpus), Ok(vec![0, 1]));
+        let error = resolve(Placement::Cross, &cpus).expect_err("one core").to_string();
+        assert!(error.contains("threads of one core"), "{error}");
+    }
+
+    #[test]
+    fn two_sockets() {
+        assert_eq!(resolve(Placement::Cross, &big()), Ok(vec![0, 1]));
+        assert_eq!(resolve(Placement::Smt, &big()), Ok(vec![0, 4]));
+        assert_eq!(resolve(Placement::Numa, &big()), Ok(vec![0, 2]));
+    }
+
+    #[test]
+    fn cross_stays_near_where_it_can() {
+        let interleaved = [cpu(0, 0, 0, 0), cpu(1, 1, 1, 1), cpu(2, 2, 0, 0)];
+        assert_eq!(resolve(Placement::Cross, &interleaved), Ok(vec![0, 2]));
+        let apart = [cpu(0, 0, 0, 0), cpu(5, 0, 1, 1)];
+        assert_eq!(
+            resolve(Placement::Cross, &apart),
+            Ok(vec![0, 5]),
+            "core 0 of another package is another core"
+        );
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there() {
+        let cpus = [cpu(0, 0, 0, 0), cpu(1, 1, 0, 0)];
+        let error = resolve(Placement::Cpus(0, 7), &cpus).expect_err("no CPU 7").to_string();
+        assert!(error.starts_with("CPU 7 is not among the CPUs this process may use (0-1): "), "{error}");
+    }
+
+    #[test]
+    fn order_of_the_list_does_not_matter_and_nothing_is_an_error() {
+        let reversed: Vec<Cpu> = big().into_iter().rev().collect();
+        for placement in Placement::NAMED {
+            assert_eq!(resolve(*placement, &big()), resolve(*placement, &reversed));
+        }
+        for placement in [Placement::Same, Placement::Smt, Placement::Cross, Placement::Numa] {
+            assert_eq!(resolve(placement, &[]), Err(PlacementError::NoCpu));
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Where /proc and /sys are: the real ones, or a folder that plays another machine.
+
+use std::fs;
+use std::path::PathBuf;
+
+/// The two folders everything in this room is read from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Roots {
+    /// proc(5).
+    pub proc: PathBuf,
+    /// sysfs(5).
+    pub sys: PathBuf,
+}
+
+impl Default for Roots {
+    fn default() -> Self {
+        Self { proc: PathBuf::from("/proc"), sys: PathBuf::from("/sys") }
+    }
+}
+
+impl Roots {
+    /// The text of a file below /proc, without surrounding blanks; `None` where it cannot be read.
+    pub fn proc_text(&self, path: &str) -> Option<String> {
+        read(self.proc.join(path))
+    }
+
+    /// The text of a file below /sys, without surrounding blanks; `None` where it cannot be read.
+    pub fn sys_text(&self, path: &str) -> Option<String> {
+        read(self.sys.join(path))
+    }
+
+    /// The number that is all a file below /proc holds.
+    pub fn proc_number(&self, path: &str) -> Option<u64> {
+        self.proc_text(path)?.parse().ok()
+    }
+
+    /// The number that is all a file below /sys holds.
+    pub fn sys_number(&self, path: &str) -> Option<u64> {
+        self.sys_text(path)?.parse().ok()
+    }
+
+    /// The names in a folder below /sys, sorted; none where it cannot be read.
+    pub fn sys_names(&self, path: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.sys.join(path)).into_iter().flatten().flatten();
+        let mut names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort();
+        names
+    }
+}
+
+/// Some of these files (device tree, DMI) hold bytes that are no UTF-8 or end in NUL.
+fn read(path: PathBuf) -> Option<String> {
+    let bytes = fs::read(path).ok()?;
+    Some(String::from_utf8_lossy(&bytes).trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned())
+}
+
+/// The value behind `key` in the lines `key: value` of files such as /proc/meminfo and /proc/self/status.
+pub(crate) fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    text.lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(name, _)| name.trim() == key)
+        .map(|(_, value)| value.trim())
+}
+
+/// The chosen word of a file such as `always [madvise] never`.
+pub(crate) fn chosen(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once('[')?;
+    rest.split_once(']').map(|(word, _)| word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_and_choices() {
+        let text = "MemTotal:       24684084 kB\nMemFree:  5 kB\n";
+        assert_eq!(field(text, "MemTotal"), Some("24684084 kB"));
+        assert_eq!(field(text, "Mem"), None);
+        assert_eq!(chosen("always [madvise] never"), Some("madvise"));
+        assert_eq!(chosen("always madvise"), None);
+    }
+
+    #[test]
+    fn what_is_missing_is_none() {
+        let roots = Roots { proc: "/nowhere/proc".into(), sys: "/nowhere/sys".into() };
+        assert_eq!(roots.proc_text("cpuinfo"), None);
+        assert_eq!(roots.sys_number("kernel/x"), None);
+        assert!(roots.sys_names("devices").is_empty());
+    }
+}

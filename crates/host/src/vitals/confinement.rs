@@ -1,0 +1,157 @@
+//! What holds this process back, or lets it past the limits of others: capabilities, a seccomp filter,
+//! a tracer, a CPU quota of its control group.
+
+use std::path::{Path, PathBuf};
+
+use crate::Roots;
+use crate::roots::field;
+
+/// Bits of `CapEff` (capabilities(7), linux/capability.h).
+const CAP_IPC_LOCK: u32 = 14;
+const CAP_SYS_ADMIN: u32 = 21;
+const CAP_SYS_RESOURCE: u32 = 24;
+
+/// This process before the system, from /proc/self.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Confinement {
+    /// The effective user is root.
+    pub root: bool,
+    /// Effective capabilities. Within a user namespace they say more than holds: the limits of pipes and
+    /// message queues ask for the capability in the first namespace.
+    pub capabilities: u64,
+    /// A seccomp filter runs at each system call.
+    pub seccomp_filter: Option<bool>,
+    /// The process that traces this one, 0 where none does.
+    pub tracer_pid: Option<u32>,
+    /// The tightest CPU quota on the way from this process' control group to the root.
+    pub quota: Option<Quota>,
+}
+
+/// A CPU quota (cgroups(7); kernel documentation, admin-guide/cgroup-v2.rst and scheduler/sched-bwc.rst).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Quota {
+    /// CPUs' worth of time in each period.
+    pub cpus: f64,
+    /// The file that holds it.
+    pub file: PathBuf,
+    /// What to write to it to lift it.
+    pub lift: &'static str,
+}
+
+impl Confinement {
+    /// Reads them.
+    pub fn read(roots: &Roots) -> Self {
+        let status = roots.proc_text("self/status").unwrap_or_default();
+        let effective_uid = field(&status, "Uid").and_then(|ids| ids.split_whitespace().nth(1));
+        let capabilities = field(&status, "CapEff").and_then(|hex| u64::from_str_radix(hex, 16).ok());
+        Self {
+            root: effective_uid == Some("0"),
+            capabilities: capabilities.unwrap_or(0),
+            seccomp_filter: field(&status, "Seccomp").map(|mode| mode == "2"),
+            tracer_pid: field(&status, "TracerPid").and_then(|pid| pid.parse().ok()),
+            quota: quota(roots),
+        }
+    }
+
+    /// CAP_SYS_RESOURCE: fs.pipe-max-size and the POSIX queues' maxima do not bind (pipe(7), mq_overview(7)).
+    pub fn may_exceed_resources(&self) -> bool {
+        self.capable(CAP_SYS_RESOURCE)
+    }
+
+    /// CAP_SYS_RESOURCE or CAP_SYS_ADMIN: the pages of a user's pipes are not counted (pipe(7)).
+    pub fn may_exceed_pipe_pages(&self) -> bool {
+        self.capable(CAP_SYS_RESOURCE) || self.capable(CAP_SYS_ADMIN)
+    }
+
+    /// CAP_IPC_LOCK: RLIMIT_MEMLOCK does not bind (mlock(2)).
+    pub fn may_lock_memory(&self) -> bool {
+        self.capable(CAP_IPC_LOCK)
+    }
+
+    /// CAP_SYS_ADMIN: `io_uring_disabled = 1` does not bind.
+    pub fn may_administer(&self) -> bool {
+        self.capable(CAP_SYS_ADMIN)
+    }
+
+    fn capable(&self, bit: u32) -> bool {
+        self.capabilities >> bit & 1 == 1
+    }
+}
+
+/// The tightest of all quotas above this process, in either version of control groups.
+fn quota(roots: &Roots) -> Option<Quota> {
+    let groups = roots.proc_text("self/cgroup").unwrap_or_default();
+    let mounts = roots.sys.join("fs/cgroup");
+    let quotas = groups.lines().filter_map(|line| {
+        let (_, rest) = line.split_once(':')?;
+        let (controllers, path) = rest.split_once(':')?;
+        let v1 = controllers.split(',').any(|name| name == "cpu");
+        (v1 || controllers.is_empty())
+            .then(|| (mounts.join(controllers), Path::new(path.trim_start_matches('/')), v1))
+    });
+    let quotas = quotas.flat_map(|(mount, path, v1)| {
+        path.ancestors().filter_map(move |group| {
+            if v1 { quota_v1(&mount.join(group)) } else { quota_v2(&mount.join(group)) }
+        })
+    });
+    quotas.min_by(|a, b| a.cpus.total_cmp(&b.cpus))
+}
+
+/// `cpu.max`: "max 100000" or "150000 100000".
+fn quota_v2(group: &Path) -> Option<Quota> {
+    let file = group.join("cpu.max");
+    let text = std::fs::read_to_string(&file).ok()?;
+    let mut words = text.split_whitespace();
+    let (quota_us, period_us): (f64, f64) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    (period_us > 0.0).then(|| Quota { cpus: quota_us / period_us, file, lift: "max" })
+}
+
+/// `cpu.cfs_quota_us`: -1 where there is none.
+fn quota_v1(group: &Path) -> Option<Quota> {
+    let file = group.join("cpu.cfs_quota_us");
+    let number = |path: &Path| std::fs::read_to_string(path).ok()?.trim().parse::<f64>().ok();
+    let (quota_us, period_us) = (number(&file)?, number(&group.join("cpu.cfs_period_us"))?);
+    (quota_us > 0.0 && period_us > 0.0).then(|| Quota { cpus: quota_us / period_us, file, lift: "-1" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::Fake;
+
+    #[test]
+    fn a_container_of_control_groups_v2() {
+        let fake = Fake::new();
+        fake.proc(
+            "self/status",
+            "Uid:\t1000\t0\t0\t0\nCapEff:\t0000000001000000\nSeccomp:\t2\nTracerPid:\t77",
+        );
+        fake.proc("self/cgroup", "0::/slice/box");
+        fake.sys("fs/cgroup/slice/box/cpu.max", "max 100000");
+        fake.sys("fs/cgroup/slice/cpu.max", "150000 100000");
+        let read = Confinement::read(&fake.roots());
+        assert!(read.root && read.may_exceed_resources() && read.may_exceed_pipe_pages());
+        assert!(!read.may_lock_memory() && !read.may_administer());
+        assert_eq!((read.seccomp_filter, read.tracer_pid), (Some(true), Some(77)));
+        let quota = read.quota.expect("the slice above has one");
+        assert_eq!((quota.cpus, quota.lift), (1.5, "max"));
+        assert!(quota.file.ends_with("fs/cgroup/slice/cpu.max"));
+    }
+
+    #[test]
+    fn control_groups_v1_share_a_folder() {
+        let fake = Fake::new();
+        fake.proc("self/cgroup", "3:cpuset:/\n4:cpu,cpuacct:/box\n0::/");
+        fake.sys("fs/cgroup/cpu,cpuacct/box/cpu.cfs_quota_us", "50000");
+        fake.sys("fs/cgroup/cpu,cpuacct/box/cpu.cfs_period_us", "100000");
+        fake.sys("fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1");
+        fake.sys("fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000");
+        let quota = quota(&fake.roots()).expect("half a CPU");
+        assert_eq!((quota.cpus, quota.lift), (0.5, "-1"));
+    }
+
+    #[test]
+    fn nothing_is_nothing() {
+        assert_eq!(Confinement::read(&Fake::new().roots()), Confinement::default());
+    }
+}
