@@ -1,1 +1,26 @@
-//! (being built)
+//! A record as text. This room runs nothing and does no I/O: a summarised record goes in, strings come out.
+//!
+//! A new output format is one file and one entry in [`FORMATS`]. The terminal's [`table`] stands apart,
+//! because it alone must know how wide and how colourful its reader is; [`advice`] is said after either.
+
+pub mod advice;
+pub mod csv;
+pub mod format;
+pub mod json;
+pub mod markdown;
+pub mod numbers;
+pub mod table;
+
+mod against_pipe;
+mod columns;
+mod granted;
+mod layout;
+mod reason;
+mod remarks;
+mod sweep;
+mod view;
+mod words;
+
+pub use advice::advice;
+pub use format::{FORMATS, Format, FormatError};
+pub use table::Style;

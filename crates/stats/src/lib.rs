@@ -1,1 +1,23 @@
-//! (being built)
+//! Pure functions over samples: no process, no file, no printing. Everything here can be recomputed
+//! from the raw samples of a record, and gives the same answer whatever order they come in.
+
+pub mod bootstrap;
+pub mod bound;
+pub mod converged;
+pub mod estimate;
+pub mod figure;
+pub mod histogram;
+pub mod noise;
+pub mod outliers;
+pub mod paired;
+pub mod summary;
+
+#[cfg(test)]
+mod mock;
+
+pub use bound::{Bound, bound_of};
+pub use converged::precise_enough;
+pub use estimate::Estimate;
+pub use histogram::{HistogramError, decode_histogram, encode_histogram};
+pub use paired::{Ratio, paired_ratio};
+pub use summary::summarise;

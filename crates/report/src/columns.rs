@@ -1,0 +1,134 @@
+//! The columns of a ranked list: one entry each, with how much it matters when there is little room.
+
+use model::{CaseRecord, NoiseLevel};
+use stats::{bound_of, estimate, figure};
+
+use crate::granted;
+use crate::layout;
+use crate::numbers;
+use crate::view::{Row, Section};
+
+/// What stands for a figure that is not there.
+pub(crate) const ABSENT: &str = "–";
+/// Width of the longest bar.
+const BAR_COLUMNS: usize = 12;
+
+/// On which side a column is flush.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Align {
+    Left,
+    Right,
+}
+
+/// One column.
+pub(crate) struct Column {
+    pub(crate) title: &'static str,
+    /// The title where room is short.
+    pub(crate) short: &'static str,
+    pub(crate) align: Align,
+    /// The higher, the sooner it is left out; 0 always stays.
+    pub(crate) drop: u8,
+    /// True for a picture of a figure that stands beside it; only terminals show it.
+    pub(crate) picture: bool,
+    pub(crate) cell: fn(&Row, &Section) -> Option<String>,
+}
+
+const fn column(title: &'static str, drop: u8, cell: fn(&Row, &Section) -> Option<String>) -> Column {
+    Column { title, short: title, align: Align::Right, drop, picture: false, cell }
+}
+
+/// The columns of a section with streams.
+const STREAM: &[Column] = &[
+    column("throughput", 0, |row, _| Some(numbers::throughput(row.throughput()?.median_bytes_per_s))),
+    Column { align: Align::Left, picture: true, ..column("", 6, bar) },
+    column("binary", 11, |row, _| Some(numbers::throughput_binary(row.throughput()?.median_bytes_per_s))),
+    column("±95 %", 2, |row, _| spread_of_stream(row.stream?)),
+    column("× pipe", 3, times_pipe),
+    Column { short: "round trip", ..column("round trip p50", 1, |row, _| p50(row, true)) },
+    column("p99", 5, p99),
+    column("per block", 9, |row, _| elapsed_per_block(row.stream?)),
+    column("CPU per block", 10, |row, _| cpu_per_block(row.stream?)),
+    Column { align: Align::Left, ..column("bound by", 4, |row, _| Some(bound_of(row.stream?)?.to_string())) },
+    Column { align: Align::Left, ..column("granted", 8, |row, _| granted_text(row.stream?)) },
+];
+
+/// The columns of a section that has round trips only.
+const ROUND_TRIPS: &[Column] = &[
+    Column { short: "round trip", ..column("round trip p50", 0, |row, _| p50(row, false)) },
+    column("±95 %", 2, |row, _| spread_of_round_trips(row.round_trip?)),
+    column("× pipe", 3, times_pipe),
+    column("p90", 6, |row, _| Some(numbers::time(row.latency()?.p90 as f64))),
+    column("p99", 1, p99),
+    column("p99.9", 4, |row, _| Some(numbers::time(row.latency()?.p999 as f64))),
+    column("max", 5, |row, _| Some(numbers::time(row.latency()?.max as f64))),
+    column("CPU per trip", 7, |row, _| cpu_per_block(row.round_trip?)),
+    Column { align: Align::Left, ..column("granted", 8, |row, _| granted_text(row.round_trip?)) },
+];
+
+/// The columns that have something to say in a section, in their order on the page.
+pub(crate) fn columns(section: &Section) -> Vec<&'static Column> {
+    let all = if section.rows.iter().any(|row| row.stream.is_some()) { STREAM } else { ROUND_TRIPS };
+    let speaks = |column: &&Column| section.rows.iter().any(|row| (column.cell)(row, section).is_some());
+    all.iter().filter(|column| column.drop == 0 || speaks(column)).collect()
+}
+
+/// The mark beside a figure that should not be trusted to its last digit.
+pub(crate) fn noise_mark(case: &CaseRecord) -> &'static str {
+    match case.noise {
+        Some(NoiseLevel::Noisy) => " ~",
+        Some(NoiseLevel::Wild) => " !",
+        Some(NoiseLevel::Quiet) | None => "",
+    }
+}
+
+fn bar(row: &Row, section: &Section) -> Option<String> {
+    let speed = |row: &Row| row.throughput().map(|throughput| throughput.median_bytes_per_s);
+    let best = section.rows.iter().filter_map(speed).fold(0.0, f64::max);
+    // One bar alone compares nothing.
+    let rows = section.rows.iter().filter_map(speed).count();
+    (rows > 1).then(|| speed(row).map(|speed| layout::bar(speed / best, BAR_COLUMNS))).flatten()
+}
+
+fn times_pipe(row: &Row, section: &Section) -> Option<String> {
+    // With nothing but the pipe itself the column would hold a lone 1.0.
+    let others = section.rows.iter().filter(|row| row.times_pipe.is_some()).count();
+    row.times_pipe.filter(|_| others > 1).map(|ratio| numbers::ratio(ratio.median))
+}
+
+fn p50(row: &Row, marked: bool) -> Option<String> {
+    let mark = row.round_trip.filter(|_| marked).map_or("", noise_mark);
+    Some(format!("{}{mark}", numbers::time(row.latency()?.p50 as f64)))
+}
+
+fn p99(row: &Row, _: &Section) -> Option<String> {
+    Some(numbers::time(row.latency()?.p99 as f64))
+}
+
+fn spread_of_stream(case: &CaseRecord) -> Option<String> {
+    let throughput = case.throughput.as_ref()?;
+    spread(case, throughput.median_bytes_per_s, throughput.low, throughput.high)
+}
+
+fn spread_of_round_trips(case: &CaseRecord) -> Option<String> {
+    let latency = case.latency_ns.as_ref()?;
+    spread(case, latency.p50 as f64, latency.p50_low as f64, latency.p50_high as f64)
+}
+
+fn spread(case: &CaseRecord, point: f64, low: f64, high: f64) -> Option<String> {
+    let share = estimate::relative_half_width(point, low, high).filter(|_| case.samples.len() > 1)?;
+    Some(format!("{}{}", numbers::percent(share), noise_mark(case)))
+}
+
+fn elapsed_per_block(case: &CaseRecord) -> Option<String> {
+    figure::median_of(case, figure::elapsed_per_block_ns).map(numbers::time)
+}
+
+fn cpu_per_block(case: &CaseRecord) -> Option<String> {
+    figure::median_of(case, figure::cpu_per_block_ns).map(numbers::time)
+}
+
+fn granted_text(case: &CaseRecord) -> Option<String> {
+    let sizes = granted::text(case);
+    let asked = granted::asked_otherwise(case).map(|size| format!(" (asked {size})"));
+    (!sizes.is_empty()).then(|| format!("{sizes}{}", asked.unwrap_or_default()))
+}

@@ -1,0 +1,35 @@
+//! Sizes the system gave, and where they are not the sizes asked for.
+
+use model::{ByteSize, CaseRecord, parse_size};
+
+/// The granted sizes in short: "pipe 64KiB", "sndbuf 208KiB, rcvbuf 208KiB"; empty where there are none.
+pub(crate) fn text(case: &CaseRecord) -> String {
+    let sizes: Vec<String> = case.granted.iter().map(|(name, value)| one(name, *value)).collect();
+    sizes.join(", ")
+}
+
+/// The size that was asked for in the spec, where the system gave another.
+pub(crate) fn asked_otherwise(case: &CaseRecord) -> Option<ByteSize> {
+    let options = case.spec.options.iter();
+    let asked = options.filter_map(|(key, value)| Some((key, parse_size(value.as_deref()?).ok()?)));
+    asked.filter(|(key, size)| differs(case, key, size.0)).map(|(_, size)| size).next()
+}
+
+/// True where a granted size of the option's name is not the one asked for. The general `size` stands for
+/// whatever sizes in bytes the mechanism has.
+fn differs(case: &CaseRecord, key: &str, asked: u64) -> bool {
+    let named = |name: &str| name == key || name.strip_suffix("_bytes") == Some(key);
+    let mut of_that_name = case.granted.iter().filter(|(name, _)| named(name)).peekable();
+    if of_that_name.peek().is_some() {
+        return of_that_name.any(|(_, value)| *value != asked);
+    }
+    let mut in_bytes = case.granted.iter().filter(|(name, _)| name.ends_with("_bytes")).peekable();
+    key == "size" && in_bytes.peek().is_some() && in_bytes.all(|(_, value)| *value != asked)
+}
+
+fn one(name: &str, value: u64) -> String {
+    match name.strip_suffix("_bytes") {
+        Some(short) => format!("{} {}", short.replace('_', " "), ByteSize(value)),
+        None => format!("{} {value}", name.replace('_', " ")),
+    }
+}

@@ -1,0 +1,162 @@
+//! Text in a terminal: width, wrapping, tones. Knows nothing of measurements.
+
+use unicode_width::UnicodeWidthStr;
+
+/// How a piece of text stands out, where colour is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tone {
+    /// As it is.
+    Plain,
+    /// The best row.
+    Bold,
+    /// What frames the figures.
+    Dim,
+}
+
+/// A line of pieces, each with its tone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Line(Vec<(Tone, String)>);
+
+impl Line {
+    pub(crate) fn new(tone: Tone, text: impl Into<String>) -> Self {
+        Self(vec![(tone, text.into())])
+    }
+
+    pub(crate) fn and(mut self, tone: Tone, text: impl Into<String>) -> Self {
+        self.0.push((tone, text.into()));
+        self
+    }
+}
+
+/// The text with `±` spelt out where there is no Unicode: it changes the width, so it comes before layout.
+pub(crate) fn spell(text: &str, unicode: bool) -> String {
+    if unicode { text.to_owned() } else { text.replace('±', "+-") }
+}
+
+/// Columns a text takes in a terminal.
+pub(crate) fn width(text: &str) -> usize {
+    UnicodeWidthStr::width(text)
+}
+
+/// The text with blanks after it, up to a width.
+pub(crate) fn left(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
+/// The text with blanks before it, up to a width.
+pub(crate) fn right(text: &str, columns: usize) -> String {
+    format!("{}{text}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
+/// Words in lines of at most so many columns; a word that is longer has a line of its own.
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    fill(text.split_whitespace(), " ", columns)
+}
+
+/// The same for a line that is already laid out: it is left alone, double blanks and all, where it fits.
+pub(crate) fn wrap_kept(text: &str, columns: usize) -> Vec<String> {
+    match width(text) {
+        0 => Vec::new(),
+        fits if fits <= columns => vec![text.to_owned()],
+        _ => wrap(text, columns),
+    }
+}
+
+/// Pieces in lines of at most so many columns, with a separator between the pieces of a line.
+pub(crate) fn fill<'a>(
+    pieces: impl IntoIterator<Item = &'a str>,
+    separator: &str,
+    columns: usize,
+) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for piece in pieces {
+        match lines.last_mut() {
+            Some(line) if width(line) + width(separator) + width(piece) <= columns => {
+                line.push_str(separator);
+                line.push_str(piece);
+            }
+            _ => lines.push(piece.to_owned()),
+        }
+    }
+    lines
+}
+
+/// A bar of at most so many columns, in eighths of a column, for a share of 0 to 1.
+pub(crate) fn bar(share: f64, columns: usize) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = (share.clamp(0.0, 1.0) * columns as f64 * 8.0).round() as usize;
+    format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
+}
+
+/// The lines as one text. Without colour no escape sequence is in it; without Unicode no other character
+/// of ours than ASCII.
+pub(crate) fn print(lines: &[Line], color: bool, unicode: bool) -> String {
+    let mut text = String::new();
+    for line in lines {
+        let mut printed: String = line.0.iter().map(|(tone, piece)| paint(*tone, piece, color)).collect();
+        printed.truncate(printed.trim_end_matches(' ').len());
+        text.push_str(&printed);
+        text.push('\n');
+    }
+    if unicode { text } else { text.chars().map(ascii).collect() }
+}
+
+fn paint(tone: Tone, text: &str, color: bool) -> String {
+    let code = match tone {
+        Tone::Bold => "1",
+        Tone::Dim => "2",
+        Tone::Plain => "",
+    };
+    // Blanks after the text stay outside, so that they can be trimmed from the end of the line.
+    let shown = text.trim_end_matches(' ');
+    if !color || code.is_empty() || shown.is_empty() {
+        return text.to_owned();
+    }
+    format!("\u{1b}[{code}m{shown}\u{1b}[0m{}", &text[shown.len()..])
+}
+
+/// A stand-in of the same width for each character of ours beyond ASCII (`±` has none: see [`spell`]).
+fn ascii(character: char) -> char {
+    match character {
+        'µ' => 'u',
+        '×' => 'x',
+        '–' | '—' => '-',
+        '·' => '|',
+        '█' | '▉' | '▊' | '▋' | '▌' => '#',
+        '▍' | '▎' | '▏' => ' ',
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn bars_grow_by_eighths() {
+        assert_eq!(bar(1.0, 4), "████");
+        assert_eq!(bar(0.5, 4), "██");
+        assert_eq!(bar(0.03125, 4), "▏");
+        assert_eq!(bar(0.0, 4), "");
+        assert_eq!(bar(f64::NAN, 4), "");
+    }
+
+    #[test]
+    fn colour_only_where_asked() {
+        let lines = [Line::new(Tone::Bold, "best ").and(Tone::Dim, "µs  ")];
+        assert_eq!(print(&lines, false, true), "best µs\n");
+        assert_eq!(print(&lines, false, false), "best us\n");
+        assert_eq!(print(&lines, true, true), "\u{1b}[1mbest\u{1b}[0m \u{1b}[2mµs\u{1b}[0m\n");
+    }
+
+    proptest! {
+        #[test]
+        fn wrapping_loses_no_word(text in "[a-zµ ]{0,200}", columns in 1usize..60) {
+            let lines = wrap(&text, columns);
+            prop_assert!(lines.iter().all(|line| width(line) <= columns || !line.contains(' ')));
+            let words: Vec<&str> = lines.iter().flat_map(|line| line.split(' ')).collect();
+            prop_assert_eq!(words, text.split_whitespace().collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! What stands around the figures: the heading, the floor and the ceiling, and what a reader must know
+//! before believing a row.
+
+use std::collections::BTreeSet;
+
+use model::{CaseRecord, DataLevel, Host, NoiseLevel, PayloadKind, Role, Workload};
+use stats::estimate::ENOUGH_FOR_95_PERCENT;
+use stats::figure;
+
+use crate::view::{Section, View, ranked};
+use crate::{granted, numbers, words};
+
+/// The machine and what all rows have in common, in pieces.
+pub(crate) fn heading(view: &View) -> Vec<String> {
+    let mut pieces = vec![machine(&view.record.host)];
+    pieces.push(match view.common(Section::blocks) {
+        Some((stream, round_trip)) => words::blocks(stream, round_trip),
+        None => range_of_blocks(view),
+    });
+    pieces.extend(view.common(Section::ends));
+    pieces.extend(view.common(Section::data).map(str::to_owned));
+    pieces.extend(odd_payload(view));
+    let trials = view.record.settings.trials as usize;
+    pieces.push(format!(
+        "{}{}",
+        words::count(trials, "trial"),
+        if trials > 1 { ", interleaved" } else { "" }
+    ));
+    pieces.retain(|piece| !piece.is_empty());
+    pieces
+}
+
+/// A sentence where the run did not come to its end.
+pub(crate) fn interruption(view: &View) -> Option<String> {
+    let settings = &view.record.settings;
+    let made = || ranked(view.record).filter(|case| case.error.is_none()).map(|case| case.samples.len());
+    let (least, most) = (made().min().unwrap_or(0), made().max().unwrap_or(0));
+    let range = if least == most { least.to_string() } else { format!("{least} to {most}") };
+    settings.interrupted.then(|| format!("Stopped early: {range} of {} trials were made.", settings.trials))
+}
+
+/// The ceiling and the floor of a section, on one line; empty where neither was measured.
+pub(crate) fn footer(view: &View, section: &Section) -> String {
+    let mut parts = Vec::new();
+    for case in beside(view, section, Role::Ceiling) {
+        let speed = case.throughput.as_ref().map(|t| numbers::throughput(t.median_bytes_per_s));
+        parts.extend(
+            speed.map(|speed| format!("ceiling  {} {speed}{}", case.spec, other_axes(case, section))),
+        );
+    }
+    for case in beside(view, section, Role::Floor) {
+        let what = if case.workload == Workload::Stream { "block" } else { "round trip" };
+        let cost = figure::median_of(case, figure::elapsed_per_block_ns).map(numbers::time);
+        parts.extend(cost.map(|cost| format!("floor  {} {cost} per {what}", case.spec)));
+    }
+    parts.join("  ·  ")
+}
+
+/// Rows that are a check of one end and no transport; empty where there are none.
+pub(crate) fn references(view: &View) -> String {
+    let cases = view.record.cases.iter().filter(|case| case.role == Role::Reference);
+    let shown = cases.filter_map(|case| {
+        let speed = numbers::throughput(case.throughput.as_ref()?.median_bytes_per_s);
+        Some(format!("{} {speed}", case.spec))
+    });
+    let shown: Vec<String> = shown.collect();
+    if shown.is_empty() { String::new() } else { format!("one end only  {}", shown.join(", ")) }
+}
+
+/// What a reader must know before believing a row. Granted sizes are told here unless a column tells them.
+pub(crate) fn remarks(view: &View, granted_shown: bool) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for section in &view.sections {
+        for remark in above_the_ceiling(view, section) {
+            if !remarks.contains(&remark) {
+                remarks.push(remark);
+            }
+        }
+    }
+    if !granted_shown {
+        remarks.extend(granted_otherwise(view));
+    }
+    remarks.extend(noise_legend(view));
+    remarks.extend(few_trials(view));
+    remarks.extend(outliers(view));
+    remarks
+}
+
+fn machine(host: &Host) -> String {
+    let cores = host.cpus.iter().map(|cpu| (cpu.package, cpu.core)).collect::<BTreeSet<_>>().len();
+    let cpus = host.cpus.len();
+    let mut parts = Vec::new();
+    if !host.cpu_model.is_empty() {
+        parts.push(host.cpu_model.clone());
+    }
+    if cores > 0 {
+        let threads = if cpus > cores { format!(", {}", words::count(cpus, "CPU")) } else { String::new() };
+        let hypervisor = host.hypervisor.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+        parts.push(format!("{}{threads}{hypervisor}", words::count(cores, "core")));
+    }
+    parts.push(host.kernel.clone());
+    parts.join(", ")
+}
+
+fn range_of_blocks(view: &View) -> String {
+    let blocks = |workload| {
+        ranked(view.record).filter(move |case| case.workload == workload).map(|case| case.block_bytes)
+    };
+    let range = |workload| {
+        let (least, most) = (blocks(workload).min()?, blocks(workload).max()?);
+        let most_text = numbers::size(most);
+        Some(if least == most { most_text } else { format!("{} to {most_text}", numbers::size(least)) })
+    };
+    match (range(Workload::Stream), range(Workload::PingPong)) {
+        (Some(stream), Some(trips)) if stream == trips => format!("blocks and round trips of {stream}"),
+        (Some(stream), Some(trips)) => format!("{stream} blocks, round trips of {trips}"),
+        (Some(stream), None) => format!("{stream} blocks"),
+        (None, Some(trips)) => format!("round trips of {trips}"),
+        (None, None) => String::new(),
+    }
+}
+
+/// A payload that measures something else than bytes of one's own, or is one's own.
+fn odd_payload(view: &View) -> Option<String> {
+    let mut payloads = ranked(view.record).map(|case| &case.payload);
+    let first = payloads.next()?;
+    let odd = matches!(first, PayloadKind::Zero | PayloadKind::File(_));
+    (odd && payloads.all(|payload| payload == first)).then(|| format!("payload {first}"))
+}
+
+/// The cases of a role that stand beside a section: those that share most of its axes.
+fn beside<'a>(view: &View<'a>, section: &Section, role: Role) -> Vec<&'a CaseRecord> {
+    let axes = section.axes;
+    let strange = |case: &CaseRecord| {
+        let block = if case.workload == Workload::Stream { axes.stream_bytes } else { axes.round_trip_bytes };
+        u8::from(block != Some(case.block_bytes)) * 4
+            + u8::from(case.data != axes.data) * 2
+            + u8::from(case.placement != axes.placement)
+    };
+    let shown = |workload: Workload| match workload {
+        Workload::Stream => axes.stream_bytes.is_some(),
+        Workload::PingPong => axes.round_trip_bytes.is_some(),
+    };
+    let cases = || {
+        view.record
+            .cases
+            .iter()
+            .filter(move |case| case.role == role && shown(case.workload) && !case.samples.is_empty())
+    };
+    let closest = |case: &&CaseRecord| {
+        let alike = cases().filter(|other| (&other.spec, other.workload) == (&case.spec, case.workload));
+        alike.map(strange).min() == Some(strange(case))
+    };
+    cases().filter(closest).collect()
+}
+
+/// How a ceiling differs from the rows it stands over.
+fn other_axes(case: &CaseRecord, section: &Section) -> String {
+    let mut notes = Vec::new();
+    if Some(case.block_bytes) != section.axes.stream_bytes {
+        notes.push(format!("{} blocks", numbers::size(case.block_bytes)));
+    }
+    if case.data != section.axes.data {
+        notes.push(format!("data {}", case.data));
+    }
+    if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) }
+}
+
+/// Why a row is faster than a memory copy (method 3: a page passed by reference is not a byte moved).
+fn above_the_ceiling(view: &View, section: &Section) -> Vec<String> {
+    let speed =
+        |case: &CaseRecord| case.throughput.as_ref().map_or(0.0, |throughput| throughput.median_bytes_per_s);
+    let ceilings = beside(view, section, Role::Ceiling).into_iter();
+    let Some(ceiling) = ceilings.max_by(|a, b| speed(a).total_cmp(&speed(b))) else { return Vec::new() };
+    let above = section.rows.iter().filter(|row| row.stream.is_some_and(|case| speed(case) > speed(ceiling)));
+    let why = match section.axes.data {
+        DataLevel::None => "nobody touched its bytes, so that pages may have passed by reference",
+        _ if ceiling.data != section.axes.data => "the ceiling did other work on its bytes",
+        _ => "its bytes were touched, but need not have been copied",
+    };
+    above.map(|row| format!("{} is above the ceiling ({}): {why}.", row.label, ceiling.spec)).collect()
+}
+
+fn granted_otherwise(view: &View) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for case in ranked(view.record) {
+        let Some(asked) = granted::asked_otherwise(case) else { continue };
+        let line = format!("{} asked for {asked}; granted: {}.", case.spec, granted::text(case));
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+fn noise_legend(view: &View) -> Option<String> {
+    let has = |level| ranked(view.record).any(|case| case.noise == Some(level));
+    let noisy = has(NoiseLevel::Noisy).then_some("~ noisy: read differences below 15 % as equal");
+    let wild = has(NoiseLevel::Wild).then_some("! wild: repeat on a quieter machine before believing it");
+    let marks: Vec<&str> = noisy.into_iter().chain(wild).collect();
+    (!marks.is_empty()).then(|| format!("{}.", marks.join("; ")))
+}
+
+fn few_trials(view: &View) -> Option<String> {
+    let any =
+        |trials: std::ops::Range<usize>| ranked(view.record).any(|case| trials.contains(&case.samples.len()));
+    if any(2..ENOUGH_FOR_95_PERCENT) {
+        return Some(format!(
+            "Fewer than {ENOUGH_FOR_95_PERCENT} trials have no 95 % interval: where that is so, ± is the whole range."
+        ));
+    }
+    any(1..2).then(|| "A single trial shows no spread: its figure may be far off.".to_owned())
+}
+
+fn outliers(view: &View) -> Option<String> {
+    let of = |case: &CaseRecord| case.outliers as usize;
+    let total: usize = ranked(view.record).map(of).sum();
+    let samples: usize = ranked(view.record).map(|case| case.samples.len()).sum();
+    (total > 0)
+        .then(|| format!("{} among {samples} samples, counted and kept.", words::count(total, "outlier")))
+}

@@ -1,0 +1,256 @@
+//! A record as sections of ranked rows: what stands in one list, and what must not.
+//!
+//! A row is one spec, with its stream and its round trips side by side. A section holds what may be compared:
+//! the same data level, tasks, placement and block. Table and Markdown are two ways of writing this down.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BTreeSet;
+
+use model::{BenchRecord, CaseRecord, DataLevel, Latency, Placement, Role, Tasks, Throughput, Workload};
+use stats::Ratio;
+
+use crate::against_pipe::against_pipe;
+use crate::words;
+
+/// From this many block sizes on, a sweep is shown as a grid and not as a list for each size.
+const SWEEP_FROM: usize = 4;
+
+/// What all rows of a section have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Axes {
+    pub(crate) data: DataLevel,
+    pub(crate) tasks: Tasks,
+    pub(crate) placement: Placement,
+    /// The block of the streams; `None` where the section has round trips only.
+    pub(crate) stream_bytes: Option<u64>,
+    /// The block of the round trips; `None` where the section has streams only.
+    pub(crate) round_trip_bytes: Option<u64>,
+}
+
+/// Rows that may be ranked against each other, the best first.
+#[derive(Debug)]
+pub(crate) struct Section<'a> {
+    pub(crate) axes: Axes,
+    pub(crate) rows: Vec<Row<'a>>,
+}
+
+/// One spec.
+#[derive(Debug)]
+pub(crate) struct Row<'a> {
+    pub(crate) label: String,
+    pub(crate) stream: Option<&'a CaseRecord>,
+    pub(crate) round_trip: Option<&'a CaseRecord>,
+    /// How many times as fast as the plain pipe.
+    pub(crate) times_pipe: Option<Ratio>,
+}
+
+/// How a section, or a row of sections, is shown.
+#[derive(Debug)]
+pub(crate) enum Group<'v, 'a> {
+    /// One ranked list.
+    Ranked(&'v Section<'a>),
+    /// The same over many block sizes.
+    Sweep(Vec<&'v Section<'a>>),
+}
+
+/// All sections of a record.
+#[derive(Debug)]
+pub(crate) struct View<'a> {
+    pub(crate) record: &'a BenchRecord,
+    pub(crate) sections: Vec<Section<'a>>,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn of(record: &'a BenchRecord) -> Self {
+        let blocks = Blocks::of(record);
+        let mut sections: Vec<Section<'a>> = Vec::new();
+        for case in ranked(record) {
+            let axes = blocks.axes(case);
+            match sections.iter_mut().find(|section| section.axes == axes) {
+                Some(section) => section.add(record, case),
+                None => {
+                    let mut section = Section { axes, rows: Vec::new() };
+                    section.add(record, case);
+                    sections.push(section);
+                }
+            }
+        }
+        for section in &mut sections {
+            section.rank(record);
+        }
+        sections.sort_by_key(|section| section.axes.order());
+        Self { record, sections }
+    }
+
+    /// What all sections have in common; `None` where they differ.
+    pub(crate) fn common<T: PartialEq>(&self, axis: impl Fn(&Section<'a>) -> T) -> Option<T> {
+        let first = axis(self.sections.first()?);
+        self.sections.iter().all(|section| axis(section) == first).then_some(first)
+    }
+
+    /// Sections in the order in which they are shown, long sweeps together.
+    pub(crate) fn groups(&self) -> Vec<Group<'_, 'a>> {
+        let alike = |a: &Section<'a>, b: &Section<'a>| a.axes.but_for_blocks() == b.axes.but_for_blocks();
+        let mut groups = Vec::new();
+        for run in self.sections.chunk_by(alike) {
+            if run.len() >= SWEEP_FROM {
+                groups.push(Group::Sweep(run.iter().collect()));
+            } else {
+                groups.extend(run.iter().map(Group::Ranked));
+            }
+        }
+        groups
+    }
+
+    /// What sets a section apart from the others, in words; empty where there is but one.
+    pub(crate) fn title(&self, section: &Section<'a>, with_blocks: bool) -> String {
+        let mut parts = Vec::new();
+        if with_blocks && self.common(Section::blocks).is_none() {
+            parts.push(words::blocks(section.axes.stream_bytes, section.axes.round_trip_bytes));
+        }
+        if self.common(Section::ends).is_none() {
+            parts.push(section.ends());
+        }
+        if self.common(|section| section.axes.data).is_none() {
+            parts.push(section.data().to_owned());
+        }
+        parts.join(" · ")
+    }
+}
+
+/// The cases that are ranked.
+pub(crate) fn ranked(record: &BenchRecord) -> impl Iterator<Item = &CaseRecord> {
+    record.cases.iter().filter(|case| case.role == Role::Ranked)
+}
+
+impl<'a> Section<'a> {
+    fn add(&mut self, record: &BenchRecord, case: &'a CaseRecord) {
+        let label = label(record, case);
+        let slot_is_free = |row: &Row| row.label == label && row.slot(case.workload).is_none();
+        let at = self.rows.iter().position(slot_is_free).unwrap_or_else(|| {
+            self.rows.push(Row { label, stream: None, round_trip: None, times_pipe: None });
+            self.rows.len() - 1
+        });
+        match case.workload {
+            Workload::Stream => self.rows[at].stream = Some(case),
+            Workload::PingPong => self.rows[at].round_trip = Some(case),
+        }
+    }
+
+    fn rank(&mut self, record: &BenchRecord) {
+        for row in &mut self.rows {
+            row.times_pipe = row.stream.or(row.round_trip).and_then(|case| against_pipe(record, case));
+        }
+        self.rows.sort_by(by_rank);
+    }
+
+    /// Both blocks, as one value to compare.
+    pub(crate) fn blocks(&self) -> (Option<u64>, Option<u64>) {
+        (self.axes.stream_bytes, self.axes.round_trip_bytes)
+    }
+
+    /// Who held the ends, and where, in words.
+    pub(crate) fn ends(&self) -> String {
+        let cpus =
+            self.cases().map(|case| case.cpus.as_slice()).find(|cpus| !cpus.is_empty()).unwrap_or_default();
+        words::ends(self.axes.tasks, self.axes.placement, cpus)
+    }
+
+    /// What became of the data, in words.
+    pub(crate) fn data(&self) -> &'static str {
+        words::data(self.axes.data, self.cases().find_map(|case| case.check))
+    }
+
+    /// The cases of all rows.
+    pub(crate) fn cases(&self) -> impl Iterator<Item = &'a CaseRecord> {
+        self.rows.iter().flat_map(Row::cases)
+    }
+}
+
+impl<'a> Row<'a> {
+    /// The stream, then the round trips, where they were measured.
+    pub(crate) fn cases(&self) -> impl Iterator<Item = &'a CaseRecord> + use<'a> {
+        self.stream.into_iter().chain(self.round_trip)
+    }
+
+    pub(crate) fn throughput(&self) -> Option<&'a Throughput> {
+        self.stream.and_then(|case| case.throughput.as_ref())
+    }
+
+    pub(crate) fn latency(&self) -> Option<&'a Latency> {
+        self.round_trip.and_then(|case| case.latency_ns.as_ref())
+    }
+
+    /// True where there is anything to show but a reason.
+    pub(crate) fn has_figures(&self) -> bool {
+        self.throughput().is_some() || self.latency().is_some()
+    }
+
+    fn slot(&self, workload: Workload) -> Option<&'a CaseRecord> {
+        match workload {
+            Workload::Stream => self.stream,
+            Workload::PingPong => self.round_trip,
+        }
+    }
+}
+
+impl Axes {
+    /// The order of the sections: the checked figures first, streams before round trips.
+    fn order(&self) -> impl Ord + use<> {
+        let Self { data, tasks, placement, stream_bytes, round_trip_bytes } = *self;
+        (Reverse(data), tasks, placement, stream_bytes.is_none(), stream_bytes, round_trip_bytes)
+    }
+
+    fn but_for_blocks(&self) -> (DataLevel, Tasks, Placement, bool, bool) {
+        let Self { data, tasks, placement, stream_bytes, round_trip_bytes } = *self;
+        (data, tasks, placement, stream_bytes.is_some(), round_trip_bytes.is_some())
+    }
+}
+
+/// Which blocks a record has, and so whether streams and round trips fit into one row.
+struct Blocks {
+    stream: BTreeSet<u64>,
+    round_trip: BTreeSet<u64>,
+}
+
+impl Blocks {
+    fn of(record: &BenchRecord) -> Self {
+        let sizes = |workload| {
+            ranked(record).filter(|case| case.workload == workload).map(|case| case.block_bytes).collect()
+        };
+        Self { stream: sizes(Workload::Stream), round_trip: sizes(Workload::PingPong) }
+    }
+
+    fn axes(&self, case: &CaseRecord) -> Axes {
+        let block = Some(case.block_bytes);
+        let (stream_bytes, round_trip_bytes) = match (case.workload, self.stream.len(), self.round_trip.len())
+        {
+            (_, 1, 1) => (self.stream.first().copied(), self.round_trip.first().copied()),
+            _ if self.stream == self.round_trip => (block, block),
+            (Workload::Stream, ..) => (block, None),
+            (Workload::PingPong, ..) => (None, block),
+        };
+        let CaseRecord { data, tasks, placement, .. } = *case;
+        Axes { data, tasks, placement, stream_bytes, round_trip_bytes }
+    }
+}
+
+/// The spec, and how it waits or what it carries where that alone tells two rows apart.
+fn label(record: &BenchRecord, case: &CaseRecord) -> String {
+    let mut label = case.spec.to_string();
+    if ranked(record).any(|other| other.spec == case.spec && other.wait != case.wait) {
+        label.push_str(&format!(" ({})", case.wait));
+    }
+    if ranked(record).any(|other| other.spec == case.spec && other.payload != case.payload) {
+        label.push_str(&format!(" ({})", case.payload));
+    }
+    label
+}
+
+/// Fastest stream first, then soonest round trip, then rows without figures as they were planned.
+fn by_rank(a: &Row, b: &Row) -> Ordering {
+    let speed =
+        |row: &Row| row.throughput().map_or(f64::NEG_INFINITY, |throughput| throughput.median_bytes_per_s);
+    let trip = |row: &Row| row.latency().map_or(u64::MAX, |latency| latency.p50);
+    speed(b).total_cmp(&speed(a)).then_with(|| trip(a).cmp(&trip(b)))
+}

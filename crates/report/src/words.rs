@@ -1,0 +1,71 @@
+//! The axes of a measurement in words, as headings have them.
+
+use model::{Check, DataLevel, Placement, Tasks};
+
+use crate::numbers;
+
+/// Who held the ends, and where: "two processes on CPUs 0,1".
+pub(crate) fn ends(tasks: Tasks, placement: Placement, cpus: &[u32]) -> String {
+    let who = match tasks {
+        Tasks::Single => "one thread",
+        Tasks::Threads => "two threads",
+        Tasks::Processes => "two processes",
+    };
+    let note = match placement {
+        Placement::Smt => " (hardware threads of one core)",
+        Placement::Numa => " (two NUMA nodes)",
+        _ => "",
+    };
+    match cpus {
+        [] if placement == Placement::Any => format!("{who}, placed by the scheduler"),
+        [] => format!("{who}, placed `{placement}`"),
+        [first, rest @ ..] if rest.iter().all(|cpu| cpu == first) => format!("{who} on CPU {first}"),
+        several => {
+            let list: Vec<String> = several.iter().map(u32::to_string).collect();
+            format!("{who} on CPUs {}{note}", list.join(","))
+        }
+    }
+}
+
+/// What became of the bytes: "every byte checked".
+pub(crate) fn data(data: DataLevel, check: Option<Check>) -> &'static str {
+    match (data, check) {
+        (DataLevel::None, _) => "payload never touched",
+        (DataLevel::Write, _) => "every byte written, none checked",
+        (DataLevel::Verify, Some(Check::Xor)) => "every byte checked (by XOR, blind to order)",
+        (DataLevel::Verify, _) => "every byte checked",
+    }
+}
+
+/// What was handed over in one call, one way and both.
+pub(crate) fn blocks(stream_bytes: Option<u64>, round_trip_bytes: Option<u64>) -> String {
+    match (stream_bytes, round_trip_bytes) {
+        (Some(one_way), Some(both)) if one_way == both => {
+            format!("blocks and round trips of {}", numbers::size(both))
+        }
+        (Some(one_way), Some(both)) => {
+            format!("{} blocks, round trips of {}", numbers::size(one_way), numbers::size(both))
+        }
+        (Some(one_way), None) => format!("{} blocks", numbers::size(one_way)),
+        (None, Some(both)) => format!("round trips of {}", numbers::size(both)),
+        (None, None) => String::new(),
+    }
+}
+
+/// "1 trial", "9 trials".
+pub(crate) fn count(count: usize, one: &str) -> String {
+    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_and_places() {
+        assert_eq!(ends(Tasks::Processes, Placement::Cross, &[0, 1]), "two processes on CPUs 0,1");
+        assert_eq!(ends(Tasks::Threads, Placement::Same, &[1, 1]), "two threads on CPU 1");
+        assert_eq!(ends(Tasks::Single, Placement::Same, &[1]), "one thread on CPU 1");
+        assert_eq!(ends(Tasks::Processes, Placement::Any, &[]), "two processes, placed by the scheduler");
+    }
+}

@@ -1,0 +1,260 @@
+//! What holds a stream back, read from what its samples cost. A verdict is a rule over evidence that is in
+//! the record; where the evidence does not decide, there is none.
+//!
+//! All figures are sums over the samples. *Busy* is the CPU time of the busiest end as a share of wall time
+//! (of both ends together where they share a CPU). In this order:
+//! 1. Nobody busy ([`BUSY`]): the stream waited. Preempted more often than it slept: **scheduling**. Asleep
+//!    at least every [`WAKE_EVERY_BLOCKS`] blocks, and for less than [`WAKE_NS_MAX`] a time: **wake-ups**.
+//!    Longer sleeps are something else's (storage, a throttled machine): no verdict.
+//! 2. Two ends busy on the same CPU: **one CPU**; they cannot overlap.
+//! 3. Ends that never call or sleep and are both always busy may be copying or spinning: no verdict. The
+//!    same for a case that waits by spinning.
+//! 4. The busiest end passes fewer than [`CALL_BYTES`] per system call and spends most of its time in the
+//!    kernel: **system calls**.
+//! 5. It spends most of its time in user mode although it moves the bytes by system calls: **data**, that
+//!    is producing and checking them.
+//! 6. Else **copies**; but no verdict where the data level is `none`: the samples do not tell a copied page
+//!    from one that was passed by reference, and a user's time is then the harness's own loop.
+
+use std::fmt;
+
+use model::{CaseRecord, DataLevel, EndUsage, Tasks, Wait, Workload};
+
+/// From this share of wall time on, an end is busy; the rest is lost in the noise of accounting.
+const BUSY: f64 = 0.80;
+/// From this share on, an end never rested.
+const ALWAYS_BUSY: f64 = 0.97;
+/// A switch less often than once in so many blocks is not what a stream waits for.
+const WAKE_EVERY_BLOCKS: f64 = 50.0;
+/// No wake-up takes longer than this, even from a deep idle state on a virtual machine.
+const WAKE_NS_MAX: f64 = 1e6;
+/// Below this a call costs more than its copy: a page is copied in some 0.3 µs, a call takes as much.
+const CALL_BYTES: f64 = 4096.0;
+/// Fewer calls than this per block, and the bytes are moved without the kernel.
+const CALLS_PER_BLOCK: f64 = 0.01;
+
+/// What holds a stream back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Bound {
+    /// The ends sleep and wait to be woken.
+    WakeUps,
+    /// The ends are preempted.
+    Scheduling,
+    /// Both ends take turns on one CPU.
+    SharedCpu,
+    /// Going into the kernel and back costs more than what is carried.
+    SystemCalls,
+    /// Producing and checking the bytes costs more than moving them.
+    Data,
+    /// Moving the bytes.
+    Copies,
+}
+
+impl Bound {
+    /// The word in tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::WakeUps => "wake-ups",
+            Self::Scheduling => "scheduling",
+            Self::SharedCpu => "one CPU",
+            Self::SystemCalls => "system calls",
+            Self::Data => "data",
+            Self::Copies => "copies",
+        }
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+/// Sums over all samples of a case.
+struct Evidence {
+    elapsed_ns: f64,
+    blocks: f64,
+    bytes: f64,
+    voluntary: f64,
+    involuntary: f64,
+    ends: Vec<EndUsage>,
+}
+
+/// What holds a stream back; `None` for ping-pong, and where the samples do not decide it.
+pub fn bound_of(case: &CaseRecord) -> Option<Bound> {
+    let evidence = Evidence::of(case)?;
+    let busiest = evidence.ends.iter().max_by_key(|end| cpu_ns(end))?;
+    let shared = shares_cpu(case);
+    let busy = if shared {
+        evidence.ends.iter().map(|end| evidence.busy(end)).sum()
+    } else {
+        evidence.busy(busiest)
+    };
+    if busy < BUSY {
+        return evidence.waiting(busy);
+    }
+    if shared {
+        return Some(Bound::SharedCpu);
+    }
+    let calls = busiest.syscalls.map(|calls| calls as f64);
+    let in_kernel = calls.is_none_or(|calls| calls / evidence.blocks >= CALLS_PER_BLOCK);
+    if case.wait == Wait::Spin || (!in_kernel && evidence.may_spin()) {
+        return None;
+    }
+    let touched = case.data != DataLevel::None;
+    let mostly_kernel = busiest.system_ns >= busiest.user_ns;
+    if mostly_kernel && calls.is_some_and(|calls| evidence.bytes / calls.max(1.0) < CALL_BYTES) {
+        return Some(Bound::SystemCalls);
+    }
+    if !mostly_kernel && in_kernel {
+        return touched.then_some(Bound::Data);
+    }
+    touched.then_some(Bound::Copies)
+}
+
+impl Evidence {
+    fn of(case: &CaseRecord) -> Option<Self> {
+        let ends = case.samples.iter().map(|sample| sample.ends.len()).min().unwrap_or(0);
+        if case.workload != Workload::Stream || ends == 0 {
+            return None;
+        }
+        let sum = |figure: fn(&model::Sample) -> u64| case.samples.iter().map(figure).sum::<u64>() as f64;
+        let evidence = Self {
+            elapsed_ns: sum(|sample| sample.elapsed_ns),
+            blocks: sum(|sample| sample.messages),
+            bytes: sum(|sample| sample.bytes),
+            voluntary: sum(|sample| sample.voluntary_switches),
+            involuntary: sum(|sample| sample.involuntary_switches),
+            ends: (0..ends).map(|end| usage(case, end)).collect(),
+        };
+        (evidence.elapsed_ns > 0.0 && evidence.blocks > 0.0).then_some(evidence)
+    }
+
+    fn busy(&self, end: &EndUsage) -> f64 {
+        cpu_ns(end) as f64 / self.elapsed_ns
+    }
+
+    /// What a stream waits for whose ends are busy for this share of the time only.
+    fn waiting(&self, busy: f64) -> Option<Bound> {
+        if self.involuntary > self.voluntary && self.involuntary * WAKE_EVERY_BLOCKS >= self.blocks {
+            return Some(Bound::Scheduling);
+        }
+        let asleep_ns = (1.0 - busy) * self.elapsed_ns / self.voluntary.max(1.0);
+        let often = self.voluntary * WAKE_EVERY_BLOCKS >= self.blocks;
+        (often && asleep_ns <= WAKE_NS_MAX).then_some(Bound::WakeUps)
+    }
+
+    /// True where every end was always busy and never slept, as when it polls memory.
+    fn may_spin(&self) -> bool {
+        let slept = self.voluntary * WAKE_EVERY_BLOCKS >= self.blocks;
+        self.ends.len() > 1 && !slept && self.ends.iter().all(|end| self.busy(end) >= ALWAYS_BUSY)
+    }
+}
+
+/// True where the two ends of a case ran on one CPU.
+fn shares_cpu(case: &CaseRecord) -> bool {
+    let one =
+        matches!(case.cpus.as_slice(), [sender, receiver] if sender == receiver) || case.cpus.len() == 1;
+    case.tasks != Tasks::Single && one
+}
+
+/// What one end used in all samples.
+fn usage(case: &CaseRecord, end: usize) -> EndUsage {
+    let ends = || case.samples.iter().filter_map(move |sample| sample.ends.get(end));
+    EndUsage {
+        syscalls: ends().map(|end| end.syscalls).sum(),
+        voluntary_switches: ends().map(|end| end.voluntary_switches).sum(),
+        involuntary_switches: ends().map(|end| end.involuntary_switches).sum(),
+        minor_faults: ends().map(|end| end.minor_faults).sum(),
+        user_ns: ends().map(|end| end.user_ns).sum(),
+        system_ns: ends().map(|end| end.system_ns).sum(),
+    }
+}
+
+fn cpu_ns(end: &EndUsage) -> u64 {
+    end.user_ns.saturating_add(end.system_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mock;
+
+    const BLOCKS: u64 = 10_000;
+
+    /// One end over a second: its shares of user and system time, its calls and sleeps per block.
+    fn end(user: f64, system: f64, calls: f64, sleeps: f64) -> EndUsage {
+        EndUsage {
+            syscalls: Some((calls * BLOCKS as f64) as u64),
+            voluntary_switches: (sleeps * BLOCKS as f64) as u64,
+            user_ns: (user * 1e9) as u64,
+            system_ns: (system * 1e9) as u64,
+            ..EndUsage::default()
+        }
+    }
+
+    fn case(block_bytes: u64, ends: &[EndUsage]) -> CaseRecord {
+        let sample = mock::with_ends(mock::stream(0, BLOCKS * block_bytes), ends);
+        let mut case = mock::case(Workload::Stream, vec![model::Sample { messages: BLOCKS, ..sample }]);
+        case.block_bytes = block_bytes;
+        case
+    }
+
+    #[test]
+    fn a_default_pipe_waits_for_wake_ups() {
+        let ends = [end(0.1, 0.4, 1.0, 1.0), end(0.2, 0.3, 1.0, 1.0)];
+        assert_eq!(bound_of(&case(65536, &ends)), Some(Bound::WakeUps));
+    }
+
+    #[test]
+    fn long_sleeps_are_not_wake_ups() {
+        let mut case = case(65536, &[end(0.1, 0.1, 1.0, 0.02), end(0.1, 0.1, 1.0, 0.0)]);
+        assert_eq!(bound_of(&case), None, "4 ms a sleep");
+        case.samples[0].involuntary_switches = BLOCKS;
+        assert_eq!(bound_of(&case), Some(Bound::Scheduling));
+    }
+
+    #[test]
+    fn a_busy_end_in_the_kernel_copies_or_calls() {
+        let ends = [end(0.1, 0.85, 1.0, 0.1), end(0.2, 0.4, 1.0, 0.1)];
+        assert_eq!(bound_of(&case(65536, &ends)), Some(Bound::Copies));
+        assert_eq!(bound_of(&case(64, &ends)), Some(Bound::SystemCalls));
+        let mut untouched = case(65536, &ends);
+        untouched.data = DataLevel::None;
+        assert_eq!(bound_of(&untouched), None, "its pages may have passed by reference");
+    }
+
+    #[test]
+    fn a_busy_end_in_user_mode_works_on_the_data() {
+        let ends = [end(0.3, 0.2, 1.0, 0.1), end(0.7, 0.25, 1.0, 0.1)];
+        let mut case = case(65536, &ends);
+        assert_eq!(bound_of(&case), Some(Bound::Data));
+        case.data = DataLevel::None;
+        assert_eq!(bound_of(&case), None);
+    }
+
+    #[test]
+    fn spinning_hides_what_it_waits_for() {
+        let ends = [end(1.0, 0.0, 0.0, 0.0), end(1.0, 0.0, 0.0, 0.0)];
+        assert_eq!(bound_of(&case(65536, &ends)), None);
+        let uneven = [end(1.0, 0.0, 0.0, 0.0), end(0.5, 0.0, 0.0, 0.2)];
+        assert_eq!(bound_of(&case(65536, &uneven)), Some(Bound::Copies));
+        let mut spin = case(65536, &uneven);
+        spin.wait = Wait::Spin;
+        assert_eq!(bound_of(&spin), None);
+    }
+
+    #[test]
+    fn one_cpu_for_both() {
+        let mut case = case(65536, &[end(0.1, 0.4, 1.0, 1.0), end(0.2, 0.3, 1.0, 1.0)]);
+        case.cpus = vec![1, 1];
+        assert_eq!(bound_of(&case), Some(Bound::SharedCpu));
+    }
+
+    #[test]
+    fn without_evidence_there_is_no_verdict() {
+        assert_eq!(bound_of(&case(65536, &[])), None);
+        assert_eq!(bound_of(&mock::case(Workload::Stream, Vec::new())), None);
+        assert_eq!(bound_of(&mock::case(Workload::PingPong, vec![mock::round_trips(0, &[1])])), None);
+    }
+}

@@ -1,0 +1,153 @@
+//! A point and how far to trust it: median with a 95 % interval, mean and standard deviation.
+
+/// Fewer values than this and no pair of order statistics covers the median with 95 %:
+/// `[min, max]` of five values covers it with 1 - 2/2⁵ = 93.75 %, of six with 96.9 %.
+pub const ENOUGH_FOR_95_PERCENT: usize = 6;
+
+/// What a set of values says about the quantity behind it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// The headline.
+    pub median: f64,
+    /// Lower end of the interval of the median; see [`Estimate::of`].
+    pub low: f64,
+    /// Upper end of the interval of the median.
+    pub high: f64,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Standard deviation of the sample (n - 1); 0 for a single value.
+    pub stddev: f64,
+    /// How many values there were.
+    pub count: usize,
+}
+
+impl Estimate {
+    /// Estimates from any number of values; `None` for no values, or where one is not finite.
+    ///
+    /// The interval is made of order statistics (Conover, *Practical Nonparametric Statistics*, §3.2):
+    /// it assumes nothing about the shape of the distribution, and covers the median with at least
+    /// 95 % from [`ENOUGH_FOR_95_PERCENT`] values on. Below that it is `[min, max]`, which covers less.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let sorted = sorted(values)?;
+        let count = sorted.len();
+        let rank = interval_rank(count);
+        let mean = sorted.iter().sum::<f64>() / count as f64;
+        let squares: f64 = sorted.iter().map(|value| (value - mean).powi(2)).sum();
+        let stddev = if count > 1 { (squares / (count - 1) as f64).sqrt() } else { 0.0 };
+        Some(Self {
+            median: middle(&sorted),
+            low: sorted[rank - 1],
+            high: sorted[count - rank],
+            mean,
+            stddev,
+            count,
+        })
+    }
+
+    /// The longer arm of the interval as a share of the median: 0.05 reads as ±5 %.
+    /// `None` where one value shows no spread, or the median is zero.
+    pub fn relative_half_width(&self) -> Option<f64> {
+        (self.count > 1).then(|| relative_half_width(self.median, self.low, self.high)).flatten()
+    }
+}
+
+/// The longer arm of an interval around a point, as a share of the point; `None` where that is zero.
+pub fn relative_half_width(point: f64, low: f64, high: f64) -> Option<f64> {
+    let share = (point - low).abs().max((high - point).abs()) / point.abs();
+    share.is_finite().then_some(share)
+}
+
+/// The median; `None` for no values, or where one is not finite.
+pub fn median(values: &[f64]) -> Option<f64> {
+    sorted(values).map(|sorted| middle(&sorted))
+}
+
+/// The values in order, where there are any and all are numbers.
+pub(crate) fn sorted(values: &[f64]) -> Option<Vec<f64>> {
+    if values.is_empty() || values.iter().any(|value| !value.is_finite()) {
+        return None;
+    }
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    Some(sorted)
+}
+
+/// The median of values in order, of which there is at least one.
+pub(crate) fn middle(sorted: &[f64]) -> f64 {
+    let half = sorted.len() / 2;
+    if sorted.len() % 2 == 1 {
+        return sorted[half];
+    }
+    // Halved before they are added, so that no sum leaves the range of the two.
+    (sorted[half - 1] / 2.0 + sorted[half] / 2.0).clamp(sorted[half - 1], sorted[half])
+}
+
+/// The largest k for which the k-th smallest and k-th largest of n values enclose the median with 95 %
+/// (1 where there is none): the number of values below the median is binomial with p = ½.
+fn interval_rank(count: usize) -> usize {
+    let n = count as f64;
+    if count > 500 {
+        // The normal approximation; 0.5ⁿ would soon leave the range of f64.
+        return ((n - 1.96 * n.sqrt()) / 2.0).floor() as usize;
+    }
+    let mut probability = 0.5f64.powi(count as i32);
+    let mut below = probability;
+    let mut rank = 0;
+    while below <= 0.025 {
+        rank += 1;
+        probability *= (n - rank as f64 + 1.0) / rank as f64;
+        below += probability;
+    }
+    rank.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn ranks_are_those_of_the_published_table() {
+        // Conover, table A3 and any table of confidence intervals for the median.
+        for (count, rank) in [(1, 1), (5, 1), (6, 1), (8, 1), (9, 2), (15, 4), (20, 6), (25, 8), (100, 40)] {
+            assert_eq!(interval_rank(count), rank, "{count} values");
+        }
+        assert!(interval_rank(501).abs_diff(228) <= 1);
+    }
+
+    #[test]
+    fn nine_values() {
+        let estimate = Estimate::of(&[9.0, 1.0, 8.0, 2.0, 7.0, 3.0, 6.0, 4.0, 5.0]).unwrap();
+        assert_eq!((estimate.median, estimate.low, estimate.high), (5.0, 2.0, 8.0));
+        assert_eq!(estimate.mean, 5.0);
+        assert!((estimate.stddev - 7.5f64.sqrt()).abs() < 1e-12);
+        assert_eq!(estimate.relative_half_width(), Some(0.6));
+    }
+
+    #[test]
+    fn nothing_is_claimed_from_nothing() {
+        assert_eq!(Estimate::of(&[]), None);
+        assert_eq!(Estimate::of(&[1.0, f64::NAN]), None);
+        assert_eq!(Estimate::of(&[3.0]).unwrap().relative_half_width(), None);
+        assert_eq!(Estimate::of(&[0.0, 0.0]).unwrap().relative_half_width(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_median_lies_in_its_interval(values in prop::collection::vec(-1e12f64..1e12, 1..60)) {
+            let estimate = Estimate::of(&values).unwrap();
+            let min = values.iter().copied().fold(f64::INFINITY, f64::min);
+            let max = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            prop_assert!(min <= estimate.low && estimate.low <= estimate.median);
+            prop_assert!(estimate.median <= estimate.high && estimate.high <= max);
+            prop_assert!(estimate.stddev >= 0.0);
+        }
+
+        #[test]
+        fn order_does_not_matter(values in prop::collection::vec(0f64..1e12, 1..40), seed: u64) {
+            let mut shuffled = values.clone();
+            fastrand::Rng::with_seed(seed).shuffle(&mut shuffled);
+            prop_assert_eq!(Estimate::of(&values), Estimate::of(&shuffled));
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Figures of one sample: what a trial says before any trials are put together.
+//! `None` where the sample does not say it.
+
+use model::{CaseRecord, Sample};
+
+use crate::estimate;
+use crate::histogram::decode_histogram;
+
+/// Bytes per second of one trial.
+pub fn throughput_bytes_per_s(sample: &Sample) -> Option<f64> {
+    per(sample.bytes as f64 * 1e9, sample.elapsed_ns)
+}
+
+/// Median round trip of one trial in nanoseconds, from its histogram.
+pub fn round_trip_p50_ns(sample: &Sample) -> Option<f64> {
+    let histogram = decode_histogram(sample.latency_histogram.as_deref()?).ok()?;
+    (!histogram.is_empty()).then(|| histogram.value_at_quantile(0.5) as f64)
+}
+
+/// What a trial is judged by: its median round trip where it kept a histogram, else its throughput.
+pub fn headline(sample: &Sample) -> Option<f64> {
+    if sample.latency_histogram.is_some() {
+        round_trip_p50_ns(sample)
+    } else {
+        throughput_bytes_per_s(sample)
+    }
+}
+
+/// Wall time per block (or per round trip) in nanoseconds.
+pub fn elapsed_per_block_ns(sample: &Sample) -> Option<f64> {
+    per(sample.elapsed_ns as f64, sample.messages)
+}
+
+/// CPU time of both ends per block (or per round trip) in nanoseconds.
+pub fn cpu_per_block_ns(sample: &Sample) -> Option<f64> {
+    per((sample.user_ns + sample.system_ns) as f64, sample.messages)
+}
+
+/// System calls of both ends per block (or per round trip).
+pub fn syscalls_per_block(sample: &Sample) -> Option<f64> {
+    per(sample.syscalls? as f64, sample.messages)
+}
+
+/// Times the ends gave the CPU up, per block (or per round trip).
+pub fn voluntary_switches_per_block(sample: &Sample) -> Option<f64> {
+    per(sample.voluntary_switches as f64, sample.messages)
+}
+
+/// The median of a figure over a case's samples; `None` where no sample has it.
+pub fn median_of(case: &CaseRecord, figure: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
+    let values: Vec<f64> = case.samples.iter().filter_map(figure).collect();
+    estimate::median(&values)
+}
+
+fn per(amount: f64, count: u64) -> Option<f64> {
+    (count > 0).then(|| amount / count as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mock;
+
+    #[test]
+    fn a_trial_of_one_second() {
+        let sample =
+            Sample { elapsed_ns: 1_000_000_000, bytes: 65536 * 100, messages: 100, ..mock::sample(0) };
+        assert_eq!(throughput_bytes_per_s(&sample), Some(6_553_600.0));
+        assert_eq!(elapsed_per_block_ns(&sample), Some(1e7));
+    }
+
+    #[test]
+    fn a_trial_that_moved_nothing_says_nothing_per_block() {
+        let sample = Sample { elapsed_ns: 0, messages: 0, ..mock::sample(0) };
+        assert_eq!(throughput_bytes_per_s(&sample), None);
+        assert_eq!(cpu_per_block_ns(&sample), None);
+    }
+}

@@ -1,0 +1,49 @@
+//! Values far from the others: counted and shown, never dropped.
+
+use crate::estimate::median;
+
+/// Beyond this modified z-score a value is an outlier (Iglewicz and Hoaglin, *How to Detect and Handle
+/// Outliers*, 1993).
+const THRESHOLD: f64 = 3.5;
+/// Makes the median absolute deviation agree with the standard deviation of a normal distribution.
+const MAD_TO_SIGMA: f64 = 1.4826;
+/// The same for the mean absolute deviation, which stands in where more than half of the values are equal.
+const MEAN_AD_TO_SIGMA: f64 = 1.2533;
+
+/// How many values are outliers by their modified z-score; 0 for fewer than three values.
+pub fn count(values: &[f64]) -> u32 {
+    let Some(center) = median(values).filter(|_| values.len() >= 3) else { return 0 };
+    let deviations: Vec<f64> = values.iter().map(|value| (value - center).abs()).collect();
+    let mad = median(&deviations).unwrap_or(0.0);
+    let mean = deviations.iter().sum::<f64>() / deviations.len() as f64;
+    let sigma = if mad > 0.0 { mad * MAD_TO_SIGMA } else { mean * MEAN_AD_TO_SIGMA };
+    let far = deviations.iter().filter(|deviation| sigma > 0.0 && **deviation / sigma > THRESHOLD).count();
+    u32::try_from(far).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn one_far_value_is_counted() {
+        assert_eq!(count(&[10.0, 10.1, 9.9, 10.2, 9.8, 30.0]), 1);
+        assert_eq!(count(&[10.0, 10.0, 10.0, 10.0, 10.0, 10.0, 30.0]), 1, "also where the MAD is zero");
+        assert_eq!(count(&[1.0, 1000.0]), 0, "of two, neither is the odd one");
+    }
+
+    proptest! {
+        #[test]
+        fn never_more_than_half_are_outliers(values in prop::collection::vec(-1e9f64..1e9, 0..40)) {
+            prop_assert!(2 * count(&values) as usize <= values.len());
+        }
+
+        #[test]
+        fn shifting_all_values_changes_nothing(values in prop::collection::vec(0u32..1000, 3..40)) {
+            let plain: Vec<f64> = values.iter().map(|v| f64::from(*v)).collect();
+            let shifted: Vec<f64> = plain.iter().map(|v| v + 4096.0).collect();
+            prop_assert_eq!(count(&plain), count(&shifted));
+        }
+    }
+}

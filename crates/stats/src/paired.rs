@@ -1,0 +1,103 @@
+//! How one case compares with another, round by round: what disturbs a round disturbs both of its samples,
+//! so that their ratio is steadier than the figures themselves.
+
+use std::collections::BTreeMap;
+
+use model::Sample;
+
+use crate::{bootstrap, estimate};
+
+/// One case as a multiple of another.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ratio {
+    /// Median of the ratios of all rounds.
+    pub median: f64,
+    /// Lower end of its 95 % bootstrap interval.
+    pub low: f64,
+    /// Upper end of its 95 % bootstrap interval.
+    pub high: f64,
+    /// In how many rounds both were measured. Of few pairs the interval is too narrow.
+    pub pairs: usize,
+}
+
+/// A figure of `numerator` divided by the same figure of `denominator`, paired by [`Sample::round`].
+/// `None` where no round has both, or the denominator is zero.
+pub fn paired_ratio(
+    numerator: &[Sample],
+    denominator: &[Sample],
+    figure: impl Fn(&Sample) -> Option<f64>,
+) -> Option<Ratio> {
+    let others = by_round(denominator, &figure);
+    let ratios: Vec<f64> = by_round(numerator, &figure)
+        .into_iter()
+        .filter_map(|(round, values)| Some(values.into_iter().zip(others.get(&round)?.clone())))
+        .flatten()
+        .map(|(one, other)| one / other)
+        .collect();
+    let (low, high) = bootstrap::median_interval(&ratios)?;
+    Some(Ratio { median: estimate::median(&ratios)?, low, high, pairs: ratios.len() })
+}
+
+/// The figures of each round, smallest first, so that the order of the samples does not matter.
+fn by_round(samples: &[Sample], figure: impl Fn(&Sample) -> Option<f64>) -> BTreeMap<u32, Vec<f64>> {
+    let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for sample in samples {
+        if let Some(value) = figure(sample) {
+            rounds.entry(sample.round).or_default().push(value);
+        }
+    }
+    rounds.values_mut().for_each(|values| values.sort_by(f64::total_cmp));
+    rounds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::throughput_bytes_per_s;
+    use crate::mock::stream;
+    use proptest::prelude::*;
+
+    fn samples(rates: &[u64]) -> Vec<Sample> {
+        rates.iter().zip(0..).map(|(rate, round)| stream(round, *rate)).collect()
+    }
+
+    #[test]
+    fn a_slow_round_cancels_out() {
+        let ratio =
+            paired_ratio(&samples(&[40, 20, 8]), &samples(&[10, 5, 2]), throughput_bytes_per_s).unwrap();
+        assert_eq!((ratio.median, ratio.low, ratio.high, ratio.pairs), (4.0, 4.0, 4.0, 3));
+    }
+
+    #[test]
+    fn only_rounds_of_both_count() {
+        let late = vec![stream(2, 30), stream(7, 99)];
+        let ratio = paired_ratio(&late, &samples(&[1, 2, 3]), throughput_bytes_per_s).unwrap();
+        assert_eq!((ratio.median, ratio.pairs), (10.0, 1));
+        assert_eq!(paired_ratio(&late[1..], &samples(&[1]), throughput_bytes_per_s), None);
+        assert_eq!(paired_ratio(&samples(&[1]), &samples(&[0]), throughput_bytes_per_s), None);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn a_case_is_once_itself(rates in prop::collection::vec(1u64..1 << 40, 1..12)) {
+            let ratio = paired_ratio(&samples(&rates), &samples(&rates), throughput_bytes_per_s).unwrap();
+            prop_assert_eq!((ratio.median, ratio.low, ratio.high), (1.0, 1.0, 1.0));
+        }
+
+        #[test]
+        fn turned_round_it_is_the_inverse(rates in prop::collection::vec((1u64..1 << 40, 1u64..1 << 40), 1..6)) {
+            // An odd number of pairs, whose median is one of them.
+            let rates: Vec<_> = rates.iter().chain(rates[1..].iter()).copied().collect();
+            let (one, other): (Vec<u64>, Vec<u64>) = rates.into_iter().unzip();
+            let (one, other) = (samples(&one), samples(&other));
+            let there = paired_ratio(&one, &other, throughput_bytes_per_s).unwrap();
+            let back = paired_ratio(&other, &one, throughput_bytes_per_s).unwrap();
+            prop_assert!((there.median * back.median - 1.0).abs() < 1e-9);
+            prop_assert!(there.low <= there.median && there.median <= there.high);
+            let mut shuffled = one.clone();
+            shuffled.reverse();
+            prop_assert_eq!(paired_ratio(&shuffled, &other, throughput_bytes_per_s), Some(there));
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! A case's summary, computed from its raw samples alone: computing it again changes nothing.
+
+use hdrhistogram::Histogram;
+use model::{CaseRecord, Latency, Throughput, Workload};
+
+use crate::{Estimate, HistogramError, decode_histogram, figure, histogram, noise, outliers};
+
+/// Fills `throughput` or `latency_ns`, `noise` and `outliers` from `samples`; without samples all are empty.
+///
+/// # Errors
+/// Where a sample's latency histogram cannot be read (the record was damaged, or a foreign program wrote it).
+pub fn summarise(case: &mut CaseRecord) -> Result<(), HistogramError> {
+    case.throughput = None;
+    case.latency_ns = None;
+    let values = match case.workload {
+        Workload::Stream => {
+            let values: Vec<f64> = case.samples.iter().filter_map(figure::throughput_bytes_per_s).collect();
+            case.throughput = Estimate::of(&values).map(throughput);
+            values
+        }
+        Workload::PingPong => {
+            let trials = histograms(case)?;
+            let medians: Vec<f64> = trials.iter().map(|trial| trial.value_at_quantile(0.5) as f64).collect();
+            case.latency_ns = latency(&trials, &medians)?;
+            medians
+        }
+    };
+    case.noise = Estimate::of(&values).as_ref().and_then(noise::verdict);
+    case.outliers = outliers::count(&values);
+    Ok(())
+}
+
+fn throughput(estimate: Estimate) -> Throughput {
+    Throughput {
+        median_bytes_per_s: estimate.median,
+        low: estimate.low,
+        high: estimate.high,
+        mean: estimate.mean,
+        stddev: estimate.stddev,
+    }
+}
+
+/// The histograms of all trials that made a round trip.
+fn histograms(case: &CaseRecord) -> Result<Vec<Histogram<u64>>, HistogramError> {
+    let texts = case.samples.iter().filter_map(|sample| sample.latency_histogram.as_deref());
+    let mut trials = texts.map(decode_histogram).collect::<Result<Vec<_>, _>>()?;
+    trials.retain(|trial| !trial.is_empty());
+    Ok(trials)
+}
+
+/// Percentiles of all round trips together; the interval is that of the trials' own medians, because round
+/// trips of one trial are not independent of each other.
+fn latency(trials: &[Histogram<u64>], medians: &[f64]) -> Result<Option<Latency>, HistogramError> {
+    let (Some(all), Some(estimate)) = (histogram::merge(trials)?, Estimate::of(medians)) else {
+        return Ok(None);
+    };
+    Ok(Some(Latency {
+        p50: all.value_at_quantile(0.5),
+        p90: all.value_at_quantile(0.9),
+        p99: all.value_at_quantile(0.99),
+        p999: all.value_at_quantile(0.999),
+        max: all.max(),
+        p50_low: estimate.low.round() as u64,
+        p50_high: estimate.high.round() as u64,
+        count: all.len(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mock;
+    use model::{NoiseLevel, Sample};
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_stream() {
+        let samples = (0..9).map(|round| mock::stream(round, 1_000_000_000 + u64::from(round))).collect();
+        let mut case = mock::case(Workload::Stream, samples);
+        summarise(&mut case).unwrap();
+        let throughput = case.throughput.unwrap();
+        assert_eq!(throughput.median_bytes_per_s, 1_000_000_004.0);
+        assert_eq!((throughput.low, throughput.high), (1_000_000_001.0, 1_000_000_007.0));
+        assert_eq!((case.noise, case.outliers, case.latency_ns), (Some(NoiseLevel::Quiet), 0, None));
+    }
+
+    #[test]
+    fn round_trips() {
+        let samples = (0..6).map(|round| mock::round_trips(round, &[100, 200, 300])).collect();
+        let mut case = mock::case(Workload::PingPong, samples);
+        summarise(&mut case).unwrap();
+        let latency = case.latency_ns.unwrap();
+        assert_eq!((latency.p50, latency.p50_low, latency.p50_high), (200, 200, 200));
+        assert_eq!((latency.max, latency.count), (300, 18));
+        assert_eq!(case.throughput, None);
+    }
+
+    #[test]
+    fn no_samples_no_summary() {
+        for workload in Workload::ALL {
+            let mut case = mock::case(*workload, Vec::new());
+            case.outliers = 7;
+            summarise(&mut case).unwrap();
+            assert_eq!((case.throughput, case.latency_ns, case.noise, case.outliers), (None, None, None, 0));
+        }
+    }
+
+    #[test]
+    fn a_damaged_histogram_is_an_error_and_not_a_gap() {
+        let damaged = Sample { latency_histogram: Some("?".to_owned()), ..mock::sample(0) };
+        assert!(summarise(&mut mock::case(Workload::PingPong, vec![damaged])).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn a_summary_can_be_recomputed(rates in prop::collection::vec(1u64..1 << 40, 1..20), seed: u64) {
+            let samples = rates.iter().zip(0..).map(|(rate, round)| mock::stream(round, *rate)).collect();
+            let mut case = mock::case(Workload::Stream, samples);
+            summarise(&mut case).unwrap();
+            let mut again = case.clone();
+            summarise(&mut again).unwrap();
+            prop_assert_eq!(&again, &case);
+            fastrand::Rng::with_seed(seed).shuffle(&mut again.samples);
+            summarise(&mut again).unwrap();
+            prop_assert_eq!((again.throughput, again.noise), (case.throughput, case.noise));
+        }
+    }
+}
