@@ -102,7 +102,9 @@ impl Tile {
     /// The phase after `len` more bytes.
     #[inline]
     pub fn advance(&self, phase: usize, len: usize) -> usize {
-        (phase + len) % self.period
+        // A division per 1-byte block would show: take it only where the phase really wraps.
+        let next = phase + len;
+        if next < self.period { next } else { next % self.period }
     }
 
     /// Writes the stream's bytes from `phase` on into `out`, and returns the phase after them.

@@ -1,0 +1,135 @@
+//! Opening a mechanism: what is asked, what comes back, and what can go wrong.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use model::{ByteSize, Tasks, Wait, Workload, describe_errno};
+use thiserror::Error;
+
+use crate::half::Half;
+use crate::{Descriptor, Options};
+
+/// One way of moving bytes.
+pub trait Mechanism: Sync {
+    /// What it is and what it can do.
+    fn descriptor(&self) -> &'static Descriptor;
+
+    /// Whether it is there on this machine.
+    ///
+    /// # Errors
+    /// Why it is not, and what to do about it.
+    fn probe(&self) -> Result<(), Unsupported> {
+        Ok(())
+    }
+
+    /// How its ends wait when these options are given and `--wait` is not.
+    fn wait(&self, _options: &Options) -> Wait {
+        self.descriptor().waits.first().copied().unwrap_or(Wait::Block)
+    }
+
+    /// Opens both ends, sized as the system grants.
+    ///
+    /// # Errors
+    /// A limit that the request exceeds, or the system's refusal.
+    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError>;
+}
+
+/// What a channel is opened for.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The mechanism's options.
+    pub options: &'a Options,
+    /// Stream or ping-pong.
+    pub workload: Workload,
+    /// Who will hold the ends.
+    pub tasks: Tasks,
+    /// How the ends wait.
+    pub wait: Wait,
+    /// Bytes in a block.
+    pub block_bytes: usize,
+    /// Bytes the trial will move one way.
+    pub total_bytes: u64,
+    /// A private folder for names that must live in a file system.
+    pub folder: &'a Path,
+}
+
+/// An open channel: what each task does, what the system granted, and what must be kept meanwhile.
+pub struct Channel {
+    /// One half for each task: the sender first, then the receiver; a single task has one half.
+    pub halves: Vec<Box<dyn Half>>,
+    /// Sizes the system really gave, in bytes, by name.
+    pub granted: Granted,
+    /// What must outlive the halves: names to be removed when the channel is dropped.
+    pub keep: Vec<Box<dyn Any>>,
+}
+
+/// Sizes granted, in bytes, by name: `pipe_bytes`, `sndbuf_bytes`…
+pub type Granted = BTreeMap<String, u64>;
+
+/// A mechanism that is not there.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{reason}")]
+pub struct Unsupported {
+    /// What the system answered.
+    pub reason: String,
+    /// What to do about it.
+    pub remedy: Option<String>,
+}
+
+/// Why a channel could not be opened.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// The request exceeds a limit of the mechanism as it is set here.
+    #[error("{message}")]
+    Limit {
+        /// What was asked and what the limit is.
+        message: String,
+        /// How to raise it or live with it.
+        remedy: String,
+    },
+    /// The combination has no meaning for this mechanism.
+    #[error("{message}")]
+    Unsupported {
+        /// What was asked.
+        message: String,
+        /// What has a meaning.
+        remedy: String,
+    },
+    /// The system refused.
+    #[error("{call}: {}", describe_errno(.source))]
+    System {
+        /// The call that failed, with its subject.
+        call: String,
+        /// The answer.
+        source: io::Error,
+        /// What to try.
+        remedy: Option<String>,
+    },
+}
+
+impl OpenError {
+    /// A refusal of the system, for `map_err`.
+    pub(crate) fn system<E: Into<io::Error>>(call: impl Into<String>) -> impl FnOnce(E) -> Self {
+        let call = call.into();
+        move |error| Self::System { call, source: error.into(), remedy: None }
+    }
+
+    /// A block larger than the mechanism's largest message.
+    pub(crate) fn block_too_large(block_bytes: usize, limit_bytes: u64, limit: &str, remedy: &str) -> Self {
+        let block = ByteSize(block_bytes as u64);
+        Self::Limit {
+            message: format!("{block} blocks, limit {} ({limit})", ByteSize(limit_bytes)),
+            remedy: format!("{remedy}, or --block {}", ByteSize(limit_bytes)),
+        }
+    }
+
+    /// The remedy, where one is known.
+    pub fn remedy(&self) -> Option<&str> {
+        match self {
+            Self::Limit { remedy, .. } | Self::Unsupported { remedy, .. } => Some(remedy),
+            Self::System { remedy, .. } => remedy.as_deref(),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The two things a mechanism must know: how to send a block, how to receive one.
+
+use std::io;
+
+use payload::{Consumer, Producer};
+
+/// The sending end of one direction. A concrete type per mechanism, so that loops over it are compiled for it.
+pub trait SendEnd: Send {
+    /// Hands over one block, all of it, however many calls that takes.
+    ///
+    /// # Errors
+    /// What the system answered; `WouldBlock` only where the end was told never to wait.
+    fn send(&mut self, block: &[u8]) -> io::Result<()>;
+
+    /// Produces the next block and hands it over. A mechanism that can have the payload produced in place
+    /// does better than this.
+    ///
+    /// # Errors
+    /// As [`SendEnd::send`].
+    #[inline]
+    fn send_next(&mut self, producer: &mut Producer) -> io::Result<()> {
+        self.send(producer.next_block())
+    }
+
+    /// Says that no more comes.
+    ///
+    /// # Errors
+    /// What the system answered.
+    fn finish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// System calls made so far, where they are counted.
+    fn syscalls(&self) -> Option<u64>;
+}
+
+/// The receiving end of one direction.
+pub trait RecvEnd: Send {
+    /// Receives what is there, at most as much as there is room for; waits if there is nothing.
+    /// 0 is the end of the stream.
+    ///
+    /// # Errors
+    /// What the system answered.
+    fn recv(&mut self, room: &mut [u8]) -> io::Result<usize>;
+
+    /// Receives at most `most` bytes into the consumer. A mechanism whose payload can be looked at where it
+    /// lies does better than this.
+    ///
+    /// # Errors
+    /// As [`RecvEnd::recv`].
+    #[inline]
+    fn recv_next(&mut self, consumer: &mut Consumer, most: usize) -> io::Result<usize> {
+        let received = self.recv(&mut consumer.room()[..most])?;
+        consumer.accept(received);
+        Ok(received)
+    }
+
+    /// System calls made so far, where they are counted.
+    fn syscalls(&self) -> Option<u64>;
+}

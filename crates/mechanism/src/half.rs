@@ -1,0 +1,52 @@
+//! What one task does during one trial.
+
+use std::io;
+use std::sync::atomic::AtomicU64;
+
+use hdrhistogram::Histogram;
+use payload::{Consumer, Producer};
+
+/// One task's side of an open channel. Called once per trial: the hot loop is inside.
+pub trait Half: Send {
+    /// Which side this is.
+    fn role(&self) -> HalfRole;
+
+    /// Moves the job's blocks. Returns when the last byte was handed over (sender) or was received and
+    /// taken in by the job's consumer (receiver).
+    ///
+    /// # Errors
+    /// The first failure of a system call, or an end of file before the last byte.
+    fn run(&mut self, job: &mut Job<'_>) -> io::Result<()>;
+
+    /// System calls made so far, where they are counted.
+    fn syscalls(&self) -> Option<u64>;
+}
+
+/// Which side of a channel a half is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HalfRole {
+    /// Sends a stream.
+    Sender,
+    /// Receives a stream.
+    Receiver,
+    /// Sends and receives: either side of a ping-pong, or the only task.
+    Both,
+}
+
+/// The work of one half in one trial.
+pub struct Job<'a> {
+    /// Blocks to move, or round trips to make.
+    pub blocks: u64,
+    /// Bytes in a block.
+    pub block_bytes: usize,
+    /// Where blocks to send come from.
+    pub producer: Producer,
+    /// Where received bytes go.
+    pub consumer: Consumer,
+    /// Bytes moved so far (round trips for a ping-pong), for whoever watches; relaxed stores only.
+    pub progress: &'a AtomicU64,
+    /// Round trip times in nanoseconds; taken by the pinging side where present.
+    pub latencies_ns: Option<Histogram<u64>>,
+    /// Set true by the side that received every byte.
+    pub received_bytes: u64,
+}

@@ -1,0 +1,264 @@
+//! The hot loops, written once and compiled for each mechanism: dynamic dispatch happens once per trial.
+
+use std::io;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use model::{Tasks, Workload};
+
+use crate::channel::{Granted, Request};
+use crate::half::{Half, HalfRole, Job};
+use crate::{Channel, OpenError, RecvEnd, SendEnd};
+
+/// One direction of a mechanism, open.
+pub(crate) struct Line<S, R> {
+    pub(crate) sender: S,
+    pub(crate) receiver: R,
+    /// Sizes the system granted this direction.
+    pub(crate) granted: Granted,
+}
+
+/// Makes a channel of a mechanism whose directions are independent: one for a stream, two for a ping-pong.
+pub(crate) fn one_way<S, R>(
+    request: &Request<'_>,
+    mut open_line: impl FnMut() -> Result<Line<S, R>, OpenError>,
+) -> Result<Channel, OpenError>
+where
+    S: SendEnd + 'static,
+    R: RecvEnd + 'static,
+{
+    let forth = open_line()?;
+    let back = if request.workload == Workload::PingPong { Some(open_line()?) } else { None };
+    Ok(assemble(request, forth, back))
+}
+
+/// Makes a channel of its directions and the tasks that will hold them.
+pub(crate) fn assemble<S, R>(request: &Request<'_>, forth: Line<S, R>, back: Option<Line<S, R>>) -> Channel
+where
+    S: SendEnd + 'static,
+    R: RecvEnd + 'static,
+{
+    let Line { sender, receiver, granted } = forth;
+    let halves: Vec<Box<dyn Half>> = match (request.tasks, back) {
+        (Tasks::Single, None) => vec![Box::new(Alone { sender, receiver })],
+        (Tasks::Single, Some(back)) => vec![Box::new(AloneThereAndBack {
+            forth: Alone { sender, receiver },
+            back: Alone { sender: back.sender, receiver: back.receiver },
+        })],
+        (_, None) => vec![Box::new(StreamSender(sender)), Box::new(StreamReceiver(receiver))],
+        (_, Some(back)) => vec![
+            Box::new(Pinger { sender, receiver: back.receiver }),
+            Box::new(Ponger { receiver, sender: back.sender }),
+        ],
+    };
+    Channel { halves, granted, keep: Vec::new() }
+}
+
+/// Sends every block, then says that no more comes.
+struct StreamSender<S>(S);
+
+impl<S: SendEnd> Half for StreamSender<S> {
+    fn role(&self) -> HalfRole {
+        HalfRole::Sender
+    }
+
+    fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
+        let mut sent: u64 = 0;
+        for _ in 0..job.blocks {
+            self.0.send_next(&mut job.producer)?;
+            sent += job.block_bytes as u64;
+            job.progress.store(sent, Relaxed);
+        }
+        self.0.finish()
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        self.0.syscalls()
+    }
+}
+
+/// Receives every byte.
+struct StreamReceiver<R>(R);
+
+impl<R: RecvEnd> Half for StreamReceiver<R> {
+    fn role(&self) -> HalfRole {
+        HalfRole::Receiver
+    }
+
+    fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
+        let total = job.blocks * job.block_bytes as u64;
+        let mut left = total;
+        while left > 0 {
+            let most = if left < job.block_bytes as u64 { left as usize } else { job.block_bytes };
+            let received = self.0.recv_next(&mut job.consumer, most)?;
+            if received == 0 {
+                return Err(closed_early(total - left, total));
+            }
+            left -= received as u64;
+            job.progress.store(total - left, Relaxed);
+        }
+        job.received_bytes = total;
+        Ok(())
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        self.0.syscalls()
+    }
+}
+
+/// One task that sends a block and takes it out again (Bradford's single-threaded program).
+struct Alone<S, R> {
+    sender: S,
+    receiver: R,
+}
+
+impl<S: SendEnd, R: RecvEnd> Alone<S, R> {
+    #[inline]
+    fn pass(&mut self, job: &mut Job<'_>) -> io::Result<()> {
+        self.sender.send_next(&mut job.producer)?;
+        receive_block(&mut self.receiver, job)
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.sender.syscalls()? + self.receiver.syscalls()?)
+    }
+}
+
+impl<S: SendEnd, R: RecvEnd> Half for Alone<S, R> {
+    fn role(&self) -> HalfRole {
+        HalfRole::Both
+    }
+
+    fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
+        let mut moved: u64 = 0;
+        for _ in 0..job.blocks {
+            self.pass(job)?;
+            moved += job.block_bytes as u64;
+            job.progress.store(moved, Relaxed);
+        }
+        job.received_bytes = moved;
+        self.sender.finish()
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        Alone::syscalls(self)
+    }
+}
+
+/// One task that passes a block there and back: the round trip without a second task.
+struct AloneThereAndBack<S, R> {
+    forth: Alone<S, R>,
+    back: Alone<S, R>,
+}
+
+impl<S: SendEnd, R: RecvEnd> Half for AloneThereAndBack<S, R> {
+    fn role(&self) -> HalfRole {
+        HalfRole::Both
+    }
+
+    fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
+        time_round_trips(job, |job| {
+            self.forth.pass(job)?;
+            self.back.pass(job)
+        })?;
+        // Both directions went through the one consumer.
+        job.received_bytes *= 2;
+        Ok(())
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.forth.syscalls()? + self.back.syscalls()?)
+    }
+}
+
+/// The side that asks, and times the answers.
+struct Pinger<S, R> {
+    sender: S,
+    receiver: R,
+}
+
+impl<S: SendEnd, R: RecvEnd> Half for Pinger<S, R> {
+    fn role(&self) -> HalfRole {
+        HalfRole::Both
+    }
+
+    fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
+        time_round_trips(job, |job| {
+            self.sender.send_next(&mut job.producer)?;
+            receive_block(&mut self.receiver, job)
+        })?;
+        self.sender.finish()
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.sender.syscalls()? + self.receiver.syscalls()?)
+    }
+}
+
+/// The side that answers.
+struct Ponger<S, R> {
+    sender: S,
+    receiver: R,
+}
+
+impl<S: SendEnd, R: RecvEnd> Half for Ponger<S, R> {
+    fn role(&self) -> HalfRole {
+        HalfRole::Both
+    }
+
+    fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
+        for round in 0..job.blocks {
+            receive_block(&mut self.receiver, job)?;
+            self.sender.send_next(&mut job.producer)?;
+            job.progress.store(round + 1, Relaxed);
+        }
+        job.received_bytes = job.blocks * job.block_bytes as u64;
+        self.sender.finish()
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.sender.syscalls()? + self.receiver.syscalls()?)
+    }
+}
+
+/// Receives exactly one block, in however many pieces it comes.
+#[inline]
+fn receive_block<R: RecvEnd>(receiver: &mut R, job: &mut Job<'_>) -> io::Result<()> {
+    let mut left = job.block_bytes;
+    while left > 0 {
+        let received = receiver.recv_next(&mut job.consumer, left)?;
+        if received == 0 {
+            return Err(closed_early((job.block_bytes - left) as u64, job.block_bytes as u64));
+        }
+        left -= received;
+    }
+    Ok(())
+}
+
+/// Makes the job's round trips, one clock reading each: a trip ends where the next begins.
+fn time_round_trips(
+    job: &mut Job<'_>,
+    mut round_trip: impl FnMut(&mut Job<'_>) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut latencies = job.latencies_ns.take();
+    let mut began = Instant::now();
+    for round in 0..job.blocks {
+        round_trip(job)?;
+        let ended = Instant::now();
+        if let Some(latencies) = &mut latencies {
+            latencies.saturating_record(ended.duration_since(began).as_nanos() as u64);
+        }
+        began = ended;
+        job.progress.store(round + 1, Relaxed);
+    }
+    job.latencies_ns = latencies;
+    job.received_bytes = job.blocks * job.block_bytes as u64;
+    Ok(())
+}
+
+fn closed_early(received: u64, wanted: u64) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::UnexpectedEof,
+        format!("the other end closed after {received} of {wanted} bytes"),
+    )
+}

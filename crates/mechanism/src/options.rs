@@ -1,0 +1,160 @@
+//! A spec's options, checked against the mechanism's descriptor.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use model::{Spec, parse_size};
+use thiserror::Error;
+
+use crate::{Descriptor, OptionKind, OptionSpec};
+
+/// Why a spec names nothing that can be opened. Each is a mistake on the command line.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SpecProblem {
+    /// No such mechanism.
+    #[error("unknown mechanism `{name}`{}; `hosepipe list` shows them all", suggestion(.nearest))]
+    UnknownMechanism {
+        /// What was typed.
+        name: String,
+        /// The known name closest to it.
+        nearest: Option<String>,
+    },
+    /// No such option.
+    #[error("`{mechanism}` has no option `{option}`{}; it has: {known}", suggestion(.nearest))]
+    UnknownOption {
+        /// The mechanism.
+        mechanism: &'static str,
+        /// What was typed.
+        option: String,
+        /// The known option closest to it.
+        nearest: Option<String>,
+        /// Every option it has.
+        known: String,
+    },
+    /// A value the option does not take.
+    #[error("`{mechanism}:{option}` takes {wanted}, not `{value}`")]
+    BadValue {
+        /// The mechanism.
+        mechanism: &'static str,
+        /// The option.
+        option: &'static str,
+        /// What it takes.
+        wanted: String,
+        /// What was typed.
+        value: String,
+    },
+}
+
+fn suggestion(nearest: &Option<String>) -> String {
+    nearest.as_ref().map(|name| format!(": did you mean `{name}`?")).unwrap_or_default()
+}
+
+/// The known word closest to a mistyped one, if any is close.
+pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+    known
+        .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
+        .filter(|(likeness, _)| *likeness > 0.7)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate.to_owned())
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Value {
+    Size(u64),
+    Word(&'static str),
+    Set,
+    Folder(PathBuf),
+}
+
+/// A spec's options, each of them known and well formed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    values: BTreeMap<&'static str, Value>,
+}
+
+impl Options {
+    /// Checks a spec's options against what the mechanism has.
+    ///
+    /// # Errors
+    /// The first option that is unknown or has a value it does not take.
+    pub fn check(descriptor: &'static Descriptor, spec: &Spec) -> Result<Self, SpecProblem> {
+        let mut values = BTreeMap::new();
+        for (name, text) in &spec.options {
+            let option = descriptor
+                .options
+                .iter()
+                .find(|option| option.name == name)
+                .ok_or_else(|| unknown_option(descriptor, name))?;
+            let value = read_value(option, text.as_deref()).ok_or_else(|| SpecProblem::BadValue {
+                mechanism: descriptor.name,
+                option: option.name,
+                wanted: wanted(option),
+                value: text.clone().unwrap_or_default(),
+            })?;
+            values.insert(option.name, value);
+        }
+        Ok(Self { values })
+    }
+
+    /// The size given for an option, in bytes.
+    pub fn size(&self, name: &str) -> Option<u64> {
+        match self.values.get(name) {
+            Some(Value::Size(bytes)) => Some(*bytes),
+            _ => None,
+        }
+    }
+
+    /// The word given for an option.
+    pub fn word(&self, name: &str) -> Option<&'static str> {
+        match self.values.get(name) {
+            Some(Value::Word(word)) => Some(word),
+            _ => None,
+        }
+    }
+
+    /// Whether a flag was given.
+    pub fn flag(&self, name: &str) -> bool {
+        self.values.contains_key(name)
+    }
+
+    /// The folder given for an option.
+    pub fn folder(&self, name: &str) -> Option<&Path> {
+        match self.values.get(name) {
+            Some(Value::Folder(path)) => Some(path),
+            _ => None,
+        }
+    }
+}
+
+fn unknown_option(descriptor: &'static Descriptor, name: &str) -> SpecProblem {
+    let known: Vec<&str> = descriptor.options.iter().map(|option| option.name).collect();
+    SpecProblem::UnknownOption {
+        mechanism: descriptor.name,
+        option: name.to_owned(),
+        nearest: nearest(name, known.iter().copied()),
+        known: if known.is_empty() { "none".to_owned() } else { known.join(", ") },
+    }
+}
+
+fn read_value(option: &OptionSpec, text: Option<&str>) -> Option<Value> {
+    match (option.kind, text) {
+        (OptionKind::Size, Some(text)) => {
+            parse_size(text).ok().filter(|size| size.0 > 0).map(|size| Value::Size(size.0))
+        }
+        (OptionKind::Choice(words), Some(text)) => {
+            words.iter().find(|word| **word == text).map(|word| Value::Word(word))
+        }
+        (OptionKind::Flag, None) => Some(Value::Set),
+        (OptionKind::Folder, Some(text)) => Path::new(text).is_dir().then(|| Value::Folder(text.into())),
+        _ => None,
+    }
+}
+
+fn wanted(option: &OptionSpec) -> String {
+    match option.kind {
+        OptionKind::Size => format!("a size of at least 1 byte, as in {}=64KiB", option.name),
+        OptionKind::Choice(words) => format!("one of {}", words.join(", ")),
+        OptionKind::Flag => "no value".to_owned(),
+        OptionKind::Folder => format!("a folder that exists, as in {}=/tmp", option.name),
+    }
+}

@@ -1,0 +1,47 @@
+//! `dev-null`: the sender alone, into /dev/null. Shows what the sender costs (study `stover`, last column).
+
+use std::fs::OpenOptions;
+
+use model::{DataLevel, Role};
+
+use super::null::Nothing;
+use crate::channel::{Channel, Mechanism, OpenError, Request};
+use crate::descriptor::{BLOCK_ONLY, Capabilities, Descriptor, ONE_TASK, STREAM_ONLY};
+use crate::fd::{FdSender, FdWait};
+use crate::halves::{Line, assemble};
+
+static DESCRIPTOR: Descriptor = Descriptor {
+    name: "dev-null",
+    summary: "writes to /dev/null: what the sender alone costs",
+    role: Role::Reference,
+    capabilities: Capabilities {
+        link: false,
+        keeps_boundaries: false,
+        stores_data: false,
+        crosses_hosts: false,
+        needs_cleanup: false,
+    },
+    workloads: STREAM_ONLY,
+    tasks: ONE_TASK,
+    waits: BLOCK_ONLY,
+    data: &[DataLevel::None, DataLevel::Write],
+    options: &[],
+    limits: "",
+    man_pages: &["null(4)"],
+    default_specs: &["dev-null"],
+};
+
+pub(crate) struct DevNull;
+
+impl Mechanism for DevNull {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
+        let file = OpenOptions::new().write(true).open("/dev/null");
+        let file = file.map_err(OpenError::system("open(/dev/null)"))?;
+        let sender = FdSender::new(file.into(), FdWait::InCall)?;
+        Ok(assemble(request, Line { sender, receiver: Nothing, granted: Default::default() }, None))
+    }
+}

@@ -1,0 +1,62 @@
+//! `fifo`: a pipe with a name in the file system, fifo(7).
+
+use std::os::fd::OwnedFd;
+
+use model::Role;
+use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
+
+use super::pipe::{SIZE_LIMITS, SIZE_OPTION, pipe_line};
+use crate::channel::{Channel, Mechanism, OpenError, Request};
+use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
+use crate::halves::one_way;
+use crate::leftover::NamedPath;
+
+static DESCRIPTOR: Descriptor = Descriptor {
+    name: "fifo",
+    summary: "a pipe with a name in the file system",
+    role: Role::Ranked,
+    capabilities: Capabilities {
+        link: true,
+        keeps_boundaries: false,
+        stores_data: false,
+        crosses_hosts: false,
+        needs_cleanup: true,
+    },
+    workloads: ANY_WORKLOAD,
+    tasks: ANY_TASKS,
+    waits: ANY_WAIT,
+    data: ANY_DATA,
+    options: &[SIZE_OPTION],
+    limits: SIZE_LIMITS,
+    man_pages: &["fifo(7)", "mkfifo(3)"],
+    default_specs: &["fifo"],
+};
+
+pub(crate) struct Fifo;
+
+impl Mechanism for Fifo {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
+        one_way(request, || {
+            let (reader, writer) = open_both(request)?;
+            pipe_line(request, reader, writer)
+        })
+    }
+}
+
+/// Makes the FIFO, opens both ends and removes the name: the ends live on without it.
+fn open_both(request: &Request<'_>) -> Result<(OwnedFd, OwnedFd), OpenError> {
+    let name = NamedPath::about_to_make(request.folder.join("fifo"));
+    let path = name.path();
+    mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR)
+        .map_err(OpenError::system(format!("mkfifo({})", path.display())))?;
+    // Non-blocking, or the open would wait for the other end, which this task opens next (fifo(7)).
+    let reader = open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
+        .map_err(OpenError::system("open(fifo, O_RDONLY)"))?;
+    let writer = open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(OpenError::system("open(fifo, O_WRONLY)"))?;
+    Ok((reader, writer))
+}

@@ -1,0 +1,79 @@
+//! `file`: a file with a name (study `comp517`), written through the page cache or, with `sync`, to the disk.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use model::{Role, Wait};
+use rustix::fs::{Mode, OFlags, open};
+
+use super::tmpfile::{DIR_OPTION, ORDER_OPTION, check_free_space, follow_line, storage_folder};
+use crate::channel::{Channel, Mechanism, OpenError, Request};
+use crate::descriptor::{ANY_DATA, ANY_TASKS, Capabilities, Descriptor, OptionKind, OptionSpec, STREAM_ONLY};
+use crate::halves::one_way;
+use crate::leftover::NamedPath;
+
+static DESCRIPTOR: Descriptor = Descriptor {
+    name: "file",
+    summary: "a file with a name; the reader follows the writer",
+    role: Role::Ranked,
+    capabilities: Capabilities {
+        link: true,
+        keeps_boundaries: false,
+        stores_data: true,
+        crosses_hosts: false,
+        needs_cleanup: true,
+    },
+    workloads: STREAM_ONLY,
+    tasks: ANY_TASKS,
+    waits: &[Wait::Block, Wait::Spin],
+    data: ANY_DATA,
+    options: &[
+        OptionSpec {
+            name: "sync",
+            kind: OptionKind::Flag,
+            default: "off: the page cache takes the data",
+            help: "each write reaches the disk before it returns (O_SYNC)",
+        },
+        ORDER_OPTION,
+        DIR_OPTION,
+    ],
+    limits: "bytes: the free space of the file system",
+    man_pages: &["open(2)", "open(2) O_SYNC", "inotify(7)"],
+    default_specs: &["file", "file:sync"],
+};
+
+pub(crate) struct NamedFile;
+
+impl Mechanism for NamedFile {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
+        let folder = storage_folder(request);
+        check_free_space(request, &folder)?;
+        let name = NamedPath::about_to_make(folder.join(unique_name()));
+        let mut flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC;
+        if request.options.flag("sync") {
+            flags |= OFlags::SYNC;
+        }
+        let path = name.path();
+        let writer = open(path, flags, Mode::RUSR | Mode::WUSR)
+            .map_err(OpenError::system(format!("open({})", path.display())))?;
+        let mut writer = Some(writer);
+        let mut channel = one_way(request, || {
+            let writer = writer.take().ok_or_else(|| OpenError::Unsupported {
+                message: "a file carries a stream only".to_owned(),
+                remedy: "--workload stream".to_owned(),
+            })?;
+            follow_line(request, writer)
+        })?;
+        channel.keep.push(Box::new(name));
+        Ok(channel)
+    }
+}
+
+/// Not to be found in anybody's folder yet.
+fn unique_name() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!(".hosepipe-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed))
+}

@@ -1,0 +1,74 @@
+//! `memcpy`: one core copies private memory. The ceiling: nothing that copies once can be faster.
+
+use std::io;
+use std::sync::atomic::Ordering::Relaxed;
+
+use model::Role;
+use payload::Block;
+
+use crate::channel::{Channel, Mechanism, OpenError, Request};
+use crate::descriptor::{ANY_DATA, BLOCK_ONLY, Capabilities, Descriptor, ONE_TASK, STREAM_ONLY};
+use crate::half::{Half, HalfRole, Job};
+
+static DESCRIPTOR: Descriptor = Descriptor {
+    name: "memcpy",
+    summary: "copies private memory on one core: the ceiling",
+    role: Role::Ceiling,
+    capabilities: Capabilities {
+        link: false,
+        keeps_boundaries: true,
+        stores_data: false,
+        crosses_hosts: false,
+        needs_cleanup: false,
+    },
+    workloads: STREAM_ONLY,
+    tasks: ONE_TASK,
+    waits: BLOCK_ONLY,
+    data: ANY_DATA,
+    options: &[],
+    limits: "",
+    man_pages: &["memcpy(3)"],
+    default_specs: &["memcpy"],
+};
+
+pub(crate) struct Memcpy;
+
+impl Mechanism for Memcpy {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
+        let copier = Copier { copy: Block::new(request.block_bytes) };
+        Ok(Channel { halves: vec![Box::new(copier)], granted: Default::default(), keep: Vec::new() })
+    }
+}
+
+/// Copies each block once, from the producer's buffer to one of its own.
+struct Copier {
+    copy: Block,
+}
+
+impl Half for Copier {
+    fn role(&self) -> HalfRole {
+        HalfRole::Both
+    }
+
+    fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
+        let mut copied: u64 = 0;
+        for _ in 0..job.blocks {
+            self.copy.copy_from_slice(job.producer.next_block());
+            // The copy is "used": the compiler may not leave it out.
+            std::hint::black_box(self.copy.as_mut_ptr());
+            job.consumer.inspect(&self.copy);
+            copied += job.block_bytes as u64;
+            job.progress.store(copied, Relaxed);
+        }
+        job.received_bytes = copied;
+        Ok(())
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        Some(0)
+    }
+}

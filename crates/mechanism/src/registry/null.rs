@@ -1,0 +1,84 @@
+//! `null`: moves nothing. What it costs is what the harness costs.
+
+use std::io;
+
+use model::{DataLevel, Role, Wait, Workload};
+use payload::Consumer;
+
+use crate::channel::{Channel, Mechanism, OpenError, Request};
+use crate::descriptor::{ANY_WORKLOAD, BLOCK_ONLY, Capabilities, Descriptor, ONE_TASK};
+use crate::halves::{Line, assemble};
+use crate::{Options, RecvEnd, SendEnd};
+
+static DESCRIPTOR: Descriptor = Descriptor {
+    name: "null",
+    summary: "moves nothing: the floor, what the harness itself costs",
+    role: Role::Floor,
+    capabilities: Capabilities {
+        link: false,
+        keeps_boundaries: true,
+        stores_data: false,
+        crosses_hosts: false,
+        needs_cleanup: false,
+    },
+    workloads: ANY_WORKLOAD,
+    tasks: ONE_TASK,
+    waits: BLOCK_ONLY,
+    data: &[DataLevel::None],
+    options: &[],
+    limits: "",
+    man_pages: &[],
+    default_specs: &["null"],
+};
+
+pub(crate) struct Null;
+
+impl Mechanism for Null {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn wait(&self, _options: &Options) -> Wait {
+        Wait::Block
+    }
+
+    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
+        let line = || Line { sender: Nowhere, receiver: Nothing, granted: Default::default() };
+        let back = (request.workload == Workload::PingPong).then(line);
+        Ok(assemble(request, line(), back))
+    }
+}
+
+/// Takes blocks and forgets them.
+struct Nowhere;
+
+impl SendEnd for Nowhere {
+    #[inline]
+    fn send(&mut self, block: &[u8]) -> io::Result<()> {
+        std::hint::black_box(block.as_ptr());
+        Ok(())
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        Some(0)
+    }
+}
+
+/// The receiver of what was never sent: says that all of it came.
+pub(super) struct Nothing;
+
+impl RecvEnd for Nothing {
+    #[inline]
+    fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        Ok(room.len())
+    }
+
+    #[inline]
+    fn recv_next(&mut self, _consumer: &mut Consumer, most: usize) -> io::Result<usize> {
+        Ok(most)
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        Some(0)
+    }
+}

@@ -1,0 +1,45 @@
+//! `socketpair`: a connected pair of Unix stream sockets, socketpair(2).
+
+use model::Role;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pair, set_buffers};
+use crate::channel::{Channel, Mechanism, OpenError, Request};
+use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
+
+static DESCRIPTOR: Descriptor = Descriptor {
+    name: "socketpair",
+    summary: "a connected pair of Unix stream sockets",
+    role: Role::Ranked,
+    capabilities: Capabilities {
+        link: true,
+        keeps_boundaries: false,
+        stores_data: false,
+        crosses_hosts: false,
+        needs_cleanup: false,
+    },
+    workloads: ANY_WORKLOAD,
+    tasks: ANY_TASKS,
+    waits: ANY_WAIT,
+    data: ANY_DATA,
+    options: &[SNDBUF_OPTION, RCVBUF_OPTION],
+    limits: BUFFER_LIMITS,
+    man_pages: &["socketpair(2)", "unix(7)"],
+    default_specs: &["socketpair"],
+};
+
+pub(crate) struct SocketPair;
+
+impl Mechanism for SocketPair {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
+        let pair = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+        let (near, far) = pair.map_err(OpenError::system("socketpair(AF_UNIX, SOCK_STREAM)"))?;
+        set_buffers(request, &near)?;
+        set_buffers(request, &far)?;
+        over_pair(request, near, far)
+    }
+}

@@ -1,0 +1,75 @@
+//! What the stream sockets share: buffer options, read-back sizes, and a channel from a connected pair.
+
+use std::os::fd::OwnedFd;
+
+use model::Workload;
+use rustix::net::sockopt;
+
+use crate::channel::{Channel, Granted, OpenError, Request};
+use crate::descriptor::{OptionKind, OptionSpec};
+use crate::fd::{FdReceiver, FdSender, FdWait};
+use crate::halves::{Line, assemble};
+
+/// `sndbuf=SIZE`.
+pub(super) const SNDBUF_OPTION: OptionSpec = OptionSpec {
+    name: "sndbuf",
+    kind: OptionKind::Size,
+    default: "net.core.wmem_default (AF_UNIX), autotuned (TCP)",
+    help: "send buffer asked for (SO_SNDBUF; the kernel doubles it for bookkeeping)",
+};
+
+/// `rcvbuf=SIZE`.
+pub(super) const RCVBUF_OPTION: OptionSpec = OptionSpec {
+    name: "rcvbuf",
+    kind: OptionKind::Size,
+    default: "net.core.rmem_default (AF_UNIX), autotuned (TCP)",
+    help: "receive buffer asked for (SO_RCVBUF; the kernel doubles it for bookkeeping)",
+};
+
+/// What bounds a socket's buffers.
+pub(super) const BUFFER_LIMITS: &str = "sndbuf, rcvbuf: net.core.wmem_max and net.core.rmem_max";
+
+/// Asks for the buffers the options name; the kernel clamps them without a word, so they are read back later.
+pub(super) fn set_buffers(request: &Request<'_>, socket: &OwnedFd) -> Result<(), OpenError> {
+    if let Some(size) = request.options.size("sndbuf") {
+        sockopt::set_socket_send_buffer_size(socket, clamp(size))
+            .map_err(OpenError::system("setsockopt(SO_SNDBUF)"))?;
+    }
+    if let Some(size) = request.options.size("rcvbuf") {
+        sockopt::set_socket_recv_buffer_size(socket, clamp(size))
+            .map_err(OpenError::system("setsockopt(SO_RCVBUF)"))?;
+    }
+    Ok(())
+}
+
+/// setsockopt takes a C int.
+fn clamp(size: u64) -> usize {
+    size.min(i32::MAX as u64) as usize
+}
+
+/// A channel over a connected pair: a stream goes from `near` to `far`, a ping-pong both ways over the one pair.
+pub(super) fn over_pair(request: &Request<'_>, near: OwnedFd, far: OwnedFd) -> Result<Channel, OpenError> {
+    let forth = line(request, &near, &far)?;
+    let back = if request.workload == Workload::PingPong { Some(line(request, &far, &near)?) } else { None };
+    Ok(assemble(request, forth, back))
+}
+
+fn line(
+    request: &Request<'_>,
+    from: &OwnedFd,
+    to: &OwnedFd,
+) -> Result<Line<FdSender, FdReceiver>, OpenError> {
+    let copy = |fd: &OwnedFd| fd.try_clone().map_err(OpenError::system("dup"));
+    let sndbuf =
+        sockopt::socket_send_buffer_size(from).map_err(OpenError::system("getsockopt(SO_SNDBUF)"))?;
+    let rcvbuf = sockopt::socket_recv_buffer_size(to).map_err(OpenError::system("getsockopt(SO_RCVBUF)"))?;
+    let wait = FdWait::of(request);
+    Ok(Line {
+        sender: FdSender::new(copy(from)?, wait)?,
+        receiver: FdReceiver::new(copy(to)?, wait)?,
+        granted: Granted::from([
+            ("sndbuf_bytes".to_owned(), sndbuf as u64),
+            ("rcvbuf_bytes".to_owned(), rcvbuf as u64),
+        ]),
+    })
+}

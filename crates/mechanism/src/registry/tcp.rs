@@ -1,0 +1,94 @@
+//! `tcp`: TCP over the loopback interface, tcp(7).
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::OwnedFd;
+
+use model::Role;
+use rustix::net::{
+    AddressFamily, SocketFlags, SocketType, accept_with, bind, connect, getsockname, listen, socket_with,
+    sockopt,
+};
+
+use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pair, set_buffers};
+use crate::channel::{Channel, Mechanism, OpenError, Request, Unsupported};
+use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
+use crate::descriptor::{OptionKind, OptionSpec};
+
+static DESCRIPTOR: Descriptor = Descriptor {
+    name: "tcp",
+    summary: "TCP over the loopback interface",
+    role: Role::Ranked,
+    capabilities: Capabilities {
+        link: true,
+        keeps_boundaries: false,
+        stores_data: false,
+        crosses_hosts: true,
+        needs_cleanup: false,
+    },
+    workloads: ANY_WORKLOAD,
+    tasks: ANY_TASKS,
+    waits: ANY_WAIT,
+    data: ANY_DATA,
+    options: &[
+        OptionSpec {
+            name: "nodelay",
+            kind: OptionKind::Flag,
+            default: "off: Nagle's algorithm gathers small blocks",
+            help: "send small blocks at once (TCP_NODELAY)",
+        },
+        SNDBUF_OPTION,
+        RCVBUF_OPTION,
+    ],
+    limits: BUFFER_LIMITS,
+    man_pages: &["tcp(7)", "ip(7)"],
+    default_specs: &["tcp"],
+};
+
+pub(crate) struct Tcp;
+
+impl Mechanism for Tcp {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn probe(&self) -> Result<(), Unsupported> {
+        loopback_listener(None).map(|_| ()).map_err(|error| Unsupported {
+            reason: error.to_string(),
+            remedy: Some("bring the loopback interface up: ip link set lo up".to_owned()),
+        })
+    }
+
+    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
+        let listener = loopback_listener(Some(request))?;
+        let address = getsockname(&listener).map_err(OpenError::system("getsockname"))?;
+        let near = tcp_socket(Some(request))?;
+        connect(&near, &address).map_err(OpenError::system("connect(127.0.0.1)"))?;
+        let far = accept_with(&listener, SocketFlags::CLOEXEC).map_err(OpenError::system("accept"))?;
+        if request.options.flag("nodelay") {
+            for socket in [&near, &far] {
+                sockopt::set_tcp_nodelay(socket, true)
+                    .map_err(OpenError::system("setsockopt(TCP_NODELAY)"))?;
+            }
+        }
+        over_pair(request, near, far)
+    }
+}
+
+/// A listener on a port of the kernel's choice. Buffers are set here, before the connection is made, so
+/// that the window is agreed on with them (tcp(7)); accepted sockets inherit them.
+fn loopback_listener(request: Option<&Request<'_>>) -> Result<OwnedFd, OpenError> {
+    let listener = tcp_socket(request)?;
+    let anywhere = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+    bind(&listener, &anywhere).map_err(OpenError::system("bind(127.0.0.1)"))?;
+    listen(&listener, 1).map_err(OpenError::system("listen"))?;
+    Ok(listener)
+}
+
+fn tcp_socket(request: Option<&Request<'_>>) -> Result<OwnedFd, OpenError> {
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+        .map_err(OpenError::system("socket(AF_INET, SOCK_STREAM)"))?;
+    if let Some(request) = request {
+        set_buffers(request, &socket)?;
+    }
+    Ok(socket)
+}

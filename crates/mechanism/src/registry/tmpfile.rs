@@ -1,0 +1,249 @@
+//! `tmpfile`: a file without a name, open(2) O_TMPFILE (study `comp517`). Also the home of what both file
+//! mechanisms share: a writer that appends, a reader that follows it.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use model::{ByteSize, Role, Tasks, Wait};
+use rustix::fs::{Mode, OFlags, inotify, open, statvfs};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use crate::channel::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
+use crate::descriptor::{ANY_DATA, ANY_TASKS, Capabilities, Descriptor, OptionKind, OptionSpec, STREAM_ONLY};
+use crate::halves::{Line, one_way};
+use crate::{RecvEnd, SendEnd};
+
+/// `order=`.
+pub(super) const ORDER_OPTION: OptionSpec = OptionSpec {
+    name: "order",
+    kind: OptionKind::Choice(&["parallel", "sequential"]),
+    default: "parallel: the reader follows the writer",
+    help: "sequential: the reader starts when the writer has finished",
+};
+
+/// `dir=`.
+pub(super) const DIR_OPTION: OptionSpec = OptionSpec {
+    name: "dir",
+    kind: OptionKind::Folder,
+    default: "TMPDIR, or /tmp",
+    help: "where the file lies, which decides on which file system",
+};
+
+static DESCRIPTOR: Descriptor = Descriptor {
+    name: "tmpfile",
+    summary: "a file without a name (O_TMPFILE); the reader follows the writer",
+    role: Role::Ranked,
+    capabilities: Capabilities {
+        link: true,
+        keeps_boundaries: false,
+        stores_data: true,
+        crosses_hosts: false,
+        needs_cleanup: false,
+    },
+    workloads: STREAM_ONLY,
+    tasks: ANY_TASKS,
+    waits: &[Wait::Block, Wait::Spin],
+    data: ANY_DATA,
+    options: &[ORDER_OPTION, DIR_OPTION],
+    limits: "bytes: the free space of the file system",
+    man_pages: &["open(2) O_TMPFILE", "inotify(7)"],
+    default_specs: &["tmpfile", "tmpfile:order=sequential"],
+};
+
+pub(crate) struct TmpFile;
+
+impl Mechanism for TmpFile {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn probe(&self) -> Result<(), Unsupported> {
+        let folder = std::env::temp_dir();
+        open_nameless(&folder).map(|_| ()).map_err(|error| Unsupported {
+            reason: error.to_string(),
+            remedy: Some("another folder: TMPDIR=/var/tmp, or tmpfile:dir=DIR".to_owned()),
+        })
+    }
+
+    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
+        one_way(request, || {
+            let folder = storage_folder(request);
+            check_free_space(request, &folder)?;
+            let writer = open_nameless(&folder)?;
+            follow_line(request, writer)
+        })
+    }
+}
+
+fn open_nameless(folder: &Path) -> Result<OwnedFd, OpenError> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC;
+    open(folder, flags, Mode::RUSR | Mode::WUSR)
+        .map_err(OpenError::system(format!("open({}, O_TMPFILE)", folder.display())))
+}
+
+/// Where the file lies: `dir=`, or the run's own folder.
+pub(super) fn storage_folder(request: &Request<'_>) -> PathBuf {
+    request.options.folder("dir").unwrap_or(request.folder).to_owned()
+}
+
+/// Refuses what cannot fit before it fills the disk. What fills up meanwhile is ENOSPC, a failed row.
+pub(super) fn check_free_space(request: &Request<'_>, folder: &Path) -> Result<(), OpenError> {
+    let space = statvfs(folder).map_err(OpenError::system(format!("statvfs({})", folder.display())))?;
+    let free = space.f_bavail.saturating_mul(space.f_frsize);
+    if request.total_bytes <= free {
+        return Ok(());
+    }
+    Err(OpenError::Limit {
+        message: format!(
+            "{} a trial, {} free in {} (ENOSPC)",
+            ByteSize(request.total_bytes),
+            ByteSize(free >> 20 << 20),
+            folder.display()
+        ),
+        remedy: "a smaller --bytes, or dir= on a larger file system".to_owned(),
+    })
+}
+
+/// Makes a line of a file that is open for appending.
+pub(super) fn follow_line(
+    request: &Request<'_>,
+    writer: OwnedFd,
+) -> Result<Line<Appender, Follower>, OpenError> {
+    // A description of its own, at its own offset; /proc reaches a file that has no name too.
+    let path = format!("/proc/self/fd/{}", writer.as_raw_fd());
+    let reader = open(path.as_str(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(OpenError::system(format!("open({path})")))?;
+    let (follow, done) = match (request.options.word("order"), request.tasks, request.wait) {
+        (Some("sequential"), Tasks::Single, _) => {
+            return Err(OpenError::Unsupported {
+                message: "order=sequential needs a writer that finishes before the reader starts".to_owned(),
+                remedy: "--tasks threads or processes".to_owned(),
+            });
+        }
+        (Some("sequential"), ..) => {
+            let (wait, done) = pipe_with(PipeFlags::CLOEXEC).map_err(OpenError::system("pipe2"))?;
+            (Follow::AfterTheEnd(Some(wait)), Some(done))
+        }
+        (_, _, Wait::Spin) | (_, Tasks::Single, _) => (Follow::Spin, None),
+        _ => (Follow::Watch(watch(&path)?), None),
+    };
+    Ok(Line {
+        sender: Appender { file: Some(writer), done, syscalls: 0 },
+        receiver: Follower { file: reader, follow, syscalls: 0 },
+        granted: Granted::new(),
+    })
+}
+
+fn watch(path: &str) -> Result<OwnedFd, OpenError> {
+    let watcher = inotify::init(inotify::CreateFlags::CLOEXEC).map_err(OpenError::system("inotify_init1"))?;
+    inotify::add_watch(&watcher, path, inotify::WatchFlags::MODIFY | inotify::WatchFlags::CLOSE_WRITE)
+        .map_err(OpenError::system(format!("inotify_add_watch({path})")))?;
+    Ok(watcher)
+}
+
+/// The writer: appends, whatever the reader does.
+pub(crate) struct Appender {
+    file: Option<OwnedFd>,
+    /// Closed after the file: the sequential reader waits for that.
+    done: Option<OwnedFd>,
+    syscalls: u64,
+}
+
+impl SendEnd for Appender {
+    fn send(&mut self, block: &[u8]) -> io::Result<()> {
+        let file = self.file.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        let mut rest = block;
+        while !rest.is_empty() {
+            self.syscalls += 1;
+            match rustix::io::write(file, rest) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => rest = &rest[written..],
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.file = None;
+        self.done = None;
+        Ok(())
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.syscalls)
+    }
+}
+
+/// How a reader at the end of the file learns that there is more.
+enum Follow {
+    /// Asleep until the file changes (inotify(7)).
+    Watch(OwnedFd),
+    /// Looks again at once.
+    Spin,
+    /// Does not begin before the writer has finished: the end of this pipe says so.
+    AfterTheEnd(Option<OwnedFd>),
+}
+
+/// The reader: follows the writer to the last byte.
+pub(crate) struct Follower {
+    file: OwnedFd,
+    follow: Follow,
+    syscalls: u64,
+}
+
+impl RecvEnd for Follower {
+    fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        if let Follow::AfterTheEnd(wait) = &mut self.follow
+            && let Some(wait) = wait.take()
+        {
+            self.syscalls += 1;
+            wait_for_end(&wait)?;
+        }
+        loop {
+            self.syscalls += 1;
+            match rustix::io::read(&self.file, &mut *room) {
+                Ok(0) => match &self.follow {
+                    Follow::Watch(watcher) => {
+                        self.syscalls += 1;
+                        wait_for_change(watcher)?;
+                    }
+                    Follow::Spin => std::hint::spin_loop(),
+                    Follow::AfterTheEnd(_) => return Ok(0),
+                },
+                Ok(received) => return Ok(received),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.syscalls)
+    }
+}
+
+/// Sleeps until the writer's end of the pipe is closed.
+fn wait_for_end(wait: &OwnedFd) -> io::Result<()> {
+    loop {
+        match rustix::io::read(wait, &mut [0u8; 1]) {
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Sleeps until the file changed since the last call. What the events say does not matter: the file is read next.
+fn wait_for_change(watcher: &OwnedFd) -> io::Result<()> {
+    loop {
+        match rustix::io::read(watcher, &mut [0u8; 4096]) {
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! `unix-stream`: Unix stream sockets met by name: bind, listen, connect, accept (study `stover`).
+
+use std::os::fd::OwnedFd;
+
+use model::Role;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, socket_with,
+};
+
+use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pair, set_buffers};
+use crate::channel::{Channel, Mechanism, OpenError, Request};
+use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
+use crate::leftover::NamedPath;
+
+static DESCRIPTOR: Descriptor = Descriptor {
+    name: "unix-stream",
+    summary: "Unix stream sockets met by name: bind, listen, connect, accept",
+    role: Role::Ranked,
+    capabilities: Capabilities {
+        link: true,
+        keeps_boundaries: false,
+        stores_data: false,
+        crosses_hosts: false,
+        needs_cleanup: true,
+    },
+    workloads: ANY_WORKLOAD,
+    tasks: ANY_TASKS,
+    waits: ANY_WAIT,
+    data: ANY_DATA,
+    options: &[SNDBUF_OPTION, RCVBUF_OPTION],
+    limits: BUFFER_LIMITS,
+    man_pages: &["unix(7)", "bind(2)", "accept(2)"],
+    default_specs: &["unix-stream"],
+};
+
+pub(crate) struct UnixStream;
+
+impl Mechanism for UnixStream {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
+        let (near, far) = meet(request)?;
+        over_pair(request, near, far)
+    }
+}
+
+/// Connects two sockets through a name, and removes the name: the connection lives on without it.
+fn meet(request: &Request<'_>) -> Result<(OwnedFd, OwnedFd), OpenError> {
+    let name = NamedPath::about_to_make(request.folder.join("socket"));
+    // A socket's name holds 108 bytes (unix(7)); the way through /proc is short whatever TMPDIR is.
+    let folder = open(request.folder, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+        .map_err(OpenError::system(format!("open({})", request.folder.display())))?;
+    let path = format!("/proc/self/fd/{}/socket", std::os::fd::AsRawFd::as_raw_fd(&folder));
+    let address = SocketAddrUnix::new(path.as_str()).map_err(OpenError::system(format!("address {path}")))?;
+
+    let listener = stream_socket()?;
+    bind(&listener, &address).map_err(OpenError::system(format!("bind({})", name.path().display())))?;
+    listen(&listener, 1).map_err(OpenError::system("listen"))?;
+    let near = stream_socket()?;
+    connect(&near, &address).map_err(OpenError::system(format!("connect({})", name.path().display())))?;
+    let far = accept_with(&listener, SocketFlags::CLOEXEC).map_err(OpenError::system("accept"))?;
+    set_buffers(request, &near)?;
+    set_buffers(request, &far)?;
+    Ok((near, far))
+}
+
+fn stream_socket() -> Result<OwnedFd, OpenError> {
+    socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+        .map_err(OpenError::system("socket(AF_UNIX, SOCK_STREAM)"))
+}
