@@ -1,1 +1,21 @@
-//! (being built)
+//! From a plan to raw samples: placement, barrier, clock, trials.
+//!
+//! Every trial runs in fresh child processes under the supervision of this one, so that an end that dies,
+//! hangs or is killed costs a row and not the run. No mechanism is known here by name; nothing is
+//! summarised or printed here.
+
+mod amount;
+mod control;
+mod end;
+mod janitor;
+mod observer;
+mod plan;
+mod prepare;
+mod session;
+mod task;
+mod trial;
+
+pub use janitor::Janitor;
+pub use observer::{Observer, Silent};
+pub use plan::{CaseOutcome, Plan, RunOutcome};
+pub use session::run;

@@ -1,0 +1,82 @@
+//! How much a trial moves: enough for the clock, little enough for the budget.
+
+use std::time::Duration;
+
+use model::{Amount, Case};
+
+/// A trial shorter than this says more about the barrier and the clock than about the mechanism.
+pub(crate) const TRIAL_MIN: Duration = Duration::from_millis(10);
+
+/// A trial longer than this teaches nothing that a second trial would not teach better.
+pub(crate) const TRIAL_MAX: Duration = Duration::from_secs(1);
+
+/// Bytes of the first, tentative trial of a case.
+const FIRST_BYTES: u64 = 1 << 20;
+
+/// The most a trial of chosen size stores: the page cache and the disk belong to others too.
+const STORED_BYTES_MAX: u64 = 512 << 20;
+
+/// Blocks of a fixed amount; `None` where the amount is to be found by trying.
+pub(crate) fn fixed_blocks(case: &Case) -> Option<u64> {
+    match case.amount {
+        Amount::Adaptive => None,
+        Amount::Bytes(bytes) => Some(bytes.div_ceil(case.block_bytes).max(1)),
+        Amount::Blocks(blocks) => Some(blocks.max(1)),
+    }
+}
+
+/// Blocks of the first, tentative trial: few, since nothing is known of the mechanism's speed.
+pub(crate) fn first_blocks(case: &Case) -> u64 {
+    (FIRST_BYTES / case.block_bytes).clamp(4, 256)
+}
+
+/// Blocks for a trial of about `target`, judged by a trial of `blocks` that took `elapsed`.
+pub(crate) fn scaled_blocks(
+    case: &Case,
+    stores_data: bool,
+    blocks: u64,
+    elapsed: Duration,
+    target: Duration,
+) -> u64 {
+    let factor = target.as_secs_f64() / elapsed.as_secs_f64().max(1e-9);
+    let scaled = ((blocks as f64) * factor).clamp(1.0, 1e15) as u64;
+    let most = if stores_data { (STORED_BYTES_MAX / case.block_bytes).max(1) } else { u64::MAX };
+    scaled.min(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{Check, DataLevel, PayloadKind, Placement, Role, Spec, Tasks, Wait, Workload};
+
+    fn case(amount: Amount) -> Case {
+        Case {
+            spec: Spec::plain("pipe"),
+            role: Role::Ranked,
+            workload: Workload::Stream,
+            tasks: Tasks::Processes,
+            placement: Placement::Any,
+            wait: Wait::Block,
+            data: DataLevel::None,
+            check: Check::Xxh3,
+            payload: PayloadKind::Random,
+            block_bytes: 65536,
+            amount,
+        }
+    }
+
+    #[test]
+    fn bytes_are_rounded_up_to_blocks() {
+        assert_eq!(fixed_blocks(&case(Amount::Bytes(65537))), Some(2));
+        assert_eq!(fixed_blocks(&case(Amount::Bytes(0))), Some(1));
+        assert_eq!(fixed_blocks(&case(Amount::Adaptive)), None);
+    }
+
+    #[test]
+    fn a_trial_is_scaled_to_its_target() {
+        let second = Duration::from_secs(1);
+        assert_eq!(scaled_blocks(&case(Amount::Adaptive), false, 100, second / 10, second), 1000);
+        assert_eq!(scaled_blocks(&case(Amount::Adaptive), true, 100_000, second / 10, second), 8192);
+        assert_eq!(scaled_blocks(&case(Amount::Adaptive), false, 1, second * 60, second), 1);
+    }
+}

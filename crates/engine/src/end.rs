@@ -1,0 +1,122 @@
+//! One end of a trial: from the barrier to the last byte, and what it used on the way.
+
+use std::io;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+use mechanism::{Half, Job};
+use model::{EndUsage, describe_errno};
+use nix::sys::resource::{Usage, UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+use crate::control::Control;
+
+/// The longest round trip a histogram holds, in nanoseconds; longer ones count as this.
+const LATENCY_NS_MAX: u64 = 60_000_000_000;
+
+/// What an end tells the supervisor, as a line of JSON.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct EndReport {
+    /// CLOCK_MONOTONIC when it left the barrier; the same clock in every process of the machine.
+    pub(crate) start_ns: u64,
+    /// CLOCK_MONOTONIC when it was done.
+    pub(crate) end_ns: u64,
+    /// Bytes it received.
+    pub(crate) received_bytes: u64,
+    /// What it computed over them, at level `verify`.
+    pub(crate) checksum: Option<String>,
+    /// What it used.
+    pub(crate) usage: EndUsage,
+    /// Round trip times, encoded as records have them.
+    pub(crate) latency_histogram: Option<String>,
+    /// What went wrong.
+    pub(crate) failure: Option<EndFailure>,
+}
+
+/// What went wrong at an end.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct EndFailure {
+    /// The error in words, errno by name.
+    pub(crate) message: String,
+    /// The errno, where there is one.
+    pub(crate) errno: Option<i32>,
+    /// True where the other end closed before the last byte: that end's own failure says why.
+    pub(crate) peer_closed: bool,
+    /// True where one task would have waited for itself: the block does not fit.
+    pub(crate) would_block: bool,
+}
+
+impl EndFailure {
+    fn of(error: &io::Error) -> Self {
+        let errno = error.raw_os_error();
+        let peer_errno = matches!(errno, Some(libc::EPIPE | libc::ECONNRESET));
+        Self {
+            message: describe_errno(error),
+            errno,
+            peer_closed: peer_errno || error.kind() == io::ErrorKind::UnexpectedEof,
+            would_block: error.kind() == io::ErrorKind::WouldBlock,
+        }
+    }
+}
+
+/// An empty histogram of round trip times: three significant digits from 1 ns to a minute.
+pub(crate) fn latency_histogram() -> Option<Histogram<u64>> {
+    Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).ok()
+}
+
+/// Nanoseconds of CLOCK_MONOTONIC.
+fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Runs one end of a trial, from the barrier on.
+pub(crate) fn run_end(half: &mut dyn Half, job: &mut Job<'_>, control: &Control, tasks: u32) -> EndReport {
+    control.barrier(tasks);
+    let before = thread_usage();
+    let syscalls_before = half.syscalls();
+    let start_ns = monotonic_ns();
+    let result = half.run(job);
+    let end_ns = monotonic_ns();
+    let after = thread_usage();
+    let syscalls = half.syscalls().zip(syscalls_before).map(|(after, before)| after - before);
+    EndReport {
+        start_ns,
+        end_ns,
+        received_bytes: job.received_bytes,
+        checksum: job.consumer.checksum(),
+        usage: usage_between(before, after, syscalls),
+        latency_histogram: job.latencies_ns.as_ref().and_then(encode),
+        failure: result.err().as_ref().map(EndFailure::of),
+    }
+}
+
+/// RUSAGE_THREAD: the calling thread's own, which is the whole end's also where it is a process.
+fn thread_usage() -> Option<Usage> {
+    getrusage(UsageWho::RUSAGE_THREAD).ok()
+}
+
+fn usage_between(before: Option<Usage>, after: Option<Usage>, syscalls: Option<u64>) -> EndUsage {
+    let (Some(before), Some(after)) = (before, after) else {
+        return EndUsage { syscalls, ..EndUsage::default() };
+    };
+    let grown = |of: fn(&Usage) -> i64| (of(&after) - of(&before)).max(0) as u64;
+    EndUsage {
+        syscalls,
+        voluntary_switches: grown(|usage| usage.voluntary_context_switches()),
+        involuntary_switches: grown(|usage| usage.involuntary_context_switches()),
+        minor_faults: grown(|usage| usage.minor_page_faults()),
+        user_ns: grown(|usage| usage.user_time().num_microseconds() * 1_000),
+        system_ns: grown(|usage| usage.system_time().num_microseconds() * 1_000),
+    }
+}
+
+fn encode(histogram: &Histogram<u64>) -> Option<String> {
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new().serialize(histogram, &mut bytes).ok()?;
+    Some(STANDARD.encode(bytes))
+}

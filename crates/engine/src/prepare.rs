@@ -1,0 +1,72 @@
+//! What can be said of a case before anything is measured: whether it has a meaning, whether the machine has
+//! the mechanism, and which CPUs its ends get.
+
+use mechanism::{Mechanism, Options};
+use model::{Case, CaseError, Cpu, ErrorKind, Tasks, Workload};
+
+/// A case that can be run.
+pub(crate) struct Ready {
+    pub(crate) mechanism: &'static dyn Mechanism,
+    pub(crate) options: Options,
+    /// The ends' CPUs, the sender's first; empty where the scheduler chooses.
+    pub(crate) cpus: Vec<u32>,
+    pub(crate) block_bytes: usize,
+}
+
+impl Ready {
+    /// How many ends report progress.
+    pub(crate) fn ends(&self, case: &Case) -> usize {
+        if case.tasks == Tasks::Single { 1 } else { 2 }
+    }
+}
+
+/// Looks a case up and checks it against what the mechanism and the machine have.
+pub(crate) fn prepare(case: &Case, cpus: &[Cpu]) -> Result<Ready, CaseError> {
+    let (mechanism, options) = mechanism::resolve(&case.spec)
+        .map_err(|problem| stated(ErrorKind::Unsupported, problem.to_string(), None))?;
+    check_combination(mechanism, case)?;
+    mechanism.probe().map_err(|missing| {
+        stated(ErrorKind::Unavailable, format!("not available here: {}", missing.reason), missing.remedy)
+    })?;
+    let mut chosen = host::resolve(case.placement, cpus)
+        .map_err(|problem| stated(ErrorKind::Unavailable, problem.to_string(), None))?;
+    if case.tasks == Tasks::Single {
+        chosen.truncate(1);
+    }
+    let block_bytes = usize::try_from(case.block_bytes)
+        .ok()
+        .filter(|bytes| *bytes <= isize::MAX as usize)
+        .ok_or_else(|| stated(ErrorKind::Limit, "the block does not fit in memory".to_owned(), None))?;
+    Ok(Ready { mechanism, options, cpus: chosen, block_bytes })
+}
+
+fn check_combination(mechanism: &dyn Mechanism, case: &Case) -> Result<(), CaseError> {
+    let has = mechanism.descriptor();
+    let refuse = |what: String, remedy: String| Err(stated(ErrorKind::Unsupported, what, Some(remedy)));
+    let words = |words: Vec<&str>| words.join(" or ");
+    if !has.workloads.contains(&case.workload) {
+        let what = match case.workload {
+            Workload::Stream => "carries no stream, only round trips",
+            Workload::PingPong => "carries a stream one way, no round trips",
+        };
+        return refuse(what.to_owned(), "another --workload".to_owned());
+    }
+    if !has.tasks.contains(&case.tasks) {
+        let known = words(has.tasks.iter().map(|tasks| tasks.word()).collect());
+        return refuse(format!("cannot be held by tasks `{}`", case.tasks), format!("--tasks {known}"));
+    }
+    if !has.waits.contains(&case.wait) {
+        let known = words(has.waits.iter().map(|wait| wait.word()).collect());
+        return refuse(format!("its ends cannot wait by `{}`", case.wait), format!("--wait {known}"));
+    }
+    if !has.data.contains(&case.data) {
+        let known = words(has.data.iter().map(|data| data.word()).collect());
+        return refuse(format!("has no data level `{}`", case.data), format!("--data {known}"));
+    }
+    Ok(())
+}
+
+/// A fact that stands before anything is measured.
+fn stated(kind: ErrorKind, message: String, remedy: Option<String>) -> CaseError {
+    CaseError { kind, message, remedy, expected: true }
+}

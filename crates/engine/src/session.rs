@@ -1,0 +1,254 @@
+//! A run: every case prepared, warmed up and sized, then rounds of trials in a seeded random order.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use model::{Case, CaseError, Cpu, ErrorKind, PayloadKind, Sample, describe_errno};
+use payload::{Period, Tile, expected_checksum};
+
+use crate::amount::{TRIAL_MAX, TRIAL_MIN, first_blocks, fixed_blocks, scaled_blocks};
+use crate::observer::Observer;
+use crate::plan::{CaseOutcome, Plan, RunOutcome};
+use crate::prepare::{Ready, prepare};
+use crate::trial::{NoSample, TrialSetup, run_trial};
+
+/// A case on its way through the run.
+struct Runner {
+    outcome: CaseOutcome,
+    ready: Option<Ready>,
+    blocks: u64,
+    /// What a trial takes beside its measured time: opening, starting, tearing down.
+    overhead: Duration,
+    /// What the sized trial is expected to measure.
+    expected: Duration,
+}
+
+/// Runs a plan on the given CPUs. Returns what was finished, however the run ended.
+///
+/// Must be called from a process with one thread: trials are forked from it.
+pub fn run(plan: &Plan, cpus: &[Cpu], observer: &mut dyn Observer, stop: &dyn Fn() -> bool) -> RunOutcome {
+    let began = Instant::now();
+    let folder = match tempfile::Builder::new().prefix("hosepipe-").tempdir() {
+        Ok(folder) => folder,
+        Err(error) => return nothing_ran(plan, &error),
+    };
+    mechanism::announce(folder.path());
+    let mut session = Session {
+        plan,
+        began,
+        observer,
+        stop,
+        folder: folder.path(),
+        tiles: HashMap::new(),
+        checksums: HashMap::new(),
+        runners: plan.cases.iter().map(|case| Runner::prepare(case, cpus)).collect(),
+    };
+    session.report_unready();
+    let interrupted = session.calibrate().is_err() || session.take_rounds().is_err();
+    RunOutcome { cases: session.runners.into_iter().map(|runner| runner.outcome).collect(), interrupted }
+}
+
+fn nothing_ran(plan: &Plan, error: &std::io::Error) -> RunOutcome {
+    let error = CaseError {
+        kind: ErrorKind::Open,
+        message: format!("no folder for temporary files: {}", describe_errno(error)),
+        remedy: Some("set TMPDIR to a folder you can write to".to_owned()),
+        expected: false,
+    };
+    let failed = |case: &Case| CaseOutcome { error: Some(error.clone()), ..CaseOutcome::of(case) };
+    RunOutcome { cases: plan.cases.iter().map(failed).collect(), interrupted: false }
+}
+
+impl CaseOutcome {
+    fn of(case: &Case) -> Self {
+        Self {
+            case: case.clone(),
+            cpus: Vec::new(),
+            granted: Default::default(),
+            samples: Vec::new(),
+            error: None,
+        }
+    }
+}
+
+impl Runner {
+    fn prepare(case: &Case, cpus: &[Cpu]) -> Self {
+        let mut outcome = CaseOutcome::of(case);
+        let ready = match prepare(case, cpus) {
+            Ok(ready) => {
+                outcome.cpus.clone_from(&ready.cpus);
+                Some(ready)
+            }
+            Err(error) => {
+                outcome.error = Some(error);
+                None
+            }
+        };
+        Self { outcome, ready, blocks: 0, overhead: Duration::ZERO, expected: Duration::ZERO }
+    }
+}
+
+/// The user or the budget ended the run.
+struct Ended;
+
+struct Session<'a> {
+    plan: &'a Plan,
+    began: Instant,
+    observer: &'a mut dyn Observer,
+    stop: &'a dyn Fn() -> bool,
+    folder: &'a Path,
+    tiles: HashMap<PayloadKind, Arc<Tile>>,
+    checksums: HashMap<(PayloadKind, model::Check, u64), String>,
+    runners: Vec<Runner>,
+}
+
+impl Session<'_> {
+    fn report_unready(&mut self) {
+        for (index, runner) in self.runners.iter().enumerate() {
+            if let Some(error) = &runner.outcome.error {
+                self.observer.case_failed(index, &runner.outcome.case, error);
+            }
+        }
+    }
+
+    /// Warms every case up and sizes its trials.
+    fn calibrate(&mut self) -> Result<(), Ended> {
+        let mut speeds = vec![None; self.runners.len()];
+        for (index, speed) in speeds.iter_mut().enumerate() {
+            if self.runners[index].ready.is_some() {
+                self.observer.calibrating(index, &self.runners[index].outcome.case);
+                *speed = self.warm_up(index)?;
+            }
+        }
+        let target = self.trial_target();
+        for (runner, speed) in self.runners.iter_mut().zip(speeds) {
+            let (Some(ready), Some((blocks, elapsed))) = (&runner.ready, speed) else { continue };
+            let case = &runner.outcome.case;
+            let stores = ready.mechanism.descriptor().capabilities.stores_data;
+            runner.blocks =
+                fixed_blocks(case).unwrap_or_else(|| scaled_blocks(case, stores, blocks, elapsed, target));
+            runner.expected = elapsed.mul_f64(runner.blocks as f64 / blocks.max(1) as f64);
+        }
+        let round: Duration =
+            self.alive().map(|index| self.runners[index].expected + self.runners[index].overhead).sum();
+        let trials = u64::from(self.plan.trials) * self.alive().count() as u64;
+        self.observer.planned(trials, round * self.plan.trials);
+        Ok(())
+    }
+
+    /// Runs a case, unmeasured, until a trial is long enough to judge its speed by.
+    fn warm_up(&mut self, index: usize) -> Result<Option<(u64, Duration)>, Ended> {
+        let fixed = fixed_blocks(&self.runners[index].outcome.case);
+        let mut blocks = first_blocks(&self.runners[index].outcome.case);
+        loop {
+            blocks = fixed.map_or(blocks, |fixed| blocks.min(fixed));
+            let began = Instant::now();
+            let Some(sample) = self.trial(index, blocks, 0)? else { return Ok(None) };
+            let elapsed = Duration::from_nanos(sample.elapsed_ns);
+            self.runners[index].overhead = began.elapsed().saturating_sub(elapsed);
+            if elapsed >= TRIAL_MIN || Some(blocks) == fixed || blocks > 1 << 40 {
+                return Ok(Some((blocks, elapsed)));
+            }
+            let factor = TRIAL_MIN.as_secs_f64() * 1.5 / elapsed.as_secs_f64().max(1e-9);
+            blocks = (blocks as f64 * factor.clamp(1.5, 64.0)).ceil() as u64;
+        }
+    }
+
+    /// What one trial may measure, so that all of them fit in what is left of the budget.
+    fn trial_target(&self) -> Duration {
+        let Some(budget) = self.plan.budget else { return TRIAL_MAX / 4 };
+        let left = budget.saturating_sub(self.began.elapsed());
+        let overhead: Duration = self.alive().map(|index| self.runners[index].overhead).sum();
+        let round = (left / self.plan.trials.max(1)).saturating_sub(overhead);
+        let cases = self.alive().count().max(1) as u32;
+        (round / cases).clamp(TRIAL_MIN, TRIAL_MAX)
+    }
+
+    fn take_rounds(&mut self) -> Result<(), Ended> {
+        let mut order = fastrand::Rng::with_seed(self.plan.seed);
+        for round in 0..self.plan.trials {
+            let mut indices: Vec<usize> = self.alive().collect();
+            order.shuffle(&mut indices);
+            if round > 0 && self.budget_spent() {
+                return if indices.is_empty() { Ok(()) } else { Err(Ended) };
+            }
+            for index in indices {
+                if self.observer.enough(index, &self.runners[index].outcome.samples) {
+                    continue;
+                }
+                self.observer.trial_started(index, &self.runners[index].outcome.case);
+                if let Some(sample) = self.trial(index, self.runners[index].blocks, round)? {
+                    self.observer.trial_finished(index, &sample);
+                    self.runners[index].outcome.samples.push(sample);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn budget_spent(&self) -> bool {
+        self.plan.budget.is_some_and(|budget| self.began.elapsed() >= budget)
+    }
+
+    /// The cases that can be run and have not failed.
+    fn alive(&self) -> impl Iterator<Item = usize> {
+        let alive = |(index, runner): (usize, &Runner)| runner.outcome.error.is_none().then_some(index);
+        self.runners.iter().enumerate().filter_map(alive).collect::<Vec<_>>().into_iter()
+    }
+
+    /// Runs one trial; a failure is noted with the case, which is then not alive any more.
+    fn trial(&mut self, index: usize, blocks: u64, round: u32) -> Result<Option<Sample>, Ended> {
+        let runner = &mut self.runners[index];
+        let Some(ready) = &runner.ready else { return Ok(None) };
+        let case = &runner.outcome.case;
+        let tile = match tile(&mut self.tiles, &case.payload, self.plan.seed) {
+            Ok(tile) => tile,
+            Err(error) => {
+                self.observer.case_failed(index, case, &error);
+                runner.outcome.error = Some(error);
+                return Ok(None);
+            }
+        };
+        let checksums = &mut self.checksums;
+        let mut expected = |bytes: u64| {
+            let key = (case.payload.clone(), case.check, bytes);
+            checksums.entry(key).or_insert_with(|| expected_checksum(&tile, case.check, bytes)).clone()
+        };
+        let setup = TrialSetup { case, ready, tile: &tile, folder: self.folder, blocks, round };
+        match run_trial(&setup, &mut expected, self.observer, self.stop) {
+            Ok(trial) => {
+                runner.outcome.granted = trial.granted;
+                Ok(Some(trial.sample))
+            }
+            Err(NoSample::Stopped) => Err(Ended),
+            Err(NoSample::Failed(error)) => {
+                self.observer.case_failed(index, case, &error);
+                runner.outcome.error = Some(error);
+                Ok(None)
+            }
+        }
+    }
+}
+
+fn tile(
+    tiles: &mut HashMap<PayloadKind, Arc<Tile>>,
+    kind: &PayloadKind,
+    seed: u64,
+) -> Result<Arc<Tile>, CaseError> {
+    if let Some(tile) = tiles.get(kind) {
+        return Ok(tile.clone());
+    }
+    let tile = Tile::make(kind, seed, Period::Bench).map_err(|error| CaseError {
+        kind: ErrorKind::Open,
+        message: error.to_string(),
+        remedy: Some(
+            "--payload file:PATH of a readable file, or sequence, printable, random, zero".to_owned(),
+        ),
+        expected: true,
+    })?;
+    let tile = Arc::new(tile);
+    tiles.insert(kind.clone(), tile.clone());
+    Ok(tile)
+}

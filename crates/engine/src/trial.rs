@@ -1,0 +1,428 @@
+//! One trial: open, start the tasks, watch them, judge what they report.
+
+use std::ffi::CStr;
+use std::io::{self, Write};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mechanism::{Channel, Half, HalfRole, Job, OpenError, Request};
+use model::{Case, CaseError, DataLevel, EndUsage, ErrorKind, Sample, Tasks, Workload, describe_errno};
+use payload::{Consumer, Producer, Tile};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+use crate::control::Control;
+use crate::end::{EndFailure, EndReport, latency_histogram, run_end};
+use crate::observer::Observer;
+use crate::prepare::Ready;
+use crate::task::{Ending, Task, signal_name};
+
+/// How often the supervisor looks up from waiting: at progress, at the stop flag.
+const LOOK_UP: Duration = Duration::from_millis(50);
+
+/// A trial in which neither end moves a byte for this long hangs.
+const STALL_MAX: Duration = Duration::from_secs(10);
+
+/// How long an end may go on alone after the other died, to say in its own words what it met.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// What a trial is made of, beside its case.
+pub(crate) struct TrialSetup<'a> {
+    pub(crate) case: &'a Case,
+    pub(crate) ready: &'a Ready,
+    pub(crate) tile: &'a Arc<Tile>,
+    pub(crate) folder: &'a std::path::Path,
+    pub(crate) blocks: u64,
+    pub(crate) round: u32,
+}
+
+/// Why a trial gave no sample.
+pub(crate) enum NoSample {
+    /// The user wants to stop.
+    Stopped,
+    /// The case cannot be measured.
+    Failed(CaseError),
+}
+
+/// Sizes granted, and the raw figures.
+pub(crate) struct TrialOutcome {
+    pub(crate) sample: Sample,
+    pub(crate) granted: mechanism::Granted,
+}
+
+/// Runs one trial. `expected` says what the checksum of a number of bytes must be.
+pub(crate) fn run_trial(
+    setup: &TrialSetup<'_>,
+    expected: &mut dyn FnMut(u64) -> String,
+    observer: &mut dyn Observer,
+    stop: &dyn Fn() -> bool,
+) -> Result<TrialOutcome, NoSample> {
+    let began = monotonic();
+    let mut channel = open(setup).map_err(NoSample::Failed)?;
+    let control = Control::new().map_err(|error| system_failure("mmap of the control page", &error))?;
+    let mut watch = Watch { tasks: start_tasks(setup, &mut channel, &control)?, control: &control };
+    // The tasks hold the ends now. An end kept open here would hide that the other one closed.
+    channel.halves.clear();
+    watch.until_all_ended(setup, observer, stop)?;
+    let ends = watch.judge(setup.case).map_err(NoSample::Failed)?;
+    let sample = make_sample(setup, expected, &ends, began).map_err(NoSample::Failed)?;
+    Ok(TrialOutcome { sample, granted: channel.granted })
+}
+
+fn monotonic() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+fn system_failure(what: &str, error: &io::Error) -> NoSample {
+    NoSample::Failed(CaseError {
+        kind: ErrorKind::Open,
+        message: format!("{what}: {}", describe_errno(error)),
+        remedy: None,
+        expected: false,
+    })
+}
+
+fn open(setup: &TrialSetup<'_>) -> Result<Channel, CaseError> {
+    let case = setup.case;
+    let request = Request {
+        options: &setup.ready.options,
+        workload: case.workload,
+        tasks: case.tasks,
+        wait: case.wait,
+        block_bytes: setup.ready.block_bytes,
+        total_bytes: setup.blocks.saturating_mul(case.block_bytes),
+        folder: setup.folder,
+    };
+    setup.ready.mechanism.open(&request).map_err(|error| {
+        let (kind, expected) = match error {
+            OpenError::Limit { .. } => (ErrorKind::Limit, true),
+            OpenError::Unsupported { .. } => (ErrorKind::Unsupported, true),
+            OpenError::System { .. } => (ErrorKind::Open, false),
+        };
+        CaseError { kind, message: error.to_string(), remedy: error.remedy().map(str::to_owned), expected }
+    })
+}
+
+/// Starts one process for each half, or one that holds all of them in threads.
+fn start_tasks(
+    setup: &TrialSetup<'_>,
+    channel: &mut Channel,
+    control: &Control,
+) -> Result<Vec<Task>, NoSample> {
+    let halves = std::mem::take(&mut channel.halves);
+    let started = if setup.case.tasks == Tasks::Processes {
+        start_processes(setup, halves, control)
+    } else {
+        start_host(setup, halves, control).map(|task| vec![task])
+    };
+    started.map_err(|error| system_failure("fork", &error))
+}
+
+const NAMES: [&CStr; 2] = [c"hosepipe-send", c"hosepipe-recv"];
+
+fn start_processes(
+    setup: &TrialSetup<'_>,
+    halves: Vec<Box<dyn Half>>,
+    control: &Control,
+) -> io::Result<Vec<Task>> {
+    let count = halves.len() as u32;
+    let mut halves: Vec<Option<Box<dyn Half>>> = halves.into_iter().map(Some).collect();
+    let mut tasks = Vec::new();
+    for (index, name) in NAMES.iter().enumerate().take(halves.len()) {
+        let task = Task::start(name, |report| {
+            let half = halves[index].take();
+            // The other end's descriptors are the other process's alone.
+            halves.clear();
+            if let Some(mut half) = half {
+                let ended = work(setup, half.as_mut(), index, control, count);
+                write_report(report, &[ended]);
+            }
+        })?;
+        tasks.push(task);
+    }
+    Ok(tasks)
+}
+
+/// One child that is the only task, or that holds both in threads.
+fn start_host(setup: &TrialSetup<'_>, halves: Vec<Box<dyn Half>>, control: &Control) -> io::Result<Task> {
+    let count = halves.len() as u32;
+    Task::start(c"hosepipe-tasks", |report| {
+        let ends: Vec<EndReport> = std::thread::scope(|scope| {
+            let threads: Vec<_> = halves
+                .into_iter()
+                .enumerate()
+                .map(|(index, mut half)| {
+                    scope.spawn(move || work(setup, half.as_mut(), index, control, count))
+                })
+                .collect();
+            threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
+        });
+        write_report(report, &ends);
+    })
+}
+
+/// A report that cannot be written is one the supervisor does not get: it says so.
+fn write_report(report: &mut dyn Write, ends: &[EndReport]) {
+    let _ = serde_json::to_writer(&mut *report, ends);
+}
+
+/// What each task does: sits down on its CPU, readies its buffers, and runs its end.
+fn work(
+    setup: &TrialSetup<'_>,
+    half: &mut dyn Half,
+    index: usize,
+    control: &Control,
+    tasks: u32,
+) -> EndReport {
+    let case = setup.case;
+    if let Some(cpu) = setup.ready.cpus.get(index) {
+        let mut set = CpuSet::new();
+        set.set(*cpu as usize);
+        // Checked before the run against the CPUs this process may use.
+        let _ = sched_setaffinity(None, &set);
+    }
+    let block_bytes = setup.ready.block_bytes;
+    // An end that only sends needs no room to receive, and the other way round.
+    let sends = if half.role() == HalfRole::Receiver { 0 } else { block_bytes };
+    let receives = if half.role() == HalfRole::Sender { 0 } else { block_bytes };
+    let pings = case.workload == Workload::PingPong && index == 0;
+    let mut job = Job {
+        blocks: setup.blocks,
+        block_bytes,
+        producer: Producer::new(setup.tile.clone(), case.data, sends),
+        consumer: Consumer::new(case.data, case.check, receives),
+        progress: control.progress(index),
+        latencies_ns: if pings { latency_histogram() } else { None },
+        received_bytes: 0,
+    };
+    run_end(half, &mut job, control, tasks)
+}
+
+/// The supervisor's view of a running trial.
+struct Watch<'a> {
+    tasks: Vec<Task>,
+    control: &'a Control,
+}
+
+impl Watch<'_> {
+    /// Waits for every task, ends those that cannot end by themselves, and gives up where the user does.
+    fn until_all_ended(
+        &mut self,
+        setup: &TrialSetup<'_>,
+        observer: &mut dyn Observer,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(), NoSample> {
+        let ends = setup.ready.ends(setup.case);
+        let goal = match setup.case.workload {
+            Workload::Stream => setup.blocks.saturating_mul(setup.case.block_bytes),
+            Workload::PingPong => setup.blocks,
+        };
+        let mut last_sum = 0;
+        let mut last_move = Instant::now();
+        let mut peer_died: Option<Instant> = None;
+        while self.tasks.iter().any(|task| task.ended().is_none()) {
+            self.hear_news().map_err(|error| system_failure("poll", &error))?;
+            if stop() {
+                return Err(NoSample::Stopped);
+            }
+            let (slowest, sum) = self.control.slowest_and_sum(ends);
+            if sum != last_sum {
+                (last_sum, last_move) = (sum, Instant::now());
+            }
+            observer.trial_progress(slowest as f64 / goal.max(1) as f64);
+            if self.tasks.iter().any(|task| task.ended().is_some() && !self.succeeded(task)) {
+                let died = *peer_died.get_or_insert_with(Instant::now);
+                if died.elapsed() > GRACE {
+                    self.tasks.iter().for_each(Task::kill);
+                }
+            }
+            if last_move.elapsed() > STALL_MAX {
+                return Err(NoSample::Failed(self.hung(setup.case, last_sum)));
+            }
+        }
+        Ok(())
+    }
+
+    fn hear_news(&mut self) -> io::Result<()> {
+        let pipes: Vec<BorrowedFd<'_>> = self.tasks.iter().filter_map(Task::news).collect();
+        let mut polled: Vec<PollFd<'_>> = pipes.iter().map(|pipe| PollFd::new(pipe, PollFlags::IN)).collect();
+        let timeout = Timespec { tv_sec: 0, tv_nsec: LOOK_UP.as_nanos() as i64 };
+        match poll(&mut polled, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let heard: Vec<bool> = polled.iter().map(|polled| !polled.revents().is_empty()).collect();
+        let running = self.tasks.iter_mut().filter(|task| task.news().is_some());
+        for (task, _) in running.zip(heard).filter(|(_, heard)| *heard) {
+            task.listen()?;
+        }
+        Ok(())
+    }
+
+    fn succeeded(&self, task: &Task) -> bool {
+        task.ended() == Some(Ending::Left(0)) && reports(task).iter().all(|end| end.failure.is_none())
+    }
+
+    fn hung(&self, case: &Case, progress: u64) -> CaseError {
+        let unit = if case.workload == Workload::Stream { "bytes" } else { "round trips" };
+        CaseError {
+            kind: ErrorKind::Hung,
+            message: format!(
+                "nothing moved for {} s (progress of all ends: {progress} {unit})",
+                STALL_MAX.as_secs()
+            ),
+            remedy: Some("look for a stopped process (SIGSTOP) or a full or very slow disk".to_owned()),
+            expected: false,
+        }
+    }
+
+    /// The reports of all ends, the sender's first; or what went wrong, told by whoever knows it best.
+    fn judge(&self, case: &Case) -> Result<Vec<EndReport>, CaseError> {
+        let names: &[&str] =
+            if case.tasks == Tasks::Processes { &["sender", "receiver"] } else { &["tasks"] };
+        for (task, name) in self.tasks.iter().zip(names) {
+            // An end killed here after the other died says nothing new; the one that died first is in the
+            // list too, and was not ended by us.
+            if let Some(Ending::Killed(signal)) = task.ended()
+                && !(signal == libc::SIGKILL && self.other_failed_by_itself(task))
+            {
+                return Err(died(task, name, case, signal));
+            }
+        }
+        let ends: Vec<EndReport> = self.tasks.iter().flat_map(reports).collect();
+        let failures = || ends.iter().filter_map(|end| end.failure.as_ref());
+        // "The other end closed" is a consequence; the other end's failure is the cause.
+        let cause = failures().find(|failure| !failure.peer_closed).or_else(|| failures().next());
+        if let Some(failure) = cause {
+            return Err(failed(failure, case));
+        }
+        let silent = self.tasks.iter().any(|task| !self.succeeded(task) || reports(task).is_empty());
+        if silent || ends.is_empty() {
+            return Err(CaseError {
+                kind: ErrorKind::Died,
+                message: "an end left without a report (a bug in hosepipe: please tell us)".to_owned(),
+                remedy: None,
+                expected: false,
+            });
+        }
+        Ok(ends)
+    }
+
+    /// Whether another task than this one failed and was not killed.
+    fn other_failed_by_itself(&self, task: &Task) -> bool {
+        let failed = |other: &Task| {
+            matches!(other.ended(), Some(Ending::Left(_)))
+                && reports(other).iter().any(|end| end.failure.is_some())
+        };
+        self.tasks.iter().any(|other| other.pid() != task.pid() && failed(other))
+            && reports(task).is_empty()
+            && self.tasks.iter().filter(|other| matches!(other.ended(), Some(Ending::Killed(_)))).count() == 1
+            && self.tasks.iter().any(|other| {
+                reports(other).iter().any(|end| end.failure.as_ref().is_some_and(|f| !f.peer_closed))
+            })
+    }
+}
+
+fn reports(task: &Task) -> Vec<EndReport> {
+    serde_json::from_slice(task.report()).unwrap_or_default()
+}
+
+fn died(task: &Task, name: &str, case: &Case, signal: i32) -> CaseError {
+    CaseError {
+        kind: ErrorKind::Died,
+        message: format!(
+            "the {name} (process {}) was ended by {} during a {} trial",
+            task.pid(),
+            signal_name(signal),
+            case.workload
+        ),
+        remedy: None,
+        expected: false,
+    }
+}
+
+fn failed(failure: &EndFailure, case: &Case) -> CaseError {
+    if failure.would_block {
+        return CaseError {
+            kind: ErrorKind::Limit,
+            message: failure.message.clone(),
+            remedy: Some("--tasks processes, or a smaller --block".to_owned()),
+            expected: true,
+        };
+    }
+    let remedy = match failure.errno {
+        Some(libc::ENOSPC) => Some("free some space, a smaller --bytes, or dir= on a larger file system"),
+        Some(libc::EFBIG) => Some("raise the file size limit (ulimit -f), or a smaller --bytes"),
+        Some(libc::EDQUOT) => Some("your disk quota is spent: a smaller --bytes, or dir= elsewhere"),
+        _ => None,
+    };
+    CaseError {
+        kind: ErrorKind::Failed,
+        message: format!(
+            "{} of {} blocks: {}",
+            case.workload,
+            model::ByteSize(case.block_bytes),
+            failure.message
+        ),
+        remedy: remedy.map(str::to_owned),
+        expected: false,
+    }
+}
+
+/// Puts the reports of the ends together, after checking what they received.
+fn make_sample(
+    setup: &TrialSetup<'_>,
+    expected: &mut dyn FnMut(u64) -> String,
+    ends: &[EndReport],
+    began_ns: u64,
+) -> Result<Sample, CaseError> {
+    let case = setup.case;
+    if case.data == DataLevel::Verify {
+        for end in ends.iter().filter(|end| end.received_bytes > 0) {
+            verify(case, end, &expected(end.received_bytes))?;
+        }
+    }
+    // The clock stops at the end that has the last byte: the receiver of a stream, the asker of a round trip.
+    let judge = match case.workload {
+        Workload::Stream => ends.last(),
+        Workload::PingPong => ends.first(),
+    };
+    let start_ns = ends.iter().map(|end| end.start_ns).min().unwrap_or(began_ns);
+    let usage: Vec<EndUsage> = ends.iter().map(|end| end.usage.clone()).collect();
+    let sum = |of: fn(&EndUsage) -> u64| usage.iter().map(of).sum();
+    Ok(Sample {
+        round: setup.round,
+        elapsed_ns: judge.map_or(0, |judge| judge.end_ns.saturating_sub(start_ns)).max(1),
+        setup_ns: start_ns.saturating_sub(began_ns),
+        bytes: setup.blocks * case.block_bytes,
+        messages: setup.blocks,
+        checksum: judge.and_then(|judge| judge.checksum.clone()),
+        syscalls: usage.iter().map(|usage| usage.syscalls).sum(),
+        voluntary_switches: sum(|usage| usage.voluntary_switches),
+        involuntary_switches: sum(|usage| usage.involuntary_switches),
+        user_ns: sum(|usage| usage.user_ns),
+        system_ns: sum(|usage| usage.system_ns),
+        ends: usage,
+        latency_histogram: ends.first().and_then(|end| end.latency_histogram.clone()),
+    })
+}
+
+fn verify(case: &Case, end: &EndReport, expected: &str) -> Result<(), CaseError> {
+    if end.checksum.as_deref() == Some(expected) {
+        return Ok(());
+    }
+    Err(CaseError {
+        kind: ErrorKind::Corrupt,
+        message: format!(
+            "the {} of {} received bytes is {}, not {expected}: bytes were lost, repeated, swapped or changed",
+            case.check,
+            end.received_bytes,
+            end.checksum.as_deref().unwrap_or("missing")
+        ),
+        remedy: Some("a fault of the mechanism or of its code here: please tell us".to_owned()),
+        expected: false,
+    })
+}
