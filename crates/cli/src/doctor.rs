@@ -1,10 +1,21 @@
 //! `hosepipe doctor`: what would cap or spoil a measurement on this machine, and what to type against it.
 //! The findings are the host's; this file only prints them.
 
-use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
+use clap::Args;
 use host::{Finding, State};
+
+use crate::terminal;
+
+/// Says what on this machine would spoil or cap figures.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  hosepipe doctor\n  hosepipe doctor --json | jq '.[] | select(.mend)'")]
+pub(crate) struct DoctorArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 /// Width of the two columns before the text: state and name.
 const STATE: usize = 8;
@@ -17,11 +28,10 @@ pub(crate) fn run(json: bool) -> anyhow::Result<ExitCode> {
     let text = if json {
         format!("{}\n", serde_json::to_string_pretty(&findings)?)
     } else {
-        let width = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).unwrap_or(110);
-        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        render(&findings, width, !plain && io::stdout().is_terminal())
+        let style = terminal::style();
+        render(&findings, style.width.min(110), style.color)
     };
-    io::stdout().lock().write_all(text.as_bytes())?;
+    terminal::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,1 +1,69 @@
-fn main() {}
+//! The `hosepipe` command: reads the command line and hands over to one file per subcommand.
+
+mod bench;
+mod completions;
+mod doctor;
+mod gen_cmd;
+mod list;
+mod signals;
+mod sink_cmd;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// A laboratory for the ways programs talk to each other.
+#[derive(Debug, Parser)]
+#[command(
+    name = "hosepipe",
+    version = version(),
+    about,
+    long_about = "A laboratory for the ways programs talk to each other: measures the mechanisms of this machine \
+                  honestly, every byte checked, and says which to take.",
+    after_help = "Examples:\n  hosepipe bench                    rank the mechanisms of this machine, in about a minute\n  \
+                  hosepipe bench pipe --sweep       one mechanism over block sizes\n  \
+                  hosepipe list                     what there is, with options and limits\n  \
+                  hosepipe doctor                   what would spoil or cap the figures here\n  \
+                  hosepipe gen --bytes 1GiB | hosepipe sink --verify"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measure mechanisms and print a ranked table
+    Bench(Box<bench::BenchArgs>),
+    /// Show every mechanism: capabilities, options, limits, available here or why not
+    List(list::ListArgs),
+    /// Write a payload to standard output: a filter
+    Gen(gen_cmd::GenArgs),
+    /// Read standard input to its end, and check it: a filter
+    Sink(sink_cmd::SinkArgs),
+    /// Say what on this machine would spoil or cap figures, and what to type against it
+    Doctor(doctor::DoctorArgs),
+    /// Print completions for a shell
+    Completions(completions::CompletionsArgs),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Bench(args) => bench::run(*args),
+        Command::List(args) => list::run(&args),
+        Command::Gen(args) => gen_cmd::run(args),
+        Command::Sink(args) => sink_cmd::run(args),
+        Command::Doctor(args) => doctor::run(args.json),
+        Command::Completions(args) => completions::run(&args),
+    };
+    result.unwrap_or_else(|error| terminal::report_error(&error))
+}
+
+/// The version, with the revision it was built from where that is known.
+fn version() -> String {
+    match option_env!("HOSEPIPE_REVISION") {
+        Some(revision) => format!("{} ({revision})", env!("CARGO_PKG_VERSION")),
+        None => env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}

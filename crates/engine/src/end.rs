@@ -110,6 +110,7 @@ fn usage_between(before: Option<Usage>, after: Option<Usage>, syscalls: Option<u
         voluntary_switches: grown(|usage| usage.voluntary_context_switches()),
         involuntary_switches: grown(|usage| usage.involuntary_context_switches()),
         minor_faults: grown(|usage| usage.minor_page_faults()),
+        blocks_stored: grown(|usage| usage.block_writes()),
         user_ns: grown(|usage| usage.user_time().num_microseconds() * 1_000),
         system_ns: grown(|usage| usage.system_time().num_microseconds() * 1_000),
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use model::{Case, CaseError, Cpu, ErrorKind, PayloadKind, Sample, describe_errno};
 use payload::{Period, Tile, expected_checksum};
 
-use crate::amount::{TRIAL_MAX, TRIAL_MIN, first_blocks, fixed_blocks, scaled_blocks};
+use crate::amount::{PLANNED_PART, TRIAL_MAX, TRIAL_MIN, first_blocks, fixed_blocks, scaled_blocks};
 use crate::observer::Observer;
 use crate::plan::{CaseOutcome, Plan, RunOutcome};
 use crate::prepare::{Ready, prepare};
@@ -158,8 +158,8 @@ impl Session<'_> {
 
     /// What one trial may measure, so that all of them fit in what is left of the budget.
     fn trial_target(&self) -> Duration {
-        let Some(budget) = self.plan.budget else { return TRIAL_MAX / 4 };
-        let left = budget.saturating_sub(self.began.elapsed());
+        let Some(budget) = self.plan.budget else { return TRIAL_MAX };
+        let left = budget.mul_f64(PLANNED_PART).saturating_sub(self.began.elapsed());
         let overhead: Duration = self.alive().map(|index| self.runners[index].overhead).sum();
         let round = (left / self.plan.trials.max(1)).saturating_sub(overhead);
         let cases = self.alive().count().max(1) as u32;

@@ -134,6 +134,9 @@ pub struct EndUsage {
     pub involuntary_switches: u64,
     /// Page faults that needed no I/O.
     pub minor_faults: u64,
+    /// Blocks of 512 bytes handed to a file system for writing (`ru_oublock`); 0 where nothing was stored.
+    #[serde(default)]
+    pub blocks_stored: u64,
     /// CPU time in user mode.
     pub user_ns: u64,
     /// CPU time in the kernel.

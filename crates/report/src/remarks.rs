@@ -48,10 +48,17 @@ pub(crate) fn footer(view: &View, section: &Section) -> String {
             speed.map(|speed| format!("ceiling  {} {speed}{}", case.spec, other_axes(case, section))),
         );
     }
-    for case in beside(view, section, Role::Floor) {
+    let floors = beside(view, section, Role::Floor);
+    let floor = floors.iter().filter_map(|case| {
         let what = if case.workload == Workload::Stream { "block" } else { "round trip" };
-        let cost = figure::median_of(case, figure::elapsed_per_block_ns).map(numbers::time);
-        parts.extend(cost.map(|cost| format!("floor  {} {cost} per {what}", case.spec)));
+        let cost = figure::median_of(case, figure::elapsed_per_block_ns).map(numbers::time)?;
+        Some(format!("{cost} per {what}"))
+    });
+    let floor: Vec<String> = floor.collect();
+    if !floor.is_empty() {
+        let names: BTreeSet<String> = floors.iter().map(|case| case.spec.to_string()).collect();
+        let names: Vec<String> = names.into_iter().collect();
+        parts.push(format!("floor  {} {}", names.join(", "), floor.join(", ")));
     }
     parts.join("  ·  ")
 }

@@ -3,9 +3,9 @@
 //!
 //! All figures are sums over the samples. *Busy* is the CPU time of the busiest end as a share of wall time
 //! (of both ends together where they share a CPU). In this order:
-//! 1. Nobody busy ([`BUSY`]): the stream waited. Preempted more often than it slept: **scheduling**. Asleep
-//!    at least every [`WAKE_EVERY_BLOCKS`] blocks, and for less than [`WAKE_NS_MAX`] a time: **wake-ups**.
-//!    Longer sleeps are something else's (storage, a throttled machine): no verdict.
+//! 1. Nobody busy ([`BUSY`]): the stream waited. The end that stored the bytes slept as it wrote them:
+//!    **storage**. Preempted more often than it slept: **scheduling**. Asleep at least every [`WAKE_EVERY_BLOCKS`] blocks, and for less than [`WAKE_NS_MAX`] a time: **wake-ups**.
+//!    Longer sleeps are something else's (a throttled machine): no verdict.
 //! 2. Two ends busy on the same CPU: **one CPU**; they cannot overlap.
 //! 3. Ends that never call or sleep and are both always busy may be copying or spinning: no verdict. The
 //!    same for a case that waits by spinning.
@@ -32,12 +32,16 @@ const WAKE_NS_MAX: f64 = 1e6;
 const CALL_BYTES: f64 = 4096.0;
 /// Fewer calls than this per block, and the bytes are moved without the kernel.
 const CALLS_PER_BLOCK: f64 = 0.01;
+/// Bytes in the unit of `ru_oublock` (getrusage(2)).
+const STORED_BLOCK_BYTES: f64 = 512.0;
 
 /// What holds a stream back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Bound {
     /// The ends sleep and wait to be woken.
     WakeUps,
+    /// The end that stores the bytes waits for the device.
+    Storage,
     /// The ends are preempted.
     Scheduling,
     /// Both ends take turns on one CPU.
@@ -55,6 +59,7 @@ impl Bound {
     pub fn word(self) -> &'static str {
         match self {
             Self::WakeUps => "wake-ups",
+            Self::Storage => "storage",
             Self::Scheduling => "scheduling",
             Self::SharedCpu => "one CPU",
             Self::SystemCalls => "system calls",
@@ -136,6 +141,11 @@ impl Evidence {
 
     /// What a stream waits for whose ends are busy for this share of the time only.
     fn waiting(&self, busy: f64) -> Option<Bound> {
+        let stores = |end: &&EndUsage| end.blocks_stored as f64 * STORED_BLOCK_BYTES >= self.bytes / 2.0;
+        let slept = |end: &EndUsage| end.voluntary_switches as f64 * WAKE_EVERY_BLOCKS >= self.blocks;
+        if self.ends.iter().find(stores).is_some_and(slept) {
+            return Some(Bound::Storage);
+        }
         if self.involuntary > self.voluntary && self.involuntary * WAKE_EVERY_BLOCKS >= self.blocks {
             return Some(Bound::Scheduling);
         }
@@ -166,6 +176,7 @@ fn usage(case: &CaseRecord, end: usize) -> EndUsage {
         voluntary_switches: ends().map(|end| end.voluntary_switches).sum(),
         involuntary_switches: ends().map(|end| end.involuntary_switches).sum(),
         minor_faults: ends().map(|end| end.minor_faults).sum(),
+        blocks_stored: ends().map(|end| end.blocks_stored).sum(),
         user_ns: ends().map(|end| end.user_ns).sum(),
         system_ns: ends().map(|end| end.system_ns).sum(),
     }
@@ -242,6 +253,14 @@ mod tests {
         let mut spin = case(65536, &uneven);
         spin.wait = Wait::Spin;
         assert_eq!(bound_of(&spin), None);
+    }
+
+    #[test]
+    fn a_writer_that_sleeps_as_it_stores_waits_for_the_device() {
+        let stored = |sleeps| EndUsage { blocks_stored: BLOCKS * 128, ..end(0.01, 0.1, 1.0, sleeps) };
+        let reader = end(0.01, 0.05, 2.0, 1.0);
+        assert_eq!(bound_of(&case(65536, &[stored(3.0), reader.clone()])), Some(Bound::Storage));
+        assert_eq!(bound_of(&case(65536, &[stored(0.0), reader])), Some(Bound::WakeUps), "only the reader slept");
     }
 
     #[test]

@@ -1,0 +1,130 @@
+//! The reference: straightforward C programs (`c/*.c`), compiled here with `cc -O2` and run for their figures.
+//! They print numbers; what a number means stands at the head of each program.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// Where cargo lets a bench leave files.
+const BUILD_DIR: &str = env!("CARGO_TARGET_TMPDIR");
+const SOURCE_DIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/against_c/c");
+
+/// The compiled reference programs.
+pub(crate) struct References {
+    /// The compiler's own first line of `--version`.
+    pub(crate) compiler: String,
+    /// False where the header `xxhash.h` is not installed: then there is no XXH3 in C to compare with.
+    pub(crate) has_xxhash: bool,
+    pipe_stream: PathBuf,
+    pipe_pingpong: PathBuf,
+}
+
+/// A C ping-pong's figures, in nanoseconds.
+#[derive(Clone, Copy)]
+pub(crate) struct RoundTrips {
+    /// Elapsed time by round trips.
+    pub(crate) mean_ns: f64,
+    /// The median; 0 where no single round trip was timed.
+    pub(crate) p50_ns: f64,
+}
+
+/// Whether the C ping-pong reads the clock for every round trip.
+#[derive(Clone, Copy)]
+pub(crate) enum Clock {
+    /// Before the first and after the last only: the fastest a C program can be.
+    Total,
+    /// After every round trip as well, as whoever wants a distribution must.
+    Each,
+}
+
+impl References {
+    /// Compiles every reference program.
+    ///
+    /// # Errors
+    /// No C compiler (with what to install), or what the compiler complained of.
+    pub(crate) fn compile() -> Result<Self> {
+        let cc = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+        let compiler = version_of(&cc)?;
+        let has_xxhash = has_header(&cc, "xxhash.h");
+        Ok(Self {
+            compiler,
+            has_xxhash,
+            pipe_stream: build(&cc, "pipe_stream", has_xxhash)?,
+            pipe_pingpong: build(&cc, "pipe_pingpong", has_xxhash)?,
+        })
+    }
+
+    /// Bytes per second through a pipe; `check` is `none`, `xor` or `xxh3`.
+    pub(crate) fn pipe_stream(
+        &self,
+        bytes: u64,
+        block_bytes: u64,
+        cpus: [u32; 2],
+        check: &str,
+    ) -> Result<f64> {
+        let line = format!("{bytes} {block_bytes} {} {} {check}", cpus[0], cpus[1]);
+        let [moved, elapsed_ns] = numbers(&self.pipe_stream, &line)?;
+        Ok(moved * 1e9 / elapsed_ns)
+    }
+
+    /// One byte to and fro, `count` times.
+    pub(crate) fn pipe_pingpong(&self, count: u64, cpus: [u32; 2], clock: Clock) -> Result<RoundTrips> {
+        let clock = match clock {
+            Clock::Total => "total",
+            Clock::Each => "each",
+        };
+        let line = format!("{count} {} {} {clock}", cpus[0], cpus[1]);
+        let [made, elapsed_ns, p50_ns] = numbers(&self.pipe_pingpong, &line)?;
+        Ok(RoundTrips { mean_ns: elapsed_ns / made, p50_ns })
+    }
+}
+
+fn version_of(cc: &OsString) -> Result<String> {
+    let output = Command::new(cc).arg("--version").output().with_context(|| {
+        format!(
+            "`{}` does not start: install a C compiler (Debian: apt-get install gcc libc6-dev), or name one in CC",
+            cc.display()
+        )
+    })?;
+    Ok(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or("unknown compiler").to_owned())
+}
+
+fn has_header(cc: &OsString, header: &str) -> bool {
+    let mut probe = Command::new(cc);
+    probe.args(["-fsyntax-only", "-include", header, "-x", "c", "/dev/null"]);
+    probe.stdout(Stdio::null()).stderr(Stdio::null());
+    probe.status().is_ok_and(|status| status.success())
+}
+
+fn build(cc: &OsString, name: &str, with_xxhash: bool) -> Result<PathBuf> {
+    let program = Path::new(BUILD_DIR).join(name);
+    let mut command = Command::new(cc);
+    command.arg("-O2").args(with_xxhash.then_some("-DWITH_XXHASH")).arg("-o").arg(&program);
+    command.arg(Path::new(SOURCE_DIR).join(name).with_extension("c"));
+    succeed(command)?;
+    Ok(program)
+}
+
+/// Runs a program that prints `N` numbers.
+fn numbers<const N: usize>(program: &Path, arguments: &str) -> Result<[f64; N]> {
+    let mut command = Command::new(program);
+    command.args(arguments.split(' '));
+    let output = succeed(command)?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let numbers: Vec<f64> = text.split_whitespace().map_while(|word| word.parse().ok()).collect();
+    numbers.try_into().ok().with_context(|| {
+        format!("{} {arguments} was to print {N} numbers and printed {text:?}", program.display())
+    })
+}
+
+/// Runs a command to its end and gives its output; an error quotes the command and its standard error.
+pub(crate) fn succeed(mut command: Command) -> Result<Output> {
+    let output =
+        command.stdin(Stdio::null()).output().with_context(|| format!("{command:?} does not start"))?;
+    if !output.status.success() {
+        bail!("{command:?} ended with {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(output)
+}

@@ -1,0 +1,284 @@
+//! The targets: what is measured, against what, and what is wanted. A target is a line of [`TARGETS`] and a
+//! function that runs the contenders. Where hosepipe is compared with C, hosepipe goes first and once more than
+//! the others: where it sat and how much it moved is what the C program is then given to do.
+
+use std::fmt;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use model::{CaseRecord, Check, DataLevel, Workload};
+
+use crate::hosepipe::{self, bytes_per_s, ns_per_message};
+use crate::memory::peak_bytes;
+use crate::reference::{Clock, References, RoundTrips, succeed};
+use crate::rounds::{interleave, median};
+use crate::table::{Row, Unit, Wanted};
+
+/// How long one timed run against C lasts: long enough for the clock and for a dozen scheduler ticks,
+/// short enough that two contenders of a pair meet the same machine.
+const RUN_S: f64 = 0.5;
+const BLOCK_BYTES: u64 = 64 << 10;
+const GIB: u64 = 1 << 30;
+
+/// Everything a target may need.
+pub(crate) struct Laboratory {
+    /// Rounds asked for; each target has its own default.
+    pub(crate) rounds: Option<usize>,
+    /// Bytes asked for, in the rows that move a fixed amount.
+    pub(crate) bytes: Option<u64>,
+    /// Seed of the order within rounds.
+    pub(crate) seed: u64,
+    pub(crate) references: References,
+}
+
+/// One promise and how it is measured.
+pub(crate) struct Target {
+    pub(crate) name: &'static str,
+    /// What is promised, for `--help`.
+    promise: &'static str,
+    /// True where it takes a minute: measured when named or with `--full`.
+    pub(crate) slow: bool,
+    /// Runs the contenders. The name given becomes the row's; rows that only inform may follow.
+    pub(crate) measure: fn(&str, &Laboratory) -> Result<Vec<Row>>,
+}
+
+/// Every target, in the order of measuring.
+pub(crate) const TARGETS: &[Target] = &[
+    Target {
+        name: "pipe-none",
+        promise: "64 KiB blocks over a pipe, two CPUs, untouched: at least 0.98 of C",
+        slow: false,
+        measure: |name, lab| pipe_stream(name, lab, None),
+    },
+    Target {
+        name: "pipe-xor",
+        promise: "the same, every byte produced and XORed on either side: at least 0.98 of C",
+        slow: false,
+        measure: |name, lab| pipe_stream(name, lab, Some(Check::Xor)),
+    },
+    Target {
+        name: "pipe-xxh3",
+        promise: "the same with XXH3-64 (needs the header of libxxhash-dev): at least 0.98 of C",
+        slow: false,
+        measure: |name, lab| pipe_stream(name, lab, Some(Check::Xxh3)),
+    },
+    Target {
+        name: "null",
+        promise: "the harness itself: at most 5 ns per block",
+        slow: false,
+        measure: null,
+    },
+    Target {
+        name: "pingpong-cross",
+        promise: "mean round trip of 1 byte over pipes, two CPUs: at most 1.02 of C",
+        slow: false,
+        measure: |name, lab| pingpong(name, lab, "cross"),
+    },
+    Target {
+        name: "pingpong-same",
+        promise: "the same on one CPU: at most 1.02 of C",
+        slow: false,
+        measure: |name, lab| pingpong(name, lab, "same"),
+    },
+    Target {
+        name: "shm-ring",
+        promise: "1 MiB ring, spinning: at least 0.40 of a memory copy in the same run",
+        slow: false,
+        measure: shm_ring,
+    },
+    Target {
+        name: "filters",
+        promise: "gen | sink --verify: at least 6 times as fast as dd | dd with 64 KiB",
+        slow: false,
+        measure: filters,
+    },
+    Target {
+        name: "memory",
+        promise: "8 GiB over pipe and shm-ring: below 300 MiB resident in all processes",
+        slow: false,
+        measure: memory,
+    },
+    Target {
+        name: "default-table",
+        promise: "`hosepipe bench` without arguments: at most 60 s (only when named, or --full)",
+        slow: true,
+        measure: default_table,
+    },
+];
+
+/// Not a failure: this machine lacks what the row needs.
+#[derive(Debug)]
+pub(crate) struct Skipped(pub(crate) String);
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Skipped {}
+
+/// The rows and their promises, for `--help` and for whoever mistypes one.
+pub(crate) fn list() -> String {
+    let lines = TARGETS.iter().map(|target| format!("  {:<15} {}\n", target.name, target.promise));
+    format!("Rows:\n{}", lines.collect::<String>())
+}
+
+impl Laboratory {
+    fn rounds_or(&self, default: usize) -> usize {
+        self.rounds.unwrap_or(default)
+    }
+}
+
+/// One way through a pipe; with a check, sender and receiver touch every byte, in hosepipe as in C.
+fn pipe_stream(name: &str, lab: &Laboratory, check: Option<Check>) -> Result<Vec<Row>> {
+    if check == Some(Check::Xxh3) && !lab.references.has_xxhash {
+        return Err(
+            Skipped("no xxhash.h to compile the C side with: install libxxhash-dev".to_owned()).into()
+        );
+    }
+    let (data, word) = match check {
+        None => ("--data none".to_owned(), "none"),
+        Some(check) => (format!("--data verify --check {check} --payload random"), check.word()),
+    };
+    let run = |bytes: u64| -> Result<CaseRecord> {
+        let record = hosepipe::bench(&format!(
+            "pipe --block 64KiB --bytes {bytes} {data} --workload stream --tasks processes --place cross --trials 1"
+        ))?;
+        let case = hosepipe::case(&record, "pipe", Workload::Stream)?.clone();
+        let level = if check.is_some() { DataLevel::Verify } else { DataLevel::None };
+        ensure!(
+            (case.data, case.check, case.samples[0].bytes) == (level, check, bytes),
+            "hosepipe did not do what was asked"
+        );
+        Ok(case)
+    };
+    let probe = run(GIB / 4)?;
+    let blocks = bytes_per_s(&probe.samples[0]) * RUN_S / BLOCK_BYTES as f64;
+    let bytes = (blocks as u64).max(1) * BLOCK_BYTES;
+    let cpus = hosepipe::cpus(&probe)?;
+
+    let ours = || Ok(bytes_per_s(&run(bytes)?.samples[0]));
+    let reference = || lab.references.pipe_stream(bytes, BLOCK_BYTES, cpus, word);
+    let [ours, reference] = interleave(lab.rounds_or(11), lab.seed, [&ours, &reference])?;
+    let (name, wanted) = (name.to_owned(), Wanted::AtLeast(0.98));
+    Ok(vec![Row { name, unit: Unit::BytesPerSecond, ours, reference, wanted }])
+}
+
+/// What the loops and calls around a mechanism cost where the mechanism does nothing.
+fn null(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+    let ours = || {
+        let record = hosepipe::bench("null --block 64KiB --data none --workload stream --trials 5")?;
+        let case = hosepipe::case(&record, "null", Workload::Stream)?;
+        Ok(median(&case.samples.iter().map(ns_per_message).collect::<Vec<f64>>()))
+    };
+    let [ours] = interleave(lab.rounds_or(5), lab.seed, [&ours])?;
+    let (name, wanted) = (name.to_owned(), Wanted::AtMost(5.0));
+    Ok(vec![Row { name, unit: Unit::Nanoseconds, ours, reference: Vec::new(), wanted }])
+}
+
+/// Judged against a C program that reads the clock twice in all; two more rows tell what remains of a
+/// difference once the C program, too, times each round trip.
+fn pingpong(name: &str, lab: &Laboratory, place: &str) -> Result<Vec<Row>> {
+    let run = |count: u64| -> Result<(CaseRecord, RoundTrips)> {
+        let record = hosepipe::bench(&format!(
+            "pipe --block 1 --count {count} --data none --workload pingpong --tasks processes --place {place} --trials 1"
+        ))?;
+        let case = hosepipe::case(&record, "pipe", Workload::PingPong)?.clone();
+        ensure!(case.samples[0].messages == count, "hosepipe made {} round trips", case.samples[0].messages);
+        let p50_ns = case.latency_ns.as_ref().context("a ping-pong without latencies")?.p50 as f64;
+        let round_trips = RoundTrips { mean_ns: ns_per_message(&case.samples[0]), p50_ns };
+        Ok((case, round_trips))
+    };
+    let (probe, pace) = run(5_000)?;
+    let count = (RUN_S * 1e9 / pace.mean_ns).max(1.0) as u64;
+    let cpus = hosepipe::cpus(&probe)?;
+
+    let ours = || Ok(run(count)?.1);
+    let total = || lab.references.pipe_pingpong(count, cpus, Clock::Total);
+    let each = || lab.references.pipe_pingpong(count, cpus, Clock::Each);
+    let [ours, total, each] = interleave(lab.rounds_or(11), lab.seed, [&ours, &total, &each])?;
+
+    let means = |all: &[RoundTrips]| all.iter().map(|one| one.mean_ns).collect::<Vec<f64>>();
+    let medians = |all: &[RoundTrips]| all.iter().map(|one| one.p50_ns).collect::<Vec<f64>>();
+    let row = |name: String, ours, reference, wanted| Row {
+        name,
+        unit: Unit::Nanoseconds,
+        ours,
+        reference,
+        wanted,
+    };
+    Ok(vec![
+        row(name.to_owned(), means(&ours), means(&total), Wanted::AtMost(1.02)),
+        row(format!("{name} timed"), means(&ours), means(&each), Wanted::Nothing),
+        row(format!("{name} p50"), medians(&ours), medians(&each), Wanted::Nothing),
+    ])
+}
+
+/// One run of hosepipe: it interleaves the two cases itself, and numbers the rounds.
+fn shm_ring(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+    let record = hosepipe::bench(&format!(
+        "shm-ring:wait=spin,size=1MiB memcpy --block 64KiB --data none --workload stream --place cross --trials {}",
+        lab.rounds_or(11)
+    ))?;
+    let ring = hosepipe::case(&record, "shm-ring", Workload::Stream)?;
+    let ceiling = hosepipe::case(&record, "memcpy", Workload::Stream)?;
+    let partner = |round| ceiling.samples.iter().find(|sample| sample.round == round);
+    let pairs = ring
+        .samples
+        .iter()
+        .filter_map(|sample| Some((bytes_per_s(sample), bytes_per_s(partner(sample.round)?))));
+    let (ours, reference): (Vec<f64>, Vec<f64>) = pairs.unzip();
+    ensure!(!ours.is_empty(), "shm-ring and memcpy have no round in common");
+    let (name, wanted) = (name.to_owned(), Wanted::AtLeast(0.40));
+    Ok(vec![Row { name, unit: Unit::BytesPerSecond, ours, reference, wanted }])
+}
+
+/// Two filters in bash against the two everybody has; the scheduler places all four.
+fn filters(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+    let blocks = lab.bytes.unwrap_or(10 * GIB).div_ceil(BLOCK_BYTES);
+    let bytes = blocks * BLOCK_BYTES;
+    let bash = |script: String| -> Result<f64> {
+        let mut command = Command::new("bash");
+        command.args(["-c", &format!("set -o pipefail; {script}"), hosepipe::PROGRAM]);
+        let started = Instant::now();
+        succeed(command)?;
+        Ok(bytes as f64 / started.elapsed().as_secs_f64())
+    };
+    let ours = || bash(format!(r#""$0" gen --bytes {bytes} | "$0" sink --verify"#));
+    let reference = || {
+        bash(format!(
+            "dd if=/dev/zero bs=64k count={blocks} status=none | dd of=/dev/null bs=64k status=none"
+        ))
+    };
+    let [ours, reference] = interleave(lab.rounds_or(5), lab.seed, [&ours, &reference])?;
+    let (name, wanted) = (name.to_owned(), Wanted::AtLeast(6.0));
+    Ok(vec![Row { name, unit: Unit::BytesPerSecond, ours, reference, wanted }])
+}
+
+fn memory(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+    let bytes = lab.bytes.unwrap_or(8 * GIB);
+    let run = || {
+        Ok(peak_bytes(hosepipe::bench_command(&format!("pipe shm-ring --bytes {bytes} --trials 1")))? as f64)
+    };
+    let ours = repeat(lab.rounds_or(1), run)?;
+    let (name, wanted) = (name.to_owned(), Wanted::AtMost((300u64 << 20) as f64));
+    Ok(vec![Row { name, unit: Unit::Bytes, ours, reference: Vec::new(), wanted }])
+}
+
+fn default_table(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+    let run = || {
+        let started = Instant::now();
+        hosepipe::bench("")?;
+        Ok(started.elapsed().as_secs_f64())
+    };
+    let ours = repeat(lab.rounds_or(1), run)?;
+    let (name, wanted) = (name.to_owned(), Wanted::AtMost(60.0));
+    Ok(vec![Row { name, unit: Unit::Seconds, ours, reference: Vec::new(), wanted }])
+}
+
+/// Where there is nobody to take turns with, and nothing to warm up.
+fn repeat(rounds: usize, run: impl Fn() -> Result<f64>) -> Result<Vec<f64>> {
+    (0..rounds).map(|_| run()).collect()
+}

@@ -1,0 +1,57 @@
+//! `hosepipe bench`: the command line becomes a plan, the plan a run, the run a record, the record a table.
+
+mod args;
+mod outputs;
+mod plan;
+mod plan_text;
+mod progress;
+mod record;
+
+use std::process::ExitCode;
+
+pub(crate) use args::BenchArgs;
+use engine::Janitor;
+
+use crate::signals::StopRequest;
+use crate::terminal;
+
+pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
+    let cpus = host::cpus();
+    let plan = plan::make(&args, &cpus)?;
+    if args.dry_run {
+        terminal::print(&plan_text::render(&plan, &cpus))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    args.outputs.check()?;
+
+    // The facts are read before the run: afterwards the load would be our own.
+    let host = host::facts();
+    let started = std::time::SystemTime::now();
+    // Both before anything is made: what is left behind is theirs.
+    let janitor = Janitor::start()?;
+    let stop = StopRequest::listen()?;
+    let mut progress = progress::Progress::new(&plan, args.precision);
+    let outcome = engine::run(&plan, &cpus, &mut progress, &|| stop.is_set());
+    progress.finish();
+    drop(janitor);
+
+    let record = record::make(&plan, outcome, host, started)?;
+    args.outputs.write(&record)?;
+    if !args.outputs.use_stdout() {
+        terminal::print(&report::table::render(&record, &terminal::style()))?;
+        let advice = report::advice(&record);
+        if !advice.is_empty() {
+            terminal::print(&format!("\n{}\n", advice.join("\n")))?;
+        }
+    }
+    Ok(exit_code(&record, &stop))
+}
+
+fn exit_code(record: &model::BenchRecord, stop: &StopRequest) -> ExitCode {
+    let failed = record.cases.iter().any(|case| case.error.as_ref().is_some_and(|error| !error.expected));
+    match stop.exit_status() {
+        Some(status) => ExitCode::from(status),
+        None if failed => ExitCode::FAILURE,
+        None => ExitCode::SUCCESS,
+    }
+}

@@ -1,0 +1,172 @@
+//! What can be typed after `hosepipe bench`.
+
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::{PossibleValue, TypedValueParser};
+use model::{ByteSize, Check, DataLevel, PayloadKind, Placement, Spec, Tasks, Wait, Workload};
+
+use super::outputs::Outputs;
+
+/// Measures mechanisms and prints a ranked table.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  hosepipe bench                                       the default set, about a minute
+  hosepipe bench pipe pipe:size=1MiB unix-stream       three mechanisms side by side
+  hosepipe bench pipe --sweep --workload stream        block sizes from 1 B to 1 MiB
+  hosepipe bench pipe --workload pingpong --place all  round trips by placement
+  hosepipe bench --data none --json run.json           nothing checked; keep the record
+  hosepipe bench --payload file:trace.bin              your own data
+
+A SPEC is a mechanism with options: NAME:option=value,option. `hosepipe list` shows them all.
+Exit status: 0 all measured; 1 something failed or differed; 2 the command line is wrong; 130 stopped by Ctrl-C.")]
+pub(crate) struct BenchArgs {
+    /// Mechanisms to measure (none: the default set)
+    #[arg(value_name = "SPEC", value_parser = SpecParser)]
+    pub(crate) specs: Vec<Spec>,
+
+    /// Every mechanism there is
+    #[arg(long, conflicts_with = "specs")]
+    pub(crate) all: bool,
+
+    /// Bytes handed over in one call; several with commas [default: 64KiB; round trips: 1 B]
+    #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = positive_size)]
+    pub(crate) block: Vec<ByteSize>,
+
+    /// Block sizes in powers of two, 1 B to 1 MiB
+    #[arg(long, conflicts_with = "block")]
+    pub(crate) sweep: bool,
+
+    /// Bytes per trial [default: as many as the time allows]
+    #[arg(long, value_name = "SIZE", value_parser = positive_size)]
+    pub(crate) bytes: Option<ByteSize>,
+
+    /// Blocks, or round trips, per trial
+    #[arg(long, value_name = "BLOCKS", conflicts_with = "bytes", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
+
+    /// stream (throughput) or pingpong (round trips) [default: both, in one table]
+    #[arg(long, value_parser = words(Workload::ALL))]
+    pub(crate) workload: Option<Workload>,
+
+    /// Who holds the two ends [default: processes]
+    #[arg(long, value_parser = words(Tasks::ALL))]
+    pub(crate) tasks: Option<Tasks>,
+
+    /// How an end waits [default: as the mechanism does by itself]
+    #[arg(long, value_parser = words(Wait::ALL))]
+    pub(crate) wait: Option<Wait>,
+
+    /// Where the ends sit: same, smt, cross, numa, any, CPU,CPU, or all of them in turn [default: cross]
+    #[arg(long, value_name = "PLACE")]
+    pub(crate) place: Option<Place>,
+
+    /// What the ends do with the payload [default: verify]
+    #[arg(long, value_parser = words(DataLevel::ALL))]
+    pub(crate) data: Option<DataLevel>,
+
+    /// How the receiver checks under --data verify
+    #[arg(long, default_value_t = Check::Xxh3, value_parser = words(Check::ALL))]
+    pub(crate) check: Check,
+
+    /// What the data is: sequence, printable, random, zero, or file:PATH
+    #[arg(long, value_name = "PAYLOAD", default_value_t = PayloadKind::Random)]
+    pub(crate) payload: PayloadKind,
+
+    /// Trials of each case [default: 9]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) trials: Option<u32>,
+
+    /// What the run may take, as in 30s or 2m [default: 45s, unless --trials, --bytes or --count decide]
+    #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
+    pub(crate) time: Option<Duration>,
+
+    /// Go on with a case until its interval is this narrow, in percent of the median on either side
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub(crate) precision: Option<f64>,
+
+    /// Seed of the trial order and of random payloads
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+
+    /// Print the plan and measure nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    #[command(flatten)]
+    pub(crate) outputs: Outputs,
+}
+
+/// One placement, or every one this machine has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    One(Placement),
+    All,
+}
+
+impl std::str::FromStr for Place {
+    type Err = model::UnknownWord;
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        if word == "all" { Ok(Self::All) } else { word.parse().map(Self::One) }
+    }
+}
+
+/// A parser for an axis whose values are words; help and completions list them.
+fn words<T>(all: &'static [T]) -> impl TypedValueParser<Value = T>
+where
+    T: std::str::FromStr + ToString + Clone + Send + Sync + 'static,
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    clap::builder::PossibleValuesParser::new(all.iter().map(|word| PossibleValue::new(word.to_string())))
+        .try_map(|word| word.parse::<T>())
+}
+
+fn positive_size(text: &str) -> Result<ByteSize, String> {
+    let size = model::parse_size(text).map_err(|error| error.to_string())?;
+    if size.0 == 0 { Err("0 bytes move nothing: give at least 1".to_owned()) } else { Ok(size) }
+}
+
+fn positive_duration(text: &str) -> Result<Duration, String> {
+    let duration = model::parse_duration(text).map_err(|error| error.to_string())?;
+    if duration.is_zero() { Err("no time measures nothing: give at least 1s".to_owned()) } else { Ok(duration) }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').parse::<f64>();
+    number
+        .ok()
+        .filter(|percent| *percent > 0.0 && *percent <= 100.0)
+        .ok_or_else(|| format!("`{text}` is no percentage between 0 and 100, as in 2 or 0.5"))
+}
+
+/// Reads a spec and checks it against the registry, so that a slip is told before anything runs.
+#[derive(Debug, Clone)]
+struct SpecParser;
+
+impl TypedValueParser for SpecParser {
+    type Value = Spec;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        _argument: Option<&clap::Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<Spec, clap::Error> {
+        let refuse = |message: String| {
+            clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("{message}\n")).with_cmd(command)
+        };
+        let text = value.to_str().ok_or_else(|| refuse("a mechanism's name is plain text".to_owned()))?;
+        let spec: Spec = text.parse().map_err(|error: model::SpecError| refuse(error.to_string()))?;
+        mechanism::resolve(&spec).map_err(|problem| refuse(problem.to_string()))?;
+        Ok(spec)
+    }
+
+    /// For completions; options follow after the name.
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let value = |mechanism: &&dyn mechanism::Mechanism| {
+            let descriptor = mechanism.descriptor();
+            PossibleValue::new(descriptor.name).help(descriptor.summary)
+        };
+        Some(Box::new(mechanism::all().iter().map(value)))
+    }
+}

@@ -1,0 +1,185 @@
+//! From what was typed to what is run: the matrix of cases, with a floor and a ceiling beside it.
+
+use std::time::Duration;
+
+use engine::Plan;
+use mechanism::{Descriptor, Mechanism, Options};
+use model::{Amount, Case, Cpu, DataLevel, Placement, Role, Spec, Tasks, Wait, Workload};
+use payload::{Period, Tile};
+
+use super::args::{BenchArgs, Place};
+use crate::terminal::{self, UsageError};
+
+/// Bytes in a block of a stream when `--block` is not given.
+const STREAM_BLOCK_BYTES: u64 = 64 << 10;
+
+/// Bytes in a message of a round trip when `--block` is not given: what is asked is how fast the other end
+/// answers.
+const PINGPONG_BLOCK_BYTES: u64 = 1;
+
+/// Trials of each case when nothing else is said: enough for an order-statistics interval of the median.
+const TRIALS: u32 = 9;
+
+/// Trials at the most when `--precision` decides.
+const TRIALS_FOR_PRECISION: u32 = 200;
+
+/// What a run may take when neither `--time` nor fixed amounts say otherwise.
+const BUDGET: Duration = Duration::from_secs(45);
+
+/// Makes the plan.
+///
+/// # Errors
+/// A request that has no meaning on this machine: a CPU it does not have, a payload that cannot be read.
+pub(crate) fn make(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<Plan> {
+    Tile::make(&args.payload, args.seed, Period::Bench).map_err(|error| UsageError(error.to_string()))?;
+    let placements = placements(args, cpus)?;
+    let mut cases = Vec::new();
+    for spec in specs(args) {
+        for placement in &placements {
+            for workload in [Workload::Stream, Workload::PingPong] {
+                for block_bytes in blocks(args, workload) {
+                    cases.extend(case(args, &spec, *placement, workload, block_bytes));
+                }
+            }
+        }
+    }
+    cases.extend(references(args, &cases));
+    let fixed = args.bytes.is_some() || args.count.is_some() || args.trials.is_some();
+    Ok(Plan {
+        cases,
+        trials: args.trials.unwrap_or(if args.precision.is_some() { TRIALS_FOR_PRECISION } else { TRIALS }),
+        seed: args.seed,
+        budget: args.time.or((!fixed).then_some(BUDGET)),
+    })
+}
+
+fn specs(args: &BenchArgs) -> Vec<Spec> {
+    if args.specs.is_empty() { mechanism::default_specs() } else { args.specs.clone() }
+}
+
+/// The block sizes of a workload.
+fn blocks(args: &BenchArgs, workload: Workload) -> Vec<u64> {
+    match (args.sweep, args.block.is_empty(), workload) {
+        (true, ..) => (0..=20).map(|power| 1 << power).collect(),
+        (_, false, _) => args.block.iter().map(|size| size.0).collect(),
+        (_, _, Workload::Stream) => vec![STREAM_BLOCK_BYTES],
+        (_, _, Workload::PingPong) => vec![PINGPONG_BLOCK_BYTES],
+    }
+}
+
+/// The placements asked for. One that was asked for by name must be there; of `all`, those that are.
+fn placements(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<Vec<Placement>> {
+    let there = |placement: Placement| host::resolve(placement, cpus);
+    match args.place {
+        None if there(Placement::Cross).is_err() => {
+            terminal::remark("hosepipe: there are no two cores to sit on: both ends share a CPU (--place same)");
+            Ok(vec![Placement::Same])
+        }
+        None => Ok(vec![Placement::Cross]),
+        Some(Place::One(placement)) => {
+            there(placement).map_err(|problem| UsageError(problem.to_string()))?;
+            Ok(vec![placement])
+        }
+        Some(Place::All) => {
+            let (found, missing): (Vec<_>, Vec<_>) =
+                Placement::NAMED.iter().map(|placement| (*placement, there(*placement))).partition(|(_, r)| r.is_ok());
+            for (placement, problem) in missing {
+                if let Err(problem) = problem {
+                    terminal::remark(&format!("hosepipe: no rows for --place {placement}: {problem}"));
+                }
+            }
+            Ok(found.into_iter().map(|(placement, _)| placement).collect())
+        }
+    }
+}
+
+/// The case of a cell; `None` where nobody asked for a workload that the mechanism does not run.
+fn case(
+    args: &BenchArgs,
+    spec: &Spec,
+    placement: Placement,
+    workload: Workload,
+    block_bytes: u64,
+) -> Option<Case> {
+    let (mechanism, options) = mechanism::resolve(spec).ok()?;
+    let has = mechanism.descriptor();
+    match args.workload {
+        Some(asked) if asked != workload => return None,
+        None if !has.workloads.contains(&workload) => return None,
+        _ => {}
+    }
+    Some(Case {
+        spec: spec.clone(),
+        role: has.role,
+        workload,
+        tasks: tasks(args, has),
+        placement,
+        wait: wait(args, mechanism, &options),
+        data: data(args, has),
+        check: args.check,
+        payload: args.payload.clone(),
+        block_bytes,
+        amount: amount(args),
+    })
+}
+
+fn amount(args: &BenchArgs) -> Amount {
+    match (args.bytes, args.count) {
+        (Some(bytes), _) => Amount::Bytes(bytes.0),
+        (_, Some(blocks)) => Amount::Blocks(blocks),
+        _ => Amount::Adaptive,
+    }
+}
+
+/// As asked; what has no second end is held by the one task it has.
+fn tasks(args: &BenchArgs, has: &Descriptor) -> Tasks {
+    let asked = args.tasks.unwrap_or(Tasks::Processes);
+    if has.tasks.len() == 1 { has.tasks[0] } else { asked }
+}
+
+/// The spec's own word first, then `--wait`, then what the mechanism does by itself.
+fn wait(args: &BenchArgs, mechanism: &dyn Mechanism, options: &Options) -> Wait {
+    let has = mechanism.descriptor();
+    let own = mechanism.wait(options);
+    if options.word("wait").is_some() || has.role != Role::Ranked { own } else { args.wait.unwrap_or(own) }
+}
+
+/// As asked; rows that are no transport do what they can of it, and the table keeps them apart.
+fn data(args: &BenchArgs, has: &Descriptor) -> DataLevel {
+    let asked = match (has.role, args.data) {
+        // The ceiling is plain copying, unless somebody wants to see it check.
+        (Role::Ceiling, None) => DataLevel::None,
+        (_, asked) => asked.unwrap_or(DataLevel::Verify),
+    };
+    let possible = has.data.iter().copied().filter(|level| *level <= asked).max();
+    if has.role == Role::Ranked { asked } else { possible.unwrap_or(DataLevel::None) }
+}
+
+/// A floor and a ceiling for each block size, where the user did not ask for them already.
+fn references(args: &BenchArgs, cases: &[Case]) -> Vec<Case> {
+    let mut references: Vec<Case> = Vec::new();
+    for mechanism in mechanism::all() {
+        let has = mechanism.descriptor();
+        let is_reference = matches!(has.role, Role::Floor | Role::Ceiling);
+        if !is_reference || cases.iter().any(|case| case.role == has.role) {
+            continue;
+        }
+        for measured in cases.iter().filter(|case| case.role == Role::Ranked) {
+            let reference = Case {
+                spec: Spec::plain(has.name),
+                role: has.role,
+                tasks: has.tasks.first().copied().unwrap_or(Tasks::Single),
+                wait: has.waits.first().copied().unwrap_or(Wait::Block),
+                data: DataLevel::None,
+                amount: Amount::Adaptive,
+                placement: cases[0].placement,
+                ..measured.clone()
+            };
+            let wanted = args.workload.is_none_or(|asked| asked == measured.workload);
+            if wanted && has.workloads.contains(&measured.workload) && !references.contains(&reference) {
+                references.push(reference);
+            }
+        }
+    }
+    references
+}

@@ -1,0 +1,25 @@
+//! `hosepipe completions`: what a shell needs to complete our words, generated from the command line itself.
+
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory};
+use clap_complete::{Shell, generate};
+
+use crate::terminal;
+
+/// Prints completions for a shell.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    hosepipe completions bash > ~/.local/share/bash-completion/completions/hosepipe\n  \
+    hosepipe completions fish > ~/.config/fish/completions/hosepipe.fish")]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    shell: Shell,
+}
+
+pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
+    let mut script = Vec::new();
+    generate(args.shell, &mut crate::Cli::command(), "hosepipe", &mut script);
+    terminal::print(&String::from_utf8_lossy(&script))?;
+    Ok(ExitCode::SUCCESS)
+}

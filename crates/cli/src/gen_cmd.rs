@@ -1,0 +1,65 @@
+//! `hosepipe gen`: a filter that writes a payload to standard output.
+
+use std::io;
+use std::num::NonZeroUsize;
+use std::os::fd::AsFd;
+use std::process::ExitCode;
+
+use clap::Args;
+use filter::{GenJob, die_of_sigpipe, generate};
+use model::{ByteSize, PayloadKind, parse_size};
+
+/// What a shell reports of a filter that died of SIGPIPE.
+const STATUS_SIGPIPE: u8 = 141;
+
+/// Write a payload to standard output, as fast as what reads it
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hosepipe gen --bytes 10GiB | hosepipe sink --verify     how fast can a pipe be?
+  hosepipe gen --bytes 1GiB | gzip | wc -c                what does a stage cost?
+  hosepipe gen --payload printable | head -c 1M > text    until the reader has enough
+  hosepipe gen --bytes 4GiB --block 4KiB | hosepipe sink  what do small calls cost?
+
+Byte i is always the same for the same payload and seed; `hosepipe sink --verify` knows it again.
+On a pipe the bytes are handed over by reference (tee, vmsplice), elsewhere they are written.")]
+pub(crate) struct GenArgs {
+    /// How much to write, exactly [default: until the reader goes away]
+    #[arg(long, value_name = "SIZE")]
+    bytes: Option<ByteSize>,
+
+    /// The most to hand over in one call
+    #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = block_bytes)]
+    block: NonZeroUsize,
+
+    /// What to write: sequence (the bytes 0 to 255, over and over), printable, random, zero, or file:PATH, repeated
+    #[arg(long, value_name = "PAYLOAD", default_value = "sequence")]
+    payload: PayloadKind,
+
+    /// Which of the printable or random payloads
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
+
+fn block_bytes(text: &str) -> Result<NonZeroUsize, String> {
+    let ByteSize(bytes) = parse_size(text).map_err(|error| error.to_string())?;
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    NonZeroUsize::new(bytes).ok_or_else(|| "a block of 0 bytes moves nothing: give 1 or more, as in 64KiB".into())
+}
+
+/// Writes until done, until the reader goes away, or until the system refuses.
+pub(crate) fn run(args: GenArgs) -> anyhow::Result<ExitCode> {
+    die_of_sigpipe();
+    let job = GenJob {
+        bytes: args.bytes.map(|size| size.0),
+        block_bytes: args.block,
+        payload: args.payload,
+        seed: args.seed,
+    };
+    match generate(&job, io::stdout().as_fd()) {
+        Ok(_) => Ok(ExitCode::SUCCESS),
+        // Only where the signal is blocked: then as quietly as it would have been.
+        Err(error) if error.reader_is_gone() => Ok(ExitCode::from(STATUS_SIGPIPE)),
+        Err(error) => Err(error.into()),
+    }
+}

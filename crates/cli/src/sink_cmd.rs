@@ -1,0 +1,103 @@
+//! `hosepipe sink`: a filter's end that reads standard input and, on request, knows every byte.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+use filter::{SinkJob, SinkReport, Verify, sink};
+use model::PayloadKind;
+use payload::Mismatch;
+
+/// A stream that departs this early from every payload is none of them, rather than one gone wrong.
+const RECOGNISED_BYTES: u64 = 64;
+
+/// Read standard input to its end, and check every byte with --verify
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hosepipe gen --bytes 10GiB | hosepipe sink --verify            how fast can a pipe be?
+  hosepipe gen --bytes 1GiB | tee copy | hosepipe sink --verify  did every byte get through?
+  hosepipe gen --payload random --seed 7 | head -c 1G | hosepipe sink --verify --seed 7
+  yes | head -c 10G | hosepipe sink --json -                     how fast is a program's output?
+
+With --verify: exit status 1 at the first wrong byte, and nothing is read after it, so that the writer stops
+too. Without it a pipe is spliced to /dev/null, page by page, and nobody looks at the bytes: not a figure to
+compare with one that was verified.")]
+pub(crate) struct SinkArgs {
+    /// Check every byte against the payload of `hosepipe gen`
+    #[arg(long)]
+    verify: bool,
+
+    /// What the bytes must be: sequence, printable, random, zero, or file:PATH [default: any but file:PATH]
+    #[arg(long, value_name = "PAYLOAD", requires = "verify")]
+    payload: Option<PayloadKind>,
+
+    /// Which of the printable or random payloads
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "verify")]
+    seed: u64,
+
+    /// Write what came in, and how fast, as JSON to this file (- is standard output)
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// Reads to the end, and says on standard error what came in.
+pub(crate) fn run(args: SinkArgs) -> anyhow::Result<ExitCode> {
+    let named = args.payload.is_some();
+    let verify = args.verify.then_some(Verify { payload: args.payload, seed: args.seed });
+    let report = sink(&SinkJob { verify }, io::stdin().as_fd())?;
+    if let Some(path) = &args.json {
+        write_json(path, &report).with_context(|| format!("cannot write the JSON to {}", path.display()))?;
+    }
+    match report.mismatch {
+        None => {
+            eprintln!("{}", summary(&report));
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(mismatch) => {
+            eprintln!("hosepipe sink: {}", complaint(&report, mismatch, named, args.seed));
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+fn write_json(path: &Path, report: &SinkReport) -> anyhow::Result<()> {
+    let mut text = serde_json::to_string_pretty(report)?;
+    text.push('\n');
+    if path == Path::new("-") {
+        io::stdout().write_all(text.as_bytes())?;
+    } else {
+        File::create(path)?.write_all(text.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn summary(report: &SinkReport) -> String {
+    let bytes = report.bytes;
+    if bytes == 0 {
+        return "0 bytes: standard input was empty".into();
+    }
+    let what = match &report.payload {
+        Some(payload) => format!("every one as the payload {payload} has it"),
+        None => "not looked at (--verify would)".into(),
+    };
+    let seconds = report.elapsed_ns as f64 / 1e9;
+    let speed = report.throughput_bytes_per_s.unwrap_or(0.0) / 1e9;
+    format!("{bytes} bytes, {what}: {seconds:.3} s, {speed:.2} GB/s")
+}
+
+fn complaint(report: &SinkReport, mismatch: Mismatch, named: bool, seed: u64) -> String {
+    let Mismatch { offset, expected, found } = mismatch;
+    let payload = report.payload.as_ref().map_or_else(String::new, ToString::to_string);
+    let wrong = format!("byte {offset} is 0x{found:02x}, but 0x{expected:02x} in the payload {payload}");
+    if named || offset >= RECOGNISED_BYTES {
+        return format!("{wrong}; the {offset} bytes before it are right");
+    }
+    format!(
+        "{wrong}: this is no payload of seed {seed}; give --payload and --seed as they were given to `hosepipe gen`"
+    )
+}

@@ -1,0 +1,64 @@
+//! What the standard streams are, and how to write to them without a panic.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+use report::Style;
+
+/// A mistake on the command line that the parser could not see: exit status 2.
+#[derive(Debug)]
+pub(crate) struct UsageError(pub(crate) String);
+
+impl std::fmt::Display for UsageError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UsageError {}
+
+/// Prints an error as one line and gives the exit status it stands for.
+pub(crate) fn report_error(error: &anyhow::Error) -> ExitCode {
+    if is_broken_pipe(error) {
+        // Whoever read our output has stopped: nothing to say, and nobody to say it to.
+        return ExitCode::from(141);
+    }
+    let _ = writeln!(io::stderr(), "hosepipe: {error:#}");
+    if error.downcast_ref::<UsageError>().is_some() { ExitCode::from(2) } else { ExitCode::FAILURE }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let broken = |cause: &(dyn std::error::Error + 'static)| {
+        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    };
+    error.chain().any(broken)
+}
+
+/// Writes to standard output.
+///
+/// # Errors
+/// A closed pipe or a full disk.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// Says something on standard error. That it cannot be said is no reason to stop.
+pub(crate) fn remark(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// How tables should look on standard output: as wide as the terminal or COLUMNS says, colours only on a
+/// terminal and only without NO_COLOR (no-color.org).
+pub(crate) fn style() -> Style {
+    let stdout = io::stdout();
+    let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let window = rustix::termios::tcgetwinsize(&stdout).ok().map(|size| usize::from(size.ws_col));
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    Style {
+        width: window.filter(|width| *width > 0).or(columns).unwrap_or(100),
+        color: stdout.is_terminal() && !plain,
+        unicode: true,
+    }
+}
