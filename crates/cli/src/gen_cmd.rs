@@ -44,7 +44,8 @@ pub(crate) struct GenArgs {
 fn block_bytes(text: &str) -> Result<NonZeroUsize, String> {
     let ByteSize(bytes) = parse_size(text).map_err(|error| error.to_string())?;
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-    NonZeroUsize::new(bytes).ok_or_else(|| "a block of 0 bytes moves nothing: give 1 or more, as in 64KiB".into())
+    NonZeroUsize::new(bytes)
+        .ok_or_else(|| "a block of 0 bytes moves nothing: give 1 or more, as in 64KiB".into())
 }
 
 /// Writes until done, until the reader goes away, or until the system refuses.

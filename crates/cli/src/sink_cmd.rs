@@ -6,10 +6,10 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::anyhow;
 use clap::Args;
 use filter::{SinkJob, SinkReport, Verify, sink};
-use model::PayloadKind;
+use model::{PayloadKind, describe_errno};
 use payload::Mismatch;
 
 /// A stream that departs this early from every payload is none of them, rather than one gone wrong.
@@ -24,9 +24,9 @@ Examples:
   hosepipe gen --payload random --seed 7 | head -c 1G | hosepipe sink --verify --seed 7
   yes | head -c 10G | hosepipe sink --json -                     how fast is a program's output?
 
-With --verify: exit status 1 at the first wrong byte, and nothing is read after it, so that the writer stops
-too. Without it a pipe is spliced to /dev/null, page by page, and nobody looks at the bytes: not a figure to
-compare with one that was verified.")]
+With --verify: exit status 1 at the first wrong byte, and nothing is read after
+it, so that the writer stops too. Without it a pipe is spliced to /dev/null and
+nobody looks at the bytes: not a figure to compare with one that was verified.")]
 pub(crate) struct SinkArgs {
     /// Check every byte against the payload of `hosepipe gen`
     #[arg(long)]
@@ -51,7 +51,7 @@ pub(crate) fn run(args: SinkArgs) -> anyhow::Result<ExitCode> {
     let verify = args.verify.then_some(Verify { payload: args.payload, seed: args.seed });
     let report = sink(&SinkJob { verify }, io::stdin().as_fd())?;
     if let Some(path) = &args.json {
-        write_json(path, &report).with_context(|| format!("cannot write the JSON to {}", path.display()))?;
+        write_json(path, &report)?;
     }
     match report.mismatch {
         None => {
@@ -68,12 +68,13 @@ pub(crate) fn run(args: SinkArgs) -> anyhow::Result<ExitCode> {
 fn write_json(path: &Path, report: &SinkReport) -> anyhow::Result<()> {
     let mut text = serde_json::to_string_pretty(report)?;
     text.push('\n');
-    if path == Path::new("-") {
-        io::stdout().write_all(text.as_bytes())?;
+    let written = if path == Path::new("-") {
+        io::stdout().write_all(text.as_bytes())
     } else {
-        File::create(path)?.write_all(text.as_bytes())?;
-    }
-    Ok(())
+        File::create(path).and_then(|mut file| file.write_all(text.as_bytes()))
+    };
+    written
+        .map_err(|error| anyhow!("cannot write the JSON to {}: {}", path.display(), describe_errno(&error)))
 }
 
 fn summary(report: &SinkReport) -> String {

@@ -1,0 +1,183 @@
+//! `hosepipe sink`: reads to the end, and on request knows every byte.
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Instant;
+
+use model::PayloadKind;
+use payload::{Block, Detector, Mismatch};
+use rustix::event::PollFlags;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::pipe::{SpliceFlags, splice};
+use serde::Serialize;
+
+use crate::FilterError;
+use crate::pipe::{Direction, enlarge, is_open_for, is_pipe, wait_for};
+
+/// Bytes read in one call: large enough that calls do not show, small enough for a core's own cache
+/// (64 KiB, 128 KiB, 512 KiB and 1 MiB were slower when it was measured).
+const READ_BYTES: usize = 256 << 10;
+
+/// Bytes spliced away in one call: more than any pipe holds.
+const SPLICE_BYTES: usize = 1 << 30;
+
+/// What is to be done with what comes in.
+#[derive(Debug, Clone, Default)]
+pub struct SinkJob {
+    /// How every byte is checked; `None`: nothing is looked at.
+    pub verify: Option<Verify>,
+}
+
+/// What the bytes should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verify {
+    /// The payload; `None`: whichever of the named ones it turns out to be.
+    pub payload: Option<PayloadKind>,
+    /// Of the random payloads.
+    pub seed: u64,
+}
+
+/// How `sink` takes its bytes in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SinkRoad {
+    /// splice(2) to /dev/null: dropped by reference, never looked at.
+    Splice,
+    /// read(2): copied.
+    Read,
+}
+
+/// What came in.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SinkReport {
+    /// Bytes read, a mismatching block included.
+    pub bytes: u64,
+    /// From the moment the first byte could be read to the end (or the mismatch), in nanoseconds.
+    pub elapsed_ns: u64,
+    /// Bytes per second; `None` where nothing came or no time passed.
+    pub throughput_bytes_per_s: Option<f64>,
+    /// The payload the bytes are, as far as they agree with one; `None` where nothing was checked.
+    pub payload: Option<PayloadKind>,
+    /// Whether every byte was checked and right.
+    pub verified: bool,
+    /// The first wrong byte. The stream was left there: what follows it was not read.
+    pub mismatch: Option<Mismatch>,
+    /// The road the bytes took.
+    pub road: SinkRoad,
+    /// What standard input holds as a pipe, in bytes; `None`: it is none.
+    pub pipe_bytes: Option<u64>,
+    /// Calls that took bytes in, or found the end.
+    pub syscalls: u64,
+}
+
+/// Reads `input` to its end. At the first wrong byte it stops, so that the writer stops too (SIGPIPE).
+///
+/// # Errors
+/// A payload that cannot be made, or what the system answered. A wrong byte is no error but a report.
+pub fn sink(job: &SinkJob, input: BorrowedFd<'_>) -> Result<SinkReport, FilterError> {
+    let piped = is_pipe(input, Direction::In);
+    let pipe_bytes = piped.then(|| enlarge(input) as u64);
+    let inlet = match &job.verify {
+        Some(verify) => Inlet::Verify(Block::new(READ_BYTES), Box::new(detector(verify)?)),
+        None => piped.then(dev_null).flatten().map_or_else(Inlet::read, Inlet::Splice),
+    };
+    let mut drain = Drain { input, inlet, bytes: 0, syscalls: 0 };
+    // The clock starts when there is something to read, not when this program happened to start.
+    // (A write end would never be ready; the first read says what is wrong with it.)
+    if is_open_for(input, Direction::In) {
+        wait_for(input, PollFlags::IN).map_err(|e| drain.failed(e))?;
+    }
+    let started = Instant::now();
+    let mismatch = drain.run_dry()?;
+    let elapsed_ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let timed = drain.bytes > 0 && elapsed_ns > 0;
+    Ok(SinkReport {
+        bytes: drain.bytes,
+        elapsed_ns,
+        throughput_bytes_per_s: timed.then(|| drain.bytes as f64 * 1e9 / elapsed_ns as f64),
+        payload: drain.recognised(),
+        verified: job.verify.is_some() && mismatch.is_none(),
+        mismatch,
+        road: if matches!(drain.inlet, Inlet::Splice(_)) { SinkRoad::Splice } else { SinkRoad::Read },
+        pipe_bytes,
+        syscalls: drain.syscalls,
+    })
+}
+
+fn detector(verify: &Verify) -> Result<Detector, FilterError> {
+    Ok(match &verify.payload {
+        Some(kind) => Detector::only(kind, verify.seed)?,
+        None => Detector::new(verify.seed)?,
+    })
+}
+
+/// Where splice drops what nobody looks at; `None` where there is no such device.
+fn dev_null() -> Option<OwnedFd> {
+    rustix::fs::open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).ok()
+}
+
+/// A road in, with what it takes to go it.
+enum Inlet {
+    Splice(OwnedFd),
+    Read(Block),
+    Verify(Block, Box<Detector>),
+}
+
+impl Inlet {
+    fn read() -> Self {
+        Self::Read(Block::new(READ_BYTES))
+    }
+}
+
+struct Drain<'a> {
+    input: BorrowedFd<'a>,
+    inlet: Inlet,
+    bytes: u64,
+    syscalls: u64,
+}
+
+impl Drain<'_> {
+    fn run_dry(&mut self) -> Result<Option<Mismatch>, FilterError> {
+        loop {
+            self.syscalls += 1;
+            let taken = match &mut self.inlet {
+                Inlet::Splice(null) => {
+                    splice(self.input, None, null, None, SPLICE_BYTES, SpliceFlags::empty())
+                }
+                Inlet::Read(room) | Inlet::Verify(room, _) => rustix::io::read(self.input, &mut **room),
+            };
+            let len = match taken {
+                Ok(0) => return Ok(None),
+                Ok(len) => len,
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => {
+                    wait_for(self.input, PollFlags::IN).map_err(|e| self.failed(e))?;
+                    continue;
+                }
+                Err(Errno::INVAL | Errno::NOSYS) if matches!(self.inlet, Inlet::Splice(_)) => {
+                    self.inlet = Inlet::read();
+                    continue;
+                }
+                Err(error) => return Err(self.failed(error)),
+            };
+            self.bytes += len as u64;
+            if let Inlet::Verify(room, detector) = &mut self.inlet
+                && let Err(mismatch) = detector.check(&room[..len])
+            {
+                return Ok(Some(mismatch));
+            }
+        }
+    }
+
+    fn recognised(&self) -> Option<PayloadKind> {
+        match &self.inlet {
+            Inlet::Verify(_, detector) if self.bytes > 0 => Some(detector.leading().clone()),
+            _ => None,
+        }
+    }
+
+    fn failed(&self, error: Errno) -> FilterError {
+        FilterError::Read { at: self.bytes, answer: io::Error::from(error) }
+    }
+}
