@@ -22,8 +22,9 @@ const DEFAULT_BYTES: u64 = 1 << 20;
 /// The largest ring: more than any cache, and half a gigabyte is no buffer any more.
 const BYTES_MAX: u64 = 128 << 20;
 
-/// The most one end copies before it tells the other: the copy of one piece overlaps that of the next.
-const PIECE_BYTES: usize = 16 << 10;
+/// The most one end copies before it tells the other, in bytes: the copy of one piece then overlaps that of
+/// the next. A quarter of a small ring, so that neither end waits for the other's whole copy.
+const PIECE_BYTES_MAX: usize = 64 << 10;
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "shm-ring",
@@ -145,13 +146,15 @@ const DATA_OFFSET: usize = 4096;
 struct Ring {
     memory: SharedMemory,
     bytes: usize,
+    /// See [`PIECE_BYTES_MAX`].
+    piece_bytes: usize,
 }
 
 impl Ring {
     /// `bytes` is a power of two.
     fn new(bytes: usize) -> Result<Self, OpenError> {
         let memory = SharedMemory::new(DATA_OFFSET + bytes).map_err(OpenError::system("mmap(MAP_SHARED)"))?;
-        Ok(Self { memory, bytes })
+        Ok(Self { memory, bytes, piece_bytes: (bytes / 4).clamp(1, PIECE_BYTES_MAX) })
     }
 
     #[inline]
@@ -279,7 +282,7 @@ impl SendEnd for RingSender {
         while !rest.is_empty() {
             let room = self.room()?;
             let (place, until_wrap) = self.ring.place(self.head);
-            let len = rest.len().min(room).min(until_wrap).min(PIECE_BYTES);
+            let len = rest.len().min(room).min(until_wrap).min(self.ring.piece_bytes);
             // SAFETY: `len` bytes from `place` on are free: the receiver has said so, and reads them only
             // after the publication below.
             unsafe { std::ptr::copy_nonoverlapping(rest.as_ptr(), place, len) };
@@ -347,7 +350,7 @@ impl RecvEnd for RingReceiver {
             len
         } else {
             let (place, until_wrap) = self.ring.place(self.tail);
-            let len = room.len().min(available).min(until_wrap).min(PIECE_BYTES);
+            let len = room.len().min(available).min(until_wrap).min(self.ring.piece_bytes);
             // SAFETY: `len` bytes from `place` on were published by the sender, which writes them again only
             // after the tail below has passed them.
             unsafe { std::ptr::copy_nonoverlapping(place, room.as_mut_ptr(), len) };
