@@ -17,6 +17,7 @@ pub(crate) struct Task {
     report_pipe: Option<OwnedFd>,
     report: Vec<u8>,
     ended: Option<Ending>,
+    ended_by_us: bool,
 }
 
 /// How a child ended.
@@ -54,6 +55,7 @@ impl Task {
                 report_pipe: Some(report_pipe),
                 report: Vec::new(),
                 ended: None,
+                ended_by_us: false,
             }),
         }
     }
@@ -95,9 +97,15 @@ impl Task {
         &self.report
     }
 
+    /// Whether it was ended by [`Task::kill`], and not by itself or by somebody else.
+    pub(crate) fn ended_by_us(&self) -> bool {
+        self.ended_by_us
+    }
+
     /// Ends it, whatever it is doing.
-    pub(crate) fn kill(&self) {
+    pub(crate) fn kill(&mut self) {
         if self.ended.is_none() {
+            self.ended_by_us = true;
             // A child that has just ended is still ours to wait for, so the number is not another's.
             let _ = kill_process(self.pid, Signal::KILL);
         }

@@ -236,7 +236,7 @@ impl Watch<'_> {
             if self.tasks.iter().any(|task| task.ended().is_some() && !self.succeeded(task)) {
                 let died = *peer_died.get_or_insert_with(Instant::now);
                 if died.elapsed() > GRACE {
-                    self.tasks.iter().for_each(Task::kill);
+                    self.tasks.iter_mut().for_each(Task::kill);
                 }
             }
             if last_move.elapsed() > STALL_MAX {
@@ -284,11 +284,7 @@ impl Watch<'_> {
         let names: &[&str] =
             if case.tasks == Tasks::Processes { &["sender", "receiver"] } else { &["tasks"] };
         for (task, name) in self.tasks.iter().zip(names) {
-            // An end killed here after the other died says nothing new; the one that died first is in the
-            // list too, and was not ended by us.
-            if let Some(Ending::Killed(signal)) = task.ended()
-                && !(signal == libc::SIGKILL && self.other_failed_by_itself(task))
-            {
+            if let (Some(Ending::Killed(signal)), false) = (task.ended(), task.ended_by_us()) {
                 return Err(died(task, name, case, signal));
             }
         }
@@ -309,20 +305,6 @@ impl Watch<'_> {
             });
         }
         Ok(ends)
-    }
-
-    /// Whether another task than this one failed and was not killed.
-    fn other_failed_by_itself(&self, task: &Task) -> bool {
-        let failed = |other: &Task| {
-            matches!(other.ended(), Some(Ending::Left(_)))
-                && reports(other).iter().any(|end| end.failure.is_some())
-        };
-        self.tasks.iter().any(|other| other.pid() != task.pid() && failed(other))
-            && reports(task).is_empty()
-            && self.tasks.iter().filter(|other| matches!(other.ended(), Some(Ending::Killed(_)))).count() == 1
-            && self.tasks.iter().any(|other| {
-                reports(other).iter().any(|end| end.failure.as_ref().is_some_and(|f| !f.peer_closed))
-            })
     }
 }
 
