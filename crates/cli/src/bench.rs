@@ -38,10 +38,10 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     let record = record::make(&plan, outcome, host, started)?;
     args.outputs.write(&record)?;
     if !args.outputs.use_stdout() {
-        terminal::print(&report::table::render(&record, &terminal::style()))?;
-        let advice = report::advice(&record);
-        if !advice.is_empty() {
-            terminal::print(&format!("\n{}\n", advice.join("\n")))?;
+        let style = terminal::style();
+        terminal::print(&report::table::render(&record, &style))?;
+        for sentence in report::advice(&record) {
+            terminal::print(&format!("\n{}\n", terminal::wrap(&sentence, style.width).join("\n")))?;
         }
     }
     Ok(exit_code(&record, &stop))

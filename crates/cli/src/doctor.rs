@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use host::{Finding, State};
 
-use crate::terminal;
+use crate::terminal::{self, wrap};
 
 /// Says what on this machine would spoil or cap figures.
 #[derive(Debug, Args)]
@@ -82,21 +82,6 @@ fn paint(word: &str, state: State, color: bool) -> String {
     } else {
         format!("{word:STATE$}")
     }
-}
-
-/// Breaks at blanks; a word longer than the width stands alone.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 #[cfg(test)]

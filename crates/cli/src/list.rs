@@ -6,28 +6,38 @@ use clap::Args;
 use mechanism::{Descriptor, Mechanism};
 use serde::Serialize;
 
-use crate::terminal;
+use crate::terminal::{self, wrap};
 
 /// Shows every mechanism.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  hosepipe list\n  hosepipe list --json | jq -r '.[] | select(.available) | .name'")]
+#[command(
+    after_help = "Examples:\n  hosepipe list\n  hosepipe list --json | jq -r '.[] | select(.available) | .name'"
+)]
 pub(crate) struct ListArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Print Markdown, as in docs/MECHANISMS.md: what holds on every machine
+    #[arg(long, conflicts_with = "json")]
+    md: bool,
 }
 
 pub(crate) fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
-    let entries: Vec<Entry> = mechanism::all().iter().map(|mechanism| Entry::of(*mechanism)).collect();
+    let entries = || mechanism::all().iter().map(|mechanism| Entry::of(*mechanism));
     let text = if args.json {
-        format!("{}\n", serde_json::to_string_pretty(&entries)?)
+        format!("{}\n", serde_json::to_string_pretty(&entries().collect::<Vec<_>>())?)
+    } else if args.md {
+        markdown()
     } else {
-        entries.iter().map(Entry::text).collect::<Vec<_>>().join("\n")
+        entries().map(|entry| entry.text(terminal::style().width)).collect::<Vec<_>>().join("\n")
             + "\nlink: can stand between two unmodified programs (it has a readable and a writable descriptor)\n"
     };
     terminal::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
+
+/// Columns of the names.
+const INDENT: usize = 13;
 
 /// A mechanism as `list` shows it.
 #[derive(Serialize)]
@@ -76,11 +86,20 @@ impl Entry {
         }
     }
 
-    fn text(&self) -> String {
-        let mut text = format!("{:<14} {}\n", self.name, self.summary);
+    fn text(&self, width: usize) -> String {
+        let room = width.saturating_sub(INDENT).max(24);
+        let mut text = String::new();
+        let mut first = format!("{:<INDENT$}", self.name);
+        for line in wrap(self.summary, room) {
+            text.push_str(&format!("{first}{line}\n"));
+            first = " ".repeat(INDENT);
+        }
         let mut line = |label: &str, value: &str| {
             if !value.is_empty() {
-                text.push_str(&format!("{:15}{label}: {value}\n", ""));
+                for (index, line) in wrap(&format!("{label}: {value}"), room - 2).iter().enumerate() {
+                    let hang = if index == 0 { "" } else { "  " };
+                    text.push_str(&format!("{:INDENT$}{hang}{line}\n", ""));
+                }
             }
         };
         if let Some(reason) = &self.reason {
@@ -88,7 +107,15 @@ impl Entry {
             line("try", self.remedy.as_deref().unwrap_or_default());
         }
         line("can", &self.capabilities.join(", "));
-        line("runs", &format!("{}; tasks {}; waits {}", self.workloads.join(", "), self.tasks.join(", "), self.waits.join(", ")));
+        line(
+            "runs",
+            &format!(
+                "{}; tasks {}; waits {}",
+                self.workloads.join(", "),
+                self.tasks.join(", "),
+                self.waits.join(", ")
+            ),
+        );
         for option in &self.options {
             let value = if option.value.is_empty() { String::new() } else { format!("={}", option.value) };
             line(&format!("{}{value}", option.name), &format!("{} [{}]", option.help, option.default));
@@ -103,6 +130,40 @@ impl OptionEntry {
     fn of(option: &mechanism::OptionSpec) -> Self {
         Self { name: option.name, value: option.kind.shape(), default: option.default, help: option.help }
     }
+}
+
+/// The registry as a page of documentation; nothing in it depends on the machine.
+fn markdown() -> String {
+    let mut text = "# Mechanisms\n\nGenerated from the registry by `hosepipe list --md`; a test fails when it is stale.\n".to_owned();
+    for mechanism in mechanism::all() {
+        let has = mechanism.descriptor();
+        let words = |words: Vec<&str>| words.join(", ");
+        text.push_str(&format!("\n## `{}`\n\n{}.\n\n", has.name, has.summary));
+        let capabilities = capability_words(has);
+        let rows = [
+            ("can", if capabilities.is_empty() { "–".to_owned() } else { words(capabilities) }),
+            ("workloads", words(has.workloads.iter().map(|word| word.word()).collect())),
+            ("tasks", words(has.tasks.iter().map(|word| word.word()).collect())),
+            ("waits", words(has.waits.iter().map(|word| word.word()).collect())),
+            ("data", words(has.data.iter().map(|word| word.word()).collect())),
+            ("limits", if has.limits.is_empty() { "–".to_owned() } else { has.limits.to_owned() }),
+            ("see", if has.man_pages.is_empty() { "–".to_owned() } else { has.man_pages.join(", ") }),
+        ];
+        text.push_str("| | |\n|---|---|\n");
+        rows.iter().for_each(|(label, value)| text.push_str(&format!("| {label} | {value} |\n")));
+        if !has.options.is_empty() {
+            text.push_str("\n| option | meaning | default |\n|---|---|---|\n");
+        }
+        for option in has.options {
+            let shape = option.kind.shape().replace('|', "\\|");
+            let equals = if shape.is_empty() { "" } else { "=" };
+            text.push_str(&format!(
+                "| `{}{equals}{shape}` | {} | {} |\n",
+                option.name, option.help, option.default
+            ));
+        }
+    }
+    text
 }
 
 fn capability_words(descriptor: &Descriptor) -> Vec<&'static str> {

@@ -260,7 +260,11 @@ mod tests {
         let stored = |sleeps| EndUsage { blocks_stored: BLOCKS * 128, ..end(0.01, 0.1, 1.0, sleeps) };
         let reader = end(0.01, 0.05, 2.0, 1.0);
         assert_eq!(bound_of(&case(65536, &[stored(3.0), reader.clone()])), Some(Bound::Storage));
-        assert_eq!(bound_of(&case(65536, &[stored(0.0), reader])), Some(Bound::WakeUps), "only the reader slept");
+        assert_eq!(
+            bound_of(&case(65536, &[stored(0.0), reader])),
+            Some(Bound::WakeUps),
+            "only the reader slept"
+        );
     }
 
     #[test]

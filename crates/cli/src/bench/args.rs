@@ -128,7 +128,11 @@ fn positive_size(text: &str) -> Result<ByteSize, String> {
 
 fn positive_duration(text: &str) -> Result<Duration, String> {
     let duration = model::parse_duration(text).map_err(|error| error.to_string())?;
-    if duration.is_zero() { Err("no time measures nothing: give at least 1s".to_owned()) } else { Ok(duration) }
+    if duration.is_zero() {
+        Err("no time measures nothing: give at least 1s".to_owned())
+    } else {
+        Ok(duration)
+    }
 }
 
 fn percent(text: &str) -> Result<f64, String> {
@@ -153,7 +157,8 @@ impl TypedValueParser for SpecParser {
         value: &std::ffi::OsStr,
     ) -> Result<Spec, clap::Error> {
         let refuse = |message: String| {
-            clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("{message}\n")).with_cmd(command)
+            clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("{message}\n"))
+                .with_cmd(command)
         };
         let text = value.to_str().ok_or_else(|| refuse("a mechanism's name is plain text".to_owned()))?;
         let spec: Spec = text.parse().map_err(|error: model::SpecError| refuse(error.to_string()))?;

@@ -30,7 +30,9 @@ impl Outputs {
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         let stdout = self.0.iter().filter(|(_, destination)| *destination == Destination::Stdout).count();
         if stdout > 1 {
-            return Err(UsageError("two formats cannot share standard output: give one a file".to_owned()).into());
+            return Err(
+                UsageError("two formats cannot share standard output: give one a file".to_owned()).into()
+            );
         }
         for (_, destination) in &self.0 {
             let Destination::File(path) = destination else { continue };

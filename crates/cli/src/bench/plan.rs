@@ -72,7 +72,9 @@ fn placements(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<Vec<Placement>> 
     let there = |placement: Placement| host::resolve(placement, cpus);
     match args.place {
         None if there(Placement::Cross).is_err() => {
-            terminal::remark("hosepipe: there are no two cores to sit on: both ends share a CPU (--place same)");
+            terminal::remark(
+                "hosepipe: there are no two cores to sit on: both ends share a CPU (--place same)",
+            );
             Ok(vec![Placement::Same])
         }
         None => Ok(vec![Placement::Cross]),
@@ -81,8 +83,10 @@ fn placements(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<Vec<Placement>> 
             Ok(vec![placement])
         }
         Some(Place::All) => {
-            let (found, missing): (Vec<_>, Vec<_>) =
-                Placement::NAMED.iter().map(|placement| (*placement, there(*placement))).partition(|(_, r)| r.is_ok());
+            let (found, missing): (Vec<_>, Vec<_>) = Placement::NAMED
+                .iter()
+                .map(|placement| (*placement, there(*placement)))
+                .partition(|(_, r)| r.is_ok());
             for (placement, problem) in missing {
                 if let Err(problem) = problem {
                     terminal::remark(&format!("hosepipe: no rows for --place {placement}: {problem}"));

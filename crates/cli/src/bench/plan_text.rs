@@ -25,7 +25,9 @@ pub(crate) fn render(plan: &Plan, cpus: &[Cpu]) -> String {
         text.push_str(line.trim_end());
         text.push('\n');
     }
-    let budget = plan.budget.map_or(String::new(), |budget| format!(", within {}", humantime::format_duration(budget)));
+    let budget = plan
+        .budget
+        .map_or(String::new(), |budget| format!(", within {}", humantime::format_duration(budget)));
     text.push_str(&format!(
         "\n{} cases x {} trials after a warm-up, each round in a random order of seed {}{budget}\n",
         plan.cases.len(),

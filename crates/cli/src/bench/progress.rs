@@ -26,7 +26,8 @@ const STEPS: u64 = 100;
 impl Progress {
     pub(crate) fn new(plan: &Plan, precision: Option<f64>) -> Self {
         let terminal = std::io::stderr().is_terminal();
-        let target = if terminal { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
+        let target =
+            if terminal { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(plan.cases.len() as u64), target);
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}") {
             bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
