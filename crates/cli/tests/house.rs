@@ -1,0 +1,68 @@
+//! The habits of the house, held by a test: documentation that repeats the registry is fresh, files hold one
+//! idea, every module says what it is for.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Above this a file of ours holds more than one idea.
+const LINES_MAX: usize = 500;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn text(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).expect(path)
+}
+
+/// Every Rust file below `folder`, build outputs apart.
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder of the checkout");
+    let paths = entries.map(|entry| entry.expect("a readable entry").path());
+    let visible = |path: &PathBuf| path.file_name().is_some_and(|name| name != "target");
+    paths
+        .filter(visible)
+        .flat_map(|path| if path.is_dir() { rust_files(&path) } else { vec![path] })
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
+        .collect()
+}
+
+#[test]
+fn the_page_of_mechanisms_is_what_the_registry_says() {
+    let output = Command::new(env!("CARGO_BIN_EXE_hosepipe")).args(["list", "--md"]).output().expect("runs");
+    let fresh = String::from_utf8(output.stdout).expect("text");
+    assert!(
+        text("docs/MECHANISMS.md") == fresh,
+        "docs/MECHANISMS.md is stale: hosepipe list --md > docs/MECHANISMS.md"
+    );
+}
+
+#[test]
+fn every_mechanism_has_its_file_in_the_registry() {
+    let folder = root().join("crates/mechanism/src/registry");
+    for mechanism in mechanism::all() {
+        let name = mechanism.descriptor().name;
+        let file = folder.join(format!("{}.rs", name.replace('-', "_")));
+        assert!(file.is_file(), "{name} should live in {}", file.display());
+    }
+}
+
+#[test]
+fn every_file_is_short_and_says_what_it_is_for() {
+    let files = rust_files(&root().join("crates"));
+    assert!(files.len() > 50, "the walk found the tree");
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("readable");
+        assert!(text.starts_with("//!"), "{} does not say what it is for", file.display());
+        let lines = text.lines().count();
+        assert!(lines <= LINES_MAX, "{} has {lines} lines: does it hold one idea?", file.display());
+    }
+}
+
+#[test]
+fn the_readme_is_short_and_names_the_two_commands() {
+    let readme = text("README.md");
+    assert!(readme.lines().count() < 200);
+    assert!(readme.contains("cargo run --release -- bench"));
+    assert!(readme.contains("cargo test --workspace"));
+}
