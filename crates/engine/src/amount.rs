@@ -65,6 +65,7 @@ mod tests {
             check: Check::Xxh3,
             payload: PayloadKind::Random,
             block_bytes: 65536,
+            relays: 0,
             amount,
         }
     }

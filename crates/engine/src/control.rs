@@ -15,10 +15,13 @@ const LOOKS_BEFORE_YIELD: u32 = 2_000;
 #[repr(C, align(128))]
 struct Progress(AtomicU64);
 
+/// Two ends and the longest chain of relays between them.
+pub(crate) const TASKS_MAX: usize = 66;
+
 #[repr(C, align(128))]
 struct Page {
     arrived: AtomicU32,
-    progress: [Progress; 2],
+    progress: [Progress; TASKS_MAX],
 }
 
 /// The shared page.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use model::{Case, CaseError, Sample};
+use model::{Case, CaseError, Sample, ZeroCopy};
 
 /// Every case of a run and how often, in what order, for how long.
 #[derive(Debug, Clone)]
@@ -25,6 +25,8 @@ pub struct CaseOutcome {
     pub case: Case,
     /// The CPUs of its ends, the sender's first; empty where the scheduler chose.
     pub cpus: Vec<u32>,
+    /// What shows that bytes passed by reference; `None` where they were copied.
+    pub zero_copy: Option<ZeroCopy>,
     /// Sizes the system granted, in bytes, by name.
     pub granted: BTreeMap<String, u64>,
     /// The samples, in the order in which they were taken.

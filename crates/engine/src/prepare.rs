@@ -2,7 +2,9 @@
 //! the mechanism, and which CPUs its ends get.
 
 use mechanism::{Mechanism, Options};
-use model::{Case, CaseError, Cpu, ErrorKind, Tasks, Workload};
+use model::{Case, CaseError, Cpu, ErrorKind, Tasks, Workload, ZeroCopy};
+
+use crate::control::TASKS_MAX;
 
 /// A case that can be run.
 pub(crate) struct Ready {
@@ -11,13 +13,13 @@ pub(crate) struct Ready {
     /// The ends' CPUs, the sender's first; empty where the scheduler chooses.
     pub(crate) cpus: Vec<u32>,
     pub(crate) block_bytes: usize,
+    /// What shows that bytes pass by reference, where they are said to.
+    pub(crate) zero_copy: Option<ZeroCopy>,
 }
 
-impl Ready {
-    /// How many ends report progress.
-    pub(crate) fn ends(&self, case: &Case) -> usize {
-        if case.tasks == Tasks::Single { 1 } else { 2 }
-    }
+/// How many tasks a case has.
+pub(crate) fn tasks(case: &Case) -> usize {
+    if case.tasks == Tasks::Single { 1 } else { 2 + case.relays as usize }
 }
 
 /// Looks a case up and checks it against what the mechanism and the machine have.
@@ -37,7 +39,16 @@ pub(crate) fn prepare(case: &Case, cpus: &[Cpu]) -> Result<Ready, CaseError> {
         .ok()
         .filter(|bytes| *bytes <= isize::MAX as usize)
         .ok_or_else(|| stated(ErrorKind::Limit, "the block does not fit in memory".to_owned(), None))?;
-    Ok(Ready { mechanism, options, cpus: chosen, block_bytes })
+    if tasks(case) > TASKS_MAX {
+        return Err(stated(
+            ErrorKind::Limit,
+            format!("a chain of {} (limit {})", case.relays, TASKS_MAX - 2),
+            None,
+        ));
+    }
+    let zero_copy = mechanism.zero_copy(&options);
+    let zero_copy = zero_copy.map(|evidence| ZeroCopy { proven: evidence.proven, how: evidence.how });
+    Ok(Ready { mechanism, options, cpus: chosen, block_bytes, zero_copy })
 }
 
 fn check_combination(mechanism: &dyn Mechanism, case: &Case) -> Result<(), CaseError> {

@@ -66,6 +66,7 @@ impl CaseOutcome {
         Self {
             case: case.clone(),
             cpus: Vec::new(),
+            zero_copy: None,
             granted: Default::default(),
             samples: Vec::new(),
             error: None,
@@ -79,6 +80,7 @@ impl Runner {
         let ready = match prepare(case, cpus) {
             Ok(ready) => {
                 outcome.cpus.clone_from(&ready.cpus);
+                outcome.zero_copy.clone_from(&ready.zero_copy);
                 Some(ready)
             }
             Err(error) => {

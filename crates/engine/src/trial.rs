@@ -16,7 +16,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use crate::control::Control;
 use crate::end::{EndFailure, EndReport, latency_histogram, run_end};
 use crate::observer::Observer;
-use crate::prepare::Ready;
+use crate::prepare::{Ready, tasks};
 use crate::task::{Ending, Task, signal_name};
 
 /// How often the supervisor looks up from waiting: at progress, at the stop flag.
@@ -92,6 +92,8 @@ fn open(setup: &TrialSetup<'_>) -> Result<Channel, CaseError> {
         workload: case.workload,
         tasks: case.tasks,
         wait: case.wait,
+        data: case.data,
+        relays: case.relays,
         block_bytes: setup.ready.block_bytes,
         total_bytes: setup.blocks.saturating_mul(case.block_bytes),
         folder: setup.folder,
@@ -121,7 +123,24 @@ fn start_tasks(
     started.map_err(|error| system_failure("fork", &error))
 }
 
-const NAMES: [&CStr; 2] = [c"hosepipe-send", c"hosepipe-recv"];
+/// What the process of each task is called: the first sends, the last receives.
+fn process_name(index: usize, count: usize) -> &'static CStr {
+    match index {
+        0 => c"hosepipe-send",
+        last if last + 1 == count => c"hosepipe-recv",
+        _ => c"hosepipe-relay",
+    }
+}
+
+/// What people call the task.
+fn task_name(index: usize, case: &Case) -> String {
+    match index {
+        _ if case.tasks != Tasks::Processes => "process of both ends".to_owned(),
+        0 => "sender".to_owned(),
+        last if last + 1 == tasks(case) => "receiver".to_owned(),
+        relay => format!("relay {relay}"),
+    }
+}
 
 fn start_processes(
     setup: &TrialSetup<'_>,
@@ -131,8 +150,8 @@ fn start_processes(
     let count = halves.len() as u32;
     let mut halves: Vec<Option<Box<dyn Half>>> = halves.into_iter().map(Some).collect();
     let mut tasks = Vec::new();
-    for (index, name) in NAMES.iter().enumerate().take(halves.len()) {
-        let task = Task::start(name, |report| {
+    for index in 0..halves.len() {
+        let task = Task::start(process_name(index, halves.len()), |report| {
             let half = halves[index].take();
             // The other end's descriptors are the other process's alone.
             halves.clear();
@@ -178,7 +197,13 @@ fn work(
     tasks: u32,
 ) -> EndReport {
     let case = setup.case;
-    if let Some(cpu) = setup.ready.cpus.get(index) {
+    // The relays of a chain sit where the scheduler puts them: there are seldom CPUs enough for all.
+    let seat = match half.role() {
+        HalfRole::Relay => None,
+        _ if index == 0 => setup.ready.cpus.first(),
+        _ => setup.ready.cpus.last(),
+    };
+    if let Some(cpu) = seat {
         let mut set = CpuSet::new();
         set.set(*cpu as usize);
         // Checked before the run against the CPUs this process may use.
@@ -186,7 +211,7 @@ fn work(
     }
     let block_bytes = setup.ready.block_bytes;
     // An end that only sends needs no room to receive, and the other way round.
-    let sends = if half.role() == HalfRole::Receiver { 0 } else { block_bytes };
+    let sends = if matches!(half.role(), HalfRole::Receiver | HalfRole::Relay) { 0 } else { block_bytes };
     let receives = if half.role() == HalfRole::Sender { 0 } else { block_bytes };
     let pings = case.workload == Workload::PingPong && index == 0;
     let mut job = Job {
@@ -215,7 +240,7 @@ impl Watch<'_> {
         observer: &mut dyn Observer,
         stop: &dyn Fn() -> bool,
     ) -> Result<(), NoSample> {
-        let ends = setup.ready.ends(setup.case);
+        let ends = tasks(setup.case);
         let goal = match setup.case.workload {
             Workload::Stream => setup.blocks.saturating_mul(setup.case.block_bytes),
             Workload::PingPong => setup.blocks,
@@ -281,11 +306,9 @@ impl Watch<'_> {
 
     /// The reports of all ends, the sender's first; or what went wrong, told by whoever knows it best.
     fn judge(&self, case: &Case) -> Result<Vec<EndReport>, CaseError> {
-        let names: &[&str] =
-            if case.tasks == Tasks::Processes { &["sender", "receiver"] } else { &["tasks"] };
-        for (task, name) in self.tasks.iter().zip(names) {
+        for (index, task) in self.tasks.iter().enumerate() {
             if let (Some(Ending::Killed(signal)), false) = (task.ended(), task.ended_by_us()) {
-                return Err(died(task, name, case, signal));
+                return Err(died(task, &task_name(index, case), case, signal));
             }
         }
         let ends: Vec<EndReport> = self.tasks.iter().flat_map(reports).collect();

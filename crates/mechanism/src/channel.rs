@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use model::{ByteSize, Tasks, Wait, Workload, describe_errno};
+use model::{ByteSize, DataLevel, Tasks, Wait, Workload, describe_errno};
 use thiserror::Error;
 
 use crate::half::Half;
@@ -29,11 +29,26 @@ pub trait Mechanism: Sync {
         self.descriptor().waits.first().copied().unwrap_or(Wait::Block)
     }
 
+    /// Whether bytes pass by reference with these options, and what shows it; `None` where they are copied.
+    /// Makes a small experiment of its own, never in the timed path.
+    fn zero_copy(&self, _options: &Options) -> Option<Evidence> {
+        None
+    }
+
     /// Opens both ends, sized as the system grants.
     ///
     /// # Errors
     /// A limit that the request exceeds, or the system's refusal.
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError>;
+}
+
+/// What shows that bytes pass by reference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Evidence {
+    /// True where an experiment on this machine showed it; false where it is claimed only.
+    pub proven: bool,
+    /// What was done and seen, or why nothing could be shown.
+    pub how: String,
 }
 
 /// What a channel is opened for.
@@ -47,6 +62,10 @@ pub struct Request<'a> {
     pub tasks: Tasks,
     /// How the ends wait.
     pub wait: Wait,
+    /// What the ends do with the payload.
+    pub data: DataLevel,
+    /// Copying tasks between the ends.
+    pub relays: u32,
     /// Bytes in a block.
     pub block_bytes: usize,
     /// Bytes the trial will move one way.
@@ -57,7 +76,8 @@ pub struct Request<'a> {
 
 /// An open channel: what each task does, what the system granted, and what must be kept meanwhile.
 pub struct Channel {
-    /// One half for each task: the sender first, then the receiver; a single task has one half.
+    /// One half for each task: the sender first, the relays of a chain in their order, then the receiver; a
+    /// single task has one half.
     pub halves: Vec<Box<dyn Half>>,
     /// Sizes the system really gave, in bytes, by name.
     pub granted: Granted,

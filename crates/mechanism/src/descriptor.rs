@@ -30,6 +30,8 @@ pub struct Descriptor {
     pub man_pages: &'static [&'static str],
     /// The specs of it that stand in the default table.
     pub default_specs: &'static [&'static str],
+    /// The specs of it that `--all` adds to those.
+    pub more_specs: &'static [&'static str],
 }
 
 /// What a mechanism can do, bit by bit.

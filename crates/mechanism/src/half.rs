@@ -29,6 +29,8 @@ pub enum HalfRole {
     Sender,
     /// Receives a stream.
     Receiver,
+    /// Passes a stream on, untouched.
+    Relay,
     /// Sends and receives: either side of a ping-pong, or the only task.
     Both,
 }
@@ -47,6 +49,6 @@ pub struct Job<'a> {
     pub progress: &'a AtomicU64,
     /// Round trip times in nanoseconds; taken by the pinging side where present.
     pub latencies_ns: Option<Histogram<u64>>,
-    /// Set true by the side that received every byte.
+    /// Bytes received and taken in by the consumer; set when the last one is.
     pub received_bytes: u64,
 }

@@ -28,8 +28,38 @@ where
     R: RecvEnd + 'static,
 {
     let forth = open_line()?;
+    if request.relays > 0 {
+        return chain(request, forth, open_line);
+    }
     let back = if request.workload == Workload::PingPong { Some(open_line()?) } else { None };
     Ok(assemble(request, forth, back))
+}
+
+/// Makes a channel with copying tasks between the ends: sender | relay | … | receiver.
+fn chain<S, R>(
+    request: &Request<'_>,
+    first: Line<S, R>,
+    mut open_line: impl FnMut() -> Result<Line<S, R>, OpenError>,
+) -> Result<Channel, OpenError>
+where
+    S: SendEnd + 'static,
+    R: RecvEnd + 'static,
+{
+    if request.workload == Workload::PingPong || request.tasks == Tasks::Single {
+        return Err(OpenError::Unsupported {
+            message: "a chain carries a stream between two tasks".to_owned(),
+            remedy: "--workload stream, and --tasks processes or threads".to_owned(),
+        });
+    }
+    let mut halves: Vec<Box<dyn Half>> = vec![Box::new(StreamSender(first.sender))];
+    let mut receiver = first.receiver;
+    for _ in 0..request.relays {
+        let next = open_line()?;
+        halves.push(Box::new(Relay { receiver, sender: next.sender }));
+        receiver = next.receiver;
+    }
+    halves.push(Box::new(StreamReceiver(receiver)));
+    Ok(Channel { halves, granted: first.granted, keep: Vec::new() })
 }
 
 /// Makes a channel of its directions and the tasks that will hold them.
@@ -103,6 +133,37 @@ impl<R: RecvEnd> Half for StreamReceiver<R> {
 
     fn syscalls(&self) -> Option<u64> {
         self.0.syscalls()
+    }
+}
+
+/// A task in a chain, as `cat` is in a pipeline: receives what is there and sends it on.
+struct Relay<R, S> {
+    receiver: R,
+    sender: S,
+}
+
+impl<R: RecvEnd, S: SendEnd> Half for Relay<R, S> {
+    fn role(&self) -> HalfRole {
+        HalfRole::Relay
+    }
+
+    fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
+        let total = job.blocks * job.block_bytes as u64;
+        let mut passed = 0;
+        while passed < total {
+            let received = self.receiver.recv(job.consumer.room())?;
+            if received == 0 {
+                return Err(closed_early(passed, total));
+            }
+            self.sender.send(&job.consumer.room()[..received])?;
+            passed += received as u64;
+            job.progress.store(passed, Relaxed);
+        }
+        self.sender.finish()
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.receiver.syscalls()? + self.sender.syscalls()?)
     }
 }
 

@@ -66,6 +66,15 @@ pub fn default_specs() -> Vec<Spec> {
     texts.filter_map(|text| text.parse().ok()).collect()
 }
 
+/// The specs of the table of everything, mechanism by mechanism.
+pub fn all_specs() -> Vec<Spec> {
+    let texts = |mechanism: &&dyn Mechanism| {
+        let has = mechanism.descriptor();
+        has.default_specs.iter().chain(has.more_specs)
+    };
+    all().iter().flat_map(texts).filter_map(|text| text.parse().ok()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,8 +94,11 @@ mod tests {
 
     #[test]
     fn every_default_spec_resolves() {
-        let texts = all().iter().flat_map(|mechanism| mechanism.descriptor().default_specs);
-        for text in texts {
+        let texts = |mechanism: &&dyn Mechanism| {
+            let has = mechanism.descriptor();
+            has.default_specs.iter().chain(has.more_specs)
+        };
+        for text in all().iter().flat_map(texts) {
             let spec: Spec = text.parse().expect(text);
             resolve(&spec).map(|_| ()).expect(text);
         }

@@ -52,6 +52,8 @@ pub struct Case {
     pub payload: PayloadKind,
     /// Bytes handed over in one call.
     pub block_bytes: u64,
+    /// Copying tasks between the two ends (`--chain`).
+    pub relays: u32,
     /// How much a trial moves.
     pub amount: Amount,
 }

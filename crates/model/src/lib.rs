@@ -16,6 +16,6 @@ pub use host::{Cpu, Host, Limits};
 pub use quantity::{ByteSize, QuantityError, parse_duration, parse_size};
 pub use record::{
     BenchRecord, CaseError, CaseRecord, EndUsage, ErrorKind, Latency, NoiseLevel, SCHEMA, Sample, Settings,
-    Throughput, Tool,
+    Throughput, Tool, ZeroCopy,
 };
 pub use spec::{Spec, SpecError};

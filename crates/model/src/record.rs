@@ -76,6 +76,12 @@ pub struct CaseRecord {
     pub payload: PayloadKind,
     /// Bytes handed over in one call.
     pub block_bytes: u64,
+    /// Copying tasks between the two ends (`--chain`).
+    #[serde(default)]
+    pub relays: u32,
+    /// What shows that bytes passed by reference; `null` where they were copied.
+    #[serde(default)]
+    pub zero_copy: Option<ZeroCopy>,
     /// Sizes the system really gave, in bytes, by name (`pipe_bytes`, `sndbuf_bytes`…).
     pub granted: BTreeMap<String, u64>,
     /// The raw figures, in the order in which they were taken.
@@ -90,6 +96,15 @@ pub struct CaseRecord {
     pub outliers: u32,
     /// Why the case has no figures, or fewer than asked for.
     pub error: Option<CaseError>,
+}
+
+/// What shows that a row's bytes passed by reference.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ZeroCopy {
+    /// True where an experiment on this machine showed it; false where it is claimed only.
+    pub proven: bool,
+    /// What was done and seen, or why nothing could be shown.
+    pub how: String,
 }
 
 /// One trial's raw figures.

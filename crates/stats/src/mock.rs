@@ -63,6 +63,8 @@ pub(crate) fn case(workload: Workload, samples: Vec<Sample>) -> CaseRecord {
         check: Some(Check::Xxh3),
         payload: PayloadKind::Random,
         block_bytes: 65536,
+        relays: 0,
+        zero_copy: None,
         granted: Default::default(),
         samples,
         throughput: None,

@@ -73,6 +73,10 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "PAYLOAD", default_value_t = PayloadKind::Random)]
     pub(crate) payload: PayloadKind,
 
+    /// Copying tasks between the two ends, as `| cat` puts them into a pipeline
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=64))]
+    pub(crate) chain: u32,
+
     /// Trials of each case [default: 9]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) trials: Option<u32>,

@@ -54,7 +54,11 @@ pub(crate) fn make(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<Plan> {
 }
 
 fn specs(args: &BenchArgs) -> Vec<Spec> {
-    if args.specs.is_empty() { mechanism::default_specs() } else { args.specs.clone() }
+    match (args.all, args.specs.is_empty()) {
+        (true, _) => mechanism::all_specs(),
+        (_, true) => mechanism::default_specs(),
+        _ => args.specs.clone(),
+    }
 }
 
 /// The block sizes of a workload.
@@ -110,6 +114,8 @@ fn case(
     match args.workload {
         Some(asked) if asked != workload => return None,
         None if !has.workloads.contains(&workload) => return None,
+        // A chain has no way back.
+        None if args.chain > 0 && workload == Workload::PingPong => return None,
         _ => {}
     }
     Some(Case {
@@ -123,6 +129,7 @@ fn case(
         check: args.check,
         payload: args.payload.clone(),
         block_bytes,
+        relays: if has.role == Role::Ranked { args.chain } else { 0 },
         amount: amount(args),
     })
 }
@@ -175,6 +182,7 @@ fn references(args: &BenchArgs, cases: &[Case]) -> Vec<Case> {
                 tasks: has.tasks.first().copied().unwrap_or(Tasks::Single),
                 wait: has.waits.first().copied().unwrap_or(Wait::Block),
                 data: DataLevel::None,
+                relays: 0,
                 amount: Amount::Adaptive,
                 placement: cases[0].placement,
                 ..measured.clone()

@@ -48,6 +48,8 @@ fn case_record(outcome: CaseOutcome) -> CaseRecord {
         data: case.data,
         payload: case.payload,
         block_bytes: case.block_bytes,
+        relays: case.relays,
+        zero_copy: outcome.zero_copy,
         granted: outcome.granted,
         samples: outcome.samples,
         throughput: None,

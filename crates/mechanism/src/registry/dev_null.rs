@@ -29,6 +29,7 @@ static DESCRIPTOR: Descriptor = Descriptor {
     limits: "",
     man_pages: &["null(4)"],
     default_specs: &["dev-null"],
+    more_specs: &[],
 };
 
 pub(crate) struct DevNull;

@@ -30,6 +30,7 @@ static DESCRIPTOR: Descriptor = Descriptor {
     limits: SIZE_LIMITS,
     man_pages: &["fifo(7)", "mkfifo(3)"],
     default_specs: &["fifo"],
+    more_specs: &[],
 };
 
 pub(crate) struct Fifo;

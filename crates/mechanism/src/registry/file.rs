@@ -1,5 +1,6 @@
 //! `file`: a file with a name (study `comp517`), written through the page cache or, with `sync`, to the disk.
 
+use std::any::Any;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use model::{Role, Wait};
@@ -39,6 +40,7 @@ static DESCRIPTOR: Descriptor = Descriptor {
     limits: "bytes: the free space of the file system",
     man_pages: &["open(2)", "open(2) O_SYNC", "inotify(7)"],
     default_specs: &["file", "file:sync"],
+    more_specs: &[],
 };
 
 pub(crate) struct NamedFile;
@@ -50,24 +52,21 @@ impl Mechanism for NamedFile {
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
         let folder = storage_folder(request);
-        check_free_space(request, &folder)?;
-        let name = NamedPath::about_to_make(folder.join(unique_name()));
-        let mut flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC;
-        if request.options.flag("sync") {
-            flags |= OFlags::SYNC;
-        }
-        let path = name.path();
-        let writer = open(path, flags, Mode::RUSR | Mode::WUSR)
-            .map_err(OpenError::system(format!("open({})", path.display())))?;
-        let mut writer = Some(writer);
+        let mut names: Vec<Box<dyn Any>> = Vec::new();
         let mut channel = one_way(request, || {
-            let writer = writer.take().ok_or_else(|| OpenError::Unsupported {
-                message: "a file carries a stream only".to_owned(),
-                remedy: "--workload stream".to_owned(),
-            })?;
+            check_free_space(request, &folder)?;
+            let name = NamedPath::about_to_make(folder.join(unique_name()));
+            let mut flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC;
+            if request.options.flag("sync") {
+                flags |= OFlags::SYNC;
+            }
+            let path = name.path();
+            let writer = open(path, flags, Mode::RUSR | Mode::WUSR)
+                .map_err(OpenError::system(format!("open({})", path.display())))?;
+            names.push(Box::new(name));
             follow_line(request, writer)
         })?;
-        channel.keep.push(Box::new(name));
+        channel.keep = names;
         Ok(channel)
     }
 }

@@ -29,6 +29,7 @@ static DESCRIPTOR: Descriptor = Descriptor {
     limits: "",
     man_pages: &["memcpy(3)"],
     default_specs: &["memcpy"],
+    more_specs: &[],
 };
 
 pub(crate) struct Memcpy;

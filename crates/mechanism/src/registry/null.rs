@@ -29,6 +29,7 @@ static DESCRIPTOR: Descriptor = Descriptor {
     limits: "",
     man_pages: &[],
     default_specs: &["null"],
+    more_specs: &[],
 };
 
 pub(crate) struct Null;

@@ -43,6 +43,7 @@ static DESCRIPTOR: Descriptor = Descriptor {
     limits: SIZE_LIMITS,
     man_pages: &["pipe(2)", "pipe(7)", "fcntl(2) F_SETPIPE_SZ"],
     default_specs: &["pipe", "pipe:size=1MiB"],
+    more_specs: &["pipe:size=256KiB"],
 };
 
 pub(crate) struct Pipe;

@@ -36,6 +36,7 @@ static DESCRIPTOR: Descriptor = Descriptor {
     limits: "block: fs.mqueue.msgsize_max; queue: RLIMIT_MSGQUEUE",
     man_pages: &["mq_overview(7)", "mq_open(3)", "mq_send(3)", "mq_receive(3)"],
     default_specs: &["posix-mq"],
+    more_specs: &[],
 };
 
 pub(crate) struct PosixMq;

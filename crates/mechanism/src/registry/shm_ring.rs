@@ -58,6 +58,7 @@ static DESCRIPTOR: Descriptor = Descriptor {
     limits: "size: 128 MiB",
     man_pages: &["mmap(2)", "futex(2)"],
     default_specs: &["shm-ring:wait=spin", "shm-ring:wait=futex"],
+    more_specs: &[],
 };
 
 pub(crate) struct ShmRing;

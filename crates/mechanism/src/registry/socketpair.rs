@@ -3,7 +3,7 @@
 use model::Role;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pair, set_buffers};
+use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pairs, set_buffers};
 use crate::channel::{Channel, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
 
@@ -26,6 +26,7 @@ static DESCRIPTOR: Descriptor = Descriptor {
     limits: BUFFER_LIMITS,
     man_pages: &["socketpair(2)", "unix(7)"],
     default_specs: &["socketpair"],
+    more_specs: &[],
 };
 
 pub(crate) struct SocketPair;
@@ -36,10 +37,12 @@ impl Mechanism for SocketPair {
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let pair = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
-        let (near, far) = pair.map_err(OpenError::system("socketpair(AF_UNIX, SOCK_STREAM)"))?;
-        set_buffers(request, &near)?;
-        set_buffers(request, &far)?;
-        over_pair(request, near, far)
+        over_pairs(request, || {
+            let pair = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+            let (near, far) = pair.map_err(OpenError::system("socketpair(AF_UNIX, SOCK_STREAM)"))?;
+            set_buffers(request, &near)?;
+            set_buffers(request, &far)?;
+            Ok((near, far))
+        })
     }
 }

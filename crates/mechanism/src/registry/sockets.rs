@@ -8,7 +8,7 @@ use rustix::net::sockopt;
 use crate::channel::{Channel, Granted, OpenError, Request};
 use crate::descriptor::{OptionKind, OptionSpec};
 use crate::fd::{FdReceiver, FdSender, FdWait};
-use crate::halves::{Line, assemble};
+use crate::halves::{Line, assemble, one_way};
 
 /// `sndbuf=SIZE`.
 pub(super) const SNDBUF_OPTION: OptionSpec = OptionSpec {
@@ -47,11 +47,21 @@ fn clamp(size: u64) -> usize {
     size.min(i32::MAX as u64) as usize
 }
 
-/// A channel over a connected pair: a stream goes from `near` to `far`, a ping-pong both ways over the one pair.
-pub(super) fn over_pair(request: &Request<'_>, near: OwnedFd, far: OwnedFd) -> Result<Channel, OpenError> {
-    let forth = line(request, &near, &far)?;
-    let back = if request.workload == Workload::PingPong { Some(line(request, &far, &near)?) } else { None };
-    Ok(assemble(request, forth, back))
+/// A channel over connected pairs: a stream goes from the first socket to the second, a ping-pong both ways over
+/// the one pair, a chain over a pair for each hop.
+pub(super) fn over_pairs(
+    request: &Request<'_>,
+    mut connect: impl FnMut() -> Result<(OwnedFd, OwnedFd), OpenError>,
+) -> Result<Channel, OpenError> {
+    if request.workload == Workload::PingPong {
+        let (near, far) = connect()?;
+        let back = line(request, &far, &near)?;
+        return Ok(assemble(request, line(request, &near, &far)?, Some(back)));
+    }
+    one_way(request, || {
+        let (near, far) = connect()?;
+        line(request, &near, &far)
+    })
 }
 
 fn line(

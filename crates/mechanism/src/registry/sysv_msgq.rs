@@ -39,6 +39,7 @@ static DESCRIPTOR: Descriptor = Descriptor {
     limits: "block: kernel.msgmax; queue: kernel.msgmnb",
     man_pages: &["msgget(2)", "msgop(2)", "msgctl(2)"],
     default_specs: &["sysv-msgq"],
+    more_specs: &[],
 };
 
 pub(crate) struct SysvMsgq;

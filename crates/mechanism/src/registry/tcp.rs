@@ -9,7 +9,7 @@ use rustix::net::{
     sockopt,
 };
 
-use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pair, set_buffers};
+use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pairs, set_buffers};
 use crate::channel::{Channel, Mechanism, OpenError, Request, Unsupported};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::descriptor::{OptionKind, OptionSpec};
@@ -42,6 +42,7 @@ static DESCRIPTOR: Descriptor = Descriptor {
     limits: BUFFER_LIMITS,
     man_pages: &["tcp(7)", "ip(7)"],
     default_specs: &["tcp"],
+    more_specs: &["tcp:nodelay"],
 };
 
 pub(crate) struct Tcp;
@@ -59,19 +60,23 @@ impl Mechanism for Tcp {
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let listener = loopback_listener(Some(request))?;
-        let address = getsockname(&listener).map_err(OpenError::system("getsockname"))?;
-        let near = tcp_socket(Some(request))?;
-        connect(&near, &address).map_err(OpenError::system("connect(127.0.0.1)"))?;
-        let far = accept_with(&listener, SocketFlags::CLOEXEC).map_err(OpenError::system("accept"))?;
-        if request.options.flag("nodelay") {
-            for socket in [&near, &far] {
-                sockopt::set_tcp_nodelay(socket, true)
-                    .map_err(OpenError::system("setsockopt(TCP_NODELAY)"))?;
-            }
-        }
-        over_pair(request, near, far)
+        over_pairs(request, || meet(request))
     }
+}
+
+/// Connects two sockets over the loopback interface.
+fn meet(request: &Request<'_>) -> Result<(OwnedFd, OwnedFd), OpenError> {
+    let listener = loopback_listener(Some(request))?;
+    let address = getsockname(&listener).map_err(OpenError::system("getsockname"))?;
+    let near = tcp_socket(Some(request))?;
+    connect(&near, &address).map_err(OpenError::system("connect(127.0.0.1)"))?;
+    let far = accept_with(&listener, SocketFlags::CLOEXEC).map_err(OpenError::system("accept"))?;
+    if request.options.flag("nodelay") {
+        for socket in [&near, &far] {
+            sockopt::set_tcp_nodelay(socket, true).map_err(OpenError::system("setsockopt(TCP_NODELAY)"))?;
+        }
+    }
+    Ok((near, far))
 }
 
 /// A listener on a port of the kernel's choice. Buffers are set here, before the connection is made, so

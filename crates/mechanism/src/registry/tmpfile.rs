@@ -50,6 +50,7 @@ static DESCRIPTOR: Descriptor = Descriptor {
     limits: "bytes: the free space of the file system",
     man_pages: &["open(2) O_TMPFILE", "inotify(7)"],
     default_specs: &["tmpfile", "tmpfile:order=sequential"],
+    more_specs: &[],
 };
 
 pub(crate) struct TmpFile;

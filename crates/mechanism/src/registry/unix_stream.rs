@@ -8,7 +8,7 @@ use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, socket_with,
 };
 
-use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pair, set_buffers};
+use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pairs, set_buffers};
 use crate::channel::{Channel, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::leftover::NamedPath;
@@ -32,6 +32,7 @@ static DESCRIPTOR: Descriptor = Descriptor {
     limits: BUFFER_LIMITS,
     man_pages: &["unix(7)", "bind(2)", "accept(2)"],
     default_specs: &["unix-stream"],
+    more_specs: &[],
 };
 
 pub(crate) struct UnixStream;
@@ -42,8 +43,7 @@ impl Mechanism for UnixStream {
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let (near, far) = meet(request)?;
-        over_pair(request, near, far)
+        over_pairs(request, || meet(request))
     }
 }
 

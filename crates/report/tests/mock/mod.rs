@@ -44,6 +44,8 @@ impl Mock {
             check: Some(Check::Xxh3),
             payload: PayloadKind::Random,
             block_bytes: 65536,
+            relays: 0,
+            zero_copy: None,
             granted: Default::default(),
             samples: Vec::new(),
             throughput: None,
