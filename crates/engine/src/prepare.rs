@@ -26,7 +26,7 @@ pub(crate) fn tasks(case: &Case) -> usize {
 pub(crate) fn prepare(case: &Case, cpus: &[Cpu]) -> Result<Ready, CaseError> {
     let (mechanism, options) = mechanism::resolve(&case.spec)
         .map_err(|problem| stated(ErrorKind::Unsupported, problem.to_string(), None))?;
-    check_combination(mechanism, case)?;
+    check_combination(mechanism, &options, case)?;
     mechanism.probe().map_err(|missing| {
         stated(ErrorKind::Unavailable, format!("not available here: {}", missing.reason), missing.remedy)
     })?;
@@ -51,7 +51,7 @@ pub(crate) fn prepare(case: &Case, cpus: &[Cpu]) -> Result<Ready, CaseError> {
     Ok(Ready { mechanism, options, cpus: chosen, block_bytes, zero_copy })
 }
 
-fn check_combination(mechanism: &dyn Mechanism, case: &Case) -> Result<(), CaseError> {
+fn check_combination(mechanism: &dyn Mechanism, options: &Options, case: &Case) -> Result<(), CaseError> {
     let has = mechanism.descriptor();
     let refuse = |what: String, remedy: String| Err(stated(ErrorKind::Unsupported, what, Some(remedy)));
     let words = |words: Vec<&str>| words.join(" or ");
@@ -70,8 +70,9 @@ fn check_combination(mechanism: &dyn Mechanism, case: &Case) -> Result<(), CaseE
         let known = words(has.waits.iter().map(|wait| wait.word()).collect());
         return refuse(format!("its ends cannot wait by `{}`", case.wait), format!("--wait {known}"));
     }
-    if !has.data.contains(&case.data) {
-        let known = words(has.data.iter().map(|data| data.word()).collect());
+    let levels = mechanism.data(options);
+    if !levels.contains(&case.data) {
+        let known = words(levels.iter().map(|data| data.word()).collect());
         return refuse(format!("has no data level `{}`", case.data), format!("--data {known}"));
     }
     Ok(())

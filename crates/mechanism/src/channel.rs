@@ -29,6 +29,11 @@ pub trait Mechanism: Sync {
         self.descriptor().waits.first().copied().unwrap_or(Wait::Block)
     }
 
+    /// What its ends can do with the payload when these options are given.
+    fn data(&self, _options: &Options) -> &'static [DataLevel] {
+        self.descriptor().data
+    }
+
     /// Whether bytes pass by reference with these options, and what shows it; `None` where they are copied.
     /// Makes a small experiment of its own, never in the timed path.
     fn zero_copy(&self, _options: &Options) -> Option<Evidence> {

@@ -125,7 +125,7 @@ fn case(
         tasks: tasks(args, has),
         placement,
         wait: wait(args, mechanism, &options),
-        data: data(args, has),
+        data: data(args, mechanism, &options),
         check: args.check,
         payload: args.payload.clone(),
         block_bytes,
@@ -155,15 +155,20 @@ fn wait(args: &BenchArgs, mechanism: &dyn Mechanism, options: &Options) -> Wait 
     if options.word("wait").is_some() || has.role != Role::Ranked { own } else { args.wait.unwrap_or(own) }
 }
 
-/// As asked; rows that are no transport do what they can of it, and the table keeps them apart.
-fn data(args: &BenchArgs, has: &Descriptor) -> DataLevel {
-    let asked = match (has.role, args.data) {
+/// As asked. Where nobody asked, and for rows that are no transport, as much of it as can be had: the table
+/// keeps the levels apart.
+fn data(args: &BenchArgs, mechanism: &dyn Mechanism, options: &Options) -> DataLevel {
+    let role = mechanism.descriptor().role;
+    let asked = match (role, args.data) {
         // The ceiling is plain copying, unless somebody wants to see it check.
         (Role::Ceiling, None) => DataLevel::None,
         (_, asked) => asked.unwrap_or(DataLevel::Verify),
     };
-    let possible = has.data.iter().copied().filter(|level| *level <= asked).max();
-    if has.role == Role::Ranked { asked } else { possible.unwrap_or(DataLevel::None) }
+    if role == Role::Ranked && args.data.is_some() {
+        return asked;
+    }
+    let possible = mechanism.data(options).iter().copied().filter(|level| *level <= asked);
+    possible.max().unwrap_or(DataLevel::None)
 }
 
 /// A floor and a ceiling for each block size, where the user did not ask for them already.
