@@ -7,7 +7,7 @@ use model::{CaseRecord, DataLevel, Host, NoiseLevel, PayloadKind, Role, Workload
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
 use stats::figure;
 
-use crate::view::{Section, View, ranked};
+use crate::view::{Row, Section, View, ranked};
 use crate::{granted, numbers, words};
 
 /// The machine and what all rows have in common, in pieces.
@@ -19,6 +19,7 @@ pub(crate) fn heading(view: &View) -> Vec<String> {
     });
     pieces.extend(view.common(Section::ends));
     pieces.extend(view.common(Section::data).map(str::to_owned));
+    pieces.extend(chain(view));
     pieces.extend(odd_payload(view));
     let trials = view.record.settings.trials as usize;
     pieces.push(format!(
@@ -84,6 +85,7 @@ pub(crate) fn remarks(view: &View, granted_shown: bool) -> Vec<String> {
             }
         }
     }
+    remarks.extend(zero_copy(view));
     if !granted_shown {
         remarks.extend(granted_otherwise(view));
     }
@@ -107,6 +109,12 @@ fn machine(host: &Host) -> String {
     }
     parts.push(host.kernel.clone());
     parts.join(", ")
+}
+
+/// The relays between the ends, where there are any.
+fn chain(view: &View) -> Option<String> {
+    let relays = ranked(view.record).map(|case| case.relays).max().filter(|relays| *relays > 0)?;
+    Some(format!("through {}", words::count(relays as usize, "relay")))
 }
 
 fn range_of_blocks(view: &View) -> String {
@@ -180,12 +188,30 @@ fn above_the_ceiling(view: &View, section: &Section) -> Vec<String> {
     let ceilings = beside(view, section, Role::Ceiling).into_iter();
     let Some(ceiling) = ceilings.max_by(|a, b| speed(a).total_cmp(&speed(b))) else { return Vec::new() };
     let above = section.rows.iter().filter(|row| row.stream.is_some_and(|case| speed(case) > speed(ceiling)));
-    let why = match section.axes.data {
-        DataLevel::None => "nobody touched its bytes, so that pages may have passed by reference",
+    let why = |case: &CaseRecord| match (&case.zero_copy, section.axes.data) {
+        (Some(evidence), _) if evidence.proven => "its bytes pass by reference",
+        (_, DataLevel::None) => "nobody touched its bytes, so that pages may have passed by reference",
         _ if ceiling.data != section.axes.data => "the ceiling did other work on its bytes",
         _ => "its bytes were touched, but need not have been copied",
     };
-    above.map(|row| format!("{} is above the ceiling ({}): {why}.", row.label, ceiling.spec)).collect()
+    let line = |row: &Row| {
+        Some(format!("{} is above the ceiling ({}): {}.", row.label, ceiling.spec, why(row.stream?)))
+    };
+    above.filter_map(line).collect()
+}
+
+/// What shows, of each row that passes bytes by reference, that it does.
+fn zero_copy(view: &View) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for case in ranked(view.record) {
+        let Some(evidence) = case.zero_copy.as_ref().filter(|_| !case.samples.is_empty()) else { continue };
+        let verdict = if evidence.proven { "zero-copy" } else { "zero-copy unproven" };
+        let line = format!("{}: {verdict}: {}.", case.spec, evidence.how.trim_end_matches('.'));
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
 }
 
 fn granted_otherwise(view: &View) -> Vec<String> {
