@@ -9,6 +9,7 @@ mod record;
 
 use std::process::ExitCode;
 
+use anyhow::Context;
 pub(crate) use args::BenchArgs;
 use engine::Janitor;
 
@@ -28,7 +29,7 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     let host = host::facts();
     let started = std::time::SystemTime::now();
     // Both before anything is made: what is left behind is theirs.
-    let janitor = Janitor::start()?;
+    let janitor = Janitor::start().context("cannot start the process that cleans up after us")?;
     let stop = StopRequest::listen()?;
     let mut progress = progress::Progress::new(&plan, args.precision);
     let outcome = engine::run(&plan, &cpus, &mut progress, &|| stop.is_set());

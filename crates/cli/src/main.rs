@@ -49,7 +49,12 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    signals::settle();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(answer) => return terminal::print_answer(&answer),
+    };
+    let result = match cli.command {
         Command::Bench(args) => bench::run(*args),
         Command::List(args) => list::run(&args),
         Command::Gen(args) => gen_cmd::run(args),

@@ -1,10 +1,12 @@
-//! Signals that ask the program to end: noted, so that what was finished is still printed and saved.
+//! Signals: those that ask the program to end are noted, so that what was finished is still printed and saved;
+//! those that a parent has set in a way that would spoil our work are set back.
+#![allow(unsafe_code)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Context;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 /// The first signal that asked the program to end, if one did.
 #[derive(Clone)]
@@ -17,7 +19,8 @@ impl StopRequest {
     /// The system refused to install a handler.
     pub(crate) fn listen() -> anyhow::Result<Self> {
         let noted = Arc::new(AtomicUsize::new(0));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
+        // A signal ignored from the beginning (nohup(1)) stays ignored.
+        for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)) {
             signal_hook::flag::register_usize(signal, noted.clone(), signal as usize)
                 .context("cannot install a signal handler")?;
         }
@@ -33,5 +36,25 @@ impl StopRequest {
     pub(crate) fn exit_status(&self) -> Option<u8> {
         let signal = self.0.load(Ordering::Relaxed);
         (signal != 0).then(|| 128 + signal as u8)
+    }
+}
+
+/// Takes care of what a parent may have left behind and of what would end the program without a word: a file that
+/// grows beyond RLIMIT_FSIZE shall be EFBIG with a sentence, not SIGXFSZ; and ends shall be there to be waited
+/// for, which an inherited SIGCHLD=SIG_IGN would prevent (wait(2)).
+pub(crate) fn settle() {
+    // SAFETY: both are valid actions for these signals, and no other thread runs yet.
+    unsafe {
+        libc::signal(SIGXFSZ, libc::SIG_IGN);
+        libc::signal(SIGCHLD, libc::SIG_DFL);
+    }
+}
+
+fn is_ignored(signal: i32) -> bool {
+    let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: asks for the action without setting one; the buffer is of the type it fills, and valid as zeros.
+    unsafe {
+        libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) == 0
+            && action.assume_init().sa_sigaction == libc::SIG_IGN
     }
 }

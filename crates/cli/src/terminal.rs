@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
+use model::describe_errno;
 use report::Style;
 
 /// A mistake on the command line that the parser could not see: exit status 2.
@@ -23,8 +24,25 @@ pub(crate) fn report_error(error: &anyhow::Error) -> ExitCode {
         // Whoever read our output has stopped: nothing to say, and nobody to say it to.
         return ExitCode::from(141);
     }
-    let _ = writeln!(io::stderr(), "hosepipe: {error:#}");
+    let _ = writeln!(io::stderr(), "hosepipe: {}", describe(error));
     if error.downcast_ref::<UsageError>().is_some() { ExitCode::from(2) } else { ExitCode::FAILURE }
+}
+
+/// The error and its causes in one line, errno by name.
+fn describe(error: &anyhow::Error) -> String {
+    let words = |cause: &(dyn std::error::Error + 'static)| match cause.downcast_ref::<io::Error>() {
+        Some(error) => describe_errno(error),
+        None => cause.to_string(),
+    };
+    error.chain().map(words).collect::<Vec<_>>().join(": ")
+}
+
+/// Prints what the parser has to say: help and version on standard output, a mistake on standard error.
+pub(crate) fn print_answer(answer: &clap::Error) -> ExitCode {
+    match answer.print().and_then(|()| io::stdout().flush()) {
+        Ok(()) => ExitCode::from(u8::try_from(answer.exit_code()).unwrap_or(2)),
+        Err(error) => report_error(&error.into()),
+    }
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

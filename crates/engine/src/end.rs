@@ -37,6 +37,21 @@ pub(crate) struct EndReport {
     pub(crate) failure: Option<EndFailure>,
 }
 
+impl EndReport {
+    /// The report of an end that could not even start.
+    pub(crate) fn failed(error: &io::Error) -> Self {
+        Self {
+            start_ns: 0,
+            end_ns: 0,
+            received_bytes: 0,
+            checksum: None,
+            usage: EndUsage::default(),
+            latency_histogram: None,
+            failure: Some(EndFailure::of(error)),
+        }
+    }
+}
+
 /// What went wrong at an end.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct EndFailure {
@@ -76,11 +91,13 @@ fn monotonic_ns() -> u64 {
 
 /// Runs one end of a trial, from the barrier on.
 pub(crate) fn run_end(half: &mut dyn Half, job: &mut Job<'_>, control: &Control, tasks: u32) -> EndReport {
+    // An end that could not be readied still comes to the barrier: the others must not wait there for it.
+    let prepared = half.prepare();
     control.barrier(tasks);
     let before = thread_usage();
     let syscalls_before = half.syscalls();
     let start_ns = monotonic_ns();
-    let result = half.run(job);
+    let result = prepared.and_then(|()| half.run(job));
     let end_ns = monotonic_ns();
     let after = thread_usage();
     let syscalls = half.syscalls().zip(syscalls_before).map(|(after, before)| after - before);

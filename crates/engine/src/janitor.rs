@@ -5,11 +5,14 @@
 //! removes the announced paths and the message queues.
 #![allow(unsafe_code)]
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use mechanism::Announcement;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, WaitOptions, setsid, waitpid};
 
@@ -62,14 +65,30 @@ fn clean_up_after(maker: u32, listens: OwnedFd) {
     if fs::File::from(listens).read_to_end(&mut announced).is_err() {
         return;
     }
-    for line in announced.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-        let path = PathBuf::from(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(line));
-        // What is gone already, as almost always, is no error; a folder goes with all that is in it.
-        if fs::remove_file(&path).is_err() {
-            let _ = fs::remove_dir_all(&path);
-        }
+    for (what, path) in standing(&announced) {
+        // What is gone already, as almost always, is no error.
+        let _ = match what {
+            Announcement::Folder => fs::remove_dir_all(&path),
+            _ => fs::remove_file(&path),
+        };
     }
     mechanism::remove_message_queues_of(maker);
+}
+
+/// The announcements that were not withdrawn. One that was cut off by its maker's death is left alone: half a path
+/// may be another path.
+fn standing(announced: &[u8]) -> Vec<(Announcement, PathBuf)> {
+    let whole = announced.iter().rposition(|byte| *byte == 0).map_or(&announced[..0], |end| &announced[..end]);
+    let mut standing: Vec<(Announcement, PathBuf)> = Vec::new();
+    for message in whole.split(|byte| *byte == 0) {
+        let Some((letter, path)) = message.split_first() else { continue };
+        let path = PathBuf::from(OsStr::from_bytes(path));
+        match [Announcement::File, Announcement::Folder].into_iter().find(|what| what.letter() == *letter) {
+            Some(what) => standing.push((what, path)),
+            None => standing.retain(|(_, other)| *other != path),
+        }
+    }
+    standing
 }
 
 /// Whoever waits for the end of this program's output must not wait for the janitor.
@@ -78,5 +97,19 @@ fn release_standard_streams() {
         let _ = rustix::stdio::dup2_stdin(&null);
         let _ = rustix::stdio::dup2_stdout(&null);
         let _ = rustix::stdio::dup2_stderr(&null);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_and_standing_announcements_count() {
+        let announced = b"f/a\nb\0d/c\0f/gone\0-/gone\0f/cut off";
+        let expected =
+            vec![(Announcement::File, PathBuf::from("/a\nb")), (Announcement::Folder, PathBuf::from("/c"))];
+        assert_eq!(standing(announced), expected);
+        assert_eq!(standing(b""), Vec::new());
     }
 }

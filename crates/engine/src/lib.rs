@@ -14,6 +14,7 @@ mod prepare;
 mod session;
 mod task;
 mod trial;
+mod watch;
 
 pub use janitor::Janitor;
 pub use observer::{Observer, Silent};

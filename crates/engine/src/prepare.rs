@@ -2,7 +2,7 @@
 //! the mechanism, and which CPUs its ends get.
 
 use mechanism::{Mechanism, Options};
-use model::{Case, CaseError, Cpu, ErrorKind, Tasks, Workload, ZeroCopy};
+use model::{ByteSize, Case, CaseError, Cpu, ErrorKind, Tasks, Workload, ZeroCopy};
 
 use crate::control::TASKS_MAX;
 
@@ -35,10 +35,7 @@ pub(crate) fn prepare(case: &Case, cpus: &[Cpu]) -> Result<Ready, CaseError> {
     if case.tasks == Tasks::Single {
         chosen.truncate(1);
     }
-    let block_bytes = usize::try_from(case.block_bytes)
-        .ok()
-        .filter(|bytes| *bytes <= isize::MAX as usize)
-        .ok_or_else(|| stated(ErrorKind::Limit, "the block does not fit in memory".to_owned(), None))?;
+    let block_bytes = block_that_fits(case.block_bytes)?;
     if tasks(case) > TASKS_MAX {
         return Err(stated(
             ErrorKind::Limit,
@@ -49,6 +46,20 @@ pub(crate) fn prepare(case: &Case, cpus: &[Cpu]) -> Result<Ready, CaseError> {
     let zero_copy = mechanism.zero_copy(&options);
     let zero_copy = zero_copy.map(|evidence| ZeroCopy { proven: evidence.proven, how: evidence.how });
     Ok(Ready { mechanism, options, cpus: chosen, block_bytes, zero_copy })
+}
+
+/// Each end holds a block or two, and the mechanism may hold more.
+const BLOCKS_IN_MEMORY: u64 = 8;
+
+fn block_that_fits(block_bytes: u64) -> Result<usize, CaseError> {
+    let memory = rustix::system::sysinfo();
+    let memory_bytes = memory.totalram.saturating_mul(u64::from(memory.mem_unit.max(1)));
+    let most = memory_bytes / BLOCKS_IN_MEMORY;
+    usize::try_from(block_bytes).ok().filter(|_| block_bytes <= most).ok_or_else(|| {
+        let message =
+            format!("{} blocks, {} of memory", ByteSize(block_bytes), ByteSize(memory_bytes >> 20 << 20));
+        stated(ErrorKind::Limit, message, Some(format!("--block {} or less", ByteSize(most >> 20 << 20))))
+    })
 }
 
 fn check_combination(mechanism: &dyn Mechanism, options: &Options, case: &Case) -> Result<(), CaseError> {

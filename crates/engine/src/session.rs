@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use mechanism::Announcement;
 use model::{Case, CaseError, Cpu, ErrorKind, PayloadKind, Sample, describe_errno};
 use payload::{Period, Tile, expected_checksum};
 
@@ -13,6 +14,10 @@ use crate::observer::Observer;
 use crate::plan::{CaseOutcome, Plan, RunOutcome};
 use crate::prepare::{Ready, prepare};
 use crate::trial::{NoSample, TrialSetup, run_trial};
+
+/// How far beyond the budget a run may go, as a factor and at least, before a trial is cut short.
+const OVERTIME: f64 = 1.25;
+const OVERTIME_MIN: Duration = Duration::from_secs(1);
 
 /// A case on its way through the run.
 struct Runner {
@@ -34,7 +39,7 @@ pub fn run(plan: &Plan, cpus: &[Cpu], observer: &mut dyn Observer, stop: &dyn Fn
         Ok(folder) => folder,
         Err(error) => return nothing_ran(plan, &error),
     };
-    mechanism::announce(folder.path());
+    mechanism::announce(Announcement::Folder, folder.path());
     let mut session = Session {
         plan,
         began,
@@ -53,7 +58,11 @@ pub fn run(plan: &Plan, cpus: &[Cpu], observer: &mut dyn Observer, stop: &dyn Fn
 fn nothing_ran(plan: &Plan, error: &std::io::Error) -> RunOutcome {
     let error = CaseError {
         kind: ErrorKind::Open,
-        message: format!("no folder for temporary files: {}", describe_errno(error)),
+        message: format!(
+            "no folder for temporary files in {}: {}",
+            std::env::temp_dir().display(),
+            describe_errno(error)
+        ),
         remedy: Some("set TMPDIR to a folder you can write to".to_owned()),
         expected: false,
     };
@@ -214,12 +223,21 @@ impl Session<'_> {
             }
         };
         let checksums = &mut self.checksums;
+        let (stop, began, budget) = (self.stop, self.began, self.plan.budget);
+        // A round is finished even where it outlasts the budget a little; a trial that is far beyond it is not.
+        let late = |budget: Duration| began.elapsed() > budget.mul_f64(OVERTIME) + OVERTIME_MIN;
+        let stop = &|| stop() || budget.is_some_and(late);
         let mut expected = |bytes: u64| {
             let key = (case.payload.clone(), case.check, bytes);
-            checksums.entry(key).or_insert_with(|| expected_checksum(&tile, case.check, bytes)).clone()
+            if let Some(known) = checksums.get(&key) {
+                return Some(known.clone());
+            }
+            let computed = expected_checksum(&tile, case.check, bytes, stop)?;
+            checksums.insert(key, computed.clone());
+            Some(computed)
         };
         let setup = TrialSetup { case, ready, tile: &tile, folder: self.folder, blocks, round };
-        match run_trial(&setup, &mut expected, self.observer, self.stop) {
+        match run_trial(&setup, &mut expected, self.observer, stop) {
             Ok(trial) => {
                 runner.outcome.granted = trial.granted;
                 Ok(Some(trial.sample))

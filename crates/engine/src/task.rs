@@ -135,6 +135,12 @@ impl Drop for Task {
     }
 }
 
+/// Ends the calling child at once, all its threads with it.
+pub(crate) fn leave() -> ! {
+    // SAFETY: leaves at once; destructors and exit handlers belong to the parent.
+    unsafe { libc::_exit(0) }
+}
+
 /// What every child does first: it takes a name of its own, dies with its parent, and takes signals as
 /// programs usually do, not as the parent has arranged for itself.
 fn become_task(name: &CStr, parent: Pid) {

@@ -1,32 +1,20 @@
-//! One trial: open, start the tasks, watch them, judge what they report.
+//! One trial: open, start the tasks, put what they report together, check it.
 
 use std::ffi::CStr;
 use std::io::{self, Write};
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use mechanism::{Channel, Half, HalfRole, Job, OpenError, Request};
 use model::{Case, CaseError, DataLevel, EndUsage, ErrorKind, Sample, Tasks, Workload, describe_errno};
 use payload::{Consumer, Producer, Tile};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::control::Control;
-use crate::end::{EndFailure, EndReport, latency_histogram, run_end};
+use crate::end::{EndReport, latency_histogram, run_end};
 use crate::observer::Observer;
-use crate::prepare::{Ready, tasks};
-use crate::task::{Ending, Task, signal_name};
-
-/// How often the supervisor looks up from waiting: at progress, at the stop flag.
-const LOOK_UP: Duration = Duration::from_millis(50);
-
-/// A trial in which neither end moves a byte for this long hangs.
-const STALL_MAX: Duration = Duration::from_secs(10);
-
-/// How long an end may go on alone after the other died, to say in its own words what it met.
-const GRACE: Duration = Duration::from_millis(500);
+use crate::prepare::Ready;
+use crate::task::{Task, leave};
+use crate::watch::Watch;
 
 /// What a trial is made of, beside its case.
 pub(crate) struct TrialSetup<'a> {
@@ -52,22 +40,28 @@ pub(crate) struct TrialOutcome {
     pub(crate) granted: mechanism::Granted,
 }
 
-/// Runs one trial. `expected` says what the checksum of a number of bytes must be.
+/// Runs one trial. `expected` says what the checksum of a number of bytes must be, unless the user stops it.
 pub(crate) fn run_trial(
     setup: &TrialSetup<'_>,
-    expected: &mut dyn FnMut(u64) -> String,
+    expected: &mut dyn FnMut(u64) -> Option<String>,
     observer: &mut dyn Observer,
     stop: &dyn Fn() -> bool,
 ) -> Result<TrialOutcome, NoSample> {
     let began = monotonic();
     let mut channel = open(setup).map_err(NoSample::Failed)?;
     let control = Control::new().map_err(|error| system_failure("mmap of the control page", &error))?;
-    let mut watch = Watch { tasks: start_tasks(setup, &mut channel, &control)?, control: &control };
+    let mut watch = Watch::over(start_tasks(setup, &mut channel, &control)?, &control);
     // The tasks hold the ends now. An end kept open here would hide that the other one closed.
     channel.halves.clear();
     watch.until_all_ended(setup, observer, stop)?;
     let ends = watch.judge(setup.case).map_err(NoSample::Failed)?;
-    let sample = make_sample(setup, expected, &ends, began).map_err(NoSample::Failed)?;
+    if setup.case.data == DataLevel::Verify {
+        for end in ends.iter().filter(|end| end.received_bytes > 0) {
+            let expected = expected(end.received_bytes).ok_or(NoSample::Stopped)?;
+            verify(setup.case, end, &expected).map_err(NoSample::Failed)?;
+        }
+    }
+    let sample = make_sample(setup, &ends, began);
     Ok(TrialOutcome { sample, granted: channel.granted })
 }
 
@@ -76,7 +70,7 @@ fn monotonic() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-fn system_failure(what: &str, error: &io::Error) -> NoSample {
+pub(crate) fn system_failure(what: &str, error: &io::Error) -> NoSample {
     NoSample::Failed(CaseError {
         kind: ErrorKind::Open,
         message: format!("{what}: {}", describe_errno(error)),
@@ -132,16 +126,6 @@ fn process_name(index: usize, count: usize) -> &'static CStr {
     }
 }
 
-/// What people call the task.
-fn task_name(index: usize, case: &Case) -> String {
-    match index {
-        _ if case.tasks != Tasks::Processes => "process of both ends".to_owned(),
-        0 => "sender".to_owned(),
-        last if last + 1 == tasks(case) => "receiver".to_owned(),
-        relay => format!("relay {relay}"),
-    }
-}
-
 fn start_processes(
     setup: &TrialSetup<'_>,
     halves: Vec<Box<dyn Half>>,
@@ -170,13 +154,18 @@ fn start_host(setup: &TrialSetup<'_>, halves: Vec<Box<dyn Half>>, control: &Cont
     let count = halves.len() as u32;
     Task::start(c"hosepipe-tasks", |report| {
         let ends: Vec<EndReport> = std::thread::scope(|scope| {
-            let threads: Vec<_> = halves
-                .into_iter()
-                .enumerate()
-                .map(|(index, mut half)| {
-                    scope.spawn(move || work(setup, half.as_mut(), index, control, count))
-                })
-                .collect();
+            let mut threads = Vec::new();
+            for (index, mut half) in halves.into_iter().enumerate() {
+                let work = move || work(setup, half.as_mut(), index, control, count);
+                match std::thread::Builder::new().spawn_scoped(scope, work) {
+                    Ok(thread) => threads.push(thread),
+                    Err(error) => {
+                        // Those already started wait at the barrier for ever: nothing but leaving ends them.
+                        write_report(report, &[EndReport::failed(&error)]);
+                        leave();
+                    }
+                }
+            }
             threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
         });
         write_report(report, &ends);
@@ -226,170 +215,9 @@ fn work(
     run_end(half, &mut job, control, tasks)
 }
 
-/// The supervisor's view of a running trial.
-struct Watch<'a> {
-    tasks: Vec<Task>,
-    control: &'a Control,
-}
-
-impl Watch<'_> {
-    /// Waits for every task, ends those that cannot end by themselves, and gives up where the user does.
-    fn until_all_ended(
-        &mut self,
-        setup: &TrialSetup<'_>,
-        observer: &mut dyn Observer,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<(), NoSample> {
-        let ends = tasks(setup.case);
-        let goal = match setup.case.workload {
-            Workload::Stream => setup.blocks.saturating_mul(setup.case.block_bytes),
-            Workload::PingPong => setup.blocks,
-        };
-        let mut last_sum = 0;
-        let mut last_move = Instant::now();
-        let mut peer_died: Option<Instant> = None;
-        while self.tasks.iter().any(|task| task.ended().is_none()) {
-            self.hear_news().map_err(|error| system_failure("poll", &error))?;
-            if stop() {
-                return Err(NoSample::Stopped);
-            }
-            let (slowest, sum) = self.control.slowest_and_sum(ends);
-            if sum != last_sum {
-                (last_sum, last_move) = (sum, Instant::now());
-            }
-            observer.trial_progress(slowest as f64 / goal.max(1) as f64);
-            if self.tasks.iter().any(|task| task.ended().is_some() && !self.succeeded(task)) {
-                let died = *peer_died.get_or_insert_with(Instant::now);
-                if died.elapsed() > GRACE {
-                    self.tasks.iter_mut().for_each(Task::kill);
-                }
-            }
-            if last_move.elapsed() > STALL_MAX {
-                return Err(NoSample::Failed(self.hung(setup.case, last_sum)));
-            }
-        }
-        Ok(())
-    }
-
-    fn hear_news(&mut self) -> io::Result<()> {
-        let pipes: Vec<BorrowedFd<'_>> = self.tasks.iter().filter_map(Task::news).collect();
-        let mut polled: Vec<PollFd<'_>> = pipes.iter().map(|pipe| PollFd::new(pipe, PollFlags::IN)).collect();
-        let timeout = Timespec { tv_sec: 0, tv_nsec: LOOK_UP.as_nanos() as i64 };
-        match poll(&mut polled, Some(&timeout)) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let heard: Vec<bool> = polled.iter().map(|polled| !polled.revents().is_empty()).collect();
-        let running = self.tasks.iter_mut().filter(|task| task.news().is_some());
-        for (task, _) in running.zip(heard).filter(|(_, heard)| *heard) {
-            task.listen()?;
-        }
-        Ok(())
-    }
-
-    fn succeeded(&self, task: &Task) -> bool {
-        task.ended() == Some(Ending::Left(0)) && reports(task).iter().all(|end| end.failure.is_none())
-    }
-
-    fn hung(&self, case: &Case, progress: u64) -> CaseError {
-        let unit = if case.workload == Workload::Stream { "bytes" } else { "round trips" };
-        CaseError {
-            kind: ErrorKind::Hung,
-            message: format!(
-                "nothing moved for {} s (progress of all ends: {progress} {unit})",
-                STALL_MAX.as_secs()
-            ),
-            remedy: Some("look for a stopped process (SIGSTOP) or a full or very slow disk".to_owned()),
-            expected: false,
-        }
-    }
-
-    /// The reports of all ends, the sender's first; or what went wrong, told by whoever knows it best.
-    fn judge(&self, case: &Case) -> Result<Vec<EndReport>, CaseError> {
-        for (index, task) in self.tasks.iter().enumerate() {
-            if let (Some(Ending::Killed(signal)), false) = (task.ended(), task.ended_by_us()) {
-                return Err(died(task, &task_name(index, case), case, signal));
-            }
-        }
-        let ends: Vec<EndReport> = self.tasks.iter().flat_map(reports).collect();
-        let failures = || ends.iter().filter_map(|end| end.failure.as_ref());
-        // "The other end closed" is a consequence; the other end's failure is the cause.
-        let cause = failures().find(|failure| !failure.peer_closed).or_else(|| failures().next());
-        if let Some(failure) = cause {
-            return Err(failed(failure, case));
-        }
-        let silent = self.tasks.iter().any(|task| !self.succeeded(task) || reports(task).is_empty());
-        if silent || ends.is_empty() {
-            return Err(CaseError {
-                kind: ErrorKind::Died,
-                message: "an end left without a report (a bug in hosepipe: please tell us)".to_owned(),
-                remedy: None,
-                expected: false,
-            });
-        }
-        Ok(ends)
-    }
-}
-
-fn reports(task: &Task) -> Vec<EndReport> {
-    serde_json::from_slice(task.report()).unwrap_or_default()
-}
-
-fn died(task: &Task, name: &str, case: &Case, signal: i32) -> CaseError {
-    CaseError {
-        kind: ErrorKind::Died,
-        message: format!(
-            "the {name} (process {}) was ended by {} during a {} trial",
-            task.pid(),
-            signal_name(signal),
-            case.workload
-        ),
-        remedy: None,
-        expected: false,
-    }
-}
-
-fn failed(failure: &EndFailure, case: &Case) -> CaseError {
-    if failure.would_block {
-        return CaseError {
-            kind: ErrorKind::Limit,
-            message: failure.message.clone(),
-            remedy: Some("--tasks processes, or a smaller --block".to_owned()),
-            expected: true,
-        };
-    }
-    let remedy = match failure.errno {
-        Some(libc::ENOSPC) => Some("free some space, a smaller --bytes, or dir= on a larger file system"),
-        Some(libc::EFBIG) => Some("raise the file size limit (ulimit -f), or a smaller --bytes"),
-        Some(libc::EDQUOT) => Some("your disk quota is spent: a smaller --bytes, or dir= elsewhere"),
-        _ => None,
-    };
-    CaseError {
-        kind: ErrorKind::Failed,
-        message: format!(
-            "{} of {} blocks: {}",
-            case.workload,
-            model::ByteSize(case.block_bytes),
-            failure.message
-        ),
-        remedy: remedy.map(str::to_owned),
-        expected: false,
-    }
-}
-
-/// Puts the reports of the ends together, after checking what they received.
-fn make_sample(
-    setup: &TrialSetup<'_>,
-    expected: &mut dyn FnMut(u64) -> String,
-    ends: &[EndReport],
-    began_ns: u64,
-) -> Result<Sample, CaseError> {
+/// Puts the reports of the ends together.
+fn make_sample(setup: &TrialSetup<'_>, ends: &[EndReport], began_ns: u64) -> Sample {
     let case = setup.case;
-    if case.data == DataLevel::Verify {
-        for end in ends.iter().filter(|end| end.received_bytes > 0) {
-            verify(case, end, &expected(end.received_bytes))?;
-        }
-    }
     // The clock stops at the end that has the last byte: the receiver of a stream, the asker of a round trip.
     let judge = match case.workload {
         Workload::Stream => ends.last(),
@@ -398,7 +226,7 @@ fn make_sample(
     let start_ns = ends.iter().map(|end| end.start_ns).min().unwrap_or(began_ns);
     let usage: Vec<EndUsage> = ends.iter().map(|end| end.usage.clone()).collect();
     let sum = |of: fn(&EndUsage) -> u64| usage.iter().map(of).sum();
-    Ok(Sample {
+    Sample {
         round: setup.round,
         elapsed_ns: judge.map_or(0, |judge| judge.end_ns.saturating_sub(start_ns)).max(1),
         setup_ns: start_ns.saturating_sub(began_ns),
@@ -412,7 +240,7 @@ fn make_sample(
         system_ns: sum(|usage| usage.system_ns),
         ends: usage,
         latency_histogram: ends.first().and_then(|end| end.latency_histogram.clone()),
-    })
+    }
 }
 
 fn verify(case: &Case, end: &EndReport, expected: &str) -> Result<(), CaseError> {

@@ -6,6 +6,15 @@ use payload::{Consumer, Producer};
 
 /// The sending end of one direction. A concrete type per mechanism, so that loops over it are compiled for it.
 pub trait SendEnd: Send {
+    /// Makes what only the task that uses the end can make (a ring, a connection). Called once, in that task,
+    /// before the barrier: none of it is measured.
+    ///
+    /// # Errors
+    /// What the system answered.
+    fn prepare(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Hands over one block, all of it, however many calls that takes.
     ///
     /// # Errors
@@ -36,6 +45,14 @@ pub trait SendEnd: Send {
 
 /// The receiving end of one direction.
 pub trait RecvEnd: Send {
+    /// As [`SendEnd::prepare`].
+    ///
+    /// # Errors
+    /// What the system answered.
+    fn prepare(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Receives what is there, at most as much as there is room for; waits if there is nothing.
     /// 0 is the end of the stream.
     ///

@@ -43,7 +43,7 @@ impl FdWait {
 
     /// Waits after EAGAIN. Returns how many system calls that took.
     #[cold]
-    fn after_would_block(self, fd: &impl AsFd, interest: PollFlags) -> io::Result<u64> {
+    pub(crate) fn after_would_block(self, fd: &impl AsFd, interest: PollFlags) -> io::Result<u64> {
         match self {
             Self::InCall | Self::Never => Err(io::Error::new(
                 io::ErrorKind::WouldBlock,

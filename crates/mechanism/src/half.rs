@@ -11,6 +11,14 @@ pub trait Half: Send {
     /// Which side this is.
     fn role(&self) -> HalfRole;
 
+    /// Makes what only the task that runs the half can make. Called once, in that task, before the barrier.
+    ///
+    /// # Errors
+    /// What the system answered.
+    fn prepare(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Moves the job's blocks. Returns when the last byte was handed over (sender) or was received and
     /// taken in by the job's consumer (receiver).
     ///

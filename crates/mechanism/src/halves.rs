@@ -92,6 +92,10 @@ impl<S: SendEnd> Half for StreamSender<S> {
         HalfRole::Sender
     }
 
+    fn prepare(&mut self) -> io::Result<()> {
+        self.0.prepare()
+    }
+
     fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
         let mut sent: u64 = 0;
         for _ in 0..job.blocks {
@@ -113,6 +117,10 @@ struct StreamReceiver<R>(R);
 impl<R: RecvEnd> Half for StreamReceiver<R> {
     fn role(&self) -> HalfRole {
         HalfRole::Receiver
+    }
+
+    fn prepare(&mut self) -> io::Result<()> {
+        self.0.prepare()
     }
 
     fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
@@ -147,6 +155,11 @@ impl<R: RecvEnd, S: SendEnd> Half for Relay<R, S> {
         HalfRole::Relay
     }
 
+    fn prepare(&mut self) -> io::Result<()> {
+        self.sender.prepare()?;
+        self.receiver.prepare()
+    }
+
     fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
         let total = job.blocks * job.block_bytes as u64;
         let mut passed = 0;
@@ -174,6 +187,11 @@ struct Alone<S, R> {
 }
 
 impl<S: SendEnd, R: RecvEnd> Alone<S, R> {
+    fn prepare(&mut self) -> io::Result<()> {
+        self.sender.prepare()?;
+        self.receiver.prepare()
+    }
+
     #[inline]
     fn pass(&mut self, job: &mut Job<'_>) -> io::Result<()> {
         self.sender.send_next(&mut job.producer)?;
@@ -188,6 +206,10 @@ impl<S: SendEnd, R: RecvEnd> Alone<S, R> {
 impl<S: SendEnd, R: RecvEnd> Half for Alone<S, R> {
     fn role(&self) -> HalfRole {
         HalfRole::Both
+    }
+
+    fn prepare(&mut self) -> io::Result<()> {
+        Alone::prepare(self)
     }
 
     fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
@@ -217,6 +239,11 @@ impl<S: SendEnd, R: RecvEnd> Half for AloneThereAndBack<S, R> {
         HalfRole::Both
     }
 
+    fn prepare(&mut self) -> io::Result<()> {
+        self.forth.prepare()?;
+        self.back.prepare()
+    }
+
     fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
         time_round_trips(job, |job| {
             self.forth.pass(job)?;
@@ -243,6 +270,11 @@ impl<S: SendEnd, R: RecvEnd> Half for Pinger<S, R> {
         HalfRole::Both
     }
 
+    fn prepare(&mut self) -> io::Result<()> {
+        self.sender.prepare()?;
+        self.receiver.prepare()
+    }
+
     fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
         time_round_trips(job, |job| {
             self.sender.send_next(&mut job.producer)?;
@@ -265,6 +297,11 @@ struct Ponger<S, R> {
 impl<S: SendEnd, R: RecvEnd> Half for Ponger<S, R> {
     fn role(&self) -> HalfRole {
         HalfRole::Both
+    }
+
+    fn prepare(&mut self) -> io::Result<()> {
+        self.sender.prepare()?;
+        self.receiver.prepare()
     }
 
     fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {

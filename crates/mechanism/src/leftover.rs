@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Where names are announced, one path a line.
+/// Where names are announced.
 static LISTENER: Mutex<Option<OwnedFd>> = Mutex::new(None);
 
 fn listener() -> MutexGuard<'static, Option<OwnedFd>> {
@@ -16,7 +16,7 @@ fn listener() -> MutexGuard<'static, Option<OwnedFd>> {
     LISTENER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on, announces every path made to `to`, one a line.
+/// From now on, announces every path made to `to`.
 pub fn announce_leftovers_to(to: OwnedFd) {
     *listener() = Some(to);
 }
@@ -26,13 +26,36 @@ pub fn stop_announcing() {
     *listener() = None;
 }
 
-/// Announces a path that is about to be made.
-pub fn announce(path: &Path) {
+/// What an announcement says of a path. Announcements are a letter, the path, and a NUL, which no path holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Announcement {
+    /// A file is about to be made.
+    File,
+    /// A folder was made, to be removed with all that is in it.
+    Folder,
+    /// The file was not made after all: what bears its name is somebody else's.
+    Withdrawn,
+}
+
+impl Announcement {
+    /// The letter that stands for it.
+    pub fn letter(self) -> u8 {
+        match self {
+            Self::File => b'f',
+            Self::Folder => b'd',
+            Self::Withdrawn => b'-',
+        }
+    }
+}
+
+/// Announces a path.
+pub fn announce(what: Announcement, path: &Path) {
     if let Some(listener) = listener().as_ref() {
-        let mut line = path.as_os_str().as_encoded_bytes().to_vec();
-        line.push(b'\n');
+        let mut message = vec![what.letter()];
+        message.extend_from_slice(path.as_os_str().as_encoded_bytes());
+        message.push(0);
         // A listener that has gone away is no reason not to measure.
-        let _ = rustix::io::write(listener, &line);
+        let _ = rustix::io::write(listener, &message);
     }
 }
 
@@ -44,15 +67,20 @@ pub(crate) struct NamedPath {
 }
 
 impl NamedPath {
-    /// Takes charge of a path that is about to be made.
-    pub(crate) fn about_to_make(path: PathBuf) -> Self {
-        announce(&path);
-        Self { path, owner: std::process::id() }
-    }
-
-    /// The path.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
+    /// Makes something under a name: announced before, owned once it is there. `make` must fail where the name is
+    /// taken (O_EXCL, mkfifo, bind), so that nobody else's is ever removed.
+    pub(crate) fn make<T, E>(
+        path: PathBuf,
+        make: impl FnOnce(&Path) -> Result<T, E>,
+    ) -> Result<(Self, T), E> {
+        announce(Announcement::File, &path);
+        match make(&path) {
+            Ok(made) => Ok((Self { path, owner: std::process::id() }, made)),
+            Err(error) => {
+                announce(Announcement::Withdrawn, &path);
+                Err(error)
+            }
+        }
     }
 }
 
@@ -103,10 +131,21 @@ mod tests {
     #[test]
     fn a_named_path_goes_with_its_value() {
         let folder = tempfile::tempdir().expect("temp dir");
-        let name = NamedPath::about_to_make(folder.path().join("x"));
-        fs::write(name.path(), b"x").expect("write");
-        let path = name.path().to_owned();
+        let path = folder.path().join("x");
+        let (name, ()) = NamedPath::make(path.clone(), |path| fs::write(path, b"x")).expect("write");
+        assert!(path.exists());
         drop(name);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_was_there_before_stays() {
+        let folder = tempfile::tempdir().expect("temp dir");
+        let path = folder.path().join("x");
+        fs::write(&path, b"somebody's").expect("write");
+        let taken = NamedPath::make(path.clone(), |path| fs::File::create_new(path));
+        assert!(taken.is_err());
+        drop(taken);
+        assert!(path.exists());
     }
 }

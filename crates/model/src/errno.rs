@@ -14,11 +14,13 @@ pub fn describe_errno(error: &io::Error) -> String {
     }
 }
 
-/// The errno of an error, or of the error that a library has wrapped it around.
+/// The errno of an error, or of the one that a library has wrapped in words of its own: those end in what the
+/// standard library prints, `(os error 2)`, and what follows is the library's.
 fn raw_errno(error: &io::Error) -> Option<i32> {
     error.raw_os_error().or_else(|| {
-        let wrapped: &io::Error = error.get_ref()?.source()?.downcast_ref()?;
-        wrapped.raw_os_error()
+        let text = error.to_string();
+        let (_, rest) = text.split_once("(os error ")?;
+        rest.split_once(')')?.0.parse().ok()
     })
 }
 
@@ -30,6 +32,8 @@ mod tests {
     fn errors_are_named() {
         let error = io::Error::from_raw_os_error(28);
         assert_eq!(describe_errno(&error), "ENOSPC (No space left on device)");
+        let wrapped = io::Error::other(format!("{error} at path \"/x\""));
+        assert_eq!(describe_errno(&wrapped), "ENOSPC (No space left on device)");
         assert_eq!(describe_errno(&io::Error::other("no luck")), "no luck");
     }
 }

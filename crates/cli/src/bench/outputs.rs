@@ -1,6 +1,6 @@
 //! `--json F`, `--csv F`, `--md F`…: one option for each format of the registry.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -20,6 +20,15 @@ enum Destination {
     File(PathBuf),
 }
 
+impl Destination {
+    fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Stdout => None,
+            Self::File(path) => Some(path),
+        }
+    }
+}
+
 impl Outputs {
     /// Whether a format goes to standard output, which is then not the table's.
     pub(crate) fn use_stdout(&self) -> bool {
@@ -34,10 +43,13 @@ impl Outputs {
                 UsageError("two formats cannot share standard output: give one a file".to_owned()).into()
             );
         }
-        for (_, destination) in &self.0 {
-            let Destination::File(path) = destination else { continue };
-            temporary_beside(path).map_err(|error| {
-                UsageError(format!("cannot write {}: {}", path.display(), describe_errno(&error)))
+        let files = || self.0.iter().filter_map(|(_, destination)| destination.file());
+        for (index, path) in files().enumerate() {
+            if files().take(index).any(|other| other == path) {
+                return Err(UsageError(format!("two formats cannot share {}", path.display())).into());
+            }
+            can_be_written(path).map_err(|error| {
+                UsageError(format!("cannot write `{}`: {}", path.display(), describe_errno(&error)))
             })?;
         }
         Ok(())
@@ -58,22 +70,42 @@ impl Outputs {
     }
 }
 
-/// A file that replaces what was there only when it is complete. What is no regular file (/dev/stderr, a FIFO)
-/// is written as it is.
-fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
-    if path.exists() && !path.is_file() {
-        return Ok(std::fs::write(path, text)?);
+/// A file that replaces what was there only when it is complete. What is no regular file (/dev/stderr, a FIFO, a
+/// process substitution) is written as it is.
+fn write_file(path: &Path, text: &str) -> io::Result<()> {
+    if is_special(path) {
+        return std::fs::write(path, text);
     }
     let mut file = temporary_beside(path)?;
     file.write_all(text.as_bytes())?;
-    file.persist(path)?;
-    Ok(())
+    file.persist(path).map(|_| ()).map_err(|error| error.error)
 }
 
-fn temporary_beside(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
+fn is_special(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+}
+
+/// Tries what can be tried without a trace. A special file is not touched: opening a FIFO is an event.
+fn can_be_written(path: &Path) -> io::Result<()> {
+    if is_special(path) {
+        return Ok(());
+    }
+    match path.symlink_metadata() {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    temporary_beside(path).map(|_| ())
+}
+
+fn temporary_beside(path: &Path) -> io::Result<tempfile::NamedTempFile> {
+    use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::PermissionsExt;
-    if path.is_dir() {
-        return Err(std::io::ErrorKind::IsADirectory.into());
+    if path.is_dir() || path.as_os_str().as_bytes().ends_with(b"/") {
+        return Err(io::Error::from_raw_os_error(libc::EISDIR));
+    }
+    if path.file_name().is_none() {
+        return Err(io::Error::from_raw_os_error(libc::ENOENT));
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // As a shell's redirection would make it: readable by others, less the umask.

@@ -44,6 +44,7 @@ pub(crate) fn make(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<Plan> {
         }
     }
     cases.extend(references(args, &cases));
+    check_amounts(&cases)?;
     let fixed = args.bytes.is_some() || args.count.is_some() || args.trials.is_some();
     Ok(Plan {
         cases,
@@ -51,6 +52,19 @@ pub(crate) fn make(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<Plan> {
         seed: args.seed,
         budget: args.time.or((!fixed).then_some(BUDGET)),
     })
+}
+
+/// More bytes than this in a trial take longer than anybody lives, and must not overflow on the way.
+const TRIAL_BYTES_MAX: u64 = 1 << 60;
+
+fn check_amounts(cases: &[Case]) -> Result<(), UsageError> {
+    let too_much = |case: &&Case| match case.amount {
+        Amount::Adaptive => false,
+        Amount::Bytes(bytes) => bytes > TRIAL_BYTES_MAX,
+        Amount::Blocks(blocks) => blocks.checked_mul(case.block_bytes).is_none_or(|bytes| bytes > TRIAL_BYTES_MAX),
+    };
+    let problem = "a trial of more than 1 EiB would never end: a smaller --bytes or --count";
+    cases.iter().find(too_much).map_or(Ok(()), |_| Err(UsageError(problem.to_owned())))
 }
 
 fn specs(args: &BenchArgs) -> Vec<Spec> {

@@ -1,6 +1,7 @@
 //! `file`: a file with a name (study `comp517`), written through the page cache or, with `sync`, to the disk.
 
 use std::any::Any;
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use model::{Role, Wait};
@@ -55,13 +56,13 @@ impl Mechanism for NamedFile {
         let mut names: Vec<Box<dyn Any>> = Vec::new();
         let mut channel = one_way(request, || {
             check_free_space(request, &folder)?;
-            let name = NamedPath::about_to_make(folder.join(unique_name()));
             let mut flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC;
             if request.options.flag("sync") {
                 flags |= OFlags::SYNC;
             }
-            let path = name.path();
-            let writer = open(path, flags, Mode::RUSR | Mode::WUSR)
+            let path = folder.join(unique_name());
+            let make = |path: &Path| open(path, flags, Mode::RUSR | Mode::WUSR);
+            let (name, writer) = NamedPath::make(path.clone(), make)
                 .map_err(OpenError::system(format!("open({})", path.display())))?;
             names.push(Box::new(name));
             follow_line(request, writer)

@@ -104,7 +104,8 @@ fn refusal(block_bytes: usize, error: io::Error) -> OpenError {
             let remedy = format!("sudo sysctl -w fs.mqueue.msgsize_max={block_bytes}");
             OpenError::block_too_large(block_bytes, limit, "fs.mqueue.msgsize_max", &remedy)
         }
-        (Some(libc::EMFILE), _) => OpenError::Limit {
+        // EMFILE is also the answer of a process that has no descriptor left (mq_open(3)).
+        (Some(libc::EMFILE), _) if std::fs::File::open("/dev/null").is_ok() => OpenError::Limit {
             message: format!("not one message of {block_bytes} bytes fits in RLIMIT_MSGQUEUE"),
             remedy: "ulimit -q unlimited (as root), or a smaller --block".to_owned(),
         },

@@ -49,7 +49,7 @@ impl Mechanism for UnixStream {
 
 /// Connects two sockets through a name, and removes the name: the connection lives on without it.
 fn meet(request: &Request<'_>) -> Result<(OwnedFd, OwnedFd), OpenError> {
-    let name = NamedPath::about_to_make(request.folder.join("socket"));
+    let name = request.folder.join("socket");
     // A socket's name holds 108 bytes (unix(7)); the way through /proc is short whatever TMPDIR is.
     let folder = open(request.folder, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
         .map_err(OpenError::system(format!("open({})", request.folder.display())))?;
@@ -57,10 +57,11 @@ fn meet(request: &Request<'_>) -> Result<(OwnedFd, OwnedFd), OpenError> {
     let address = SocketAddrUnix::new(path.as_str()).map_err(OpenError::system(format!("address {path}")))?;
 
     let listener = stream_socket()?;
-    bind(&listener, &address).map_err(OpenError::system(format!("bind({})", name.path().display())))?;
+    let (_removed_on_return, ()) = NamedPath::make(name.clone(), |_| bind(&listener, &address))
+        .map_err(OpenError::system(format!("bind({})", name.display())))?;
     listen(&listener, 1).map_err(OpenError::system("listen"))?;
     let near = stream_socket()?;
-    connect(&near, &address).map_err(OpenError::system(format!("connect({})", name.path().display())))?;
+    connect(&near, &address).map_err(OpenError::system(format!("connect({})", name.display())))?;
     let far = accept_with(&listener, SocketFlags::CLOEXEC).map_err(OpenError::system("accept"))?;
     set_buffers(request, &near)?;
     set_buffers(request, &far)?;
