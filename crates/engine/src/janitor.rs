@@ -78,7 +78,8 @@ fn clean_up_after(maker: u32, listens: OwnedFd) {
 /// The announcements that were not withdrawn. One that was cut off by its maker's death is left alone: half a path
 /// may be another path.
 fn standing(announced: &[u8]) -> Vec<(Announcement, PathBuf)> {
-    let whole = announced.iter().rposition(|byte| *byte == 0).map_or(&announced[..0], |end| &announced[..end]);
+    let whole =
+        announced.iter().rposition(|byte| *byte == 0).map_or(&announced[..0], |end| &announced[..end]);
     let mut standing: Vec<(Announcement, PathBuf)> = Vec::new();
     for message in whole.split(|byte| *byte == 0) {
         let Some((letter, path)) = message.split_first() else { continue };

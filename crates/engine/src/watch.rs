@@ -112,7 +112,9 @@ impl<'a> Watch<'a> {
     pub(crate) fn judge(&self, case: &Case) -> Result<Vec<EndReport>, CaseError> {
         for (index, task) in self.tasks.iter().enumerate() {
             let how = match task.ended() {
-                Some(Ending::Killed(signal)) if !task.ended_by_us() => format!("was ended by {}", signal_name(signal)),
+                Some(Ending::Killed(signal)) if !task.ended_by_us() => {
+                    format!("was ended by {}", signal_name(signal))
+                }
                 // Its own words, if it had any, are on standard error.
                 Some(Ending::Left(status)) if status != 0 => format!("left with status {status}"),
                 _ => continue,
@@ -146,11 +148,7 @@ fn reports(task: &Task) -> Vec<EndReport> {
 fn died(task: &Task, name: &str, case: &Case, how: &str) -> CaseError {
     CaseError {
         kind: ErrorKind::Died,
-        message: format!(
-            "the {name} (process {}) {how} during a {} trial",
-            task.pid(),
-            case.workload
-        ),
+        message: format!("the {name} (process {}) {how} during a {} trial", task.pid(), case.workload),
         remedy: None,
         expected: false,
     }

@@ -134,6 +134,12 @@ pub enum OpenError {
     },
 }
 
+impl From<Unsupported> for OpenError {
+    fn from(missing: Unsupported) -> Self {
+        Self::Unsupported { message: missing.reason, remedy: missing.remedy.unwrap_or_default() }
+    }
+}
+
 impl OpenError {
     /// A refusal of the system, for `map_err`.
     pub(crate) fn system<E: Into<io::Error>>(call: impl Into<String>) -> impl FnOnce(E) -> Self {

@@ -45,7 +45,8 @@ pub trait SendEnd: Send {
 
 /// The receiving end of one direction.
 pub trait RecvEnd: Send {
-    /// As [`SendEnd::prepare`].
+    /// As [`SendEnd::prepare`], and after that of the same task. It may wait for the other end's sender,
+    /// which may not wait for it.
     ///
     /// # Errors
     /// What the system answered.

@@ -93,8 +93,10 @@ impl Drop for NamedPath {
 }
 
 /// Removes the System V message queues a process made and can no longer remove, having died.
-/// They have no name that could be announced; the kernel remembers their maker (proc(5), sysvipc/msg).
+/// (With iceoryx2, its shared memory too.) They have no name that could be announced; the kernel remembers their maker (proc(5), sysvipc/msg).
 pub fn remove_message_queues_of(process: u32) {
+    #[cfg(feature = "iceoryx2")]
+    crate::registry::remove_segments_of(process);
     let Ok(table) = fs::read_to_string("/proc/sysvipc/msg") else { return };
     for queue in queues_made_by(&table, process) {
         crate::registry::remove_queue(queue);

@@ -20,7 +20,9 @@ pub use channel::{Channel, Evidence, Granted, Mechanism, OpenError, Request, Uns
 pub use descriptor::{Capabilities, Descriptor, OptionKind, OptionSpec};
 pub use ends::{RecvEnd, SendEnd};
 pub use half::{Half, HalfRole, Job};
-pub use leftover::{Announcement, announce, announce_leftovers_to, remove_message_queues_of, stop_announcing};
+pub use leftover::{
+    Announcement, announce, announce_leftovers_to, remove_message_queues_of, stop_announcing,
+};
 pub use options::{Options, SpecProblem};
 pub use registry::{all, all_specs, default_specs, resolve};
 pub use shared::SharedMemory;

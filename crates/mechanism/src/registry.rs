@@ -2,42 +2,94 @@
 
 use model::Spec;
 
+#[cfg(not(all(feature = "iceoryx2", feature = "zeromq")))]
+use crate::Unsupported;
 use crate::options::nearest;
 use crate::{Mechanism, Options, SpecProblem};
 
+mod cache_line;
+mod condvar;
 mod dev_null;
+mod eventfd;
 mod fifo;
 mod file;
+mod futex;
+mod iceoryx2;
+mod io_uring;
+mod knock;
 mod memcpy;
+mod memfd;
+mod messages;
+mod mmap_file;
 mod null;
 mod pipe;
 mod posix_mq;
+mod process_vm;
+mod pty;
+mod ring;
+mod sendfile;
 mod shm_ring;
+mod signal;
 mod socketpair;
 mod sockets;
+mod splice;
 mod sysv_msgq;
 mod tcp;
 mod tmpfile;
+mod udp;
+mod unix_dgram;
+mod unix_seqpacket;
 mod unix_stream;
+mod vsock;
+mod zeromq;
 
+#[cfg(feature = "iceoryx2")]
+pub(crate) use iceoryx2::remove_segments_of;
 pub(crate) use sysv_msgq::{queue_key, remove_queue};
 
 /// The registry, in the order of `hosepipe list`.
-static ALL: [&dyn Mechanism; 13] = [
+static ALL: [&dyn Mechanism; 31] = [
     &null::Null,
     &memcpy::Memcpy,
     &pipe::Pipe,
+    &splice::Splice,
+    &sendfile::Sendfile,
     &fifo::Fifo,
     &socketpair::SocketPair,
     &unix_stream::UnixStream,
+    &unix_seqpacket::UnixSeqpacket,
+    &unix_dgram::UnixDgram,
     &tcp::Tcp,
+    &udp::Udp,
+    &vsock::Vsock,
+    &pty::Pty,
     &sysv_msgq::SysvMsgq,
     &posix_mq::PosixMq,
     &tmpfile::TmpFile,
     &file::NamedFile,
     &shm_ring::ShmRing,
+    &io_uring::IoUring,
+    &iceoryx2::Iceoryx2,
+    &zeromq::ZeroMq,
+    &cache_line::CacheLine,
+    &futex::Futex,
+    &eventfd::Eventfd,
+    &signal::Signal,
+    &condvar::CondvarPair,
+    &memfd::Memfd,
+    &mmap_file::MmapFile,
+    &process_vm::ProcessVm,
     &dev_null::DevNull,
 ];
+
+/// A mechanism that this binary was built without.
+#[cfg(not(all(feature = "iceoryx2", feature = "zeromq")))]
+fn not_built_in(feature: &str) -> Unsupported {
+    Unsupported {
+        reason: "not built in".to_owned(),
+        remedy: Some(format!("cargo build --release --features {feature}")),
+    }
+}
 
 /// Every mechanism, in the order of `hosepipe list`.
 pub fn all() -> &'static [&'static dyn Mechanism] {

@@ -1,10 +1,14 @@
 //! Memory that two tasks share, whether they are threads or processes.
 #![allow(unsafe_code)]
 
+use std::ffi::c_void;
 use std::io;
+use std::os::fd::AsFd;
 use std::ptr::NonNull;
 
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use rustix::param::page_size;
 
 const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 const POPULATED: MapFlags = MapFlags::SHARED.union(MapFlags::POPULATE);
@@ -44,27 +48,75 @@ impl SharedMemory {
         Ok(Self { start: NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?, len })
     }
 
+    /// Maps `len` bytes of zeros twice, one copy after the other, and then `more` bytes: what runs over the end
+    /// of the first copy goes on at its beginning, and lies in one piece. Both are whole pages.
+    ///
+    /// # Errors
+    /// As [`SharedMemory::new`], or what memfd_create(2) and ftruncate(2) answer.
+    pub(crate) fn twice(len: usize, more: usize) -> io::Result<Self> {
+        let file = memfd_create("hosepipe-ring", MemfdFlags::CLOEXEC)?;
+        let huge = if len >= HUGE_FROM_BYTES { len.next_multiple_of(HUGE_PAGE_BYTES) } else { 0 };
+        ftruncate(&file, huge.max(len + more) as u64)?;
+        if huge > 0 {
+            collapse(&file, huge)?;
+        }
+        Self::file_twice(&file, len, more)
+    }
+
+    /// The same with the first bytes of a file, which must be as long as `len` and `more` together.
+    ///
+    /// # Errors
+    /// What mmap(2) answers.
+    pub(crate) fn file_twice(file: &impl AsFd, len: usize, more: usize) -> io::Result<Self> {
+        let memory = Self::reserve(2 * len + more)?;
+        let first = memory.start.as_ptr().cast::<c_void>();
+        // SAFETY: both mappings lie within the reservation, which nobody else knows of.
+        unsafe {
+            mmap(first, len, READ_WRITE, POPULATED | MapFlags::FIXED, file, 0)?;
+            mmap(first.byte_add(len), len + more, READ_WRITE, POPULATED | MapFlags::FIXED, file, 0)?;
+        }
+        Ok(memory)
+    }
+
     /// Whole huge pages, on their boundary; they are ordinary pages where the kernel has no huge ones to give.
     fn on_huge_pages(len: usize) -> io::Result<Self> {
-        let len = len.next_multiple_of(HUGE_PAGE_BYTES);
-        let none = ProtFlags::empty();
-        let room = len + HUGE_PAGE_BYTES;
-        // SAFETY: a fresh reservation at an address of the kernel's choice overlaps nothing.
-        let reserved = unsafe { mmap_anonymous(std::ptr::null_mut(), room, none, MapFlags::PRIVATE) }?;
-        let before = reserved.align_offset(HUGE_PAGE_BYTES);
-        // SAFETY: `start..start + len` lies in the reservation, which nobody else knows of; what is left of it
-        // before and after is given back.
+        let memory = Self::reserve(len.next_multiple_of(HUGE_PAGE_BYTES))?;
+        let (start, len) = (memory.start.as_ptr().cast(), memory.len);
+        // SAFETY: the mapping takes the place of the reservation, which nobody else knows of.
         unsafe {
-            let start = reserved.byte_add(before);
             mmap_anonymous(start, len, READ_WRITE, POPULATED | MapFlags::FIXED)?;
+            // MADV_COLLAPSE (Linux 6.1) works whatever shmem_enabled says; a refusal costs speed only.
+            libc::madvise(start, len, libc::MADV_COLLAPSE);
+        }
+        Ok(memory)
+    }
+
+    /// Addresses with nothing behind them yet, on the boundary of a huge page.
+    fn reserve(len: usize) -> io::Result<Self> {
+        let (none, room) = (ProtFlags::empty(), len + HUGE_PAGE_BYTES);
+        // SAFETY: a fresh reservation at an address of the kernel's choice overlaps nothing; what is left of it
+        // before and after the aligned part is given back.
+        unsafe {
+            let reserved = mmap_anonymous(std::ptr::null_mut(), room, none, MapFlags::PRIVATE)?;
+            let before = reserved.align_offset(HUGE_PAGE_BYTES);
+            let start = reserved.byte_add(before);
             if before > 0 {
                 munmap(reserved, before)?;
             }
-            munmap(start.byte_add(len), room - before - len)?;
-            // MADV_COLLAPSE (Linux 6.1) works whatever shmem_enabled says; a refusal costs speed only.
-            libc::madvise(start, len, libc::MADV_COLLAPSE);
+            // The kernel gives back whole pages.
+            let end = len.next_multiple_of(page_size());
+            if room - before > end {
+                munmap(start.byte_add(end), room - before - end)?;
+            }
             Ok(Self { start: NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?, len })
         }
+    }
+
+    /// Takes the page faults of this process now: a forked child begins without the pages of shared mappings.
+    pub(crate) fn populate(&self) {
+        // SAFETY: faults pages in for writing and changes none. MADV_POPULATE_WRITE (Linux 5.14); a refusal costs
+        // nothing but the faults later.
+        unsafe { libc::madvise(self.start.as_ptr().cast(), self.len, libc::MADV_POPULATE_WRITE) };
     }
 
     /// The first byte, page-aligned.
@@ -87,5 +139,39 @@ impl Drop for SharedMemory {
     fn drop(&mut self) {
         // SAFETY: this value owns the mapping, and whoever got the pointer holds the value too.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
+
+/// Lays the first `len` bytes of a file in memory on huge pages, where the kernel has some: they stay so when they
+/// are mapped otherwise later.
+fn collapse(file: &impl AsFd, len: usize) -> io::Result<()> {
+    let memory = SharedMemory::reserve(len)?;
+    let start = memory.start.as_ptr().cast();
+    // SAFETY: the mapping takes the place of the reservation; it goes when `memory` is dropped.
+    unsafe {
+        mmap(start, len, READ_WRITE, POPULATED | MapFlags::FIXED, file, 0)?;
+        // As above: a refusal costs speed only.
+        libc::madvise(start, len, libc::MADV_COLLAPSE);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_over_the_end_goes_on_at_the_beginning() {
+        for len in [page_size(), HUGE_FROM_BYTES, HUGE_PAGE_BYTES] {
+            let memory = SharedMemory::twice(len, page_size()).expect("memory");
+            let byte = |at: usize| {
+                assert!(at < memory.len());
+                // SAFETY: within the mapping, and nobody else uses it.
+                unsafe { &mut *memory.as_ptr().add(at) }
+            };
+            *byte(len + 3) = 7;
+            *byte(2 * len) = 9;
+            assert_eq!((*byte(3), *byte(2 * len - 1), *byte(2 * len)), (7, 0, 9), "{len}");
+        }
     }
 }

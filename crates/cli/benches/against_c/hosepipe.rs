@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
-use model::{BenchRecord, CaseRecord, Sample, Workload};
+use model::{BenchRecord, CaseRecord, Sample, Spec, Workload};
 
 use crate::targets::Skipped;
 
@@ -30,24 +30,25 @@ pub(crate) fn bench(arguments: &str) -> Result<BenchRecord> {
     })
 }
 
-/// The case of a mechanism in a record, with at least one sample.
+/// The case of a spec in a record (or of a mechanism, whatever its options), with at least one sample.
 ///
 /// # Errors
 /// [`Skipped`] where this machine cannot do it (one CPU, a mechanism missing); otherwise what went wrong.
-pub(crate) fn case<'r>(
-    record: &'r BenchRecord,
-    mechanism: &str,
-    workload: Workload,
-) -> Result<&'r CaseRecord> {
+pub(crate) fn case<'r>(record: &'r BenchRecord, wanted: &str, workload: Workload) -> Result<&'r CaseRecord> {
+    let spec = wanted.parse::<Spec>()?;
+    let is_wanted = |case: &&CaseRecord| {
+        spec.options.is_empty() && case.mechanism == spec.mechanism && case.workload == workload
+    };
     let asked = record.arguments.join(" ");
-    let found = record.cases.iter().find(|case| case.mechanism == mechanism && case.workload == workload);
-    let case = found.with_context(|| format!("`hosepipe {asked}` has no case {mechanism} {workload}"))?;
+    let exact = record.cases.iter().find(|case| case.spec == spec && case.workload == workload);
+    let found = exact.or_else(|| record.cases.iter().find(is_wanted));
+    let case = found.with_context(|| format!("`hosepipe {asked}` has no case {wanted} {workload}"))?;
     match &case.error {
         Some(error) if error.expected => return Err(Skipped(error.message.clone()).into()),
-        Some(error) => bail!("`hosepipe {asked}`: {mechanism} {workload}: {}", error.message),
+        Some(error) => bail!("`hosepipe {asked}`: {wanted} {workload}: {}", error.message),
         None => {}
     }
-    ensure!(!case.samples.is_empty(), "`hosepipe {asked}`: {mechanism} {workload} has no samples");
+    ensure!(!case.samples.is_empty(), "`hosepipe {asked}`: {wanted} {workload} has no samples");
     Ok(case)
 }
 

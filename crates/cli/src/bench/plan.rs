@@ -61,7 +61,9 @@ fn check_amounts(cases: &[Case]) -> Result<(), UsageError> {
     let too_much = |case: &&Case| match case.amount {
         Amount::Adaptive => false,
         Amount::Bytes(bytes) => bytes > TRIAL_BYTES_MAX,
-        Amount::Blocks(blocks) => blocks.checked_mul(case.block_bytes).is_none_or(|bytes| bytes > TRIAL_BYTES_MAX),
+        Amount::Blocks(blocks) => {
+            blocks.checked_mul(case.block_bytes).is_none_or(|bytes| bytes > TRIAL_BYTES_MAX)
+        }
     };
     let problem = "a trial of more than 1 EiB would never end: a smaller --bytes or --count";
     cases.iter().find(too_much).map_or(Ok(()), |_| Err(UsageError(problem.to_owned())))
@@ -156,10 +158,11 @@ fn amount(args: &BenchArgs) -> Amount {
     }
 }
 
-/// As asked; what has no second end is held by the one task it has.
+/// As asked. Where nobody asked, and for rows that are no transport, those the mechanism has.
 fn tasks(args: &BenchArgs, has: &Descriptor) -> Tasks {
     let asked = args.tasks.unwrap_or(Tasks::Processes);
-    if has.tasks.len() == 1 { has.tasks[0] } else { asked }
+    let must = has.role == Role::Ranked && args.tasks.is_some();
+    if must || has.tasks.contains(&asked) { asked } else { has.tasks.first().copied().unwrap_or(asked) }
 }
 
 /// The spec's own word first, then `--wait`, then what the mechanism does by itself.

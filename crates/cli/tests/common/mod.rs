@@ -368,9 +368,9 @@ pub(crate) struct OptionEntry {
 }
 
 impl Entry {
-    /// Whether two processes can hold its ends.
+    /// Whether two processes can hold the ends of a stream over it.
     pub(crate) fn has_two_ends(&self) -> bool {
-        self.tasks.contains(&Tasks::Processes)
+        self.tasks.contains(&Tasks::Processes) && self.workloads.contains(&Workload::Stream)
     }
 
     /// Whether what it moves lies in a file.
@@ -386,7 +386,7 @@ impl Entry {
         } else {
             &["--block", "4KiB", "--bytes", "4TiB"]
         };
-        [&[self.name.as_str(), "--workload", "stream", "--trials", "1", "--time", "100ms"], amount].concat()
+        [&[self.name.as_str(), "--workload", "stream", "--trials", "1"], amount].concat()
     }
 }
 

@@ -51,8 +51,9 @@ impl Mechanism for Fifo {
 /// Makes the FIFO, opens both ends and removes the name: the ends live on without it.
 fn open_both(request: &Request<'_>) -> Result<(OwnedFd, OwnedFd), OpenError> {
     let path = request.folder.join("fifo");
-    let (_removed_on_return, ()) = NamedPath::make(path.clone(), |path| mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR))
-        .map_err(OpenError::system(format!("mkfifo({})", path.display())))?;
+    let (_removed_on_return, ()) =
+        NamedPath::make(path.clone(), |path| mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR))
+            .map_err(OpenError::system(format!("mkfifo({})", path.display())))?;
     // Non-blocking, or the open would wait for the other end, which this task opens next (fifo(7)).
     let reader = open(&path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
         .map_err(OpenError::system("open(fifo, O_RDONLY)"))?;

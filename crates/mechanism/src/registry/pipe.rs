@@ -1,16 +1,31 @@
-//! `pipe`: the kernel's own pipe, pipe(7).
+//! `pipe`: the kernel's own pipe, pipe(7), and the faster roads into it and out of it: splice(2) and its kin.
 
 use std::os::fd::OwnedFd;
 
-use model::{ByteSize, Role};
+use model::{ByteSize, DataLevel, Role, Wait};
 use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
+use rustix::param::page_size;
+use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
 
-use crate::channel::{Channel, Granted, Mechanism, OpenError, Request};
+use crate::channel::{Channel, Evidence, Granted, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::descriptor::{OptionKind, OptionSpec};
 use crate::fd::{FdReceiver, FdSender, FdWait};
 use crate::halves::{Line, one_way};
+use crate::{Options, RecvEnd, SendEnd};
+
+mod drain;
+pub(super) mod evidence;
+pub(super) mod file_ring;
+pub(super) mod page_ring;
+mod tee;
+pub(super) mod vmsplice;
+mod writev;
+
+use drain::Drain;
+use tee::TeeSender;
+use vmsplice::VmspliceSender;
+use writev::WritevSender;
 
 /// The option every pipe-like mechanism has.
 pub(super) const SIZE_OPTION: OptionSpec = OptionSpec {
@@ -20,9 +35,21 @@ pub(super) const SIZE_OPTION: OptionSpec = OptionSpec {
     help: "bytes the pipe holds (F_SETPIPE_SZ; the kernel rounds up to a power of two of pages)",
 };
 
+/// How both ends wait, as a part of the spec.
+pub(super) const WAIT_OPTION: OptionSpec = OptionSpec {
+    name: "wait",
+    kind: OptionKind::Choice(&["block", "poll", "spin"]),
+    default: "block, or what --wait says",
+    help: "how an end waits: asleep in the call, asleep in poll(2), or trying again at once",
+};
+
 /// What bounds a pipe's size.
 pub(super) const SIZE_LIMITS: &str =
     "size: fs.pipe-max-size for ordinary users; one page once fs.pipe-user-pages-soft is spent";
+
+/// The longest packet: PIPE_BUF, as limits.h has it on Linux. A longer block arrives as several (pipe(2)): every
+/// byte of it, but no longer its boundaries.
+const PACKET_BYTES_MAX: usize = 4096;
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "pipe",
@@ -39,11 +66,50 @@ static DESCRIPTOR: Descriptor = Descriptor {
     tasks: ANY_TASKS,
     waits: ANY_WAIT,
     data: ANY_DATA,
-    options: &[SIZE_OPTION],
-    limits: SIZE_LIMITS,
-    man_pages: &["pipe(2)", "pipe(7)", "fcntl(2) F_SETPIPE_SZ"],
+    options: &[
+        SIZE_OPTION,
+        OptionSpec {
+            name: "packet",
+            kind: OptionKind::Flag,
+            default: "off: a stream of bytes",
+            help: "each write of up to 4 KiB is read as one packet (O_DIRECT); the kernel splits longer ones",
+        },
+        OptionSpec {
+            name: "send",
+            kind: OptionKind::Choice(&["write", "writev", "vmsplice", "tee"]),
+            default: "write",
+            help: "copied in whole, or gathered from pieces of 4 KiB; by reference, or the same pages again and again",
+        },
+        OptionSpec {
+            name: "recv",
+            kind: OptionKind::Choice(&["read", "splice"]),
+            default: "read",
+            help: "copied out, or moved by reference to /dev/null, where nobody can look at it",
+        },
+        WAIT_OPTION,
+    ],
+    limits: "size: fs.pipe-max-size for ordinary users; one page once fs.pipe-user-pages-soft is spent; a packet \
+             takes a page of it, however short",
+    man_pages: &[
+        "pipe(2)",
+        "pipe(7)",
+        "fcntl(2) F_SETPIPE_SZ",
+        "vmsplice(2)",
+        "splice(2)",
+        "tee(2)",
+        "writev(2)",
+    ],
     default_specs: &["pipe", "pipe:size=1MiB"],
-    more_specs: &["pipe:size=256KiB"],
+    more_specs: &[
+        "pipe:size=256KiB",
+        "pipe:packet",
+        "pipe:send=writev",
+        "pipe:size=1MiB,wait=spin",
+        "pipe:send=vmsplice,size=1MiB",
+        "pipe:send=vmsplice,size=1MiB,wait=spin",
+        "pipe:send=vmsplice,recv=splice,size=1MiB,wait=spin",
+        "pipe:send=tee,recv=splice,size=1MiB,wait=spin",
+    ],
 };
 
 pub(crate) struct Pipe;
@@ -53,12 +119,112 @@ impl Mechanism for Pipe {
         &DESCRIPTOR
     }
 
-    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        one_way(request, || {
-            let (reader, writer) = pipe_with(PipeFlags::CLOEXEC).map_err(OpenError::system("pipe2"))?;
-            pipe_line(request, reader, writer)
-        })
+    fn wait(&self, options: &Options) -> Wait {
+        wait_of(options).unwrap_or(Wait::Block)
     }
+
+    fn data(&self, options: &Options) -> &'static [DataLevel] {
+        match (options.word("send"), options.word("recv")) {
+            (Some("tee"), _) => &[DataLevel::None],
+            (_, Some("splice")) => &[DataLevel::None, DataLevel::Write],
+            _ => ANY_DATA,
+        }
+    }
+
+    fn zero_copy(&self, options: &Options) -> Option<Evidence> {
+        let Evidence { proven, how } = match options.word("send") {
+            Some("vmsplice") => evidence::of_vmsplice(),
+            Some("tee") => evidence::of_tee(),
+            _ => return None,
+        };
+        let out = match options.word("recv") {
+            Some("splice") => "moved to /dev/null, never copied out",
+            _ => "copied once, out of the pipe, by read(2)",
+        };
+        Some(Evidence { proven, how: format!("{how}; {out}") })
+    }
+
+    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
+        let request = &Request { wait: wait_of(request.options).unwrap_or(request.wait), ..*request };
+        check_combination(request)?;
+        let wait = FdWait::of(request);
+        match (request.options.word("send"), request.options.word("recv")) {
+            (None | Some("write"), None | Some("read")) => one_way(request, || {
+                pair(request).and_then(|(reader, writer)| pipe_line(request, reader, writer))
+            }),
+            (None | Some("write"), _) => open_with(request, |fd, _| FdSender::new(fd, wait)),
+            (Some("writev"), _) => open_with(request, |fd, _| WritevSender::new(fd, wait)),
+            (Some("tee"), _) => open_with(request, |fd, _| TeeSender::new(fd, wait)),
+            (_, _) => open_with(request, |fd, granted| {
+                let slots = granted["pipe_bytes"] as usize / page_size();
+                let sender = VmspliceSender::new(request, fd, wait, slots)?;
+                granted.insert("ring_bytes".to_owned(), sender.ring_bytes());
+                Ok(sender)
+            }),
+        }
+    }
+}
+
+/// How the spec says that ends wait.
+pub(super) fn wait_of(options: &Options) -> Option<Wait> {
+    options.word("wait").and_then(|word| word.parse().ok())
+}
+
+/// What the calls of splice(2)'s family are told, since not all of them look at O_NONBLOCK.
+pub(super) fn splice_flags(wait: FdWait) -> SpliceFlags {
+    if wait == FdWait::InCall { SpliceFlags::empty() } else { SpliceFlags::NONBLOCK }
+}
+
+/// Options that contradict each other or the task at hand.
+fn check_combination(request: &Request<'_>) -> Result<(), OpenError> {
+    let refuse = |message: &str, remedy: &str| {
+        Err(OpenError::Unsupported { message: message.to_owned(), remedy: remedy.to_owned() })
+    };
+    let (send, recv) = (request.options.word("send"), request.options.word("recv"));
+    let by_reference = matches!(send, Some("vmsplice" | "tee")) || recv == Some("splice");
+    if request.options.flag("packet") && by_reference {
+        return refuse(
+            "packets are made by write(2) and taken by read(2) only",
+            "send=write or writev, recv=read",
+        );
+    }
+    if request.relays > 0 && recv == Some("splice") {
+        return refuse("a relay cannot pass on what went to /dev/null", "recv=read");
+    }
+    if request.relays > 0 && send == Some("tee") {
+        return refuse("a relay has nothing of its own to send again and again", "send=write or vmsplice");
+    }
+    Ok(())
+}
+
+fn pair(request: &Request<'_>) -> Result<(OwnedFd, OwnedFd), OpenError> {
+    let packet = if request.options.flag("packet") { PipeFlags::DIRECT } else { PipeFlags::empty() };
+    pipe_with(PipeFlags::CLOEXEC | packet).map_err(OpenError::system("pipe2"))
+}
+
+/// A channel whose sender is made of the writing end; the receiver is what `recv=` says.
+fn open_with<S: SendEnd + 'static>(
+    request: &Request<'_>,
+    make_sender: impl Fn(OwnedFd, &mut Granted) -> Result<S, OpenError>,
+) -> Result<Channel, OpenError> {
+    let wait = FdWait::of(request);
+    if request.options.word("recv") == Some("splice") {
+        open_between(request, make_sender, |fd| Drain::new(fd, wait))
+    } else {
+        open_between(request, make_sender, |fd| FdReceiver::new(fd, wait))
+    }
+}
+
+fn open_between<S: SendEnd + 'static, R: RecvEnd + 'static>(
+    request: &Request<'_>,
+    make_sender: impl Fn(OwnedFd, &mut Granted) -> Result<S, OpenError>,
+    make_receiver: impl Fn(OwnedFd) -> Result<R, OpenError>,
+) -> Result<Channel, OpenError> {
+    one_way(request, || {
+        let (reader, writer) = pair(request)?;
+        let mut granted = size_as_asked(request, &writer)?;
+        Ok(Line { sender: make_sender(writer, &mut granted)?, receiver: make_receiver(reader)?, granted })
+    })
 }
 
 /// Sizes a pipe or FIFO as asked and makes a line of its two descriptors.
@@ -67,19 +233,25 @@ pub(super) fn pipe_line(
     reader: OwnedFd,
     writer: OwnedFd,
 ) -> Result<Line<FdSender, FdReceiver>, OpenError> {
-    if let Some(size) = request.options.size("size") {
-        set_size(&writer, size)?;
-    }
-    let size = fcntl_getpipe_size(&writer).map_err(OpenError::system("fcntl(F_GETPIPE_SZ)"))?;
+    let granted = size_as_asked(request, &writer)?;
     let wait = FdWait::of(request);
-    Ok(Line {
-        sender: FdSender::new(writer, wait)?,
-        receiver: FdReceiver::new(reader, wait)?,
-        granted: Granted::from([("pipe_bytes".to_owned(), size as u64)]),
-    })
+    Ok(Line { sender: FdSender::new(writer, wait)?, receiver: FdReceiver::new(reader, wait)?, granted })
 }
 
-fn set_size(writer: &OwnedFd, size: u64) -> Result<(), OpenError> {
+/// Sizes a pipe as the options ask, and says what the kernel gave.
+pub(super) fn size_as_asked(request: &Request<'_>, writer: &OwnedFd) -> Result<Granted, OpenError> {
+    if let Some(size) = request.options.size("size") {
+        set_size(writer, size)?;
+    }
+    let size = fcntl_getpipe_size(writer).map_err(OpenError::system("fcntl(F_GETPIPE_SZ)"))?;
+    let mut granted = Granted::from([("pipe_bytes".to_owned(), size as u64)]);
+    if request.options.flag("packet") {
+        granted.insert("packet_bytes".to_owned(), request.block_bytes.min(PACKET_BYTES_MAX) as u64);
+    }
+    Ok(granted)
+}
+
+pub(super) fn set_size(writer: &OwnedFd, size: u64) -> Result<(), OpenError> {
     let limit = || OpenError::Limit {
         message: format!("a pipe of {} is more than this user may have (fs.pipe-max-size)", ByteSize(size)),
         remedy: format!("sudo sysctl -w fs.pipe-max-size={size}, or a smaller size="),

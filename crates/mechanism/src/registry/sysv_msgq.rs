@@ -97,7 +97,10 @@ fn make_queue(request: &Request<'_>) -> Result<Queue, OpenError> {
     if let Some(size) = request.options.size("size") {
         queue.set_bytes(size).map_err(|error| match error.raw_os_error() {
             Some(libc::EPERM) => OpenError::Limit {
-                message: format!("a queue of {} is more than this user may have (kernel.msgmnb)", ByteSize(size)),
+                message: format!(
+                    "a queue of {} is more than this user may have (kernel.msgmnb)",
+                    ByteSize(size)
+                ),
                 remedy: format!("sudo sysctl -w kernel.msgmnb={size}, or a smaller size="),
             },
             _ => OpenError::system(format!("msgctl(IPC_SET, {size} bytes in the queue)"))(error),

@@ -1,0 +1,80 @@
+//! `eventfd`: a pair of counters in the kernel, eventfd(2): 8 bytes written add to it, a read takes all of it.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use model::Role;
+use rustix::event::{EventfdFlags, eventfd};
+
+use super::knock::{Hear, Hearer, Knock, Knocker, NO_DATA, NO_PAYLOAD, ROUND_TRIPS_ONLY};
+use crate::channel::{Channel, Mechanism, OpenError, Request};
+use crate::descriptor::{ANY_TASKS, ANY_WAIT, Capabilities, Descriptor};
+use crate::fd::{FdReceiver, FdSender, FdWait};
+use crate::halves::{Line, one_way};
+use crate::{RecvEnd, SendEnd};
+
+static DESCRIPTOR: Descriptor = Descriptor {
+    name: "eventfd",
+    summary: "a pair of event counters, written and read",
+    role: Role::Ranked,
+    capabilities: Capabilities {
+        link: false,
+        keeps_boundaries: true,
+        stores_data: false,
+        crosses_hosts: false,
+        needs_cleanup: false,
+    },
+    workloads: ROUND_TRIPS_ONLY,
+    tasks: ANY_TASKS,
+    waits: ANY_WAIT,
+    data: NO_DATA,
+    options: &[],
+    limits: NO_PAYLOAD,
+    man_pages: &["eventfd(2)"],
+    default_specs: &[],
+    more_specs: &["eventfd"],
+};
+
+pub(crate) struct Eventfd;
+
+impl Mechanism for Eventfd {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
+        let wait = FdWait::of(request);
+        one_way(request, || {
+            let reads = eventfd(0, EventfdFlags::CLOEXEC).map_err(OpenError::system("eventfd2"))?;
+            let writes: OwnedFd = reads.try_clone().map_err(OpenError::system("dup"))?;
+            Ok(Line {
+                sender: Knocker(FdSender::new(writes, wait)?),
+                receiver: Hearer(FdReceiver::new(reads, wait)?),
+                granted: Default::default(),
+            })
+        })
+    }
+}
+
+impl Knock for FdSender {
+    #[inline]
+    fn knock(&mut self) -> io::Result<()> {
+        self.send(&1u64.to_ne_bytes())
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        SendEnd::syscalls(self)
+    }
+}
+
+impl Hear for FdReceiver {
+    #[inline]
+    fn hear(&mut self) -> io::Result<()> {
+        // What was counted is one knock: each is answered before the next.
+        self.recv(&mut [0; size_of::<u64>()]).map(|_| ())
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        RecvEnd::syscalls(self)
+    }
+}

@@ -1,0 +1,278 @@
+//! `io-uring:on=msg-ring`: blocks lie in shared memory, copied in and out; a message from ring to ring
+//! (IORING_OP_MSG_RING) says that one is there. A round trip is one system call on each side: the call that
+//! sends the question waits for the answer.
+//!
+//! The rings are set up before fork(2) and inherited, since each end must hold the other's: a ring works for
+//! whoever has its descriptor and its mappings, as long as one task at a time uses it and the kernel need not
+//! know which (no SINGLE_ISSUER, no DEFER_TASKRUN, no SQPOLL).
+#![allow(unsafe_code)]
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use io_uring::squeue::Flags;
+use io_uring::{opcode, types};
+use model::{Tasks, Workload};
+
+use super::ring::{Ring, RingPlan};
+use super::ring_wait;
+use crate::channel::{Channel, Granted, OpenError, Request};
+use crate::halves::{Line, assemble, one_way};
+use crate::{RecvEnd, SendEnd, SharedMemory};
+
+/// Blocks under way at most.
+const WINDOW: usize = 16;
+
+/// A message's number: a block of so many bytes lies in the next slot.
+const BLOCK: u64 = 1;
+/// So many slots are free again.
+const CREDIT: u64 = 2;
+/// Not a message: one of ours was refused.
+const REFUSED: u64 = 3;
+
+pub(super) fn open(request: &Request<'_>) -> Result<Channel, OpenError> {
+    if ["fixed", "sqpoll"].iter().any(|flag| request.options.flag(flag))
+        || request.options.size("size").is_some()
+    {
+        return Err(OpenError::Unsupported {
+            message: "size, fixed and sqpoll are for a pipe or a socket beneath".to_owned(),
+            remedy: "on=msg-ring alone, or without on=msg-ring".to_owned(),
+        });
+    }
+    if request.workload == Workload::PingPong && request.tasks != Tasks::Single {
+        let (near, far) = meet(request)?;
+        let (forth, back) = (Window::new(request)?, Window::new(request)?);
+        let granted = forth.granted();
+        let forth = Line { sender: near.sender(&forth), receiver: far.receiver(&forth), granted };
+        let back =
+            Line { sender: far.sender(&back), receiver: near.receiver(&back), granted: Granted::new() };
+        return Ok(assemble(request, forth, Some(back)));
+    }
+    one_way(request, || {
+        let (near, far) = meet(request)?;
+        let window = Window::new(request)?;
+        let granted = window.granted();
+        Ok(Line { sender: near.sender(&window), receiver: far.receiver(&window), granted })
+    })
+}
+
+/// Two stations that hold each other's ring.
+fn meet(request: &Request<'_>) -> Result<(Station, Station), OpenError> {
+    let plan =
+        RingPlan { entries: 2 * WINDOW as u32, wait: ring_wait(request), sqpoll: false, inherited: true };
+    let ring = || Ring::set_up(plan).map_err(OpenError::system("io_uring_setup"));
+    let (near, far) = (ring()?, ring()?);
+    if !near.knows(opcode::MsgRingData::CODE).map_err(OpenError::system("io_uring_register(PROBE)"))? {
+        return Err(OpenError::Unsupported {
+            message: "this kernel has no IORING_OP_MSG_RING".to_owned(),
+            remedy: "Linux 5.18 or later".to_owned(),
+        });
+    }
+    let held = |ring: &Ring| hold(ring).map_err(OpenError::system("dup of a ring"));
+    let (near_fd, far_fd) = (held(&near)?, held(&far)?);
+    let credits = request.workload == Workload::Stream;
+    // A task that asks is told to wait for the answer next: both in one call.
+    let at_once = credits || request.tasks == Tasks::Single;
+    let station = |ring, peer| {
+        let post = Post { ring, peer, mail: VecDeque::with_capacity(WINDOW), credits: WINDOW };
+        Station { post: Arc::new(Mutex::new(post)), credits, at_once }
+    };
+    Ok((station(near, far_fd), station(far, near_fd)))
+}
+
+/// The peer's ring, for as long as this task needs it: the peer's own handle is dropped after fork(2).
+fn hold(ring: &Ring) -> io::Result<OwnedFd> {
+    // SAFETY: the ring is alive and so is its descriptor.
+    unsafe { BorrowedFd::borrow_raw(ring.fd()) }.try_clone_to_owned()
+}
+
+/// The slots of one direction.
+#[derive(Clone)]
+struct Window {
+    memory: Arc<SharedMemory>,
+    stride: usize,
+    block_bytes: usize,
+}
+
+impl Window {
+    fn new(request: &Request<'_>) -> Result<Self, OpenError> {
+        let stride = request.block_bytes.checked_next_multiple_of(128);
+        let bytes = stride.and_then(|stride| stride.checked_mul(WINDOW)).unwrap_or(usize::MAX);
+        let memory = SharedMemory::new(bytes).map_err(OpenError::system("mmap(MAP_SHARED)"))?;
+        Ok(Self { memory: Arc::new(memory), stride: bytes / WINDOW, block_bytes: request.block_bytes })
+    }
+
+    fn granted(&self) -> Granted {
+        Granted::from([("window_bytes".to_owned(), (WINDOW * self.stride) as u64)])
+    }
+
+    /// Where the slot of a stream's `number`th block begins.
+    fn slot(&self, number: u64) -> *mut u8 {
+        self.memory.as_ptr().wrapping_add((number % WINDOW as u64) as usize * self.stride)
+    }
+}
+
+/// What a task holds: its own ring, and the other's as an address.
+struct Post {
+    ring: Ring,
+    peer: OwnedFd,
+    /// Lengths of the blocks announced and not yet taken.
+    mail: VecDeque<usize>,
+    /// Slots the peer is known to have emptied.
+    credits: usize,
+}
+
+impl Post {
+    fn tell(&mut self, what: u64, number: usize) -> io::Result<()> {
+        let to = types::Fd(self.peer.as_raw_fd());
+        let message = opcode::MsgRingData::new(to, number as i32, what, None).build();
+        let message = message.flags(Flags::SKIP_SUCCESS).user_data(REFUSED);
+        // SAFETY: the request points at no memory.
+        match unsafe { self.ring.push(&message) } {
+            Ok(()) => Ok(()),
+            Err(_) => {
+                self.ring.submit()?;
+                // SAFETY: as above.
+                unsafe { self.ring.push(&message) }
+            }
+        }
+    }
+
+    /// Hands over what is queued, and waits for a message.
+    fn turn(&mut self) -> io::Result<()> {
+        self.ring.wait(1)?;
+        while let Some(message) = self.ring.next() {
+            let number = message.result();
+            match message.user_data() {
+                BLOCK => self.mail.push_back(number as usize),
+                CREDIT => self.credits += number as usize,
+                _ => return Err(io::Error::from_raw_os_error(-number)),
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Station {
+    post: Arc<Mutex<Post>>,
+    credits: bool,
+    at_once: bool,
+}
+
+impl Station {
+    fn sender(&self, window: &Window) -> MessageSender {
+        MessageSender { end: self.end(window), at_once: self.at_once }
+    }
+
+    fn receiver(&self, window: &Window) -> MessageReceiver {
+        MessageReceiver { end: self.end(window), taken: 0, owed: 0 }
+    }
+
+    fn end(&self, window: &Window) -> End {
+        End { post: self.post.clone(), window: window.clone(), credits: self.credits, blocks: 0 }
+    }
+}
+
+/// What both ends have.
+struct End {
+    post: Arc<Mutex<Post>>,
+    window: Window,
+    /// The sender may not send more than there are free slots; in a round trip the answer says so.
+    credits: bool,
+    /// Blocks sent or taken so far.
+    blocks: u64,
+}
+
+impl End {
+    /// Both ends of a task share its ring; the lock is never waited for.
+    fn post(&self) -> MutexGuard<'_, Post> {
+        self.post.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct MessageSender {
+    end: End,
+    at_once: bool,
+}
+
+impl MessageSender {
+    fn send_block(&mut self, block: &[u8]) -> io::Result<()> {
+        let end = &mut self.end;
+        let mut post = end.post.lock().unwrap_or_else(PoisonError::into_inner);
+        while end.credits && post.credits == 0 {
+            post.turn()?;
+        }
+        post.credits = post.credits.saturating_sub(1);
+        // SAFETY: a block is no longer than a slot, and this one is free: the receiver gave it back (or has
+        // answered since), and looks at it only after the message below, which the kernel hands on.
+        unsafe { std::ptr::copy_nonoverlapping(block.as_ptr(), end.window.slot(end.blocks), block.len()) };
+        end.blocks += 1;
+        post.tell(BLOCK, block.len())?;
+        if self.at_once { post.ring.submit() } else { Ok(()) }
+    }
+}
+
+impl SendEnd for MessageSender {
+    fn send(&mut self, block: &[u8]) -> io::Result<()> {
+        let most = self.end.window.block_bytes;
+        block.chunks(most).try_for_each(|piece| self.send_block(piece))
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.end.post().ring.submit()
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        // Where a task sends and receives through one ring, the receiver counts.
+        if self.at_once { Some(self.end.post().ring.enters()) } else { Some(0) }
+    }
+}
+
+struct MessageReceiver {
+    end: End,
+    /// Bytes taken of the block at the front.
+    taken: usize,
+    /// Slots emptied and not yet given back.
+    owed: usize,
+}
+
+impl MessageReceiver {
+    fn take(&mut self, most: usize, take: impl FnOnce(&[u8])) -> io::Result<usize> {
+        let end = &mut self.end;
+        let mut post = end.post.lock().unwrap_or_else(PoisonError::into_inner);
+        let block_bytes = loop {
+            if let Some(len) = post.mail.front() {
+                break (*len).min(end.window.block_bytes);
+            }
+            post.turn()?;
+        };
+        let len = most.min(block_bytes - self.taken);
+        let start = end.window.slot(end.blocks).wrapping_add(self.taken).cast_const();
+        // SAFETY: a sender announced the block, all of it written, and leaves it alone until it is given back.
+        take(unsafe { std::slice::from_raw_parts(start, len) });
+        self.taken += len;
+        if self.taken == block_bytes {
+            (self.taken, end.blocks) = (0, end.blocks + 1);
+            post.mail.pop_front();
+            self.owed += 1;
+            if end.credits && self.owed >= WINDOW / 2 {
+                post.tell(CREDIT, self.owed)?;
+                self.owed = 0;
+                post.ring.submit()?;
+            }
+        }
+        Ok(len)
+    }
+}
+
+impl RecvEnd for MessageReceiver {
+    fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        self.take(room.len(), |bytes| room[..bytes.len()].copy_from_slice(bytes))
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.end.post().ring.enters())
+    }
+}

@@ -1,0 +1,174 @@
+//! A submission and a completion queue, set up for one way of waiting, with its system calls counted.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+
+use io_uring::{IoUring, Probe, cqueue, squeue, types};
+
+/// How long the kernel's thread looks at an idle queue before it sleeps (IORING_SETUP_SQPOLL).
+const SQ_THREAD_IDLE_MS: u32 = 20;
+
+/// How a task waits for a completion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RingWait {
+    /// Asleep in io_uring_enter(2).
+    Enter,
+    /// Looking at the completion queue again and again, without a system call.
+    Look,
+}
+
+/// What a ring is set up for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RingPlan {
+    pub(super) entries: u32,
+    pub(super) wait: RingWait,
+    /// A thread of the kernel takes requests from the queue (IORING_SETUP_SQPOLL).
+    pub(super) sqpoll: bool,
+    /// It is set up before fork(2) by somebody else than its user.
+    pub(super) inherited: bool,
+}
+
+/// A ring in use.
+pub(super) struct Ring {
+    ring: IoUring,
+    plan: RingPlan,
+    enters: u64,
+}
+
+impl Ring {
+    /// io_uring_setup(2). Older kernels refuse the flags that make waiting cheaper: then without them.
+    pub(super) fn set_up(plan: RingPlan) -> io::Result<Self> {
+        let plain = || {
+            let mut builder = IoUring::builder();
+            builder.setup_cqsize(plan.entries * 2);
+            if plan.sqpoll {
+                builder.setup_sqpoll(SQ_THREAD_IDLE_MS);
+            }
+            builder
+        };
+        let mut tuned = plain();
+        if !plan.inherited {
+            tuned.setup_single_issuer();
+        }
+        if plan.wait == RingWait::Enter && !plan.sqpoll {
+            // Completions are worked off when we come to wait for them, not by an interrupt in between.
+            if plan.inherited {
+                tuned.setup_coop_taskrun()
+            } else {
+                tuned.setup_defer_taskrun()
+            };
+        }
+        let ring = match tuned.build(plan.entries) {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => plain().build(plan.entries),
+            built => built,
+        }?;
+        Ok(Self { ring, plan, enters: 0 })
+    }
+
+    /// Registers memory, so that the kernel need not look its pages up for each request.
+    ///
+    /// # Safety
+    /// The memory must stay mapped until the ring is gone.
+    pub(super) unsafe fn register_buffers(&self, buffers: &[libc::iovec]) -> io::Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.ring.submitter().register_buffers(buffers) }
+    }
+
+    /// Lets go of the registered memory now: a ring that is dropped does so later, from a queue of the kernel's.
+    pub(super) fn unregister_buffers(&self) -> io::Result<()> {
+        self.ring.submitter().unregister_buffers()
+    }
+
+    /// Registers descriptors: a request names them by their index.
+    pub(super) fn register_files(&self, files: &[RawFd]) -> io::Result<()> {
+        self.ring.submitter().register_files(files)
+    }
+
+    /// Lets go of the registered descriptors.
+    pub(super) fn unregister_files(&self) -> io::Result<()> {
+        self.ring.submitter().unregister_files()
+    }
+
+    /// Queues a request; the kernel hears of it at the next [`Ring::submit`] or [`Ring::wait`].
+    ///
+    /// # Safety
+    /// What the request points at must stay as it is until its completion was taken.
+    pub(super) unsafe fn push(&mut self, request: &squeue::Entry) -> io::Result<()> {
+        // SAFETY: the caller's promise.
+        let pushed = unsafe { self.ring.submission().push(request) };
+        pushed.map_err(|_| io::Error::other("the submission queue is full (a bug in hosepipe)"))
+    }
+
+    /// Hands the queued requests to the kernel.
+    pub(super) fn submit(&mut self) -> io::Result<()> {
+        while !self.ring.submission().is_empty() {
+            if self.enter(0)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands the queued requests over and waits until there is a completion to take; one that sleeps is
+    /// woken for `want` of them.
+    pub(super) fn wait(&mut self, want: usize) -> io::Result<()> {
+        match self.plan.wait {
+            RingWait::Enter => {
+                while self.ring.completion().is_empty() {
+                    self.enter(want)?;
+                }
+            }
+            RingWait::Look => {
+                self.submit()?;
+                while self.ring.completion().is_empty() {
+                    std::hint::spin_loop();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One io_uring_enter(2), unless the kernel's thread does without. False where it must be made again.
+    fn enter(&mut self, want: usize) -> io::Result<bool> {
+        if !self.plan.sqpoll || want > 0 || self.ring.submission().need_wakeup() {
+            self.enters += 1;
+        }
+        match self.ring.submit_and_wait(want) {
+            Ok(_) => Ok(true),
+            Err(error) => match error.raw_os_error() {
+                // EBUSY: completions must be taken first; those who call do that next.
+                Some(libc::EINTR | libc::EAGAIN | libc::EBUSY) => Ok(false),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// The next completion, if there is one.
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<cqueue::Entry> {
+        self.ring.completion().next()
+    }
+
+    /// Cancels every request in flight and waits until none is (IORING_REGISTER_SYNC_CANCEL, Linux 6.0).
+    pub(super) fn cancel_all(&self) -> io::Result<()> {
+        self.ring.submitter().register_sync_cancel(None, types::CancelBuilder::any())
+    }
+
+    /// Whether the kernel has this operation.
+    pub(super) fn knows(&self, operation: u8) -> io::Result<bool> {
+        let mut probe = Probe::new();
+        self.ring.submitter().register_probe(&mut probe)?;
+        Ok(probe.is_supported(operation))
+    }
+
+    /// Calls of io_uring_enter(2) so far.
+    pub(super) fn enters(&self) -> u64 {
+        self.enters
+    }
+
+    /// The descriptor by which others send messages to this ring.
+    pub(super) fn fd(&self) -> RawFd {
+        self.ring.as_raw_fd()
+    }
+}

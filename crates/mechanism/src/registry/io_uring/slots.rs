@@ -1,0 +1,115 @@
+//! The buffers of a task: memory of its own, cut into slots, each handed to the kernel by a request or looked
+//! at by us, never both.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::RawFd;
+
+use io_uring::squeue::Flags;
+use io_uring::{opcode, squeue, types};
+
+use super::lane::Span;
+use super::ring::Ring;
+use super::stream::StreamPlan;
+use crate::SharedMemory;
+
+/// Each slot begins on a page.
+const PAGE_BYTES: usize = 4096;
+
+/// "Where the file stands": pipes and sockets have no other place (io_uring_enter(2)).
+const HERE: u64 = u64::MAX;
+
+/// Slots side by side.
+pub(super) struct Slots {
+    memory: Option<SharedMemory>,
+    count: usize,
+    block_bytes: usize,
+}
+
+/// Bytes that `count` slots take.
+pub(super) fn bytes_of(count: usize, block_bytes: usize) -> Option<usize> {
+    block_bytes.checked_next_multiple_of(PAGE_BYTES)?.checked_mul(count)
+}
+
+impl Slots {
+    pub(super) fn new(count: usize, block_bytes: usize) -> io::Result<Self> {
+        let memory = SharedMemory::new(bytes_of(count, block_bytes).ok_or(io::ErrorKind::OutOfMemory)?)?;
+        // SAFETY: the memory is ours alone, and that long. Not zeros: see `payload::Block`.
+        unsafe { std::ptr::write_bytes(memory.as_ptr(), 0xA5, memory.len()) };
+        Ok(Self { memory: Some(memory), count, block_bytes })
+    }
+
+    fn at(&self, span: Span) -> *mut u8 {
+        assert!(span.slot < self.count && span.from <= span.to && span.to <= self.block_bytes);
+        let start = self.memory.as_ref().map_or(std::ptr::null_mut(), SharedMemory::as_ptr);
+        start.wrapping_add(span.slot * self.block_bytes.next_multiple_of(PAGE_BYTES) + span.from)
+    }
+
+    /// A slot's bytes. Those of a slot in flight are the kernel's: a lane keeps the two apart.
+    pub(super) fn bytes(&mut self, span: Span) -> &mut [u8] {
+        // SAFETY: `at` checked that the span lies in a slot; the memory is initialised and ours alone.
+        unsafe { std::slice::from_raw_parts_mut(self.at(span), span.to - span.from) }
+    }
+
+    /// Registers each slot as the buffer of its number, so that the kernel need not look up its pages again.
+    pub(super) fn register_with(&self, ring: &Ring) -> io::Result<()> {
+        let whole = |slot| libc::iovec {
+            iov_base: self.at(Span { slot, from: 0, to: self.block_bytes }).cast(),
+            iov_len: self.block_bytes,
+        };
+        let buffers: Vec<libc::iovec> = (0..self.count).map(whole).collect();
+        // SAFETY: the ring is dropped before the slots (`Working` in stream.rs), and pins the pages besides.
+        unsafe { ring.register_buffers(&buffers) }
+    }
+
+    /// Queues a write of `span`.
+    pub(super) fn push_write(
+        &self,
+        ring: &mut Ring,
+        plan: &StreamPlan,
+        to: RawFd,
+        span: Span,
+        flags: Flags,
+    ) -> io::Result<()> {
+        let (at, len, slot) = (self.at(span).cast_const(), (span.to - span.from) as u32, span.slot as u16);
+        let request = match (plan.fixed, plan.socket) {
+            (true, _) => opcode::WriteFixed::new(types::Fixed(to as u32), at, len, slot).offset(HERE).build(),
+            (false, false) => opcode::Write::new(types::Fd(to), at, len).offset(HERE).build(),
+            (false, true) => opcode::Send::new(types::Fd(to), at, len)
+                .flags(libc::MSG_WAITALL | libc::MSG_NOSIGNAL)
+                .build(),
+        };
+        push(ring, request, span, flags)
+    }
+
+    /// Queues a read into `span`.
+    pub(super) fn push_read(
+        &self,
+        ring: &mut Ring,
+        plan: &StreamPlan,
+        from: RawFd,
+        span: Span,
+        flags: Flags,
+    ) -> io::Result<()> {
+        let (at, len, slot) = (self.at(span), (span.to - span.from) as u32, span.slot as u16);
+        let request = match (plan.fixed, plan.socket) {
+            (true, _) => {
+                opcode::ReadFixed::new(types::Fixed(from as u32), at, len, slot).offset(HERE).build()
+            }
+            (false, false) => opcode::Read::new(types::Fd(from), at, len).offset(HERE).build(),
+            (false, true) => opcode::Recv::new(types::Fd(from), at, len).build(),
+        };
+        push(ring, request, span, flags)
+    }
+
+    /// Leaves the memory mapped for good.
+    pub(super) fn leak(&mut self) {
+        std::mem::forget(self.memory.take());
+    }
+}
+
+fn push(ring: &mut Ring, request: squeue::Entry, span: Span, flags: Flags) -> io::Result<()> {
+    // SAFETY: the slot is neither free nor handed out until its lane has the answer, and the memory stays
+    // mapped until no request is in flight (the drop of `Task`).
+    unsafe { ring.push(&request.flags(flags).user_data(span.slot as u64)) }
+}

@@ -1,0 +1,285 @@
+//! What the message sockets share: an end that moves whole messages, the limit on a message, and a channel
+//! from a connected pair.
+//!
+//! The payload needs no place of its own here: send(2) takes a block from where it was produced, recv(2) puts
+//! it where it is checked. So every byte is copied twice, into the kernel's buffer and out of it.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use model::{ByteSize, Workload, describe_errno};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown, sockopt};
+
+use crate::channel::{Channel, OpenError, Request};
+use crate::fd::FdWait;
+use crate::halves::{Line, assemble, one_way};
+use crate::{RecvEnd, SendEnd};
+
+/// An end that spins looks at the clock once in so many tries.
+const TRIES_BETWEEN_LOOKS: u64 = 4096;
+
+/// Either end of a message socket.
+pub(super) struct MessageEnd {
+    fd: OwnedFd,
+    wait: FdWait,
+    /// How long nothing may come; `None` where nothing can be lost.
+    patience: Option<Duration>,
+    syscalls: u64,
+}
+
+impl MessageEnd {
+    /// Takes a socket and puts it in the mode its waiting needs. With `patience`, a receiver that hears
+    /// nothing for so long gives up.
+    pub(super) fn new(fd: OwnedFd, wait: FdWait, patience: Option<Duration>) -> Result<Self, OpenError> {
+        wait.apply(&fd)?;
+        if wait == FdWait::InCall && patience.is_some() {
+            sockopt::set_socket_timeout(&fd, sockopt::Timeout::Recv, patience)
+                .map_err(OpenError::system("setsockopt(SO_RCVTIMEO)"))?;
+        }
+        Ok(Self { fd, wait, patience, syscalls: 0 })
+    }
+
+    /// The socket.
+    pub(super) fn fd(&self) -> &OwnedFd {
+        &self.fd
+    }
+
+    /// System calls made so far.
+    pub(super) fn calls(&self) -> u64 {
+        self.syscalls
+    }
+
+    /// Hands over one message: all of it or, after an error, nothing.
+    #[inline]
+    pub(super) fn send_message(&mut self, message: &[u8]) -> io::Result<()> {
+        let mut waiting = Waiting::default();
+        loop {
+            self.syscalls += 1;
+            match send(&self.fd, message, SendFlags::NOSIGNAL) {
+                Ok(_) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => self.after_would_block(PollFlags::OUT, &mut waiting)?,
+                Err(error) => return Err(in_words(error)),
+            }
+        }
+    }
+
+    /// Receives one message. One that is larger than the room is an error: its rest would be thrown away.
+    #[inline]
+    pub(super) fn receive_message(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let mut waiting = Waiting::default();
+        loop {
+            self.syscalls += 1;
+            // MSG_TRUNC: the answer is the message's own length, whatever there was room for.
+            match recv(&self.fd, &mut *room, RecvFlags::TRUNC) {
+                Ok((taken, whole)) if taken == whole => return Ok(taken),
+                Ok((taken, whole)) => return Err(cut_short(taken, whole)),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => self.after_would_block(PollFlags::IN, &mut waiting)?,
+                Err(error) => return Err(in_words(error)),
+            }
+        }
+    }
+
+    #[cold]
+    fn after_would_block(&mut self, interest: PollFlags, waiting: &mut Waiting) -> io::Result<()> {
+        let Some(patience) = self.patience.filter(|_| self.wait != FdWait::Never) else {
+            self.syscalls += self.wait.after_would_block(&self.fd, interest)?;
+            return Ok(());
+        };
+        let enough = match self.wait {
+            // Only a receive timeout ends a sleep with EAGAIN (socket(7), SO_RCVTIMEO).
+            FdWait::InCall | FdWait::Never => true,
+            FdWait::Spin => {
+                std::hint::spin_loop();
+                waiting.longer_than(patience)
+            }
+            FdWait::InPoll => {
+                self.syscalls += 1;
+                let timeout = Timespec::try_from(patience).ok();
+                match poll(&mut [PollFd::new(&self.fd, interest)], timeout.as_ref()) {
+                    Ok(ready) => ready == 0,
+                    Err(Errno::INTR) => false,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        };
+        if enough { Err(out_of_patience(patience)) } else { Ok(()) }
+    }
+}
+
+impl SendEnd for MessageEnd {
+    #[inline]
+    fn send(&mut self, block: &[u8]) -> io::Result<()> {
+        self.send_message(block)
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        // The receiver of a sequence reads the rest and then 0; of one that has gone there is nothing to tell.
+        let _ = shutdown(&self.fd, Shutdown::Write);
+        Ok(())
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.syscalls)
+    }
+}
+
+impl RecvEnd for MessageEnd {
+    #[inline]
+    fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        self.receive_message(room)
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.syscalls)
+    }
+}
+
+/// How a receiver waits whose bytes come through a thread of the kernel's: a single task, too, has to sleep until
+/// what it sent whole has arrived, and then it does.
+pub(super) fn receiver_wait(request: &Request<'_>) -> FdWait {
+    match FdWait::of(request) {
+        FdWait::Never => FdWait::InPoll,
+        other => other,
+    }
+}
+
+/// How long an end has been spinning.
+#[derive(Default)]
+struct Waiting {
+    tries: u64,
+    since: Option<Instant>,
+}
+
+impl Waiting {
+    fn longer_than(&mut self, patience: Duration) -> bool {
+        self.tries += 1;
+        if !self.tries.is_multiple_of(TRIES_BETWEEN_LOOKS) {
+            return false;
+        }
+        let since = *self.since.get_or_insert_with(Instant::now);
+        since.elapsed() > patience
+    }
+}
+
+fn out_of_patience(patience: Duration) -> io::Error {
+    let text = format!("nothing came for {} s", patience.as_secs_f64());
+    io::Error::new(io::ErrorKind::TimedOut, text)
+}
+
+/// A datagram to a socket that has gone is refused, where a stream's end would read 0 or write EPIPE.
+#[cold]
+fn in_words(error: Errno) -> io::Error {
+    if matches!(error, Errno::CONNREFUSED | Errno::NOTCONN) {
+        let text = format!("the other end closed: {}", describe_errno(&error.into()));
+        return io::Error::new(io::ErrorKind::UnexpectedEof, text);
+    }
+    error.into()
+}
+
+#[cold]
+fn cut_short(taken: usize, whole: usize) -> io::Error {
+    let text = format!("a message of {whole} bytes came where there was room for {taken}");
+    io::Error::new(io::ErrorKind::InvalidData, text)
+}
+
+/// What bounds a message on a Unix socket.
+pub(super) const MESSAGE_LIMITS: &str =
+    "block: the send buffer less 32 bytes, and some 4 MiB; sndbuf: net.core.wmem_max";
+
+/// Bytes of a Unix socket's send buffer that no message gets (`unix_dgram_sendmsg`, net/unix/af_unix.c).
+const RESERVED_BYTES: u64 = 32;
+
+/// From this size on, a message may find no memory although the buffer would take it.
+const IN_ONE_PIECE_BYTES: usize = 1 << 20;
+
+/// Refuses a block that would not pass between these Unix sockets, and says what would let it through. Returns
+/// the send buffer granted. `spec` is what `sndbuf=` is to be added to.
+pub(super) fn check_block(
+    request: &Request<'_>,
+    near: &OwnedFd,
+    far: &OwnedFd,
+    spec: &str,
+) -> Result<u64, OpenError> {
+    let sndbuf =
+        sockopt::socket_send_buffer_size(near).map_err(OpenError::system("getsockopt(SO_SNDBUF)"))? as u64;
+    let limit = sndbuf.saturating_sub(RESERVED_BYTES);
+    if request.block_bytes as u64 > limit {
+        let remedy = larger_buffer(request.block_bytes as u64, spec);
+        return Err(OpenError::block_too_large(
+            request.block_bytes,
+            limit,
+            "SO_SNDBUF less 32 bytes",
+            &remedy,
+        ));
+    }
+    if request.block_bytes >= IN_ONE_PIECE_BYTES {
+        try_one(request.block_bytes, near, far)?;
+    }
+    Ok(sndbuf)
+}
+
+/// The kernel doubles what is asked for, and cuts it to wmem_max without a word.
+fn larger_buffer(block_bytes: u64, spec: &str) -> String {
+    let ask = (block_bytes + RESERVED_BYTES).div_ceil(2).next_multiple_of(1024);
+    let raise = if core_limit("wmem_max").is_some_and(|most| ask <= most) {
+        String::new()
+    } else {
+        format!("sudo sysctl -w net.core.wmem_max={ask} and ")
+    };
+    format!("{raise}{spec}sndbuf={}", ByteSize(ask))
+}
+
+/// Sends one block and takes it out again: a message lies in one piece of kernel memory but for its last 68 KiB
+/// (`sock_alloc_send_pskb`), and there are no pieces above 4 MiB.
+fn try_one(block_bytes: usize, near: &OwnedFd, far: &OwnedFd) -> Result<(), OpenError> {
+    let mut block = vec![0xA5; block_bytes];
+    match send(near, &block, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+        Err(Errno::NOBUFS) => Err(OpenError::Limit {
+            message: format!(
+                "{} blocks: ENOBUFS, the kernel has no memory in one piece for such a message",
+                ByteSize(block_bytes as u64)
+            ),
+            remedy: "a smaller --block (4 MiB and less may pass), or unix-stream, which cuts blocks"
+                .to_owned(),
+        }),
+        Err(error) => Err(OpenError::system("send")(error)),
+        Ok(_) => {
+            let (taken, _) =
+                recv(far, &mut block[..], RecvFlags::DONTWAIT).map_err(OpenError::system("recv"))?;
+            debug_assert_eq!(taken, block_bytes);
+            Ok(())
+        }
+    }
+}
+
+fn core_limit(name: &str) -> Option<u64> {
+    std::fs::read_to_string(format!("/proc/sys/net/core/{name}")).ok()?.trim().parse().ok()
+}
+
+/// A channel over connected pairs of descriptors that carry bytes both ways: a stream goes from the first to
+/// the second, a ping-pong both ways over the one pair, a chain over a pair for each hop.
+pub(super) fn over_connected<S, R>(
+    request: &Request<'_>,
+    mut connect: impl FnMut() -> Result<(OwnedFd, OwnedFd), OpenError>,
+    line: impl Fn(OwnedFd, OwnedFd) -> Result<Line<S, R>, OpenError>,
+) -> Result<Channel, OpenError>
+where
+    S: SendEnd + 'static,
+    R: RecvEnd + 'static,
+{
+    if request.workload == Workload::PingPong && request.relays == 0 {
+        let (near, far) = connect()?;
+        let copy = |fd: &OwnedFd| fd.try_clone().map_err(OpenError::system("dup"));
+        let forth = line(copy(&near)?, copy(&far)?)?;
+        return Ok(assemble(request, forth, Some(line(far, near)?)));
+    }
+    one_way(request, || {
+        let (near, far) = connect()?;
+        line(near, far)
+    })
+}

@@ -1,0 +1,110 @@
+//! `mmap-file`: the ring of `shm-ring` in a file that both ends have mapped: what a program does whose peer knows
+//! nothing but a path. The kernel keeps track of which pages were written, and writes them back now and then.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use model::{ByteSize, Role, Wait};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::{Errno, pwrite};
+
+use super::ring::{COPY_OPTION, Ring, RingWait, SIZE_OPTION, WAIT_OPTION};
+use super::ring::{control_bytes, evidence, mapped_bytes, payload_line, ring_bytes};
+use super::tmpfile::{DIR_OPTION, storage_folder};
+use crate::channel::{Channel, Evidence, Mechanism, OpenError, Request};
+use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WORKLOAD, Capabilities, Descriptor};
+use crate::halves::one_way;
+use crate::leftover::NamedPath;
+use crate::{Options, SharedMemory};
+
+static DESCRIPTOR: Descriptor = Descriptor {
+    name: "mmap-file",
+    summary: "a ring in a file that both ends have mapped",
+    role: Role::Ranked,
+    capabilities: Capabilities {
+        link: false,
+        keeps_boundaries: false,
+        stores_data: false,
+        crosses_hosts: false,
+        needs_cleanup: true,
+    },
+    workloads: ANY_WORKLOAD,
+    tasks: ANY_TASKS,
+    waits: &[Wait::Block, Wait::Spin],
+    data: ANY_DATA,
+    options: &[SIZE_OPTION, WAIT_OPTION, COPY_OPTION, DIR_OPTION],
+    limits: "size: 128 MiB, and the free space of the file system",
+    man_pages: &["mmap(2) MAP_SHARED", "fallocate(2)", "futex(2)"],
+    default_specs: &[],
+    more_specs: &["mmap-file:wait=spin", "mmap-file:wait=futex", "mmap-file:wait=spin,copy=in-place"],
+};
+
+pub(crate) struct MmapFile;
+
+impl Mechanism for MmapFile {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn wait(&self, options: &Options) -> Wait {
+        RingWait::named(options)
+    }
+
+    fn zero_copy(&self, options: &Options) -> Option<Evidence> {
+        evidence(options, |bytes| {
+            let (_name, file) = make_file(&std::env::temp_dir(), bytes)?;
+            map(&file, bytes, RingWait::Never)
+        })
+    }
+
+    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
+        let (bytes, folder) = (ring_bytes(request)?, storage_folder(request));
+        one_way(request, || {
+            // The name goes at the end of this: both ends have the mapping, and the file lives as long as that.
+            let (_name, file) = make_file(&folder, bytes)?;
+            Ok(payload_line(request, map(&file, bytes, RingWait::of(request))?))
+        })
+    }
+}
+
+/// Makes a file as long as the ring needs.
+fn make_file(folder: &Path, ring_bytes: usize) -> Result<(NamedPath, OwnedFd), OpenError> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let name = format!(".hosepipe-ring-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed));
+    let (name, file) = NamedPath::make(folder.join(name), |path| {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
+        open(path, flags, Mode::RUSR | Mode::WUSR)
+            .map_err(OpenError::system(format!("open({})", path.display())))
+    })?;
+    write_zeros(&file, mapped_bytes(ring_bytes) + control_bytes()).map_err(|source| OpenError::System {
+        call: format!("making a file of {} in {}", ByteSize(ring_bytes as u64), folder.display()),
+        source: source.into(),
+        remedy: Some("a smaller size=, or dir= on a larger file system".to_owned()),
+    })?;
+    Ok((name, file))
+}
+
+/// Real bytes, not a hole: a mapped page that finds no room on the disk when it is written is a SIGBUS.
+fn write_zeros(file: &OwnedFd, len: usize) -> Result<(), Errno> {
+    const ZEROS: &[u8] = &[0; 64 << 10];
+    let mut written = 0;
+    while written < len {
+        match pwrite(file, &ZEROS[..ZEROS.len().min(len - written)], written as u64) {
+            Ok(more) => written += more,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn map(file: &OwnedFd, ring_bytes: usize, wait: RingWait) -> Result<Ring, OpenError> {
+    let memory = SharedMemory::file_twice(file, mapped_bytes(ring_bytes), control_bytes());
+    let memory = memory.map_err(|source| OpenError::System {
+        call: "mmap(MAP_SHARED) of the file".to_owned(),
+        source,
+        remedy: Some("dir= on a file system whose files can be mapped and written".to_owned()),
+    })?;
+    Ring::over(memory, ring_bytes, wait)
+}

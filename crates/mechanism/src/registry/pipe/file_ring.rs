@@ -1,0 +1,202 @@
+//! A file in the page cache whose pages are handed to a Unix socket by reference and written again only once the
+//! other end has read them.
+//!
+//! sendfile(2) and splice(2) say when the socket has taken the pages, not when they were read. The socket's own
+//! books say that: what is queued on a Unix socket stays charged to its sender until the receiver has copied it and
+//! lets go of the buffer (unix_stream_read_generic in net/unix/af_unix.c), and SIOCOUTQ gives the charge in bytes,
+//! never less than what is unread: a buffer half read counts whole. So `handed over - SIOCOUTQ` bytes at least have
+//! been read, and a chunk whose last byte is among them may be written again. The question is asked only when the
+//! answer is not already known, once in several blocks.
+//!
+//! It does not hold for TCP, where SIOCOUTQ forgets what the peer's kernel has and its program has not read, nor
+//! for a reader that splices onwards. Neither is had here.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::ptr::{NonNull, null_mut};
+
+use super::page_ring::Lengths;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+/// The least a queued block is charged with, in bytes: less than the buffer header that each has.
+const CHARGE_MIN: usize = 512;
+
+/// What a socket may take beyond its send buffer, in bytes: one buffer of 17 pages (MAX_SKB_FRAGS), and its header.
+const OVERSHOOT_BYTES: usize = 18 * 4096;
+
+/// The smallest chunk, in bytes: a cache line and the neighbour that is fetched with it.
+const CHUNK_BYTES_MIN: usize = 128;
+
+/// How long to sleep when the other end has not read far enough; seldom, since the ring is longer than the queue.
+const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+
+/// How long the ring is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::registry) struct FileLayout {
+    chunk_bytes: usize,
+    chunks: usize,
+}
+
+impl FileLayout {
+    /// A ring for blocks of up to `block_bytes` and a socket with this send buffer: long enough that the socket is
+    /// full before the ring is.
+    pub(in crate::registry) fn new(block_bytes: usize, sndbuf_bytes: usize, lengths: Lengths) -> Self {
+        let page_bytes = rustix::param::page_size();
+        let grain = if block_bytes < page_bytes { CHUNK_BYTES_MIN } else { page_bytes };
+        let usual_bytes = match lengths {
+            Lengths::Even => block_bytes,
+            Lengths::Uneven => block_bytes.min(page_bytes),
+        };
+        let chunks = (sndbuf_bytes + OVERSHOOT_BYTES).div_ceil(usual_bytes.max(CHARGE_MIN)) + 2;
+        Self { chunk_bytes: block_bytes.next_multiple_of(grain), chunks }
+    }
+
+    /// Bytes of memory this takes.
+    pub(in crate::registry) fn bytes(self) -> usize {
+        self.chunk_bytes * self.chunks
+    }
+}
+
+/// The file, mapped, and what was handed over of it.
+pub(in crate::registry) struct FileRing {
+    file: OwnedFd,
+    mapping: NonNull<u8>,
+    mapped_bytes: usize,
+    chunk_bytes: usize,
+    /// For each chunk, how many bytes had been handed over when its own last one was.
+    handed_over_by: Vec<u64>,
+    /// The chunk that [`Self::next`] gave last.
+    chunk: usize,
+    handed_over: u64,
+    /// Bytes that are known to have been read.
+    drained: u64,
+    syscalls: u64,
+}
+
+// SAFETY: the mapping is this value's alone and is not bound to a thread.
+unsafe impl Send for FileRing {}
+
+impl FileRing {
+    /// Makes the file and maps it. To be called in the task that sends, whose page table then has the pages from
+    /// the start.
+    pub(in crate::registry) fn new(layout: FileLayout) -> io::Result<Self> {
+        let FileLayout { chunk_bytes, chunks } = layout;
+        let mapped_bytes = layout.bytes();
+        let file = memfd_create("hosepipe", MemfdFlags::CLOEXEC)?;
+        ftruncate(&file, mapped_bytes as u64)?;
+        let flags = MapFlags::SHARED | MapFlags::POPULATE;
+        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing; the file is ours and is
+        // never shortened.
+        let mapping =
+            unsafe { mmap(null_mut(), mapped_bytes, ProtFlags::READ | ProtFlags::WRITE, flags, &file, 0) }?;
+        let mapping = NonNull::new(mapping.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let handed_over_by = vec![0; chunks];
+        Ok(Self {
+            file,
+            mapping,
+            mapped_bytes,
+            chunk_bytes,
+            handed_over_by,
+            chunk: 0,
+            handed_over: 0,
+            drained: 0,
+            syscalls: 0,
+        })
+    }
+
+    /// Room for the next block, once `socket`'s other end has read what lay there.
+    #[inline]
+    pub(in crate::registry) fn next(&mut self, socket: BorrowedFd<'_>, len: usize) -> io::Result<&mut [u8]> {
+        let next = if self.chunk + 1 == self.handed_over_by.len() { 0 } else { self.chunk + 1 };
+        self.wait_until_read(socket, self.handed_over_by[next])?;
+        self.chunk = next;
+        assert!(len <= self.chunk_bytes, "a block longer than the ring was made for");
+        // SAFETY: inside the mapping, by the assertion; borrowed from `self`, so that nothing else here refers to
+        // it; and no socket does any more: see the top of this file.
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.mapping.as_ptr().add(self.offset()), len) })
+    }
+
+    /// The file, and where in it the block lies that [`Self::next`] made room for.
+    pub(in crate::registry) fn file(&self) -> (BorrowedFd<'_>, u64) {
+        (self.file.as_fd(), self.offset() as u64)
+    }
+
+    /// The first `len` bytes of that block, in memory.
+    pub(in crate::registry) fn block(&self, len: usize) -> &[u8] {
+        assert!(len <= self.chunk_bytes, "a block longer than the ring was made for");
+        // SAFETY: as in `next`; written through `self` alone.
+        unsafe { std::slice::from_raw_parts(self.mapping.as_ptr().add(self.offset()), len) }
+    }
+
+    /// Notes that the socket has taken the block that [`Self::next`] made room for, `len` bytes.
+    #[inline]
+    pub(in crate::registry) fn handed_over(&mut self, len: usize) {
+        self.handed_over += len as u64;
+        self.handed_over_by[self.chunk] = self.handed_over;
+    }
+
+    /// System calls made to find out what was read.
+    pub(in crate::registry) fn syscalls(&self) -> u64 {
+        self.syscalls
+    }
+
+    fn offset(&self) -> usize {
+        self.chunk * self.chunk_bytes
+    }
+
+    #[inline]
+    fn wait_until_read(&mut self, socket: BorrowedFd<'_>, upto: u64) -> io::Result<()> {
+        while self.drained < upto {
+            self.syscalls += 1;
+            self.drained = self.handed_over - unread(socket)?.min(self.handed_over);
+            if self.drained < upto {
+                // Wakes up early only where the other end has gone: what it had not read is then free.
+                self.syscalls += 1;
+                poll(&mut [PollFd::from_borrowed_fd(socket, PollFlags::empty())], Some(&LOOK_AGAIN))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for FileRing {
+    fn drop(&mut self) {
+        // SAFETY: this value owns the mapping, and every reference into it borrowed `self`.
+        let _ = unsafe { munmap(self.mapping.as_ptr().cast(), self.mapped_bytes) };
+    }
+}
+
+/// Bytes that the other end has not read yet, and a little more (SIOCOUTQ, unix(7) by way of tcp(7)).
+fn unread(socket: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: SIOCOUTQ, which is TIOCOUTQ, writes one int.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &mut bytes) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(bytes.max(0) as u64) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    #[test]
+    fn a_block_is_unread_until_its_last_byte_was_read() {
+        let (near, far) =
+            socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).expect("sockets");
+        let mut ring = FileRing::new(FileLayout::new(10_000, 65_536, Lengths::Even)).expect("memory");
+        ring.next(near.as_fd(), 10_000).expect("room").fill(7);
+        let (file, mut offset) = ring.file();
+        let sent = rustix::fs::sendfile(&near, file, Some(&mut offset), 10_000);
+        assert_eq!(sent, Ok(10_000));
+        ring.handed_over(10_000);
+        assert!(unread(near.as_fd()).expect("SIOCOUTQ") >= 10_000);
+        let mut room = [0; 9_999];
+        assert_eq!(rustix::io::read(&far, &mut room), Ok(9_999));
+        assert!(unread(near.as_fd()).expect("SIOCOUTQ") > 0, "one byte is left");
+        assert_eq!(rustix::io::read(&far, &mut room), Ok(1));
+        assert_eq!(unread(near.as_fd()).expect("SIOCOUTQ"), 0);
+    }
+}

@@ -1,0 +1,252 @@
+//! Memory whose pages are handed to a pipe by reference and written again only once the pipe was drained of them.
+//!
+//! vmsplice(2) has no completion: no call says when the reader is done with a page. What says it is the pipe
+//! itself. A pipe of S slots holds S pages at the most, one page a slot, and gives them out in the order in which
+//! they were put in; a slot is free again only once read(2) has copied it (pipe_read in fs/pipe.c lets go of the
+//! page after the copy, under the pipe's lock) or splice(2) has dropped it. So when the pipe has taken S more slots
+//! after a page, that page has been drained, and the ring below is long enough that this is so whenever it comes
+//! round. The same holds of several pipes in a row, with S the sum of their slots, since pages pass in order.
+//!
+//! It does not hold for a reader that splices onwards or tees: it keeps pages that no pipe counts any more. Such
+//! readers are not had here. That a slot is a page is counted, not believed ([`takes_pages`]).
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::param::page_size;
+use rustix::pipe::{IoSliceRaw, PipeFlags, SpliceFlags, fcntl_getpipe_size, pipe_with, vmsplice};
+
+use crate::{OpenError, SharedMemory};
+
+/// vmsplice(2) looks pages up 16 at a time: in a huge page that is one step, and half as much again was moved in
+/// a second when measured.
+const HUGE_PAGE_BYTES: usize = 2 << 20;
+
+/// The smallest unit, in bytes: a cache line and the neighbour that is fetched with it.
+const UNIT_BYTES_MIN: usize = 128;
+
+/// How blocks lie in the ring: each begins at a unit, and each unit it lies in is one slot of the pipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::registry) struct Layout {
+    unit_bytes: usize,
+    units: usize,
+}
+
+/// Whether blocks are all of one length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::registry) enum Lengths {
+    /// Every block is as long as the first.
+    Even,
+    /// What a relay passes on: as much as there was, at most a block.
+    Uneven,
+}
+
+impl Layout {
+    /// Units enough that none is used again before pipes of `slots` together took that many after it.
+    pub(in crate::registry) fn new(
+        block_bytes: usize,
+        slots: usize,
+        page_bytes: usize,
+        lengths: Lengths,
+    ) -> Self {
+        // A power of two up to a page never lies across two of them: such a unit is one slot.
+        let unit_bytes = block_bytes.next_power_of_two().clamp(UNIT_BYTES_MIN, page_bytes);
+        let block_units = block_bytes.div_ceil(unit_bytes);
+        let units = match lengths {
+            // After a block, all the others of the ring come before it again.
+            Lengths::Even => (slots.div_ceil(block_units) + 1) * block_units,
+            // Less than a block of units is left over at the end of the ring, and a unit may be the last of its
+            // block in one round and the first in the next.
+            Lengths::Uneven => slots + 2 * block_units,
+        };
+        Self { unit_bytes, units }
+    }
+
+    /// Room for one block of constant content, which may be sent again at once.
+    pub(in crate::registry) fn constant(block_bytes: usize, page_bytes: usize) -> Self {
+        Self::new(block_bytes, 0, page_bytes, Lengths::Even)
+    }
+
+    /// Bytes of memory this takes.
+    pub(in crate::registry) fn bytes(self) -> usize {
+        self.unit_bytes * self.units
+    }
+}
+
+/// The memory, and where the next block goes.
+pub(in crate::registry) struct PageRing {
+    memory: SharedMemory,
+    layout: Layout,
+    next_unit: usize,
+}
+
+impl PageRing {
+    /// Maps the memory. To be called in the task that sends, whose page table then has the pages from the start.
+    pub(in crate::registry) fn new(layout: Layout) -> io::Result<Self> {
+        Self::of(layout, layout.bytes())
+    }
+
+    /// The same on huge pages, however little is needed of them.
+    pub(in crate::registry) fn on_huge_pages(layout: Layout) -> io::Result<Self> {
+        Self::of(layout, layout.bytes().max(HUGE_PAGE_BYTES))
+    }
+
+    fn of(layout: Layout, bytes: usize) -> io::Result<Self> {
+        Ok(Self { memory: SharedMemory::new(bytes)?, layout, next_unit: 0 })
+    }
+
+    /// Room for the next block, to be written and then handed over, all of it.
+    #[inline]
+    pub(in crate::registry) fn next(&mut self, len: usize) -> &mut [u8] {
+        let Layout { unit_bytes, units } = self.layout;
+        let wanted = len.div_ceil(unit_bytes);
+        let first = if self.next_unit + wanted <= units { self.next_unit } else { 0 };
+        self.next_unit = first + wanted;
+        let offset = first * unit_bytes;
+        assert!(offset + len <= self.memory.len(), "a block longer than the ring was made for");
+        // SAFETY: inside the mapping, by the assertion; borrowed from `self`, so that nothing else here refers to
+        // it; and no pipe does any more: see the top of this file.
+        unsafe { std::slice::from_raw_parts_mut(self.memory.as_ptr().add(offset), len) }
+    }
+
+    /// The ring's first `len` bytes, for content that stays.
+    #[inline]
+    pub(in crate::registry) fn first(&self, len: usize) -> &[u8] {
+        assert!(len <= self.memory.len(), "a block longer than the ring was made for");
+        // SAFETY: inside the mapping, and borrowed from `self`, through which alone it is written.
+        unsafe { std::slice::from_raw_parts(self.memory.as_ptr(), len) }
+    }
+}
+
+/// Hands bytes of a [`PageRing`] to a pipe by reference; returns how many it took.
+#[inline]
+pub(in crate::registry) fn refer(
+    pipe: impl AsFd,
+    block: &[u8],
+    flags: SpliceFlags,
+) -> rustix::io::Result<usize> {
+    // SAFETY: a ring's bytes are not written again before the pipe was drained of them (top of this file). The
+    // descriptor is a pipe's write end: the bytes are only read.
+    unsafe { vmsplice(pipe, &[IoSliceRaw::from_slice(block)], flags) }
+}
+
+/// Whether this kernel's pipes take one page a slot, on which the ring's safety rests: a pipe of S slots must take
+/// S pages of a larger offer, no more.
+pub(in crate::registry) fn takes_pages() -> Result<(), OpenError> {
+    let (_reader, writer) = pipe_with(PipeFlags::CLOEXEC).map_err(OpenError::system("pipe2"))?;
+    let holds = fcntl_getpipe_size(&writer).map_err(OpenError::system("fcntl(F_GETPIPE_SZ)"))?;
+    let layout = Layout::new(4 * holds, 0, page_size(), Lengths::Even);
+    let offer = PageRing::new(layout).map_err(OpenError::system("mmap"))?;
+    let taken = refer(&writer, offer.first(4 * holds), SpliceFlags::NONBLOCK);
+    if taken.map_err(OpenError::system("vmsplice"))? <= holds {
+        return Ok(());
+    }
+    Err(OpenError::Unsupported {
+        message:
+            "this kernel's pipes hold more than a page a slot: nothing says when a page may be written again"
+                .to_owned(),
+        remedy: "--data none, or send=write".to_owned(),
+    })
+}
+
+/// Sends a page into a pipe by reference, lets `road` carry it from there to the descriptor it returns, changes the
+/// page, and reads: whether the reader sees the change. For experiments: this is what must not happen to a payload.
+pub(super) fn page_is_passed<F: AsFd>(
+    road: impl FnOnce(BorrowedFd<'_>, usize) -> io::Result<F>,
+) -> io::Result<bool> {
+    const BEFORE: u8 = b'b';
+    const AFTER: u8 = b'a';
+    let page_bytes = page_size();
+    let mut ring = PageRing::new(Layout::constant(page_bytes, page_bytes))?;
+    ring.next(page_bytes).fill(BEFORE);
+    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+    refer(&writer, ring.first(page_bytes), SpliceFlags::NONBLOCK)?;
+    let end = road(reader.as_fd(), page_bytes)?;
+    // The kernel still refers to the page, and so it may: it is no Rust reference, and reads bytes.
+    ring.next(page_bytes).fill(AFTER);
+    let mut read = [0u8; 64];
+    let len = rustix::io::read(end, &mut read)?;
+    Ok(len > 0 && read[..len].iter().all(|byte| *byte == AFTER))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Walks a ring and asserts that no unit is used again before `slots` more were taken.
+    fn walk(layout: Layout, slots: usize, lengths: impl Iterator<Item = usize>) {
+        let mut last_slot: Vec<Option<usize>> = vec![None; layout.units];
+        let (mut next_unit, mut taken) = (0, 0);
+        for len in lengths {
+            let wanted = len.div_ceil(layout.unit_bytes);
+            let first = if next_unit + wanted <= layout.units { next_unit } else { 0 };
+            next_unit = first + wanted;
+            for unit in &last_slot[first..next_unit] {
+                assert!(unit.is_none_or(|slot| taken - slot > slots), "{layout:?}, {slots} slots");
+            }
+            for unit in &mut last_slot[first..next_unit] {
+                *unit = Some(taken);
+                taken += 1;
+            }
+        }
+    }
+
+    #[test]
+    fn a_unit_comes_round_only_after_as_many_slots_as_the_pipe_has() {
+        // Lengths without a pattern: a multiplicative generator (Lehmer's), whose quality matters little here.
+        let mut state = 48_271u64;
+        let mut some_length = |most: usize| {
+            state = state * 48_271 % 0x7fff_ffff;
+            1 + state as usize % most
+        };
+        for slots in [1, 2, 16, 17, 256] {
+            for block in [1, 100, 128, 129, 4095, 4096, 4097, 65_536, 65_537, 300_000, 3 << 20] {
+                walk(Layout::new(block, slots, 4096, Lengths::Even), slots, std::iter::repeat_n(block, 600));
+                let uneven = std::iter::repeat_with(|| some_length(block)).take(2_000);
+                walk(Layout::new(block, slots, 4096, Lengths::Uneven), slots, uneven);
+            }
+        }
+    }
+
+    #[test]
+    fn small_blocks_never_lie_across_pages() {
+        for block in [1, 100, 128, 129, 4095, 4096] {
+            let layout = Layout::new(block, 16, 4096, Lengths::Even);
+            assert!(4096usize.is_multiple_of(layout.unit_bytes) && layout.unit_bytes >= block, "{layout:?}");
+        }
+    }
+
+    /// Fills a pipe from a ring, produces as many blocks more as the ring has room for before it would hand them
+    /// over, and only then reads: whether the pipe's blocks are as they were sent.
+    fn survives(ring_slots: usize) -> bool {
+        let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).expect("pipe");
+        let page_bytes = page_size();
+        let slots = fcntl_getpipe_size(&writer).expect("size") / page_bytes;
+        let mut ring =
+            PageRing::new(Layout::new(page_bytes, ring_slots, page_bytes, Lengths::Even)).expect("memory");
+        for block in 0..slots {
+            let room = ring.next(page_bytes);
+            room.fill(block as u8);
+            assert_eq!(refer(&writer, room, SpliceFlags::NONBLOCK), Ok(page_bytes));
+        }
+        ring.next(page_bytes).fill(0xFF);
+        let mut page = vec![0; page_bytes];
+        (0..slots).all(|block| {
+            rustix::io::read(&reader, &mut page[..]).expect("a full pipe");
+            page.iter().all(|byte| *byte == block as u8)
+        })
+    }
+
+    #[test]
+    fn a_full_pipe_keeps_what_it_was_given_while_the_next_block_is_produced() {
+        assert!(survives(16), "a pipe has 16 slots by itself");
+        // The test can fail: a ring one slot too short overwrites the oldest block in the pipe.
+        assert!(!survives(14));
+    }
+
+    #[test]
+    fn this_kernel_takes_a_page_a_slot() {
+        takes_pages().expect("fs/splice.c, iter_to_pipe");
+    }
+}

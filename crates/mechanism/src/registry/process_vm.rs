@@ -1,0 +1,246 @@
+//! `process-vm`: the receiver copies straight out of the sender's memory, process_vm_readv(2), as MPI libraries do
+//! between two processes of a host (CMA). Where a block lies goes over a small ring in shared memory; what the
+//! receiver releases there, the sender may write again.
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+use std::fs;
+use std::io;
+use std::sync::Arc;
+
+use model::{Role, Wait, describe_errno};
+use payload::{Block, Producer};
+
+use super::ring::{Copying, Ring, RingReceiver, RingSender, RingWait, WAIT_OPTION};
+use crate::channel::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
+use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WORKLOAD, Capabilities, Descriptor};
+use crate::halves::{Line, one_way};
+use crate::{Options, RecvEnd, SendEnd};
+
+static DESCRIPTOR: Descriptor = Descriptor {
+    name: "process-vm",
+    summary: "the receiver copies out of the sender's memory, as MPI does",
+    role: Role::Ranked,
+    capabilities: Capabilities {
+        link: false,
+        keeps_boundaries: true,
+        stores_data: false,
+        crosses_hosts: false,
+        needs_cleanup: false,
+    },
+    workloads: ANY_WORKLOAD,
+    tasks: ANY_TASKS,
+    waits: &[Wait::Block, Wait::Spin],
+    data: ANY_DATA,
+    options: &[WAIT_OPTION],
+    limits: "needs the right to trace the sender (kernel.yama.ptrace_scope)",
+    man_pages: &["process_vm_readv(2)", "ptrace(2)", "PR_SET_PTRACER(2const)"],
+    default_specs: &[],
+    more_specs: &["process-vm:wait=spin", "process-vm:wait=futex"],
+};
+
+/// Blocks that may be on their way: the sender produces the next ones while the receiver copies.
+const BLOCKS_MAX: usize = 4;
+
+pub(crate) struct ProcessVm;
+
+impl Mechanism for ProcessVm {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn wait(&self, options: &Options) -> Wait {
+        RingWait::named(options)
+    }
+
+    fn probe(&self) -> Result<(), Unsupported> {
+        let (from, mut to) = ([1u8], [0u8]);
+        copy_from(std::process::id() as libc::pid_t, from.as_ptr() as u64, &mut to).map_err(|error| {
+            Unsupported {
+                reason: format!("process_vm_readv: {}", describe_errno(&error)),
+                remedy: Some("a kernel with CONFIG_CROSS_MEMORY_ATTACH; a sandbox that allows it".to_owned()),
+            }
+        })?;
+        let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
+        may_trace(scope.trim(), has_ptrace_capability())
+    }
+
+    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
+        let wait = RingWait::of(request);
+        one_way(request, || {
+            let ring = Arc::new(Ring::new(BLOCKS_MAX * Notice::BYTES, wait)?);
+            let pool = (0..BLOCKS_MAX).map(|_| Block::new(request.block_bytes)).collect();
+            let sender = RingSender::new(ring.clone(), wait, Copying::InOut);
+            let notices = RingReceiver::new(ring, wait, Copying::InOut);
+            Ok(Line {
+                sender: Lender { notices: sender, pool, next: 0 },
+                receiver: Copier { notices, current: None, syscalls: 0 },
+                granted: Granted::from([(
+                    "blocks_in_flight_bytes".to_owned(),
+                    BLOCKS_MAX as u64 * request.block_bytes as u64,
+                )]),
+            })
+        })
+    }
+}
+
+/// Yama's levels (Documentation/admin-guide/LSM/Yama.rst); an empty word is a kernel without it.
+fn may_trace(ptrace_scope: &str, capable: bool) -> Result<(), Unsupported> {
+    match ptrace_scope {
+        "3" => Err(Unsupported {
+            reason: "kernel.yama.ptrace_scope is 3: no process may read another's memory".to_owned(),
+            remedy: Some("it stays so until the next boot; or --tasks threads".to_owned()),
+        }),
+        "2" if !capable => Err(Unsupported {
+            reason: "kernel.yama.ptrace_scope is 2: only CAP_SYS_PTRACE may read another's memory".to_owned(),
+            remedy: Some("sudo sysctl -w kernel.yama.ptrace_scope=1, or run as root".to_owned()),
+        }),
+        // At 1 the sender names those who may (see `Lender::prepare`).
+        _ => Ok(()),
+    }
+}
+
+/// CAP_SYS_PTRACE is bit 19 of the effective set (capabilities(7), proc_pid_status(5)).
+fn has_ptrace_capability() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    effective.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).is_some_and(|set| set >> 19 & 1 == 1)
+}
+
+/// Copies from another process's memory; returns how much.
+fn copy_from(process: libc::pid_t, address: u64, to: &mut [u8]) -> io::Result<usize> {
+    let local = libc::iovec { iov_base: to.as_mut_ptr().cast(), iov_len: to.len() };
+    let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: to.len() };
+    // SAFETY: the kernel writes at most `to.len()` bytes to `to`, and checks the other address itself.
+    let copied = unsafe { libc::process_vm_readv(process, &local, 1, &remote, 1, 0) };
+    usize::try_from(copied).map_err(|_| io::Error::last_os_error())
+}
+
+/// Where a block lies.
+#[derive(Debug, Clone, Copy)]
+struct Notice {
+    process: libc::pid_t,
+    address: u64,
+    len: u64,
+}
+
+impl Notice {
+    /// A power of two, so that a whole number of notices fills the ring.
+    const BYTES: usize = 32;
+
+    fn write(self, slot: &mut [u8]) {
+        slot[..8].copy_from_slice(&self.address.to_ne_bytes());
+        slot[8..16].copy_from_slice(&self.len.to_ne_bytes());
+        slot[16..20].copy_from_slice(&self.process.to_ne_bytes());
+    }
+
+    fn read(slot: &[u8]) -> Self {
+        let word = |at: usize| u64::from_ne_bytes(std::array::from_fn(|index| slot[at + index]));
+        let process = libc::pid_t::from_ne_bytes(std::array::from_fn(|index| slot[16 + index]));
+        Self { process, address: word(0), len: word(8) }
+    }
+}
+
+/// Leaves its blocks where they are and says where that is.
+struct Lender {
+    notices: RingSender,
+    pool: Vec<Block>,
+    /// The block of the pool that was lent longest ago.
+    next: usize,
+}
+
+impl Lender {
+    #[inline]
+    fn notify(&mut self, address: *const u8, len: usize) -> io::Result<()> {
+        let process = rustix::process::getpid().as_raw_nonzero().get();
+        let notice = Notice { process, address: address as u64, len: len as u64 };
+        notice.write(self.notices.reserve(Notice::BYTES)?);
+        self.notices.commit(Notice::BYTES)
+    }
+}
+
+impl SendEnd for Lender {
+    /// Allows any process of this user to read this one's memory, where Yama would let only its parents do so. A
+    /// kernel without Yama says EINVAL, and needs no permission.
+    fn prepare(&mut self) -> io::Result<()> {
+        // SAFETY: changes who may trace this process, and nothing else.
+        unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0) };
+        Ok(())
+    }
+
+    /// The block is the caller's, who may write it again as soon as this returns: waits until it was copied.
+    fn send(&mut self, block: &[u8]) -> io::Result<()> {
+        self.notify(block.as_ptr(), block.len())?;
+        self.notices.wait_until_left(0)
+    }
+
+    fn send_next(&mut self, producer: &mut Producer) -> io::Result<()> {
+        // All but the others of the pool were copied: so was this one.
+        self.notices.wait_until_left(((BLOCKS_MAX - 1) * Notice::BYTES) as u64)?;
+        let block = &mut self.pool[self.next];
+        producer.fill(block);
+        let (address, len) = (block.as_ptr(), block.len());
+        self.next = (self.next + 1) % BLOCKS_MAX;
+        self.notify(address, len)
+    }
+
+    /// The memory must stay until the last byte was copied out of it.
+    fn finish(&mut self) -> io::Result<()> {
+        self.notices.wait_until_left(0)
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        SendEnd::syscalls(&self.notices)
+    }
+}
+
+/// Copies blocks out of the sender's memory.
+struct Copier {
+    notices: RingReceiver,
+    /// What is left of a block.
+    current: Option<Notice>,
+    syscalls: u64,
+}
+
+impl RecvEnd for Copier {
+    fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let mut notice = match self.current {
+            Some(notice) => notice,
+            None => Notice::read(self.notices.peek(Notice::BYTES)?),
+        };
+        let len = room.len().min(usize::try_from(notice.len).unwrap_or(usize::MAX));
+        self.syscalls += 1;
+        let copied =
+            copy_from(notice.process, notice.address, &mut room[..len]).map_err(|error| {
+                match error.raw_os_error() {
+                    Some(libc::ESRCH) => io::Error::new(io::ErrorKind::UnexpectedEof, "the sender is gone"),
+                    _ => error,
+                }
+            })?;
+        notice.address += copied as u64;
+        notice.len -= copied as u64;
+        self.current = (notice.len > 0).then_some(notice);
+        if self.current.is_none() {
+            self.notices.release(Notice::BYTES)?;
+        }
+        Ok(copied)
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.syscalls + RecvEnd::syscalls(&self.notices)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn yama_decides_who_may_read() {
+        assert!(may_trace("", false).is_ok());
+        assert!(may_trace("1", false).is_ok());
+        assert!(may_trace("2", true).is_ok());
+        assert!(may_trace("2", false).is_err());
+        assert!(may_trace("3", true).is_err());
+    }
+}

@@ -1,0 +1,129 @@
+//! How an end of a ring waits for the other: looking again, or asleep until it is woken.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicU32, fence};
+
+use model::{Tasks, Wait};
+use rustix::io::Errno;
+use rustix::thread::futex;
+
+use super::layout::{Ring, would_wait_for_itself};
+use crate::{Options, Request};
+
+/// How an end of a ring waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum RingWait {
+    /// Looks again at once.
+    Spin,
+    /// Asleep in futex(2).
+    Futex,
+    /// Asleep in read(2) of an eventfd(2): what a program that also waits for descriptors would do.
+    Eventfd,
+    /// Not at all: a single task that waited for itself would wait for ever.
+    Never,
+}
+
+impl RingWait {
+    /// How the ends of this request wait: the spec's own word first.
+    pub(in super::super) fn of(request: &Request<'_>) -> Self {
+        match (request.tasks, request.options.word("wait"), request.wait) {
+            (Tasks::Single, ..) => Self::Never,
+            (_, Some("spin"), _) | (_, None, Wait::Spin) => Self::Spin,
+            (_, Some("eventfd"), _) => Self::Eventfd,
+            _ => Self::Futex,
+        }
+    }
+
+    /// What `Mechanism::wait` says of these options.
+    pub(in super::super) fn named(options: &Options) -> Wait {
+        if options.word("wait") == Some("spin") { Wait::Spin } else { Wait::Block }
+    }
+
+    #[inline]
+    fn sleeps(self) -> bool {
+        matches!(self, Self::Futex | Self::Eventfd)
+    }
+}
+
+/// One end of the ring, as the one that may sleep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Sender,
+    Receiver,
+}
+
+impl Ring {
+    fn bed(&self, side: Side) -> (&AtomicU32, Option<&OwnedFd>) {
+        let (sleepers, bells) = (&self.control().sleepers, self.bells());
+        match side {
+            Side::Sender => (&sleepers.sender, bells.map(|bells| &bells.sender)),
+            Side::Receiver => (&sleepers.receiver, bells.map(|bells| &bells.receiver)),
+        }
+    }
+
+    /// Waits, once: the caller looks again afterwards. `ready` is asked before a sleep. Returns the system calls
+    /// made.
+    #[inline]
+    pub(super) fn wait(&self, wait: RingWait, side: Side, ready: impl Fn() -> bool) -> io::Result<u64> {
+        match wait {
+            RingWait::Spin => {
+                std::hint::spin_loop();
+                Ok(0)
+            }
+            RingWait::Never => Err(would_wait_for_itself()),
+            RingWait::Futex | RingWait::Eventfd => self.sleep(side, ready),
+        }
+    }
+
+    /// The fences pair with [`Ring::wake`]: either the other end sees our flag, or we see its publication.
+    #[cold]
+    fn sleep(&self, side: Side, ready: impl Fn() -> bool) -> io::Result<u64> {
+        let (flag, bell) = self.bed(side);
+        flag.store(1, Relaxed);
+        fence(SeqCst);
+        if ready() {
+            flag.store(0, Relaxed);
+            return Ok(0);
+        }
+        let slept = match bell {
+            None => futex::wait(flag, futex::Flags::empty(), 1, None),
+            // A ring that was meant for a sleep that we then did not take only makes us look once more.
+            Some(bell) => rustix::io::read(bell, &mut [0; size_of::<u64>()]).map(|_| ()),
+        };
+        match slept {
+            Ok(()) | Err(Errno::AGAIN | Errno::INTR) => Ok(1),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Wakes the other end if it sleeps. Returns the system calls made.
+    #[inline]
+    pub(super) fn wake(&self, wait: RingWait, side: Side) -> io::Result<u64> {
+        if !wait.sleeps() {
+            return Ok(0);
+        }
+        let (flag, bell) = self.bed(side);
+        fence(SeqCst);
+        if flag.load(Relaxed) == 0 {
+            return Ok(0);
+        }
+        flag.store(0, Relaxed);
+        match bell {
+            None => futex::wake(flag, futex::Flags::empty(), 1).map(|_| ())?,
+            Some(bell) => ring_bell(bell)?,
+        }
+        Ok(1)
+    }
+}
+
+fn ring_bell(bell: &OwnedFd) -> io::Result<()> {
+    loop {
+        match rustix::io::write(bell, &1u64.to_ne_bytes()) {
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! `signal`: realtime signals from task to task, rt_tgsigqueueinfo(2), taken by sigwaitinfo(2), never by a
+//! handler. Each side tells the other its process and thread number in shared memory before the barrier, once it
+//! has blocked the signal: a signal that came sooner would end it.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+use std::sync::atomic::AtomicI32;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use model::Role;
+
+use super::knock::{Hear, Hearer, Knock, Knocker, NO_DATA, NO_PAYLOAD, ROUND_TRIPS_ONLY};
+use crate::SharedMemory;
+use crate::channel::{Channel, Mechanism, OpenError, Request};
+use crate::descriptor::{ANY_TASKS, BLOCK_ONLY, Capabilities, Descriptor};
+use crate::halves::{Line, one_way};
+
+static DESCRIPTOR: Descriptor = Descriptor {
+    name: "signal",
+    summary: "realtime signals sent to a thread and waited for, without a handler",
+    role: Role::Ranked,
+    capabilities: Capabilities {
+        link: false,
+        keeps_boundaries: true,
+        stores_data: false,
+        crosses_hosts: false,
+        needs_cleanup: false,
+    },
+    workloads: ROUND_TRIPS_ONLY,
+    tasks: ANY_TASKS,
+    waits: BLOCK_ONLY,
+    data: NO_DATA,
+    options: &[],
+    limits: NO_PAYLOAD,
+    man_pages: &["signal(7)", "rt_tgsigqueueinfo(2)", "sigwaitinfo(2)"],
+    default_specs: &[],
+    more_specs: &["signal"],
+};
+
+pub(crate) struct Signal;
+
+impl Mechanism for Signal {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
+        one_way(request, || {
+            let memory = SharedMemory::new(size_of::<Address>());
+            let address = Arc::new(memory.map_err(OpenError::system("mmap(MAP_SHARED)"))?);
+            let caller = Caller { address: address.clone(), syscalls: 0 };
+            let listener = Listener { address, blocked: None, syscalls: 0 };
+            Ok(Line { sender: Knocker(caller), receiver: Hearer(listener), granted: Default::default() })
+        })
+    }
+}
+
+/// The signal: realtime ones are queued, and nothing else here uses them.
+fn signal() -> libc::c_int {
+    libc::SIGRTMIN()
+}
+
+/// Where the listening task can be reached; all zero until it listens.
+#[repr(C)]
+struct Address {
+    process: AtomicI32,
+    /// Written last.
+    thread: AtomicI32,
+}
+
+fn address(memory: &SharedMemory) -> &Address {
+    // SAFETY: the mapping is page-aligned, at least a page, zeroed (a valid Address), and only ever reached
+    // through these atomics.
+    unsafe { &*memory.as_ptr().cast::<Address>() }
+}
+
+/// Sends signals.
+struct Caller {
+    address: Arc<SharedMemory>,
+    syscalls: u64,
+}
+
+impl Knock for Caller {
+    fn knock(&mut self) -> io::Result<()> {
+        let address = address(&self.address);
+        let (thread, process) = (address.thread.load(Acquire), address.process.load(Relaxed));
+        if thread == 0 {
+            return Err(io::Error::other("the other task has not said where to send signals"));
+        }
+        // SAFETY: all zeros is a valid siginfo_t.
+        let mut info: libc::siginfo_t = unsafe { MaybeUninit::zeroed().assume_init() };
+        info.si_signo = signal();
+        info.si_code = libc::SI_QUEUE;
+        self.syscalls += 1;
+        // SAFETY: `info` is alive and initialised; the kernel checks the numbers, and delivers only where
+        // the thread is one of the process, so that a number used anew after a death is not hit.
+        let result = unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, signal(), &info) };
+        if result == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        Err(match error.raw_os_error() {
+            Some(libc::ESRCH) => io::Error::new(io::ErrorKind::UnexpectedEof, "the other task is gone"),
+            // No EAGAIN: that would be taken for a block that does not fit.
+            Some(libc::EAGAIN) => io::Error::other(
+                "rt_tgsigqueueinfo: EAGAIN, too many signals are pending for this user (ulimit -i)",
+            ),
+            _ => error,
+        })
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.syscalls)
+    }
+}
+
+/// Waits for signals.
+struct Listener {
+    address: Arc<SharedMemory>,
+    blocked: Option<Blocked>,
+    syscalls: u64,
+}
+
+impl Hear for Listener {
+    /// Blocks the signal in this thread, and says where it can be sent.
+    fn prepare(&mut self) -> io::Result<()> {
+        self.blocked = Some(Blocked::now()?);
+        let address = address(&self.address);
+        address.process.store(rustix::process::getpid().as_raw_nonzero().get(), Relaxed);
+        address.thread.store(rustix::thread::gettid().as_raw_nonzero().get(), Release);
+        Ok(())
+    }
+
+    fn hear(&mut self) -> io::Result<()> {
+        let set = only_our_signal();
+        loop {
+            self.syscalls += 1;
+            // SAFETY: `set` is initialised and outlives the call; no information is asked for.
+            if unsafe { libc::sigwaitinfo(&set, std::ptr::null_mut()) } >= 0 {
+                return Ok(());
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.syscalls)
+    }
+}
+
+fn only_our_signal() -> libc::sigset_t {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: sigemptyset initialises the set that sigaddset then adds a valid signal to.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigaddset(set.as_mut_ptr(), signal());
+        set.assume_init()
+    }
+}
+
+/// Our signal, blocked in one thread. Dropping this gives the thread its mask back.
+struct Blocked {
+    thread: rustix::process::Pid,
+    before: libc::sigset_t,
+}
+
+impl Blocked {
+    fn now() -> io::Result<Self> {
+        let mut before = MaybeUninit::uninit();
+        // SAFETY: the first set is initialised, and the call fills in the second.
+        match unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &only_our_signal(), before.as_mut_ptr()) } {
+            // SAFETY: filled in, since the call succeeded.
+            0 => Ok(Self { thread: rustix::thread::gettid(), before: unsafe { before.assume_init() } }),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        // A half dropped by another thread than ran it leaves a mask that ends with its thread.
+        if rustix::thread::gettid() == self.thread {
+            // SAFETY: the set is the one that this thread had.
+            unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
+        }
+    }
+}

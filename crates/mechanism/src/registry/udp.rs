@@ -1,0 +1,423 @@
+//! `udp`: datagrams over the loopback interface, udp(7), with the acknowledgements it takes to lose none.
+//!
+//! UDP itself never makes a sender wait: a datagram that finds the receiver's buffer full is thrown away, in
+//! silence. A stream over it is only as fast as what arrives, so the ends do what every protocol over UDP does:
+//! the sender keeps at most a *window* of datagrams unacknowledged, and the receiver acknowledges every half
+//! window with a small datagram the other way. Both sides' system calls for that are counted in the figures.
+//! A round trip needs no acknowledgement, since the answer is one.
+//!
+//! The window comes from the receive buffer as granted, and from what a datagram is really charged for in it
+//! (payload, headers and the kernel's rounding: 832 bytes for 1, 66 KiB for 64), which is measured with one
+//! datagram when the channel is opened. Should one be lost all the same, the receiver runs out of patience and
+//! says how many the kernel dropped; nobody waits for ever.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use model::{ByteSize, Role, Tasks, Workload};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, connect, getsockname, recv, send,
+    socket_with, sockopt,
+};
+
+use super::messages::{MessageEnd, receiver_wait};
+use super::sockets::{RCVBUF_OPTION, SNDBUF_OPTION, set_buffers};
+use crate::channel::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
+use crate::descriptor::{
+    ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor, OptionKind, OptionSpec,
+};
+use crate::fd::FdWait;
+use crate::halves::{Line, one_way};
+use crate::{RecvEnd, SendEnd};
+
+/// The largest payload of a datagram over IPv4: 65535 less 20 bytes of IP header and 8 of UDP.
+const DATAGRAM_BYTES_MAX: u64 = 65507;
+
+/// No larger window than this: what is under way also stands in a CPU's queue of packets, which holds
+/// net.core.netdev_max_backlog (1000 by default) for everybody on the machine.
+const WINDOW_MAX: u64 = 256;
+
+/// Nothing for so long, and something was lost. The receiver is the first to lose patience, since it can say
+/// why; both do before the supervisor, who would call it a hang.
+const RECEIVER_PATIENCE: Duration = Duration::from_secs(3);
+const SENDER_PATIENCE: Duration = Duration::from_secs(5);
+
+static DESCRIPTOR: Descriptor = Descriptor {
+    name: "udp",
+    summary: "UDP over the loopback interface, acknowledged so that nothing is lost",
+    role: Role::Ranked,
+    capabilities: Capabilities {
+        // No program on a shell's line acknowledges anything, and none is told of the end.
+        link: false,
+        keeps_boundaries: true,
+        stores_data: false,
+        crosses_hosts: true,
+        needs_cleanup: false,
+    },
+    workloads: ANY_WORKLOAD,
+    tasks: ANY_TASKS,
+    waits: ANY_WAIT,
+    data: ANY_DATA,
+    options: &[
+        OptionSpec {
+            name: "datagram",
+            kind: OptionKind::Size,
+            default: "off: a block is a datagram",
+            help: "cut blocks into datagrams of this size, which lets larger ones through",
+        },
+        SNDBUF_OPTION,
+        RCVBUF_OPTION,
+    ],
+    limits: "block or datagram: 65507 bytes (IPv4); sndbuf, rcvbuf: net.core.wmem_max and net.core.rmem_max",
+    man_pages: &["udp(7)", "ip(7)", "socket(7)"],
+    default_specs: &[],
+    more_specs: &["udp", "udp:datagram=32KiB", "udp:datagram=32KiB,rcvbuf=1MiB"],
+};
+
+pub(crate) struct Udp;
+
+impl Mechanism for Udp {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn probe(&self) -> Result<(), Unsupported> {
+        meet(None).map(|_| ()).map_err(|error| Unsupported {
+            reason: error.to_string(),
+            remedy: Some("bring the loopback interface up: ip link set lo up".to_owned()),
+        })
+    }
+
+    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
+        let datagram_bytes = datagram_bytes(request)?;
+        one_way(request, || line(request, datagram_bytes))
+    }
+}
+
+/// Bytes in a datagram; a block is cut into as many as it takes.
+fn datagram_bytes(request: &Request<'_>) -> Result<usize, OpenError> {
+    let block = request.block_bytes as u64;
+    let asked = request.options.size("datagram");
+    let bytes = asked.unwrap_or(block).min(block);
+    if bytes <= DATAGRAM_BYTES_MAX {
+        return Ok(bytes as usize);
+    }
+    let limit = "the largest UDP datagram over IPv4";
+    if asked.is_none() {
+        let remedy = "udp:datagram=32KiB, which cuts blocks";
+        return Err(OpenError::block_too_large(request.block_bytes, DATAGRAM_BYTES_MAX, limit, remedy));
+    }
+    Err(OpenError::Limit {
+        message: format!(
+            "datagrams of {}, limit {} ({limit})",
+            ByteSize(bytes),
+            ByteSize(DATAGRAM_BYTES_MAX)
+        ),
+        remedy: "udp:datagram=32KiB".to_owned(),
+    })
+}
+
+fn line(request: &Request<'_>, datagram_bytes: usize) -> Result<Line<Sender, Receiver>, OpenError> {
+    let (near, far) = meet(Some(request))?;
+    let charge = try_one(&near, &far, datagram_bytes)?;
+    let size = |bytes: usize| bytes as u64;
+    let sndbuf = sockopt::socket_send_buffer_size(&near).map(size);
+    let rcvbuf = sockopt::socket_recv_buffer_size(&far).map(size);
+    let rcvbuf = rcvbuf.map_err(OpenError::system("getsockopt(SO_RCVBUF)"))?;
+    let window = Window::of(rcvbuf, charge);
+    let granted = Granted::from([
+        ("sndbuf_bytes".to_owned(), sndbuf.map_err(OpenError::system("getsockopt(SO_SNDBUF)"))?),
+        ("rcvbuf_bytes".to_owned(), rcvbuf),
+        ("datagram_bytes".to_owned(), datagram_bytes as u64),
+        ("charge_bytes".to_owned(), charge),
+        ("window_datagrams".to_owned(), window.datagrams),
+    ]);
+    // Where a block must be answered, or received by the same task, before the next is sent, a window that
+    // holds it can never be exceeded.
+    let in_turns = request.workload == Workload::PingPong || request.tasks == Tasks::Single;
+    let pieces = request.block_bytes.div_ceil(datagram_bytes) as u64;
+    let window = if in_turns && pieces <= window.datagrams { None } else { Some(window) };
+    let wait = FdWait::of(request);
+    Ok(Line {
+        sender: Sender {
+            socket: MessageEnd::new(near, wait, Some(SENDER_PATIENCE))?,
+            datagram_bytes,
+            window,
+            unacknowledged: 0,
+            acknowledged: 0,
+        },
+        receiver: Receiver {
+            socket: MessageEnd::new(far, receiver_wait(request), Some(RECEIVER_PATIENCE))?,
+            window,
+            received: 0,
+        },
+        granted,
+    })
+}
+
+/// Two sockets connected to each other: each hears nobody else.
+fn meet(request: Option<&Request<'_>>) -> Result<(OwnedFd, OwnedFd), OpenError> {
+    let (near, far) = (loopback_socket(request)?, loopback_socket(request)?);
+    for (from, to) in [(&near, &far), (&far, &near)] {
+        let address = getsockname(to).map_err(OpenError::system("getsockname"))?;
+        connect(from, &address).map_err(OpenError::system("connect(127.0.0.1)"))?;
+    }
+    Ok((near, far))
+}
+
+fn loopback_socket(request: Option<&Request<'_>>) -> Result<OwnedFd, OpenError> {
+    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+        .map_err(OpenError::system("socket(AF_INET, SOCK_DGRAM)"))?;
+    if let Some(request) = request {
+        set_buffers(request, &socket)?;
+    }
+    let anywhere = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+    bind(&socket, &anywhere).map_err(OpenError::system("bind(127.0.0.1)"))?;
+    Ok(socket)
+}
+
+/// Sends one datagram of this size and takes it out again. Returns what it was charged for in the receive
+/// buffer, in bytes.
+fn try_one(near: &OwnedFd, far: &OwnedFd, datagram_bytes: usize) -> Result<u64, OpenError> {
+    let mut datagram = vec![0xA5; datagram_bytes];
+    send(near, &datagram, SendFlags::NOSIGNAL)
+        .map_err(OpenError::system(format!("send({datagram_bytes} bytes, 127.0.0.1)")))?;
+    let a_second = Timespec { tv_sec: 1, tv_nsec: 0 };
+    let arrived = loop {
+        match poll(&mut [PollFd::new(far, PollFlags::IN)], Some(&a_second)) {
+            Err(Errno::INTR) => {}
+            answer => break answer.map_err(OpenError::system("poll"))?,
+        }
+    };
+    if arrived == 0 {
+        return Err(OpenError::System {
+            call: format!("a datagram of {datagram_bytes} bytes did not arrive at 127.0.0.1"),
+            source: Errno::TIMEDOUT.into(),
+            remedy: Some(
+                "look for a firewall rule on the loopback interface, or a small MTU on it".to_owned(),
+            ),
+        });
+    }
+    let charge = Account::of(far).map_err(OpenError::system("getsockopt(SO_MEMINFO)"))?.charged_bytes;
+    recv(far, &mut datagram[..], RecvFlags::DONTWAIT).map_err(OpenError::system("recv"))?;
+    Ok(charge.max(datagram_bytes as u64))
+}
+
+/// How many datagrams may be under way, and how often the receiver says that they came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Window {
+    datagrams: u64,
+    datagrams_per_ack: u64,
+}
+
+impl Window {
+    /// What fits in three quarters of the buffer: the kernel gives room back only once a quarter of it was read
+    /// (`udp_rmem_release`, net/ipv4/udp.c). One always fits, whatever its size, in an empty buffer.
+    fn of(rcvbuf_bytes: u64, charge_bytes: u64) -> Self {
+        let datagrams = (rcvbuf_bytes / 4 * 3 / charge_bytes.max(1)).clamp(1, WINDOW_MAX);
+        Self { datagrams, datagrams_per_ack: (datagrams / 2).max(1) }
+    }
+}
+
+/// An acknowledgement: how many datagrams have come, in all.
+const ACK_BYTES: usize = size_of::<u64>();
+
+/// Sends, and stops for an acknowledgement when the window is full.
+struct Sender {
+    socket: MessageEnd,
+    datagram_bytes: usize,
+    window: Option<Window>,
+    unacknowledged: u64,
+    acknowledged: u64,
+}
+
+impl Sender {
+    fn await_ack(&mut self, window: Window) -> io::Result<()> {
+        let mut ack = [0; ACK_BYTES];
+        let len = self.socket.receive_message(&mut ack).map_err(|error| match error.kind() {
+            io::ErrorKind::TimedOut => {
+                io::Error::new(error.kind(), format!("a datagram or its acknowledgement was lost: {error}"))
+            }
+            _ => error,
+        })?;
+        self.acknowledged += window.datagrams_per_ack;
+        self.unacknowledged -= window.datagrams_per_ack;
+        if len != ACK_BYTES || u64::from_ne_bytes(ack) != self.acknowledged {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("{} was acknowledged, not {}", u64::from_ne_bytes(ack), self.acknowledged),
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl SendEnd for Sender {
+    #[inline]
+    fn send(&mut self, block: &[u8]) -> io::Result<()> {
+        for datagram in block.chunks(self.datagram_bytes) {
+            if let Some(window) = self.window {
+                if self.unacknowledged == window.datagrams {
+                    self.await_ack(window)?;
+                }
+                self.unacknowledged += 1;
+            }
+            self.socket.send_message(datagram)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for every acknowledgement that is due: one sent to a socket that has gone would come back to the
+    /// receiver as an error, before the datagrams that still lie there. The clock is the receiver's.
+    fn finish(&mut self) -> io::Result<()> {
+        while let Some(window) = self.window.filter(|window| self.unacknowledged >= window.datagrams_per_ack)
+        {
+            self.await_ack(window)?;
+        }
+        Ok(())
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.socket.calls())
+    }
+}
+
+/// Receives, and acknowledges.
+struct Receiver {
+    socket: MessageEnd,
+    window: Option<Window>,
+    received: u64,
+}
+
+impl RecvEnd for Receiver {
+    #[inline]
+    fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let len = self.socket.receive_message(room).map_err(|error| self.what_was_lost(error))?;
+        self.received += 1;
+        if let Some(window) = self.window
+            && self.received.is_multiple_of(window.datagrams_per_ack)
+        {
+            self.socket.send_message(&self.received.to_ne_bytes())?;
+        }
+        Ok(len)
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.socket.calls())
+    }
+}
+
+impl Receiver {
+    #[cold]
+    fn what_was_lost(&self, error: io::Error) -> io::Error {
+        if error.kind() != io::ErrorKind::TimedOut {
+            return error;
+        }
+        let dropped = Account::of(self.socket.fd()).map_or(0, |account| account.dropped);
+        let came = self.received;
+        io::Error::new(
+            error.kind(),
+            match dropped {
+                0 => {
+                    format!("{error} after {came} datagrams; this socket dropped none (look at `nstat -az`)")
+                }
+                lost => format!("{error} after {came} datagrams: {lost} lost, the receive buffer was full"),
+            },
+        )
+    }
+}
+
+/// What the kernel keeps of a socket's memory (SO_MEMINFO, linux/sock_diag.h).
+struct Account {
+    charged_bytes: u64,
+    dropped: u64,
+}
+
+impl Account {
+    fn of(socket: &OwnedFd) -> io::Result<Self> {
+        /// asm-generic/socket.h; the libc crate does not have it for every target.
+        const SO_MEMINFO: libc::c_int = 55;
+        let mut values = [0u32; libc::SK_MEMINFO_DROPS as usize + 1];
+        let mut len = size_of_val(&values) as libc::socklen_t;
+        // SAFETY: room for as many values as `len` says; the kernel writes no more.
+        let result = unsafe {
+            libc::getsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                SO_MEMINFO,
+                values.as_mut_ptr().cast(),
+                &mut len,
+            )
+        };
+        if result != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self {
+            charged_bytes: values[libc::SK_MEMINFO_RMEM_ALLOC as usize].into(),
+            dropped: values[libc::SK_MEMINFO_DROPS as usize].into(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_leaves_a_quarter_of_the_buffer() {
+        let small = Window { datagrams: 1, datagrams_per_ack: 1 };
+        assert_eq!(Window::of(1000, 5000), small, "one always fits");
+        assert_eq!(Window::of(212_992, 66_339), Window { datagrams: 2, datagrams_per_ack: 1 });
+        assert_eq!(Window::of(212_992, 832), Window { datagrams: 192, datagrams_per_ack: 96 });
+        assert_eq!(Window::of(8 << 20, 832).datagrams, WINDOW_MAX);
+    }
+
+    /// Found where it is: without a window, datagrams are lost and the receiver says how many.
+    #[test]
+    fn a_lost_datagram_is_an_error_and_no_hang() {
+        for wait in [FdWait::InCall, FdWait::InPoll, FdWait::Spin] {
+            let (near, far) = meet(None).expect("sockets");
+            let patience = Some(Duration::from_millis(50));
+            let mut sender = MessageEnd::new(near, FdWait::InCall, None).expect("sender");
+            let socket = MessageEnd::new(far, wait, patience).expect("receiver");
+            let mut receiver = Receiver { socket, window: None, received: 0 };
+            let mut block = vec![0; 60_000];
+            for _ in 0..1000 {
+                sender.send_message(&block).expect("UDP takes everything");
+            }
+            let error = (0..1000).find_map(|_| receiver.recv(&mut block).err()).expect("most were lost");
+            assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+            assert!(error.to_string().contains("lost, the receive buffer was full"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_full_window_is_never_lost() {
+        for bytes in [1, 1000, 1472, 4096, 16_000, 40_000, 65_507] {
+            let (near, far) = meet(None).expect("sockets");
+            let charge = try_one(&near, &far, bytes).expect("arrives");
+            let rcvbuf = sockopt::socket_recv_buffer_size(&far).expect("size") as u64;
+            let window = Window::of(rcvbuf, charge).datagrams;
+            let block = vec![1; bytes];
+            let mut room = vec![0; bytes];
+            // Half a window is read before the next is sent: room given back late would be missing.
+            let mut unread = 0;
+            for _ in 0..20 {
+                while unread < window {
+                    send(&near, &block, SendFlags::NOSIGNAL).expect("send");
+                    unread += 1;
+                }
+                for _ in 0..window.div_ceil(2) {
+                    recv(&far, &mut room[..], RecvFlags::DONTWAIT).expect("nothing was lost");
+                    unread -= 1;
+                }
+            }
+            assert_eq!(Account::of(&far).expect("account").dropped, 0, "{bytes} bytes");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! `unix-seqpacket`: a connected pair of Unix sockets that keep message boundaries, unix(7).
+//!
+//! Nothing is lost and nothing overtakes, as on a stream, and the end of it is seen by the receiver; but a
+//! message arrives whole. Between unmodified programs it is no link: a read smaller than the message throws
+//! the rest away.
+
+use model::Role;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+use super::messages::{MESSAGE_LIMITS, MessageEnd, check_block, over_connected};
+use super::sockets::{SNDBUF_OPTION, set_buffers};
+use crate::channel::{Channel, Granted, Mechanism, OpenError, Request};
+use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
+use crate::fd::FdWait;
+use crate::halves::Line;
+
+static DESCRIPTOR: Descriptor = Descriptor {
+    name: "unix-seqpacket",
+    summary: "a connected pair of Unix sockets that keep message boundaries",
+    role: Role::Ranked,
+    capabilities: Capabilities {
+        link: false,
+        keeps_boundaries: true,
+        stores_data: false,
+        crosses_hosts: false,
+        needs_cleanup: false,
+    },
+    workloads: ANY_WORKLOAD,
+    tasks: ANY_TASKS,
+    waits: ANY_WAIT,
+    data: ANY_DATA,
+    // No rcvbuf: what lies in a Unix socket is charged to the one who sent it.
+    options: &[SNDBUF_OPTION],
+    limits: MESSAGE_LIMITS,
+    man_pages: &["unix(7)", "socketpair(2)"],
+    default_specs: &[],
+    more_specs: &["unix-seqpacket", "unix-seqpacket:sndbuf=1MiB"],
+};
+
+pub(crate) struct UnixSeqpacket;
+
+impl Mechanism for UnixSeqpacket {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
+        let wait = FdWait::of(request);
+        let connect = || {
+            let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
+            let (near, far) = pair.map_err(OpenError::system("socketpair(AF_UNIX, SOCK_SEQPACKET)"))?;
+            set_buffers(request, &near)?;
+            set_buffers(request, &far)?;
+            Ok((near, far))
+        };
+        over_connected(request, connect, |from, to| {
+            let sndbuf = check_block(request, &from, &to, "unix-seqpacket:")?;
+            Ok(Line {
+                sender: MessageEnd::new(from, wait, None)?,
+                receiver: MessageEnd::new(to, wait, None)?,
+                granted: Granted::from([("sndbuf_bytes".to_owned(), sndbuf)]),
+            })
+        })
+    }
+}

@@ -1,0 +1,204 @@
+//! `vsock`: a stream over AF_VSOCK to this same machine (VMADDR_CID_LOCAL), vsock(7): the socket that virtual
+//! machines and their hosts talk over, here without a virtual machine.
+//!
+//! It needs the kernel's loopback transport (vsock_loopback, Linux 5.6). Nothing is ever sent to a host or a
+//! guest: the only address used is the local one.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use model::{Role, describe_errno};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, listen, socket_with};
+
+use super::messages::{over_connected, receiver_wait};
+use crate::channel::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
+use crate::descriptor::{
+    ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor, OptionKind, OptionSpec,
+};
+use crate::fd::{FdReceiver, FdSender, FdWait};
+use crate::halves::Line;
+
+/// Socket options of the level AF_VSOCK (linux/vm_sockets.h): 64-bit sizes in bytes.
+const SO_VM_SOCKETS_BUFFER_SIZE: libc::c_int = 0;
+const SO_VM_SOCKETS_BUFFER_MAX_SIZE: libc::c_int = 2;
+
+static DESCRIPTOR: Descriptor = Descriptor {
+    name: "vsock",
+    summary: "a virtual machine's socket, looped back on this machine",
+    role: Role::Ranked,
+    capabilities: Capabilities {
+        link: true,
+        keeps_boundaries: false,
+        stores_data: false,
+        crosses_hosts: true,
+        needs_cleanup: false,
+    },
+    workloads: ANY_WORKLOAD,
+    tasks: ANY_TASKS,
+    waits: ANY_WAIT,
+    data: ANY_DATA,
+    options: &[OptionSpec {
+        name: "buffer",
+        kind: OptionKind::Size,
+        default: "256KiB, the kernel's default",
+        help: "bytes the receiver gives credit for (SO_VM_SOCKETS_BUFFER_SIZE)",
+    }],
+    limits: "needs the loopback transport (vsock_loopback); a packet carries at most 64 KiB",
+    man_pages: &["vsock(7)"],
+    default_specs: &[],
+    more_specs: &["vsock", "vsock:buffer=1MiB"],
+};
+
+pub(crate) struct Vsock;
+
+impl Mechanism for Vsock {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
+    }
+
+    fn probe(&self) -> Result<(), Unsupported> {
+        local_listener(None).map(|_| ()).map_err(|error| Unsupported {
+            reason: error.to_string(),
+            remedy: error.remedy().map(str::to_owned),
+        })
+    }
+
+    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
+        let wait = FdWait::of(request);
+        let connect = || meet(request.options.size("buffer"));
+        over_connected(request, connect, |from, to| {
+            let granted = buffer_bytes(&to).map_err(OpenError::system("getsockopt(BUFFER_SIZE)"))?;
+            Ok(Line {
+                sender: FdSender::new(from, wait)?,
+                receiver: FdReceiver::new(to, receiver_wait(request))?,
+                granted: Granted::from([("buffer_bytes".to_owned(), granted)]),
+            })
+        })
+    }
+}
+
+/// Connects two sockets through the loopback transport. Both have their buffers before they meet: credit is
+/// given from the first packet on, and an accepted socket has what its listener had.
+fn meet(buffer: Option<u64>) -> Result<(OwnedFd, OwnedFd), OpenError> {
+    let listener = local_listener(buffer)?;
+    let address = own_address(&listener).map_err(OpenError::system("getsockname(AF_VSOCK)"))?;
+    let near = vsock_socket(buffer)?;
+    connect_to(&near, &address).map_err(OpenError::system("connect(AF_VSOCK, VMADDR_CID_LOCAL)"))?;
+    let far = accept_with(&listener, SocketFlags::CLOEXEC).map_err(OpenError::system("accept"))?;
+    Ok((near, far))
+}
+
+/// A listener at the local address. bind(2) asks the loopback transport whether the address is its own, so
+/// that this is also how its absence is found out.
+fn local_listener(buffer: Option<u64>) -> Result<OwnedFd, OpenError> {
+    let listener = vsock_socket(buffer)?;
+    bind_locally(&listener).map_err(|source| OpenError::System {
+        remedy: bind_remedy(&source),
+        call: "bind(AF_VSOCK, VMADDR_CID_LOCAL)".to_owned(),
+        source,
+    })?;
+    listen(&listener, 1).map_err(OpenError::system("listen(AF_VSOCK)"))?;
+    Ok(listener)
+}
+
+fn bind_remedy(error: &io::Error) -> Option<String> {
+    let text = "this kernel's vsock has no loopback transport: sudo modprobe vsock_loopback (a kernel with \
+                CONFIG_VSOCKETS_LOOPBACK)";
+    (error.raw_os_error() == Some(libc::EADDRNOTAVAIL)).then(|| text.to_owned())
+}
+
+fn socket_remedy(error: &io::Error) -> Option<String> {
+    match error.raw_os_error() {
+        Some(libc::EAFNOSUPPORT) => {
+            Some("sudo modprobe vsock vsock_loopback (a kernel with CONFIG_VSOCKETS)".to_owned())
+        }
+        Some(libc::EPERM | libc::EACCES) => {
+            Some("a container's seccomp filter may forbid AF_VSOCK: run outside of it".to_owned())
+        }
+        _ => None,
+    }
+}
+
+fn vsock_socket(buffer: Option<u64>) -> Result<OwnedFd, OpenError> {
+    let socket = socket_with(AddressFamily::VSOCK, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+    let socket = socket.map_err(io::Error::from).map_err(|source| OpenError::System {
+        remedy: socket_remedy(&source),
+        call: "socket(AF_VSOCK, SOCK_STREAM)".to_owned(),
+        source,
+    })?;
+    if let Some(bytes) = buffer {
+        // The limit first: a size above it is cut without a word.
+        for option in [SO_VM_SOCKETS_BUFFER_MAX_SIZE, SO_VM_SOCKETS_BUFFER_SIZE] {
+            set_size(&socket, option, bytes).map_err(|error| OpenError::System {
+                call: format!("setsockopt(AF_VSOCK, buffer of {bytes} bytes)"),
+                remedy: Some(format!("a smaller buffer= ({})", describe_errno(&error))),
+                source: error,
+            })?;
+        }
+    }
+    Ok(socket)
+}
+
+/// The local address at a port of the kernel's choice.
+fn local_address() -> libc::sockaddr_vm {
+    // SAFETY: all zeros is a valid sockaddr_vm; the fields that matter are set below.
+    let mut address: libc::sockaddr_vm = unsafe { std::mem::zeroed() };
+    address.svm_family = libc::AF_VSOCK as libc::sa_family_t;
+    address.svm_cid = libc::VMADDR_CID_LOCAL;
+    address.svm_port = libc::VMADDR_PORT_ANY;
+    address
+}
+
+const ADDRESS_BYTES: libc::socklen_t = size_of::<libc::sockaddr_vm>() as libc::socklen_t;
+
+fn answer(result: libc::c_int) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn bind_locally(socket: &OwnedFd) -> io::Result<()> {
+    let address = local_address();
+    // SAFETY: an address and its length.
+    answer(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), ADDRESS_BYTES) })
+}
+
+fn own_address(socket: &OwnedFd) -> io::Result<libc::sockaddr_vm> {
+    let mut address = local_address();
+    let mut len = ADDRESS_BYTES;
+    // SAFETY: room for an address, and its length.
+    answer(unsafe { libc::getsockname(socket.as_raw_fd(), (&raw mut address).cast(), &mut len) })?;
+    Ok(address)
+}
+
+fn connect_to(socket: &OwnedFd, address: &libc::sockaddr_vm) -> io::Result<()> {
+    loop {
+        // SAFETY: an address and its length.
+        let result =
+            unsafe { libc::connect(socket.as_raw_fd(), std::ptr::from_ref(address).cast(), ADDRESS_BYTES) };
+        match answer(result) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
+fn set_size(socket: &OwnedFd, option: libc::c_int, bytes: u64) -> io::Result<()> {
+    let len = size_of::<u64>() as libc::socklen_t;
+    // SAFETY: a u64 and its length, as these options have it.
+    answer(unsafe {
+        libc::setsockopt(socket.as_raw_fd(), libc::AF_VSOCK, option, (&raw const bytes).cast(), len)
+    })
+}
+
+fn buffer_bytes(socket: &impl AsFd) -> io::Result<u64> {
+    let mut bytes = MaybeUninit::<u64>::zeroed();
+    let mut len = size_of::<u64>() as libc::socklen_t;
+    let fd = socket.as_fd().as_raw_fd();
+    // SAFETY: room for a u64, and its length.
+    answer(unsafe {
+        libc::getsockopt(fd, libc::AF_VSOCK, SO_VM_SOCKETS_BUFFER_SIZE, bytes.as_mut_ptr().cast(), &mut len)
+    })?;
+    // SAFETY: zeroed above, so initialised whatever was written.
+    Ok(unsafe { bytes.assume_init() })
+}

@@ -1,0 +1,191 @@
+//! The ends: a PUSH socket that connects, a PULL socket that binds and waits for a greeting. Contexts have threads, so they are made
+//! after fork(2), in the task that uses them; within one process both ends share one.
+
+use std::io;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use model::{Tasks, Wait, Workload};
+use payload::Consumer;
+use zmq::{Context, Message, PollEvents, Socket, SocketType};
+
+use crate::channel::{Channel, Granted, OpenError, Request};
+use crate::halves::{Line, assemble, one_way};
+use crate::{RecvEnd, SendEnd};
+
+/// How long the ends look for each other before the trial.
+const MEETING: Duration = Duration::from_secs(5);
+
+/// How long a closing end waits for its last messages to leave.
+const LINGER: Duration = Duration::from_millis(1000);
+
+/// A task's context, made when first needed.
+type TaskContext = Arc<OnceLock<Context>>;
+
+/// Endpoints of one process differ by this number.
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+pub(super) fn open(request: &Request<'_>) -> Result<Channel, OpenError> {
+    let inproc = request.options.word("transport") == Some("inproc");
+    if inproc && request.tasks == Tasks::Processes {
+        return Err(OpenError::Unsupported {
+            message: "transport=inproc stays within one process".to_owned(),
+            remedy: "--tasks threads, or transport=ipc".to_owned(),
+        });
+    }
+    let context = TaskContext::default;
+    let near = context();
+    // Who shares a process may share a context, and must for inproc.
+    let far = if inproc { near.clone() } else { context() };
+    if request.workload == Workload::PingPong && request.tasks != Tasks::Single {
+        let forth = line(request, &near, &far, inproc)?;
+        return Ok(assemble(request, forth, Some(line(request, &far, &near, inproc)?)));
+    }
+    one_way(request, || {
+        if inproc {
+            line(request, &near, &near, inproc)
+        } else {
+            line(request, &context(), &context(), inproc)
+        }
+    })
+}
+
+fn line(
+    request: &Request<'_>,
+    from: &TaskContext,
+    to: &TaskContext,
+    inproc: bool,
+) -> Result<Line<Push, Pull>, OpenError> {
+    let name = format!("hosepipe-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
+    // `@`: the abstract namespace of unix(7), which leaves no file behind, whatever happens.
+    let endpoint = if inproc { format!("inproc://{name}") } else { format!("ipc://@{name}") };
+    let depth = request.options.word("depth").and_then(|word| word.parse().ok()).unwrap_or(16);
+    let flags = if request.wait == Wait::Spin { zmq::DONTWAIT } else { 0 };
+    let end = |context: &TaskContext| End {
+        context: context.clone(),
+        endpoint: endpoint.clone(),
+        depth,
+        flags,
+        socket: None,
+    };
+    let bytes = (request.block_bytes as u64).saturating_mul(2 * depth as u64);
+    Ok(Line {
+        sender: Push(end(from)),
+        receiver: Pull { end: end(to), message: Message::new(), taken: 0 },
+        granted: Granted::from([("queue_bytes".to_owned(), bytes)]),
+    })
+}
+
+/// What both ends have. The socket goes before its context.
+struct End {
+    socket: Option<Socket>,
+    context: TaskContext,
+    endpoint: String,
+    depth: i32,
+    flags: i32,
+}
+
+impl End {
+    fn make(&self, kind: SocketType) -> io::Result<Socket> {
+        let socket = self.context.get_or_init(Context::new).socket(kind)?;
+        socket.set_sndhwm(self.depth)?;
+        socket.set_rcvhwm(self.depth)?;
+        socket.set_linger(LINGER.as_millis() as i32)?;
+        // The other end may not have bound yet.
+        socket.set_reconnect_ivl(1)?;
+        Ok(socket)
+    }
+
+    fn socket(&self) -> io::Result<&Socket> {
+        self.socket.as_ref().ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+}
+
+/// Makes a call again that was interrupted, or that was not to wait and would have had to.
+fn insist<T>(mut call: impl FnMut() -> zmq::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(zmq::Error::EINTR) => {}
+            Err(zmq::Error::EAGAIN) => std::hint::spin_loop(),
+            done => return Ok(done?),
+        }
+    }
+}
+
+/// The sending end.
+struct Push(End);
+
+impl SendEnd for Push {
+    fn prepare(&mut self) -> io::Result<()> {
+        let socket = self.0.make(SocketType::PUSH)?;
+        socket.connect(&self.0.endpoint)?;
+        // The greeting goes out when the other end is there.
+        insist(|| socket.send(&[][..], 0))?;
+        self.0.socket = Some(socket);
+        Ok(())
+    }
+
+    fn send(&mut self, block: &[u8]) -> io::Result<()> {
+        let socket = self.0.socket()?;
+        insist(|| socket.send(block, self.0.flags))
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// The receiving end.
+struct Pull {
+    message: Message,
+    /// Bytes of the message already taken.
+    taken: usize,
+    end: End,
+}
+
+impl Pull {
+    /// The bytes at hand; waits for a message where there are none.
+    fn at_hand(&mut self) -> io::Result<&[u8]> {
+        while self.taken == self.message.len() {
+            let socket = self.end.socket()?;
+            insist(|| socket.recv(&mut self.message, self.end.flags))?;
+            self.taken = 0;
+        }
+        Ok(&self.message[self.taken..])
+    }
+}
+
+impl RecvEnd for Pull {
+    fn prepare(&mut self) -> io::Result<()> {
+        let socket = self.end.make(SocketType::PULL)?;
+        socket.bind(&self.end.endpoint)?;
+        if insist(|| socket.poll(PollEvents::POLLIN, MEETING.as_millis() as i64))? == 0 {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "the other end did not connect"));
+        }
+        insist(|| socket.recv(&mut self.message, 0))?;
+        self.end.socket = Some(socket);
+        Ok(())
+    }
+
+    fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.at_hand()?;
+        let len = bytes.len().min(room.len());
+        room[..len].copy_from_slice(&bytes[..len]);
+        self.taken += len;
+        Ok(len)
+    }
+
+    fn recv_next(&mut self, consumer: &mut Consumer, most: usize) -> io::Result<usize> {
+        let bytes = self.at_hand()?;
+        let len = bytes.len().min(most);
+        consumer.inspect(&bytes[..len]);
+        self.taken += len;
+        Ok(len)
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        None
+    }
+}
