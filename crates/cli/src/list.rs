@@ -37,7 +37,7 @@ pub(crate) fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Columns of the names.
-const INDENT: usize = 13;
+const INDENT: usize = 16;
 
 /// A mechanism as `list` shows it.
 #[derive(Serialize)]
