@@ -2,6 +2,7 @@
 //! after fork(2), in the task that uses them; within one process both ends share one.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
@@ -9,6 +10,8 @@ use std::time::Duration;
 
 use model::{Tasks, Wait, Workload};
 use payload::Consumer;
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
 use zmq::{Context, Message, PollEvents, Socket, SocketType};
 
 use crate::channel::{Channel, Granted, OpenError, Request};
@@ -17,9 +20,6 @@ use crate::{RecvEnd, SendEnd};
 
 /// How long the ends look for each other before the trial.
 const MEETING: Duration = Duration::from_secs(5);
-
-/// How long a closing end waits for its last messages to leave.
-const LINGER: Duration = Duration::from_millis(1000);
 
 /// A task's context, made when first needed.
 type TaskContext = Arc<OnceLock<Context>>;
@@ -70,10 +70,15 @@ fn line(
         flags,
         socket: None,
     };
+    // In a round trip nothing is on its way when an end closes, and one task would wait for itself.
+    let streams = request.workload == Workload::Stream && request.tasks != Tasks::Single;
+    let told =
+        if streams { Some(pipe_with(PipeFlags::CLOEXEC).map_err(OpenError::system("pipe2"))?) } else { None };
+    let (until_all_taken, all_taken) = told.unzip();
     let bytes = (request.block_bytes as u64).saturating_mul(2 * depth as u64);
     Ok(Line {
-        sender: Push(end(from)),
-        receiver: Pull { end: end(to), message: Message::new(), taken: 0 },
+        sender: Push { end: end(from), until_all_taken },
+        receiver: Pull { end: end(to), message: Message::new(), taken: 0, _all_taken: all_taken },
         granted: Granted::from([("queue_bytes".to_owned(), bytes)]),
     })
 }
@@ -92,7 +97,9 @@ impl End {
         let socket = self.context.get_or_init(Context::new).socket(kind)?;
         socket.set_sndhwm(self.depth)?;
         socket.set_rcvhwm(self.depth)?;
-        socket.set_linger(LINGER.as_millis() as i32)?;
+        // A closing end waits for its last messages to leave, however long: none may be lost. Should the other
+        // end have died, the supervisor ends the wait.
+        socket.set_linger(-1)?;
         // The other end may not have bound yet.
         socket.set_reconnect_ivl(1)?;
         Ok(socket)
@@ -115,21 +122,34 @@ fn insist<T>(mut call: impl FnMut() -> zmq::Result<T>) -> io::Result<T> {
 }
 
 /// The sending end.
-struct Push(End);
+struct Push {
+    end: End,
+    /// Closed by the receiving end when it has everything. A PULL socket whose queue is full when the PUSH
+    /// socket closes loses what it has not yet read (seen with libzmq 4.3.4, whatever ZMQ_LINGER says).
+    until_all_taken: Option<OwnedFd>,
+}
+
+impl Drop for Push {
+    fn drop(&mut self) {
+        if let (Some(until), Some(_)) = (&self.until_all_taken, &self.end.socket) {
+            while rustix::io::read(until, &mut [0u8; 1][..]) == Err(Errno::INTR) {}
+        }
+    }
+}
 
 impl SendEnd for Push {
     fn prepare(&mut self) -> io::Result<()> {
-        let socket = self.0.make(SocketType::PUSH)?;
-        socket.connect(&self.0.endpoint)?;
+        let socket = self.end.make(SocketType::PUSH)?;
+        socket.connect(&self.end.endpoint)?;
         // The greeting goes out when the other end is there.
         insist(|| socket.send(&[][..], 0))?;
-        self.0.socket = Some(socket);
+        self.end.socket = Some(socket);
         Ok(())
     }
 
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
-        let socket = self.0.socket()?;
-        insist(|| socket.send(block, self.0.flags))
+        let socket = self.end.socket()?;
+        insist(|| socket.send(block, self.end.flags))
     }
 
     fn syscalls(&self) -> Option<u64> {
@@ -143,6 +163,7 @@ struct Pull {
     /// Bytes of the message already taken.
     taken: usize,
     end: End,
+    _all_taken: Option<OwnedFd>,
 }
 
 impl Pull {
