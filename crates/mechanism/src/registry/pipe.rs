@@ -252,10 +252,6 @@ pub(super) fn size_as_asked(request: &Request<'_>, writer: &OwnedFd) -> Result<G
 }
 
 pub(super) fn set_size(writer: &OwnedFd, size: u64) -> Result<(), OpenError> {
-    let limit = || OpenError::Limit {
-        message: format!("a pipe of {} is more than this user may have (fs.pipe-max-size)", ByteSize(size)),
-        remedy: format!("sudo sysctl -w fs.pipe-max-size={size}, or a smaller size="),
-    };
     // Above 2^31 the kernel answers EINVAL to everybody, root included (fcntl(2)).
     let asked =
         usize::try_from(size).ok().filter(|size| *size <= 1 << 31).ok_or_else(|| OpenError::Limit {
@@ -264,7 +260,25 @@ pub(super) fn set_size(writer: &OwnedFd, size: u64) -> Result<(), OpenError> {
         })?;
     match fcntl_setpipe_size(writer, asked) {
         Ok(_) => Ok(()),
-        Err(Errno::PERM) => Err(limit()),
+        Err(Errno::PERM) => Err(refused(size)),
         Err(error) => Err(OpenError::system(format!("fcntl(F_SETPIPE_SZ, {size})"))(error)),
+    }
+}
+
+/// EPERM has two causes (fcntl(2)): the pipe is too large, or this user's pipes together are.
+fn refused(size: u64) -> OpenError {
+    let text = std::fs::read_to_string("/proc/sys/fs/pipe-max-size").unwrap_or_default();
+    let spent = text.trim().parse().is_ok_and(|largest: u64| size.next_power_of_two() <= largest);
+    let (limit, remedy) = if spent {
+        (
+            "fs.pipe-user-pages-soft: other pipes have spent it",
+            "close other pipes, or sudo sysctl -w fs.pipe-user-pages-soft=0".to_owned(),
+        )
+    } else {
+        ("fs.pipe-max-size", format!("sudo sysctl -w fs.pipe-max-size={size}"))
+    };
+    OpenError::Limit {
+        message: format!("a pipe of {} is more than this user may have ({limit})", ByteSize(size)),
+        remedy: format!("{remedy}, or a smaller size="),
     }
 }

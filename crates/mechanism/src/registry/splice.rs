@@ -1,11 +1,12 @@
 //! `splice`: the hop in the middle moves pages, not bytes, splice(2).
 //!
 //! splice(2) needs a pipe at one end, so that a sender with bytes in its memory writes them into a pipe of its own
-//! and splices from there to where the receiver reads: that is what `cat`, `pv` and a proxy do between two
-//! descriptors, with the reading left out. Two copies, as through a plain pipe, and one call more: it is no way to be
-//! faster than `pipe`, but shows what the hop costs. `send=vmsplice` saves the first copy: the pages in the socket are
-//! then the sender's own. In a chain every relay splices, and no byte comes near its memory: compare with the chain
-//! of `pipe` or `socketpair`, whose relays read and write.
+//! and splices from there to where the receiver reads: what `cat`, `pv` and a proxy do between two descriptors, with
+//! the reading left out. Two copies, as through a plain pipe, and one call more; but the first copy is made into a
+//! pipe whose lock nobody else wants, where a plain pipe's writer and reader wait for each other's copies, and there
+//! are two buffers. `send=vmsplice` saves the first copy: the pages in the socket are then the sender's own. In a
+//! chain every relay splices, and no byte comes near its memory: compare with the chain of `pipe` or `socketpair`,
+//! whose relays read and write.
 
 use std::os::fd::OwnedFd;
 
