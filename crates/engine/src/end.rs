@@ -84,7 +84,7 @@ pub(crate) fn latency_histogram() -> Option<Histogram<u64>> {
 }
 
 /// Nanoseconds of CLOCK_MONOTONIC.
-fn monotonic_ns() -> u64 {
+pub(crate) fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -10,7 +10,7 @@ use payload::{Consumer, Producer, Tile};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::control::Control;
-use crate::end::{EndReport, latency_histogram, run_end};
+use crate::end::{EndReport, latency_histogram, monotonic_ns, run_end};
 use crate::observer::Observer;
 use crate::prepare::Ready;
 use crate::task::{Task, leave};
@@ -47,7 +47,7 @@ pub(crate) fn run_trial(
     observer: &mut dyn Observer,
     stop: &dyn Fn() -> bool,
 ) -> Result<TrialOutcome, NoSample> {
-    let began = monotonic();
+    let began = monotonic_ns();
     let mut channel = open(setup).map_err(NoSample::Failed)?;
     let control = Control::new().map_err(|error| system_failure("mmap of the control page", &error))?;
     let mut watch = Watch::over(start_tasks(setup, &mut channel, &control)?, &control);
@@ -63,11 +63,6 @@ pub(crate) fn run_trial(
     }
     let sample = make_sample(setup, &ends, began);
     Ok(TrialOutcome { sample, granted: channel.granted })
-}
-
-fn monotonic() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 pub(crate) fn system_failure(what: &str, error: &io::Error) -> NoSample {

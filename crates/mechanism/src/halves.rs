@@ -55,7 +55,7 @@ where
     let mut receiver = first.receiver;
     for _ in 0..request.relays {
         let next = open_line()?;
-        halves.push(Box::new(Relay { receiver, sender: next.sender }));
+        halves.push(Box::new(Relay(Pair { sender: next.sender, receiver })));
         receiver = next.receiver;
     }
     halves.push(Box::new(StreamReceiver(receiver)));
@@ -70,18 +70,42 @@ where
 {
     let Line { sender, receiver, granted } = forth;
     let halves: Vec<Box<dyn Half>> = match (request.tasks, back) {
-        (Tasks::Single, None) => vec![Box::new(Alone { sender, receiver })],
+        (Tasks::Single, None) => vec![Box::new(Alone(Pair { sender, receiver }))],
         (Tasks::Single, Some(back)) => vec![Box::new(AloneThereAndBack {
-            forth: Alone { sender, receiver },
-            back: Alone { sender: back.sender, receiver: back.receiver },
+            forth: Pair { sender, receiver },
+            back: Pair { sender: back.sender, receiver: back.receiver },
         })],
         (_, None) => vec![Box::new(StreamSender(sender)), Box::new(StreamReceiver(receiver))],
         (_, Some(back)) => vec![
-            Box::new(Pinger { sender, receiver: back.receiver }),
-            Box::new(Ponger { receiver, sender: back.sender }),
+            Box::new(Pinger(Pair { sender, receiver: back.receiver })),
+            Box::new(Ponger(Pair { sender: back.sender, receiver })),
         ],
     };
     Channel { halves, granted, keep: Vec::new() }
+}
+
+/// The two ends that one task holds, whether of one direction or of two.
+struct Pair<S, R> {
+    sender: S,
+    receiver: R,
+}
+
+impl<S: SendEnd, R: RecvEnd> Pair<S, R> {
+    fn prepare(&mut self) -> io::Result<()> {
+        self.sender.prepare()?;
+        self.receiver.prepare()
+    }
+
+    /// Sends a block, then receives one.
+    #[inline]
+    fn pass(&mut self, job: &mut Job<'_>) -> io::Result<()> {
+        self.sender.send_next(&mut job.producer)?;
+        receive_block(&mut self.receiver, job)
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.sender.syscalls()? + self.receiver.syscalls()?)
+    }
 }
 
 /// Sends every block, then says that no more comes.
@@ -145,63 +169,39 @@ impl<R: RecvEnd> Half for StreamReceiver<R> {
 }
 
 /// A task in a chain, as `cat` is in a pipeline: receives what is there and sends it on.
-struct Relay<R, S> {
-    receiver: R,
-    sender: S,
-}
+struct Relay<S, R>(Pair<S, R>);
 
-impl<R: RecvEnd, S: SendEnd> Half for Relay<R, S> {
+impl<S: SendEnd, R: RecvEnd> Half for Relay<S, R> {
     fn role(&self) -> HalfRole {
         HalfRole::Relay
     }
 
     fn prepare(&mut self) -> io::Result<()> {
-        self.sender.prepare()?;
-        self.receiver.prepare()
+        self.0.prepare()
     }
 
     fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
         let total = job.blocks * job.block_bytes as u64;
         let mut passed = 0;
         while passed < total {
-            let received = self.receiver.recv(job.consumer.room())?;
+            let received = self.0.receiver.recv(job.consumer.room())?;
             if received == 0 {
                 return Err(closed_early(passed, total));
             }
-            self.sender.send(&job.consumer.room()[..received])?;
+            self.0.sender.send(&job.consumer.room()[..received])?;
             passed += received as u64;
             job.progress.store(passed, Relaxed);
         }
-        self.sender.finish()
+        self.0.sender.finish()
     }
 
     fn syscalls(&self) -> Option<u64> {
-        Some(self.receiver.syscalls()? + self.sender.syscalls()?)
+        self.0.syscalls()
     }
 }
 
 /// One task that sends a block and takes it out again (Bradford's single-threaded program).
-struct Alone<S, R> {
-    sender: S,
-    receiver: R,
-}
-
-impl<S: SendEnd, R: RecvEnd> Alone<S, R> {
-    fn prepare(&mut self) -> io::Result<()> {
-        self.sender.prepare()?;
-        self.receiver.prepare()
-    }
-
-    #[inline]
-    fn pass(&mut self, job: &mut Job<'_>) -> io::Result<()> {
-        self.sender.send_next(&mut job.producer)?;
-        receive_block(&mut self.receiver, job)
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.sender.syscalls()? + self.receiver.syscalls()?)
-    }
-}
+struct Alone<S, R>(Pair<S, R>);
 
 impl<S: SendEnd, R: RecvEnd> Half for Alone<S, R> {
     fn role(&self) -> HalfRole {
@@ -209,29 +209,29 @@ impl<S: SendEnd, R: RecvEnd> Half for Alone<S, R> {
     }
 
     fn prepare(&mut self) -> io::Result<()> {
-        Alone::prepare(self)
+        self.0.prepare()
     }
 
     fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
         let mut moved: u64 = 0;
         for _ in 0..job.blocks {
-            self.pass(job)?;
+            self.0.pass(job)?;
             moved += job.block_bytes as u64;
             job.progress.store(moved, Relaxed);
         }
         job.received_bytes = moved;
-        self.sender.finish()
+        self.0.sender.finish()
     }
 
     fn syscalls(&self) -> Option<u64> {
-        Alone::syscalls(self)
+        self.0.syscalls()
     }
 }
 
 /// One task that passes a block there and back: the round trip without a second task.
 struct AloneThereAndBack<S, R> {
-    forth: Alone<S, R>,
-    back: Alone<S, R>,
+    forth: Pair<S, R>,
+    back: Pair<S, R>,
 }
 
 impl<S: SendEnd, R: RecvEnd> Half for AloneThereAndBack<S, R> {
@@ -260,10 +260,7 @@ impl<S: SendEnd, R: RecvEnd> Half for AloneThereAndBack<S, R> {
 }
 
 /// The side that asks, and times the answers.
-struct Pinger<S, R> {
-    sender: S,
-    receiver: R,
-}
+struct Pinger<S, R>(Pair<S, R>);
 
 impl<S: SendEnd, R: RecvEnd> Half for Pinger<S, R> {
     fn role(&self) -> HalfRole {
@@ -271,28 +268,21 @@ impl<S: SendEnd, R: RecvEnd> Half for Pinger<S, R> {
     }
 
     fn prepare(&mut self) -> io::Result<()> {
-        self.sender.prepare()?;
-        self.receiver.prepare()
+        self.0.prepare()
     }
 
     fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
-        time_round_trips(job, |job| {
-            self.sender.send_next(&mut job.producer)?;
-            receive_block(&mut self.receiver, job)
-        })?;
-        self.sender.finish()
+        time_round_trips(job, |job| self.0.pass(job))?;
+        self.0.sender.finish()
     }
 
     fn syscalls(&self) -> Option<u64> {
-        Some(self.sender.syscalls()? + self.receiver.syscalls()?)
+        self.0.syscalls()
     }
 }
 
 /// The side that answers.
-struct Ponger<S, R> {
-    sender: S,
-    receiver: R,
-}
+struct Ponger<S, R>(Pair<S, R>);
 
 impl<S: SendEnd, R: RecvEnd> Half for Ponger<S, R> {
     fn role(&self) -> HalfRole {
@@ -300,22 +290,21 @@ impl<S: SendEnd, R: RecvEnd> Half for Ponger<S, R> {
     }
 
     fn prepare(&mut self) -> io::Result<()> {
-        self.sender.prepare()?;
-        self.receiver.prepare()
+        self.0.prepare()
     }
 
     fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
         for round in 0..job.blocks {
-            receive_block(&mut self.receiver, job)?;
-            self.sender.send_next(&mut job.producer)?;
+            receive_block(&mut self.0.receiver, job)?;
+            self.0.sender.send_next(&mut job.producer)?;
             job.progress.store(round + 1, Relaxed);
         }
         job.received_bytes = job.blocks * job.block_bytes as u64;
-        self.sender.finish()
+        self.0.sender.finish()
     }
 
     fn syscalls(&self) -> Option<u64> {
-        Some(self.sender.syscalls()? + self.receiver.syscalls()?)
+        self.0.syscalls()
     }
 }
 
