@@ -1,5 +1,6 @@
 //! The table: one line per row, and what is to be said about the machine. Knows figures, runs nothing.
 
+use crate::reference::OPTIMISATION;
 use crate::rounds::{median, median_interval, range};
 
 /// Spread of the judged figures, as a share of their median, above which a remark is due.
@@ -78,8 +79,9 @@ impl Row {
 
 /// What stands above the table.
 pub(crate) fn heading(compiler: &str, seed: u64) -> String {
+    let optimisation = OPTIMISATION.join(" ");
     format!(
-        "hosepipe against C ({compiler}, -O2) · medians over rounds, interleaved by seed {seed} · ratio pair by pair\n\n{}\n",
+        "hosepipe against C ({compiler}, {optimisation}) · medians over rounds, interleaved by seed {seed} · ratio pair by pair\n\n{}\n",
         columns("target", "ours", "reference", "ratio (median, min..max)", "wanted", "verdict"),
     )
 }
