@@ -2,9 +2,13 @@
 
 mod bench;
 mod completions;
+mod destination;
 mod doctor;
 mod gen_cmd;
 mod list;
+mod record;
+mod run_cmd;
+mod script;
 mod signals;
 mod sink_cmd;
 mod terminal;
@@ -36,6 +40,8 @@ struct Cli {
 enum Command {
     /// Measure mechanisms and print a ranked table
     Bench(Box<bench::BenchArgs>),
+    /// Run a pipeline as bash would, over any link
+    Run(Box<run_cmd::RunArgs>),
     /// Show every mechanism: capabilities, options, limits, available here or why not
     List(list::ListArgs),
     /// Write a payload to standard output: a filter
@@ -56,6 +62,7 @@ fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Bench(args) => bench::run(*args),
+        Command::Run(args) => run_cmd::run(&args),
         Command::List(args) => list::run(&args),
         Command::Gen(args) => gen_cmd::run(args),
         Command::Sink(args) => sink_cmd::run(args),

@@ -1,6 +1,7 @@
 //! What the standard streams are, and how to write to them without a panic.
 
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 use model::describe_errno;
@@ -67,16 +68,24 @@ pub(crate) fn remark(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// How tables should look on standard output: as wide as the terminal or COLUMNS says, colours only on a
-/// terminal and only without NO_COLOR (no-color.org).
+/// How tables should look on standard output.
 pub(crate) fn style() -> Style {
-    let stdout = io::stdout();
+    style_of(&io::stdout())
+}
+
+/// How tables should look on standard error.
+pub(crate) fn style_of_stderr() -> Style {
+    style_of(&io::stderr())
+}
+
+/// As wide as the terminal or COLUMNS says, colours only on a terminal and only without NO_COLOR (no-color.org).
+fn style_of(stream: &(impl AsFd + IsTerminal)) -> Style {
     let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-    let window = rustix::termios::tcgetwinsize(&stdout).ok().map(|size| usize::from(size.ws_col));
+    let window = rustix::termios::tcgetwinsize(stream).ok().map(|size| usize::from(size.ws_col));
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     Style {
         width: window.filter(|width| *width > 0).or(columns).unwrap_or(100),
-        color: stdout.is_terminal() && !plain,
+        color: stream.is_terminal() && !plain,
         unicode: true,
     }
 }

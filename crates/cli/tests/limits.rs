@@ -145,6 +145,58 @@ fn no_room_for_message_queues_makes_them_unavailable_with_the_remedy() {
     );
 }
 
+/// RLIMIT_MSGQUEUE counts a queue's capacity: first it is made less deep, then not one message fits.
+#[test]
+fn little_room_for_message_queues_makes_them_shallow_and_then_costs_the_row() {
+    let lab = Lab::new();
+    if !registry(&lab).iter().any(|entry| entry.name == "posix-mq") {
+        return;
+    }
+    let args = ["bench", "--json", "-", "posix-mq", "null", "memcpy", "--workload", "stream"];
+    let args = [&args[..], &["--block", "8KiB", "--count", "4", "--trials", "1"]].concat();
+    let case = |bytes: &str| {
+        let limit = format!("--msgqueue={bytes}");
+        let done = lab.finish(lab.wrapped(&["prlimit", &limit], &args)).expect_code(0);
+        done.only_case("posix-mq")
+    };
+    let shallow = case("40000");
+    assert!(shallow.error.is_none(), "{:?}", shallow.error);
+    assert!(
+        shallow.granted.get("queue_messages").is_some_and(|messages| (1..5).contains(messages)),
+        "{shallow:?}"
+    );
+    let refused = case("6000");
+    let error = error_of(&refused);
+    assert_eq!((error.kind, error.expected), (ErrorKind::Limit, true), "{error:?}");
+    assert!(error.message.contains("RLIMIT_MSGQUEUE"), "{error:?}");
+    assert!(error.remedy.as_ref().is_some_and(|remedy| remedy.contains("ulimit -q")), "{error:?}");
+}
+
+/// An ordinary user's registered buffers count towards RLIMIT_MEMLOCK; so may, with less of it, the queues.
+#[test]
+fn too_little_lockable_memory_costs_the_rows_that_lock_it() {
+    let lab = Lab::new();
+    if !registry(&lab).iter().any(|entry| entry.name == "io-uring") {
+        return;
+    }
+    let user: &[&str] =
+        if is_root() { &["setpriv", "--reuid=64322", "--regid=64322", "--clear-groups"] } else { &[] };
+    let args = ["bench", "--json", "-", "io-uring:fixed", "null", "memcpy", "--workload", "stream"];
+    let args = [&args[..], &["--block", "1MiB", "--count", "4", "--trials", "1"]].concat();
+    for (bytes, kind, named) in
+        [("131072", ErrorKind::Limit, "RLIMIT_MEMLOCK"), ("0", ErrorKind::Unavailable, "ENOMEM")]
+    {
+        let limit = format!("--memlock={bytes}");
+        let done = lab.finish(lab.wrapped(&[user, &["prlimit", &limit]].concat(), &args)).expect_code(0);
+        let case = done.only_case("io-uring");
+        let error = error_of(&case);
+        assert_eq!((error.kind, error.expected), (kind, true), "{error:?}");
+        assert!(error.message.contains(named), "{error:?}");
+        assert!(error.remedy.as_ref().is_some_and(|remedy| remedy.contains("ulimit -l")), "{error:?}");
+        done.assert_the_others_went_on("io-uring");
+    }
+}
+
 #[test]
 fn too_little_address_space_costs_the_row_that_needs_it() {
     let lab = Lab::new();

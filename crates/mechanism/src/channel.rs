@@ -9,7 +9,7 @@ use model::{ByteSize, DataLevel, Tasks, Wait, Workload, describe_errno};
 use thiserror::Error;
 
 use crate::half::Half;
-use crate::{Descriptor, Options};
+use crate::{Descriptor, LinkEnds, Options};
 
 /// One way of moving bytes.
 pub trait Mechanism: Sync {
@@ -45,6 +45,20 @@ pub trait Mechanism: Sync {
     /// # Errors
     /// A limit that the request exceeds, or the system's refusal.
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError>;
+
+    /// The options that mean something where it stands between two programs; the others say what measuring ends do.
+    fn link_options(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Opens it to stand between two unmodified programs; `None` where it cannot. Names that must live in a file
+    /// system are made in `folder`, which nobody else uses meanwhile.
+    ///
+    /// # Errors
+    /// A limit that an option exceeds, or the system's refusal.
+    fn connect(&self, _options: &Options, _folder: &Path) -> Option<Result<LinkEnds, OpenError>> {
+        None
+    }
 }
 
 /// What shows that bytes pass by reference.

@@ -61,6 +61,7 @@ pub fn announce(what: Announcement, path: &Path) {
 
 /// A path that is removed when this value is dropped, by the process that made it (its forked children
 /// hold copies of the value, and must not remove what the others still use).
+#[derive(Debug)]
 pub(crate) struct NamedPath {
     path: PathBuf,
     owner: u32,

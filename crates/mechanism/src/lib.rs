@@ -12,6 +12,7 @@ mod fd;
 mod half;
 mod halves;
 mod leftover;
+mod link;
 mod options;
 mod registry;
 mod shared;
@@ -23,6 +24,7 @@ pub use half::{Half, HalfRole, Job};
 pub use leftover::{
     Announcement, announce, announce_leftovers_to, remove_message_queues_of, stop_announcing,
 };
+pub use link::{LinkEnds, LinkKind, Order, Stored, StoredName, large_pipe};
 pub use options::{Options, SpecProblem};
 pub use registry::{all, all_specs, default_specs, resolve};
 pub use shared::SharedMemory;

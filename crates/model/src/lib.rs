@@ -7,6 +7,7 @@ mod errno;
 mod host;
 mod quantity;
 mod record;
+mod run;
 mod spec;
 
 pub use axes::{Check, DataLevel, PayloadKind, Placement, Tasks, UnknownWord, Wait, Workload};
@@ -18,4 +19,5 @@ pub use record::{
     BenchRecord, CaseError, CaseRecord, EndUsage, ErrorKind, Latency, NoiseLevel, SCHEMA, Sample, Settings,
     Throughput, Tool, ZeroCopy,
 };
+pub use run::{Bottleneck, LinkRecord, RunRecord, StageRecord};
 pub use spec::{Spec, SpecError};

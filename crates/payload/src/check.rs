@@ -6,6 +6,7 @@ use model::Check;
 use twox_hash::XxHash3_64;
 
 use crate::Tile;
+use crate::xor::xor;
 
 /// A running checksum over a stream, independent of how the stream is cut into chunks.
 pub enum Checker {
@@ -29,7 +30,7 @@ impl Checker {
     pub fn update(&mut self, bytes: &[u8]) {
         match self {
             Self::Xxh3(hasher) => hasher.write(bytes),
-            Self::Xor(sum) => *sum = bytes.iter().fold(*sum, |sum, byte| sum ^ byte),
+            Self::Xor(sum) => *sum ^= xor(bytes),
         }
     }
 

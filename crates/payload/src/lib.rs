@@ -9,6 +9,7 @@ mod compare;
 mod consumer;
 mod producer;
 mod tile;
+mod xor;
 
 pub use block::Block;
 pub use check::{Checker, expected_checksum};

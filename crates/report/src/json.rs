@@ -1,6 +1,7 @@
 //! JSON: the record itself, one object, raw samples and all (docs/RECORD.md).
 
 use model::BenchRecord;
+use serde::Serialize;
 
 use crate::format::{Format, FormatError};
 
@@ -9,6 +10,14 @@ pub const FORMAT: Format =
     Format { name: "JSON", flag: "json", summary: "the whole record with its raw samples", render };
 
 fn render(record: &BenchRecord) -> Result<String, FormatError> {
+    to_text(record)
+}
+
+/// Any record as text.
+///
+/// # Errors
+/// A figure that JSON has no number for.
+pub fn to_text(record: &impl Serialize) -> Result<String, FormatError> {
     let mut text = serde_json::to_string_pretty(record)?;
     text.push('\n');
     Ok(text)

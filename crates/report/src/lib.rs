@@ -9,11 +9,13 @@ pub mod format;
 pub mod json;
 pub mod markdown;
 pub mod numbers;
+pub mod stages;
 pub mod table;
 
 mod against_pipe;
 mod columns;
 mod granted;
+mod grid;
 mod layout;
 mod reason;
 mod remarks;

@@ -12,6 +12,15 @@ pub fn throughput_binary(bytes_per_s: f64) -> String {
     scaled(bytes_per_s, 1024.0, &["B/s", "KiB/s", "MiB/s", "GiB/s", "TiB/s"])
 }
 
+/// An amount in decimal units, as in "1.00 GB".
+pub fn decimal_size(bytes: u64) -> String {
+    if bytes < 1000 {
+        format!("{bytes} B")
+    } else {
+        scaled(bytes as f64, 1000.0, &["B", "kB", "MB", "GB", "TB"])
+    }
+}
+
 /// A time, as in "1.20 ns", "52.0 µs", "3.40 s".
 pub fn time(ns: f64) -> String {
     scaled(ns, 1000.0, &["ns", "µs", "ms", "s"])

@@ -200,18 +200,24 @@ fn above_the_ceiling(view: &View, section: &Section) -> Vec<String> {
     above.filter_map(line).collect()
 }
 
-/// What shows, of each row that passes bytes by reference, that it does.
+/// What shows that rows pass bytes by reference: one sentence for all the specs of which it is true. They are
+/// divided by semicolons, as a spec may have commas of its own.
 fn zero_copy(view: &View) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
+    let mut sentences: Vec<(String, Vec<String>)> = Vec::new();
     for case in ranked(view.record) {
         let Some(evidence) = case.zero_copy.as_ref().filter(|_| !case.samples.is_empty()) else { continue };
         let verdict = if evidence.proven { "zero-copy" } else { "zero-copy unproven" };
-        let line = format!("{}: {verdict}: {}.", case.spec, evidence.how.trim_end_matches('.'));
-        if !lines.contains(&line) {
-            lines.push(line);
+        let sentence = format!("{verdict}: {}.", evidence.how.trim_end_matches('.'));
+        let at = sentences.iter().position(|(said, _)| *said == sentence).unwrap_or_else(|| {
+            sentences.push((sentence, Vec::new()));
+            sentences.len() - 1
+        });
+        let spec = case.spec.to_string();
+        if !sentences[at].1.contains(&spec) {
+            sentences[at].1.push(spec);
         }
     }
-    lines
+    sentences.into_iter().map(|(sentence, specs)| format!("{}: {sentence}", specs.join("; "))).collect()
 }
 
 fn granted_otherwise(view: &View) -> Vec<String> {

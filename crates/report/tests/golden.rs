@@ -3,7 +3,7 @@
 mod mock;
 
 use mock::{Mock, Work, ordinary, record};
-use model::{BenchRecord, DataLevel, ErrorKind, Placement, Role};
+use model::{BenchRecord, DataLevel, ErrorKind, Placement, Role, ZeroCopy};
 use report::{FORMATS, Style, advice, table};
 
 fn plain(record: &BenchRecord, width: usize) -> String {
@@ -120,6 +120,29 @@ fn data_levels_are_never_in_one_list() {
     insta::assert_snapshot!("data_levels", plain(&record, 100));
     insta::assert_snapshot!("data_levels_140", plain(&record, 140));
     insta::assert_debug_snapshot!("data_levels_advice", advice(&record));
+}
+
+/// Rows that pass bytes by reference, shown by the same experiment or not at all, are told of in one sentence.
+#[test]
+fn equal_evidence_of_zero_copy_is_one_sentence() {
+    let shown = |spec: &str, proven: bool, how: &str| {
+        let evidence = ZeroCopy { proven, how: how.to_owned() };
+        let with = move |mock: Mock| mock.with(|case| case.zero_copy = Some(evidence));
+        let stream = Mock::stream(spec).gb_per_s(15.0, 1.0, Work::Copying);
+        [with.clone()(stream), with(Mock::round_trips(spec).round_trip_ns(50_000, 1.0))]
+    };
+    let (changed, same) = ("a changed page was read changed.", "a changed page was read as it had been");
+    let record = record(
+        [
+            shown("pipe:send=vmsplice,size=1MiB", true, changed),
+            shown("memfd", false, same),
+            shown("sendfile", true, changed),
+            shown("splice", false, changed),
+        ]
+        .into_iter()
+        .flatten(),
+    );
+    insta::assert_snapshot!("zero_copy", plain(&record, 100));
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! `cargo bench`: the speed targets of hosepipe, measured side by side with plain C and with the machine's
-//! own ceilings. `cargo bench -- --help` lists the options; `cargo bench -- pingpong` measures a few rows.
+//! own ceilings. `cargo bench -- --help` lists the options; `cargo bench -- trip` measures a few rows.
 //! Comes in: names of rows and how often. Goes out: one table row per target as soon as it is measured,
 //! then remarks on the machine. Nothing here knows how hosepipe works inside: it runs the binary, as a user would.
 
+mod by_reference;
 mod hosepipe;
 mod memory;
 mod neighbours;
@@ -10,6 +11,7 @@ mod reference;
 mod rounds;
 mod table;
 mod targets;
+mod trips;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -19,7 +21,7 @@ use clap::{CommandFactory, Parser, error::ErrorKind};
 use model::{ByteSize, parse_size};
 
 use reference::References;
-use targets::{Laboratory, Skipped, TARGETS, Target};
+use targets::{Laboratory, Skipped, Target};
 
 /// The speed targets of hosepipe, side by side with plain C.
 #[derive(Parser)]
@@ -64,25 +66,25 @@ fn main() -> Result<ExitCode> {
     print!("{}", table::heading(&laboratory.references.compiler, arguments.seed));
     let mut all_met = true;
     for target in chosen {
-        all_met &= measure(target, &laboratory, &mut remarks);
+        all_met &= measure(&target, &laboratory, &mut remarks);
     }
     print!("{}", table::remarks(&remarks));
     Ok(if arguments.strict && !all_met { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// The rows asked for, in the order of the plan. A name that fits none ends the program with status 2.
-fn choose(arguments: &Arguments) -> Vec<&'static Target> {
+fn choose(arguments: &Arguments) -> Vec<Target> {
     let fits = |target: &Target, word: &String| target.name.contains(word.as_str());
-    if let Some(stray) = arguments.names.iter().find(|word| !TARGETS.iter().any(|target| fits(target, word)))
+    if let Some(stray) = arguments.names.iter().find(|word| !targets::all().any(|target| fits(&target, word)))
     {
         let message = format!("no row has `{stray}` in its name\n\n{}\n", targets::list());
         Arguments::command().error(ErrorKind::InvalidValue, message).exit();
     }
-    let wanted = |target: &&Target| {
+    let wanted = |target: &Target| {
         let named = arguments.names.iter().any(|word| fits(target, word));
         named || (arguments.names.is_empty() && (arguments.full || !target.slow))
     };
-    TARGETS.iter().filter(wanted).collect()
+    targets::all().filter(wanted).collect()
 }
 
 /// Measures one target and prints its rows at once, so that a later failure loses nothing.

@@ -21,9 +21,12 @@ pub(crate) struct References {
     pub(crate) compiler: String,
     /// False where the header `xxhash.h` is not installed: then there is no XXH3 in C to compare with.
     pub(crate) has_xxhash: bool,
+    cc: OsString,
     pipe_stream: PathBuf,
-    pipe_pingpong: PathBuf,
 }
+
+/// A compiled C ping-pong.
+pub(crate) struct PingPong(PathBuf);
 
 /// A C ping-pong's figures, in nanoseconds.
 #[derive(Clone, Copy)]
@@ -44,7 +47,7 @@ pub(crate) enum Clock {
 }
 
 impl References {
-    /// Compiles every reference program.
+    /// Finds the compiler, and compiles what several rows need.
     ///
     /// # Errors
     /// No C compiler (with what to install), or what the compiler complained of.
@@ -52,12 +55,8 @@ impl References {
         let cc = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
         let compiler = version_of(&cc)?;
         let has_xxhash = has_header(&cc, "xxhash.h");
-        Ok(Self {
-            compiler,
-            has_xxhash,
-            pipe_stream: build(&cc, "pipe_stream", has_xxhash)?,
-            pipe_pingpong: build(&cc, "pipe_pingpong", has_xxhash)?,
-        })
+        let pipe_stream = build(&cc, "pipe_stream", has_xxhash)?;
+        Ok(Self { compiler, has_xxhash, cc, pipe_stream })
     }
 
     /// Bytes per second through a pipe; `check` is `none`, `xor` or `xxh3`.
@@ -73,14 +72,24 @@ impl References {
         Ok(moved * 1e9 / elapsed_ns)
     }
 
-    /// One byte to and fro, `count` times.
-    pub(crate) fn pipe_pingpong(&self, count: u64, cpus: [u32; 2], clock: Clock) -> Result<RoundTrips> {
+    /// Compiles one of the ping-pong programs, by its name in `c/`.
+    ///
+    /// # Errors
+    /// What the compiler complained of.
+    pub(crate) fn pingpong(&self, program: &str) -> Result<PingPong> {
+        Ok(PingPong(build(&self.cc, program, false)?))
+    }
+}
+
+impl PingPong {
+    /// One byte to and fro, `count` times; `kind` tells the program's mechanisms apart.
+    pub(crate) fn run(&self, kind: &str, count: u64, cpus: [u32; 2], clock: Clock) -> Result<RoundTrips> {
         let clock = match clock {
             Clock::Total => "total",
             Clock::Each => "each",
         };
-        let line = format!("{count} {} {} {clock}", cpus[0], cpus[1]);
-        let [made, elapsed_ns, p50_ns] = numbers(&self.pipe_pingpong, &line)?;
+        let line = format!("{kind} {count} {} {} {clock}", cpus[0], cpus[1]);
+        let [made, elapsed_ns, p50_ns] = numbers(&self.0, &line)?;
         Ok(RoundTrips { mean_ns: elapsed_ns / made, p50_ns })
     }
 }

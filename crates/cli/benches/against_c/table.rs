@@ -121,7 +121,7 @@ pub(crate) fn line(row: &Row) -> String {
 /// The line of a target that has no figures, with the reason.
 pub(crate) fn line_without_figures(name: &str, skipped: bool, reason: &anyhow::Error) -> String {
     let how = if skipped { "skipped" } else { "FAILED" };
-    format!(" {name:<21} {how}: {reason:#}")
+    format!(" {name:<27} {how}: {reason:#}")
 }
 
 /// What a reader should know before believing a row; nothing where its figures lie close together.
@@ -146,7 +146,7 @@ pub(crate) fn remarks(remarks: &[String]) -> String {
 }
 
 fn columns(target: &str, ours: &str, reference: &str, ratio: &str, wanted: &str, verdict: &str) -> String {
-    format!(" {target:<21} {ours:>11} {reference:>11}   {ratio:<32} {wanted:<12} {verdict}")
+    format!(" {target:<27} {ours:>11} {reference:>11}   {ratio:<32} {wanted:<12} {verdict}")
 }
 
 /// A figure with its unit.

@@ -6,23 +6,24 @@ use std::fmt;
 use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use model::{CaseRecord, Check, DataLevel, Sample, Workload};
 
 use crate::hosepipe::{self, bytes_per_s, ns_per_message};
 use crate::memory::peak_bytes;
-use crate::reference::{Clock, References, RoundTrips, succeed};
+use crate::reference::{References, succeed};
 use crate::rounds::{interleave, median};
 use crate::table::{Row, Unit, Wanted};
+use crate::{by_reference, trips};
 
 /// How long one timed run against C lasts: long enough for the clock and for a few thousand blocks. Each run of a
 /// default pipe between two CPUs falls into a rhythm of sleeps and wake-ups of its own, which moves its figure by
 /// half: many short runs say more than a few long ones.
-const RUN_S: f64 = 0.1;
+pub(crate) const RUN_S: f64 = 0.1;
 /// Rounds against C, unless asked otherwise.
 const ROUNDS_AGAINST_C: usize = 31;
 const BLOCK_BYTES: u64 = 64 << 10;
-const GIB: u64 = 1 << 30;
+pub(crate) const GIB: u64 = 1 << 30;
 
 /// Everything a target may need.
 pub(crate) struct Laboratory {
@@ -36,18 +37,19 @@ pub(crate) struct Laboratory {
 }
 
 /// One promise and how it is measured.
+#[derive(Clone, Copy)]
 pub(crate) struct Target {
     pub(crate) name: &'static str,
     /// What is promised, for `--help`.
-    promise: &'static str,
+    pub(crate) promise: &'static str,
     /// True where it takes a minute: measured when named or with `--full`.
     pub(crate) slow: bool,
     /// Runs the contenders. The name given becomes the row's; rows that only inform may follow.
     pub(crate) measure: fn(&str, &Laboratory) -> Result<Vec<Row>>,
 }
 
-/// Every target, in the order of measuring.
-pub(crate) const TARGETS: &[Target] = &[
+/// The targets that are not alike, in the order of measuring.
+const TARGETS: &[Target] = &[
     Target {
         name: "pipe-none",
         promise: "64 KiB blocks over a pipe, two CPUs, untouched: at least 0.98 of C",
@@ -73,16 +75,10 @@ pub(crate) const TARGETS: &[Target] = &[
         measure: null,
     },
     Target {
-        name: "pingpong-cross",
-        promise: "mean round trip of 1 byte over pipes, two CPUs: at most 1.02 of C",
+        name: "trip-clock",
+        promise: "what a clock reading per round trip costs: pipes, against a C program that reads it too",
         slow: false,
-        measure: |name, lab| pingpong(name, lab, "cross"),
-    },
-    Target {
-        name: "pingpong-same",
-        promise: "the same on one CPU: at most 1.02 of C",
-        slow: false,
-        measure: |name, lab| pingpong(name, lab, "same"),
+        measure: trips::against_timed_c,
     },
     Target {
         name: "shm-ring",
@@ -95,11 +91,15 @@ pub(crate) const TARGETS: &[Target] = &[
     },
     Target {
         name: "by-reference",
-        promise: "a pipe whose pages pass by reference: at least 0.5 of a memory copy",
+        promise: "a pipe whose pages pass by reference, 256 KiB blocks: at least 0.5 of a memory copy",
         slow: false,
-        measure: |name, lab| {
-            one_run(name, lab, [BY_REFERENCE, "memcpy"], "--data none", throughput(Wanted::AtLeast(0.50)))
-        },
+        measure: by_reference::against_memcpy,
+    },
+    Target {
+        name: "yes-pv",
+        promise: "the same: at least 1.1 times the best `yes | pv > /dev/null` (needs Debian's pv)",
+        slow: false,
+        measure: by_reference::against_pv,
     },
     Target {
         name: "verified",
@@ -120,17 +120,9 @@ pub(crate) const TARGETS: &[Target] = &[
     },
     Target {
         name: "ring-trip",
-        promise: "a round trip over a spinning ring: at most 1.2 of a bare cache line's bounce",
+        promise: "a round trip over a spinning ring, 1 byte and 64: at most 1.2 of a bare cache line's bounce",
         slow: false,
-        measure: |name, lab| {
-            one_run(
-                name,
-                lab,
-                ["shm-ring:wait=spin", "cache-line"],
-                "--data none",
-                round_trip(Wanted::AtMost(1.2)),
-            )
-        },
+        measure: ring_trip,
     },
     Target {
         name: "filters",
@@ -164,14 +156,20 @@ impl fmt::Display for Skipped {
 
 impl std::error::Error for Skipped {}
 
+/// Every target, in the order of measuring.
+pub(crate) fn all() -> impl Iterator<Item = Target> {
+    TARGETS.iter().copied().chain(trips::targets())
+}
+
 /// The rows and their promises, for `--help` and for whoever mistypes one.
 pub(crate) fn list() -> String {
-    let lines = TARGETS.iter().map(|target| format!("  {:<15} {}\n", target.name, target.promise));
+    let lines = all().map(|target| format!("  {:<19} {}\n", target.name, target.promise));
     format!("Rows:\n{}", lines.collect::<String>())
 }
 
 impl Laboratory {
-    fn rounds_or(&self, default: usize) -> usize {
+    /// The rounds asked for, or the target's own.
+    pub(crate) fn rounds_or(&self, default: usize) -> usize {
         self.rounds.unwrap_or(default)
     }
 }
@@ -229,59 +227,19 @@ fn null(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
     Ok(vec![Row { name, unit: Unit::Nanoseconds, ours, reference: Vec::new(), wanted }])
 }
 
-/// Judged against a C program that reads the clock twice in all; two more rows tell what remains of a
-/// difference once the C program, too, times each round trip.
-fn pingpong(name: &str, lab: &Laboratory, place: &str) -> Result<Vec<Row>> {
-    let run = |count: u64| -> Result<(CaseRecord, RoundTrips)> {
-        let record = hosepipe::bench(&format!(
-            "pipe --block 1 --count {count} --data none --workload pingpong --tasks processes --place {place} --trials 1"
-        ))?;
-        let case = hosepipe::case(&record, "pipe", Workload::PingPong)?.clone();
-        ensure!(case.samples[0].messages == count, "hosepipe made {} round trips", case.samples[0].messages);
-        let p50_ns = case.latency_ns.as_ref().context("a ping-pong without latencies")?.p50 as f64;
-        let round_trips = RoundTrips { mean_ns: ns_per_message(&case.samples[0]), p50_ns };
-        Ok((case, round_trips))
-    };
-    let (probe, pace) = run(5_000)?;
-    let count = (RUN_S * 1e9 / pace.mean_ns).max(1.0) as u64;
-    let cpus = hosepipe::cpus(&probe)?;
-
-    let ours = || Ok(run(count)?.1);
-    let total = || lab.references.pipe_pingpong(count, cpus, Clock::Total);
-    let each = || lab.references.pipe_pingpong(count, cpus, Clock::Each);
-    let [ours, total, each] = interleave(lab.rounds_or(ROUNDS_AGAINST_C), lab.seed, [&ours, &total, &each])?;
-
-    let means = |all: &[RoundTrips]| all.iter().map(|one| one.mean_ns).collect::<Vec<f64>>();
-    let medians = |all: &[RoundTrips]| all.iter().map(|one| one.p50_ns).collect::<Vec<f64>>();
-    let row = |name: String, ours, reference, wanted| Row {
-        name,
-        unit: Unit::Nanoseconds,
-        ours,
-        reference,
-        wanted,
-    };
-    Ok(vec![
-        row(name.to_owned(), means(&ours), means(&total), Wanted::AtMost(1.02)),
-        row(format!("{name} timed"), means(&ours), means(&each), Wanted::Nothing),
-        row(format!("{name} p50"), medians(&ours), medians(&each), Wanted::Nothing),
-    ])
-}
-
-/// The pipe whose pages pass by reference, the fastest verified transport and the fastest verified pipe, as
-/// `hosepipe bench --all` found them.
-const BY_REFERENCE: &str = "pipe:send=tee,recv=splice,size=1MiB,wait=spin";
+/// The fastest verified transport and the fastest verified pipe, as `hosepipe bench --all` found them.
 const VERIFIED: &str = "shm-ring:copy=in-place,wait=spin";
 const VERIFIED_PIPE: &str = "pipe:size=1MiB";
 
 /// What is compared of two cases of one run.
-struct Comparison {
+pub(crate) struct Comparison {
     workload: Workload,
     unit: Unit,
     figure: fn(&Sample) -> f64,
     wanted: Wanted,
 }
 
-fn throughput(wanted: Wanted) -> Comparison {
+pub(crate) fn throughput(wanted: Wanted) -> Comparison {
     Comparison { workload: Workload::Stream, unit: Unit::BytesPerSecond, figure: bytes_per_s, wanted }
 }
 
@@ -290,7 +248,7 @@ fn round_trip(wanted: Wanted) -> Comparison {
 }
 
 /// One run of hosepipe: it interleaves the two cases itself, and numbers the rounds.
-fn one_run(
+pub(crate) fn one_run(
     name: &str,
     lab: &Laboratory,
     specs: [&str; 2],
@@ -313,6 +271,17 @@ fn one_run(
     let (ours, reference): (Vec<f64>, Vec<f64>) = pairs.unzip();
     ensure!(!ours.is_empty(), "the two have no round in common");
     Ok(vec![Row { name: name.to_owned(), unit, ours, reference, wanted }])
+}
+
+/// A byte travels in the ring's own counter, 64 bytes take a second cache line.
+fn ring_trip(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for (name, block) in [(name.to_owned(), 1), (format!("{name} 64 B"), 64)] {
+        let specs = ["shm-ring:wait=spin", "cache-line"];
+        let options = format!("--data none --block {block}");
+        rows.extend(one_run(&name, lab, specs, &options, round_trip(Wanted::AtMost(1.2)))?);
+    }
+    Ok(rows)
 }
 
 /// Two filters in bash against the two everybody has; the scheduler places all four.

@@ -3,7 +3,9 @@
 use std::time::SystemTime;
 
 use engine::{CaseOutcome, Plan, RunOutcome};
-use model::{BenchRecord, CaseRecord, DataLevel, Host, SCHEMA, Settings, Tool};
+use model::{BenchRecord, CaseRecord, DataLevel, Host, SCHEMA, Settings};
+
+use crate::record::{arguments, rfc3339, tool};
 
 /// Makes the record and its summaries.
 ///
@@ -21,13 +23,10 @@ pub(crate) fn make(
     }
     Ok(BenchRecord {
         schema: SCHEMA.to_owned(),
-        tool: Tool {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            revision: option_env!("HOSEPIPE_REVISION").map(str::to_owned),
-        },
+        tool: tool(),
         host,
-        arguments: std::env::args_os().skip(1).map(|text| text.to_string_lossy().into_owned()).collect(),
-        started: humantime::format_rfc3339_seconds(started).to_string(),
+        arguments: arguments(),
+        started: rfc3339(started),
         settings: Settings { seed: plan.seed, trials: plan.trials, interrupted: outcome.interrupted },
         cases,
     })

@@ -1,15 +1,18 @@
 //! `fifo`: a pipe with a name in the file system, fifo(7).
 
 use std::os::fd::OwnedFd;
+use std::path::Path;
 
 use model::Role;
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
 
-use super::pipe::{SIZE_LIMITS, SIZE_OPTION, pipe_line};
+use super::pipe::{SIZE_LIMITS, SIZE_OPTION, pipe_ends, pipe_line};
+use crate::Options;
 use crate::channel::{Channel, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::halves::one_way;
 use crate::leftover::NamedPath;
+use crate::link::{LinkEnds, link_request};
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "fifo",
@@ -45,6 +48,15 @@ impl Mechanism for Fifo {
             let (reader, writer) = open_both(request)?;
             pipe_line(request, reader, writer)
         })
+    }
+
+    fn link_options(&self) -> &'static [&'static str] {
+        &[SIZE_OPTION.name]
+    }
+
+    fn connect(&self, options: &Options, folder: &Path) -> Option<Result<LinkEnds, OpenError>> {
+        let request = link_request(options, folder);
+        Some(open_both(&request).and_then(|(reader, writer)| pipe_ends(&request, reader, writer)))
     }
 }
 

@@ -2,16 +2,18 @@
 
 use std::any::Any;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use model::{Role, Wait};
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::OFlags;
 
-use super::tmpfile::{DIR_OPTION, ORDER_OPTION, check_free_space, follow_line, storage_folder};
+use super::tmpfile::{
+    DIR_OPTION, ORDER_OPTION, check_free_space, file_ends, follow_line, make_named, storage_folder,
+};
+use crate::Options;
 use crate::channel::{Channel, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, Capabilities, Descriptor, OptionKind, OptionSpec, STREAM_ONLY};
 use crate::halves::one_way;
-use crate::leftover::NamedPath;
+use crate::link::{LinkEnds, link_request};
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "file",
@@ -56,24 +58,27 @@ impl Mechanism for NamedFile {
         let mut names: Vec<Box<dyn Any>> = Vec::new();
         let mut channel = one_way(request, || {
             check_free_space(request, &folder)?;
-            let mut flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC;
-            if request.options.flag("sync") {
-                flags |= OFlags::SYNC;
-            }
-            let path = folder.join(unique_name());
-            let make = |path: &Path| open(path, flags, Mode::RUSR | Mode::WUSR);
-            let (name, writer) = NamedPath::make(path.clone(), make)
-                .map_err(OpenError::system(format!("open({})", path.display())))?;
+            let (name, writer) = make_named(&folder, sync(request.options))?;
             names.push(Box::new(name));
             follow_line(request, writer)
         })?;
         channel.keep = names;
         Ok(channel)
     }
+
+    fn link_options(&self) -> &'static [&'static str] {
+        &["sync", ORDER_OPTION.name, DIR_OPTION.name]
+    }
+
+    fn connect(&self, options: &Options, folder: &Path) -> Option<Result<LinkEnds, OpenError>> {
+        let request = link_request(options, folder);
+        Some(
+            make_named(&storage_folder(&request), sync(options))
+                .and_then(|(name, writer)| file_ends(&request, writer, Some(name))),
+        )
+    }
 }
 
-/// Not to be found in anybody's folder yet.
-fn unique_name() -> String {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    format!(".hosepipe-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed))
+fn sync(options: &Options) -> OFlags {
+    if options.flag("sync") { OFlags::SYNC } else { OFlags::empty() }
 }

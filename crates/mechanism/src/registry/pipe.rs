@@ -1,6 +1,7 @@
 //! `pipe`: the kernel's own pipe, pipe(7), and the faster roads into it and out of it: splice(2) and its kin.
 
 use std::os::fd::OwnedFd;
+use std::path::Path;
 
 use model::{ByteSize, DataLevel, Role, Wait};
 use rustix::io::Errno;
@@ -12,6 +13,7 @@ use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilitie
 use crate::descriptor::{OptionKind, OptionSpec};
 use crate::fd::{FdReceiver, FdSender, FdWait};
 use crate::halves::{Line, one_way};
+use crate::link::{LinkEnds, LinkKind, grow, link_request};
 use crate::{Options, RecvEnd, SendEnd};
 
 mod drain;
@@ -31,7 +33,7 @@ use writev::WritevSender;
 pub(super) const SIZE_OPTION: OptionSpec = OptionSpec {
     name: "size",
     kind: OptionKind::Size,
-    default: "64KiB, what pipe(2) gives",
+    default: "64KiB, what pipe(2) gives; between programs 1MiB, or what is granted of it",
     help: "bytes the pipe holds (F_SETPIPE_SZ; the kernel rounds up to a power of two of pages)",
 };
 
@@ -163,6 +165,15 @@ impl Mechanism for Pipe {
             }),
         }
     }
+
+    fn link_options(&self) -> &'static [&'static str] {
+        &[SIZE_OPTION.name]
+    }
+
+    fn connect(&self, options: &Options, folder: &Path) -> Option<Result<LinkEnds, OpenError>> {
+        let request = link_request(options, folder);
+        Some(pair(&request).and_then(|(reader, writer)| pipe_ends(&request, reader, writer)))
+    }
 }
 
 /// How the spec says that ends wait.
@@ -236,6 +247,21 @@ pub(super) fn pipe_line(
     let granted = size_as_asked(request, &writer)?;
     let wait = FdWait::of(request);
     Ok(Line { sender: FdSender::new(writer, wait)?, receiver: FdReceiver::new(reader, wait)?, granted })
+}
+
+/// Makes a pipe or FIFO the ends of a link: sized as asked, or else as large as it may be.
+pub(super) fn pipe_ends(
+    request: &Request<'_>,
+    reader: OwnedFd,
+    writer: OwnedFd,
+) -> Result<LinkEnds, OpenError> {
+    if request.options.size(SIZE_OPTION.name).is_none() {
+        grow(&writer).map_err(OpenError::system("fcntl(F_SETPIPE_SZ)"))?;
+    }
+    // Both ends have one size; whoever opened a FIFO without waiting gives the reader its ordinary mode back.
+    FdWait::InCall.apply(&reader)?;
+    let granted = size_as_asked(request, &writer)?;
+    LinkEnds::new(writer, reader, granted, LinkKind::Stream)
 }
 
 /// Sizes a pipe as the options ask, and says what the kernel gave.

@@ -11,6 +11,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::time::Duration;
 
 use model::{Role, Workload};
@@ -23,7 +24,8 @@ use crate::channel::{Channel, Granted, Mechanism, OpenError, Request, Unsupporte
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::fd::{FdReceiver, FdSender, FdWait};
 use crate::halves::Line;
-use crate::{RecvEnd, SendEnd};
+use crate::link::{LinkEnds, LinkKind};
+use crate::{Options, RecvEnd, SendEnd};
 
 /// What a line discipline holds (N_TTY_BUF_SIZE, drivers/tty/n_tty.c); it cannot be asked.
 const LINE_BYTES: u64 = 4096;
@@ -74,10 +76,21 @@ impl Mechanism for Pty {
             Ok(Line {
                 sender: TerminalSender(FdSender::new(from, wait)?),
                 receiver: TerminalReceiver(FdReceiver::new(to, receiver_wait(request))?),
-                granted: Granted::from([("line_bytes".to_owned(), LINE_BYTES)]),
+                granted: granted(),
             })
         })
     }
+
+    fn connect(&self, _options: &Options, _folder: &Path) -> Option<Result<LinkEnds, OpenError>> {
+        Some(
+            open_pair()
+                .and_then(|(master, slave)| LinkEnds::new(slave, master, granted(), LinkKind::Terminal)),
+        )
+    }
+}
+
+fn granted() -> Granted {
+    Granted::from([("line_bytes".to_owned(), LINE_BYTES)])
 }
 
 /// A master and its slave, raw: no echo, no signals, no translation, eight bits (cfmakeraw(3)).

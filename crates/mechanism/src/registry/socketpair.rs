@@ -1,11 +1,16 @@
 //! `socketpair`: a connected pair of Unix stream sockets, socketpair(2).
 
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
 use model::Role;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pairs, set_buffers};
+use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pairs, set_buffers, socket_ends};
+use crate::Options;
 use crate::channel::{Channel, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
+use crate::link::{LinkEnds, link_request};
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "socketpair",
@@ -37,12 +42,22 @@ impl Mechanism for SocketPair {
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        over_pairs(request, || {
-            let pair = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
-            let (near, far) = pair.map_err(OpenError::system("socketpair(AF_UNIX, SOCK_STREAM)"))?;
-            set_buffers(request, &near)?;
-            set_buffers(request, &far)?;
-            Ok((near, far))
-        })
+        over_pairs(request, || pair(request))
     }
+
+    fn link_options(&self) -> &'static [&'static str] {
+        &[SNDBUF_OPTION.name, RCVBUF_OPTION.name]
+    }
+
+    fn connect(&self, options: &Options, folder: &Path) -> Option<Result<LinkEnds, OpenError>> {
+        Some(pair(&link_request(options, folder)).and_then(socket_ends))
+    }
+}
+
+fn pair(request: &Request<'_>) -> Result<(OwnedFd, OwnedFd), OpenError> {
+    let pair = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+    let (near, far) = pair.map_err(OpenError::system("socketpair(AF_UNIX, SOCK_STREAM)"))?;
+    set_buffers(request, &near)?;
+    set_buffers(request, &far)?;
+    Ok((near, far))
 }

@@ -9,6 +9,7 @@ use crate::channel::{Channel, Granted, OpenError, Request};
 use crate::descriptor::{OptionKind, OptionSpec};
 use crate::fd::{FdReceiver, FdSender, FdWait};
 use crate::halves::{Line, assemble, one_way};
+use crate::link::{LinkEnds, LinkKind};
 
 /// `sndbuf=SIZE`.
 pub(super) const SNDBUF_OPTION: OptionSpec = OptionSpec {
@@ -64,22 +65,33 @@ pub(super) fn over_pairs(
     })
 }
 
+/// Makes a connected pair the ends of a link: the second socket reads.
+pub(super) fn socket_ends((near, far): (OwnedFd, OwnedFd)) -> Result<LinkEnds, OpenError> {
+    let granted = buffers(&near, &far)?;
+    LinkEnds::new(near, far, granted, LinkKind::Stream)
+}
+
+/// The buffers between a sending and a receiving socket, as the kernel keeps them.
+fn buffers(from: &OwnedFd, to: &OwnedFd) -> Result<Granted, OpenError> {
+    let sndbuf =
+        sockopt::socket_send_buffer_size(from).map_err(OpenError::system("getsockopt(SO_SNDBUF)"))?;
+    let rcvbuf = sockopt::socket_recv_buffer_size(to).map_err(OpenError::system("getsockopt(SO_RCVBUF)"))?;
+    Ok(Granted::from([
+        ("sndbuf_bytes".to_owned(), sndbuf as u64),
+        ("rcvbuf_bytes".to_owned(), rcvbuf as u64),
+    ]))
+}
+
 fn line(
     request: &Request<'_>,
     from: &OwnedFd,
     to: &OwnedFd,
 ) -> Result<Line<FdSender, FdReceiver>, OpenError> {
     let copy = |fd: &OwnedFd| fd.try_clone().map_err(OpenError::system("dup"));
-    let sndbuf =
-        sockopt::socket_send_buffer_size(from).map_err(OpenError::system("getsockopt(SO_SNDBUF)"))?;
-    let rcvbuf = sockopt::socket_recv_buffer_size(to).map_err(OpenError::system("getsockopt(SO_RCVBUF)"))?;
     let wait = FdWait::of(request);
     Ok(Line {
         sender: FdSender::new(copy(from)?, wait)?,
         receiver: FdReceiver::new(copy(to)?, wait)?,
-        granted: Granted::from([
-            ("sndbuf_bytes".to_owned(), sndbuf as u64),
-            ("rcvbuf_bytes".to_owned(), rcvbuf as u64),
-        ]),
+        granted: buffers(from, to)?,
     })
 }

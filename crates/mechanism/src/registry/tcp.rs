@@ -2,17 +2,20 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
+use std::path::Path;
 
 use model::Role;
 use rustix::net::{
-    AddressFamily, SocketFlags, SocketType, accept_with, bind, connect, getsockname, listen, socket_with,
-    sockopt,
+    AddressFamily, Shutdown, SocketFlags, SocketType, acceptfrom_with, bind, connect, getsockname, listen,
+    shutdown, socket_with, sockopt,
 };
 
-use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pairs, set_buffers};
+use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pairs, set_buffers, socket_ends};
+use crate::Options;
 use crate::channel::{Channel, Mechanism, OpenError, Request, Unsupported};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::descriptor::{OptionKind, OptionSpec};
+use crate::link::{LinkEnds, link_request};
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "tcp",
@@ -62,6 +65,19 @@ impl Mechanism for Tcp {
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
         over_pairs(request, || meet(request))
     }
+
+    fn link_options(&self) -> &'static [&'static str] {
+        &["nodelay", SNDBUF_OPTION.name, RCVBUF_OPTION.name]
+    }
+
+    fn connect(&self, options: &Options, folder: &Path) -> Option<Result<LinkEnds, OpenError>> {
+        Some(meet(&link_request(options, folder)).and_then(|(near, far)| {
+            // The reader never answers. Said at once, this turns the reset that a writer meets when the reader has
+            // gone into EPIPE and SIGPIPE, as over a pipe (tcp_reset() in state CLOSE_WAIT).
+            shutdown(&far, Shutdown::Write).map_err(OpenError::system("shutdown(SHUT_WR)"))?;
+            socket_ends((near, far))
+        }))
+    }
 }
 
 /// Connects two sockets over the loopback interface.
@@ -70,13 +86,25 @@ fn meet(request: &Request<'_>) -> Result<(OwnedFd, OwnedFd), OpenError> {
     let address = getsockname(&listener).map_err(OpenError::system("getsockname"))?;
     let near = tcp_socket(Some(request))?;
     connect(&near, &address).map_err(OpenError::system("connect(127.0.0.1)"))?;
-    let far = accept_with(&listener, SocketFlags::CLOEXEC).map_err(OpenError::system("accept"))?;
+    let far = accept_own(&listener, &near)?;
     if request.options.flag("nodelay") {
         for socket in [&near, &far] {
             sockopt::set_tcp_nodelay(socket, true).map_err(OpenError::system("setsockopt(TCP_NODELAY)"))?;
         }
     }
     Ok((near, far))
+}
+
+/// Accepts the connection that `near` made: anybody on this machine may call the port, and earlier.
+fn accept_own(listener: &OwnedFd, near: &OwnedFd) -> Result<OwnedFd, OpenError> {
+    let own = getsockname(near).map_err(OpenError::system("getsockname"))?;
+    loop {
+        let (far, caller) =
+            acceptfrom_with(listener, SocketFlags::CLOEXEC).map_err(OpenError::system("accept"))?;
+        if caller.as_ref() == Some(&own) {
+            return Ok(far);
+        }
+    }
 }
 
 /// A listener on a port of the kernel's choice. Buffers are set here, before the connection is made, so

@@ -4,6 +4,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use model::{ByteSize, Role, Tasks, Wait};
 use rustix::fs::{Mode, OFlags, inotify, open, statvfs};
@@ -13,7 +14,9 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use crate::channel::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, Capabilities, Descriptor, OptionKind, OptionSpec, STREAM_ONLY};
 use crate::halves::{Line, one_way};
-use crate::{RecvEnd, SendEnd};
+use crate::leftover::NamedPath;
+use crate::link::{LinkEnds, LinkKind, Order, Stored, StoredName, link_request};
+use crate::{Options, RecvEnd, SendEnd};
 
 /// `order=`.
 pub(super) const ORDER_OPTION: OptionSpec = OptionSpec {
@@ -76,12 +79,76 @@ impl Mechanism for TmpFile {
             follow_line(request, writer)
         })
     }
+
+    fn link_options(&self) -> &'static [&'static str] {
+        &[ORDER_OPTION.name, DIR_OPTION.name]
+    }
+
+    fn connect(&self, options: &Options, folder: &Path) -> Option<Result<LinkEnds, OpenError>> {
+        let request = link_request(options, folder);
+        Some(open_or_unlink(&storage_folder(&request)).and_then(|writer| file_ends(&request, writer, None)))
+    }
 }
 
 fn open_nameless(folder: &Path) -> Result<OwnedFd, OpenError> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC;
     open(folder, flags, Mode::RUSR | Mode::WUSR)
         .map_err(OpenError::system(format!("open({}, O_TMPFILE)", folder.display())))
+}
+
+/// Where the file system has no O_TMPFILE: a file whose name is removed as soon as it is open.
+fn open_or_unlink(folder: &Path) -> Result<OwnedFd, OpenError> {
+    match open_nameless(folder) {
+        // EISDIR and ENOENT: kernels and file systems that do not know the flag (open(2)).
+        Err(OpenError::System { source, .. })
+            if matches!(
+                Errno::from_io_error(&source),
+                Some(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL)
+            ) =>
+        {
+            make_named(folder, OFlags::empty()).map(|(_removed_on_return, writer)| writer)
+        }
+        answer => answer,
+    }
+}
+
+/// Makes a file with a name, open for appending.
+pub(super) fn make_named(folder: &Path, more: OFlags) -> Result<(StoredName, OwnedFd), OpenError> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC | more;
+    let path = folder.join(unique_name());
+    let make = |path: &Path| open(path, flags, Mode::RUSR | Mode::WUSR);
+    let (name, writer) = NamedPath::make(path.clone(), make)
+        .map_err(OpenError::system(format!("open({})", path.display())))?;
+    Ok((StoredName::new(path, name), writer))
+}
+
+/// Not to be found in anybody's folder yet.
+fn unique_name() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!(".hosepipe-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed))
+}
+
+/// Makes a file that is open for appending the ends of a link.
+pub(super) fn file_ends(
+    request: &Request<'_>,
+    writer: OwnedFd,
+    name: Option<StoredName>,
+) -> Result<LinkEnds, OpenError> {
+    let order = Order::of(request.options);
+    let kind = LinkKind::Stored(Stored { order, folder: storage_folder(request), name });
+    let reader = reader_of(&writer)?;
+    LinkEnds::new(writer, reader, Granted::new(), kind)
+}
+
+/// A description of its own, at its own offset; /proc reaches a file that has no name too.
+fn reader_of(writer: &OwnedFd) -> Result<OwnedFd, OpenError> {
+    let path = proc_path(writer);
+    open(path.as_str(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(OpenError::system(format!("open({path})")))
+}
+
+fn proc_path(file: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
 /// Where the file lies: `dir=`, or the run's own folder.
@@ -112,10 +179,7 @@ pub(super) fn follow_line(
     request: &Request<'_>,
     writer: OwnedFd,
 ) -> Result<Line<Appender, Follower>, OpenError> {
-    // A description of its own, at its own offset; /proc reaches a file that has no name too.
-    let path = format!("/proc/self/fd/{}", writer.as_raw_fd());
-    let reader = open(path.as_str(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-        .map_err(OpenError::system(format!("open({path})")))?;
+    let reader = reader_of(&writer)?;
     let (follow, done) = match (request.options.word("order"), request.tasks, request.wait) {
         (Some("sequential"), Tasks::Single, _) => {
             return Err(OpenError::Unsupported {
@@ -128,7 +192,7 @@ pub(super) fn follow_line(
             (Follow::AfterTheEnd(Some(wait)), Some(done))
         }
         (_, _, Wait::Spin) | (_, Tasks::Single, _) => (Follow::Spin, None),
-        _ => (Follow::Watch(watch(&path)?), None),
+        _ => (Follow::Watch(watch(&proc_path(&writer))?), None),
     };
     Ok(Line {
         sender: Appender { file: Some(writer), done, syscalls: 0 },

@@ -1,6 +1,7 @@
 //! `unix-stream`: Unix stream sockets met by name: bind, listen, connect, accept (study `stover`).
 
 use std::os::fd::OwnedFd;
+use std::path::Path;
 
 use model::Role;
 use rustix::fs::{Mode, OFlags, open};
@@ -8,10 +9,12 @@ use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, socket_with,
 };
 
-use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pairs, set_buffers};
+use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pairs, set_buffers, socket_ends};
+use crate::Options;
 use crate::channel::{Channel, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::leftover::NamedPath;
+use crate::link::{LinkEnds, link_request};
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "unix-stream",
@@ -44,6 +47,14 @@ impl Mechanism for UnixStream {
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
         over_pairs(request, || meet(request))
+    }
+
+    fn link_options(&self) -> &'static [&'static str] {
+        &[SNDBUF_OPTION.name, RCVBUF_OPTION.name]
+    }
+
+    fn connect(&self, options: &Options, folder: &Path) -> Option<Result<LinkEnds, OpenError>> {
+        Some(meet(&link_request(options, folder)).and_then(socket_ends))
     }
 }
 

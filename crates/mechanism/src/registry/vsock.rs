@@ -8,17 +8,20 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
 
 use model::{Role, describe_errno};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, listen, socket_with};
 
 use super::messages::{over_connected, receiver_wait};
+use crate::Options;
 use crate::channel::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
 use crate::descriptor::{
     ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor, OptionKind, OptionSpec,
 };
 use crate::fd::{FdReceiver, FdSender, FdWait};
 use crate::halves::Line;
+use crate::link::{LinkEnds, LinkKind};
 
 /// Socket options of the level AF_VSOCK (linux/vm_sockets.h): 64-bit sizes in bytes.
 const SO_VM_SOCKETS_BUFFER_SIZE: libc::c_int = 0;
@@ -76,6 +79,17 @@ impl Mechanism for Vsock {
                 granted: Granted::from([("buffer_bytes".to_owned(), granted)]),
             })
         })
+    }
+
+    fn link_options(&self) -> &'static [&'static str] {
+        &["buffer"]
+    }
+
+    fn connect(&self, options: &Options, _folder: &Path) -> Option<Result<LinkEnds, OpenError>> {
+        Some(meet(options.size("buffer")).and_then(|(near, far)| {
+            let granted = buffer_bytes(&far).map_err(OpenError::system("getsockopt(BUFFER_SIZE)"))?;
+            LinkEnds::new(near, far, Granted::from([("buffer_bytes".to_owned(), granted)]), LinkKind::Stream)
+        }))
     }
 }
 

@@ -1,0 +1,92 @@
+//! Where records go: files, replaced only when complete, and standard output.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use model::describe_errno;
+
+use crate::terminal::{self, UsageError};
+
+/// Where a record goes: a file, or standard output for `-`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Destination {
+    Stdout,
+    File(PathBuf),
+}
+
+impl Destination {
+    /// As typed.
+    pub(crate) fn of(text: &str) -> Self {
+        if text == "-" { Self::Stdout } else { Self::File(PathBuf::from(text)) }
+    }
+
+    /// Refuses, before a run, what could not be written after it.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        let Some(path) = self.file() else { return Ok(()) };
+        can_be_written(path).map_err(|error| {
+            UsageError(format!("cannot write `{}`: {}", path.display(), describe_errno(&error))).into()
+        })
+    }
+
+    /// Writes a text to it.
+    pub(crate) fn write(&self, text: &str) -> anyhow::Result<()> {
+        match self {
+            Self::Stdout => Ok(terminal::print(text)?),
+            Self::File(path) => {
+                write_file(path, text).with_context(|| format!("cannot write {}", path.display()))
+            }
+        }
+    }
+
+    /// The file, where it is one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Stdout => None,
+            Self::File(path) => Some(path),
+        }
+    }
+}
+
+/// A file that replaces what was there only when it is complete. What is no regular file (/dev/stderr, a FIFO, a
+/// process substitution) is written as it is.
+fn write_file(path: &Path, text: &str) -> io::Result<()> {
+    if is_special(path) {
+        return std::fs::write(path, text);
+    }
+    let mut file = temporary_beside(path)?;
+    file.write_all(text.as_bytes())?;
+    file.persist(path).map(|_| ()).map_err(|error| error.error)
+}
+
+fn is_special(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+}
+
+/// Tries what can be tried without a trace. A special file is not touched: opening a FIFO is an event.
+fn can_be_written(path: &Path) -> io::Result<()> {
+    if is_special(path) {
+        return Ok(());
+    }
+    match path.symlink_metadata() {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    temporary_beside(path).map(|_| ())
+}
+
+fn temporary_beside(path: &Path) -> io::Result<tempfile::NamedTempFile> {
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::PermissionsExt;
+    if path.is_dir() || path.as_os_str().as_bytes().ends_with(b"/") {
+        return Err(io::Error::from_raw_os_error(libc::EISDIR));
+    }
+    if path.file_name().is_none() {
+        return Err(io::Error::from_raw_os_error(libc::ENOENT));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // As a shell's redirection would make it: readable by others, less the umask.
+    let permissions = std::fs::Permissions::from_mode(0o666);
+    tempfile::Builder::new().prefix(".hosepipe-").permissions(permissions).tempfile_in(folder)
+}

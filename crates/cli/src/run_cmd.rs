@@ -1,0 +1,108 @@
+//! `hosepipe run`: a real command line over a link of the user's choice.
+
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use clap::Args;
+use model::{RunRecord, SCHEMA};
+use pipeline::link::LinkSpec;
+use pipeline::{Finished, Group, RunOptions, Watch};
+
+use crate::destination::Destination;
+use crate::record::{arguments, rfc3339, tool};
+use crate::script::{self, Folder};
+use crate::terminal;
+
+/// Run a pipeline as bash would, over any link
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hosepipe run 'zcat access.log.gz | cut -d\" \" -f1 | sort | uniq -c | sort -rn | head'
+  hosepipe run --stats 'cat big | tr a-z A-Z | sort | uniq -c'   which stage holds it up?
+  hosepipe run --via tmpfile 'seq 1000000 | sort | tail -1'      files instead of pipes
+  hosepipe run --keep kept 'du -a | sort -n | tail'              look at what flowed afterwards
+  hosepipe run --via tcp --pipefail --json run.json 'a | b'      a record of it all
+
+The text is bash's: lists, quotes, here-documents, `|&`, `time`. It gives what bash gives, and exits as bash would.
+A stage of literal words is started without a shell; one that needs a shell is given to it as it stands.")]
+pub(crate) struct RunArgs {
+    /// The command line, as bash takes it
+    #[arg(value_name = "PIPELINE", allow_hyphen_values = true)]
+    text: String,
+
+    #[command(flatten)]
+    how: How,
+
+    /// Show each stage's time, bytes and waits afterwards, and which one held the pipeline up
+    #[arg(long)]
+    stats: bool,
+
+    /// Write the record as JSON (- is standard output)
+    #[arg(long, value_name = "F", value_parser = |text: &str| Ok::<_, std::convert::Infallible>(Destination::of(text)))]
+    json: Option<Destination>,
+}
+
+/// How a text is run.
+#[derive(Debug, Args)]
+pub(crate) struct How {
+    /// What stands between the stages: pipe, fifo, socketpair, unix-stream, tcp, tmpfile, file, pty, with options
+    #[arg(long, value_name = "LINK", default_value = "pipe")]
+    via: String,
+
+    /// The status is the last failing stage's, as after `set -o pipefail`
+    #[arg(long)]
+    pipefail: bool,
+
+    /// The shell for stages that need one
+    #[arg(long, value_name = "SHELL", default_value = "bash")]
+    shell: String,
+}
+
+/// Runs the text and exits as it did.
+pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    let script = script::read(&args.text)?;
+    let via = script::link(&args.how.via)?;
+    if let Some(json) = &args.json {
+        json.check()?;
+    }
+    let started = SystemTime::now();
+    let mut session = script::session(&args.how.shell)?;
+    let folder = Folder::for_link(&via)?;
+    let options =
+        RunOptions { via: &via, folder: folder.path(), pipefail: args.how.pipefail, group: Group::Ours };
+    let watched = args.stats || args.json.is_some();
+    let watch = watched.then(|| Watch::new(None));
+    let finished = pipeline::run(&script, &args.text, &mut session, &options, watch)?;
+    drop(folder);
+
+    if watched {
+        let record = record(args, &via, &finished, started);
+        if args.stats {
+            let style = terminal::style_of_stderr();
+            terminal::remark(report::stages::render(&record, &style).trim_end());
+        }
+        if let Some(json) = &args.json {
+            json.write(&report::json::to_text(&record)?)?;
+        }
+    }
+    script::remarks(&finished, watched);
+    Ok(script::exit(&finished))
+}
+
+fn record(args: &RunArgs, via: &LinkSpec, finished: &Finished, started: SystemTime) -> RunRecord {
+    RunRecord {
+        schema: SCHEMA.to_owned(),
+        tool: tool(),
+        host: host::facts(),
+        arguments: arguments(),
+        started: rfc3339(started),
+        pipeline: args.text.clone(),
+        via: via.to_string(),
+        wall_ns: u64::try_from(finished.wall.as_nanos()).unwrap_or(u64::MAX),
+        status: finished.status,
+        pipestatus: finished.pipestatus.clone(),
+        bottleneck: pipeline::judge(&finished.stages, &finished.links),
+        stages: finished.stages.clone(),
+        links: finished.links.clone(),
+    }
+}

@@ -1,0 +1,104 @@
+//! What the commands that run pipelines share: reading the text and the link, and ending as the text did.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use pipeline::link::LinkSpec;
+use pipeline::syntax::{Script, SyntaxError, parse};
+use pipeline::{Finished, Session};
+use tempfile::TempDir;
+
+use crate::terminal::{self, UsageError};
+
+/// Reads a text.
+///
+/// # Errors
+/// A syntax error, shown at its place; a text without a command.
+pub(crate) fn read(text: &str) -> anyhow::Result<Script> {
+    let script = parse(text).map_err(|error| UsageError(pointed_out(text, &error)))?;
+    if script.items.is_empty() {
+        let message = "the pipeline is empty: give a command line, as in hosepipe run 'ls | wc -l'";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    Ok(script)
+}
+
+/// The line with the error, and a mark below the place.
+fn pointed_out(text: &str, error: &SyntaxError) -> String {
+    let offset = error.offset.min(text.len());
+    let start = text[..offset].rfind('\n').map_or(0, |newline| newline + 1);
+    let line = text[start..].lines().next().unwrap_or_default();
+    let before: String = text[start..offset].chars().map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+    format!("{error}\n  {line}\n  {before}^")
+}
+
+/// Reads a link.
+///
+/// # Errors
+/// There is no such link.
+pub(crate) fn link(text: &str) -> anyhow::Result<LinkSpec> {
+    LinkSpec::parse(text).map_err(|problem| UsageError(problem.to_string()).into())
+}
+
+/// A session with a shell.
+///
+/// # Errors
+/// There is no such shell.
+pub(crate) fn session(shell: &str) -> anyhow::Result<Session> {
+    Session::new(shell).map_err(|problem| UsageError(format!("{problem}: try --shell /bin/sh")).into())
+}
+
+/// Where a link keeps what it names or stores: a folder of its own where names are made, which goes with it.
+pub(crate) enum Folder {
+    Private(TempDir),
+    Shared(PathBuf),
+}
+
+impl Folder {
+    /// The folder for a link.
+    ///
+    /// # Errors
+    /// No folder can be made (TMPDIR names the place).
+    pub(crate) fn for_link(via: &LinkSpec) -> anyhow::Result<Self> {
+        let place = std::env::temp_dir();
+        if !via.has_names() {
+            return Ok(Self::Shared(place));
+        }
+        let made = tempfile::Builder::new().prefix("hosepipe-").tempdir_in(&place);
+        let folder = made.with_context(|| {
+            format!("cannot make a folder for {via} in {} (TMPDIR names another place)", place.display())
+        })?;
+        Ok(Self::Private(folder))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Self::Private(folder) => folder.path(),
+            Self::Shared(path) => path,
+        }
+    }
+}
+
+/// Says what the user should know; with `shown`, what a table has said already is left out.
+pub(crate) fn remarks(finished: &Finished, shown: bool) {
+    if !shown {
+        for trouble in finished.links.iter().filter_map(|link| link.trouble.as_ref()) {
+            terminal::remark(&format!("hosepipe: {trouble}"));
+        }
+    }
+    if shown && let Some(text) = &finished.in_one_shell {
+        let line = text.lines().next().unwrap_or_default();
+        terminal::remark(&format!(
+            "From `{line}` on, the shell ran the rest by itself, over its own pipes: what that sets lives in one shell only."
+        ));
+    }
+}
+
+/// Exits as the text did: a signal that ended it ends us, so that who waits for us sees it too.
+pub(crate) fn exit(finished: &Finished) -> ExitCode {
+    if let Some(signal) = finished.ended_by {
+        pipeline::end_by(signal);
+    }
+    ExitCode::from((finished.status & 0xff) as u8)
+}

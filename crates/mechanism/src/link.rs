@@ -1,0 +1,192 @@
+//! Mechanisms that can stand between two unmodified programs: a descriptor to write to and one to read from.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use model::{DataLevel, Tasks, Wait, Workload};
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use rustix::pipe::{PipeFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
+
+use crate::leftover::NamedPath;
+use crate::{Granted, OpenError, Options, Request};
+
+/// The two ends of a link. Both are close-on-exec, in blocking mode, and none is descriptor 0, 1 or 2, so that
+/// they can be moved there in any order.
+#[derive(Debug)]
+pub struct LinkEnds {
+    /// Where the writing program's standard output goes.
+    pub write: OwnedFd,
+    /// Where the bytes come out. What has to stand between this end and the reading program, `kind` says.
+    pub read: OwnedFd,
+    /// Sizes the system really gave.
+    pub granted: Granted,
+    /// How the bytes travel.
+    pub kind: LinkKind,
+}
+
+/// How bytes travel over a link, as far as those who couple programs with it must know.
+#[derive(Debug)]
+pub enum LinkKind {
+    /// As over a pipe: the reading end waits for bytes, and the end of the stream comes by itself.
+    Stream,
+    /// Through a file. Its reading end does not wait for more; somebody must follow the writer or wait for it.
+    Stored(Stored),
+    /// Through a terminal, whose reading end says EIO where a pipe says that the stream ends.
+    Terminal,
+}
+
+/// The file of a link.
+#[derive(Debug)]
+pub struct Stored {
+    /// When the reader may start.
+    pub order: Order,
+    /// The folder in which, and on whose file system, the file lies.
+    pub folder: PathBuf,
+    /// Its name, where it has one.
+    pub name: Option<StoredName>,
+}
+
+/// When the reader of a file starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// With the writer, which it follows.
+    Parallel,
+    /// When the writer has finished.
+    Sequential,
+}
+
+impl Order {
+    /// What `order=` says; in parallel where it is not given.
+    pub fn of(options: &Options) -> Self {
+        if options.word("order") == Some("sequential") { Self::Sequential } else { Self::Parallel }
+    }
+}
+
+/// The name of a link's file; dropping it removes the file.
+#[derive(Debug)]
+pub struct StoredName {
+    path: PathBuf,
+    _removed_on_drop: NamedPath,
+}
+
+impl StoredName {
+    pub(crate) fn new(path: PathBuf, name: NamedPath) -> Self {
+        Self { path, _removed_on_drop: name }
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl LinkEnds {
+    /// Ends of a link, moved above the standard descriptors.
+    ///
+    /// # Errors
+    /// EMFILE, where a descriptor had to be moved and there is no room.
+    pub(crate) fn new(
+        write: OwnedFd,
+        read: OwnedFd,
+        granted: Granted,
+        kind: LinkKind,
+    ) -> Result<Self, OpenError> {
+        Ok(Self { write: above_standard(write)?, read: above_standard(read)?, granted, kind })
+    }
+}
+
+/// A program started without its standard descriptors gets them back from the next open(2).
+fn above_standard(fd: OwnedFd) -> Result<OwnedFd, OpenError> {
+    if fd.as_raw_fd() > 2 {
+        return Ok(fd);
+    }
+    fcntl_dupfd_cloexec(&fd, 3).map_err(OpenError::system("fcntl(F_DUPFD_CLOEXEC, 3)"))
+}
+
+/// What a link asks of the functions that open a mechanism for measuring.
+pub(crate) fn link_request<'a>(options: &'a Options, folder: &'a Path) -> Request<'a> {
+    Request {
+        options,
+        workload: Workload::Stream,
+        tasks: Tasks::Processes,
+        wait: Wait::Block,
+        data: DataLevel::None,
+        relays: 0,
+        block_bytes: 0,
+        total_bytes: 0,
+        folder,
+    }
+}
+
+/// A pipe as large as [`grow`] makes it, for whoever relays bytes into a program: the writing end, the reading
+/// end (both close-on-exec), and its size in bytes.
+///
+/// # Errors
+/// What pipe2(2) answers.
+pub fn large_pipe() -> io::Result<(OwnedFd, OwnedFd, u64)> {
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    let pipe_bytes = grow(&write)?;
+    Ok((write, read, pipe_bytes))
+}
+
+/// The largest pipe a link asks for, in bytes. With 1 MiB the ends no longer wait for wake-ups; more would only
+/// push the data out of the core's cache before it is read.
+const PIPE_BYTES_MAX: usize = 1 << 20;
+
+/// Makes a pipe as large as this user may have it, up to [`PIPE_BYTES_MAX`]: half of what was refused is asked for
+/// next, down to what the pipe has. Returns its size in bytes.
+pub(crate) fn grow(pipe: &impl AsFd) -> io::Result<u64> {
+    let limit = std::fs::read_to_string("/proc/sys/fs/pipe-max-size").unwrap_or_default();
+    let mut asked = limit.trim().parse().map_or(PIPE_BYTES_MAX, |limit: usize| limit.min(PIPE_BYTES_MAX));
+    let held = fcntl_getpipe_size(pipe)?;
+    while asked > held {
+        match fcntl_setpipe_size(pipe, asked) {
+            Ok(_) => break,
+            // EPERM: a limit of this user (fcntl(2)); ENOMEM: the memory for it. Either way less may do.
+            Err(Errno::PERM | Errno::BUSY | Errno::NOMEM) => asked /= 2,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(fcntl_getpipe_size(pipe)? as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{OFlags, fcntl_getfl};
+    use rustix::io::{FdFlags, fcntl_getfd};
+
+    #[test]
+    fn what_can_be_a_link_is_what_the_registry_says() {
+        let folder = tempfile::tempdir().expect("temp dir");
+        for mechanism in crate::all() {
+            let descriptor = mechanism.descriptor();
+            let answer = mechanism.connect(&Options::default(), folder.path());
+            assert_eq!(answer.is_some(), descriptor.capabilities.link, "{}", descriptor.name);
+            let known = |name: &&str| descriptor.options.iter().any(|option| option.name == *name);
+            assert!(mechanism.link_options().iter().all(known), "{}", descriptor.name);
+            assert!(descriptor.capabilities.link || mechanism.link_options().is_empty());
+            let Some(Ok(ends)) = answer else { continue };
+            for end in [&ends.write, &ends.read] {
+                assert!(end.as_raw_fd() > 2, "{}", descriptor.name);
+                assert!(fcntl_getfd(end).expect("flags").contains(FdFlags::CLOEXEC), "{}", descriptor.name);
+                assert!(!fcntl_getfl(end).expect("flags").contains(OFlags::NONBLOCK), "{}", descriptor.name);
+            }
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).expect("folder").count(), 0, "names are left");
+    }
+
+    #[test]
+    fn a_link_is_a_large_pipe_unless_it_is_told_otherwise() {
+        let granted = |text: &str| {
+            let (mechanism, options) = crate::resolve(&text.parse().expect("a spec")).expect("known");
+            let ends = mechanism.connect(&options, Path::new("/tmp")).expect("a link").expect("opens");
+            ends.granted["pipe_bytes"]
+        };
+        assert_eq!(granted("pipe:size=8KiB"), 8 << 10);
+        assert!(granted("pipe") >= 4096);
+        let (write, _read, pipe_bytes) = large_pipe().expect("a pipe");
+        assert_eq!(fcntl_getpipe_size(&write).expect("its size") as u64, pipe_bytes);
+    }
+}

@@ -1,0 +1,103 @@
+//! The records of `hosepipe run` and `hosepipe compare` (docs/RECORD.md).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Host, Tool};
+
+/// The record of `hosepipe run`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Always [`crate::SCHEMA`].
+    pub schema: String,
+    /// Which hosepipe made it.
+    pub tool: Tool,
+    /// The machine.
+    pub host: Host,
+    /// The command line, after the program's name.
+    pub arguments: Vec<String>,
+    /// When the run began (RFC 3339).
+    pub started: String,
+    /// The text that was run.
+    pub pipeline: String,
+    /// What stood between the stages, as typed.
+    pub via: String,
+    /// From before the first stage was started until the last had ended.
+    pub wall_ns: u64,
+    /// The status of the whole, as bash gives it.
+    pub status: i32,
+    /// The statuses of the last pipeline's stages (`PIPESTATUS`).
+    pub pipestatus: Vec<i32>,
+    /// Every stage that was started, pipeline by pipeline.
+    pub stages: Vec<StageRecord>,
+    /// Every link, pipeline by pipeline.
+    pub links: Vec<LinkRecord>,
+    /// What held the run up; `null` where nobody looked (`--stats`, `--live` and `--json` look).
+    pub bottleneck: Option<Bottleneck>,
+}
+
+/// One stage of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StageRecord {
+    /// Which pipeline of the list it stood in, from 0.
+    pub pipeline: u32,
+    /// Its source text.
+    pub command: String,
+    /// Its process number.
+    pub pid: i32,
+    /// Its status as a shell shows it.
+    pub status: i32,
+    /// The signal that ended it; `null` where it left by itself.
+    pub signal: Option<i32>,
+    /// From its start to its end.
+    pub wall_ns: u64,
+    /// CPU time in user mode, its children's included.
+    pub user_ns: u64,
+    /// CPU time in the kernel, its children's included.
+    pub system_ns: u64,
+    /// Bytes it read through system calls; `null` where unknown.
+    pub read_bytes: Option<u64>,
+    /// Bytes it wrote through system calls; `null` where unknown.
+    pub write_bytes: Option<u64>,
+    /// True where the two are what was seen last and may be too small.
+    pub bytes_at_least: bool,
+    /// Time it slept in a read of its standard input; `null` where nobody looked.
+    pub blocked_read_ns: Option<u64>,
+    /// Time it slept in a write to its standard output; `null` where nobody looked.
+    pub blocked_write_ns: Option<u64>,
+    /// Its largest resident memory; `null` where unknown.
+    pub max_rss_bytes: Option<u64>,
+}
+
+/// One link of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkRecord {
+    /// Which pipeline of the list it stood in, from 0.
+    pub pipeline: u32,
+    /// What it was.
+    pub spec: String,
+    /// Sizes the system really gave, in bytes, by name.
+    pub granted: BTreeMap<String, u64>,
+    /// Bytes that went through it; `null` where unknown.
+    pub bytes: Option<u64>,
+    /// Bytes it stored in a file system; `null` where it stores none.
+    pub stored_bytes: Option<u64>,
+    /// The file that stored them, where it has a name.
+    pub path: Option<String>,
+    /// Whether a relay of ours stood in the path.
+    pub relay: bool,
+    /// The file that keeps what flowed (`--keep`).
+    pub kept: Option<String>,
+    /// What went wrong in it: a full disk, for example.
+    pub trouble: Option<String>,
+}
+
+/// What held a run up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bottleneck {
+    /// The place of the stage in `stages`; `null` where it was the plumbing, or nothing in particular.
+    pub stage: Option<usize>,
+    /// For people: what it was, and what would help.
+    pub sentence: String,
+}

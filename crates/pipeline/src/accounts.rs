@@ -1,0 +1,70 @@
+//! What is written into the record of a stage and of a link.
+
+use std::time::Duration;
+
+use mechanism::Granted;
+use model::{LinkRecord, StageRecord};
+
+use crate::link::LinkReport;
+use crate::supervise::{Account, Ending, Io};
+use crate::watch::{Seen, peak_memory};
+
+/// A stage's record.
+pub(crate) fn stage_record(
+    pipeline: u32,
+    command: &str,
+    pid: i32,
+    account: &Account,
+    seen: Option<Seen>,
+) -> StageRecord {
+    let exact = account.io;
+    let last_seen =
+        seen.and_then(|seen| Some(Io { read_bytes: seen.read_bytes?, written_bytes: seen.written_bytes? }));
+    let io = exact.or(last_seen);
+    StageRecord {
+        pipeline,
+        command: command.to_owned(),
+        pid,
+        status: account.ending.status(),
+        signal: match account.ending {
+            Ending::Killed(signal) => Some(signal),
+            Ending::Left(_) => None,
+        },
+        wall_ns: nanoseconds(account.wall),
+        user_ns: nanoseconds(account.user),
+        system_ns: nanoseconds(account.system),
+        read_bytes: io.map(|io| io.read_bytes),
+        write_bytes: io.map(|io| io.written_bytes),
+        bytes_at_least: exact.is_none() && io.is_some(),
+        blocked_read_ns: seen.map(|seen| nanoseconds(seen.blocked_read)),
+        blocked_write_ns: seen.map(|seen| nanoseconds(seen.blocked_write)),
+        max_rss_bytes: largest_memory(account, seen),
+    }
+}
+
+/// A new program begins in our memory, so a figure no larger than our own says nothing of it (vfork(2)).
+fn largest_memory(account: &Account, seen: Option<Seen>) -> Option<u64> {
+    let seen = seen?.max_rss_bytes;
+    let ours = peak_memory(std::process::id() as i32)?;
+    let counted = Some(account.max_rss_bytes).filter(|bytes| *bytes > ours);
+    counted.max(seen)
+}
+
+/// A link's record.
+pub(crate) fn link_record(pipeline: u32, spec: String, granted: Granted, report: LinkReport) -> LinkRecord {
+    LinkRecord {
+        pipeline,
+        spec,
+        granted,
+        bytes: report.bytes,
+        stored_bytes: report.stored_bytes,
+        path: report.path.map(|path| path.to_string_lossy().into_owned()),
+        relay: report.relay,
+        kept: None,
+        trouble: report.trouble,
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,114 @@
+//! From a file that is still being written into a pipe.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::pipe::{SpliceFlags, splice};
+
+use super::file::LinkFile;
+use super::holders::Holders;
+use super::relay::{Pass, Source, Until};
+use super::wait::{Stop, sleep_on};
+use super::watch::Watch;
+
+/// The most one call moves, in bytes: no pipe of a link holds more.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// The first and the longest pause between two looks at a writer that does not stop.
+const PAUSE_MIN: Duration = Duration::from_millis(1);
+const PAUSE_MAX: Duration = Duration::from_millis(20);
+
+/// A file, followed to its end.
+///
+/// Bytes go from the page cache into the pipe by reference. They do not change under the reader, since the
+/// writer's description appends. (A program that opens its standard output anew, to cut or overwrite what it wrote,
+/// finds a file where it expects a pipe, and its reader may see either.)
+pub(super) struct Follower {
+    file: Arc<LinkFile>,
+    watch: Watch,
+    passed_bytes: u64,
+    /// The last writer has gone: what is in the file is all there will be.
+    complete: bool,
+    /// Where the file system refuses splice(2), bytes take this way.
+    room: Option<Vec<u8>>,
+}
+
+impl Follower {
+    /// Follows a file from its beginning. `watch` is older than the first write.
+    pub(super) fn new(file: Arc<LinkFile>, watch: Watch) -> Self {
+        Self { file, watch, passed_bytes: 0, complete: false, room: None }
+    }
+
+    fn piece(&mut self, pipe: &OwnedFd) -> Result<usize, Errno> {
+        let file = &self.file.reader;
+        if let Some(room) = &mut self.room {
+            let read = rustix::io::pread(file, room.as_mut_slice(), self.passed_bytes)?;
+            return if read == 0 { Ok(0) } else { rustix::io::write(pipe, &room[..read]) };
+        }
+        // Not sendfile(2), which older kernels let wait for room in the pipe whatever its mode.
+        let mut offset = self.passed_bytes;
+        splice(file, Some(&mut offset), pipe, None, PIECE_BYTES, SpliceFlags::NONBLOCK)
+    }
+}
+
+impl Source for Follower {
+    fn pass(&mut self, pipe: &OwnedFd) -> io::Result<Pass> {
+        match self.piece(pipe) {
+            Ok(0) if self.complete => Ok(Pass::End),
+            Ok(0) if self.watch.all_closed()? => {
+                // Something may have been written between the two looks.
+                self.complete = true;
+                Ok(Pass::Moved(0))
+            }
+            Ok(0) => Ok(Pass::Idle(self.watch.look_again().map_or(Until::Woken, Until::WokenOr))),
+            Ok(moved) => {
+                self.passed_bytes += moved as u64;
+                Ok(Pass::Moved(moved as u64))
+            }
+            Err(Errno::AGAIN) => Ok(Pass::Full),
+            Err(Errno::INTR) => Ok(Pass::Moved(0)),
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) if self.room.is_none() => {
+                self.room = Some(vec![0; PIECE_BYTES]);
+                Ok(Pass::Moved(0))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn wakes(&self) -> BorrowedFd<'_> {
+        self.watch.as_fd()
+    }
+
+    /// A pipe without a reader stops its writer at the next write; a file takes all. So whoever writes on is sent
+    /// the signal that the pipe would send, and what was written is thrown away, or `yes | head -1` would fill the
+    /// disk.
+    fn hang_up(mut self: Box<Self>, stop: &Stop) -> io::Result<()> {
+        let mut holders = Holders::of(&self.file.reader)?;
+        self.file.look()?;
+        self.file.empty()?;
+        let mut pause = PAUSE_MIN;
+        while !self.watch.all_closed()? {
+            let time = if self.file.look()? > 0 {
+                self.file.empty()?;
+                holders.stop_writing();
+                let time = pause;
+                pause = (pause * 2).min(PAUSE_MAX);
+                Some(time)
+            } else {
+                pause = PAUSE_MIN;
+                self.watch.look_again()
+            };
+            if stop.raised() {
+                break;
+            }
+            let watched = [self.watch.as_fd(), stop.as_fd()];
+            sleep_on(&mut watched.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)), time)?;
+        }
+        self.file.look()?;
+        self.file.empty()
+    }
+}

@@ -1,0 +1,76 @@
+//! Two calls of the kernel that have no safe wrapper: asking who writes to a file, and cutting one by its path.
+#![allow(unsafe_code)]
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// Linux's number (asm-generic/fcntl.h), which the libc crate lacks.
+const F_SETSIG: libc::c_int = 10;
+
+/// Whether a file is open for writing anywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Writers {
+    /// By nobody.
+    Gone,
+    /// By somebody.
+    There,
+    /// This file system, or a right this user lacks, does not let us ask.
+    Unknown,
+}
+
+/// Makes it harmless that somebody opens the file for writing while [`writers`] holds its lease: the signal that
+/// would tell us is one that is ignored, not SIGIO, which kills (fcntl(2), F_SETSIG).
+pub(super) fn prepare(file: &OwnedFd) -> io::Result<()> {
+    // SAFETY: changes which signal the kernel sends for this description; no memory is involved.
+    let answer = unsafe { libc::fcntl(file.as_raw_fd(), F_SETSIG, libc::SIGURG) };
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Asks whether anybody has the file open for writing, of which `file` is a description for reading only: a lease
+/// for reading is refused with EAGAIN as long as somebody does (fcntl(2), F_SETLEASE). It is given back at once.
+pub(super) fn writers(file: &OwnedFd) -> Writers {
+    let lease = |kind: libc::c_int| {
+        // SAFETY: takes or gives back a lease on this description; no memory is involved.
+        unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, kind) }
+    };
+    if lease(libc::F_RDLCK) == 0 {
+        lease(libc::F_UNLCK);
+        return Writers::Gone;
+    }
+    match io::Error::last_os_error().raw_os_error() {
+        Some(libc::EAGAIN) => Writers::There,
+        _ => Writers::Unknown,
+    }
+}
+
+/// Removes a file's contents without opening it: a description of ours for writing would look like a writer, and
+/// its closing like the writer's end.
+pub(super) fn empty(file: &OwnedFd) -> io::Result<()> {
+    let path = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    // SAFETY: a path that ends in NUL and lives until the call returns.
+    let answer = unsafe { libc::truncate(path.as_ptr(), 0) };
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io::Write;
+
+    #[test]
+    fn writers_are_seen_as_long_as_they_are_there() {
+        let folder = tempfile::tempdir().expect("temp dir");
+        let path = folder.path().join("file");
+        let mut writer = File::create_new(&path).expect("a file");
+        let reader = OwnedFd::from(File::open(&path).expect("the file"));
+        prepare(&reader).expect("a signal");
+        assert_eq!(writers(&reader), Writers::There);
+        writer.write_all(b"abc").expect("written");
+        empty(&reader).expect("cut");
+        assert_eq!(std::fs::metadata(&path).expect("there").len(), 0);
+        drop(writer);
+        assert_eq!(writers(&reader), Writers::Gone);
+    }
+}

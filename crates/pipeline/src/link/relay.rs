@@ -1,0 +1,171 @@
+//! A thread that feeds a program's standard input, a true pipe, from a link whose own reading end is none.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use model::describe_errno;
+use rustix::event::{PollFd, PollFlags};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
+
+use super::wait::{Stop, sleep_on};
+
+/// How long a relay goes on after it was told to stop, if its reader is still there: a program in the background
+/// may be reading what the pipeline's last stage left.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// What moves bytes from somewhere into a pipe. The pipe is in non-blocking mode, and no call of these waits.
+pub(super) trait Source: Send {
+    /// Moves what is there.
+    ///
+    /// # Errors
+    /// EPIPE: the reader has gone. Everything else ends the relay.
+    fn pass(&mut self, pipe: &OwnedFd) -> io::Result<Pass>;
+
+    /// The descriptor that becomes readable when there is more.
+    fn wakes(&self) -> BorrowedFd<'_>;
+
+    /// Passes on to the writer that the reader has gone; returns when the writer has gone too, or on `stop`.
+    ///
+    /// # Errors
+    /// What kept it from doing so.
+    fn hang_up(self: Box<Self>, stop: &Stop) -> io::Result<()>;
+}
+
+/// How far a source came.
+pub(super) enum Pass {
+    /// It moved this many bytes.
+    Moved(u64),
+    /// The pipe takes no more for now.
+    Full,
+    /// There is nothing for now.
+    Idle(Until),
+    /// There is nothing left, and never will be.
+    End,
+}
+
+/// Until when there is nothing.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Until {
+    /// Until the source's descriptor is readable.
+    Woken,
+    /// Until then, but not longer than this.
+    WokenOr(Duration),
+    /// For this long; the descriptor has nothing to say.
+    Over(Duration),
+}
+
+/// What a relay did.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    /// Bytes that went into the reader's pipe.
+    pub(super) bytes: u64,
+    /// What went wrong.
+    pub(super) trouble: Option<String>,
+}
+
+/// A running relay; dropping it stops it and waits for its end.
+pub(super) struct Relay {
+    stop: Arc<Stop>,
+    thread: Option<JoinHandle<Outcome>>,
+}
+
+impl Relay {
+    /// Starts a relay from `source` into `pipe`, whose reading end belongs to the reader alone.
+    ///
+    /// # Errors
+    /// EMFILE, or EAGAIN for a thread too many.
+    pub(super) fn start(source: Box<dyn Source>, pipe: OwnedFd) -> io::Result<Self> {
+        fcntl_setfl(&pipe, fcntl_getfl(&pipe)? | OFlags::NONBLOCK)?;
+        let stop = Arc::new(Stop::new()?);
+        let stopped = Arc::clone(&stop);
+        let thread = thread::Builder::new()
+            .name("hosepipe-relay".to_owned())
+            .spawn(move || run(source, pipe, &stopped))?;
+        Ok(Self { stop, thread: Some(thread) })
+    }
+
+    /// Stops the relay and says what it did. Takes no longer than [`GRACE`] and a signal's way.
+    pub(super) fn finish(mut self) -> Outcome {
+        self.join()
+    }
+
+    fn join(&mut self) -> Outcome {
+        self.stop.raise();
+        let Some(thread) = self.thread.take() else { return Outcome::default() };
+        thread.join().unwrap_or_else(|_| Outcome {
+            bytes: 0,
+            trouble: Some("the relay of the link failed".to_owned()),
+        })
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+fn run(mut source: Box<dyn Source>, pipe: OwnedFd, stop: &Stop) -> Outcome {
+    let mut outcome = Outcome::default();
+    let result = match carry(source.as_mut(), &pipe, stop, &mut outcome.bytes) {
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::PIPE) => {
+            drop(pipe);
+            source.hang_up(stop)
+        }
+        answer => answer,
+    };
+    outcome.trouble = result.err().map(|error| match error.raw_os_error() {
+        Some(_) => format!("the relay of the link stopped: {}", describe_errno(&error)),
+        None => error.to_string(),
+    });
+    outcome
+}
+
+/// Moves everything there is. The error is EPIPE where the reader has gone.
+fn carry(source: &mut dyn Source, pipe: &OwnedFd, stop: &Stop, bytes: &mut u64) -> io::Result<()> {
+    let mut deadline = None;
+    loop {
+        if stop.raised() && Instant::now() >= *deadline.get_or_insert_with(|| Instant::now() + GRACE) {
+            return Err(io::Error::other(
+                "the relay of the link stopped early: a program in the background still held an end of it",
+            ));
+        }
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        match source.pass(pipe)? {
+            Pass::Moved(moved) => *bytes += moved,
+            Pass::Full => sleep(None, (pipe, PollFlags::OUT), stop, left)?,
+            Pass::Idle(until) => {
+                let (fd, time) = match until {
+                    Until::Woken => (Some(source.wakes()), None),
+                    Until::WokenOr(time) => (Some(source.wakes()), Some(time)),
+                    Until::Over(time) => (None, Some(time)),
+                };
+                // Of a pipe that is watched for nothing, poll(2) still tells that its reader has gone.
+                let time = time.into_iter().chain(left).min();
+                sleep(fd, (pipe, PollFlags::empty()), stop, time)?;
+            }
+            Pass::End => return Ok(()),
+        }
+    }
+}
+
+/// Sleeps until something happens; EPIPE where what happened is that the reader went.
+fn sleep(
+    source: Option<BorrowedFd<'_>>,
+    (pipe, interest): (&OwnedFd, PollFlags),
+    stop: &Stop,
+    at_most: Option<Duration>,
+) -> io::Result<()> {
+    let mut fds = vec![PollFd::new(pipe, interest)];
+    fds.extend(source.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+    // Once it was raised it would end every sleep at once.
+    if !stop.raised() {
+        fds.push(PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN));
+    }
+    sleep_on(&mut fds, at_most)?;
+    if fds[0].revents().contains(PollFlags::ERR) { Err(Errno::PIPE.into()) } else { Ok(()) }
+}

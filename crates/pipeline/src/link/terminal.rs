@@ -1,0 +1,86 @@
+//! From a terminal's master into a pipe.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
+
+use super::relay::{Pass, Source, Until};
+use super::wait::Stop;
+
+/// What a line discipline holds: no read(2) brings more.
+const ROOM_BYTES: usize = 4096;
+
+/// How often, and how far apart, EIO must have come before it is believed: it can come while the last bytes are
+/// still on their way from the slave.
+const LOOKS_AFTER_HANGUP: u32 = 20;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
+
+/// The master of a terminal in raw mode.
+pub(super) struct TerminalSource {
+    master: OwnedFd,
+    room: Vec<u8>,
+    /// What of `room` was read and not yet passed on.
+    waiting: Range<usize>,
+    looks: u32,
+}
+
+impl TerminalSource {
+    /// # Errors
+    /// What fcntl(2) answers.
+    pub(super) fn new(master: OwnedFd) -> io::Result<Self> {
+        fcntl_setfl(&master, fcntl_getfl(&master)? | OFlags::NONBLOCK)?;
+        Ok(Self { master, room: vec![0; ROOM_BYTES], waiting: 0..0, looks: 0 })
+    }
+
+    /// Reads what is there; what stands in the way otherwise.
+    fn fill(&mut self) -> io::Result<Option<Pass>> {
+        match rustix::io::read(&self.master, self.room.as_mut_slice()) {
+            Ok(read) if read > 0 => {
+                self.waiting = 0..read;
+                self.looks = 0;
+                Ok(None)
+            }
+            Err(Errno::AGAIN) => Ok(Some(Pass::Idle(Until::Woken))),
+            Err(Errno::INTR) => Ok(Some(Pass::Moved(0))),
+            // The slave is closed: EIO, as on Linux, or an end as elsewhere.
+            Ok(_) | Err(Errno::IO) if self.looks < LOOKS_AFTER_HANGUP => {
+                self.looks += 1;
+                Ok(Some(Pass::Idle(Until::Over(BETWEEN_LOOKS))))
+            }
+            Ok(_) | Err(Errno::IO) => Ok(Some(Pass::End)),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Source for TerminalSource {
+    fn pass(&mut self, pipe: &OwnedFd) -> io::Result<Pass> {
+        if self.waiting.is_empty()
+            && let Some(obstacle) = self.fill()?
+        {
+            return Ok(obstacle);
+        }
+        match rustix::io::write(pipe, &self.room[self.waiting.clone()]) {
+            Ok(written) => {
+                self.waiting.start += written;
+                Ok(Pass::Moved(written as u64))
+            }
+            Err(Errno::AGAIN) => Ok(Pass::Full),
+            Err(Errno::INTR) => Ok(Pass::Moved(0)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn wakes(&self) -> BorrowedFd<'_> {
+        self.master.as_fd()
+    }
+
+    /// Closing the master hangs the slave up: from then on writes to it fail with EIO.
+    fn hang_up(self: Box<Self>, _stop: &Stop) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,84 @@
+//! Watching a file that a program writes: that it changed, and that the last writer has closed it.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
+use rustix::io::Errno;
+
+use super::kernel::{self, Writers};
+
+/// The first pause before the writers are counted again, and the longest.
+const PAUSE_MIN: Duration = Duration::from_micros(50);
+const PAUSE_MAX: Duration = Duration::from_millis(20);
+
+/// A file under watch (inotify(7)), whether it has a name or not.
+///
+/// A close alone is not the end: `sh -c 'echo a > /dev/stdout; echo b'` opens the file a second time and closes
+/// that. So each close is a reason to ask whether a writer is left, and to go on asking for a while: the kernel
+/// tells of a close just before it counts the writer out.
+pub(super) struct Watch {
+    inotify: OwnedFd,
+    /// A description for reading only.
+    file: OwnedFd,
+    close_seen: bool,
+    pause: Duration,
+}
+
+impl Watch {
+    /// Watches the file of a description that is for reading only. Nothing that happens from now on is missed.
+    ///
+    /// # Errors
+    /// EMFILE or ENOSPC at the limits fs.inotify.max_user_instances and max_user_watches.
+    pub(super) fn new(file: &OwnedFd) -> io::Result<Self> {
+        let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        inotify::add_watch(&inotify, path.as_str(), WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE)?;
+        kernel::prepare(file)?;
+        Ok(Self { inotify, file: file.try_clone()?, close_seen: false, pause: PAUSE_MIN })
+    }
+
+    /// Whether the last writer has closed the file. What was written until then is in the file.
+    pub(super) fn all_closed(&mut self) -> io::Result<bool> {
+        if self.read_events()? {
+            self.close_seen = true;
+            self.pause = PAUSE_MIN;
+        }
+        // Where nobody lets us ask, a close is believed.
+        Ok(self.close_seen && kernel::writers(&self.file) != Writers::There)
+    }
+
+    /// After [`Watch::all_closed`] said no: the time after which it must be asked again even if nothing happened.
+    pub(super) fn look_again(&mut self) -> Option<Duration> {
+        let pause = self.pause;
+        self.pause = (pause * 2).min(PAUSE_MAX);
+        self.close_seen.then_some(pause)
+    }
+
+    /// Reads what happened since the last call; true where a writer closed the file.
+    fn read_events(&self) -> io::Result<bool> {
+        let mut room = [MaybeUninit::uninit(); 1024];
+        let mut events = Reader::new(&self.inotify, &mut room);
+        let mut closed = false;
+        loop {
+            match events.next() {
+                // An overflow may have hidden a close.
+                Ok(event) => {
+                    closed |= event.events().intersects(ReadFlags::CLOSE_WRITE | ReadFlags::QUEUE_OVERFLOW);
+                }
+                Err(Errno::AGAIN) => return Ok(closed),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl AsFd for Watch {
+    /// Readable when something happened.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inotify.as_fd()
+    }
+}

@@ -1,0 +1,281 @@
+//! A whole text: its items one after the other, as bash would come to them.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use model::{LinkRecord, StageRecord};
+
+use crate::accounts::{link_record, stage_record};
+use crate::builtins::must_stay_in_one_shell;
+use crate::execute::{Execution, Plumbing, RunError, execute};
+use crate::launch::{is_program, launch_text};
+use crate::link::LinkSpec;
+use crate::session::Session;
+use crate::spawn::Group;
+use crate::supervise::{Ending, Supervisor};
+use crate::syntax::{Item, Join, Pipeline, Script, Start, Timed};
+use crate::watch::Watch;
+
+/// How a text is run.
+pub struct RunOptions<'a> {
+    /// What stands between stages.
+    pub via: &'a LinkSpec,
+    /// A folder for what a link stores or names; private where the link has names.
+    pub folder: &'a Path,
+    /// A pipeline's status is its last failing stage's (`set -o pipefail`).
+    pub pipefail: bool,
+    /// In which process group stages run.
+    pub group: Group,
+}
+
+/// A text that has run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finished {
+    /// From before the first stage was started until the last had ended.
+    pub wall: Duration,
+    /// The status of the whole, as bash gives it.
+    pub status: i32,
+    /// The statuses of the last pipeline's stages.
+    pub pipestatus: Vec<i32>,
+    /// Every stage that was started.
+    pub stages: Vec<StageRecord>,
+    /// Every link.
+    pub links: Vec<LinkRecord>,
+    /// The signal that ended the text before its end.
+    pub ended_by: Option<i32>,
+    /// The text that ran in one shell, with that shell's own pipes, because of what it leaves behind there.
+    pub in_one_shell: Option<String>,
+}
+
+/// Runs a text, item by item. `show`, where there is one, is called while stages run; with it, or with `account`,
+/// what each stage read, wrote and waited for is looked at.
+///
+/// # Errors
+/// A link or a stage could not be made; what had been started has been ended.
+pub fn run(
+    script: &Script,
+    text: &str,
+    session: &mut Session,
+    options: &RunOptions<'_>,
+    watch: Option<Watch<'_>>,
+) -> Result<Finished, RunError> {
+    let mut walk = Walk {
+        session,
+        options,
+        watch,
+        pipelines: 0,
+        finished: Finished {
+            wall: Duration::ZERO,
+            status: 0,
+            pipestatus: vec![0],
+            stages: Vec::new(),
+            links: Vec::new(),
+            ended_by: None,
+            in_one_shell: None,
+        },
+    };
+    let began = Instant::now();
+    for (index, item) in script.items.iter().enumerate() {
+        let status = walk.session.status;
+        if (item.join == Join::IfOk && status != 0) || (item.join == Join::IfFailed && status == 0) {
+            continue;
+        }
+        let last = index + 1 == script.items.len();
+        if walk.pass(item, &text[item.offset..], last)? == Onward::No {
+            break;
+        }
+    }
+    walk.finished.wall = began.elapsed();
+    walk.finished.status = walk.session.status;
+    walk.finished.pipestatus.clone_from(&walk.session.statuses);
+    Ok(walk.finished)
+}
+
+/// Whether the next item is come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Onward {
+    Yes,
+    No,
+}
+
+/// A walk over a text's items.
+struct Walk<'a, 'w> {
+    session: &'a mut Session,
+    options: &'a RunOptions<'a>,
+    watch: Option<Watch<'w>>,
+    pipelines: u32,
+    finished: Finished,
+}
+
+impl Walk<'_, '_> {
+    /// Runs an item. `rest` is the text from it on.
+    fn pass(&mut self, item: &Item, rest: &str, last: bool) -> Result<Onward, RunError> {
+        let pipeline = &item.pipeline;
+        let began = Instant::now();
+        let before = self.finished.stages.len();
+        let kind = self.kind_of(pipeline, last);
+        let onward = match kind {
+            Kind::Plumbed => self.plumbed(pipeline)?,
+            Kind::RestOfText => {
+                let rest = before_pipeline(pipeline).to_owned() + rest;
+                let text = self.session.text_for_shell(&rest);
+                self.shelled(&text, &rest)?;
+                self.finished.in_one_shell = Some(rest);
+                return Ok(Onward::No);
+            }
+            Kind::Remembered => self.remembered(pipeline)?,
+        };
+        if pipeline.timed != Timed::No {
+            report_time(pipeline.timed, began.elapsed(), &self.finished.stages[before..]);
+        }
+        if kind == Kind::Plumbed {
+            self.session.status = self.status_of_stages();
+        }
+        if pipeline.negated {
+            self.session.status = i32::from(self.session.status == 0);
+        }
+        let gives_up =
+            self.session.options.errexit && item.ends_list && !pipeline.negated && self.session.status != 0;
+        Ok(if gives_up { Onward::No } else { onward })
+    }
+
+    fn kind_of(&self, pipeline: &Pipeline, last: bool) -> Kind {
+        let session = &self.session;
+        if session.options.traced {
+            return Kind::RestOfText;
+        }
+        let [stage] = pipeline.stages.as_slice() else { return Kind::Plumbed };
+        if matches!(&stage.start, Start::Direct(command) if is_program(&command.words, session)) {
+            return Kind::Plumbed;
+        }
+        match last {
+            true => Kind::Plumbed,
+            false if !session.shell.is_bash || must_stay_in_one_shell(&stage.text) => Kind::RestOfText,
+            false => Kind::Remembered,
+        }
+    }
+
+    /// A pipeline over our own links.
+    fn plumbed(&mut self, pipeline: &Pipeline) -> Result<Onward, RunError> {
+        if let Some(watch) = &mut self.watch {
+            watch.begin();
+        }
+        let plumbing = Plumbing { via: self.options.via, folder: self.options.folder };
+        let watch = self.watch.as_mut();
+        let execution = execute(pipeline, self.session, &plumbing, self.options.group, watch)?;
+        let commands: Vec<&str> = pipeline.stages.iter().map(|stage| stage.text.as_str()).collect();
+        Ok(self.book(&commands, execution))
+    }
+
+    /// One stage that a shell runs and that may leave something behind for the next item.
+    fn remembered(&mut self, pipeline: &Pipeline) -> Result<Onward, RunError> {
+        let notebook = self.session.notebook().map_err(RunError::system("memfd_create"))?;
+        let text = self.session.text_for_shell(&pipeline.text) + &notebook.closing_text();
+        let onward = self.shelled(&text, &pipeline.text)?;
+        let went_on = self.session.take_over(notebook).map_err(RunError::system("the shell's notes"))?;
+        Ok(if went_on { onward } else { Onward::No })
+    }
+
+    /// A text that a shell runs in one piece.
+    fn shelled(&mut self, text: &str, command: &str) -> Result<Onward, RunError> {
+        let mut supervisor = Supervisor::new(self.watch.is_some()).map_err(RunError::system("signalfd"))?;
+        let started = launch_text(text, self.session, self.options.group);
+        let pid =
+            started.map_err(|source| RunError::Start { stage: 1, command: command.to_owned(), source })?;
+        supervisor.adopt(pid);
+        if let Some(watch) = &mut self.watch {
+            watch.begin();
+        }
+        while !supervisor.all_ended() {
+            let interval = self.watch.as_ref().map(Watch::interval);
+            supervisor.attend(interval).map_err(RunError::system("wait4"))?;
+            if let Some(watch) = &mut self.watch {
+                watch.look(supervisor.children());
+            }
+        }
+        let execution = Execution {
+            stages: supervisor.accounts(),
+            links: Vec::new(),
+            asked_to_end: supervisor.asked_to_end(),
+        };
+        let onward = self.book(&[command], execution);
+        self.session.status = self.status_of_stages();
+        Ok(onward)
+    }
+
+    /// Takes what a pipeline did into the books; says whether a signal ends the whole text.
+    fn book(&mut self, commands: &[&str], execution: Execution) -> Onward {
+        let pipeline = self.pipelines;
+        self.pipelines += 1;
+        self.session.statuses = execution.stages.iter().map(|(_, account)| account.ending.status()).collect();
+        for (index, (pid, account)) in execution.stages.iter().enumerate() {
+            let seen = self.watch.as_ref().map(|watch| watch.seen(index));
+            let command = commands.get(index).copied().unwrap_or_default();
+            self.finished.stages.push(stage_record(pipeline, command, *pid, account, seen));
+        }
+        self.finished.links.extend(
+            execution.links.into_iter().map(|(granted, report)| {
+                link_record(pipeline, self.options.via.to_string(), granted, report)
+            }),
+        );
+        let killed_by = execution.stages.last().map(|(_, account)| account.ending);
+        match execution.asked_to_end {
+            // A program may take Ctrl-C as something else than its end: then the list goes on (as in bash).
+            Some(signal @ (libc::SIGINT | libc::SIGQUIT)) if killed_by != Some(Ending::Killed(signal)) => {
+                Onward::Yes
+            }
+            Some(signal) => {
+                self.finished.ended_by = Some(signal);
+                Onward::No
+            }
+            None => Onward::Yes,
+        }
+    }
+
+    /// The last status, or with `pipefail` the last that is not 0.
+    fn status_of_stages(&self) -> i32 {
+        let statuses = &self.session.statuses;
+        let pipefail = self.options.pipefail || self.session.options.pipefail;
+        let failed = statuses.iter().rev().find(|status| **status != 0);
+        let last = statuses.last().copied().unwrap_or(0);
+        if pipefail { failed.copied().unwrap_or(0) } else { last }
+    }
+}
+
+/// How an item is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Stage by stage, over our own links.
+    Plumbed,
+    /// By a shell that writes down what it leaves behind.
+    Remembered,
+    /// By a shell, with all that follows.
+    RestOfText,
+}
+
+/// What stands before a pipeline's own text.
+fn before_pipeline(pipeline: &Pipeline) -> &'static str {
+    match (pipeline.timed, pipeline.negated) {
+        (Timed::No, false) => "",
+        (Timed::No, true) => "! ",
+        (Timed::Bash, false) => "time ",
+        (Timed::Bash, true) => "time ! ",
+        (Timed::Posix, false) => "time -p ",
+        (Timed::Posix, true) => "time -p ! ",
+    }
+}
+
+/// What `time` prints on standard error (bash(1), TIMEFORMAT).
+fn report_time(timed: Timed, real: Duration, stages: &[StageRecord]) {
+    let user = Duration::from_nanos(stages.iter().map(|stage| stage.user_ns).sum());
+    let system = Duration::from_nanos(stages.iter().map(|stage| stage.system_ns).sum());
+    let lines = [("real", real), ("user", user), ("sys", system)].map(|(name, time)| {
+        let seconds = time.as_secs_f64();
+        match timed {
+            Timed::Posix => format!("{name} {seconds:.2}"),
+            _ => format!("{name}\t{}m{:.3}s", (seconds / 60.0) as u64, seconds % 60.0),
+        }
+    });
+    let before = if timed == Timed::Bash { "\n" } else { "" };
+    eprintln!("{before}{}", lines.join("\n"));
+}

@@ -1,0 +1,213 @@
+//! What one item of a list leaves for the next: the directory, variables, exports, functions, options. The working
+//! directory and the mode mask are this process's own; exported variables go into each stage's environment; the
+//! rest is kept as a text that a shell reads before it runs a stage.
+
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{MemfdFlags, Mode, memfd_create};
+
+use crate::environment::Environment;
+use crate::{lookup, signals};
+
+/// A shell's state between two items of a list.
+pub struct Session {
+    pub(crate) environment: Environment,
+    /// The shell that runs what needs one.
+    pub(crate) shell: Shell,
+    /// Functions that an earlier item has defined.
+    functions: HashSet<String>,
+    /// What a shell must read to be where the last one left off; none at the beginning.
+    kept: Option<OwnedFd>,
+    /// Options that matter to whoever runs a list.
+    pub(crate) options: ShellOptions,
+    /// The last pipeline's statuses, stage by stage (`PIPESTATUS`).
+    pub(crate) statuses: Vec<i32>,
+    /// The last pipeline's status (`$?`).
+    pub(crate) status: i32,
+}
+
+/// A shell that takes `-c TEXT`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Shell {
+    pub(crate) path: PathBuf,
+    /// Only of bash is it known how to ask what an item has left behind.
+    pub(crate) is_bash: bool,
+}
+
+/// `set -o` options that change how a list goes on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ShellOptions {
+    /// `pipefail`: a pipeline's status is its last failing stage's.
+    pub(crate) pipefail: bool,
+    /// `errexit`: a failing item ends the list.
+    pub(crate) errexit: bool,
+    /// `xtrace` or `verbose`: the shell shows what it runs, so it has to run everything.
+    pub(crate) traced: bool,
+}
+
+/// Where an item writes down what it leaves behind.
+pub(crate) struct Notebook {
+    state: OwnedFd,
+    exports: OwnedFd,
+}
+
+impl Session {
+    /// A session as a shell named `shell` would begin it.
+    ///
+    /// # Errors
+    /// There is no such shell.
+    pub fn new(shell: &str) -> Result<Self, NoShell> {
+        signals::remember_dispositions();
+        let environment = Environment::of_a_shell();
+        let found = lookup::program(shell, environment.get("PATH").or(Some(OsStr::new("/usr/bin:/bin"))));
+        let path = found.ok_or_else(|| NoShell(shell.to_owned()))?;
+        let is_bash = path.file_name().is_some_and(|name| name == "bash");
+        Ok(Self {
+            environment,
+            shell: Shell { path, is_bash },
+            functions: HashSet::new(),
+            kept: None,
+            options: ShellOptions::default(),
+            statuses: vec![0],
+            status: 0,
+        })
+    }
+
+    /// Whether a name is a function here.
+    pub(crate) fn is_function(&self, name: &str) -> bool {
+        self.functions.contains(name)
+            || self.environment.exported_functions().any(|function| function == name)
+    }
+
+    /// Where a command's program lies.
+    pub(crate) fn program(&self, name: &str) -> Option<PathBuf> {
+        lookup::program(name, self.environment.get("PATH"))
+    }
+
+    /// The text given to a shell so that it runs `text` with everything earlier items have left.
+    pub(crate) fn text_for_shell(&self, text: &str) -> String {
+        let mut before = String::new();
+        if let Some(kept) = &self.kept {
+            before = format!(". {} 2>/dev/null\n", path_of(kept));
+        }
+        // `$?` and PIPESTATUS cannot be assigned to, only be brought about.
+        if text.contains("PIPESTATUS") || text.contains("$?") || text.contains("${?") {
+            let stages: Vec<String> = self.statuses.iter().map(|status| format!("(exit {status})")).collect();
+            let status = format!("(exit {})", self.status);
+            let again = if text.contains("PIPESTATUS") { stages.join(" | ") } else { status };
+            before.push_str(&again);
+            before.push('\n');
+        }
+        before + text
+    }
+
+    /// Prepares for an item that may leave something behind.
+    ///
+    /// # Errors
+    /// memfd_create(2) failed.
+    pub(crate) fn notebook(&self) -> io::Result<Notebook> {
+        let page = |name: &str| memfd_create(name, MemfdFlags::CLOEXEC);
+        Ok(Notebook { state: page("state")?, exports: page("exports")? })
+    }
+
+    /// Takes over what an item has left behind. False where it wrote nothing down: it ended the whole list
+    /// (`exit`, `kill $$`, an unset variable under `set -u`).
+    ///
+    /// # Errors
+    /// The notes cannot be read, or the directory they name cannot be entered.
+    pub(crate) fn take_over(&mut self, notebook: Notebook) -> io::Result<bool> {
+        let exports = read_all(notebook.exports)?;
+        if exports.is_empty() {
+            return Ok(false);
+        }
+        let mut environment = Environment::parse(&exports);
+        if let Some(folder) = environment.take("__hosepipe_folder") {
+            enter(Path::new(&folder));
+        }
+        if let Some(mask) = environment.take("__hosepipe_umask").and_then(octal) {
+            rustix::process::umask(Mode::from_raw_mode(mask));
+        }
+        if let Some(statuses) = environment.take("__hosepipe_statuses") {
+            let statuses = statuses.to_string_lossy();
+            self.statuses = statuses.split_whitespace().filter_map(|status| status.parse().ok()).collect();
+        }
+        // The shell that wrote this was one deeper than the list it stands in.
+        environment.set("SHLVL", environment.depth().max(1).to_string());
+        self.environment = environment;
+
+        let mut state = std::fs::File::from(notebook.state);
+        state.seek(SeekFrom::Start(0))?;
+        let mut text = Vec::new();
+        state.read_to_end(&mut text)?;
+        self.read_state(&String::from_utf8_lossy(&text));
+        self.kept = Some(state.into());
+        Ok(true)
+    }
+
+    fn read_state(&mut self, text: &str) {
+        let option = |name: &str| text.lines().any(|line| line == format!("set -o {name}"));
+        self.options = ShellOptions {
+            pipefail: option("pipefail"),
+            errexit: option("errexit"),
+            traced: option("xtrace") || option("verbose") || option("noexec"),
+        };
+        // Written by `declare -F`, each after a mark of ours.
+        self.functions =
+            text.lines().filter_map(|line| line.strip_prefix("# function ")).map(str::to_owned).collect();
+    }
+}
+
+/// The shell that was named is not there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no shell `{0}` that can be executed")]
+pub struct NoShell(String);
+
+impl Notebook {
+    /// What a shell does after an item, to write down what it leaves. It ends with the item's status.
+    pub(crate) fn closing_text(&self) -> String {
+        let (state, exports) = (path_of(&self.state), path_of(&self.exports));
+        // Names that bash keeps to itself are left out: they cannot be set, or say nothing to another shell.
+        format!(
+            r##"
+{{ __hosepipe_status=$? __hosepipe_statuses="${{PIPESTATUS[*]}}"
+{{ builtin set +o; builtin shopt -p; builtin alias -p
+while IFS= builtin read -r __hosepipe_name; do case $__hosepipe_name in
+BASH_*|BASH|BASHOPTS|BASHPID|COMP_*|DIRSTACK|EPOCH*|EUID|FUNCNAME|GROUPS|HISTCMD|LINENO|OPTERR|PIPESTATUS|PPID|RANDOM|SECONDS|SHELLOPTS|SHLVL|SRANDOM|UID|_|__hosepipe_*) ;;
+*) builtin declare -p "$__hosepipe_name";; esac; done < <(builtin compgen -v)
+builtin declare -f
+while builtin read -r _ __hosepipe_flags __hosepipe_name; do builtin echo "# function $__hosepipe_name"
+case $__hosepipe_flags in *x*) builtin echo "declare -fx $__hosepipe_name";; esac; done < <(builtin declare -F)
+}} > {state}
+__hosepipe_folder=$PWD __hosepipe_umask=$(builtin umask) __hosepipe_statuses=$__hosepipe_statuses /usr/bin/env -0 > {exports}
+builtin exit $__hosepipe_status; }} 2>/dev/null
+"##
+        )
+    }
+}
+
+/// A descriptor of ours as a path that another process of this user can open.
+fn path_of(fd: &OwnedFd) -> String {
+    format!("/proc/{}/fd/{}", std::process::id(), fd.as_raw_fd())
+}
+
+fn read_all(fd: OwnedFd) -> io::Result<Vec<u8>> {
+    let mut file = std::fs::File::from(fd);
+    file.seek(SeekFrom::Start(0))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn octal(text: OsString) -> Option<u32> {
+    u32::from_str_radix(std::str::from_utf8(&text.into_vec()).ok()?, 8).ok()
+}
+
+/// A folder that has gone meanwhile is where the shell was, too: later stages then say so themselves.
+fn enter(folder: &Path) {
+    let _ = std::env::set_current_dir(folder);
+}

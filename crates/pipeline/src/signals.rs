@@ -1,0 +1,119 @@
+//! Signals while a pipeline runs: the death of a stage, and those that ask the whole pipeline to end, come as
+//! readable events (signalfd(2)) and not as interruptions.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::OnceLock;
+
+/// Signals that end a pipeline, and are passed on to every stage that has not had them from the terminal.
+const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
+
+/// Signals that were ignored when this process was started, by number.
+static IGNORED_AT_START: OnceLock<[bool; 32]> = OnceLock::new();
+
+/// Notes which signals this process was started with as ignored; call before changing any.
+pub fn remember_dispositions() {
+    IGNORED_AT_START.get_or_init(|| std::array::from_fn(|number| is_ignored(number as i32)));
+}
+
+/// Whether a signal was ignored when this process was started, as nohup(1) arranges for SIGHUP.
+pub(crate) fn was_ignored(signal: i32) -> bool {
+    // The Rust runtime ignores SIGPIPE, and hosepipe SIGXFSZ, for themselves: programs expect the default.
+    if matches!(signal, libc::SIGPIPE | libc::SIGXFSZ | libc::SIGCHLD) {
+        return false;
+    }
+    remember_dispositions();
+    IGNORED_AT_START.get().is_some_and(|ignored| ignored.get(signal as usize).is_some_and(|ignored| *ignored))
+}
+
+fn is_ignored(signal: i32) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: asks for the action without setting one; the buffer is of the type it fills, and valid as zeros.
+    unsafe {
+        libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) == 0
+            && action.assume_init().sa_sigaction == libc::SIG_IGN
+    }
+}
+
+/// A signal that came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Came {
+    /// Its number.
+    pub(crate) signal: i32,
+    /// True where the kernel sent it (a key at the terminal): then the whole process group has it.
+    pub(crate) to_the_group: bool,
+}
+
+/// Holds SIGCHLD and the ending signals back and hands them out; dropping it lets them through again.
+pub(crate) struct Inbox {
+    fd: OwnedFd,
+    before: libc::sigset_t,
+}
+
+impl Inbox {
+    /// From now on the signals wait to be read. Only the calling thread, and threads it starts, hold them back.
+    ///
+    /// # Errors
+    /// No descriptor is free.
+    pub(crate) fn open() -> io::Result<Self> {
+        let mut set = MaybeUninit::uninit();
+        let mut before = MaybeUninit::uninit();
+        // SAFETY: the sets are initialised by sigemptyset and pthread_sigmask before they are read, and
+        // signalfd's answer is checked before it is owned.
+        unsafe {
+            libc::sigemptyset(set.as_mut_ptr());
+            libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD);
+            for signal in ENDING.into_iter().filter(|signal| !was_ignored(*signal)) {
+                libc::sigaddset(set.as_mut_ptr(), signal);
+            }
+            let fd = libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+            if fd < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), before.as_mut_ptr());
+            Ok(Self { fd: OwnedFd::from_raw_fd(fd), before: before.assume_init() })
+        }
+    }
+
+    /// The next signal that came, if one did. Does not wait.
+    pub(crate) fn next(&self) -> Option<Came> {
+        let mut info = MaybeUninit::<libc::signalfd_siginfo>::zeroed();
+        let size = size_of::<libc::signalfd_siginfo>();
+        // SAFETY: the buffer is of the size given, and its type is valid as zeros or as whatever the kernel writes.
+        let (len, info) =
+            unsafe { (libc::read(self.fd.as_raw_fd(), info.as_mut_ptr().cast(), size), info.assume_init()) };
+        let came = Came { signal: info.ssi_signo as i32, to_the_group: info.ssi_code == libc::SI_KERNEL };
+        (len == size as isize).then_some(came)
+    }
+}
+
+impl AsFd for Inbox {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Drop for Inbox {
+    fn drop(&mut self) {
+        // What came while nobody looked is not lost: a signal still pending acts as soon as it is let through.
+        // SAFETY: `before` is the mask pthread_sigmask gave.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
+    }
+}
+
+/// Sends a signal to a process that is ours to wait for, so that the number is not another's.
+pub(crate) fn send(pid: i32, signal: i32) {
+    // SAFETY: has no memory effects; a process that has just ended is no error here.
+    unsafe { libc::kill(pid, signal) };
+}
+
+/// Ends this process by the signal, as a shell does whose command was ended by one: who waits for us sees it.
+pub fn end_by(signal: i32) {
+    // SAFETY: the default action is always a valid one; the signal is then ours and unblocked.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
+    }
+}

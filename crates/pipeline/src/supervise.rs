@@ -1,0 +1,236 @@
+//! Waiting for stages: passes signals on, and takes each one's account before it is reaped.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::signals::{self, Inbox};
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// It left with this status.
+    Left(i32),
+    /// This signal ended it.
+    Killed(i32),
+}
+
+impl Ending {
+    /// As a shell shows it: 128 and the signal's number for one that was killed.
+    pub fn status(self) -> i32 {
+        match self {
+            Self::Left(status) => status,
+            Self::Killed(signal) => 128 + signal,
+        }
+    }
+}
+
+/// What a process used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Account {
+    /// How it ended.
+    pub(crate) ending: Ending,
+    /// From its start until it was seen to have ended.
+    pub(crate) wall: Duration,
+    /// CPU time in user mode, its waited-for children included (wait4(2)).
+    pub(crate) user: Duration,
+    /// CPU time in the kernel.
+    pub(crate) system: Duration,
+    /// The largest resident memory of it, or of a child of it, in bytes; counts this program's own where it
+    /// was larger, because a new program begins in our memory (vfork(2)).
+    pub(crate) max_rss_bytes: u64,
+    /// What it read and wrote through system calls, children included; `None` where the kernel does not tell us
+    /// (only root is told of a process that has ended, proc(5)).
+    pub(crate) io: Option<Io>,
+}
+
+/// Bytes through read(2)- and write(2)-like calls; splice(2) and sendfile(2) are not among them (proc_pid_io(5)).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Io {
+    pub(crate) read_bytes: u64,
+    pub(crate) written_bytes: u64,
+}
+
+/// A process that was started here.
+#[derive(Debug)]
+pub(crate) struct Child {
+    /// Its number.
+    pub(crate) pid: i32,
+    /// When it was started.
+    pub(crate) started: Instant,
+    /// Its account, once it has ended.
+    pub(crate) account: Option<Account>,
+}
+
+/// The stages of one pipeline that have been started.
+pub(crate) struct Supervisor {
+    inbox: Inbox,
+    children: Vec<Child>,
+    accounting: bool,
+    /// The first signal that asked the pipeline to end.
+    asked_to_end: Option<i32>,
+}
+
+impl Supervisor {
+    /// Begins to listen; with `accounting`, bytes read and written are asked for as each stage ends.
+    ///
+    /// # Errors
+    /// No descriptor is free.
+    pub(crate) fn new(accounting: bool) -> io::Result<Self> {
+        Ok(Self { inbox: Inbox::open()?, children: Vec::new(), accounting, asked_to_end: None })
+    }
+
+    /// Takes a process that was just started under its care.
+    pub(crate) fn adopt(&mut self, pid: i32) {
+        self.children.push(Child { pid, started: Instant::now(), account: None });
+    }
+
+    /// The processes, in the order in which they were adopted.
+    pub(crate) fn children(&self) -> &[Child] {
+        &self.children
+    }
+
+    /// Process numbers and accounts of all that have ended.
+    pub(crate) fn accounts(&self) -> Vec<(i32, Account)> {
+        self.children.iter().filter_map(|child| Some((child.pid, child.account.clone()?))).collect()
+    }
+
+    /// The first signal that asked the pipeline to end.
+    pub(crate) fn asked_to_end(&self) -> Option<i32> {
+        self.asked_to_end
+    }
+
+    /// Whether every process has ended.
+    pub(crate) fn all_ended(&self) -> bool {
+        self.children.iter().all(|child| child.account.is_some())
+    }
+
+    /// Waits for news, at most `timeout` (for ever where there is none), and acts on it.
+    ///
+    /// # Errors
+    /// What poll(2) or wait4(2) answered.
+    pub(crate) fn attend(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        match poll(&mut [PollFd::new(&self.inbox.as_fd(), PollFlags::IN)], timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut somebody_ended = false;
+        while let Some(came) = self.inbox.next() {
+            if came.signal == libc::SIGCHLD {
+                somebody_ended = true;
+                continue;
+            }
+            self.asked_to_end.get_or_insert(came.signal);
+            if !came.to_the_group {
+                self.pass_on(came.signal);
+            }
+        }
+        if somebody_ended { self.reap() } else { Ok(()) }
+    }
+
+    /// Sends a signal to every process that has not ended.
+    pub(crate) fn pass_on(&self, signal: i32) {
+        for child in self.children.iter().filter(|child| child.account.is_none()) {
+            signals::send(child.pid, signal);
+        }
+    }
+
+    /// Takes the accounts of all that have ended: one SIGCHLD may stand for many.
+    fn reap(&mut self) -> io::Result<()> {
+        while let Some(pid) = next_ended(libc::P_ALL, 0) {
+            match self.children.iter().position(|child| child.pid == pid && child.account.is_none()) {
+                Some(index) => self.settle(index)?,
+                // Somebody else's child stands before ours in the queue: look at ours one by one.
+                None => return self.reap_one_by_one(),
+            }
+        }
+        Ok(())
+    }
+
+    fn reap_one_by_one(&mut self) -> io::Result<()> {
+        for index in 0..self.children.len() {
+            let child = &self.children[index];
+            if child.account.is_none() && next_ended(libc::P_PID, child.pid).is_some() {
+                self.settle(index)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the account of a child that has ended, and reaps it.
+    fn settle(&mut self, index: usize) -> io::Result<()> {
+        let child = &mut self.children[index];
+        let io = if self.accounting { read_io(child.pid) } else { None };
+        let (ending, usage) = reap(child.pid)?;
+        child.account = Some(Account {
+            ending,
+            wall: child.started.elapsed(),
+            user: duration(usage.ru_utime),
+            system: duration(usage.ru_stime),
+            max_rss_bytes: usage.ru_maxrss as u64 * 1024,
+            io,
+        });
+        Ok(())
+    }
+}
+
+impl Drop for Supervisor {
+    /// Nothing is left behind: whatever still runs when its pipeline is given up is ended and waited for.
+    fn drop(&mut self) {
+        self.pass_on(libc::SIGKILL);
+        for child in self.children.iter().filter(|child| child.account.is_none()) {
+            let mut status = 0;
+            // SAFETY: waits for a child of ours.
+            while unsafe { libc::waitpid(child.pid, &raw mut status, 0) } < 0
+                && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+            {}
+        }
+    }
+}
+
+/// A child that has ended, of all or of one; leaves it to be waited for.
+fn next_ended(of: libc::idtype_t, pid: i32) -> Option<i32> {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: the buffer is of the type waitid fills and valid as zeros; si_pid is set, or still 0, on success.
+    let (answer, ended) = unsafe {
+        (libc::waitid(of, pid as libc::id_t, info.as_mut_ptr(), options), info.assume_init().si_pid())
+    };
+    (answer == 0 && ended != 0).then_some(ended)
+}
+
+/// Reaps a child that has ended.
+fn reap(pid: i32) -> io::Result<(Ending, libc::rusage)> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: both buffers are of the types wait4 fills, and valid as zeros.
+    let (answer, usage) =
+        unsafe { (libc::wait4(pid, &raw mut status, 0, usage.as_mut_ptr()), usage.assume_init()) };
+    if answer != pid {
+        return Err(io::Error::last_os_error());
+    }
+    let ending = if libc::WIFSIGNALED(status) {
+        Ending::Killed(libc::WTERMSIG(status))
+    } else {
+        Ending::Left(libc::WEXITSTATUS(status))
+    };
+    Ok((ending, usage))
+}
+
+/// `rchar` and `wchar` of /proc/PID/io.
+pub(crate) fn read_io(pid: i32) -> Option<Io> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
+    let figure = |name: &str| {
+        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")?.trim().parse().ok())
+    };
+    Some(Io { read_bytes: figure("rchar")?, written_bytes: figure("wchar")? })
+}
+
+fn duration(time: libc::timeval) -> Duration {
+    Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
+}

@@ -1,0 +1,39 @@
+//! From text to [`Script`].
+
+use super::grammar::{self, Body, Placed, PlacedStage};
+use super::heredoc::{HereDoc, cut};
+use super::{Item, Pipeline, Script, Stage, Start, SyntaxError, check, direct};
+
+/// Reads a text as bash would.
+///
+/// A text without commands gives a script without items.
+///
+/// # Errors
+/// It is no command line, or one so unusual that it is not read reliably; bash may then still take it as a whole.
+pub fn parse(text: &str) -> Result<Script, SyntaxError> {
+    if let Some(offset) = text.find('\0') {
+        return Err(SyntaxError { message: "a NUL byte".into(), offset, incomplete: false });
+    }
+    let (placed, docs) = grammar::script(text)?;
+    check::agree(text, &placed)?;
+    Ok(Script { items: placed.iter().map(|placed| item(text, placed, &docs)).collect() })
+}
+
+fn item(text: &str, placed: &Placed, docs: &[HereDoc]) -> Item {
+    let source = cut(text, placed.span.clone(), docs);
+    let stages = match &placed.body {
+        Body::Stages(stages) => stages.iter().map(|placed| stage(text, placed, docs)).collect(),
+        Body::Whole => vec![Stage { text: source.clone(), stderr_too: false, start: Start::Shell }],
+    };
+    let pipeline = Pipeline { text: source, timed: placed.timed, negated: placed.negated, stages };
+    Item { join: placed.join, ends_list: placed.last && !placed.negated, offset: placed.span.start, pipeline }
+}
+
+fn stage(text: &str, placed: &PlacedStage, docs: &[HereDoc]) -> Stage {
+    let command = placed.simple.as_ref().and_then(|parts| direct::command(text, parts, docs));
+    Stage {
+        text: cut(text, placed.span.clone(), docs),
+        stderr_too: placed.stderr_too,
+        start: command.map_or(Start::Shell, Start::Direct),
+    }
+}

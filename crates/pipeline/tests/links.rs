@@ -1,0 +1,374 @@
+//! Links between real programs: every byte arrives, ends are passed on both ways, and nothing is left behind.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use pipeline::link::{Link, LinkReport, LinkSpec};
+
+/// The forms of every link there is, but for those this machine lacks.
+const SPECS: &[&str] = &[
+    "pipe",
+    "pipe:size=4KiB",
+    "fifo",
+    "fifo:size=64KiB",
+    "socketpair",
+    "unix-stream",
+    "unix-stream:sndbuf=16KiB,rcvbuf=16KiB",
+    "tcp",
+    "tcp:nodelay",
+    "vsock",
+    "tmpfile",
+    "tmpfile:order=sequential",
+    "file",
+    "file:sync",
+    "file:order=sequential",
+    "pty",
+];
+
+/// The tests count this process's descriptors and look for who holds a file: one at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn descriptors() -> usize {
+    fs::read_dir("/proc/self/fd").expect("proc").count()
+}
+
+/// Relays that run; the test harness has threads of its own that come and go.
+fn relays() -> usize {
+    let names = fs::read_dir("/proc/self/task").expect("proc").filter_map(|task| {
+        let path = task.ok()?.path().join("comm");
+        fs::read_to_string(path).ok()
+    });
+    names.filter(|name| name.trim() == "hosepipe-relay").count()
+}
+
+fn is_there(spec: &LinkSpec) -> bool {
+    let name = spec.to_string();
+    let name = name.split(':').next().unwrap_or_default();
+    let mechanism = mechanism::all().iter().find(|mechanism| mechanism.descriptor().name == name);
+    let probe = mechanism.expect("in the registry").probe();
+    if let Err(missing) = &probe {
+        eprintln!("skipped: {spec}: {missing}");
+    }
+    probe.is_ok()
+}
+
+/// Two programs over a link, started in its order.
+struct Coupled {
+    link: Link,
+    writer: Child,
+    reader: Child,
+}
+
+fn writer(link: &mut Link, script: &str) -> Child {
+    let out = link.take_write().expect("the writer's end");
+    // Standard input from nowhere; the command holds our copy and closes it on return.
+    let mut command = Command::new("bash");
+    command.args(["-c", script]).stdin(Stdio::null()).stdout(out).stderr(Stdio::null());
+    command.spawn().expect("bash")
+}
+
+fn reader(link: &mut Link, script: &str) -> Child {
+    let input = link.take_read().expect("the reader's end");
+    let mut command = Command::new("bash");
+    command.args(["-c", script]).stdin(input).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().expect("bash")
+}
+
+fn couple(spec: &LinkSpec, folder: &Path, write: &str, read: &str) -> Coupled {
+    let mut link = spec.connect(folder).unwrap_or_else(|error| panic!("{spec}: {error}"));
+    let writer = writer(&mut link, write);
+    link.wait_written(&|| false).expect("written");
+    let reader = reader(&mut link, read);
+    Coupled { link, writer, reader }
+}
+
+impl Coupled {
+    fn end(mut self) -> (ExitStatus, ExitStatus, LinkReport) {
+        let reader = self.reader.wait().expect("reader");
+        let writer = self.writer.wait().expect("writer");
+        (writer, reader, self.link.finish())
+    }
+}
+
+fn run(text: &str, folder: &Path, write: &str, read: &str) -> (ExitStatus, ExitStatus, LinkReport) {
+    couple(&LinkSpec::parse(text).expect(text), folder, write, read).end()
+}
+
+/// Bytes of every value in no simple order, always the same.
+fn payload(len: usize) -> Vec<u8> {
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u8
+    };
+    std::iter::repeat_with(next).take(len).collect()
+}
+
+#[test]
+fn every_byte_arrives_over_every_link() {
+    let _alone = alone();
+    let outside = tempfile::tempdir().expect("temp dir");
+    let (source, arrived) = (outside.path().join("source"), outside.path().join("arrived"));
+    for len in [0, 1, 3 << 20] {
+        let data = payload(len);
+        fs::File::create(&source).and_then(|mut file| file.write_all(&data)).expect("source");
+        for text in SPECS {
+            let spec = LinkSpec::parse(text).expect(text);
+            if !is_there(&spec) {
+                continue;
+            }
+            let folder = tempfile::tempdir().expect("temp dir");
+            let before = descriptors();
+            let write = format!("cat '{}'", source.display());
+            let read = format!("cat > '{}'", arrived.display());
+            let (writer, reader, report) = couple(&spec, folder.path(), &write, &read).end();
+            assert!(writer.success() && reader.success(), "{text}, {len} bytes: {writer}, {reader}");
+            assert!(fs::read(&arrived).expect("arrived") == data, "{text}: {len} bytes differ");
+            assert_eq!(report.trouble, None, "{text}");
+            assert!(report.bytes.is_none_or(|bytes| bytes == len as u64), "{text}: {report:?}");
+            assert!(report.stored_bytes.is_none_or(|bytes| bytes == len as u64), "{text}: {report:?}");
+            let stores = text.contains("file");
+            assert_eq!(report.stored_bytes.is_some(), stores, "{text}");
+            assert_eq!(report.path.is_some(), text.starts_with("file"), "{text}");
+            assert_eq!(report.relay, (stores && !text.contains("sequential")) || *text == "pty", "{text}");
+            assert_eq!(descriptors(), before, "{text}: descriptors are left");
+            assert_eq!(relays(), 0, "{text}: threads are left");
+            assert_eq!(fs::read_dir(folder.path()).expect("folder").count(), 0, "{text}: names are left");
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_early_ends_its_writer() {
+    let _alone = alone();
+    for text in SPECS.iter().filter(|text| !text.contains("sequential")) {
+        if !is_there(&LinkSpec::parse(text).expect(text)) {
+            continue;
+        }
+        let folder = tempfile::tempdir().expect("temp dir");
+        let start = Instant::now();
+        let (writer, reader, report) = run(text, folder.path(), "exec yes", "head -1");
+        assert!(start.elapsed() < Duration::from_secs(2), "{text}: {:?}", start.elapsed());
+        assert!(reader.success(), "{text}");
+        let like_a_pipe = ["pipe", "fifo", "tcp", "tmpfile", "file"];
+        if like_a_pipe.iter().any(|name| text.starts_with(name)) {
+            assert_eq!(writer.signal(), Some(libc::SIGPIPE), "{text}: {writer}");
+        } else {
+            assert!(!writer.success(), "{text}: {writer}");
+        }
+        assert_eq!(report.trouble, None, "{text}");
+        println!("{text}: {writer}, {report:?}, {:?}", start.elapsed());
+    }
+}
+
+#[test]
+fn a_file_is_emptied_when_its_reader_leaves() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().expect("temp dir");
+    let spec = LinkSpec::parse("file").expect("a link");
+    // The writer ignores SIGPIPE and writes on; python3 would do so by itself.
+    let mut coupled = couple(&spec, folder.path(), "trap '' PIPE; exec yes", "head -1");
+    coupled.reader.wait().expect("reader");
+    let start = Instant::now();
+    let status = loop {
+        if let Some(status) = coupled.writer.try_wait().expect("writer") {
+            break status;
+        }
+        assert!(start.elapsed() < Duration::from_secs(5), "the writer goes on");
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    assert!(!status.success(), "{status}");
+    // The relay empties the file once more when its last writer has gone.
+    let deadline = Instant::now() + Duration::from_secs(2);
+    let held = || {
+        fs::read_dir(folder.path())
+            .expect("folder")
+            .map(|entry| entry.expect("entry").metadata().expect("size").len())
+            .sum::<u64>()
+    };
+    while held() > 0 && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(held(), 0);
+    let report = coupled.link.finish();
+    assert!(report.stored_bytes.is_some_and(|bytes| bytes > 0), "{report:?}");
+    assert_eq!(fs::read_dir(folder.path()).expect("folder").count(), 0);
+}
+
+#[test]
+fn a_holder_that_does_not_write_is_left_alone() {
+    let _alone = alone();
+    for text in ["pipe", "tmpfile", "file"] {
+        let folder = tempfile::tempdir().expect("temp dir");
+        // The shell holds the writing end all the time and outlives `yes`, which is stopped.
+        let (writer, _, _) = run(text, folder.path(), "yes; exit $(( $? == 141 ? 7 : 8 ))", "head -1");
+        assert_eq!(writer.code(), Some(7), "{text}: {writer}");
+    }
+}
+
+#[test]
+fn a_second_description_of_the_writers_end_is_not_its_end() {
+    let _alone = alone();
+    for text in ["tmpfile", "file", "tmpfile:order=sequential"] {
+        let folder = tempfile::tempdir().expect("temp dir");
+        let write = "echo a >> /dev/stdout; sleep 0.2; echo b";
+        let (writer, reader, report) = run(text, folder.path(), write, "[ \"$(cat)\" = $'a\\nb' ]");
+        assert!(writer.success() && reader.success(), "{text}: {writer}, {reader}, {report:?}");
+    }
+}
+
+#[test]
+fn a_program_in_the_background_does_not_hold_the_link() {
+    let _alone = alone();
+    for text in SPECS.iter().filter(|text| !text.contains("sequential")) {
+        if !is_there(&LinkSpec::parse(text).expect(text)) {
+            continue;
+        }
+        let folder = tempfile::tempdir().expect("temp dir");
+        let before = descriptors();
+        let start = Instant::now();
+        let (writer, reader, _) = run(text, folder.path(), "sleep 3 & echo x", "read line");
+        assert!(writer.success() && reader.success(), "{text}: {writer}, {reader}");
+        assert!(start.elapsed() < Duration::from_secs(2), "{text}: {:?}", start.elapsed());
+        assert_eq!(descriptors(), before, "{text}");
+    }
+}
+
+#[test]
+fn an_orphaned_writer_is_stopped_too() {
+    let _alone = alone();
+    for text in ["pipe", "tmpfile"] {
+        let folder = tempfile::tempdir().expect("temp dir");
+        let note = folder.path().join("pid");
+        let write = format!("yes & echo $! > '{}'", note.display());
+        let mut coupled = couple(&LinkSpec::parse(text).expect(text), folder.path(), &write, "head -1");
+        coupled.writer.wait().expect("writer");
+        coupled.reader.wait().expect("reader");
+        let pid = fs::read_to_string(&note).expect("its number");
+        let lives = || {
+            fs::read_to_string(format!("/proc/{}/stat", pid.trim())).is_ok_and(|stat| !stat.contains(") Z"))
+        };
+        let deadline = Instant::now() + Duration::from_secs(2);
+        while lives() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(!lives(), "{text}: yes goes on as {pid}");
+        coupled.link.finish();
+    }
+}
+
+#[test]
+fn a_sequential_reader_starts_after_the_writer() {
+    let _alone = alone();
+    for text in ["tmpfile:order=sequential", "file:order=sequential", "file:sync,order=sequential"] {
+        let folder = tempfile::tempdir().expect("temp dir");
+        let start = Instant::now();
+        let mut link = LinkSpec::parse(text).expect(text).connect(folder.path()).expect(text);
+        let mut writing = writer(&mut link, "echo a; (sleep 0.3; echo b) &");
+        link.wait_written(&|| false).expect("written");
+        assert!(start.elapsed() > Duration::from_millis(300), "{text}: the child of the writer still wrote");
+        assert!(writing.wait().expect("writer").success());
+        let mut reading = reader(&mut link, "[ -f /dev/stdin ] && [ \"$(cat)\" = $'a\\nb' ]");
+        assert!(reading.wait().expect("reader").success(), "{text}");
+        assert_eq!(link.finish().bytes, Some(4), "{text}");
+    }
+}
+
+#[test]
+fn a_wait_for_the_writer_can_be_given_up() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().expect("temp dir");
+    let link =
+        LinkSpec::parse("tmpfile:order=sequential").expect("a link").connect(folder.path()).expect("link");
+    let start = Instant::now();
+    let error = link.wait_written(&|| start.elapsed() > Duration::from_millis(100)).expect_err("stopped");
+    assert_eq!(error.kind(), std::io::ErrorKind::Interrupted);
+    assert!(start.elapsed() < Duration::from_secs(1));
+}
+
+#[test]
+fn a_link_that_is_dropped_leaves_nothing() {
+    let _alone = alone();
+    for text in SPECS {
+        let spec = LinkSpec::parse(text).expect(text);
+        if !is_there(&spec) {
+            continue;
+        }
+        let folder = tempfile::tempdir().expect("temp dir");
+        let before = descriptors();
+        let start = Instant::now();
+        drop(spec.connect(folder.path()).expect(text));
+        assert!(start.elapsed() < Duration::from_secs(1), "{text}");
+        assert_eq!((descriptors(), relays()), (before, 0), "{text}");
+        assert_eq!(fs::read_dir(folder.path()).expect("folder").count(), 0, "{text}");
+    }
+}
+
+#[test]
+fn sizes_are_what_was_granted() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().expect("temp dir");
+    let granted = |text: &str, name: &str| {
+        let link = LinkSpec::parse(text).expect(text).connect(folder.path()).expect(text);
+        link.granted().get(name).copied().unwrap_or_else(|| panic!("{text} grants {name}"))
+    };
+    assert_eq!(granted("pipe:size=100KiB", "pipe_bytes"), 128 << 10);
+    assert_eq!(granted("fifo:size=4KiB", "pipe_bytes"), 4 << 10);
+    for text in ["pipe", "fifo", "tmpfile", "pty"] {
+        // An ordinary user who has spent fs.pipe-user-pages-soft gets less.
+        assert!(granted(text, "pipe_bytes") >= 4 << 10, "{text}");
+        println!("{text}: {} bytes", granted(text, "pipe_bytes"));
+    }
+    // The kernel doubles what is asked for, and keeps a least size.
+    assert_eq!(granted("unix-stream:sndbuf=16KiB", "sndbuf_bytes"), 32 << 10);
+    assert!(granted("tcp", "rcvbuf_bytes") > 0);
+    let refused = LinkSpec::parse("pipe:size=4GiB").expect("a size").connect(folder.path()).err();
+    assert!(refused.is_some_and(|error| error.to_string().contains("more than the kernel can make")));
+}
+
+/// A mounted file system of 1 MiB, unmounted when dropped.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    fn mount() -> Option<Self> {
+        let folder = tempfile::tempdir().expect("temp dir");
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"]).arg(folder.path()).stderr(Stdio::null());
+        mount.status().is_ok_and(|status| status.success()).then(|| Self(folder))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_full_disk_is_told() {
+    let _alone = alone();
+    let Some(disk) = SmallDisk::mount() else {
+        eprintln!("skipped: mounting a small file system takes root");
+        return;
+    };
+    for text in ["tmpfile", "file", "tmpfile:order=sequential"] {
+        let (writer, reader, report) = run(text, disk.0.path(), "head -c 3M /dev/zero", "cat");
+        assert!(!writer.success() && reader.success(), "{text}: {writer}, {reader}");
+        let trouble = report.trouble.unwrap_or_default();
+        assert!(trouble.starts_with(&format!("link {text}: no room left in ")), "{trouble}");
+        assert!(trouble.contains(&disk.0.path().display().to_string()), "{trouble}");
+        assert!(report.stored_bytes.is_some_and(|bytes| bytes > 900 << 10), "{text}");
+        println!("{trouble}");
+    }
+}

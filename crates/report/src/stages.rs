@@ -1,0 +1,151 @@
+//! What a run did, stage by stage: the table of `hosepipe run --stats`.
+
+use model::{ByteSize, LinkRecord, RunRecord, StageRecord};
+
+use crate::columns::ABSENT;
+use crate::grid::{Heading, lay_out};
+use crate::layout::{Line, Tone, print, width, wrap};
+use crate::numbers::{decimal_size, percent, time};
+use crate::table::Style;
+
+/// Below this a time asleep is not told from none.
+const SEEN_NS: u64 = 1_000_000;
+/// Columns the figures take beside the command.
+const FIGURES_COLUMNS: usize = 62;
+
+const HEADINGS: &[Heading] = &[
+    Heading::left("stage"),
+    Heading::right("wall"),
+    Heading::right("CPU"),
+    Heading::right("in"),
+    Heading::right("out"),
+    Heading::right("waits to read"),
+    Heading::right("to write"),
+    Heading::right("memory"),
+    Heading::right("exit"),
+    Heading::left(""),
+];
+
+/// Renders the table, the links' remarks and the sentence on what held the run up.
+pub fn render(record: &RunRecord, style: &Style) -> String {
+    let mut rows = Vec::new();
+    let held_up = record.bottleneck.as_ref().and_then(|bottleneck| bottleneck.stage);
+    let room = style.width.saturating_sub(FIGURES_COLUMNS).max(16);
+    let mut number = 0;
+    for (index, stage) in record.stages.iter().enumerate() {
+        let first = index == 0 || record.stages[index - 1].pipeline != stage.pipeline;
+        number = if first { 1 } else { number + 1 };
+        let tone = if held_up == Some(index) { Tone::Bold } else { Tone::Plain };
+        let mut cells = cells(stage, number, first, room);
+        cells.push(if held_up == Some(index) { "← slowest".to_owned() } else { String::new() });
+        rows.push((tone, cells));
+    }
+    let mut lines = lay_out(HEADINGS, &rows);
+    for sentence in sentences(record) {
+        lines.extend(wrap(&sentence, style.width).into_iter().map(|line| Line::new(Tone::Plain, line)));
+    }
+    print(&lines, style.color, style.unicode)
+}
+
+fn cells(stage: &StageRecord, number: usize, first: bool, room: usize) -> Vec<String> {
+    let at_least = if stage.bytes_at_least { "≥ " } else { "" };
+    let bytes = |bytes: Option<u64>| match bytes {
+        Some(bytes) => format!("{at_least}{}", decimal_size(bytes)),
+        None => ABSENT.to_owned(),
+    };
+    let asleep = |ns: Option<u64>| match ns {
+        Some(ns) if ns >= SEEN_NS => time(ns as f64),
+        _ => ABSENT.to_owned(),
+    };
+    let cpu = (stage.user_ns + stage.system_ns) as f64 / stage.wall_ns.max(1) as f64;
+    vec![
+        format!("{number} {}", shortened(&stage.command, room)),
+        time(stage.wall_ns as f64),
+        percent(cpu),
+        // What a first stage reads it reads from files, and its libraries are among them.
+        if first { ABSENT.to_owned() } else { bytes(stage.read_bytes) },
+        bytes(stage.write_bytes),
+        asleep(stage.blocked_read_ns),
+        asleep(stage.blocked_write_ns),
+        stage.max_rss_bytes.map(decimal_size).unwrap_or_default(),
+        match stage.signal {
+            Some(signal) => signal_name(signal),
+            None => stage.status.to_string(),
+        },
+    ]
+}
+
+fn sentences(record: &RunRecord) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let bottleneck = record.bottleneck.as_ref().map(|bottleneck| bottleneck.sentence.clone());
+    let over = record.links.first().map(|link| format!(" over {}", link_text(link))).unwrap_or_default();
+    let whole = format!("{}{over}.", time(record.wall_ns as f64));
+    sentences.push([Some(whole), bottleneck].into_iter().flatten().collect::<Vec<_>>().join(" "));
+    sentences.extend(stopped_reading(record));
+    if record.links.iter().any(|link| link.relay) {
+        sentences
+            .push("A relay of ours stood in each link; it moves pages and never looks at them.".to_owned());
+    }
+    let stored: u64 = record.links.iter().filter_map(|link| link.stored_bytes).sum();
+    if stored > 0 {
+        sentences.push(format!("The links stored {} in a file system.", decimal_size(stored)));
+    }
+    sentences.extend(record.links.iter().filter_map(|link| link.trouble.clone()));
+    sentences
+}
+
+/// A stage that SIGPIPE ended is nothing to worry about, and looks as if it were.
+fn stopped_reading(record: &RunRecord) -> Option<String> {
+    let (index, stage) = record.stages.iter().enumerate().find(|(_, stage)| stage.signal == Some(SIGPIPE))?;
+    let next = record.stages.get(index + 1).filter(|next| next.pipeline == stage.pipeline)?;
+    Some(format!(
+        "`{}` ended by SIGPIPE because `{}` stopped reading, which is normal.",
+        shortened(&stage.command, 40),
+        shortened(&next.command, 40)
+    ))
+}
+
+fn link_text(link: &LinkRecord) -> String {
+    match link.granted.get("pipe_bytes") {
+        Some(bytes) if !link.spec.contains("size=") => format!("{} ({})", link.spec, ByteSize(*bytes)),
+        _ => link.spec.clone(),
+    }
+}
+
+/// A command in one line, of at most so many columns.
+pub(crate) fn shortened(command: &str, columns: usize) -> String {
+    let line = command.split_whitespace().collect::<Vec<_>>().join(" ");
+    if width(&line) <= columns {
+        return line;
+    }
+    let mut kept = String::new();
+    for character in line.chars() {
+        if width(&kept) + 2 > columns {
+            break;
+        }
+        kept.push(character);
+    }
+    kept + "…"
+}
+
+/// The number of SIGPIPE, everywhere.
+const SIGPIPE: i32 = 13;
+
+/// A signal as people call it.
+fn signal_name(signal: i32) -> String {
+    let name = match signal {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        SIGPIPE => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        _ => return format!("signal {signal}"),
+    };
+    name.to_owned()
+}
