@@ -1,6 +1,7 @@
 //! The `hosepipe` command: reads the command line and hands over to one file per subcommand.
 
 mod bench;
+mod compare_cmd;
 mod completions;
 mod destination;
 mod doctor;
@@ -42,6 +43,8 @@ enum Command {
     Bench(Box<bench::BenchArgs>),
     /// Run a pipeline as bash would, over any link
     Run(Box<run_cmd::RunArgs>),
+    /// Run pipelines over several links, in turns, and compare
+    Compare(Box<compare_cmd::CompareArgs>),
     /// Show every mechanism: capabilities, options, limits, available here or why not
     List(list::ListArgs),
     /// Write a payload to standard output: a filter
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Bench(args) => bench::run(*args),
         Command::Run(args) => run_cmd::run(&args),
+        Command::Compare(args) => compare_cmd::run(&args),
         Command::List(args) => list::run(&args),
         Command::Gen(args) => gen_cmd::run(args),
         Command::Sink(args) => sink_cmd::run(args),

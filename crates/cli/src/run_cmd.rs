@@ -11,6 +11,7 @@ use pipeline::{Finished, Group, RunOptions, Watch};
 use crate::destination::Destination;
 use crate::record::{arguments, rfc3339, tool};
 use crate::script::{self, Folder};
+use crate::signals::StopRequest;
 use crate::terminal;
 
 /// Run a pipeline as bash would, over any link
@@ -65,11 +66,12 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     if let Some(json) = &args.json {
         json.check()?;
     }
+    let stop = StopRequest::listen()?;
     let started = SystemTime::now();
     let mut session = script::session(&args.how.shell)?;
     let folder = Folder::for_link(&via)?;
     let options =
-        RunOptions { via: &via, folder: folder.path(), pipefail: args.how.pipefail, group: Group::Ours };
+        RunOptions { via: &via, folder: folder.path(), pipefail: args.how.pipefail, group: Group::Ours, asked_to_end: &|| stop.signal() };
     let watched = args.stats || args.json.is_some();
     let watch = watched.then(|| Watch::new(None));
     let finished = pipeline::run(&script, &args.text, &mut session, &options, watch)?;

@@ -20,7 +20,7 @@ impl StopRequest {
     pub(crate) fn listen() -> anyhow::Result<Self> {
         let noted = Arc::new(AtomicUsize::new(0));
         // A signal ignored from the beginning (nohup(1)) stays ignored.
-        for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)) {
+        for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !pipeline::was_ignored(*signal)) {
             signal_hook::flag::register_usize(signal, noted.clone(), signal as usize)
                 .context("cannot install a signal handler")?;
         }
@@ -32,10 +32,22 @@ impl StopRequest {
         self.0.load(Ordering::Relaxed) != 0
     }
 
+    /// Notes a signal that came another way: to whoever was being waited for.
+    pub(crate) fn note(&self, signal: Option<i32>) {
+        if let Some(signal) = signal {
+            self.0.store(signal as usize, Ordering::Relaxed);
+        }
+    }
+
+    /// The signal that asked for it.
+    pub(crate) fn signal(&self) -> Option<i32> {
+        let signal = self.0.load(Ordering::Relaxed);
+        (signal != 0).then_some(signal as i32)
+    }
+
     /// The exit status a shell would show for the signal: 130 for Ctrl-C.
     pub(crate) fn exit_status(&self) -> Option<u8> {
-        let signal = self.0.load(Ordering::Relaxed);
-        (signal != 0).then(|| 128 + signal as u8)
+        self.signal().map(|signal| 128 + signal as u8)
     }
 }
 
@@ -43,18 +55,10 @@ impl StopRequest {
 /// grows beyond RLIMIT_FSIZE shall be EFBIG with a sentence, not SIGXFSZ; and ends shall be there to be waited
 /// for, which an inherited SIGCHLD=SIG_IGN would prevent (wait(2)).
 pub(crate) fn settle() {
+    pipeline::remember_dispositions();
     // SAFETY: both are valid actions for these signals, and no other thread runs yet.
     unsafe {
         libc::signal(SIGXFSZ, libc::SIG_IGN);
         libc::signal(SIGCHLD, libc::SIG_DFL);
-    }
-}
-
-fn is_ignored(signal: i32) -> bool {
-    let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: asks for the action without setting one; the buffer is of the type it fills, and valid as zeros.
-    unsafe {
-        libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) == 0
-            && action.assume_init().sa_sigaction == libc::SIG_IGN
     }
 }

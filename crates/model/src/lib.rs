@@ -3,6 +3,7 @@
 
 mod axes;
 mod case;
+mod compare;
 mod errno;
 mod host;
 mod quantity;
@@ -12,6 +13,7 @@ mod spec;
 
 pub use axes::{Check, DataLevel, PayloadKind, Placement, Tasks, UnknownWord, Wait, Workload};
 pub use case::{Amount, Case, Role};
+pub use compare::{CompareRecord, CompareResult, Ratio};
 pub use errno::describe_errno;
 pub use host::{Cpu, Host, Limits};
 pub use quantity::{ByteSize, QuantityError, parse_duration, parse_size};

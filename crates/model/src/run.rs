@@ -44,8 +44,8 @@ pub struct StageRecord {
     pub pipeline: u32,
     /// Its source text.
     pub command: String,
-    /// Its process number.
-    pub pid: i32,
+    /// Its process number; `null` for a builtin that was over at once and needed no process.
+    pub pid: Option<i32>,
     /// Its status as a shell shows it.
     pub status: i32,
     /// The signal that ended it; `null` where it left by itself.

@@ -13,7 +13,7 @@ use crate::watch::{Seen, peak_memory};
 pub(crate) fn stage_record(
     pipeline: u32,
     command: &str,
-    pid: i32,
+    pid: Option<i32>,
     account: &Account,
     seen: Option<Seen>,
 ) -> StageRecord {

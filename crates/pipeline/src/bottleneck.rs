@@ -140,7 +140,7 @@ mod tests {
         StageRecord {
             pipeline: 0,
             command: command.to_owned(),
-            pid: 1,
+            pid: Some(1),
             status: 0,
             signal: None,
             wall_ns: ns(wall_ms),

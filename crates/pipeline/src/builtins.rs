@@ -92,6 +92,25 @@ fn plain(arguments: &[String]) -> bool {
     rest.first().is_none_or(|word| !word.starts_with('-')) && rest.iter().all(|word| !word.contains('\\'))
 }
 
+/// The most that a builtin may write and still need no process: what any link holds when nobody has read yet.
+const INSTANT_BYTES_MAX: usize = 4096;
+
+/// The status and the output of a builtin that is over at once, so that no process is needed for it: what bash
+/// forks for, it does by itself. `None` for everything else.
+pub(crate) fn instant(words: &[String]) -> Option<(i32, Vec<u8>)> {
+    match words.first()?.as_str() {
+        "true" | ":" => Some((0, Vec::new())),
+        "false" => Some((1, Vec::new())),
+        "echo" if program_does_the_same(words) => {
+            let newline = words.get(1).is_none_or(|word| word != "-n");
+            let mut text = words[if newline { 1 } else { 2 }..].join(" ");
+            text.extend(newline.then_some('\n'));
+            (text.len() <= INSTANT_BYTES_MAX).then(|| (0, text.into_bytes()))
+        }
+        _ => None,
+    }
+}
+
 /// Whether a text that a shell runs may leave something behind in that very shell, so that what follows has to run
 /// there as well.
 pub(crate) fn must_stay_in_one_shell(text: &str) -> bool {
@@ -132,6 +151,15 @@ mod tests {
         for text in ["true --help", "echo -e a", "echo --version", "echo -n -e a", "printf a", r"echo a\n"] {
             assert!(!program_does_the_same(&words(text)), "{text}");
         }
+    }
+
+    #[test]
+    fn some_are_over_at_once() {
+        assert_eq!(instant(&words("false x")), Some((1, Vec::new())));
+        assert_eq!(instant(&words("echo a b")), Some((0, b"a b\n".to_vec())));
+        assert_eq!(instant(&words("echo -n a")), Some((0, b"a".to_vec())));
+        assert_eq!(instant(&words("echo -e a")), None);
+        assert_eq!(instant(&words("printf a")), None);
     }
 
     #[test]

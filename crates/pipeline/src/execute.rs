@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::launch::{Ends, launch};
+use crate::launch::{Ends, at_once, launch};
 use crate::link::{Link, LinkReport, LinkSpec, Order};
 use crate::session::Session;
 use crate::spawn::Group;
@@ -26,7 +26,7 @@ pub(crate) struct Plumbing<'a> {
 /// A pipeline that has run.
 pub(crate) struct Execution {
     /// The stages that were started; fewer than the pipeline has where a signal ended it before.
-    pub(crate) stages: Vec<(i32, Account)>,
+    pub(crate) stages: Vec<(Option<i32>, Account)>,
     /// The links, with what each was granted.
     pub(crate) links: Vec<(mechanism::Granted, LinkReport)>,
     /// The first signal that asked the whole to end.
@@ -106,6 +106,10 @@ pub(crate) fn execute(
             ends.stdout = link.take_write();
             stdin = link.take_read();
             links.push(link);
+        }
+        if let Some(status) = at_once(stage, &ends, session).map_err(RunError::system("write"))? {
+            supervisor.borrow_mut().note(status);
+            continue;
         }
         let pid = launch(stage, ends, session, group).map_err(|source| RunError::Start {
             stage: index + 1,

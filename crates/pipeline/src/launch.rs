@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -32,7 +32,7 @@ pub(crate) struct Ends {
 /// # Errors
 /// The shell itself cannot be started.
 pub(crate) fn launch(stage: &Stage, ends: Ends, session: &Session, group: Group) -> io::Result<i32> {
-    let table = Table::new(&ends)?;
+    let table = Table::new(&ends, session)?;
     if let Start::Direct(command) = &stage.start
         && let Some(pid) = launch_program(command, stage.stderr_too, &table, session, group)
     {
@@ -46,11 +46,40 @@ pub(crate) fn launch(stage: &Stage, ends: Ends, session: &Session, group: Group)
 /// # Errors
 /// It cannot be started.
 pub(crate) fn launch_text(text: &str, session: &Session, group: Group) -> io::Result<i32> {
-    launch_shell(text, false, &Table::new(&Ends::default())?, session, group)
+    launch_shell(text, false, &Table::new(&Ends::default(), session)?, session, group)
+}
+
+/// Runs a stage that is a builtin and over at once; gives its status. `None` where a process is needed.
+///
+/// # Errors
+/// Its link does not take what it writes.
+pub(crate) fn at_once(stage: &Stage, ends: &Ends, session: &Session) -> io::Result<Option<i32>> {
+    let Start::Direct(command) = &stage.start else { return Ok(None) };
+    let plain = command.redirections.is_empty() && command.assignments.is_empty();
+    if !plain || session.is_function(&command.words[0]) {
+        return Ok(None);
+    }
+    match (builtins::instant(&command.words), &ends.stdout) {
+        (Some((status, output)), _) if output.is_empty() => Ok(Some(status)),
+        // A link is empty yet and its reader is there; the whole pipeline's own output may be neither.
+        (Some((status, output)), Some(stdout)) => {
+            let written = rustix::io::retry_on_intr(|| rustix::io::write(stdout, &output))?;
+            if written == output.len() { Ok(Some(status)) } else { Err(io::ErrorKind::WriteZero.into()) }
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Whether a stage needs no shell, and leaves nothing behind for what follows.
+pub(crate) fn needs_no_shell(stage: &Stage, session: &Session) -> bool {
+    let Start::Direct(command) = &stage.start else { return false };
+    let name = &command.words[0];
+    is_program(&command.words, session)
+        || (builtins::instant(&command.words).is_some() && !session.is_function(name))
 }
 
 /// Whether the program of this name may be started in the shell's stead.
-pub(crate) fn is_program(words: &[String], session: &Session) -> bool {
+fn is_program(words: &[String], session: &Session) -> bool {
     words.first().is_some_and(|name| {
         !session.is_function(name) && (!builtins::is_builtin(name) || builtins::program_does_the_same(words))
     })
@@ -124,13 +153,12 @@ enum Slot {
 }
 
 impl Table {
-    fn new(ends: &Ends) -> io::Result<Self> {
+    fn new(ends: &Ends, session: &Session) -> io::Result<Self> {
         let mut table = Self { slots: BTreeMap::new(), held: Vec::new() };
-        for (number, end) in [(0, &ends.stdin), (1, &ends.stdout)] {
-            if let Some(end) = end {
-                let moved = fcntl_dupfd_cloexec(end, SOURCES_FROM)?;
-                table.hold(number, moved);
-            }
+        let links = [(0, &ends.stdin), (1, &ends.stdout)];
+        let links = links.into_iter().filter_map(|(number, end)| Some((number, end.as_ref()?.as_fd())));
+        for (number, end) in session.standard.given().chain(links) {
+            table.hold(number, fcntl_dupfd_cloexec(end, SOURCES_FROM)?);
         }
         Ok(table)
     }

@@ -8,12 +8,12 @@ use model::{LinkRecord, StageRecord};
 use crate::accounts::{link_record, stage_record};
 use crate::builtins::must_stay_in_one_shell;
 use crate::execute::{Execution, Plumbing, RunError, execute};
-use crate::launch::{is_program, launch_text};
+use crate::launch::{launch_text, needs_no_shell};
 use crate::link::LinkSpec;
 use crate::session::Session;
 use crate::spawn::Group;
 use crate::supervise::{Ending, Supervisor};
-use crate::syntax::{Item, Join, Pipeline, Script, Start, Timed};
+use crate::syntax::{Item, Join, Pipeline, Script, Timed};
 use crate::watch::Watch;
 
 /// How a text is run.
@@ -26,6 +26,8 @@ pub struct RunOptions<'a> {
     pub pipefail: bool,
     /// In which process group stages run.
     pub group: Group,
+    /// The signal that asks the whole to end, where one came while no stage ran.
+    pub asked_to_end: &'a dyn Fn() -> Option<i32>,
 }
 
 /// A text that has run.
@@ -76,6 +78,10 @@ pub fn run(
     };
     let began = Instant::now();
     for (index, item) in script.items.iter().enumerate() {
+        if let Some(signal) = (options.asked_to_end)() {
+            walk.finished.ended_by = Some(signal);
+            break;
+        }
         let status = walk.session.status;
         if (item.join == Join::IfOk && status != 0) || (item.join == Join::IfFailed && status == 0) {
             continue;
@@ -145,7 +151,7 @@ impl Walk<'_, '_> {
             return Kind::RestOfText;
         }
         let [stage] = pipeline.stages.as_slice() else { return Kind::Plumbed };
-        if matches!(&stage.start, Start::Direct(command) if is_program(&command.words, session)) {
+        if needs_no_shell(stage, session) {
             return Kind::Plumbed;
         }
         match last {

@@ -12,11 +12,14 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{MemfdFlags, Mode, memfd_create};
 
 use crate::environment::Environment;
+use crate::standard::Standard;
 use crate::{lookup, signals};
 
 /// A shell's state between two items of a list.
 pub struct Session {
     pub(crate) environment: Environment,
+    /// The standard streams of what runs here.
+    pub standard: Standard,
     /// The shell that runs what needs one.
     pub(crate) shell: Shell,
     /// Functions that an earlier item has defined.
@@ -69,6 +72,7 @@ impl Session {
         let is_bash = path.file_name().is_some_and(|name| name == "bash");
         Ok(Self {
             environment,
+            standard: Standard::default(),
             shell: Shell { path, is_bash },
             functions: HashSet::new(),
             kept: None,

@@ -19,7 +19,7 @@ pub fn remember_dispositions() {
 }
 
 /// Whether a signal was ignored when this process was started, as nohup(1) arranges for SIGHUP.
-pub(crate) fn was_ignored(signal: i32) -> bool {
+pub fn was_ignored(signal: i32) -> bool {
     // The Rust runtime ignores SIGPIPE, and hosepipe SIGXFSZ, for themselves: programs expect the default.
     if matches!(signal, libc::SIGPIPE | libc::SIGXFSZ | libc::SIGCHLD) {
         return false;
@@ -35,6 +35,21 @@ fn is_ignored(signal: i32) -> bool {
         libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) == 0
             && action.assume_init().sa_sigaction == libc::SIG_IGN
     }
+}
+
+/// Starts threads that signals must not find: what they would end is for the main thread to end in order.
+pub(crate) fn unseen_by_signals<T>(start: impl FnOnce() -> T) -> T {
+    let mut all = MaybeUninit::uninit();
+    let mut before = MaybeUninit::uninit();
+    // SAFETY: the sets are initialised by sigfillset and pthread_sigmask before they are read.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+    }
+    let started = start();
+    // SAFETY: `before` is the mask pthread_sigmask gave.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut()) };
+    started
 }
 
 /// A signal that came.

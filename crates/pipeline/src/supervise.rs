@@ -55,6 +55,9 @@ pub(crate) struct Io {
     pub(crate) written_bytes: u64,
 }
 
+/// Stands for the number of a process where there was none; never a number to send a signal to.
+const NO_PROCESS: i32 = 0;
+
 /// A process that was started here.
 #[derive(Debug)]
 pub(crate) struct Child {
@@ -89,14 +92,28 @@ impl Supervisor {
         self.children.push(Child { pid, started: Instant::now(), account: None });
     }
 
+    /// Takes in a stage that is over already and needed no process.
+    pub(crate) fn note(&mut self, status: i32) {
+        let account = Account {
+            ending: Ending::Left(status),
+            wall: Duration::ZERO,
+            user: Duration::ZERO,
+            system: Duration::ZERO,
+            max_rss_bytes: 0,
+            io: None,
+        };
+        self.children.push(Child { pid: NO_PROCESS, started: Instant::now(), account: Some(account) });
+    }
+
     /// The processes, in the order in which they were adopted.
     pub(crate) fn children(&self) -> &[Child] {
         &self.children
     }
 
     /// Process numbers and accounts of all that have ended.
-    pub(crate) fn accounts(&self) -> Vec<(i32, Account)> {
-        self.children.iter().filter_map(|child| Some((child.pid, child.account.clone()?))).collect()
+    pub(crate) fn accounts(&self) -> Vec<(Option<i32>, Account)> {
+        let pid = |child: &Child| Some(child.pid).filter(|pid| *pid != NO_PROCESS);
+        self.children.iter().filter_map(|child| Some((pid(child), child.account.clone()?))).collect()
     }
 
     /// The first signal that asked the pipeline to end.

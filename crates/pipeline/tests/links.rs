@@ -103,6 +103,18 @@ fn run(text: &str, folder: &Path, write: &str, read: &str) -> (ExitStatus, ExitS
     couple(&LinkSpec::parse(text).expect(text), folder, write, read).end()
 }
 
+/// Whether the process whose number was noted ends soon.
+fn ends(note: &Path) -> bool {
+    let pid = fs::read_to_string(note).expect("its number");
+    let stat = format!("/proc/{}/stat", pid.trim());
+    let lives = || fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z"));
+    let deadline = Instant::now() + Duration::from_secs(2);
+    while lives() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    !lives()
+}
+
 /// Bytes of every value in no simple order, always the same.
 fn payload(len: usize) -> Vec<u8> {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
@@ -252,19 +264,67 @@ fn an_orphaned_writer_is_stopped_too() {
         let folder = tempfile::tempdir().expect("temp dir");
         let note = folder.path().join("pid");
         let write = format!("yes & echo $! > '{}'", note.display());
-        let mut coupled = couple(&LinkSpec::parse(text).expect(text), folder.path(), &write, "head -1");
-        coupled.writer.wait().expect("writer");
-        coupled.reader.wait().expect("reader");
-        let pid = fs::read_to_string(&note).expect("its number");
-        let lives = || {
-            fs::read_to_string(format!("/proc/{}/stat", pid.trim())).is_ok_and(|stat| !stat.contains(") Z"))
-        };
-        let deadline = Instant::now() + Duration::from_secs(2);
-        while lives() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(5));
+        run(text, folder.path(), &write, "head -1");
+        assert!(ends(&note), "{text}: yes goes on");
+    }
+}
+
+#[test]
+fn two_programs_in_the_background_do_not_hold_the_link() {
+    let _alone = alone();
+    for text in ["tmpfile", "file", "pty"] {
+        let folder = tempfile::tempdir().expect("temp dir");
+        let note = folder.path().join("pid");
+        let write = format!("yes & echo $! > '{}'", note.display());
+        let start = Instant::now();
+        let (.., report) = run(text, folder.path(), &write, "cat <&0 > /dev/null &");
+        assert!(start.elapsed() < Duration::from_secs(3), "{text}: {:?}", start.elapsed());
+        assert!(report.trouble.is_some_and(|trouble| trouble.contains("in the background")), "{text}");
+        assert!(ends(&note), "{text}: yes goes on");
+    }
+}
+
+#[test]
+fn a_reader_in_the_background_gets_what_was_written() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().expect("temp dir");
+    let arrived = tempfile::NamedTempFile::new().expect("a file");
+    let read = format!("{{ sleep 0.1; exec cat; }} <&0 > '{}' &", arrived.path().display());
+    let (.., report) = run("tmpfile", folder.path(), "head -c 3M /dev/zero", &read);
+    assert_eq!((report.bytes, report.trouble), (Some(3 << 20), None));
+    let deadline = Instant::now() + Duration::from_secs(2);
+    let len = || fs::metadata(arrived.path()).expect("arrived").len();
+    while len() < 3 << 20 && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(len(), 3 << 20);
+}
+
+#[test]
+fn links_stand_in_a_row() {
+    let _alone = alone();
+    for text in ["pipe", "tcp", "tmpfile", "pty", "file:order=sequential"] {
+        let folder = tempfile::tempdir().expect("temp dir");
+        let spec = LinkSpec::parse(text).expect(text);
+        let mut first = spec.connect(folder.path()).expect(text);
+        let mut numbers = writer(&mut first, "seq 100000");
+        first.wait_written(&|| false).expect("written");
+        let mut second = spec.connect(folder.path()).expect(text);
+        let mut sort = Command::new("sort");
+        sort.arg("-rn")
+            .stdin(first.take_read().expect("an end"))
+            .stdout(second.take_write().expect("an end"));
+        let mut sorter = sort.stderr(Stdio::null()).spawn().expect("sort");
+        drop(sort);
+        second.wait_written(&|| false).expect("written");
+        let mut last = reader(&mut second, "[ $(head -1) = 100000 ]");
+        for child in [&mut last, &mut numbers] {
+            assert!(child.wait().expect("a child").success(), "{text}");
         }
-        assert!(!lives(), "{text}: yes goes on as {pid}");
-        coupled.link.finish();
+        // It is stopped, or was done before.
+        sorter.wait().expect("sort");
+        assert_eq!(first.finish().trouble, None, "{text}");
+        assert_eq!(second.finish().trouble, None, "{text}");
     }
 }
 
@@ -312,6 +372,29 @@ fn a_link_that_is_dropped_leaves_nothing() {
         assert!(start.elapsed() < Duration::from_secs(1), "{text}");
         assert_eq!((descriptors(), relays()), (before, 0), "{text}");
         assert_eq!(fs::read_dir(folder.path()).expect("folder").count(), 0, "{text}");
+    }
+}
+
+#[test]
+fn a_relay_takes_no_signals() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().expect("temp dir");
+    let _link = LinkSpec::parse("tmpfile").expect("a link").connect(folder.path()).expect("link");
+    let relay = || {
+        let tasks = fs::read_dir("/proc/self/task").expect("proc").map(|task| task.expect("a task").path());
+        let mut status = tasks.map(|task| fs::read_to_string(task.join("status")).unwrap_or_default());
+        status.find(|status| status.contains("hosepipe-relay"))
+    };
+    // A thread gives itself its name.
+    let deadline = Instant::now() + Duration::from_secs(1);
+    let relay = std::iter::repeat_with(relay)
+        .find(|relay| relay.is_some() || Instant::now() > deadline)
+        .flatten()
+        .expect("a relay");
+    let blocked = relay.lines().find_map(|line| line.strip_prefix("SigBlk:")).expect("a mask");
+    let mask = u64::from_str_radix(blocked.trim(), 16).expect("hexadecimal");
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGCHLD] {
+        assert!(mask & 1 << (signal - 1) != 0, "{signal} reaches the relay: {blocked}");
     }
 }
 

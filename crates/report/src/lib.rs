@@ -4,6 +4,7 @@
 //! because it alone must know how wide and how colourful its reader is; [`advice`] is said after either.
 
 pub mod advice;
+pub mod comparison;
 pub mod csv;
 pub mod format;
 pub mod json;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{CaseRecord, DataLevel, Host, NoiseLevel, PayloadKind, Role, Workload};
+use model::{CaseRecord, DataLevel, NoiseLevel, PayloadKind, Role, Workload};
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
 use stats::figure;
 
@@ -12,7 +12,7 @@ use crate::{granted, numbers, words};
 
 /// The machine and what all rows have in common, in pieces.
 pub(crate) fn heading(view: &View) -> Vec<String> {
-    let mut pieces = vec![machine(&view.record.host)];
+    let mut pieces = vec![words::machine(&view.record.host)];
     pieces.push(match view.common(Section::blocks) {
         Some((stream, round_trip)) => words::blocks(stream, round_trip),
         None => range_of_blocks(view),
@@ -93,22 +93,6 @@ pub(crate) fn remarks(view: &View, granted_shown: bool) -> Vec<String> {
     remarks.extend(few_trials(view));
     remarks.extend(outliers(view));
     remarks
-}
-
-fn machine(host: &Host) -> String {
-    let cores = host.cpus.iter().map(|cpu| (cpu.package, cpu.core)).collect::<BTreeSet<_>>().len();
-    let cpus = host.cpus.len();
-    let mut parts = Vec::new();
-    if !host.cpu_model.is_empty() {
-        parts.push(host.cpu_model.clone());
-    }
-    if cores > 0 {
-        let threads = if cpus > cores { format!(", {}", words::count(cpus, "CPU")) } else { String::new() };
-        let hypervisor = host.hypervisor.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
-        parts.push(format!("{}{threads}{hypervisor}", words::count(cores, "core")));
-    }
-    parts.push(host.kernel.clone());
-    parts.join(", ")
 }
 
 /// The relays between the ends, where there are any.

@@ -1,6 +1,8 @@
 //! The axes of a measurement in words, as headings have them.
 
-use model::{Check, DataLevel, Placement, Tasks};
+use std::collections::BTreeSet;
+
+use model::{Check, DataLevel, Host, Placement, Tasks};
 
 use crate::numbers;
 
@@ -56,6 +58,24 @@ pub(crate) fn blocks(stream_bytes: Option<u64>, round_trip_bytes: Option<u64>) -
 pub(crate) fn count(count: usize, one: &str) -> String {
     format!("{count} {one}{}", if count == 1 { "" } else { "s" })
 }
+
+/// A machine in a line: its processor, cores and kernel.
+pub(crate) fn machine(host: &Host) -> String {
+    let cores = host.cpus.iter().map(|cpu| (cpu.package, cpu.core)).collect::<BTreeSet<_>>().len();
+    let cpus = host.cpus.len();
+    let mut parts = Vec::new();
+    if !host.cpu_model.is_empty() {
+        parts.push(host.cpu_model.clone());
+    }
+    if cores > 0 {
+        let threads = if cpus > cores { format!(", {}", count(cpus, "CPU")) } else { String::new() };
+        let hypervisor = host.hypervisor.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+        parts.push(format!("{}{threads}{hypervisor}", count(cores, "core")));
+    }
+    parts.push(host.kernel.clone());
+    parts.join(", ")
+}
+
 
 #[cfg(test)]
 mod tests {

@@ -11,6 +11,7 @@ pub mod noise;
 pub mod outliers;
 pub mod paired;
 pub mod summary;
+pub mod times;
 
 #[cfg(test)]
 mod mock;
@@ -21,3 +22,4 @@ pub use estimate::Estimate;
 pub use histogram::{HistogramError, decode_histogram, encode_histogram};
 pub use paired::{Ratio, paired_ratio};
 pub use summary::summarise;
+pub use times::summarise_times;

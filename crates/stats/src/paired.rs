@@ -34,8 +34,13 @@ pub fn paired_ratio(
         .flatten()
         .map(|(one, other)| one / other)
         .collect();
-    let (low, high) = bootstrap::median_interval(&ratios)?;
-    Some(Ratio { median: estimate::median(&ratios)?, low, high, pairs: ratios.len() })
+    ratio_of(&ratios)
+}
+
+/// What ratios taken pair by pair amount to; `None` for none, or where one is not finite.
+pub fn ratio_of(ratios: &[f64]) -> Option<Ratio> {
+    let (low, high) = bootstrap::median_interval(ratios)?;
+    Some(Ratio { median: estimate::median(ratios)?, low, high, pairs: ratios.len() })
 }
 
 /// The figures of each round, smallest first, so that the order of the samples does not matter.

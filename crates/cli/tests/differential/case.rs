@@ -151,6 +151,14 @@ impl Case {
         text
     }
 
+    /// Whether a program in it opens its input or output again, by the name that /dev has for it.
+    pub(crate) fn reopens(&self) -> bool {
+        let mut stages = self.items.iter().flat_map(|item| &item.stages);
+        stages.any(|stage| {
+            stage.otherwise.iter().any(|(seen, _)| matches!(seen, Seen::SocketIn | Seen::SocketOut))
+        })
+    }
+
     /// Whether a program in it writes without end until its reader is gone.
     pub(crate) fn infinite(&self) -> bool {
         self.items.iter().any(|item| item.infinite)

@@ -17,7 +17,7 @@ pub(crate) fn filter(dice: &mut Dice, flow: &mut Flow, scope: &mut Scope) {
             58..=63 if flow.may_be_left() => reads_nothing(dice, flow),
             64..=69 => keeps_a_copy(dice, flow, scope),
             70..=74 => turns_binary(dice, flow),
-            75..=78 if flow.amount == Amount::Small && !flow.observed => reopens(dice, flow),
+            75..=78 if flow.amount == Amount::Small && flow.may_be_left() => reopens(dice, flow),
             79..=81 if flow.amount == Amount::Small => leaves_input(dice, flow),
             82..=92 if flow.amount == Amount::Small => flow.through(compound::reader(dice, flow.many_lines)),
             93..=95 if flow.amount == Amount::Small && !flow.binary => {
@@ -207,7 +207,7 @@ fn turns_binary(dice: &mut Dice, flow: &mut Flow) {
         2 => ("od -c", false),
         3 => ("tr a '\\0'", true),
         4 => ("tr '\\0' '\\n'", flow.binary),
-        _ if flow.observed => ("tr e '\\377'", true),
+        _ if !flow.may_be_left() => ("tr e '\\377'", true),
         _ => {
             // gzip looks at where it writes to, and at a terminal it refuses.
             flow.through(Stage::plain("gzip -nc").but(Seen::TerminalOut, "sh -c 'cat >/dev/null; exit 1'"));

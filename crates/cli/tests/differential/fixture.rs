@@ -148,35 +148,3 @@ fn random_bytes(count: usize) -> Vec<u8> {
     fastrand::Rng::with_seed(60).fill(&mut bytes);
     bytes
 }
-#[test]
-fn timing() {
-    let f = Fixture::new();
-    let d = tempfile::tempdir().expect("x");
-    let h = d.path().join("here");
-    let t = std::time::Instant::now();
-    for _ in 0..200 {
-        f.lay_out(&h);
-    }
-    eprintln!("layout {:?}", t.elapsed() / 200);
-    let t = std::time::Instant::now();
-    for _ in 0..200 {
-        f.changes(&h);
-    }
-    eprintln!("changes {:?}", t.elapsed() / 200);
-    let p = crate::run::Place::new(&f);
-    let t = std::time::Instant::now();
-    for _ in 0..100 {
-        p.run(&f, &["bash", "-c", ":"]);
-    }
-    eprintln!("run {:?}", t.elapsed() / 100);
-    let t = std::time::Instant::now();
-    for _ in 0..100 {
-        std::process::Command::new("bash").args(["-c", ":"]).status().expect("x");
-    }
-    eprintln!("bash {:?}", t.elapsed() / 100);
-    let t = std::time::Instant::now();
-    for _ in 0..100 {
-        p.run(&f, &["bash", "-c", "cat small.txt | sort | wc -l"]);
-    }
-    eprintln!("run3 {:?}", t.elapsed() / 100);
-}

@@ -50,6 +50,8 @@ pub(crate) enum Effect {
     Sees(Seen),
     /// A writer that lost its reader ends with one of these instead of with SIGPIPE.
     WriterEnds(&'static [i32]),
+    /// A program that opens its end again may wait for ever.
+    Waits,
 }
 
 /// A difference between links and a pipe.
@@ -65,6 +67,13 @@ const SEQUENTIAL: &[&str] = &["tmpfile:order=sequential", "file:order=sequential
 
 /// All that may be different.
 pub(crate) const DIFFERENCES: &[Difference] = &[
+    Difference {
+        links: &["fifo"],
+        what: "a reader that opens `/dev/stdin` or `/dev/fd/0` when its writer has gone waits for ever; so does a writer \
+               that opens `/dev/stdout` when its reader has gone",
+        why: "open(2) of a FIFO waits for the other side, and of a pipe it does not",
+        effect: Effect::Waits,
+    },
     Difference {
         links: SOCKETS,
         what: "a reader that opens `/dev/stdin` or `/dev/fd/0` is refused (ENXIO)",
@@ -123,7 +132,7 @@ fn differences(spec: &str) -> impl Iterator<Item = &'static Difference> {
 pub(crate) fn seen_on(spec: &str) -> Vec<Seen> {
     let sees = |difference: &Difference| match difference.effect {
         Effect::Sees(seen) => Some(seen),
-        Effect::WriterEnds(_) => None,
+        Effect::WriterEnds(_) | Effect::Waits => None,
     };
     differences(spec).filter_map(sees).collect()
 }
@@ -135,9 +144,14 @@ pub(crate) fn instead_of_sigpipe(spec: &str, case: &Case) -> &'static [i32] {
     }
     let ends = |difference: &'static Difference| match difference.effect {
         Effect::WriterEnds(statuses) => Some(statuses),
-        Effect::Sees(_) => None,
+        Effect::Sees(_) | Effect::Waits => None,
     };
     differences(spec).find_map(ends).unwrap_or(&[])
+}
+
+/// Whether this case may wait for ever on this link.
+pub(crate) fn may_wait(spec: &str, case: &Case) -> bool {
+    case.reopens() && differences(spec).any(|difference| matches!(difference.effect, Effect::Waits))
 }
 
 /// Whether a writer without end must be given a limit for file sizes: nothing else ends it there.

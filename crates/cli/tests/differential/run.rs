@@ -14,7 +14,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, t
 use crate::fixture::{Fixture, Snapshot};
 
 /// What takes longer, hangs.
-const HANGS_AFTER: Duration = Duration::from_secs(20);
+pub(crate) const HANGS_AFTER: Duration = Duration::from_secs(20);
 
 /// What writes more has lost its end.
 const OUTPUT_MAX: usize = 4 << 20;
@@ -33,6 +33,8 @@ pub(crate) struct Done {
     pub(crate) changes: Snapshot,
     /// What no run may do: hang, write without end, leave something behind.
     pub(crate) trouble: Option<String>,
+    /// Whether the trouble is that it had to be stopped.
+    pub(crate) hung: bool,
 }
 
 /// A folder to run commands in, one after the other: the same path for all runs of a case.
@@ -53,7 +55,7 @@ impl Place {
     }
 
     /// Runs a command in the fixture, as it was laid out.
-    pub(crate) fn run(&self, fixture: &Fixture, words: &[&str]) -> Done {
+    pub(crate) fn run(&self, fixture: &Fixture, words: &[&str], limit: Duration) -> Done {
         let tmp = self.folder.path().join("tmp");
         fs::create_dir_all(&tmp).expect("mkdir");
         let mut command = Command::new(words[0]);
@@ -63,7 +65,7 @@ impl Place {
         let input = File::open(self.here().join("small.txt")).expect("the standard input");
         command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().expect("the command starts");
-        let mut done = Watched::new(child).to_the_end();
+        let mut done = Watched::new(child, limit).to_the_end();
         done.changes = fixture.changes(&self.here());
         // A folder as it was serves the next run as well.
         if !done.changes.is_empty() {
@@ -88,12 +90,14 @@ struct Watched {
     child: Child,
     group: Pid,
     began: Instant,
+    limit: Duration,
+    hung: bool,
 }
 
 impl Watched {
-    fn new(child: Child) -> Self {
+    fn new(child: Child, limit: Duration) -> Self {
         let group = Pid::from_child(&child);
-        Self { child, group, began: Instant::now() }
+        Self { child, group, began: Instant::now(), limit, hung: false }
     }
 
     fn to_the_end(mut self) -> Done {
@@ -112,17 +116,18 @@ impl Watched {
         }
         let [stdout, stderr] = outputs.map(|output| output.bytes);
         let status = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(-1);
-        Done { status, stdout, stderr, changes: Snapshot::new(), trouble }
+        Done { status, stdout, stderr, changes: Snapshot::new(), trouble, hung: self.hung }
     }
 
     /// Reads until both outputs end and the command has ended; an error is what went wrong.
-    fn read_all(&self, outputs: &mut [Output; 2]) -> Result<(), String> {
+    fn read_all(&mut self, outputs: &mut [Output; 2]) -> Result<(), String> {
         let ended = pidfd_open(self.group, PidfdFlags::empty()).expect("pidfd_open");
         let mut running = true;
-        let mut deadline = self.began + HANGS_AFTER;
+        let mut deadline = self.began + self.limit;
         while running || outputs.iter().any(|output| output.open) {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
+                self.hung = running;
                 let what = if running { "hangs" } else { "left something that holds its output open" };
                 return Err(format!("{what}: stopped after {:.0?}", self.began.elapsed()));
             }

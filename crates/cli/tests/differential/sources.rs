@@ -236,7 +236,7 @@ fn listing(dice: &mut Dice) -> Stage {
         0 => stage("ls", "ls -C --quoting-style=shell-escape"),
         1 => stage("ls sub", "ls -C --quoting-style=shell-escape sub"),
         2 => stage("test -t 1", "true"),
-        3 => stage("gzip -nc small.txt", "sh -c 'exit 1'"),
+        3 => stage("gzip -nc < small.txt", "sh -c 'exit 1'"),
         _ => stage("{ [ -t 1 ] && echo terminal || echo none; }", "echo terminal"),
     }
 }

@@ -48,7 +48,6 @@ const DOUBLE: &[&str] = &[
     "#",
     "\\a",
     "${x:-d}",
-    "$",
     ">f",
     "$'no'",
     "line\nbreak",

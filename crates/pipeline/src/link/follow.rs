@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -91,8 +91,10 @@ impl Source for Follower {
         self.file.look()?;
         self.file.empty()?;
         let mut pause = PAUSE_MIN;
+        let mut farewell = Farewell::default();
         while !self.watch.all_closed()? {
-            let time = if self.file.look()? > 0 {
+            let grown = self.file.look()? > 0;
+            let time = if grown {
                 self.file.empty()?;
                 holders.stop_writing();
                 let time = pause;
@@ -102,13 +104,38 @@ impl Source for Follower {
                 pause = PAUSE_MIN;
                 self.watch.look_again()
             };
-            if stop.raised() {
+            if !stop.raised() {
+                let watched = [self.watch.as_fd(), stop.as_fd()];
+                sleep_on(&mut watched.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)), time)?;
+            } else if farewell.is_over(grown) {
                 break;
+            } else {
+                std::thread::sleep(PAUSE_MIN);
             }
-            let watched = [self.watch.as_fd(), stop.as_fd()];
-            sleep_on(&mut watched.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)), time)?;
         }
         self.file.look()?;
         self.file.empty()
+    }
+}
+
+/// After the stages have ended, programs in the background may still hold the file: one that goes on writing is
+/// stopped, one that keeps still is left alone, and neither is waited for much longer than it takes to tell.
+#[derive(Default)]
+struct Farewell {
+    begun: Option<Instant>,
+    grown: Option<Instant>,
+}
+
+impl Farewell {
+    const QUIET: Duration = Duration::from_millis(30);
+    const LONGEST: Duration = Duration::from_millis(500);
+
+    fn is_over(&mut self, grown: bool) -> bool {
+        let now = Instant::now();
+        let begun = *self.begun.get_or_insert(now);
+        if grown {
+            self.grown = Some(now);
+        }
+        now - begun >= Self::LONGEST || now - self.grown.unwrap_or(begun) >= Self::QUIET
     }
 }

@@ -11,6 +11,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
+use super::kernel::NoSignals;
 use super::wait::{Stop, sleep_on};
 
 /// How long a relay goes on after it was told to stop, if its reader is still there: a program in the background
@@ -28,7 +29,7 @@ pub(super) trait Source: Send {
     /// The descriptor that becomes readable when there is more.
     fn wakes(&self) -> BorrowedFd<'_>;
 
-    /// Passes on to the writer that the reader has gone; returns when the writer has gone too, or on `stop`.
+    /// Passes on to the writer that nobody reads any more; returns when the writer has gone too, or soon after `stop`.
     ///
     /// # Errors
     /// What kept it from doing so.
@@ -82,6 +83,7 @@ impl Relay {
         fcntl_setfl(&pipe, fcntl_getfl(&pipe)? | OFlags::NONBLOCK)?;
         let stop = Arc::new(Stop::new()?);
         let stopped = Arc::clone(&stop);
+        let _held = NoSignals::hold();
         let thread = thread::Builder::new()
             .name("hosepipe-relay".to_owned())
             .spawn(move || run(source, pipe, &stopped))?;
@@ -111,14 +113,13 @@ impl Drop for Relay {
 
 fn run(mut source: Box<dyn Source>, pipe: OwnedFd, stop: &Stop) -> Outcome {
     let mut outcome = Outcome::default();
-    let result = match carry(source.as_mut(), &pipe, stop, &mut outcome.bytes) {
-        Err(error) if Errno::from_io_error(&error) == Some(Errno::PIPE) => {
-            drop(pipe);
-            source.hang_up(stop)
-        }
-        answer => answer,
-    };
-    outcome.trouble = result.err().map(|error| match error.raw_os_error() {
+    let Err(error) = carry(source.as_mut(), &pipe, stop, &mut outcome.bytes) else { return outcome };
+    // Whatever ended it, the writer writes for nobody from now on.
+    drop(pipe);
+    let hung_up = source.hang_up(stop).err();
+    let reader_left = Errno::from_io_error(&error) == Some(Errno::PIPE);
+    let trouble = if reader_left { hung_up } else { Some(error) };
+    outcome.trouble = trouble.map(|error| match error.raw_os_error() {
         Some(_) => format!("the relay of the link stopped: {}", describe_errno(&error)),
         None => error.to_string(),
     });

@@ -33,7 +33,22 @@ pub(super) fn word(text: &str, start: usize, depth: usize) -> Result<usize, Synt
             _ => piece(text, pos, depth, false)?,
         };
     }
-    Ok(pos)
+    odd_index(text, start, pos, depth).map_or(Ok(pos), Err)
+}
+
+/// The error of a word like `a[1 | 2]=b`: as an assignment it is one word to bash, as an argument several, and the
+/// parser behind always sees several.
+fn odd_index(text: &str, start: usize, end: usize, depth: usize) -> Option<SyntaxError> {
+    let name = text[start..end].find(|c: char| c != '_' && !c.is_ascii_alphanumeric())?;
+    let bracket = start + name;
+    if name == 0 || text.as_bytes()[bracket] != b'[' {
+        return None;
+    }
+    let line = text[end..].find('\n').map_or(text.len(), |length| end + length);
+    let behind = pair(&text[..line], bracket, b'[', depth, false).ok().filter(|behind| *behind > end)?;
+    let assigns = text[behind..].starts_with('=') || text[behind..].starts_with("+=");
+    let message = "an index with blanks or operators in it".into();
+    assigns.then_some(SyntaxError { message, offset: bracket, incomplete: false })
 }
 
 /// The end of one piece of a word: a quotation, an escape, an expansion or a single byte. Inside `"` only `$`, the

@@ -1,0 +1,292 @@
+//! `hosepipe compare`: pipelines over several links, in turns.
+
+use std::io::{IsTerminal, stderr};
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use model::{CompareRecord, CompareResult, SCHEMA};
+use pipeline::syntax::Script;
+use pipeline::{Carrier, Complaints, Trial, trial};
+
+use crate::destination::Destination;
+use crate::record::{arguments, rfc3339, tool};
+use crate::script::{self, Folder};
+use crate::signals::StopRequest;
+use crate::terminal::{self, UsageError};
+
+/// What stands for bash itself among the links.
+const BASH: &str = "bash";
+
+/// Run pipelines over several links, in turns, and compare
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hosepipe compare 'cat file.txt | sort | uniq -u | wc -l'
+  hosepipe compare --via pipe,bash --trials 20 'cat big | wc -c'     is it faster than bash?
+  hosepipe compare --via pipe,tmpfile:order=sequential,file:sync,socketpair --json study.json 'ls -R / | wc -l'
+  hosepipe compare --prepare 'sync; echo 3 > /proc/sys/vm/drop_caches' 'cat big | md5sum'
+
+All links of a pipeline take turns in a random order; ratios are made within a round. `bash` among the links is
+bash itself, over its own pipes. The status is 1 where outputs differ or a run could not be made.")]
+pub(crate) struct CompareArgs {
+    /// The command lines, each as bash takes it
+    #[arg(value_name = "PIPELINE", required = true, allow_hyphen_values = true)]
+    texts: Vec<String>,
+
+    /// The links, first the one that others are compared with; `bash` is bash itself
+    #[arg(long, value_name = "LINKS", default_value = "pipe,tmpfile,file,socketpair,bash")]
+    via: String,
+
+    /// Timed runs of each
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    trials: u32,
+
+    /// Untimed runs of each before them
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(..=1000))]
+    warmup: u32,
+
+    /// A command line that the shell runs before each run, untimed
+    #[arg(long, value_name = "COMMAND")]
+    prepare: Option<String>,
+
+    /// The shell for stages that need one, and for `bash` among the links
+    #[arg(long, value_name = "SHELL", default_value = "bash")]
+    shell: String,
+
+    /// Seed of the order within rounds
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Write the record as JSON (- is standard output)
+    #[arg(long, value_name = "F", value_parser = destination)]
+    json: Option<Destination>,
+
+    /// Write one row per pipeline and link as CSV
+    #[arg(long, value_name = "F", value_parser = destination)]
+    csv: Option<Destination>,
+
+    /// Write the table as Markdown
+    #[arg(long, value_name = "F", value_parser = destination)]
+    md: Option<Destination>,
+}
+
+fn destination(text: &str) -> Result<Destination, std::convert::Infallible> {
+    Ok(Destination::of(text))
+}
+
+/// One pipeline over one link, and what came of it so far.
+struct Contender<'a> {
+    text: &'a str,
+    script: &'a Script,
+    carrier: Carrier,
+    folder: Folder,
+    result: CompareResult,
+}
+
+/// Makes all runs, prints the table, writes what was asked for.
+pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
+    let scripts = args.texts.iter().map(|text| script::read(text)).collect::<anyhow::Result<Vec<Script>>>()?;
+    let outputs = [&args.json, &args.csv, &args.md];
+    if outputs.iter().filter(|output| ***output == Some(Destination::Stdout)).count() > 1 {
+        return Err(UsageError("two formats cannot share standard output: give one a file".to_owned()).into());
+    }
+    outputs.into_iter().flatten().try_for_each(Destination::check)?;
+    let mut contenders = contenders(args, &scripts)?;
+    let host = host::facts();
+    let started = SystemTime::now();
+    let stop = StopRequest::listen()?;
+    take_turns(args, &mut contenders, &stop)?;
+    let interrupted = stop.is_set();
+
+    let mut results: Vec<CompareResult> = contenders.into_iter().map(|contender| contender.result).collect();
+    stats::summarise_times(&mut results);
+    let record = CompareRecord {
+        schema: SCHEMA.to_owned(),
+        tool: tool(),
+        host,
+        arguments: arguments(),
+        started: rfc3339(started),
+        seed: args.seed,
+        trials: args.trials,
+        warmup: args.warmup,
+        interrupted,
+        results,
+    };
+    if let Some(json) = &args.json {
+        json.write(&report::json::to_text(&record)?)?;
+    }
+    if let Some(csv) = &args.csv {
+        csv.write(&report::comparison::csv(&record)?)?;
+    }
+    if let Some(md) = &args.md {
+        md.write(&report::comparison::markdown(&record))?;
+    }
+    if ![&args.json, &args.csv, &args.md].into_iter().flatten().any(|to| *to == Destination::Stdout) {
+        terminal::print(&report::comparison::render(&record, &terminal::style()))?;
+    }
+    let failed = record.results.iter().any(|result| result.error.is_some() || !result.equal);
+    Ok(match stop.exit_status() {
+        Some(status) => ExitCode::from(status),
+        None if failed => ExitCode::FAILURE,
+        None => ExitCode::SUCCESS,
+    })
+}
+
+fn contenders<'a>(args: &'a CompareArgs, scripts: &'a [Script]) -> anyhow::Result<Vec<Contender<'a>>> {
+    script::session(&args.shell)?;
+    let mut contenders = Vec::new();
+    for (text, script) in args.texts.iter().zip(scripts) {
+        for via in links(&args.via) {
+            let carrier = if via == BASH { Carrier::Shell } else { Carrier::Link(script::link(&via)?) };
+            let folder = match &carrier {
+                Carrier::Link(link) => Folder::for_link(link)?,
+                Carrier::Shell => Folder::Shared(std::env::temp_dir()),
+            };
+            contenders.push(Contender { text, script, carrier, folder, result: CompareResult::new(text, &via) });
+        }
+    }
+    Ok(contenders)
+}
+
+/// Splits `pipe,file:sync,order=sequential,tcp`: what follows a comma belongs to the link before it where it is no
+/// link by itself and that one has options.
+fn links(text: &str) -> Vec<String> {
+    let mut links: Vec<String> = Vec::new();
+    for piece in text.split(',') {
+        let option = piece.contains('=') && !piece.contains(':');
+        match links.last_mut() {
+            Some(last) if option && last.contains(':') => {
+                last.push(',');
+                last.push_str(piece);
+            }
+            _ => links.push(piece.to_owned()),
+        }
+    }
+    links
+}
+
+fn take_turns(args: &CompareArgs, contenders: &mut [Contender<'_>], stop: &StopRequest) -> anyhow::Result<()> {
+    let bar = progress(contenders.len() as u64 * u64::from(args.warmup + args.trials));
+    let mut rng = fastrand::Rng::with_seed(args.seed);
+    let mut order: Vec<usize> = (0..contenders.len()).collect();
+    for round in 0..args.warmup + args.trials {
+        if round >= args.warmup {
+            rng.shuffle(&mut order);
+        }
+        for &turn in &order {
+            if stop.is_set() {
+                bar.finish_and_clear();
+                return Ok(());
+            }
+            let contender = &mut contenders[turn];
+            bar.set_message(format!("{} · {}", contender.result.via, contender.text.replace('\n', " ")));
+            if contender.result.error.is_none() {
+                prepare(args)?;
+                let timed = round >= args.warmup;
+                let complaints = if round == 0 { Complaints::Shown } else { Complaints::Hidden };
+                let made = bar.suspend(|| {
+                    trial(
+                        contender.script,
+                        contender.text,
+                        &args.shell,
+                        &contender.carrier,
+                        contender.folder.path(),
+                        complaints,
+                    )
+                });
+                match made {
+                    Ok(made) if made.ended_by.is_some() => {
+                        bar.finish_and_clear();
+                        stop.note(made.ended_by);
+                        return Ok(());
+                    }
+                    Ok(made) => take(&mut contender.result, made, timed),
+                    Err(error) => contender.result.error = Some(error.to_string()),
+                }
+            }
+            bar.inc(1);
+        }
+    }
+    bar.finish_and_clear();
+    judge(contenders);
+    Ok(())
+}
+
+/// Takes a trial into the result. Outputs that differ between trials of one link are noted at once.
+fn take(result: &mut CompareResult, made: Trial, timed: bool) {
+    if timed {
+        result.times_s.push(made.wall.as_secs_f64());
+    }
+    let before = result.output_hash.replace(made.output.hash.clone());
+    let status_before = result.status.replace(made.status);
+    let steady = before.is_none_or(|hash| hash == made.output.hash)
+        && status_before.is_none_or(|status| status == made.status);
+    result.equal &= steady;
+    result.output_bytes = made.output.bytes;
+    result.stored_bytes = made.stored_bytes;
+    if made.trouble.is_some() {
+        result.error = made.trouble;
+    }
+}
+
+/// Compares outputs with bash's, or with the first link's where bash is not among them.
+fn judge(contenders: &mut [Contender<'_>]) {
+    let outcome = |result: &CompareResult| (result.output_hash.clone(), result.status);
+    let references: Vec<(String, _)> = {
+        let mut references: Vec<(String, _)> = Vec::new();
+        for contender in contenders.iter().filter(|contender| contender.result.output_hash.is_some()) {
+            let known = references.iter_mut().find(|(text, _)| text == contender.text);
+            match known {
+                None => references.push((contender.text.to_owned(), outcome(&contender.result))),
+                Some(known) if contender.result.via == BASH => known.1 = outcome(&contender.result),
+                Some(_) => {}
+            }
+        }
+        references
+    };
+    for contender in contenders {
+        let reference = references.iter().find(|(text, _)| text == contender.text);
+        let same = reference.is_some_and(|(_, reference)| *reference == outcome(&contender.result));
+        contender.result.equal &= same;
+    }
+}
+
+fn prepare(args: &CompareArgs) -> anyhow::Result<()> {
+    let Some(command) = &args.prepare else { return Ok(()) };
+    let status = std::process::Command::new(&args.shell)
+        .args(["-c", command])
+        .stdout(std::process::Stdio::null())
+        .status()?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(UsageError(format!("`--prepare {command}` ended with {status}: what is measured would not be what was asked"))
+        .into())
+}
+
+fn progress(runs: u64) -> ProgressBar {
+    if !stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template(" {pos}/{len} {bar:20} {wide_msg} {eta}");
+    let bar = ProgressBar::with_draw_target(Some(runs), ProgressDrawTarget::stderr());
+    if let Ok(style) = style {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::links;
+
+    #[test]
+    fn options_stay_with_their_link() {
+        assert_eq!(links("pipe,tmpfile"), ["pipe", "tmpfile"]);
+        assert_eq!(links("file:sync,order=sequential,tcp"), ["file:sync,order=sequential", "tcp"]);
+        assert_eq!(links("pipe,size=1MiB"), ["pipe", "size=1MiB"], "no option without a colon");
+    }
+}

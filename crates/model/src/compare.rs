@@ -1,0 +1,103 @@
+//! The record of `hosepipe compare` (docs/RECORD.md).
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Host, Tool};
+
+/// The record of `hosepipe compare`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CompareRecord {
+    /// Always [`crate::SCHEMA`].
+    pub schema: String,
+    /// Which hosepipe made it.
+    pub tool: Tool,
+    /// The machine.
+    pub host: Host,
+    /// The command line, after the program's name.
+    pub arguments: Vec<String>,
+    /// When the run began (RFC 3339).
+    pub started: String,
+    /// Seed of the order within rounds.
+    pub seed: u64,
+    /// Trials asked for.
+    pub trials: u32,
+    /// Untimed runs of each before them.
+    pub warmup: u32,
+    /// True where a signal ended it before every trial was made.
+    pub interrupted: bool,
+    /// One entry for each pipeline and link, links in the order asked for.
+    pub results: Vec<CompareResult>,
+}
+
+/// One pipeline over one link.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CompareResult {
+    /// The text.
+    pub pipeline: String,
+    /// What stood between its stages; `bash` for bash itself.
+    pub via: String,
+    /// Wall time of each trial in seconds, in the order of the rounds.
+    pub times_s: Vec<f64>,
+    /// Arithmetic mean.
+    pub mean_s: Option<f64>,
+    /// Standard deviation of the trials.
+    pub stddev_s: Option<f64>,
+    /// Median.
+    pub median_s: Option<f64>,
+    /// Lower end of the 95 % interval of the median.
+    pub low_s: Option<f64>,
+    /// Upper end of the 95 % interval of the median.
+    pub high_s: Option<f64>,
+    /// Time as a multiple of the first link's, pair by pair.
+    pub times_first: Option<Ratio>,
+    /// Time as a multiple of bash's, pair by pair; `null` without bash among the links.
+    pub times_bash: Option<Ratio>,
+    /// Bytes the links stored in a file system, in the last trial; `null` where they store none.
+    pub stored_bytes: Option<u64>,
+    /// Bytes of output, in the last trial.
+    pub output_bytes: u64,
+    /// XXH3-64 of the output, in hexadecimal, in the last trial.
+    pub output_hash: Option<String>,
+    /// The status, in the last trial.
+    pub status: Option<i32>,
+    /// Whether every trial gave the reference's output and status: bash's where it is among the links, else the
+    /// first link's.
+    pub equal: bool,
+    /// Why there are no figures, or fewer than asked for.
+    pub error: Option<String>,
+}
+
+impl CompareResult {
+    /// A result without figures yet.
+    pub fn new(pipeline: &str, via: &str) -> Self {
+        Self {
+            pipeline: pipeline.to_owned(),
+            via: via.to_owned(),
+            times_s: Vec::new(),
+            mean_s: None,
+            stddev_s: None,
+            median_s: None,
+            low_s: None,
+            high_s: None,
+            times_first: None,
+            times_bash: None,
+            stored_bytes: None,
+            output_bytes: 0,
+            output_hash: None,
+            status: None,
+            equal: true,
+            error: None,
+        }
+    }
+}
+
+/// A ratio with its 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Ratio {
+    /// The median of the pairs.
+    pub median: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}

@@ -1,0 +1,85 @@
+//! What a pipeline puts out, counted and hashed as it comes.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use model::Check;
+use payload::Checker;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
+
+use crate::signals::unseen_by_signals;
+
+/// Asked for; whatever is granted will do.
+const PIPE_BYTES: usize = 1 << 20;
+/// Read in one call.
+const ROOM_BYTES: usize = 256 << 10;
+/// How soon the end of a run is noticed where a daemon holds the pipe open.
+const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+
+/// A reader of what comes out.
+pub(crate) struct Capture {
+    over: Arc<AtomicBool>,
+    reader: JoinHandle<Output>,
+}
+
+/// What came out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// How many bytes.
+    pub bytes: u64,
+    /// XXH3-64 over them, in hexadecimal.
+    pub hash: String,
+}
+
+impl Capture {
+    /// Begins to read; gives the end that a pipeline writes to.
+    ///
+    /// # Errors
+    /// No pipe or thread is to be had.
+    pub(crate) fn start() -> io::Result<(OwnedFd, Self)> {
+        let (reading, writing) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        rustix::fs::fcntl_setfl(&writing, rustix::fs::OFlags::empty())?;
+        let _ = fcntl_setpipe_size(&writing, PIPE_BYTES);
+        let over = Arc::new(AtomicBool::new(false));
+        let seen = over.clone();
+        let reader = std::thread::Builder::new().name("capture".to_owned());
+        let reader = unseen_by_signals(|| reader.spawn(move || read_all(&reading, &seen)))?;
+        Ok((writing, Self { over, reader }))
+    }
+
+    /// Everything that came out, once the pipeline has ended and its end is closed here.
+    pub(crate) fn finish(self) -> Output {
+        self.over.store(true, Ordering::Release);
+        self.reader.join().unwrap_or_else(|_| Output { bytes: 0, hash: String::new() })
+    }
+}
+
+/// Reads to the end; after the pipeline's end, what is left and no more: a daemon may hold the pipe for ever.
+fn read_all(reading: &OwnedFd, over: &AtomicBool) -> Output {
+    let mut room = vec![0; ROOM_BYTES];
+    let mut checker = Checker::new(Check::Xxh3);
+    let mut bytes = 0;
+    loop {
+        // Looked at before the pipe: what was written before the end is then surely seen.
+        let ended = over.load(Ordering::Acquire);
+        match rustix::io::read(reading, &mut room) {
+            Ok(0) => break,
+            Ok(len) => {
+                checker.update(&room[..len]);
+                bytes += len as u64;
+            }
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) if ended => break,
+            Err(Errno::AGAIN) => {
+                let _ = poll(&mut [PollFd::new(reading, PollFlags::IN)], Some(&PATIENCE));
+            }
+            Err(_) => break,
+        }
+    }
+    Output { bytes, hash: checker.hex() }
+}

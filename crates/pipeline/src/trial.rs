@@ -1,0 +1,154 @@
+//! One timed run of a text, its output counted and hashed, that leaves this process as it was.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::fs::Mode;
+use rustix::process::umask;
+
+use crate::capture::{Capture, Output};
+use crate::execute::RunError;
+use crate::launch::launch_text;
+use crate::link::LinkSpec;
+use crate::run::{RunOptions, run};
+use crate::session::Session;
+use crate::spawn::Group;
+use crate::standard::Standard;
+use crate::supervise::Supervisor;
+use crate::syntax::Script;
+
+/// What carries a text.
+#[derive(Debug, Clone)]
+pub enum Carrier {
+    /// Ourselves, over a link.
+    Link(LinkSpec),
+    /// The shell itself, over its own pipes: the reference.
+    Shell,
+}
+
+/// A trial that was made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trial {
+    /// From before the first stage was started until the last had ended.
+    pub wall: Duration,
+    /// The status of the whole.
+    pub status: i32,
+    /// What came out.
+    pub output: Output,
+    /// Bytes that links stored in a file system; `None` where they store none.
+    pub stored_bytes: Option<u64>,
+    /// What went wrong in a link.
+    pub trouble: Option<String>,
+    /// The signal that ended it, and asks us to end.
+    pub ended_by: Option<i32>,
+}
+
+/// Whether a trial may complain where the user sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Complaints {
+    /// On standard error.
+    Shown,
+    /// Nowhere: they were shown before.
+    Hidden,
+}
+
+/// Runs a text once, with empty input.
+///
+/// # Errors
+/// A link or a stage could not be made.
+pub fn trial(
+    script: &Script,
+    text: &str,
+    shell: &str,
+    carrier: &Carrier,
+    folder: &Path,
+    complaints: Complaints,
+) -> Result<Trial, RunError> {
+    let no_shell = |problem: crate::NoShell| RunError::System {
+        what: "the shell",
+        source: io::Error::new(io::ErrorKind::NotFound, problem.to_string()),
+    };
+    let mut session = Session::new(shell).map_err(no_shell)?;
+    let (writing, capture) = Capture::start().map_err(RunError::system("pipe"))?;
+    let null = |write: bool| {
+        let opened = File::options().read(true).write(write).open("/dev/null");
+        opened.map_err(RunError::system("/dev/null"))
+    };
+    session.standard = Standard {
+        stdin: Some(null(false)?.into()),
+        stdout: Some(writing),
+        stderr: match complaints {
+            Complaints::Shown => None,
+            Complaints::Hidden => Some(null(true)?.into()),
+        },
+    };
+    let place = Place::here();
+    let made = match carrier {
+        Carrier::Link(via) => {
+            let options = RunOptions { via, folder, pipefail: false, group: Group::Ours, asked_to_end: &|| None };
+            run(script, text, &mut session, &options, None).map(|finished| {
+                let stored = finished.links.iter().filter_map(|link| link.stored_bytes);
+                let stores = finished.links.iter().any(|link| link.stored_bytes.is_some());
+                Trial {
+                    wall: finished.wall,
+                    status: finished.status,
+                    output: Output { bytes: 0, hash: String::new() },
+                    stored_bytes: stores.then(|| stored.sum()),
+                    trouble: finished.links.iter().find_map(|link| link.trouble.clone()),
+                    ended_by: finished.ended_by,
+                }
+            })
+        }
+        Carrier::Shell => in_the_shell(text, &session),
+    };
+    drop(place);
+    drop(session);
+    let output = capture.finish();
+    made.map(|trial| Trial { output, ..trial })
+}
+
+fn in_the_shell(text: &str, session: &Session) -> Result<Trial, RunError> {
+    let began = Instant::now();
+    let mut supervisor = Supervisor::new(false).map_err(RunError::system("signalfd"))?;
+    let started = launch_text(text, session, Group::Ours);
+    let pid = started.map_err(|source| RunError::Start { stage: 1, command: text.to_owned(), source })?;
+    supervisor.adopt(pid);
+    while !supervisor.all_ended() {
+        supervisor.attend(None).map_err(RunError::system("wait4"))?;
+    }
+    let status = supervisor.accounts().first().map_or(0, |(_, account)| account.ending.status());
+    Ok(Trial {
+        wall: began.elapsed(),
+        status,
+        output: Output { bytes: 0, hash: String::new() },
+        stored_bytes: None,
+        trouble: None,
+        ended_by: supervisor.asked_to_end(),
+    })
+}
+
+/// Where this process stands; dropped, it stands there again, wherever a text has gone.
+struct Place {
+    folder: io::Result<std::path::PathBuf>,
+    mask: Mode,
+}
+
+impl Place {
+    fn here() -> Self {
+        let mask = umask(Mode::empty());
+        umask(mask);
+        Self { folder: std::env::current_dir(), mask }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Ok(folder) = &self.folder {
+            // A folder that the text itself has removed cannot be come back to.
+            let _ = std::env::set_current_dir(folder);
+        }
+        umask(self.mask);
+    }
+}
