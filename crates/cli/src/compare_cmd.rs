@@ -87,7 +87,7 @@ struct Contender<'a> {
 
 /// Makes all runs, prints the table, writes what was asked for.
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
-    let scripts = args.texts.iter().map(|text| script::read(text)).collect::<anyhow::Result<Vec<Script>>>()?;
+    let scripts = args.texts.iter().map(|text| script::read(text, &args.shell)).collect::<anyhow::Result<Vec<Script>>>()?;
     let outputs = [&args.json, &args.csv, &args.md];
     if outputs.iter().filter(|output| ***output == Some(Destination::Stdout)).count() > 1 {
         return Err(UsageError("two formats cannot share standard output: give one a file".to_owned()).into());

@@ -7,6 +7,7 @@ mod destination;
 mod doctor;
 mod gen_cmd;
 mod list;
+mod live;
 mod record;
 mod run_cmd;
 mod script;

@@ -1,18 +1,20 @@
 //! `hosepipe run`: a real command line over a link of the user's choice.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
 use clap::Args;
 use model::{RunRecord, SCHEMA};
 use pipeline::link::LinkSpec;
-use pipeline::{Finished, Group, RunOptions, Watch};
+use pipeline::{Finished, Group, Keep, RunOptions, Seen, Watch};
 
 use crate::destination::Destination;
+use crate::live::Live;
 use crate::record::{arguments, rfc3339, tool};
 use crate::script::{self, Folder};
 use crate::signals::StopRequest;
-use crate::terminal;
+use crate::terminal::{self, UsageError};
 
 /// Run a pipeline as bash would, over any link
 #[derive(Debug, Args)]
@@ -38,6 +40,18 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     stats: bool,
 
+    /// Show the same while it runs, on a terminal
+    #[arg(long)]
+    live: bool,
+
+    /// Keep what flows through each link in this folder, as files named by position and command
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+
+    /// Let --keep overwrite what it kept before
+    #[arg(long, requires = "keep")]
+    force: bool,
+
     /// Write the record as JSON (- is standard output)
     #[arg(long, value_name = "F", value_parser = |text: &str| Ok::<_, std::convert::Infallible>(Destination::of(text)))]
     json: Option<Destination>,
@@ -61,25 +75,32 @@ pub(crate) struct How {
 
 /// Runs the text and exits as it did.
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
-    let script = script::read(&args.text)?;
+    let script = script::read(&args.text, &args.how.shell)?;
     let via = script::link(&args.how.via)?;
     if let Some(json) = &args.json {
         json.check()?;
     }
+    let keep = args.keep.as_ref().map(|folder| Keep::new(folder, args.force, &script));
+    let keep = keep.transpose().map_err(|problem| UsageError(problem.to_string()))?;
     let stop = StopRequest::listen()?;
     let started = SystemTime::now();
     let mut session = script::session(&args.how.shell)?;
     let folder = Folder::for_link(&via)?;
     let options =
-        RunOptions { via: &via, folder: folder.path(), pipefail: args.how.pipefail, group: Group::Ours, asked_to_end: &|| stop.signal() };
-    let watched = args.stats || args.json.is_some();
-    let watch = watched.then(|| Watch::new(None));
+        RunOptions { via: &via, folder: folder.path(), pipefail: args.how.pipefail,
+        keep: keep.as_ref(), group: Group::Ours, asked_to_end: &|| stop.signal() };
+    let stats = args.stats || args.live;
+    let watched = stats || args.json.is_some();
+    let mut live = Live::on_stderr();
+    let mut show = |commands: &[String], seen: &[Seen]| live.show(commands, seen);
+    let watch = watched.then(|| Watch::new(args.live.then_some(&mut show)));
     let finished = pipeline::run(&script, &args.text, &mut session, &options, watch)?;
     drop(folder);
+    live.clear();
 
     if watched {
         let record = record(args, &via, &finished, started);
-        if args.stats {
+        if stats {
             let style = terminal::style_of_stderr();
             terminal::remark(report::stages::render(&record, &style).trim_end());
         }

@@ -1,7 +1,7 @@
 //! What the commands that run pipelines share: reading the text and the link, and ending as the text did.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::Context;
 use pipeline::link::LinkSpec;
@@ -11,17 +11,27 @@ use tempfile::TempDir;
 
 use crate::terminal::{self, UsageError};
 
-/// Reads a text.
+/// Reads a text. What we cannot take apart and the shell takes is given to the shell in one piece.
 ///
 /// # Errors
 /// A syntax error, shown at its place; a text without a command.
-pub(crate) fn read(text: &str) -> anyhow::Result<Script> {
-    let script = parse(text).map_err(|error| UsageError(pointed_out(text, &error)))?;
+pub(crate) fn read(text: &str, shell: &str) -> anyhow::Result<Script> {
+    let script = match parse(text) {
+        Ok(script) => script,
+        Err(_) if shell_accepts(text, shell) => Script::in_one_piece(text),
+        Err(error) => return Err(UsageError(pointed_out(text, &error)).into()),
+    };
     if script.items.is_empty() {
         let message = "the pipeline is empty: give a command line, as in hosepipe run 'ls | wc -l'";
         return Err(UsageError(message.to_owned()).into());
     }
     Ok(script)
+}
+
+fn shell_accepts(text: &str, shell: &str) -> bool {
+    let mut command = Command::new(shell);
+    command.args(["-n", "-c", "--", text]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
 }
 
 /// The line with the error, and a mark below the place.

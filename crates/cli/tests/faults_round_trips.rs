@@ -34,13 +34,17 @@ fn processes_of(entry: &Entry) -> &'static [&'static str] {
     if entry.tasks.contains(&Tasks::Processes) { &ENDS } else { &[THREADS] }
 }
 
-/// Starts a run whose trial goes on for minutes, and waits until it is under way. Returns the process of this
-/// name.
-fn start<'a>(lab: &'a Lab, entry: &Entry, process: &str) -> (Running<'a>, u32) {
+/// For minutes, were it not for the budget: it ends the floor, too, as soon as the end under test is gone.
+const ENDLESS: [&str; 4] = ["--count", "1000000000", "--time", "100ms"];
+/// Ten seconds and more of the fastest of them, and few enough for the floor, without a budget that would end a trial
+/// before it is found to hang.
+const LONG: [&str; 2] = ["--count", "100000000"];
+
+/// Starts a run of one trial of this length, and waits until it is under way. Returns the process of this name.
+fn start<'a>(lab: &'a Lab, entry: &Entry, process: &str, length: &[&str]) -> (Running<'a>, u32) {
     let tasks = if process == THREADS { "threads" } else { "processes" };
     let args = ["bench", "--json", "-", &entry.name, "--tasks", tasks, "--workload", "pingpong"];
-    let count = ["--count", "1000000000", "--trials", "1", "--time", "100ms"];
-    let mut running = lab.start(lab.command(&[&args[..], &count].concat()));
+    let mut running = lab.start(lab.command(&[&args[..], &["--trials", "1"], length].concat()));
     let pid = running.child_in_a_long_trial(process);
     (running, pid)
 }
@@ -51,7 +55,7 @@ fn an_end_that_is_killed_costs_its_row_which_names_it() {
     for entry in round_trips_only() {
         for process in processes_of(&entry) {
             let lab = Lab::new();
-            let (running, pid) = start(&lab, &entry, process);
+            let (running, pid) = start(&lab, &entry, process, &ENDLESS);
             signal(pid, Signal::KILL);
             let killed = Instant::now();
             let done = running.wait_within(SOON).expect_code(1);
@@ -73,7 +77,7 @@ fn a_signal_ends_a_trial_that_would_go_on_for_minutes() {
     let _turn = alone();
     for entry in round_trips_only() {
         let lab = Lab::new();
-        let (running, _) = start(&lab, &entry, processes_of(&entry)[0]);
+        let (running, _) = start(&lab, &entry, processes_of(&entry)[0], &ENDLESS);
         signal(running.pid(), Signal::INT);
         let done = running.wait_within(PROMPTLY).expect_code(130);
         let record = done.record();
@@ -87,7 +91,7 @@ fn nothing_is_left_of_a_hosepipe_that_was_killed() {
     let _turn = alone();
     for entry in round_trips_only() {
         let lab = Lab::new();
-        let (mut running, _) = start(&lab, &entry, processes_of(&entry)[0]);
+        let (mut running, _) = start(&lab, &entry, processes_of(&entry)[0], &ENDLESS);
         let pid = running.pid();
         signal(pid, Signal::KILL);
         running.end_within(PROMPTLY).expect_code(137);
@@ -104,7 +108,7 @@ fn an_end_that_hangs_costs_its_row() {
     for entry in round_trips_only() {
         let lab = Lab::new();
         let processes = processes_of(&entry);
-        let (running, end) = start(&lab, &entry, processes[processes.len() - 1]);
+        let (running, end) = start(&lab, &entry, processes[processes.len() - 1], &LONG);
         signal(end, Signal::STOP);
         let done = running.wait_within(Duration::from_secs(30)).expect_code(1);
         let case = done.only_case(&entry.name);

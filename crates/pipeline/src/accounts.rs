@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use mechanism::Granted;
 use model::{LinkRecord, StageRecord};
 
-use crate::link::LinkReport;
+use crate::execute::Plumbed;
 use crate::supervise::{Account, Ending, Io};
 use crate::watch::{Seen, peak_memory};
 
@@ -51,7 +50,8 @@ fn largest_memory(account: &Account, seen: Option<Seen>) -> Option<u64> {
 }
 
 /// A link's record.
-pub(crate) fn link_record(pipeline: u32, spec: String, granted: Granted, report: LinkReport) -> LinkRecord {
+pub(crate) fn link_record(pipeline: u32, spec: String, link: Plumbed) -> LinkRecord {
+    let Plumbed { granted, report, kept } = link;
     LinkRecord {
         pipeline,
         spec,
@@ -60,7 +60,7 @@ pub(crate) fn link_record(pipeline: u32, spec: String, granted: Granted, report:
         stored_bytes: report.stored_bytes,
         path: report.path.map(|path| path.to_string_lossy().into_owned()),
         relay: report.relay,
-        kept: None,
+        kept: kept.map(|path| path.to_string_lossy().into_owned()),
         trouble: report.trouble,
     }
 }

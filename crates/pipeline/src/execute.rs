@@ -3,11 +3,12 @@
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::keep::{Keep, KeepProblem};
 use crate::launch::{Ends, at_once, launch};
 use crate::link::{Link, LinkReport, LinkSpec, Order};
 use crate::session::Session;
@@ -21,6 +22,8 @@ pub(crate) struct Plumbing<'a> {
     pub(crate) via: &'a LinkSpec,
     /// A folder for what a link stores or names.
     pub(crate) folder: &'a Path,
+    /// Where what flows is kept, and under which item's names.
+    pub(crate) keep: Option<(&'a Keep, usize)>,
 }
 
 /// A pipeline that has run.
@@ -28,9 +31,17 @@ pub(crate) struct Execution {
     /// The stages that were started; fewer than the pipeline has where a signal ended it before.
     pub(crate) stages: Vec<(Option<i32>, Account)>,
     /// The links, with what each was granted.
-    pub(crate) links: Vec<(mechanism::Granted, LinkReport)>,
+    pub(crate) links: Vec<Plumbed>,
     /// The first signal that asked the whole to end.
     pub(crate) asked_to_end: Option<i32>,
+}
+
+/// A link that has done its work.
+pub(crate) struct Plumbed {
+    pub(crate) granted: mechanism::Granted,
+    pub(crate) report: LinkReport,
+    /// The file that keeps what flowed.
+    pub(crate) kept: Option<PathBuf>,
 }
 
 /// Why a pipeline could not run.
@@ -46,6 +57,9 @@ pub enum RunError {
         /// Why not.
         source: mechanism::OpenError,
     },
+    /// What flows cannot be kept.
+    #[error(transparent)]
+    Keep(#[from] KeepProblem),
     /// A stage could not be started, not even by a shell.
     #[error("cannot start stage {stage} `{command}`: {}", model::describe_errno(.source))]
     Start {
@@ -86,6 +100,7 @@ pub(crate) fn execute(
     let supervisor = Supervisor::new(watch.is_some()).map_err(RunError::system("signalfd"))?;
     let supervisor = RefCell::new(supervisor);
     let mut links: Vec<Link> = Vec::new();
+    let mut kept = Vec::new();
     let mut stdin: Option<OwnedFd> = None;
     let mut group = group;
     for (index, stage) in pipeline.stages.iter().enumerate() {
@@ -97,12 +112,8 @@ pub(crate) fn execute(
         }
         let mut ends = Ends { stdin: stdin.take(), stdout: None };
         if index + 1 < pipeline.stages.len() {
-            let made = plumbing.via.connect(plumbing.folder);
-            let mut link = made.map_err(|source| RunError::Link {
-                via: plumbing.via.to_string(),
-                stage: index + 1,
-                source,
-            })?;
+            let (mut link, path) = make_link(plumbing, index)?;
+            kept.push(path);
             ends.stdout = link.take_write();
             stdin = link.take_read();
             links.push(link);
@@ -130,8 +141,22 @@ pub(crate) fn execute(
             watch.look(supervisor.children());
         }
     }
-    let links = links.into_iter().map(|link| (link.granted().clone(), link.finish())).collect();
+    let links = links
+        .into_iter()
+        .zip(kept)
+        .map(|(link, kept)| Plumbed { granted: link.granted().clone(), report: link.finish(), kept })
+        .collect();
     Ok(Execution { stages: supervisor.accounts(), links, asked_to_end: supervisor.asked_to_end() })
+}
+
+/// Makes the link behind a stage, and the file that keeps what flows through it.
+fn make_link(plumbing: &Plumbing<'_>, index: usize) -> Result<(Link, Option<PathBuf>), RunError> {
+    let refused = |source| RunError::Link { via: plumbing.via.to_string(), stage: index + 1, source };
+    let mut link = plumbing.via.connect(plumbing.folder).map_err(refused)?;
+    let Some((keep, item)) = plumbing.keep else { return Ok((link, None)) };
+    let (file, path) = keep.file(item, index)?;
+    link.keep(file).map_err(refused)?;
+    Ok((link, Some(path)))
 }
 
 /// Waits until everything has been written into a link whose reader comes after its writer; signals and deaths are

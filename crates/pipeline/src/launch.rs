@@ -125,7 +125,8 @@ fn launch_shell(
     table.finish(stderr_too);
     let path = &session.shell.path;
     let name = path.file_name().unwrap_or(path.as_os_str());
-    let arguments = [name.as_bytes(), b"-c", text.as_bytes()].map(CString::new);
+    // The text may begin with a dash.
+    let arguments = [name.as_bytes(), b"-c", b"--", text.as_bytes()].map(CString::new);
     let arguments: Result<Vec<CString>, _> = arguments.into_iter().collect();
     let mut environment = session.environment.clone();
     // The shell counts itself in again.

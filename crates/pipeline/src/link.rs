@@ -7,6 +7,7 @@
 mod file;
 mod follow;
 mod holders;
+mod kept;
 mod kernel;
 mod relay;
 mod spec;
@@ -15,6 +16,7 @@ mod wait;
 mod watch;
 
 use std::cell::RefCell;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -29,6 +31,7 @@ use rustix::event::{PollFd, PollFlags};
 
 use file::LinkFile;
 use follow::Follower;
+use kept::KeptStream;
 use relay::{Relay, Source};
 use terminal::TerminalSource;
 use wait::sleep_on;
@@ -45,9 +48,13 @@ pub struct Link {
     read: Option<OwnedFd>,
     granted: Granted,
     relay: Option<Relay>,
+    /// A relay that stands before that one.
+    before: Option<Relay>,
     file: Option<Arc<LinkFile>>,
     /// Where the reader waits for the writer.
     writer: Option<RefCell<Watch>>,
+    /// What will keep a copy of a stored link's file.
+    copy: Option<File>,
 }
 
 /// What is known of a link when all is over.
@@ -70,7 +77,7 @@ impl Link {
     pub(crate) fn between(spec: String, ends: LinkEnds) -> Result<Self, OpenError> {
         let LinkEnds { write, read, granted, kind } = ends;
         let mut link =
-            Self { spec, write: Some(write), read: None, granted, relay: None, file: None, writer: None };
+            Self { spec, write: Some(write), read: None, granted, relay: None, before: None, file: None, writer: None, copy: None };
         match kind {
             LinkKind::Stream => link.read = Some(read),
             LinkKind::Terminal => {
@@ -108,6 +115,23 @@ impl Link {
         self.read = Some(read);
         self.relay = Some(Relay::start(source, write).map_err(refused("a thread for the relay"))?);
         Ok(())
+    }
+
+    /// Keeps a copy of what flows in `copy`, which must be empty; to be asked for before the ends are taken.
+    ///
+    /// # Errors
+    /// The relay that makes the copy could not be started.
+    pub fn keep(&mut self, copy: File) -> Result<(), OpenError> {
+        if let Some(file) = &self.file {
+            file.keep();
+            self.copy = Some(copy);
+            return Ok(());
+        }
+        let Some(input) = self.read.take() else { return Ok(()) };
+        let source = KeptStream::new(input, copy).map_err(refused("a pipe for the copy"))?;
+        // A terminal's own relay goes on; this one stands behind it.
+        self.before = self.relay.take();
+        self.feed(Box::new(source))
     }
 
     /// The writer's end, for the standard output of a stage. Given once, and to be closed here as soon as the stage
@@ -156,6 +180,7 @@ impl Link {
         self.write = None;
         self.read = None;
         let relay = self.relay.is_some();
+        drop(self.before.take());
         let outcome = self.relay.take().map(Relay::finish).unwrap_or_default();
         let Some(file) = &self.file else {
             return LinkReport {
@@ -167,12 +192,16 @@ impl Link {
         };
         let looked = file.look().err().map(|error| error.to_string());
         let stored_bytes = file.bytes_max();
+        let copied = self.copy.take().map(|copy| file.copy_to(copy));
+        let not_kept = copied.and_then(Result::err).map(|error| {
+            format!("what flowed could not all be kept: {}", model::describe_errno(&error))
+        });
         LinkReport {
             bytes: Some(if relay { outcome.bytes } else { stored_bytes }),
             stored_bytes: Some(stored_bytes),
             path: file.path().map(PathBuf::from),
             relay,
-            trouble: file.trouble(&self.spec).or(outcome.trouble).or(looked),
+            trouble: file.trouble(&self.spec).or(outcome.trouble).or(looked).or(not_kept),
         }
     }
 }

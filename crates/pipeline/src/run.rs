@@ -8,6 +8,7 @@ use model::{LinkRecord, StageRecord};
 use crate::accounts::{link_record, stage_record};
 use crate::builtins::must_stay_in_one_shell;
 use crate::execute::{Execution, Plumbing, RunError, execute};
+use crate::keep::Keep;
 use crate::launch::{launch_text, needs_no_shell};
 use crate::link::LinkSpec;
 use crate::session::Session;
@@ -24,6 +25,8 @@ pub struct RunOptions<'a> {
     pub folder: &'a Path,
     /// A pipeline's status is its last failing stage's (`set -o pipefail`).
     pub pipefail: bool,
+    /// Where what flows through the links is kept.
+    pub keep: Option<&'a Keep>,
     /// In which process group stages run.
     pub group: Group,
     /// The signal that asks the whole to end, where one came while no stage ran.
@@ -87,7 +90,7 @@ pub fn run(
             continue;
         }
         let last = index + 1 == script.items.len();
-        if walk.pass(item, &text[item.offset..], last)? == Onward::No {
+        if walk.pass(index, item, &text[item.offset..], last)? == Onward::No {
             break;
         }
     }
@@ -115,13 +118,13 @@ struct Walk<'a, 'w> {
 
 impl Walk<'_, '_> {
     /// Runs an item. `rest` is the text from it on.
-    fn pass(&mut self, item: &Item, rest: &str, last: bool) -> Result<Onward, RunError> {
+    fn pass(&mut self, index: usize, item: &Item, rest: &str, last: bool) -> Result<Onward, RunError> {
         let pipeline = &item.pipeline;
         let began = Instant::now();
         let before = self.finished.stages.len();
         let kind = self.kind_of(pipeline, last);
         let onward = match kind {
-            Kind::Plumbed => self.plumbed(pipeline)?,
+            Kind::Plumbed => self.plumbed(index, pipeline)?,
             Kind::RestOfText => {
                 let rest = before_pipeline(pipeline).to_owned() + rest;
                 let text = self.session.text_for_shell(&rest);
@@ -162,14 +165,14 @@ impl Walk<'_, '_> {
     }
 
     /// A pipeline over our own links.
-    fn plumbed(&mut self, pipeline: &Pipeline) -> Result<Onward, RunError> {
+    fn plumbed(&mut self, item: usize, pipeline: &Pipeline) -> Result<Onward, RunError> {
+        let commands: Vec<&str> = pipeline.stages.iter().map(|stage| stage.text.as_str()).collect();
         if let Some(watch) = &mut self.watch {
-            watch.begin();
+            watch.begin(&commands);
         }
-        let plumbing = Plumbing { via: self.options.via, folder: self.options.folder };
+        let plumbing = Plumbing { via: self.options.via, folder: self.options.folder, keep: self.options.keep.map(|keep| (keep, item)) };
         let watch = self.watch.as_mut();
         let execution = execute(pipeline, self.session, &plumbing, self.options.group, watch)?;
-        let commands: Vec<&str> = pipeline.stages.iter().map(|stage| stage.text.as_str()).collect();
         Ok(self.book(&commands, execution))
     }
 
@@ -190,7 +193,7 @@ impl Walk<'_, '_> {
             started.map_err(|source| RunError::Start { stage: 1, command: command.to_owned(), source })?;
         supervisor.adopt(pid);
         if let Some(watch) = &mut self.watch {
-            watch.begin();
+            watch.begin(&[command]);
         }
         while !supervisor.all_ended() {
             let interval = self.watch.as_ref().map(Watch::interval);
@@ -220,9 +223,7 @@ impl Walk<'_, '_> {
             self.finished.stages.push(stage_record(pipeline, command, *pid, account, seen));
         }
         self.finished.links.extend(
-            execution.links.into_iter().map(|(granted, report)| {
-                link_record(pipeline, self.options.via.to_string(), granted, report)
-            }),
+            execution.links.into_iter().map(|link| link_record(pipeline, self.options.via.to_string(), link)),
         );
         let killed_by = execution.stages.last().map(|(_, account)| account.ending);
         match execution.asked_to_end {

@@ -23,7 +23,18 @@ pub struct Script {
     pub items: Vec<Item>,
 }
 
-/// A pipeline, and what must have happened before it for it to run.
+impl Script {
+    /// A text in one piece, for a shell to run as it stands: for what bash takes and [`parse`] does not.
+    pub fn in_one_piece(text: &str) -> Self {
+        let stage = Stage { text: text.to_owned(), stderr_too: false, start: Start::Shell };
+        let pipeline =
+            Pipeline { text: text.to_owned(), timed: Timed::No, negated: false, stages: vec![stage] };
+        Self { items: vec![Item { join: Join::Always, ends_list: true, offset: 0, pipeline }] }
+    }
+}
+
+/// A pipeline, and what must have happened before it for it to run. A list in the background (`a | b && c &`), a
+/// function's definition and `time` or `!` in an order of their own are one stage for a shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
     /// How it hangs on the status of what ran before.
@@ -74,7 +85,8 @@ pub enum Timed {
 /// One program of a pipeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stage {
-    /// The source text, exactly as typed; here-documents and all: a text that `bash -c` runs as this stage alone.
+    /// The source text, exactly as typed; here-documents and all: a text that `bash -c --` runs as this stage alone
+    /// (`--`, because it may start with a `-`).
     pub text: String,
     /// True where `|&` follows: standard error goes into the link too.
     pub stderr_too: bool,

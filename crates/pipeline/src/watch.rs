@@ -29,11 +29,13 @@ pub struct Seen {
     pub ended: bool,
 }
 
-/// Shows what is seen, while it is seen: called after every look with one entry for each stage started so far.
-pub type Show<'a> = dyn FnMut(&[Seen]) + 'a;
+/// Shows what is seen, while it is seen: called after every look with the commands of the pipeline's stages, and with
+/// what was seen of each one started so far.
+pub type Show<'a> = dyn FnMut(&[String], &[Seen]) + 'a;
 
 /// Looks at the stages of one pipeline at a time.
 pub struct Watch<'a> {
+    commands: Vec<String>,
     seen: Vec<Seen>,
     last_look: Instant,
     show: Option<&'a mut Show<'a>>,
@@ -42,11 +44,12 @@ pub struct Watch<'a> {
 impl<'a> Watch<'a> {
     /// A watch that, with `show`, shows what it sees.
     pub fn new(show: Option<&'a mut Show<'a>>) -> Self {
-        Self { seen: Vec::new(), last_look: Instant::now(), show }
+        Self { commands: Vec::new(), seen: Vec::new(), last_look: Instant::now(), show }
     }
 
-    /// Forgets the last pipeline's stages.
-    pub(crate) fn begin(&mut self) {
+    /// Forgets the last pipeline, and looks at one of these commands from now on.
+    pub(crate) fn begin(&mut self, commands: &[&str]) {
+        self.commands = commands.iter().map(|&command| command.to_owned()).collect();
         self.seen.clear();
         self.last_look = Instant::now();
     }
@@ -76,7 +79,7 @@ impl<'a> Watch<'a> {
             }
         }
         if let Some(show) = &mut self.show {
-            show(&self.seen);
+            show(&self.commands, &self.seen);
         }
     }
 }

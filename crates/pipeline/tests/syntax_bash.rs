@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{self, Seek as _, Write as _};
 use std::process::{Command, Stdio};
 
 use pipeline::syntax::{Start, parse};
@@ -19,23 +19,24 @@ fn texts(table: &str) -> Vec<String> {
 }
 
 /// Whether `bash -n` takes each of these texts, asked in one shell that starts one more for each.
-fn bash_takes(texts: &[String]) -> Vec<bool> {
+fn bash_takes(texts: &[String]) -> io::Result<Vec<bool>> {
     let script = "while IFS= read -r -d '' text; do \
-        if problem=$(bash -n -c \"$text\" 2>&1) && [ -z \"$problem\" ]; then echo yes; else echo no; fi; done";
+        if problem=$(bash -n -c -- \"$text\" 2>&1) && [ -z \"$problem\" ]; then echo yes; else echo no; fi; done";
     let input: Vec<u8> = texts.iter().flat_map(|text| [text.as_bytes(), b"\0"].concat()).collect();
-    let answers = bash(script, &input);
+    let answers = bash(script, &input)?;
     let answers: Vec<bool> = String::from_utf8_lossy(&answers).lines().map(|line| line == "yes").collect();
     assert_eq!(answers.len(), texts.len());
-    answers
+    Ok(answers)
 }
 
 /// What bash writes, running this script with this input.
-fn bash(script: &str, input: &[u8]) -> Vec<u8> {
-    let mut file = tempfile::tempfile().unwrap();
-    file.write_all(input).unwrap();
-    std::io::Seek::rewind(&mut file).unwrap();
-    let output = Command::new("/bin/bash").args(["-c", script]).stdin(file).stderr(Stdio::inherit()).output();
-    output.unwrap().stdout
+fn bash(script: &str, input: &[u8]) -> io::Result<Vec<u8>> {
+    let mut file = tempfile::tempfile()?;
+    file.write_all(input)?;
+    file.rewind()?;
+    let output =
+        Command::new("/bin/bash").args(["-c", script]).stdin(file).stderr(Stdio::inherit()).output()?;
+    Ok(output.stdout)
 }
 
 #[test]
@@ -51,7 +52,7 @@ fn every_stage_of_an_accepted_text_is_a_text_for_bash() {
         }
     }
     let pieces: Vec<String> = pieces.into_iter().collect();
-    for (piece, taken) in pieces.iter().zip(bash_takes(&pieces)) {
+    for (piece, taken) in pieces.iter().zip(bash_takes(&pieces).unwrap()) {
         assert!(taken, "{piece:?}");
     }
 }
@@ -59,7 +60,7 @@ fn every_stage_of_an_accepted_text_is_a_text_for_bash() {
 #[test]
 fn what_bash_refuses_is_refused() {
     let texts = texts(REFUSED);
-    for (text, taken) in texts.iter().zip(bash_takes(&texts)) {
+    for (text, taken) in texts.iter().zip(bash_takes(&texts).unwrap()) {
         assert!(!taken, "bash takes {text:?}");
         let error = parse(text).expect_err(text);
         assert!(error.offset <= text.len() && text.is_char_boundary(error.offset), "{text:?}");
@@ -83,7 +84,7 @@ fn literal_words_are_what_bash_makes_of_them() {
         }
         writeln!(script, "{line}").unwrap();
     }
-    let found = bash(&script, b"");
+    let found = bash(&script, b"").unwrap();
     assert_eq!(String::from_utf8_lossy(&found), String::from_utf8_lossy(&expected));
 }
 

@@ -11,7 +11,7 @@ use crate::table::{Row, Unit, Wanted};
 use crate::targets::{Laboratory, RUN_S, Target};
 
 /// Fewer than against a stream, so that all rows together take less than four minutes.
-const ROUNDS: usize = 15;
+const ROUNDS: usize = 11;
 /// Round trips of the run that finds out how many fill [`RUN_S`].
 const PROBE_ROUND_TRIPS: u64 = 2_000;
 

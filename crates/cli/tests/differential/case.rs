@@ -48,6 +48,12 @@ impl Stage {
         self.otherwise.push((seen, text.to_owned()));
         self
     }
+
+    /// Adds to its text, whatever that is.
+    pub(crate) fn append(&mut self, more: &str) {
+        self.text.push_str(more);
+        self.otherwise.iter_mut().for_each(|(_, other)| other.push_str(more));
+    }
 }
 
 /// How an item hangs on the one before it.

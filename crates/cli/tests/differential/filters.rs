@@ -6,13 +6,18 @@ use crate::dice::Dice;
 use crate::flow::{Amount, Flow};
 use crate::lists::Scope;
 
+/// What `wc` does when its standard input is a file.
+const AS_FROM_FILE: &str = "{ cat > .in; wc < .in; rm .in; }";
+
 /// Adds a stage to the pipeline.
 pub(crate) fn filter(dice: &mut Dice, flow: &mut Flow, scope: &mut Scope) {
     match flow.amount {
         Amount::Infinite => filter_endless(dice, flow),
         _ => match dice.between(0, 99) {
             0..=29 => flow.through(Stage::plain(passes_on(dice))),
-            30..=47 => flow.summed_up(Stage::plain(sums_up(dice))),
+            30..=46 => flow.summed_up(Stage::plain(sums_up(dice))),
+            // Its columns are as wide as a file's size has digits, and wider where there is no file.
+            47 => flow.summed_up(Stage::plain("wc").but(Seen::FileIn, AS_FROM_FILE)),
             48..=57 if flow.may_be_left() => leaves_early(dice, flow),
             58..=63 if flow.may_be_left() => reads_nothing(dice, flow),
             64..=69 => keeps_a_copy(dice, flow, scope),
@@ -132,7 +137,7 @@ fn passes_on(dice: &mut Dice) -> String {
 /// Reads everything and says little.
 fn sums_up(dice: &mut Dice) -> &'static str {
     match dice.between(0, 11) {
-        0..=2 => dice.pick(&["wc -l", "wc -c", "wc", "wc -w"]),
+        0..=2 => dice.pick(&["wc -l", "wc -c", "wc -m", "wc -w"]),
         3 => "cksum",
         4 => "md5sum",
         5 => "tail -c 100 -",

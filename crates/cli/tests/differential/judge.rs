@@ -3,8 +3,8 @@
 use crate::links::BY_SIGPIPE;
 use crate::run::Done;
 
-/// What is different, in a few lines; `instead` may stand where bash has 141, in the exit status and in lines
-/// beginning with `st:`, which show statuses.
+/// What is different, in a few lines; `instead` may stand where bash has 141, in the exit status and behind `st:`
+/// in a line, where the generator shows statuses.
 pub(crate) fn difference(expected: &Done, got: &Done, instead: &[i32]) -> Option<String> {
     let mut found = Vec::new();
     found.extend(got.trouble.clone());
@@ -58,12 +58,18 @@ fn same_output(expected: &[u8], got: &[u8], instead: &[i32]) -> bool {
 
 /// Whether two lines show the same statuses.
 fn same_statuses(expected: &[u8], got: &[u8], instead: &[i32]) -> bool {
-    let statuses = |line: &[u8]| -> Option<Vec<i32>> {
-        lossy(line).strip_prefix("st:")?.split_whitespace().map(|word| word.parse().ok()).collect()
+    // What stands before it has no end of line of its own.
+    let statuses = |line: &[u8]| -> Option<(String, Vec<i32>)> {
+        let line = String::from_utf8(line.to_vec()).ok()?;
+        let (before, shown) = line.split_once("st:")?;
+        let statuses = shown.split_whitespace().map(|word| word.parse().ok()).collect::<Option<_>>()?;
+        Some((before.to_owned(), statuses))
     };
     let (Some(expected), Some(got)) = (statuses(expected), statuses(got)) else { return false };
-    let mut pairs = expected.iter().zip(&got);
-    expected.len() == got.len() && pairs.all(|(left, right)| same_status(*left, *right, instead))
+    let mut pairs = expected.1.iter().zip(&got.1);
+    expected.0 == got.0
+        && expected.1.len() == got.1.len()
+        && pairs.all(|(left, right)| same_status(*left, *right, instead))
 }
 
 /// Whether bash says more than that a signal ended a stage.

@@ -111,8 +111,10 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
     Difference {
         links: SEQUENTIAL,
         what: "what a program leaves unread is there for the next reader of the same input: \
-               `seq 5 | { head -n1; cat; }` writes all five lines",
-        why: "a file can be sought in, and `head` sets the position back to behind what it used",
+               `seq 5 | { head -n1; cat; }` writes all five lines; \
+               `wc` makes its columns as wide as the file's size asks for",
+        why: "a file can be sought in, and `head` sets the position back to behind what it used; \
+              it has a size, and `wc` asks",
         effect: Effect::Sees(Seen::FileIn),
     },
     Difference {

@@ -68,9 +68,12 @@ fn decorate(dice: &mut Dice, item: &mut Item) {
             };
         }
     }
-    // A shell says in its own words, and now and then, that a writer lost its reader.
-    if item.early_exit {
-        item.stages.iter_mut().filter(|stage| stage.glue.contains('&')).for_each(|stage| stage.glue = " | ");
+    for index in 1..item.stages.len() {
+        // What a program says when it loses its reader, or may not open a socket, belongs to the link.
+        let says_more = item.early_exit || !item.stages[index - 1].otherwise.is_empty();
+        if says_more && item.stages[index].glue.contains('&') {
+            item.stages[index].glue = " | ";
+        }
     }
 }
 
@@ -135,12 +138,9 @@ fn pipeline(dice: &mut Dice, scope: &mut Scope) -> Item {
     let mut item = flow.item();
     if dice.chance(8) {
         let file = scope.new_file();
+        let to = dice.pick(&[" > FILE", " >> FILE", " >FILE 2>&1", " &> FILE", " >| 'FILE'"]);
         if let Some(last) = item.stages.last_mut().filter(|last| !last.text.contains(".out")) {
-            last.text.push_str(
-                &dice
-                    .pick(&[" > FILE", " >> FILE", " >FILE 2>&1", " &> FILE", " >| 'FILE'"])
-                    .replace("FILE", &file),
-            );
+            last.append(&to.replace("FILE", &file));
         }
     }
     item

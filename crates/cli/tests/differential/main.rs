@@ -31,7 +31,7 @@ use links::LINKS;
 const SEED: u64 = 1964;
 const CASES: u64 = 2_000;
 const WORKERS: usize = 3;
-const FAILURES_SHOWN: usize = 20;
+const FAILURES_SHOWN: usize = 90;
 
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
@@ -86,13 +86,13 @@ impl Report {
     fn assert_clean(mut self, cases: usize) {
         self.failures.sort_by_key(|failure| failure.number);
         for failure in self.failures.iter().take(FAILURES_SHOWN) {
-            let Failure { number, via, pipefail, text, smallest, what } = failure;
+            let Failure { number, via, pipefail, text, what, smallest } = failure;
             let flag = if *pipefail { " --pipefail" } else { "" };
             eprintln!("--- case {number} (seed {}) --via {via}{flag}\n{text}", seed());
-            if smallest != text {
-                eprintln!("  smallest:\n{smallest}");
-            }
             eprintln!("    {what}");
+            if let Some((text, what)) = smallest {
+                eprintln!("  smaller:\n{text}\n    {what}");
+            }
         }
         for why in &self.discarded {
             eprintln!("--- discarded {why}");

@@ -1,7 +1,8 @@
 //! The file of a link: how much it held, whether its disk was full, and a name that goes with it.
 
+use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -24,12 +25,14 @@ pub(super) struct LinkFile {
     name: Option<StoredName>,
     bytes_max: AtomicU64,
     was_full: AtomicBool,
+    /// What it holds is to be kept: it is not thrown away when the reader leaves.
+    kept: AtomicBool,
 }
 
 impl LinkFile {
     pub(super) fn new(reader: OwnedFd, stored: Stored) -> Self {
         let Stored { folder, name, .. } = stored;
-        Self { reader, folder, name, bytes_max: AtomicU64::new(0), was_full: AtomicBool::new(false) }
+        Self { reader, folder, name, bytes_max: AtomicU64::new(0), was_full: AtomicBool::new(false), kept: AtomicBool::new(false) }
     }
 
     /// What the file holds now, in bytes. The largest answer is remembered, and whether there was room for more.
@@ -47,7 +50,24 @@ impl LinkFile {
 
     /// Throws away what it holds.
     pub(super) fn empty(&self) -> io::Result<()> {
+        if self.kept.load(Relaxed) {
+            return Ok(());
+        }
         kernel::empty(&self.reader)
+    }
+
+    /// From now on nothing of it is thrown away.
+    pub(super) fn keep(&self) {
+        self.kept.store(true, Relaxed);
+    }
+
+    /// Puts what it holds into another file: by reference where the file system can, else by a copy.
+    ///
+    /// # Errors
+    /// A full disk.
+    pub(super) fn copy_to(&self, mut copy: File) -> io::Result<()> {
+        let path = format!("/proc/self/fd/{}", self.reader.as_raw_fd());
+        io::copy(&mut File::open(path)?, &mut copy).map(|_| ())
     }
 
     /// The most it was seen to hold, in bytes.

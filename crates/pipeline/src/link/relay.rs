@@ -34,6 +34,11 @@ pub(super) trait Source: Send {
     /// # Errors
     /// What kept it from doing so.
     fn hang_up(self: Box<Self>, stop: &Stop) -> io::Result<()>;
+
+    /// What went wrong beside the way of the bytes to their reader.
+    fn trouble(&self) -> Option<String> {
+        None
+    }
 }
 
 /// How far a source came.
@@ -113,16 +118,18 @@ impl Drop for Relay {
 
 fn run(mut source: Box<dyn Source>, pipe: OwnedFd, stop: &Stop) -> Outcome {
     let mut outcome = Outcome::default();
-    let Err(error) = carry(source.as_mut(), &pipe, stop, &mut outcome.bytes) else { return outcome };
+    let carried = carry(source.as_mut(), &pipe, stop, &mut outcome.bytes);
+    outcome.trouble = source.trouble();
+    let Err(error) = carried else { return outcome };
     // Whatever ended it, the writer writes for nobody from now on.
     drop(pipe);
     let hung_up = source.hang_up(stop).err();
     let reader_left = Errno::from_io_error(&error) == Some(Errno::PIPE);
     let trouble = if reader_left { hung_up } else { Some(error) };
-    outcome.trouble = trouble.map(|error| match error.raw_os_error() {
+    outcome.trouble = outcome.trouble.or(trouble.map(|error| match error.raw_os_error() {
         Some(_) => format!("the relay of the link stopped: {}", describe_errno(&error)),
         None => error.to_string(),
-    });
+    }));
     outcome
 }
 

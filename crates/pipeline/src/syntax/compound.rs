@@ -279,6 +279,7 @@ pub(super) fn function_behind_name(reader: &mut Reader) -> Result<usize, SyntaxE
 fn body(reader: &mut Reader) -> Result<usize, SyntaxError> {
     newlines(reader)?;
     let token = reader.peek()?;
+    no_second(reader)?;
     let outside = reader.depth;
     reader.depth = quote::deeper(outside, token.start)?;
     let end = command(reader)?;
@@ -292,6 +293,7 @@ fn coprocess(reader: &mut Reader) -> Result<usize, SyntaxError> {
     let outside = reader.depth;
     reader.depth = quote::deeper(outside, first.start)?;
     let name = reader.peek()?;
+    no_second(reader)?;
     let mut end = command(reader)?;
     if end.is_none() {
         let mut behind = Reader::new(reader.text, name.end, reader.depth);
@@ -306,6 +308,15 @@ fn coprocess(reader: &mut Reader) -> Result<usize, SyntaxError> {
     };
     reader.depth = outside;
     Ok(end)
+}
+
+/// Refuses what can be neither a function's body nor a coprocess.
+fn no_second(reader: &mut Reader) -> Result<(), SyntaxError> {
+    let token = reader.peek()?;
+    if token.kind == Kind::Word && matches!(reader.plain(token).as_str(), "coproc" | "function") {
+        return Err(unexpected(reader, token));
+    }
+    Ok(())
 }
 
 /// Whether the token ahead starts a compound command.

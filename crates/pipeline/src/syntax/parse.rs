@@ -25,8 +25,10 @@ fn item(text: &str, placed: &Placed, docs: &[HereDoc]) -> Item {
         Body::Stages(stages) => stages.iter().map(|placed| stage(text, placed, docs)).collect(),
         Body::Whole => vec![Stage { text: source.clone(), stderr_too: false, start: Start::Shell }],
     };
+    // What a shell negates inside a whole text is not known here, and a list in the background never fails.
+    let negated = placed.negated || (matches!(placed.body, Body::Whole) && source.contains('!'));
     let pipeline = Pipeline { text: source, timed: placed.timed, negated: placed.negated, stages };
-    Item { join: placed.join, ends_list: placed.last && !placed.negated, offset: placed.span.start, pipeline }
+    Item { join: placed.join, ends_list: placed.last && !negated, offset: placed.span.start, pipeline }
 }
 
 fn stage(text: &str, placed: &PlacedStage, docs: &[HereDoc]) -> Stage {

@@ -34,9 +34,9 @@ pub(super) struct Token {
 pub(super) const MAX_DEPTH: usize = 40;
 
 /// The operators, longest first.
-const OPERATORS: [&str; 22] = [
+const OPERATORS: [&str; 23] = [
     "<<<", "<<-", "&>>", ";;&", "&&", "||", ";;", ";&", "|&", "<<", "<&", ">&", ">>", "<>", ">|", "&>", "|",
-    ";", "&", "(", ")", "<",
+    ";", "&", "(", ")", "<", ">",
 ];
 
 /// Reads tokens one after the other.
@@ -119,10 +119,10 @@ impl<'a> Reader<'a> {
         if rest.starts_with('\n') {
             return token(Kind::Newline, start + 1);
         }
-        if !(rest.starts_with("<(") || rest.starts_with(">(")) {
-            if let Some(op) = OPERATORS.iter().chain([&">"]).find(|op| rest.starts_with(**op)) {
-                return token(Kind::Op(op), start + op.len());
-            }
+        let substitution = rest.starts_with("<(") || rest.starts_with(">(");
+        let operator = OPERATORS.iter().find(|op| rest.starts_with(**op));
+        if let Some(op) = operator.filter(|_| !substitution) {
+            return token(Kind::Op(op), start + op.len());
         }
         token(Kind::Word, quote::word(self.text, start, self.depth)?)
     }

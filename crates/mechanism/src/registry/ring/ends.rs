@@ -35,19 +35,6 @@ fn copy(to: &mut [u8], from: &[u8]) {
     }
 }
 
-/// Asks for the cache line that the next message begins on while its head is still on the way. Not after a message that
-/// stood on the head's line: then nobody looks here, and the sender would have to take the line back each time.
-#[inline]
-fn prefetch(place: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint, which reads nothing and faults nowhere.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(place.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
-}
-
 /// The end that sends.
 pub(in super::super) struct RingSender {
     ring: Arc<Ring>,
@@ -178,9 +165,6 @@ impl RingReceiver {
             let available = self.head.ahead_of(self.tail);
             if available > 0 {
                 return Ok(available);
-            }
-            if self.wait == RingWait::Spin && self.head.short() == 0 {
-                prefetch(self.ring.place(self.tail));
             }
             self.head = line.head();
             if self.head.ahead_of(self.tail) == 0 {

@@ -1,0 +1,130 @@
+//! What flowed through each link, kept as files named by position and command.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use model::describe_errno;
+use thiserror::Error;
+
+use crate::syntax::{Pipeline, Script, Start};
+
+/// The longest part of a command in a file's name, in characters.
+const NAME_CHARACTERS_MAX: usize = 24;
+
+/// Where each link of a text is kept.
+#[derive(Debug)]
+pub struct Keep {
+    /// One path for each link of each item.
+    paths: Vec<Vec<PathBuf>>,
+    overwrite: bool,
+}
+
+/// Why nothing can be kept where it was asked for.
+#[derive(Debug, Error)]
+pub enum KeepProblem {
+    /// The folder can be neither used nor made.
+    #[error("cannot keep anything in {folder}: {}", describe_errno(.source))]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Something of that name is there.
+    #[error("{0} is there already and would be overwritten: name another folder, or say --force")]
+    Exists(PathBuf),
+}
+
+impl Keep {
+    /// Makes the folder, and looks that nothing in it would be overwritten without `overwrite`.
+    ///
+    /// # Errors
+    /// The folder, or what is in it.
+    pub fn new(folder: &Path, overwrite: bool, script: &Script) -> Result<Self, KeepProblem> {
+        std::fs::create_dir_all(folder)
+            .map_err(|source| KeepProblem::Folder { folder: folder.to_owned(), source })?;
+        let alone = script.items.len() == 1;
+        let items = script.items.iter().enumerate();
+        let paths: Vec<Vec<PathBuf>> =
+            items.map(|(index, item)| paths(folder, (!alone).then_some(index), &item.pipeline)).collect();
+        match paths.iter().flatten().find(|path| !overwrite && path.symlink_metadata().is_ok()) {
+            Some(path) => Err(KeepProblem::Exists(path.clone())),
+            None => Ok(Self { paths, overwrite }),
+        }
+    }
+
+    /// Makes the file for a link, empty.
+    ///
+    /// # Errors
+    /// It came to be meanwhile, or cannot be made.
+    pub(crate) fn file(&self, item: usize, link: usize) -> Result<(File, PathBuf), KeepProblem> {
+        let path = self.paths.get(item).and_then(|paths| paths.get(link)).cloned().unwrap_or_default();
+        let mut options = File::options();
+        options.write(true);
+        let opened = match self.overwrite {
+            true => options.create(true).truncate(true).open(&path),
+            false => options.create_new(true).open(&path),
+        };
+        match opened {
+            Ok(file) => Ok((file, path)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(KeepProblem::Exists(path)),
+            Err(source) => Err(KeepProblem::Folder { folder: path, source }),
+        }
+    }
+}
+
+/// `1-cat`, `2-sort`…, and in a list `1.1-cat`: what each stage but the last wrote.
+fn paths(folder: &Path, item: Option<usize>, pipeline: &Pipeline) -> Vec<PathBuf> {
+    let before = item.map(|item| format!("{}.", item + 1)).unwrap_or_default();
+    let links = pipeline.stages.len().saturating_sub(1);
+    let stages = pipeline.stages.iter().take(links).enumerate();
+    stages
+        .map(|(index, stage)| {
+            let name = match &stage.start {
+                Start::Direct(command) => command.words[0].rsplit('/').next().unwrap_or_default(),
+                Start::Shell => &stage.text,
+            };
+            folder.join(format!("{before}{}-{}", index + 1, file_name(name)))
+        })
+        .collect()
+}
+
+/// What of a command can stand in a file's name.
+fn file_name(command: &str) -> String {
+    let fits = |c: char| if c.is_alphanumeric() || "._+-".contains(c) { c } else { '_' };
+    let name: String = command.chars().take(NAME_CHARACTERS_MAX).map(fits).collect();
+    let name = name.trim_matches('_');
+    if name.is_empty() { "stage".to_owned() } else { name.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::syntax::parse;
+
+    fn names(text: &str) -> Vec<String> {
+        let folder = tempfile::tempdir().expect("temp dir");
+        let keep = Keep::new(folder.path(), false, &parse(text).expect("a text")).expect("an empty folder");
+        let name = |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
+        keep.paths.iter().flatten().filter_map(name).collect()
+    }
+
+    #[test]
+    fn files_are_named_by_position_and_command() {
+        assert_eq!(names("/bin/cat f | sort -n | head"), ["1-cat", "2-sort"]);
+        assert_eq!(names("a | b; c; d | e"), ["1.1-a", "3.1-d"]);
+        assert_eq!(names("while read x; do echo; done | b"), ["1-while_read_x__do_echo__d"]);
+        assert!(names("ls").is_empty());
+    }
+
+    #[test]
+    fn what_is_there_is_not_overwritten() {
+        let folder = tempfile::tempdir().expect("temp dir");
+        std::fs::write(folder.path().join("1-a"), "precious").expect("a file");
+        let script = parse("a | b").expect("a text");
+        assert!(matches!(Keep::new(folder.path(), false, &script), Err(KeepProblem::Exists(_))));
+        assert!(Keep::new(folder.path(), true, &script).is_ok());
+        assert_eq!(std::fs::read(folder.path().join("1-a")).expect("still there"), b"precious");
+    }
+}
