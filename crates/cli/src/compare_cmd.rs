@@ -87,7 +87,11 @@ struct Contender<'a> {
 
 /// Makes all runs, prints the table, writes what was asked for.
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
-    let scripts = args.texts.iter().map(|text| script::read(text, &args.shell)).collect::<anyhow::Result<Vec<Script>>>()?;
+    let scripts = args
+        .texts
+        .iter()
+        .map(|text| script::read(text, &args.shell))
+        .collect::<anyhow::Result<Vec<Script>>>()?;
     let outputs = [&args.json, &args.csv, &args.md];
     if outputs.iter().filter(|output| ***output == Some(Destination::Stdout)).count() > 1 {
         return Err(UsageError("two formats cannot share standard output: give one a file".to_owned()).into());
@@ -144,7 +148,13 @@ fn contenders<'a>(args: &'a CompareArgs, scripts: &'a [Script]) -> anyhow::Resul
                 Carrier::Link(link) => Folder::for_link(link)?,
                 Carrier::Shell => Folder::Shared(std::env::temp_dir()),
             };
-            contenders.push(Contender { text, script, carrier, folder, result: CompareResult::new(text, &via) });
+            contenders.push(Contender {
+                text,
+                script,
+                carrier,
+                folder,
+                result: CompareResult::new(text, &via),
+            });
         }
     }
     Ok(contenders)
@@ -167,7 +177,11 @@ fn links(text: &str) -> Vec<String> {
     links
 }
 
-fn take_turns(args: &CompareArgs, contenders: &mut [Contender<'_>], stop: &StopRequest) -> anyhow::Result<()> {
+fn take_turns(
+    args: &CompareArgs,
+    contenders: &mut [Contender<'_>],
+    stop: &StopRequest,
+) -> anyhow::Result<()> {
     let bar = progress(contenders.len() as u64 * u64::from(args.warmup + args.trials));
     let mut rng = fastrand::Rng::with_seed(args.seed);
     let mut order: Vec<usize> = (0..contenders.len()).collect();
@@ -262,8 +276,10 @@ fn prepare(args: &CompareArgs) -> anyhow::Result<()> {
     if status.success() {
         return Ok(());
     }
-    Err(UsageError(format!("`--prepare {command}` ended with {status}: what is measured would not be what was asked"))
-        .into())
+    Err(UsageError(format!(
+        "`--prepare {command}` ended with {status}: what is measured would not be what was asked"
+    ))
+    .into())
 }
 
 fn progress(runs: u64) -> ProgressBar {

@@ -86,9 +86,14 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let started = SystemTime::now();
     let mut session = script::session(&args.how.shell)?;
     let folder = Folder::for_link(&via)?;
-    let options =
-        RunOptions { via: &via, folder: folder.path(), pipefail: args.how.pipefail,
-        keep: keep.as_ref(), group: Group::Ours, asked_to_end: &|| stop.signal() };
+    let options = RunOptions {
+        via: &via,
+        folder: folder.path(),
+        pipefail: args.how.pipefail,
+        keep: keep.as_ref(),
+        group: Group::Ours,
+        asked_to_end: &|| stop.signal(),
+    };
     let stats = args.stats || args.live;
     let watched = stats || args.json.is_some();
     let mut live = Live::on_stderr();

@@ -128,7 +128,11 @@ fn percent(part_ns: u64, whole_ns: u64) -> String {
 }
 
 fn seconds(ns: u64) -> String {
-    format!("{:.1} s", ns as f64 / 1e9)
+    if ns < 1_000_000_000 {
+        format!("{:.0} ms", ns as f64 / 1e6)
+    } else {
+        format!("{:.1} s", ns as f64 / 1e9)
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
-use crate::signals::unseen_by_signals;
+use crate::signals::NoSignals;
 
 /// Asked for; whatever is granted will do.
 const PIPE_BYTES: usize = 1 << 20;
@@ -48,7 +48,8 @@ impl Capture {
         let over = Arc::new(AtomicBool::new(false));
         let seen = over.clone();
         let reader = std::thread::Builder::new().name("capture".to_owned());
-        let reader = unseen_by_signals(|| reader.spawn(move || read_all(&reading, &seen)))?;
+        let _held = NoSignals::hold();
+        let reader = reader.spawn(move || read_all(&reading, &seen))?;
         Ok((writing, Self { over, reader }))
     }
 

@@ -166,5 +166,8 @@ fn wait_for_writer(link: &Link, supervisor: &RefCell<Supervisor>) -> Result<(), 
         let mut supervisor = supervisor.borrow_mut();
         supervisor.attend(Some(Duration::ZERO)).is_err() || supervisor.asked_to_end().is_some()
     };
-    link.wait_written(&stop).map_err(RunError::system("inotify"))
+    match link.wait_written(&stop) {
+        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(RunError::system("inotify")(error)),
+        _ => Ok(()),
+    }
 }

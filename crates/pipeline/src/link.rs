@@ -76,8 +76,17 @@ impl Link {
     /// Makes a link of a mechanism's ends.
     pub(crate) fn between(spec: String, ends: LinkEnds) -> Result<Self, OpenError> {
         let LinkEnds { write, read, granted, kind } = ends;
-        let mut link =
-            Self { spec, write: Some(write), read: None, granted, relay: None, before: None, file: None, writer: None, copy: None };
+        let mut link = Self {
+            spec,
+            write: Some(write),
+            read: None,
+            granted,
+            relay: None,
+            before: None,
+            file: None,
+            writer: None,
+            copy: None,
+        };
         match kind {
             LinkKind::Stream => link.read = Some(read),
             LinkKind::Terminal => {
@@ -193,9 +202,9 @@ impl Link {
         let looked = file.look().err().map(|error| error.to_string());
         let stored_bytes = file.bytes_max();
         let copied = self.copy.take().map(|copy| file.copy_to(copy));
-        let not_kept = copied.and_then(Result::err).map(|error| {
-            format!("what flowed could not all be kept: {}", model::describe_errno(&error))
-        });
+        let not_kept = copied
+            .and_then(Result::err)
+            .map(|error| format!("what flowed could not all be kept: {}", model::describe_errno(&error)));
         LinkReport {
             bytes: Some(if relay { outcome.bytes } else { stored_bytes }),
             stored_bytes: Some(stored_bytes),

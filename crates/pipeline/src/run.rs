@@ -170,7 +170,11 @@ impl Walk<'_, '_> {
         if let Some(watch) = &mut self.watch {
             watch.begin(&commands);
         }
-        let plumbing = Plumbing { via: self.options.via, folder: self.options.folder, keep: self.options.keep.map(|keep| (keep, item)) };
+        let plumbing = Plumbing {
+            via: self.options.via,
+            folder: self.options.folder,
+            keep: self.options.keep.map(|keep| (keep, item)),
+        };
         let watch = self.watch.as_mut();
         let execution = execute(pipeline, self.session, &plumbing, self.options.group, watch)?;
         Ok(self.book(&commands, execution))

@@ -37,19 +37,31 @@ fn is_ignored(signal: i32) -> bool {
     }
 }
 
-/// Starts threads that signals must not find: what they would end is for the main thread to end in order.
-pub(crate) fn unseen_by_signals<T>(start: impl FnOnce() -> T) -> T {
-    let mut all = MaybeUninit::uninit();
-    let mut before = MaybeUninit::uninit();
-    // SAFETY: the sets are initialised by sigfillset and pthread_sigmask before they are read.
-    unsafe {
-        libc::sigfillset(all.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+/// Holds every signal back from this thread, and from threads it starts meanwhile for as long as they live; until it
+/// is dropped. A signal to this process is for those who wait for it, and never for a relay.
+pub(crate) struct NoSignals {
+    before: libc::sigset_t,
+}
+
+impl NoSignals {
+    pub(crate) fn hold() -> Self {
+        let mut every = MaybeUninit::<libc::sigset_t>::zeroed();
+        let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
+        // SAFETY: both sets are valid as zeros and large enough; neither call keeps a reference. They fail only for
+        // bad arguments.
+        unsafe {
+            libc::sigfillset(every.as_mut_ptr());
+            libc::pthread_sigmask(libc::SIG_SETMASK, every.as_ptr(), before.as_mut_ptr());
+            Self { before: before.assume_init() }
+        }
     }
-    let started = start();
-    // SAFETY: `before` is the mask pthread_sigmask gave.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut()) };
-    started
+}
+
+impl Drop for NoSignals {
+    fn drop(&mut self) {
+        // SAFETY: the set is one that the kernel filled.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
+    }
 }
 
 /// A signal that came.

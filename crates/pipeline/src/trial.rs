@@ -87,7 +87,14 @@ pub fn trial(
     let place = Place::here();
     let made = match carrier {
         Carrier::Link(via) => {
-            let options = RunOptions { via, folder, pipefail: false, keep: None, group: Group::Ours, asked_to_end: &|| None };
+            let options = RunOptions {
+                via,
+                folder,
+                pipefail: false,
+                keep: None,
+                group: Group::Ours,
+                asked_to_end: &|| None,
+            };
             run(script, text, &mut session, &options, None).map(|finished| {
                 let stored = finished.links.iter().filter_map(|link| link.stored_bytes);
                 let stores = finished.links.iter().any(|link| link.stored_bytes.is_some());

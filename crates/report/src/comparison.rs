@@ -36,8 +36,10 @@ pub fn render(record: &CompareRecord, style: &Style) -> String {
     for (pipeline, results) in sections(record) {
         lines.push(Line::default());
         lines.push(Line::new(Tone::Bold, pipeline.to_owned()));
-        let headings: Vec<Heading> =
-            COLUMNS.iter().map(|column| Heading { title: column.heading.title, align: column.heading.align }).collect();
+        let headings: Vec<Heading> = COLUMNS
+            .iter()
+            .map(|column| Heading { title: column.heading.title, align: column.heading.align })
+            .collect();
         let fastest = results.iter().filter_map(|result| result.median_s).fold(f64::INFINITY, f64::min);
         let rows: Vec<(Tone, Vec<String>)> = results
             .iter()
@@ -63,8 +65,22 @@ pub fn csv(record: &CompareRecord) -> Result<String, FormatError> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer
         .write_record([
-            "pipeline", "via", "trials", "mean_s", "stddev_s", "median_s", "low_s", "high_s", "times_first",
-            "times_bash", "stored_bytes", "output_bytes", "output_hash", "status", "equal", "error",
+            "pipeline",
+            "via",
+            "trials",
+            "mean_s",
+            "stddev_s",
+            "median_s",
+            "low_s",
+            "high_s",
+            "times_first",
+            "times_bash",
+            "stored_bytes",
+            "output_bytes",
+            "output_hash",
+            "status",
+            "equal",
+            "error",
         ])
         .map_err(refused)?;
     for result in &record.results {
@@ -104,7 +120,9 @@ pub fn markdown(record: &CompareRecord) -> String {
         let rule = |column: &Column| if column.heading.align == Align::Right { "---:" } else { "---" };
         text.push_str(&line(COLUMNS.iter().map(|column| rule(column).to_owned()).collect()));
         for result in results {
-            text.push_str(&line(COLUMNS.iter().map(|column| (column.cell)(result).replace('|', "\\|")).collect()));
+            text.push_str(&line(
+                COLUMNS.iter().map(|column| (column.cell)(result).replace('|', "\\|")).collect(),
+            ));
         }
     }
     text

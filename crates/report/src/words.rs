@@ -76,7 +76,6 @@ pub(crate) fn machine(host: &Host) -> String {
     parts.join(", ")
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;

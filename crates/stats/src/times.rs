@@ -46,8 +46,11 @@ mod tests {
 
     #[test]
     fn times_are_compared_round_by_round() {
-        let mut results =
-            [result("pipe", &[1.0, 2.0, 3.0]), result("tmpfile", &[2.0, 4.0, 6.0]), result("bash", &[4.0, 8.0, 12.0])];
+        let mut results = [
+            result("pipe", &[1.0, 2.0, 3.0]),
+            result("tmpfile", &[2.0, 4.0, 6.0]),
+            result("bash", &[4.0, 8.0, 12.0]),
+        ];
         summarise_times(&mut results);
         assert_eq!(results[1].times_first.map(|ratio| ratio.median), Some(2.0));
         assert_eq!(results[0].times_bash.map(|ratio| ratio.median), Some(0.25));

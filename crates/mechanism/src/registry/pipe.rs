@@ -47,7 +47,7 @@ pub(super) const WAIT_OPTION: OptionSpec = OptionSpec {
 
 /// What bounds a pipe's size.
 pub(super) const SIZE_LIMITS: &str =
-    "size: fs.pipe-max-size for ordinary users; one page once fs.pipe-user-pages-soft is spent";
+    "size: fs.pipe-max-size for ordinary users; two pages once fs.pipe-user-pages-soft is spent";
 
 /// The longest packet: PIPE_BUF, as limits.h has it on Linux. A longer block arrives as several (pipe(2)): every
 /// byte of it, but no longer its boundaries.
@@ -90,7 +90,7 @@ static DESCRIPTOR: Descriptor = Descriptor {
         },
         WAIT_OPTION,
     ],
-    limits: "size: fs.pipe-max-size for ordinary users; one page once fs.pipe-user-pages-soft is spent; a packet \
+    limits: "size: fs.pipe-max-size for ordinary users; two pages once fs.pipe-user-pages-soft is spent; a packet \
              takes a page of it, however short",
     man_pages: &[
         "pipe(2)",

@@ -56,7 +56,7 @@ impl Mechanism for Tcp {
     }
 
     fn probe(&self) -> Result<(), Unsupported> {
-        loopback_listener(None).map(|_| ()).map_err(|error| Unsupported {
+        reach().map_err(|error| Unsupported {
             reason: error.to_string(),
             remedy: Some("bring the loopback interface up: ip link set lo up".to_owned()),
         })
@@ -78,6 +78,13 @@ impl Mechanism for Tcp {
             socket_ends((near, far))
         }))
     }
+}
+
+/// Whether the loopback interface carries a connection; a listener alone is granted without one.
+fn reach() -> Result<(), OpenError> {
+    let listener = loopback_listener(None)?;
+    let address = getsockname(&listener).map_err(OpenError::system("getsockname"))?;
+    connect(&tcp_socket(None)?, &address).map_err(OpenError::system("connect(127.0.0.1)"))
 }
 
 /// Connects two sockets over the loopback interface.

@@ -32,7 +32,14 @@ pub(super) struct LinkFile {
 impl LinkFile {
     pub(super) fn new(reader: OwnedFd, stored: Stored) -> Self {
         let Stored { folder, name, .. } = stored;
-        Self { reader, folder, name, bytes_max: AtomicU64::new(0), was_full: AtomicBool::new(false), kept: AtomicBool::new(false) }
+        Self {
+            reader,
+            folder,
+            name,
+            bytes_max: AtomicU64::new(0),
+            was_full: AtomicBool::new(false),
+            kept: AtomicBool::new(false),
+        }
     }
 
     /// What the file holds now, in bytes. The largest answer is remembered, and whether there was room for more.

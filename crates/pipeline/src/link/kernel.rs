@@ -1,9 +1,8 @@
-//! Calls that have no safe wrapper: asking who writes to a file, emptying one by its path, holding signals back.
+//! Calls that have no safe wrapper: asking who writes to a file, emptying one by its path.
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Linux's number (asm-generic/fcntl.h), which the libc crate lacks.
@@ -52,33 +51,6 @@ pub(super) fn empty(file: &OwnedFd) -> io::Result<()> {
     // SAFETY: a path that ends in NUL and lives until the call returns.
     let answer = unsafe { libc::truncate(path.as_ptr(), 0) };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// Holds every signal back from this thread, and from threads it starts meanwhile for as long as they live; until it
-/// is dropped. A signal to this process is for those who wait for it, and never for a relay.
-pub(super) struct NoSignals {
-    before: libc::sigset_t,
-}
-
-impl NoSignals {
-    pub(super) fn hold() -> Self {
-        let mut every = MaybeUninit::<libc::sigset_t>::zeroed();
-        let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
-        // SAFETY: both sets are valid as zeros and large enough; neither call keeps a reference. They fail only for
-        // bad arguments.
-        unsafe {
-            libc::sigfillset(every.as_mut_ptr());
-            libc::pthread_sigmask(libc::SIG_SETMASK, every.as_ptr(), before.as_mut_ptr());
-            Self { before: before.assume_init() }
-        }
-    }
-}
-
-impl Drop for NoSignals {
-    fn drop(&mut self) {
-        // SAFETY: the set is one that the kernel filled.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
-    }
 }
 
 #[cfg(test)]

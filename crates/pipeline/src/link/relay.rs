@@ -11,8 +11,8 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
-use super::kernel::NoSignals;
 use super::wait::{Stop, sleep_on};
+use crate::signals::NoSignals;
 
 /// How long a relay goes on after it was told to stop, if its reader is still there: a program in the background
 /// may be reading what the pipeline's last stage left.
