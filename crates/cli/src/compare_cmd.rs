@@ -32,7 +32,7 @@ All links of a pipeline take turns in a random order; ratios are made within a r
 bash itself, over its own pipes. The status is 1 where outputs differ or a run could not be made.")]
 pub(crate) struct CompareArgs {
     /// The command lines, each as bash takes it
-    #[arg(value_name = "PIPELINE", required = true, allow_hyphen_values = true)]
+    #[arg(value_name = "PIPELINE", required = true)]
     texts: Vec<String>,
 
     /// The links, first the one that others are compared with; `bash` is bash itself
@@ -291,6 +291,8 @@ fn progress(runs: u64) -> ProgressBar {
     if let Ok(style) = style {
         bar.set_style(style);
     }
+    // The thread that draws must not be the one that is told of a stage's end (SIGCHLD).
+    let _held = pipeline::NoSignals::hold();
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
 }

@@ -11,6 +11,7 @@ mod live;
 mod record;
 mod run_cmd;
 mod script;
+mod sh_cmd;
 mod signals;
 mod sink_cmd;
 mod terminal;
@@ -46,6 +47,8 @@ enum Command {
     Run(Box<run_cmd::RunArgs>),
     /// Run pipelines over several links, in turns, and compare
     Compare(Box<compare_cmd::CompareArgs>),
+    /// An interactive shell whose `|` is yours to choose
+    Sh(sh_cmd::ShArgs),
     /// Show every mechanism: capabilities, options, limits, available here or why not
     List(list::ListArgs),
     /// Write a payload to standard output: a filter
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(*args),
         Command::Run(args) => run_cmd::run(&args),
         Command::Compare(args) => compare_cmd::run(&args),
+        Command::Sh(args) => sh_cmd::run(&args),
         Command::List(args) => list::run(&args),
         Command::Gen(args) => gen_cmd::run(args),
         Command::Sink(args) => sink_cmd::run(args),

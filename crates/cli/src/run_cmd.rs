@@ -30,7 +30,7 @@ The text is bash's: lists, quotes, here-documents, `|&`, `time`. It gives what b
 A stage of literal words is started without a shell; one that needs a shell is given to it as it stands.")]
 pub(crate) struct RunArgs {
     /// The command line, as bash takes it
-    #[arg(value_name = "PIPELINE", allow_hyphen_values = true)]
+    #[arg(value_name = "PIPELINE")]
     text: String,
 
     #[command(flatten)]
@@ -99,7 +99,9 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let mut live = Live::on_stderr();
     let mut show = |commands: &[String], seen: &[Seen]| live.show(commands, seen);
     let watch = watched.then(|| Watch::new(args.live.then_some(&mut show)));
-    let finished = pipeline::run(&script, &args.text, &mut session, &options, watch)?;
+    // Its text has its causes in it already.
+    let finished = pipeline::run(&script, &args.text, &mut session, &options, watch)
+        .map_err(|error| anyhow::Error::msg(error.to_string()))?;
     drop(folder);
     live.clear();
 

@@ -70,7 +70,7 @@ const HOLDERS: &[&str] =
     &["bg", "coproc", "disown", "exec", "fg", "jobs", "lastpipe", "suspend", "trap", "ulimit", "wait"];
 
 /// Whether bash runs a command of this name itself.
-pub(crate) fn is_builtin(name: &str) -> bool {
+pub fn is_builtin(name: &str) -> bool {
     BUILTINS.binary_search(&name).is_ok()
 }
 

@@ -4,18 +4,25 @@ use std::cell::RefCell;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
 use crate::keep::{Keep, KeepProblem};
-use crate::launch::{Ends, at_once, launch};
+use crate::jobs::{Jobs, Lent, Parked};
+use crate::launch::{Ends, at_once, launch, launch_text};
 use crate::link::{Link, LinkReport, LinkSpec, Order};
 use crate::session::Session;
 use crate::spawn::Group;
 use crate::supervise::{Account, Supervisor};
 use crate::syntax::Pipeline;
 use crate::watch::Watch;
+
+/// What the pipes of one pipeline hold together: a quarter of what an ordinary user may have by default.
+const ALL_PIPES_BYTES: u64 = 16 << 20;
+
+/// How long a program may live on after its output has ended, and be waited for.
+const MOMENT: Duration = Duration::from_millis(20);
 
 /// What stands between stages, and where it may keep names.
 pub(crate) struct Plumbing<'a> {
@@ -34,6 +41,17 @@ pub(crate) struct Execution {
     pub(crate) links: Vec<Plumbed>,
     /// The first signal that asked the whole to end.
     pub(crate) asked_to_end: Option<i32>,
+    /// What was stopped, or left to run behind the prompt: then there are no accounts yet.
+    pub(crate) parked: Option<(i32, Parked)>,
+}
+
+/// Whether a pipeline is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It is, and has the terminal if there is one to hand over.
+    Front,
+    /// It goes on by itself.
+    Behind,
 }
 
 /// A link that has done its work.
@@ -86,7 +104,7 @@ impl RunError {
     }
 }
 
-/// Runs a pipeline and waits until every stage has ended.
+/// Runs a pipeline and waits until every stage has ended, or under job control has been stopped.
 ///
 /// # Errors
 /// A link or a stage could not be made; what had been started has been ended.
@@ -94,25 +112,36 @@ pub(crate) fn execute(
     pipeline: &Pipeline,
     session: &Session,
     plumbing: &Plumbing<'_>,
-    group: Group,
-    mut watch: Option<&mut Watch<'_>>,
+    (group, place): (Group, Place),
+    watch: Option<&mut Watch<'_>>,
 ) -> Result<Execution, RunError> {
     let supervisor = Supervisor::new(watch.is_some()).map_err(RunError::system("signalfd"))?;
-    let supervisor = RefCell::new(supervisor);
+    let supervisor = RefCell::new(supervisor.with_job_control(session.jobs.is_some()));
+    let lent = lend(session, place);
     let mut links: Vec<Link> = Vec::new();
     let mut kept = Vec::new();
     let mut stdin: Option<OwnedFd> = None;
+    let asked_group = group;
     let mut group = group;
     for (index, stage) in pipeline.stages.iter().enumerate() {
         if index > 0 && plumbing.via.order() == Order::Sequential {
             wait_for_writer(&links[index - 1], &supervisor)?;
+            if session.jobs.is_some() {
+                see_it_end(&supervisor)?;
+            }
         }
         if supervisor.borrow().asked_to_end().is_some() {
             break;
         }
+        if supervisor.borrow().all_ended() {
+            // A process group goes with its last process (in a sequential order the stages before have ended).
+            forget(session, group);
+            group = asked_group;
+        }
         let mut ends = Ends { stdin: stdin.take(), stdout: None };
         if index + 1 < pipeline.stages.len() {
             let (mut link, path) = make_link(plumbing, index)?;
+            link.hold_at_most(ALL_PIPES_BYTES / (pipeline.stages.len() as u64 - 1));
             kept.push(path);
             ends.stdout = link.take_write();
             stdin = link.take_read();
@@ -129,24 +158,116 @@ pub(crate) fn execute(
         })?;
         if group == Group::New {
             group = Group::Existing(pid);
+            enter(session, pid, &lent);
         }
         supervisor.borrow_mut().adopt(pid);
     }
     drop(stdin);
     let mut supervisor = supervisor.into_inner();
+    if place == Place::Front {
+        wait(&mut supervisor, &lent, watch)?;
+    }
+    Ok(settle(supervisor, lent, links.into_iter().zip(kept).collect(), (session, group)))
+}
+
+/// Runs a text in the session's shell, in one piece.
+///
+/// # Errors
+/// The shell cannot be started.
+pub(crate) fn execute_text(
+    text: &str,
+    command: &str,
+    session: &Session,
+    (group, place): (Group, Place),
+    mut watch: Option<&mut Watch<'_>>,
+) -> Result<Execution, RunError> {
+    let supervisor = Supervisor::new(watch.is_some()).map_err(RunError::system("signalfd"))?;
+    let mut supervisor = supervisor.with_job_control(session.jobs.is_some());
+    let lent = lend(session, place);
+    let started = launch_text(text, session, group);
+    let pid = started.map_err(|source| RunError::Start { stage: 1, command: command.to_owned(), source })?;
+    let mut group = group;
+    if group == Group::New {
+        group = Group::Existing(pid);
+        enter(session, pid, &lent);
+    }
+    supervisor.adopt(pid);
+    if let Some(watch) = &mut watch {
+        watch.begin(&[command]);
+    }
+    if place == Place::Front {
+        wait(&mut supervisor, &lent, watch)?;
+    }
+    Ok(settle(supervisor, lent, Vec::new(), (session, group)))
+}
+
+/// The terminal, if there is one and the pipeline shall have it.
+fn lend(session: &Session, place: Place) -> Lent<'_> {
+    let terminal = session.jobs.as_ref().and_then(Jobs::terminal);
+    Lent::not_yet(terminal.filter(|_| place == Place::Front))
+}
+
+/// A new process group has begun.
+fn enter(session: &Session, group: i32, lent: &Lent<'_>) {
+    lent.hand_to(group);
+    if let Some(jobs) = &session.jobs {
+        jobs.groups().add(group);
+    }
+}
+
+/// A process group has ended.
+fn forget(session: &Session, group: Group) {
+    if let (Some(jobs), Group::Existing(group)) = (&session.jobs, group) {
+        jobs.groups().remove(group);
+    }
+}
+
+/// Waits until every stage has ended, or under job control has been stopped.
+///
+/// # Errors
+/// What poll(2) or wait4(2) answered.
+pub(crate) fn wait(
+    supervisor: &mut Supervisor,
+    lent: &Lent<'_>,
+    mut watch: Option<&mut Watch<'_>>,
+) -> Result<(), RunError> {
     while !supervisor.all_ended() {
         let interval = watch.as_ref().map(|watch| watch.interval());
         supervisor.attend(interval).map_err(RunError::system("wait4"))?;
         if let Some(watch) = &mut watch {
             watch.look(supervisor.children());
         }
+        let stopped_by = supervisor.all_stopped_by();
+        if lent.was_early(&stopped_by) {
+            supervisor.go_on();
+        } else if !stopped_by.is_empty() {
+            break;
+        }
     }
+    Ok(())
+}
+
+/// What a pipeline has come to: its accounts, or what it needs to live on.
+fn settle(
+    supervisor: Supervisor,
+    lent: Lent<'_>,
+    links: Vec<(Link, Option<PathBuf>)>,
+    (session, group): (&Session, Group),
+) -> Execution {
+    let modes = lent.take_back();
+    let asked_to_end = supervisor.asked_to_end();
+    if !supervisor.all_ended() {
+        let group = if let Group::Existing(number) = group { number } else { 0 };
+        let children = supervisor.let_go();
+        let parked = Parked { children, links, modes, notebook: None };
+        return Execution { stages: Vec::new(), links: Vec::new(), asked_to_end, parked: Some((group, parked)) };
+    }
+    forget(session, group);
     let links = links
         .into_iter()
-        .zip(kept)
         .map(|(link, kept)| Plumbed { granted: link.granted().clone(), report: link.finish(), kept })
         .collect();
-    Ok(Execution { stages: supervisor.accounts(), links, asked_to_end: supervisor.asked_to_end() })
+    Execution { stages: supervisor.accounts(), links, asked_to_end, parked: None }
 }
 
 /// Makes the link behind a stage, and the file that keeps what flows through it.
@@ -159,12 +280,28 @@ fn make_link(plumbing: &Plumbing<'_>, index: usize) -> Result<(Link, Option<Path
     Ok((link, Some(path)))
 }
 
+/// Waits a moment for the end of the stages so far, which mostly comes together with the end of their output: a key
+/// that ended them is to end the stages behind them, too.
+fn see_it_end(supervisor: &RefCell<Supervisor>) -> Result<(), RunError> {
+    let mut supervisor = supervisor.borrow_mut();
+    let began = Instant::now();
+    while !supervisor.all_ended() && began.elapsed() < MOMENT {
+        supervisor.attend(Some(MOMENT)).map_err(RunError::system("wait4"))?;
+    }
+    Ok(())
+}
+
 /// Waits until everything has been written into a link whose reader comes after its writer; signals and deaths are
 /// attended to meanwhile.
 fn wait_for_writer(link: &Link, supervisor: &RefCell<Supervisor>) -> Result<(), RunError> {
     let stop = || {
         let mut supervisor = supervisor.borrow_mut();
-        supervisor.attend(Some(Duration::ZERO)).is_err() || supervisor.asked_to_end().is_some()
+        let attended = supervisor.attend(Some(Duration::ZERO));
+        // The stages behind could not be started while this one waits to go on: it is not let stop.
+        if !supervisor.all_stopped_by().is_empty() {
+            supervisor.go_on();
+        }
+        attended.is_err() || supervisor.asked_to_end().is_some()
     };
     match link.wait_written(&stop) {
         Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(RunError::system("inotify")(error)),

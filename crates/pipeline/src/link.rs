@@ -28,6 +28,7 @@ pub use spec::{LinkProblem, LinkSpec};
 
 use mechanism::{LinkEnds, LinkKind, Stored, large_pipe};
 use rustix::event::{PollFd, PollFlags};
+use rustix::pipe::fcntl_setpipe_size;
 
 use file::LinkFile;
 use follow::Follower;
@@ -124,6 +125,19 @@ impl Link {
         self.read = Some(read);
         self.relay = Some(Relay::start(source, write).map_err(refused("a thread for the relay"))?);
         Ok(())
+    }
+
+    /// Makes a pipe smaller whose size nobody asked for: many large ones in one pipeline would spend the memory that
+    /// this user may have in pipes (pipe(7), pipe-user-pages-soft), and leave tiny ones for everybody else.
+    pub fn hold_at_most(&mut self, bytes: u64) {
+        let granted = self.granted.get("pipe_bytes").copied().unwrap_or(0);
+        let Some(pipe) = self.write.as_ref().filter(|_| granted > bytes && !self.spec.contains("size=")) else {
+            return;
+        };
+        // What stands behind a relay is not this end; it says so with an error and stays as it is.
+        if let Ok(held) = fcntl_setpipe_size(pipe, usize::try_from(bytes).unwrap_or(usize::MAX)) {
+            self.granted.insert("pipe_bytes".to_owned(), held as u64);
+        }
     }
 
     /// Keeps a copy of what flows in `copy`, which must be empty; to be asked for before the ends are taken.

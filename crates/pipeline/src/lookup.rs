@@ -8,7 +8,7 @@ use rustix::fs::{Access, access};
 
 /// The program a command's name leads to: a name with a slash is a path, any other is looked for in the folders of
 /// `path`. `None` where there is none that may be executed.
-pub(crate) fn program(name: &str, path: Option<&OsStr>) -> Option<PathBuf> {
+pub fn program(name: &str, path: Option<&OsStr>) -> Option<PathBuf> {
     if name.contains('/') {
         return runnable(Path::new(name));
     }

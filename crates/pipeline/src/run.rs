@@ -7,14 +7,15 @@ use model::{LinkRecord, StageRecord};
 
 use crate::accounts::{link_record, stage_record};
 use crate::builtins::must_stay_in_one_shell;
-use crate::execute::{Execution, Plumbing, RunError, execute};
+use crate::execute::{Execution, Place, Plumbing, RunError, execute, execute_text};
 use crate::keep::Keep;
-use crate::launch::{launch_text, needs_no_shell};
-use crate::link::LinkSpec;
+use crate::jobs::{Event, State};
+use crate::launch::needs_no_shell;
+use crate::link::{LinkSpec, Order};
 use crate::session::Session;
 use crate::spawn::Group;
-use crate::supervise::{Ending, Supervisor};
-use crate::syntax::{Item, Join, Pipeline, Script, Timed};
+use crate::supervise::Ending;
+use crate::syntax::{Item, Join, Pipeline, Script, Timed, in_background};
 use crate::watch::Watch;
 
 /// How a text is run.
@@ -50,6 +51,10 @@ pub struct Finished {
     pub ended_by: Option<i32>,
     /// The text that ran in one shell, with that shell's own pipes, because of what it leaves behind there.
     pub in_one_shell: Option<String>,
+    /// Pipelines that were stopped, or left to run in the background (only under job control).
+    pub parked: Vec<Event>,
+    /// Whether an item ended the whole shell (`exit`), where another text would have followed.
+    pub left: bool,
 }
 
 /// Runs a text, item by item. `show`, where there is one, is called while stages run; with it, or with `account`,
@@ -77,6 +82,8 @@ pub fn run(
             links: Vec::new(),
             ended_by: None,
             in_one_shell: None,
+            parked: Vec::new(),
+            left: false,
         },
     };
     let began = Instant::now();
@@ -124,11 +131,12 @@ impl Walk<'_, '_> {
         let before = self.finished.stages.len();
         let kind = self.kind_of(pipeline, last);
         let onward = match kind {
-            Kind::Plumbed => self.plumbed(index, pipeline)?,
+            Kind::Plumbed => self.plumbed(index, pipeline, Place::Front)?,
+            Kind::Background => return self.behind(index, pipeline),
             Kind::RestOfText => {
                 let rest = before_pipeline(pipeline).to_owned() + rest;
                 let text = self.session.text_for_shell(&rest);
-                self.shelled(&text, &rest)?;
+                self.shelled(&text, &rest, Place::Front)?;
                 self.finished.in_one_shell = Some(rest);
                 return Ok(Onward::No);
             }
@@ -154,10 +162,13 @@ impl Walk<'_, '_> {
             return Kind::RestOfText;
         }
         let [stage] = pipeline.stages.as_slice() else { return Kind::Plumbed };
+        if session.jobs.is_some() && pipeline.timed == Timed::No && in_background(pipeline).is_some() {
+            return Kind::Background;
+        }
         if needs_no_shell(stage, session) {
             return Kind::Plumbed;
         }
-        match last {
+        match last && !(session.stays && session.shell.is_bash) {
             true => Kind::Plumbed,
             false if !session.shell.is_bash || must_stay_in_one_shell(&stage.text) => Kind::RestOfText,
             false => Kind::Remembered,
@@ -165,7 +176,7 @@ impl Walk<'_, '_> {
     }
 
     /// A pipeline over our own links.
-    fn plumbed(&mut self, item: usize, pipeline: &Pipeline) -> Result<Onward, RunError> {
+    fn plumbed(&mut self, item: usize, pipeline: &Pipeline, place: Place) -> Result<Onward, RunError> {
         let commands: Vec<&str> = pipeline.stages.iter().map(|stage| stage.text.as_str()).collect();
         if let Some(watch) = &mut self.watch {
             watch.begin(&commands);
@@ -176,50 +187,68 @@ impl Walk<'_, '_> {
             keep: self.options.keep.map(|keep| (keep, item)),
         };
         let watch = self.watch.as_mut();
-        let execution = execute(pipeline, self.session, &plumbing, self.options.group, watch)?;
-        Ok(self.book(&commands, execution))
+        let execution = execute(pipeline, self.session, &plumbing, (self.options.group, place), watch)?;
+        Ok(self.book(&commands, &pipeline.text, execution))
+    }
+
+    /// A list in the background: one pipeline over our own links, more than one in a shell of its own.
+    fn behind(&mut self, item: usize, pipeline: &Pipeline) -> Result<Onward, RunError> {
+        let Some(script) = in_background(pipeline) else { return Ok(Onward::Yes) };
+        match script.items.as_slice() {
+            [only] if self.options.via.order() == Order::Parallel && !only.pipeline.negated => {
+                self.plumbed(item, &only.pipeline, Place::Behind)?;
+            }
+            _ => {
+                let list = pipeline.text.trim_end().trim_end_matches('&');
+                let text = self.session.text_for_shell(list);
+                self.shelled(&text, list, Place::Behind)?;
+            }
+        }
+        self.session.set_status(0);
+        Ok(Onward::Yes)
     }
 
     /// One stage that a shell runs and that may leave something behind for the next item.
     fn remembered(&mut self, pipeline: &Pipeline) -> Result<Onward, RunError> {
         let notebook = self.session.notebook().map_err(RunError::system("memfd_create"))?;
         let text = self.session.text_for_shell(&pipeline.text) + &notebook.closing_text();
-        let onward = self.shelled(&text, &pipeline.text)?;
+        let parked = self.finished.parked.len();
+        let onward = self.shelled(&text, &pipeline.text, Place::Front)?;
+        if self.finished.parked.len() > parked {
+            if let Some(jobs) = &mut self.session.jobs {
+                jobs.hold(notebook);
+            }
+            return Ok(onward);
+        }
         let went_on = self.session.take_over(notebook).map_err(RunError::system("the shell's notes"))?;
+        // A shell that a signal has ended has not written anything down either.
+        let killed = self.finished.stages.last().is_some_and(|stage| stage.signal.is_some());
+        self.finished.left |= !went_on && !killed;
         Ok(if went_on { onward } else { Onward::No })
     }
 
     /// A text that a shell runs in one piece.
-    fn shelled(&mut self, text: &str, command: &str) -> Result<Onward, RunError> {
-        let mut supervisor = Supervisor::new(self.watch.is_some()).map_err(RunError::system("signalfd"))?;
-        let started = launch_text(text, self.session, self.options.group);
-        let pid =
-            started.map_err(|source| RunError::Start { stage: 1, command: command.to_owned(), source })?;
-        supervisor.adopt(pid);
-        if let Some(watch) = &mut self.watch {
-            watch.begin(&[command]);
-        }
-        while !supervisor.all_ended() {
-            let interval = self.watch.as_ref().map(Watch::interval);
-            supervisor.attend(interval).map_err(RunError::system("wait4"))?;
-            if let Some(watch) = &mut self.watch {
-                watch.look(supervisor.children());
-            }
-        }
-        let execution = Execution {
-            stages: supervisor.accounts(),
-            links: Vec::new(),
-            asked_to_end: supervisor.asked_to_end(),
-        };
-        let onward = self.book(&[command], execution);
+    fn shelled(&mut self, text: &str, command: &str, place: Place) -> Result<Onward, RunError> {
+        let watch = self.watch.as_mut();
+        let execution = execute_text(text, command, self.session, (self.options.group, place), watch)?;
+        let onward = self.book(&[command], command, execution);
         self.session.status = self.status_of_stages();
         Ok(onward)
     }
 
     /// Takes what a pipeline did into the books; says whether a signal ends the whole text.
-    fn book(&mut self, commands: &[&str], execution: Execution) -> Onward {
+    fn book(&mut self, commands: &[&str], text: &str, execution: Execution) -> Onward {
         let pipeline = self.pipelines;
         self.pipelines += 1;
+        if let Some((group, parked)) = execution.parked {
+            let state = parked.state();
+            if let Some(jobs) = &mut self.session.jobs {
+                self.finished.parked.push(jobs.park(text, group, parked, state));
+            }
+            let stopped = 128 + libc::SIGTSTP;
+            self.session.statuses = vec![if state == State::Stopped { stopped } else { 0 }];
+            return Onward::Yes;
+        }
         self.session.statuses = execution.stages.iter().map(|(_, account)| account.ending.status()).collect();
         for (index, (pid, account)) in execution.stages.iter().enumerate() {
             let seen = self.watch.as_ref().map(|watch| watch.seen(index));
@@ -262,6 +291,8 @@ enum Kind {
     Remembered,
     /// By a shell, with all that follows.
     RestOfText,
+    /// Without being waited for.
+    Background,
 }
 
 /// What stands before a pipeline's own text.

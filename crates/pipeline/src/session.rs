@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{MemfdFlags, Mode, memfd_create};
 
+use crate::builtins::is_builtin;
 use crate::environment::Environment;
+use crate::jobs::Jobs;
 use crate::standard::Standard;
 use crate::{lookup, signals};
 
@@ -22,7 +24,7 @@ pub struct Session {
     pub standard: Standard,
     /// The shell that runs what needs one.
     pub(crate) shell: Shell,
-    /// Functions that an earlier item has defined.
+    /// Functions and aliases that an earlier item has defined.
     functions: HashSet<String>,
     /// What a shell must read to be where the last one left off; none at the beginning.
     kept: Option<OwnedFd>,
@@ -32,6 +34,10 @@ pub struct Session {
     pub(crate) statuses: Vec<i32>,
     /// The last pipeline's status (`$?`).
     pub(crate) status: i32,
+    /// Whether another text follows, for which also the last item's leftovers are kept.
+    pub stays: bool,
+    /// Job control, where there is a prompt.
+    pub jobs: Option<Jobs>,
 }
 
 /// A shell that takes `-c TEXT`.
@@ -79,10 +85,38 @@ impl Session {
             options: ShellOptions::default(),
             statuses: vec![0],
             status: 0,
+            stays: false,
+            jobs: None,
         })
     }
 
-    /// Whether a name is a function here.
+    /// The last status (`$?`).
+    pub fn status(&self) -> i32 {
+        self.status
+    }
+
+    /// Sets the last status.
+    pub fn set_status(&mut self, status: i32) {
+        self.status = status;
+        self.statuses = vec![status];
+    }
+
+    /// An exported variable's value.
+    pub fn variable(&self, name: &str) -> Option<&OsStr> {
+        self.environment.get(name)
+    }
+
+    /// Whether a command's name leads to anything: a builtin, a function, an alias or a program.
+    pub fn knows(&self, name: &str) -> bool {
+        is_builtin(name) || self.is_function(name) || self.program(name).is_some()
+    }
+
+    /// Names of the functions and aliases that were defined here.
+    pub fn defined(&self) -> impl Iterator<Item = &str> {
+        self.functions.iter().map(String::as_str)
+    }
+
+    /// Whether a name is a function, or an alias, here.
     pub(crate) fn is_function(&self, name: &str) -> bool {
         self.functions.contains(name)
             || self.environment.exported_functions().any(|function| function == name)
@@ -98,6 +132,9 @@ impl Session {
         let mut before = String::new();
         if let Some(kept) = &self.kept {
             before = format!(". {} 2>/dev/null\n", path_of(kept));
+        } else if self.jobs.is_some() && self.shell.is_bash {
+            // As at bash's own prompt; later shells find it among what was kept.
+            before.push_str("shopt -s expand_aliases; ");
         }
         // `$?` and PIPESTATUS cannot be assigned to, only be brought about.
         if text.contains("PIPESTATUS") || text.contains("$?") || text.contains("${?") {
@@ -160,9 +197,11 @@ impl Session {
             errexit: option("errexit"),
             traced: option("xtrace") || option("verbose") || option("noexec"),
         };
-        // Written by `declare -F`, each after a mark of ours.
-        self.functions =
-            text.lines().filter_map(|line| line.strip_prefix("# function ")).map(str::to_owned).collect();
+        // Functions are written by `declare -F`, each after a mark of ours.
+        let function = |line: &str| line.strip_prefix("# function ").map(str::to_owned);
+        let alias = |line: &str| Some(line.strip_prefix("alias ")?.split_once('=')?.0.to_owned());
+        let aliases = text.lines().filter(|_| self.jobs.is_some()).filter_map(alias);
+        self.functions = text.lines().filter_map(function).chain(aliases).collect();
     }
 }
 

@@ -39,12 +39,13 @@ fn is_ignored(signal: i32) -> bool {
 
 /// Holds every signal back from this thread, and from threads it starts meanwhile for as long as they live; until it
 /// is dropped. A signal to this process is for those who wait for it, and never for a relay.
-pub(crate) struct NoSignals {
+pub struct NoSignals {
     before: libc::sigset_t,
 }
 
 impl NoSignals {
-    pub(crate) fn hold() -> Self {
+    /// Begins to hold them back.
+    pub fn hold() -> Self {
         let mut every = MaybeUninit::<libc::sigset_t>::zeroed();
         let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
         // SAFETY: both sets are valid as zeros and large enough; neither call keeps a reference. They fail only for
@@ -130,10 +131,28 @@ impl Drop for Inbox {
     }
 }
 
+/// Ignores what a terminal sends to a whole process group, and to one that is not in front (termios(3)): a shell that
+/// hands its terminal on must not be stopped or ended by that. New programs get them back.
+pub(crate) fn ignore_keys() {
+    remember_dispositions();
+    for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU] {
+        // SAFETY: ignoring is always a valid action.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
 /// Sends a signal to a process that is ours to wait for, so that the number is not another's.
 pub(crate) fn send(pid: i32, signal: i32) {
     // SAFETY: has no memory effects; a process that has just ended is no error here.
     unsafe { libc::kill(pid, signal) };
+}
+
+/// Sends a signal to a process group that children of ours are in.
+pub(crate) fn send_group(group: i32, signal: i32) {
+    // SAFETY: has no memory effects; a group that has just ended is no error here. 1 would mean every process.
+    if group > 1 {
+        unsafe { libc::kill(-group, signal) };
+    }
 }
 
 /// Ends this process by the signal, as a shell does whose command was ended by one: who waits for us sees it.

@@ -67,6 +67,8 @@ pub(crate) struct Child {
     pub(crate) started: Instant,
     /// Its account, once it has ended.
     pub(crate) account: Option<Account>,
+    /// The signal that stopped it, until it goes on.
+    pub(crate) stopped_by: Option<i32>,
 }
 
 /// The stages of one pipeline that have been started.
@@ -74,6 +76,8 @@ pub(crate) struct Supervisor {
     inbox: Inbox,
     children: Vec<Child>,
     accounting: bool,
+    /// Whether stages have a process group of their own, which alone is sent what the terminal sends.
+    job_control: bool,
     /// The first signal that asked the pipeline to end.
     asked_to_end: Option<i32>,
 }
@@ -84,12 +88,29 @@ impl Supervisor {
     /// # Errors
     /// No descriptor is free.
     pub(crate) fn new(accounting: bool) -> io::Result<Self> {
-        Ok(Self { inbox: Inbox::open()?, children: Vec::new(), accounting, asked_to_end: None })
+        let inbox = Inbox::open()?;
+        Ok(Self { inbox, children: Vec::new(), accounting, job_control: false, asked_to_end: None })
+    }
+
+    /// The same for stages with a process group of their own: they can be stopped and go on.
+    pub(crate) fn with_job_control(mut self, job_control: bool) -> Self {
+        self.job_control = job_control;
+        self
+    }
+
+    /// Takes processes under its care that another supervisor has let go.
+    pub(crate) fn take_up(&mut self, children: Vec<Child>) {
+        self.children = children;
+    }
+
+    /// Lets its processes go, running or stopped as they are.
+    pub(crate) fn let_go(mut self) -> Vec<Child> {
+        std::mem::take(&mut self.children)
     }
 
     /// Takes a process that was just started under its care.
     pub(crate) fn adopt(&mut self, pid: i32) {
-        self.children.push(Child { pid, started: Instant::now(), account: None });
+        self.children.push(Child { pid, started: Instant::now(), account: None, stopped_by: None });
     }
 
     /// Takes in a stage that is over already and needed no process.
@@ -102,7 +123,8 @@ impl Supervisor {
             max_rss_bytes: 0,
             io: None,
         };
-        self.children.push(Child { pid: NO_PROCESS, started: Instant::now(), account: Some(account) });
+        let started = Instant::now();
+        self.children.push(Child { pid: NO_PROCESS, started, account: Some(account), stopped_by: None });
     }
 
     /// The processes, in the order in which they were adopted.
@@ -116,14 +138,46 @@ impl Supervisor {
         self.children.iter().filter_map(|child| Some((pid(child), child.account.clone()?))).collect()
     }
 
-    /// The first signal that asked the pipeline to end.
+    /// The first signal that asked the pipeline to end. A key at the terminal reaches us only through what it did to
+    /// the stages, where they have a process group of their own.
     pub(crate) fn asked_to_end(&self) -> Option<i32> {
-        self.asked_to_end
+        let by_key = self.children.iter().filter(|_| self.job_control).find_map(|child| {
+            match child.account.as_ref()?.ending {
+                Ending::Killed(signal @ (libc::SIGINT | libc::SIGQUIT)) => Some(signal),
+                _ => None,
+            }
+        });
+        self.asked_to_end.or(by_key)
     }
 
     /// Whether every process has ended.
     pub(crate) fn all_ended(&self) -> bool {
         self.children.iter().all(|child| child.account.is_some())
+    }
+
+    /// The signals that stopped the processes, where every one that has not ended is stopped; else none.
+    pub(crate) fn all_stopped_by(&self) -> Vec<i32> {
+        let living = || self.children.iter().filter(|child| child.account.is_none());
+        let signals: Vec<i32> = living().filter_map(|child| child.stopped_by).collect();
+        if signals.len() == living().count() { signals } else { Vec::new() }
+    }
+
+    /// Lets every stopped process go on.
+    pub(crate) fn go_on(&mut self) {
+        self.pass_on(libc::SIGCONT);
+        for child in &mut self.children {
+            child.stopped_by = None;
+        }
+    }
+
+    /// Notes who has ended or stopped, without waiting.
+    ///
+    /// # Errors
+    /// What wait4(2) answered.
+    pub(crate) fn look(&mut self) -> io::Result<()> {
+        self.reap_one_by_one()?;
+        self.note_stops();
+        Ok(())
     }
 
     /// Waits for news, at most `timeout` (for ever where there is none), and acts on it.
@@ -147,7 +201,11 @@ impl Supervisor {
                 self.pass_on(came.signal);
             }
         }
-        if somebody_ended { self.reap() } else { Ok(()) }
+        if somebody_ended {
+            self.reap()?;
+            self.note_stops();
+        }
+        Ok(())
     }
 
     /// Sends a signal to every process that has not ended.
@@ -167,6 +225,15 @@ impl Supervisor {
             }
         }
         Ok(())
+    }
+
+    fn note_stops(&mut self) {
+        let job_control = self.job_control;
+        for child in self.children.iter_mut().filter(|child| job_control && child.account.is_none()) {
+            if let Some(stopped_by) = next_stop(child.pid) {
+                child.stopped_by = stopped_by;
+            }
+        }
     }
 
     fn reap_one_by_one(&mut self) -> io::Result<()> {
@@ -219,6 +286,23 @@ fn next_ended(of: libc::idtype_t, pid: i32) -> Option<i32> {
         (libc::waitid(of, pid as libc::id_t, info.as_mut_ptr(), options), info.assume_init().si_pid())
     };
     (answer == 0 && ended != 0).then_some(ended)
+}
+
+/// What stopped a child, or `Some(None)` where it goes on again; `None` where there is no news of it.
+fn next_stop(pid: i32) -> Option<Option<i32>> {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    let options = libc::WSTOPPED | libc::WCONTINUED | libc::WNOHANG;
+    // SAFETY: as in `next_ended`; si_status is set where si_pid is.
+    let (answer, info) = unsafe {
+        (libc::waitid(libc::P_PID, pid as libc::id_t, info.as_mut_ptr(), options), info.assume_init())
+    };
+    // SAFETY: waitid has filled both fields, or left them 0.
+    let (child, signal) = unsafe { (info.si_pid(), info.si_status()) };
+    match (answer, child, info.si_code) {
+        (0, 0, _) | (-1, ..) => None,
+        (_, _, libc::CLD_STOPPED | libc::CLD_TRAPPED) => Some(Some(signal)),
+        _ => Some(None),
+    }
 }
 
 /// Reaps a child that has ended.

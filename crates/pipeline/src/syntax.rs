@@ -12,7 +12,7 @@ mod parse;
 mod quote;
 mod token;
 
-pub use parse::parse;
+pub use parse::{in_background, parse};
 
 use thiserror::Error;
 

@@ -75,7 +75,8 @@ impl<'a> Watch<'a> {
         for (seen, stage) in self.seen.iter_mut().zip(stages) {
             match &stage.account {
                 Some(_) => seen.ended = true,
-                None => look_at(stage.pid, since, seen),
+                // One that was started since the last look cannot have slept for longer than it has been there.
+                None => look_at(stage.pid, since.min(stage.started.elapsed()), seen),
             }
         }
         if let Some(show) = &mut self.show {

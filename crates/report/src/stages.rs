@@ -1,6 +1,6 @@
 //! What a run did, stage by stage: the table of `hosepipe run --stats`.
 
-use model::{ByteSize, LinkRecord, RunRecord, StageRecord};
+use model::{ByteSize, LinkRecord, RunRecord};
 
 use crate::columns::ABSENT;
 use crate::grid::{Heading, lay_out};
@@ -36,7 +36,7 @@ pub fn render(record: &RunRecord, style: &Style) -> String {
         let first = index == 0 || record.stages[index - 1].pipeline != stage.pipeline;
         number = if first { 1 } else { number + 1 };
         let tone = if held_up == Some(index) { Tone::Bold } else { Tone::Plain };
-        let mut cells = cells(stage, number, first, room);
+        let mut cells = cells(record, index, number, room);
         cells.push(if held_up == Some(index) { "← slowest".to_owned() } else { String::new() });
         rows.push((tone, cells));
     }
@@ -47,10 +47,12 @@ pub fn render(record: &RunRecord, style: &Style) -> String {
     print(&lines, style.color, style.unicode)
 }
 
-fn cells(stage: &StageRecord, number: usize, first: bool, room: usize) -> Vec<String> {
-    let at_least = if stage.bytes_at_least { "≥ " } else { "" };
-    let bytes = |bytes: Option<u64>| match bytes {
-        Some(bytes) => format!("{at_least}{}", decimal_size(bytes)),
+fn cells(record: &RunRecord, index: usize, number: usize, room: usize) -> Vec<String> {
+    let stage = &record.stages[index];
+    let before = index.checked_sub(1).and_then(|before| flow(record, before));
+    let behind = flow(record, index).or_else(|| stage.write_bytes.map(|bytes| (bytes, stage.bytes_at_least)));
+    let bytes = |flow: Option<(u64, bool)>| match flow {
+        Some((bytes, at_least)) => format!("{}{}", if at_least { "≥ " } else { "" }, decimal_size(bytes)),
         None => ABSENT.to_owned(),
     };
     let asleep = |ns: Option<u64>| match ns {
@@ -63,8 +65,8 @@ fn cells(stage: &StageRecord, number: usize, first: bool, room: usize) -> Vec<St
         time(stage.wall_ns as f64),
         percent(cpu),
         // What a first stage reads it reads from files, and its libraries are among them.
-        if first { ABSENT.to_owned() } else { bytes(stage.read_bytes) },
-        bytes(stage.write_bytes),
+        bytes(before),
+        bytes(behind),
         asleep(stage.blocked_read_ns),
         asleep(stage.blocked_write_ns),
         stage.max_rss_bytes.map(decimal_size).unwrap_or_default(),
@@ -73,6 +75,26 @@ fn cells(stage: &StageRecord, number: usize, first: bool, room: usize) -> Vec<St
             None => stage.status.to_string(),
         },
     ]
+}
+
+/// What went from a stage to the next, in bytes, and whether it may have been more. Where the link did not count, it
+/// is no more than one has written, nor than the other has read: either may have used files as well.
+fn flow(record: &RunRecord, index: usize) -> Option<(u64, bool)> {
+    let (writer, reader) = (record.stages.get(index)?, record.stages.get(index + 1)?);
+    if writer.pipeline != reader.pipeline {
+        return None;
+    }
+    let place = record.stages[..index].iter().filter(|stage| stage.pipeline == writer.pipeline).count();
+    let link = record.links.iter().filter(|link| link.pipeline == writer.pipeline).nth(place);
+    if let Some(bytes) = link.and_then(|link| link.bytes) {
+        return Some((bytes, false));
+    }
+    let at_least = writer.bytes_at_least || reader.bytes_at_least;
+    match (writer.write_bytes?, reader.read_bytes?) {
+        // Spliced bytes are counted for nobody.
+        (0, read) => Some((read, true)),
+        (written, read) => Some((written.min(read), at_least)),
+    }
 }
 
 fn sentences(record: &RunRecord) -> Vec<String> {

@@ -7,6 +7,7 @@ mod by_reference;
 mod hosepipe;
 mod memory;
 mod neighbours;
+mod pipelines;
 mod reference;
 mod rounds;
 mod table;

@@ -11,18 +11,19 @@ use anyhow::{Context, Result, ensure};
 /// between two looks but processes that live shorter than this.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Runs a command, and gives the largest sum of resident peaks of all its processes that were alive together,
-/// in bytes. An upper bound: pages that several share are counted once for each. (What wait4(2) has to offer,
+/// Runs a command, and gives the largest sum of resident peaks of all its processes that were alive together, in
+/// bytes; of its first process alone without `with_children`. An upper bound: pages that several share are counted once for each. (What wait4(2) has to offer,
 /// `ru_maxrss`, is the largest single process: it would not see eight ends of 100 MiB each.)
 ///
 /// # Errors
 /// The command does not start, or fails.
-pub(crate) fn peak_bytes(mut command: Command) -> Result<u64> {
+pub(crate) fn peak_bytes(mut command: Command, with_children: bool) -> Result<u64> {
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().with_context(|| format!("{command:?} does not start"))?;
     let mut peak_bytes = 0;
     let status = loop {
-        peak_bytes = peak_bytes.max(family(child.id()).into_iter().map(resident_peak_bytes).sum());
+        let looked_at = if with_children { family(child.id()) } else { vec![child.id()] };
+        peak_bytes = peak_bytes.max(looked_at.into_iter().map(resident_peak_bytes).sum());
         if let Some(status) = child.try_wait().context("waiting for hosepipe")? {
             break status;
         }

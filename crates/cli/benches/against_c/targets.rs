@@ -14,7 +14,7 @@ use crate::memory::peak_bytes;
 use crate::reference::{References, succeed};
 use crate::rounds::{interleave, median};
 use crate::table::{Row, Unit, Wanted};
-use crate::{by_reference, trips};
+use crate::{by_reference, pipelines, trips};
 
 /// How long one timed run against C lasts: long enough for the clock and for a few thousand blocks. Each run of a
 /// default pipe between two CPUs falls into a rhythm of sleeps and wake-ups of its own, which moves its figure by
@@ -158,7 +158,7 @@ impl std::error::Error for Skipped {}
 
 /// Every target, in the order of measuring.
 pub(crate) fn all() -> impl Iterator<Item = Target> {
-    TARGETS.iter().copied().chain(trips::targets())
+    TARGETS.iter().copied().chain(trips::targets()).chain(pipelines::TARGETS.iter().copied())
 }
 
 /// The rows and their promises, for `--help` and for whoever mistypes one.
@@ -309,7 +309,7 @@ fn filters(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
 fn memory(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
     let bytes = lab.bytes.unwrap_or(8 * GIB);
     let run = || {
-        Ok(peak_bytes(hosepipe::bench_command(&format!("pipe shm-ring --bytes {bytes} --trials 1")))? as f64)
+        Ok(peak_bytes(hosepipe::bench_command(&format!("pipe shm-ring --bytes {bytes} --trials 1")), true)? as f64)
     };
     let ours = repeat(lab.rounds_or(1), run)?;
     let (name, wanted) = (name.to_owned(), Wanted::AtMost((300u64 << 20) as f64));

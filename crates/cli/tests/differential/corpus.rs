@@ -30,7 +30,7 @@ const PLAIN: &[&str] = &[
     "echo hi | cat\n | |",
     "cd sub; cd - | cat; pwd; pushd sub; popd | cat; popd",
     "! exit 3",
-    "RANDOM=5; echo $RANDOM; echo $RANDOM | cat; echo $RANDOM",
+    "RANDOM=5; echo $RANDOM; echo a | cat; echo $RANDOM",
     "set -o noclobber; echo a > .out1; echo b > .out1; echo $?; echo c | cat > .out1; echo $?",
     "unset PATH; ls | cat; echo $?",
     "true | false; echo $?; set -o pipefail; false | true; echo $?",

@@ -14,7 +14,7 @@ pub(crate) fn filter(dice: &mut Dice, flow: &mut Flow, scope: &mut Scope) {
     match flow.amount {
         Amount::Infinite => filter_endless(dice, flow),
         _ => match dice.between(0, 99) {
-            0..=29 => flow.through(Stage::plain(passes_on(dice))),
+            0..=29 => flow.through(Stage::plain(passes_on(dice, flow.binary))),
             30..=46 => flow.summed_up(Stage::plain(sums_up(dice))),
             // Its columns are as wide as a file's size has digits, and wider where there is no file.
             47 => flow.summed_up(Stage::plain("wc").but(Seen::FileIn, AS_FROM_FILE)),
@@ -67,7 +67,7 @@ fn filter_endless(dice: &mut Dice, flow: &mut Flow) {
 }
 
 /// As much comes out as goes in, more or less.
-fn passes_on(dice: &mut Dice) -> String {
+fn passes_on(dice: &mut Dice, binary: bool) -> String {
     match dice.between(0, 27) {
         0 | 1 => "cat".to_owned(),
         2 => "sort".to_owned(),
@@ -114,7 +114,8 @@ fn passes_on(dice: &mut Dice) -> String {
         8 => format!("cut {}", dice.pick(&["-d' ' -f1", "-c2-", "-b1-3", "-d: -f2 -s", "-d, -f1,3"])),
         9 => "uniq".to_owned(),
         10 => format!("uniq {}", dice.pick(&["-c", "-d", "-u", "-i"])),
-        11 => "rev".to_owned(),
+        // It stops at what is no character.
+        11 if !binary => "rev".to_owned(),
         12 => dice.pick(&["nl", "nl -ba", "cat -n", "cat -A", "cat -b"]).to_owned(),
         13 => format!("fold -w {}", dice.between(5, 40)),
         14 => format!("paste {}", dice.pick(&["- -", "-s", "-d, - - -", "- small.txt", "-s -d+"])),

@@ -75,9 +75,17 @@ fn same_statuses(expected: &[u8], got: &[u8], instead: &[i32]) -> bool {
 /// Whether bash says more than that a signal ended a stage.
 fn complains(stderr: &[u8]) -> bool {
     let of_a_signal = |line: &str| {
-        ["Terminated", "Killed", "Hangup", "User defined signal", "Broken pipe", "File size limit"]
-            .iter()
-            .any(|word| line.contains(word))
+        [
+            "Terminated",
+            "Killed",
+            "Hangup",
+            "User defined signal",
+            "Broken pipe",
+            "File size limit",
+            "by signal",
+        ]
+        .iter()
+        .any(|word| line.contains(word))
     };
     lossy(stderr).lines().any(|line| !of_a_signal(line))
 }

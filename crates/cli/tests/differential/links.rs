@@ -52,6 +52,10 @@ pub(crate) enum Effect {
     WriterEnds(&'static [i32]),
     /// A program that opens its end again may wait for ever.
     Waits,
+    /// What was written before a program opened its end again may be lost.
+    Cuts,
+    /// A list that must stay in one shell has that shell's pipes between its stages, whatever was asked for.
+    OneShell,
 }
 
 /// A difference between links and a pipe.
@@ -63,6 +67,21 @@ pub(crate) struct Difference {
 }
 
 const SOCKETS: &[&str] = &["socketpair", "unix-stream", "tcp"];
+/// All but a pipe with its default size.
+const OTHERS: &[&str] = &[
+    "fifo",
+    "socketpair",
+    "unix-stream",
+    "tcp",
+    "tmpfile",
+    "file",
+    "file:sync",
+    "pty",
+    "tmpfile:order=sequential",
+    "file:order=sequential",
+    "pipe:size=4096",
+];
+const FILES: &[&str] = &["tmpfile", "file", "file:sync", "tmpfile:order=sequential", "file:order=sequential"];
 const SEQUENTIAL: &[&str] = &["tmpfile:order=sequential", "file:order=sequential"];
 
 /// All that may be different.
@@ -124,6 +143,18 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
         why: "the reader starts when the writer has ended",
         effect: Effect::WriterEnds(&[0, 1, 153]),
     },
+    Difference {
+        links: FILES,
+        what: "a writer that opens `/dev/stdout` again to write (`>`, not `>>`) cuts off what was written before it",
+        why: "O_TRUNC empties a file, and does nothing to a pipe",
+        effect: Effect::Cuts,
+    },
+    Difference {
+        links: OTHERS,
+        what: "a list that uses `trap`, `exec`, `wait`, `lastpipe` and the like runs over that shell's own pipes",
+        why: "what they do lives in one shell, so that one shell runs it all",
+        effect: Effect::OneShell,
+    },
 ];
 
 fn differences(spec: &str) -> impl Iterator<Item = &'static Difference> {
@@ -134,7 +165,7 @@ fn differences(spec: &str) -> impl Iterator<Item = &'static Difference> {
 pub(crate) fn seen_on(spec: &str) -> Vec<Seen> {
     let sees = |difference: &Difference| match difference.effect {
         Effect::Sees(seen) => Some(seen),
-        Effect::WriterEnds(_) | Effect::Waits => None,
+        _ => None,
     };
     differences(spec).filter_map(sees).collect()
 }
@@ -146,14 +177,28 @@ pub(crate) fn instead_of_sigpipe(spec: &str, case: &Case) -> &'static [i32] {
     }
     let ends = |difference: &'static Difference| match difference.effect {
         Effect::WriterEnds(statuses) => Some(statuses),
-        Effect::Sees(_) | Effect::Waits => None,
+        _ => None,
     };
     differences(spec).find_map(ends).unwrap_or(&[])
 }
 
 /// Whether this case may wait for ever on this link.
 pub(crate) fn may_wait(spec: &str, case: &Case) -> bool {
-    case.reopens() && differences(spec).any(|difference| matches!(difference.effect, Effect::Waits))
+    case.reopens() && has(spec, |effect| matches!(effect, Effect::Waits))
+}
+
+fn has(spec: &str, is: impl Fn(&Effect) -> bool) -> bool {
+    differences(spec).any(|difference| is(&difference.effect))
+}
+
+/// Whether what this case writes on this link may be cut.
+pub(crate) fn may_be_cut(spec: &str, case: &Case) -> bool {
+    case.cuts() && has(spec, |effect| matches!(effect, Effect::Cuts))
+}
+
+/// Whether this case may run over pipes, although this link was asked for.
+pub(crate) fn may_be_a_pipe(spec: &str, case: &Case) -> bool {
+    case.stays_in_one_shell() && has(spec, |effect| matches!(effect, Effect::OneShell))
 }
 
 /// Whether a writer without end must be given a limit for file sizes: nothing else ends it there.
@@ -170,7 +215,12 @@ pub(crate) fn tables() -> String {
     }
     page.push_str("\n| on | what may differ from a pipe | why |\n|---|---|---|\n");
     for Difference { links, what, why, .. } in DIFFERENCES {
-        let links = links.iter().map(|link| format!("`{link}`")).collect::<Vec<_>>().join(", ");
+        let links = match links.len() + 1 == LINKS.len() {
+            true => "all but `pipe`".to_owned(),
+            false => links.iter().map(|link| format!("`{link}`")).collect::<Vec<_>>().join(", "),
+        };
+        // A bar would end the cell.
+        let what = what.replace('|', "\\|");
         page.push_str(&format!("| {links} | {what} | {why} |\n"));
     }
     page

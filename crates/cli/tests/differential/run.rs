@@ -65,7 +65,7 @@ impl Place {
         let input = File::open(self.here().join("small.txt")).expect("the standard input");
         command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().expect("the command starts");
-        let mut done = Watched::new(child, limit).to_the_end();
+        let mut done = Watched::new(child, limit).until_it_ends();
         done.changes = fixture.changes(&self.here());
         // A folder as it was serves the next run as well.
         if !done.changes.is_empty() {
@@ -100,7 +100,7 @@ impl Watched {
         Self { child, group, began: Instant::now(), limit, hung: false }
     }
 
-    fn to_the_end(mut self) -> Done {
+    fn until_it_ends(mut self) -> Done {
         let mut outputs = [
             Output::new(self.child.stdout.take().expect("piped")),
             Output::new(self.child.stderr.take().expect("piped")),

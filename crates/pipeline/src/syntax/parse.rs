@@ -19,6 +19,15 @@ pub fn parse(text: &str) -> Result<Script, SyntaxError> {
     Ok(Script { items: placed.iter().map(|placed| item(text, placed, &docs)).collect() })
 }
 
+/// The list that a pipeline's text puts into the background: what stands before the `&` at its end. `None` where
+/// there is no such `&`.
+pub fn in_background(pipeline: &Pipeline) -> Option<Script> {
+    let [Stage { start: Start::Shell, .. }] = pipeline.stages.as_slice() else { return None };
+    let list = pipeline.text.trim_end().strip_suffix('&')?;
+    let escaped = list.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1;
+    parse(list).ok().filter(|script| !escaped && !script.items.is_empty())
+}
+
 fn item(text: &str, placed: &Placed, docs: &[HereDoc]) -> Item {
     let source = cut(text, placed.span.clone(), docs);
     let stages = match &placed.body {

@@ -1,0 +1,203 @@
+//! Real pipelines: `hosepipe run` against bash, and links against one another. All figures are of whole commands, from
+//! their start to their end, as a person at a shell waits for them.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use crate::hosepipe;
+use crate::memory::peak_bytes;
+use crate::reference::succeed;
+use crate::rounds::interleave;
+use crate::table::{Row, Unit, Wanted};
+use crate::targets::{Laboratory, Target};
+
+/// Bytes in the file that is copied, and in the text that is worked on.
+const COPIED_BYTES: u64 = 1_000_000_000;
+const TEXT_LINES: u64 = 2_000_000;
+/// What the five-hundred stages may take of our own memory.
+const MEMORY_BYTES_MAX: f64 = (100u64 << 20) as f64;
+const STAGES: usize = 500;
+
+pub(crate) const TARGETS: &[Target] = &[
+    Target {
+        name: "run-true",
+        promise: "`true | true | true`: at most the time of bash -c",
+        slow: false,
+        measure: |name, lab| Ok(vec![times(name, lab, 101, [&run(&[], TRUE), &bash(TRUE)], Wanted::AtMost(1.0))?]),
+    },
+    Target {
+        name: "run-programs",
+        promise: "three programs of 4 KiB of text each: at most the time of bash -c",
+        slow: false,
+        measure: |name, lab| {
+            let text = "cat /etc/passwd | cut -d: -f1 | sort";
+            Ok(vec![times(name, lab, 101, [&run(&[], text), &bash(text)], Wanted::AtMost(1.0))?])
+        },
+    },
+    Target {
+        name: "run-copy",
+        promise: "`cat FILE | wc -c` of 1 GB and its like: at most 0.4 of bash's time",
+        slow: false,
+        measure: copying,
+    },
+    Target {
+        name: "run-cpu",
+        promise: "pipelines held up by a stage that computes: at most 1.02 of bash's time",
+        slow: false,
+        measure: computing,
+    },
+    Target {
+        name: "run-tmpfile",
+        promise: "`cat FILE | sort | uniq -u | wc -l` over tmpfile: at most 1.10 of a true pipe's time",
+        slow: false,
+        measure: through_files,
+    },
+    Target {
+        name: "run-keep",
+        promise: "--keep on `cat FILE | wc -c` of 1 GB: at most 1.15 of the time without",
+        slow: false,
+        measure: keeping,
+    },
+    Target {
+        name: "run-500",
+        promise: "500 stages of cat: at most 100 MiB of our own",
+        slow: false,
+        measure: many_stages,
+    },
+];
+
+const TRUE: &str = "true | true | true";
+
+/// A command, as often as it is asked for.
+struct Timed(Vec<String>);
+
+impl Timed {
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.0[0]);
+        command.args(&self.0[1..]).stdin(Stdio::null());
+        command
+    }
+}
+
+fn run(options: &[&str], text: &str) -> Timed {
+    let words = [hosepipe::PROGRAM, "run"].into_iter().chain(options.iter().copied()).chain([text]);
+    Timed(words.map(str::to_owned).collect())
+}
+
+fn bash(text: &str) -> Timed {
+    Timed(["bash", "-c", text].map(str::to_owned).to_vec())
+}
+
+/// Seconds of two commands, in turns.
+fn times(name: &str, lab: &Laboratory, rounds: usize, pair: [&Timed; 2], wanted: Wanted) -> Result<Row> {
+    let seconds = |timed: &Timed| -> Result<f64> {
+        let command = timed.command();
+        let started = Instant::now();
+        succeed(command)?;
+        Ok(started.elapsed().as_secs_f64())
+    };
+    let [ours, reference] = pair;
+    let [ours, reference] =
+        interleave(lab.rounds_or(rounds), lab.seed, [&|| seconds(ours), &|| seconds(reference)])?;
+    Ok(Row { name: name.to_owned(), unit: Unit::Seconds, ours, reference, wanted })
+}
+
+/// Pipelines in which hardly anything happens but copying.
+fn copying(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+    let file = big_file()?;
+    let file = file.display();
+    let texts = [
+        ("", format!("cat {file} | wc -c"), Wanted::AtMost(0.4)),
+        (" tail", format!("cat {file} | tail -c 1"), Wanted::AtMost(0.4)),
+        (" cat", format!("cat {file} | cat | wc -c"), Wanted::Nothing),
+    ];
+    texts
+        .into_iter()
+        .map(|(more, text, wanted)| {
+            times(&format!("{name}{more}"), lab, 11, [&run(&[], &text), &bash(&text)], wanted)
+        })
+        .collect()
+}
+
+/// Pipelines in which a program computes: plumbing cannot help, and must not harm.
+fn computing(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+    let file = text_file()?;
+    let file = file.display();
+    let texts = [
+        (" sort", format!("cat {file} | sort | uniq -c | sort -rn | head -3")),
+        (" gzip", format!("head -c 60000000 {file} | gzip -1 | wc -c")),
+        (" awk", format!("awk '{{ n += length($0) }} END {{ print n }}' {file} | cat")),
+    ];
+    texts
+        .into_iter()
+        .map(|(more, text)| {
+            times(&format!("{name}{more}"), lab, 7, [&run(&[], &text), &bash(&text)], Wanted::AtMost(1.02))
+        })
+        .collect()
+}
+
+fn through_files(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+    let file = text_file()?;
+    let text = format!("cat {} | sort | uniq -u | wc -l", file.display());
+    let both_work = format!("gzip -1 < {} | gzip -dc | wc -c", file.display());
+    let via = |link: &str, text: &str| run(&["--via", link], text);
+    let sequential = "tmpfile:order=sequential";
+    Ok(vec![
+        times(name, lab, 7, [&via("tmpfile", &text), &via("pipe", &text)], Wanted::AtMost(1.10))?,
+        times(
+            &format!("{name} order"),
+            lab,
+            7,
+            [&via("tmpfile", &both_work), &via(sequential, &both_work)],
+            Wanted::AtMost(1.0),
+        )?,
+    ])
+}
+
+fn keeping(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+    let folder = built("kept");
+    let (folder, file) = (folder.display().to_string(), big_file()?);
+    let text = format!("cat {} | wc -c", file.display());
+    let kept = run(&["--force", "--keep", &folder], &text);
+    let row = times(name, lab, 7, [&kept, &run(&[], &text)], Wanted::AtMost(1.15));
+    std::fs::remove_dir_all(&folder).context("removing what was kept")?;
+    Ok(vec![row?])
+}
+
+/// Only our own process: the stages' memory is theirs.
+fn many_stages(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+    let text = format!("head -c 10000000 /dev/zero{} > /dev/null", " | cat".repeat(STAGES));
+    let ours = (0..lab.rounds_or(3)).map(|_| Ok(peak_bytes(run(&[], &text).command(), false)? as f64));
+    let ours = ours.collect::<Result<Vec<f64>>>()?;
+    let wanted = Wanted::AtMost(MEMORY_BYTES_MAX);
+    Ok(vec![Row { name: name.to_owned(), unit: Unit::Bytes, ours, reference: Vec::new(), wanted }])
+}
+
+/// A file in the folder that cargo lets a bench have; made once and kept for the next time.
+fn built(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+fn big_file() -> Result<PathBuf> {
+    made("copied", COPIED_BYTES, &format!("head -c {COPIED_BYTES} /dev/urandom"))
+}
+
+fn text_file() -> Result<PathBuf> {
+    let lines = format!("seq {TEXT_LINES} | awk '{{ print ($1 * 7919) % 1000003, \"some words of a line\", $1 % 977 }}'");
+    made("text", 0, &lines)
+}
+
+/// Makes a file with a shell command, unless it is there with at least so many bytes.
+fn made(name: &str, bytes: u64, command: &str) -> Result<PathBuf> {
+    let path = built(name);
+    if std::fs::metadata(&path).is_ok_and(|found| found.len() >= bytes.max(1)) {
+        return Ok(path);
+    }
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("{command} > {}", path.display())]);
+    succeed(shell)?;
+    Ok(path)
+}

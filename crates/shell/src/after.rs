@@ -1,0 +1,187 @@
+//! What is said after a pipeline: its time, what went through each link, what held it up, and who failed.
+
+use model::{LinkRecord, StageRecord};
+use pipeline::{Finished, judge};
+use report::numbers::{decimal_size, time};
+use signal_hook::low_level::signal_name;
+
+/// More pipelines than this in one line are not spoken of one by one.
+const PIPELINES_MAX: usize = 3;
+/// A command as it is named in a sentence.
+const COMMAND_CHARACTERS_MAX: usize = 40;
+
+/// SIGPIPE, SIGINT and SIGTSTP have numbers that are the same on every Linux (signal(7)).
+const SIGPIPE: i32 = 13;
+const SIGINT: i32 = 2;
+
+/// The lines about pipelines of two stages and more: time, bytes through each link, and the bottleneck.
+pub(crate) fn statistics(finished: &Finished) -> Vec<String> {
+    let mut lines: Vec<String> = pipelines(finished)
+        .filter(|(_, stages)| stages.len() > 1)
+        .take(PIPELINES_MAX)
+        .map(|(number, stages)| {
+            let links: Vec<&LinkRecord> =
+                finished.links.iter().filter(|link| link.pipeline == number).collect();
+            flow(&stages, &links)
+        })
+        .collect();
+    let sentence = judge(&finished.stages, &finished.links).map(|bottleneck| bottleneck.sentence);
+    if let (Some(last), Some(sentence)) = (lines.last_mut(), sentence) {
+        last.push_str(" · ");
+        last.push_str(&sentence);
+    }
+    lines.extend(finished.links.iter().filter_map(|link| link.trouble.clone()));
+    lines
+}
+
+/// Which stages of pipelines failed, and how; nothing of one program alone that left with a status.
+pub(crate) fn failures(finished: &Finished) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (_, stages) in pipelines(finished) {
+        for (index, stage) in stages.iter().enumerate() {
+            let name = match stages.len() {
+                1 => format!("`{}`", shortened(&stage.command)),
+                _ => format!("stage {} `{}`", index + 1, shortened(&stage.command)),
+            };
+            match stage.signal {
+                Some(SIGINT) => {}
+                Some(SIGPIPE) if index + 1 < stages.len() => lines.push(format!(
+                    "{name} ended by SIGPIPE: stage {} stopped reading, which is normal",
+                    index + 2
+                )),
+                Some(signal) => lines.push(format!("{name} ended by {}", name_of(signal))),
+                None if stage.status != 0 && stages.len() > 1 => {
+                    lines.push(format!("{name} left with status {}{}", stage.status, meaning(stage)));
+                }
+                None => {}
+            }
+        }
+    }
+    lines
+}
+
+/// A signal as people call it.
+pub(crate) fn name_of(signal: i32) -> String {
+    signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned)
+}
+
+/// What a status is known to mean.
+fn meaning(stage: &StageRecord) -> &'static str {
+    let program = first_word(&stage.command);
+    match (program, stage.status) {
+        ("grep" | "egrep" | "fgrep", 1) => ": nothing matched",
+        ("diff" | "cmp", 1) => ": there are differences",
+        (_, 126) => ": it cannot be executed",
+        (_, 127) => ": there is no such command",
+        _ => "",
+    }
+}
+
+/// The stages of each pipeline.
+fn pipelines(finished: &Finished) -> impl Iterator<Item = (u32, Vec<&StageRecord>)> {
+    let chunks = finished.stages.chunk_by(|one, next| one.pipeline == next.pipeline);
+    chunks.filter_map(|stages| Some((stages.first()?.pipeline, stages.iter().collect())))
+}
+
+/// `1.2 s · cat →1.0 GB→ sort →133 MB→ wc · pipe`.
+fn flow(stages: &[&StageRecord], links: &[&LinkRecord]) -> String {
+    let wall = stages.iter().map(|stage| stage.wall_ns).max().unwrap_or(0);
+    let mut text = format!("{} · ", time(wall as f64));
+    for (index, stage) in stages.iter().enumerate() {
+        text.push_str(first_word(&stage.command));
+        if let Some(next) = stages.get(index + 1) {
+            text.push_str(&format!(" →{}→ ", carried(stage, next, links.get(index).copied())));
+        }
+    }
+    let spec = links.first().map(|link| link.spec.as_str()).unwrap_or_default();
+    format!("{text} · {spec}")
+}
+
+/// What a link carried, as far as somebody counted: the link itself, else its writer, else its reader.
+fn carried(writer: &StageRecord, reader: &StageRecord, link: Option<&LinkRecord>) -> String {
+    if let Some(bytes) = link.and_then(|link| link.bytes) {
+        return decimal_size(bytes);
+    }
+    let counted = writer.write_bytes.map(|bytes| (bytes, writer.bytes_at_least));
+    match counted.or(reader.read_bytes.map(|bytes| (bytes, reader.bytes_at_least))) {
+        // Nothing seen of a program that was over at once is no figure.
+        Some((0, true)) | None => "?".to_owned(),
+        Some((bytes, at_least)) => format!("{}{}", if at_least { "≥ " } else { "" }, decimal_size(bytes)),
+    }
+}
+
+fn first_word(command: &str) -> &str {
+    let word = command.split_whitespace().next().unwrap_or(command);
+    word.rsplit('/').next().unwrap_or(word)
+}
+
+fn shortened(command: &str) -> String {
+    let line = command.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= COMMAND_CHARACTERS_MAX {
+        return line;
+    }
+    line.chars().take(COMMAND_CHARACTERS_MAX - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn stage(pipeline: u32, command: &str, status: i32, signal: Option<i32>) -> StageRecord {
+        StageRecord {
+            pipeline,
+            command: command.to_owned(),
+            pid: None,
+            status,
+            signal,
+            wall_ns: 1_000_000,
+            user_ns: 0,
+            system_ns: 0,
+            read_bytes: None,
+            write_bytes: Some(2000),
+            bytes_at_least: false,
+            blocked_read_ns: None,
+            blocked_write_ns: None,
+            max_rss_bytes: None,
+        }
+    }
+
+    fn finished(stages: Vec<StageRecord>) -> Finished {
+        Finished {
+            wall: Duration::ZERO,
+            status: 0,
+            pipestatus: vec![0],
+            stages,
+            links: Vec::new(),
+            ended_by: None,
+            in_one_shell: None,
+            parked: Vec::new(),
+            left: false,
+        }
+    }
+
+    #[test]
+    fn who_failed_and_how() {
+        let of = |stages| failures(&finished(stages));
+        assert_eq!(
+            of(vec![stage(0, "yes", 141, Some(13)), stage(0, "head -1", 0, None)]),
+            ["stage 1 `yes` ended by SIGPIPE: stage 2 stopped reading, which is normal"]
+        );
+        assert_eq!(
+            of(vec![stage(0, "cat x", 1, None), stage(0, "grep y", 1, None)]),
+            ["stage 1 `cat x` left with status 1", "stage 2 `grep y` left with status 1: nothing matched"]
+        );
+        assert_eq!(of(vec![stage(0, "crash", 139, Some(11))]), ["`crash` ended by SIGSEGV"]);
+        assert!(of(vec![stage(0, "false", 1, None), stage(1, "sleep 9", 130, Some(2))]).is_empty());
+    }
+
+    #[test]
+    fn the_flow_names_programs_and_bytes() {
+        let lines =
+            statistics(&finished(vec![stage(0, "/bin/cat big", 0, None), stage(0, "wc -c", 0, None)]));
+        assert_eq!(lines.len(), 1);
+        assert!(lines[0].starts_with("1.00 ms · cat →2.00 kB→ wc · "), "{}", lines[0]);
+        assert!(statistics(&finished(vec![stage(0, "ls", 0, None)])).is_empty());
+    }
+}

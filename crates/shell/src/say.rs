@@ -1,0 +1,47 @@
+//! What the shell says itself: on standard error, dim where it is an aside, and never in the way of data.
+
+use std::io::{IsTerminal, Write, stderr};
+
+use nu_ansi_term::{Color, Style};
+
+/// How something is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Said {
+    Plain,
+    Aside,
+    Error,
+}
+
+/// Whether colours are shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Voice {
+    pub(crate) colours: bool,
+}
+
+impl Default for Voice {
+    /// Colours on a terminal only, and not where NO_COLOR is set (no-color.org).
+    fn default() -> Self {
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self { colours: stderr().is_terminal() && !plain }
+    }
+}
+
+impl Voice {
+    /// Says a line. That it cannot be said is no reason to stop.
+    pub(crate) fn say(self, how: Said, line: &str) {
+        let style = match how {
+            Said::Aside => Style::new().dimmed(),
+            Said::Error => Color::Red.normal(),
+            Said::Plain => Style::new(),
+        };
+        let text =
+            if self.colours && !line.is_empty() { style.paint(line).to_string() } else { line.to_owned() };
+        let _ = writeln!(stderr(), "{text}");
+    }
+
+    /// Says an error and its causes in one line.
+    pub(crate) fn error(self, error: &anyhow::Error) {
+        let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
+        self.say(Said::Error, &format!("hosepipe: {}", causes.join(": ")));
+    }
+}
