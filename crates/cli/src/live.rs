@@ -1,5 +1,5 @@
-//! Stages while they run: a block of lines on the terminal, drawn again and again. What the pipeline itself prints
-//! overwrites the block, which is then drawn below it.
+//! Stages while they run: a block of lines at the bottom of the terminal, drawn again and again. What the pipeline
+//! itself prints scrolls in the rows above it (DECSTBM; xterm's control sequences), so neither touches the other.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
@@ -10,43 +10,71 @@ use report::numbers;
 /// Between two drawings.
 const INTERVAL: Duration = Duration::from_millis(100);
 
+/// Rows left to the pipeline's own output at the least.
+const ROWS_ABOVE: usize = 3;
+
 /// A picture of the stages, on standard error if that is a terminal.
 pub(crate) struct Live {
     terminal: bool,
     columns: usize,
+    rows: usize,
     began: Instant,
     drawn: Instant,
     /// What each stage had written and waited at the last drawing.
     before: Vec<Seen>,
-    shown: bool,
+    /// Rows kept free of the pipeline's own output; 0 where no picture is there.
+    reserved: usize,
 }
 
 impl Live {
     pub(crate) fn on_stderr() -> Self {
         let now = Instant::now();
         let columns = crate::terminal::style_of_stderr().width;
+        let rows = rustix::termios::tcgetwinsize(stderr()).map_or(0, |size| usize::from(size.ws_row));
         let terminal = stderr().is_terminal();
-        Self { terminal, columns, began: now, drawn: now, before: Vec::new(), shown: false }
+        Self { terminal, columns, rows, began: now, drawn: now, before: Vec::new(), reserved: 0 }
     }
 
     /// Draws what is seen, if the last drawing is old enough.
     pub(crate) fn show(&mut self, commands: &[String], seen: &[Seen]) {
         let since = self.drawn.elapsed();
-        if !self.terminal || since < INTERVAL {
+        let most = self.rows.saturating_sub(ROWS_ABOVE);
+        if !self.terminal || since < INTERVAL || most < 2 {
             return;
         }
         self.drawn = Instant::now();
         self.before.resize(seen.len(), Seen::default());
-        let mut text = format!("\r\x1b[J\x1b[2m {:.1} s\x1b[0m\n", self.began.elapsed().as_secs_f64());
-        for (index, (seen, before)) in seen.iter().zip(&self.before).enumerate() {
+        let wanted = (seen.len() + 1).min(most);
+        let mut text = if wanted == self.reserved { String::new() } else { self.reserve(wanted) };
+        let top = self.rows - wanted + 1;
+        let seconds = self.began.elapsed().as_secs_f64();
+        text.push_str(&format!("\x1b7\x1b[{top};1H\x1b[J\x1b[2m {seconds:.1} s\x1b[0m"));
+        for (index, (seen, before)) in seen.iter().zip(&self.before).take(wanted - 1).enumerate() {
             let command = commands.get(index).map(String::as_str).unwrap_or_default();
+            text.push_str(&format!("\x1b[{};1H", top + 1 + index));
             text.push_str(&self.line(index + 1, command, seen, before, since));
         }
-        // Back to the top, where the pipeline's own output belongs.
-        text.push_str(&format!("\x1b[{}A\r", seen.len() + 1));
+        text.push_str("\x1b8");
         self.before = seen.to_vec();
-        self.shown = true;
         self.write(&text);
+    }
+
+    /// Makes room for so many rows at the bottom: what stands there scrolls up, and from then on the cursor stays
+    /// above them.
+    fn reserve(&mut self, rows: usize) -> String {
+        let given_back = self.give_back();
+        self.reserved = rows;
+        let room = "\n".repeat(rows);
+        format!("{given_back}{room}\x1b[{rows}A\x1b7\x1b[1;{}r\x1b8", self.rows - rows)
+    }
+
+    /// Lets the cursor go everywhere again, and removes the picture.
+    fn give_back(&mut self) -> String {
+        if std::mem::take(&mut self.reserved) == 0 {
+            String::new()
+        } else {
+            "\x1b7\x1b[r\x1b8\x1b[J".to_owned()
+        }
     }
 
     fn line(&self, number: usize, command: &str, seen: &Seen, before: &Seen, since: Duration) -> String {
@@ -69,14 +97,13 @@ impl Live {
             numbers::decimal_size(written),
             numbers::throughput(rate),
         );
-        line.chars().take(self.columns.saturating_sub(1)).collect::<String>() + "\n"
+        line.chars().take(self.columns.saturating_sub(1)).collect()
     }
 
     /// Removes the picture.
     pub(crate) fn clear(&mut self) {
-        if std::mem::take(&mut self.shown) {
-            self.write("\r\x1b[J");
-        }
+        let text = self.give_back();
+        self.write(&text);
     }
 
     /// That it cannot be drawn is no reason to stop.

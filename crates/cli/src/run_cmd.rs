@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
+use anyhow::Context;
 use clap::Args;
 use model::{RunRecord, SCHEMA};
 use pipeline::link::LinkSpec;
@@ -99,11 +100,16 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let mut live = Live::on_stderr();
     let mut show = |commands: &[String], seen: &[Seen]| live.show(commands, seen);
     let watch = watched.then(|| Watch::new(args.live.then_some(&mut show)));
+    let here = std::env::current_dir();
     // Its text has its causes in it already.
     let finished = pipeline::run(&script, &args.text, &mut session, &options, watch)
         .map_err(|error| anyhow::Error::msg(error.to_string()))?;
     drop(folder);
     live.clear();
+    // The text may have gone elsewhere, and the record's name was meant from here.
+    if let Ok(here) = here {
+        std::env::set_current_dir(&here).with_context(|| format!("cannot return to {}", here.display()))?;
+    }
 
     if watched {
         let record = record(args, &via, &finished, started);
@@ -115,7 +121,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
             json.write(&report::json::to_text(&record)?)?;
         }
     }
-    script::remarks(&finished, watched);
+    script::remarks(&finished, watched, args.how.via != "pipe");
     Ok(script::exit(&finished))
 }
 

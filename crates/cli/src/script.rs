@@ -30,6 +30,10 @@ pub(crate) fn read(text: &str, shell: &str) -> anyhow::Result<Script> {
 
 fn shell_accepts(text: &str, shell: &str) -> bool {
     let mut command = Command::new(shell);
+    // A text that switches extended patterns on means them from the next line on; without running it bash cannot know.
+    if text.contains("extglob") {
+        command.args(["-O", "extglob"]);
+    }
     command.args(["-n", "-c", "--", text]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
@@ -71,7 +75,8 @@ impl Folder {
     /// # Errors
     /// No folder can be made (TMPDIR names the place).
     pub(crate) fn for_link(via: &LinkSpec) -> anyhow::Result<Self> {
-        let place = std::env::temp_dir();
+        // A relative TMPDIR leads elsewhere once the text has changed the directory.
+        let place = std::path::absolute(std::env::temp_dir()).context("the working directory")?;
         if !via.has_names() {
             return Ok(Self::Shared(place));
         }
@@ -90,14 +95,17 @@ impl Folder {
     }
 }
 
-/// Says what the user should know; with `shown`, what a table has said already is left out.
-pub(crate) fn remarks(finished: &Finished, shown: bool) {
+/// Says what the user should know; with `shown`, what a table has said already is left out. Who asked for a link is
+/// told where it was not used.
+pub(crate) fn remarks(finished: &Finished, shown: bool, link_asked: bool) {
     if !shown {
         for trouble in finished.links.iter().filter_map(|link| link.trouble.as_ref()) {
             terminal::remark(&format!("hosepipe: {trouble}"));
         }
     }
-    if shown && let Some(text) = &finished.in_one_shell {
+    if (shown || link_asked)
+        && let Some(text) = &finished.in_one_shell
+    {
         let line = text.lines().next().unwrap_or_default();
         terminal::remark(&format!(
             "From `{line}` on, the shell ran the rest by itself, over its own pipes: what that sets lives in one shell only."

@@ -66,8 +66,10 @@ const BUILTINS: &[&str] = &[
 ];
 
 /// Words after which a shell holds what no other process can be given: its traps, jobs, limits and descriptors.
-const HOLDERS: &[&str] =
-    &["bg", "coproc", "disown", "exec", "fg", "jobs", "lastpipe", "suspend", "trap", "ulimit", "wait"];
+const HOLDERS: &[&str] = &[
+    "bg", "coproc", "dirs", "disown", "exec", "fg", "jobs", "lastpipe", "popd", "pushd", "suspend", "trap",
+    "ulimit", "wait",
+];
 
 /// Whether bash runs a command of this name itself.
 pub fn is_builtin(name: &str) -> bool {
@@ -115,7 +117,7 @@ pub(crate) fn instant(words: &[String]) -> Option<(i32, Vec<u8>)> {
 /// there as well.
 pub(crate) fn must_stay_in_one_shell(text: &str) -> bool {
     text.trim_end().ends_with('&')
-        || text.contains("$!")
+        || ["$!", "RANDOM=", "SECONDS="].iter().any(|name| text.contains(name))
         || text
             .split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-' || c == '/' || c == '.'))
             .any(|word| HOLDERS.binary_search(&word).is_ok())

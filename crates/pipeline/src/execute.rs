@@ -66,7 +66,10 @@ pub(crate) struct Plumbed {
 #[derive(Debug, Error)]
 pub enum RunError {
     /// A link could not be made.
-    #[error("cannot put `{via}` between stage {stage} and the next: {source}")]
+    #[error(
+        "cannot put `{via}` between stage {stage} and the next: {source}{}",
+        source.remedy().map(|remedy| format!(": {remedy}")).unwrap_or_default()
+    )]
     Link {
         /// What was asked for.
         via: String,

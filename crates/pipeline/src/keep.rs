@@ -2,9 +2,12 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use model::describe_errno;
+use rustix::fs::{Mode, OFlags, open, openat};
+use rustix::io::Errno;
 use thiserror::Error;
 
 use crate::syntax::{Pipeline, Script, Start};
@@ -15,8 +18,10 @@ const NAME_CHARACTERS_MAX: usize = 24;
 /// Where each link of a text is kept.
 #[derive(Debug)]
 pub struct Keep {
-    /// One path for each link of each item.
+    /// One path for each link of each item, as it is shown.
     paths: Vec<Vec<PathBuf>>,
+    /// The folder, which a relative name no longer leads to after a `cd` of the text.
+    folder: OwnedFd,
     overwrite: bool,
 }
 
@@ -44,13 +49,16 @@ impl Keep {
     pub fn new(folder: &Path, overwrite: bool, script: &Script) -> Result<Self, KeepProblem> {
         std::fs::create_dir_all(folder)
             .map_err(|source| KeepProblem::Folder { folder: folder.to_owned(), source })?;
+        let opened = open(folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+        let opened = opened
+            .map_err(|error| KeepProblem::Folder { folder: folder.to_owned(), source: error.into() })?;
         let alone = script.items.len() == 1;
         let items = script.items.iter().enumerate();
         let paths: Vec<Vec<PathBuf>> =
             items.map(|(index, item)| paths(folder, (!alone).then_some(index), &item.pipeline)).collect();
         match paths.iter().flatten().find(|path| !overwrite && path.symlink_metadata().is_ok()) {
             Some(path) => Err(KeepProblem::Exists(path.clone())),
-            None => Ok(Self { paths, overwrite }),
+            None => Ok(Self { paths, folder: opened, overwrite }),
         }
     }
 
@@ -60,16 +68,14 @@ impl Keep {
     /// It came to be meanwhile, or cannot be made.
     pub(crate) fn file(&self, item: usize, link: usize) -> Result<(File, PathBuf), KeepProblem> {
         let path = self.paths.get(item).and_then(|paths| paths.get(link)).cloned().unwrap_or_default();
-        let mut options = File::options();
-        options.write(true);
-        let opened = match self.overwrite {
-            true => options.create(true).truncate(true).open(&path),
-            false => options.create_new(true).open(&path),
-        };
+        let name = path.file_name().unwrap_or_default();
+        let how = if self.overwrite { OFlags::TRUNC } else { OFlags::EXCL };
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | how;
+        let opened = openat(&self.folder, name, flags, Mode::from_raw_mode(0o666));
         match opened {
-            Ok(file) => Ok((file, path)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(KeepProblem::Exists(path)),
-            Err(source) => Err(KeepProblem::Folder { folder: path, source }),
+            Ok(file) => Ok((file.into(), path)),
+            Err(Errno::EXIST) => Err(KeepProblem::Exists(path)),
+            Err(error) => Err(KeepProblem::Folder { folder: path, source: error.into() }),
         }
     }
 }

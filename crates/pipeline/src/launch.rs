@@ -38,7 +38,12 @@ pub(crate) fn launch(stage: &Stage, ends: Ends, session: &Session, group: Group)
     {
         return Ok(pid);
     }
-    launch_shell(&session.text_for_shell(&stage.text), stage.stderr_too, &table, session, group)
+    // `|&` stands for `2>&1 |`, which comes after the stage's own redirections; where a here-document follows, the
+    // text has no end to put it at.
+    let in_text = stage.stderr_too && !stage.text.contains("<<");
+    let text = if in_text { format!("{} 2>&1", stage.text) } else { stage.text.clone() };
+    let text = session.text_for_shell(&text, stage.line);
+    launch_shell(&text, stage.stderr_too && !in_text, &table, session, group)
 }
 
 /// Starts a shell on a text, with our own standard descriptors.
@@ -98,6 +103,11 @@ fn launch_program(
     }
     let assigned_path = command.assignments.iter().any(|(name, _)| name == "PATH");
     let path = if assigned_path { None } else { session.program(&command.words[0]) }?;
+    let writes =
+        |redirection: &Redirection| matches!(redirection, Redirection::Open { how: Opening::Write, .. });
+    if session.options.noclobber && command.redirections.iter().any(writes) {
+        return None;
+    }
     let mut table = ends.copy();
     for redirection in &command.redirections {
         table.redirect(redirection)?;
@@ -126,8 +136,10 @@ fn launch_shell(
     let path = &session.shell.path;
     let name = path.file_name().unwrap_or(path.as_os_str());
     // The text may begin with a dash.
-    let arguments = [name.as_bytes(), b"-c", b"--", text.as_bytes()].map(CString::new);
-    let arguments: Result<Vec<CString>, _> = arguments.into_iter().collect();
+    let pipefail: &[&[u8]] = if session.options.pipefail { &[b"-o", b"pipefail"] } else { &[] };
+    let arguments = [&[name.as_bytes()], pipefail, &[b"-c", b"--", text.as_bytes()]].concat();
+    let arguments = arguments.into_iter().map(CString::new);
+    let arguments: Result<Vec<CString>, _> = arguments.collect();
     let mut environment = session.environment.clone();
     // The shell counts itself in again.
     environment.set("SHLVL", environment.depth().saturating_sub(1).to_string());

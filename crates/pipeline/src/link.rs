@@ -100,11 +100,7 @@ impl Link {
     }
 
     fn store(&mut self, reader: OwnedFd, stored: Stored) -> Result<(), OpenError> {
-        let watch = Watch::new(&reader).map_err(|source| OpenError::System {
-            call: "inotify".to_owned(),
-            source,
-            remedy: Some("raise fs.inotify.max_user_instances and fs.inotify.max_user_watches".to_owned()),
-        })?;
+        let watch = Watch::new(&reader).map_err(refused("inotify, or what stands for it"))?;
         let order = stored.order;
         let file = Arc::new(LinkFile::new(reader, stored));
         self.file = Some(Arc::clone(&file));

@@ -8,14 +8,14 @@ use model::{LinkRecord, StageRecord};
 use crate::accounts::{link_record, stage_record};
 use crate::builtins::must_stay_in_one_shell;
 use crate::execute::{Execution, Place, Plumbing, RunError, execute, execute_text};
-use crate::keep::Keep;
 use crate::jobs::{Event, State};
+use crate::keep::Keep;
 use crate::launch::needs_no_shell;
 use crate::link::{LinkSpec, Order};
 use crate::session::Session;
 use crate::spawn::Group;
 use crate::supervise::Ending;
-use crate::syntax::{Item, Join, Pipeline, Script, Timed, in_background};
+use crate::syntax::{Item, Join, Pipeline, Script, Timed, in_background, line_of};
 use crate::watch::Watch;
 
 /// How a text is run.
@@ -69,6 +69,7 @@ pub fn run(
     options: &RunOptions<'_>,
     watch: Option<Watch<'_>>,
 ) -> Result<Finished, RunError> {
+    session.options.pipefail |= options.pipefail;
     let mut walk = Walk {
         session,
         options,
@@ -96,8 +97,15 @@ pub fn run(
         if (item.join == Join::IfOk && status != 0) || (item.join == Join::IfFailed && status == 0) {
             continue;
         }
-        let last = index + 1 == script.items.len();
-        if walk.pass(index, item, &text[item.offset..], last)? == Onward::No {
+        let next = script.items.get(index + 1).map(|next| next.offset);
+        let here = Here {
+            item: index,
+            line: line_of(text, item.offset),
+            rest: &text[item.offset..],
+            last: next.is_none(),
+            next_in_line: next.is_some_and(|next| !text[item.offset..next].contains('\n')),
+        };
+        if walk.pass(item, &here)? == Onward::No {
             break;
         }
     }
@@ -105,6 +113,20 @@ pub fn run(
     walk.finished.status = walk.session.status;
     walk.finished.pipestatus.clone_from(&walk.session.statuses);
     Ok(walk.finished)
+}
+
+/// Where in its text an item stands.
+struct Here<'a> {
+    /// Its place among the items.
+    item: usize,
+    /// The line it begins in, from 1.
+    line: usize,
+    /// The text from it on.
+    rest: &'a str,
+    /// Whether nothing follows it.
+    last: bool,
+    /// Whether the next item stands in the same line: an error that makes a shell give up a line keeps it from that.
+    next_in_line: bool,
 }
 
 /// Whether the next item is come to.
@@ -124,31 +146,32 @@ struct Walk<'a, 'w> {
 }
 
 impl Walk<'_, '_> {
-    /// Runs an item. `rest` is the text from it on.
-    fn pass(&mut self, index: usize, item: &Item, rest: &str, last: bool) -> Result<Onward, RunError> {
+    /// Runs an item.
+    fn pass(&mut self, item: &Item, here: &Here<'_>) -> Result<Onward, RunError> {
         let pipeline = &item.pipeline;
         let began = Instant::now();
         let before = self.finished.stages.len();
-        let kind = self.kind_of(pipeline, last);
+        let kind = self.kind_of(pipeline, here.last);
         let onward = match kind {
-            Kind::Plumbed => self.plumbed(index, pipeline, Place::Front)?,
-            Kind::Background => return self.behind(index, pipeline),
+            Kind::Plumbed => self.plumbed(here.item, pipeline, Place::Front)?,
+            Kind::Background => return self.behind(here, pipeline),
             Kind::RestOfText => {
-                let rest = before_pipeline(pipeline).to_owned() + rest;
-                let text = self.session.text_for_shell(&rest);
+                let rest = before_pipeline(pipeline).to_owned() + here.rest;
+                let text = self.session.text_for_shell(&rest, here.line);
                 self.shelled(&text, &rest, Place::Front)?;
-                self.finished.in_one_shell = Some(rest);
+                self.finished.in_one_shell = (!here.last).then_some(rest);
                 return Ok(Onward::No);
             }
-            Kind::Remembered => self.remembered(pipeline)?,
+            Kind::Remembered => self.remembered(pipeline, here)?,
         };
         if pipeline.timed != Timed::No {
             report_time(pipeline.timed, began.elapsed(), &self.finished.stages[before..]);
         }
         if kind == Kind::Plumbed {
-            self.session.status = self.status_of_stages();
+            self.session.status = self.session.status_of_stages();
         }
-        if pipeline.negated {
+        // A shell negates by itself what it runs, or `! exit 3` would be 0.
+        if pipeline.negated && kind == Kind::Plumbed {
             self.session.status = i32::from(self.session.status == 0);
         }
         let gives_up =
@@ -169,6 +192,7 @@ impl Walk<'_, '_> {
             return Kind::Plumbed;
         }
         match last && !(session.stays && session.shell.is_bash) {
+            true if pipeline.negated => Kind::RestOfText,
             true => Kind::Plumbed,
             false if !session.shell.is_bash || must_stay_in_one_shell(&stage.text) => Kind::RestOfText,
             false => Kind::Remembered,
@@ -192,15 +216,15 @@ impl Walk<'_, '_> {
     }
 
     /// A list in the background: one pipeline over our own links, more than one in a shell of its own.
-    fn behind(&mut self, item: usize, pipeline: &Pipeline) -> Result<Onward, RunError> {
+    fn behind(&mut self, here: &Here<'_>, pipeline: &Pipeline) -> Result<Onward, RunError> {
         let Some(script) = in_background(pipeline) else { return Ok(Onward::Yes) };
         match script.items.as_slice() {
             [only] if self.options.via.order() == Order::Parallel && !only.pipeline.negated => {
-                self.plumbed(item, &only.pipeline, Place::Behind)?;
+                self.plumbed(here.item, &only.pipeline, Place::Behind)?;
             }
             _ => {
                 let list = pipeline.text.trim_end().trim_end_matches('&');
-                let text = self.session.text_for_shell(list);
+                let text = self.session.text_for_shell(list, here.line);
                 self.shelled(&text, list, Place::Behind)?;
             }
         }
@@ -209,9 +233,11 @@ impl Walk<'_, '_> {
     }
 
     /// One stage that a shell runs and that may leave something behind for the next item.
-    fn remembered(&mut self, pipeline: &Pipeline) -> Result<Onward, RunError> {
+    fn remembered(&mut self, pipeline: &Pipeline, here: &Here<'_>) -> Result<Onward, RunError> {
         let notebook = self.session.notebook().map_err(RunError::system("memfd_create"))?;
-        let text = self.session.text_for_shell(&pipeline.text) + &notebook.closing_text();
+        let text = if pipeline.negated { format!("! {}", pipeline.text) } else { pipeline.text.clone() };
+        let then = if here.next_in_line { "; " } else { "\n" };
+        let text = self.session.text_for_shell(&text, here.line) + then + &notebook.closing_text();
         let parked = self.finished.parked.len();
         let onward = self.shelled(&text, &pipeline.text, Place::Front)?;
         if self.finished.parked.len() > parked {
@@ -232,7 +258,7 @@ impl Walk<'_, '_> {
         let watch = self.watch.as_mut();
         let execution = execute_text(text, command, self.session, (self.options.group, place), watch)?;
         let onward = self.book(&[command], command, execution);
-        self.session.status = self.status_of_stages();
+        self.session.status = self.session.status_of_stages();
         Ok(onward)
     }
 
@@ -270,15 +296,6 @@ impl Walk<'_, '_> {
             }
             None => Onward::Yes,
         }
-    }
-
-    /// The last status, or with `pipefail` the last that is not 0.
-    fn status_of_stages(&self) -> i32 {
-        let statuses = &self.session.statuses;
-        let pipefail = self.options.pipefail || self.session.options.pipefail;
-        let failed = statuses.iter().rev().find(|status| **status != 0);
-        let last = statuses.last().copied().unwrap_or(0);
-        if pipefail { failed.copied().unwrap_or(0) } else { last }
     }
 }
 

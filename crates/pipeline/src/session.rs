@@ -55,6 +55,8 @@ pub(crate) struct ShellOptions {
     pub(crate) pipefail: bool,
     /// `errexit`: a failing item ends the list.
     pub(crate) errexit: bool,
+    /// `noclobber`: `>` does not overwrite, as only the shell looks at.
+    pub(crate) noclobber: bool,
     /// `xtrace` or `verbose`: the shell shows what it runs, so it has to run everything.
     pub(crate) traced: bool,
 }
@@ -83,7 +85,7 @@ impl Session {
             functions: HashSet::new(),
             kept: None,
             options: ShellOptions::default(),
-            statuses: vec![0],
+            statuses: Vec::new(),
             status: 0,
             stays: false,
             jobs: None,
@@ -127,24 +129,56 @@ impl Session {
         lookup::program(name, self.environment.get("PATH"))
     }
 
-    /// The text given to a shell so that it runs `text` with everything earlier items have left.
-    pub(crate) fn text_for_shell(&self, text: &str) -> String {
-        let mut before = String::new();
+    /// The text given to a shell so that it runs `text`, which begins in line `line` of the whole, with everything
+    /// earlier items have left.
+    pub(crate) fn text_for_shell(&self, text: &str, line: usize) -> String {
+        let mut before = Vec::new();
         if let Some(kept) = &self.kept {
-            before = format!(". {} 2>/dev/null\n", path_of(kept));
+            before.push(format!(". {} 2>/dev/null", path_of(kept)));
+            // A shell that finds no PATH makes one.
+            if self.environment.get("PATH").is_none() {
+                before.push("unset PATH".to_owned());
+            }
         } else if self.jobs.is_some() && self.shell.is_bash {
             // As at bash's own prompt; later shells find it among what was kept.
-            before.push_str("shopt -s expand_aliases; ");
+            before.push("shopt -s expand_aliases".to_owned());
         }
-        // `$?` and PIPESTATUS cannot be assigned to, only be brought about.
-        if text.contains("PIPESTATUS") || text.contains("$?") || text.contains("${?") {
-            let stages: Vec<String> = self.statuses.iter().map(|status| format!("(exit {status})")).collect();
-            let status = format!("(exit {})", self.status);
-            let again = if text.contains("PIPESTATUS") { stages.join(" | ") } else { status };
-            before.push_str(&again);
-            before.push('\n');
+        before.extend(self.statuses_again(text));
+        // A shell reads a line before it runs it: what an earlier line has set changes how this one is read. At a
+        // prompt every text is a line of its own.
+        let first_line = line == 1 && self.jobs.is_none();
+        let between = match (before.is_empty(), first_line) {
+            (true, _) => "\n".repeat(line - 1),
+            (false, true) => "; ".to_owned(),
+            (false, false) => "\n".repeat((line - 1).max(1)),
+        };
+        before.join("; ") + &between + text
+    }
+
+    /// What brings `$?` and PIPESTATUS about in another shell, which cannot be assigned to; nothing where it starts
+    /// with the same.
+    fn statuses_again(&self, text: &str) -> Option<String> {
+        let asked = ["PIPESTATUS", "$?", "${?"].iter().any(|name| text.contains(name));
+        // A bare `exit`, or a function, looks at the status as well.
+        // Before the first pipeline there is nothing to bring about.
+        if self.statuses.is_empty() || (!asked && self.status == 0) {
+            return None;
         }
-        before + text
+        let stages: Vec<String> = self.statuses.iter().map(|status| format!("(exit {status})")).collect();
+        let stages =
+            if text.contains("PIPESTATUS") { stages.join(" | ") } else { format!("(exit {})", self.status) };
+        let negated = text.contains("PIPESTATUS") && self.status != self.status_of_stages();
+        // What has already failed without an end must not end the shell (`set -e`).
+        let goes_on = if self.status != 0 { " && :" } else { "" };
+        Some(format!("{}{stages}{goes_on}", if negated { "! " } else { "" }))
+    }
+
+    /// The last stage's status, or with `pipefail` that of the last stage that failed.
+    pub(crate) fn status_of_stages(&self) -> i32 {
+        let failed = self.statuses.iter().rev().find(|status| **status != 0);
+        let last = self.statuses.last();
+        let decides = if self.options.pipefail { failed } else { last };
+        decides.copied().unwrap_or(0)
     }
 
     /// Prepares for an item that may leave something behind.
@@ -195,6 +229,7 @@ impl Session {
         self.options = ShellOptions {
             pipefail: option("pipefail"),
             errexit: option("errexit"),
+            noclobber: option("noclobber"),
             traced: option("xtrace") || option("verbose") || option("noexec"),
         };
         // Functions are written by `declare -F`, each after a mark of ours.
@@ -211,22 +246,23 @@ impl Session {
 pub struct NoShell(String);
 
 impl Notebook {
-    /// What a shell does after an item, to write down what it leaves. It ends with the item's status.
+    /// What a shell does after an item, to write down what it leaves: a command of its own. It ends with the item's
+    /// status.
     pub(crate) fn closing_text(&self) -> String {
         let (state, exports) = (path_of(&self.state), path_of(&self.exports));
         // Names that bash keeps to itself are left out: they cannot be set, or say nothing to another shell.
         format!(
-            r##"
-{{ __hosepipe_status=$? __hosepipe_statuses="${{PIPESTATUS[*]}}"
+            r##"{{ __hosepipe_status=$? __hosepipe_statuses="${{PIPESTATUS[*]}}"
 {{ builtin set +o; builtin shopt -p; builtin alias -p
 while IFS= builtin read -r __hosepipe_name; do case $__hosepipe_name in
 BASH_*|BASH|BASHOPTS|BASHPID|COMP_*|DIRSTACK|EPOCH*|EUID|FUNCNAME|GROUPS|HISTCMD|LINENO|OPTERR|PIPESTATUS|PPID|RANDOM|SECONDS|SHELLOPTS|SHLVL|SRANDOM|UID|_|__hosepipe_*) ;;
 *) builtin declare -p "$__hosepipe_name";; esac; done < <(builtin compgen -v)
+builtin printf 'set --'; case $# in 0) ;; *) builtin printf ' %q' "$@";; esac; builtin echo
 builtin declare -f
 while builtin read -r _ __hosepipe_flags __hosepipe_name; do builtin echo "# function $__hosepipe_name"
 case $__hosepipe_flags in *x*) builtin echo "declare -fx $__hosepipe_name";; esac; done < <(builtin declare -F)
-}} > {state}
-__hosepipe_folder=$PWD __hosepipe_umask=$(builtin umask) __hosepipe_statuses=$__hosepipe_statuses /usr/bin/env -0 > {exports}
+}} >| {state}
+__hosepipe_folder=$PWD __hosepipe_umask=$(builtin umask) __hosepipe_statuses=$__hosepipe_statuses /usr/bin/env -0 >| {exports}
 builtin exit $__hosepipe_status; }} 2>/dev/null
 "##
         )

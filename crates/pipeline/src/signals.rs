@@ -141,16 +141,33 @@ pub(crate) fn ignore_keys() {
     }
 }
 
-/// Sends a signal to a process that is ours to wait for, so that the number is not another's.
+/// Sends a signal to a process that is ours to wait for, so that the number is not another's, and to what it has
+/// started: a shell that waits for a program does not hand on what comes to itself alone.
 pub(crate) fn send(pid: i32, signal: i32) {
+    let below = children(pid);
+    send_to_one(pid, signal);
+    below.into_iter().for_each(|child| send(child, signal));
+}
+
+/// The children of all threads of a process (proc_pid_task_children(5)).
+fn children(pid: i32) -> Vec<i32> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    lists
+        .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>())
+        .collect()
+}
+
+fn send_to_one(pid: i32, signal: i32) {
     // SAFETY: has no memory effects; a process that has just ended is no error here.
     unsafe { libc::kill(pid, signal) };
 }
 
 /// Sends a signal to a process group that children of ours are in.
 pub(crate) fn send_group(group: i32, signal: i32) {
-    // SAFETY: has no memory effects; a group that has just ended is no error here. 1 would mean every process.
+    // 1 would mean every process.
     if group > 1 {
+        // SAFETY: has no memory effects; a group that has just ended is no error here.
         unsafe { libc::kill(-group, signal) };
     }
 }

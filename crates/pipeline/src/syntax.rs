@@ -13,6 +13,7 @@ mod quote;
 mod token;
 
 pub use parse::{in_background, parse};
+pub(crate) use parse::line_of;
 
 use thiserror::Error;
 
@@ -26,7 +27,7 @@ pub struct Script {
 impl Script {
     /// A text in one piece, for a shell to run as it stands: for what bash takes and [`parse`] does not.
     pub fn in_one_piece(text: &str) -> Self {
-        let stage = Stage { text: text.to_owned(), stderr_too: false, start: Start::Shell };
+        let stage = Stage { text: text.to_owned(), line: 1, stderr_too: false, start: Start::Shell };
         let pipeline =
             Pipeline { text: text.to_owned(), timed: Timed::No, negated: false, stages: vec![stage] };
         Self { items: vec![Item { join: Join::Always, ends_list: true, offset: 0, pipeline }] }
@@ -88,6 +89,8 @@ pub struct Stage {
     /// The source text, exactly as typed; here-documents and all: a text that `bash -c --` runs as this stage alone
     /// (`--`, because it may start with a `-`).
     pub text: String,
+    /// The line of the text it begins in, from 1: what `$LINENO` and messages count from.
+    pub line: usize,
     /// True where `|&` follows: standard error goes into the link too.
     pub stderr_too: bool,
     /// How it is started.

@@ -96,7 +96,7 @@ fn what_only_a_shell_takes_is_one_stage() {
         "f() (a) > x",
     ] {
         let item = only(text);
-        let stage = Stage { text: text.into(), stderr_too: false, start: Start::Shell };
+        let stage = Stage { text: text.into(), line: 1, stderr_too: false, start: Start::Shell };
         assert_eq!(item.pipeline.stages, [stage], "{text:?}");
         assert_eq!((item.pipeline.timed, item.pipeline.negated), (Timed::No, false), "{text:?}");
     }

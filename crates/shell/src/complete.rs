@@ -30,18 +30,18 @@ impl Completer for Completions {
             _ if command && !word.contains('/') => {
                 self.0.commands(word).into_iter().map(Found::word).collect()
             }
-            Some("via" | "--via") => words(LinkSpec::names(), word),
+            Some("via" | "--via") => links(word),
             Some(ours) if !command && builtins::arguments(ours).is_some() => {
                 words(builtins::arguments(ours).unwrap_or(&[]).iter().copied(), word)
             }
-            Some("cd") => files(word).into_iter().filter(|found| found.folder).collect(),
+            Some("cd") => files(word).into_iter().filter(|found| found.goes_on).collect(),
             _ => files(word),
         };
         let span = Span::new(start, cursor);
         let suggestion = |found: Found| Suggestion {
             value: found.text,
             span,
-            append_whitespace: !found.folder,
+            append_whitespace: !found.goes_on,
             ..Suggestion::default()
         };
         found.into_iter().take(SUGGESTIONS_MAX).map(suggestion).collect()
@@ -51,13 +51,13 @@ impl Completer for Completions {
 /// What a word could become.
 struct Found {
     text: String,
-    /// More can follow without a blank.
-    folder: bool,
+    /// A folder, or something else that goes on without a blank.
+    goes_on: bool,
 }
 
 impl Found {
     fn word(text: String) -> Self {
-        Self { text, folder: false }
+        Self { text, goes_on: false }
     }
 }
 
@@ -65,6 +65,16 @@ impl Found {
 fn a_command_follows(before: &str) -> bool {
     let with_one_more = format!("{before}x");
     pieces(&with_one_more).last().is_some_and(|piece| piece.kind == Kind::Command)
+}
+
+/// Links whose names begin as the word does; behind a colon, or a comma, the link's options.
+fn links(word: &str) -> Vec<Found> {
+    let Some((name, options)) = word.split_once(':') else { return words(LinkSpec::names(), word) };
+    let typed = options.rsplit(',').next().unwrap_or(options);
+    let before = &word[..word.len() - typed.len()];
+    let options = LinkSpec::options_of(name).iter().filter(|option| option.starts_with(typed));
+    // A value may follow, so no blank does.
+    options.map(|option| Found { text: format!("{before}{option}"), goes_on: true }).collect()
 }
 
 fn words(all: impl Iterator<Item = &'static str>, start: &str) -> Vec<Found> {
@@ -93,7 +103,7 @@ fn files(word: &str) -> Vec<Found> {
             Some(quote) => format!("{quote}{path}{quote}"),
             None => escaped(&path),
         };
-        found.push(Found { text, folder: is_folder });
+        found.push(Found { text, goes_on: is_folder });
     }
     found.sort_by(|one, other| one.text.cmp(&other.text));
     found
@@ -143,6 +153,9 @@ mod tests {
     fn links_follow_via() {
         assert!(values("via ").contains(&"socketpair".to_owned()));
         assert_eq!(values("hosepipe run --via sock"), ["socketpair"]);
+        assert_eq!(values("via pipe:s"), ["pipe:size"]);
+        assert_eq!(values("via file:sync,or"), ["file:sync,order"]);
+        assert!(values("via nothing:").is_empty());
         assert_eq!(values("stats o"), ["off", "on"]);
     }
 

@@ -2,15 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use pipeline::link::LinkSpec;
 use pipeline::syntax::Script;
 use pipeline::{Event, Finished, Group, Keep, RunOptions, Session, State, Watch};
-use tempfile::TempDir;
 
 use crate::after;
 use crate::builtins::{Segment, segments};
 use crate::say::{Said, Voice};
+use crate::scratch::Scratch;
 
 /// A shell.
 pub struct Shell {
@@ -22,8 +21,8 @@ pub struct Shell {
     /// The last text with a link in it, for `compare`.
     pub(crate) last: Option<String>,
     pipefail: bool,
-    /// Where links and presets keep files; made when first needed, and gone with the shell.
-    folder: Option<TempDir>,
+    /// Where links and presets keep files.
+    pub(crate) scratch: Scratch,
 }
 
 /// What a text asks of the shell.
@@ -48,7 +47,7 @@ impl Shell {
             voice: Voice::default(),
             last: None,
             pipefail,
-            folder: None,
+            scratch: Scratch::default(),
         }
     }
 
@@ -95,7 +94,7 @@ impl Shell {
         asked_to_end: &dyn Fn() -> Option<i32>,
     ) -> anyhow::Result<Onward> {
         let prompt = self.at_prompt();
-        let folder = if self.via.has_names() { self.folder()?.to_owned() } else { std::env::temp_dir() };
+        let folder = if self.via.has_names() { self.scratch.path()? } else { std::env::temp_dir() };
         let keep = self.keep.as_ref().map(|keep| Keep::new(&next_folder(keep), false, script)).transpose()?;
         let options = RunOptions {
             via: &self.via,
@@ -157,23 +156,6 @@ impl Shell {
         };
         let begin = if event.state == State::Stopped { "\n" } else { "" };
         self.voice.say(Said::Plain, &format!("{begin}[{}] {state}: {}", event.number, event.text.trim()));
-    }
-
-    /// A folder of our own.
-    ///
-    /// # Errors
-    /// It cannot be made.
-    pub(crate) fn folder(&mut self) -> anyhow::Result<&Path> {
-        let folder = match self.folder.take() {
-            Some(folder) => folder,
-            None => {
-                let place = std::env::temp_dir();
-                tempfile::Builder::new().prefix("hosepipe-").tempdir_in(&place).with_context(|| {
-                    format!("cannot make a folder in {} (TMPDIR names another place)", place.display())
-                })?
-            }
-        };
-        Ok(self.folder.insert(folder).path())
     }
 }
 

@@ -1,5 +1,5 @@
 //! SIGHUP and SIGTERM while a line is being typed: the pipelines behind the prompt are told, the terminal is set right,
-//! and the shell goes. (While a pipeline is in front they come to whoever waits for it.)
+//! and the shell goes without leaving a file. (While a pipeline is in front they come to whoever waits for it.)
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use pipeline::{Groups, NoSignals, Terminal};
 use signal_hook::consts::{SIGHUP, SIGTERM};
 
+use crate::scratch::Scratch;
+
 /// Ends bracketed paste and shows the cursor, both of which the line editor changes (ctlseqs of xterm).
 const EDITOR_OFF: &[u8] = b"\x1b[?2004l\x1b[?25h";
 
@@ -16,7 +18,7 @@ const EDITOR_OFF: &[u8] = b"\x1b[?2004l\x1b[?25h";
 ///
 /// # Errors
 /// No descriptor, thread or handler can be had.
-pub(crate) fn listen(groups: Groups, terminal: Terminal) -> std::io::Result<()> {
+pub(crate) fn listen(groups: Groups, terminal: Terminal, scratch: Scratch) -> std::io::Result<()> {
     let (mut wake, waker) = UnixStream::pair()?;
     let came = Arc::new(AtomicUsize::new(0));
     for signal in [SIGHUP, SIGTERM].into_iter().filter(|signal| !pipeline::was_ignored(*signal)) {
@@ -34,6 +36,8 @@ pub(crate) fn listen(groups: Groups, terminal: Terminal) -> std::io::Result<()> 
         let _ = std::io::stdout().write_all(EDITOR_OFF);
         let _ = std::io::stdout().flush();
         terminal.restore_modes();
+        drop(terminal);
+        scratch.remove();
         std::process::exit(128 + came.load(Ordering::Relaxed) as i32);
     })?;
     Ok(())

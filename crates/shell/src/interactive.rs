@@ -6,22 +6,22 @@ use nu_ansi_term::{Color, Style};
 use pipeline::syntax::parse;
 use pipeline::{Jobs, State, Terminal};
 use reedline::{
-    ColumnarMenu, DefaultHinter, Emacs, FileBackedHistory, KeyCode, KeyModifiers, MenuBuilder, Reedline,
-    ReedlineEvent, ReedlineMenu, Signal, ValidationResult, Validator, default_emacs_keybindings,
+    ColumnarMenu, DefaultHinter, Emacs, KeyCode, KeyModifiers, MenuBuilder, Reedline, ReedlineEvent,
+    ReedlineMenu, Signal, ValidationResult, Validator, default_emacs_keybindings,
 };
 
 use crate::complete::Completions;
 use crate::config::{Config, history_file};
 use crate::front::{Onward, Shell};
 use crate::highlight::Colours;
+use crate::history::Kept;
 use crate::prompt::Shown;
 use crate::say::Said;
 use crate::text;
 use crate::words::Words;
 use crate::{Ended, hangup};
 
-/// Lines that history keeps.
-const HISTORY_LINES_MAX: usize = 20_000;
+/// The name of the menu of completions.
 const MENU: &str = "completions";
 
 /// Runs a prompt on the terminal that is standard input, until it is left.
@@ -32,7 +32,7 @@ pub fn interactive(mut shell: Shell, config: &Config, shell_name: &str) -> anyho
     let terminal = Terminal::claim()?;
     let second = terminal.try_clone()?;
     let jobs = Jobs::new(Some(terminal));
-    hangup::listen(jobs.groups(), second)?;
+    hangup::listen(jobs.groups(), second, shell.scratch.clone())?;
     shell.session.jobs = Some(jobs);
     shell.stats = config.stats;
     let words = Words::default();
@@ -117,7 +117,7 @@ fn editor(words: &Words, shell: &Shell) -> Reedline {
         .with_history_exclusion_prefix(Some(" ".to_owned()))
         .use_bracketed_paste(true);
     if let Some(file) = history_file() {
-        match FileBackedHistory::with_file(HISTORY_LINES_MAX, file.clone()) {
+        match Kept::open(file.clone()) {
             Ok(history) => editor = editor.with_history(Box::new(history)),
             Err(error) => {
                 let text = format!("hosepipe: {}: {error}; lines are not kept", file.display());

@@ -78,7 +78,7 @@ impl Shell {
         let Some(preset) = index.and_then(|index| PRESETS.get(index)) else {
             bail!("there is no preset `{number}`: 1 to {} are there, `presets` shows them", PRESETS.len());
         };
-        let place = self.folder()?.to_owned();
+        let place = self.scratch.path()?;
         if preset.needs == Needs::Files && !place.join("files").exists() {
             self.voice.say(Said::Aside, "making the folder of files, once …");
         }

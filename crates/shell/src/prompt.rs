@@ -59,7 +59,7 @@ impl Prompt for Shown {
             PromptHistorySearchStatus::Passing => "",
             PromptHistorySearchStatus::Failing => "nothing for ",
         };
-        Cow::Owned(format!("\n({failing}earlier line with: {}) ", search.term))
+        Cow::Owned(format!("({failing}earlier line with: {}) ", search.term))
     }
 
     fn get_prompt_color(&self) -> Color {

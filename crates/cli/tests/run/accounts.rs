@@ -151,3 +151,24 @@ fn without_stats_nothing_is_said() {
     let done = run(&lab, &["seq 3 | tail -1"]).expect_code(0);
     assert_eq!((done.stdout.as_str(), done.stderr.as_str()), ("3\n", ""));
 }
+
+/// Expected: names on the command line are meant from where hosepipe was started.
+/// Happened: after a `cd` in the text, the record went to the folder that the text had gone to.
+#[test]
+fn a_text_that_goes_elsewhere_takes_no_file_of_ours_along() {
+    let lab = Lab::new();
+    fs::create_dir(lab.here("below")).expect("mkdir");
+    fs::create_dir(lab.here("temporary")).expect("mkdir");
+    for via in ["tmpfile", "file", "fifo"] {
+        let args = ["run", "--via", via, "--json", "r.json", "--keep", "kept", "--force"];
+        let mut command =
+            lab.command(&[&args[..], &["cd below; echo a | cat; pwd | sed 's/.*.here.//'"]].concat());
+        command.env("TMPDIR", "temporary");
+        let done = lab.finish(command).expect_code(0);
+        assert_eq!(done.stdout, "a\nbelow\n", "{via}: {}", done.stderr);
+        assert!(fs::read_to_string(lab.here("r.json")).expect("the record").contains("hosepipe/1"));
+        assert_eq!(fs::read_to_string(lab.here("kept/2.1-echo")).expect("a kept file"), "a\n");
+        assert!(crate::common::files_in(&lab.here("below")).is_empty(), "{via}");
+        assert!(crate::common::files_in(&lab.here("temporary")).is_empty(), "{via}");
+    }
+}

@@ -8,7 +8,7 @@ use crate::common::Lab;
 use crate::place::{PARALLEL, run, script};
 
 /// `./fds FILE`: what the script's own shell holds, as ls(1) lists it, into a file.
-const FDS: &str = "#!/bin/sh\nls -l /proc/$$/fd > \"$1\"\n";
+const FDS: &str = "#!/bin/bash\nls -l /proc/$$/fd > \"$1\"\nexit 0\n";
 
 /// First, middle and last; started as a program, by a shell as a group, and by a shell that it replaces.
 const STAGES: &str = "./fds first | { ./fds middle; } | ./fds $(echo last)";

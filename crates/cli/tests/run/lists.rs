@@ -41,7 +41,7 @@ fn the_next_item_has_the_functions_and_options() {
         ("cat() { echo mine; }; echo yours | cat", "mine\n"),
         ("f() { echo $0 exported; }; export -f f; bash -c f | sed 's/.* //'", "exported\n"),
         ("umask 027; touch f; stat -c %a f; umask", "640\n0027\n"),
-        ("shopt -s extglob; touch aa bb; ls !(aa|tmp) | cat", "bb\n"),
+        ("shopt -s extglob\ntouch aa bb; ls !(aa) | cat", "bb\n"),
         ("shopt -s nullglob; echo [*.nothing]", "\n"),
         ("set -f; echo *; set +f; touch one; echo *", "*\none\n"),
         ("alias x=y; unalias x; echo $?", "0\n"),
@@ -65,10 +65,9 @@ fn quotes_and_here_documents_are_bashs() {
         ("echo a # a comment | not a stage\necho b |\n  cat", "a\nb\n"),
         ("echo \"it's\" | sed \"s/'/\\\"/\"", "it\"s\n"),
         ("printf '%s\\n' {1..3} | paste -sd+ | cat", "1+2+3\n"),
-        ("echo e >&2 |& tr e E; ls /nonexistent |& wc -l", "e\n1\n"),
+        ("ls /nonexistent |& wc -l; sh -c 'echo e >&2' |& tr e E", "1\nE\n"),
         ("diff <(seq 2) <(seq 3) | tail -1", "> 3\n"),
     ] {
-        let stdout = if text.starts_with("echo e >&2") { "E\n1\n" } else { stdout };
         assert_as_in_bash(text, 0, stdout);
     }
 }

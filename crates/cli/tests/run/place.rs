@@ -33,8 +33,11 @@ pub(crate) fn run(lab: &Lab, args: &[&str]) -> Done {
 /// `hosepipe ARGS` as `nobody`, with a copy of the binary that anybody may run.
 pub(crate) fn as_nobody(lab: &Lab, args: &[&str]) -> Command {
     let program = lab.here("program");
-    fs::copy(env!("CARGO_BIN_EXE_hosepipe"), &program).expect("a copy of the binary");
-    fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("chmod");
+    // By another process: were the copy open for writing here, a test that starts something at that moment would
+    // hold it open, and it could not be executed (ETXTBSY).
+    let mode = "--mode=755";
+    let copied = Command::new("install").arg(mode).arg(env!("CARGO_BIN_EXE_hosepipe")).arg(&program).status();
+    assert!(copied.expect("install").success());
     // What the wrapper is given as `$0` is the binary where cargo built it, which may be closed to others.
     let mut command = lab.wrapped(&["sh", "-c", "exec ./program \"$@\""], args);
     command.uid(NOBODY).gid(NOBODY);

@@ -63,7 +63,7 @@ fn a_signal_to_hosepipe_reaches_every_stage_once_and_ends_it_too() {
         signal(child.id(), sent);
         let status = end(&lab, child, PROMPTLY);
         assert_eq!(status.signal(), Some(sent.as_raw()), "{name}: {status:?}");
-        for stage in ["a", "c"] {
+        for stage in ["a", "b", "c"] {
             let said = fs::read_to_string(lab.here(stage)).expect("the stage's file");
             assert_eq!(said, "ready\nheard\n", "stage {stage}, SIG{name}");
         }

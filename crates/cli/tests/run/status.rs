@@ -29,6 +29,9 @@ fn with_pipefail_it_is_the_last_failing_stages() {
         ("true | true", 0),
         ("! sh -c 'exit 3' | true", 0),
         ("false | true && echo no", 1),
+        ("(sh -c 'exit 3' | true)", 3),
+        ("x=5; sh -c 'exit 3' | true; (exit $?)", 3),
+        ("set +o pipefail; sh -c 'exit 3' | true", 0),
     ] {
         assert_eq!(bash(&lab, &["-o", "pipefail"], text), (status, String::new()), "bash itself: {text}");
         for via in links() {
@@ -92,6 +95,10 @@ fn the_next_item_sees_the_statuses() {
         ("sh -c 'exit 4'; (exit $?)", 4, ""),
         ("set -o pipefail; sh -c 'exit 3' | true; echo $?", 0, "3\n"),
         ("set -o pipefail; false | true | true", 1, ""),
+        ("set -e; ! true; echo $? ${PIPESTATUS[*]}", 0, "1 0\n"),
+        ("set -e; sh -c 'exit 4' && true; echo $?", 0, "4\n"),
+        ("f() { echo $?; }; sh -c 'exit 4'; f; echo $?", 0, "4\n0\n"),
+        ("set -o pipefail; sh -c 'exit 3' | true; echo $? ${PIPESTATUS[*]}", 0, "3 3 0\n"),
     ] {
         assert_as_in_bash(text, status, stdout);
     }

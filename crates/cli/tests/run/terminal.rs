@@ -149,13 +149,12 @@ fn the_live_picture_comes_and_goes_and_the_output_is_whole() {
     let shown = window.close();
     let output = fs::read_to_string(lab.here("output")).expect("the output");
     assert_eq!(output, "line1\nline2\nline3\nline4\n", "the output has nothing of the picture");
-    assert!(
-        shown.matches("\x1b[3A").count() >= 3,
-        "a heading and two stages, drawn again and again: {shown:?}"
-    );
+    assert!(shown.matches("\x1b[22;1H").count() >= 3, "three of 24 rows, drawn again and again: {shown:?}");
+    assert_eq!(shown.matches("\x1b[1;21r").count(), 1, "the others are the pipeline's: {shown:?}");
     assert!(shown.contains(" 2 cat") && shown.contains("waits to read"), "{shown:?}");
-    let (_, after) = shown.rsplit_once("\x1b[3A").expect("the last drawing");
-    assert!(after.starts_with("\r\r\x1b[J") || after.starts_with("\r\x1b[J"), "it is cleared: {after:?}");
+    let (_, after) = shown.rsplit_once("\x1b[24;1H").expect("the last drawing");
+    let gone = after.find("\x1b7\x1b[r\x1b8\x1b[J");
+    assert!(gone < after.find("slowest") && gone.is_some(), "it is cleared before the table: {after:?}");
     assert!(after.contains("slowest"), "then comes the table: {after:?}");
     assert!(!shown.contains("line1"));
 }
@@ -178,6 +177,6 @@ fn the_live_picture_goes_when_the_run_is_interrupted() {
     let status = end(&lab, &mut child);
     assert_eq!(status.signal(), Some(2), "{status:?}");
     let shown = window.close();
-    let (_, after) = shown.rsplit_once("\x1b[3A").expect("the last drawing");
-    assert!(after.contains("\x1b[J"), "{after:?}");
+    let (_, after) = shown.rsplit_once("\x1b[24;1H").expect("the last drawing");
+    assert!(after.contains("\x1b[r\x1b8\x1b[J"), "{after:?}");
 }

@@ -13,10 +13,15 @@ use crate::signals;
 /// Above the numbers that command lines use.
 const LOWEST_FD: i32 = 64;
 
+/// How often we stop to be brought to the front; in an orphaned group nothing stops us (setpgid(2)).
+const ATTEMPTS: u32 = 16;
+
 /// A terminal of ours.
 pub struct Terminal {
     fd: OwnedFd,
     group: Pid,
+    /// The group that had it before us, and has it again after us.
+    group_before: Pid,
     /// The modes it had when it became ours: how every program finds it.
     modes: Termios,
 }
@@ -29,13 +34,21 @@ impl Terminal {
     /// Standard input is no terminal of our session.
     pub fn claim() -> io::Result<Self> {
         let fd = fcntl_dupfd_cloexec(rustix::stdio::stdin(), LOWEST_FD)?;
+        for _ in 0..ATTEMPTS {
+            if tcgetpgrp(&fd)? == getpgrp() {
+                break;
+            }
+            // Started in the background: stopped until somebody brings us to the front.
+            signals::send_group(getpgrp().as_raw_nonzero().get(), libc::SIGTTIN);
+        }
         let modes = tcgetattr(&fd)?;
+        let group_before = getpgrp();
         signals::ignore_keys();
         // EPERM: we lead the session, and so a group already (setpgid(2)).
         let _ = setpgid(None, None);
         let group = getpgrp();
         tcsetpgrp(&fd, group)?;
-        Ok(Self { fd, group, modes })
+        Ok(Self { fd, group, group_before, modes })
     }
 
     /// Sets the modes again that the terminal had in the beginning.
@@ -48,7 +61,8 @@ impl Terminal {
     /// # Errors
     /// No descriptor is free.
     pub fn try_clone(&self) -> io::Result<Self> {
-        Ok(Self { fd: self.fd.try_clone()?, group: self.group, modes: self.modes.clone() })
+        let fd = fcntl_dupfd_cloexec(&self.fd, LOWEST_FD)?;
+        Ok(Self { fd, group: self.group, group_before: self.group_before, modes: self.modes.clone() })
     }
 
     pub(super) fn modes(&self) -> Option<Termios> {
@@ -57,6 +71,13 @@ impl Terminal {
 
     fn has(&self, group: i32) -> bool {
         tcgetpgrp(&self.fd).is_ok_and(|front| front.as_raw_nonzero().get() == group)
+    }
+}
+
+impl Drop for Terminal {
+    /// Who had it before us may read from it again.
+    fn drop(&mut self) {
+        let _ = tcsetpgrp(&self.fd, self.group_before);
     }
 }
 

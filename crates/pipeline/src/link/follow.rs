@@ -121,7 +121,7 @@ impl Source for Follower {
 /// After the stages have ended, programs in the background may still hold the file: one that goes on writing is
 /// stopped, one that keeps still is left alone, and neither is waited for much longer than it takes to tell.
 #[derive(Default)]
-struct Farewell {
+pub(super) struct Farewell {
     begun: Option<Instant>,
     grown: Option<Instant>,
 }
@@ -130,7 +130,7 @@ impl Farewell {
     const QUIET: Duration = Duration::from_millis(30);
     const LONGEST: Duration = Duration::from_millis(500);
 
-    fn is_over(&mut self, grown: bool) -> bool {
+    pub(super) fn is_over(&mut self, grown: bool) -> bool {
         let now = Instant::now();
         let begun = *self.begun.get_or_insert(now);
         if grown {

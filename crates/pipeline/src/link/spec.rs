@@ -79,6 +79,12 @@ impl LinkSpec {
         descriptors.filter(|descriptor| descriptor.capabilities.link).map(|descriptor| descriptor.name)
     }
 
+    /// The options that a link of this name takes; none where there is no such link.
+    pub fn options_of(name: &str) -> &'static [&'static str] {
+        let mechanism = mechanism::all().iter().find(|mechanism| mechanism.descriptor().name == name);
+        mechanism.filter(|found| found.descriptor().capabilities.link).map_or(&[], |found| found.link_options())
+    }
+
     /// When the reading program may start: with the writer, or, through a file, after it.
     pub fn order(&self) -> Order {
         Order::of(&self.options)

@@ -5,9 +5,12 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl, open};
 use rustix::io::Errno;
+use rustix::pty::ptsname;
 
+use super::follow::Farewell;
+use super::holders::Holders;
 use super::relay::{Pass, Source, Until};
 use super::wait::Stop;
 
@@ -26,14 +29,17 @@ pub(super) struct TerminalSource {
     /// What of `room` was read and not yet passed on.
     waiting: Range<usize>,
     looks: u32,
+    /// The slave by its name, and not as one who could write to it.
+    slave: OwnedFd,
 }
 
 impl TerminalSource {
     /// # Errors
-    /// What fcntl(2) answers.
+    /// What fcntl(2), or looking for the slave's name, answers.
     pub(super) fn new(master: OwnedFd) -> io::Result<Self> {
         fcntl_setfl(&master, fcntl_getfl(&master)? | OFlags::NONBLOCK)?;
-        Ok(Self { master, room: vec![0; ROOM_BYTES], waiting: 0..0, looks: 0 })
+        let slave = open(ptsname(&master, Vec::new())?, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        Ok(Self { slave, master, room: vec![0; ROOM_BYTES], waiting: 0..0, looks: 0 })
     }
 
     /// Reads what is there; what stands in the way otherwise.
@@ -79,8 +85,32 @@ impl Source for TerminalSource {
         self.master.as_fd()
     }
 
-    /// Closing the master hangs the slave up: from then on writes to it fail with EIO.
-    fn hang_up(self: Box<Self>, _stop: &Stop) -> io::Result<()> {
-        Ok(())
+    /// Closing the master would only make writes to the slave fail with EIO, again and again for who looks at no
+    /// error. So whoever writes on is sent the signal that a pipe would send, and what was written is thrown away.
+    fn hang_up(mut self: Box<Self>, stop: &Stop) -> io::Result<()> {
+        let mut holders = Holders::of(&self.slave)?;
+        let mut farewell = Farewell::default();
+        let mut looks = 0;
+        loop {
+            let grown = match rustix::io::read(&self.master, self.room.as_mut_slice()) {
+                Ok(read) => read > 0,
+                Err(Errno::AGAIN | Errno::INTR) => false,
+                // The slave is closed, or on its way to be.
+                Err(Errno::IO) if looks >= LOOKS_AFTER_HANGUP => return Ok(()),
+                Err(Errno::IO) => {
+                    looks += 1;
+                    false
+                }
+                Err(error) => return Err(error.into()),
+            };
+            if grown {
+                looks = 0;
+                holders.stop_writing();
+            }
+            if stop.raised() && farewell.is_over(grown) {
+                return Ok(());
+            }
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
 
@@ -21,6 +22,9 @@ const PAUSE_MAX: Duration = Duration::from_millis(20);
 /// tells of a close just before it counts the writer out.
 pub(super) struct Watch {
     inotify: OwnedFd,
+    /// False where this user has as many inotify instances as fs.inotify.max_user_instances allows, which hundreds of
+    /// stages need: then the file is asked again and again.
+    notified: bool,
     /// A description for reading only.
     file: OwnedFd,
     close_seen: bool,
@@ -31,18 +35,21 @@ impl Watch {
     /// Watches the file of a description that is for reading only. Nothing that happens from now on is missed.
     ///
     /// # Errors
-    /// EMFILE or ENOSPC at the limits fs.inotify.max_user_instances and max_user_watches.
+    /// EMFILE: this process has no descriptor left.
     pub(super) fn new(file: &OwnedFd) -> io::Result<Self> {
-        let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-        inotify::add_watch(&inotify, path.as_str(), WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE)?;
         kernel::prepare(file)?;
-        Ok(Self { inotify, file: file.try_clone()?, close_seen: false, pause: PAUSE_MIN })
+        let (inotify, notified) = match notifier(file) {
+            Ok(inotify) => (inotify, true),
+            // What is never readable stands in its place.
+            Err(Errno::MFILE | Errno::NOSPC) => (eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?, false),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Self { inotify, notified, file: file.try_clone()?, close_seen: !notified, pause: PAUSE_MIN })
     }
 
     /// Whether the last writer has closed the file. What was written until then is in the file.
     pub(super) fn all_closed(&mut self) -> io::Result<bool> {
-        if self.read_events()? {
+        if self.notified && self.read_events()? {
             self.close_seen = true;
             self.pause = PAUSE_MIN;
         }
@@ -74,6 +81,13 @@ impl Watch {
             }
         }
     }
+}
+
+fn notifier(file: &OwnedFd) -> Result<OwnedFd, Errno> {
+    let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    inotify::add_watch(&inotify, path.as_str(), WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE)?;
+    Ok(inotify)
 }
 
 impl AsFd for Watch {

@@ -32,7 +32,12 @@ fn item(text: &str, placed: &Placed, docs: &[HereDoc]) -> Item {
     let source = cut(text, placed.span.clone(), docs);
     let stages = match &placed.body {
         Body::Stages(stages) => stages.iter().map(|placed| stage(text, placed, docs)).collect(),
-        Body::Whole => vec![Stage { text: source.clone(), stderr_too: false, start: Start::Shell }],
+        Body::Whole => vec![Stage {
+            text: source.clone(),
+            line: line_of(text, placed.span.start),
+            stderr_too: false,
+            start: Start::Shell,
+        }],
     };
     // What a shell negates inside a whole text is not known here, and a list in the background never fails.
     let negated = placed.negated || (matches!(placed.body, Body::Whole) && source.contains('!'));
@@ -40,10 +45,16 @@ fn item(text: &str, placed: &Placed, docs: &[HereDoc]) -> Item {
     Item { join: placed.join, ends_list: placed.last && !negated, offset: placed.span.start, pipeline }
 }
 
+/// The line of a text that a byte offset lies in, from 1.
+pub(crate) fn line_of(text: &str, offset: usize) -> usize {
+    1 + text.as_bytes()[..offset].iter().filter(|byte| **byte == b'\n').count()
+}
+
 fn stage(text: &str, placed: &PlacedStage, docs: &[HereDoc]) -> Stage {
     let command = placed.simple.as_ref().and_then(|parts| direct::command(text, parts, docs));
     Stage {
         text: cut(text, placed.span.clone(), docs),
+        line: line_of(text, placed.span.start),
         stderr_too: placed.stderr_too,
         start: command.map_or(Start::Shell, Start::Direct),
     }
