@@ -143,6 +143,9 @@ impl Session {
             // As at bash's own prompt; later shells find it among what was kept.
             before.push("shopt -s expand_aliases".to_owned());
         }
+        if self.kept.is_none() && self.options.pipefail && self.shell.is_bash {
+            before.push("set -o pipefail".to_owned());
+        }
         before.extend(self.statuses_again(text));
         // A shell reads a line before it runs it: what an earlier line has set changes how this one is read. At a
         // prompt every text is a line of its own.
