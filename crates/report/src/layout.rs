@@ -22,6 +22,11 @@ impl Line {
         Self(vec![(tone, text.into())])
     }
 
+    /// Columns it takes in a terminal.
+    pub(crate) fn width(&self) -> usize {
+        self.0.iter().map(|(_, piece)| width(piece)).sum()
+    }
+
     pub(crate) fn and(mut self, tone: Tone, text: impl Into<String>) -> Self {
         self.0.push((tone, text.into()));
         self

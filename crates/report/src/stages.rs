@@ -10,8 +10,13 @@ use crate::table::Style;
 
 /// Below this a time asleep is not told from none.
 const SEEN_NS: u64 = 1_000_000;
-/// Columns the figures take beside the command.
-const FIGURES_COLUMNS: usize = 62;
+/// A command keeps at least so many columns; where there is less room, figures go.
+const COMMAND_COLUMNS_MIN: usize = 12;
+/// Which figures go first, as places among [`HEADINGS`].
+const DISPENSABLE: [usize; 3] = [MEMORY, CPU, IN];
+const CPU: usize = 2;
+const IN: usize = 3;
+const MEMORY: usize = 7;
 
 const HEADINGS: &[Heading] = &[
     Heading::left("stage"),
@@ -28,17 +33,29 @@ const HEADINGS: &[Heading] = &[
 
 /// Renders the table, the links' remarks and the sentence on what held the run up.
 pub fn render(record: &RunRecord, style: &Style) -> String {
-    let mut rows = Vec::new();
     let held_up = record.bottleneck.as_ref().and_then(|bottleneck| bottleneck.stage);
-    let room = style.width.saturating_sub(FIGURES_COLUMNS).max(16);
+    let mut rows = Vec::new();
     let mut number = 0;
     for (index, stage) in record.stages.iter().enumerate() {
         let first = index == 0 || record.stages[index - 1].pipeline != stage.pipeline;
         number = if first { 1 } else { number + 1 };
         let tone = if held_up == Some(index) { Tone::Bold } else { Tone::Plain };
-        let mut cells = cells(record, index, number, room);
-        cells.push(if held_up == Some(index) { "← slowest".to_owned() } else { String::new() });
+        let mut cells = vec![number.to_string()];
+        cells.extend(figures(record, index));
+        cells.push(if held_up == Some(index) { "←".to_owned() } else { String::new() });
         rows.push((tone, cells));
+    }
+    let mut dispensable = DISPENSABLE.iter();
+    let mut room = room_for_commands(&rows, style.width);
+    while room < COMMAND_COLUMNS_MIN
+        && let Some(&column) = dispensable.next()
+    {
+        rows.iter_mut().for_each(|(_, cells)| cells[column].clear());
+        room = room_for_commands(&rows, style.width);
+    }
+    for ((_, cells), stage) in rows.iter_mut().zip(&record.stages) {
+        let command = shortened(&stage.command, room.max(COMMAND_COLUMNS_MIN));
+        cells[0] = format!("{} {command}", cells[0]);
     }
     let mut lines = lay_out(HEADINGS, &rows);
     for sentence in sentences(record) {
@@ -47,7 +64,15 @@ pub fn render(record: &RunRecord, style: &Style) -> String {
     print(&lines, style.color, style.unicode)
 }
 
-fn cells(record: &RunRecord, index: usize, number: usize, room: usize) -> Vec<String> {
+/// Columns that are left for the commands, once the figures and the stages' numbers have theirs.
+fn room_for_commands(rows: &[(Tone, Vec<String>)], columns: usize) -> usize {
+    let taken = lay_out(HEADINGS, rows).iter().map(Line::width).max().unwrap_or(0);
+    // The heading of the commands' column is as wide as the widest number, and more.
+    columns.saturating_sub(taken) + HEADINGS[0].title.len() - 3
+}
+
+/// The cells behind the command.
+fn figures(record: &RunRecord, index: usize) -> Vec<String> {
     let stage = &record.stages[index];
     let before = index.checked_sub(1).and_then(|before| flow(record, before));
     let behind = flow(record, index).or_else(|| stage.write_bytes.map(|bytes| (bytes, stage.bytes_at_least)));
@@ -61,7 +86,6 @@ fn cells(record: &RunRecord, index: usize, number: usize, room: usize) -> Vec<St
     };
     let cpu = (stage.user_ns + stage.system_ns) as f64 / stage.wall_ns.max(1) as f64;
     vec![
-        format!("{number} {}", shortened(&stage.command, room)),
         time(stage.wall_ns as f64),
         percent(cpu),
         // What a first stage reads it reads from files, and its libraries are among them.

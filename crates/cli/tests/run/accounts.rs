@@ -107,7 +107,7 @@ fn the_table_has_each_stage_and_the_slowest_is_named() {
             let command: String = stage.command.chars().take(12).collect();
             assert!(row.contains(&command), "`{command}` in {row}");
         }
-        assert!(rows[1 + slowest].contains("slowest"), "{}", done.stderr);
+        assert!(rows[1 + slowest].contains("←"), "{}", done.stderr);
     }
 }
 

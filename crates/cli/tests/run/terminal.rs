@@ -122,17 +122,21 @@ fn control_z_stops_the_whole_job_and_fg_goes_on_with_it() {
     }
 }
 
+/// Where the leader of its session ends, as with a window that is closed, the kernel hangs the foreground group up.
 #[test]
-fn a_window_that_closes_ends_the_job() {
-    let lab = Lab::new();
-    let window = Window::new();
-    let mut child = window.start(lab.wrapped(&LEADER, &["run", "sleep 60 | cat | sleep 60"]));
-    job(&lab, &["hosepipe", "sleep", "cat"]);
-    drop(window);
-    // The reader in the window keeps the outer end for as long as it reads: a signal is what the kernel would send.
-    signal(child.id(), rustix::process::Signal::HUP);
-    let status = end(&lab, &mut child);
-    assert_eq!(status.signal(), Some(1), "{status:?}");
+fn a_session_that_ends_takes_the_job_along() {
+    for via in ["pipe", "tmpfile", "file"] {
+        let lab = Lab::new();
+        let window = Window::new();
+        let leader = [&LEADER[..], &["sh", "-c", "\"$0\" \"$@\"; :"]].concat();
+        let text = "sleep 60 | cat | tail -1; echo next > next";
+        let mut shell = window.start(lab.wrapped(&leader, &["run", "--via", via, text]));
+        job(&lab, &["hosepipe", "sleep", "cat", "tail"]);
+        signal(shell.id(), rustix::process::Signal::KILL);
+        until("the end of the shell", SOON, || shell.try_wait().expect("wait"));
+        lab.assert_nothing_left(shell.id(), PROMPTLY);
+        assert!(!lab.here("next").exists(), "{via}");
+    }
 }
 
 #[test]
@@ -154,8 +158,8 @@ fn the_live_picture_comes_and_goes_and_the_output_is_whole() {
     assert!(shown.contains(" 2 cat") && shown.contains("waits to read"), "{shown:?}");
     let (_, after) = shown.rsplit_once("\x1b[24;1H").expect("the last drawing");
     let gone = after.find("\x1b7\x1b[r\x1b8\x1b[J");
-    assert!(gone < after.find("slowest") && gone.is_some(), "it is cleared before the table: {after:?}");
-    assert!(after.contains("slowest"), "then comes the table: {after:?}");
+    assert!(gone < after.find("←") && gone.is_some(), "it is cleared before the table: {after:?}");
+    assert!(after.contains("←"), "then comes the table: {after:?}");
     assert!(!shown.contains("line1"));
 }
 

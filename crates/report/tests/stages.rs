@@ -1,0 +1,81 @@
+//! The table of `hosepipe run --stats`, at several widths.
+
+use model::{Bottleneck, Host, LinkRecord, RunRecord, SCHEMA, StageRecord, Tool};
+use report::Style;
+
+fn stage(command: &str, wall_ms: u64, bytes: [u64; 2], waits_ms: [u64; 2], signal: Option<i32>) -> StageRecord {
+    StageRecord {
+        pipeline: 0,
+        command: command.to_owned(),
+        pid: Some(7),
+        status: signal.map_or(0, |signal| 128 + signal),
+        signal,
+        wall_ns: wall_ms * 1_000_000,
+        user_ns: wall_ms * 500_000,
+        system_ns: 0,
+        read_bytes: Some(bytes[0]),
+        write_bytes: Some(bytes[1]),
+        bytes_at_least: false,
+        blocked_read_ns: Some(waits_ms[0] * 1_000_000),
+        blocked_write_ns: Some(waits_ms[1] * 1_000_000),
+        max_rss_bytes: Some(8_430_000),
+    }
+}
+
+fn link() -> LinkRecord {
+    LinkRecord {
+        pipeline: 0,
+        spec: "pipe".to_owned(),
+        granted: [("pipe_bytes".to_owned(), 1 << 20)].into(),
+        bytes: None,
+        stored_bytes: None,
+        path: None,
+        relay: false,
+        kept: None,
+        trouble: None,
+    }
+}
+
+fn record() -> RunRecord {
+    RunRecord {
+        schema: SCHEMA.to_owned(),
+        tool: Tool { version: "0".to_owned(), revision: None },
+        host: Host::default(),
+        arguments: Vec::new(),
+        started: String::new(),
+        pipeline: "cat a long name | sort | head -1".to_owned(),
+        via: "pipe".to_owned(),
+        wall_ns: 8_940_000_000,
+        status: 0,
+        pipestatus: vec![0, 141, 0],
+        stages: vec![
+            stage("cat some/rather/long/path/of/a/file and another", 6790, [0, 100_000_000], [0, 6500], None),
+            stage("sort", 8940, [300_000_000, 300_000_000], [10, 20], Some(13)),
+            stage("head -1", 8940, [7190, 12], [8940, 0], None),
+        ],
+        links: vec![link(), link()],
+        bottleneck: Some(Bottleneck { stage: Some(1), sentence: "`sort` holds the pipeline up.".to_owned() }),
+    }
+}
+
+fn table(width: usize) -> String {
+    report::stages::render(&record(), &Style { width, color: false, unicode: true })
+}
+
+#[test]
+fn the_table_at_a_hundred_columns() {
+    insta::assert_snapshot!(table(100));
+}
+
+#[test]
+fn the_table_at_eighty_columns() {
+    insta::assert_snapshot!(table(80));
+}
+
+#[test]
+fn no_line_is_wider_than_asked() {
+    for width in [72, 80, 100, 160] {
+        let widest = table(width).lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(width), "{widest:?} of {width}");
+    }
+}
