@@ -196,3 +196,14 @@ fn a_prompt_is_there_at_once_and_a_key_is_shown_at_once() {
     // Generous: this machine may be busy with other tests. The benchmark holds the budget (50 ms and 10 ms).
     assert!(start < Duration::from_secs(2) && key < Duration::from_millis(200));
 }
+
+#[test]
+fn the_last_pipeline_is_compared_over_links() {
+    let home = home();
+    let mut person = Person::at_home(home.path());
+    assert!(person.runs("compare").contains("there is no pipeline yet"));
+    person.runs("seq 4 | wc -l");
+    // With a progress bar drawn meanwhile: the thread that draws must not swallow a stage's end.
+    let said = person.runs("compare pipe,socketpair");
+    assert!(said.contains("\n socketpair ") && said.contains("same"), "{said}");
+}

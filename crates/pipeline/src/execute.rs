@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
-use crate::keep::{Keep, KeepProblem};
 use crate::jobs::{Jobs, Lent, Parked};
+use crate::keep::{Keep, KeepProblem};
 use crate::launch::{Ends, at_once, launch, launch_text};
 use crate::link::{Link, LinkReport, LinkSpec, Order};
 use crate::session::Session;
@@ -263,7 +263,12 @@ fn settle(
         let group = if let Group::Existing(number) = group { number } else { 0 };
         let children = supervisor.let_go();
         let parked = Parked { children, links, modes, notebook: None };
-        return Execution { stages: Vec::new(), links: Vec::new(), asked_to_end, parked: Some((group, parked)) };
+        return Execution {
+            stages: Vec::new(),
+            links: Vec::new(),
+            asked_to_end,
+            parked: Some((group, parked)),
+        };
     }
     forget(session, group);
     let links = links

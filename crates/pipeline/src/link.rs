@@ -127,7 +127,8 @@ impl Link {
     /// this user may have in pipes (pipe(7), pipe-user-pages-soft), and leave tiny ones for everybody else.
     pub fn hold_at_most(&mut self, bytes: u64) {
         let granted = self.granted.get("pipe_bytes").copied().unwrap_or(0);
-        let Some(pipe) = self.write.as_ref().filter(|_| granted > bytes && !self.spec.contains("size=")) else {
+        let Some(pipe) = self.write.as_ref().filter(|_| granted > bytes && !self.spec.contains("size="))
+        else {
             return;
         };
         // What stands behind a relay is not this end; it says so with an error and stays as it is.

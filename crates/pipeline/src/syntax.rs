@@ -12,8 +12,8 @@ mod parse;
 mod quote;
 mod token;
 
-pub use parse::{in_background, parse};
 pub(crate) use parse::line_of;
+pub use parse::{in_background, parse};
 
 use thiserror::Error;
 

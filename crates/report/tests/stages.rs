@@ -3,7 +3,13 @@
 use model::{Bottleneck, Host, LinkRecord, RunRecord, SCHEMA, StageRecord, Tool};
 use report::Style;
 
-fn stage(command: &str, wall_ms: u64, bytes: [u64; 2], waits_ms: [u64; 2], signal: Option<i32>) -> StageRecord {
+fn stage(
+    command: &str,
+    wall_ms: u64,
+    bytes: [u64; 2],
+    waits_ms: [u64; 2],
+    signal: Option<i32>,
+) -> StageRecord {
     StageRecord {
         pipeline: 0,
         command: command.to_owned(),

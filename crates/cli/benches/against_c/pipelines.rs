@@ -26,7 +26,9 @@ pub(crate) const TARGETS: &[Target] = &[
         name: "run-true",
         promise: "`true | true | true`: at most the time of bash -c",
         slow: false,
-        measure: |name, lab| Ok(vec![times(name, lab, 101, [&run(&[], TRUE), &bash(TRUE)], Wanted::AtMost(1.0))?]),
+        measure: |name, lab| {
+            Ok(vec![times(name, lab, 101, [&run(&[], TRUE), &bash(TRUE)], Wanted::AtMost(1.0))?])
+        },
     },
     Target {
         name: "run-programs",
@@ -186,7 +188,9 @@ fn big_file() -> Result<PathBuf> {
 }
 
 fn text_file() -> Result<PathBuf> {
-    let lines = format!("seq {TEXT_LINES} | awk '{{ print ($1 * 7919) % 1000003, \"some words of a line\", $1 % 977 }}'");
+    let lines = format!(
+        "seq {TEXT_LINES} | awk '{{ print ($1 * 7919) % 1000003, \"some words of a line\", $1 % 977 }}'"
+    );
     made("text", 0, &lines)
 }
 

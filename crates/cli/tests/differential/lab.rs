@@ -142,7 +142,8 @@ impl Lab {
     /// comes to that line; hosepipe runs nothing of such a text.
     fn bash_refuses(&self, case: &Case) -> bool {
         let text = case.text();
-        self.place.run(&self.fixture, &["bash", "-O", "extglob", "-n", "-c", "--", &text], HANGS_AFTER).status != 0
+        self.place.run(&self.fixture, &["bash", "-O", "extglob", "-n", "-c", "--", &text], HANGS_AFTER).status
+            != 0
     }
 
     /// Whether bash differs from itself, when asked often enough.

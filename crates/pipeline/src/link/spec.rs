@@ -82,7 +82,9 @@ impl LinkSpec {
     /// The options that a link of this name takes; none where there is no such link.
     pub fn options_of(name: &str) -> &'static [&'static str] {
         let mechanism = mechanism::all().iter().find(|mechanism| mechanism.descriptor().name == name);
-        mechanism.filter(|found| found.descriptor().capabilities.link).map_or(&[], |found| found.link_options())
+        mechanism
+            .filter(|found| found.descriptor().capabilities.link)
+            .map_or(&[], |found| found.link_options())
     }
 
     /// When the reading program may start: with the writer, or, through a file, after it.

@@ -41,7 +41,9 @@ impl Watch {
         let (inotify, notified) = match notifier(file) {
             Ok(inotify) => (inotify, true),
             // What is never readable stands in its place.
-            Err(Errno::MFILE | Errno::NOSPC) => (eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?, false),
+            Err(Errno::MFILE | Errno::NOSPC) => {
+                (eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?, false)
+            }
             Err(error) => return Err(error.into()),
         };
         Ok(Self { inotify, notified, file: file.try_clone()?, close_seen: !notified, pause: PAUSE_MIN })
