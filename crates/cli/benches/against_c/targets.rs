@@ -309,8 +309,10 @@ fn filters(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
 fn memory(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
     let bytes = lab.bytes.unwrap_or(8 * GIB);
     let run = || {
-        Ok(peak_bytes(hosepipe::bench_command(&format!("pipe shm-ring --bytes {bytes} --trials 1")), true)?
-            as f64)
+        Ok(peak_bytes(
+            hosepipe::bench_command(&format!("pipe shm-ring --workload stream --bytes {bytes} --trials 1")),
+            true,
+        )? as f64)
     };
     let ours = repeat(lab.rounds_or(1), run)?;
     let (name, wanted) = (name.to_owned(), Wanted::AtMost((300u64 << 20) as f64));

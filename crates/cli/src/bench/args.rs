@@ -37,7 +37,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, conflicts_with = "block")]
     pub(crate) sweep: bool,
 
-    /// Bytes per trial [default: as many as the time allows]
+    /// Bytes per trial of a stream; of round trips only with --workload pingpong [default: as many as the time allows]
     #[arg(long, value_name = "SIZE", value_parser = positive_size)]
     pub(crate) bytes: Option<ByteSize>,
 

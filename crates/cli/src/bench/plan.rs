@@ -146,13 +146,15 @@ fn case(
         payload: args.payload.clone(),
         block_bytes,
         relays: if has.role == Role::Ranked { args.chain } else { 0 },
-        amount: amount(args),
+        amount: amount(args, workload),
     })
 }
 
-fn amount(args: &BenchArgs) -> Amount {
+/// As asked. Bytes are asked for where bytes flow: the gigabytes of a stream, one by one, would be days of round trips.
+fn amount(args: &BenchArgs, workload: Workload) -> Amount {
+    let meant = workload == Workload::Stream || args.workload == Some(Workload::PingPong);
     match (args.bytes, args.count) {
-        (Some(bytes), _) => Amount::Bytes(bytes.0),
+        (Some(bytes), _) if meant => Amount::Bytes(bytes.0),
         (_, Some(blocks)) => Amount::Blocks(blocks),
         _ => Amount::Adaptive,
     }
