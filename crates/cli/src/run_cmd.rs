@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use anyhow::Context;
 use clap::Args;
-use model::{RunRecord, SCHEMA};
+use model::{Host, RunRecord, SCHEMA};
 use pipeline::link::LinkSpec;
 use pipeline::{Finished, Group, Keep, RunOptions, Seen, Watch};
 
@@ -83,6 +83,8 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     let keep = args.keep.as_ref().map(|folder| Keep::new(folder, args.force, &script));
     let keep = keep.transpose().map_err(|problem| UsageError(problem.to_string()))?;
+    // Read before the run, whose load they would show afterwards; the table alone has no use for them.
+    let host = if args.json.is_some() { host::facts() } else { Host::default() };
     let stop = StopRequest::listen()?;
     let started = SystemTime::now();
     let mut session = script::session(&args.how.shell)?;
@@ -112,7 +114,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
 
     if watched {
-        let record = record(args, &via, &finished, started);
+        let record = record(args, host, &via, &finished, started);
         if stats {
             let style = terminal::style_of_stderr();
             terminal::remark(report::stages::render(&record, &style).trim_end());
@@ -125,11 +127,11 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     Ok(script::exit(&finished))
 }
 
-fn record(args: &RunArgs, via: &LinkSpec, finished: &Finished, started: SystemTime) -> RunRecord {
+fn record(args: &RunArgs, host: Host, via: &LinkSpec, finished: &Finished, started: SystemTime) -> RunRecord {
     RunRecord {
         schema: SCHEMA.to_owned(),
         tool: tool(),
-        host: host::facts(),
+        host,
         arguments: arguments(),
         started: rfc3339(started),
         pipeline: args.text.clone(),

@@ -5,7 +5,6 @@ use std::ffi::CStr;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::ExitStatus;
 
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -154,26 +153,5 @@ fn become_task(name: &CStr, parent: Pid) {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         // SAFETY: the default action is always a valid one.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
-    }
-}
-
-/// A signal by name, as in `SIGKILL`.
-pub(crate) fn signal_name(signal: i32) -> String {
-    use std::os::unix::process::ExitStatusExt;
-    // The standard library prints `signal: 9 (SIGKILL)`.
-    let text = ExitStatus::from_raw(signal).to_string();
-    let name =
-        text.split_once('(').and_then(|(_, rest)| rest.split_once(')')).map(|(name, _)| name.to_owned());
-    name.unwrap_or_else(|| format!("signal {signal}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn signals_have_names() {
-        assert_eq!(signal_name(libc::SIGKILL), "SIGKILL");
-        assert_eq!(signal_name(libc::SIGSEGV), "SIGSEGV");
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use model::{Case, CaseError, ErrorKind, Tasks, Workload};
+use model::{Case, CaseError, ErrorKind, Tasks, Workload, signal_name};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -13,7 +13,7 @@ use crate::control::Control;
 use crate::end::{EndFailure, EndReport};
 use crate::observer::Observer;
 use crate::prepare::tasks;
-use crate::task::{Ending, Task, signal_name};
+use crate::task::{Ending, Task};
 use crate::trial::{NoSample, TrialSetup, system_failure};
 
 /// How often the supervisor looks up from waiting: at progress, at the stop flag.

@@ -1,6 +1,7 @@
 //! The hot loops, written once and compiled for each mechanism: dynamic dispatch happens once per trial.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
@@ -33,6 +34,29 @@ where
     }
     let back = if request.workload == Workload::PingPong { Some(open_line()?) } else { None };
     Ok(assemble(request, forth, back))
+}
+
+/// A channel over connected pairs of descriptors that carry bytes both ways: a stream goes from the first to
+/// the second, a ping-pong both ways over the one pair, a chain over a pair for each hop.
+pub(crate) fn over_connected<S, R>(
+    request: &Request<'_>,
+    mut connect: impl FnMut() -> Result<(OwnedFd, OwnedFd), OpenError>,
+    line: impl Fn(OwnedFd, OwnedFd) -> Result<Line<S, R>, OpenError>,
+) -> Result<Channel, OpenError>
+where
+    S: SendEnd + 'static,
+    R: RecvEnd + 'static,
+{
+    if request.workload == Workload::PingPong && request.relays == 0 {
+        let (near, far) = connect()?;
+        let copy = |fd: &OwnedFd| fd.try_clone().map_err(OpenError::system("dup"));
+        let forth = line(copy(&near)?, copy(&far)?)?;
+        return Ok(assemble(request, forth, Some(line(far, near)?)));
+    }
+    one_way(request, || {
+        let (near, far) = connect()?;
+        line(near, far)
+    })
 }
 
 /// Makes a channel with copying tasks between the ends: sender | relay | … | receiver.

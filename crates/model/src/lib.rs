@@ -9,6 +9,7 @@ mod host;
 mod quantity;
 mod record;
 mod run;
+mod signal;
 mod spec;
 
 pub use axes::{Check, DataLevel, PayloadKind, Placement, Tasks, UnknownWord, Wait, Workload};
@@ -22,4 +23,5 @@ pub use record::{
     Throughput, Tool, ZeroCopy,
 };
 pub use run::{Bottleneck, LinkRecord, RunRecord, StageRecord};
+pub use signal::signal_name;
 pub use spec::{Spec, SpecError};

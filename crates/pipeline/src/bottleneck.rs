@@ -11,6 +11,9 @@ const PLUMBING_SHARE: f64 = 0.5;
 /// A pipe this large gains nothing from being larger.
 const LARGE_PIPE_BYTES: u64 = 1 << 20;
 
+/// A command as it is named in a sentence.
+const COMMAND_CHARACTERS_MAX: usize = 40;
+
 /// Judges the longest pipeline of a run. `None` where nothing was watched.
 pub fn judge(stages: &[StageRecord], links: &[LinkRecord]) -> Option<Bottleneck> {
     let longest = stages.iter().max_by_key(|stage| stage.wall_ns)?.pipeline;
@@ -117,10 +120,13 @@ fn help_for(command: &str) -> Option<&'static str> {
         .map(|(_, _, help)| *help)
 }
 
-/// A command in one line, at most 40 characters of it.
-fn shortened(command: &str) -> String {
+/// A command as sentences name it: in one line, and the beginning of it.
+pub fn shortened(command: &str) -> String {
     let line = command.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= 40 { line } else { line.chars().take(39).chain(['…']).collect() }
+    if line.chars().count() <= COMMAND_CHARACTERS_MAX {
+        return line;
+    }
+    line.chars().take(COMMAND_CHARACTERS_MAX - 1).chain(['…']).collect()
 }
 
 fn percent(part_ns: u64, whole_ns: u64) -> String {

@@ -6,16 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
+use mechanism::large_pipe;
 use model::Check;
 use payload::Checker;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
 use crate::signals::NoSignals;
 
-/// Asked for; whatever is granted will do.
-const PIPE_BYTES: usize = 1 << 20;
 /// Read in one call.
 const ROOM_BYTES: usize = 256 << 10;
 /// How soon the end of a run is noticed where a daemon holds the pipe open.
@@ -42,9 +41,8 @@ impl Capture {
     /// # Errors
     /// No pipe or thread is to be had.
     pub(crate) fn start() -> io::Result<(OwnedFd, Self)> {
-        let (reading, writing) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        rustix::fs::fcntl_setfl(&writing, rustix::fs::OFlags::empty())?;
-        let _ = fcntl_setpipe_size(&writing, PIPE_BYTES);
+        let (writing, reading, _) = large_pipe()?;
+        fcntl_setfl(&reading, OFlags::NONBLOCK)?;
         let over = Arc::new(AtomicBool::new(false));
         let seen = over.clone();
         let reader = std::thread::Builder::new().name("capture".to_owned());

@@ -25,7 +25,7 @@ pub mod syntax;
 mod trial;
 mod watch;
 
-pub use bottleneck::judge;
+pub use bottleneck::{judge, shortened};
 pub use builtins::is_builtin;
 pub use capture::Output;
 pub use execute::RunError;

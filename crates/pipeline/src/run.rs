@@ -15,7 +15,7 @@ use crate::link::{LinkSpec, Order};
 use crate::session::Session;
 use crate::spawn::Group;
 use crate::supervise::Ending;
-use crate::syntax::{Item, Join, Pipeline, Script, Timed, in_background, line_of};
+use crate::syntax::{Item, Join, Pipeline, Script, Timed, in_background};
 use crate::watch::Watch;
 
 /// How a text is run.
@@ -100,7 +100,7 @@ pub fn run(
         let next = script.items.get(index + 1).map(|next| next.offset);
         let here = Here {
             item: index,
-            line: line_of(text, item.offset),
+            line: item.pipeline.stages.first().map_or(1, |stage| stage.line),
             rest: &text[item.offset..],
             last: next.is_none(),
             next_in_line: next.is_some_and(|next| !text[item.offset..next].contains('\n')),
@@ -167,12 +167,10 @@ impl Walk<'_, '_> {
         if pipeline.timed != Timed::No {
             report_time(pipeline.timed, began.elapsed(), &self.finished.stages[before..]);
         }
-        if kind == Kind::Plumbed {
-            self.session.status = self.session.status_of_stages();
-        }
         // A shell negates by itself what it runs, or `! exit 3` would be 0.
-        if pipeline.negated && kind == Kind::Plumbed {
-            self.session.status = i32::from(self.session.status == 0);
+        if kind == Kind::Plumbed {
+            let status = self.session.status_of_stages();
+            self.session.status = if pipeline.negated { i32::from(status == 0) } else { status };
         }
         let gives_up =
             self.session.options.errexit && item.ends_list && !pipeline.negated && self.session.status != 0;

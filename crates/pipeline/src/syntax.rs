@@ -12,7 +12,6 @@ mod parse;
 mod quote;
 mod token;
 
-pub(crate) use parse::line_of;
 pub use parse::{in_background, parse};
 
 use thiserror::Error;

@@ -9,14 +9,12 @@ use rustix::fs::Mode;
 use rustix::process::umask;
 
 use crate::capture::{Capture, Output};
-use crate::execute::RunError;
-use crate::launch::launch_text;
+use crate::execute::{Place, RunError, execute_text};
 use crate::link::LinkSpec;
 use crate::run::{RunOptions, run};
 use crate::session::Session;
 use crate::spawn::Group;
 use crate::standard::Standard;
-use crate::supervise::Supervisor;
 use crate::syntax::Script;
 
 /// What carries a text.
@@ -84,7 +82,7 @@ pub fn trial(
             Complaints::Hidden => Some(null(true)?.into()),
         },
     };
-    let place = Place::here();
+    let place = Standpoint::here();
     let made = match carrier {
         Carrier::Link(via) => {
             let options = RunOptions {
@@ -118,31 +116,24 @@ pub fn trial(
 
 fn in_the_shell(text: &str, session: &Session) -> Result<Trial, RunError> {
     let began = Instant::now();
-    let mut supervisor = Supervisor::new(false).map_err(RunError::system("signalfd"))?;
-    let started = launch_text(text, session, Group::Ours);
-    let pid = started.map_err(|source| RunError::Start { stage: 1, command: text.to_owned(), source })?;
-    supervisor.adopt(pid);
-    while !supervisor.all_ended() {
-        supervisor.attend(None).map_err(RunError::system("wait4"))?;
-    }
-    let status = supervisor.accounts().first().map_or(0, |(_, account)| account.ending.status());
+    let execution = execute_text(text, text, session, (Group::Ours, Place::Front), None)?;
     Ok(Trial {
         wall: began.elapsed(),
-        status,
+        status: execution.stages.first().map_or(0, |(_, account)| account.ending.status()),
         output: Output { bytes: 0, hash: String::new() },
         stored_bytes: None,
         trouble: None,
-        ended_by: supervisor.asked_to_end(),
+        ended_by: execution.asked_to_end,
     })
 }
 
 /// Where this process stands; dropped, it stands there again, wherever a text has gone.
-struct Place {
+struct Standpoint {
     folder: io::Result<std::path::PathBuf>,
     mask: Mode,
 }
 
-impl Place {
+impl Standpoint {
     fn here() -> Self {
         let mask = umask(Mode::empty());
         umask(mask);
@@ -150,7 +141,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Standpoint {
     fn drop(&mut self) {
         if let Ok(folder) = &self.folder {
             // A folder that the text itself has removed cannot be come back to.

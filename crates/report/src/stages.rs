@@ -1,6 +1,6 @@
 //! What a run did, stage by stage: the table of `hosepipe run --stats`.
 
-use model::{ByteSize, LinkRecord, RunRecord};
+use model::{ByteSize, LinkRecord, RunRecord, signal_name};
 
 use crate::columns::ABSENT;
 use crate::grid::{Heading, lay_out};
@@ -176,22 +176,3 @@ pub(crate) fn shortened(command: &str, columns: usize) -> String {
 
 /// The number of SIGPIPE, everywhere.
 const SIGPIPE: i32 = 13;
-
-/// A signal as people call it.
-fn signal_name(signal: i32) -> String {
-    let name = match signal {
-        1 => "SIGHUP",
-        2 => "SIGINT",
-        3 => "SIGQUIT",
-        4 => "SIGILL",
-        6 => "SIGABRT",
-        8 => "SIGFPE",
-        9 => "SIGKILL",
-        11 => "SIGSEGV",
-        SIGPIPE => "SIGPIPE",
-        14 => "SIGALRM",
-        15 => "SIGTERM",
-        _ => return format!("signal {signal}"),
-    };
-    name.to_owned()
-}

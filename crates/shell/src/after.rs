@@ -1,14 +1,11 @@
 //! What is said after a pipeline: its time, what went through each link, what held it up, and who failed.
 
-use model::{LinkRecord, StageRecord};
-use pipeline::{Finished, judge};
+use model::{LinkRecord, StageRecord, signal_name};
+use pipeline::{Finished, judge, shortened};
 use report::numbers::{decimal_size, time};
-use signal_hook::low_level::signal_name;
 
 /// More pipelines than this in one line are not spoken of one by one.
 const PIPELINES_MAX: usize = 3;
-/// A command as it is named in a sentence.
-const COMMAND_CHARACTERS_MAX: usize = 40;
 
 /// SIGPIPE, SIGINT and SIGTSTP have numbers that are the same on every Linux (signal(7)).
 const SIGPIPE: i32 = 13;
@@ -49,7 +46,7 @@ pub(crate) fn failures(finished: &Finished) -> Vec<String> {
                     "{name} ended by SIGPIPE: stage {} stopped reading, which is normal",
                     index + 2
                 )),
-                Some(signal) => lines.push(format!("{name} ended by {}", name_of(signal))),
+                Some(signal) => lines.push(format!("{name} ended by {}", signal_name(signal))),
                 None if stage.status != 0 && stages.len() > 1 => {
                     lines.push(format!("{name} left with status {}{}", stage.status, meaning(stage)));
                 }
@@ -58,11 +55,6 @@ pub(crate) fn failures(finished: &Finished) -> Vec<String> {
         }
     }
     lines
-}
-
-/// A signal as people call it.
-pub(crate) fn name_of(signal: i32) -> String {
-    signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned)
 }
 
 /// What a status is known to mean.
@@ -113,14 +105,6 @@ fn carried(writer: &StageRecord, reader: &StageRecord, link: Option<&LinkRecord>
 fn first_word(command: &str) -> &str {
     let word = command.split_whitespace().next().unwrap_or(command);
     word.rsplit('/').next().unwrap_or(word)
-}
-
-fn shortened(command: &str) -> String {
-    let line = command.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= COMMAND_CHARACTERS_MAX {
-        return line;
-    }
-    line.chars().take(COMMAND_CHARACTERS_MAX - 1).chain(['…']).collect()
 }
 
 #[cfg(test)]

@@ -151,7 +151,7 @@ impl Shell {
             State::Ended(pipeline::Ending::Left(0)) => "done".to_owned(),
             State::Ended(pipeline::Ending::Left(status)) => format!("left with status {status}"),
             State::Ended(pipeline::Ending::Killed(signal)) => {
-                format!("ended by {}", after::name_of(signal))
+                format!("ended by {}", model::signal_name(signal))
             }
         };
         let begin = if event.state == State::Stopped { "\n" } else { "" };

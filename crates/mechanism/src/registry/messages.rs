@@ -1,5 +1,4 @@
-//! What the message sockets share: an end that moves whole messages, the limit on a message, and a channel
-//! from a connected pair.
+//! What the message sockets share: an end that moves whole messages, and the limit on a message.
 //!
 //! The payload needs no place of its own here: send(2) takes a block from where it was produced, recv(2) puts
 //! it where it is checked. So every byte is copied twice, into the kernel's buffer and out of it.
@@ -8,14 +7,13 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use model::{ByteSize, Workload, describe_errno};
+use model::{ByteSize, describe_errno};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown, sockopt};
 
-use crate::channel::{Channel, OpenError, Request};
+use crate::channel::{OpenError, Request};
 use crate::fd::FdWait;
-use crate::halves::{Line, assemble, one_way};
 use crate::{RecvEnd, SendEnd};
 
 /// An end that spins looks at the clock once in so many tries.
@@ -259,27 +257,4 @@ fn try_one(block_bytes: usize, near: &OwnedFd, far: &OwnedFd) -> Result<(), Open
 
 fn core_limit(name: &str) -> Option<u64> {
     std::fs::read_to_string(format!("/proc/sys/net/core/{name}")).ok()?.trim().parse().ok()
-}
-
-/// A channel over connected pairs of descriptors that carry bytes both ways: a stream goes from the first to
-/// the second, a ping-pong both ways over the one pair, a chain over a pair for each hop.
-pub(super) fn over_connected<S, R>(
-    request: &Request<'_>,
-    mut connect: impl FnMut() -> Result<(OwnedFd, OwnedFd), OpenError>,
-    line: impl Fn(OwnedFd, OwnedFd) -> Result<Line<S, R>, OpenError>,
-) -> Result<Channel, OpenError>
-where
-    S: SendEnd + 'static,
-    R: RecvEnd + 'static,
-{
-    if request.workload == Workload::PingPong && request.relays == 0 {
-        let (near, far) = connect()?;
-        let copy = |fd: &OwnedFd| fd.try_clone().map_err(OpenError::system("dup"));
-        let forth = line(copy(&near)?, copy(&far)?)?;
-        return Ok(assemble(request, forth, Some(line(far, near)?)));
-    }
-    one_way(request, || {
-        let (near, far) = connect()?;
-        line(near, far)
-    })
 }

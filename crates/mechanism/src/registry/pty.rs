@@ -19,11 +19,11 @@ use rustix::io::Errno;
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
-use super::messages::{over_connected, receiver_wait};
+use super::messages::receiver_wait;
 use crate::channel::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::fd::{FdReceiver, FdSender, FdWait};
-use crate::halves::Line;
+use crate::halves::{Line, over_connected};
 use crate::link::{LinkEnds, LinkKind};
 use crate::{Options, RecvEnd, SendEnd};
 

@@ -2,13 +2,12 @@
 
 use std::os::fd::OwnedFd;
 
-use model::Workload;
 use rustix::net::sockopt;
 
 use crate::channel::{Channel, Granted, OpenError, Request};
 use crate::descriptor::{OptionKind, OptionSpec};
 use crate::fd::{FdReceiver, FdSender, FdWait};
-use crate::halves::{Line, assemble, one_way};
+use crate::halves::{Line, over_connected};
 use crate::link::{LinkEnds, LinkKind};
 
 /// `sndbuf=SIZE`.
@@ -48,21 +47,12 @@ fn clamp(size: u64) -> usize {
     size.min(i32::MAX as u64) as usize
 }
 
-/// A channel over connected pairs: a stream goes from the first socket to the second, a ping-pong both ways over
-/// the one pair, a chain over a pair for each hop.
+/// A channel over connected pairs of stream sockets.
 pub(super) fn over_pairs(
     request: &Request<'_>,
-    mut connect: impl FnMut() -> Result<(OwnedFd, OwnedFd), OpenError>,
+    connect: impl FnMut() -> Result<(OwnedFd, OwnedFd), OpenError>,
 ) -> Result<Channel, OpenError> {
-    if request.workload == Workload::PingPong {
-        let (near, far) = connect()?;
-        let back = line(request, &far, &near)?;
-        return Ok(assemble(request, line(request, &near, &far)?, Some(back)));
-    }
-    one_way(request, || {
-        let (near, far) = connect()?;
-        line(request, &near, &far)
-    })
+    over_connected(request, connect, |near, far| line(request, near, far))
 }
 
 /// Makes a connected pair the ends of a link: the second socket reads.
@@ -82,16 +72,8 @@ fn buffers(from: &OwnedFd, to: &OwnedFd) -> Result<Granted, OpenError> {
     ]))
 }
 
-fn line(
-    request: &Request<'_>,
-    from: &OwnedFd,
-    to: &OwnedFd,
-) -> Result<Line<FdSender, FdReceiver>, OpenError> {
-    let copy = |fd: &OwnedFd| fd.try_clone().map_err(OpenError::system("dup"));
+fn line(request: &Request<'_>, from: OwnedFd, to: OwnedFd) -> Result<Line<FdSender, FdReceiver>, OpenError> {
+    let granted = buffers(&from, &to)?;
     let wait = FdWait::of(request);
-    Ok(Line {
-        sender: FdSender::new(copy(from)?, wait)?,
-        receiver: FdReceiver::new(copy(to)?, wait)?,
-        granted: buffers(from, to)?,
-    })
+    Ok(Line { sender: FdSender::new(from, wait)?, receiver: FdReceiver::new(to, wait)?, granted })
 }

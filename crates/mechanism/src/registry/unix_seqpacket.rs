@@ -7,12 +7,12 @@
 use model::Role;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-use super::messages::{MESSAGE_LIMITS, MessageEnd, check_block, over_connected};
+use super::messages::{MESSAGE_LIMITS, MessageEnd, check_block};
 use super::sockets::{SNDBUF_OPTION, set_buffers};
 use crate::channel::{Channel, Granted, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::fd::FdWait;
-use crate::halves::Line;
+use crate::halves::{Line, over_connected};
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "unix-seqpacket",

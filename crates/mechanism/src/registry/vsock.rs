@@ -13,14 +13,14 @@ use std::path::Path;
 use model::{Role, describe_errno};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, listen, socket_with};
 
-use super::messages::{over_connected, receiver_wait};
+use super::messages::receiver_wait;
 use crate::Options;
 use crate::channel::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
 use crate::descriptor::{
     ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor, OptionKind, OptionSpec,
 };
 use crate::fd::{FdReceiver, FdSender, FdWait};
-use crate::halves::Line;
+use crate::halves::{Line, over_connected};
 use crate::link::{LinkEnds, LinkKind};
 
 /// Socket options of the level AF_VSOCK (linux/vm_sockets.h): 64-bit sizes in bytes.

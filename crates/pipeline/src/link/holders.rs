@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::{OFlags, Stat, fstat};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal, pidfd_open, pidfd_send_signal, prlimit};
 
+use crate::supervise::read_io;
+
 /// How long a writer may go on after SIGPIPE, which it can ignore.
 const PATIENCE: Duration = Duration::from_millis(100);
 
@@ -146,16 +148,12 @@ fn last_part(link: &str) -> Option<String> {
 
 fn is_for_writing(process: &str, fd: &str) -> bool {
     let text = fs::read_to_string(format!("{process}/fdinfo/{fd}")).unwrap_or_default();
-    let flags = value(&text, "flags:").and_then(|flags| u32::from_str_radix(flags, 8).ok());
+    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
     flags.is_some_and(|flags| OFlags::from_bits_retain(flags).intersects(OFlags::WRONLY | OFlags::RDWR))
 }
 
 /// Bytes that a process has handed to write(2) and its kin.
 fn written_bytes(pid: Pid) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{}/io", pid.as_raw_pid())).ok()?;
-    value(&text, "wchar:")?.parse().ok()
-}
-
-fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
+    Some(read_io(pid.as_raw_pid())?.written_bytes)
 }

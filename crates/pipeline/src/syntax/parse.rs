@@ -46,7 +46,7 @@ fn item(text: &str, placed: &Placed, docs: &[HereDoc]) -> Item {
 }
 
 /// The line of a text that a byte offset lies in, from 1.
-pub(crate) fn line_of(text: &str, offset: usize) -> usize {
+fn line_of(text: &str, offset: usize) -> usize {
     1 + text.as_bytes()[..offset].iter().filter(|byte| **byte == b'\n').count()
 }
 
