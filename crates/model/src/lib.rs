@@ -11,6 +11,7 @@ mod record;
 mod run;
 mod signal;
 mod spec;
+mod worker;
 
 pub use axes::{Check, DataLevel, PayloadKind, Placement, Tasks, UnknownWord, Wait, Workload};
 pub use case::{Amount, Case, Role};
@@ -25,3 +26,4 @@ pub use record::{
 pub use run::{Bottleneck, LinkRecord, RunRecord, StageRecord};
 pub use signal::signal_name;
 pub use spec::{Spec, SpecError};
+pub use worker::{SystemCalls, WorkerCase, WorkerEnd, WorkerStart};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Check, DataLevel, Host, PayloadKind, Placement, Role, Spec, Tasks, Wait, Workload};
+use crate::{Check, DataLevel, Host, PayloadKind, Placement, Role, Spec, Tasks, Wait, WorkerCase, Workload};
 
 /// The name and version of the record format.
 pub const SCHEMA: &str = "hosepipe/1";
@@ -82,6 +82,9 @@ pub struct CaseRecord {
     /// What shows that bytes passed by reference; `null` where they were copied.
     #[serde(default)]
     pub zero_copy: Option<ZeroCopy>,
+    /// The programs that held the ends (`--workers`); absent where hosepipe held them itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<WorkerCase>,
     /// Sizes the system really gave, in bytes, by name (`pipe_bytes`, `sndbuf_bytes`…).
     pub granted: BTreeMap<String, u64>,
     /// The raw figures, in the order in which they were taken.

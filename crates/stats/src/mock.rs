@@ -65,6 +65,7 @@ pub(crate) fn case(workload: Workload, samples: Vec<Sample>) -> CaseRecord {
         block_bytes: 65536,
         relays: 0,
         zero_copy: None,
+        worker: None,
         granted: Default::default(),
         samples,
         throughput: None,

@@ -49,6 +49,7 @@ fn case_record(outcome: CaseOutcome) -> CaseRecord {
         block_bytes: case.block_bytes,
         relays: case.relays,
         zero_copy: outcome.zero_copy,
+        worker: None,
         granted: outcome.granted,
         samples: outcome.samples,
         throughput: None,

@@ -46,6 +46,7 @@ impl Mock {
             block_bytes: 65536,
             relays: 0,
             zero_copy: None,
+            worker: None,
             granted: Default::default(),
             samples: Vec::new(),
             throughput: None,
