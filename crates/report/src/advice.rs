@@ -4,7 +4,7 @@
 use model::{BenchRecord, CaseRecord, DataLevel, ErrorKind, NoiseLevel, Placement, Tasks, Workload};
 use stats::{Bound, bound_of, figure, paired_ratio};
 
-use crate::numbers;
+use crate::{languages, numbers};
 use crate::view::{Row, Section, View, ranked};
 
 /// More sentences than this are not read.
@@ -14,6 +14,10 @@ const SLEEPS_PER_ROUND_TRIP: f64 = 1.0;
 
 /// What to do next, the most useful first; empty where the figures suggest nothing.
 pub fn advice(record: &BenchRecord) -> Vec<String> {
+    // The table of languages says it itself.
+    if languages::is_of_workers(record) {
+        return Vec::new();
+    }
     let view = View::of(record);
     let rules = [noise, pipe_waits, one_core, limits, sockets, fastest_checked];
     rules.iter().filter_map(|rule| rule(&view)).take(SENTENCES_MAX).collect()

@@ -16,6 +16,8 @@ type Column = (&'static str, fn(&BenchRecord, &CaseRecord) -> Option<String>);
 
 const COLUMNS: &[Column] = &[
     ("mechanism", |_, case| Some(case.mechanism.clone())),
+    ("writer", |_, case| Some(case.worker.as_ref()?.writer.label())),
+    ("reader", |_, case| Some(case.worker.as_ref()?.reader.label())),
     ("spec", |_, case| Some(case.spec.to_string())),
     ("role", |_, case| word(&case.role)),
     ("workload", |_, case| Some(case.workload.to_string())),
@@ -48,6 +50,8 @@ const COLUMNS: &[Column] = &[
     ("elapsed_per_block_ns", |_, case| median(case, figure::elapsed_per_block_ns)),
     ("cpu_per_block_ns", |_, case| median(case, figure::cpu_per_block_ns)),
     ("syscalls_per_block", |_, case| median(case, figure::syscalls_per_block)),
+    ("syscalls_per_mib", |_, case| Some(digits(case.worker.as_ref()?.system_calls.as_ref()?.per_mib))),
+    ("set_up_ns", |_, case| median(case, |sample| Some(sample.setup_ns as f64))),
     ("voluntary_switches_per_block", |_, case| median(case, figure::voluntary_switches_per_block)),
     ("bound_by", |_, case| bound_of(case).map(|bound| bound.to_string())),
     ("noise", |_, case| word(&case.noise?)),

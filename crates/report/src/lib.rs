@@ -17,6 +17,7 @@ mod against_pipe;
 mod columns;
 mod granted;
 mod grid;
+mod languages;
 mod layout;
 mod reason;
 mod remarks;

@@ -6,7 +6,7 @@ use crate::advice::advice;
 use crate::columns::{ABSENT, Align, columns};
 use crate::format::{Format, FormatError};
 use crate::reason::reasons;
-use crate::remarks;
+use crate::{languages, remarks};
 use crate::view::{Row, Section, View};
 
 /// The registry entry.
@@ -14,6 +14,9 @@ pub const FORMAT: Format =
     Format { name: "Markdown", flag: "md", summary: "the table for an issue or a README", render };
 
 fn render(record: &BenchRecord) -> Result<String, FormatError> {
+    if languages::is_of_workers(record) {
+        return Ok(languages::markdown(record));
+    }
     let view = View::of(record);
     let mut text = format!("{}\n", remarks::heading(&view).join(" · "));
     if let Some(sentence) = remarks::interruption(&view) {

@@ -7,7 +7,7 @@ use crate::columns::{ABSENT, Align, Column, columns};
 use crate::layout::{self, Line, Tone};
 use crate::reason::reasons;
 use crate::view::{Group, Row, Section, View};
-use crate::{remarks, sweep};
+use crate::{languages, remarks, sweep};
 
 /// Between two columns.
 const GAP: &str = "  ";
@@ -36,6 +36,9 @@ impl Default for Style {
 
 /// The record as a table; the text ends with a newline.
 pub fn render(record: &BenchRecord, style: &Style) -> String {
+    if languages::is_of_workers(record) {
+        return languages::render(record, style);
+    }
     let view = View::of(record);
     let mut lines = head(&view, style);
     let footers: Vec<String> = view.sections.iter().map(|section| remarks::footer(&view, section)).collect();

@@ -2,8 +2,13 @@
 
 mod mock;
 
+use std::collections::BTreeMap;
+
 use mock::{Mock, Work, ordinary, record};
-use model::{BenchRecord, DataLevel, ErrorKind, Placement, Role, ZeroCopy};
+use model::{
+    BenchRecord, DataLevel, ErrorKind, Placement, Role, SystemCalls, WorkerCase, WorkerEnd, WorkerStart,
+    ZeroCopy,
+};
 use report::{FORMATS, Style, advice, table};
 
 fn plain(record: &BenchRecord, width: usize) -> String {
@@ -236,4 +241,62 @@ fn an_empty_record_is_a_heading() {
     for format in FORMATS {
         assert!((format.render)(&record([])).expect("an empty record is sound").ends_with('\n'));
     }
+}
+
+/// A row of `bench --workers`, or a cell of `--matrix`.
+fn worker(writer: &str, reader: &str, gb_per_s: f64, calls: &[(&str, f64)]) -> Mock {
+    let end = |label: &str| {
+        let (language, variant) = label.split_once(' ').expect("a language and a variant");
+        let toolchain = Some(format!("{language} 1.0"));
+        WorkerEnd { language: language.to_owned(), variant: variant.to_owned(), toolchain }
+    };
+    let by_name: BTreeMap<String, f64> =
+        calls.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+    let system_calls = (!calls.is_empty()).then(|| SystemCalls { per_mib: by_name.values().sum(), by_name });
+    let start = if writer == reader { WorkerStart::Pair } else { WorkerStart::Harness };
+    Mock::stream("pipe").gb_per_s(gb_per_s, 2.0, Work::Waking).with(|case| {
+        case.placement = Placement::Any;
+        case.worker = Some(WorkerCase {
+            writer: end(writer),
+            reader: end(reader),
+            start,
+            warmup_bytes: 64 << 20,
+            system_calls,
+        });
+    })
+}
+
+fn languages() -> BenchRecord {
+    record([
+        worker("C tuned", "C tuned", 2.1, &[("read", 16.0), ("write", 16.0)]),
+        worker("Java tuned", "Java tuned", 1.9, &[("read", 16.0), ("write", 16.0), ("futex", 0.1)]),
+        worker(
+            "Java idiomatic",
+            "Java idiomatic",
+            0.53,
+            &[("read", 128.0), ("write", 128.0), ("futex", 1.0)],
+        ),
+        worker("C idiomatic", "C idiomatic", 2.08, &[("read", 16.0), ("write", 16.0)]),
+        worker("Zig tuned", "Zig tuned", 0.0, &[]).with(|case| case.samples.clear()).fails(
+            ErrorKind::Unavailable,
+            "no `zig` here",
+            Some("pip install ziglang"),
+        ),
+        worker("C tuned", "Java tuned", 1.95, &[]),
+        worker("Java tuned", "C tuned", 2.0, &[]),
+    ])
+}
+
+#[test]
+fn languages_are_ranked_and_a_matrix_has_every_pair() {
+    let record = languages();
+    for width in [80, 120] {
+        let text = plain(&record, width);
+        for line in text.lines() {
+            assert!(line.chars().count() <= width, "{width} columns: {line}");
+        }
+        insta::assert_snapshot!(format!("languages_{width}"), text);
+    }
+    insta::assert_snapshot!("languages_markdown", format(&record, "md"));
+    assert!(format(&record, "csv").contains("java:tuned,c:tuned"), "the two ends of a cell are in its row");
 }

@@ -1,0 +1,303 @@
+//! Figures: pure data in, SVG and a table out. One generator serves the page, the SVG files for papers and the
+//! figures in docs/. It knows charts and units; what was measured, and how, is told by whoever makes the data.
+
+mod bars;
+mod canvas;
+mod distribution;
+mod flow;
+mod heat;
+mod lines;
+mod plot;
+mod scale;
+mod table;
+mod theme;
+mod tip;
+mod unit;
+
+pub use theme::{Theme, page_style, palette_of_page};
+pub use unit::{Scale, Unit};
+
+use maud::Markup;
+
+use canvas::Canvas;
+
+/// A chart with the words around it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figure {
+    /// Names the figure in links and file names: lower-case letters, digits and dashes, once on a page.
+    pub id: String,
+    /// What it shows, in a few words.
+    pub title: String,
+    /// What a reader must know to read it, in a sentence or two.
+    pub caption: String,
+    /// The data.
+    pub chart: Chart,
+}
+
+/// The data of a figure, by the way in which it is drawn.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Chart {
+    /// Lines over an axis.
+    Lines(Lines),
+    /// Horizontal bars with intervals.
+    Bars(Bars),
+    /// A matrix whose cells are coloured by value.
+    Heat(Heat),
+    /// How a quantity is distributed, percentile by percentile.
+    Distribution(Distribution),
+    /// The stages of pipelines and what flows between them.
+    Flow(Flow),
+}
+
+/// An axis: what it shows, in which unit, and how it is divided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Axis {
+    /// What it shows, as in "block size".
+    pub label: String,
+    /// The unit of its values.
+    pub unit: Unit,
+    /// How it is divided.
+    pub scale: Scale,
+}
+
+/// Lines over an axis. A value that a logarithmic axis cannot show (0 or less) is left out of the picture and
+/// stays in the table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lines {
+    /// The axis along the bottom.
+    pub x_axis: Axis,
+    /// The axis along the left.
+    pub y_axis: Axis,
+    /// The lines, in the order of the legend.
+    pub series: Vec<Series>,
+}
+
+/// One line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// What the legend calls it.
+    pub name: String,
+    /// Where its figures come from.
+    pub style: SeriesStyle,
+    /// Its points from left to right.
+    pub points: Vec<Point>,
+}
+
+/// Where figures come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SeriesStyle {
+    /// Measured: drawn solid.
+    Measured,
+    /// Taken from a publication: drawn dashed, with hollow marks.
+    Published,
+}
+
+/// One point of a line.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// Where it stands on the axis along the bottom.
+    pub x: f64,
+    /// The figure.
+    pub y: f64,
+    /// Lower end of its interval.
+    pub low: Option<f64>,
+    /// Upper end of its interval.
+    pub high: Option<f64>,
+    /// Samples it is made of.
+    pub n: Option<u32>,
+}
+
+/// Horizontal bars. On a logarithmic axis, which has no zero to begin at, marks stand for them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bars {
+    /// The axis of the values.
+    pub axis: Axis,
+    /// Bars in groups, from above.
+    pub groups: Vec<BarGroup>,
+    /// Values to hold the bars against, drawn as lines across.
+    pub references: Vec<Reference>,
+}
+
+/// Bars that belong together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BarGroup {
+    /// Their heading; empty for none.
+    pub name: String,
+    /// The bars from above.
+    pub bars: Vec<Bar>,
+}
+
+/// One bar.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bar {
+    /// What it is called.
+    pub name: String,
+    /// Where its figure comes from.
+    pub style: SeriesStyle,
+    /// The figure; `None` where there is none, which `note` then explains.
+    pub value: Option<f64>,
+    /// Lower end of its interval.
+    pub low: Option<f64>,
+    /// Upper end of its interval.
+    pub high: Option<f64>,
+    /// Samples it is made of.
+    pub n: Option<u32>,
+    /// Each sample, drawn as a speck; empty where only the summary is known.
+    pub samples: Vec<f64>,
+    /// What else is to be said about it, in a few words; empty for nothing.
+    pub note: String,
+}
+
+/// A value to hold bars against.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reference {
+    /// What it is, as in "ceiling memcpy".
+    pub name: String,
+    /// The value, on the bars' axis.
+    pub value: f64,
+}
+
+/// A matrix of values.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Heat {
+    /// What the rows are, as in "sender".
+    pub rows_label: String,
+    /// What the columns are, as in "receiver".
+    pub columns_label: String,
+    /// The unit of the cells.
+    pub unit: Unit,
+    /// The rows' names.
+    pub rows: Vec<String>,
+    /// The columns' names.
+    pub columns: Vec<String>,
+    /// Row by row, as many cells as there are columns.
+    pub cells: Vec<Vec<Cell>>,
+}
+
+/// One cell of a matrix.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Cell {
+    /// The value; `None` where there is none, which `note` then explains.
+    pub value: Option<f64>,
+    /// Lower end of its interval.
+    pub low: Option<f64>,
+    /// Upper end of its interval.
+    pub high: Option<f64>,
+    /// Samples it is made of.
+    pub n: Option<u32>,
+    /// What else is to be said about it; empty for nothing.
+    pub note: String,
+}
+
+/// How a quantity is distributed in several series.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Distribution {
+    /// The axis of the quantity.
+    pub axis: Axis,
+    /// The series, in the order of the legend.
+    pub series: Vec<DistributionSeries>,
+}
+
+/// The percentiles of one series.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DistributionSeries {
+    /// What the legend calls it.
+    pub name: String,
+    /// How many values it was made from.
+    pub count: u64,
+    /// Value by value, from the smallest: which share of all values is no larger.
+    pub points: Vec<Share>,
+}
+
+/// A value, and the share of all values that are no larger.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Share {
+    /// The value.
+    pub value: f64,
+    /// The share, more than 0 and at most 1.
+    pub share: f64,
+}
+
+/// Pipelines: their stages and the links between.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Flow {
+    /// From the start of the first stage to the end of the last, in seconds.
+    pub wall_s: f64,
+    /// Every stage, pipeline by pipeline.
+    pub stages: Vec<FlowStage>,
+}
+
+/// One stage.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlowStage {
+    /// Its source text.
+    pub command: String,
+    /// From its start to its end, in seconds.
+    pub wall_s: f64,
+    /// CPU time, in seconds.
+    pub cpu_s: f64,
+    /// Time it waited for input, in seconds; `None` where nobody looked.
+    pub read_wait_s: Option<f64>,
+    /// Time it waited to be rid of its output, in seconds; `None` where nobody looked.
+    pub write_wait_s: Option<f64>,
+    /// Its status or the name of the signal that ended it.
+    pub exit: String,
+    /// True for the stage that held the pipeline up.
+    pub held_up: bool,
+    /// What leads on to the next stage; `None` for the last one of a pipeline.
+    pub link: Option<FlowLink>,
+}
+
+/// What stands between a stage and the next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlowLink {
+    /// What it was, as in "pipe:size=1MiB".
+    pub spec: String,
+    /// Bytes that went through it; `None` where unknown.
+    pub bytes: Option<u64>,
+    /// True where it may have been more.
+    pub at_least: bool,
+    /// What else is to be said about it; empty for nothing.
+    pub note: String,
+}
+
+/// A figure as text: what it draws, in full digits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    /// What it holds.
+    pub caption: String,
+    /// The headings.
+    pub columns: Vec<String>,
+    /// The rows, each of as many cells as there are headings.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Figure {
+    /// The figure as a stand-alone SVG, for papers and docs.
+    pub fn svg(&self, theme: Theme) -> String {
+        let canvas = Canvas::stand_alone(theme);
+        let mut text = canvas.frame(self, self.draw(&canvas)).into_string();
+        text.push('\n');
+        text
+    }
+
+    /// The figure for a page that has [`page_style`]: once for desktops and once for phones.
+    pub(crate) fn inline(&self) -> [Markup; 2] {
+        [Canvas::wide(), Canvas::narrow()].map(|canvas| canvas.frame(self, self.draw(&canvas)))
+    }
+
+    /// The figure as a table.
+    pub fn table(&self) -> Table {
+        table::of(self)
+    }
+
+    fn draw(&self, canvas: &Canvas) -> canvas::Drawing {
+        match &self.chart {
+            Chart::Lines(lines) => lines::draw(lines, canvas),
+            Chart::Bars(bars) => bars::draw(bars, canvas),
+            Chart::Heat(heat) => heat::draw(heat, canvas),
+            Chart::Distribution(distribution) => distribution::draw(distribution, canvas),
+            Chart::Flow(flow) => flow::draw(flow, canvas),
+        }
+    }
+}

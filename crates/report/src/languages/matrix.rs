@@ -1,0 +1,104 @@
+//! Every writer against every reader over one pipe: a row for each writer, a column for each reader.
+
+use model::{BenchRecord, CaseRecord, WorkerEnd, WorkerStart};
+
+use super::{cases, end, speed, worker};
+use crate::columns::ABSENT;
+use crate::layout::{self, Line, Tone};
+use crate::table::Style;
+
+/// A label's columns at the most, where there is little room.
+const LABEL_COLUMNS_MIN: usize = 6;
+
+struct Matrix<'a> {
+    writers: Vec<&'a WorkerEnd>,
+    readers: Vec<&'a WorkerEnd>,
+    cases: Vec<&'a CaseRecord>,
+}
+
+impl<'a> Matrix<'a> {
+    /// `None` where no two programs met.
+    fn of(record: &'a BenchRecord) -> Option<Self> {
+        let cases: Vec<&CaseRecord> = cases(record, WorkerStart::Harness).collect();
+        let (mut writers, mut readers): (Vec<&WorkerEnd>, Vec<&WorkerEnd>) = (Vec::new(), Vec::new());
+        for worker in cases.iter().filter_map(|case| worker(case)) {
+            if !writers.contains(&&worker.writer) {
+                writers.push(&worker.writer);
+            }
+            if !readers.contains(&&worker.reader) {
+                readers.push(&worker.reader);
+            }
+        }
+        (!cases.is_empty()).then_some(Self { writers, readers, cases })
+    }
+
+    fn case(&self, writer: &WorkerEnd, reader: &WorkerEnd) -> Option<&CaseRecord> {
+        let met = |case: &&&CaseRecord| {
+            worker(case).is_some_and(|worker| worker.writer == *writer && worker.reader == *reader)
+        };
+        self.cases.iter().find(met).copied()
+    }
+
+    /// Median GB/s of a cell.
+    fn cell(&self, writer: &WorkerEnd, reader: &WorkerEnd) -> String {
+        let case = self.case(writer, reader);
+        case.map(speed)
+            .filter(|speed| *speed > 0.0)
+            .map_or(ABSENT.to_owned(), |speed| format!("{:.2}", speed / 1e9))
+    }
+
+    /// Names short enough for a column: the language alone where each has one variant only.
+    fn names(ends: &[&WorkerEnd]) -> Vec<String> {
+        let alone = |one: &WorkerEnd| ends.iter().filter(|other| other.language == one.language).count() == 1;
+        ends.iter().map(|one| if alone(one) { one.language.clone() } else { end(one) }).collect()
+    }
+}
+
+/// The matrix for a terminal, in GB/s; the fastest cell stands out.
+pub(super) fn render(record: &BenchRecord, style: &Style) -> Vec<Line> {
+    let Some(matrix) = Matrix::of(record) else { return Vec::new() };
+    let rows = Matrix::names(&matrix.writers);
+    let columns = Matrix::names(&matrix.readers);
+    let label = rows.iter().map(|name| layout::width(name)).max().unwrap_or(0);
+    // All columns are as wide as the widest name, or as the terminal lets them be.
+    let widest = columns.iter().map(|name| layout::width(name)).max().unwrap_or(0);
+    let room = style.width.saturating_sub(label + 2) / columns.len().max(1);
+    let width = widest.min(room.saturating_sub(2)).max(LABEL_COLUMNS_MIN);
+    let fastest = matrix.cases.iter().map(|case| speed(case)).fold(0.0, f64::max);
+
+    let mut lines = vec![
+        Line::default(),
+        Line::new(Tone::Bold, "GB/s by writer (rows) and reader (columns), each pair over a pipe of ours"),
+    ];
+    let heading: String =
+        columns.iter().map(|name| format!("  {}", layout::right(&cut(name, width), width))).collect();
+    lines.push(Line::new(Tone::Dim, format!(" {}{heading}", layout::left("", label))));
+    for (writer, name) in matrix.writers.iter().zip(&rows) {
+        let mut line = Line::new(Tone::Plain, format!(" {}", layout::left(name, label)));
+        for reader in &matrix.readers {
+            let best = fastest > 0.0 && matrix.case(writer, reader).map(speed) == Some(fastest);
+            let tone = if best { Tone::Bold } else { Tone::Plain };
+            line = line.and(tone, format!("  {}", layout::right(&matrix.cell(writer, reader), width)));
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+/// The matrix for an issue or a README.
+pub(super) fn markdown(record: &BenchRecord) -> String {
+    let Some(matrix) = Matrix::of(record) else { return String::new() };
+    let columns = Matrix::names(&matrix.readers);
+    let mut text = format!("\n| GB/s, writer ↓ reader → | {} |\n| --- |", columns.join(" | "));
+    columns.iter().for_each(|_| text.push_str(" ---: |"));
+    for (writer, name) in matrix.writers.iter().zip(Matrix::names(&matrix.writers)) {
+        let cells: Vec<String> = matrix.readers.iter().map(|reader| matrix.cell(writer, reader)).collect();
+        text.push_str(&format!("\n| {name} | {} |", cells.join(" | ")));
+    }
+    text + "\n"
+}
+
+/// A name in so many columns.
+fn cut(name: &str, columns: usize) -> String {
+    name.chars().take(columns).collect()
+}
