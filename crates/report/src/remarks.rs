@@ -1,7 +1,7 @@
 //! What stands around the figures: the heading, the floor and the ceiling, and what a reader must know
 //! before believing a row.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use model::{CaseRecord, DataLevel, NoiseLevel, PayloadKind, Role, Workload};
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
@@ -49,17 +49,19 @@ pub(crate) fn footer(view: &View, section: &Section) -> String {
             speed.map(|speed| format!("ceiling  {} {speed}{}", case.spec, other_axes(case, section))),
         );
     }
-    let floors = beside(view, section, Role::Floor);
-    let floor = floors.iter().filter_map(|case| {
+    let mut floors: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for case in beside(view, section, Role::Floor) {
         let what = if case.workload == Workload::Stream { "block" } else { "round trip" };
-        let cost = figure::median_of(case, figure::elapsed_per_block_ns).map(numbers::time)?;
-        Some(format!("{cost} per {what}"))
-    });
-    let floor: Vec<String> = floor.collect();
-    if !floor.is_empty() {
-        let names: BTreeSet<String> = floors.iter().map(|case| case.spec.to_string()).collect();
-        let names: Vec<String> = names.into_iter().collect();
-        parts.push(format!("floor  {} {}", names.join(", "), floor.join(", ")));
+        if let Some(cost) = figure::median_of(case, figure::elapsed_per_block_ns) {
+            let costs = floors.entry(case.spec.to_string()).or_default();
+            costs.push(format!("{} per {what}", numbers::time(cost)));
+        }
+    }
+    if !floors.is_empty() {
+        // The harness first: it is in every other figure, the other floors too.
+        let floors: Vec<String> =
+            floors.iter().rev().map(|(name, costs)| format!("{name} {}", costs.join(", "))).collect();
+        parts.push(format!("floor  {}", floors.join("; ")));
     }
     parts.join("  ·  ")
 }

@@ -18,7 +18,7 @@ use crate::halves::{Line, assemble};
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "cache-line",
     summary: "two tasks bounce one counter on one cache line, spinning: the shortest round trip there is",
-    role: Role::Ranked,
+    role: Role::Floor,
     capabilities: Capabilities {
         link: false,
         keeps_boundaries: true,
@@ -34,7 +34,7 @@ static DESCRIPTOR: Descriptor = Descriptor {
     limits: NO_PAYLOAD,
     man_pages: &["mmap(2) MAP_SHARED"],
     default_specs: &[],
-    more_specs: &["cache-line"],
+    more_specs: &[],
 };
 
 pub(crate) struct CacheLine;
