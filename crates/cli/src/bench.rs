@@ -6,6 +6,8 @@ mod plan;
 mod plan_text;
 mod progress;
 mod record;
+mod workers;
+mod workers_args;
 
 use std::process::ExitCode;
 
@@ -17,6 +19,10 @@ use crate::signals::StopRequest;
 use crate::terminal;
 
 pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
+    if args.workers.are_asked_for() {
+        return workers::run(&args);
+    }
+    workers_args::check(&args)?;
     let cpus = host::cpus();
     let plan = plan::make(&args, &cpus)?;
     if args.dry_run {

@@ -106,7 +106,7 @@ fn heading(record: &BenchRecord) -> String {
     let warmup = record.cases.iter().filter_map(worker).map(|worker| worker.warmup_bytes).max().unwrap_or(0);
     format!(
         "{} · bytes 0 to 255 in {} blocks through one pipe, the receiver's XOR checked · {}, fresh processes each, \
-         interleaved, after {} of warm-up · placed by the scheduler",
+         interleaved, after up to {} of warm-up · placed by the scheduler",
         words::machine(&record.host),
         numbers::size(blocks),
         words::count(record.settings.trials as usize, "trial"),

@@ -7,6 +7,7 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use model::{ByteSize, Check, DataLevel, PayloadKind, Placement, Spec, Tasks, Wait, Workload};
 
 use super::outputs::Outputs;
+use super::workers_args::WorkersArgs;
 
 /// Measures mechanisms and prints a ranked table.
 #[derive(Debug, Args)]
@@ -17,6 +18,9 @@ use super::outputs::Outputs;
   hosepipe bench pipe --workload pingpong --place all  round trips by placement
   hosepipe bench --data none --json run.json           nothing checked; keep the record
   hosepipe bench --payload file:trace.bin              your own data
+  hosepipe bench --workers all                         one workload in ten languages
+  hosepipe bench --workers c,rust,java --matrix        the writer of each against the reader of each
+  hosepipe bench --worker ./my-program --workers c     your own program beside C
 
 A SPEC is a mechanism with options: NAME:option=value,option. `hosepipe list` shows them all.
 Exit status: 0 all measured; 1 something failed or differed; 2 the command line is wrong; 130 stopped by Ctrl-C.")]
@@ -96,6 +100,9 @@ pub(crate) struct BenchArgs {
     /// Print the plan and measure nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+
+    #[command(flatten)]
+    pub(crate) workers: WorkersArgs,
 
     #[command(flatten)]
     pub(crate) outputs: Outputs,

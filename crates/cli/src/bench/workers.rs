@@ -1,0 +1,225 @@
+//! `bench --workers` and `bench --worker`: programs in other languages at the two ends of a pipe.
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use model::{BenchRecord, CaseError, SCHEMA, Sample, Settings};
+use worker::{
+    Amount, Built, Choice, Language, Observer, Outcome, Plan, Program, Registry, Row, Unbuilt, Worker,
+    Workshop,
+};
+
+use super::args::BenchArgs;
+use super::{exit_code, workers_args};
+use crate::record::{arguments, rfc3339, tool};
+use crate::signals::StopRequest;
+use crate::terminal::{self, UsageError};
+
+/// Bytes in a block when `--block` is not given: the study's.
+const BLOCK_BYTES: u64 = 64 << 10;
+/// Sent before the clock, so that just-in-time compilers have done their work.
+const WARMUP_BYTES: u64 = 64 << 20;
+/// What a trial lasts when `--bytes` is not given: long enough for a start to be forgotten.
+const TRIAL: Duration = Duration::from_millis(500);
+/// The same for a cell of a matrix, of which there are a hundred.
+const CELL: Duration = Duration::from_millis(150);
+const TRIALS: u32 = 5;
+const TRIALS_OF_A_CELL: u32 = 3;
+
+/// Builds what is to be built, measures, and shows the table.
+pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
+    workers_args::check(args)?;
+    let registry = Registry::open()?;
+    let choices = match &args.workers.workers {
+        Some(text) => registry.select(text).map_err(|error| UsageError(error.to_string()))?,
+        None => Vec::new(),
+    };
+    let typed = args.workers.workers.as_deref().unwrap_or_default();
+    let choices = if args.workers.matrix { one_of_each(&choices, typed) } else { choices };
+    if args.dry_run {
+        terminal::print(&dry_run(args, &choices))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    args.outputs.check()?;
+
+    let host = host::facts();
+    let started = std::time::SystemTime::now();
+    let stop = StopRequest::listen()?;
+    let workshop = Workshop::open(registry.clone())?;
+    let mut progress = Progress::new();
+    let mut workers = workshop.workers(&choices, &mut progress, &|| stop.is_set());
+    workers.extend(args.workers.worker.iter().map(|path| Worker::from(Program::of_path(path))));
+    let plan = plan(args, workers);
+    let outcome = worker::measure(&plan, &mut progress, &|| stop.is_set())?;
+    progress.bar.finish_and_clear();
+
+    let record = record(&plan, outcome, host, started)?;
+    args.outputs.write(&record)?;
+    if !args.outputs.use_stdout() {
+        terminal::print(&report::table::render(&record, &terminal::style()))?;
+    }
+    Ok(exit_code(&record, &stop))
+}
+
+/// For a matrix a language stands once, with its tuned variant where it has one; one that was named with its
+/// variant stands as named.
+fn one_of_each<'a>(choices: &[Choice<'a>], typed: &str) -> Vec<Choice<'a>> {
+    let named = |choice: &Choice<'_>| {
+        let with_variant = format!("{}:{}", choice.language.key, choice.variant.name);
+        let variants = format!("all:{}", choice.variant.name);
+        typed.to_lowercase().split(',').any(|word| word.trim() == with_variant || word.trim() == variants)
+    };
+    let tuned = |choice: &Choice<'_>| {
+        choice.variant.name == "tuned"
+            || choice.language.variants.iter().all(|variant| variant.name != "tuned")
+    };
+    choices.iter().filter(|choice| named(choice) || tuned(choice)).copied().collect()
+}
+
+fn plan(args: &BenchArgs, workers: Vec<Worker>) -> Plan {
+    let matrix = args.workers.matrix;
+    let pairs = |writer: &Worker| {
+        workers.iter().map(|reader| Row::between(writer.clone(), reader.clone())).collect::<Vec<Row>>()
+    };
+    let rows: Vec<Row> = if matrix {
+        workers.iter().flat_map(pairs).collect()
+    } else {
+        workers.iter().cloned().map(Row::pair).collect()
+    };
+    let block_bytes = block_bytes(args);
+    let bytes = args.bytes.map(|size| size.0).or(args.count.map(|count| count.saturating_mul(block_bytes)));
+    Plan {
+        rows,
+        block_bytes,
+        amount: match bytes {
+            Some(bytes) => Amount::Fixed { bytes, warmup_bytes: WARMUP_BYTES.min(bytes / 4) },
+            None => {
+                Amount::Lasting { trial: if matrix { CELL } else { TRIAL }, warmup_bytes_max: WARMUP_BYTES }
+            }
+        },
+        trials: args.trials.unwrap_or(if matrix { TRIALS_OF_A_CELL } else { TRIALS }),
+        seed: args.seed,
+        budget: args.time,
+        counts_calls: !matrix,
+    }
+}
+
+fn block_bytes(args: &BenchArgs) -> u64 {
+    args.block.first().map_or(BLOCK_BYTES, |size| size.0)
+}
+
+fn record(
+    plan: &Plan,
+    outcome: Outcome,
+    host: model::Host,
+    started: std::time::SystemTime,
+) -> anyhow::Result<BenchRecord> {
+    let mut cases = outcome.cases;
+    for case in &mut cases {
+        stats::summarise(case)?;
+    }
+    Ok(BenchRecord {
+        schema: SCHEMA.to_owned(),
+        tool: tool(),
+        host,
+        arguments: arguments(),
+        started: rfc3339(started),
+        settings: Settings { seed: plan.seed, trials: plan.trials, interrupted: outcome.interrupted },
+        cases,
+    })
+}
+
+/// What would be measured; builds nothing.
+fn dry_run(args: &BenchArgs, choices: &[Choice<'_>]) -> String {
+    let mut names: Vec<String> =
+        choices.iter().map(|choice| format!("{} {}", choice.language.name, choice.variant.name)).collect();
+    names.extend(args.workers.worker.iter().map(|path| path.display().to_string()));
+    let plan = plan(args, Vec::new());
+    let amount = match plan.amount {
+        Amount::Fixed { bytes, warmup_bytes } => format!("{bytes} bytes after {warmup_bytes} of warm-up"),
+        Amount::Lasting { trial, .. } => {
+            format!("as many bytes as take {}", humantime::format_duration(trial))
+        }
+    };
+    let rows = if args.workers.matrix { names.len() * names.len() } else { names.len() };
+    format!(
+        "{}\n\n{} x {} trials of {amount} in blocks of {}, fresh processes each, after the builds, each round in a \
+         random order of seed {}\n",
+        names.join("\n"),
+        if args.workers.matrix { format!("{rows} pairs") } else { format!("{rows} workers") },
+        plan.trials,
+        model::ByteSize(plan.block_bytes),
+        plan.seed,
+    )
+}
+
+/// Draws on standard error where that is a terminal.
+struct Progress {
+    bar: ProgressBar,
+    trials: u64,
+    done: u64,
+}
+
+impl Progress {
+    fn new() -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let target =
+            if terminal { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}") {
+            bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
+        }
+        Self { bar, trials: 0, done: 0 }
+    }
+
+    fn say(&self, what: String) {
+        self.bar.set_message(what);
+        self.bar.tick();
+    }
+}
+
+/// "c:tuned", or "c:tuned to java:tuned".
+fn name(row: &Row) -> String {
+    let (writer, reader) = (row.writer.end.label(), row.reader.end.label());
+    if writer == reader { writer } else { format!("{writer} to {reader}") }
+}
+
+impl Observer for Progress {
+    fn building(&mut self, language: &Language) {
+        self.say(format!("building {}", language.name));
+    }
+
+    fn built(&mut self, language: &Language, result: &Result<Built, Unbuilt>) {
+        if result.is_ok() {
+            self.say(format!("{} is ready", language.name));
+        }
+    }
+
+    fn warming_up(&mut self, _index: usize, row: &Row) {
+        self.say(format!("warming up {}", name(row)));
+    }
+
+    fn counting(&mut self, _index: usize, row: &Row) {
+        self.say(format!("counting the system calls of {}", name(row)));
+    }
+
+    fn planned(&mut self, trials: u64) {
+        self.trials = trials;
+        self.bar.set_length(trials.max(1));
+    }
+
+    fn trial_started(&mut self, _index: usize, row: &Row) {
+        self.say(format!("trial {}/{} {}", self.done + 1, self.trials, name(row)));
+    }
+
+    fn trial_finished(&mut self, _index: usize, _sample: &Sample) {
+        self.done += 1;
+        self.bar.set_position(self.done);
+    }
+
+    fn row_failed(&mut self, _index: usize, row: &Row, error: &CaseError) {
+        self.say(format!("{}: {}", name(row), error.message));
+    }
+}

@@ -1,0 +1,143 @@
+//! The guard: a process that outlives this one for as long as it takes to end what was started.
+//!
+//! A worker has a process group of its own, which its owner's drop ends; a caught signal takes the same road. SIGKILL
+//! runs no destructor: then the guard, in a session of its own, sees that its maker is gone and ends every group that
+//! it was told of.
+#![allow(unsafe_code)]
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use model::describe_errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, WaitOptions, waitpid};
+
+/// Process groups that can stand at a time: far more than builds and ends that run side by side.
+const GROUPS_MAX: usize = 256;
+
+/// The message that sends the guard home.
+const GO_HOME: i32 = 0;
+
+/// A running guard. Dropping it sends it home.
+#[derive(Debug)]
+pub struct Guard {
+    tells: OwnedFd,
+    pid: Option<Pid>,
+}
+
+/// A file and its folder, to be removed where their owner cannot do it any more.
+pub(crate) struct Leftover {
+    file: CString,
+    folder: CString,
+}
+
+impl Leftover {
+    /// # Errors
+    /// A path that holds a NUL byte.
+    pub(crate) fn new(file: &Path, folder: &Path) -> io::Result<Self> {
+        let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(io::Error::from);
+        Ok(Self { file: text(file)?, folder: text(folder)? })
+    }
+}
+
+impl Guard {
+    /// Starts a guard.
+    ///
+    /// # Errors
+    /// What pipe2(2) or fork(2) answered.
+    pub fn start() -> io::Result<Self> {
+        Self::start_over(None)
+    }
+
+    pub(crate) fn start_over(leftover: Option<Leftover>) -> io::Result<Self> {
+        let (hears, tells) = pipe_with(PipeFlags::CLOEXEC)?;
+        // SAFETY: this process may have threads, so the child makes nothing but async-signal-safe calls
+        // (signal-safety(7)) and allocates no memory.
+        match unsafe { libc::fork() } {
+            -1 => Err(io::Error::last_os_error()),
+            0 => {
+                stand_guard(hears.as_raw_fd(), leftover.as_ref());
+                // SAFETY: leaves at once; destructors and exit handlers belong to the parent.
+                unsafe { libc::_exit(0) }
+            }
+            pid => Ok(Self { tells, pid: Pid::from_raw(pid) }),
+        }
+    }
+
+    /// From now on the group ends with this process.
+    pub(crate) fn watch(&self, group: Pid) {
+        self.tell(group.as_raw_nonzero().get());
+    }
+
+    /// The group has ended; its number may become another's.
+    pub(crate) fn forget(&self, group: Pid) {
+        self.tell(-group.as_raw_nonzero().get());
+    }
+
+    fn tell(&self, message: i32) {
+        // Without a guard (somebody killed it) everything works as long as this process ends orderly.
+        let _ = rustix::io::write(&self.tells, &message.to_ne_bytes());
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // Not merely closed: a process forked meanwhile may hold a copy of this end.
+        self.tell(GO_HOME);
+        if let Some(pid) = self.pid.take() {
+            let _ = waitpid(Some(pid), WaitOptions::empty());
+        }
+    }
+}
+
+/// Listens until it is sent home, or until its maker is gone.
+fn stand_guard(hears: RawFd, leftover: Option<&Leftover>) {
+    // SAFETY: none of these calls touches memory of ours but the constant name. Signals to the maker's process group
+    // are not for the guard, and whoever waits for the end of the maker's output must not wait for it.
+    unsafe {
+        libc::setsid();
+        libc::prctl(libc::PR_SET_NAME, c"hosepipe-guard".as_ptr());
+        libc::dup2(hears, 0);
+        libc::syscall(libc::SYS_close_range, 1, libc::c_uint::MAX, 0);
+    }
+    let mut groups = [0i32; GROUPS_MAX];
+    loop {
+        let mut message = [0u8; 4];
+        // SAFETY: the buffer has the length given. Messages are written in one piece, which a pipe keeps together.
+        match unsafe { libc::read(0, message.as_mut_ptr().cast(), message.len()) } {
+            4 => match i32::from_ne_bytes(message) {
+                GO_HOME => return,
+                group if group > 0 => replace(&mut groups, 0, group),
+                group => replace(&mut groups, -group, 0),
+            },
+            // SAFETY: errno of this thread.
+            -1 if unsafe { *libc::__errno_location() } == libc::EINTR => {}
+            _ => break,
+        }
+    }
+    for group in groups.into_iter().filter(|group| *group > 1) {
+        // SAFETY: has no memory effects; the group is not reaped before it is forgotten, so it is no other's.
+        unsafe { libc::kill(-group, libc::SIGKILL) };
+    }
+    if let Some(leftover) = leftover {
+        // SAFETY: both are strings that end in NUL; what is gone already is no error.
+        unsafe {
+            libc::unlink(leftover.file.as_ptr());
+            libc::rmdir(leftover.folder.as_ptr());
+        }
+    }
+}
+
+fn replace(groups: &mut [i32], old: i32, new: i32) {
+    if let Some(place) = groups.iter_mut().find(|group| **group == old) {
+        *place = new;
+    }
+}
+
+/// What is said where a guard cannot be started.
+pub(crate) fn no_guard(error: &io::Error) -> String {
+    format!("cannot start the process that ends workers after us: {}", describe_errno(error))
+}

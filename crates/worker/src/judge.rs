@@ -1,0 +1,174 @@
+//! Whether a run did what was asked, and whose fault it was if not.
+
+use std::os::unix::process::ExitStatusExt;
+
+use model::ErrorKind;
+
+use crate::failure::Failure;
+use crate::job::Job;
+use crate::process::Ended;
+use crate::result_line::{RecvLine, ResultLines, SendLine, WrongLine};
+use crate::toolchain::ending;
+
+/// A process of a run that has ended.
+pub(crate) struct Witness {
+    /// What people call it: `the reader c:tuned`.
+    pub(crate) name: String,
+    /// Which ends it held.
+    pub(crate) sends: bool,
+    pub(crate) receives: bool,
+    /// How it ended.
+    pub(crate) ended: Ended,
+    /// The end of what it wrote to standard error.
+    pub(crate) said: String,
+}
+
+/// When the run was watched, in nanoseconds of CLOCK_MONOTONIC.
+pub(crate) struct Span {
+    /// Just before the first process was started.
+    pub(crate) started_ns: u64,
+    /// After the last one had ended.
+    pub(crate) over_ns: u64,
+}
+
+/// The two lines of a sound run; or the first thing that went wrong, and not what followed from it.
+pub(crate) fn judge(
+    mut witnesses: Vec<Witness>,
+    lines: &Result<ResultLines, WrongLine>,
+    job: &Job,
+    span: &Span,
+) -> Result<(SendLine, RecvLine), Failure> {
+    witnesses.sort_by_key(|witness| (witness.ended.place, follows_from_another(&witness.ended)));
+    for witness in &witnesses {
+        examine(witness, lines, job).map_err(|failure| failure.saying(witness.said.clone()))?;
+    }
+    match lines {
+        Ok(ResultLines { send: Some(send), recv: Some(recv) }) => {
+            clocks_agree(send, recv, span).map(|()| (*send, *recv))
+        }
+        _ => Err(Failure::new(ErrorKind::Corrupt, "an end is without a result line")),
+    }
+}
+
+/// An end that was ended because its peer was gone tells nothing new.
+fn follows_from_another(ended: &Ended) -> bool {
+    ended.by_us || ended.status.signal() == Some(libc::SIGPIPE)
+}
+
+fn examine(witness: &Witness, lines: &Result<ResultLines, WrongLine>, job: &Job) -> Result<(), Failure> {
+    let name = &witness.name;
+    let found = lines.as_ref().copied().unwrap_or_default();
+    let (sent, received) = (found.send.map(|line| line.bytes), found.recv.map(|line| line.bytes));
+    if !witness.ended.status.success() {
+        let count = if witness.receives { received } else { sent };
+        let count = count.filter(|count| *count != job.total_bytes());
+        let count = count.map(|count| format!(" after {count} of {} bytes", job.total_bytes()));
+        let how = ending(witness.ended.status);
+        return Err(Failure::new(ErrorKind::Died, format!("{name} {how}{}", count.unwrap_or_default())));
+    }
+    if let Err(wrong) = lines {
+        return Err(Failure::new(ErrorKind::Corrupt, format!("{name} wrote {wrong}")));
+    }
+    let miscounts = |what: &str, bytes: Option<u64>| match bytes {
+        Some(bytes) if bytes == job.total_bytes() => Ok(()),
+        Some(bytes) => {
+            let message = format!("{name} says that it {what} {bytes} of {} bytes", job.total_bytes());
+            Err(Failure::new(ErrorKind::Corrupt, message))
+        }
+        None => {
+            let end = if what == "sent" { "send" } else { "recv" };
+            Err(Failure::new(ErrorKind::Corrupt, format!("{name} left no `{end}` line")))
+        }
+    };
+    if witness.receives {
+        miscounts("received", received)?;
+        let xor = found.recv.map(|line| line.xor).unwrap_or_default();
+        if xor != job.xor() {
+            let message =
+                format!("{name} received others than were sent: their XOR is {xor}, not {}", job.xor());
+            return Err(Failure::new(ErrorKind::Corrupt, message));
+        }
+    }
+    if witness.sends { miscounts("sent", sent) } else { Ok(()) }
+}
+
+/// Times that lie outside the run are of another clock.
+fn clocks_agree(send: &SendLine, recv: &RecvLine, span: &Span) -> Result<(), Failure> {
+    let in_order = |times: [u64; 4]| times.is_sorted();
+    if in_order([span.started_ns, send.ready_ns, send.began_ns, span.over_ns])
+        && in_order([span.started_ns, recv.ready_ns, recv.ended_ns, span.over_ns])
+        && send.began_ns <= recv.ended_ns
+    {
+        return Ok(());
+    }
+    let message = format!(
+        "the times are not of CLOCK_MONOTONIC, or out of order: started {}, send ready {} began {}, recv ready {} ended {}, over {}",
+        span.started_ns, send.ready_ns, send.began_ns, recv.ready_ns, recv.ended_ns, span.over_ns
+    );
+    Err(Failure::new(ErrorKind::Corrupt, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::ExitStatus;
+
+    const JOB: Job = Job { bytes: 10, block_bytes: 4, warmup_bytes: 0 };
+    const SPAN: Span = Span { started_ns: 100, over_ns: 200 };
+    const GOOD: &str =
+        "send bytes=10 ready_ns=110 began_ns=111\nrecv bytes=10 xor=1 ready_ns=105 ended_ns=120\n";
+
+    /// An end that ended with this wait status, the so-manieth to end.
+    fn witness(name: &str, status: i32, place: usize) -> Witness {
+        let ended =
+            Ended { status: ExitStatus::from_raw(status), usage: Default::default(), by_us: false, place };
+        let (sends, receives) = (name != "reader", name != "writer");
+        Witness { name: name.to_owned(), sends, receives, ended, said: format!("{name} speaks") }
+    }
+
+    fn verdict(witnesses: Vec<Witness>, text: &str) -> Result<(), Failure> {
+        judge(witnesses, &ResultLines::parse(text), &JOB, &SPAN).map(|_| ())
+    }
+
+    #[test]
+    fn a_sound_run_is_one() {
+        assert_eq!(verdict(vec![witness("pair", 0, 0)], GOOD), Ok(()));
+        assert_eq!(verdict(vec![witness("writer", 0, 1), witness("reader", 0, 0)], GOOD), Ok(()));
+    }
+
+    #[test]
+    fn each_fault_has_its_sentence() {
+        let pair = |status, text: &str| verdict(vec![witness("pair", status, 0)], text).unwrap_err();
+        assert_eq!(pair(11, "").message, "pair was ended by SIGSEGV");
+        assert_eq!(pair(3 << 8, "").message, "pair exited with 3");
+        assert_eq!(pair(0, "").message, "pair left no `recv` line");
+        assert_eq!(pair(0, "hello\n").message, "pair wrote a result line that is none: `hello`");
+        assert_eq!(
+            pair(0, &GOOD.replace("recv bytes=10", "recv bytes=9")).message,
+            "pair says that it received 9 of 10 bytes"
+        );
+        assert_eq!(
+            pair(0, &GOOD.replace("xor=1", "xor=2")).message,
+            "pair received others than were sent: their XOR is 2, not 1"
+        );
+        assert!(pair(0, &GOOD.replace("began_ns=111", "began_ns=5")).message.contains("CLOCK_MONOTONIC"));
+        assert!(pair(0, &GOOD.replace("ended_ns=120", "ended_ns=201")).message.contains("CLOCK_MONOTONIC"));
+    }
+
+    #[test]
+    fn the_cause_is_named_and_not_what_followed() {
+        let crashed = vec![witness("writer", 11, 0), witness("reader", 1 << 8, 1)];
+        let failure = verdict(crashed, "recv bytes=3 xor=3 ready_ns=105 ended_ns=120\n").unwrap_err();
+        assert_eq!(
+            (failure.message.as_str(), failure.said.as_str()),
+            ("writer was ended by SIGSEGV", "writer speaks")
+        );
+        // Both ends were found at once.
+        let left = vec![witness("writer", libc::SIGPIPE, 0), witness("reader", 4 << 8, 0)];
+        assert_eq!(verdict(left, "").unwrap_err().message, "reader exited with 4");
+        // A reader that is content with less.
+        let content = vec![witness("writer", 1 << 8, 1), witness("reader", 0, 0)];
+        let failure = verdict(content, "recv bytes=3 xor=3 ready_ns=105 ended_ns=120\n").unwrap_err();
+        assert_eq!(failure.message, "reader says that it received 3 of 10 bytes");
+    }
+}

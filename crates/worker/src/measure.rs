@@ -1,0 +1,213 @@
+//! A run of many rows: each launched once unmeasured, then rounds of fresh launches in a seeded random order.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use model::{CaseError, CaseRecord, WorkerStart};
+
+use crate::amount::Amount;
+use crate::calls::count_calls;
+use crate::cases::case_record;
+use crate::failure::NoRun;
+use crate::job::Job;
+use crate::launcher::{Launcher, Run};
+use crate::observer::Observer;
+use crate::program::{Program, Worker};
+
+/// One row: who sends, who receives, and who starts the receiver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// The sending end.
+    pub writer: Worker,
+    /// The receiving end.
+    pub reader: Worker,
+    /// Who starts it.
+    pub start: WorkerStart,
+}
+
+impl Row {
+    /// A worker with itself, as in the study.
+    pub fn pair(worker: Worker) -> Self {
+        Self { writer: worker.clone(), reader: worker, start: WorkerStart::Pair }
+    }
+
+    /// One worker's sender and another's receiver over a pipe of ours.
+    pub fn between(writer: Worker, reader: Worker) -> Self {
+        Self { writer, reader, start: WorkerStart::Harness }
+    }
+
+    /// Both programs, where both are there.
+    fn programs(&self) -> Option<(&Program, &Program)> {
+        Some((self.writer.program.as_ref().ok()?, self.reader.program.as_ref().ok()?))
+    }
+}
+
+/// What is to be run, and how often.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The rows; cases come back in this order, whatever order they are run in.
+    pub rows: Vec<Row>,
+    /// Bytes handed over in one call.
+    pub block_bytes: u64,
+    /// What each launch moves.
+    pub amount: Amount,
+    /// Measured launches of each row.
+    pub trials: u32,
+    /// Decides the order within each round.
+    pub seed: u64,
+    /// What the run may take, builds apart; `None`: as long as it needs. The first round is always made.
+    pub budget: Option<Duration>,
+    /// Whether the system calls of each row are counted, in launches of their own.
+    pub counts_calls: bool,
+}
+
+/// What came of a plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// One for each row; raw samples without summaries.
+    pub cases: Vec<CaseRecord>,
+    /// True where the user or the budget ended the run before every trial was made.
+    pub interrupted: bool,
+}
+
+/// The user or the budget ended the run.
+struct Ended;
+
+struct Session<'a> {
+    plan: &'a Plan,
+    launcher: Launcher,
+    observer: &'a mut dyn Observer,
+    stop: &'a dyn Fn() -> bool,
+    cases: Vec<CaseRecord>,
+    /// What each row's trials move, once it has been looked at.
+    jobs: Vec<Job>,
+}
+
+/// Runs a plan. A row that fails has its error and ends nothing else.
+///
+/// # Errors
+/// No folder for results, or no process, can be made.
+pub fn measure(plan: &Plan, observer: &mut dyn Observer, stop: &dyn Fn() -> bool) -> io::Result<Outcome> {
+    let cases = plan.rows.iter().map(|row| case_record(row, plan.block_bytes)).collect();
+    let jobs = vec![Job { bytes: 0, block_bytes: plan.block_bytes, warmup_bytes: 0 }; plan.rows.len()];
+    let mut session = Session { plan, launcher: Launcher::new()?, observer, stop, cases, jobs };
+    session.report_unavailable();
+    let began = Instant::now();
+    let interrupted = session.warm_up().is_err() || session.take_rounds(began).is_err();
+    Ok(Outcome { cases: session.cases, interrupted })
+}
+
+impl Session<'_> {
+    fn report_unavailable(&mut self) {
+        for (index, case) in self.cases.iter().enumerate() {
+            if let Some(error) = &case.error {
+                self.observer.row_failed(index, &self.plan.rows[index], error);
+            }
+        }
+    }
+
+    /// Launches every row: caches are filled, what does not work at all is known, and how much a trial shall move.
+    fn warm_up(&mut self) -> Result<(), Ended> {
+        for index in self.alive() {
+            self.observer.warming_up(index, &self.plan.rows[index]);
+            if !self.look_at(index)? {
+                continue;
+            }
+            if self.plan.counts_calls {
+                self.count_calls(index)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sizes a row's trials by its first launches; false where it failed.
+    fn look_at(&mut self, index: usize) -> Result<bool, Ended> {
+        for look in self.plan.amount.looks(self.plan.block_bytes) {
+            let Some(run) = self.launch(index, &look)? else { return Ok(false) };
+            if let Some(bytes) = run.pipe_bytes {
+                self.cases[index].granted.insert("pipe_bytes".to_owned(), bytes);
+            }
+            let elapsed = Duration::from_nanos(run.sample.elapsed_ns);
+            self.jobs[index] = self.plan.amount.job(&look, elapsed);
+            if Amount::says_enough(elapsed) {
+                break;
+            }
+        }
+        if let Some(worker) = &mut self.cases[index].worker {
+            worker.warmup_bytes = self.jobs[index].warmup_bytes;
+        }
+        Ok(true)
+    }
+
+    fn count_calls(&mut self, index: usize) -> Result<(), Ended> {
+        let row = &self.plan.rows[index];
+        let Some((writer, reader)) = row.programs() else { return Ok(()) };
+        self.observer.counting(index, row);
+        let block_bytes = self.plan.block_bytes;
+        match count_calls(&mut self.launcher, writer, reader, row.start, block_bytes, self.stop) {
+            Ok(counted) => {
+                if let Some(worker) = &mut self.cases[index].worker {
+                    worker.system_calls = Some(counted);
+                }
+                Ok(())
+            }
+            Err(NoRun::Stopped) => Err(Ended),
+            // Where nobody may count, the row stands without.
+            Err(NoRun::Failed(_)) => Ok(()),
+        }
+    }
+
+    fn take_rounds(&mut self, began: Instant) -> Result<(), Ended> {
+        let mut order = fastrand::Rng::with_seed(self.plan.seed);
+        self.observer.planned(u64::from(self.plan.trials) * self.alive().len() as u64);
+        for round in 0..self.plan.trials {
+            let mut indices = self.alive();
+            order.shuffle(&mut indices);
+            if round > 0
+                && !indices.is_empty()
+                && self.plan.budget.is_some_and(|budget| began.elapsed() >= budget)
+            {
+                return Err(Ended);
+            }
+            for index in indices {
+                self.observer.trial_started(index, &self.plan.rows[index]);
+                let job = self.jobs[index];
+                if let Some(run) = self.launch(index, &job)? {
+                    let sample = model::Sample { round, ..run.sample };
+                    self.observer.trial_finished(index, &sample);
+                    self.cases[index].samples.push(sample);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows that can be run and have not failed.
+    fn alive(&self) -> Vec<usize> {
+        (0..self.cases.len()).filter(|index| self.cases[*index].error.is_none()).collect()
+    }
+
+    /// Launches a row; a failure is noted with its case, which is then not alive any more.
+    fn launch(&mut self, index: usize, job: &Job) -> Result<Option<Run>, Ended> {
+        let row = &self.plan.rows[index];
+        let Some((writer, reader)) = row.programs() else { return Ok(None) };
+        let limit = job.limit();
+        let run = match row.start {
+            WorkerStart::Pair => self.launcher.run_pair(writer, reader, job, limit, self.stop),
+            WorkerStart::Harness => self.launcher.run_between(writer, reader, job, limit, self.stop),
+        };
+        match run {
+            Ok(run) => Ok(Some(run)),
+            Err(NoRun::Stopped) => Err(Ended),
+            Err(NoRun::Failed(failure)) => {
+                self.fail(index, failure.case_error());
+                Ok(None)
+            }
+        }
+    }
+
+    fn fail(&mut self, index: usize, error: CaseError) {
+        self.observer.row_failed(index, &self.plan.rows[index], &error);
+        self.cases[index].error = Some(error);
+    }
+}

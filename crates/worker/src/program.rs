@@ -1,0 +1,110 @@
+//! A program that keeps the contract, ready to be started.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::Command;
+
+use model::{CaseError, WorkerEnd};
+
+use crate::job::Job;
+
+/// A worker's command line up to the role.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// The program and its first arguments; never empty.
+    pub command: Vec<OsString>,
+    /// Set for it, beside what this process has.
+    pub environment: Vec<(OsString, OsString)>,
+    /// What a record says of it.
+    pub end: WorkerEnd,
+}
+
+/// A worker of a plan, which may turn out to have no program here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Worker {
+    /// What a record says of it.
+    pub end: WorkerEnd,
+    /// Its program, or why there is none.
+    pub program: Result<Program, CaseError>,
+}
+
+impl From<Program> for Worker {
+    fn from(program: Program) -> Self {
+        Self { end: program.end.clone(), program: Ok(program) }
+    }
+}
+
+impl Program {
+    /// A program of the user's own (`--worker ./my-program`), as typed. A name without a slash is looked for in PATH.
+    pub fn of_path(path: &Path) -> Self {
+        Self {
+            command: vec![path.as_os_str().to_owned()],
+            environment: Vec::new(),
+            end: WorkerEnd {
+                language: path.display().to_string(),
+                variant: "program".to_owned(),
+                toolchain: None,
+            },
+        }
+    }
+
+    /// The command of one end: `send` or `recv`.
+    pub fn end_command(&self, role: &str, job: &Job, result: &Path) -> Command {
+        self.with(self.arguments(role, job, result).into_iter().skip(self.command.len()))
+    }
+
+    /// The command of a `pair` whose child is the receiver of another program, or of the same.
+    pub fn pair_command(&self, receiver: &Self, job: &Job, result: &Path) -> Command {
+        let own = self.arguments("pair", job, result).into_iter().skip(self.command.len());
+        let mut command = self.with(own.chain(receiver.arguments("recv", job, result)));
+        // The child's variables come through the parent, whose own win where they differ.
+        for (name, value) in receiver.environment.iter().filter(|(name, _)| !self.sets(name)) {
+            command.env(name, value);
+        }
+        command
+    }
+
+    fn sets(&self, name: &OsStr) -> bool {
+        self.environment.iter().any(|(own, _)| own == name)
+    }
+
+    fn arguments(&self, role: &str, job: &Job, result: &Path) -> Vec<OsString> {
+        let mut words = self.command.clone();
+        words.push(role.into());
+        words.extend(job.arguments().map(OsString::from));
+        words.push(result.into());
+        words
+    }
+
+    fn with(&self, arguments: impl Iterator<Item = OsString>) -> Command {
+        let (program, first) = self.command.split_first().map_or((OsStr::new(""), &[][..]), |(p, a)| (p, a));
+        let mut command = Command::new(program);
+        command.args(first).args(arguments);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(command: &Command) -> String {
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
+        words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn command_lines_are_those_of_the_contract() {
+        let mut program = Program::of_path(Path::new("./mine"));
+        program.command.push("tuned".into());
+        let other = Program::of_path(Path::new("other"));
+        let job = Job { bytes: 10, block_bytes: 3, warmup_bytes: 5 };
+        let result = Path::new("/tmp/r");
+        assert_eq!(words(&program.end_command("send", &job, result)), "./mine tuned send 10 3 5 /tmp/r");
+        assert_eq!(
+            words(&program.pair_command(&other, &job, result)),
+            "./mine tuned pair 10 3 5 /tmp/r other recv 10 3 5 /tmp/r"
+        );
+    }
+}

@@ -1,0 +1,187 @@
+//! The registry: one entry for each language, as workers.toml has it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::describe_errno;
+use serde::Deserialize;
+use thiserror::Error;
+
+use crate::sources::Sources;
+
+/// A language, as registered. In commands and in the environment `{out}` stands for the folder of what was built,
+/// `{src}` for the copied sources, and `{cache}` for a folder that the language keeps from build to build.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Language {
+    /// As people write it: "C++".
+    pub name: String,
+    /// What is typed for it, in lower case.
+    pub key: String,
+    /// The folder of its sources.
+    pub folder: String,
+    /// What brings the toolchain: a Debian package, or a whole command such as `pip install ziglang`.
+    pub package: String,
+    /// A command that prints the toolchain's version.
+    pub probe: Vec<String>,
+    /// A command that builds its program; empty where nothing needs building.
+    #[serde(default)]
+    pub build: Vec<String>,
+    /// Set for its build and for its program.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// The ways of doing it.
+    #[serde(rename = "variant")]
+    pub variants: Vec<Variant>,
+}
+
+/// One way in which a language moves bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// `idiomatic` or `tuned`.
+    pub name: String,
+    /// The program's command up to the role.
+    pub run: Vec<String>,
+}
+
+/// Why there is no registry.
+#[derive(Debug, Error)]
+#[error("cannot read the registry of {whence}: {why}")]
+pub struct RegistryError {
+    whence: String,
+    why: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default, rename = "language")]
+    languages: Vec<Language>,
+}
+
+/// Every language there is, in the order of workers.toml.
+#[derive(Debug, Clone)]
+pub struct Registry {
+    sources: Sources,
+    languages: Vec<Language>,
+}
+
+impl Registry {
+    /// Reads the registry within this program, or that of the folder which the environment variable
+    /// [`crate::WORKERS_VARIABLE`] names.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or its workers.toml is wrong.
+    pub fn open() -> Result<Self, RegistryError> {
+        Self::of(Sources::from_environment())
+    }
+
+    pub(crate) fn of(sources: Sources) -> Result<Self, RegistryError> {
+        let wrong = |why: String| RegistryError { whence: sources.name(), why };
+        let text = sources
+            .registry_text()
+            .map_err(|error| wrong(format!("workers.toml: {}", describe_errno(&error))))?;
+        let languages = parse(&text).map_err(wrong)?;
+        Ok(Self { sources, languages })
+    }
+
+    /// Every language.
+    pub fn languages(&self) -> &[Language] {
+        &self.languages
+    }
+
+    pub(crate) fn sources(&self) -> &Sources {
+        &self.sources
+    }
+}
+
+/// Reads workers.toml and refuses what would surprise later.
+fn parse(text: &str) -> Result<Vec<Language>, String> {
+    let languages = toml::from_str::<File>(text).map_err(|error| error.to_string())?.languages;
+    let mut keys = BTreeSet::new();
+    for language in &languages {
+        let key = &language.key;
+        if !keys.insert(key.clone()) {
+            return Err(format!("two languages have the key `{key}`"));
+        }
+        if key.is_empty() || key == "all" || key.contains([',', ':']) || *key != key.to_lowercase() {
+            return Err(format!("`{key}` cannot be a key: it is typed after --workers"));
+        }
+        if language.probe.is_empty() || language.variants.is_empty() {
+            return Err(format!("`{key}` needs a probe and a variant"));
+        }
+        let mut names = BTreeSet::new();
+        for variant in &language.variants {
+            if variant.run.is_empty() || !names.insert(&variant.name) {
+                return Err(format!("`{key}:{}` has no command, or stands there twice", variant.name));
+            }
+        }
+    }
+    Ok(languages)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A registry of three languages that nobody builds.
+    pub(crate) const THREE: &str = r#"
+        [[language]]
+        name = "C++"
+        key = "cpp"
+        folder = "cpp"
+        package = "g++"
+        probe = ["c++", "--version"]
+        build = ["c++", "{src}/worker.cpp"]
+        [[language.variant]]
+        name = "idiomatic"
+        run = ["{out}/worker"]
+        [[language.variant]]
+        name = "tuned"
+        run = ["{out}/worker", "tuned"]
+        [[language]]
+        name = "Go"
+        key = "go"
+        folder = "go"
+        package = "golang"
+        probe = ["go", "version"]
+        environment = { GOCACHE = "{cache}" }
+        [[language.variant]]
+        name = "idiomatic"
+        run = ["{out}/worker"]
+        [[language]]
+        name = "Shell"
+        key = "shell"
+        folder = "shell"
+        package = "dash"
+        probe = ["sh", "-c", "true"]
+        [[language.variant]]
+        name = "idiomatic"
+        run = ["sh", "{src}/worker.sh"]
+    "#;
+
+    impl Registry {
+        pub(crate) fn of_text(text: &str) -> Self {
+            Self { sources: Sources::Embedded, languages: parse(text).expect("a good registry") }
+        }
+    }
+
+    #[test]
+    fn a_registry_reads() {
+        let registry = Registry::of_text(THREE);
+        assert_eq!(registry.languages().len(), 3);
+        assert_eq!(registry.languages()[1].environment["GOCACHE"], "{cache}");
+        assert!(registry.languages()[1].build.is_empty());
+    }
+
+    #[test]
+    fn wrong_registries_say_what_is_wrong() {
+        let wrong = |from: &str, to: &str| parse(&THREE.replace(from, to)).expect_err("wrong");
+        assert!(wrong("key = \"go\"", "key = \"cpp\"").contains("two languages"));
+        assert!(wrong("key = \"go\"", "key = \"all\"").contains("cannot be a key"));
+        assert!(wrong("key = \"go\"", "key = \"Go\"").contains("cannot be a key"));
+        assert!(wrong("\"tuned\"\n", "\"idiomatic\"\n").contains("twice"));
+        assert!(wrong("package = \"golang\"", "packet = \"golang\"").contains("packet"));
+        assert!(wrong("[\"go\", \"version\"]", "[]").contains("probe"));
+    }
+}

@@ -1,0 +1,147 @@
+//! The result lines of docs/WORKERS.md.
+
+use std::fmt;
+
+/// What a sender reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SendLine {
+    /// Bytes written, warm-up included.
+    pub bytes: u64,
+    /// Just before the first write, in nanoseconds of CLOCK_MONOTONIC, like every time here.
+    pub ready_ns: u64,
+    /// Just before the first write of the timed stream.
+    pub began_ns: u64,
+}
+
+/// What a receiver reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecvLine {
+    /// Bytes read, warm-up included.
+    pub bytes: u64,
+    /// XOR of all of them.
+    pub xor: u8,
+    /// Just before the first read.
+    pub ready_ns: u64,
+    /// Just after the last byte was received.
+    pub ended_ns: u64,
+}
+
+/// What stands in a result file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ResultLines {
+    /// The sender's line.
+    pub send: Option<SendLine>,
+    /// The receiver's line.
+    pub recv: Option<RecvLine>,
+}
+
+/// A line that is no result line, as far as it can be shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrongLine {
+    /// The line.
+    pub line: String,
+    /// What is wrong with it.
+    pub why: &'static str,
+}
+
+impl fmt::Display for WrongLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: `{}`", self.why, self.line)
+    }
+}
+
+/// As much of a wrong line as is shown.
+const SHOWN_MAX: usize = 120;
+
+impl ResultLines {
+    /// Reads a result file.
+    ///
+    /// # Errors
+    /// The first line that is none, or stands there twice.
+    pub fn parse(text: &str) -> Result<Self, WrongLine> {
+        let mut lines = Self::default();
+        for line in text.split_terminator('\n') {
+            let wrong = |why| WrongLine { line: line.chars().take(SHOWN_MAX).collect(), why };
+            let none = || wrong("a result line that is none");
+            let (end, fields) = line.split_once(' ').ok_or_else(none)?;
+            let twice = match end {
+                "send" => lines.send.replace(send_line(fields).ok_or_else(none)?).is_some(),
+                "recv" => lines.recv.replace(recv_line(fields).ok_or_else(none)?).is_some(),
+                _ => return Err(none()),
+            };
+            if twice {
+                return Err(wrong("a second result line of one end"));
+            }
+        }
+        match text.rsplit_once('\n').map_or(text, |(_, rest)| rest) {
+            "" => Ok(lines),
+            rest => Err(WrongLine {
+                line: rest.chars().take(SHOWN_MAX).collect(),
+                why: "a result line without its end",
+            }),
+        }
+    }
+}
+
+fn send_line(fields: &str) -> Option<SendLine> {
+    let [bytes, ready_ns, began_ns] = numbers(fields, ["bytes", "ready_ns", "began_ns"])?;
+    Some(SendLine { bytes, ready_ns, began_ns })
+}
+
+fn recv_line(fields: &str) -> Option<RecvLine> {
+    let [bytes, xor, ready_ns, ended_ns] = numbers(fields, ["bytes", "xor", "ready_ns", "ended_ns"])?;
+    Some(RecvLine { bytes, xor: u8::try_from(xor).ok()?, ready_ns, ended_ns })
+}
+
+/// The values of exactly these fields in this order.
+fn numbers<const N: usize>(fields: &str, names: [&str; N]) -> Option<[u64; N]> {
+    let mut numbers = [0; N];
+    let mut words = fields.split(' ');
+    for (number, name) in numbers.iter_mut().zip(names) {
+        let digits = words.next()?.strip_prefix(name)?.strip_prefix('=')?;
+        if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        *number = digits.parse().ok()?;
+    }
+    words.next().is_none().then_some(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEND: &str = "send bytes=10 ready_ns=1 began_ns=2\n";
+    const RECV: &str = "recv bytes=10 xor=9 ready_ns=3 ended_ns=4\n";
+
+    #[test]
+    fn lines_read_in_either_order() {
+        let send = Some(SendLine { bytes: 10, ready_ns: 1, began_ns: 2 });
+        let recv = Some(RecvLine { bytes: 10, xor: 9, ready_ns: 3, ended_ns: 4 });
+        assert_eq!(ResultLines::parse(&format!("{SEND}{RECV}")), Ok(ResultLines { send, recv }));
+        assert_eq!(ResultLines::parse(&format!("{RECV}{SEND}")), Ok(ResultLines { send, recv }));
+        assert_eq!(ResultLines::parse(RECV), Ok(ResultLines { send: None, recv }));
+        assert_eq!(ResultLines::parse(""), Ok(ResultLines::default()));
+    }
+
+    #[test]
+    fn everything_else_is_wrong() {
+        for text in [
+            "rubbish\n",
+            "\n",
+            "send bytes=1\n",
+            "send bytes=1 began_ns=1 ready_ns=1\n",
+            "send bytes=+1 ready_ns=1 began_ns=2\n",
+            "send bytes= ready_ns=1 began_ns=2\n",
+            "send bytes=1.0 ready_ns=1 began_ns=2\n",
+            "send bytes=10 ready_ns=1 began_ns=2 more=3\n",
+            "send bytes=10  ready_ns=1 began_ns=2\n",
+            "recv bytes=10 xor=256 ready_ns=3 ended_ns=4\n",
+            "send bytes=10 ready_ns=1 began_ns=2",
+        ] {
+            assert!(ResultLines::parse(text).is_err(), "{text:?}");
+        }
+        let twice = ResultLines::parse(&format!("{SEND}{SEND}")).unwrap_err();
+        assert_eq!(twice.why, "a second result line of one end");
+    }
+}

@@ -1,0 +1,139 @@
+//! From what is typed after `--workers` to languages and their variants.
+
+use thiserror::Error;
+
+use crate::registry::{Language, Registry, Variant};
+
+/// A language in one of its ways.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Choice<'a> {
+    /// The language.
+    pub language: &'a Language,
+    /// The way.
+    pub variant: &'a Variant,
+}
+
+/// Why a text selects nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct SelectError(String);
+
+impl Registry {
+    /// What a text selects, in the order typed: `all`, or `c,java:tuned,go`. A language without a variant stands for all
+    /// of its variants; what is typed twice counts once.
+    ///
+    /// # Errors
+    /// A word that names nothing, with the nearest one that does.
+    pub fn select(&self, text: &str) -> Result<Vec<Choice<'_>>, SelectError> {
+        let mut choices = Vec::new();
+        for word in text.split(',').map(str::trim) {
+            for choice in self.choices_of(word)? {
+                if !choices.contains(&choice) {
+                    choices.push(choice);
+                }
+            }
+        }
+        Ok(choices)
+    }
+
+    /// The languages that a text selects, whatever variants it names.
+    ///
+    /// # Errors
+    /// As [`Registry::select`].
+    pub fn select_languages(&self, text: &str) -> Result<Vec<&Language>, SelectError> {
+        let mut languages: Vec<&Language> = Vec::new();
+        for choice in self.select(text)? {
+            if !languages.contains(&choice.language) {
+                languages.push(choice.language);
+            }
+        }
+        Ok(languages)
+    }
+
+    fn choices_of(&self, word: &str) -> Result<Vec<Choice<'_>>, SelectError> {
+        let (key, variant) = match word.split_once(':') {
+            Some((key, variant)) => (key.to_lowercase(), Some(variant.to_lowercase())),
+            None => (word.to_lowercase(), None),
+        };
+        let every = || self.languages().iter().flat_map(Language::choices);
+        if key == "all" {
+            let chosen: Vec<Choice<'_>> = every()
+                .filter(|choice| variant.as_ref().is_none_or(|name| choice.variant.name == *name))
+                .collect();
+            return if chosen.is_empty() { Err(self.unknown(word)) } else { Ok(chosen) };
+        }
+        let language = self
+            .languages()
+            .iter()
+            .find(|language| language.key == key || language.name.to_lowercase() == key)
+            .ok_or_else(|| self.unknown(word))?;
+        match variant {
+            None => Ok(language.choices().collect()),
+            Some(name) => match language.choices().find(|choice| choice.variant.name == name) {
+                Some(choice) => Ok(vec![choice]),
+                None => Err(self.unknown(word)),
+            },
+        }
+    }
+
+    fn unknown(&self, word: &str) -> SelectError {
+        let keys = || self.languages().iter().map(|language| language.key.as_str());
+        let typed = word.to_lowercase();
+        let (key, _) = typed.split_once(':').unwrap_or((&typed, ""));
+        if let Some(language) = self.languages().iter().find(|language| language.key == key) {
+            let ways: Vec<String> =
+                language.variants.iter().map(|variant| format!("{key}:{}", variant.name)).collect();
+            return SelectError(format!("no worker `{word}`: {} has {}", language.name, ways.join(" and ")));
+        }
+        let likeness = |candidate: &str| strsim::jaro_winkler(key, candidate);
+        let nearest = keys()
+            .filter(|candidate| likeness(candidate) > 0.7)
+            .max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+        let guess = nearest.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+        let known = keys().collect::<Vec<_>>().join(", ");
+        SelectError(format!(
+            "no worker `{word}`: {guess}There are: all, {known}; each may be followed by :VARIANT"
+        ))
+    }
+}
+
+impl Language {
+    /// Every way of this language.
+    pub fn choices(&self) -> impl Iterator<Item = Choice<'_>> {
+        self.variants.iter().map(|variant| Choice { language: self, variant })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::tests::THREE;
+
+    fn selected(text: &str) -> Result<String, String> {
+        let registry = Registry::of_text(THREE);
+        let choices = registry.select(text).map_err(|error| error.to_string())?;
+        let names = choices.iter().map(|choice| format!("{}:{}", choice.language.key, choice.variant.name));
+        Ok(names.collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn words_select() {
+        let all = "cpp:idiomatic cpp:tuned go:idiomatic shell:idiomatic";
+        assert_eq!(selected("all").as_deref(), Ok(all));
+        assert_eq!(selected("go, cpp:tuned").as_deref(), Ok("go:idiomatic cpp:tuned"));
+        assert_eq!(selected("C++,cpp:tuned").as_deref(), Ok("cpp:idiomatic cpp:tuned"));
+        assert_eq!(selected("all:tuned").as_deref(), Ok("cpp:tuned"));
+    }
+
+    #[test]
+    fn wrong_words_are_told_what_there_is() {
+        let shown = "no worker `shel`: did you mean `shell`? There are: all, cpp, go, shell; each may be followed by :VARIANT";
+        assert_eq!(selected("go,shel").unwrap_err(), shown);
+        assert_eq!(
+            selected("cpp:fast").unwrap_err(),
+            "no worker `cpp:fast`: C++ has cpp:idiomatic and cpp:tuned"
+        );
+        assert!(selected("").is_err());
+        assert!(selected("all:fast").is_err());
+    }
+}

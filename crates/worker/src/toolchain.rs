@@ -1,0 +1,105 @@
+//! Which toolchain a language has here.
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
+
+use model::{describe_errno, signal_name};
+
+use crate::captured::Captured;
+use crate::command::{NotRun, run, shown};
+use crate::guard::Guard;
+use crate::registry::Language;
+
+/// A toolchain that cannot say its version in this time is broken. A Java of a busy machine needs two seconds.
+const PROBE_MAX: Duration = Duration::from_secs(30);
+
+/// Why a toolchain is not here, and what brings it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// What was tried and what came of it.
+    pub reason: String,
+    /// What to type.
+    pub remedy: String,
+}
+
+/// The toolchain's version: the first line that the language's probe prints.
+pub(crate) fn probe(language: &Language, guard: &Guard, stop: &dyn Fn() -> bool) -> Result<String, Missing> {
+    let words: Vec<OsString> = language.probe.iter().map(OsString::from).collect();
+    let missing = |reason| Missing { reason, remedy: remedy(&language.package) };
+    let Some((program, arguments)) = words.split_first() else {
+        return Err(missing("it has no probe".to_owned()));
+    };
+    let mut command = Command::new(program);
+    command.args(arguments);
+    let said = match run(command, PROBE_MAX, Captured::keeping(2048, 512), guard, stop) {
+        Ok(said) => said,
+        Err(NotRun::Start(error)) if error.raw_os_error() == Some(libc::ENOENT) => {
+            return Err(missing(format!("no `{}` here", program.to_string_lossy())));
+        }
+        Err(NotRun::Start(error)) => {
+            return Err(missing(format!("`{}`: {}", shown(&words), describe_errno(&error))));
+        }
+        Err(NotRun::Late(_)) => {
+            let reason = format!("`{}` did not answer in {} s", shown(&words), PROBE_MAX.as_secs());
+            return Err(missing(reason));
+        }
+        Err(NotRun::Stopped) => return Err(missing("stopped before it was looked for".to_owned())),
+    };
+    if !said.status.success() {
+        let last = said.text.lines().last().unwrap_or_default();
+        let colon = if last.is_empty() { "" } else { ": " };
+        return Err(missing(format!("`{}` {}{colon}{last}", shown(&words), ending(said.status))));
+    }
+    let first = said.text.lines().map(str::trim).find(|line| !line.is_empty());
+    Ok(first.unwrap_or("of an unknown version").to_owned())
+}
+
+/// How a process ended, as the rest of a sentence.
+pub(crate) fn ending(status: ExitStatus) -> String {
+    match status.signal() {
+        Some(signal) => format!("was ended by {}", signal_name(signal)),
+        None => format!("exited with {}", status.code().unwrap_or_default()),
+    }
+}
+
+/// What to type for a package: a registered command as it stands, a Debian package through apt-get.
+fn remedy(package: &str) -> String {
+    if package.contains(' ') { package.to_owned() } else { format!("apt-get install {package}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn probed(words: &[&str], package: &str) -> Result<String, Missing> {
+        let language = Language {
+            name: "X".to_owned(),
+            key: "x".to_owned(),
+            folder: "x".to_owned(),
+            package: package.to_owned(),
+            probe: words.iter().map(|word| (*word).to_owned()).collect(),
+            build: Vec::new(),
+            environment: Default::default(),
+            variants: Vec::new(),
+        };
+        probe(&language, &Guard::start().expect("a guard"), &|| false)
+    }
+
+    #[test]
+    fn the_first_line_is_the_version_on_either_output() {
+        assert_eq!(probed(&["sh", "-c", "echo; echo one 1.0; echo two"], "sh").as_deref(), Ok("one 1.0"));
+        assert_eq!(probed(&["sh", "-c", "echo three 3 >&2"], "sh").as_deref(), Ok("three 3"));
+    }
+
+    #[test]
+    fn what_is_missing_is_said_with_what_brings_it() {
+        let missing = probed(&["hosepipe-no-such-compiler"], "gfortran").unwrap_err();
+        assert_eq!(missing.reason, "no `hosepipe-no-such-compiler` here");
+        assert_eq!(missing.remedy, "apt-get install gfortran");
+        let missing = probed(&["sh", "-c", "echo no module; exit 1"], "pip install ziglang").unwrap_err();
+        assert_eq!(missing.reason, "`sh -c echo no module; exit 1` exited with 1: no module");
+        assert_eq!(missing.remedy, "pip install ziglang");
+    }
+}

@@ -1,0 +1,245 @@
+//! Counting system calls with ptrace(2): of the programs given, and of everything they start.
+#![allow(unsafe_code)]
+
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use model::{ErrorKind, describe_errno};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::failure::{Failure, NoRun};
+use crate::guard::Guard;
+use crate::toolchain::ending;
+
+/// How many calls there were of each number.
+pub(crate) type Counts = BTreeMap<u64, u64>;
+
+/// How often the user's patience is asked for.
+const LOOK_UP: Duration = Duration::from_millis(50);
+
+/// What a stop at a system call looks like under PTRACE_O_TRACESYSGOOD.
+const AT_A_CALL: i32 = libc::SIGTRAP | 0x80;
+
+/// Every thread and child is traced too; and if we die, all of them do.
+const OPTIONS: i32 = libc::PTRACE_O_TRACESYSGOOD
+    | libc::PTRACE_O_TRACECLONE
+    | libc::PTRACE_O_TRACEFORK
+    | libc::PTRACE_O_TRACEVFORK
+    | libc::PTRACE_O_TRACEEXEC
+    | libc::PTRACE_O_EXITKILL;
+
+/// Runs programs to their end and counts their calls.
+///
+/// # Errors
+/// Stopped, late, refused, or a program did not exit with 0.
+pub(crate) fn trace(
+    commands: Vec<Command>,
+    guard: &Guard,
+    limit: Duration,
+    stop: &dyn Fn() -> bool,
+) -> Result<Counts, NoRun> {
+    let began = Instant::now();
+    let (tell, told) = mpsc::channel();
+    let mut groups: Vec<Pid> = Vec::new();
+    let mut cut = None;
+    let counted = std::thread::scope(|scope| {
+        // Only the thread that started a program may trace it, and it waits for nobody else's children.
+        let tracer = scope.spawn(move || Tracer::run(commands, &tell));
+        loop {
+            match told.recv_timeout(LOOK_UP) {
+                Ok(group) => {
+                    guard.watch(group);
+                    groups.push(group);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if stop() {
+                cut = Some(NoRun::Stopped);
+            } else if began.elapsed() > limit {
+                let message = format!("took longer than {limit:.0?} while its system calls were traced");
+                cut = Some(NoRun::Failed(Failure::new(ErrorKind::Hung, message)));
+            }
+            if cut.is_some() {
+                groups.iter().copied().for_each(end_group);
+            }
+        }
+        tracer.join()
+    });
+    groups.iter().for_each(|group| guard.forget(*group));
+    match (cut, counted) {
+        (Some(cut), _) => Err(cut),
+        (None, Ok(Ok(counts))) => Ok(counts),
+        (None, Ok(Err(failure))) => Err(NoRun::Failed(failure)),
+        (None, Err(_)) => Err(refused(&io::ErrorKind::Other.into())),
+    }
+}
+
+fn refused(error: &io::Error) -> NoRun {
+    NoRun::Failed(no_trace(error))
+}
+
+fn no_trace(error: &io::Error) -> Failure {
+    let message = format!("system calls cannot be traced here: ptrace: {}", describe_errno(error));
+    Failure::new(ErrorKind::Failed, message)
+}
+
+fn end_group(group: Pid) {
+    // A group that has just ended is no error here.
+    let _ = kill_process_group(group, Signal::KILL);
+}
+
+/// The state of the tracing thread.
+#[derive(Default)]
+struct Tracer {
+    counts: Counts,
+    /// The programs given; what they start is not waited for by name.
+    running: HashSet<i32>,
+    /// Processes and threads that have stopped once.
+    seen: HashSet<i32>,
+    failure: Option<Failure>,
+}
+
+impl Tracer {
+    fn run(commands: Vec<Command>, tell: &Sender<Pid>) -> Result<Counts, Failure> {
+        let mut tracer = Self::default();
+        for command in commands {
+            match start(command) {
+                Ok(pid) => {
+                    // The listener is there as long as this thread.
+                    let _ = tell.send(pid);
+                    tracer.running.insert(pid.as_raw_nonzero().get());
+                }
+                Err(error) => {
+                    tracer.failure = Some(no_trace(&error));
+                    tracer.end_all();
+                    break;
+                }
+            }
+        }
+        while let Some((pid, status)) = wait() {
+            tracer.attend(pid, status);
+        }
+        match tracer.failure {
+            Some(failure) => Err(failure),
+            None => Ok(tracer.counts),
+        }
+    }
+
+    fn end_all(&self) {
+        self.running.iter().filter_map(|pid| Pid::from_raw(*pid)).for_each(end_group);
+    }
+
+    fn attend(&mut self, pid: i32, status: i32) {
+        if libc::WIFSTOPPED(status) {
+            let first = self.seen.insert(pid);
+            let signal = self.stopped(pid, status, first);
+            resume(pid, signal);
+            return;
+        }
+        self.seen.remove(&pid);
+        if self.running.remove(&pid) {
+            // Nothing that it has left running is waited for.
+            Pid::from_raw(pid).into_iter().for_each(end_group);
+            let status = ExitStatus::from_raw(status);
+            if !status.success() {
+                let message = format!("{} while its system calls were traced", ending(status));
+                self.failure.get_or_insert_with(|| Failure::new(ErrorKind::Died, message));
+            }
+        }
+    }
+
+    /// Acts on a stop; answers with the signal that is to be handed on, or 0.
+    fn stopped(&mut self, pid: i32, status: i32, first: bool) -> i32 {
+        let signal = libc::WSTOPSIG(status);
+        let event = status >> 16;
+        if first && self.running.contains(&pid) {
+            // It has just become the program (execve(2)) and has done nothing yet.
+            if let Err(error) = set_options(pid) {
+                self.failure.get_or_insert_with(|| no_trace(&error));
+                self.end_all();
+            }
+            return 0;
+        }
+        if signal == AT_A_CALL {
+            match entered_call(pid) {
+                Ok(Some(number)) => *self.counts.entry(number).or_default() += 1,
+                Ok(None) => {}
+                // It was killed while it stood there.
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                Err(error) => {
+                    self.failure.get_or_insert_with(|| no_trace(&error));
+                    self.end_all();
+                }
+            }
+            return 0;
+        }
+        // New processes and threads begin with a stop of ptrace's own; events are not signals either.
+        if event != 0 || (first && signal == libc::SIGSTOP) { 0 } else { signal }
+    }
+}
+
+/// Starts a program that asks to be traced; it stands still as soon as it is the program.
+fn start(mut command: Command) -> io::Result<Pid> {
+    command.process_group(0);
+    // SAFETY: between fork and exec only an async-signal-safe system call is made.
+    unsafe {
+        command.pre_exec(|| match libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        });
+    }
+    command.spawn().map(|child| Pid::from_child(&child))
+}
+
+/// The next thing that happens to a child or tracee of this thread; `None` when there is none left.
+fn wait() -> Option<(i32, i32)> {
+    let mut status = 0;
+    loop {
+        // SAFETY: the buffer is of the type waitpid fills.
+        let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL | libc::__WNOTHREAD) };
+        if pid > 0 {
+            return Some((pid, status));
+        }
+        if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            return None;
+        }
+    }
+}
+
+fn set_options(pid: i32) -> io::Result<()> {
+    // SAFETY: sets flags of a stopped tracee; no memory is involved.
+    match unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, pid, 0, OPTIONS) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// The number of the call that a stopped tracee enters; `None` where it leaves one.
+fn entered_call(pid: i32) -> io::Result<Option<u64>> {
+    let mut info = MaybeUninit::<libc::ptrace_syscall_info>::zeroed();
+    // SAFETY: the kernel writes no more than the size given; the type is valid as zeros and as what it writes.
+    let (answer, info) = unsafe {
+        let size = size_of::<libc::ptrace_syscall_info>();
+        let answer = libc::ptrace(libc::PTRACE_GET_SYSCALL_INFO, pid, size, info.as_mut_ptr());
+        (answer, info.assume_init())
+    };
+    if answer < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if info.op != libc::PTRACE_SYSCALL_INFO_ENTRY {
+        return Ok(None);
+    }
+    // SAFETY: `op` says that this member of the union was written.
+    Ok(Some(unsafe { info.u.entry.nr }))
+}
+
+fn resume(pid: i32, signal: i32) {
+    // SAFETY: lets a stopped tracee go on; one that was killed meanwhile is no error.
+    unsafe { libc::ptrace(libc::PTRACE_SYSCALL, pid, 0, signal) };
+}

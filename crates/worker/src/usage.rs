@@ -1,0 +1,45 @@
+//! Reaping a process, and what it used (wait4(2)).
+#![allow(unsafe_code)]
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+use model::EndUsage;
+use rustix::process::Pid;
+
+/// Waits for a child to end and reaps it. The usage holds that of its own children, as far as it has waited for them.
+///
+/// # Errors
+/// ECHILD where it is no child of ours.
+pub(crate) fn reap(pid: Pid) -> io::Result<(ExitStatus, EndUsage)> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    loop {
+        // SAFETY: both buffers are of the types wait4 fills, and valid as zeros.
+        let answer =
+            unsafe { libc::wait4(pid.as_raw_nonzero().get(), &raw mut status, 0, usage.as_mut_ptr()) };
+        if answer > 0 {
+            // SAFETY: valid as zeros, and wait4 has filled it.
+            return Ok((ExitStatus::from_raw(status), end_usage(&unsafe { usage.assume_init() })));
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+fn end_usage(usage: &libc::rusage) -> EndUsage {
+    let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+    EndUsage {
+        syscalls: None,
+        voluntary_switches: usage.ru_nvcsw as u64,
+        involuntary_switches: usage.ru_nivcsw as u64,
+        minor_faults: usage.ru_minflt as u64,
+        blocks_stored: usage.ru_oublock as u64,
+        user_ns: ns(usage.ru_utime),
+        system_ns: ns(usage.ru_stime),
+    }
+}

@@ -1,0 +1,240 @@
+//! Where programs are built: the folder, the toolchains, several languages side by side.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use model::{CaseError, ErrorKind, WorkerEnd};
+
+use crate::build::{BuildError, Built, Site};
+use crate::guard::{Guard, no_guard};
+use crate::observer::Observer;
+use crate::program::{Program, Worker};
+use crate::registry::{Language, Registry};
+use crate::select::Choice;
+use crate::toolchain::{Missing, probe};
+
+/// How often the user's patience is asked for while others build.
+const LOOK_UP: Duration = Duration::from_millis(50);
+
+/// What cargo puts into the folder it builds in (bford.info/cachedir).
+const CACHE_TAG: &str = "CACHEDIR.TAG";
+
+/// How far a language is on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// No toolchain.
+    Missing(Missing),
+    /// There is a toolchain, of this version.
+    NotBuilt(String),
+    /// Its program is ready.
+    Built(Built),
+}
+
+/// Why a language has no program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unbuilt {
+    /// No toolchain.
+    Missing(Missing),
+    /// It was tried.
+    Failed(BuildError),
+}
+
+/// The folder of builds, and a registry to build from.
+#[derive(Debug)]
+pub struct Workshop {
+    registry: Registry,
+    root: PathBuf,
+    guard: Guard,
+}
+
+impl Workshop {
+    /// Opens the workshop in the cargo target folder that this program lies in; a program installed elsewhere builds in
+    /// `$XDG_CACHE_HOME/hosepipe/workers` or `~/.cache/hosepipe/workers`.
+    ///
+    /// # Errors
+    /// No process can be started.
+    pub fn open(registry: Registry) -> io::Result<Self> {
+        Self::open_in(registry, root())
+    }
+
+    /// Opens the workshop in this folder, which is made when it is needed.
+    ///
+    /// # Errors
+    /// No process can be started.
+    pub fn open_in(registry: Registry, root: PathBuf) -> io::Result<Self> {
+        let guard = Guard::start().map_err(|error| io::Error::other(no_guard(&error)))?;
+        Ok(Self { registry, root, guard })
+    }
+
+    /// The registry it builds from.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// The folder of all builds.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// How far each language is. Builds nothing.
+    pub fn states(&self, languages: &[&Language], stop: &dyn Fn() -> bool) -> Vec<State> {
+        let state = |language: &Language, stop: &dyn Fn() -> bool| match probe(language, &self.guard, stop) {
+            Err(missing) => State::Missing(missing),
+            Ok(version) => match self.site(language, &version).find() {
+                Some(built) => State::Built(built),
+                None => State::NotBuilt(version),
+            },
+        };
+        side_by_side(languages, &state, stop, &mut |_| {})
+    }
+
+    /// Builds languages side by side, those that were not built before; answers in their order.
+    pub fn build(
+        &self,
+        languages: &[&Language],
+        observer: &mut dyn Observer,
+        stop: &dyn Fn() -> bool,
+    ) -> Vec<Result<Built, Unbuilt>> {
+        let build = |language: &Language, stop: &dyn Fn() -> bool| {
+            let version = probe(language, &self.guard, stop).map_err(Unbuilt::Missing)?;
+            self.site(language, &version).build(&self.guard, stop).map_err(Unbuilt::Failed)
+        };
+        side_by_side(languages, &build, stop, &mut |event| match event {
+            Event::Started(index) => observer.building(languages[index]),
+            Event::Ended(index, result) => observer.built(languages[index], result),
+        })
+    }
+
+    /// The programs of these choices, built where they were not; one that cannot be built says why.
+    pub fn workers(
+        &self,
+        choices: &[Choice<'_>],
+        observer: &mut dyn Observer,
+        stop: &dyn Fn() -> bool,
+    ) -> Vec<Worker> {
+        let mut languages: Vec<&Language> = Vec::new();
+        for choice in choices {
+            if !languages.contains(&choice.language) {
+                languages.push(choice.language);
+            }
+        }
+        let built = self.build(&languages, observer, stop);
+        let of =
+            |language: &Language| languages.iter().position(|known| *known == language).map(|at| &built[at]);
+        choices.iter().filter_map(|choice| Some(worker(choice, of(choice.language)?))).collect()
+    }
+
+    fn site<'a>(&'a self, language: &'a Language, version: &'a str) -> Site<'a> {
+        Site { language, sources: self.registry.sources(), version, root: &self.root }
+    }
+}
+
+fn worker(choice: &Choice<'_>, built: &Result<Built, Unbuilt>) -> Worker {
+    let end = WorkerEnd {
+        language: choice.language.name.clone(),
+        variant: choice.variant.name.clone(),
+        toolchain: built.as_ref().ok().map(|built| built.version.clone()),
+    };
+    let program = match built {
+        Ok(built) => Ok(Program {
+            command: choice.variant.run.iter().map(|word| built.expand(word)).collect(),
+            environment: choice
+                .language
+                .environment
+                .iter()
+                .map(|(name, value)| (name.into(), built.expand(value)))
+                .collect(),
+            end: end.clone(),
+        }),
+        Err(unbuilt) => Err(unbuilt.case_error(choice.language)),
+    };
+    Worker { end, program }
+}
+
+impl Unbuilt {
+    /// As a row's error. A missing toolchain is a fact about the machine.
+    pub fn case_error(&self, language: &Language) -> CaseError {
+        match self {
+            Self::Missing(missing) => CaseError {
+                kind: ErrorKind::Unavailable,
+                message: missing.reason.clone(),
+                remedy: Some(missing.remedy.clone()),
+                expected: true,
+            },
+            Self::Failed(error) => CaseError {
+                kind: ErrorKind::Failed,
+                message: format!("{} was not built: {error}", language.name),
+                remedy: None,
+                expected: false,
+            },
+        }
+    }
+}
+
+/// What is heard of work that is done side by side, by the index of what is worked on.
+enum Event<'a, T> {
+    Started(usize),
+    Ended(usize, &'a T),
+}
+
+/// Does some work on each language, as many at a time as there are CPUs. The calling thread hears of it, and asks
+/// whether to stop; the workers are told.
+fn side_by_side<T: Send>(
+    languages: &[&Language],
+    work: &(dyn Fn(&Language, &dyn Fn() -> bool) -> T + Sync),
+    stop: &dyn Fn() -> bool,
+    hear: &mut dyn FnMut(Event<'_, T>),
+) -> Vec<T> {
+    let stopped = AtomicBool::new(stop());
+    let next = AtomicUsize::new(0);
+    let (tell, told) = mpsc::channel::<(usize, Option<T>)>();
+    let hands = std::thread::available_parallelism().map_or(1, usize::from).min(languages.len());
+    let mut results: Vec<Option<T>> = languages.iter().map(|_| None).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..hands {
+            let (tell, next, stopped) = (tell.clone(), &next, &stopped);
+            scope.spawn(move || {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(language) = languages.get(index) else { return };
+                    // The listener is there until every teller has gone.
+                    let _ = tell.send((index, None));
+                    let result = work(language, &|| stopped.load(Ordering::Relaxed));
+                    let _ = tell.send((index, Some(result)));
+                }
+            });
+        }
+        drop(tell);
+        loop {
+            match told.recv_timeout(LOOK_UP) {
+                Ok((index, None)) => hear(Event::Started(index)),
+                Ok((index, Some(result))) => {
+                    hear(Event::Ended(index, &result));
+                    results[index] = Some(result);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            if stop() {
+                stopped.store(true, Ordering::Relaxed);
+            }
+        }
+    });
+    results.into_iter().flatten().collect()
+}
+
+fn root() -> PathBuf {
+    let program = std::env::current_exe().unwrap_or_default();
+    let target = program.ancestors().skip(1).find(|folder| folder.join(CACHE_TAG).is_file());
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    match target {
+        Some(target) => target.join("workers"),
+        None => variable("XDG_CACHE_HOME")
+            .or_else(|| variable("HOME").map(|home| home.join(".cache")))
+            .unwrap_or_else(std::env::temp_dir)
+            .join("hosepipe/workers"),
+    }
+}
