@@ -104,14 +104,22 @@ pub(crate) fn markdown(record: &BenchRecord) -> String {
 fn heading(record: &BenchRecord) -> String {
     let blocks = record.cases.iter().find(|case| case.worker.is_some()).map_or(0, |case| case.block_bytes);
     let warmup = record.cases.iter().filter_map(worker).map(|worker| worker.warmup_bytes).max().unwrap_or(0);
-    format!(
-        "{} · bytes 0 to 255 in {} blocks through one pipe, the receiver's XOR checked · {}, fresh processes each, \
-         interleaved, after up to {} of warm-up · placed by the scheduler",
+    let mut pieces = vec![
         words::machine(&record.host),
-        numbers::size(blocks),
-        words::count(record.settings.trials as usize, "trial"),
-        numbers::size(warmup),
-    )
+        format!(
+            "bytes 0 to 255 in {} blocks through one pipe, the receiver's XOR checked",
+            numbers::size(blocks)
+        ),
+        format!(
+            "{}, fresh processes each, interleaved",
+            words::count(record.settings.trials as usize, "trial")
+        ),
+    ];
+    if warmup > 0 {
+        pieces.push(format!("after up to {} of warm-up", numbers::size(warmup)));
+    }
+    pieces.push("placed by the scheduler".to_owned());
+    pieces.join(" · ")
 }
 
 /// The cases in which a worker started its own child, fastest first; those without figures are not among them.

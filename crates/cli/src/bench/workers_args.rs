@@ -1,6 +1,6 @@
 //! `--workers`, `--worker` and `--matrix`: what of the command line goes with them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -47,7 +47,15 @@ pub(crate) fn check(args: &BenchArgs) -> Result<(), UsageError> {
         }
         _ if !args.workers.are_asked_for() => Ok(()),
         _ if args.block.len() > 1 => wrong("workers take one block size at a time: --block 64KiB"),
+        _ if args.workers.worker.iter().any(|path| names_no_file(path)) => {
+            wrong("--worker names a program that is not there: a path, as in ./my-program, or a name in PATH")
+        }
         _ if args.chain > 0 => wrong("there are no relays between workers: without --chain"),
         _ => Ok(()),
     }
+}
+
+/// A path that leads nowhere; a bare name may be found in PATH.
+fn names_no_file(path: &Path) -> bool {
+    path.components().count() > 1 && !path.is_file()
 }

@@ -1,0 +1,153 @@
+//! The languages against each other, and hosepipe against nobody: what it adds to a worker that is started by hand.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use model::{BenchRecord, CaseRecord};
+
+use crate::hosepipe::{self, bytes_per_s};
+use crate::reference::succeed;
+use crate::rounds::{interleave, median};
+use crate::table::{Row, Unit, Wanted};
+use crate::targets::{Laboratory, Skipped, Target};
+
+/// Bytes of a trial: half a second or less, since many short trials say more of a pipe's rhythm than a few long ones.
+const BYTES: u64 = 512 << 20;
+const WARMUP_BYTES: u64 = 64 << 20;
+const BLOCK_BYTES: u64 = 64 << 10;
+const ROUNDS: usize = 15;
+
+/// Tuned, these are to be within 3 % of the best of them.
+const COMPILED: [&str; 6] = ["C", "C++", "Rust", "Zig", "Go", "Fortran"];
+/// Tuned, these are to reach so much of C.
+const MANAGED: [(&str, f64); 3] = [("Java", 0.90), ("JavaScript", 0.60), ("Python", 0.85)];
+
+pub(crate) const TARGETS: &[Target] = &[
+    Target {
+        name: "workers",
+        promise: "tuned C, C++, Rust, Zig, Go, Fortran: 0.97 of the best; Java 0.90 of C, JavaScript 0.60, Python 0.85",
+        slow: false,
+        measure: languages,
+    },
+    Target {
+        name: "worker-by-hand",
+        promise: "the C worker under hosepipe as fast as started by hand: at least 0.98",
+        slow: false,
+        measure: by_hand,
+    },
+];
+
+/// Placed by the scheduler, as the study was; and all on one CPU, where no rhythm of wake-ups drowns the work.
+fn languages(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for (place, suffix) in [(None, ""), (Some("0"), " one CPU")] {
+        let record = measured(lab, "all:tuned", place)?;
+        let best = COMPILED
+            .iter()
+            .filter_map(|language| case(&record, language).ok())
+            .max_by(|one, other| median(&rates(one)).total_cmp(&median(&rates(other))))
+            .context("no language was measured")?;
+        let c = case(&record, "C")?;
+        for language in COMPILED {
+            rows.push(row(name, suffix, &record, language, best, Wanted::AtLeast(0.97))?);
+        }
+        for (language, share) in MANAGED {
+            rows.push(row(name, suffix, &record, language, c, Wanted::AtLeast(share))?);
+        }
+    }
+    Ok(rows)
+}
+
+fn row(
+    name: &str,
+    suffix: &str,
+    record: &BenchRecord,
+    language: &str,
+    reference: &CaseRecord,
+    wanted: Wanted,
+) -> Result<Row> {
+    let ours = rates(case(record, language)?);
+    let name = format!("{name} {language}{suffix}");
+    Ok(Row { name, unit: Unit::BytesPerSecond, ours, reference: rates(reference), wanted })
+}
+
+/// One run of hosepipe, which interleaves the languages itself.
+fn measured(lab: &Laboratory, workers: &str, cpu: Option<&str>) -> Result<BenchRecord> {
+    let bytes = lab.bytes.unwrap_or(BYTES);
+    let arguments =
+        format!("bench --workers {workers} --bytes {bytes} --trials {} --json -", lab.rounds_or(ROUNDS));
+    let mut command = match cpu {
+        None => Command::new(hosepipe::PROGRAM),
+        Some(cpu) => {
+            let mut taskset = Command::new("taskset");
+            taskset.args(["-c", cpu, hosepipe::PROGRAM]);
+            taskset
+        }
+    };
+    command.args(arguments.split_whitespace()).stdin(Stdio::null());
+    let output = command.output().context("hosepipe does not start")?;
+    serde_json::from_slice(&output.stdout).with_context(|| {
+        format!("`{arguments}` printed no record: {}", String::from_utf8_lossy(&output.stderr))
+    })
+}
+
+fn case<'r>(record: &'r BenchRecord, language: &str) -> Result<&'r CaseRecord> {
+    let of =
+        |case: &&CaseRecord| case.worker.as_ref().is_some_and(|worker| worker.writer.language == language);
+    let case = record.cases.iter().find(of).with_context(|| format!("no case of {language}"))?;
+    match &case.error {
+        Some(error) if error.expected => Err(Skipped(error.message.clone()).into()),
+        Some(error) => bail!("{language}: {}", error.message),
+        None => Ok(case),
+    }
+}
+
+fn rates(case: &CaseRecord) -> Vec<f64> {
+    case.samples.iter().map(bytes_per_s).collect()
+}
+
+/// The same program, the same job: once through hosepipe, once as anybody would start it.
+fn by_hand(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+    let bytes = lab.bytes.unwrap_or(BYTES);
+    let program = built_worker()?;
+    let folder = tempfile::tempdir()?;
+    let result = folder.path().join("result");
+    let hosepipe = || {
+        let options = format!("--workers c:tuned --bytes {bytes} --trials 1");
+        let record = hosepipe::bench(&options)?;
+        Ok(rates(case(&record, "C")?)[0])
+    };
+    let hand = || run_by_hand(&program, &result, bytes);
+    let [ours, reference] = interleave(lab.rounds_or(ROUNDS), lab.seed, [&hosepipe, &hand])?;
+    let (name, wanted) = (name.to_owned(), Wanted::AtLeast(0.98));
+    Ok(vec![Row { name, unit: Unit::BytesPerSecond, ours, reference, wanted }])
+}
+
+/// Where hosepipe has built the C worker.
+fn built_worker() -> Result<PathBuf> {
+    let output = Command::new(hosepipe::PROGRAM).args(["workers", "--build", "--json", "c"]).output()?;
+    let entries: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    match entries[0]["folder"].as_str() {
+        Some(folder) => Ok(Path::new(folder).join("out/worker")),
+        None => Err(Skipped(format!("the C worker was not built: {}", entries[0]["reason"])).into()),
+    }
+}
+
+/// Bytes per second, as the two result lines of docs/WORKERS.md have it.
+fn run_by_hand(program: &Path, result: &Path, bytes: u64) -> Result<f64> {
+    let _ = std::fs::remove_file(result);
+    let numbers = [bytes, BLOCK_BYTES, WARMUP_BYTES.min(bytes / 4)].map(|number| number.to_string());
+    let mut command = Command::new(program);
+    command.args(["tuned", "pair"]).args(&numbers).arg(result);
+    command.arg(program).args(["tuned", "recv"]).args(&numbers).arg(result);
+    succeed(command)?;
+    let text = std::fs::read_to_string(result)?;
+    let field = |name: &str| -> Result<u64> {
+        let word = text.split_whitespace().find_map(|word| word.strip_prefix(name));
+        Ok(word.with_context(|| format!("no {name} in {text:?}"))?.parse()?)
+    };
+    let elapsed_ns = field("ended_ns=")?.saturating_sub(field("began_ns=")?);
+    ensure!(elapsed_ns > 0, "the worker ended before it began: {text:?}");
+    Ok(bytes as f64 * 1e9 / elapsed_ns as f64)
+}
