@@ -22,6 +22,11 @@ const PIECE_BYTES: usize = 1 << 20;
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(20);
 
+/// A writer of small pieces wakes the relay for each of them, which costs more than the pieces. After so many bytes a
+/// stream is one that flows, and the relay lets it gather for so long: less than a pipe takes to run dry.
+const FLOWS_BYTES: u64 = 256 << 10;
+const GATHER: Duration = Duration::from_micros(500);
+
 /// A file, followed to its end.
 ///
 /// Bytes go from the page cache into the pipe by reference. They do not change under the reader, since the
@@ -31,6 +36,8 @@ pub(super) struct Follower {
     file: Arc<LinkFile>,
     watch: Watch,
     passed_bytes: u64,
+    /// Bytes passed when there was nothing more the last time.
+    idle_at_bytes: u64,
     /// The last writer has gone: what is in the file is all there will be.
     complete: bool,
     /// Where the file system refuses splice(2), bytes take this way.
@@ -40,7 +47,12 @@ pub(super) struct Follower {
 impl Follower {
     /// Follows a file from its beginning. `watch` is older than the first write.
     pub(super) fn new(file: Arc<LinkFile>, watch: Watch) -> Self {
-        Self { file, watch, passed_bytes: 0, complete: false, room: None }
+        Self { file, watch, passed_bytes: 0, idle_at_bytes: 0, complete: false, room: None }
+    }
+
+    /// Whether there is likely to be more in a moment.
+    fn flows(&self) -> bool {
+        self.passed_bytes >= FLOWS_BYTES && self.passed_bytes > self.idle_at_bytes && !self.complete
     }
 
     fn piece(&mut self, pipe: &OwnedFd) -> Result<usize, Errno> {
@@ -59,6 +71,10 @@ impl Source for Follower {
     fn pass(&mut self, pipe: &OwnedFd) -> io::Result<Pass> {
         match self.piece(pipe) {
             Ok(0) if self.complete => Ok(Pass::End),
+            Ok(0) if self.flows() => {
+                self.idle_at_bytes = self.passed_bytes;
+                Ok(Pass::Idle(Until::Over(GATHER)))
+            }
             Ok(0) if self.watch.all_closed()? => {
                 // Something may have been written between the two looks.
                 self.complete = true;

@@ -18,6 +18,11 @@ use crate::signals::NoSignals;
 /// may be reading what the pipeline's last stage left.
 const GRACE: Duration = Duration::from_millis(500);
 
+/// A full pipe is writable again as soon as its reader has taken one page of it, and to be woken for each page costs
+/// more than the page. A large pipe is left alone for so long instead, in which no reader empties it.
+const DRAIN: Duration = Duration::from_micros(100);
+const LARGE_PIPE_BYTES: usize = 512 << 10;
+
 /// What moves bytes from somewhere into a pipe. The pipe is in non-blocking mode, and no call of these waits.
 pub(super) trait Source: Send {
     /// Moves what is there.
@@ -136,6 +141,8 @@ fn run(mut source: Box<dyn Source>, pipe: OwnedFd, stop: &Stop) -> Outcome {
 /// Moves everything there is. The error is EPIPE where the reader has gone.
 fn carry(source: &mut dyn Source, pipe: &OwnedFd, stop: &Stop, bytes: &mut u64) -> io::Result<()> {
     let mut deadline = None;
+    let large = is_large(pipe);
+    let mut may_drain = large;
     loop {
         if stop.raised() && Instant::now() >= *deadline.get_or_insert_with(|| Instant::now() + GRACE) {
             return Err(io::Error::other(
@@ -144,7 +151,14 @@ fn carry(source: &mut dyn Source, pipe: &OwnedFd, stop: &Stop, bytes: &mut u64) 
         }
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         match source.pass(pipe)? {
-            Pass::Moved(moved) => *bytes += moved,
+            Pass::Moved(moved) => {
+                *bytes += moved;
+                may_drain = large;
+            }
+            // Once; a reader that has taken nothing meanwhile is waited for.
+            Pass::Full if std::mem::take(&mut may_drain) => {
+                sleep(None, (pipe, PollFlags::empty()), stop, Some(DRAIN))?;
+            }
             Pass::Full => sleep(None, (pipe, PollFlags::OUT), stop, left)?,
             Pass::Idle(until) => {
                 let (fd, time) = match until {
@@ -159,6 +173,11 @@ fn carry(source: &mut dyn Source, pipe: &OwnedFd, stop: &Stop, bytes: &mut u64) 
             Pass::End => return Ok(()),
         }
     }
+}
+
+/// Whether a pipe, once full, lasts for longer than [`DRAIN`].
+fn is_large(pipe: &OwnedFd) -> bool {
+    rustix::pipe::fcntl_getpipe_size(pipe).is_ok_and(|bytes| bytes >= LARGE_PIPE_BYTES)
 }
 
 /// Sleeps until something happens; EPIPE where what happened is that the reader went.
