@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use crate::job::Job;
 
-/// What the first look at a worker moves, in bytes, and what a second one moves where the first was over too soon.
-const LOOKS_BYTES: [u64; 2] = [4 << 20, 64 << 20];
-/// A look that lasted less says little: start-up of the pipe, a just-in-time compiler at work.
-const LOOK_MIN: Duration = Duration::from_millis(20);
+/// What the first look at a worker moves, in bytes: little, for it may be slow.
+const FIRST_LOOK_BYTES: u64 = 4 << 20;
+/// What the second one moves, and as much before its clock: enough for a just-in-time compiler to have done its work.
+const SECOND_LOOK_BYTES: u64 = 64 << 20;
+/// Whoever would take longer for the second look is known well enough from the first.
+const SECOND_LOOK_MAX: Duration = Duration::from_secs(2);
 /// The least and the most that a trial moves, in bytes.
 const TRIAL_BYTES_MIN: u64 = 1 << 20;
 const TRIAL_BYTES_MAX: u64 = 64 << 30;
@@ -34,19 +36,23 @@ pub enum Amount {
 }
 
 impl Amount {
-    /// The jobs by which a row is looked at before its trials, in turn, until one lasted long enough.
-    pub(crate) fn looks(&self, block_bytes: u64) -> Vec<Job> {
+    /// The job of the first launch.
+    pub(crate) fn first_look(&self, block_bytes: u64) -> Job {
         match *self {
-            Self::Fixed { bytes, warmup_bytes } => vec![Job { bytes, block_bytes, warmup_bytes }],
-            Self::Lasting { .. } => {
-                LOOKS_BYTES.iter().map(|bytes| Job { bytes: *bytes, block_bytes, warmup_bytes: 0 }).collect()
-            }
+            Self::Fixed { bytes, warmup_bytes } => Job { bytes, block_bytes, warmup_bytes },
+            Self::Lasting { .. } => Job { bytes: FIRST_LOOK_BYTES, block_bytes, warmup_bytes: 0 },
         }
     }
 
-    /// Whether a look that lasted so long says enough.
-    pub(crate) fn says_enough(elapsed: Duration) -> bool {
-        elapsed >= LOOK_MIN
+    /// The job of a second launch, where the first has not said enough.
+    pub(crate) fn second_look(&self, first: &Job, elapsed: Duration) -> Option<Job> {
+        let bytes = SECOND_LOOK_BYTES;
+        let lasts = elapsed.mul_f64(2.0 * bytes as f64 / first.bytes.max(1) as f64);
+        (matches!(self, Self::Lasting { .. }) && lasts <= SECOND_LOOK_MAX).then_some(Job {
+            bytes,
+            warmup_bytes: bytes,
+            ..*first
+        })
     }
 
     /// The job of a row whose last look moved and lasted so much.
@@ -67,7 +73,7 @@ mod tests {
     #[test]
     fn a_slow_worker_is_given_less() {
         let amount = Amount::Lasting { trial: Duration::from_secs(1), warmup_bytes_max: 64 << 20 };
-        let look = amount.looks(4096)[0];
+        let look = amount.first_look(4096);
         let fast = amount.job(&look, Duration::from_millis(2));
         let slow = amount.job(&look, Duration::from_secs(4));
         assert_eq!((fast.bytes >> 20, fast.warmup_bytes >> 20, fast.block_bytes), (2000, 64, 4096));
@@ -75,10 +81,20 @@ mod tests {
     }
 
     #[test]
+    fn who_is_not_too_slow_is_looked_at_again() {
+        let amount = Amount::Lasting { trial: Duration::from_secs(1), warmup_bytes_max: 64 << 20 };
+        let first = amount.first_look(4096);
+        let second = amount.second_look(&first, Duration::from_millis(40));
+        assert_eq!(second.map(|job| (job.bytes, job.warmup_bytes)), Some((64 << 20, 64 << 20)));
+        assert_eq!(amount.second_look(&first, Duration::from_secs(1)), None);
+    }
+
+    #[test]
     fn what_is_fixed_stays() {
         let amount = Amount::Fixed { bytes: 10, warmup_bytes: 3 };
-        let looks = amount.looks(7);
-        assert_eq!(looks, [Job { bytes: 10, block_bytes: 7, warmup_bytes: 3 }]);
-        assert_eq!(amount.job(&looks[0], Duration::ZERO), looks[0]);
+        let look = amount.first_look(7);
+        assert_eq!(look, Job { bytes: 10, block_bytes: 7, warmup_bytes: 3 });
+        assert_eq!(amount.second_look(&look, Duration::ZERO), None);
+        assert_eq!(amount.job(&look, Duration::ZERO), look);
     }
 }

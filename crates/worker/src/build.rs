@@ -28,8 +28,12 @@ const BUILD_MAX: Duration = Duration::from_secs(600);
 const HEAD_MAX: usize = 6 << 10;
 const TAIL_MAX: usize = 2 << 10;
 
-/// Folders of unfinished builds begin with this.
+/// Folders of unfinished builds begin with this. One this old is nobody's any more.
 const UNFINISHED: &str = ".making-";
+const UNFINISHED_MAX: Duration = BUILD_MAX.saturating_mul(2);
+
+/// A build that nobody has asked for in this time is removed when another is made.
+const UNUSED_MAX: Duration = Duration::from_secs(60 * 24 * 3600);
 
 /// A language's program, built.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,13 +126,15 @@ impl Site<'_> {
     pub(crate) fn build(&self, guard: &Guard, stop: &dyn Fn() -> bool) -> Result<Built, BuildError> {
         let (built, files) = self.place()?;
         if built.folder.is_dir() {
+            mark_as_used(&built.folder);
             return Ok(built);
         }
         let failed = |what: &str, path: &Path, error: &io::Error| {
             BuildError::System(format!("cannot {what} {}: {}", path.display(), describe_errno(error)))
         };
         fs::create_dir_all(&built.cache).map_err(|error| failed("make the folder", &built.cache, &error))?;
-        clear_unfinished(self.root);
+        mark_as_used(built.cache.parent().unwrap_or(self.root));
+        clear(self.root);
         let aside = tempfile::Builder::new()
             .prefix(&format!("{UNFINISHED}{}-", self.language.key))
             .tempdir_in(self.root)
@@ -221,16 +227,127 @@ fn write_sources(folder: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Resul
     Ok(())
 }
 
-/// Removes what builds have left that were killed long ago.
-fn clear_unfinished(root: &Path) {
-    let old = |entry: &fs::DirEntry| {
-        let made =
-            entry.metadata().and_then(|metadata| metadata.modified()).unwrap_or_else(|_| SystemTime::now());
-        made.elapsed().is_ok_and(|age| age > 2 * BUILD_MAX)
-    };
+/// Removes what builds have left that were killed, and what nobody has asked for in a long time.
+fn clear(root: &Path) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
-        if entry.file_name().to_string_lossy().starts_with(UNFINISHED) && old(&entry) {
+        let used = entry.metadata().and_then(|metadata| metadata.modified());
+        // What cannot be dated, or has a date to come, is young.
+        let age = used.ok().and_then(|used| used.elapsed().ok()).unwrap_or_default();
+        let unfinished = entry.file_name().to_string_lossy().starts_with(UNFINISHED);
+        if age > if unfinished { UNFINISHED_MAX } else { UNUSED_MAX } {
             let _ = fs::remove_dir_all(entry.path());
         }
+    }
+}
+
+/// Dates a folder of the workshop: it was asked for now.
+fn mark_as_used(folder: &Path) {
+    // A workshop that only others may write to is theirs to clear.
+    let _ = fs::File::open(folder).and_then(|folder| folder.set_modified(SystemTime::now()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use tempfile::TempDir;
+
+    /// A language whose build copies its only source and notes that it was run.
+    struct Shop {
+        sources: TempDir,
+        root: TempDir,
+        guard: Guard,
+    }
+
+    impl Shop {
+        fn new() -> Self {
+            let folder = || TempDir::new().expect("a folder");
+            let shop = Self { sources: folder(), root: folder(), guard: Guard::start().expect("a guard") };
+            fs::create_dir(shop.sources.path().join("x")).expect("made");
+            shop.write("one");
+            shop
+        }
+
+        fn write(&self, text: &str) {
+            fs::write(self.sources.path().join("x/source"), text).expect("written");
+        }
+
+        fn build(&self, command: &str) -> Result<Built, BuildError> {
+            let language = Language {
+                name: "X".to_owned(),
+                key: "x".to_owned(),
+                folder: "x".to_owned(),
+                package: "x".to_owned(),
+                probe: Vec::new(),
+                build: ["sh", "-c", command].map(str::to_owned).to_vec(),
+                environment: [("NOTES".to_owned(), "{cache}/notes".to_owned())].into(),
+                variants: Vec::new(),
+            };
+            let sources = Sources::Folder(self.sources.path().to_owned());
+            let site = Site { language: &language, sources: &sources, version: "1", root: self.root.path() };
+            site.build(&self.guard, &|| false)
+        }
+
+        /// How often something was built.
+        fn builds(&self) -> usize {
+            fs::read_to_string(self.root.path().join("cache/x/notes")).unwrap_or_default().lines().count()
+        }
+    }
+
+    const COPY: &str = "cp {src}/source {out}/program && echo built >>$NOTES";
+
+    #[test]
+    fn what_was_built_is_not_built_again_until_it_changes() {
+        let shop = Shop::new();
+        let first = shop.build(COPY).expect("built");
+        assert_eq!(fs::read_to_string(first.folder.join("out/program")).expect("there"), "one");
+        assert_eq!(shop.build(COPY), Ok(first.clone()));
+        assert_eq!(shop.builds(), 1);
+        shop.write("two");
+        let second = shop.build(COPY).expect("built");
+        assert_ne!(first.folder, second.folder);
+        assert_eq!(fs::read_to_string(second.folder.join("out/program")).expect("there"), "two");
+        assert_eq!(shop.builds(), 2);
+        assert!(shop.build(&format!("{COPY}; true")).expect("built").folder != second.folder);
+    }
+
+    #[test]
+    fn a_build_that_fails_leaves_nothing_and_shows_its_words() {
+        let shop = Shop::new();
+        let Err(BuildError::Compiler { how, said, .. }) = shop.build("echo line 3: no >&2; exit 7") else {
+            panic!("it failed");
+        };
+        assert_eq!((how.as_str(), said.as_str()), ("exited with 7", "line 3: no"));
+        let left: Vec<_> = fs::read_dir(shop.root.path()).expect("a folder").flatten().collect();
+        assert_eq!(left.len(), 1, "the language's own cache and nothing else: {left:?}");
+    }
+
+    #[test]
+    fn two_who_build_the_same_both_have_it() {
+        let shop = Shop::new();
+        let slow = format!("sleep 0.1; {COPY}");
+        let (one, other) = std::thread::scope(|scope| {
+            let other = scope.spawn(|| shop.build(&slow));
+            (shop.build(&slow), other.join().expect("no panic"))
+        });
+        assert!(one.is_ok());
+        assert_eq!(one, other);
+    }
+
+    #[test]
+    fn what_is_old_is_cleared_away() {
+        let shop = Shop::new();
+        let old = |name: &str, age: Duration| {
+            let path = shop.root.path().join(name);
+            fs::create_dir(&path).expect("made");
+            let folder = fs::File::open(&path).expect("opened");
+            folder.set_modified(SystemTime::now() - age).expect("dated");
+            path
+        };
+        let hour = Duration::from_secs(3600);
+        let [gone, kept, unused] = [(".making-x-1", hour), ("x-1", hour), ("x-2", UNUSED_MAX + hour)]
+            .map(|(name, age)| old(name, age));
+        shop.build(COPY).expect("built");
+        assert_eq!([gone, kept, unused].map(|path| path.exists()), [false, true, false]);
     }
 }

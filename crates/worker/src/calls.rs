@@ -14,12 +14,17 @@ use crate::launcher::Launcher;
 use crate::program::Program;
 use crate::trace::{Counts, trace};
 
-/// Blocks of the shorter run, and those that the longer one has more.
-const BLOCKS_FEW: u64 = 64;
-const BLOCKS_MORE: u64 = 1024;
+/// Blocks of the warm-up of both runs, so that a just-in-time compiler has done its work; and of the shorter one.
+const BLOCKS_BEFORE: u64 = 256;
+const BLOCKS_FEW: u64 = 16;
 
-/// The longer run moves no more than this beyond the shorter one, as long as that is a block.
-const MORE_MAX_BYTES: u64 = 64 << 20;
+/// Blocks that the longer run has more; fewer where the shorter one made this many calls: tracing takes its time.
+const BLOCKS_MORE: u64 = 1024;
+const BLOCKS_MORE_OF_MANY_CALLS: u64 = 64;
+const CALLS_MANY: u64 = 20_000;
+
+/// No part of a run is larger than this, as long as that is a block.
+const PART_MAX_BYTES: u64 = 64 << 20;
 
 /// Names that are told apart; the calls made least are in the sum only.
 const NAMES_MAX: usize = 8;
@@ -39,16 +44,28 @@ pub fn count_calls(
     block_bytes: u64,
     stop: &dyn Fn() -> bool,
 ) -> Result<SystemCalls, NoRun> {
-    let few = block_bytes.saturating_mul(BLOCKS_FEW).min(MORE_MAX_BYTES).max(block_bytes);
-    let more = block_bytes.saturating_mul(BLOCKS_MORE).min(MORE_MAX_BYTES).max(block_bytes);
+    let part = |blocks: u64| block_bytes.saturating_mul(blocks).min(PART_MAX_BYTES).max(block_bytes);
     let count = |bytes| {
-        let job = Job { bytes, block_bytes, warmup_bytes: 0 };
+        let job = Job { bytes, block_bytes, warmup_bytes: part(BLOCKS_BEFORE) };
         let commands = commands(launcher, writer, reader, start, &job)?;
         trace(commands, launcher.guard(), job.limit(), stop)
     };
-    let shorter = count(few)?;
-    let longer = count(few.saturating_add(more))?;
+    let few = part(BLOCKS_FEW);
+    let mut shorter = count(few)?;
+    let many = shorter.values().sum::<u64>() > CALLS_MANY;
+    let more = part(if many { BLOCKS_MORE_OF_MANY_CALLS } else { BLOCKS_MORE });
+    let mut longer = count(few.saturating_add(more))?;
+    if !many {
+        shorter = least(&shorter, &count(few)?);
+        longer = least(&longer, &count(few.saturating_add(more))?);
+    }
     Ok(per_mib(&shorter, &longer, more))
+}
+
+/// The lesser count of each call: what a runtime's own threads do on their own account, sometimes, only adds.
+fn least(one: &Counts, other: &Counts) -> Counts {
+    let both = |(number, count): (&u64, &u64)| Some((*number, *count.min(other.get(number)?)));
+    one.iter().filter_map(both).collect()
 }
 
 fn commands(

@@ -122,16 +122,16 @@ impl Session<'_> {
 
     /// Sizes a row's trials by its first launches; false where it failed.
     fn look_at(&mut self, index: usize) -> Result<bool, Ended> {
-        for look in self.plan.amount.looks(self.plan.block_bytes) {
-            let Some(run) = self.launch(index, &look)? else { return Ok(false) };
+        let amount = self.plan.amount;
+        let mut look = Some(amount.first_look(self.plan.block_bytes));
+        while let Some(job) = look {
+            let Some(run) = self.launch(index, &job)? else { return Ok(false) };
             if let Some(bytes) = run.pipe_bytes {
                 self.cases[index].granted.insert("pipe_bytes".to_owned(), bytes);
             }
             let elapsed = Duration::from_nanos(run.sample.elapsed_ns);
-            self.jobs[index] = self.plan.amount.job(&look, elapsed);
-            if Amount::says_enough(elapsed) {
-                break;
-            }
+            self.jobs[index] = amount.job(&job, elapsed);
+            look = amount.second_look(&job, elapsed).filter(|second| *second != job);
         }
         if let Some(worker) = &mut self.cases[index].worker {
             worker.warmup_bytes = self.jobs[index].warmup_bytes;
@@ -152,8 +152,10 @@ impl Session<'_> {
                 Ok(())
             }
             Err(NoRun::Stopped) => Err(Ended),
-            // Where nobody may count, the row stands without.
-            Err(NoRun::Failed(_)) => Ok(()),
+            Err(NoRun::Failed(failure)) => {
+                self.observer.not_counted(index, row, &failure);
+                Ok(())
+            }
         }
     }
 

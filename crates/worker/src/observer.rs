@@ -3,6 +3,7 @@
 use model::{CaseError, Sample};
 
 use crate::build::Built;
+use crate::failure::Failure;
 use crate::measure::Row;
 use crate::registry::Language;
 use crate::workshop::Unbuilt;
@@ -17,6 +18,8 @@ pub trait Observer {
     fn warming_up(&mut self, _index: usize, _row: &Row) {}
     /// The system calls of a row are being counted.
     fn counting(&mut self, _index: usize, _row: &Row) {}
+    /// They cannot be counted here; the row is measured without.
+    fn not_counted(&mut self, _index: usize, _row: &Row, _why: &Failure) {}
     /// Every row has been launched once: so many trials are to come.
     fn planned(&mut self, _trials: u64) {}
     /// A trial is about to start.

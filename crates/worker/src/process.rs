@@ -16,6 +16,9 @@ use crate::captured::Captured;
 use crate::guard::Guard;
 use crate::usage::reap;
 
+/// Reads in a row: they empty a pipe of the default size several times.
+const READS_MAX: usize = 64;
+
 /// Which of a program's outputs are captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Capture {
@@ -105,24 +108,19 @@ impl<'g> Process<'g> {
         }
     }
 
-    /// Takes in what it has said so far. Whatever it has started may go on writing for ever: nobody waits for the
-    /// end of it.
+    /// Takes in what it has said so far, and no more than that: a program that never stops talking must not keep us
+    /// from seeing it end, and what it has started may go on writing after its end.
     pub(crate) fn listen(&mut self) {
-        let Some(output) = &self.output else { return };
         let mut buffer = [0u8; 16 << 10];
-        loop {
+        for _ in 0..READS_MAX {
+            let Some(output) = &self.output else { return };
             match rustix::io::read(output, &mut buffer) {
                 Ok(len) if len > 0 => self.said.push(&buffer[..len]),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return,
-                Ok(_) | Err(_) => break,
-            }
-            if self.ended.is_none() {
-                // Its death must not wait for a program that never stops talking.
-                return;
+                Ok(_) | Err(_) => self.output = None,
             }
         }
-        self.output = None;
     }
 
     /// Whether it has ended; it is not reaped by this.

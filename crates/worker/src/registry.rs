@@ -1,6 +1,7 @@
 //! The registry: one entry for each language, as workers.toml has it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use model::describe_errno;
 use serde::Deserialize;
@@ -74,6 +75,14 @@ impl Registry {
     /// The folder cannot be read, or its workers.toml is wrong.
     pub fn open() -> Result<Self, RegistryError> {
         Self::of(Sources::from_environment())
+    }
+
+    /// Reads the registry of a folder.
+    ///
+    /// # Errors
+    /// As [`Registry::open`].
+    pub fn open_folder(folder: &Path) -> Result<Self, RegistryError> {
+        Self::of(Sources::Folder(folder.to_owned()))
     }
 
     pub(crate) fn of(sources: Sources) -> Result<Self, RegistryError> {

@@ -1,0 +1,262 @@
+"""A worker of hosepipe in Python: `python3 worker.py idiomatic|tuned ROLE ...`, the contract of docs/WORKERS.md.
+
+The idiomatic way is subprocess.PIPE with buffered streams; the tuned way is os.read, os.write, integers as long as a
+block and a second reader process.
+"""
+
+import os
+import subprocess
+import sys
+from functools import reduce
+from operator import xor as exclusive_or
+from time import monotonic_ns as now  # CLOCK_MONOTONIC
+from typing import NamedTuple
+
+PERIOD = 256
+"""The length of the byte sequence of the stream: byte i is i mod PERIOD."""
+
+
+class Job(NamedTuple):
+    """What the command line asks for."""
+
+    role: str
+    bytes: int
+    block: int
+    warmup: int
+    result: str
+    child: list
+
+    @property
+    def total(self):
+        """All bytes of the stream, warm-up included."""
+        return self.warmup + self.bytes
+
+
+class Refusal(Exception):
+    """A command line that breaks the contract."""
+
+
+class Trouble(Exception):
+    """A stream of the wrong length, or a child that failed."""
+
+
+def parse(arguments):
+    """Reads ROLE BYTES BLOCK WARMUP RESULT [CHILD...]."""
+    if len(arguments) < 5:
+        raise Refusal("wanted: send|recv|pair BYTES BLOCK WARMUP RESULT [CHILD...]")
+    role, count, block, warmup, result, *child = arguments
+    if role not in ("send", "recv", "pair"):
+        raise Refusal(f"the role is send, recv or pair, not {role!r}")
+    if not result:
+        raise Refusal("RESULT is a path and may not be empty")
+    if role == "pair" and not child:
+        raise Refusal("pair wants the command of its child after RESULT")
+    if role != "pair" and child:
+        raise Refusal(f"{role} takes nothing after RESULT")
+    count = number("BYTES", count, 0, 2**63 - 1)
+    block = number("BLOCK", block, 1, 2**31 - 1)
+    warmup = number("WARMUP", warmup, 0, 2**63 - 1)
+    return Job(role, count, block, warmup, result, child)
+
+
+def number(name, text, least, most):
+    """A decimal argument; int() alone would take signs, underscores, spaces and the digits of other scripts."""
+    digits = text.isascii() and text.isdigit() and len(text.lstrip("0")) <= len(str(most))
+    if not digits or not least <= int(text) <= most:
+        raise Refusal(f"{name} is a decimal number from {least} to {most}, not {text!r}")
+    return int(text)
+
+
+def pattern_of(job):
+    """The sequence in a buffer from which every block can be cut."""
+    sequence = bytes(range(PERIOD))
+    return (sequence * (job.block // PERIOD + 2))[: job.block + PERIOD]
+
+
+def send(job, pattern, write, close):
+    """Writes the whole stream, closes the output and appends the result line."""
+    position = 0
+
+    def stream(until):
+        nonlocal position
+        while position < until:
+            begin = position % PERIOD
+            count = min(job.block, until - position)
+            write(pattern[begin : begin + count])
+            position += count
+
+    ready = now()
+    stream(job.warmup)
+    began = now()
+    stream(job.total)
+    close()
+    append_result(job, f"send bytes={position} ready_ns={ready} began_ns={began}\n")
+
+
+def finish_receive(job, received, xor, ready, ended):
+    """Appends the result line of a receiver; a stream of the wrong length is trouble all the same."""
+    append_result(job, f"recv bytes={received} xor={xor} ready_ns={ready} ended_ns={ended}\n")
+    if received != job.total:
+        raise Trouble(f"the input has {received} bytes where {job.total} were announced")
+
+
+def append_result(job, line):
+    """Adds one line to the result file in one write, since the two ends of a pair share it."""
+    with open(job.result, "ab", buffering=0) as file:
+        file.write(line.encode())
+
+
+def start(job, **options):
+    """Starts the child; leaving the context closes its input and waits for it."""
+    return subprocess.Popen(job.child, stdin=subprocess.PIPE, **options)
+
+
+def check_child(job, child):
+    """Refuses the end of a child unless it is a success."""
+    if child.returncode != 0:
+        raise Trouble(f"the child {job.child[0]} ended with status {child.returncode}")
+
+
+# --- idiomatic ---
+
+
+def idiomatic_send(job):
+    """Standard output as a binary buffered stream."""
+    output = sys.stdout.buffer
+    send(job, pattern_of(job), output.write, output.flush)
+
+
+def idiomatic_pair(job):
+    """The pipe of subprocess as a buffered stream."""
+    with start(job) as child:
+        send(job, pattern_of(job), child.stdin.write, child.stdin.close)
+    check_child(job, child)
+
+
+def idiomatic_recv(job):
+    """Standard input as a binary buffered stream, and one turn of a loop in C for every byte."""
+    received = xor = ended = 0
+    ready = now()
+    while block := sys.stdin.buffer.read(job.block):
+        xor = reduce(exclusive_or, block, xor)
+        received += len(block)
+        if not ended and received >= job.total:
+            ended = now()
+    if received != job.total or not ended:
+        ended = now()
+    finish_receive(job, received, xor, ready, ended)
+
+
+# --- tuned ---
+
+
+def writer_to(descriptor):
+    """A function that writes a whole memoryview, in one system call where the system takes it."""
+
+    def write(block):
+        done = os.write(descriptor, block)
+        while done < len(block):
+            done += os.write(descriptor, block[done:])
+
+    return write
+
+
+def tuned_send(job):
+    """Views of the pattern, so that no block is copied on the way to write(2)."""
+    send(job, memoryview(pattern_of(job)), writer_to(1), lambda: None)
+
+
+def tuned_pair(job):
+    """The same into the pipe of subprocess, whose stream is passed by."""
+    with start(job, bufsize=0) as child:
+        send(job, memoryview(pattern_of(job)), writer_to(child.stdin.fileno()), child.stdin.close)
+    check_child(job, child)
+
+
+def tuned_recv(job):
+    """Two processes read the same pipe, each folds what it gets: XOR does not ask in which order."""
+    readers = [second_reader(job)] if len(os.sched_getaffinity(0)) > 1 else []
+    ready = now()
+    received, xor, ended = drain(job.block)
+    for process, report in readers:
+        os.waitpid(process, 0)
+        fields = os.read(report, 4096).split()
+        if not fields:
+            raise Trouble("the second reader failed")
+        received += int(fields[0])
+        xor ^= int(fields[1])
+        ended = max(ended, int(fields[2]))
+    if received != job.total:
+        ended = now()
+    finish_receive(job, received, xor, ready, ended)
+
+
+def second_reader(job):
+    """Forks a process that drains standard input too; returns its number and the pipe on which it reports."""
+    report, to_report = os.pipe()
+    process = os.fork()
+    if process > 0:
+        os.close(to_report)
+        return process, report
+    try:
+        os.write(to_report, b"%d %d %d" % drain(job.block))
+    except OSError as error:
+        print(f"python tuned recv, second reader: {error}", file=sys.stderr)
+    finally:
+        os._exit(0)
+
+
+def drain(block_bytes):
+    """Reads standard input to its end: the bytes received, their XOR, and when the last of them was folded.
+
+    A block becomes one integer (about 0.35 ns a byte, the dearest step), integers are combined by one XOR, and only the
+    last integer is taken apart into bytes.
+    """
+    keep_heap()
+    received = folded = 0
+    ended = now()
+    while block := os.read(0, block_bytes):
+        folded ^= int.from_bytes(block, "little")
+        received += len(block)
+        ended = now()
+    if not received:
+        ended = now()
+    return received, reduce(exclusive_or, folded.to_bytes(block_bytes, "little"), 0), ended
+
+
+def keep_heap():
+    """Makes the C library keep freed memory instead of returning it to the system after every block.
+
+    Once a large mapping was freed, blocks of up to its size come from the heap, whose top is trimmed only beyond twice
+    that size: see M_MMAP_THRESHOLD in mallopt(3). Nothing of the mapping is touched.
+    """
+    bytes(16 * 2**20)
+
+
+ROLES = {
+    "idiomatic": {"send": idiomatic_send, "recv": idiomatic_recv, "pair": idiomatic_pair},
+    "tuned": {"send": tuned_send, "recv": tuned_recv, "pair": tuned_pair},
+}
+
+
+def main(arguments):
+    """Returns the exit status."""
+    name, *rest = arguments or [""]
+    try:
+        if name not in ROLES:
+            raise Refusal(f"the first argument is idiomatic or tuned, not {name!r}")
+        job = parse(rest)
+        ROLES[name][job.role](job)
+        return 0
+    except Refusal as refusal:
+        print(f"python worker: {refusal}", file=sys.stderr)
+        return 2
+    except (OSError, Trouble) as trouble:
+        print(f"python {name} {rest[0]}: {trouble}", file=sys.stderr)
+        # What a buffer still holds for a receiver that is gone must not raise once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

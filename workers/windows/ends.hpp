@@ -1,0 +1,66 @@
+// The two ends of a stream, each with its hot loop: blocking calls, or overlapped ones.
+#pragma once
+
+#include "guard.hpp"
+#include "payload.hpp"
+
+// One call under way, with the event that tells its end.
+class Overlap {
+  public:
+    Overlap();
+    Overlap(const Overlap &) = delete;
+    OVERLAPPED *fresh();
+
+    Handle event;
+    OVERLAPPED state{};
+    bool under_way = false;
+};
+
+// Sends blocks. `begin` returns when the block has been taken, or, overlapped, when the call has begun and no more
+// than `depth` are under way. All of it throws Failed.
+class Sender {
+  public:
+    Sender(const Case &wanted, const Channel &channel, Guard &guard, const Tile &tile);
+    // Cancels what is under way and waits for it: the system owns those buffers until then.
+    ~Sender();
+    void begin_block();
+    void finish();
+    std::uint64_t calls() const { return syscalls; }
+
+  private:
+    void await(Overlap &call);
+    const Block &buffer(std::size_t slot) const { return blocks[slot % blocks.size()]; }
+
+    HANDLE pipe;
+    Guard &guard;
+    Producer producer;
+    const DWORD block_bytes;
+    std::vector<Block> blocks;
+    std::vector<Overlap> calls_under_way;  // empty where calls block
+    std::uint64_t sent = 0;
+    std::uint64_t syscalls = 0;
+};
+
+// Receives blocks. Of a message pipe each must come as one message of the right length.
+class Receiver {
+  public:
+    Receiver(const Case &wanted, const Channel &channel, Guard &guard, const Tile &tile);
+    ~Receiver();
+    void take_block();
+    std::uint64_t bytes() const { return received_bytes; }
+    std::uint64_t calls() const { return syscalls; }
+    std::optional<std::string> checksum() const { return checker.checksum(); }
+
+  private:
+    DWORD read(DWORD wanted_bytes);
+
+    HANDLE pipe;
+    Guard &guard;
+    Checker checker;
+    const bool messages;
+    Block room;
+    std::optional<Overlap> call;
+    std::uint64_t received = 0;
+    std::uint64_t received_bytes = 0;
+    std::uint64_t syscalls = 0;
+};
