@@ -6,10 +6,12 @@ use crate::job::Job;
 
 /// What the first look at a worker moves, in bytes: little, for it may be slow.
 const FIRST_LOOK_BYTES: u64 = 4 << 20;
-/// What the second one moves, and as much before its clock: enough for a just-in-time compiler to have done its work.
-const SECOND_LOOK_BYTES: u64 = 64 << 20;
-/// Whoever would take longer for the second look is known well enough from the first.
-const SECOND_LOOK_MAX: Duration = Duration::from_secs(2);
+/// Each further look moves so many times as much, after half of that as a warm-up, until it lasted for so large a part
+/// of a trial: a just-in-time compiler is slow at first, and its first word says nothing of what it can do.
+const LOOK_GROWTH: u64 = 4;
+const LOOK_PART: u32 = 4;
+/// The last look moves at most this.
+const LOOK_BYTES_MAX: u64 = 256 << 20;
 /// The least and the most that a trial moves, in bytes.
 const TRIAL_BYTES_MIN: u64 = 1 << 20;
 const TRIAL_BYTES_MAX: u64 = 64 << 30;
@@ -44,14 +46,14 @@ impl Amount {
         }
     }
 
-    /// The job of a second launch, where the first has not said enough.
-    pub(crate) fn second_look(&self, first: &Job, elapsed: Duration) -> Option<Job> {
-        let bytes = SECOND_LOOK_BYTES;
-        let lasts = elapsed.mul_f64(2.0 * bytes as f64 / first.bytes.max(1) as f64);
-        (matches!(self, Self::Lasting { .. }) && lasts <= SECOND_LOOK_MAX).then_some(Job {
+    /// The job of the next launch, where this one has not said enough.
+    pub(crate) fn next_look(&self, look: &Job, elapsed: Duration) -> Option<Job> {
+        let Self::Lasting { trial, .. } = self else { return None };
+        let bytes = look.bytes * LOOK_GROWTH;
+        (bytes <= LOOK_BYTES_MAX && elapsed < *trial / LOOK_PART).then_some(Job {
             bytes,
-            warmup_bytes: bytes,
-            ..*first
+            warmup_bytes: bytes / 2,
+            ..*look
         })
     }
 
@@ -81,12 +83,16 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_too_slow_is_looked_at_again() {
+    fn looks_grow_until_one_lasts() {
         let amount = Amount::Lasting { trial: Duration::from_secs(1), warmup_bytes_max: 64 << 20 };
-        let first = amount.first_look(4096);
-        let second = amount.second_look(&first, Duration::from_millis(40));
-        assert_eq!(second.map(|job| (job.bytes, job.warmup_bytes)), Some((64 << 20, 64 << 20)));
-        assert_eq!(amount.second_look(&first, Duration::from_secs(1)), None);
+        let mut look = Some(amount.first_look(4096));
+        let mut bytes = Vec::new();
+        while let Some(job) = look {
+            bytes.push(job.bytes >> 20);
+            look = amount.next_look(&job, Duration::from_millis(3 * (job.bytes >> 20)));
+        }
+        assert_eq!(bytes, [4, 16, 64, 256]);
+        assert_eq!(amount.next_look(&amount.first_look(4096), Duration::from_millis(251)), None);
     }
 
     #[test]
@@ -94,7 +100,7 @@ mod tests {
         let amount = Amount::Fixed { bytes: 10, warmup_bytes: 3 };
         let look = amount.first_look(7);
         assert_eq!(look, Job { bytes: 10, block_bytes: 7, warmup_bytes: 3 });
-        assert_eq!(amount.second_look(&look, Duration::ZERO), None);
+        assert_eq!(amount.next_look(&look, Duration::ZERO), None);
         assert_eq!(amount.job(&look, Duration::ZERO), look);
     }
 }

@@ -20,7 +20,7 @@ const BLOCKS_FEW: u64 = 16;
 
 /// Blocks that the longer run has more; fewer where the shorter one made this many calls: tracing takes its time.
 const BLOCKS_MORE: u64 = 1024;
-const BLOCKS_MORE_OF_MANY_CALLS: u64 = 64;
+const BLOCKS_MORE_OF_MANY_CALLS: u64 = 256;
 const CALLS_MANY: u64 = 20_000;
 
 /// No part of a run is larger than this, as long as that is a block.

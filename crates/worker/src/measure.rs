@@ -131,7 +131,7 @@ impl Session<'_> {
             }
             let elapsed = Duration::from_nanos(run.sample.elapsed_ns);
             self.jobs[index] = amount.job(&job, elapsed);
-            look = amount.second_look(&job, elapsed).filter(|second| *second != job);
+            look = amount.next_look(&job, elapsed);
         }
         if let Some(worker) = &mut self.cases[index].worker {
             worker.warmup_bytes = self.jobs[index].warmup_bytes;

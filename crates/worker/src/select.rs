@@ -65,7 +65,9 @@ impl Registry {
         let language = self
             .languages()
             .iter()
-            .find(|language| language.key == key || language.name.to_lowercase() == key)
+            .find(|language| {
+                [&language.key, &language.folder].contains(&&key) || language.name.to_lowercase() == key
+            })
             .ok_or_else(|| self.unknown(word))?;
         match variant {
             None => Ok(language.choices().collect()),
