@@ -1,7 +1,7 @@
 """A worker of hosepipe in Python: `python3 worker.py idiomatic|tuned ROLE ...`, the contract of docs/WORKERS.md.
 
 The idiomatic way is subprocess.PIPE with buffered streams; the tuned way is os.read, os.write, integers as long as a
-block and a second reader process.
+block and more than one process that reads.
 """
 
 import os
@@ -14,6 +14,9 @@ from typing import NamedTuple
 
 PERIOD = 256
 """The length of the byte sequence of the stream: byte i is i mod PERIOD."""
+
+READERS_MAX = 3
+"""Processes that share the tuned receiver's work: as many as keep up with one writer, if there are CPUs for them."""
 
 
 class Job(NamedTuple):
@@ -174,15 +177,16 @@ def tuned_pair(job):
 
 
 def tuned_recv(job):
-    """Two processes read the same pipe, each folds what it gets: XOR does not ask in which order."""
-    readers = [second_reader(job)] if len(os.sched_getaffinity(0)) > 1 else []
+    """Several processes read the same pipe, each folds what it gets: XOR does not ask in which order."""
+    processes = min(len(os.sched_getaffinity(0)), READERS_MAX)
+    readers = [another_reader(job) for _ in range(processes - 1)]
     ready = now()
     received, xor, ended = drain(job.block)
     for process, report in readers:
         os.waitpid(process, 0)
         fields = os.read(report, 4096).split()
         if not fields:
-            raise Trouble("the second reader failed")
+            raise Trouble("another reader failed")
         received += int(fields[0])
         xor ^= int(fields[1])
         ended = max(ended, int(fields[2]))
@@ -191,7 +195,7 @@ def tuned_recv(job):
     finish_receive(job, received, xor, ready, ended)
 
 
-def second_reader(job):
+def another_reader(job):
     """Forks a process that drains standard input too; returns its number and the pipe on which it reports."""
     report, to_report = os.pipe()
     process = os.fork()
@@ -201,7 +205,7 @@ def second_reader(job):
     try:
         os.write(to_report, b"%d %d %d" % drain(job.block))
     except OSError as error:
-        print(f"python tuned recv, second reader: {error}", file=sys.stderr)
+        print(f"python tuned recv, another reader: {error}", file=sys.stderr)
     finally:
         os._exit(0)
 
