@@ -1,14 +1,17 @@
 //! `hosepipe compare`: pipelines over several links, in turns.
 
 use std::io::{IsTerminal, stderr};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
+use anyhow::Context;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::{CompareRecord, CompareResult, SCHEMA};
 use pipeline::syntax::Script;
-use pipeline::{Carrier, Complaints, Trial, trial};
+use pipeline::{Carrier, Complaints, Session, Trial, trial};
+use report::read::{AnyRecord, Loaded};
 
 use crate::destination::Destination;
 use crate::record::{arguments, rfc3339, tool};
@@ -55,6 +58,10 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "SHELL", default_value = "bash")]
     shell: String,
 
+    /// A file from which the shell reads what was defined before, as `hosepipe sh` keeps it
+    #[arg(long, value_name = "FILE", hide = true)]
+    state: Option<PathBuf>,
+
     /// Seed of the order within rounds
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -70,6 +77,10 @@ pub(crate) struct CompareArgs {
     /// Write the table as Markdown
     #[arg(long, value_name = "F", value_parser = destination)]
     md: Option<Destination>,
+
+    /// Write one page with charts, for a browser
+    #[arg(long, value_name = "F", value_parser = destination)]
+    html: Option<Destination>,
 }
 
 fn destination(text: &str) -> Result<Destination, std::convert::Infallible> {
@@ -92,7 +103,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         .iter()
         .map(|text| script::read(text, &args.shell))
         .collect::<anyhow::Result<Vec<Script>>>()?;
-    let outputs = [&args.json, &args.csv, &args.md];
+    let outputs = [&args.json, &args.csv, &args.md, &args.html];
     if outputs.iter().filter(|output| ***output == Some(Destination::Stdout)).count() > 1 {
         return Err(UsageError("two formats cannot share standard output: give one a file".to_owned()).into());
     }
@@ -127,7 +138,10 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     if let Some(md) = &args.md {
         md.write(&report::comparison::markdown(&record))?;
     }
-    if ![&args.json, &args.csv, &args.md].into_iter().flatten().any(|to| *to == Destination::Stdout) {
+    if let Some(html) = &args.html {
+        html.write(&report::page::render(&[Loaded::new("this run", AnyRecord::Compare(record.clone()))]))?;
+    }
+    if !outputs.into_iter().flatten().any(|to| *to == Destination::Stdout) {
         terminal::print(&report::comparison::render(&record, &terminal::style()))?;
     }
     let failed = record.results.iter().any(|result| result.error.is_some() || !result.equal);
@@ -139,7 +153,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn contenders<'a>(args: &'a CompareArgs, scripts: &'a [Script]) -> anyhow::Result<Vec<Contender<'a>>> {
-    script::session(&args.shell)?;
+    session(args)?;
     let mut contenders = Vec::new();
     for (text, script) in args.texts.iter().zip(scripts) {
         for via in links(&args.via) {
@@ -158,6 +172,15 @@ fn contenders<'a>(args: &'a CompareArgs, scripts: &'a [Script]) -> anyhow::Resul
         }
     }
     Ok(contenders)
+}
+
+/// What each run begins with.
+fn session(args: &CompareArgs) -> anyhow::Result<Session> {
+    let mut session = script::session(&args.shell)?;
+    if let Some(state) = &args.state {
+        session.resume(state).with_context(|| format!("cannot read {}", state.display()))?;
+    }
+    Ok(session)
 }
 
 /// Splits `pipe,file:sync,order=sequential,tcp`: what follows a comma belongs to the link before it where it is no
@@ -200,11 +223,12 @@ fn take_turns(
                 prepare(args)?;
                 let timed = round >= args.warmup;
                 let complaints = if round == 0 { Complaints::Shown } else { Complaints::Hidden };
+                let session = session(args)?;
                 let made = bar.suspend(|| {
                     trial(
                         contender.script,
                         contender.text,
-                        &args.shell,
+                        session,
                         &contender.carrier,
                         contender.folder.path(),
                         complaints,

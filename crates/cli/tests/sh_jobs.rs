@@ -1,11 +1,11 @@
-//! Job control of `hosepipe sh`, on a pseudo-terminal: keys that end and stop, jobs behind the prompt, the terminal
-//! handed over and set right, nothing left behind.
+//! Job control of `hosepipe sh`, on a pseudo-terminal: keys that end and stop, jobs behind the prompt and the commands
+//! about them, nothing left behind.
 
 mod pty;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use pty::{Person, SOON, home, processes};
+use pty::{Person, SOON, end_all, home, processes};
 use rustix::process::Signal;
 
 const CTRL_C: &str = "\x03";
@@ -16,11 +16,14 @@ const CTRL_Z: &str = "\x1a";
 fn ctrl_c_ends_the_pipeline_and_never_the_shell() {
     let home = home();
     let mut person = Person::at_home(home.path());
-    for line in
-        ["sleep 1001", "sleep 1001 | cat", "sleep 1001; echo not this", "for i in 1 2; do sleep 1001; done"]
-    {
+    for (line, last) in [
+        ("sleep 1001", "sleep 1001"),
+        ("sleep 1001 | cat", "cat"),
+        ("sleep 1001; echo not this", "sleep 1001"),
+        ("for i in 1 2; do sleep 1001; done", "sleep 1001"),
+    ] {
         person.types(&format!("{line}\r"));
-        person.runs_in_front("sleep 1001", "sleep 1001");
+        person.runs_in_front("sleep 1001", last);
         person.types(CTRL_C);
         person.sees_a_prompt();
         person.process("sleep 1001", false);
@@ -69,6 +72,7 @@ fn ctrl_z_stops_and_fg_goes_on() {
         person.sees_a_prompt();
         person.types("fg\r");
         person.sees("sleep 1003 $y");
+        person.runs_in_front("sleep 1003", "sleep 1003");
     }
     person.types(CTRL_C);
     person.sees_a_prompt();
@@ -106,44 +110,106 @@ fn an_ampersand_leaves_it_behind_and_its_end_is_reported() {
 }
 
 #[test]
-fn the_terminal_is_handed_over_and_set_right() {
+fn what_went_on_is_spoken_of_like_any_other() {
     let home = home();
     let mut person = Person::at_home(home.path());
-    person.runs("stty -echo -icanon");
-    let said = person.runs("stty -a");
-    assert!(said.contains(" echo ") && said.contains(" icanon "), "{said}");
-    person.resizes(41, 90);
-    assert!(person.runs("stty size").contains("\n41 90\n"));
-    // A program that reads the terminal, behind another one.
-    person.types("echo head | cat - /dev/tty\r");
-    person.sees_line("head");
-    person.types("typed\r");
-    person.sees_line("typed");
-    person.types(CTRL_D);
-    person.sees_a_prompt();
-    // A reader behind the prompt is stopped when it reaches for the terminal.
-    person.runs("cat /dev/tty &");
-    let began = Instant::now();
-    while !person.runs("").contains("[1] stopped") {
-        assert!(began.elapsed() < SOON, "it is not stopped");
+    for link in ["pipe", "tmpfile"] {
+        person.runs(&format!("via {link}"));
+        person.types("{ sleep 0.4; seq 1000; } | sort | wc -l\r");
+        person.runs_in_front("sleep 0.4", "wc -l");
+        person.types(CTRL_Z);
+        person.sees_a_prompt();
+        std::thread::sleep(Duration::from_millis(300));
+        let said = person.runs("fg");
+        assert!(said.contains("\n1000\n"), "{said}");
+        // 3893 bytes and the time it ran, without the time it stood still.
+        assert!(said.contains("→3.89 kB→ sort →3.89 kB→ wc · ") && said.contains(" stopped) · "), "{said}");
+        assert!(said.contains(&format!("wc · {link} · ")), "{said}");
     }
+    // One that was in the background, and failed.
+    person.runs("{ sleep 0.3; echo x; } | grep y &");
+    let said = person.runs("fg; echo status $?");
+    assert!(said.contains("stage 2 `grep y` left with status 1: nothing matched"), "{said}");
+    assert!(said.contains("\nstatus 1\n"), "{said}");
 }
 
 #[test]
-fn a_pager_can_be_a_stage() {
-    if std::process::Command::new("less").arg("--version").output().is_err() {
-        eprintln!("SKIPPED: there is no less");
-        return;
-    }
+fn jobs_are_waited_for() {
     let home = home();
     let mut person = Person::at_home(home.path());
-    person.types("seq 1000 | less\r");
-    person.sees_line("29");
-    person.types("G");
-    person.sees_line("1000");
-    person.types("q");
+    let said = person.runs("(sleep 0.2; exit 4) &");
+    assert!(said.contains("[1] runs in the background"), "{said}");
+    let said = person.runs("wait %1; echo status $?");
+    assert!(said.contains("[1] left with status 4") && said.contains("\nstatus 4\n"), "{said}");
+    let said = person.runs("(sleep 0.2; exit 5) & wait $! && echo fine || echo status $?");
+    assert!(said.contains("\nstatus 5\n"), "{said}");
+    // One that has ended is remembered by its number, which a variable can hold.
+    person.runs("(exit 6) &");
+    person.runs("x=$!");
+    assert!(person.runs("wait $!; echo status $?").contains("\nstatus 6\n"));
+    assert!(person.runs("test $x = $! && echo the same").contains("\nthe same\n"));
+    // All of them.
+    person.runs("sleep 0.1 | cat & sleep 0.3 &");
+    let said = person.runs("wait; jobs; echo over");
+    assert!(said.contains("done: sleep 0.1 | cat") && said.contains("done: sleep 0.3"), "{said}");
+    assert!(said.contains("\nover\n"), "{said}");
+    assert!(person.runs("wait %1").contains("there is no job `%1`"));
+    let said = person.runs("wait 1; echo status $?");
+    assert!(said.contains("1 is no job of this shell") && said.contains("\nstatus 127\n"), "{said}");
+    // Ctrl-C ends the waiting, and not what is waited for.
+    person.runs("sleep 1009 &");
+    person.types("wait\r");
+    std::thread::sleep(Duration::from_millis(100));
+    person.types(CTRL_C);
     person.sees_a_prompt();
-    assert!(person.runs("echo here").contains("\nhere\n"));
+    assert!(
+        person.runs("echo status $?; jobs").contains("\nstatus 130\n[1] runs in the background: sleep 1009")
+    );
+    person.runs("kill %1");
+    person.process("sleep 1009", false);
+}
+
+#[test]
+fn jobs_are_sent_signals_by_name() {
+    let home = home();
+    let mut person = Person::at_home(home.path());
+    person.runs("sleep 1010 | cat &");
+    person.runs("sleep 1011 &");
+    person.runs("kill -STOP %sleep\u{20}");
+    let said = person.runs("kill %1 && echo sent");
+    assert!(said.contains("\nsent\n"), "{said}");
+    person.process("sleep 1010", false);
+    person.runs("kill -9 $!");
+    person.process("sleep 1011", false);
+    // One that is stopped is woken to see its end.
+    person.types("sleep 1012 | cat\r");
+    person.runs_in_front("sleep 1012", "cat");
+    person.types(CTRL_Z);
+    person.sees_a_prompt();
+    person.runs("kill %?1012");
+    person.process("sleep 1012", false);
+    let said = person.runs("kill %7; echo status $?");
+    assert!(said.contains("there is no job `%7`") && said.contains("\nstatus 1\n"), "{said}");
+}
+
+#[test]
+fn a_disowned_job_lives_on() {
+    let home = home();
+    let mut person = Person::at_home(home.path());
+    person.runs("sleep 1013 &");
+    person.runs("disown; jobs");
+    person.runs("via tmpfile");
+    person.runs("sleep 1014 | cat &");
+    assert!(person.runs("disown %1").contains("cannot live on without this shell"));
+    person.runs("via pipe");
+    person.types(CTRL_D);
+    person.leaves();
+    let began = Instant::now();
+    while processes(home.path()) != ["sleep 1013"] {
+        assert!(began.elapsed() < SOON, "there are {:?}", processes(home.path()));
+    }
+    end_all(home.path());
+    nothing_is_left(home.path());
 }
 
 #[test]

@@ -84,6 +84,72 @@ fn lines_come_back_in_this_session_and_the_next() {
 }
 
 #[test]
+fn a_line_is_there_in_a_session_that_runs_at_the_same_time() {
+    let home = home();
+    let mut one = Person::at_home(home.path());
+    let mut other = Person::at_home(home.path());
+    one.runs("echo f$((50+2))");
+    other.types(UP);
+    other.sees("echo f$((50+2))");
+    other.types("\r");
+    other.sees_line("f52");
+    other.sees_a_prompt();
+    other.runs("echo g$((60+2))");
+    one.types(&format!("{CTRL_R}60+"));
+    one.sees("echo g$((60+2))");
+}
+
+#[test]
+fn what_is_typed_is_coloured_and_an_error_is_seen_as_it_is_typed() {
+    let home = home();
+    let mut person = Person::at_home(home.path());
+    let shown = |person: &mut Person, line: &str, wanted: &[u8]| {
+        person.types(line);
+        person.waits(line, |seen| seen.windows(wanted.len()).any(|bytes| bytes == wanted));
+        person.types(CTRL_C);
+        person.sees_a_prompt();
+    };
+    shown(&mut person, "echo x", b"\x1b[32mecho");
+    shown(&mut person, "no-such-command x", b"\x1b[31mno-such-command");
+    shown(&mut person, "echo 'open", b"\x1b[33m'open");
+    shown(&mut person, "echo a | | b", b"\x1b[4;31m");
+}
+
+#[test]
+fn tab_completes_options() {
+    let home = home();
+    let mut person = Person::at_home(home.path());
+    person.types(&format!("ls | sort --rev{TAB}"));
+    person.sees("sort --reverse");
+    person.types(CTRL_C);
+    person.sees_a_prompt();
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_hosepipe")).parent().expect("a folder");
+    person.runs(&format!("PATH={}:$PATH", program.display()));
+    person.types(&format!("hosepipe compa{TAB}--trial{TAB}"));
+    person.sees("hosepipe compare --trials");
+}
+
+#[test]
+fn commands_of_the_prompt_stand_in_pipelines_and_lists() {
+    let home = home();
+    let mut person = Person::at_home(home.path());
+    let said = person.runs("history | grep -c grep");
+    assert!(said.contains("\n1\n"), "{said}");
+    person.runs("help >helped; presets | wc -l >>helped && via tmpfile || echo not this");
+    let helped = std::fs::read_to_string(home.path().join("helped")).unwrap_or_default();
+    assert!(helped.starts_with("Type pipelines") && helped.ends_with("\n4\n"), "{helped}");
+    let said = person.runs("via; false && via pipe; via");
+    assert!(said.contains("\ntmpfile\ntmpfile\n"), "{said}");
+    let said = person.runs("via pipe | cat");
+    assert!(said.contains("it stands alone, not in a pipeline"), "{said}");
+    let said = person.runs("time history 1");
+    assert!(said.contains("time history 1\n\nreal\t0m0.0"), "{said}");
+    // What is said begins a line of its own, whatever a program has left there.
+    let said = person.runs("printf 'no end' | cat");
+    assert!(said.contains("no end⏎  "), "{said}");
+}
+
+#[test]
 fn tab_completes_links_files_and_commands() {
     let home = home();
     std::fs::write(home.path().join("a file of mine"), "inside\n").expect("written");
@@ -150,6 +216,21 @@ fn a_paste_of_many_lines_is_one_text() {
 }
 
 #[test]
+fn what_is_typed_ahead_is_not_lost() {
+    let home = home();
+    let mut person = Person::at_home(home.path());
+    for round in 0..3 {
+        person.types("sleep 0.3\r");
+        person.runs_in_front("sleep 0.3", "sleep 0.3");
+        // Below the kilobyte that the editor takes at once.
+        let long = "x".repeat(900);
+        person.types(&format!("echo {long} | wc -c; echo r$(({round}+10))\r"));
+        person.sees_line(&format!("r{}", round + 10));
+        person.sees("> ");
+    }
+}
+
+#[test]
 fn bytes_that_are_no_text_come_through() {
     let home = home();
     let mut person = Person::at_home(home.path());
@@ -206,4 +287,16 @@ fn the_last_pipeline_is_compared_over_links() {
     // With a progress bar drawn meanwhile: the thread that draws must not swallow a stage's end.
     let said = person.runs("compare pipe,socketpair");
     assert!(said.contains("\n socketpair ") && said.contains("same"), "{said}");
+    // It begins with all that the prompt knows.
+    for line in ["cd /usr", "x=plain", "alias shout='tr a-z A-Z'", "greet() { echo hi $x in $PWD; }"] {
+        person.runs(line);
+    }
+    assert!(person.runs("greet | shout").contains("\nHI PLAIN IN /USR\n"));
+    let said = person.runs("time compare pipe,bash");
+    // 17 bytes from both, and no complaint.
+    assert!(said.contains("\n bash ") && said.contains("\nreal\t") && !said.contains("not found"), "{said}");
+    let file = home.path().join("table");
+    person.runs(&format!("compare pipe,bash >{}", file.display()));
+    let table = std::fs::read_to_string(file).unwrap_or_default();
+    assert_eq!(table.matches(" same").count(), 2, "{table}");
 }

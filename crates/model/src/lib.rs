@@ -11,6 +11,7 @@ mod record;
 mod run;
 mod signal;
 mod spec;
+mod study;
 mod worker;
 
 pub use axes::{Check, DataLevel, PayloadKind, Placement, Tasks, UnknownWord, Wait, Workload};
@@ -26,4 +27,5 @@ pub use record::{
 pub use run::{Bottleneck, LinkRecord, RunRecord, StageRecord};
 pub use signal::signal_name;
 pub use spec::{Spec, SpecError};
+pub use study::{Measure, MechanismFacts, StudyPart, StudyRecord};
 pub use worker::{SystemCalls, WorkerCase, WorkerEnd, WorkerStart};

@@ -262,7 +262,7 @@ fn settle(
     if !supervisor.all_ended() {
         let group = if let Group::Existing(number) = group { number } else { 0 };
         let children = supervisor.let_go();
-        let parked = Parked { children, links, modes, notebook: None };
+        let parked = Parked { children, links, modes, ..Parked::default() };
         return Execution {
             stages: Vec::new(),
             links: Vec::new(),

@@ -1,48 +1,41 @@
 //! Job control: pipelines that were stopped, or run behind the prompt, each in a process group of its own.
 
+mod front;
+mod job;
+mod last_pid;
 mod terminal;
+mod wait;
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::termios::Termios;
-
-use crate::execute::{RunError, wait};
-use crate::link::Link;
+use crate::execute::RunError;
 use crate::session::Notebook;
 use crate::signals;
-use crate::supervise::{Child, Ending, Supervisor};
+use crate::supervise::Ending;
+use job::Job;
 
+pub use front::Front;
+pub(crate) use job::Parked;
+pub(crate) use last_pid::put_in;
 pub(crate) use terminal::Lent;
 pub use terminal::Terminal;
+pub use wait::Waited;
+
+/// How many jobs that have ended are remembered for `wait`.
+const ENDED_MAX: usize = 100;
 
 /// The pipelines of a prompt that have not ended.
 pub struct Jobs {
     terminal: Option<Terminal>,
     jobs: Vec<Job>,
+    /// Jobs that nobody is told of any more; they are reaped, and their relays work on.
+    disowned: Vec<Job>,
+    /// How jobs have ended, by the number of their last process.
+    ended: VecDeque<(i32, Ending)>,
+    /// The last process of the pipeline that was last left to run behind the prompt (`$!`).
+    last_pid: Option<i32>,
     groups: Groups,
-}
-
-/// A pipeline that has not ended, and nobody waits for.
-pub(crate) struct Job {
-    number: u32,
-    text: String,
-    group: i32,
-    parked: Parked,
-    state: State,
-}
-
-/// What a pipeline needs to live on.
-#[derive(Default)]
-pub(crate) struct Parked {
-    pub(crate) children: Vec<Child>,
-    /// Links, some with a relay at work, and the files that keep what flows.
-    pub(crate) links: Vec<(Link, Option<PathBuf>)>,
-    /// The modes it left the terminal with.
-    pub(crate) modes: Option<Termios>,
-    /// What its shell may still write to.
-    pub(crate) notebook: Option<Notebook>,
 }
 
 /// Whether a job runs.
@@ -92,7 +85,14 @@ impl Groups {
 impl Jobs {
     /// None yet; pipelines in front are handed `terminal`.
     pub fn new(terminal: Option<Terminal>) -> Self {
-        Self { terminal, jobs: Vec::new(), groups: Groups::default() }
+        Self {
+            terminal,
+            jobs: Vec::new(),
+            disowned: Vec::new(),
+            ended: VecDeque::new(),
+            last_pid: None,
+            groups: Groups::default(),
+        }
     }
 
     /// The process groups, for who must end them all.
@@ -117,10 +117,18 @@ impl Jobs {
         self.terminal.as_ref()
     }
 
+    /// The number that `$!` stands for.
+    pub fn last_pid(&self) -> Option<i32> {
+        self.last_pid
+    }
+
     /// Keeps a pipeline that goes on, or is stopped, without being waited for; gives what there is to say of it.
     pub(crate) fn park(&mut self, text: &str, group: i32, parked: Parked, state: State) -> Event {
         let number = self.jobs.iter().map(|job| job.number).max().unwrap_or(0) + 1;
-        let job = Job { number, text: text.to_owned(), group, parked, state };
+        let job = Job::new(number, text, group, parked, state);
+        if state != State::Stopped {
+            self.last_pid = job.last_pid();
+        }
         let event = job.event();
         self.jobs.push(job);
         event
@@ -137,11 +145,20 @@ impl Jobs {
                 events.push(job.event());
             }
         }
-        let (ended, living) =
-            std::mem::take(&mut self.jobs).into_iter().partition(|job| matches!(job.state, State::Ended(_)));
-        self.jobs = living;
-        for job in ended {
+        for job in &mut self.disowned {
+            job.looks_changed()?;
+        }
+        for job in take_ended(&mut self.jobs) {
+            if let (Some(pid), State::Ended(ending)) = (job.last_pid(), job.state) {
+                self.ended.push_back((pid, ending));
+            }
             self.finish(job);
+        }
+        for job in take_ended(&mut self.disowned) {
+            self.finish(job);
+        }
+        while self.ended.len() > ENDED_MAX {
+            self.ended.pop_front();
         }
         Ok(events)
     }
@@ -152,42 +169,38 @@ impl Jobs {
         stopped.or(self.jobs.last()).map(|job| job.number)
     }
 
+    /// The job that a process belongs to.
+    pub fn number_of(&self, pid: i32) -> Option<u32> {
+        self.jobs.iter().find(|job| job.has(pid)).map(|job| job.number)
+    }
+
+    /// The process group of a job, for who sends it a signal.
+    pub fn group_of(&self, number: u32) -> Option<i32> {
+        self.jobs.iter().find(|job| job.number == number).map(|job| job.group)
+    }
+
     /// Lets a job go on behind the prompt. `None` where there is none of this number.
     pub fn behind(&mut self, number: u32) -> Option<Event> {
         let job = self.jobs.iter_mut().find(|job| job.number == number)?;
-        signals::send_group(job.group, libc::SIGCONT);
-        for child in &mut job.parked.children {
-            child.stopped_by = None;
-        }
-        job.state = State::Running;
+        job.go_on();
+        self.last_pid = job.last_pid();
         Some(job.event())
     }
 
-    /// Lets a job go on with the terminal, and waits until it ends or is stopped again. `None` where there is none of
-    /// this number.
-    ///
-    /// # Errors
-    /// It cannot be waited for.
-    pub fn in_front(&mut self, number: u32) -> Result<Option<Event>, RunError> {
-        let Some(place) = self.jobs.iter().position(|job| job.number == number) else { return Ok(None) };
-        let mut job = self.jobs.remove(place);
-        let mut supervisor =
-            Supervisor::new(false).map_err(RunError::system("signalfd"))?.with_job_control(true);
-        supervisor.take_up(std::mem::take(&mut job.parked.children));
-        supervisor.look().map_err(RunError::system("wait4"))?;
-        let lent = Lent::not_yet(self.terminal.as_ref());
-        lent.hand_back_to(job.group, job.parked.modes.as_ref());
-        supervisor.go_on();
-        wait(&mut supervisor, &lent, None)?;
-        job.parked.modes = lent.take_back();
-        job.parked.children = supervisor.let_go();
-        job.state = job.parked.state();
-        let event = job.event();
-        match job.state {
-            State::Ended(_) => self.finish(job),
-            _ => self.jobs.push(job),
-        }
-        Ok(Some(event))
+    /// Whether a job's links are fed by this program, and so end with it.
+    pub fn needs_us(&self, number: u32) -> bool {
+        let job = self.jobs.iter().find(|job| job.number == number);
+        job.is_some_and(|job| job.parked.links.iter().any(|(link, _)| link.has_relay()))
+    }
+
+    /// Lets a job live on without the prompt: it is no longer listed, and nobody hangs it up. False where there is
+    /// none of this number.
+    pub fn disown(&mut self, number: u32) -> bool {
+        let Some(place) = self.jobs.iter().position(|job| job.number == number) else { return false };
+        let job = self.jobs.remove(place);
+        self.groups.remove(job.group);
+        self.disowned.push(job);
+        true
     }
 
     fn finish(&self, job: Job) {
@@ -198,39 +211,17 @@ impl Jobs {
     }
 }
 
+/// Takes those that have ended out of a list.
+fn take_ended(jobs: &mut Vec<Job>) -> Vec<Job> {
+    let (ended, living) =
+        std::mem::take(jobs).into_iter().partition(|job| matches!(job.state, State::Ended(_)));
+    *jobs = living;
+    ended
+}
+
 impl Drop for Jobs {
     /// A prompt that goes takes its pipelines along, as a terminal that hangs up does.
     fn drop(&mut self) {
         self.groups.hang_up();
-    }
-}
-
-impl Job {
-    fn event(&self) -> Event {
-        Event { number: self.number, text: self.text.clone(), state: self.state }
-    }
-
-    fn looks_changed(&mut self) -> Result<bool, RunError> {
-        let mut supervisor =
-            Supervisor::new(false).map_err(RunError::system("signalfd"))?.with_job_control(true);
-        supervisor.take_up(std::mem::take(&mut self.parked.children));
-        let looked = supervisor.look();
-        self.parked.children = supervisor.let_go();
-        looked.map_err(RunError::system("wait4"))?;
-        let before = std::mem::replace(&mut self.state, self.parked.state());
-        Ok(before != self.state)
-    }
-}
-
-impl Parked {
-    /// How its processes are, as far as is known.
-    pub(crate) fn state(&self) -> State {
-        let living: Vec<&Child> = self.children.iter().filter(|child| child.account.is_none()).collect();
-        if living.is_empty() {
-            let last = self.children.last().and_then(|child| child.account.as_ref());
-            return State::Ended(last.map_or(Ending::Left(0), |account| account.ending));
-        }
-        let stopped = living.iter().all(|child| child.stopped_by.is_some());
-        if stopped { State::Stopped } else { State::Running }
     }
 }

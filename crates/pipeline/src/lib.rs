@@ -29,7 +29,7 @@ pub use bottleneck::{judge, shortened};
 pub use builtins::is_builtin;
 pub use capture::Output;
 pub use execute::RunError;
-pub use jobs::{Event, Groups, Jobs, State, Terminal};
+pub use jobs::{Event, Front, Groups, Jobs, State, Terminal, Waited};
 pub use keep::{Keep, KeepProblem};
 pub use lookup::program;
 pub use run::{Finished, RunOptions, run};

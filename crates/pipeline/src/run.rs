@@ -8,7 +8,7 @@ use model::{LinkRecord, StageRecord};
 use crate::accounts::{link_record, stage_record};
 use crate::builtins::must_stay_in_one_shell;
 use crate::execute::{Execution, Place, Plumbing, RunError, execute, execute_text};
-use crate::jobs::{Event, State};
+use crate::jobs::{Event, Parked, State};
 use crate::keep::Keep;
 use crate::launch::needs_no_shell;
 use crate::link::{LinkSpec, Order};
@@ -192,7 +192,11 @@ impl Walk<'_, '_> {
         match last && !(session.stays && session.shell.is_bash) {
             true if pipeline.negated => Kind::RestOfText,
             true => Kind::Plumbed,
-            false if !session.shell.is_bash || must_stay_in_one_shell(&stage.text) => Kind::RestOfText,
+            false
+                if !session.shell.is_bash || must_stay_in_one_shell(&session.with_last_pid(&stage.text)) =>
+            {
+                Kind::RestOfText
+            }
             false => Kind::Remembered,
         }
     }
@@ -266,6 +270,12 @@ impl Walk<'_, '_> {
         self.pipelines += 1;
         if let Some((group, parked)) = execution.parked {
             let state = parked.state();
+            let parked = Parked {
+                commands: commands.iter().map(|&command| command.to_owned()).collect(),
+                via: self.options.via.to_string(),
+                seen: self.watch.as_ref().map(Watch::all_seen).unwrap_or_default(),
+                ..parked
+            };
             if let Some(jobs) = &mut self.session.jobs {
                 self.finished.parked.push(jobs.park(text, group, parked, state));
             }

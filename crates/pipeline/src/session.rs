@@ -2,6 +2,7 @@
 //! directory and the mode mask are this process's own; exported variables go into each stage's environment; the
 //! rest is kept as a text that a shell reads before it runs a stage.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -13,7 +14,7 @@ use rustix::fs::{MemfdFlags, Mode, memfd_create};
 
 use crate::builtins::is_builtin;
 use crate::environment::Environment;
-use crate::jobs::Jobs;
+use crate::jobs::{Jobs, put_in};
 use crate::standard::Standard;
 use crate::{lookup, signals};
 
@@ -36,8 +37,10 @@ pub struct Session {
     pub(crate) status: i32,
     /// Whether another text follows, for which also the last item's leftovers are kept.
     pub stays: bool,
+    /// Whether every text is a line of its own: at a prompt, and for what goes on from one.
+    begins_lines: bool,
     /// Job control, where there is a prompt.
-    pub jobs: Option<Jobs>,
+    pub(crate) jobs: Option<Jobs>,
 }
 
 /// A shell that takes `-c TEXT`.
@@ -88,8 +91,41 @@ impl Session {
             statuses: Vec::new(),
             status: 0,
             stays: false,
+            begins_lines: false,
             jobs: None,
         })
+    }
+
+    /// Puts a prompt before what is run from now on: with job control, each text a line of its own.
+    pub fn begin_prompt(&mut self, jobs: Jobs) {
+        self.begins_lines = true;
+        self.jobs = Some(jobs);
+    }
+
+    /// The jobs, where there is a prompt.
+    pub fn jobs(&self) -> Option<&Jobs> {
+        self.jobs.as_ref()
+    }
+
+    /// The same, to be changed.
+    pub fn jobs_mut(&mut self) -> Option<&mut Jobs> {
+        self.jobs.as_mut()
+    }
+
+    /// A file with what a shell must read to be where this session is: functions, aliases, variables, options. It is
+    /// there until the next item has run, and as long as this program is; `None` where nothing was left behind yet.
+    pub fn state(&self) -> Option<PathBuf> {
+        self.kept.as_ref().map(path_of).map(PathBuf::from)
+    }
+
+    /// Begins where the session that wrote `state` is. What it exports, its folder and its mask are for whoever starts
+    /// this program.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn resume(&mut self, state: &Path) -> io::Result<()> {
+        self.begins_lines = true;
+        self.take_state(std::fs::File::open(state)?)
     }
 
     /// The last status (`$?`).
@@ -132,6 +168,7 @@ impl Session {
     /// The text given to a shell so that it runs `text`, which begins in line `line` of the whole, with everything
     /// earlier items have left.
     pub(crate) fn text_for_shell(&self, text: &str, line: usize) -> String {
+        let text = &self.with_last_pid(text);
         let mut before = Vec::new();
         if let Some(kept) = &self.kept {
             before.push(format!(". {} 2>/dev/null", path_of(kept)));
@@ -147,15 +184,22 @@ impl Session {
             before.push("set -o pipefail".to_owned());
         }
         before.extend(self.statuses_again(text));
-        // A shell reads a line before it runs it: what an earlier line has set changes how this one is read. At a
-        // prompt every text is a line of its own.
-        let first_line = line == 1 && self.jobs.is_none();
+        // A shell reads a line before it runs it: what an earlier line has set changes how this one is read.
+        let first_line = line == 1 && !self.begins_lines;
         let between = match (before.is_empty(), first_line) {
             (true, _) => "\n".repeat(line - 1),
             (false, true) => "; ".to_owned(),
             (false, false) => "\n".repeat((line - 1).max(1)),
         };
         before.join("; ") + &between + text
+    }
+
+    /// A text with `$!` put in at a prompt, where no shell has started what runs in the background.
+    pub(crate) fn with_last_pid<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match &self.jobs {
+            Some(jobs) => put_in(text, jobs.last_pid()),
+            None => Cow::Borrowed(text),
+        }
     }
 
     /// What brings `$?` and PIPESTATUS about in another shell, which cannot be assigned to; nothing where it starts
@@ -218,13 +262,17 @@ impl Session {
         environment.set("SHLVL", environment.depth().max(1).to_string());
         self.environment = environment;
 
-        let mut state = std::fs::File::from(notebook.state);
+        self.take_state(std::fs::File::from(notebook.state))?;
+        Ok(true)
+    }
+
+    fn take_state(&mut self, mut state: std::fs::File) -> io::Result<()> {
         state.seek(SeekFrom::Start(0))?;
         let mut text = Vec::new();
         state.read_to_end(&mut text)?;
         self.read_state(&String::from_utf8_lossy(&text));
         self.kept = Some(state.into());
-        Ok(true)
+        Ok(())
     }
 
     fn read_state(&mut self, text: &str) {
@@ -238,7 +286,8 @@ impl Session {
         // Functions are written by `declare -F`, each after a mark of ours.
         let function = |line: &str| line.strip_prefix("# function ").map(str::to_owned);
         let alias = |line: &str| Some(line.strip_prefix("alias ")?.split_once('=')?.0.to_owned());
-        let aliases = text.lines().filter(|_| self.jobs.is_some()).filter_map(alias);
+        let expanded = text.lines().any(|line| line == "shopt -s expand_aliases");
+        let aliases = text.lines().filter(|_| expanded).filter_map(alias);
         self.functions = text.lines().filter_map(function).chain(aliases).collect();
     }
 }

@@ -163,6 +163,32 @@ fn send_to_one(pid: i32, signal: i32) {
     unsafe { libc::kill(pid, signal) };
 }
 
+/// Lets Ctrl-C come through to an [`Inbox`] while it lives, where it is otherwise ignored; make it after the inbox,
+/// which holds the signal back.
+pub(crate) struct HearInterrupt {
+    _private: (),
+}
+
+impl HearInterrupt {
+    /// Begins to hear it.
+    pub(crate) fn begin() -> Self {
+        // What was ignored from the beginning the inbox does not hold back.
+        if !was_ignored(libc::SIGINT) {
+            // SAFETY: a default action is always valid; the signal is held back, so nothing acts on it.
+            unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
+        }
+        Self { _private: () }
+    }
+}
+
+impl Drop for HearInterrupt {
+    fn drop(&mut self) {
+        // One that is still pending goes, too (sigaction(2)).
+        // SAFETY: ignoring is always a valid action.
+        unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
+    }
+}
+
 /// Sends a signal to a process group that children of ours are in.
 pub(crate) fn send_group(group: i32, signal: i32) {
     // 1 would mean every process.

@@ -52,23 +52,18 @@ pub enum Complaints {
     Hidden,
 }
 
-/// Runs a text once, with empty input.
+/// Runs a text once in a session of its own, with empty input.
 ///
 /// # Errors
 /// A link or a stage could not be made.
 pub fn trial(
     script: &Script,
     text: &str,
-    shell: &str,
+    mut session: Session,
     carrier: &Carrier,
     folder: &Path,
     complaints: Complaints,
 ) -> Result<Trial, RunError> {
-    let no_shell = |problem: crate::NoShell| RunError::System {
-        what: "the shell",
-        source: io::Error::new(io::ErrorKind::NotFound, problem.to_string()),
-    };
-    let mut session = Session::new(shell).map_err(no_shell)?;
     let (writing, capture) = Capture::start().map_err(RunError::system("pipe"))?;
     let null = |write: bool| {
         let opened = File::options().read(true).write(write).open("/dev/null");
@@ -116,7 +111,9 @@ pub fn trial(
 
 fn in_the_shell(text: &str, session: &Session) -> Result<Trial, RunError> {
     let began = Instant::now();
-    let execution = execute_text(text, text, session, (Group::Ours, Place::Front), None)?;
+    let typed = text;
+    let text = &session.text_for_shell(text, 1);
+    let execution = execute_text(text, typed, session, (Group::Ours, Place::Front), None)?;
     Ok(Trial {
         wall: began.elapsed(),
         status: execution.stages.first().map_or(0, |(_, account)| account.ending.status()),

@@ -47,6 +47,16 @@ impl<'a> Watch<'a> {
         Self { commands: Vec::new(), seen: Vec::new(), last_look: Instant::now(), show }
     }
 
+    /// A watch that goes on where another one was let go.
+    pub(crate) fn resumed(commands: &[String], seen: Vec<Seen>) -> Self {
+        Self { commands: commands.to_vec(), seen, last_look: Instant::now(), show: None }
+    }
+
+    /// What was seen of all stages so far.
+    pub(crate) fn all_seen(&self) -> Vec<Seen> {
+        self.seen.clone()
+    }
+
     /// Forgets the last pipeline, and looks at one of these commands from now on.
     pub(crate) fn begin(&mut self, commands: &[&str]) {
         self.commands = commands.iter().map(|&command| command.to_owned()).collect();

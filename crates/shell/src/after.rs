@@ -1,5 +1,7 @@
 //! What is said after a pipeline: its time, what went through each link, what held it up, and who failed.
 
+use std::time::Duration;
+
 use model::{LinkRecord, StageRecord, signal_name};
 use pipeline::{Finished, judge, shortened};
 use report::numbers::{decimal_size, time};
@@ -11,15 +13,16 @@ const PIPELINES_MAX: usize = 3;
 const SIGPIPE: i32 = 13;
 const SIGINT: i32 = 2;
 
-/// The lines about pipelines of two stages and more: time, bytes through each link, and the bottleneck.
-pub(crate) fn statistics(finished: &Finished) -> Vec<String> {
+/// The lines about pipelines of two stages and more: time, bytes through each link, and the bottleneck. `stopped_for`
+/// is how long one stood still, which is no part of its time.
+pub(crate) fn statistics(finished: &Finished, stopped_for: Duration) -> Vec<String> {
     let mut lines: Vec<String> = pipelines(finished)
         .filter(|(_, stages)| stages.len() > 1)
         .take(PIPELINES_MAX)
         .map(|(number, stages)| {
             let links: Vec<&LinkRecord> =
                 finished.links.iter().filter(|link| link.pipeline == number).collect();
-            flow(&stages, &links)
+            flow(&stages, &links, stopped_for)
         })
         .collect();
     let sentence = judge(&finished.stages, &finished.links).map(|bottleneck| bottleneck.sentence);
@@ -76,9 +79,13 @@ fn pipelines(finished: &Finished) -> impl Iterator<Item = (u32, Vec<&StageRecord
 }
 
 /// `1.2 s · cat →1.0 GB→ sort →133 MB→ wc · pipe`.
-fn flow(stages: &[&StageRecord], links: &[&LinkRecord]) -> String {
+fn flow(stages: &[&StageRecord], links: &[&LinkRecord], stopped_for: Duration) -> String {
     let wall = stages.iter().map(|stage| stage.wall_ns).max().unwrap_or(0);
-    let mut text = format!("{} · ", time(wall as f64));
+    let mut text = time(wall as f64);
+    if !stopped_for.is_zero() {
+        text.push_str(&format!(" (and {} stopped)", time(stopped_for.as_nanos() as f64)));
+    }
+    text.push_str(" · ");
     for (index, stage) in stages.iter().enumerate() {
         text.push_str(first_word(&stage.command));
         if let Some(next) = stages.get(index + 1) {
@@ -110,7 +117,6 @@ fn first_word(command: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     fn stage(pipeline: u32, command: &str, status: i32, signal: Option<i32>) -> StageRecord {
         StageRecord {
@@ -162,10 +168,12 @@ mod tests {
 
     #[test]
     fn the_flow_names_programs_and_bytes() {
-        let lines =
-            statistics(&finished(vec![stage(0, "/bin/cat big", 0, None), stage(0, "wc -c", 0, None)]));
+        let lines = statistics(
+            &finished(vec![stage(0, "/bin/cat big", 0, None), stage(0, "wc -c", 0, None)]),
+            Duration::ZERO,
+        );
         assert_eq!(lines.len(), 1);
         assert!(lines[0].starts_with("1.00 ms · cat →2.00 kB→ wc · "), "{}", lines[0]);
-        assert!(statistics(&finished(vec![stage(0, "ls", 0, None)])).is_empty());
+        assert!(statistics(&finished(vec![stage(0, "ls", 0, None)]), Duration::ZERO).is_empty());
     }
 }

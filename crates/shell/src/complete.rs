@@ -1,4 +1,4 @@
-//! Completion: commands, files, links.
+//! Completion: commands, files, links, options.
 
 use std::path::{Path, PathBuf};
 
@@ -26,6 +26,9 @@ impl Completer for Completions {
         let word = &before[start..];
         let command = touched.map_or_else(|| a_command_follows(before), |piece| piece.kind == Kind::Command);
         let previous = |piece: &Piece| &before[piece.range.clone()];
+        let begin = pieces.iter().rposition(|piece| piece.kind == Kind::Command);
+        let own: Vec<&str> =
+            begin.map(|begin| pieces[begin..].iter().map(previous).collect()).unwrap_or_default();
         let found: Vec<Found> = match pieces.last().map(previous) {
             _ if command && !word.contains('/') => {
                 self.0.commands(word).into_iter().map(Found::word).collect()
@@ -33,6 +36,11 @@ impl Completer for Completions {
             Some("via" | "--via") => links(word),
             Some(ours) if !command && builtins::arguments(ours).is_some() => {
                 words(builtins::arguments(ours).unwrap_or(&[]).iter().copied(), word)
+            }
+            _ if word.starts_with('-') => self.options(&own, word),
+            Some("hosepipe") if own.len() == 1 && !word.is_empty() => {
+                let found = named(self.0.subcommands("hosepipe"), word);
+                if found.is_empty() { files(word) } else { found }
             }
             Some("cd") => files(word).into_iter().filter(|found| found.goes_on).collect(),
             _ => files(word),
@@ -46,6 +54,20 @@ impl Completer for Completions {
         };
         found.into_iter().take(SUGGESTIONS_MAX).map(suggestion).collect()
     }
+}
+
+impl Completions {
+    /// Options of the command that these words begin, those that the word could become.
+    fn options(&self, command: &[&str], word: &str) -> Vec<Found> {
+        let Some((name, arguments)) = command.split_first() else { return Vec::new() };
+        named(self.0.options(name, arguments.first().copied()), word)
+    }
+}
+
+/// Names that begin as the word does; a value follows `=` at once.
+fn named(names: Vec<String>, word: &str) -> Vec<Found> {
+    let found = names.into_iter().filter(|name| name.starts_with(word));
+    found.map(|text| Found { goes_on: text.ends_with('='), text }).collect()
 }
 
 /// What a word could become.

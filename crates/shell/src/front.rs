@@ -1,13 +1,14 @@
 //! A shell between two lines: the session that lives on, and what is chosen for the pipelines to come.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use pipeline::link::LinkSpec;
-use pipeline::syntax::Script;
-use pipeline::{Event, Finished, Group, Keep, RunOptions, Session, State, Watch};
+use pipeline::syntax::{Join, Script};
+use pipeline::{Finished, Group, Keep, RunOptions, Session, Watch};
 
 use crate::after;
-use crate::builtins::{Segment, segments};
+use crate::cut::{Segment, segments, text_until};
 use crate::say::{Said, Voice};
 use crate::scratch::Scratch;
 
@@ -52,7 +53,7 @@ impl Shell {
     }
 
     pub(crate) fn at_prompt(&self) -> bool {
-        self.session.jobs.is_some()
+        self.session.jobs().is_some()
     }
 
     /// Runs a text: our own commands here, the rest by `pipeline`.
@@ -62,16 +63,29 @@ impl Shell {
         text: &str,
         asked_to_end: &dyn Fn() -> Option<i32>,
     ) -> Onward {
-        let segments = segments(text, script, &self.session, self.at_prompt());
-        let count = segments.len();
-        for (index, segment) in segments.into_iter().enumerate() {
+        for segment in segments(script, &self.session, self.at_prompt()) {
             let onward = match segment {
-                Segment::Ours(words) => self.ours(&words),
-                Segment::Text(piece) if piece == text => self.run(script, text, true, asked_to_end),
-                Segment::Text(piece) => match pipeline::syntax::parse(piece) {
-                    Ok(script) => self.run(&script, piece, index + 1 == count, asked_to_end),
-                    Err(error) => Err(error.into()),
-                },
+                Segment::Ours(index, words) => {
+                    let item = &script.items[index];
+                    if skipped(item.join, self.session.status()) {
+                        continue;
+                    }
+                    self.take_ours(item, &words, asked_to_end)
+                }
+                Segment::Items(items) => {
+                    let begin = items.start.checked_sub(1).map_or(0, |before| {
+                        let before = &script.items[before];
+                        before.offset + before.pipeline.text.len()
+                    });
+                    let last = items.end == script.items.len();
+                    let text = text_until(text, script, items.end);
+                    let compared = text
+                        .get(begin..)
+                        .unwrap_or(text)
+                        .trim_start_matches([' ', '\t', '\n', ';', '&', '|']);
+                    let items = Script { items: script.items[items].to_vec() };
+                    self.run(&items, text, last, Some(compared), asked_to_end)
+                }
             };
             match onward {
                 Ok(Onward::Yes) => {}
@@ -85,12 +99,14 @@ impl Shell {
         Onward::Yes
     }
 
-    /// Runs a text that `pipeline` takes, and says what there is to say of it.
+    /// Runs a text that `pipeline` takes, and says what there is to say of it. Where it had links, `compare` compares
+    /// `compared` from then on.
     pub(crate) fn run(
         &mut self,
         script: &Script,
         text: &str,
         last: bool,
+        compared: Option<&str>,
         asked_to_end: &dyn Fn() -> Option<i32>,
     ) -> anyhow::Result<Onward> {
         let prompt = self.at_prompt();
@@ -107,11 +123,13 @@ impl Shell {
         self.session.stays = prompt || !last;
         let watch = (prompt && self.stats).then(|| Watch::new(None));
         let finished = pipeline::run(script, text, &mut self.session, &options, watch)?;
-        if !finished.links.is_empty() {
-            self.last = Some(text.trim().to_owned());
+        if !finished.links.is_empty()
+            && let Some(compared) = compared
+        {
+            self.last = Some(compared.trim().to_owned());
         }
         if prompt {
-            self.tell(&finished);
+            self.tell(&finished, Duration::ZERO);
         } else {
             for trouble in finished.links.iter().filter_map(|link| link.trouble.as_ref()) {
                 self.voice.say(Said::Error, &format!("hosepipe: {trouble}"));
@@ -125,42 +143,34 @@ impl Shell {
         })
     }
 
-    fn tell(&self, finished: &Finished) {
+    /// Says what a text did; `stopped_for` is how long its pipeline stood still.
+    pub(crate) fn tell(&self, finished: &Finished, stopped_for: Duration) {
         let interrupted = finished.stages.iter().any(|stage| stage.signal == Some(INTERRUPTED));
         if interrupted {
             // The terminal has shown `^C` and no more.
             self.voice.say(Said::Plain, "");
         }
         for event in &finished.parked {
-            self.tell_of_job(event);
+            self.voice.tell_of_job(event);
         }
-        for line in after::failures(finished) {
-            self.voice.say(Said::Aside, &line);
-        }
+        let mut lines = after::failures(finished);
         if self.stats && !interrupted {
-            for line in after::statistics(finished) {
-                self.voice.say(Said::Aside, &line);
-            }
+            lines.extend(after::statistics(finished, stopped_for));
         }
-    }
-
-    pub(crate) fn tell_of_job(&self, event: &Event) {
-        let state = match event.state {
-            State::Running => "runs in the background".to_owned(),
-            State::Stopped => format!("stopped (fg {} goes on)", event.number),
-            State::Ended(pipeline::Ending::Left(0)) => "done".to_owned(),
-            State::Ended(pipeline::Ending::Left(status)) => format!("left with status {status}"),
-            State::Ended(pipeline::Ending::Killed(signal)) => {
-                format!("ended by {}", model::signal_name(signal))
-            }
-        };
-        let begin = if event.state == State::Stopped { "\n" } else { "" };
-        self.voice.say(Said::Plain, &format!("{begin}[{}] {state}: {}", event.number, event.text.trim()));
+        if !lines.is_empty() && finished.parked.is_empty() {
+            self.voice.begin_a_line();
+        }
+        lines.iter().for_each(|line| self.voice.say(Said::Aside, line));
     }
 }
 
+/// Whether an item is passed over, after this status.
+fn skipped(join: Join, status: i32) -> bool {
+    (join == Join::IfOk && status != 0) || (join == Join::IfFailed && status == 0)
+}
+
 /// SIGINT (signal(7)).
-const INTERRUPTED: i32 = 2;
+pub(crate) const INTERRUPTED: i32 = 2;
 
 /// The first numbered folder that is not there yet: what an earlier line kept is not overwritten.
 fn next_folder(keep: &Path) -> PathBuf {

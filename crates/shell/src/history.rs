@@ -1,20 +1,41 @@
 //! Earlier lines, kept in a file that all sessions share. What was pasted by the page is not kept: it would have to be
 //! read before every prompt to come.
 
+use std::cell::{Cell, RefCell, RefMut};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use reedline::{
     FileBackedHistory, History, HistoryItem, HistoryItemId, HistorySessionId, Result, SearchQuery,
 };
+
+use crate::config::history_file;
 
 /// Lines that are kept, the oldest going first.
 const LINES_MAX: usize = 20_000;
 /// The longest line that is kept.
 const LINE_BYTES_MAX: usize = 16 * 1024;
 
-/// The file's history, less what is too long for it.
-pub(crate) struct Kept(FileBackedHistory);
+/// Earlier lines that `history` shows unless asked for more.
+pub(crate) const LINES_SHOWN: usize = 50;
+
+/// The last lines of the file, numbered.
+pub(crate) fn last_lines(count: usize) -> String {
+    let file = history_file().and_then(|path| std::fs::read(path).ok()).unwrap_or_default();
+    let text = String::from_utf8_lossy(&file);
+    let all: Vec<&str> = text.lines().collect();
+    let shown = all.iter().enumerate().skip(all.len().saturating_sub(count));
+    // A new line within an entry is written as reedline writes it.
+    shown.map(|(index, line)| format!("{:>5}  {}\n", index + 1, line.replace("<\\n>", "\n       "))).collect()
+}
+
+/// The file's history, less what is too long for it. What another session writes meanwhile is there at the next look.
+pub(crate) struct Kept {
+    history: RefCell<FileBackedHistory>,
+    file: PathBuf,
+    /// How long the file was when it was last read.
+    read_bytes: Cell<u64>,
+}
 
 impl Kept {
     /// Opens the file, and makes it and its folder where they are not there.
@@ -22,45 +43,64 @@ impl Kept {
     /// # Errors
     /// What the file answers.
     pub(crate) fn open(file: PathBuf) -> Result<Self> {
-        FileBackedHistory::with_file(LINES_MAX, file).map(Self)
+        let history = RefCell::new(FileBackedHistory::with_file(LINES_MAX, file.clone())?);
+        let read_bytes = Cell::new(length(&file));
+        Ok(Self { history, file, read_bytes })
     }
+
+    /// Reads the file again where it has changed. A file that has become unreadable leaves us with what we know.
+    fn look(&self) -> RefMut<'_, FileBackedHistory> {
+        let mut history = self.history.borrow_mut();
+        if length(&self.file) != self.read_bytes.get() {
+            let _ = history.sync();
+            self.read_bytes.set(length(&self.file));
+        }
+        history
+    }
+}
+
+fn length(file: &Path) -> u64 {
+    std::fs::metadata(file).map_or(0, |found| found.len())
 }
 
 impl History for Kept {
     fn save(&mut self, item: HistoryItem) -> Result<HistoryItem> {
-        if item.command_line.len() > LINE_BYTES_MAX { Ok(item) } else { self.0.save(item) }
+        let too_long = item.command_line.len() > LINE_BYTES_MAX;
+        if too_long { Ok(item) } else { self.history.get_mut().save(item) }
     }
 
     fn load(&self, id: HistoryItemId) -> Result<HistoryItem> {
-        self.0.load(id)
+        self.history.borrow().load(id)
     }
 
     fn count(&self, query: SearchQuery) -> Result<i64> {
-        self.0.count(query)
+        self.look().count(query)
     }
 
     fn search(&self, query: SearchQuery) -> Result<Vec<HistoryItem>> {
-        self.0.search(query)
+        self.look().search(query)
     }
 
     fn update(&mut self, id: HistoryItemId, updater: &dyn Fn(HistoryItem) -> HistoryItem) -> Result<()> {
-        self.0.update(id, updater)
+        self.history.get_mut().update(id, updater)
     }
 
     fn clear(&mut self) -> Result<()> {
-        self.0.clear()
+        self.history.get_mut().clear()
     }
 
     fn delete(&mut self, id: HistoryItemId) -> Result<()> {
-        self.0.delete(id)
+        self.history.get_mut().delete(id)
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.0.sync()
+        self.history.get_mut().sync()?;
+        self.read_bytes.set(length(&self.file));
+        Ok(())
     }
 
     fn session(&self) -> Option<HistorySessionId> {
-        self.0.session()
+        self.history.borrow().session()
     }
 }
 
@@ -79,5 +119,19 @@ mod tests {
         history.sync().expect("written");
         assert_eq!(history.count_all().ok(), Some(2));
         assert_eq!(Kept::open(file).expect("opens").count_all().ok(), Some(2), "both come back");
+    }
+
+    #[test]
+    fn what_another_session_writes_is_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("history");
+        let mut one = Kept::open(file.clone()).expect("opens");
+        let mut other = Kept::open(file).expect("opens");
+        one.save(HistoryItem::from_command_line("ls")).expect("saved");
+        one.sync().expect("written");
+        assert_eq!(other.count_all().ok(), Some(1));
+        other.save(HistoryItem::from_command_line("wc")).expect("saved");
+        other.sync().expect("written");
+        assert_eq!(one.count_all().ok(), Some(2));
     }
 }

@@ -1,6 +1,6 @@
 //! The prompt: lines read with the editor, run, and spoken about.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 use nu_ansi_term::{Color, Style};
 use pipeline::syntax::parse;
@@ -24,6 +24,9 @@ use crate::{Ended, hangup};
 /// The name of the menu of completions.
 const MENU: &str = "completions";
 
+/// How often in a row the terminal may fail to answer.
+const FAILURES_MAX: u32 = 5;
+
 /// Runs a prompt on the terminal that is standard input, until it is left.
 ///
 /// # Errors
@@ -33,12 +36,13 @@ pub fn interactive(mut shell: Shell, config: &Config, shell_name: &str) -> anyho
     let second = terminal.try_clone()?;
     let jobs = Jobs::new(Some(terminal));
     hangup::listen(jobs.groups(), second, shell.scratch.clone())?;
-    shell.session.jobs = Some(jobs);
+    shell.session.begin_prompt(jobs);
     shell.stats = config.stats;
     let words = Words::default();
     words.learn(&shell.session);
     let mut editor = editor(&words, &shell);
     let mut warned = false;
+    let mut failures = 0;
     loop {
         shell.tell_news();
         let status = shell.session.status();
@@ -50,9 +54,16 @@ pub fn interactive(mut shell: Shell, config: &Config, shell_name: &str) -> anyho
                 shell.session.set_status(130);
                 continue;
             }
+            // Asked where its cursor is, the terminal has not answered in time: behind more than a kilobyte that was typed
+            // ahead, the editor sees the answer only when more comes (it reads 1024 bytes for each edge of epoll(7)).
+            Err(_) if failures < FAILURES_MAX && std::io::stdin().is_terminal() => {
+                failures += 1;
+                continue;
+            }
             // The terminal has gone.
             Err(_) => return Ok(Ended::Left(shell.session.status())),
         };
+        failures = 0;
         // What another session has typed meanwhile comes in as well.
         let _ = editor.sync_history();
         let script = match text::read(&line, shell_name) {
@@ -85,15 +96,15 @@ pub fn interactive(mut shell: Shell, config: &Config, shell_name: &str) -> anyho
 impl Shell {
     /// Reports jobs that ended or stopped since the last prompt.
     fn tell_news(&mut self) {
-        let Some(jobs) = &mut self.session.jobs else { return };
+        let Some(jobs) = self.session.jobs_mut() else { return };
         match jobs.news() {
-            Ok(events) => events.iter().for_each(|event| self.tell_of_job(event)),
+            Ok(events) => events.iter().for_each(|event| self.voice.tell_of_job(event)),
             Err(error) => self.voice.error(&error.into()),
         }
     }
 
     fn has_stopped_jobs(&self) -> bool {
-        let jobs = self.session.jobs.as_ref().map(Jobs::list).unwrap_or_default();
+        let jobs = self.session.jobs().map(Jobs::list).unwrap_or_default();
         jobs.iter().any(|job| job.state == State::Stopped)
     }
 }
@@ -103,7 +114,10 @@ fn editor(words: &Words, shell: &Shell) -> Reedline {
     let next = ReedlineEvent::UntilFound(vec![ReedlineEvent::Menu(MENU.to_owned()), ReedlineEvent::MenuNext]);
     keys.add_binding(KeyModifiers::NONE, KeyCode::Tab, next);
     keys.add_binding(KeyModifiers::SHIFT, KeyCode::BackTab, ReedlineEvent::MenuPrevious);
-    let menu = ColumnarMenu::default().with_name(MENU).with_selected_text_style(Style::new().reverse());
+    let menu = ColumnarMenu::default()
+        .with_name(MENU)
+        .with_marker("")
+        .with_selected_text_style(Style::new().reverse());
     let mut editor = Reedline::create()
         .with_edit_mode(Box::new(Emacs::new(keys)))
         .with_completer(Box::new(Completions(words.clone())))

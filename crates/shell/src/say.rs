@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, Write, stderr};
 
 use nu_ansi_term::{Color, Style};
+use rustix::termios::tcgetwinsize;
 
 /// How something is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +38,17 @@ impl Voice {
         let text =
             if self.colours && !line.is_empty() { style.paint(line).to_string() } else { line.to_owned() };
         let _ = writeln!(stderr(), "{text}");
+    }
+
+    /// Makes sure that what is said begins a line, also where a program's output has not ended its last one: a mark
+    /// there, and the rest of the line filled, so that the mark is on a line by itself only where it is overwritten.
+    pub(crate) fn begin_a_line(self) {
+        let Ok(size) = tcgetwinsize(stderr()) else { return };
+        let columns = usize::from(size.ws_col);
+        if self.colours && columns > 1 {
+            let mark = Style::new().dimmed().paint("⏎");
+            let _ = write!(stderr(), "{mark}{}\r\x1b[K", " ".repeat(columns - 1));
+        }
     }
 
     /// Says an error and its causes in one line.

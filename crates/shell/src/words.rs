@@ -1,13 +1,14 @@
 //! What the line editor knows while a line is typed: the names that are commands. Shared with the prompt, which tells
 //! it what each line has changed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pipeline::Session;
 
-use crate::builtins;
+use crate::{builtins, options};
 
 /// Names that are commands now.
 #[derive(Debug, Clone, Default)]
@@ -20,6 +21,10 @@ struct Known {
     defined: BTreeSet<String>,
     /// The programs in the folders of this path, read when first asked for.
     programs: Option<(Option<OsString>, Vec<String>)>,
+    /// Names that were looked for since the last line.
+    looked_for: HashMap<String, bool>,
+    /// Options of programs that were asked for them, by the words that name them.
+    options: HashMap<String, Vec<String>>,
 }
 
 impl Words {
@@ -28,15 +33,21 @@ impl Words {
         let mut known = self.lock();
         known.path = session.variable("PATH").map(ToOwned::to_owned);
         known.defined = session.defined().map(str::to_owned).collect();
+        known.looked_for.clear();
     }
 
     /// Whether a command of this name would be found.
     pub(crate) fn is_command(&self, name: &str) -> bool {
-        let known = self.lock();
-        builtins::is_ours(name)
-            || pipeline::is_builtin(name)
-            || known.defined.contains(name)
-            || pipeline::program(name, known.path.as_deref()).is_some()
+        let mut known = self.lock();
+        if builtins::is_ours(name) || pipeline::is_builtin(name) || known.defined.contains(name) {
+            return true;
+        }
+        if let Some(found) = known.looked_for.get(name) {
+            return *found;
+        }
+        let found = pipeline::program(name, known.path.as_deref()).is_some();
+        known.looked_for.insert(name.to_owned(), found);
+        found
     }
 
     /// Commands that begin so, sorted.
@@ -51,6 +62,29 @@ impl Words {
         let names = programs.chain(&known.defined).cloned().chain(builtins::names().map(str::to_owned));
         let all: BTreeSet<String> = names.filter(|name| name.starts_with(start)).collect();
         all.into_iter().collect()
+    }
+
+    /// Options of a program, which may depend on its first argument; none where it is not asked for them.
+    pub(crate) fn options(&self, name: &str, first: Option<&str>) -> Vec<String> {
+        self.asked(&format!("{name} {}", first.unwrap_or_default()), name, |path| {
+            options::options(path, first)
+        })
+    }
+
+    /// Subcommands of a program.
+    pub(crate) fn subcommands(&self, name: &str) -> Vec<String> {
+        self.asked(name, name, options::subcommands)
+    }
+
+    fn asked(&self, key: &str, name: &str, ask: impl Fn(&Path) -> Vec<String>) -> Vec<String> {
+        let mut known = self.lock();
+        if let Some(options) = known.options.get(key) {
+            return options.clone();
+        }
+        let path = pipeline::program(name, known.path.as_deref());
+        let options = path.map(|path| ask(&path)).unwrap_or_default();
+        known.options.insert(key.to_owned(), options.clone());
+        options
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {

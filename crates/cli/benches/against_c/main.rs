@@ -8,11 +8,13 @@ mod hosepipe;
 mod memory;
 mod neighbours;
 mod pipelines;
+mod prompt;
 mod reference;
 mod rounds;
 mod table;
 mod targets;
 mod trips;
+mod workers;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;

@@ -14,7 +14,7 @@ use crate::memory::peak_bytes;
 use crate::reference::{References, succeed};
 use crate::rounds::{interleave, median};
 use crate::table::{Row, Unit, Wanted};
-use crate::{by_reference, pipelines, trips};
+use crate::{by_reference, pipelines, prompt, trips, workers};
 
 /// How long one timed run against C lasts: long enough for the clock and for a few thousand blocks. Each run of a
 /// default pipe between two CPUs falls into a rhythm of sleeps and wake-ups of its own, which moves its figure by
@@ -158,7 +158,13 @@ impl std::error::Error for Skipped {}
 
 /// Every target, in the order of measuring.
 pub(crate) fn all() -> impl Iterator<Item = Target> {
-    TARGETS.iter().copied().chain(trips::targets()).chain(pipelines::TARGETS.iter().copied())
+    TARGETS
+        .iter()
+        .copied()
+        .chain(trips::targets())
+        .chain(pipelines::TARGETS.iter().copied())
+        .chain(workers::TARGETS.iter().copied())
+        .chain(prompt::TARGETS.iter().copied())
 }
 
 /// The rows and their promises, for `--help` and for whoever mistypes one.

@@ -1,6 +1,6 @@
-//! A person at a terminal: `hosepipe sh` on a pseudo-terminal, keys typed, the screen's text waited for.
+//! A person at a terminal: a shell on a pseudo-terminal, keys typed, the screen's text waited for.
 
-// Each test binary compiles this file and uses its own part of it.
+// Each test binary, and the benchmark, compiles this file and uses its own part of it.
 #![allow(dead_code)]
 
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags, open};
@@ -26,19 +26,33 @@ const PROMPT_BEGINS: &[u8] = b"\x1b[?2004h";
 const WHERE: &[u8] = b"\x1b[6n";
 const HERE: &[u8] = b"\x1b[1;1R";
 
-/// `hosepipe sh` and who types into it.
+/// A shell and who types into it.
 pub(crate) struct Person {
     master: Arc<OwnedFd>,
     pub(crate) child: Child,
-    seen: Arc<Mutex<Vec<u8>>>,
+    seen: Arc<Screen>,
     home: PathBuf,
     /// Where in `seen` what followed the last keys begins.
     since: usize,
 }
 
+/// What has been shown so far.
+#[derive(Default)]
+struct Screen {
+    bytes: Mutex<Vec<u8>>,
+    /// Told of everything that is added.
+    more: Condvar,
+}
+
 /// A home folder for shells, with nothing in it.
 pub(crate) fn home() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder")
+}
+
+impl Screen {
+    fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Person {
@@ -49,8 +63,13 @@ impl Person {
         person
     }
 
-    /// Starts a shell in `home`.
+    /// Starts a `hosepipe sh` in `home`.
     pub(crate) fn before_the_prompt(home: &Path) -> Self {
+        Self::before(home, &[env!("CARGO_BIN_EXE_hosepipe"), "sh"])
+    }
+
+    /// Starts a program in `home`.
+    pub(crate) fn before(home: &Path, program: &[&str]) -> Self {
         let master =
             openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
         grantpt(&master).expect("granted");
@@ -62,15 +81,15 @@ impl Person {
         let copy = || Stdio::from(slave.try_clone().expect("a copy"));
         // setsid(1) makes the terminal the controlling one, and becomes the shell.
         let mut command = Command::new("setsid");
-        command.args(["--ctty", env!("CARGO_BIN_EXE_hosepipe"), "sh"]).current_dir(home);
+        command.arg("--ctty").args(program).current_dir(home);
         command.env("HOME", home).env("TMPDIR", home).env("TERM", "xterm-256color");
-        for name in ["NO_COLOR", "COLUMNS", "LINES", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "BASH_ENV"] {
+        for name in ["NO_COLOR", "PS1", "COLUMNS", "LINES", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "BASH_ENV"] {
             command.env_remove(name);
         }
         let child =
             command.stdin(copy()).stdout(copy()).stderr(copy()).spawn().expect("setsid of util-linux");
         let master = Arc::new(master);
-        let seen = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::new(Screen::default());
         let (its_master, its_seen) = (Arc::clone(&master), Arc::clone(&seen));
         std::thread::spawn(move || watch(&its_master, &its_seen));
         Self { master, child, seen, home: home.to_owned(), since: 0 }
@@ -78,7 +97,7 @@ impl Person {
 
     /// Types keys.
     pub(crate) fn types(&mut self, keys: &str) {
-        self.since = self.all().len();
+        self.since = self.seen.lock().len();
         write_all(&self.master, keys.as_bytes());
     }
 
@@ -111,18 +130,18 @@ impl Person {
 
     /// The same as it came.
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        self.all().split_off(self.since)
+        self.seen.lock()[self.since..].to_vec()
     }
 
-    fn all(&self) -> Vec<u8> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn waits(&self, what: &str, mut there: impl FnMut(&[u8]) -> bool) {
+    /// Waits until what was shown since the last keys passes `there`.
+    pub(crate) fn waits(&self, what: &str, mut there: impl FnMut(&[u8]) -> bool) {
         let began = Instant::now();
-        while !there(&self.bytes()) {
-            assert!(began.elapsed() < SOON, "{what:?} does not appear:\n{}", self.text());
-            std::thread::sleep(LOOK_AGAIN);
+        let mut seen = self.seen.lock();
+        while !there(&seen[self.since..]) {
+            let left = SOON.saturating_sub(began.elapsed());
+            assert!(!left.is_zero(), "{what:?} does not appear:\n{}", plain(&seen[self.since..]));
+            let waited = self.seen.more.wait_timeout(seen, left);
+            seen = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -179,14 +198,14 @@ impl Drop for Person {
 }
 
 /// Reads what is shown, and says where the cursor is when asked.
-fn watch(master: &OwnedFd, seen: &Mutex<Vec<u8>>) {
+fn watch(master: &OwnedFd, screen: &Screen) {
     let mut file = File::from(master.try_clone().expect("a copy"));
     let mut room = vec![0; 65536];
     let mut answered = 0;
     let mut looked = 0;
     // EIO: the last one has closed the other side.
     while let Ok(read @ 1..) = file.read(&mut room) {
-        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = screen.lock();
         seen.extend_from_slice(&room[..read]);
         let from = looked.max(answered);
         let asked = seen[from..].windows(WHERE.len()).filter(|bytes| *bytes == WHERE).count();
@@ -195,6 +214,7 @@ fn watch(master: &OwnedFd, seen: &Mutex<Vec<u8>>) {
         }
         looked = seen.len().saturating_sub(WHERE.len() - 1);
         drop(seen);
+        screen.more.notify_all();
         for _ in 0..asked {
             write_all(master, HERE);
         }
@@ -214,7 +234,7 @@ fn resize(master: impl AsFd, rows: u16, columns: u16) {
 }
 
 /// Text without control sequences (ECMA-48).
-fn plain(bytes: &[u8]) -> String {
+pub(crate) fn plain(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let mut plain = String::new();
     let mut characters = text.chars().peekable();
@@ -235,12 +255,28 @@ fn plain(bytes: &[u8]) -> String {
 
 /// The command lines of all processes whose HOME this is, words joined by blanks.
 pub(crate) fn processes(home: &Path) -> Vec<String> {
+    let words = folders(home).into_iter().filter_map(|process| std::fs::read(process.join("cmdline")).ok());
+    words.map(|words| String::from_utf8_lossy(&words).replace('\0', " ").trim_end().to_owned()).collect()
+}
+
+/// Ends them all.
+pub(crate) fn end_all(home: &Path) {
+    for process in folders(home) {
+        let pid = process.file_name().and_then(|name| Pid::from_raw(name.to_str()?.parse().ok()?));
+        let _ = kill_process(pid.expect("a process"), Signal::KILL);
+    }
+}
+
+/// The folders below /proc of all processes whose HOME this is.
+fn folders(home: &Path) -> Vec<PathBuf> {
     let marker = format!("HOME={}\0", home.display()).into_bytes();
     let entries = std::fs::read_dir("/proc").expect("/proc").flatten().map(|entry| entry.path());
     let of_ours = entries.filter(|process| {
         let environment = std::fs::read(process.join("environ")).unwrap_or_default();
         environment.windows(marker.len()).any(|window| window == marker)
     });
-    let words = of_ours.filter_map(|process| std::fs::read(process.join("cmdline")).ok());
-    words.map(|words| String::from_utf8_lossy(&words).replace('\0', " ").trim_end().to_owned()).collect()
+    // Names that are no numbers lead to one of the others (/proc/self).
+    of_ours
+        .filter(|process| process.file_name().is_some_and(|name| name.as_encoded_bytes()[0].is_ascii_digit()))
+        .collect()
 }
