@@ -5,7 +5,7 @@ use model::{CompareRecord, CompareResult, Ratio};
 use crate::columns::{ABSENT, Align};
 use crate::format::FormatError;
 use crate::grid::{Heading, lay_out};
-use crate::layout::{Line, Tone, print, wrap};
+use crate::layout::{Line, Tone, bar, print, wrap};
 use crate::numbers::{decimal_size, percent, ratio, time};
 use crate::table::Style;
 use crate::words::machine;
@@ -15,6 +15,10 @@ struct Column {
     heading: Heading,
     cell: fn(&CompareResult) -> String,
 }
+
+/// Width of the longest bar, and where bars stand: behind the median.
+const BAR_COLUMNS: usize = 10;
+const BAR_AT: usize = 3;
 
 const COLUMNS: &[Column] = &[
     Column { heading: Heading::left("link"), cell: |result| result.via.clone() },
@@ -36,24 +40,35 @@ pub fn render(record: &CompareRecord, style: &Style) -> String {
     for (pipeline, results) in sections(record) {
         lines.push(Line::default());
         lines.push(Line::new(Tone::Bold, pipeline.to_owned()));
-        let headings: Vec<Heading> = COLUMNS
-            .iter()
-            .map(|column| Heading { title: column.heading.title, align: column.heading.align })
-            .collect();
-        let fastest = results.iter().filter_map(|result| result.median_s).fold(f64::INFINITY, f64::min);
-        let rows: Vec<(Tone, Vec<String>)> = results
-            .iter()
-            .map(|result| {
-                let tone = if result.median_s == Some(fastest) { Tone::Bold } else { Tone::Plain };
-                (tone, COLUMNS.iter().map(|column| (column.cell)(result)).collect())
-            })
-            .collect();
-        lines.extend(lay_out(&headings, &rows));
+        let with_bars = grid(&results, true);
+        let fits = with_bars.iter().all(|line| line.width() <= style.width);
+        lines.extend(if fits { with_bars } else { grid(&results, false) });
     }
     if record.interrupted {
         lines.push(Line::new(Tone::Plain, "Interrupted: what stands here is what was finished.".to_owned()));
     }
     print(&lines, style.color, style.unicode)
+}
+
+/// The rows of one pipeline, with a bar beside the median where that is asked for and compares something.
+fn grid(results: &[&CompareResult], bars: bool) -> Vec<Line> {
+    let medians = || results.iter().filter_map(|result| result.median_s);
+    let (fastest, slowest) = (medians().fold(f64::INFINITY, f64::min), medians().fold(0.0, f64::max));
+    let bars = bars && medians().count() > 1;
+    let picture = |result: &CompareResult| match result.median_s {
+        Some(median_s) if bars => bar(median_s / slowest, BAR_COLUMNS),
+        _ => String::new(),
+    };
+    let heading = |column: &Column| Heading { title: column.heading.title, align: column.heading.align };
+    let mut headings: Vec<Heading> = COLUMNS.iter().map(heading).collect();
+    headings.insert(BAR_AT, Heading::left(""));
+    let row = |result: &&CompareResult| {
+        let tone = if result.median_s == Some(fastest) { Tone::Bold } else { Tone::Plain };
+        let mut cells: Vec<String> = COLUMNS.iter().map(|column| (column.cell)(result)).collect();
+        cells.insert(BAR_AT, picture(result));
+        (tone, cells)
+    };
+    lay_out(&headings, &results.iter().map(row).collect::<Vec<_>>())
 }
 
 /// One row for each pipeline and link, times in seconds.

@@ -14,12 +14,14 @@ mod theme;
 mod tip;
 mod unit;
 
-pub use theme::{Theme, page_style, palette_of_page};
+pub use theme::Theme;
+pub(crate) use theme::page_style;
 pub use unit::{Scale, Unit};
 
 use maud::Markup;
 
 use canvas::Canvas;
+pub(crate) use canvas::clean;
 
 /// A chart with the words around it.
 #[derive(Debug, Clone, PartialEq)]
@@ -83,13 +85,15 @@ pub struct Series {
     pub points: Vec<Point>,
 }
 
-/// Where figures come from.
+/// Where figures come from, or what they are there for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeriesStyle {
     /// Measured: drawn solid.
     Measured,
     /// Taken from a publication: drawn dashed, with hollow marks.
     Published,
+    /// A bound to hold the others against: drawn thin and grey.
+    Reference,
 }
 
 /// One point of a line.
@@ -276,9 +280,8 @@ impl Figure {
     /// The figure as a stand-alone SVG, for papers and docs.
     pub fn svg(&self, theme: Theme) -> String {
         let canvas = Canvas::stand_alone(theme);
-        let mut text = canvas.frame(self, self.draw(&canvas)).into_string();
-        text.push('\n');
-        text
+        let text = canvas.frame(self, self.draw(&canvas)).into_string();
+        format!("{}\n", clean(&text))
     }
 
     /// The figure for a page that has [`page_style`]: once for desktops and once for phones.
@@ -293,10 +296,10 @@ impl Figure {
 
     fn draw(&self, canvas: &Canvas) -> canvas::Drawing {
         match &self.chart {
-            Chart::Lines(lines) => lines::draw(lines, canvas),
+            Chart::Lines(lines) => lines::draw(lines, canvas, &self.id),
             Chart::Bars(bars) => bars::draw(bars, canvas),
             Chart::Heat(heat) => heat::draw(heat, canvas),
-            Chart::Distribution(distribution) => distribution::draw(distribution, canvas),
+            Chart::Distribution(distribution) => distribution::draw(distribution, canvas, &self.id),
             Chart::Flow(flow) => flow::draw(flow, canvas),
         }
     }

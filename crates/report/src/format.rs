@@ -28,7 +28,8 @@ pub struct Format {
 }
 
 /// Every format, in the order of the help text.
-pub const FORMATS: &[Format] = &[crate::json::FORMAT, crate::csv::FORMAT, crate::markdown::FORMAT];
+pub const FORMATS: &[Format] =
+    &[crate::json::FORMAT, crate::csv::FORMAT, crate::markdown::FORMAT, crate::page::FORMAT];
 
 #[cfg(test)]
 mod tests {

@@ -100,6 +100,23 @@ pub(crate) fn markdown(record: &BenchRecord) -> String {
     text.trim_end().to_owned() + "\n"
 }
 
+/// The ranking with all its columns but the bars: headings and rows; `None` where no worker was measured by itself.
+pub(crate) fn table(record: &BenchRecord) -> Option<(Vec<&'static str>, Vec<Vec<String>>)> {
+    let kept = |column: &usize| *column != BAR;
+    let titles = (0..HEADINGS.len()).filter(kept).map(|column| HEADINGS[column].title).collect();
+    let row = |case: &&CaseRecord| {
+        let cells = cells(record, case, 1.0);
+        (0..cells.len()).filter(kept).map(|column| cells[column].clone()).collect()
+    };
+    let rows: Vec<Vec<String>> = ranked(record).iter().map(row).collect();
+    (!rows.is_empty()).then_some((titles, rows))
+}
+
+/// What the table says in words.
+pub(crate) fn findings(record: &BenchRecord) -> Vec<String> {
+    sentences::all(record)
+}
+
 /// The machine and what all rows have in common.
 fn heading(record: &BenchRecord) -> String {
     let blocks = record.cases.iter().find(|case| case.worker.is_some()).map_or(0, |case| case.block_bytes);

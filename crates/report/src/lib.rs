@@ -6,11 +6,15 @@
 pub mod advice;
 pub mod comparison;
 pub mod csv;
+pub mod figure;
 pub mod format;
 pub mod json;
 pub mod markdown;
 pub mod numbers;
+pub mod page;
+pub mod read;
 pub mod stages;
+pub mod study;
 pub mod table;
 
 mod against_pipe;

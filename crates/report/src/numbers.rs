@@ -49,6 +49,38 @@ pub fn size(bytes: u64) -> String {
     format!("{} {}", &text[..digits], &text[digits..])
 }
 
+/// A size in binary units: whole where it is a whole number of them, else with three digits: "64 KiB", "23.5 GiB".
+pub(crate) fn binary_size(bytes: f64) -> String {
+    let exact = size(bytes.max(0.0) as u64);
+    let short = exact.split(' ').next().is_some_and(|digits| digits.len() <= 4);
+    if bytes >= 0.0 && bytes.fract() == 0.0 && short && (bytes < 1024.0 || !exact.ends_with(" B")) {
+        return exact;
+    }
+    scaled(bytes, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
+}
+
+/// A plain number: whole ones as they are, others with three digits.
+pub(crate) fn plain(value: f64) -> String {
+    if value.fract() == 0.0 { grouped(value, 0) } else { three_digits(value) }
+}
+
+/// So many decimals, and a comma after each three digits before them: "1,388,021,234".
+pub(crate) fn grouped(value: f64, decimals: usize) -> String {
+    let text = format!("{:.decimals$}", value.abs());
+    let (whole, fraction) = text.split_once('.').map_or((text.as_str(), None), |(w, f)| (w, Some(f)));
+    let mut digits = if value < 0.0 { "-".to_owned() } else { String::new() };
+    for (at, digit) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at).is_multiple_of(3) {
+            digits.push(',');
+        }
+        digits.push(digit);
+    }
+    match fraction {
+        Some(fraction) => format!("{digits}.{fraction}"),
+        None => digits,
+    }
+}
+
 /// Three significant digits of the value in the largest unit that leaves it at 1 or more.
 fn scaled(value: f64, step: f64, units: &[&str]) -> String {
     let mut value = value;
@@ -65,7 +97,7 @@ fn scaled(value: f64, step: f64, units: &[&str]) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
-fn three_digits(value: f64) -> String {
+pub(crate) fn three_digits(value: f64) -> String {
     match value {
         value if value < 9.995 => format!("{value:.2}"),
         value if value < 99.95 => format!("{value:.1}"),
@@ -91,6 +123,20 @@ mod tests {
         assert_eq!(percent(0.0999), "10 %");
         assert_eq!(size(65536), "64 KiB");
         assert_eq!(size(1), "1 B");
+    }
+
+    #[test]
+    fn every_digit_in_threes() {
+        for (value, decimals, text) in
+            [(1_388_021_234.0, 0, "1,388,021,234"), (999.0, 0, "999"), (0.1984, 3, "0.198")]
+        {
+            assert_eq!(grouped(value, decimals), text);
+        }
+        assert_eq!(grouped(-1234.5, 1), "-1,234.5");
+        assert_eq!(binary_size(65536.0), "64 KiB");
+        assert_eq!(binary_size(1500.0), "1.46 KiB");
+        assert_eq!(binary_size(24_684_084.0 * 1024.0), "23.5 GiB");
+        assert_eq!(plain(20971520.0), "20,971,520");
     }
 
     #[test]

@@ -103,7 +103,7 @@ fn figures(record: &RunRecord, index: usize) -> Vec<String> {
 
 /// What went from a stage to the next, in bytes, and whether it may have been more. Where the link did not count, it
 /// is no more than one has written, nor than the other has read: either may have used files as well.
-fn flow(record: &RunRecord, index: usize) -> Option<(u64, bool)> {
+pub(crate) fn flow(record: &RunRecord, index: usize) -> Option<(u64, bool)> {
     let (writer, reader) = (record.stages.get(index)?, record.stages.get(index + 1)?);
     if writer.pipeline != reader.pipeline {
         return None;
@@ -121,7 +121,7 @@ fn flow(record: &RunRecord, index: usize) -> Option<(u64, bool)> {
     }
 }
 
-fn sentences(record: &RunRecord) -> Vec<String> {
+pub(crate) fn sentences(record: &RunRecord) -> Vec<String> {
     let mut sentences = Vec::new();
     let bottleneck = record.bottleneck.as_ref().map(|bottleneck| bottleneck.sentence.clone());
     let over = record.links.first().map(|link| format!(" over {}", link_text(link))).unwrap_or_default();

@@ -236,7 +236,7 @@ impl Blocks {
 }
 
 /// The spec, and how it waits or what it carries where that alone tells two rows apart.
-fn label(record: &BenchRecord, case: &CaseRecord) -> String {
+pub(crate) fn label(record: &BenchRecord, case: &CaseRecord) -> String {
     let mut label = case.spec.to_string();
     if ranked(record).any(|other| other.spec == case.spec && other.wait != case.wait) {
         label.push_str(&format!(" ({})", case.wait));

@@ -1,0 +1,86 @@
+//! `hosepipe report`: records read back, as tables in the terminal or as one page.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+use report::read::{AnyRecord, Loaded};
+use report::{Style, study};
+
+use crate::destination::Destination;
+use crate::terminal::{self, UsageError};
+
+/// Show records again: as tables, or as one page with charts
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hosepipe bench --json here.json                        a record
+  hosepipe report here.json                              its table again
+  hosepipe report here.json --html here.html             charts, in one file that works offline
+  hosepipe report here.json there.json --html both.html  two hosts side by side
+  hosepipe report bench.json run.json compare.json --html all.html
+
+Records of bench, run, compare and reproduce may be mixed. Cases that several records have are put side by side; where
+there are none, each record stands by itself and a remark says so.")]
+pub(crate) struct ReportArgs {
+    /// Records, as --json wrote them (- is standard input)
+    #[arg(value_name = "RECORD", required = true)]
+    records: Vec<PathBuf>,
+
+    /// Write one page with charts (- is standard output)
+    #[arg(long, value_name = "F", value_parser = |text: &str| Ok::<_, std::convert::Infallible>(Destination::of(text)))]
+    html: Option<Destination>,
+}
+
+/// Reads the records and shows them.
+pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
+    if let Some(html) = &args.html {
+        html.check()?;
+    }
+    let records = args.records.iter().map(|path| load(path)).collect::<anyhow::Result<Vec<Loaded>>>()?;
+    for sentence in report::page::strangers(&records) {
+        terminal::remark(&format!("hosepipe: {sentence}"));
+    }
+    match &args.html {
+        Some(html) => html.write(&report::page::render(&records))?,
+        None => terminal::print(&tables(&records, &terminal::style()))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A record that cannot be read is a mistake on the command line.
+fn load(path: &Path) -> anyhow::Result<Loaded> {
+    let name = path.display().to_string();
+    let text =
+        if name == "-" { std::io::read_to_string(std::io::stdin()) } else { std::fs::read_to_string(path) };
+    let text = text.with_context(|| format!("cannot read the record {name}"))?;
+    let loaded = report::read::read(&name, &text);
+    loaded.map_err(|error| UsageError(error.to_string()).into())
+}
+
+/// What each record's command prints of it, under the record's name where there are several.
+fn tables(records: &[Loaded], style: &Style) -> String {
+    let mut text = String::new();
+    for loaded in records {
+        if records.len() > 1 {
+            text.push_str(&format!("{}== {} ==\n", if text.is_empty() { "" } else { "\n" }, loaded.name));
+        }
+        text.push_str(&table(&loaded.record, style));
+    }
+    text
+}
+
+fn table(record: &AnyRecord, style: &Style) -> String {
+    match record {
+        AnyRecord::Bench(record) => {
+            let advice = report::advice(record);
+            let advice =
+                advice.iter().map(|line| format!("\n{}\n", terminal::wrap(line, style.width).join("\n")));
+            report::table::render(record, style) + &advice.collect::<String>()
+        }
+        AnyRecord::Run(record) => report::stages::render(record, style),
+        AnyRecord::Compare(record) => report::comparison::render(record, style),
+        AnyRecord::Study(record) => study::render(&study::view(record), style),
+    }
+}

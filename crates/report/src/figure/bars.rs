@@ -1,0 +1,219 @@
+//! Horizontal bars with their intervals, a speck for each sample, and lines to hold them against.
+
+use maud::{Markup, html};
+
+use super::canvas::{Canvas, Drawing, TEXT, mono_width, px, sans_width, shortened, text};
+use super::scale::Range;
+use super::theme::SERIES_COLORS;
+use super::{Bar, Bars, Reference, Scale, SeriesStyle, tip};
+use crate::layout;
+
+/// The widest column of names on a desktop.
+const NAMES_MAX: f64 = 262.0;
+/// Column of values.
+const VALUES: f64 = 84.0;
+/// Height of a bar.
+const BAR: f64 = 11.0;
+/// Height of a group's heading.
+const HEADING: f64 = 28.0;
+/// Below the bars, for ticks and the axis' label.
+const FOOT: f64 = 42.0;
+/// Above the bars, for each name of a reference.
+const REFERENCE: f64 = 18.0;
+/// A reference is drawn to scale where it is no further away than this many times the longest bar.
+const REFERENCE_REACH: f64 = 1.5;
+/// From the axis to text that stands right of it.
+const INSET: f64 = 7.0;
+/// Lines of a reason why there is no figure.
+const REASON_LINES: usize = 2;
+
+/// Where things stand on the sheet.
+struct Layout {
+    range: Range,
+    left: f64,
+    width: f64,
+    row: f64,
+    narrow: bool,
+}
+
+impl Layout {
+    fn of(bars: &Bars, canvas: &Canvas) -> Self {
+        let all = || bars.groups.iter().flat_map(|group| &group.bars);
+        let figures = all().flat_map(|bar| [bar.value, bar.low, bar.high]).flatten();
+        let figures: Vec<f64> = figures.chain(all().flat_map(|bar| bar.samples.iter().copied())).collect();
+        let longest = figures.iter().copied().fold(0.0, f64::max);
+        let near = |reference: &&Reference| {
+            reference.value <= longest * REFERENCE_REACH || bars.axis.scale == Scale::Log
+        };
+        let references = bars.references.iter().filter(near).map(|reference| reference.value);
+        let range = Range::of(bars.axis.scale, bars.axis.unit, figures.iter().copied().chain(references));
+        let names = all().map(|bar| mono_width(&bar.name)).fold(40.0, f64::max) + 14.0;
+        let narrow = canvas.is_narrow();
+        let left = if narrow { 1.0 } else { names.min(NAMES_MAX) };
+        let values = if narrow { 14.0 } else { VALUES };
+        let row = if narrow { 42.0 } else { 28.0 };
+        Self { range: range.padded(0.03), left, width: canvas.width - left - values, row, narrow }
+    }
+
+    fn x(&self, value: f64) -> Option<f64> {
+        self.range.share(value).map(|share| self.left + share.clamp(0.0, 1.0) * self.width)
+    }
+}
+
+pub(super) fn draw(bars: &Bars, canvas: &Canvas) -> Drawing {
+    let layout = Layout::of(bars, canvas);
+    let top = bars.references.len() as f64 * REFERENCE + 4.0;
+    let mut y = top;
+    let mut rows = Vec::new();
+    let colors = colors(bars);
+    for group in &bars.groups {
+        if !group.name.is_empty() {
+            rows.push(text(0.0, y + 20.0, "strong", &group.name));
+            y += HEADING;
+        }
+        for bar in &group.bars {
+            rows.push(row(bar, bars, &layout, (y, color(&colors, bar)), canvas));
+            y += layout.row;
+        }
+    }
+    let body = html! {
+        (axis(bars, &layout, (top, y)))
+        (references(bars, &layout, (top, y), canvas))
+        @for row in rows { (row) }
+    };
+    Drawing { height: y + FOOT, body }
+}
+
+/// Names that stand in several groups keep their colour; else all bars have the first one.
+fn colors(bars: &Bars) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for bar in bars.groups.iter().flat_map(|group| &group.bars) {
+        if !names.contains(&bar.name.as_str()) {
+            names.push(&bar.name);
+        }
+    }
+    let bars_in_all: usize = bars.groups.iter().map(|group| group.bars.len()).sum();
+    let again = names.len() < bars_in_all && bars.groups.len() > 1 && names.len() <= SERIES_COLORS;
+    if again { names } else { Vec::new() }
+}
+
+fn color(colors: &[&str], bar: &Bar) -> usize {
+    colors.iter().position(|name| *name == bar.name).unwrap_or(0) % SERIES_COLORS
+}
+
+fn row(bar: &Bar, bars: &Bars, layout: &Layout, (y, color): (f64, usize), canvas: &Canvas) -> Markup {
+    let (name_y, middle) = if layout.narrow { (y + 15.0, y + 27.0) } else { (y + 18.0, y + 13.0) };
+    let value = bar.value.map(|value| bars.axis.unit.text(value)).unwrap_or_default();
+    let room = if layout.narrow { canvas.width - sans_width(&value) - 16.0 } else { layout.left - 14.0 };
+    let said = bar_tip(bar, bars);
+    let published = if bar.style == SeriesStyle::Published { " published" } else { "" };
+    html! {
+        g class={ "row" (published) } data-tip=[canvas.tip(&said)] tabindex=[canvas.is_live().then_some("0")]
+            role=[canvas.is_live().then_some("img")] aria-label=[canvas.is_live().then(|| said.replace('\n', ", "))] {
+            (canvas.tip_inside(&said))
+            rect class="ring" x="0" y=(px(y + 1.0)) width=(px(canvas.width)) height=(px(layout.row - 2.0)) rx="3"
+                fill="transparent" {}
+            (text(if layout.narrow { INSET } else { 0.0 }, name_y, "mono", &shortened(&bar.name, room)))
+            @if let Some(value) = bar.value.and_then(|value| layout.x(value)) {
+                (figure(bar, layout, (value, middle), color))
+            } @else {
+                (reason(bar, layout, y, canvas))
+            }
+            (text(canvas.width, if layout.narrow { name_y } else { y + 18.0 }, "end", &value))
+        }
+    }
+}
+
+/// The bar or the mark, its interval, and its samples below.
+fn figure(bar: &Bar, layout: &Layout, (value, middle): (f64, f64), color: usize) -> Markup {
+    let class = format!("c{color}");
+    let specks: String = bar
+        .samples
+        .iter()
+        .filter_map(|sample| layout.x(*sample))
+        .map(|x| format!("M{} {}h0", px(x), px(middle + BAR / 2.0 + 4.0)))
+        .collect();
+    let ends = bar.low.zip(bar.high).and_then(|(low, high)| Some((layout.x(low)?, layout.x(high)?)));
+    html! {
+        @if layout.range.scale == Scale::Linear {
+            @let zero = layout.x(0.0).unwrap_or(layout.left);
+            rect class={ "bar " (class) } x=(px(value.min(zero))) y=(px(middle - BAR / 2.0))
+                width=(px((value - zero).abs().max(1.0))) height=(px(BAR)) rx="2" {}
+        } @else {
+            line class={ "stem " (class) } x1=(px(layout.left)) x2=(px(value)) y1=(px(middle)) y2=(px(middle)) {}
+            g class=(class) { circle class="mark" cx=(px(value)) cy=(px(middle)) r="5.5" {} }
+        }
+        @if !specks.is_empty() { path class="specks" d=(specks) {} }
+        @if let Some((low, high)) = ends { path class="whisker" d=(whisker(low, high, middle)) {} }
+    }
+}
+
+fn whisker(low: f64, high: f64, y: f64) -> String {
+    let (top, low, high, y) = (px(y - 3.5), px(low), px(high), px(y));
+    format!("M{low} {top}v7M{high} {top}v7M{low} {y}H{high}")
+}
+
+/// Why there is no figure, in two lines at most; the tip has all of it.
+fn reason(bar: &Bar, layout: &Layout, y: f64, canvas: &Canvas) -> Markup {
+    let width = if layout.narrow { canvas.width - 2.0 * INSET } else { canvas.width - layout.left - INSET };
+    let columns = (width / sans_width("n")).floor().max(10.0) as usize;
+    let note = bar.note.as_str();
+    let mut lines = layout::wrap(if note.is_empty() { "no figure" } else { note }, columns);
+    if lines.len() > REASON_LINES {
+        lines.truncate(REASON_LINES);
+        lines[REASON_LINES - 1].push('…');
+    }
+    let first = match (layout.narrow, lines.len()) {
+        (true, _) => y + 27.0,
+        (false, 1) => y + 18.0,
+        (false, _) => y + 12.0,
+    };
+    html! {
+        @for (at, line) in lines.iter().enumerate() {
+            (text(layout.left + INSET, first + at as f64 * (TEXT + 0.5), "quiet small", line))
+        }
+    }
+}
+
+fn axis(bars: &Bars, layout: &Layout, (top, bottom): (f64, f64)) -> Markup {
+    let ticks = layout.range.ticks(if layout.narrow { 3 } else { 6 });
+    html! {
+        @for value in ticks {
+            @if let Some(x) = layout.x(value) {
+                line class="gridline" x1=(px(x)) x2=(px(x)) y1=(px(top)) y2=(px(bottom)) {}
+                @let class = if x < INSET { "quiet small" } else { "quiet middle small" };
+                (text(x, bottom + 15.0, class, &bars.axis.unit.tick(value)))
+            }
+        }
+        @if let Some(zero) = layout.x(0.0) {
+            line class="axisline" x1=(px(zero)) x2=(px(zero)) y1=(px(top)) y2=(px(bottom)) {}
+        }
+        (text(layout.left + layout.width, bottom + 33.0, "quiet end", &bars.axis.label))
+    }
+}
+
+/// Lines across, each named above; one that is too far away is named with an arrow.
+fn references(bars: &Bars, layout: &Layout, (top, bottom): (f64, f64), canvas: &Canvas) -> Markup {
+    let within = |value: f64| layout.range.share(value).is_some_and(|share| share <= 1.0);
+    html! {
+        @for (at, reference) in bars.references.iter().enumerate() {
+            @let words = format!("{} {}", reference.name, bars.axis.unit.text(reference.value));
+            @let y = at as f64 * REFERENCE + 12.0;
+            @if let Some(x) = layout.x(reference.value).filter(|_| within(reference.value)) {
+                line class="reference" x1=(px(x)) x2=(px(x)) y1=(px(y + 4.0)) y2=(px(bottom.max(top))) {}
+                @let start = (x - sans_width(&words) / 2.0).clamp(0.0, canvas.width - sans_width(&words));
+                (text(start, y, "quiet", &words))
+            } @else {
+                (text(canvas.width, y, "quiet end", &format!("{words} →")))
+            }
+        }
+    }
+}
+
+/// What is said of a bar, or why there is none.
+fn bar_tip(bar: &Bar, bars: &Bars) -> String {
+    match bar.value {
+        Some(value) => tip::of(&bar.name, None, bars.axis.unit, value, (bar.low, bar.high), bar.n, &bar.note),
+        None => format!("{}\n{}", bar.name, if bar.note.is_empty() { "no figure" } else { &bar.note }),
+    }
+}

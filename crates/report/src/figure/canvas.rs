@@ -1,0 +1,183 @@
+//! The sheet a figure is drawn on: how wide it is, whether it stands alone or in a page, and the pieces of SVG
+//! that all charts share. What records bring in of control characters is made visible at the very end, by [`clean`].
+
+use maud::{Markup, PreEscaped, html};
+use unicode_width::UnicodeWidthStr;
+
+use super::{Figure, Theme};
+
+/// Width of a column of text in a fixed pitch, as a share of its size; no common font is wider.
+const MONO_ADVANCE: f64 = 0.603;
+/// Mean width of a character of running text, as a share of its size.
+const SANS_ADVANCE: f64 = 0.56;
+/// The size of text.
+pub(super) const TEXT: f64 = 12.0;
+
+/// Who looks at the figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// A file of its own.
+    Alone(Theme),
+    /// A page, on a desktop.
+    Wide,
+    /// A page, on a phone.
+    Narrow,
+}
+
+/// The sheet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Canvas {
+    place: Place,
+    pub(super) width: f64,
+}
+
+/// What a chart draws: how high it became, and what is on it.
+pub(super) struct Drawing {
+    pub(super) height: f64,
+    pub(super) body: Markup,
+}
+
+impl Canvas {
+    pub(super) fn stand_alone(theme: Theme) -> Self {
+        Self { place: Place::Alone(theme), width: 760.0 }
+    }
+
+    pub(super) fn wide() -> Self {
+        Self { place: Place::Wide, width: 760.0 }
+    }
+
+    pub(super) fn narrow() -> Self {
+        Self { place: Place::Narrow, width: 340.0 }
+    }
+
+    pub(super) fn is_narrow(&self) -> bool {
+        self.place == Place::Narrow
+    }
+
+    /// Whether a reader can point at marks and switch series off.
+    pub(super) fn is_live(&self) -> bool {
+        !matches!(self.place, Place::Alone(_))
+    }
+
+    /// A name for a part of a figure, once on a page.
+    pub(super) fn part(&self, figure: &str, part: &str) -> String {
+        let place = match self.place {
+            Place::Alone(_) => "alone",
+            Place::Wide => "wide",
+            Place::Narrow => "narrow",
+        };
+        format!("{figure}-{place}-{part}")
+    }
+
+    /// The drawing as an `svg` element.
+    pub(super) fn frame(&self, figure: &Figure, drawing: Drawing) -> Markup {
+        let Place::Alone(theme) = self.place else { return self.frame_in_page(figure, &drawing) };
+        const MARGIN: f64 = 16.0;
+        const HEAD: f64 = 34.0;
+        let (width, height) = (self.width + 2.0 * MARGIN, drawing.height + HEAD + 2.0 * MARGIN);
+        let (title, caption) = (self.part(&figure.id, "title"), self.part(&figure.id, "caption"));
+        html! {
+            svg xmlns="http://www.w3.org/2000/svg" class="figure" width=(px(width)) height=(px(height))
+                viewBox={ "0 0 " (px(width)) " " (px(height)) } role="img" aria-labelledby={ (title) " " (caption) } {
+                title id=(title) { (figure.title) }
+                desc id=(caption) { (figure.caption) }
+                style { (PreEscaped(theme.style())) }
+                rect class="paper" width="100%" height="100%" {}
+                (text(MARGIN, MARGIN + 14.0, "title", &figure.title))
+                g transform={ "translate(" (px(MARGIN)) " " (px(MARGIN + HEAD)) ")" } { (drawing.body) }
+            }
+        }
+    }
+
+    fn frame_in_page(&self, figure: &Figure, drawing: &Drawing) -> Markup {
+        let class = if self.is_narrow() { "figure narrow" } else { "figure wide" };
+        html! {
+            svg xmlns="http://www.w3.org/2000/svg" class=(class)
+                viewBox={ "0 0 " (px(self.width)) " " (px(drawing.height)) }
+                role="group" aria-label=(figure.title) { (drawing.body) }
+        }
+    }
+
+    /// The attribute that tells the page what to say of a mark.
+    pub(super) fn tip(&self, text: &str) -> Option<String> {
+        self.is_live().then(|| text.to_owned())
+    }
+
+    /// The same inside a mark of a figure that stands alone.
+    pub(super) fn tip_inside(&self, text: &str) -> Markup {
+        html! { @if !self.is_live() { title { (text) } } }
+    }
+}
+
+/// A line of text.
+pub(super) fn text(x: f64, y: f64, class: &str, words: &str) -> Markup {
+    html! { text x=(px(x)) y=(px(y)) class=(class) { (words) } }
+}
+
+/// A coordinate with one decimal at most.
+pub(super) fn px(value: f64) -> String {
+    let tenths = (value * 10.0).round() / 10.0;
+    // Negative zero is zero.
+    format!("{}", tenths + 0.0)
+}
+
+/// The text without what XML forbids: control characters become visible ones (U+2400…), line ends stay.
+pub(crate) fn clean(text: &str) -> String {
+    let visible = |character: char| match character {
+        '\n' => '\n',
+        '\t' => ' ',
+        '\u{0}'..='\u{1f}' => char::from_u32(0x2400 + character as u32).unwrap_or('\u{fffd}'),
+        '\u{7f}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}' => '\u{fffd}',
+        // What turns the direction of the text around it.
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+        other => other,
+    };
+    text.chars().map(visible).collect()
+}
+
+/// Width of a text in a fixed pitch.
+pub(super) fn mono_width(text: &str) -> f64 {
+    UnicodeWidthStr::width(text) as f64 * TEXT * MONO_ADVANCE
+}
+
+/// Width of running text, about.
+pub(super) fn sans_width(text: &str) -> f64 {
+    UnicodeWidthStr::width(text) as f64 * TEXT * SANS_ADVANCE
+}
+
+/// A text in a fixed pitch, cut in the middle where it is wider: its beginning and its end tell most.
+pub(super) fn shortened(text: &str, width: f64) -> String {
+    let text = clean(text).replace('\n', " ");
+    let room = (width / (TEXT * MONO_ADVANCE)).floor().max(3.0) as usize;
+    let characters: Vec<char> = text.chars().collect();
+    if UnicodeWidthStr::width(text.as_str()) <= room {
+        return text;
+    }
+    let kept = room.min(characters.len()) - 1;
+    let tail = kept / 3;
+    let head = characters[..kept - tail].iter().collect::<String>();
+    head + "…" + &characters[characters.len() - tail..].iter().collect::<String>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_xml_forbids_becomes_visible() {
+        assert_eq!(clean("a\u{1b}[1m\0\tb\n"), "a\u{241b}[1m\u{2400} b\n");
+        assert_eq!(clean("\u{202e}gnp.exe"), "\u{fffd}gnp.exe");
+        assert_eq!(
+            text(1.0, -0.01, "", "<script>&").into_string(),
+            r#"<text x="1" y="0" class="">&lt;script&gt;&amp;</text>"#
+        );
+    }
+
+    #[test]
+    fn long_names_lose_their_middle() {
+        assert_eq!(shortened("pipe", 100.0), "pipe");
+        let short = shortened("pipe:send=vmsplice,recv=splice,size=1MiB", 20.0 * TEXT * MONO_ADVANCE + 0.1);
+        assert_eq!(short.chars().count(), 20);
+        assert!(short.starts_with("pipe:send") && short.ends_with("1MiB"));
+    }
+}

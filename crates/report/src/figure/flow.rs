@@ -1,0 +1,177 @@
+//! Pipelines as what they are: stages below each other, hoses between them as thick as what went through. Each stage
+//! shows where its time went, on one axis of time for all.
+
+use maud::{Markup, html};
+
+use super::canvas::{Canvas, Drawing, px, sans_width, shortened, text};
+use super::{Flow, FlowLink, FlowStage, Unit};
+use crate::numbers::decimal_size;
+
+/// Height of a stage and of a link.
+const STAGE: f64 = 58.0;
+const LINK: f64 = 38.0;
+/// Between two pipelines.
+const GAP: f64 = 18.0;
+/// From a stage's frame to what is in it.
+const INSET: f64 = 12.0;
+/// Height of the bar of time.
+const BAR: f64 = 11.0;
+/// Where hoses run.
+const HOSE_X: f64 = 30.0;
+/// The thickest hose and the thinnest.
+const HOSE: [f64; 2] = [20.0, 2.0];
+/// What a stage's time is divided into, and the class of each.
+const PARTS: [(&str, &str); 4] =
+    [("on a CPU", "busy"), ("waits to read", "reading"), ("waits to write", "writing"), ("else", "other")];
+
+pub(super) fn draw(flow: &Flow, canvas: &Canvas) -> Drawing {
+    let (key, mut y) = key(canvas);
+    let most = flow.stages.iter().filter_map(|stage| stage.link.as_ref()?.bytes).max().unwrap_or(0);
+    let mut pieces = vec![key];
+    for (at, stage) in flow.stages.iter().enumerate() {
+        pieces.push(stage_box(flow, stage, y, canvas));
+        y += STAGE;
+        match &stage.link {
+            Some(link) => {
+                pieces.push(hose(link, most, y, canvas));
+                y += LINK;
+            }
+            None if at + 1 < flow.stages.len() => y += GAP,
+            None => {}
+        }
+    }
+    Drawing { height: y + 4.0, body: html! { @for piece in pieces { (piece) } } }
+}
+
+/// What the colours mean, in as many lines as it takes, and where the stages begin.
+fn key(canvas: &Canvas) -> (Markup, f64) {
+    let (mut x, mut y) = (0.0, 12.0);
+    let mut places = Vec::new();
+    for (name, class) in PARTS {
+        let width = 18.0 + sans_width(name) + 20.0;
+        if x + width - 20.0 > canvas.width {
+            (x, y) = (0.0, y + 20.0);
+        }
+        places.push((name, class, x, y));
+        x += width;
+    }
+    let markup = html! {
+        @for (name, class, x, y) in places {
+            rect class=(class) x=(px(x)) y=(px(y - 10.0)) width="12" height="12" rx="2" {}
+            (text(x + 18.0, y, "quiet", name))
+        }
+    };
+    (markup, y + 14.0)
+}
+
+fn stage_box(flow: &Flow, stage: &FlowStage, y: f64, canvas: &Canvas) -> Markup {
+    let said = stage_tip(stage);
+    let right = canvas.width - INSET;
+    let wall = Unit::Seconds.text(stage.wall_s);
+    let ending = if stage.exit == "0" { wall } else { format!("{wall} · exit {}", stage.exit) };
+    let room = right - INSET - sans_width(&ending) - 16.0;
+    html! {
+        g class="stage" data-tip=[canvas.tip(&said)] tabindex=[canvas.is_live().then_some("0")]
+            role=[canvas.is_live().then_some("img")]
+            aria-label=[canvas.is_live().then(|| said.replace('\n', ", "))] {
+            (canvas.tip_inside(&said))
+            rect class=(if stage.held_up { "box held" } else { "box" }) x="1" y=(px(y + 1.0))
+                width=(px(canvas.width - 2.0)) height=(px(STAGE - 2.0)) rx="6" {}
+            (text(INSET, y + 22.0, "mono", &shortened(&stage.command, room)))
+            (text(right, y + 22.0, "quiet end", &ending))
+            @for (class, x, width) in parts(flow, stage, right - INSET) {
+                rect class=(class) x=(px(INSET + x)) y=(px(y + 33.0)) width=(px(width)) height=(px(BAR)) rx="1.5" {}
+            }
+            @if stage.held_up { (held_up(y, canvas)) }
+        }
+    }
+}
+
+/// The mark of the stage that everybody else waited for, on the frame of its box.
+fn held_up(y: f64, canvas: &Canvas) -> Markup {
+    const WORDS: &str = "holds the pipeline up";
+    let width = sans_width(WORDS) + 12.0;
+    let left = canvas.width - INSET - width;
+    html! {
+        rect class="paper" x=(px(left)) y=(px(y - 6.0)) width=(px(width)) height="14" {}
+        text class="held middle" x=(px(left + width / 2.0)) y=(px(y + 5.0)) { (WORDS) }
+    }
+}
+
+/// The pieces of a stage's bar: class, left end and width, on the axis of the whole run.
+fn parts(flow: &Flow, stage: &FlowStage, width: f64) -> Vec<(&'static str, f64, f64)> {
+    let waits = [stage.read_wait_s.unwrap_or(0.0), stage.write_wait_s.unwrap_or(0.0)];
+    let known = [stage.cpu_s, waits[0], waits[1]];
+    let sum: f64 = known.iter().sum();
+    // Several threads have more CPU time than there is time: what is shown is the division, not the sum.
+    let shrunk = if sum > stage.wall_s && sum > 0.0 { stage.wall_s / sum } else { 1.0 };
+    let rest = (stage.wall_s - sum * shrunk).max(0.0);
+    let whole = flow.wall_s.max(stage.wall_s).max(f64::MIN_POSITIVE);
+    let mut x = 0.0;
+    let mut parts = Vec::new();
+    for ((_, class), time_s) in PARTS.into_iter().zip([known[0], known[1], known[2], rest / shrunk]) {
+        let wide = time_s * shrunk / whole * width;
+        if wide >= 0.05 {
+            parts.push((class, x, wide));
+        }
+        x += wide;
+    }
+    parts
+}
+
+fn hose(link: &FlowLink, most: u64, y: f64, canvas: &Canvas) -> Markup {
+    let share = link.bytes.map_or(0.0, |bytes| bytes as f64 / most.max(1) as f64);
+    let thick = (share * HOSE[0]).max(HOSE[1]);
+    let amount = amount(link);
+    let left = HOSE_X + HOSE[0] / 2.0 + 12.0;
+    let spec = shortened(&link.spec, canvas.width - left - sans_width(&amount) - 30.0);
+    let said = [link.spec.clone(), amount.clone(), link.note.clone()];
+    let said: Vec<String> = said.into_iter().filter(|line| !line.is_empty()).collect();
+    html! {
+        g class="link" data-tip=[canvas.tip(&said.join("\n"))] {
+            (canvas.tip_inside(&said.join("\n")))
+            path class="hose" d=(arrow(thick, y)) {}
+            text x=(px(left)) y=(px(y + 23.0)) {
+                tspan class="strong" { (amount) }
+                tspan class="quiet" { " over " }
+                tspan class="mono" { (spec) }
+            }
+        }
+    }
+}
+
+/// A hose as an arrow down, from one stage's frame to the next one's.
+fn arrow(thick: f64, y: f64) -> String {
+    const HEAD: f64 = 10.0;
+    let (left, right, wing) = (px(HOSE_X - thick / 2.0), px(HOSE_X + thick / 2.0), px(4.5));
+    let (neck, end) = (px(y + LINK - 2.0 - HEAD), px(y + LINK - 2.0));
+    format!(
+        "M{left} {}V{neck}h-{wing}L{} {end}L{} {neck}H{right}V{}Z",
+        px(y),
+        px(HOSE_X),
+        px(HOSE_X + thick / 2.0 + 4.5),
+        px(y)
+    )
+}
+
+/// "≥ 1.00 GB", or that nobody counted.
+pub(super) fn amount(link: &FlowLink) -> String {
+    match link.bytes {
+        Some(bytes) => format!("{}{}", if link.at_least { "≥ " } else { "" }, decimal_size(bytes)),
+        None => "bytes not counted".to_owned(),
+    }
+}
+
+fn stage_tip(stage: &FlowStage) -> String {
+    let time = |name: &str, time_s: Option<f64>| time_s.map(|s| format!("{name} {}", Unit::Seconds.text(s)));
+    let lines = [
+        Some(stage.command.clone()),
+        stage.held_up.then(|| "holds the pipeline up".to_owned()),
+        time("ran for", Some(stage.wall_s)),
+        time("on a CPU", Some(stage.cpu_s)),
+        time("waits to read", stage.read_wait_s),
+        time("waits to write", stage.write_wait_s),
+        Some(format!("exit {}", stage.exit)),
+    ];
+    lines.into_iter().flatten().collect::<Vec<String>>().join("\n")
+}

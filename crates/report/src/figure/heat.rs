@@ -1,0 +1,156 @@
+//! A matrix whose cells are coloured by value; the value stands in the cell where there is room for it.
+
+use maud::{Markup, html};
+
+use super::canvas::{Canvas, Drawing, mono_width, px, sans_width, shortened, text};
+use super::scale::Range;
+use super::theme::HEAT_STEPS;
+use super::{Cell, Heat, Scale, Unit, tip};
+use crate::numbers::three_digits;
+
+/// The widest column of names.
+const NAMES_MAX: [f64; 2] = [190.0, 96.0];
+/// Cells are no larger and no smaller than this; a matrix of very many columns is wider than its sheet.
+const CELL: [f64; 2] = [11.0, 92.0];
+/// How columns' names are turned where they are wider than a cell.
+const TURNED: [f64; 2] = [48.0, 90.0];
+/// Height of a cell.
+const ROW: f64 = 28.0;
+/// Values that differ by more than this factor are coloured by their ratio.
+const FACTOR_OF_LOG: f64 = 8.0;
+/// From this step on a cell is darker than its text would be.
+const LIGHT_TEXT_FROM: usize = 5;
+
+struct Layout {
+    left: f64,
+    top: f64,
+    cell: f64,
+    /// How the columns' names are turned, in degrees.
+    turned: f64,
+    /// What values in cells are divided by, and the unit they have then.
+    step: (f64, String),
+}
+
+pub(super) fn draw(heat: &Heat, canvas: &Canvas) -> Drawing {
+    let values = heat.cells.iter().flatten().filter_map(|cell| cell.value);
+    let (low, high) =
+        values.clone().fold((f64::INFINITY, 0.0f64), |(low, high), v| (low.min(v), high.max(v)));
+    let scale = if low > 0.0 && high / low > FACTOR_OF_LOG { Scale::Log } else { Scale::Linear };
+    let range = Range { low, high, ..Range::of(scale, heat.unit, values) };
+    let layout = layout(heat, high, canvas);
+    let bottom = layout.top + heat.rows.len() as f64 * ROW;
+    let body = html! {
+        (names(heat, &layout, canvas))
+        g class="cells" data-columns=[canvas.is_live().then_some(heat.columns.len())] {
+            @for (row, cells) in heat.cells.iter().enumerate() {
+                @for (column, cell) in cells.iter().enumerate() {
+                    (square(heat, (row, column), cell, &range, &layout, canvas))
+                }
+            }
+        }
+        (key(heat.unit, &range, (layout.left, bottom + 16.0), canvas))
+    };
+    Drawing { height: bottom + 58.0, body }
+}
+
+fn layout(heat: &Heat, largest: f64, canvas: &Canvas) -> Layout {
+    let narrow = usize::from(canvas.is_narrow());
+    let names_max = NAMES_MAX[narrow];
+    let widest =
+        |names: &[String]| names.iter().map(|name| mono_width(name)).fold(0.0, f64::max).min(names_max);
+    let left = (widest(&heat.rows) + 12.0).max(sans_width(&heat.rows_label) + 24.0);
+    let columns = heat.columns.len().max(1) as f64;
+    let name = widest(&heat.columns);
+    let fits = (canvas.width - left) / columns >= name + 8.0;
+    let turned = if fits { 0.0 } else { TURNED[narrow] };
+    let (rise, run) = f64::to_radians(turned).sin_cos();
+    // The last name leans out over the matrix.
+    let room = canvas.width - left - if fits { 0.0 } else { (name * run - 4.0).max(0.0) };
+    Layout {
+        left,
+        top: if fits { 44.0 } else { name * rise + 38.0 },
+        cell: (room / columns).clamp(CELL[0], CELL[1]),
+        turned,
+        step: heat.unit.step(largest),
+    }
+}
+
+fn names(heat: &Heat, layout: &Layout, canvas: &Canvas) -> Markup {
+    let names_max = NAMES_MAX[usize::from(canvas.is_narrow())];
+    html! {
+        (text(0.0, layout.top - 8.0, "quiet", &format!("{} ↓", heat.rows_label)))
+        (text(layout.left, 12.0, "quiet", &format!("{} →", heat.columns_label)))
+        (text(canvas.width, 12.0, "quiet end", &layout.step.1))
+        @for (at, name) in heat.rows.iter().enumerate() {
+            (text(0.0, layout.top + at as f64 * ROW + 18.0, "mono", &shortened(name, layout.left - 12.0)))
+        }
+        @for (at, name) in heat.columns.iter().enumerate() {
+            @let x = layout.left + (at as f64 + 0.5) * layout.cell;
+            @if layout.turned > 0.0 {
+                text class="mono" transform={ "translate(" (px(x + 4.0)) " " (px(layout.top - 7.0)) ") rotate(-" (px(layout.turned)) ")" } {
+                    (shortened(name, names_max))
+                }
+            } @else {
+                (text(x, layout.top - 8.0, "mono middle", name))
+            }
+        }
+    }
+}
+
+fn square(
+    heat: &Heat,
+    (row, column): (usize, usize),
+    cell: &Cell,
+    range: &Range,
+    layout: &Layout,
+    canvas: &Canvas,
+) -> Markup {
+    let (x, y) = (layout.left + column as f64 * layout.cell, layout.top + row as f64 * ROW);
+    let step = cell.value.map(|value| step(range, value));
+    let class = step.map_or("ground".to_owned(), |step| format!("h{step}"));
+    let words = cell.value.map_or("–".to_owned(), |value| three_digits(value / layout.step.0));
+    let shown = (sans_width(&words) <= layout.cell - 2.0).then_some(words);
+    let text_class = match step {
+        Some(step) if step >= LIGHT_TEXT_FROM => "middle light",
+        Some(_) => "middle",
+        None => "middle quiet",
+    };
+    let said = cell_tip(heat, (row, column), cell);
+    html! {
+        g class="cell" data-tip=[canvas.tip(&said)] tabindex=[canvas.is_live().then_some("-1")]
+            aria-label=[canvas.is_live().then(|| said.replace('\n', ", "))] {
+            (canvas.tip_inside(&said))
+            rect class=(class) x=(px(x + 0.5)) y=(px(y + 0.5)) width=(px(layout.cell - 1.0)) height=(px(ROW - 1.0)) rx="2" {}
+            @if let Some(shown) = shown { (text(x + layout.cell / 2.0, y + 18.0, text_class, &shown)) }
+        }
+    }
+}
+
+/// Which of the colours a value has; the middle one where all values are equal.
+fn step(range: &Range, value: f64) -> usize {
+    let share = range.share(value).unwrap_or(0.5).clamp(0.0, 1.0);
+    ((share * HEAT_STEPS as f64) as usize).min(HEAT_STEPS - 1)
+}
+
+fn cell_tip(heat: &Heat, (row, column): (usize, usize), cell: &Cell) -> String {
+    let name = |names: &[String], at: usize| names.get(at).cloned().unwrap_or_default();
+    let name = format!("{} → {}", name(&heat.rows, row), name(&heat.columns, column));
+    match cell.value {
+        Some(value) => tip::of(&name, None, heat.unit, value, (cell.low, cell.high), cell.n, &cell.note),
+        None => format!("{name}\n{}", if cell.note.is_empty() { "not measured" } else { &cell.note }),
+    }
+}
+
+/// The colours from least to most.
+fn key(unit: Unit, range: &Range, (x, y): (f64, f64), canvas: &Canvas) -> Markup {
+    let width = (canvas.width - x).min(252.0) / HEAT_STEPS as f64;
+    html! {
+        @if range.low <= range.high {
+            @for step in 0..HEAT_STEPS {
+                rect class={ "h" (step) } x=(px(x + step as f64 * width)) y=(px(y)) width=(px(width)) height="10" {}
+            }
+            (text(x, y + 26.0, "quiet small", &unit.text(range.low)))
+            (text(x + width * HEAT_STEPS as f64, y + 26.0, "quiet small end", &unit.text(range.high)))
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Figures as tables: for readers who cannot see a chart, and for those who want the digits.
+
+use super::distribution::percentile;
+use super::flow::amount;
+use super::{Bars, Cell, Chart, Distribution, Figure, Flow, Heat, Lines, SeriesStyle, Table, Unit};
+
+/// What stands for a figure that is not there.
+const ABSENT: &str = "–";
+
+pub(super) fn of(figure: &Figure) -> Table {
+    let (columns, rows) = match &figure.chart {
+        Chart::Lines(lines) => of_lines(lines),
+        Chart::Bars(bars) => of_bars(bars),
+        Chart::Heat(heat) => of_heat(heat),
+        Chart::Distribution(distribution) => of_distribution(distribution),
+        Chart::Flow(flow) => of_flow(flow),
+    };
+    let mut table = Table { caption: figure.title.clone(), columns, rows };
+    drop_empty_columns(&mut table);
+    table
+}
+
+type Parts = (Vec<String>, Vec<Vec<String>>);
+
+fn of_lines(lines: &Lines) -> Parts {
+    let (x, y) = (&lines.x_axis, &lines.y_axis);
+    let columns = ["series", x.label.as_str(), y.label.as_str(), "95 % from", "to", "n"];
+    let rows = lines.series.iter().flat_map(|series| {
+        series.points.iter().map(|point| {
+            vec![
+                with_origin(&series.name, series.style),
+                x.unit.text(point.x),
+                y.unit.text(point.y),
+                optional(y.unit, point.low),
+                optional(y.unit, point.high),
+                count(point.n),
+            ]
+        })
+    });
+    (columns.map(str::to_owned).to_vec(), rows.collect())
+}
+
+fn of_bars(bars: &Bars) -> Parts {
+    let unit = bars.axis.unit;
+    let columns = ["group", "name", bars.axis.label.as_str(), "95 % from", "to", "n", "remark"];
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for group in &bars.groups {
+        rows.extend(group.bars.iter().map(|bar| {
+            vec![
+                group.name.clone(),
+                with_origin(&bar.name, bar.style),
+                bar.value.map_or(ABSENT.to_owned(), |value| unit.text(value)),
+                optional(unit, bar.low),
+                optional(unit, bar.high),
+                count(bar.n),
+                bar.note.clone(),
+            ]
+        }));
+    }
+    rows.extend(bars.references.iter().map(|reference| {
+        let mut row = vec![String::new(), reference.name.clone(), unit.text(reference.value)];
+        row.resize(columns.len(), String::new());
+        row
+    }));
+    (columns.map(str::to_owned).to_vec(), rows)
+}
+
+fn of_heat(heat: &Heat) -> Parts {
+    let mut columns = vec![format!("{} ↓ {} →", heat.rows_label, heat.columns_label)];
+    columns.extend(heat.columns.iter().cloned());
+    let text = |cell: &Cell| match cell.value {
+        Some(value) => heat.unit.text(value),
+        None if cell.note.is_empty() => ABSENT.to_owned(),
+        None => cell.note.clone(),
+    };
+    let rows = heat.rows.iter().zip(&heat.cells);
+    let rows =
+        rows.map(|(name, cells)| std::iter::once(name.clone()).chain(cells.iter().map(text)).collect());
+    (columns, rows.collect())
+}
+
+/// The percentiles people ask for, as shares.
+const PERCENTILES: [f64; 6] = [0.5, 0.9, 0.99, 0.999, 0.9999, 1.0];
+
+fn of_distribution(distribution: &Distribution) -> Parts {
+    let mut columns = vec!["series".to_owned(), "n".to_owned()];
+    columns
+        .extend(PERCENTILES.map(|share| if share < 1.0 { percentile(share) } else { "largest".to_owned() }));
+    let rows = distribution.series.iter().map(|series| {
+        let at = |share: f64| series.points.iter().find(|point| point.share >= share - 1e-12);
+        // A percentile that fewer values stand behind than it divides is not known.
+        let known = |share: f64| share >= 1.0 || series.count as f64 * (1.0 - share) >= 1.0;
+        let figure = |share: f64| at(share).filter(|_| known(share)).map(|point| point.value);
+        let mut row = vec![series.name.clone(), Unit::Count.text(series.count as f64)];
+        row.extend(
+            PERCENTILES
+                .map(|share| figure(share).map_or(ABSENT.to_owned(), |v| distribution.axis.unit.text(v))),
+        );
+        row
+    });
+    (columns, rows.collect())
+}
+
+fn of_flow(flow: &Flow) -> Parts {
+    let columns = [
+        "stage",
+        "ran for",
+        "on a CPU",
+        "waits to read",
+        "waits to write",
+        "exit",
+        "passes on",
+        "over",
+        "remark",
+    ];
+    let rows = flow.stages.iter().map(|stage| {
+        let link = stage.link.as_ref();
+        let note = link.map(|link| link.note.clone()).unwrap_or_default();
+        let remark = if stage.held_up { "holds the pipeline up".to_owned() } else { String::new() };
+        vec![
+            stage.command.clone(),
+            Unit::Seconds.text(stage.wall_s),
+            Unit::Seconds.text(stage.cpu_s),
+            optional(Unit::Seconds, stage.read_wait_s),
+            optional(Unit::Seconds, stage.write_wait_s),
+            stage.exit.clone(),
+            link.map(amount).unwrap_or_default(),
+            link.map(|link| link.spec.clone()).unwrap_or_default(),
+            [remark, note].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; "),
+        ]
+    });
+    (columns.map(str::to_owned).to_vec(), rows.collect())
+}
+
+fn with_origin(name: &str, style: SeriesStyle) -> String {
+    match style {
+        SeriesStyle::Measured | SeriesStyle::Reference => name.to_owned(),
+        SeriesStyle::Published => format!("{name} (published)"),
+    }
+}
+
+fn optional(unit: Unit, value: Option<f64>) -> String {
+    value.map(|value| unit.text(value)).unwrap_or_default()
+}
+
+fn count(n: Option<u32>) -> String {
+    n.map(|n| n.to_string()).unwrap_or_default()
+}
+
+/// Columns of which no cell says anything are left out.
+fn drop_empty_columns(table: &mut Table) {
+    let empty = |at: usize| table.rows.iter().all(|row| row[at].is_empty());
+    let kept: Vec<usize> =
+        (0..table.columns.len()).filter(|at| table.rows.is_empty() || !empty(*at)).collect();
+    let pick = |cells: &[String]| kept.iter().map(|at| cells[*at].clone()).collect::<Vec<String>>();
+    table.columns = pick(&table.columns);
+    table.rows = table.rows.iter().map(|row| pick(row)).collect();
+}

@@ -1,0 +1,229 @@
+//! The page: records, of one host or many, as one HTML file that needs nothing else. Here it is decided what is on
+//! it; the HTML, its style and its script are in `page/document.rs` and beside it.
+//!
+//! Records of several runs are put side by side where they have cases in common. Where they have none, each stands by
+//! itself and the page says so: records of other commands are no mistake, and a reader may well want them in one file.
+
+mod cases;
+mod common;
+mod comparisons;
+mod document;
+mod highlights;
+mod hosts;
+mod labels;
+mod languages;
+mod method;
+mod pipelines;
+mod round_trips;
+mod section;
+mod throughput;
+
+pub use highlights::Highlight;
+pub use section::{Block, Section};
+
+use model::{BenchRecord, Workload};
+
+use crate::format::{Format, FormatError};
+use crate::page::cases::Source;
+use crate::read::{AnyRecord, Loaded};
+use crate::view::Group;
+use crate::{advice, remarks, study, view, words};
+
+/// The registry entry.
+pub const FORMAT: Format =
+    Format { name: "HTML", flag: "html", summary: "one page with charts, for a browser", render: of_bench };
+
+/// Everything on a page, before it is HTML.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page {
+    /// Its heading.
+    pub title: String,
+    /// Below it: the machine, or how many there are.
+    pub subtitle: String,
+    /// The figures a reader came for.
+    pub highlights: Vec<Highlight>,
+    /// What must be known before the figures are believed: records that were cut short, or have nothing in common.
+    pub notices: Vec<String>,
+    /// The parts, from above.
+    pub sections: Vec<Section>,
+}
+
+/// Records as one page.
+pub fn render(records: &[Loaded]) -> String {
+    document::render(&page(records))
+}
+
+/// A sentence for each record that has no case in common with the others.
+pub fn strangers(records: &[Loaded]) -> Vec<String> {
+    let bench = records.iter().filter_map(|loaded| Some((loaded.name.as_str(), bench(&loaded.record)?)));
+    common::strangers(&bench.collect::<Vec<_>>())
+}
+
+fn of_bench(record: &BenchRecord) -> Result<String, FormatError> {
+    Ok(render(&[Loaded::new("this run", AnyRecord::Bench(record.clone()))]))
+}
+
+fn bench(record: &AnyRecord) -> Option<&BenchRecord> {
+    match record {
+        AnyRecord::Bench(record) => Some(record),
+        _ => None,
+    }
+}
+
+/// What is on the page of these records.
+pub fn page(records: &[Loaded]) -> Page {
+    let labels = labels::labels(records);
+    // One record of its kind needs no name among the others.
+    let kind = |at: usize| std::mem::discriminant(&records[at].record);
+    let alone = |at: usize| (0..records.len()).all(|other| other == at || kind(other) != kind(at));
+    let label = |at: usize| if alone(at) { "" } else { labels[at].as_str() };
+    let sources: Vec<Source> = records
+        .iter()
+        .enumerate()
+        .filter_map(|(at, loaded)| Some(Source { label: label(at), record: bench(&loaded.record)? }))
+        .collect();
+    let mut sections = bench_sections(&sources);
+    for (at, loaded) in records.iter().enumerate() {
+        match &loaded.record {
+            AnyRecord::Bench(_) => {}
+            AnyRecord::Run(record) => sections.push(pipelines::section(record, label(at), at)),
+            AnyRecord::Compare(record) => sections.push(comparisons::section(record, label(at), at)),
+            AnyRecord::Study(record) => sections.extend(study::page_sections(record, label(at), at)),
+        }
+    }
+    let named: Vec<(String, &AnyRecord)> =
+        labels.iter().cloned().zip(records.iter().map(|loaded| &loaded.record)).collect();
+    sections.push(hosts_section(&named));
+    Page {
+        title: title(records),
+        subtitle: subtitle(&named),
+        highlights: match sources.as_slice() {
+            [source] => highlights::of(source.record),
+            _ => Vec::new(),
+        },
+        notices: notices(records),
+        sections,
+    }
+}
+
+fn title(records: &[Loaded]) -> String {
+    match records {
+        [one] => format!("hosepipe {}", one.record.command()),
+        several => format!("hosepipe: {}", words::count(several.len(), "record")),
+    }
+}
+
+fn subtitle(named: &[(String, &AnyRecord)]) -> String {
+    match named {
+        [] => String::new(),
+        _ if hosts::several(named) => "Several machines, side by side".to_owned(),
+        [(_, first), ..] => words::machine(first.host()),
+    }
+}
+
+fn notices(records: &[Loaded]) -> Vec<String> {
+    let early = records.iter().filter_map(|loaded| {
+        let sentence = remarks::interruption(&view::View::of(bench(&loaded.record)?))?;
+        Some(if records.len() == 1 { sentence } else { format!("{}: {sentence}", loaded.name) })
+    });
+    early.chain(strangers(records)).collect()
+}
+
+/// Streams, round trips, their distribution, languages: for what the records hold.
+fn bench_sections(sources: &[Source]) -> Vec<Section> {
+    let sets = cases::sets(sources);
+    let of = |workload| sets.iter().enumerate().filter(move |(_, set)| set.axes.workload == workload);
+    let mut sections = Vec::new();
+    let section = |id: &str, title: &str, lead: Vec<String>, blocks: Vec<Block>| {
+        (!blocks.is_empty()).then(|| Section {
+            id: id.to_owned(),
+            title: title.to_owned(),
+            lead,
+            code: None,
+            blocks,
+        })
+    };
+    let mut streams = figures_of(of(Workload::Stream), sources);
+    streams.extend(remarks_of(sources));
+    sections.extend(section("throughput", "Throughput", findings(sources), streams));
+    let trips = figures_of(of(Workload::PingPong), sources);
+    sections.extend(section("round-trips", "Round trips", Vec::new(), trips));
+    let distributions = of(Workload::PingPong).flat_map(|(at, set)| round_trips::figures(set, at));
+    let distributions: Vec<Block> = distributions.map(Block::Figure).collect();
+    sections.extend(section("distribution", "How round trips are distributed", Vec::new(), distributions));
+    sections.extend(sources.iter().enumerate().filter_map(|(at, source)| languages::section(source, at)));
+    let own = |source: &&Source| view::ranked(source.record).any(|case| case.worker.is_none());
+    let tables: Vec<_> = sources.iter().filter(own).flat_map(throughput::tables).collect();
+    let folded =
+        (!tables.is_empty()).then(|| vec![Block::Folded("All figures as tables".to_owned(), tables)]);
+    sections.extend(section("figures", "Every figure", Vec::new(), folded.unwrap_or_default()));
+    sections
+}
+
+fn figures_of<'s, 'a: 's>(
+    sets: impl Iterator<Item = (usize, &'s cases::Set<'a>)>,
+    sources: &[Source],
+) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for (at, set) in sets {
+        blocks.extend(throughput::figures(set, at, sources).into_iter().map(Block::Figure));
+        if set.is_sweep() {
+            blocks.extend(throughput::gaps(set).map(Block::Table));
+        }
+    }
+    blocks
+}
+
+/// What the figures say to do next.
+fn findings(sources: &[Source]) -> Vec<String> {
+    match sources {
+        [source] => advice(source.record),
+        _ => Vec::new(),
+    }
+}
+
+/// What a reader must know before believing a row; what several records say is said once.
+fn remarks_of(sources: &[Source]) -> Option<Block> {
+    let mut said: Vec<(String, Vec<&str>)> = Vec::new();
+    for source in sources {
+        for line in remarks_of_one(source.record) {
+            match said.iter_mut().find(|(known, _)| *known == line) {
+                Some((_, labels)) => labels.push(source.label),
+                None => said.push((line, vec![source.label])),
+            }
+        }
+    }
+    let line = |(line, labels): (String, Vec<&str>)| {
+        if labels.len() == sources.len() { line } else { format!("{}: {line}", labels.join(", ")) }
+    };
+    let lines: Vec<String> = said.into_iter().map(line).collect();
+    (!lines.is_empty()).then_some(Block::Remarks(lines))
+}
+
+fn remarks_of_one(record: &BenchRecord) -> Vec<String> {
+    let view = view::View::of(record);
+    let mut lines: Vec<String> = Vec::new();
+    for group in view.groups() {
+        // Over many block sizes the ceiling is a line of the figure.
+        let Group::Ranked(section) = group else { continue };
+        let line = remarks::footer(&view, section);
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines.push(remarks::references(&view));
+    lines.extend(remarks::remarks(&view, false));
+    lines.retain(|line| !line.is_empty());
+    lines
+}
+
+fn hosts_section(named: &[(String, &AnyRecord)]) -> Section {
+    let title = if hosts::several(named) { "The machines" } else { "The machine" };
+    Section {
+        id: "machines".to_owned(),
+        title: title.to_owned(),
+        lead: Vec::new(),
+        code: None,
+        blocks: vec![Block::Table(hosts::runs(named)), Block::Table(hosts::facts(named))],
+    }
+}

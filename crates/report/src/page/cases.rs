@@ -1,0 +1,118 @@
+//! The cases of several bench records, put together where they may be compared: one workload, one data level, the
+//! same tasks, placement and relays.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use model::{BenchRecord, CaseRecord, DataLevel, Placement, Tasks, Workload};
+
+use crate::view::{label, ranked};
+use crate::words;
+
+/// From this many block sizes on, figures are drawn over the size and not for each.
+const SWEEP_FROM: usize = 4;
+
+/// A bench record on the page, and what tells its rows from those of others; empty where it is the only one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub(super) label: &'a str,
+    pub(super) record: &'a BenchRecord,
+}
+
+/// What all cases of a set have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Axes {
+    pub(super) workload: Workload,
+    pub(super) data: DataLevel,
+    pub(super) tasks: Tasks,
+    pub(super) placement: Placement,
+    pub(super) relays: u32,
+}
+
+/// A case, its name, and where it comes from.
+#[derive(Debug, Clone)]
+pub(super) struct Entry<'a> {
+    pub(super) source: Source<'a>,
+    pub(super) name: String,
+    pub(super) case: &'a CaseRecord,
+}
+
+/// Cases that may be compared.
+#[derive(Debug)]
+pub(super) struct Set<'a> {
+    pub(super) axes: Axes,
+    pub(super) entries: Vec<Entry<'a>>,
+}
+
+/// All sets, checked figures first, streams before round trips.
+pub(super) fn sets<'a>(sources: &[Source<'a>]) -> Vec<Set<'a>> {
+    let mut sets: Vec<Set<'a>> = Vec::new();
+    for source in sources {
+        for case in ranked(source.record).filter(|case| case.worker.is_none()) {
+            let entry = Entry { source: *source, name: label(source.record, case), case };
+            let axes = Axes::of(case);
+            match sets.iter_mut().find(|set| set.axes == axes) {
+                Some(set) => set.entries.push(entry),
+                None => sets.push(Set { axes, entries: vec![entry] }),
+            }
+        }
+    }
+    sets.sort_by_key(|set| set.axes.order());
+    sets
+}
+
+impl Axes {
+    pub(super) fn of(case: &CaseRecord) -> Self {
+        let CaseRecord { workload, data, tasks, placement, relays, .. } = *case;
+        Self { workload, data, tasks, placement, relays }
+    }
+
+    fn order(&self) -> impl Ord + use<> {
+        let Self { workload, data, tasks, placement, relays } = *self;
+        (workload, Reverse(data), tasks, placement, relays)
+    }
+}
+
+impl<'a> Set<'a> {
+    /// Every block size, the smallest first.
+    pub(super) fn blocks(&self) -> Vec<u64> {
+        self.entries.iter().map(|entry| entry.case.block_bytes).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// Whether there are so many block sizes that a line over them says more than a list for each.
+    pub(super) fn is_sweep(&self) -> bool {
+        self.blocks().len() >= SWEEP_FROM
+    }
+
+    /// The entries of one block size.
+    pub(super) fn of_block(&self, bytes: u64) -> impl Iterator<Item = &Entry<'a>> {
+        self.entries.iter().filter(move |entry| entry.case.block_bytes == bytes)
+    }
+
+    /// Who held the ends and where, and what became of the data, in words.
+    pub(super) fn conditions(&self) -> String {
+        let cpus = self.entries.iter().map(|entry| entry.case.cpus.as_slice()).find(|cpus| !cpus.is_empty());
+        let check = self.entries.iter().find_map(|entry| entry.case.check);
+        let mut parts = vec![words::ends(self.axes.tasks, self.axes.placement, cpus.unwrap_or_default())];
+        parts.push(words::data(self.axes.data, check).to_owned());
+        if self.axes.relays > 0 {
+            parts.push(format!("through {}", words::count(self.axes.relays as usize, "relay")));
+        }
+        parts.join(" · ")
+    }
+}
+
+impl Entry<'_> {
+    /// The name with the record it is from, where there are several.
+    pub(super) fn full_name(&self) -> String {
+        match self.source.label {
+            "" => self.name.clone(),
+            label => format!("{} · {label}", self.name),
+        }
+    }
+
+    /// Samples the figures are made of.
+    pub(super) fn n(&self) -> Option<u32> {
+        u32::try_from(self.case.samples.len()).ok()
+    }
+}

@@ -1,0 +1,231 @@
+//! The page as HTML: one file with its style and its script in it, and nothing that a browser would have to fetch.
+//! Texts from records are escaped by the template; none is ever put in as it is.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::method;
+use super::section::{Block, Section};
+use super::{Highlight, Page};
+use crate::figure::{Figure, Table, Theme, clean, page_style};
+
+/// The page's own style.
+const STYLE: &str = include_str!("style.css");
+/// The page's script: one file for each thing it does, the last one starts them.
+const SCRIPTS: &[&str] = &[
+    include_str!("script/theme.js"),
+    include_str!("script/tip.js"),
+    include_str!("script/unit.js"),
+    include_str!("script/plot.js"),
+    include_str!("script/legend.js"),
+    include_str!("script/heat.js"),
+    include_str!("script/save.js"),
+    include_str!("script/start.js"),
+];
+/// Nothing may be fetched, whatever a record says.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
+
+/// The page as text.
+pub(super) fn render(page: &Page) -> String {
+    let markup = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (page.title) " · " (page.subtitle) }
+                link rel="icon" href="data:,";
+                style { (PreEscaped(variables())) (PreEscaped(STYLE)) }
+                style id="figure-style" { (PreEscaped(page_style())) }
+            }
+            body {
+                a.skip href="#main" { "Skip to the figures" }
+                (header(page))
+                div.columns {
+                    (contents(page))
+                    main id="main" {
+                        @for notice in &page.notices { p.notice role="note" { (notice) } }
+                        @if !page.highlights.is_empty() { (highlights(&page.highlights)) }
+                        @for section in &page.sections { (self::section(section)) }
+                        (method())
+                    }
+                }
+                div id="tip" role="status" aria-live="polite" hidden {}
+                script { (PreEscaped(script())) }
+            }
+        }
+    };
+    format!("{}\n", clean(&markup.into_string()))
+}
+
+/// The colours of both themes: the reader's setting decides until the button does.
+fn variables() -> String {
+    let (light, dark) = (Theme::Light.variables(), Theme::Dark.variables());
+    format!(
+        ":root{{color-scheme:light;{light}}}\n\
+         @media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}\n\
+         :root[data-theme=dark]{{color-scheme:dark;{dark}}}\n\
+         @media print{{:root:root,:root:root[data-theme]{{color-scheme:light;{light}}}}}\n"
+    )
+}
+
+/// The files as one function, so that nothing of it can be reached from outside.
+fn script() -> String {
+    format!("(() => {{\n\"use strict\";\n{}}})();\n", SCRIPTS.concat())
+}
+
+fn header(page: &Page) -> Markup {
+    html! {
+        header.top {
+            div.brand {
+                svg.logo viewBox="0 0 32 32" aria-hidden="true" {
+                    path d="M3 11h7c5 0 5 10 10 10h9" fill="none" stroke="currentColor" stroke-width="5" stroke-linecap="round" {}
+                    circle cx="27.5" cy="10" r="2.6" fill="currentColor" {}
+                }
+                div {
+                    h1 { (page.title) }
+                    p.subtitle { (page.subtitle) }
+                }
+            }
+            button.quiet id="theme" type="button" aria-label="Change between light and dark" { "Dark" }
+        }
+    }
+}
+
+fn contents(page: &Page) -> Markup {
+    html! {
+        nav.contents aria-label="Contents" {
+            @for section in &page.sections { a href={ "#" (section.id) } { (section.title) } }
+            a href="#method" { "How to read it" }
+        }
+    }
+}
+
+fn highlights(highlights: &[Highlight]) -> Markup {
+    html! {
+        dl.highlights {
+            @for highlight in highlights {
+                div {
+                    dt { (highlight.what) }
+                    dd { strong { (highlight.figure) } code { (highlight.whose) } }
+                }
+            }
+        }
+    }
+}
+
+fn section(section: &Section) -> Markup {
+    html! {
+        section id=(section.id) aria-labelledby={ (section.id) "-heading" } {
+            h2 id={ (section.id) "-heading" } { (section.title) }
+            @if let Some(code) = &section.code { pre.command { code { (code) } } }
+            @for sentence in &section.lead { p.lead { (with_code(sentence)) } }
+            @for block in &section.blocks { (self::block(block)) }
+        }
+    }
+}
+
+fn block(block: &Block) -> Markup {
+    match block {
+        Block::Figure(figure) => self::figure(figure),
+        Block::Table(table) => {
+            html! { div.scroll tabindex="0" role="region" aria-label=(table.caption) { (self::table(table)) } }
+        }
+        Block::Folded(heading, tables) => html! {
+            details {
+                summary { (heading) }
+                @for table in tables { div.scroll tabindex="0" role="region" aria-label=(table.caption) { (self::table(table)) } }
+            }
+        },
+        Block::Remarks(lines) => html! {
+            ul.remarks { @for line in lines { li { (with_code(line)) } } }
+        },
+    }
+}
+
+fn figure(figure: &Figure) -> Markup {
+    let [wide, narrow] = figure.inline();
+    let table = figure.table();
+    html! {
+        figure id=(figure.id) {
+            figcaption {
+                h3 { (figure.title) }
+                p { (figure.caption) }
+            }
+            div.chart { (wide) (narrow) }
+            div.tools {
+                button.quiet.reset type="button" hidden { "Show all" }
+                button.quiet.save type="button" aria-label={ "Save as SVG: " (figure.title) } { "Save SVG" }
+            }
+            details {
+                summary { "As a table" }
+                div.scroll tabindex="0" role="region" aria-label=(table.caption) { (self::table(&table)) }
+            }
+        }
+    }
+}
+
+fn table(table: &Table) -> Markup {
+    let numeric = numeric_columns(table);
+    html! {
+        table {
+            caption { (table.caption) }
+            thead {
+                tr {
+                    @for (at, column) in table.columns.iter().enumerate() {
+                        th scope="col" class=[numeric[at].then_some("number")] { (column) }
+                    }
+                }
+            }
+            tbody {
+                @for row in &table.rows {
+                    tr {
+                        @for (at, cell) in row.iter().enumerate() {
+                            @if at == 0 { th scope="row" { (cell) } }
+                            @else { td class=[numeric.get(at).copied().unwrap_or(false).then_some("number")] { (cell) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Columns of figures, which are flush right.
+fn numeric_columns(table: &Table) -> Vec<bool> {
+    let column = |at: usize| {
+        let cells = || table.rows.iter().filter_map(move |row| row.get(at)).filter(|cell| !cell.is_empty());
+        at > 0 && cells().next().is_some() && cells().all(|cell| is_figure(cell))
+    };
+    (0..table.columns.len()).map(column).collect()
+}
+
+/// A number with its unit and a mark at most, or a dash in its place.
+fn is_figure(cell: &str) -> bool {
+    let mut words = cell.trim_start_matches(['≥', '<', '±', ' ']).split_whitespace();
+    let number = words.next().unwrap_or_default().trim_end_matches(['×', '%']).replace(',', "");
+    (number == "–" || number.parse::<f64>().is_ok())
+        && words.clone().count() <= 2
+        && words.all(|word| word.chars().count() <= 5)
+}
+
+/// A sentence in which what stands between backquotes is code.
+fn with_code(sentence: &str) -> Markup {
+    html! {
+        @for (at, piece) in sentence.split('`').enumerate() {
+            @if at % 2 == 1 { code { (piece) } } @else { (piece) }
+        }
+    }
+}
+
+fn method() -> Markup {
+    html! {
+        section id="method" aria-labelledby="method-heading" {
+            h2 id="method-heading" { "How to read it" }
+            dl.words {
+                @for (word, id, meaning) in method::WORDS { div id=(id) { dt { (word) } dd { (meaning) } } }
+            }
+        }
+    }
+}

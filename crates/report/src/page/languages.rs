@@ -1,0 +1,144 @@
+//! One workload in many languages: the ranking, and every writer against every reader as a matrix.
+
+use model::{CaseRecord, WorkerCase, WorkerEnd, WorkerStart};
+use stats::{estimate, figure};
+
+use super::cases::Source;
+use super::section::{Block, Section};
+use crate::figure::{Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Heat, Scale, SeriesStyle, Table, Unit};
+use crate::languages;
+use crate::reason::reason;
+
+/// The section of a record's workers; `None` where it has none.
+pub(super) fn section(source: &Source, number: usize) -> Option<Section> {
+    let blocks = [ranking(source, number), matrix(source, number)];
+    let mut blocks: Vec<Block> = blocks.into_iter().flatten().map(Block::Figure).collect();
+    if let Some((columns, rows)) = languages::table(source.record) {
+        let columns = columns.into_iter().map(str::to_owned).collect();
+        let caption = "By language: time, system calls, CPU time and start-up".to_owned();
+        blocks.insert(1.min(blocks.len()), Block::Table(Table { caption, columns, rows }));
+    }
+    let title = match source.label {
+        "" => "Languages".to_owned(),
+        label => format!("Languages · {label}"),
+    };
+    let mut lead = vec![
+        "The same bytes through one kernel pipe, by programs in many languages; the idiomatic way and the fastest way of a \
+         language are two rows. Each trial is a fresh launch, timed after its warm-up."
+            .to_owned(),
+    ];
+    lead.extend(languages::findings(source.record));
+    (!blocks.is_empty()).then(|| Section {
+        id: format!("languages-{number}"),
+        title,
+        lead,
+        code: None,
+        blocks,
+    })
+}
+
+/// The cases of workers that were started in one way, with what is known of the workers.
+fn cases<'a>(source: &Source<'a>, start: WorkerStart) -> Vec<(&'a CaseRecord, &'a WorkerCase)> {
+    let with_worker = |case: &'a CaseRecord| Some((case, case.worker.as_ref()?));
+    source.record.cases.iter().filter_map(with_worker).filter(|(_, worker)| worker.start == start).collect()
+}
+
+fn ranking(source: &Source, number: usize) -> Option<Figure> {
+    let speed = |case: &CaseRecord| case.throughput.as_ref().map_or(-1.0, |found| found.median_bytes_per_s);
+    let mut cases = cases(source, WorkerStart::Pair);
+    cases.sort_by(|(a, _), (b, _)| speed(b).total_cmp(&speed(a)));
+    let bars: Vec<Bar> = cases.iter().map(|(case, worker)| bar(source, case, worker)).collect();
+    (!bars.is_empty()).then(|| Figure {
+        id: format!("by-language-{number}"),
+        title: "Throughput by language".to_owned(),
+        caption: "Each program started its own child and sent to it over a pipe. Longer is better; the mark across is the \
+                  95 % interval of the median, each speck below one launch."
+            .to_owned(),
+        chart: Chart::Bars(Bars {
+            axis: Axis { label: "throughput".to_owned(), unit: Unit::BytesPerS, scale: Scale::Linear },
+            groups: vec![BarGroup { name: String::new(), bars }],
+            references: Vec::new(),
+        }),
+    })
+}
+
+fn bar(source: &Source, case: &CaseRecord, worker: &WorkerCase) -> Bar {
+    let found = case.throughput.as_ref();
+    let why_not = reason(case, source.record.settings.interrupted);
+    Bar {
+        name: worker.writer.label(),
+        style: SeriesStyle::Measured,
+        value: found.map(|found| found.median_bytes_per_s),
+        low: found.map(|found| found.low),
+        high: found.map(|found| found.high),
+        n: found.and(u32::try_from(case.samples.len()).ok()),
+        samples: case.samples.iter().filter_map(figure::throughput_bytes_per_s).collect(),
+        note: match found {
+            Some(_) => note(case, worker),
+            None => why_not.unwrap_or_default(),
+        },
+    }
+}
+
+/// What the program is, and what it cost beside the time.
+fn note(case: &CaseRecord, worker: &WorkerCase) -> String {
+    let rates = case.samples.iter().filter_map(figure::throughput_bytes_per_s);
+    let times: Vec<f64> = rates.filter(|rate| *rate > 0.0).map(|rate| 1e12 / rate).collect();
+    let mean = estimate::Estimate::of(&times)
+        .map(|found| format!("{:.0} ± {:.0} ms per GB", found.mean, found.stddev));
+    let calls =
+        worker.system_calls.as_ref().map(|calls| format!("{:.1} system calls per MiB", calls.per_mib));
+    let parts = [worker.writer.toolchain.clone(), mean, calls];
+    parts.into_iter().flatten().collect::<Vec<String>>().join("; ")
+}
+
+fn matrix(source: &Source, number: usize) -> Option<Figure> {
+    let cases = cases(source, WorkerStart::Harness);
+    let (writers, readers) = (
+        ends(cases.iter().map(|(_, worker)| &worker.writer)),
+        ends(cases.iter().map(|(_, worker)| &worker.reader)),
+    );
+    let cell = |writer: &WorkerEnd, reader: &WorkerEnd| {
+        let met = cases.iter().find(|(_, worker)| worker.writer == *writer && worker.reader == *reader);
+        met.map(|(case, _)| self::cell(source, case)).unwrap_or_default()
+    };
+    let row = |writer: &&WorkerEnd| readers.iter().map(|reader| cell(writer, reader)).collect();
+    let names = |ends: &[&WorkerEnd]| ends.iter().map(|end| end.label()).collect();
+    (!cases.is_empty()).then(|| Figure {
+        id: format!("matrix-{number}"),
+        title: "Every writer against every reader".to_owned(),
+        caption: "Hosepipe started both programs over a pipe of its own. A pair is as fast as the slower of the two, so \
+                  that a slow writer shows as a row and a slow reader as a column."
+            .to_owned(),
+        chart: Chart::Heat(Heat {
+            rows_label: "writer".to_owned(),
+            columns_label: "reader".to_owned(),
+            unit: Unit::BytesPerS,
+            rows: names(&writers),
+            columns: names(&readers),
+            cells: writers.iter().map(row).collect(),
+        }),
+    })
+}
+
+/// Each end once, in the order of the record.
+fn ends<'a>(all: impl Iterator<Item = &'a WorkerEnd>) -> Vec<&'a WorkerEnd> {
+    let mut ends: Vec<&WorkerEnd> = Vec::new();
+    for end in all {
+        if !ends.contains(&end) {
+            ends.push(end);
+        }
+    }
+    ends
+}
+
+fn cell(source: &Source, case: &CaseRecord) -> Cell {
+    let found = case.throughput.as_ref();
+    Cell {
+        value: found.map(|found| found.median_bytes_per_s),
+        low: found.map(|found| found.low),
+        high: found.map(|found| found.high),
+        n: found.and(u32::try_from(case.samples.len()).ok()),
+        note: reason(case, source.record.settings.interrupted).unwrap_or_default(),
+    }
+}

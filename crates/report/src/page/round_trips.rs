@@ -1,0 +1,80 @@
+//! How round trips are distributed: the histograms of all trials of a case, merged.
+
+use model::{CaseRecord, Workload};
+use stats::decode_histogram;
+
+use super::cases::{Entry, Set};
+use crate::figure::{Axis, Chart, Distribution, DistributionSeries, Figure, Scale, Share, Unit};
+use crate::numbers;
+
+/// Shares between two nines: 90 %, 91 %… 99 %, 99.1 %…
+const STEPS: u32 = 9;
+/// No more nines than this.
+const NINES: i32 = 7;
+
+/// A figure for the smallest blocks of a set of round trips, and for the others where they are few.
+pub(super) fn figures(set: &Set, number: usize) -> Vec<Figure> {
+    if set.axes.workload != Workload::PingPong {
+        return Vec::new();
+    }
+    let mut blocks = set.blocks();
+    if set.is_sweep() {
+        blocks.truncate(1);
+    }
+    let figure = |(at, bytes): (usize, u64)| {
+        let mut entries: Vec<&Entry> = set.of_block(bytes).collect();
+        entries.sort_by_key(|entry| entry.case.latency_ns.as_ref().map_or(u64::MAX, |found| found.p50));
+        let series: Vec<DistributionSeries> = entries.into_iter().filter_map(series).collect();
+        (!series.is_empty()).then(|| Figure {
+            id: format!("round-trips-{}", number * 10 + at),
+            title: format!("Round trips of {}", numbers::size(bytes)),
+            caption: "Read a line at 99 %: one round trip in a hundred took longer. Both axes are logarithmic, the lower \
+                      one in how rare a value is, so that the tail has as much room as the middle."
+                .to_owned(),
+            chart: Chart::Distribution(Distribution {
+                axis: Axis { label: "round trip".to_owned(), unit: Unit::Ns, scale: Scale::Log },
+                series,
+            }),
+        })
+    };
+    blocks.into_iter().enumerate().filter_map(figure).collect()
+}
+
+fn series(entry: &Entry) -> Option<DistributionSeries> {
+    let (count, points) = percentiles(entry.case)?;
+    Some(DistributionSeries { name: entry.full_name(), count, points })
+}
+
+/// How many round trips there were, and their percentiles; `None` where no sample kept any.
+fn percentiles(case: &CaseRecord) -> Option<(u64, Vec<Share>)> {
+    let kept = case.samples.iter().filter_map(|sample| sample.latency_histogram.as_deref());
+    let histograms: Vec<_> = kept.filter_map(|text| decode_histogram(text).ok()).collect();
+    let merged = stats::histogram::merge(&histograms).ok()??;
+    let count = merged.len();
+    let shares = shares().filter(|share| *share < 1.0 - 1.0 / count.max(1) as f64).chain([1.0]);
+    let points = shares.map(|share| Share { value: merged.value_at_quantile(share) as f64, share });
+    (count > 0).then(|| (count, points.collect()))
+}
+
+/// Shares of which each nine has as many: 10 %… 80 %, 90 %, 91 %… 99 %, 99.1 %…
+fn shares() -> impl Iterator<Item = f64> {
+    let first = [0.01, 0.05].into_iter();
+    first.chain((0..NINES).flat_map(|nines| {
+        let rest = 10f64.powi(-nines);
+        (1..=STEPS).map(move |step| 1.0 - rest * (1.0 - f64::from(step) / 10.0))
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_rise_and_have_the_nines() {
+        let all: Vec<f64> = shares().collect();
+        assert!(all.windows(2).all(|pair| pair[0] < pair[1]), "{all:?}");
+        for nines in [0.5, 0.9, 0.99, 0.999] {
+            assert!(all.iter().any(|share| (share - nines).abs() < 1e-12), "{nines}");
+        }
+    }
+}

@@ -1,0 +1,6 @@
+startTheme();
+startTips();
+startPlots();
+startLegends();
+startMatrices();
+startSaving();

@@ -1,0 +1,47 @@
+// What is said of a mark when a reader points at it or walks to it with the keyboard.
+const tip = {
+  box: document.getElementById("tip"),
+
+  // Shows the lines of an element's data-tip beside it: the name, the figure, what else there is to say.
+  show(element) {
+    const lines = element.dataset.tip.split("\n");
+    const piece = (line, at) => {
+      const figure = at === 1 && line.length < 24 && /^[\d<≥]/.test(line);
+      const made = document.createElement(at === 0 ? "b" : figure ? "strong" : "span");
+      made.textContent = line;
+      return made;
+    };
+    tip.box.replaceChildren(...lines.map(piece));
+    tip.box.hidden = false;
+    tip.place(element.getBoundingClientRect());
+  },
+
+  // Above what is pointed at, or below where there is no room; never outside the window.
+  place(target) {
+    const size = tip.box.getBoundingClientRect();
+    const wide = document.documentElement.clientWidth;
+    const middle = target.left + Math.min(target.width / 2, 160) - size.width / 2;
+    const left = Math.max(8, Math.min(middle, wide - size.width - 8));
+    const above = target.top - size.height - 10;
+    const top = above > 4 ? above : target.bottom + 10;
+    tip.box.style.transform = `translate(${Math.round(left)}px,${Math.round(top)}px)`;
+  },
+
+  hide() { tip.box.hidden = true; },
+};
+
+// Rows, cells, stages and links have their tips by themselves; points of a plot are found by the plot.
+function startTips() {
+  const own = (target) => {
+    const found = target instanceof Element ? target.closest("[data-tip]") : null;
+    return found && !found.closest(".plot") ? found : null;
+  };
+  for (const event of ["pointerover", "focusin"]) {
+    document.addEventListener(event, ({ target }) => { const found = own(target); if (found) tip.show(found); });
+  }
+  for (const event of ["pointerout", "focusout"]) {
+    document.addEventListener(event, ({ target }) => { if (own(target)) tip.hide(); });
+  }
+  document.addEventListener("scroll", tip.hide, { passive: true });
+  document.addEventListener("keydown", ({ key }) => { if (key === "Escape") tip.hide(); });
+}

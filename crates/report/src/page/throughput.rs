@@ -1,0 +1,298 @@
+//! Streams and round trips as figures: a ranking for each block size, or lines over many of them.
+
+use model::{CaseRecord, Role, Sample, Workload};
+use stats::{bound_of, figure};
+
+use super::cases::{Entry, Set, Source};
+use crate::figure::{
+    Axis, Bar, BarGroup, Bars, Chart, Figure, Lines, Point, Reference, Scale, Series, SeriesStyle, Table,
+    Unit,
+};
+use crate::reason::reason;
+use crate::{numbers, view};
+
+/// A figure of a case: the point, the ends of its interval.
+type Estimated = (f64, f64, f64);
+
+/// The figures of a set of cases; `number` tells its figures from those of others.
+pub(super) fn figures(set: &Set, number: usize, sources: &[Source]) -> Vec<Figure> {
+    if set.is_sweep() {
+        return vec![over_blocks(set, number, sources)];
+    }
+    let blocks = set.blocks();
+    blocks.iter().enumerate().map(|(at, bytes)| ranking(set, *bytes, number * 10 + at, sources)).collect()
+}
+
+fn estimated(case: &CaseRecord) -> Option<Estimated> {
+    match case.workload {
+        Workload::Stream => {
+            case.throughput.as_ref().map(|found| (found.median_bytes_per_s, found.low, found.high))
+        }
+        Workload::PingPong => {
+            let found = case.latency_ns.as_ref()?;
+            Some((found.p50 as f64, found.p50_low as f64, found.p50_high as f64))
+        }
+    }
+}
+
+fn sample(sample: &Sample, workload: Workload) -> Option<f64> {
+    match workload {
+        Workload::Stream => figure::throughput_bytes_per_s(sample),
+        Workload::PingPong => figure::round_trip_p50_ns(sample),
+    }
+}
+
+fn axis(workload: Workload) -> Axis {
+    match workload {
+        Workload::Stream => {
+            Axis { label: "throughput".to_owned(), unit: Unit::BytesPerS, scale: Scale::Linear }
+        }
+        // A spinning ring answers hundreds of times sooner than a pipe.
+        Workload::PingPong => {
+            Axis { label: "median round trip".to_owned(), unit: Unit::Ns, scale: Scale::Log }
+        }
+    }
+}
+
+fn ranking(set: &Set, bytes: u64, number: usize, sources: &[Source]) -> Figure {
+    let workload = set.axes.workload;
+    let mut entries: Vec<&Entry> = set.of_block(bytes).collect();
+    let rank = |entry: &Entry| estimated(entry.case).map(|(point, ..)| point);
+    entries.sort_by(|a, b| match (rank(a), rank(b)) {
+        (Some(a), Some(b)) if workload == Workload::Stream => b.total_cmp(&a),
+        (Some(a), Some(b)) => a.total_cmp(&b),
+        (a, b) => b.is_some().cmp(&a.is_some()),
+    });
+    let groups = match sources {
+        [_] => vec![BarGroup {
+            name: String::new(),
+            bars: entries.iter().map(|e| bar(e, e.name.clone())).collect(),
+        }],
+        _ => by_name(&entries),
+    };
+    let title = match workload {
+        Workload::Stream => format!("Throughput, {} blocks", numbers::size(bytes)),
+        Workload::PingPong => format!("Median round trip of {}", numbers::size(bytes)),
+    };
+    let better = match workload {
+        Workload::Stream => "Longer is better.",
+        Workload::PingPong => "Further left is better; the axis is logarithmic.",
+    };
+    Figure {
+        id: format!("ranking-{number}"),
+        title,
+        caption: format!(
+            "{}. {better} The mark across is the 95 % interval of the median; each speck below is one trial.",
+            sentence(&set.conditions())
+        ),
+        chart: Chart::Bars(Bars {
+            axis: axis(workload),
+            groups,
+            references: references(set, bytes, sources),
+        }),
+    }
+}
+
+/// A group for each spec with a bar for each record, so that hosts stand side by side.
+fn by_name(entries: &[&Entry]) -> Vec<BarGroup> {
+    let mut groups: Vec<BarGroup> = Vec::new();
+    for entry in entries {
+        let bar = bar(entry, entry.source.label.to_owned());
+        match groups.iter_mut().find(|group| group.name == entry.name) {
+            Some(group) => group.bars.push(bar),
+            None => groups.push(BarGroup { name: entry.name.clone(), bars: vec![bar] }),
+        }
+    }
+    groups
+}
+
+fn bar(entry: &Entry, name: String) -> Bar {
+    let case = entry.case;
+    let found = estimated(case);
+    let why_not = reason(case, entry.source.record.settings.interrupted);
+    let note = match found {
+        Some(_) => note(case),
+        None => why_not.unwrap_or_default(),
+    };
+    Bar {
+        name,
+        style: SeriesStyle::Measured,
+        value: found.map(|(point, ..)| point),
+        low: found.map(|(_, low, _)| low),
+        high: found.map(|(.., high)| high),
+        n: found.and(entry.n()),
+        samples: case.samples.iter().filter_map(|one| sample(one, case.workload)).collect(),
+        note,
+    }
+}
+
+/// What limits a stream, and how far to believe the figure.
+fn note(case: &CaseRecord) -> String {
+    let bound = bound_of(case).map(|bound| format!("bound by {bound}"));
+    let noise = match case.noise {
+        Some(model::NoiseLevel::Noisy) => Some("noisy: read differences below 15 % as equal".to_owned()),
+        Some(model::NoiseLevel::Wild) => Some("wild: repeat before believing it".to_owned()),
+        _ => None,
+    };
+    let by_reference = case
+        .zero_copy
+        .as_ref()
+        .map(|evidence| if evidence.proven { "zero-copy, shown" } else { "zero-copy, not shown" }.to_owned());
+    let failed = case.error.as_ref().map(crate::reason::text);
+    let parts: Vec<String> = [bound, by_reference, noise, failed].into_iter().flatten().collect();
+    parts.join("; ")
+}
+
+/// The ceilings of the records, of the same block where one was measured.
+fn references(set: &Set, bytes: u64, sources: &[Source]) -> Vec<Reference> {
+    if set.axes.workload == Workload::PingPong {
+        return Vec::new();
+    }
+    let ceiling = |source: &Source| {
+        let cases = source.record.cases.iter().filter(|case| case.role == Role::Ceiling);
+        let best = cases
+            .filter_map(|case| Some((case, case.throughput.as_ref()?.median_bytes_per_s)))
+            .min_by_key(|(case, _)| (case.block_bytes != bytes, case.data != set.axes.data))?;
+        let (case, value) = best;
+        let other = if case.block_bytes == bytes {
+            String::new()
+        } else {
+            format!(" ({} blocks)", numbers::size(case.block_bytes))
+        };
+        let from = if source.label.is_empty() { String::new() } else { format!(" · {}", source.label) };
+        Some(Reference { name: format!("{}{other}{from}", ceiling_name(case, set)), value })
+    };
+    sources.iter().filter_map(ceiling).collect()
+}
+
+fn over_blocks(set: &Set, number: usize, sources: &[Source]) -> Figure {
+    let workload = set.axes.workload;
+    let mut series: Vec<Series> = Vec::new();
+    for entry in &set.entries {
+        let Some(point) = point(entry) else { continue };
+        add(&mut series, entry.full_name(), SeriesStyle::Measured, point);
+    }
+    let (what, best_first): (_, fn(f64) -> f64) = match workload {
+        Workload::Stream => ("Throughput over block size", |figure| -figure),
+        Workload::PingPong => ("Median round trip over size", |figure| figure),
+    };
+    let best =
+        |series: &Series| series.points.iter().map(|point| best_first(point.y)).fold(f64::INFINITY, f64::min);
+    series.sort_by(|a, b| best(a).total_cmp(&best(b)));
+    series.extend(ceilings(set, sources));
+    Figure {
+        id: format!("sweep-{number}"),
+        title: what.to_owned(),
+        caption: format!(
+            "{}. Both axes are logarithmic; the shade around a line is the 95 % interval of the median.",
+            sentence(&set.conditions())
+        ),
+        chart: Chart::Lines(Lines {
+            x_axis: Axis { label: "block size".to_owned(), unit: Unit::Bytes, scale: Scale::Log },
+            y_axis: Axis { scale: Scale::Log, ..axis(workload) },
+            series,
+        }),
+    }
+}
+
+/// "ceiling: memcpy", and how it differs from the rows.
+fn ceiling_name(case: &CaseRecord, set: &Set) -> String {
+    let level = if case.data == set.axes.data { String::new() } else { format!(" (data {})", case.data) };
+    format!("ceiling: {}{level}", case.spec)
+}
+
+/// The ceilings over the same block sizes, as lines of their own.
+fn ceilings(set: &Set, sources: &[Source]) -> Vec<Series> {
+    let mut series: Vec<Series> = Vec::new();
+    for source in sources {
+        let all = || {
+            let cases = source.record.cases.iter().filter(|case| case.role == Role::Ceiling);
+            cases.filter(|case| case.workload == set.axes.workload)
+        };
+        let has_own_level = all().any(|case| case.data == set.axes.data);
+        for case in all().filter(|case| !has_own_level || case.data == set.axes.data) {
+            let entry = Entry { source: *source, name: ceiling_name(case, set), case };
+            let Some(point) = point(&entry) else { continue };
+            add(&mut series, entry.full_name(), SeriesStyle::Reference, point);
+        }
+    }
+    series
+}
+
+/// Adds a point to the line of a name, in its place from left to right.
+fn add(series: &mut Vec<Series>, name: String, style: SeriesStyle, point: Point) {
+    let at = series.iter().position(|series| series.name == name).unwrap_or_else(|| {
+        series.push(Series { name, style, points: Vec::new() });
+        series.len() - 1
+    });
+    let points = &mut series[at].points;
+    let place = points.partition_point(|other| other.x <= point.x);
+    points.insert(place, point);
+}
+
+fn point(entry: &Entry) -> Option<Point> {
+    let (y, low, high) = estimated(entry.case)?;
+    Some(Point { x: entry.case.block_bytes as f64, y, low: Some(low), high: Some(high), n: entry.n() })
+}
+
+/// The rows of a sweep that have no figure, with the sizes this is so at and the reason.
+pub(super) fn gaps(set: &Set) -> Option<Table> {
+    let mut rows: Vec<(String, String, Vec<u64>)> = Vec::new();
+    for entry in set.entries.iter().filter(|entry| estimated(entry.case).is_none()) {
+        let Some(why) = reason(entry.case, entry.source.record.settings.interrupted) else { continue };
+        let name = entry.full_name();
+        // Reasons differ in the size that they name, at most: the first one stands for all.
+        match rows.iter_mut().find(|(known, ..)| *known == name) {
+            Some((.., blocks)) => blocks.push(entry.case.block_bytes),
+            None => rows.push((name, why, vec![entry.case.block_bytes])),
+        }
+    }
+    let sizes = |blocks: &[u64]| match blocks {
+        [first, .., last] => format!("{} to {}", numbers::size(*first), numbers::size(*last)),
+        one => one.iter().map(|bytes| numbers::size(*bytes)).collect(),
+    };
+    let rows: Vec<Vec<String>> =
+        rows.into_iter().map(|(name, reason, blocks)| vec![name, sizes(&blocks), reason]).collect();
+    (!rows.is_empty()).then(|| Table {
+        caption: "Not measured".to_owned(),
+        columns: ["mechanism", "block size", "why"].map(str::to_owned).to_vec(),
+        rows,
+    })
+}
+
+/// Every column of the ranked lists of one record, as the terminal has them on a very wide screen.
+pub(super) fn tables(source: &Source) -> Vec<Table> {
+    let view = view::View::of(source.record);
+    let table = |section: &view::Section| {
+        let mut columns = crate::columns::columns(section);
+        columns.retain(|column| !column.picture);
+        let mut titles = vec!["mechanism".to_owned()];
+        titles.extend(columns.iter().map(|column| column.title.to_owned()));
+        titles.push("why not".to_owned());
+        let rows = section.rows.iter().map(|row| {
+            let mut cells = vec![row.label.clone()];
+            cells.extend(columns.iter().map(|column| {
+                (column.cell)(row, section).unwrap_or_else(|| crate::columns::ABSENT.to_owned())
+            }));
+            cells.push(crate::reason::reasons(row, source.record.settings.interrupted).join("; "));
+            cells
+        });
+        let (stream, round_trip) = section.blocks();
+        let parts = [crate::words::blocks(stream, round_trip), section.ends(), section.data().to_owned()];
+        let caption = if source.label.is_empty() {
+            parts.join(" · ")
+        } else {
+            format!("{}: {}", source.label, parts.join(" · "))
+        };
+        Table { caption, columns: titles, rows: rows.collect() }
+    };
+    view.sections.iter().map(table).collect()
+}
+
+fn sentence(text: &str) -> String {
+    let mut characters = text.chars();
+    characters
+        .next()
+        .map(|first| first.to_uppercase().collect::<String>() + characters.as_str())
+        .unwrap_or_default()
+}

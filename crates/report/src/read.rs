@@ -1,0 +1,223 @@
+//! Records read back: which kind a text is, and in plain words why it is none.
+
+use model::{BenchRecord, CompareRecord, Host, RunRecord, SCHEMA, StudyRecord, Tool};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::error::Category;
+use thiserror::Error;
+
+/// A record of any kind.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AnyRecord {
+    /// Of `hosepipe bench`.
+    Bench(BenchRecord),
+    /// Of `hosepipe run`.
+    Run(RunRecord),
+    /// Of `hosepipe compare`.
+    Compare(CompareRecord),
+    /// Of `hosepipe reproduce`.
+    Study(StudyRecord),
+}
+
+/// A record with the name it was given by: a path, as a rule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loaded {
+    /// The name.
+    pub name: String,
+    /// The record.
+    pub record: AnyRecord,
+}
+
+impl Loaded {
+    /// A record under a name.
+    pub fn new(name: &str, record: AnyRecord) -> Self {
+        Self { name: name.to_owned(), record }
+    }
+}
+
+/// Why a text is no record; each names the file and what to do.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ReadError {
+    /// It ends too early.
+    #[error(
+        "{name}: the JSON ends in the middle, at line {line}, column {column}: the file was cut off; write the record \
+         again"
+    )]
+    Truncated {
+        /// The file.
+        name: String,
+        /// Where it ends.
+        line: usize,
+        /// Where it ends.
+        column: usize,
+    },
+    /// It is no JSON.
+    #[error("{name}: this is not JSON: {what}; a record is what `hosepipe bench --json F` writes")]
+    NotJson {
+        /// The file.
+        name: String,
+        /// What is wrong, and where.
+        what: String,
+    },
+    /// It is JSON and no record.
+    #[error(
+        "{name}: this JSON is no record of hosepipe ({what}); a record is what `hosepipe bench --json F` writes"
+    )]
+    NoRecord {
+        /// The file.
+        name: String,
+        /// What it lacks.
+        what: String,
+    },
+    /// Another version wrote it.
+    #[error(
+        "{name}: the record has the schema `{found}`, and this hosepipe reads `{SCHEMA}`: take the hosepipe that wrote it"
+    )]
+    OtherSchema {
+        /// The file.
+        name: String,
+        /// The schema it has.
+        found: String,
+    },
+    /// A record that lacks something, or has something in a wrong form.
+    #[error("{name}: the record is damaged: {what}")]
+    Damaged {
+        /// The file.
+        name: String,
+        /// What is wrong, and where.
+        what: String,
+    },
+}
+
+/// What tells the kinds apart; a field that is there may hold anything.
+#[derive(Deserialize)]
+struct Kind {
+    schema: Option<serde_json::Value>,
+    #[serde(default, deserialize_with = "present")]
+    cases: bool,
+    #[serde(default, deserialize_with = "present")]
+    stages: bool,
+    #[serde(default, deserialize_with = "present")]
+    results: bool,
+    #[serde(default, deserialize_with = "present")]
+    parts: bool,
+}
+
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    serde::de::IgnoredAny::deserialize(deserializer).map(|_| true)
+}
+
+/// Reads a record of any kind; `name` is how messages call it.
+///
+/// # Errors
+/// Text that is no JSON or ends too early, JSON that is no record, a record of another schema or with damage.
+pub fn read(name: &str, text: &str) -> Result<Loaded, ReadError> {
+    let kind: Kind = serde_json::from_str(text).map_err(|error| not_a_record(name, text, &error))?;
+    let no_record = |what: &str| ReadError::NoRecord { name: name.to_owned(), what: what.to_owned() };
+    match &kind.schema {
+        Some(serde_json::Value::String(schema)) if schema == SCHEMA => {}
+        Some(serde_json::Value::String(schema)) => {
+            return Err(ReadError::OtherSchema { name: name.to_owned(), found: schema.clone() });
+        }
+        _ => return Err(no_record("it has no `schema`")),
+    }
+    let record = match kind {
+        Kind { cases: true, .. } => AnyRecord::Bench(typed(name, text)?),
+        Kind { stages: true, .. } => AnyRecord::Run(typed(name, text)?),
+        Kind { results: true, .. } => AnyRecord::Compare(typed(name, text)?),
+        Kind { parts: true, .. } => AnyRecord::Study(typed(name, text)?),
+        _ => return Err(no_record("it has none of `cases`, `stages`, `results` and `parts`")),
+    };
+    Ok(Loaded::new(name, record))
+}
+
+fn typed<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, ReadError> {
+    serde_json::from_str(text)
+        .map_err(|error| ReadError::Damaged { name: name.to_owned(), what: error.to_string() })
+}
+
+fn not_a_record(name: &str, text: &str, error: &serde_json::Error) -> ReadError {
+    let name = name.to_owned();
+    match error.classify() {
+        _ if text.trim().is_empty() => ReadError::NotJson { name, what: "the file is empty".to_owned() },
+        Category::Eof => ReadError::Truncated { name, line: error.line(), column: error.column() },
+        Category::Data => ReadError::NoRecord { name, what: error.to_string() },
+        Category::Syntax | Category::Io => ReadError::NotJson { name, what: error.to_string() },
+    }
+}
+
+impl AnyRecord {
+    /// The command whose record it is.
+    pub fn command(&self) -> &'static str {
+        match self {
+            Self::Bench(_) => "bench",
+            Self::Run(_) => "run",
+            Self::Compare(_) => "compare",
+            Self::Study(_) => "reproduce",
+        }
+    }
+
+    /// The machine.
+    pub fn host(&self) -> &Host {
+        match self {
+            Self::Bench(record) => &record.host,
+            Self::Run(record) => &record.host,
+            Self::Compare(record) => &record.host,
+            Self::Study(record) => &record.host,
+        }
+    }
+
+    /// Which hosepipe made it.
+    pub fn tool(&self) -> &Tool {
+        match self {
+            Self::Bench(record) => &record.tool,
+            Self::Run(record) => &record.tool,
+            Self::Compare(record) => &record.tool,
+            Self::Study(record) => &record.tool,
+        }
+    }
+
+    /// The command line, after the program's name.
+    pub fn arguments(&self) -> &[String] {
+        match self {
+            Self::Bench(record) => &record.arguments,
+            Self::Run(record) => &record.arguments,
+            Self::Compare(record) => &record.arguments,
+            Self::Study(record) => &record.arguments,
+        }
+    }
+
+    /// When it began (RFC 3339).
+    pub fn started(&self) -> &str {
+        match self {
+            Self::Bench(record) => &record.started,
+            Self::Run(record) => &record.started,
+            Self::Compare(record) => &record.started,
+            Self::Study(record) => &record.started,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(text: &str) -> String {
+        read("run.json", text).expect_err("no record").to_string()
+    }
+
+    #[test]
+    fn what_is_no_record_is_told_so_with_the_name_and_the_place() {
+        assert!(message("").contains("run.json: this is not JSON: the file is empty"));
+        assert!(message("hello").contains("run.json: this is not JSON"), "{}", message("hello"));
+        let cut = message("{\"schema\": \"hosepipe/1\",\n \"cases\": [");
+        assert!(cut.contains("run.json: the JSON ends in the middle, at line 2, column 11"), "{cut}");
+        assert!(message("[1, 2]").contains("no record of hosepipe"), "{}", message("[1, 2]"));
+        assert!(message("{\"cases\": []}").contains("has no `schema`"));
+        assert!(message("{\"schema\": \"hosepipe/1\"}").contains("none of `cases`"));
+        let other = message("{\"schema\": \"hosepipe/9\", \"cases\": []}");
+        assert!(other.contains("`hosepipe/9`") && other.contains("reads `hosepipe/1`"), "{other}");
+        let damaged = message("{\"schema\": \"hosepipe/1\", \"cases\": []}");
+        assert!(damaged.contains("run.json: the record is damaged: missing field"), "{damaged}");
+    }
+}

@@ -1,0 +1,151 @@
+//! What the views of all studies share: parts by name, figures of cases, tables in the making.
+
+use model::{CaseRecord, StudyPart, StudyRecord};
+
+use crate::columns::ABSENT;
+use crate::figure::{Axis, Bar, Point, Scale, SeriesStyle, Table, Unit};
+use crate::numbers;
+use crate::page::{Block, Section};
+
+/// A part, where the record has it.
+pub(super) fn part<'a>(record: &'a StudyRecord, name: &str) -> Option<&'a StudyPart> {
+    record.parts.iter().find(|part| part.name == name)
+}
+
+/// A section of a part: what was set, what should be known, and its blocks.
+pub(super) fn section(part: &StudyPart, title: &str, lead: Vec<String>, blocks: Vec<Block>) -> Section {
+    let mut lead = lead;
+    let settings: Vec<String> = part.settings.iter().map(|(name, text)| format!("{name}: {text}")).collect();
+    if !settings.is_empty() {
+        lead.push(format!("{} of each case; {}.", times(part.series), settings.join("; ")));
+    }
+    if !part.complete {
+        lead.push("Interrupted: what stands here is what was finished.".to_owned());
+    }
+    let mut blocks = blocks;
+    if !part.remarks.is_empty() {
+        blocks.push(Block::Remarks(part.remarks.clone()));
+    }
+    Section { id: id(&part.name), title: title.to_owned(), lead, code: None, blocks }
+}
+
+fn times(series: u32) -> String {
+    if series == 1 { "1 run".to_owned() } else { format!("{series} runs") }
+}
+
+/// The closing section.
+pub(super) fn closing(paragraphs: Vec<String>) -> Section {
+    Section {
+        id: "what-changed".to_owned(),
+        title: "What changed".to_owned(),
+        lead: paragraphs,
+        code: None,
+        blocks: Vec::new(),
+    }
+}
+
+/// A text as part of a link.
+pub(super) fn id(text: &str) -> String {
+    let letters = text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' });
+    letters.collect()
+}
+
+/// Years from the study to the run.
+pub(super) fn years_since(year: u32, record: &StudyRecord) -> u32 {
+    let now: u32 = record.started.get(..4).and_then(|text| text.parse().ok()).unwrap_or(year);
+    now.saturating_sub(year)
+}
+
+/// Median throughput of a case.
+pub(super) fn median(case: &CaseRecord) -> Option<f64> {
+    case.throughput.as_ref().map(|throughput| throughput.median_bytes_per_s)
+}
+
+/// The case of this spec, tasks apart.
+pub(super) fn case_of<'a>(
+    part: &'a StudyPart,
+    is: impl Fn(&CaseRecord) -> bool + 'a,
+) -> Option<&'a CaseRecord> {
+    part.cases.iter().find(move |case| is(case))
+}
+
+/// Throughput as text, or why there is none.
+pub(super) fn speed(case: Option<&CaseRecord>) -> String {
+    let Some(case) = case else { return ABSENT.to_owned() };
+    match (median(case), &case.error) {
+        (Some(median), _) => numbers::throughput(median),
+        (None, Some(error)) => error.message.clone(),
+        (None, None) => ABSENT.to_owned(),
+    }
+}
+
+/// The half width of a case's interval as text.
+pub(super) fn spread(case: &CaseRecord) -> String {
+    let throughput = case.throughput.as_ref();
+    let share = throughput
+        .and_then(|one| stats::estimate::relative_half_width(one.median_bytes_per_s, one.low, one.high));
+    share.filter(|_| case.samples.len() > 1).map(numbers::percent).unwrap_or_default()
+}
+
+/// A point of a line: a case over its block size.
+pub(super) fn point(case: &CaseRecord) -> Option<Point> {
+    let throughput = case.throughput.as_ref()?;
+    Some(Point {
+        x: case.block_bytes as f64,
+        y: throughput.median_bytes_per_s,
+        low: Some(throughput.low),
+        high: Some(throughput.high),
+        n: u32::try_from(case.samples.len()).ok(),
+    })
+}
+
+/// A bar of a case's throughput.
+pub(super) fn bar(name: &str, case: &CaseRecord) -> Bar {
+    let throughput = case.throughput.as_ref();
+    let values = case.samples.iter().filter_map(stats::figure::throughput_bytes_per_s);
+    Bar {
+        name: name.to_owned(),
+        style: SeriesStyle::Measured,
+        value: throughput.map(|one| one.median_bytes_per_s),
+        low: throughput.map(|one| one.low),
+        high: throughput.map(|one| one.high),
+        n: u32::try_from(case.samples.len()).ok().filter(|n| *n > 0),
+        samples: values.collect(),
+        note: case.error.as_ref().map(|error| error.message.clone()).unwrap_or_default(),
+    }
+}
+
+/// A bar of a published figure.
+pub(super) fn published_bar(name: &str, value: Option<f64>, note: &str) -> Bar {
+    Bar {
+        name: name.to_owned(),
+        style: SeriesStyle::Published,
+        value,
+        low: None,
+        high: None,
+        n: None,
+        samples: Vec::new(),
+        note: note.to_owned(),
+    }
+}
+
+/// An axis of bytes per second.
+pub(super) fn speed_axis(scale: Scale) -> Axis {
+    Axis { label: "throughput".to_owned(), unit: Unit::BytesPerS, scale }
+}
+
+/// An axis of block sizes.
+pub(super) fn block_axis() -> Axis {
+    Axis { label: "block size".to_owned(), unit: Unit::Bytes, scale: Scale::Log }
+}
+
+/// A table with these headings.
+pub(super) fn table(caption: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Table {
+    let columns = columns.iter().map(|column| (*column).to_owned()).collect();
+    Table { caption: caption.to_owned(), columns, rows }
+}
+
+/// A figure that may not be there.
+pub(super) fn or_absent(text: Option<String>) -> String {
+    text.unwrap_or_else(|| ABSENT.to_owned())
+}

@@ -1,0 +1,189 @@
+//! `comp517`: each pipeline's table and bars, published beside here.
+
+use experiment::{Comp517, Link, comp517};
+use model::{CompareResult, StudyPart, StudyRecord};
+
+use super::common::{closing, or_absent, part, published_bar, section, table, years_since};
+use crate::figure::{Axis, Bar, BarGroup, Bars, Chart, Figure, Scale, SeriesStyle, Table, Unit};
+use crate::numbers::{decimal_size, ratio};
+use crate::page::{Block, Section};
+
+/// The parts, in the order of the study's pipelines.
+const PARTS: [&str; 4] = ["ps", "sort", "ls-h", "ls-l"];
+
+pub(super) fn sections(record: &StudyRecord) -> Vec<Section> {
+    let study = comp517();
+    let mut sections: Vec<Section> = PARTS
+        .into_iter()
+        .enumerate()
+        .filter_map(|(index, name)| Some(pipeline_section(&study, index, part(record, name)?)))
+        .collect();
+    sections.push(closing(what_changed(&study, record)));
+    sections
+}
+
+fn pipeline_section(study: &Comp517, index: usize, part: &StudyPart) -> Section {
+    let text = study.pipelines[index].shown();
+    let table = pipeline_table(study, index, part);
+    let mut lead = vec![
+        "The study's file pipes run one side after the other; those marked parallel are ours, whose reader follows the \
+         writer."
+            .to_owned(),
+    ];
+    if varies(part) {
+        lead.push(
+            "The output differs from run to run even over the true pipe (it shows process numbers, and `grep` finds \
+             itself): here nothing can be compared."
+                .to_owned(),
+        );
+    }
+    if !varies(part) && sees_a_file(part) {
+        lead.push(
+            "Over the sequential files the last program reads from a file and sees that it is one: `wc` makes its columns \
+             as wide as the file's size asks for. The numbers are the same, the blanks before them are not, and a \
+             comparison byte by byte says so."
+                .to_owned(),
+        );
+    }
+    let figure = Block::Figure(figure(study, index, part, &text));
+    Section { code: Some(text.clone()), ..section(part, &text, lead, vec![Block::Table(table), figure]) }
+}
+
+/// Whether the reference's own output changed from trial to trial.
+fn varies(part: &StudyPart) -> bool {
+    part.results.first().is_some_and(|first| !first.equal)
+}
+
+/// Whether outputs differ where the reader has a file for its input, and nowhere else.
+fn sees_a_file(part: &StudyPart) -> bool {
+    let (files, others): (Vec<_>, Vec<_>) =
+        part.results.iter().partition(|result| result.via.contains("order=sequential"));
+    files.iter().any(|result| !result.equal) && others.iter().all(|result| result.equal)
+}
+
+fn result_of<'a>(part: &'a StudyPart, link: &Link) -> Option<&'a CompareResult> {
+    part.results.iter().find(|result| result.via == link.via)
+}
+
+fn pipeline_table(study: &Comp517, index: usize, part: &StudyPart) -> Table {
+    let row = |link: &Link| {
+        let published = link.published.get(index);
+        let pipe = study.links.first().and_then(|pipe| pipe.published.get(index));
+        let times_then = published.zip(pipe).map(|(link, pipe)| ratio(link[0] / pipe[0]));
+        let here = result_of(part, link);
+        let times_now = here.and_then(|result| result.times_first).map(|times| ratio(times.median));
+        vec![
+            link.name.clone(),
+            link.via.clone(),
+            or_absent(published.map(|[mean, sd, _]| format!("{mean} ± {sd} s"))),
+            or_absent(times_then),
+            or_absent(published.map(|[.., stored]| format!("{stored} MB"))),
+            here.map(mean).unwrap_or_default(),
+            or_absent(times_now),
+            or_absent(here.and_then(|result| result.stored_bytes).map(decimal_size)),
+            here.map(|result| output(result, varies(part))).unwrap_or_default(),
+        ]
+    };
+    let columns = [
+        "link",
+        "here as",
+        "published mean ± sd",
+        "× pipe",
+        "stored",
+        "here mean ± sd",
+        "× pipe",
+        "stored",
+        "output",
+    ];
+    table("Published, and here", &columns, study.links.iter().map(row).collect())
+}
+
+fn mean(result: &CompareResult) -> String {
+    match (result.mean_s, result.stddev_s, &result.error) {
+        (Some(mean), Some(sd), _) => format!("{mean:.4} ± {sd:.4} s"),
+        (_, _, Some(error)) => error.clone(),
+        _ => or_absent(None),
+    }
+}
+
+fn output(result: &CompareResult, varies: bool) -> String {
+    match (&result.output_hash, result.equal) {
+        (None, _) => String::new(),
+        (Some(_), _) if varies => "varies by itself".to_owned(),
+        (Some(_), true) => "same".to_owned(),
+        (Some(_), false) => "DIFFERS".to_owned(),
+    }
+}
+
+fn figure(study: &Comp517, index: usize, part: &StudyPart, title: &str) -> Figure {
+    let group = |link: &Link| {
+        let mut bars = Vec::new();
+        if let Some([mean, sd, _]) = link.published.get(index) {
+            let bar = published_bar("published", Some(*mean), "mean and standard deviation");
+            bars.push(Bar { low: Some((mean - sd).max(0.0)), high: Some(mean + sd), ..bar });
+        }
+        bars.extend(result_of(part, link).map(here_bar));
+        BarGroup { name: link.name.clone(), bars }
+    };
+    Figure {
+        id: format!("comp517-{}", part.name),
+        title: title.to_owned(),
+        caption: "Wall time, shorter is better. Here: the median with its 95 % interval, and each trial as a speck."
+            .to_owned(),
+        chart: Chart::Bars(Bars {
+            axis: Axis { label: "wall time".to_owned(), unit: Unit::Seconds, scale: Scale::Log },
+            groups: study.links.iter().map(group).collect(),
+            references: Vec::new(),
+        }),
+    }
+}
+
+fn here_bar(result: &CompareResult) -> Bar {
+    Bar {
+        name: "here".to_owned(),
+        style: SeriesStyle::Measured,
+        value: result.median_s,
+        low: result.low_s,
+        high: result.high_s,
+        n: u32::try_from(result.times_s.len()).ok().filter(|n| *n > 0),
+        samples: result.times_s.clone(),
+        note: result.error.clone().unwrap_or_default(),
+    }
+}
+
+fn what_changed(study: &Comp517, record: &StudyRecord) -> Vec<String> {
+    let time = |name: &str, via: &str| {
+        let result = part(record, name)?.results.iter().find(|result| result.via == via)?;
+        result.times_first.map(|times| times.median)
+    };
+    let years = years_since(study.study.year, record);
+    let mut text = format!(
+        "The study is {years} years old, and its answer stands: in a short pipeline, what the links are made of hardly \
+         shows, because programs' starts and the work of `sort` and `ls` take the time; only O_SYNC does, which makes \
+         every write wait for the storage."
+    );
+    if let (Some(sequential), Some(parallel)) = (time("sort", "file:order=sequential"), time("sort", "file"))
+    {
+        text.push_str(&format!(
+            " What it could not do can be seen beside it: with both sides running, a file pipe takes {} times the true \
+             pipe's time for the sorted file, and {} times when one side waits for the other.",
+            ratio(parallel),
+            ratio(sequential)
+        ));
+    }
+    if let (Some(then), Some(now)) = (published_sync(study, 1), time("sort", "file:sync,order=sequential")) {
+        text.push_str(&format!(
+            " O_SYNC cost {} times the pipe's time then, and {} times here: that ratio is the storage's, which on a \
+             virtual machine may answer before anything is on a disk, and not the kernel's.",
+            ratio(then),
+            ratio(now)
+        ));
+    }
+    vec![text]
+}
+
+/// What O_SYNC cost, as a multiple of the pipe.
+fn published_sync(study: &Comp517, index: usize) -> Option<f64> {
+    let of = |via: &str| study.links.iter().find(|link| link.via == via)?.published.get(index);
+    Some(of("file:sync,order=sequential")?[0] / of("pipe")?[0])
+}
