@@ -1,0 +1,292 @@
+//! `hosepipe reproduce`: a published study run here, its figures beside ours.
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use engine::Janitor;
+use experiment::Name;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use model::{CompareResult, SCHEMA, StudyPart, StudyRecord, describe_errno};
+use report::read::{AnyRecord, Loaded};
+use report::study;
+use reproduce::{Have, Job, Part, Resume, Scale, Watcher};
+
+use crate::destination::Destination;
+use crate::record::{arguments, rfc3339, tool};
+use crate::signals::StopRequest;
+use crate::terminal::{self, UsageError};
+
+/// Run a published study here, and print its figures beside ours
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hosepipe reproduce bradford --json bradford.json     pipes over block sizes, one thread and two (2001)
+  hosepipe reproduce stover --scale 0.1                six ways between two programs, a tenth of the bytes (2002)
+  hosepipe reproduce comp517 --html page.html          pipes made of files and sockets (2023)
+  hosepipe reproduce kernel-pipe --part buffers,calls  parts of a study; a wrong name lists them (2026)
+  hosepipe reproduce bradford --resume bradford.json   go on where a run was stopped; a finished one is shown again
+
+What each study did, and what is done differently here, is in docs/STUDY-*.md.
+Exit status: 0 all measured; 1 something failed or differed; 2 the command line is wrong, or there is not enough disk
+or memory; 130 stopped by Ctrl-C, with what was finished saved.")]
+pub(crate) struct ReproduceArgs {
+    /// The study
+    #[arg(value_name = "STUDY", value_parser = study_parser())]
+    study: Name,
+
+    /// How much of the study's bytes, counts and repetitions, as in 0.1
+    #[arg(long, value_name = "X", default_value_t = Scale::FULL)]
+    scale: Scale,
+
+    /// Only these parts of the study
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    part: Vec<String>,
+
+    /// Go on with a record: parts that are complete are not run again
+    #[arg(long, value_name = "RECORD")]
+    resume: Option<PathBuf>,
+
+    /// A record made by the Windows worker, to stand beside ours (bradford)
+    #[arg(long, value_name = "RECORD")]
+    windows: Vec<PathBuf>,
+
+    /// Seed of the order within rounds and of random payloads
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// The shell for stages that need one
+    #[arg(long, value_name = "SHELL", default_value = "bash")]
+    shell: String,
+
+    /// Write the record as JSON, after each part (- is standard output, at the end) [default: the record resumed]
+    #[arg(long, value_name = "F", value_parser = destination)]
+    json: Option<Destination>,
+
+    /// Write one page with charts, for a browser (- is standard output)
+    #[arg(long, value_name = "F", value_parser = destination)]
+    html: Option<Destination>,
+
+    /// Write each figure as SVG into this folder
+    #[arg(long, value_name = "DIR", hide = true)]
+    figures: Option<PathBuf>,
+}
+
+fn study_parser() -> impl TypedValueParser<Value = Name> {
+    PossibleValuesParser::new(Name::ALL.map(Name::word)).try_map(|word| word.parse::<Name>())
+}
+
+fn destination(text: &str) -> Result<Destination, std::convert::Infallible> {
+    Ok(Destination::of(text))
+}
+
+/// Runs what is missing, prints the tables, writes what was asked for.
+pub(crate) fn run(args: &ReproduceArgs) -> anyhow::Result<ExitCode> {
+    check(args)?;
+    let mut record = begin(args)?;
+    let wanted = |part: &&Part| args.part.is_empty() || args.part.iter().any(|name| name == part.name);
+    let made = |part: &&Part| record.parts.iter().any(|one| one.name == part.name && one.complete);
+    let missing = reproduce::parts(args.study).iter().filter(wanted).filter(|part| !made(part)).count();
+    if missing > 0 {
+        let needs = reproduce::needs(args.study, args.scale);
+        let have = Have::here(&std::env::temp_dir());
+        have.suffices(args.study, &needs).map_err(|lack| UsageError(lack.to_string()))?;
+    }
+    let save = args.json.clone().or_else(|| args.resume.clone().map(Destination::File));
+    let (stop, outcome) = conduct(args, &mut record, &save)?;
+
+    study::summarise(&mut record);
+    write(args, &record, &save)?;
+    let stdout = |to: &Option<Destination>| *to == Some(Destination::Stdout);
+    if !stdout(&args.json) && !stdout(&args.html) {
+        terminal::print(&study::render(&study::view(&record), &terminal::style()))?;
+    }
+    // What was finished has been shown and saved; now the reason why it is not all.
+    outcome?;
+    Ok(match stop.exit_status() {
+        Some(status) => ExitCode::from(status),
+        None if record.parts.iter().any(failed) => ExitCode::FAILURE,
+        None => ExitCode::SUCCESS,
+    })
+}
+
+/// Refuses what could not be done or written, before anything is run.
+fn check(args: &ReproduceArgs) -> anyhow::Result<()> {
+    let parts = reproduce::parts(args.study);
+    if let Some(unknown) = args.part.iter().find(|name| parts.iter().all(|part| part.name != name.as_str())) {
+        let known: Vec<String> = parts.iter().map(|part| format!("{} ({})", part.name, part.title)).collect();
+        let (study, known) = (args.study, known.join(", "));
+        return Err(UsageError(format!("{study} has no part `{unknown}`; it has: {known}")).into());
+    }
+    if !args.windows.is_empty() && args.study != Name::Bradford {
+        return Err(UsageError("--windows goes with the study bradford".to_owned()).into());
+    }
+    let outputs = [&args.json, &args.html];
+    if outputs.iter().filter(|output| ***output == Some(Destination::Stdout)).count() > 1 {
+        return Err(UsageError("two formats cannot share standard output: give one a file".to_owned()).into());
+    }
+    outputs.into_iter().flatten().try_for_each(Destination::check)
+}
+
+/// The record to be filled: a new one, or the one to go on with.
+fn begin(args: &ReproduceArgs) -> anyhow::Result<StudyRecord> {
+    // The facts are read before the run: afterwards the load would be our own.
+    let host = host::facts();
+    let mut record = match &args.resume {
+        None => StudyRecord {
+            schema: SCHEMA.to_owned(),
+            tool: tool(),
+            host,
+            arguments: arguments(),
+            started: rfc3339(SystemTime::now()),
+            study: args.study.word().to_owned(),
+            scale: args.scale.share(),
+            seed: args.seed,
+            interrupted: false,
+            parts: Vec::new(),
+        },
+        Some(path) => {
+            let AnyRecord::Study(record) = load(path)?.record else {
+                let problem = format!("{}: this is no record of `hosepipe reproduce`", path.display());
+                return Err(UsageError(problem).into());
+            };
+            let now = Resume { study: args.study.word(), scale: args.scale.share(), host: &host };
+            reproduce::check_resume(&record, &now)
+                .map_err(|problem| UsageError(format!("cannot go on with {}: {problem}", path.display())))?;
+            record
+        }
+    };
+    for path in &args.windows {
+        let AnyRecord::Bench(bench) = load(path)?.record else {
+            let problem = format!("{}: --windows takes a record of the Windows worker", path.display());
+            return Err(UsageError(problem).into());
+        };
+        let part = reproduce::foreign_part(bench, &path.display().to_string());
+        record.parts.retain(|other| other.name != part.name);
+        record.parts.push(part);
+    }
+    Ok(record)
+}
+
+fn load(path: &Path) -> anyhow::Result<Loaded> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| UsageError(format!("cannot read {name}: {}", describe_errno(&error))))?;
+    report::read::read(&name, &text).map_err(|error| UsageError(error.to_string()).into())
+}
+
+/// Runs the missing parts. What ended them early comes back beside who asked for it.
+fn conduct(
+    args: &ReproduceArgs,
+    record: &mut StudyRecord,
+    save: &Option<Destination>,
+) -> anyhow::Result<(StopRequest, anyhow::Result<()>)> {
+    let cpus = host::cpus();
+    let hosepipe = std::env::current_exe().context("this program's own file")?;
+    // Both before anything is made: what is left behind is theirs.
+    let janitor = Janitor::start().context("cannot start the process that cleans up after us")?;
+    let stop = StopRequest::listen()?;
+    let job = Job {
+        study: args.study,
+        scale: args.scale,
+        seed: record.seed,
+        cpus: &cpus,
+        hosepipe: &hosepipe,
+        shell: &args.shell,
+        stop: &|| stop.is_set(),
+        note_signal: &|signal| stop.note(Some(signal)),
+    };
+    let mut keeper = Keeper::new(save.clone());
+    let outcome = reproduce::conduct(&job, record, &args.part, &mut keeper);
+    keeper.bar.finish_and_clear();
+    drop(janitor);
+    Ok((stop, outcome.map_err(|error| anyhow!(error))))
+}
+
+/// Shows progress, and saves the record after each part.
+struct Keeper {
+    bar: ProgressBar,
+    save: Option<Destination>,
+    part: String,
+}
+
+/// Steps of the bar.
+const STEPS: u64 = 1000;
+
+impl Keeper {
+    /// The bar must not tick by itself: that would be a thread, and trials are forked from this process.
+    fn new(save: Option<Destination>) -> Self {
+        let terminal = io::stderr().is_terminal();
+        let target =
+            if terminal { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(STEPS), target);
+        if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:20} {wide_msg}") {
+            bar.set_style(style);
+        }
+        Self { bar, save, part: String::new() }
+    }
+}
+
+impl Watcher for Keeper {
+    fn part_started(&mut self, part: &Part, number: usize, of: usize) {
+        self.part = format!("{number}/{of} {}", part.name);
+        self.bar.set_prefix(self.part.clone());
+        self.bar.set_position(0);
+        self.bar.set_message(part.title);
+    }
+
+    fn progress(&mut self, what: &str, done: Option<f64>) {
+        if let Some(done) = done {
+            self.bar.set_position((done.clamp(0.0, 1.0) * STEPS as f64) as u64);
+        }
+        self.bar.set_message(what.to_owned());
+    }
+
+    fn part_ended(&mut self, record: &StudyRecord) -> io::Result<()> {
+        match &self.save {
+            Some(file @ Destination::File(_)) => save_to(file, record).map_err(io::Error::other),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn save_to(destination: &Destination, record: &StudyRecord) -> anyhow::Result<()> {
+    let mut record = record.clone();
+    study::summarise(&mut record);
+    destination.write(&report::json::to_text(&record)?)
+}
+
+fn write(args: &ReproduceArgs, record: &StudyRecord, save: &Option<Destination>) -> anyhow::Result<()> {
+    if let Some(json) = save {
+        json.write(&report::json::to_text(record)?)?;
+    }
+    if let Some(html) = &args.html {
+        let loaded = Loaded { name: record.study.clone(), record: AnyRecord::Study(record.clone()) };
+        html.write(&report::page::render(&[loaded]))?;
+    }
+    if let Some(folder) = &args.figures {
+        for (name, svg) in study::figures(record) {
+            let path = folder.join(format!("{name}.svg"));
+            Destination::File(path).write(&svg)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether something of a part went wrong that was not a fact stated before anything was measured.
+fn failed(part: &StudyPart) -> bool {
+    let case = part.cases.iter().any(|case| case.error.as_ref().is_some_and(|error| !error.expected));
+    // Where the first link's own output changes from run to run, nothing can be compared. A program that reads from a
+    // file may see that it is one, and write the same otherwise (docs/LINKS.md).
+    let steady = part.results.first().is_some_and(|first| first.equal);
+    let differs =
+        |result: &CompareResult| steady && !result.equal && !result.via.contains("order=sequential");
+    let result = part.results.iter().any(|result| result.error.is_some() || differs(result));
+    let bound = part.cases.iter().any(|case| case.error.is_some());
+    let measure = part.measures.iter().any(|measure| measure.error.is_some() && !bound);
+    case || result || measure
+}

@@ -1,0 +1,88 @@
+//! What every mechanism is good for: capabilities from the registry, the largest message as it is refused, and lines
+//! of code as the build counted them.
+
+use std::path::Path;
+
+use mechanism::{Mechanism, OpenError, Options, Request};
+use model::{DataLevel, MechanismFacts, Role, Spec, Tasks, Workload};
+
+/// Name, lines of its own, lines with what it borrows, for each module of the registry.
+const LINES: &[(&str, u32, u32)] = include!(concat!(env!("OUT_DIR"), "/lines.rs"));
+
+/// No queue or socket takes a message as long as this. What has no limit makes room for it.
+const TOO_LONG_BYTES: usize = 64 << 20;
+
+/// The mechanisms that carry something from one task to another.
+pub(crate) fn mechanism_facts() -> Vec<MechanismFacts> {
+    let ranked = mechanism::all().iter().filter(|mechanism| mechanism.descriptor().role == Role::Ranked);
+    ranked.map(|mechanism| facts(*mechanism)).collect()
+}
+
+fn facts(mechanism: &dyn Mechanism) -> MechanismFacts {
+    let has = mechanism.descriptor();
+    let module = has.name.replace('-', "_");
+    let counted = LINES.iter().find(|(name, ..)| *name == module);
+    let (lines, lines_with_borrowed) = counted.map_or((0, 0), |(_, own, all)| (*own, *all));
+    MechanismFacts {
+        name: has.name.to_owned(),
+        filters: has.capabilities.link,
+        keeps_boundaries: has.capabilities.keeps_boundaries,
+        stores_data: has.capabilities.stores_data,
+        crosses_hosts: has.capabilities.crosses_hosts,
+        needs_cleanup: has.capabilities.needs_cleanup,
+        largest_message: largest_message(mechanism).unwrap_or_default(),
+        lines,
+        lines_with_borrowed,
+    }
+}
+
+/// Asks for a message that nobody takes, and reads the limit from the refusal.
+fn largest_message(mechanism: &dyn Mechanism) -> Option<String> {
+    let has = mechanism.descriptor();
+    if !has.capabilities.keeps_boundaries || !has.workloads.contains(&Workload::Stream) {
+        return None;
+    }
+    mechanism.probe().ok()?;
+    let options = Options::check(has, &Spec::plain(has.name)).ok()?;
+    let request = Request {
+        options: &options,
+        workload: Workload::Stream,
+        tasks: Tasks::Processes,
+        wait: mechanism.wait(&options),
+        data: DataLevel::None,
+        relays: 0,
+        block_bytes: TOO_LONG_BYTES,
+        total_bytes: TOO_LONG_BYTES as u64,
+        folder: Path::new("/nonexistent"),
+    };
+    match mechanism.open(&request) {
+        Err(OpenError::Limit { message, .. }) => {
+            message.split_once("limit ").map(|(_, limit)| limit.to_owned())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mechanism_has_lines_of_its_own() {
+        let facts = mechanism_facts();
+        assert!(facts.len() > 20);
+        for one in &facts {
+            assert!(one.lines > 15 && one.lines <= one.lines_with_borrowed, "{one:?}");
+        }
+        let lines = |name: &str| facts.iter().find(|one| one.name == name).expect(name);
+        // A FIFO is a pipe with a name: most of it is the pipe's.
+        assert!(lines("fifo").lines_with_borrowed > lines("fifo").lines + 100);
+    }
+
+    #[test]
+    fn queues_tell_their_largest_message() {
+        for one in mechanism_facts().iter().filter(|one| one.name == "sysv-msgq" || one.name == "udp") {
+            assert!(one.largest_message.contains('('), "{one:?}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! How much of a study is run.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A share (or a multiple) of a study's amounts: bytes, counts, lines, files. Repetitions shrink by its square root, so
+/// that a spread remains; two of them are always made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scale(f64);
+
+/// The largest multiple.
+const MOST: f64 = 1000.0;
+/// The smallest share.
+const LEAST: f64 = 1e-4;
+
+impl Scale {
+    /// The study's own size.
+    pub const FULL: Self = Self(1.0);
+
+    /// The share.
+    pub fn share(self) -> f64 {
+        self.0
+    }
+
+    /// An amount; at least 1.
+    pub fn amount(self, full: u64) -> u64 {
+        ((full as f64 * self.0).round() as u64).max(1)
+    }
+
+    /// Bytes in whole blocks; at least one block.
+    pub fn bytes(self, full: u64, block_bytes: u64) -> u64 {
+        (self.amount(full) / block_bytes).max(1) * block_bytes
+    }
+
+    /// Repetitions: never fewer than two, never more than the study's.
+    pub fn trials(self, full: u32) -> u32 {
+        let scaled = (f64::from(full) * self.0.sqrt()).ceil() as u32;
+        scaled.clamp(full.min(2), full)
+    }
+}
+
+impl TryFrom<f64> for Scale {
+    type Error = String;
+    fn try_from(share: f64) -> Result<Self, String> {
+        let within = (LEAST..=MOST).contains(&share);
+        let refused = || format!("{share} is no scale: give a number from {LEAST} to {MOST}, as in 0.1");
+        within.then_some(Self(share)).ok_or_else(refused)
+    }
+}
+
+impl FromStr for Scale {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let share: f64 = text.parse().map_err(|_| format!("`{text}` is no number, as in 0.1"))?;
+        Self::try_from(share)
+    }
+}
+
+impl fmt::Display for Scale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_shrink_and_repetitions_remain() {
+        let tenth: Scale = "0.1".parse().expect("a scale");
+        assert_eq!((tenth.amount(1000), tenth.amount(1)), (100, 1));
+        assert_eq!(tenth.bytes(10_000, 64), 960);
+        assert_eq!((tenth.trials(8), tenth.trials(3), tenth.trials(1)), (3, 2, 1));
+        assert_eq!((Scale::FULL.trials(8), Scale::FULL.amount(234_570)), (8, 234_570));
+        let tenfold: Scale = "10".parse().expect("a scale");
+        assert_eq!((tenfold.trials(8), tenfold.amount(5)), (8, 50));
+    }
+
+    #[test]
+    fn what_is_no_scale_says_what_is() {
+        for text in ["0", "-1", "x", "", "1e9", "nan", "inf"] {
+            let error = text.parse::<Scale>().expect_err(text);
+            assert!(error.contains("as in 0.1"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Streams through the engine: cases as the studies have them, and what came of them as records have it.
+
+use engine::{CaseOutcome, Observer, Plan};
+use model::{
+    Amount, Case, CaseRecord, Check, DataLevel, PayloadKind, Placement, Sample, Spec, StudyPart, Tasks,
+    Workload,
+};
+
+use crate::part::{ReproduceError, Stage, Watcher};
+
+/// A stream, to be bent to what its mechanism has.
+#[derive(Debug, Clone)]
+pub(crate) struct Stream {
+    pub(crate) spec: &'static str,
+    pub(crate) tasks: Tasks,
+    pub(crate) placement: Placement,
+    pub(crate) data: DataLevel,
+    pub(crate) check: Check,
+    pub(crate) payload: PayloadKind,
+    pub(crate) block_bytes: u64,
+    pub(crate) amount: Amount,
+}
+
+impl Stream {
+    /// Two threads, wherever the scheduler puts them; nothing is checked.
+    pub(crate) fn threads(spec: &'static str, block_bytes: u64, blocks: u64) -> Self {
+        Self {
+            spec,
+            tasks: Tasks::Threads,
+            placement: Placement::Any,
+            data: DataLevel::None,
+            check: Check::Xxh3,
+            payload: PayloadKind::Sequence,
+            block_bytes,
+            amount: Amount::Blocks(blocks),
+        }
+    }
+
+    /// One thread, wherever the scheduler puts it; nothing is checked.
+    pub(crate) fn single(spec: &'static str, block_bytes: u64, blocks: u64) -> Self {
+        Self { tasks: Tasks::Single, ..Self::threads(spec, block_bytes, blocks) }
+    }
+
+    /// The case. A data level or tasks that the mechanism does not have become the nearest that it has.
+    pub(crate) fn case(&self) -> Result<Case, ReproduceError> {
+        case_of(self, self.spec)
+    }
+}
+
+/// The case of a stream over another mechanism than its own.
+pub(crate) fn case_of(stream: &Stream, spec: &str) -> Result<Case, ReproduceError> {
+    let spec: Spec = spec.parse()?;
+    let (mechanism, options) = mechanism::resolve(&spec)?;
+    let has = mechanism.descriptor();
+    let levels = mechanism.data(&options).iter().copied().filter(|level| *level <= stream.data);
+    let tasks = if has.tasks.contains(&stream.tasks) { Some(&stream.tasks) } else { has.tasks.first() };
+    Ok(Case {
+        role: has.role,
+        workload: Workload::Stream,
+        tasks: tasks.copied().unwrap_or(stream.tasks),
+        placement: stream.placement,
+        wait: mechanism.wait(&options),
+        data: levels.max().unwrap_or(DataLevel::None),
+        check: stream.check,
+        payload: stream.payload.clone(),
+        block_bytes: stream.block_bytes,
+        relays: 0,
+        amount: stream.amount,
+        spec,
+    })
+}
+
+/// Runs cases in turns, within what the part may take, and puts them into the part.
+pub(crate) fn measure(
+    stage: &mut Stage<'_>,
+    part: &mut StudyPart,
+    cases: Vec<Case>,
+) -> Result<(), ReproduceError> {
+    let left = stage.budget().saturating_sub(stage.began.elapsed());
+    let plan = Plan { cases, trials: part.series, seed: stage.job.seed, budget: Some(left) };
+    let mut progress = Progress { watcher: &mut *stage.watcher, done: 0, trials: 0 };
+    let outcome = engine::run(&plan, stage.job.cpus, &mut progress, stage.job.stop);
+    part.complete = !(stage.job.stop)();
+    if outcome.interrupted && part.complete {
+        part.remarks.push(format!(
+            "The part's time of {} min was over before every trial was made.",
+            stage.part.minutes
+        ));
+    }
+    part.cases.extend(outcome.cases.into_iter().map(record));
+    Ok(())
+}
+
+/// A case and its raw figures, as records have them; the summary is computed by whoever keeps or shows it.
+pub(crate) fn record(outcome: CaseOutcome) -> CaseRecord {
+    let case = outcome.case;
+    CaseRecord {
+        mechanism: case.spec.mechanism.clone(),
+        check: (case.data == DataLevel::Verify).then_some(case.check),
+        spec: case.spec,
+        role: case.role,
+        workload: case.workload,
+        tasks: case.tasks,
+        placement: case.placement,
+        cpus: outcome.cpus,
+        wait: case.wait,
+        data: case.data,
+        payload: case.payload,
+        block_bytes: case.block_bytes,
+        relays: case.relays,
+        zero_copy: outcome.zero_copy,
+        worker: None,
+        granted: outcome.granted,
+        samples: outcome.samples,
+        throughput: None,
+        latency_ns: None,
+        noise: None,
+        outliers: 0,
+        error: outcome.error,
+    }
+}
+
+/// Tells the watcher how far the engine has come.
+struct Progress<'a> {
+    watcher: &'a mut dyn Watcher,
+    done: u64,
+    trials: u64,
+}
+
+impl Observer for Progress<'_> {
+    fn calibrating(&mut self, _index: usize, case: &Case) {
+        self.watcher.progress(&format!("warming up {}", words(case)), None);
+    }
+
+    fn planned(&mut self, trials: u64, _estimate: std::time::Duration) {
+        self.trials = trials;
+    }
+
+    fn trial_started(&mut self, _index: usize, case: &Case) {
+        let share = self.done as f64 / self.trials.max(1) as f64;
+        self.watcher.progress(&words(case), Some(share));
+    }
+
+    fn trial_finished(&mut self, _index: usize, _sample: &Sample) {
+        self.done += 1;
+    }
+}
+
+fn words(case: &Case) -> String {
+    format!("{}, {} blocks, {}", case.spec, model::ByteSize(case.block_bytes), case.tasks)
+}
