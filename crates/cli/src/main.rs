@@ -9,12 +9,15 @@ mod gen_cmd;
 mod list;
 mod live;
 mod record;
+mod reproduce_cmd;
+mod report_cmd;
 mod run_cmd;
 mod script;
 mod sh_cmd;
 mod signals;
 mod sink_cmd;
 mod terminal;
+mod workers_cmd;
 
 use std::process::ExitCode;
 
@@ -47,10 +50,16 @@ enum Command {
     Run(Box<run_cmd::RunArgs>),
     /// Run pipelines over several links, in turns, and compare
     Compare(Box<compare_cmd::CompareArgs>),
+    /// Show records again: as tables, or as one page with charts
+    Report(report_cmd::ReportArgs),
     /// An interactive shell whose `|` is yours to choose
     Sh(sh_cmd::ShArgs),
     /// Show every mechanism: capabilities, options, limits, available here or why not
     List(list::ListArgs),
+    /// Show the languages of `bench --workers`, and build their programs
+    Workers(workers_cmd::WorkersArgs),
+    /// Run a published study here, and print its figures beside ours
+    Reproduce(Box<reproduce_cmd::ReproduceArgs>),
     /// Write a payload to standard output: a filter
     Gen(gen_cmd::GenArgs),
     /// Read standard input to its end, and check it: a filter
@@ -71,8 +80,11 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(*args),
         Command::Run(args) => run_cmd::run(&args),
         Command::Compare(args) => compare_cmd::run(&args),
+        Command::Report(args) => report_cmd::run(&args),
         Command::Sh(args) => sh_cmd::run(&args),
         Command::List(args) => list::run(&args),
+        Command::Workers(args) => workers_cmd::run(&args),
+        Command::Reproduce(args) => reproduce_cmd::run(&args),
         Command::Gen(args) => gen_cmd::run(args),
         Command::Sink(args) => sink_cmd::run(args),
         Command::Doctor(args) => doctor::run(args.json),

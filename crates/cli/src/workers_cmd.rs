@@ -1,0 +1,219 @@
+//! `hosepipe workers`: the languages of `bench --workers`, which of them are here, and building their programs.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Args;
+use serde::Serialize;
+use worker::{Built, Language, Missing, Observer, Registry, State, Unbuilt, Workshop};
+
+use crate::signals::StopRequest;
+use crate::terminal::{self, UsageError, wrap};
+
+/// Shows the languages, or builds their programs.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  hosepipe workers                         which languages are here, and what brings the others
+  hosepipe workers --build                 build all of them, side by side
+  hosepipe workers --build rust zig        these two
+  hosepipe workers --json | jq -r '.[] | select(.state == \"missing\") | .remedy'
+
+Programs are built once, in the folder `workers` of the cargo target folder, or in ~/.cache/hosepipe/workers where
+hosepipe is installed. HOSEPIPE_WORKERS names a folder that is read in place of the workers within this program: it
+holds workers.toml and the folders that stand in it.
+Exit status: 0 done; 1 a program could not be built; 2 the command line is wrong; 130 stopped by Ctrl-C.")]
+pub(crate) struct WorkersArgs {
+    /// Build what is not built
+    #[arg(long)]
+    build: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Languages, as after `bench --workers` [default: all]
+    #[arg(value_name = "LANG")]
+    languages: Vec<String>,
+}
+
+pub(crate) fn run(args: &WorkersArgs) -> anyhow::Result<ExitCode> {
+    let stop = StopRequest::listen()?;
+    let registry = Registry::open()?;
+    let workshop = Workshop::open(registry.clone())?;
+    let typed = if args.languages.is_empty() { "all".to_owned() } else { args.languages.join(",") };
+    let languages = registry.select_languages(&typed).map_err(|error| UsageError(error.to_string()))?;
+
+    let stopped = || stop.is_set();
+    let entries: Vec<Entry> = if args.build {
+        let results = workshop.build(&languages, &mut Progress::default(), &stopped);
+        languages.iter().zip(results).map(|(language, result)| Entry::after_build(language, result)).collect()
+    } else {
+        let states = workshop.states(&languages, &stopped);
+        languages.iter().zip(states).map(|(language, state)| Entry::of(language, state)).collect()
+    };
+    if let Some(status) = stop.exit_status() {
+        return Ok(ExitCode::from(status));
+    }
+    let text = if args.json {
+        format!("{}\n", serde_json::to_string_pretty(&entries)?)
+    } else {
+        table(&entries, terminal::style().width)
+    };
+    terminal::print(&text)?;
+    let failed = entries.iter().any(|entry| entry.state == "failed");
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// A language as `workers` shows it.
+#[derive(Debug, Serialize)]
+struct Entry {
+    name: String,
+    key: String,
+    variants: Vec<String>,
+    package: String,
+    toolchain: Option<String>,
+    /// built, not-built, missing or failed; ready where nothing needs building.
+    state: &'static str,
+    reason: Option<String>,
+    remedy: Option<String>,
+    folder: Option<String>,
+}
+
+impl Entry {
+    fn of(language: &Language, state: State) -> Self {
+        let entry = Self::blank(language);
+        match state {
+            State::Missing(missing) => entry.missing(missing),
+            State::NotBuilt(version) => {
+                let state = if language.build.is_empty() { "ready" } else { "not-built" };
+                Self { toolchain: Some(version), state, ..entry }
+            }
+            State::Built(built) => entry.built(language, &built),
+        }
+    }
+
+    fn after_build(language: &Language, result: Result<Built, Unbuilt>) -> Self {
+        let entry = Self::blank(language);
+        match result {
+            Ok(built) => entry.built(language, &built),
+            Err(Unbuilt::Missing(missing)) => entry.missing(missing),
+            Err(Unbuilt::Failed(error)) => Self { state: "failed", reason: Some(error.to_string()), ..entry },
+        }
+    }
+
+    fn blank(language: &Language) -> Self {
+        Self {
+            name: language.name.clone(),
+            key: language.key.clone(),
+            variants: language.variants.iter().map(|variant| variant.name.clone()).collect(),
+            package: language.package.clone(),
+            toolchain: None,
+            state: "missing",
+            reason: None,
+            remedy: None,
+            folder: None,
+        }
+    }
+
+    fn missing(self, missing: Missing) -> Self {
+        Self { reason: Some(missing.reason), remedy: Some(missing.remedy), ..self }
+    }
+
+    fn built(self, language: &Language, built: &Built) -> Self {
+        let state = if language.build.is_empty() { "ready" } else { "built" };
+        let folder = Some(built.folder.display().to_string());
+        Self { toolchain: Some(built.version.clone()), state, folder, ..self }
+    }
+
+    /// What stands in the last column: the toolchain, or why there is none and what brings it.
+    fn remark(&self) -> String {
+        match (&self.toolchain, &self.reason, &self.remedy) {
+            (Some(version), _, _) => version.clone(),
+            (None, Some(reason), Some(remedy)) => format!("{reason}; try: {remedy}"),
+            // The compiler's words are on standard error.
+            (None, Some(reason), None) => {
+                reason.lines().next().unwrap_or_default().trim_end_matches(':').to_owned()
+            }
+            (None, None, _) => String::new(),
+        }
+    }
+}
+
+/// One row for each language; what does not fit goes on below, in its column.
+fn table(entries: &[Entry], width: usize) -> String {
+    let headings = ["language", "type", "variants", "state", "toolchain"].map(str::to_owned);
+    let rows: Vec<[String; 5]> = std::iter::once(headings)
+        .chain(entries.iter().map(|entry| {
+            let state = entry.state.replace('-', " ");
+            [entry.name.clone(), entry.key.clone(), entry.variants.join(", "), state, entry.remark()]
+        }))
+        .collect();
+    let widest = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..4).map(widest).collect();
+    let indent = 1 + widths.iter().map(|width| width + 2).sum::<usize>();
+    let mut text = String::new();
+    for row in &rows {
+        let mut first = " ".to_owned();
+        for (cell, width) in row.iter().zip(&widths) {
+            first.push_str(&format!("{cell:<width$}  "));
+        }
+        let mut lines = wrap(&row[4], width.saturating_sub(indent).max(24)).into_iter();
+        text.push_str(format!("{first}{}", lines.next().unwrap_or_default()).trim_end());
+        text.push('\n');
+        lines.for_each(|line| text.push_str(&format!("{:indent$}{line}\n", "")));
+    }
+    text
+}
+
+/// Says on standard error what was built, as it happens.
+struct Progress {
+    began: Instant,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self { began: Instant::now() }
+    }
+}
+
+impl Observer for Progress {
+    fn built(&mut self, language: &Language, result: &Result<Built, Unbuilt>) {
+        let after = format!("{:.1} s", self.began.elapsed().as_secs_f64());
+        match result {
+            Ok(_) => terminal::remark(&format!("{}: ready after {after}", language.name)),
+            Err(Unbuilt::Missing(missing)) => {
+                terminal::remark(&format!("{}: {} ({})", language.name, missing.reason, missing.remedy));
+            }
+            Err(Unbuilt::Failed(error)) => terminal::remark(&format!("{}: {error}", language.name)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &str, state: &'static str) -> Entry {
+        Entry {
+            name: name.to_owned(),
+            key: name.to_lowercase(),
+            variants: vec!["idiomatic".to_owned(), "tuned".to_owned()],
+            package: "pack".to_owned(),
+            toolchain: (state != "missing").then(|| format!("{name} 1.0")),
+            state,
+            reason: (state == "missing").then(|| format!("no `{name}` here")),
+            remedy: (state == "missing").then(|| "apt-get install pack".to_owned()),
+            folder: None,
+        }
+    }
+
+    #[test]
+    fn the_table_keeps_its_columns() {
+        let expected = "
+ language  type     variants          state      toolchain
+ Go        go       idiomatic, tuned  not built  Go 1.0
+ Fortran   fortran  idiomatic, tuned  missing    no `Fortran` here; try:
+                                                 apt-get install pack
+";
+        let entries = [entry("Go", "not-built"), entry("Fortran", "missing")];
+        assert_eq!(format!("\n{}", table(&entries, 75)), expected);
+    }
+}

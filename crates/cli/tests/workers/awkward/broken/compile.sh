@@ -1,0 +1,3 @@
+# A compiler that refuses.
+echo "worker.broken:3:14: error: expected a semicolon" >&2
+exit 1

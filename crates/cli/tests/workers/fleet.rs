@@ -1,0 +1,70 @@
+//! Every registered worker whose toolchain is here, built once for all tests.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use tempfile::TempDir;
+use worker::{Choice, Language, Program, Registry, ResultLines, Silent, Unbuilt, Workshop};
+
+/// All programs that can be run here. One that is not here is skipped with a line on standard error; where CI is set
+/// everything has to be here. A program that does not build is a failure everywhere.
+pub(crate) fn fleet() -> &'static [Program] {
+    static FLEET: OnceLock<Vec<Program>> = OnceLock::new();
+    FLEET.get_or_init(|| {
+        let registry = Registry::open().expect("the registry reads");
+        let workshop = Workshop::open(registry.clone()).expect("a workshop");
+        let languages: Vec<&Language> = registry.languages().iter().collect();
+        for (language, result) in languages.iter().zip(workshop.build(&languages, &mut Silent, &|| false)) {
+            match result {
+                Ok(_) => {}
+                Err(Unbuilt::Missing(missing)) => {
+                    assert!(std::env::var_os("CI").is_none(), "{}: {}", language.name, missing.reason);
+                    // Past the capture of the test harness: a skip is seen.
+                    let (name, reason) = (&language.name, &missing.reason);
+                    let _ = writeln!(std::io::stderr(), "skipped: {name}: {reason}; try {}", missing.remedy);
+                }
+                Err(Unbuilt::Failed(error)) => panic!("{}: {error}", language.name),
+            }
+        }
+        let choices: Vec<Choice<'_>> = languages.iter().flat_map(|language| language.choices()).collect();
+        let workers = workshop.workers(&choices, &mut Silent, &|| false);
+        workers.into_iter().filter_map(|worker| worker.program.ok()).collect()
+    })
+}
+
+/// A place for result files, with a name that a shell would take apart.
+pub(crate) struct Results {
+    folder: TempDir,
+}
+
+impl Results {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::Builder::new().prefix("a 'result' of $HOME ").tempdir();
+        Self { folder: folder.expect("a folder") }
+    }
+
+    /// An empty file.
+    pub(crate) fn fresh(&self) -> PathBuf {
+        let path = self.folder.path().join("result");
+        std::fs::write(&path, "").expect("writable");
+        path
+    }
+
+    /// The folder.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// What stands in a result file.
+pub(crate) fn read_lines(path: &Path, who: &str) -> ResultLines {
+    let text = std::fs::read_to_string(path).expect("readable");
+    ResultLines::parse(&text).unwrap_or_else(|wrong| panic!("{who}: {wrong}"))
+}
+
+/// Nanoseconds of CLOCK_MONOTONIC.
+pub(crate) fn now_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
