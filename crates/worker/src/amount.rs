@@ -16,7 +16,7 @@ const LOOK_BYTES_MAX: u64 = 256 << 20;
 const TRIAL_BYTES_MIN: u64 = 1 << 20;
 const TRIAL_BYTES_MAX: u64 = 64 << 30;
 /// The warm-up is no longer than this part of a trial.
-const WARMUP_PART: u64 = 4;
+const WARMUP_PART: u64 = 2;
 
 /// How much each trial moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum Amount {
     Lasting {
         /// The time of a trial's timed stream.
         trial: Duration,
-        /// Bytes before the clock, at the most; a slow row has a quarter of its trial's.
+        /// Bytes before the clock, at the most; a slow row has half of its trial's.
         warmup_bytes_max: u64,
     },
 }
@@ -79,7 +79,7 @@ mod tests {
         let fast = amount.job(&look, Duration::from_millis(2));
         let slow = amount.job(&look, Duration::from_secs(4));
         assert_eq!((fast.bytes >> 20, fast.warmup_bytes >> 20, fast.block_bytes), (2000, 64, 4096));
-        assert_eq!((slow.bytes, slow.warmup_bytes), (TRIAL_BYTES_MIN, TRIAL_BYTES_MIN / 4));
+        assert_eq!((slow.bytes, slow.warmup_bytes), (TRIAL_BYTES_MIN, TRIAL_BYTES_MIN / 2));
     }
 
     #[test]

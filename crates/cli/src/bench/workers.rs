@@ -20,7 +20,7 @@ use crate::terminal::{self, UsageError};
 /// Bytes in a block when `--block` is not given: the study's.
 const BLOCK_BYTES: u64 = 64 << 10;
 /// Sent before the clock, so that just-in-time compilers have done their work.
-const WARMUP_BYTES: u64 = 64 << 20;
+const WARMUP_BYTES: u64 = 512 << 20;
 /// What a trial lasts when `--bytes` is not given: long enough for a start to be forgotten.
 const TRIAL: Duration = Duration::from_millis(500);
 /// The same for a cell of a matrix, of which there are a hundred.
@@ -203,6 +203,14 @@ impl Observer for Progress {
 
     fn counting(&mut self, _index: usize, row: &Row) {
         self.say(format!("counting the system calls of {}", name(row)));
+    }
+
+    fn not_counted(&mut self, _index: usize, row: &Row, why: &Failure) {
+        self.say(format!(
+            "the system calls of {} cannot be counted: {}",
+            name(row),
+            why.case_error().message
+        ));
     }
 
     fn planned(&mut self, trials: u64) {

@@ -5,6 +5,7 @@ use model::{BenchRecord, CaseRecord, WorkerEnd, WorkerStart};
 use super::{cases, end, speed, worker};
 use crate::columns::ABSENT;
 use crate::layout::{self, Line, Tone};
+use crate::stages::shortened;
 use crate::table::Style;
 
 /// A label's columns at the most, where there is little room.
@@ -71,7 +72,7 @@ pub(super) fn render(record: &BenchRecord, style: &Style) -> Vec<Line> {
         Line::new(Tone::Bold, "GB/s by writer (rows) and reader (columns), each pair over a pipe of ours"),
     ];
     let heading: String =
-        columns.iter().map(|name| format!("  {}", layout::right(&cut(name, width), width))).collect();
+        columns.iter().map(|name| format!("  {}", layout::right(&shortened(name, width), width))).collect();
     lines.push(Line::new(Tone::Dim, format!(" {}{heading}", layout::left("", label))));
     for (writer, name) in matrix.writers.iter().zip(&rows) {
         let mut line = Line::new(Tone::Plain, format!(" {}", layout::left(name, label)));
@@ -96,9 +97,4 @@ pub(super) fn markdown(record: &BenchRecord) -> String {
         text.push_str(&format!("\n| {name} | {} |", cells.join(" | ")));
     }
     text + "\n"
-}
-
-/// A name in so many columns.
-fn cut(name: &str, columns: usize) -> String {
-    name.chars().take(columns).collect()
 }
