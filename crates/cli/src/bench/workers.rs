@@ -7,8 +7,8 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::{BenchRecord, CaseError, SCHEMA, Sample, Settings};
 use worker::{
-    Amount, Built, Choice, Language, Observer, Outcome, Plan, Program, Registry, Row, Unbuilt, Worker,
-    Workshop,
+    Amount, Built, Choice, Failure, Language, Observer, Outcome, Plan, Program, Registry, Row, Unbuilt,
+    Worker, Workshop,
 };
 
 use super::args::BenchArgs;
