@@ -179,8 +179,8 @@ def tuned_pair(job):
 def tuned_recv(job):
     """Several processes read the same pipe, each folds what it gets: XOR does not ask in which order."""
     processes = min(len(os.sched_getaffinity(0)), READERS_MAX)
+    ready = now()  # the first read may be another process's
     readers = [another_reader(job) for _ in range(processes - 1)]
-    ready = now()
     received, xor, ended = drain(job.block)
     for process, report in readers:
         os.waitpid(process, 0)
@@ -190,7 +190,7 @@ def tuned_recv(job):
         received += int(fields[0])
         xor ^= int(fields[1])
         ended = max(ended, int(fields[2]))
-    if received != job.total:
+    if received != job.total or not ended:
         ended = now()
     finish_receive(job, received, xor, ready, ended)
 
@@ -211,19 +211,16 @@ def another_reader(job):
 
 
 def drain(block_bytes):
-    """Reads standard input to its end: the bytes received, their XOR, and when the last of them was folded.
+    """Reads standard input to its end: the bytes received, their XOR, and when the last was folded (0: none came).
 
     A block becomes one integer (about 0.35 ns a byte, the dearest step), integers are combined by one XOR, and only the
     last integer is taken apart into bytes.
     """
     keep_heap()
-    received = folded = 0
-    ended = now()
+    received = folded = ended = 0
     while block := os.read(0, block_bytes):
         folded ^= int.from_bytes(block, "little")
         received += len(block)
-        ended = now()
-    if not received:
         ended = now()
     return received, reduce(exclusive_or, folded.to_bytes(block_bytes, "little"), 0), ended
 
