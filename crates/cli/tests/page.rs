@@ -11,6 +11,9 @@ use std::time::Duration;
 use browser::{Browser, DESKTOP, PHONE, Window};
 use common::{Lab, read_record};
 use model::{BenchRecord, Spec};
+use report::figure::Theme;
+use report::page::Block;
+use report::read::{Loaded, read};
 
 /// What the contract allows a page of 20,000 samples.
 const OPENS_WITHIN: Duration = Duration::from_secs(2);
@@ -35,7 +38,7 @@ fn make_records() -> Vec<(&'static str, String)> {
     };
     let bench = ["bench", "pipe", "unix-stream", "sysv-msgq", "--count", "40", "--trials", "3", "--block"];
     vec![
-        ("sweep.json", make(&[&bench[..], &["1KiB,4KiB,16KiB,64KiB"]].concat())),
+        ("sweep.json", make(&[&bench[..], &["1KiB,4KiB,16KiB,64KiB", "--workload", "stream"]].concat())),
         ("one.json", make(&[&bench[..], &["64KiB"]].concat())),
         ("run.json", make(&["run", "seq 100000 | tr '<script>alert(1)</script>' x | tail -1"])),
         ("compare.json", make(&["compare", "--via", "pipe,socketpair", "--trials", "2", "seq 1000 | wc -l"])),
@@ -105,6 +108,11 @@ fn pointing_and_walking_tell_exact_figures() {
     assert!(said.contains("95 % interval") && said.contains("n = 3"), "{said}");
     browser.mouse("mouseMoved", (2.0, 2.0));
     assert_eq!(browser.text("document.getElementById('tip').hidden"), "true");
+    browser.evaluate("document.querySelector('#throughput svg.wide .row[tabindex=\"0\"]').focus()");
+    browser.press("ArrowDown");
+    let second = browser.text("document.querySelectorAll('#throughput svg.wide .row')[1].dataset.tip");
+    let said = browser.text("document.getElementById('tip').innerText");
+    assert!(second.lines().all(|line| said.contains(line)), "{said} is not {second}");
 
     browser.open(&page(&lab, &records[..1]), DESKTOP);
     let mark = "#throughput svg.wide .plot .series:not(.bound) .mark";
@@ -221,9 +229,68 @@ fn a_script_in_a_record_does_not_run() {
     record.cases[0].spec = Spec { mechanism: hostile.to_owned(), options: [].into() };
     record.host.cpu_model = hostile.to_owned();
     let bad = write(&lab, "bad.json", &record);
-    browser.open(&page(&lab, &[bad, records[2].clone()]), DESKTOP);
+    browser.open(&page(&lab, &[bad.clone(), records[2].clone()]), DESKTOP);
     assert!(browser.text("document.title").starts_with("hosepipe"));
     assert_eq!(browser.text("document.querySelectorAll('img').length"), "0");
+    for svg in figures(&[bad, records[2].clone()]) {
+        let text = serde_json::to_string(&svg).expect("JSON");
+        let script = format!("(text => {PARSED})({text})");
+        assert_eq!(browser.text(&script), "svg", "well-formed, and nothing in it runs: {svg}");
+    }
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+/// What a text is as XML: the name of its root; what is wrong; or the name of an element that has no place in a figure.
+const PARSED: &str = "{ const tree = new DOMParser().parseFromString(text, 'image/svg+xml'); \
+    const wrong = tree.querySelector('parsererror, script, img, foreignObject'); \
+    return wrong ? wrong.outerHTML : tree.documentElement.nodeName; }";
+
+/// Every figure of some records, as files for papers.
+fn figures(files: &[String]) -> Vec<String> {
+    let text = |file: &String| std::fs::read_to_string(file).expect("the record");
+    let loaded: Vec<Loaded> = files.iter().map(|file| read(file, &text(file)).expect("a record")).collect();
+    let blocks = report::page::page(&loaded).sections.into_iter().flat_map(|section| section.blocks);
+    let svg = |block| match block {
+        Block::Figure(figure) => Some(figure.svg(Theme::Auto)),
+        _ => None,
+    };
+    let figures: Vec<String> = blocks.filter_map(svg).collect();
+    assert!(figures.len() > 2, "streams, round trips, a flow");
+    figures
+}
+
+#[test]
+fn two_fingers_and_the_wheel_zoom() {
+    let Some(mut browser) = Browser::start() else { return };
+    let lab = Lab::new();
+    browser.open(&page(&lab, &records(&lab)[..1]), PHONE);
+    browser.call(
+        "Emulation.setTouchEmulationEnabled",
+        serde_json::json!({"enabled": true, "maxTouchPoints": 2}),
+    );
+    let line = "document.querySelector('#throughput svg.narrow .series .line').getAttribute('d')";
+    let whole = browser.text(line);
+    let [left, top, width, height] = browser.place("#throughput svg.narrow .ground");
+    let touch = |browser: &mut Browser, what: &str, shares: &[f64]| {
+        let fingers: Vec<_> = shares
+            .iter()
+            .enumerate()
+            .map(|(id, share)| serde_json::json!({"x": left + width * share, "y": top + height / 2.0, "id": id}))
+            .collect();
+        browser.call("Input.dispatchTouchEvent", serde_json::json!({"type": what, "touchPoints": fingers}));
+    };
+    touch(&mut browser, "touchStart", &[0.45, 0.55]);
+    for spread in [0.1, 0.2, 0.3] {
+        touch(&mut browser, "touchMove", &[0.45 - spread, 0.55 + spread]);
+    }
+    touch(&mut browser, "touchEnd", &[]);
+    let pinched = browser.text(line);
+    assert_ne!(pinched, whole, "two fingers zoomed");
+    let event = "new WheelEvent('wheel', {deltaY: 200, ctrlKey: true, bubbles: true, cancelable: true, \
+                 clientX: 180, clientY: 300})";
+    browser
+        .evaluate(&format!("document.querySelector('#throughput svg.narrow .plot').dispatchEvent({event})"));
+    assert_ne!(browser.text(line), pinched, "the wheel zoomed");
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 

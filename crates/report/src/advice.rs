@@ -4,8 +4,8 @@
 use model::{BenchRecord, CaseRecord, DataLevel, ErrorKind, NoiseLevel, Placement, Tasks, Workload};
 use stats::{Bound, bound_of, figure, paired_ratio};
 
-use crate::{languages, numbers};
 use crate::view::{Row, Section, View, ranked};
+use crate::{languages, numbers};
 
 /// More sentences than this are not read.
 const SENTENCES_MAX: usize = 3;

@@ -16,10 +16,10 @@ type Column = (&'static str, fn(&BenchRecord, &CaseRecord) -> Option<String>);
 
 const COLUMNS: &[Column] = &[
     ("mechanism", |_, case| Some(case.mechanism.clone())),
-    ("writer", |_, case| Some(case.worker.as_ref()?.writer.label())),
-    ("reader", |_, case| Some(case.worker.as_ref()?.reader.label())),
     ("spec", |_, case| Some(case.spec.to_string())),
     ("role", |_, case| word(&case.role)),
+    ("writer", |_, case| Some(case.worker.as_ref()?.writer.label())),
+    ("reader", |_, case| Some(case.worker.as_ref()?.reader.label())),
     ("workload", |_, case| Some(case.workload.to_string())),
     ("tasks", |_, case| Some(case.tasks.to_string())),
     ("placement", |_, case| Some(case.placement.to_string())),

@@ -6,8 +6,8 @@ use crate::advice::advice;
 use crate::columns::{ABSENT, Align, columns};
 use crate::format::{Format, FormatError};
 use crate::reason::reasons;
-use crate::{languages, remarks};
 use crate::view::{Row, Section, View};
+use crate::{languages, remarks};
 
 /// The registry entry.
 pub const FORMAT: Format =

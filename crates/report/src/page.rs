@@ -23,8 +23,9 @@ pub use section::{Block, Section};
 
 use model::{BenchRecord, Workload};
 
+use crate::figure::Figure;
 use crate::format::{Format, FormatError};
-use crate::page::cases::Source;
+use crate::page::cases::{Set, Source};
 use crate::read::{AnyRecord, Loaded};
 use crate::view::Group;
 use crate::{advice, remarks, study, view, words};
@@ -108,6 +109,7 @@ pub fn page(records: &[Loaded]) -> Page {
 
 fn title(records: &[Loaded]) -> String {
     match records {
+        [Loaded { record: AnyRecord::Study(record), .. }] => format!("hosepipe reproduce {}", record.study),
         [one] => format!("hosepipe {}", one.record.command()),
         several => format!("hosepipe: {}", words::count(several.len(), "record")),
     }
@@ -132,46 +134,48 @@ fn notices(records: &[Loaded]) -> Vec<String> {
 /// Streams, round trips, their distribution, languages: for what the records hold.
 fn bench_sections(sources: &[Source]) -> Vec<Section> {
     let sets = cases::sets(sources);
-    let of = |workload| sets.iter().enumerate().filter(move |(_, set)| set.axes.workload == workload);
-    let mut sections = Vec::new();
-    let section = |id: &str, title: &str, lead: Vec<String>, blocks: Vec<Block>| {
-        (!blocks.is_empty()).then(|| Section {
-            id: id.to_owned(),
-            title: title.to_owned(),
-            lead,
-            code: None,
-            blocks,
-        })
+    let titled = |set: &Set, mut figure: Figure| {
+        figure.title.push_str(&set.apart(&sets));
+        Block::Figure(figure)
     };
-    let mut streams = figures_of(of(Workload::Stream), sources);
-    streams.extend(remarks_of(sources));
-    sections.extend(section("throughput", "Throughput", findings(sources), streams));
-    let trips = figures_of(of(Workload::PingPong), sources);
-    sections.extend(section("round-trips", "Round trips", Vec::new(), trips));
-    let distributions = of(Workload::PingPong).flat_map(|(at, set)| round_trips::figures(set, at));
-    let distributions: Vec<Block> = distributions.map(Block::Figure).collect();
-    sections.extend(section("distribution", "How round trips are distributed", Vec::new(), distributions));
+    let figures = |workload: Workload, of: &dyn Fn(&Set, usize) -> Vec<Figure>, gaps: bool| {
+        let mut blocks: Vec<Block> = Vec::new();
+        for (at, set) in sets.iter().enumerate().filter(|(_, set)| set.axes.workload == workload) {
+            blocks.extend(of(set, at).into_iter().map(|figure| titled(set, figure)));
+            blocks.extend(throughput::gaps(set).filter(|_| gaps && set.is_sweep()).map(Block::Table));
+        }
+        blocks
+    };
+    let rankings = |set: &Set, at: usize| throughput::figures(set, at, sources);
+    let mut streams = figures(Workload::Stream, &rankings, true);
+    let mut trips = figures(Workload::PingPong, &rankings, true);
+    let distributions = figures(Workload::PingPong, &round_trips::figures, false);
+    // Findings and remarks are of the whole record: they stand where its first figures are.
+    let (mut stream_findings, mut trip_findings) = (findings(sources), Vec::new());
+    if streams.is_empty() {
+        std::mem::swap(&mut stream_findings, &mut trip_findings);
+    }
+    if let Some(first) = [&mut streams, &mut trips].into_iter().find(|blocks| !blocks.is_empty()) {
+        first.extend(remarks_of(sources));
+    }
+    let mut sections = vec![
+        section("throughput", "Throughput", stream_findings, streams),
+        section("round-trips", "Round trips", trip_findings, trips),
+        section("distribution", "How round trips are distributed", Vec::new(), distributions),
+    ];
     sections.extend(sources.iter().enumerate().filter_map(|(at, source)| languages::section(source, at)));
     let own = |source: &&Source| view::ranked(source.record).any(|case| case.worker.is_none());
     let tables: Vec<_> = sources.iter().filter(own).flat_map(throughput::tables).collect();
-    let folded =
-        (!tables.is_empty()).then(|| vec![Block::Folded("All figures as tables".to_owned(), tables)]);
-    sections.extend(section("figures", "Every figure", Vec::new(), folded.unwrap_or_default()));
+    if !tables.is_empty() {
+        let folded = vec![Block::Folded("All figures as tables".to_owned(), tables)];
+        sections.push(section("figures", "Every figure", Vec::new(), folded));
+    }
+    sections.retain(|section| !section.blocks.is_empty());
     sections
 }
 
-fn figures_of<'s, 'a: 's>(
-    sets: impl Iterator<Item = (usize, &'s cases::Set<'a>)>,
-    sources: &[Source],
-) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    for (at, set) in sets {
-        blocks.extend(throughput::figures(set, at, sources).into_iter().map(Block::Figure));
-        if set.is_sweep() {
-            blocks.extend(throughput::gaps(set).map(Block::Table));
-        }
-    }
-    blocks
+fn section(id: &str, title: &str, lead: Vec<String>, blocks: Vec<Block>) -> Section {
+    Section { id: id.to_owned(), title: title.to_owned(), lead, code: None, blocks }
 }
 
 /// What the figures say to do next.

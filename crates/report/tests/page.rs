@@ -3,10 +3,12 @@
 
 mod mock;
 
+use std::collections::BTreeSet;
+
 use mock::{Mock, Work, ordinary, record};
 use model::{
-    BenchRecord, Bottleneck, CompareRecord, CompareResult, DataLevel, ErrorKind, Host, LinkRecord, RunRecord,
-    SCHEMA, Spec, StageRecord, Tool, WorkerCase, WorkerEnd, WorkerStart,
+    BenchRecord, Bottleneck, CompareRecord, CompareResult, DataLevel, ErrorKind, Host, LinkRecord, Placement,
+    RunRecord, SCHEMA, Spec, StageRecord, Tool, WorkerCase, WorkerEnd, WorkerStart,
 };
 use report::figure::{Figure, Table};
 use report::page::{Block, Page, page, render, strangers};
@@ -230,13 +232,33 @@ fn records_with_nothing_in_common_are_named() {
     assert!(strangers(&[one.clone(), one]).is_empty());
 }
 
-/// What was expected: data levels in lists of their own. A page passed by reference is not a byte moved.
+/// What was expected: data levels and placements in lists of their own. A page passed by reference is not a byte moved,
+/// and one core is not two.
 #[test]
-fn data_levels_are_figures_of_their_own() {
-    let cases = [DataLevel::None, DataLevel::Verify]
-        .map(|data| Mock::stream("pipe").gb_per_s(1.4, 1.0, Work::Copying).data(data));
+fn data_levels_and_placements_are_figures_of_their_own() {
+    let cases = [DataLevel::None, DataLevel::Verify].into_iter().flat_map(|data| {
+        let pipe = Mock::stream("pipe").gb_per_s(1.4, 1.0, Work::Copying).data(data);
+        [pipe.clone().on(Placement::Cross, &[0, 1]), pipe.on(Placement::Same, &[0, 0])]
+    });
     let page = page(&[bench("run.json", record(cases))]);
-    assert_eq!(figures(&page).len(), 2);
+    let titles: BTreeSet<&str> = figures(&page).iter().map(|figure| figure.title.as_str()).collect();
+    assert_eq!(titles.len(), 4, "{titles:?}");
+    assert!(
+        titles.contains("Throughput, 64 KiB blocks · two processes on CPU 0 · every byte checked"),
+        "{titles:?}"
+    );
+}
+
+#[test]
+fn what_round_trips_alone_say_is_said_with_them() {
+    let noisy = Mock::round_trips("pipe").round_trip_ns(52_000, 40.0);
+    let page = page(&[bench("run.json", record([noisy]))]);
+    let section = page.sections.first().expect("a section");
+    assert_eq!(section.id, "round-trips");
+    assert!(
+        !section.lead.is_empty() && matches!(section.blocks.last(), Some(Block::Remarks(_))),
+        "{section:?}"
+    );
 }
 
 /// Texts of a record that would be code if they were not escaped.

@@ -196,7 +196,7 @@ fn references(args: &BenchArgs, cases: &[Case]) -> Vec<Case> {
     for mechanism in mechanism::all() {
         let has = mechanism.descriptor();
         let is_reference = matches!(has.role, Role::Floor | Role::Ceiling);
-        if !is_reference || cases.iter().any(|case| case.role == has.role) {
+        if !is_reference || cases.iter().any(|case| case.spec.mechanism == has.name) {
             continue;
         }
         for measured in cases.iter().filter(|case| case.role == Role::Ranked) {

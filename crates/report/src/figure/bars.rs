@@ -79,7 +79,7 @@ pub(super) fn draw(bars: &Bars, canvas: &Canvas) -> Drawing {
     let body = html! {
         (axis(bars, &layout, (top, y)))
         (references(bars, &layout, (top, y), canvas))
-        @for row in rows { (row) }
+        g data-columns=[canvas.is_live().then_some("1")] { @for row in rows { (row) } }
     };
     Drawing { height: y + FOOT, body }
 }
@@ -108,7 +108,7 @@ fn row(bar: &Bar, bars: &Bars, layout: &Layout, (y, color): (f64, usize), canvas
     let said = bar_tip(bar, bars);
     let published = if bar.style == SeriesStyle::Published { " published" } else { "" };
     html! {
-        g class={ "row" (published) } data-tip=[canvas.tip(&said)] tabindex=[canvas.is_live().then_some("0")]
+        g class={ "row" (published) } data-tip=[canvas.tip(&said)] tabindex=[canvas.is_live().then_some("-1")]
             role=[canvas.is_live().then_some("img")] aria-label=[canvas.is_live().then(|| said.replace('\n', ", "))] {
             (canvas.tip_inside(&said))
             rect class="ring" x="0" y=(px(y + 1.0)) width=(px(canvas.width)) height=(px(layout.row - 2.0)) rx="3"
@@ -119,7 +119,7 @@ fn row(bar: &Bar, bars: &Bars, layout: &Layout, (y, color): (f64, usize), canvas
             } @else {
                 (reason(bar, layout, y, canvas))
             }
-            (text(canvas.width, if layout.narrow { name_y } else { y + 18.0 }, "end", &value))
+            @if !value.is_empty() { (text(canvas.width, if layout.narrow { name_y } else { y + 18.0 }, "end", &value)) }
         }
     }
 }

@@ -40,7 +40,10 @@ pub(super) fn draw(flow: &Flow, canvas: &Canvas) -> Drawing {
             None => {}
         }
     }
-    Drawing { height: y + 4.0, body: html! { @for piece in pieces { (piece) } } }
+    Drawing {
+        height: y + 4.0,
+        body: html! { g data-columns=[canvas.is_live().then_some("1")] { @for piece in pieces { (piece) } } },
+    }
 }
 
 /// What the colours mean, in as many lines as it takes, and where the stages begin.
@@ -71,7 +74,7 @@ fn stage_box(flow: &Flow, stage: &FlowStage, y: f64, canvas: &Canvas) -> Markup 
     let ending = if stage.exit == "0" { wall } else { format!("{wall} · exit {}", stage.exit) };
     let room = right - INSET - sans_width(&ending) - 16.0;
     html! {
-        g class="stage" data-tip=[canvas.tip(&said)] tabindex=[canvas.is_live().then_some("0")]
+        g class="stage" data-tip=[canvas.tip(&said)] tabindex=[canvas.is_live().then_some("-1")]
             role=[canvas.is_live().then_some("img")]
             aria-label=[canvas.is_live().then(|| said.replace('\n', ", "))] {
             (canvas.tip_inside(&said))

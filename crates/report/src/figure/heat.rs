@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::canvas::{Canvas, Drawing, mono_width, px, sans_width, shortened, text};
-use super::scale::Range;
+use super::scale::{Range, can_show};
 use super::theme::HEAT_STEPS;
 use super::{Cell, Heat, Scale, Unit, tip};
 use crate::numbers::three_digits;
@@ -33,6 +33,7 @@ struct Layout {
 
 pub(super) fn draw(heat: &Heat, canvas: &Canvas) -> Drawing {
     let values = heat.cells.iter().flatten().filter_map(|cell| cell.value);
+    let values = values.filter(|value| can_show(Scale::Linear, *value));
     let (low, high) =
         values.clone().fold((f64::INFINITY, 0.0f64), |(low, high), v| (low.min(v), high.max(v)));
     let scale = if low > 0.0 && high / low > FACTOR_OF_LOG { Scale::Log } else { Scale::Linear };

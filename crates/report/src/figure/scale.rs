@@ -4,6 +4,8 @@ use super::unit::{Scale, Unit};
 
 /// A logarithmic axis over fewer decades than this has ticks at 2 and 5 as well.
 const DECADES_MIN: f64 = 2.5;
+/// No quantity is larger, nor, on a logarithmic axis, smaller than its inverse: what is, is an error of arithmetic.
+const LARGEST: f64 = 1e24;
 
 /// The stretch of values that an axis shows.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -100,7 +102,8 @@ impl Range {
 
 /// Whether an axis has a place for a value.
 pub(super) fn can_show(scale: Scale, value: f64) -> bool {
-    value.is_finite() && (scale == Scale::Linear || value > 0.0)
+    let bounded = value.abs() <= LARGEST;
+    bounded && (scale == Scale::Linear || value >= LARGEST.recip())
 }
 
 /// The next larger of 1, 2, 5, 10, 20…

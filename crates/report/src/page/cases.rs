@@ -89,16 +89,44 @@ impl<'a> Set<'a> {
         self.entries.iter().filter(move |entry| entry.case.block_bytes == bytes)
     }
 
+    /// Whether any of its cases is of this record.
+    pub(super) fn has(&self, source: &Source) -> bool {
+        self.entries.iter().any(|entry| std::ptr::eq(entry.source.record, source.record))
+    }
+
     /// Who held the ends and where, and what became of the data, in words.
     pub(super) fn conditions(&self) -> String {
+        let parts = [Some(self.ends()), Some(self.data()), self.relays()];
+        parts.into_iter().flatten().collect::<Vec<String>>().join(" · ")
+    }
+
+    /// What sets it apart from the others of its workload, to stand behind a title; empty where there is nothing.
+    pub(super) fn apart(&self, sets: &[Self]) -> String {
+        let others = || sets.iter().filter(|set| set.axes.workload == self.axes.workload);
+        let differs = |part: &dyn Fn(&Self) -> Option<String>| {
+            part(self).filter(|own| others().any(|other| part(other).as_ref() != Some(own)))
+        };
+        let parts = [
+            differs(&|set| Some(set.ends())),
+            differs(&|set| Some(set.data())),
+            differs(&|set| set.relays()),
+        ];
+        parts.into_iter().flatten().map(|part| format!(" · {part}")).collect()
+    }
+
+    fn ends(&self) -> String {
         let cpus = self.entries.iter().map(|entry| entry.case.cpus.as_slice()).find(|cpus| !cpus.is_empty());
+        words::ends(self.axes.tasks, self.axes.placement, cpus.unwrap_or_default())
+    }
+
+    fn data(&self) -> String {
         let check = self.entries.iter().find_map(|entry| entry.case.check);
-        let mut parts = vec![words::ends(self.axes.tasks, self.axes.placement, cpus.unwrap_or_default())];
-        parts.push(words::data(self.axes.data, check).to_owned());
-        if self.axes.relays > 0 {
-            parts.push(format!("through {}", words::count(self.axes.relays as usize, "relay")));
-        }
-        parts.join(" · ")
+        words::data(self.axes.data, check).to_owned()
+    }
+
+    fn relays(&self) -> Option<String> {
+        let relays = self.axes.relays as usize;
+        (relays > 0).then(|| format!("through {}", words::count(relays, "relay")))
     }
 }
 

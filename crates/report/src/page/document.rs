@@ -17,7 +17,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("script/unit.js"),
     include_str!("script/plot.js"),
     include_str!("script/legend.js"),
-    include_str!("script/heat.js"),
+    include_str!("script/walk.js"),
     include_str!("script/save.js"),
     include_str!("script/start.js"),
 ];
@@ -151,7 +151,7 @@ fn figure(figure: &Figure) -> Markup {
         figure id=(figure.id) {
             figcaption {
                 h3 { (figure.title) }
-                p { (figure.caption) }
+                p { (with_words(&figure.caption)) }
             }
             div.chart { (wide) (narrow) }
             div.tools {
@@ -215,6 +215,27 @@ fn with_code(sentence: &str) -> Markup {
     html! {
         @for (at, piece) in sentence.split('`').enumerate() {
             @if at % 2 == 1 { code { (piece) } } @else { (piece) }
+        }
+    }
+}
+
+/// A caption in which the words that are explained below lead there, each once.
+fn with_words(caption: &str) -> Markup {
+    let found = |(phrase, id): &(&'static str, &'static str)| Some((caption.find(phrase)?, *phrase, *id));
+    let mut words: Vec<(usize, &str, &str)> = method::PHRASES.iter().filter_map(found).collect();
+    words.sort_unstable();
+    let mut pieces: Vec<(&str, Option<&str>)> = Vec::new();
+    let mut end = 0;
+    for (at, phrase, id) in words {
+        if at >= end {
+            pieces.extend([(&caption[end..at], None), (phrase, Some(id))]);
+            end = at + phrase.len();
+        }
+    }
+    pieces.push((&caption[end..], None));
+    html! {
+        @for (text, id) in pieces {
+            @if let Some(id) = id { a.word href={ "#" (id) } { (text) } } @else { (text) }
         }
     }
 }

@@ -63,7 +63,7 @@ pub(super) fn runs(records: &[(String, &AnyRecord)]) -> Table {
         vec![
             name.clone(),
             format!("hosepipe {}", record.arguments().join(" ")),
-            record.started().to_owned(),
+            record.started().replace('T', " ").replace('Z', " UTC"),
             format!("{}{revision}", tool.version),
             load,
         ]

@@ -1,7 +1,7 @@
 //! One workload in many languages: the ranking, and every writer against every reader as a matrix.
 
 use model::{CaseRecord, WorkerCase, WorkerEnd, WorkerStart};
-use stats::{estimate, figure};
+use stats::figure;
 
 use super::cases::Source;
 use super::section::{Block, Section};
@@ -74,21 +74,17 @@ fn bar(source: &Source, case: &CaseRecord, worker: &WorkerCase) -> Bar {
         n: found.and(u32::try_from(case.samples.len()).ok()),
         samples: case.samples.iter().filter_map(figure::throughput_bytes_per_s).collect(),
         note: match found {
-            Some(_) => note(case, worker),
+            Some(_) => note(worker),
             None => why_not.unwrap_or_default(),
         },
     }
 }
 
-/// What the program is, and what it cost beside the time.
-fn note(case: &CaseRecord, worker: &WorkerCase) -> String {
-    let rates = case.samples.iter().filter_map(figure::throughput_bytes_per_s);
-    let times: Vec<f64> = rates.filter(|rate| *rate > 0.0).map(|rate| 1e12 / rate).collect();
-    let mean = estimate::Estimate::of(&times)
-        .map(|found| format!("{:.0} ± {:.0} ms per GB", found.mean, found.stddev));
+/// What the program is, and the system calls it took.
+fn note(worker: &WorkerCase) -> String {
     let calls =
         worker.system_calls.as_ref().map(|calls| format!("{:.1} system calls per MiB", calls.per_mib));
-    let parts = [worker.writer.toolchain.clone(), mean, calls];
+    let parts = [worker.writer.toolchain.clone(), calls];
     parts.into_iter().flatten().collect::<Vec<String>>().join("; ")
 }
 

@@ -68,3 +68,27 @@ pub(super) const WORDS: &[(&str, &str, &str)] = &[
         "The stage that everybody else waited for: making it faster makes the whole faster.",
     ),
 ];
+
+/// What captions say, and the name of its explanation.
+pub(super) const PHRASES: &[(&str, &str)] = &[
+    ("every byte checked", "word-data"),
+    ("every byte written, none checked", "word-data"),
+    ("payload never touched", "word-data"),
+    ("95 % interval", "word-interval"),
+    ("one trial", "word-trial"),
+    ("one launch", "word-trial"),
+    ("round trip", "word-round-trip"),
+    ("Waits", "word-waits"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_phrase_has_an_explanation() {
+        for (phrase, id) in PHRASES {
+            assert!(WORDS.iter().any(|(_, known, _)| known == id), "{phrase}");
+        }
+    }
+}

@@ -63,13 +63,7 @@ fn ranking(set: &Set, bytes: u64, number: usize, sources: &[Source]) -> Figure {
         (Some(a), Some(b)) => a.total_cmp(&b),
         (a, b) => b.is_some().cmp(&a.is_some()),
     });
-    let groups = match sources {
-        [_] => vec![BarGroup {
-            name: String::new(),
-            bars: entries.iter().map(|e| bar(e, e.name.clone())).collect(),
-        }],
-        _ => by_name(&entries),
-    };
+    let groups = groups(&entries);
     let title = match workload {
         Workload::Stream => format!("Throughput, {} blocks", numbers::size(bytes)),
         Workload::PingPong => format!("Median round trip of {}", numbers::size(bytes)),
@@ -93,8 +87,14 @@ fn ranking(set: &Set, bytes: u64, number: usize, sources: &[Source]) -> Figure {
     }
 }
 
-/// A group for each spec with a bar for each record, so that hosts stand side by side.
-fn by_name(entries: &[&Entry]) -> Vec<BarGroup> {
+/// One group where all entries are of one record; else one for each spec with a bar for each record, so that hosts
+/// stand side by side.
+fn groups(entries: &[&Entry]) -> Vec<BarGroup> {
+    let label = entries.first().map_or("", |entry| entry.source.label);
+    if entries.iter().all(|entry| entry.source.label == label) {
+        let bars = entries.iter().map(|entry| bar(entry, entry.name.clone())).collect();
+        return vec![BarGroup { name: label.to_owned(), bars }];
+    }
     let mut groups: Vec<BarGroup> = Vec::new();
     for entry in entries {
         let bar = bar(entry, entry.source.label.to_owned());
@@ -162,7 +162,7 @@ fn references(set: &Set, bytes: u64, sources: &[Source]) -> Vec<Reference> {
         let from = if source.label.is_empty() { String::new() } else { format!(" · {}", source.label) };
         Some(Reference { name: format!("{}{other}{from}", ceiling_name(case, set)), value })
     };
-    sources.iter().filter_map(ceiling).collect()
+    sources.iter().filter(|source| set.has(source)).filter_map(ceiling).collect()
 }
 
 fn over_blocks(set: &Set, number: usize, sources: &[Source]) -> Figure {
@@ -204,7 +204,7 @@ fn ceiling_name(case: &CaseRecord, set: &Set) -> String {
 /// The ceilings over the same block sizes, as lines of their own.
 fn ceilings(set: &Set, sources: &[Source]) -> Vec<Series> {
     let mut series: Vec<Series> = Vec::new();
-    for source in sources {
+    for source in sources.iter().filter(|source| set.has(source)) {
         let all = || {
             let cases = source.record.cases.iter().filter(|case| case.role == Role::Ceiling);
             cases.filter(|case| case.workload == set.axes.workload)

@@ -2,5 +2,5 @@ startTheme();
 startTips();
 startPlots();
 startLegends();
-startMatrices();
+startWalks();
 startSaving();

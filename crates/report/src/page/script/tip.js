@@ -2,8 +2,9 @@
 const tip = {
   box: document.getElementById("tip"),
 
-  // Shows the lines of an element's data-tip beside it: the name, the figure, what else there is to say.
-  show(element) {
+  // Shows the lines of an element's data-tip beside it, or above the pointer where it is wide: the name, the figure, what
+  // else there is to say.
+  show(element, pointer) {
     const lines = element.dataset.tip.split("\n");
     const piece = (line, at) => {
       const figure = at === 1 && line.length < 24 && /^[\d<≥]/.test(line);
@@ -13,15 +14,15 @@ const tip = {
     };
     tip.box.replaceChildren(...lines.map(piece));
     tip.box.hidden = false;
-    tip.place(element.getBoundingClientRect());
+    tip.place(element.getBoundingClientRect(), pointer);
   },
 
   // Above what is pointed at, or below where there is no room; never outside the window.
-  place(target) {
+  place(target, pointer) {
     const size = tip.box.getBoundingClientRect();
     const wide = document.documentElement.clientWidth;
-    const middle = target.left + Math.min(target.width / 2, 160) - size.width / 2;
-    const left = Math.max(8, Math.min(middle, wide - size.width - 8));
+    const middle = pointer?.clientX ?? target.left + target.width / 2;
+    const left = Math.max(8, Math.min(middle - size.width / 2, wide - size.width - 8));
     const above = target.top - size.height - 10;
     const top = above > 4 ? above : target.bottom + 10;
     tip.box.style.transform = `translate(${Math.round(left)}px,${Math.round(top)}px)`;
@@ -37,7 +38,10 @@ function startTips() {
     return found && !found.closest(".plot") ? found : null;
   };
   for (const event of ["pointerover", "focusin"]) {
-    document.addEventListener(event, ({ target }) => { const found = own(target); if (found) tip.show(found); });
+    document.addEventListener(event, (happened) => {
+      const found = own(happened.target);
+      if (found) tip.show(found, happened);
+    });
   }
   for (const event of ["pointerout", "focusout"]) {
     document.addEventListener(event, ({ target }) => { if (own(target)) tip.hide(); });

@@ -1,0 +1,279 @@
+//! Figures: the SVG of each chart as a golden file, and for any data at all a drawing of finite numbers and a table of
+//! whole rows.
+
+use proptest::prelude::*;
+use report::figure::{
+    Axis, Bar, BarGroup, Bars, Cell, Chart, Distribution, DistributionSeries, Figure, Flow, FlowLink,
+    FlowStage, Heat, Lines, Point, Reference, Scale, Series, SeriesStyle, Share, Theme, Unit,
+};
+
+const UNITS: [Unit; 6] = [Unit::Bytes, Unit::BytesPerS, Unit::Seconds, Unit::Ns, Unit::Count, Unit::Ratio];
+const STYLES: [SeriesStyle; 3] = [SeriesStyle::Measured, SeriesStyle::Published, SeriesStyle::Reference];
+
+fn figure(chart: Chart) -> Figure {
+    Figure { id: "one".to_owned(), title: "A title".to_owned(), caption: "What it shows.".to_owned(), chart }
+}
+
+fn axis(label: &str, unit: Unit, scale: Scale) -> Axis {
+    Axis { label: label.to_owned(), unit, scale }
+}
+
+fn point(x: f64, y: f64) -> Point {
+    Point { x, y, low: Some(y * 0.9), high: Some(y * 1.1), n: Some(9) }
+}
+
+fn bar(name: &str, value: Option<f64>, note: &str) -> Bar {
+    Bar {
+        name: name.to_owned(),
+        style: SeriesStyle::Measured,
+        value,
+        low: value.map(|value| value * 0.9),
+        high: value.map(|value| value * 1.1),
+        n: value.map(|_| 9),
+        samples: value.map(|value| vec![value * 0.95, value, value * 1.05]).unwrap_or_default(),
+        note: note.to_owned(),
+    }
+}
+
+/// Without its style sheet, which is a file of its own.
+fn drawing(figure: &Figure) -> String {
+    let svg = figure.svg(Theme::Light);
+    let (before, rest) = svg.split_once("<style>").expect("a style");
+    let (_, after) = rest.split_once("</style>").expect("its end");
+    format!("{before}{after}").replace("><", ">\n<")
+}
+
+fn series(name: &str, style: SeriesStyle, points: Vec<Point>) -> Series {
+    Series { name: name.to_owned(), style, points }
+}
+
+#[test]
+fn lines() {
+    let pipe = vec![point(1024.0, 4e8), point(4096.0, 9e8), point(65536.0, 1.4e9)];
+    let published = vec![point(1024.0, 2e8), point(65536.0, 7e8)];
+    let lines = Lines {
+        x_axis: axis("block size", Unit::Bytes, Scale::Log),
+        y_axis: axis("throughput", Unit::BytesPerS, Scale::Log),
+        series: vec![
+            series("pipe", SeriesStyle::Measured, pipe),
+            series("Linux 2.4", SeriesStyle::Published, published),
+        ],
+    };
+    insta::assert_snapshot!(drawing(&figure(Chart::Lines(lines))));
+}
+
+#[test]
+fn bars() {
+    let groups = vec![BarGroup {
+        name: "64 KiB".to_owned(),
+        bars: vec![bar("pipe", Some(1.4e9), ""), bar("posix-mq", None, "the limit is 8 KiB")],
+    }];
+    let references = vec![
+        Reference { name: "ceiling".to_owned(), value: 117e9 },
+        Reference { name: "the study".to_owned(), value: 0.7e9 },
+    ];
+    let axis = axis("throughput", Unit::BytesPerS, Scale::Linear);
+    insta::assert_snapshot!(drawing(&figure(Chart::Bars(Bars { axis, groups, references }))));
+}
+
+#[test]
+fn heat() {
+    let cell = |value| Cell { value, ..Cell::default() };
+    let heat = Heat {
+        rows_label: "writer".to_owned(),
+        columns_label: "reader".to_owned(),
+        unit: Unit::BytesPerS,
+        rows: vec!["c:tuned".to_owned(), "java:idiomatic".to_owned()],
+        columns: vec!["c:tuned".to_owned(), "java:idiomatic".to_owned()],
+        cells: vec![vec![cell(Some(2.2e9)), cell(Some(6e8))], vec![cell(Some(5.5e8)), cell(None)]],
+    };
+    insta::assert_snapshot!(drawing(&figure(Chart::Heat(heat))));
+}
+
+#[test]
+fn distribution() {
+    let points = [(50_000.0, 0.5), (60_000.0, 0.9), (90_000.0, 0.99), (200_000.0, 1.0)];
+    let points = points.map(|(value, share)| Share { value, share }).to_vec();
+    let series = vec![DistributionSeries { name: "pipe".to_owned(), count: 1000, points }];
+    let axis = axis("round trip", Unit::Ns, Scale::Log);
+    insta::assert_snapshot!(drawing(&figure(Chart::Distribution(Distribution { axis, series }))));
+}
+
+#[test]
+fn flow() {
+    let stage = |command: &str, wall_s: f64, held_up, bytes: Option<u64>| FlowStage {
+        command: command.to_owned(),
+        wall_s,
+        cpu_s: wall_s / 2.0,
+        read_wait_s: Some(wall_s / 4.0),
+        write_wait_s: None,
+        exit: "0".to_owned(),
+        held_up,
+        link: bytes.map(|bytes| FlowLink {
+            spec: "pipe".to_owned(),
+            bytes: Some(bytes),
+            at_least: true,
+            note: String::new(),
+        }),
+    };
+    let stages = vec![
+        stage("cat big", 2.0, false, Some(1_000_000_000)),
+        stage("sort | of <a> kind", 4.0, true, Some(7190)),
+        stage("head -1", 4.0, false, None),
+    ];
+    insta::assert_snapshot!(drawing(&figure(Chart::Flow(Flow { wall_s: 4.0, stages }))));
+}
+
+/// Any number, the awkward ones often.
+fn number() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        Just(0.0),
+        Just(f64::NAN),
+        Just(f64::INFINITY),
+        Just(-1.0),
+        Just(f64::MIN_POSITIVE),
+        Just(f64::MAX),
+        1e-3f64..1e12
+    ]
+}
+
+fn unit() -> impl Strategy<Value = Unit> {
+    prop::sample::select(UNITS.to_vec())
+}
+
+fn scale() -> impl Strategy<Value = Scale> {
+    prop::sample::select(vec![Scale::Linear, Scale::Log])
+}
+
+fn name() -> impl Strategy<Value = String> {
+    prop_oneof![Just(String::new()), "[a-z<&\"'é\u{1b}\n|]{0,60}"]
+}
+
+fn any_lines() -> impl Strategy<Value = Chart> {
+    let points = prop::collection::vec(
+        (number(), number(), prop::option::of(number()), prop::option::of(number())),
+        0..6,
+    );
+    let style = prop::sample::select(STYLES.to_vec());
+    let series = prop::collection::vec((name(), style, points), 0..12);
+    (unit(), scale(), unit(), scale(), series).prop_map(|(x_unit, x_scale, y_unit, y_scale, all)| {
+        let point = |(x, y, low, high)| Point { x, y, low, high, n: None };
+        let series = |(name, style, points): (String, _, Vec<_>)| Series {
+            name,
+            style,
+            points: points.into_iter().map(point).collect(),
+        };
+        Chart::Lines(Lines {
+            x_axis: axis("x", x_unit, x_scale),
+            y_axis: axis("y", y_unit, y_scale),
+            series: all.into_iter().map(series).collect(),
+        })
+    })
+}
+
+fn any_bars() -> impl Strategy<Value = Chart> {
+    let bars = prop::collection::vec((name(), prop::option::of(number()), name()), 0..6);
+    (unit(), scale(), bars, prop::collection::vec(number(), 0..3)).prop_map(
+        |(unit, scale, bars, references)| {
+            let bars = bars.into_iter().map(|(name, value, note)| bar(&name, value, &note)).collect();
+            Chart::Bars(Bars {
+                axis: axis("value", unit, scale),
+                groups: vec![BarGroup { name: String::new(), bars }],
+                references: references
+                    .into_iter()
+                    .map(|value| Reference { name: "bound".to_owned(), value })
+                    .collect(),
+            })
+        },
+    )
+}
+
+fn any_heat() -> impl Strategy<Value = Chart> {
+    (unit(), prop::collection::vec(prop::option::of(number()), 12), name()).prop_map(
+        |(unit, values, name)| {
+            let cells: Vec<Cell> =
+                values.into_iter().map(|value| Cell { value, ..Cell::default() }).collect();
+            Chart::Heat(Heat {
+                rows_label: "row".to_owned(),
+                columns_label: "column".to_owned(),
+                unit,
+                rows: vec![name.clone(); 3],
+                columns: vec![name; 4],
+                cells: cells.chunks(4).map(<[Cell]>::to_vec).collect(),
+            })
+        },
+    )
+}
+
+fn any_distribution() -> impl Strategy<Value = Chart> {
+    let points = prop::collection::vec((number(), 0.0f64..=1.0), 0..8);
+    (unit(), scale(), prop::collection::vec((name(), any::<u64>(), points), 0..12)).prop_map(
+        |(unit, scale, all)| {
+            let share = |(value, share)| Share { value, share };
+            let series = |(name, count, points): (String, u64, Vec<_>)| DistributionSeries {
+                name,
+                count,
+                points: points.into_iter().map(share).collect(),
+            };
+            let axis = axis("value", unit, scale);
+            Chart::Distribution(Distribution { axis, series: all.into_iter().map(series).collect() })
+        },
+    )
+}
+
+fn any_flow() -> impl Strategy<Value = Chart> {
+    let times = (0.0f64..1e6, 0.0f64..1e6, prop::option::of(0.0f64..1e6), prop::option::of(0.0f64..1e6));
+    let stage = (name(), times, any::<bool>(), prop::option::of(prop::option::of(any::<u64>())));
+    (0.0f64..1e6, prop::collection::vec(stage, 0..6)).prop_map(|(wall_s, all)| {
+        let link = |bytes| FlowLink { spec: "pipe".to_owned(), bytes, at_least: false, note: String::new() };
+        let stage = |(command, (wall_s, cpu_s, read_wait_s, write_wait_s), held_up, bytes): (
+            _,
+            (_, _, _, _),
+            _,
+            Option<_>,
+        )| FlowStage {
+            command,
+            wall_s,
+            cpu_s,
+            read_wait_s,
+            write_wait_s,
+            exit: "0".to_owned(),
+            held_up,
+            link: bytes.map(link),
+        };
+        Chart::Flow(Flow { wall_s, stages: all.into_iter().map(stage).collect() })
+    })
+}
+
+/// Every coordinate and length of a drawing.
+fn geometry(svg: &str) -> impl Iterator<Item = &str> {
+    const NAMES: [&str; 13] =
+        ["x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "width", "height", "d", "transform", "viewBox"];
+    NAMES.iter().flat_map(move |name| {
+        let opening = format!(" {name}=\"");
+        let values: Vec<&str> =
+            svg.split(&opening).skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        values
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_data_is_drawn_with_finite_numbers_and_has_whole_rows(
+        chart in prop_oneof![any_lines(), any_bars(), any_heat(), any_distribution(), any_flow()],
+    ) {
+        let figure = figure(chart);
+        let svg = figure.svg(Theme::Auto);
+        for value in geometry(&svg) {
+            let digits = value.replace("translate", "").replace("rotate", "");
+            prop_assert!(!digits.contains("NaN") && !digits.contains("inf"), "{value} in {figure:?}");
+        }
+        prop_assert!(!svg.contains('\u{1b}') && !svg.contains("<a"), "escaped");
+        let table = figure.table();
+        for row in &table.rows {
+            prop_assert_eq!(row.len(), table.columns.len());
+        }
+    }
+}
