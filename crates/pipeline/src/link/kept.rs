@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use mechanism::large_pipe;
@@ -26,6 +26,8 @@ pub(super) struct KeptStream {
     own_pipe: Option<(OwnedFd, OwnedFd)>,
     /// `None` once it could not take more: the reader still gets everything.
     file: Option<File>,
+    /// Where the file is, for people.
+    name: String,
     /// Bytes that the reader has and the file has not; they still lie in the pipe.
     owed_bytes: usize,
     /// What kept the file from taking everything.
@@ -41,7 +43,9 @@ impl KeptStream {
         let is_pipe = FileType::from_raw_mode(fstat(&input)?.st_mode) == FileType::Fifo;
         let own_pipe = if is_pipe { None } else { Some(large_pipe().map(|(write, read, _)| (write, read))?) };
         let nowhere = File::options().write(true).open("/dev/null")?;
-        Ok(Self { input, own_pipe, file: Some(file), owed_bytes: 0, trouble: None, nowhere })
+        let path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        let name = path.map_or_else(|_| "its file".to_owned(), |path| path.display().to_string());
+        Ok(Self { input, own_pipe, file: Some(file), name, owed_bytes: 0, trouble: None, nowhere })
     }
 
     /// Brings what a socket has into our own pipe; whether its end was reached.
@@ -118,6 +122,6 @@ impl Source for KeptStream {
 
     fn trouble(&self) -> Option<String> {
         let error = self.trouble.as_ref()?;
-        Some(format!("what flowed could not all be kept: {}", model::describe_errno(error)))
+        Some(format!("what flowed could not all be kept in {}: {}", self.name, model::describe_errno(error)))
     }
 }
