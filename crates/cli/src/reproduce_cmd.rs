@@ -25,15 +25,15 @@ use crate::terminal::{self, UsageError};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  hosepipe reproduce bradford --json bradford.json     pipes over block sizes, one thread and two (2001)
-  hosepipe reproduce stover --scale 0.1                six ways between two programs, a tenth of the bytes (2002)
-  hosepipe reproduce comp517 --html page.html          pipes made of files and sockets (2023)
-  hosepipe reproduce kernel-pipe --part buffers,calls  parts of a study; a wrong name lists them (2026)
-  hosepipe reproduce bradford --resume bradford.json   go on where a run was stopped; a finished one is shown again
+  hosepipe reproduce bradford --json b.json         pipes over block sizes, one thread and two (2001)
+  hosepipe reproduce stover --scale 0.1             six ways between two programs, in a tenth (2002)
+  hosepipe reproduce comp517 --html page.html       pipes made of files and sockets (2023)
+  hosepipe reproduce kernel-pipe --part calls,room  parts of a study; a wrong name lists them (2026)
+  hosepipe reproduce bradford --resume b.json       go on where a run was stopped, or show it again
 
 What each study did, and what is done differently here, is in docs/STUDY-*.md.
-Exit status: 0 all measured; 1 something failed or differed; 2 the command line is wrong, or there is not enough disk
-or memory; 130 stopped by Ctrl-C, with what was finished saved.")]
+Exit status: 0 all measured; 1 something failed or differed; 2 the command line is wrong, or there is not enough \
+disk or memory; 130 stopped by Ctrl-C, with what was finished saved.")]
 pub(crate) struct ReproduceArgs {
     /// The study
     #[arg(value_name = "STUDY", value_parser = study_parser())]
@@ -88,10 +88,7 @@ fn destination(text: &str) -> Result<Destination, std::convert::Infallible> {
 pub(crate) fn run(args: &ReproduceArgs) -> anyhow::Result<ExitCode> {
     check(args)?;
     let mut record = begin(args)?;
-    let wanted = |part: &&Part| args.part.is_empty() || args.part.iter().any(|name| name == part.name);
-    let made = |part: &&Part| record.parts.iter().any(|one| one.name == part.name && one.complete);
-    let missing = reproduce::parts(args.study).iter().filter(wanted).filter(|part| !made(part)).count();
-    if missing > 0 {
+    if is_missing_something(args, &record) {
         let needs = reproduce::needs(args.study, args.scale);
         let have = Have::here(&std::env::temp_dir());
         have.suffices(args.study, &needs).map_err(|lack| UsageError(lack.to_string()))?;
@@ -112,6 +109,13 @@ pub(crate) fn run(args: &ReproduceArgs) -> anyhow::Result<ExitCode> {
         None if record.parts.iter().any(failed) => ExitCode::FAILURE,
         None => ExitCode::SUCCESS,
     })
+}
+
+/// Whether anything that was asked for is still to be run.
+fn is_missing_something(args: &ReproduceArgs, record: &StudyRecord) -> bool {
+    let wanted = |part: &&Part| args.part.is_empty() || args.part.iter().any(|name| name == part.name);
+    let made = |part: &Part| record.parts.iter().any(|one| one.name == part.name && one.complete);
+    reproduce::parts(args.study).iter().filter(wanted).any(|part| !made(part))
 }
 
 /// Refuses what could not be done or written, before anything is run.
@@ -154,7 +158,8 @@ fn begin(args: &ReproduceArgs) -> anyhow::Result<StudyRecord> {
                 let problem = format!("{}: this is no record of `hosepipe reproduce`", path.display());
                 return Err(UsageError(problem).into());
             };
-            let now = Resume { study: args.study.word(), scale: args.scale.share(), host: &host };
+            let here = is_missing_something(args, &record).then_some(&host);
+            let now = Resume { study: args.study.word(), scale: args.scale.share(), host: here };
             reproduce::check_resume(&record, &now)
                 .map_err(|problem| UsageError(format!("cannot go on with {}: {problem}", path.display())))?;
             record

@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{Done, Lab, PROMPTLY, SOON, signal, until};
+use common::{Done, Lab, PROMPTLY, SOON, is_root, signal, skip, until};
 use model::{SCHEMA, StudyPart, StudyRecord};
 use rustix::process::Signal;
 
@@ -202,6 +202,24 @@ fn what_is_lacking_is_told_before_anything_runs() {
     assert!(!lab.here("r.json").exists() && done.elapsed < PROMPTLY);
 }
 
+/// On a file system of its own that has little room, or few inodes.
+#[test]
+fn a_small_disk_is_told_before_anything_runs() {
+    if !is_root() {
+        return skip("only root can mount a small file system");
+    }
+    for (options, study, words) in
+        [("size=100m", "stover", "544MiB of disk"), ("size=2g,nr_inodes=5000", "comp517", "122501 files")]
+    {
+        let lab = Lab::new();
+        let script = format!("mount -t tmpfs -o {options} none \"$TMPDIR\" && exec \"$0\" \"$@\"");
+        let wrapper = ["unshare", "--mount", "--propagation", "private", "sh", "-c", &script];
+        let done = lab.finish(lab.wrapped(&wrapper, &["reproduce", study])).expect_code(2);
+        assert!(done.stderr.contains(words) && done.stderr.contains("TMPDIR"), "{}", done.stderr);
+        assert_eq!(done.stdout, "");
+    }
+}
+
 #[test]
 fn wrong_command_lines_say_what_is_right() {
     let lab = Lab::new();
@@ -274,4 +292,33 @@ fn the_page_and_the_figures_are_written() {
     assert!(page.contains("Kernel Pipe Throughput Benchmark") && page.contains("<svg"), "the study is on it");
     let figure = fs::read_to_string(lab.here("kernel-pipe-buffers.svg")).expect("the figure");
     assert!(figure.starts_with("<svg"));
+}
+
+/// What docs/STUDY-*.md show comes from the records that they name.
+#[test]
+fn the_figures_of_the_docs_come_from_their_records() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for study in ["bradford", "comp517", "kernel-pipe", "stover"] {
+        let lab = Lab::new();
+        let file = root.join("records").join(format!("{study}.json"));
+        let scale = read(&fs::read_to_string(&file).expect("the record")).scale.to_string();
+        fs::copy(&file, lab.here("r.json")).expect("copied");
+        let args = [study, "--scale", &scale, "--resume", "r.json", "--json", "again.json", "--figures", "."];
+        // Another machine may show the record, and draw its figures.
+        assert!(reproduce(&lab, &args).expect_code(0).elapsed < PROMPTLY);
+        let page = format!("docs/STUDY-{}.md", study.to_uppercase());
+        let text = fs::read_to_string(root.join(&page)).expect("the page");
+        let shown: Vec<&str> =
+            text.split("(figures/").skip(1).filter_map(|rest| rest.split(')').next()).collect();
+        assert!(!shown.is_empty(), "{page} shows something");
+        for figure in shown {
+            let kept = fs::read_to_string(root.join("docs/figures").join(figure)).expect(figure);
+            let drawn = fs::read_to_string(lab.here(figure)).expect("the record has this figure");
+            assert!(
+                kept == drawn,
+                "docs/figures/{figure} is stale: hosepipe reproduce {study} --scale {scale} --resume \
+                 records/{study}.json --figures docs/figures"
+            );
+        }
+    }
 }

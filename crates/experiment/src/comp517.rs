@@ -128,23 +128,25 @@ impl Pipeline {
 }
 
 impl Material {
-    /// Writes the file's lines: every fourth stands there twice; some 47 bytes each, as in the study's 11 MB.
+    /// Writes the file's lines, of 19 bytes; every fourth is the one before it again. `uniq -u` leaves half of them, so
+    /// that the three pipes carry 2.5 times the file: the 11 MB that the study's pipes stored.
     ///
     /// # Errors
     /// What the writer answers.
     pub fn write_lines(&self, out: &mut impl Write) -> io::Result<()> {
         for line in 0..self.lines {
             let value = scattered(line - u32::from(line % 4 == 3));
-            writeln!(out, "{value:010} {:016x} a line of the study", u64::from(value) * 0x9e37_79b9)?;
+            writeln!(out, "{value:010} {:07x}", value >> 4)?;
         }
         Ok(())
     }
 
-    /// The names of the files, which are empty: one in three has a name that the study's pipeline looks for.
+    /// The names of the files, which are empty: some 15 bytes with the line's end, for the 1.8 MB that the study's pipes
+    /// stored of them; one in a hundred is a name that its pipeline looks for.
     pub fn file_names(&self) -> impl Iterator<Item = String> {
-        (0..self.files).map(|number| {
-            let name = if number % 3 == 0 { "ourpipe" } else { "other" };
-            format!("{name}-{number:06}")
+        (0..self.files).map(|number| match number % 100 {
+            0 => format!("ourpipe{number:07}"),
+            _ => format!("file{number:06}.txt"),
         })
     }
 }
@@ -162,23 +164,30 @@ pub fn comp517() -> Comp517 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     #[test]
-    fn the_lines_are_as_the_study_had_them() {
+    fn pipes_carry_as_much_of_the_lines_as_the_study_s_did() {
         let mut text = Vec::new();
-        Material { lines: 1000, files: 0 }.write_lines(&mut text).expect("written");
+        let study = comp517();
+        study.material.write_lines(&mut text).expect("written");
         let text = String::from_utf8(text).expect("text");
-        let unique: BTreeSet<&str> = text.lines().collect();
-        assert_eq!((text.lines().count(), unique.len()), (1000, 750));
-        assert!((44..=50).contains(&(text.len() / 1000)), "{}", text.len());
+        let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
+        text.lines().for_each(|line| *seen.entry(line).or_default() += 1);
+        assert_eq!(text.lines().count(), 234_570);
+        let unique = seen.iter().filter(|(_, count)| **count == 1);
+        let carried = 2 * text.len() + unique.map(|(line, _)| line.len() + 1).sum::<usize>();
+        assert_eq!((carried as f64 / 1e6).round(), study.links[2].published[1][2]);
     }
 
     #[test]
-    fn one_file_in_three_is_looked_for() {
-        let names: Vec<String> = Material { lines: 0, files: 30 }.file_names().collect();
-        assert_eq!(names.iter().filter(|name| name.contains("ourpipe")).count(), 10);
-        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), 30);
+    fn pipes_carry_as_much_of_the_names_as_the_study_s_did() {
+        let study = comp517();
+        let names: BTreeSet<String> = study.material.file_names().collect();
+        assert_eq!(names.len(), 121_501);
+        assert_eq!(names.iter().filter(|name| name.contains("ourpipe")).count(), 1216);
+        let carried: usize = names.iter().map(|name| name.len() + 1).sum();
+        assert_eq!((carried as f64 / 1e5).round() / 10.0, study.links[2].published[2][2]);
     }
 
     #[test]

@@ -55,8 +55,8 @@ pub struct Resume<'a> {
     pub study: &'a str,
     /// How much of it.
     pub scale: f64,
-    /// This machine.
-    pub host: &'a Host,
+    /// This machine; `None` where nothing is to be run, and the record is only shown again.
+    pub host: Option<&'a Host>,
 }
 
 /// Whether figures made now may stand beside those of the record.
@@ -76,7 +76,8 @@ pub fn check_resume(record: &StudyRecord, now: &Resume<'_>) -> Result<(), String
             record.scale, now.scale
         ));
     }
-    let (then, now) = (&record.host, now.host);
+    let Some(now) = now.host else { return Ok(()) };
+    let then = &record.host;
     let facts = [
         ("kernel", then.kernel.clone(), now.kernel.clone()),
         ("CPU", then.cpu_model.clone(), now.cpu_model.clone()),
@@ -129,13 +130,14 @@ mod tests {
     #[test]
     fn only_the_same_study_at_the_same_scale_on_the_same_machine_is_resumed() {
         let host = record().host;
-        let same = Resume { study: "stover", scale: 0.5, host: &host };
+        let same = Resume { study: "stover", scale: 0.5, host: Some(&host) };
         assert_eq!(check_resume(&record(), &same), Ok(()));
         let problem = |now: Resume<'_>| check_resume(&record(), &now).expect_err("another one");
         assert!(problem(Resume { study: "comp517", ..same }).contains("`stover`, not of `comp517`"));
         assert!(problem(Resume { scale: 1.0, ..same }).contains("--scale 0.5"));
         let other = Host { kernel: "Linux 6.17.0".to_owned(), ..Host::default() };
-        assert!(problem(Resume { host: &other, ..same }).contains("the kernel was Linux 6.18.0"));
+        assert!(problem(Resume { host: Some(&other), ..same }).contains("the kernel was Linux 6.18.0"));
+        assert_eq!(check_resume(&record(), &Resume { host: None, ..same }), Ok(()), "nothing is run");
         let old = StudyRecord { schema: "hosepipe/0".to_owned(), ..record() };
         assert!(check_resume(&old, &same).is_err_and(|text| text.contains("hosepipe/0")));
     }

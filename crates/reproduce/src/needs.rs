@@ -50,7 +50,7 @@ const SPARE_INODES: u64 = 1000;
 const SPARE_MEMORY_BYTES: u64 = 256 << 20;
 
 /// Bytes of a line of the file of `comp517`, at most.
-const LINE_BYTES: u64 = 50;
+const LINE_BYTES: u64 = 20;
 /// Times that the file of `comp517` may lie on the disk at once: itself, what three links store, what `sort` spills.
 const COPIES: u64 = 5;
 /// Bytes that an empty file takes in its folder and in what `ls -l` writes of it, with room for three links.

@@ -38,6 +38,9 @@ pub(super) fn run(stage: &mut Stage<'_>) -> Result<StudyPart, ReproduceError> {
     Ok(part)
 }
 
+/// The reader takes a page at a time: a writer seldom finds room for all of a long message then.
+const READ_BYTES: usize = 4096;
+
 /// What arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Found {
@@ -83,7 +86,7 @@ fn send(end: &OwnedFd, id: u8, messages: u64, message_bytes: usize) -> Result<u6
 
 /// Reads to the end and counts the messages into which bytes of another writer were put.
 fn receive(reader: &OwnedFd, message_bytes: usize) -> io::Result<u64> {
-    let mut room = vec![0; 64 << 10];
+    let mut room = [0; READ_BYTES];
     let mut judge = Judge::new(message_bytes);
     loop {
         match read(reader, &mut room[..]) {
