@@ -211,8 +211,9 @@ fn references(args: &BenchArgs, cases: &[Case]) -> Vec<Case> {
                 placement: cases[0].placement,
                 ..measured.clone()
             };
-            // Two tasks that spin on one CPU measure the scheduler's clock tick.
-            let takes_turns = has.waits == [Wait::Spin] && reference.placement == Placement::Same;
+            // Two tasks that spin on one CPU measure the scheduler's clock tick, and are no floor under one task.
+            let takes_turns = has.waits == [Wait::Spin] && reference.placement == Placement::Same
+                || measured.tasks == Tasks::Single && reference.tasks != Tasks::Single;
             let wanted = args.workload.is_none_or(|asked| asked == measured.workload) && !takes_turns;
             if wanted && has.workloads.contains(&measured.workload) && !references.contains(&reference) {
                 references.push(reference);
