@@ -13,7 +13,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 pub(crate) use args::BenchArgs;
-use engine::Janitor;
+use engine::{CaseOutcome, Janitor};
+use model::Settings;
 
 use crate::signals::StopRequest;
 use crate::terminal;
@@ -42,7 +43,9 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     progress.finish();
     drop(janitor);
 
-    let record = record::make(&plan, outcome, host, started)?;
+    let settings = Settings { seed: plan.seed, trials: plan.trials, interrupted: outcome.interrupted };
+    let cases = outcome.cases.into_iter().map(CaseOutcome::into_record).collect();
+    let record = record::make(settings, cases, host, started)?;
     args.outputs.write(&record)?;
     if !args.outputs.use_stdout() {
         let style = terminal::style();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use model::{Case, CaseError, Sample, ZeroCopy};
+use model::{Case, CaseError, CaseRecord, DataLevel, Sample, ZeroCopy};
 
 /// Every case of a run and how often, in what order, for how long.
 #[derive(Debug, Clone)]
@@ -33,6 +33,37 @@ pub struct CaseOutcome {
     pub samples: Vec<Sample>,
     /// Why there are none, or fewer than asked for.
     pub error: Option<CaseError>,
+}
+
+impl CaseOutcome {
+    /// The case and its raw figures, as records have them; summaries are computed by whoever keeps or shows it.
+    pub fn into_record(self) -> CaseRecord {
+        let case = self.case;
+        CaseRecord {
+            mechanism: case.spec.mechanism.clone(),
+            check: (case.data == DataLevel::Verify).then_some(case.check),
+            spec: case.spec,
+            role: case.role,
+            workload: case.workload,
+            tasks: case.tasks,
+            placement: case.placement,
+            cpus: self.cpus,
+            wait: case.wait,
+            data: case.data,
+            payload: case.payload,
+            block_bytes: case.block_bytes,
+            relays: case.relays,
+            zero_copy: self.zero_copy,
+            worker: None,
+            granted: self.granted,
+            samples: self.samples,
+            throughput: None,
+            latency_ns: None,
+            noise: None,
+            outliers: 0,
+            error: self.error,
+        }
+    }
 }
 
 /// What came of a run.

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
 
-use engine::{Observer, Plan};
+use engine::{CaseOutcome, Observer, Plan};
 use experiment::{Stover, stover};
 use mechanism::Announcement;
 use model::{
@@ -20,7 +20,7 @@ use pipeline::{Carrier, Complaints};
 use crate::facts::mechanism_facts;
 use crate::part::{Part, ReproduceError, Stage};
 use crate::pipelines::{read, run_once};
-use crate::streams::{Stream, record};
+use crate::streams::Stream;
 
 pub(crate) fn parts() -> Vec<Part> {
     vec![
@@ -58,7 +58,7 @@ fn columns(stage: &mut Stage<'_>) -> Result<StudyPart, ReproduceError> {
     turns.filters_until(rounds);
 
     part.measures = turns.measures;
-    part.cases = outcome.cases.into_iter().map(record).collect();
+    part.cases = outcome.cases.into_iter().map(CaseOutcome::into_record).collect();
     for (case, (column, _)) in part.cases.iter_mut().zip(BOUND) {
         case.samples.retain(|sample| sample.round >= study.warmup());
         part.measures[column].error = case.error.as_ref().map(|error| error.message.clone());

@@ -2,8 +2,7 @@
 
 use engine::{CaseOutcome, Observer, Plan};
 use model::{
-    Amount, Case, CaseRecord, Check, DataLevel, PayloadKind, Placement, Sample, Spec, StudyPart, Tasks,
-    Workload,
+    Amount, Case, Check, DataLevel, PayloadKind, Placement, Sample, Spec, StudyPart, Tasks, Workload,
 };
 
 use crate::part::{ReproduceError, Stage, Watcher};
@@ -87,37 +86,8 @@ pub(crate) fn measure(
             stage.part.minutes
         ));
     }
-    part.cases.extend(outcome.cases.into_iter().map(record));
+    part.cases.extend(outcome.cases.into_iter().map(CaseOutcome::into_record));
     Ok(())
-}
-
-/// A case and its raw figures, as records have them; the summary is computed by whoever keeps or shows it.
-pub(crate) fn record(outcome: CaseOutcome) -> CaseRecord {
-    let case = outcome.case;
-    CaseRecord {
-        mechanism: case.spec.mechanism.clone(),
-        check: (case.data == DataLevel::Verify).then_some(case.check),
-        spec: case.spec,
-        role: case.role,
-        workload: case.workload,
-        tasks: case.tasks,
-        placement: case.placement,
-        cpus: outcome.cpus,
-        wait: case.wait,
-        data: case.data,
-        payload: case.payload,
-        block_bytes: case.block_bytes,
-        relays: case.relays,
-        zero_copy: outcome.zero_copy,
-        worker: None,
-        granted: outcome.granted,
-        samples: outcome.samples,
-        throughput: None,
-        latency_ns: None,
-        noise: None,
-        outliers: 0,
-        error: outcome.error,
-    }
 }
 
 /// Tells the watcher how far the engine has come.

@@ -2,8 +2,7 @@
 
 use std::time::SystemTime;
 
-use engine::{CaseOutcome, Plan, RunOutcome};
-use model::{BenchRecord, CaseRecord, DataLevel, Host, SCHEMA, Settings};
+use model::{BenchRecord, CaseRecord, Host, SCHEMA, Settings};
 
 use crate::record::{arguments, rfc3339, tool};
 
@@ -12,12 +11,11 @@ use crate::record::{arguments, rfc3339, tool};
 /// # Errors
 /// A histogram that does not read back.
 pub(crate) fn make(
-    plan: &Plan,
-    outcome: RunOutcome,
+    settings: Settings,
+    mut cases: Vec<CaseRecord>,
     host: Host,
     started: SystemTime,
 ) -> anyhow::Result<BenchRecord> {
-    let mut cases: Vec<CaseRecord> = outcome.cases.into_iter().map(case_record).collect();
     for case in &mut cases {
         stats::summarise(case)?;
     }
@@ -27,35 +25,7 @@ pub(crate) fn make(
         host,
         arguments: arguments(),
         started: rfc3339(started),
-        settings: Settings { seed: plan.seed, trials: plan.trials, interrupted: outcome.interrupted },
+        settings,
         cases,
     })
-}
-
-fn case_record(outcome: CaseOutcome) -> CaseRecord {
-    let case = outcome.case;
-    CaseRecord {
-        mechanism: case.spec.mechanism.clone(),
-        check: (case.data == DataLevel::Verify).then_some(case.check),
-        spec: case.spec,
-        role: case.role,
-        workload: case.workload,
-        tasks: case.tasks,
-        placement: case.placement,
-        cpus: outcome.cpus,
-        wait: case.wait,
-        data: case.data,
-        payload: case.payload,
-        block_bytes: case.block_bytes,
-        relays: case.relays,
-        zero_copy: outcome.zero_copy,
-        worker: None,
-        granted: outcome.granted,
-        samples: outcome.samples,
-        throughput: None,
-        latency_ns: None,
-        noise: None,
-        outliers: 0,
-        error: outcome.error,
-    }
 }

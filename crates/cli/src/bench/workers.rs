@@ -5,15 +5,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use model::{BenchRecord, CaseError, SCHEMA, Sample, Settings};
+use model::{CaseError, Sample, Settings};
 use worker::{
-    Amount, Built, Choice, Failure, Language, Observer, Outcome, Plan, Program, Registry, Row, Unbuilt,
-    Worker, Workshop,
+    Amount, Built, Choice, Failure, Language, Observer, Plan, Program, Registry, Row, Unbuilt, Worker,
+    Workshop,
 };
 
 use super::args::BenchArgs;
-use super::{exit_code, workers_args};
-use crate::record::{arguments, rfc3339, tool};
+use super::{exit_code, record, workers_args};
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
 
@@ -55,7 +54,8 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let outcome = worker::measure(&plan, &mut progress, &|| stop.is_set())?;
     progress.bar.finish_and_clear();
 
-    let record = record(&plan, outcome, host, started)?;
+    let settings = Settings { seed: plan.seed, trials: plan.trials, interrupted: outcome.interrupted };
+    let record = record::make(settings, outcome.cases, host, started)?;
     args.outputs.write(&record)?;
     if !args.outputs.use_stdout() {
         terminal::print(&report::table::render(&record, &terminal::style()))?;
@@ -108,27 +108,6 @@ fn plan(args: &BenchArgs, workers: Vec<Worker>) -> Plan {
 
 fn block_bytes(args: &BenchArgs) -> u64 {
     args.block.first().map_or(BLOCK_BYTES, |size| size.0)
-}
-
-fn record(
-    plan: &Plan,
-    outcome: Outcome,
-    host: model::Host,
-    started: std::time::SystemTime,
-) -> anyhow::Result<BenchRecord> {
-    let mut cases = outcome.cases;
-    for case in &mut cases {
-        stats::summarise(case)?;
-    }
-    Ok(BenchRecord {
-        schema: SCHEMA.to_owned(),
-        tool: tool(),
-        host,
-        arguments: arguments(),
-        started: rfc3339(started),
-        settings: Settings { seed: plan.seed, trials: plan.trials, interrupted: outcome.interrupted },
-        cases,
-    })
 }
 
 /// What would be measured; builds nothing.
