@@ -5,6 +5,7 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{Lab, read_record, registry};
+use model::Role;
 use serde_json::Value;
 
 const QUICK: [&str; 11] =
@@ -315,5 +316,20 @@ fn colour_is_for_terminals_that_want_it() {
         assert!(!on_a_terminal(&lab, Some("1"), args).contains('\u{1b}'), "{args}: colour despite NO_COLOR");
         let words: Vec<&str> = args.split(' ').collect();
         assert!(!lab.run(&words).expect_code(0).stdout.contains('\u{1b}'), "{args}: colour in a file");
+    }
+}
+
+/// Expected: a run of trials that were asked to be short is short. Happened: a floor that nobody had asked for took 0.3 s
+/// a trial beside ten round trips, and 200 trials of them a minute.
+#[test]
+fn floors_and_ceilings_make_a_run_no_longer_than_what_they_stand_beside() {
+    let lab = Lab::new();
+    let done = lab.bench(&["pipe", "--count", "10", "--trials", "3"]);
+    let record = done.record();
+    let references = || record.cases.iter().filter(|case| case.role != Role::Ranked);
+    assert!(references().count() >= 3, "{}", done.stdout);
+    for case in references() {
+        let shortest_ns = case.samples.iter().map(|sample| sample.elapsed_ns).min();
+        assert!(shortest_ns.is_some_and(|ns| ns < 100_000_000), "{}: {shortest_ns:?}", case.spec);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mechanism::Announcement;
-use model::{Case, CaseError, Cpu, ErrorKind, PayloadKind, Sample, describe_errno};
+use model::{Case, CaseError, Cpu, ErrorKind, PayloadKind, Role, Sample, describe_errno};
 use payload::{Period, Tile, expected_checksum};
 
 use crate::amount::{PLANNED_PART, TRIAL_MAX, TRIAL_MIN, first_blocks, fixed_blocks, scaled_blocks};
@@ -99,6 +99,16 @@ impl Runner {
         };
         Self { outcome, ready, blocks: 0, overhead: Duration::ZERO, expected: Duration::ZERO }
     }
+
+    /// Says how much a trial moves, judged by one of so many blocks that took so long.
+    fn size_trial(&mut self, speed: Option<(u64, Duration)>, target: Duration) {
+        let (Some(ready), Some((blocks, elapsed))) = (&self.ready, speed) else { return };
+        let case = &self.outcome.case;
+        let stores = ready.mechanism.descriptor().capabilities.stores_data;
+        self.blocks =
+            fixed_blocks(case).unwrap_or_else(|| scaled_blocks(case, stores, blocks, elapsed, target));
+        self.expected = elapsed.mul_f64(self.blocks as f64 / blocks.max(1) as f64);
+    }
 }
 
 /// The user or the budget ended the run.
@@ -134,19 +144,29 @@ impl Session<'_> {
             }
         }
         let target = self.trial_target();
-        for (runner, speed) in self.runners.iter_mut().zip(speeds) {
-            let (Some(ready), Some((blocks, elapsed))) = (&runner.ready, speed) else { continue };
-            let case = &runner.outcome.case;
-            let stores = ready.mechanism.descriptor().capabilities.stores_data;
-            runner.blocks =
-                fixed_blocks(case).unwrap_or_else(|| scaled_blocks(case, stores, blocks, elapsed, target));
-            runner.expected = elapsed.mul_f64(runner.blocks as f64 / blocks.max(1) as f64);
-        }
+        self.size_trials(&speeds, target, |role| role == Role::Ranked);
+        // A floor or a ceiling stands beside what it is compared with, and makes the run no longer than that does.
+        let ranked = self.runners.iter().filter(|runner| runner.outcome.case.role == Role::Ranked);
+        let target = ranked.map(|runner| runner.expected.clamp(TRIAL_MIN, target)).max().unwrap_or(target);
+        self.size_trials(&speeds, target, |role| role != Role::Ranked);
         let round: Duration =
             self.alive().map(|index| self.runners[index].expected + self.runners[index].overhead).sum();
         let trials = u64::from(self.plan.trials) * self.alive().count() as u64;
         self.observer.planned(trials, round * self.plan.trials);
         Ok(())
+    }
+
+    fn size_trials(
+        &mut self,
+        speeds: &[Option<(u64, Duration)>],
+        target: Duration,
+        these: impl Fn(Role) -> bool,
+    ) {
+        for (runner, speed) in self.runners.iter_mut().zip(speeds) {
+            if these(runner.outcome.case.role) {
+                runner.size_trial(*speed, target);
+            }
+        }
     }
 
     /// Runs a case, unmeasured, until a trial is long enough to judge its speed by.
