@@ -24,12 +24,15 @@ impl Block {
 
 impl Deref for Block {
     type Target = [u8];
+
+    #[inline]
     fn deref(&self) -> &[u8] {
         &self.memory[self.start..self.start + self.len]
     }
 }
 
 impl DerefMut for Block {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.memory[self.start..self.start + self.len]
     }

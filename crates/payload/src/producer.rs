@@ -40,6 +40,7 @@ impl Producer {
     }
 
     /// Bytes in a block.
+    #[inline]
     pub fn block_bytes(&self) -> usize {
         self.block.len()
     }

@@ -108,7 +108,6 @@ impl Tile {
     }
 
     /// Writes the stream's bytes from `phase` on into `out`, and returns the phase after them.
-    #[inline]
     pub fn copy_from(&self, mut phase: usize, out: &mut [u8]) -> usize {
         let mut done = 0;
         while done < out.len() {

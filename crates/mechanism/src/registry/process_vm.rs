@@ -155,7 +155,7 @@ impl Lender {
         let process = rustix::process::getpid().as_raw_nonzero().get();
         let notice = Notice { process, address: address as u64, len: len as u64 };
         notice.write(self.notices.reserve(Notice::BYTES)?);
-        self.notices.commit(Notice::BYTES)
+        self.notices.commit()
     }
 }
 
@@ -176,7 +176,7 @@ impl SendEnd for Lender {
 
     fn send_next(&mut self, producer: &mut Producer) -> io::Result<()> {
         // All but the others of the pool were copied: so was this one.
-        self.notices.wait_until_left(((BLOCKS_MAX - 1) * Notice::BYTES) as u64)?;
+        self.notices.wait_until_left(BLOCKS_MAX as u64 - 1)?;
         let block = &mut self.pool[self.next];
         producer.fill(block);
         let (address, len) = (block.as_ptr(), block.len());

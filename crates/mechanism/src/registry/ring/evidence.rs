@@ -44,7 +44,7 @@ fn change_after_sending(ring: Ring) -> io::Result<(u8, u8)> {
     let slot = sender.reserve(BLOCK_BYTES)?;
     slot[0] = 1;
     let first = slot.as_mut_ptr();
-    sender.commit(BLOCK_BYTES)?;
+    sender.commit()?;
     let before = receiver.peek(BLOCK_BYTES)?[0];
     // SAFETY: the ring is alive, and nobody holds a reference into it at this moment.
     unsafe { first.write_volatile(2) };

@@ -4,7 +4,7 @@
 use std::cell::UnsafeCell;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use rustix::event::{EventfdFlags, eventfd};
@@ -23,105 +23,74 @@ pub(super) const BYTES_MAX: u64 = 128 << 20;
 /// the next. A quarter of a small ring, so that neither end waits for the other's whole copy.
 const PIECE_BYTES_MAX: usize = 64 << 10;
 
-/// The longest message that the head's own word carries: published in one store, since the receiver, who looks at
-/// the line all the time, would take it away between two (a fifth of a round trip, when it was measured).
-const WORD_BYTES: usize = 3;
+/// The longest message that lies in its slot, in bytes: what its two cache lines hold beside the stamp. A longer one
+/// lies in the ring's bytes, and the receiver goes there for it once it has seen the stamp: one wait more.
+pub(super) const SHORT_BYTES: usize = 96;
 
-/// The longest message that the head's own cache line carries: it then costs one line transfer, not two.
-pub(super) const LINE_BYTES: usize = 40;
+/// Messages that may be on their way. As many as keep both ends at work where messages are a few bytes; the slots of
+/// two directions still lie in a core's second cache.
+const SLOTS: usize = 1024;
 
-/// How much of the head's word is the head: more than a ring holds, so that differences are exact.
-const HEAD_BITS: u32 = 29;
-const HEAD_SHIFT: u32 = u64::BITS - HEAD_BITS;
-const SHORT_SHIFT: u32 = HEAD_SHIFT - 6;
-const _: () =
-    assert!(BYTES_MAX < 1 << HEAD_BITS && LINE_BYTES < 1 << 6 && WORD_BYTES * 8 <= SHORT_SHIFT as usize);
+/// How much of a stamp says how long the message is: more than a piece.
+const LEN_BITS: u32 = 20;
+const _: () = assert!(PIECE_BYTES_MAX < 1 << LEN_BITS && SHORT_BYTES <= PIECE_BYTES_MAX);
 
-/// How far the sender has come, modulo 2^29, and, after a short message, its bytes: the last ones of the stream so
-/// far. They lie in the ring as well; here the receiver finds them sooner.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Head(u64);
-
-impl Head {
-    /// Nothing was sent.
-    pub(super) const START: Self = Self(0);
-
-    /// A head whose last `short` bytes stand on its line; those of a very short message, in `bytes`, in the head.
-    #[inline]
-    fn new(sent: u64, short: usize, bytes: &[u8]) -> Self {
-        let mut word = sent << HEAD_SHIFT | (short as u64) << SHORT_SHIFT;
-        for (index, byte) in bytes.iter().enumerate() {
-            word |= u64::from(*byte) << (8 * index);
-        }
-        Self(word)
-    }
-
-    /// Bytes sent and not yet received.
-    #[inline]
-    pub(super) fn ahead_of(self, received: u64) -> usize {
-        // The difference of the upper bits, modulo what they hold.
-        (self.0.wrapping_sub(received << HEAD_SHIFT) >> HEAD_SHIFT) as usize
-    }
-
-    /// How many of the last bytes stand on the head's line too.
-    #[inline]
-    pub(super) fn short(self) -> usize {
-        (self.0 >> SHORT_SHIFT) as usize & ((1 << (HEAD_SHIFT - SHORT_SHIFT)) - 1)
-    }
-
-    /// The bytes of a very short message, if that is what was sent last; further bytes mean nothing.
-    #[inline]
-    pub(super) fn bytes(self) -> Option<[u8; 8]> {
-        (self.short() <= WORD_BYTES).then_some(self.0.to_le_bytes())
-    }
-}
-
-/// What the sender writes. A cache line of its own, and the neighbour that the prefetcher fetches with it.
+/// What the sender writes for each message. Slots are used in turn, so that the sender writes one that the receiver
+/// is not looking at yet, and nothing else need be asked of the receiver's side until all were used. Two cache lines,
+/// which are fetched together.
 #[repr(C, align(128))]
-pub(super) struct SenderLine {
-    head: AtomicU64,
-    short: UnsafeCell<[u8; LINE_BYTES]>,
+pub(super) struct Slot {
+    /// The message's number, from 1 on, and its length.
+    stamp: AtomicU64,
+    /// The message, if it is short.
+    short: UnsafeCell<Short>,
+    /// Never written.
+    second_line: AtomicU64,
 }
 
-// SAFETY: the short message is written by the sender only while it knows that everything was received, and read by
-// the receiver only after the head that covers it was published, and before it is released.
-unsafe impl Sync for SenderLine {}
+/// Aligned, so that steps of 16 bytes do not reach across two cache lines.
+#[repr(C, align(16))]
+struct Short([u8; SHORT_BYTES]);
 
-impl SenderLine {
-    /// The head as it is now.
+// SAFETY: the sender writes a short message only while the slot is its own: before it stamps it, and after the receiver
+// has released the slot's last message. The receiver reads it only in between.
+unsafe impl Sync for Slot {}
+
+impl Slot {
+    /// Hands message `number` over, all of it written before.
     #[inline]
-    pub(super) fn head(&self) -> Head {
-        Head(self.head.load(Acquire))
+    pub(super) fn publish(&self, number: u64, len: usize) {
+        self.stamp.store(number << LEN_BITS | len as u64, Release);
     }
 
-    /// Publishes a head: `sent` bytes in all, of which the message `last` was the last. `alone`: everything before it
-    /// was received.
+    /// The length of message `number`, in bytes, once it was handed over.
     #[inline]
-    pub(super) fn publish(&self, sent: u64, last: &[u8], alone: impl FnOnce() -> bool) {
-        let head = if last.len() <= WORD_BYTES {
-            Head::new(sent, last.len(), last)
-        } else if last.len() <= LINE_BYTES && alone() {
-            // SAFETY: the receiver reads nothing here any more (see `Sync` above), and the line has room.
-            unsafe { std::ptr::copy_nonoverlapping(last.as_ptr(), self.short.get().cast(), last.len()) };
-            Head::new(sent, last.len(), &[])
-        } else {
-            Head::new(sent, 0, &[])
-        };
-        self.head.store(head.0, Release);
+    pub(super) fn len_of(&self, number: u64) -> Option<usize> {
+        let stamp = self.stamp.load(Acquire);
+        (stamp >> LEN_BITS == number).then_some((stamp & ((1 << LEN_BITS) - 1)) as usize)
     }
 
-    /// The short message's bytes.
+    /// Asks for the second cache line as well as the stamp's: after a message has come it would be one wait more.
     #[inline]
-    pub(super) fn short(&self) -> *const u8 {
+    pub(super) fn touch_second_line(&self) {
+        self.second_line.load(Relaxed);
+    }
+
+    /// Where a short message lies.
+    #[inline]
+    pub(super) fn short(&self) -> *mut u8 {
         self.short.get().cast()
     }
 }
 
-/// What the receiver writes.
+/// What the receiver writes: how far the sender may go.
 #[repr(C, align(128))]
-pub(super) struct ReceiverLine {
-    /// Bytes received so far.
-    pub(super) tail: AtomicU64,
+struct Released {
+    /// The last message all of which was received.
+    message: AtomicU64,
+    /// Bytes received. Short messages count, though they leave their place in the ring untouched: what is on its way
+    /// is never more than the ring's size.
+    bytes: AtomicU64,
 }
 
 /// Who sleeps: written before a sleep, read after each publication.
@@ -133,8 +102,8 @@ pub(super) struct Sleepers {
 
 #[repr(C)]
 pub(super) struct Control {
-    pub(super) sender: SenderLine,
-    pub(super) receiver: ReceiverLine,
+    slots: [Slot; SLOTS],
+    released: Released,
     pub(super) sleepers: Sleepers,
 }
 
@@ -211,15 +180,46 @@ impl Ring {
         unsafe { &*self.memory.as_ptr().add(2 * self.mapped_bytes).cast::<Control>() }
     }
 
+    /// Where message `number` is announced.
+    #[inline]
+    pub(super) fn slot(&self, number: u64) -> &Slot {
+        &self.control().slots[number as usize % SLOTS]
+    }
+
+    /// The message that had the slot of message `number` before it; 0 is none.
+    #[inline]
+    pub(super) fn before_in_slot(number: u64) -> u64 {
+        number.saturating_sub(SLOTS as u64)
+    }
+
     pub(super) fn bells(&self) -> Option<&Bells> {
         self.bells.as_ref()
     }
 
-    /// The place of a stream offset: as many bytes as the ring holds follow it.
+    /// Where message `number` of `len` bytes lies, which begins at a stream offset: in its slot if it is short, else in
+    /// the ring, where as many bytes as the ring holds follow any place.
     #[inline]
-    pub(super) fn place(&self, offset: u64) -> *mut u8 {
+    pub(super) fn message(&self, number: u64, offset: u64, len: usize) -> *mut u8 {
+        if len <= SHORT_BYTES {
+            return self.slot(number).short();
+        }
         // SAFETY: the index is less than the bytes of the first copy.
         unsafe { self.memory.as_ptr().add(offset as usize & (self.mapped_bytes - 1)) }
+    }
+
+    /// The last message and the bytes that the receiver has released.
+    #[inline]
+    pub(super) fn released(&self) -> (u64, u64) {
+        let released = &self.control().released;
+        (released.message.load(Acquire), released.bytes.load(Acquire))
+    }
+
+    /// Gives all up to this message and this many bytes back to the sender.
+    #[inline]
+    pub(super) fn release(&self, message: u64, bytes: u64) {
+        let released = &self.control().released;
+        released.bytes.store(bytes, Release);
+        released.message.store(message, Release);
     }
 }
 
@@ -238,19 +238,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_knows_how_far_it_is_ahead_wherever_the_stream_stands() {
-        for received in [0, 5, (1 << HEAD_BITS) - 2, (1 << 40) + 3] {
-            for ahead in [0, 1, 3, BYTES_MAX] {
-                assert_eq!(Head::new(received + ahead, 0, &[]).ahead_of(received), ahead as usize);
-            }
+    fn a_slot_knows_its_message_from_the_one_before_it() {
+        let ring = Ring::new(4096, RingWait::Never).expect("a ring");
+        for number in [1, 1 + SLOTS as u64, 1 << 40] {
+            let slot = ring.slot(number);
+            assert_eq!(slot.len_of(number), None, "{number}");
+            slot.publish(number, PIECE_BYTES_MAX);
+            assert_eq!(slot.len_of(number), Some(PIECE_BYTES_MAX), "{number}");
+            let before = Ring::before_in_slot(number);
+            assert!(before == 0 || std::ptr::eq(ring.slot(before), slot), "{number}");
         }
-    }
-
-    #[test]
-    fn a_very_short_message_is_in_the_head() {
-        let head = Head::new(1 << 33, 3, b"abc");
-        assert_eq!((head.short(), head.ahead_of((1 << 33) - 3)), (3, 3));
-        assert_eq!(head.bytes().map(|bytes| [bytes[0], bytes[1], bytes[2]]), Some(*b"abc"));
-        assert_eq!(Head::new(7, LINE_BYTES, &[]).bytes(), None);
     }
 }

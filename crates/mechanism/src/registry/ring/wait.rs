@@ -77,7 +77,7 @@ impl Ring {
         }
     }
 
-    /// The fences pair with [`Ring::wake`]: either the other end sees our flag, or we see its publication.
+    /// The fences pair with [`Ring::wake_sleeper`]: either the other end sees our flag, or we see its publication.
     #[cold]
     fn sleep(&self, side: Side, ready: impl Fn() -> bool) -> io::Result<u64> {
         let (flag, bell) = self.bed(side);
@@ -101,9 +101,10 @@ impl Ring {
     /// Wakes the other end if it sleeps. Returns the system calls made.
     #[inline]
     pub(super) fn wake(&self, wait: RingWait, side: Side) -> io::Result<u64> {
-        if !wait.sleeps() {
-            return Ok(0);
-        }
+        if wait.sleeps() { self.wake_sleeper(side) } else { Ok(0) }
+    }
+
+    fn wake_sleeper(&self, side: Side) -> io::Result<u64> {
         let (flag, bell) = self.bed(side);
         fence(SeqCst);
         if flag.load(Relaxed) == 0 {
