@@ -253,7 +253,12 @@ impl Running<'_> {
                 break status;
             }
             if began.elapsed() > deadline {
-                let processes = self.lab.processes();
+                let processes: Vec<String> = self
+                    .lab
+                    .processes()
+                    .into_iter()
+                    .map(|(pid, name)| format!("{name} {}", doing(pid)))
+                    .collect();
                 signal(self.pid(), Signal::KILL);
                 panic!(
                     "did not end within {deadline:?}; its processes: {processes:?}; it said: {}",
@@ -283,6 +288,14 @@ impl Drop for Running<'_> {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// What a process is at: its state, where in the kernel it sleeps, and the system call it is in (proc_pid_stat(5),
+/// proc_pid_wchan(5), proc_pid_syscall(5)).
+fn doing(pid: u32) -> String {
+    let of = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let state = of("stat").rsplit_once(')').map(|(_, rest)| rest.chars().take(2).collect::<String>());
+    format!("{pid}{}, {}, {}", state.unwrap_or_default(), of("wchan"), of("syscall").trim())
 }
 
 /// What came of a run.
