@@ -97,8 +97,10 @@ fn outputs_that_differ_are_found() {
     assert!(record(&lab, &args, 1).results.iter().any(|result| !result.equal));
     let done = compare(&lab, &args).expect_code(1);
     assert!(done.stdout.contains("DIFFERS"), "{}", done.stdout);
-    // The same bytes with another status are another outcome; which is what a socket makes of SIGPIPE.
-    let args = ["--via", "pipe,socketpair,bash", "--trials", "1", "yes | head -1; exit ${PIPESTATUS[0]}"];
+    // The same bytes with another status are another outcome; which is what a socket makes of SIGPIPE, for a writer that
+    // waits in write(2) when its reader goes.
+    let text = "yes | { sleep 0.1; head -1; }; exit ${PIPESTATUS[0]}";
+    let args = ["--via", "pipe,socketpair,bash", "--trials", "1", text];
     let equal: Vec<bool> = record(&lab, &args, 1).results.iter().map(|result| result.equal).collect();
     assert_eq!(equal, [true, false, true]);
 }

@@ -34,7 +34,7 @@ static DESCRIPTOR: Descriptor = Descriptor {
     waits: &[Wait::Block, Wait::Spin],
     data: ANY_DATA,
     options: &[SIZE_OPTION, WAIT_OPTION, COPY_OPTION, DIR_OPTION],
-    limits: "size: 128 MiB, and the free space of the file system",
+    limits: "size: 128 MiB, and the free space of the file system; on their way: 1024 messages",
     man_pages: &["mmap(2) MAP_SHARED", "fallocate(2)", "futex(2)"],
     default_specs: &[],
     more_specs: &["mmap-file:wait=spin", "mmap-file:wait=futex", "mmap-file:wait=spin,copy=in-place"],

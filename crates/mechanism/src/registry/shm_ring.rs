@@ -26,7 +26,7 @@ static DESCRIPTOR: Descriptor = Descriptor {
     waits: &[Wait::Block, Wait::Spin],
     data: ANY_DATA,
     options: &[SIZE_OPTION, WAIT_OPTION, COPY_OPTION],
-    limits: "size: 128 MiB",
+    limits: "size: 128 MiB; on their way: 1024 messages",
     man_pages: &["mmap(2)", "memfd_create(2)", "futex(2)", "eventfd(2)"],
     default_specs: &["shm-ring:wait=spin", "shm-ring:wait=futex"],
     more_specs: &[
