@@ -30,18 +30,11 @@ impl Estimate {
     pub fn of(values: &[f64]) -> Option<Self> {
         let sorted = sorted(values)?;
         let count = sorted.len();
-        let rank = interval_rank(count);
+        let (low, high) = order_interval(&sorted);
         let mean = sorted.iter().sum::<f64>() / count as f64;
         let squares: f64 = sorted.iter().map(|value| (value - mean).powi(2)).sum();
         let stddev = if count > 1 { (squares / (count - 1) as f64).sqrt() } else { 0.0 };
-        Some(Self {
-            median: middle(&sorted),
-            low: sorted[rank - 1],
-            high: sorted[count - rank],
-            mean,
-            stddev,
-            count,
-        })
+        Some(Self { median: middle(&sorted), low, high, mean, stddev, count })
     }
 
     /// The longer arm of the interval as a share of the median: 0.05 reads as ±5 %.
@@ -80,6 +73,12 @@ pub(crate) fn middle(sorted: &[f64]) -> f64 {
     }
     // Halved before they are added, so that no sum leaves the range of the two.
     (sorted[half - 1] / 2.0 + sorted[half] / 2.0).clamp(sorted[half - 1], sorted[half])
+}
+
+/// The 95 % interval of the median of values in order, of which there is at least one: see [`Estimate::of`].
+pub(crate) fn order_interval(sorted: &[f64]) -> (f64, f64) {
+    let rank = interval_rank(sorted.len());
+    (sorted[rank - 1], sorted[sorted.len() - rank])
 }
 
 /// The largest k for which the k-th smallest and k-th largest of n values enclose the median with 95 %
