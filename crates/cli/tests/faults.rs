@@ -144,8 +144,10 @@ fn a_signal_ends_the_run_and_saves_what_was_finished() {
         let file = lab.here("run.json");
         let path = file.to_str().expect("a plain path");
         let args = ["bench", "pipe", "socketpair", "null", "memcpy", "--count", "10", "--trials", "100000"];
+        // A suite under nohup(1) has SIGHUP ignored, and what is ignored from the beginning stays so.
+        let heard = ["env", "--default-signal=HUP"];
         let running =
-            lab.start(lab.command(&[&args[..], &["--workload", "stream", "--json", path]].concat()));
+            lab.start(lab.wrapped(&heard, &[&args[..], &["--workload", "stream", "--json", path]].concat()));
         let_trials_pass(&running, 30);
         signal(running.pid(), sent);
         let done = running.wait_within(PROMPTLY).expect_code(code);
