@@ -81,7 +81,7 @@ fn a_file_size_limit_costs_a_row() {
 }
 
 /// Expected: a record larger than RLIMIT_FSIZE is an error in a sentence, with status 1, and no half file.
-/// Happened: the tool dies of SIGXFSZ (153) without a word and leaves `.hosepipe-XXXXXX` in the user's folder.
+/// Happened: the tool died of SIGXFSZ (153) without a word and left its temporary file in the user's folder.
 #[test]
 fn a_record_beyond_the_file_size_limit_is_an_error_and_leaves_no_half_file() {
     let lab = Lab::new();

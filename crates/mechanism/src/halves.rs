@@ -318,13 +318,10 @@ impl<S: SendEnd, R: RecvEnd> Half for Ponger<S, R> {
     }
 
     fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
-        let unspoken = unspoken_rounds(job.block_bytes);
         for round in 0..job.blocks {
             receive_block(&mut self.0.receiver, job)?;
             self.0.sender.send_next(&mut job.producer)?;
-            if round & unspoken == 0 {
-                job.progress.store(round + 1, Relaxed);
-            }
+            tell_of_round(job, round);
         }
         job.received_bytes = job.blocks * job.block_bytes as u64;
         self.0.sender.finish()
@@ -349,11 +346,14 @@ fn receive_block<R: RecvEnd>(receiver: &mut R, job: &mut Job<'_>) -> io::Result<
     Ok(())
 }
 
-/// A mask of rounds that are not worth a word about progress: all but one in 64 where a block is small. After a sleep
-/// the counter's page and line are cold, and a hundredth of a round trip went into telling of it.
-fn unspoken_rounds(block_bytes: usize) -> u64 {
+/// Tells of progress after a round trip, counted from 0; where a block is small, of one in 64. After a sleep the counter's
+/// page and line are cold, and a hundredth of a round trip went into telling of it.
+#[inline]
+fn tell_of_round(job: &Job<'_>, round: u64) {
     const SMALL_BYTES: usize = 4096;
-    if block_bytes <= SMALL_BYTES { 63 } else { 0 }
+    if job.block_bytes > SMALL_BYTES || round.is_multiple_of(64) {
+        job.progress.store(round + 1, Relaxed);
+    }
 }
 
 /// Makes the job's round trips, one clock reading each: a trip ends where the next begins.
@@ -362,7 +362,6 @@ fn time_round_trips(
     mut round_trip: impl FnMut(&mut Job<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut latencies = job.latencies_ns.take();
-    let unspoken = unspoken_rounds(job.block_bytes);
     let mut began = Instant::now();
     for round in 0..job.blocks {
         round_trip(job)?;
@@ -371,9 +370,7 @@ fn time_round_trips(
             latencies.saturating_record(ended.duration_since(began).as_nanos() as u64);
         }
         began = ended;
-        if round & unspoken == 0 {
-            job.progress.store(round + 1, Relaxed);
-        }
+        tell_of_round(job, round);
     }
     job.latencies_ns = latencies;
     job.received_bytes = job.blocks * job.block_bytes as u64;
