@@ -14,6 +14,7 @@ mod halves;
 mod leftover;
 mod link;
 mod options;
+mod progress;
 mod registry;
 mod shared;
 
@@ -26,5 +27,6 @@ pub use leftover::{
 };
 pub use link::{LinkEnds, LinkKind, Order, Stored, StoredName, large_pipe};
 pub use options::{Options, SpecProblem};
+pub use progress::{Progress, Seat};
 pub use registry::{all, all_specs, default_specs, resolve};
 pub use shared::SharedMemory;

@@ -111,7 +111,7 @@ pub struct ZeroCopy {
 }
 
 /// One trial's raw figures.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// The round in which it was taken; samples of one round are compared pair by pair.
     pub round: u32,
@@ -139,6 +139,10 @@ pub struct Sample {
     pub ends: Vec<EndUsage>,
     /// Round trip times of a ping-pong: an HdrHistogram of nanoseconds, V2+DEFLATE, base64; `null` for a stream.
     pub latency_histogram: Option<String>,
+    /// The share of looks, made all through the trial, at which both ends ran on one CPU (0 to 1); absent where there are
+    /// no two ends, or nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same_cpu_share: Option<f64>,
 }
 
 /// What one end used between barrier and clock stop.

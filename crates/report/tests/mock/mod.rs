@@ -156,16 +156,14 @@ fn sample(round: u32, messages: u64, work: Work) -> Sample {
         round,
         elapsed_ns: 1_000_000_000,
         setup_ns: 250_000,
-        bytes: 0,
         messages,
-        checksum: None,
         syscalls: Some(2 * calls * messages),
         voluntary_switches: 2 * end.voluntary_switches,
         involuntary_switches: 3,
         user_ns: 2 * end.user_ns,
         system_ns: 2 * end.system_ns,
         ends: vec![end.clone(), end],
-        latency_histogram: None,
+        ..Sample::default()
     }
 }
 
