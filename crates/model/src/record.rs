@@ -39,7 +39,7 @@ pub struct BenchRecord {
 }
 
 /// What holds for all cases of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Seed of the trial order and of random payloads.
     pub seed: u64,
@@ -47,6 +47,10 @@ pub struct Settings {
     pub trials: u32,
     /// True where Ctrl-C, SIGTERM or the time budget ended the run before every trial was made.
     pub interrupted: bool,
+    /// The half width in percent of the median at which a case was ended early (`--precision`); `null` where every trial asked
+    /// for was made.
+    #[serde(default)]
+    pub precision_percent: Option<f64>,
 }
 
 /// One case: what was asked, what the system granted, the raw samples, and their summary.
@@ -183,7 +187,7 @@ pub struct Throughput {
 /// Summary of round trip times, over all trials' histograms merged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latency {
-    /// Median round trip.
+    /// Median of the trials' median round trips.
     pub p50: u64,
     /// 90th percentile.
     pub p90: u64,

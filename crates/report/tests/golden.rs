@@ -104,7 +104,10 @@ fn noise_few_trials_and_an_early_end() {
     record.settings.interrupted = true;
     record.cases[0].samples.truncate(4);
     record.cases[1].samples[0].bytes *= 100;
-    record.cases.iter_mut().for_each(|case| stats::summarise(case).expect("sound samples"));
+    record
+        .cases
+        .iter_mut()
+        .for_each(|case| stats::summarise(case, stats::Looks::Once).expect("sound samples"));
     insta::assert_snapshot!("noise", plain(&record, 80));
     insta::assert_debug_snapshot!("noise_advice", advice(&record));
 }

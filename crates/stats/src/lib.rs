@@ -18,7 +18,7 @@ mod mock;
 
 pub use bound::{Bound, bound_of};
 pub use converged::precise_enough;
-pub use estimate::Estimate;
+pub use estimate::{Estimate, Looks};
 pub use histogram::{HistogramError, decode_histogram, encode_histogram};
 pub use paired::{Ratio, paired_ratio};
 pub use summary::summarise;

@@ -21,7 +21,7 @@ const PINGPONG_BLOCK_BYTES: u64 = 1;
 const TRIALS: u32 = 9;
 
 /// Trials at the most when `--precision` decides.
-const TRIALS_FOR_PRECISION: u32 = 200;
+const TRIALS_FOR_PRECISION: u32 = 400;
 
 /// What a run may take when neither `--time` nor fixed amounts say otherwise.
 const BUDGET: Duration = Duration::from_secs(45);
