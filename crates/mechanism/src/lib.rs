@@ -18,7 +18,7 @@ mod progress;
 mod registry;
 mod shared;
 
-pub use channel::{Channel, Evidence, Granted, Mechanism, OpenError, Request, Unsupported};
+pub use channel::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
 pub use descriptor::{Capabilities, Descriptor, OptionKind, OptionSpec};
 pub use ends::{RecvEnd, SendEnd};
 pub use half::{Half, HalfRole, Job};

@@ -83,7 +83,8 @@ pub struct CaseRecord {
     /// Copying tasks between the two ends (`--chain`).
     #[serde(default)]
     pub relays: u32,
-    /// What shows that bytes passed by reference; `null` where they were copied.
+    /// What shows that bytes passed by reference, and how often they were copied all the same; `null` where nothing passed by
+    /// reference.
     #[serde(default)]
     pub zero_copy: Option<ZeroCopy>,
     /// The programs that held the ends (`--workers`); absent where hosepipe held them itself.
@@ -105,9 +106,13 @@ pub struct CaseRecord {
     pub error: Option<CaseError>,
 }
 
-/// What shows that a row's bytes passed by reference.
+/// What shows that a row's bytes passed by reference, at least part of the way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ZeroCopy {
+    /// Times each byte is copied all the same on its way from the sender's memory to the receiver's; a plain pipe has 2. Absent in
+    /// records of hosepipe 0.1.
+    #[serde(default)]
+    pub copies_per_byte: Option<u32>,
     /// True where an experiment on this machine showed it; false where it is claimed only.
     pub proven: bool,
     /// What was done and seen, or why nothing could be shown.

@@ -175,7 +175,7 @@ fn above_the_ceiling(view: &View, section: &Section) -> Vec<String> {
     let Some(ceiling) = ceilings.max_by(|a, b| speed(a).total_cmp(&speed(b))) else { return Vec::new() };
     let above = section.rows.iter().filter(|row| row.stream.is_some_and(|case| speed(case) > speed(ceiling)));
     let why = |case: &CaseRecord| match (&case.zero_copy, section.axes.data) {
-        (Some(evidence), _) if evidence.proven => "its bytes pass by reference",
+        (Some(evidence), _) if evidence.proven => "its bytes pass by reference, at least in part",
         (_, DataLevel::None) => "nobody touched its bytes, so that pages may have passed by reference",
         _ if ceiling.data != section.axes.data => "the ceiling did other work on its bytes",
         _ => "its bytes were touched, but need not have been copied",
@@ -192,8 +192,7 @@ fn zero_copy(view: &View) -> Vec<String> {
     let mut sentences: Vec<(String, Vec<String>)> = Vec::new();
     for case in ranked(view.record) {
         let Some(evidence) = case.zero_copy.as_ref().filter(|_| !case.samples.is_empty()) else { continue };
-        let verdict = if evidence.proven { "zero-copy" } else { "zero-copy unproven" };
-        let sentence = format!("{verdict}: {}.", evidence.how.trim_end_matches('.'));
+        let sentence = format!("{}: {}.", words::by_reference(evidence), evidence.how.trim_end_matches('.'));
         let at = sentences.iter().position(|(said, _)| *said == sentence).unwrap_or_else(|| {
             sentences.push((sentence, Vec::new()));
             sentences.len() - 1

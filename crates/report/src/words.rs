@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{Check, DataLevel, Host, Placement, Tasks};
+use model::{Check, DataLevel, Host, Placement, Tasks, ZeroCopy};
 
 use crate::numbers;
 
@@ -36,6 +36,17 @@ pub(crate) fn data(data: DataLevel, check: Option<Check>) -> &'static str {
         (DataLevel::Write, _) => "every byte written, none checked",
         (DataLevel::Verify, Some(Check::Xor)) => "every byte checked (by XOR, blind to order)",
         (DataLevel::Verify, _) => "every byte checked",
+    }
+}
+
+/// How much of the way bytes pass by reference: "zero-copy", or "by reference in part, 1 copy per byte".
+pub(crate) fn by_reference(evidence: &ZeroCopy) -> String {
+    let unproven = if evidence.proven { "" } else { " (not shown)" };
+    match evidence.copies_per_byte {
+        Some(0) => format!("zero-copy{unproven}"),
+        Some(1) => format!("by reference in part, 1 copy per byte{unproven}"),
+        Some(copies) => format!("by reference in part, {copies} copies per byte{unproven}"),
+        None => format!("by reference, at least in part{unproven}"),
     }
 }
 

@@ -134,7 +134,7 @@ fn data_levels_are_never_in_one_list() {
 #[test]
 fn equal_evidence_of_zero_copy_is_one_sentence() {
     let shown = |spec: &str, proven: bool, how: &str| {
-        let evidence = ZeroCopy { proven, how: how.to_owned() };
+        let evidence = ZeroCopy { copies_per_byte: Some(0), proven, how: how.to_owned() };
         let with = move |mock: Mock| mock.with(|case| case.zero_copy = Some(evidence));
         let stream = Mock::stream(spec).gb_per_s(15.0, 1.0, Work::Copying);
         [with.clone()(stream), with(Mock::round_trips(spec).round_trip_ns(50_000, 1.0))]
