@@ -21,10 +21,17 @@ pub(crate) fn ends(tasks: Tasks, placement: Placement, cpus: &[u32]) -> String {
     match cpus {
         [] if placement == Placement::Any => format!("{who}, placed by the scheduler"),
         [] => format!("{who}, placed `{placement}`"),
-        [first, rest @ ..] if rest.iter().all(|cpu| cpu == first) => format!("{who} on CPU {first}"),
+        several => format!("{who} on {}{note}", self::cpus(several)),
+    }
+}
+
+/// "CPU 0", "CPUs 0,1".
+pub(crate) fn cpus(cpus: &[u32]) -> String {
+    match cpus {
+        [first, rest @ ..] if rest.iter().all(|cpu| cpu == first) => format!("CPU {first}"),
         several => {
             let list: Vec<String> = several.iter().map(u32::to_string).collect();
-            format!("{who} on CPUs {}{note}", list.join(","))
+            format!("CPUs {}", list.join(","))
         }
     }
 }

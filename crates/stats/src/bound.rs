@@ -6,7 +6,8 @@
 //! 1. Nobody busy ([`BUSY`]): the stream waited. The end that stored the bytes slept as it wrote them:
 //!    **storage**. Preempted more often than it slept: **scheduling**. Asleep at least every [`WAKE_EVERY_BLOCKS`] blocks, and for less than [`WAKE_NS_MAX`] a time: **wake-ups**.
 //!    Longer sleeps are something else's (a throttled machine): no verdict.
-//! 2. Two ends busy on the same CPU: **one CPU**; they cannot overlap.
+//! 2. Two ends busy on the same CPU: **one CPU**; they cannot overlap. Where the scheduler put them together in some trials
+//!    and apart in others, there is no verdict.
 //! 3. Ends that never call or sleep and are both always busy may be copying or spinning: no verdict. The
 //!    same for a case that waits by spinning.
 //! 4. The busiest end passes fewer than [`CALL_BYTES`] per system call and spends most of its time in the
@@ -20,6 +21,8 @@
 use std::fmt;
 
 use model::{CaseRecord, DataLevel, EndUsage, Tasks, Wait, Workload};
+
+use crate::seats::shared_cpu;
 
 /// From this share of wall time on, an end is busy; the rest is lost in the noise of accounting.
 const BUSY: f64 = 0.80;
@@ -90,7 +93,8 @@ struct Evidence {
 pub fn bound_of(case: &CaseRecord) -> Option<Bound> {
     let evidence = Evidence::of(case)?;
     let busiest = evidence.ends.iter().max_by_key(|end| cpu_ns(end))?;
-    let shared = shares_cpu(case);
+    // One task takes turns with nobody. Where the scheduler chose now one CPU and now two, the sums mix two streams.
+    let shared = if case.tasks == Tasks::Single { false } else { shared_cpu(case)? };
     let busy = if shared {
         evidence.ends.iter().map(|end| evidence.busy(end)).sum()
     } else {
@@ -162,13 +166,6 @@ impl Evidence {
         let slept = self.voluntary * WAKE_EVERY_BLOCKS >= self.blocks;
         self.ends.len() > 1 && !slept && self.ends.iter().all(|end| self.busy(end) >= ALWAYS_BUSY)
     }
-}
-
-/// True where the two ends of a case ran on one CPU.
-fn shares_cpu(case: &CaseRecord) -> bool {
-    let one =
-        matches!(case.cpus.as_slice(), [sender, receiver] if sender == receiver) || case.cpus.len() == 1;
-    case.tasks != Tasks::Single && one
 }
 
 /// What one end used in all samples.

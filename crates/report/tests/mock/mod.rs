@@ -31,6 +31,7 @@ impl Mock {
     /// A stream of 64 KiB blocks between two processes on two CPUs.
     pub(crate) fn stream(spec: &str) -> Self {
         let spec: Spec = spec.parse().expect("a spec");
+        let wait = if spec.to_string().contains("wait=spin") { Wait::Spin } else { Wait::Block };
         Self(CaseRecord {
             mechanism: spec.mechanism.clone(),
             spec,
@@ -39,7 +40,7 @@ impl Mock {
             tasks: Tasks::Processes,
             placement: Placement::Cross,
             cpus: vec![0, 1],
-            wait: Wait::Block,
+            wait,
             data: DataLevel::Verify,
             check: Some(Check::Xxh3),
             payload: PayloadKind::Random,
