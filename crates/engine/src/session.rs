@@ -52,6 +52,9 @@ pub fn run(plan: &Plan, cpus: &[Cpu], observer: &mut dyn Observer, stop: &dyn Fn
     };
     session.report_unready();
     let interrupted = session.calibrate().is_err() || session.take_rounds().is_err();
+    if interrupted && !stop() {
+        session.runners.iter_mut().for_each(|runner| runner.say_that_time_ran_out(plan.budget));
+    }
     RunOutcome { cases: session.runners.into_iter().map(|runner| runner.outcome).collect(), interrupted }
 }
 
@@ -100,6 +103,22 @@ impl Runner {
         Self { outcome, ready, blocks: 0, overhead: Duration::ZERO, expected: Duration::ZERO }
     }
 
+    /// A case without a sample says why.
+    fn say_that_time_ran_out(&mut self, budget: Option<Duration>) {
+        let missed = self.outcome.error.is_none() && self.outcome.samples.is_empty();
+        if let Some(budget) = budget.filter(|_| missed) {
+            self.outcome.error = Some(CaseError {
+                kind: ErrorKind::Time,
+                message: format!(
+                    "the {} of this run were spent before its first trial had ended",
+                    words(budget)
+                ),
+                remedy: Some("a larger --time, a smaller --bytes or --count, or fewer mechanisms".to_owned()),
+                expected: false,
+            });
+        }
+    }
+
     /// Says how much a trial moves, judged by one of so many blocks that took so long.
     fn size_trial(&mut self, speed: Option<(u64, Duration)>, target: Duration) {
         let (Some(ready), Some((blocks, elapsed))) = (&self.ready, speed) else { return };
@@ -109,6 +128,11 @@ impl Runner {
             fixed_blocks(case).unwrap_or_else(|| scaled_blocks(case, stores, blocks, elapsed, target));
         self.expected = elapsed.mul_f64(self.blocks as f64 / blocks.max(1) as f64);
     }
+}
+
+/// "45 s", "0.25 s".
+fn words(duration: Duration) -> String {
+    format!("{} s", duration.as_secs_f64())
 }
 
 /// The user or the budget ended the run.

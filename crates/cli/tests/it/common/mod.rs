@@ -104,10 +104,14 @@ impl Lab {
         self.wrapped(&[], args)
     }
 
-    /// `WRAPPER hosepipe ARGS`; the wrapper must become the program (exec), so that its number stays.
+    /// `WRAPPER hosepipe ARGS`; the wrapper must become the program (exec), so that its number stays. Mechanisms are benched once,
+    /// where the scheduler puts them, unless the arguments say where.
     pub(crate) fn wrapped(&self, wrapper: &[&str], args: &[&str]) -> Command {
-        let words: Vec<&str> =
-            wrapper.iter().chain(&[env!("CARGO_BIN_EXE_hosepipe")]).chain(args).copied().collect();
+        let said = ["--place", "--workers", "--worker", "--dry-run", "--help"];
+        let placed = args.first() != Some(&"bench")
+            || args.iter().any(|arg| said.iter().any(|word| arg.starts_with(word)));
+        let place: &[&str] = if placed { &[] } else { &["--place", "any"] };
+        let words = [wrapper, &[env!("CARGO_BIN_EXE_hosepipe")], args, place].concat();
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).current_dir(self.here("")).env("TMPDIR", self.tmp());
         command.env_remove("COLUMNS").env_remove("NO_COLOR").env("RUST_BACKTRACE", "0");
@@ -121,11 +125,9 @@ impl Lab {
         self.finish(self.command(args))
     }
 
-    /// Runs `hosepipe bench ARGS --json -` to its end: each case once, where the scheduler puts it, unless the arguments say where.
+    /// Runs `hosepipe bench ARGS --json -` to its end.
     pub(crate) fn bench(&self, args: &[&str]) -> Done {
-        let placed = args.iter().any(|arg| ["--place", "--workers", "--worker"].contains(arg));
-        let place: &[&str] = if placed { &[] } else { &["--place", "any"] };
-        self.run(&[&["bench", "--json", "-"], args, place].concat())
+        self.run(&[&["bench", "--json", "-"], args].concat())
     }
 
     /// Runs a command of [`Lab::command`] to its end; nothing may be left of it.
