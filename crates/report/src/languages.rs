@@ -3,7 +3,7 @@
 mod matrix;
 mod sentences;
 
-use model::{BenchRecord, CaseRecord, SystemCalls, WorkerCase, WorkerEnd, WorkerStart};
+use model::{BenchRecord, CaseRecord, Role, SystemCalls, WorkerCase, WorkerEnd, WorkerStart};
 use stats::{Ratio, estimate, figure, paired_ratio};
 
 use crate::columns::{ABSENT, noise_mark};
@@ -57,6 +57,9 @@ pub(crate) fn render(record: &BenchRecord, style: &Style) -> String {
         lines.extend(ranking(record, &ranked, style));
     }
     lines.extend(matrix::render(record, style));
+    if let Some(ceiling) = ceiling(record) {
+        lines.push(Line::new(Tone::Dim, format!(" {ceiling}")));
+    }
     let failures = failures(record);
     if !failures.is_empty() {
         lines.push(Line::default());
@@ -91,6 +94,7 @@ pub(crate) fn markdown(record: &BenchRecord) -> String {
         text.push('\n');
     }
     text.push_str(&matrix::markdown(record));
+    text.extend(ceiling(record).map(|ceiling| format!("\n{ceiling}\n")));
     for (worker, reason) in failures(record) {
         text.push_str(&format!("\n- {worker}: {}", reason.replace('\n', " ")));
     }
@@ -137,6 +141,15 @@ fn heading(record: &BenchRecord) -> String {
     }
     pieces.push("placed by the scheduler".to_owned());
     pieces.join(" · ")
+}
+
+/// What no worker can reach; `None` where there are no figures to hold against it.
+fn ceiling(record: &BenchRecord) -> Option<String> {
+    let measured = record.cases.iter().any(|case| case.worker.is_some() && speed(case) > 0.0);
+    let ceiling = record.cases.iter().find(|case| case.role == Role::Ceiling && speed(case) > 0.0);
+    ceiling
+        .filter(|_| measured)
+        .map(|case| format!("ceiling  {} {}", case.spec, numbers::throughput(speed(case))))
 }
 
 /// The cases in which a worker started its own child, fastest first; those without figures are not among them.

@@ -6,6 +6,7 @@ mod build;
 mod calls;
 mod captured;
 mod cases;
+mod ceiling;
 mod command;
 mod failure;
 mod guard;

@@ -8,6 +8,7 @@ use model::{CaseError, CaseRecord, WorkerStart};
 use crate::amount::Amount;
 use crate::calls::count_calls;
 use crate::cases::case_record;
+use crate::ceiling::Ceiling;
 use crate::failure::NoRun;
 use crate::job::Job;
 use crate::launcher::{Launcher, Run};
@@ -36,6 +37,12 @@ impl Row {
         Self { writer, reader, start: WorkerStart::Harness }
     }
 
+    /// "c:tuned", or "c:tuned to java:tuned".
+    pub fn name(&self) -> String {
+        let (writer, reader) = (self.writer.end.label(), self.reader.end.label());
+        if writer == reader { writer } else { format!("{writer} to {reader}") }
+    }
+
     /// Both programs, where both are there.
     fn programs(&self) -> Option<(&Program, &Program)> {
         Some((self.writer.program.as_ref().ok()?, self.reader.program.as_ref().ok()?))
@@ -49,7 +56,7 @@ pub struct Plan {
     pub rows: Vec<Row>,
     /// Bytes handed over in one call.
     pub block_bytes: u64,
-    /// What each launch moves.
+    /// What each launch moves, up to 255 bytes more apart, which keep the expected XOR from being 0 or known.
     pub amount: Amount,
     /// Measured launches of each row.
     pub trials: u32,
@@ -66,6 +73,8 @@ pub struct Plan {
 pub struct Outcome {
     /// One for each row; raw samples without summaries.
     pub cases: Vec<CaseRecord>,
+    /// The machine's memory copy, once in each round. A row that claims more has failed.
+    pub ceiling: CaseRecord,
     /// True where the user or the budget ended the run before every trial was made.
     pub interrupted: bool,
 }
@@ -76,11 +85,14 @@ struct Ended;
 struct Session<'a> {
     plan: &'a Plan,
     launcher: Launcher,
+    ceiling: Ceiling,
     observer: &'a mut dyn Observer,
     stop: &'a dyn Fn() -> bool,
     cases: Vec<CaseRecord>,
     /// What each row's trials move, once it has been looked at.
     jobs: Vec<Job>,
+    /// Decides how many bytes more each launch moves.
+    residues: fastrand::Rng,
 }
 
 /// Runs a plan. A row that fails has its error and ends nothing else.
@@ -90,11 +102,20 @@ struct Session<'a> {
 pub fn measure(plan: &Plan, observer: &mut dyn Observer, stop: &dyn Fn() -> bool) -> io::Result<Outcome> {
     let cases = plan.rows.iter().map(|row| case_record(row, plan.block_bytes)).collect();
     let jobs = vec![Job { bytes: 0, block_bytes: plan.block_bytes, warmup_bytes: 0 }; plan.rows.len()];
-    let mut session = Session { plan, launcher: Launcher::new()?, observer, stop, cases, jobs };
+    let mut session = Session {
+        plan,
+        launcher: Launcher::new()?,
+        ceiling: Ceiling::new(),
+        observer,
+        stop,
+        cases,
+        jobs,
+        residues: fastrand::Rng::with_seed(plan.seed),
+    };
     session.report_unavailable();
     let began = Instant::now();
     let interrupted = session.warm_up().is_err() || session.take_rounds(began).is_err();
-    Ok(Outcome { cases: session.cases, interrupted })
+    Ok(Outcome { cases: session.cases, ceiling: session.ceiling.into_record(), interrupted })
 }
 
 impl Session<'_> {
@@ -171,6 +192,7 @@ impl Session<'_> {
             {
                 return Err(Ended);
             }
+            self.ceiling.measure(round);
             for index in indices {
                 self.observer.trial_started(index, &self.plan.rows[index]);
                 let job = self.jobs[index];
@@ -193,11 +215,17 @@ impl Session<'_> {
     fn launch(&mut self, index: usize, job: &Job) -> Result<Option<Run>, Ended> {
         let row = &self.plan.rows[index];
         let Some((writer, reader)) = row.programs() else { return Ok(None) };
+        let job = &job.with_residue(&mut self.residues);
         let limit = job.limit();
         let run = match row.start {
             WorkerStart::Pair => self.launcher.run_pair(writer, reader, job, limit, self.stop),
             WorkerStart::Harness => self.launcher.run_between(writer, reader, job, limit, self.stop),
         };
+        let who = row.name();
+        let run = run.and_then(|run| {
+            self.ceiling.check(&who, job, &run.sample).map_err(NoRun::Failed)?;
+            Ok(run)
+        });
         match run {
             Ok(run) => Ok(Some(run)),
             Err(NoRun::Stopped) => Err(Ended),

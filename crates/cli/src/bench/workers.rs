@@ -51,8 +51,9 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let mut workers = workshop.workers(&choices, &mut progress, &|| stop.is_set());
     workers.extend(args.workers.worker.iter().map(|path| Worker::from(Program::of_path(path))));
     let plan = plan(args, workers);
-    let outcome = worker::measure(&plan, &mut progress, &|| stop.is_set())?;
+    let mut outcome = worker::measure(&plan, &mut progress, &|| stop.is_set())?;
     progress.bar.finish_and_clear();
+    outcome.cases.push(outcome.ceiling);
 
     let settings = Settings {
         seed: plan.seed,
@@ -164,12 +165,6 @@ impl Progress {
     }
 }
 
-/// "c:tuned", or "c:tuned to java:tuned".
-fn name(row: &Row) -> String {
-    let (writer, reader) = (row.writer.end.label(), row.reader.end.label());
-    if writer == reader { writer } else { format!("{writer} to {reader}") }
-}
-
 impl Observer for Progress {
     fn building(&mut self, language: &Language) {
         self.say(format!("building {}", language.name));
@@ -182,17 +177,17 @@ impl Observer for Progress {
     }
 
     fn warming_up(&mut self, _index: usize, row: &Row) {
-        self.say(format!("warming up {}", name(row)));
+        self.say(format!("warming up {}", row.name()));
     }
 
     fn counting(&mut self, _index: usize, row: &Row) {
-        self.say(format!("counting the system calls of {}", name(row)));
+        self.say(format!("counting the system calls of {}", row.name()));
     }
 
     fn not_counted(&mut self, _index: usize, row: &Row, why: &Failure) {
         self.say(format!(
             "the system calls of {} cannot be counted: {}",
-            name(row),
+            row.name(),
             why.case_error().message
         ));
     }
@@ -203,7 +198,7 @@ impl Observer for Progress {
     }
 
     fn trial_started(&mut self, _index: usize, row: &Row) {
-        self.say(format!("trial {}/{} {}", self.done + 1, self.trials, name(row)));
+        self.say(format!("trial {}/{} {}", self.done + 1, self.trials, row.name()));
     }
 
     fn trial_finished(&mut self, _index: usize, _sample: &Sample) {
@@ -212,6 +207,6 @@ impl Observer for Progress {
     }
 
     fn row_failed(&mut self, _index: usize, row: &Row, error: &CaseError) {
-        self.say(format!("{}: {}", name(row), error.message));
+        self.say(format!("{}: {}", row.name(), error.message));
     }
 }

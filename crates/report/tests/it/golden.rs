@@ -328,8 +328,7 @@ fn worker(writer: &str, reader: &str, gb_per_s: f64, calls: &[(&str, f64)]) -> M
         calls.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
     let system_calls = (!calls.is_empty()).then(|| SystemCalls { per_mib: by_name.values().sum(), by_name });
     let start = if writer == reader { WorkerStart::Pair } else { WorkerStart::Harness };
-    Mock::stream("pipe").gb_per_s(gb_per_s, 2.0, Work::Waking).with(|case| {
-        case.placement = Placement::Any;
+    Mock::stream("pipe").gb_per_s(gb_per_s, 2.0, Work::Waking).on(Placement::Any, &[]).with(|case| {
         case.worker = Some(WorkerCase {
             writer: end(writer),
             reader: end(reader),
@@ -358,6 +357,7 @@ fn languages() -> BenchRecord {
         ),
         worker("C tuned", "Java tuned", 1.95, &[]),
         worker("Java tuned", "C tuned", 2.0, &[]),
+        Mock::stream("memcpy").gb_per_s(117.0, 1.0, Work::Copying).role(Role::Ceiling).data(DataLevel::None),
     ])
 }
 
