@@ -1,9 +1,9 @@
 //! What stands around the figures: the heading, the floor and the ceiling, and what a reader must know
 //! before believing a row.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use model::{CaseRecord, DataLevel, NoiseLevel, PayloadKind, Role, Tasks, Workload};
+use model::{CaseRecord, Check, DataLevel, NoiseLevel, PayloadKind, Role, Tasks, Workload};
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
 use stats::{Group, figure, is_mixed, seats};
 
@@ -116,6 +116,7 @@ pub(crate) fn remarks(view: &View, told: Told) -> Vec<String> {
         }
     }
     remarks.extend(zero_copy(view));
+    remarks.extend(empty_sums(view));
     if !told.granted {
         remarks.extend(granted_otherwise(view));
     }
@@ -232,6 +233,24 @@ fn zero_copy(view: &View) -> Vec<String> {
         }
     }
     sentences.into_iter().map(|(sentence, specs)| format!("{}: {sentence}", specs.join("; "))).collect()
+}
+
+/// Rows whose XOR came to 0: the check would have let zeros pass.
+fn empty_sums(view: &View) -> Option<String> {
+    let empty = |case: &&CaseRecord| {
+        let sums = || case.samples.iter().filter_map(|sample| sample.checksum.as_deref());
+        case.check == Some(Check::Xor) && sums().any(|sum| sum == "00")
+    };
+    let specs: BTreeSet<String> =
+        ranked(view.record).filter(empty).map(|case| case.spec.to_string()).collect();
+    let specs: Vec<String> = specs.into_iter().collect();
+    (!specs.is_empty()).then(|| {
+        format!(
+            "{}: the XOR of all bytes is 0, as that of zeros would be, so that it shows little: another --count or --payload, \
+             or --check xxh3.",
+            specs.join("; ")
+        )
+    })
 }
 
 fn granted_otherwise(view: &View) -> Vec<String> {

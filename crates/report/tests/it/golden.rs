@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::mock::{Mock, Work, ordinary, record};
 use model::{
-    BenchRecord, CaseRecord, DataLevel, ErrorKind, Placement, Role, SystemCalls, WorkerCase, WorkerEnd,
-    WorkerStart, ZeroCopy,
+    BenchRecord, CaseRecord, Check, DataLevel, ErrorKind, Placement, Role, SystemCalls, WorkerCase,
+    WorkerEnd, WorkerStart, ZeroCopy,
 };
 use report::{FORMATS, Style, advice, table};
 
@@ -305,6 +305,22 @@ fn advice_names_only_what_was_measured() {
     let lone = record([Mock::stream("pipe").gb_per_s(1.4, 1.0, Work::Waking)]);
     insta::assert_debug_snapshot!("lone_pipe_advice", advice(&lone));
     assert!(advice(&record([Mock::stream("shm-ring").gb_per_s(9.0, 1.0, Work::Spinning)])).is_empty());
+}
+
+#[test]
+fn an_xor_that_zeros_would_have_too_is_told() {
+    let with_sum = |sum: &str| {
+        let mock = Mock::stream("pipe").gb_per_s(1.4, 1.0, Work::Waking);
+        plain(
+            &record([mock.with(|case| {
+                case.check = Some(Check::Xor);
+                case.samples.iter_mut().for_each(|sample| sample.checksum = Some(sum.to_owned()));
+            })]),
+            200,
+        )
+    };
+    assert!(with_sum("00").contains("pipe: the XOR of all bytes is 0, as that of zeros would be"));
+    assert!(!with_sum("0a").contains("as that of zeros would be"));
 }
 
 #[test]
