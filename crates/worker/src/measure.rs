@@ -145,6 +145,7 @@ impl Session<'_> {
     fn look_at(&mut self, index: usize) -> Result<bool, Ended> {
         let amount = self.plan.amount;
         let mut look = Some(amount.first_look(self.plan.block_bytes));
+        let mut before = None;
         while let Some(job) = look {
             let Some(run) = self.launch(index, &job)? else { return Ok(false) };
             if let Some(bytes) = run.pipe_bytes {
@@ -152,7 +153,8 @@ impl Session<'_> {
             }
             let elapsed = Duration::from_nanos(run.sample.elapsed_ns);
             self.jobs[index] = amount.job(&job, elapsed);
-            look = amount.next_look(&job, elapsed);
+            look = amount.next_look(&job, &self.jobs[index], before.as_ref());
+            before = Some(self.jobs[index]);
         }
         if let Some(worker) = &mut self.cases[index].worker {
             worker.warmup_bytes = self.jobs[index].warmup_bytes;
