@@ -1,19 +1,20 @@
 //! One run: the programs started, watched, and their word checked.
 
-use std::fs::File;
+use std::fs::{self, File, Permissions};
 use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use model::{ErrorKind, Sample, describe_errno};
+use model::{ErrorKind, Sample, WorkerStart, describe_errno};
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 use rustix::time::{ClockId, clock_gettime};
 use tempfile::TempDir;
 
 use crate::captured::Captured;
 use crate::failure::{Failure, NoRun};
-use crate::guard::{Guard, Leftover, no_guard};
+use crate::guard::{Guard, Leftover, Mark, no_guard};
 use crate::job::Job;
 use crate::judge::{Span, Witness, judge};
 use crate::process::{Capture, Process};
@@ -36,21 +37,68 @@ pub struct Run {
     pub pipe_bytes: Option<u64>,
 }
 
+/// Who is launched. The writer starts the reader by its own means, or hosepipe starts both over a pipe of its own.
+#[derive(Debug, Clone, Copy)]
+pub struct Launch<'a> {
+    /// The program that sends.
+    pub writer: &'a Program,
+    /// The program that receives.
+    pub reader: &'a Program,
+    /// Who starts it.
+    pub start: WorkerStart,
+}
+
 /// Starts workers, one run at a time. Dropping it leaves nothing behind, and neither does SIGKILL.
 #[derive(Debug)]
 pub struct Launcher {
     result: PathBuf,
     // In this order: the guard goes home before the folder is removed.
     guard: Guard,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 /// A process to be started.
-struct Part {
+pub(crate) struct Part {
     name: String,
     sends: bool,
     receives: bool,
-    command: Command,
+    pub(crate) command: Command,
+}
+
+impl<'a> Launch<'a> {
+    /// The writer's `pair`, with the receiver of another program, or of the same, as its child.
+    pub fn pair(writer: &'a Program, reader: &'a Program) -> Self {
+        Self { writer, reader, start: WorkerStart::Pair }
+    }
+
+    /// Both ends over a pipe of ours of the default size.
+    pub fn between(writer: &'a Program, reader: &'a Program) -> Self {
+        Self { writer, reader, start: WorkerStart::Harness }
+    }
+
+    /// The processes to be started, the sender's first, and what the pipe holds, in bytes, where we made it.
+    pub(crate) fn parts(&self, job: &Job, result: &Path) -> Result<(Vec<Part>, Option<u64>), NoRun> {
+        let (writer, reader) = (self.writer.end.label(), self.reader.end.label());
+        if self.start == WorkerStart::Pair {
+            let mut command = self.writer.pair_command(self.reader, job, result);
+            command.stdin(Stdio::null()).stdout(Stdio::null());
+            return Ok((vec![Part { name: writer, sends: true, receives: true, command }], None));
+        }
+        let (read_end, write_end) =
+            pipe_with(PipeFlags::CLOEXEC).map_err(|error| refused("a pipe", &error.into()))?;
+        let pipe_bytes = fcntl_getpipe_size(&read_end).ok().map(|bytes| bytes as u64);
+        let mut sends = self.writer.end_command("send", job, result);
+        sends.stdin(Stdio::null()).stdout(write_end);
+        let mut receives = self.reader.end_command("recv", job, result);
+        receives.stdin(read_end).stdout(Stdio::null());
+        let part = |role, name, sends, command| Part {
+            name: format!("the {role} {name}"),
+            sends,
+            receives: !sends,
+            command,
+        };
+        Ok((vec![part("writer", writer, true, sends), part("reader", reader, false, receives)], pipe_bytes))
+    }
 }
 
 impl Launcher {
@@ -59,86 +107,49 @@ impl Launcher {
     /// # Errors
     /// The system refused one of them; the message says which.
     pub fn new() -> io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("hosepipe-").tempdir()?;
+        let private = Permissions::from_mode(0o700);
+        let folder = tempfile::Builder::new().prefix("hosepipe-").permissions(private).tempdir()?;
         let result = folder.path().join("result");
         let leftover = Leftover::new(&result, folder.path())?;
         let guard = Guard::start_over(Some(leftover)).map_err(|error| io::Error::other(no_guard(&error)))?;
-        Ok(Self { result, guard, _folder: folder })
+        Ok(Self { result, guard, folder })
     }
 
-    /// Runs `pair` of one program, which starts the receiver of another, or of the same, by its own means.
+    /// Runs programs to their end, and ends whatever they have left running.
     ///
     /// # Errors
     /// See [`NoRun`].
-    pub fn run_pair(
+    pub fn run(
         &mut self,
-        writer: &Program,
-        reader: &Program,
+        launch: &Launch<'_>,
         job: &Job,
         limit: Duration,
         stop: &dyn Fn() -> bool,
     ) -> Result<Run, NoRun> {
-        let mut command = writer.pair_command(reader, job, &self.result);
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        let name = writer.end.label();
-        let part = Part { name, sends: true, receives: true, command };
-        let sample = self.run(vec![part], job, limit, stop)?;
-        Ok(Run { sample, pipe_bytes: None })
-    }
-
-    /// Runs the sender of one program and the receiver of another, or of the same, over a pipe of ours of the default size.
-    ///
-    /// # Errors
-    /// See [`NoRun`].
-    pub fn run_between(
-        &mut self,
-        writer: &Program,
-        reader: &Program,
-        job: &Job,
-        limit: Duration,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<Run, NoRun> {
-        let (read_end, write_end) =
-            pipe_with(PipeFlags::CLOEXEC).map_err(|error| refused("a pipe", &error.into()))?;
-        let pipe_bytes = fcntl_getpipe_size(&read_end).ok().map(|bytes| bytes as u64);
-        let mut sends = writer.end_command("send", job, &self.result);
-        sends.stdin(Stdio::null()).stdout(write_end);
-        let mut receives = reader.end_command("recv", job, &self.result);
-        receives.stdin(read_end).stdout(Stdio::null());
-        let parts = vec![
-            Part {
-                name: format!("the writer {}", writer.end.label()),
-                sends: true,
-                receives: false,
-                command: sends,
-            },
-            Part {
-                name: format!("the reader {}", reader.end.label()),
-                sends: false,
-                receives: true,
-                command: receives,
-            },
-        ];
-        let sample = self.run(parts, job, limit, stop)?;
-        Ok(Run { sample, pipe_bytes })
+        let (parts, pipe_bytes) = launch.parts(job, &self.result)?;
+        let mark = self.guard.mark();
+        let sample = self.run_parts(parts, &mark, job, limit, stop);
+        mark.end_all();
+        Ok(Run { sample: sample?, pipe_bytes })
     }
 
     /// Runs processes, the sender's first.
-    fn run(
+    fn run_parts(
         &mut self,
         parts: Vec<Part>,
+        mark: &Mark,
         job: &Job,
         limit: Duration,
         stop: &dyn Fn() -> bool,
     ) -> Result<Sample, NoRun> {
-        File::create(&self.result).map_err(|error| refused("a file for the results", &error))?;
+        let mut result = self.fresh_result().map_err(|error| refused("a file for the results", &error))?;
         let started_ns = now_ns();
         let mut processes = Vec::new();
         let mut names = Vec::new();
         for part in parts {
             let said = Captured::keeping(0, SAID_MAX);
             let process =
-                Process::start(part.command, Capture::Errors, said, &self.guard).map_err(|error| {
+                Process::start(part.command, Capture::Errors, said, &self.guard, mark).map_err(|error| {
                     let message = format!("{} cannot be started: {}", part.name, describe_errno(&error));
                     NoRun::Failed(Failure::new(ErrorKind::Failed, message))
                 })?;
@@ -167,7 +178,7 @@ impl Launcher {
             })
             .collect();
         let usages: Vec<_> = witnesses.iter().map(|witness| witness.ended.usage.clone()).collect();
-        let lines = ResultLines::parse(&self.result_text());
+        let lines = ResultLines::parse(&text_of(&mut result));
         let (send, recv) =
             judge(witnesses, &lines, job, &Span { started_ns, over_ns }).map_err(NoRun::Failed)?;
         Ok(Sample {
@@ -188,6 +199,11 @@ impl Launcher {
         })
     }
 
+    /// The folder it makes for results: it stands on every worker's command line.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// Where the results of a run stand.
     pub(crate) fn result(&self) -> &Path {
         &self.result
@@ -198,14 +214,23 @@ impl Launcher {
         &self.guard
     }
 
-    fn result_text(&self) -> String {
-        let mut bytes = Vec::new();
-        if let Ok(file) = File::open(&self.result) {
-            // What cannot be read is judged as what was not written.
-            let _ = file.take(RESULT_MAX).read_to_end(&mut bytes);
+    /// An empty file for the results. It is read through this descriptor: whatever a worker puts in the place of the path, a
+    /// FIFO that nobody writes to, is not what is waited for.
+    fn fresh_result(&self) -> io::Result<File> {
+        match fs::symlink_metadata(&self.result) {
+            Ok(found) if found.is_dir() => fs::remove_dir_all(&self.result)?,
+            Ok(_) => fs::remove_file(&self.result)?,
+            Err(_) => {}
         }
-        String::from_utf8_lossy(&bytes).into_owned()
+        File::options().read(true).write(true).create_new(true).open(&self.result)
     }
+}
+
+fn text_of(result: &mut File) -> String {
+    let mut bytes = Vec::new();
+    // What cannot be read is judged as what was not written.
+    let _ = result.take(RESULT_MAX).read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn refused(what: &str, error: &io::Error) -> NoRun {

@@ -11,9 +11,9 @@ use crate::cases::case_record;
 use crate::ceiling::Ceiling;
 use crate::failure::NoRun;
 use crate::job::Job;
-use crate::launcher::{Launcher, Run};
+use crate::launcher::{Launch, Launcher, Run};
 use crate::observer::Observer;
-use crate::program::{Program, Worker};
+use crate::program::Worker;
 
 /// One row: who sends, who receives, and who starts the receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,9 +43,10 @@ impl Row {
         if writer == reader { writer } else { format!("{writer} to {reader}") }
     }
 
-    /// Both programs, where both are there.
-    fn programs(&self) -> Option<(&Program, &Program)> {
-        Some((self.writer.program.as_ref().ok()?, self.reader.program.as_ref().ok()?))
+    /// What is started, where both programs are there.
+    fn launch(&self) -> Option<Launch<'_>> {
+        let (writer, reader) = (self.writer.program.as_ref().ok()?, self.reader.program.as_ref().ok()?);
+        Some(Launch { writer, reader, start: self.start })
     }
 }
 
@@ -164,10 +165,9 @@ impl Session<'_> {
 
     fn count_calls(&mut self, index: usize) -> Result<(), Ended> {
         let row = &self.plan.rows[index];
-        let Some((writer, reader)) = row.programs() else { return Ok(()) };
+        let Some(launch) = row.launch() else { return Ok(()) };
         self.observer.counting(index, row);
-        let block_bytes = self.plan.block_bytes;
-        match count_calls(&mut self.launcher, writer, reader, row.start, block_bytes, self.stop) {
+        match count_calls(&mut self.launcher, &launch, self.plan.block_bytes, self.stop) {
             Ok(counted) => {
                 if let Some(worker) = &mut self.cases[index].worker {
                     worker.system_calls = Some(counted);
@@ -216,13 +216,9 @@ impl Session<'_> {
     /// Launches a row; a failure is noted with its case, which is then not alive any more.
     fn launch(&mut self, index: usize, job: &Job) -> Result<Option<Run>, Ended> {
         let row = &self.plan.rows[index];
-        let Some((writer, reader)) = row.programs() else { return Ok(None) };
+        let Some(launch) = row.launch() else { return Ok(None) };
         let job = &job.with_residue(&mut self.residues);
-        let limit = job.limit();
-        let run = match row.start {
-            WorkerStart::Pair => self.launcher.run_pair(writer, reader, job, limit, self.stop),
-            WorkerStart::Harness => self.launcher.run_between(writer, reader, job, limit, self.stop),
-        };
+        let run = self.launcher.run(&launch, job, job.limit(), self.stop);
         let who = row.name();
         let run = run.and_then(|run| {
             self.ceiling.check(&who, job, &run.sample).map_err(NoRun::Failed)?;

@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::common::{self, Done, Lab};
+use crate::common::{self, Done, Lab, SOON};
 use model::{BenchRecord, ErrorKind, Role, WorkerCase, WorkerStart};
 
 const MIB: u64 = 1 << 20;
@@ -140,6 +140,19 @@ fn a_program_that_fails_is_a_row_with_what_it_said() {
     let error = record.cases[1].error.as_ref().expect("a failed row");
     assert!(error.message.contains("the hose has a hole") && error.message.contains('3'), "{error:?}");
     assert_eq!(record.cases[0].samples.len(), 1, "the others go on");
+}
+
+#[test]
+fn a_program_that_leaves_somebody_in_another_session_is_measured_and_nobody_left() {
+    if !has_cc() {
+        return;
+    }
+    let lab = Lab::new();
+    let program = own_program(&lab, "leaver", "setsid sleep 1000 >/dev/null 2>&1 &");
+    let words = ["bench", "--json", "-", "--worker", &program, "--bytes", "8MiB", "--trials", "1"];
+    // Its system calls are counted too, before the trials.
+    let record = record(&lab.start(lab.command(&words)).wait_within(SOON).expect_code(0));
+    assert_eq!(record.cases[0].samples.len(), 1);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use model::{BenchRecord, CaseError, ErrorKind};
 use rustix::process::{Pid, Signal, kill_process};
-use worker::{Job, Launcher, NoRun, Registry, Silent, WORKERS_VARIABLE, Workshop};
+use worker::{Job, Launch, Launcher, NoRun, Registry, Silent, WORKERS_VARIABLE, Workshop};
 
 /// The registry of awkward workers.
 fn awkward() -> PathBuf {
@@ -51,14 +51,18 @@ fn each_fault_is_a_row_that_says_what_happened_and_what_the_worker_said() {
     let expected = [
         ("crashes", ErrorKind::Died, "was ended by SIGSEGV"),
         ("leaves", ErrorKind::Died, "exited with 3"),
-        ("silent", ErrorKind::Corrupt, "left no `recv` line"),
         ("rubbish", ErrorKind::Corrupt, "wrote a result line that is none: `all is well`"),
         ("miscounts", ErrorKind::Corrupt, "says that it received 1310"),
         ("wrong-xor", ErrorKind::Corrupt, "their XOR is 77, not "),
         ("other-clock", ErrorKind::Corrupt, "not of CLOCK_MONOTONIC"),
+        // What they leave in the place of the result is in nobody's way.
+        ("fifo", ErrorKind::Corrupt, "left no `recv` line"),
+        ("folder", ErrorKind::Corrupt, "left no `recv` line"),
+        ("silent", ErrorKind::Corrupt, "left no `recv` line"),
     ];
     let workers: Vec<String> = expected.iter().map(|(name, ..)| format!("awkward:{name}")).collect();
     let errors = errors(&workers.join(","));
+    assert_eq!(errors.len(), expected.len());
     for ((name, kind, message), error) in expected.iter().zip(&errors) {
         assert_eq!(error.kind, *kind, "{name}: {}", error.message);
         assert!(error.message.contains(message), "{name}: {}", error.message);
@@ -179,36 +183,39 @@ fn a_worker_that_hangs_is_ended_at_its_limit() {
     let registry = Registry::open_folder(&awkward()).expect("a registry");
     let folder = tempfile::tempdir().expect("a folder");
     let workshop = Workshop::open_in(registry, folder.path().to_owned()).expect("a workshop");
-    let choices = workshop.registry().select("awkward:hangs").expect("registered");
-    let workers = workshop.workers(&choices, &mut Silent, &|| false);
-    let program = workers[0].program.as_ref().expect("built");
-    let job = Job { bytes: 1000, block_bytes: 10, warmup_bytes: 0 };
-    let mut launcher = Launcher::new().expect("a launcher");
-    let began = Instant::now();
-    let limit = Duration::from_millis(300);
-    let NoRun::Failed(failure) = launcher.run_pair(program, program, &job, limit, &|| false).unwrap_err()
-    else {
-        panic!("nobody stopped it");
-    };
-    assert!(began.elapsed() < Duration::from_secs(10));
-    assert_eq!(failure.kind, ErrorKind::Hung);
-    assert_eq!(failure.message, "awkward:hangs took longer than 300ms");
-    assert_eq!(failure.said, "this worker hangs");
-    let stopped = launcher.run_between(program, program, &job, job.limit(), &|| true);
-    assert_eq!(stopped, Err(NoRun::Stopped));
+    let choices = workshop.registry().select("awkward:hangs,awkward:hides").expect("registered");
+    for worker in workshop.workers(&choices, &mut Silent, &|| false) {
+        let program = worker.program.expect("built");
+        let name = program.end.label();
+        let job = Job { bytes: 1000, block_bytes: 10, warmup_bytes: 0 };
+        let mut launcher = Launcher::new().expect("a launcher");
+        let began = Instant::now();
+        let limit = Duration::from_millis(300);
+        let pair = Launch::pair(&program, &program);
+        let NoRun::Failed(failure) = launcher.run(&pair, &job, limit, &|| false).unwrap_err() else {
+            panic!("nobody stopped it");
+        };
+        assert!(began.elapsed() < Duration::from_secs(10), "{name}");
+        assert_eq!(failure.kind, ErrorKind::Hung);
+        assert_eq!(failure.message, format!("{name} took longer than 300ms"));
+        assert_eq!(failure.said, format!("this worker {}", name.trim_start_matches("awkward:")));
+        assert_eq!(marked_by(launcher.folder()), 0, "{name} left somebody behind");
+        let stopped = launcher.run(&Launch::between(&program, &program), &job, job.limit(), &|| true);
+        assert_eq!(stopped, Err(NoRun::Stopped));
+    }
 }
 
-/// A hosepipe with a hanging worker, its folder for temporary files.
-fn hanging() -> (std::process::Child, tempfile::TempDir) {
+/// A hosepipe with a worker that hangs in this way, its folder for temporary files.
+fn hanging(how: &str) -> (std::process::Child, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
-    let child = hosepipe(&["bench", "--workers", "awkward:hangs", "--bytes", "1MiB"])
+    let child = hosepipe(&["bench", "--workers", &format!("awkward:{how}"), "--bytes", "1MiB"])
         .env("TMPDIR", folder.path())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .expect("hosepipe starts");
-    // The worker, the shell that it starts, both marked with the path of the result.
-    wait_until("the worker hangs", || marked_by(folder.path()) >= 2);
+    // The worker, the shells that it starts, all marked with the path of the result.
+    wait_until("the worker hangs", || marked_by(folder.path()) >= if how == "hides" { 3 } else { 2 });
     (child, folder)
 }
 
@@ -237,21 +244,29 @@ fn is_empty(folder: &Path) -> bool {
 }
 
 #[test]
-fn ctrl_c_ends_the_worker_and_all_it_started() {
-    let (mut child, folder) = hanging();
-    signal_to(&child, Signal::INT);
-    assert_eq!(child.wait().expect("waited for").code(), Some(130));
-    assert_eq!(marked_by(folder.path()), 0);
-    assert!(is_empty(folder.path()));
+fn a_signal_ends_the_worker_and_all_it_started() {
+    for (how, signal, code) in
+        [("hangs", Signal::INT, 130), ("hides", Signal::INT, 130), ("hides", Signal::TERM, 143)]
+    {
+        let (mut child, folder) = hanging(how);
+        let began = Instant::now();
+        signal_to(&child, signal);
+        assert_eq!(child.wait().expect("waited for").code(), Some(code), "{how}");
+        assert!(began.elapsed() < Duration::from_secs(10), "{how}");
+        assert_eq!(marked_by(folder.path()), 0, "{how}");
+        assert!(is_empty(folder.path()), "{how}");
+    }
 }
 
 #[test]
 fn nothing_is_left_behind_when_hosepipe_is_killed() {
-    let (mut child, folder) = hanging();
-    signal_to(&child, Signal::KILL);
-    child.wait().expect("waited for");
-    wait_until("no process is left", || marked_by(folder.path()) == 0);
-    wait_until("no file is left", || is_empty(folder.path()));
+    for how in ["hangs", "hides"] {
+        let (mut child, folder) = hanging(how);
+        signal_to(&child, Signal::KILL);
+        child.wait().expect("waited for");
+        wait_until("no process is left", || marked_by(folder.path()) == 0);
+        wait_until("no file is left", || is_empty(folder.path()));
+    }
 }
 
 #[test]

@@ -73,6 +73,15 @@ guesses-slowly)
     sleep 1
     claim "$bytes" "$began_ns" "$began_ns" "$bytes" "$(xor_of_as_many "$bytes")" "$began_ns" "$(now_ns)"
     ;;
+# Nobody will ever write to it.
+fifo) rm "$result" && mkfifo "$result" ;;
+folder) rm "$result" && mkdir "$result" && echo "in the way" >"$result/file" ;;
+# With a child that is in another session, and where a result should be, nothing to be read.
+hides)
+    rm "$result" && mkfifo "$result"
+    setsid sh -c 'sleep 1000; :' "$result" &
+    sh -c 'sleep 1000; :' "$result"
+    ;;
 # With a child of its own, so that there is somebody to leave behind. The argument marks both.
 hangs) sh -c 'sleep 1000; :' "$result" ;;
 esac
