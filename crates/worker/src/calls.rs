@@ -43,7 +43,7 @@ pub fn count_calls(
     let part = |blocks: u64| block_bytes.saturating_mul(blocks).min(PART_MAX_BYTES).max(block_bytes);
     let count = |bytes| {
         let job = Job { bytes, block_bytes, warmup_bytes: part(BLOCKS_BEFORE) };
-        let (parts, _) = launch.parts(&job, launcher.result())?;
+        let (parts, _) = launcher.parts(launch, &job)?;
         let mut commands: Vec<Command> = parts.into_iter().map(|part| part.command).collect();
         for command in &mut commands {
             command.stderr(Stdio::null());
@@ -104,6 +104,7 @@ mod tests {
             let mut launcher = Launcher::new().expect("a launcher");
             let program = Program {
                 command: ["sh", "-c", script, "worker"].map(Into::into).to_vec(),
+                folder: None,
                 environment: Vec::new(),
                 end: model::WorkerEnd {
                     language: "sh".to_owned(),

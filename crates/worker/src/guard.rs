@@ -5,7 +5,7 @@
 //! it was told of, and whoever left them with its mark.
 #![allow(unsafe_code)]
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -17,6 +17,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, WaitOptions, waitpid};
 
 use crate::marked::{VARIABLE, end_marked};
+use crate::remove::remove;
 
 /// Process groups that can stand at a time: far more than builds and ends that run side by side.
 const GROUPS_MAX: usize = 256;
@@ -50,21 +51,6 @@ impl Mark {
     }
 }
 
-/// A file and its folder, to be removed where their owner cannot do it any more.
-pub(crate) struct Leftover {
-    file: CString,
-    folder: CString,
-}
-
-impl Leftover {
-    /// # Errors
-    /// A path that holds a NUL byte.
-    pub(crate) fn new(file: &Path, folder: &Path) -> io::Result<Self> {
-        let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(io::Error::from);
-        Ok(Self { file: text(file)?, folder: text(folder)? })
-    }
-}
-
 impl Guard {
     /// Starts a guard.
     ///
@@ -74,7 +60,9 @@ impl Guard {
         Self::start_over(None)
     }
 
-    pub(crate) fn start_over(leftover: Option<Leftover>) -> io::Result<Self> {
+    /// One that removes a folder where its owner cannot do it any more.
+    pub(crate) fn start_over(folder: Option<&Path>) -> io::Result<Self> {
+        let folder = folder.map(|folder| CString::new(folder.as_os_str().as_bytes())).transpose()?;
         let (hears, tells) = pipe_with(PipeFlags::CLOEXEC)?;
         let name = format!("{}-{:016x}.", std::process::id(), fastrand::u64(..));
         let marks = format!("{VARIABLE}={name}");
@@ -83,7 +71,7 @@ impl Guard {
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
             0 => {
-                stand_guard(hears.as_raw_fd(), marks.as_bytes(), leftover.as_ref());
+                stand_guard(hears.as_raw_fd(), marks.as_bytes(), folder.as_deref());
                 // SAFETY: leaves at once; destructors and exit handlers belong to the parent.
                 unsafe { libc::_exit(0) }
             }
@@ -123,7 +111,7 @@ impl Drop for Guard {
 }
 
 /// Listens until it is sent home, or until its maker is gone.
-fn stand_guard(hears: RawFd, marks: &[u8], leftover: Option<&Leftover>) {
+fn stand_guard(hears: RawFd, marks: &[u8], folder: Option<&CStr>) {
     // SAFETY: none of these calls touches memory of ours but the constant name. Signals to the maker's process group
     // are not for the guard, and whoever waits for the end of the maker's output must not wait for it.
     unsafe {
@@ -152,12 +140,8 @@ fn stand_guard(hears: RawFd, marks: &[u8], leftover: Option<&Leftover>) {
         unsafe { libc::kill(-group, libc::SIGKILL) };
     }
     end_marked(marks);
-    if let Some(leftover) = leftover {
-        // SAFETY: both are strings that end in NUL; what is gone already is no error.
-        unsafe {
-            libc::unlink(leftover.file.as_ptr());
-            libc::rmdir(leftover.folder.as_ptr());
-        }
+    if let Some(folder) = folder {
+        remove(folder);
     }
 }
 

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::captured::Captured;
 use crate::failure::{Failure, NoRun};
-use crate::guard::{Guard, Leftover, Mark, no_guard};
+use crate::guard::{Guard, Mark, no_guard};
 use crate::job::Job;
 use crate::judge::{Span, Witness, judge};
 use crate::process::{Capture, Process};
@@ -52,6 +52,7 @@ pub struct Launch<'a> {
 #[derive(Debug)]
 pub struct Launcher {
     result: PathBuf,
+    scratch: PathBuf,
     // In this order: the guard goes home before the folder is removed.
     guard: Guard,
     folder: TempDir,
@@ -77,7 +78,7 @@ impl<'a> Launch<'a> {
     }
 
     /// The processes to be started, the sender's first, and what the pipe holds, in bytes, where we made it.
-    pub(crate) fn parts(&self, job: &Job, result: &Path) -> Result<(Vec<Part>, Option<u64>), NoRun> {
+    fn parts(&self, job: &Job, result: &Path) -> Result<(Vec<Part>, Option<u64>), NoRun> {
         let (writer, reader) = (self.writer.end.label(), self.reader.end.label());
         if self.start == WorkerStart::Pair {
             let mut command = self.writer.pair_command(self.reader, job, result);
@@ -109,10 +110,10 @@ impl Launcher {
     pub fn new() -> io::Result<Self> {
         let private = Permissions::from_mode(0o700);
         let folder = tempfile::Builder::new().prefix("hosepipe-").permissions(private).tempdir()?;
-        let result = folder.path().join("result");
-        let leftover = Leftover::new(&result, folder.path())?;
-        let guard = Guard::start_over(Some(leftover)).map_err(|error| io::Error::other(no_guard(&error)))?;
-        Ok(Self { result, guard, folder })
+        let (result, scratch) = (folder.path().join("result"), folder.path().join("tmp"));
+        let guard =
+            Guard::start_over(Some(folder.path())).map_err(|error| io::Error::other(no_guard(&error)))?;
+        Ok(Self { result, scratch, guard, folder })
     }
 
     /// Runs programs to their end, and ends whatever they have left running.
@@ -126,7 +127,7 @@ impl Launcher {
         limit: Duration,
         stop: &dyn Fn() -> bool,
     ) -> Result<Run, NoRun> {
-        let (parts, pipe_bytes) = launch.parts(job, &self.result)?;
+        let (parts, pipe_bytes) = self.parts(launch, job)?;
         let mark = self.guard.mark();
         let sample = self.run_parts(parts, &mark, job, limit, stop);
         mark.end_all();
@@ -204,9 +205,18 @@ impl Launcher {
         self.folder.path()
     }
 
-    /// Where the results of a run stand.
-    pub(crate) fn result(&self) -> &Path {
-        &self.result
+    /// The processes of a launch, with a new folder for their temporary files: a worker that is ended cannot remove them.
+    pub(crate) fn parts(&self, launch: &Launch<'_>, job: &Job) -> Result<(Vec<Part>, Option<u64>), NoRun> {
+        let fresh = |folder: &Path| {
+            clear_away(folder)?;
+            fs::create_dir(folder)
+        };
+        fresh(&self.scratch).map_err(|error| refused("a folder for temporary files", &error))?;
+        let (mut parts, pipe_bytes) = launch.parts(job, &self.result)?;
+        for part in &mut parts {
+            part.command.env("TMPDIR", &self.scratch);
+        }
+        Ok((parts, pipe_bytes))
     }
 
     /// Who ends what is started here.
@@ -217,12 +227,17 @@ impl Launcher {
     /// An empty file for the results. It is read through this descriptor: whatever a worker puts in the place of the path, a
     /// FIFO that nobody writes to, is not what is waited for.
     fn fresh_result(&self) -> io::Result<File> {
-        match fs::symlink_metadata(&self.result) {
-            Ok(found) if found.is_dir() => fs::remove_dir_all(&self.result)?,
-            Ok(_) => fs::remove_file(&self.result)?,
-            Err(_) => {}
-        }
+        clear_away(&self.result)?;
         File::options().read(true).write(true).create_new(true).open(&self.result)
+    }
+}
+
+/// Removes what is there, if there is anything.
+fn clear_away(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(_) => Ok(()),
     }
 }
 

@@ -1,6 +1,8 @@
 //! Workers that break the contract are failed rows that say why, and nothing of them is left behind.
 
+use std::fs::Permissions;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -269,24 +271,31 @@ fn nothing_is_left_behind_when_hosepipe_is_killed() {
     }
 }
 
+/// A copy of hosepipe outside the cargo target folder, as if it were installed, and a folder for it.
+fn installed() -> (PathBuf, tempfile::TempDir) {
+    let home = tempfile::tempdir().expect("a folder");
+    let program = home.path().join("installed");
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_hosepipe")).arg(&program).status();
+    assert!(copied.expect("cp runs").success());
+    (program, home)
+}
+
 #[test]
 fn a_build_that_hangs_ends_with_hosepipe_however_that_ends() {
     for signal in [Signal::INT, Signal::KILL] {
-        let home = tempfile::tempdir().expect("a folder");
-        // Outside the cargo target folder, as if it were installed.
-        let installed = home.path().join("installed");
-        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_hosepipe")).arg(&installed).status();
-        assert!(copied.expect("cp runs").success());
-        let mut child = Command::new(&installed)
+        let (program, home) = installed();
+        let temporary = tempfile::tempdir().expect("a folder");
+        let mut child = Command::new(&program)
             .args(["workers", "--build"])
             .env(WORKERS_VARIABLE, Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/workers/slow"))
             .env("XDG_CACHE_HOME", home.path())
+            .env("TMPDIR", temporary.path())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .expect("hosepipe starts");
         let folder = home.path().join("hosepipe/workers");
-        wait_until("the compiler hangs", || marked_by(&folder) >= 2);
+        wait_until("the compiler hangs", || marked_by(&folder) >= 3);
         signal_to(&child, signal);
         let status = child.wait().expect("waited for");
         assert_eq!(status.code(), (signal == Signal::INT).then_some(130));
@@ -295,5 +304,68 @@ fn a_build_that_hangs_ends_with_hosepipe_however_that_ends() {
         let unfinished = left.filter(|entry| entry.file_name().to_string_lossy().starts_with(".making-"));
         // What SIGKILL leaves is removed by a later build.
         assert_eq!(unfinished.count(), usize::from(signal == Signal::KILL));
+        assert!(is_empty(temporary.path()), "the compiler's own files are gone, or with the rest");
     }
+}
+
+#[test]
+fn a_built_worker_that_another_user_put_there_is_not_run() {
+    let (program, lab) = installed();
+    let sources = lab.path().join("sources");
+    std::fs::create_dir_all(sources.join("x")).expect("made");
+    write_program(&sources.join("x/worker"), "#!/bin/sh\necho genuine >&2; exit 3\n");
+    let registry = r#"
+        [[language]]
+        name = "X"
+        key = "x"
+        folder = "x"
+        package = "x"
+        probe = ["sh", "-c", "echo 1.0"]
+        build = ["cp", "{src}/worker", "{out}/worker"]
+        [[language.variant]]
+        name = "idiomatic"
+        run = ["{out}/worker"]
+    "#;
+    std::fs::write(sources.join("workers.toml"), registry).expect("written");
+    // A folder for everybody's temporary files, and nobody's home.
+    let temporary = lab.path().join("tmp");
+    std::fs::create_dir(&temporary).expect("made");
+    std::fs::set_permissions(&temporary, Permissions::from_mode(0o1777)).expect("chmod");
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(&program);
+        command.args(arguments).env_remove("HOME").env_remove("XDG_CACHE_HOME");
+        let output = command.env("TMPDIR", &temporary).env(WORKERS_VARIABLE, &sources).output();
+        output.expect("hosepipe runs")
+    };
+    let measured = || {
+        let output = run(&["bench", "--workers", "x", "--bytes", "1MiB", "--trials", "1", "--json", "-"]);
+        let record: BenchRecord = serde_json::from_slice(&output.stdout).ok()?;
+        record.cases[0].error.clone().map(|error| error.message)
+    };
+    let genuine = Some("x:idiomatic exited with 3; it said: genuine".to_owned());
+    assert_eq!(measured(), genuine);
+
+    let entries = run(&["workers", "--json"]).stdout;
+    let entries: serde_json::Value = serde_json::from_slice(&entries).expect("JSON");
+    let folder = PathBuf::from(entries[0]["folder"].as_str().expect("a folder"));
+    assert!(folder.starts_with(&temporary), "{}", folder.display());
+    let plant = || write_program(&folder.join("out/worker"), "#!/bin/sh\necho planted >&2; exit 3\n");
+    plant();
+    std::fs::set_permissions(folder.join("out"), Permissions::from_mode(0o777)).expect("chmod");
+    assert_eq!(measured(), genuine, "what others could have changed is built again");
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    plant();
+    chown_all(&folder);
+    assert_eq!(measured(), genuine, "what others have made is built again");
+    chown_all(&std::fs::read_dir(&temporary).expect("a folder").next().expect("ours").expect("there").path());
+    assert_eq!(measured(), None);
+    let said = text(&run(&["bench", "--workers", "x"]).stderr);
+    assert!(said.contains("belongs to user 65534") && said.contains("set XDG_CACHE_HOME"), "{said}");
+}
+
+fn chown_all(folder: &Path) {
+    let status = Command::new("chown").args(["-R", "65534"]).arg(folder).status();
+    assert!(status.expect("chown runs").success());
 }
