@@ -91,6 +91,18 @@ fn received(
 }
 
 #[test]
+fn the_clock_stops_after_the_last_fold() {
+    // The tuned Python takes an integer as long as a block apart at the end: of a long block that is most of its time.
+    let job = Job { bytes: 1000, block_bytes: 16 << 20, warmup_bytes: 24 };
+    let results = Results::new();
+    for program in fleet().iter().filter(|program| program.end.label() == "python:tuned") {
+        let line = received(program, &job, &sequence(job.total_bytes()), true, &results);
+        let (timed, all) = (line.ended_ns - line.ready_ns, now_ns() - line.ready_ns);
+        assert!(timed > all / 2, "{timed} of {all} ns");
+    }
+}
+
+#[test]
 fn a_stream_that_ends_early_or_late_is_counted_and_refused() {
     let results = Results::new();
     for program in fleet() {
