@@ -40,7 +40,7 @@ pub(crate) fn run(
     let mark = guard.mark();
     let process = Process::start(command, Capture::Both, said, guard, &mark).map_err(NotRun::Start)?;
     let mut processes = [process];
-    let waited = wait_for_all(&mut processes, limit, stop);
+    let waited = wait_for_all(&mut processes, limit, stop, &mut || {});
     // A compiler that came to its end may have left a server behind, for the next one.
     if waited.is_err() {
         mark.end_all();

@@ -20,7 +20,9 @@ use crate::judge::{Span, Witness, judge};
 use crate::process::{Capture, Process};
 use crate::program::Program;
 use crate::result_line::ResultLines;
+use crate::seats::{Seat, elsewhere};
 use crate::supervise::{Cut, wait_for_all};
+use crate::whereabouts::Whereabouts;
 
 /// As much of what a worker writes to standard error is kept: the end of it.
 const SAID_MAX: usize = 2048;
@@ -35,6 +37,8 @@ pub struct Run {
     pub sample: Sample,
     /// What the pipe held, in bytes, where we made it.
     pub pipe_bytes: Option<u64>,
+    /// Whether the writer joined its reader by a socket instead; `None` where nobody has seen it.
+    pub through_socket: Option<bool>,
 }
 
 /// Who is launched. The writer starts the reader by its own means, or hosepipe starts both over a pipe of its own.
@@ -46,6 +50,8 @@ pub struct Launch<'a> {
     pub reader: &'a Program,
     /// Who starts it.
     pub start: WorkerStart,
+    /// The writer's CPU and the reader's; empty where the scheduler chooses.
+    pub cpus: &'a [u32],
 }
 
 /// Starts workers, one run at a time. Dropping it leaves nothing behind, and neither does SIGKILL.
@@ -63,27 +69,32 @@ pub(crate) struct Part {
     name: String,
     sends: bool,
     receives: bool,
+    cpu: Option<u32>,
     pub(crate) command: Command,
 }
 
 impl<'a> Launch<'a> {
     /// The writer's `pair`, with the receiver of another program, or of the same, as its child.
     pub fn pair(writer: &'a Program, reader: &'a Program) -> Self {
-        Self { writer, reader, start: WorkerStart::Pair }
+        Self { writer, reader, start: WorkerStart::Pair, cpus: &[] }
     }
 
     /// Both ends over a pipe of ours of the default size.
     pub fn between(writer: &'a Program, reader: &'a Program) -> Self {
-        Self { writer, reader, start: WorkerStart::Harness }
+        Self { writer, reader, start: WorkerStart::Harness, cpus: &[] }
     }
 
     /// The processes to be started, the sender's first, and what the pipe holds, in bytes, where we made it.
     fn parts(&self, job: &Job, result: &Path) -> Result<(Vec<Part>, Option<u64>), NoRun> {
         let (writer, reader) = (self.writer.end.label(), self.reader.end.label());
+        let (writers_cpu, readers_cpu) = (self.cpus.first().copied(), self.cpus.last().copied());
         if self.start == WorkerStart::Pair {
-            let mut command = self.writer.pair_command(self.reader, job, result);
+            let apart = readers_cpu.filter(|_| readers_cpu != writers_cpu);
+            let reader = apart.map_or_else(|| self.reader.clone(), |cpu| elsewhere(self.reader, cpu));
+            let mut command = self.writer.pair_command(&reader, job, result);
             command.stdin(Stdio::null()).stdout(Stdio::null());
-            return Ok((vec![Part { name: writer, sends: true, receives: true, command }], None));
+            let both = Part { name: writer, sends: true, receives: true, cpu: writers_cpu, command };
+            return Ok((vec![both], None));
         }
         let (read_end, write_end) =
             pipe_with(PipeFlags::CLOEXEC).map_err(|error| refused("a pipe", &error.into()))?;
@@ -96,6 +107,7 @@ impl<'a> Launch<'a> {
             name: format!("the {role} {name}"),
             sends,
             receives: !sends,
+            cpu: if sends { writers_cpu } else { readers_cpu },
             command,
         };
         Ok((vec![part("writer", writer, true, sends), part("reader", reader, false, receives)], pipe_bytes))
@@ -129,9 +141,9 @@ impl Launcher {
     ) -> Result<Run, NoRun> {
         let (parts, pipe_bytes) = self.parts(launch, job)?;
         let mark = self.guard.mark();
-        let sample = self.run_parts(parts, &mark, job, limit, stop);
+        let run = self.run_parts(parts, &mark, job, limit, stop);
         mark.end_all();
-        Ok(Run { sample: sample?, pipe_bytes })
+        run.map(|run| Run { pipe_bytes, ..run })
     }
 
     /// Runs processes, the sender's first.
@@ -142,13 +154,15 @@ impl Launcher {
         job: &Job,
         limit: Duration,
         stop: &dyn Fn() -> bool,
-    ) -> Result<Sample, NoRun> {
+    ) -> Result<Run, NoRun> {
         let mut result = self.fresh_result().map_err(|error| refused("a file for the results", &error))?;
         let started_ns = now_ns();
         let mut processes = Vec::new();
         let mut names = Vec::new();
         for part in parts {
             let said = Captured::keeping(0, SAID_MAX);
+            let seat = part.cpu.map(Seat::take).transpose();
+            let _seat = seat.map_err(|error| refused("a CPU to sit on", &error))?;
             let process =
                 Process::start(part.command, Capture::Errors, said, &self.guard, mark).map_err(|error| {
                     let message = format!("{} cannot be started: {}", part.name, describe_errno(&error));
@@ -157,7 +171,9 @@ impl Launcher {
             processes.push(process);
             names.push((part.name, part.sends, part.receives));
         }
-        let waited = wait_for_all(&mut processes, limit, stop);
+        let ends = names.iter().zip(&processes).map(|((_, sends, _), process)| (process.pid(), *sends));
+        let mut seen = Whereabouts::of(ends, job);
+        let waited = wait_for_all(&mut processes, limit, stop, &mut || seen.look());
         let over_ns = now_ns();
         let named = || names.iter().zip(&processes);
         match waited {
@@ -182,7 +198,7 @@ impl Launcher {
         let lines = ResultLines::parse(&text_of(&mut result));
         let (send, recv) =
             judge(witnesses, &lines, job, &Span { started_ns, over_ns }).map_err(NoRun::Failed)?;
-        Ok(Sample {
+        let sample = Sample {
             round: 0,
             elapsed_ns: recv.ended_ns - send.began_ns,
             setup_ns: send.ready_ns.max(recv.ready_ns) - started_ns,
@@ -196,8 +212,9 @@ impl Launcher {
             system_ns: usages.iter().map(|usage| usage.system_ns).sum(),
             ends: usages,
             latency_histogram: None,
-            same_cpu_share: None,
-        })
+            same_cpu_share: seen.same_cpu_share(send.began_ns, recv.ended_ns),
+        };
+        Ok(Run { sample, pipe_bytes: None, through_socket: seen.through_socket() })
     }
 
     /// The folder it makes for results: it stands on every worker's command line.
@@ -256,7 +273,7 @@ fn refused(what: &str, error: &io::Error) -> NoRun {
 }
 
 /// CLOCK_MONOTONIC, which the workers' times are of.
-fn now_ns() -> u64 {
+pub(crate) fn now_ns() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

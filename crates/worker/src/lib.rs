@@ -22,12 +22,14 @@ mod program;
 mod registry;
 mod remove;
 mod result_line;
+mod seats;
 mod select;
 mod sources;
 mod supervise;
 mod toolchain;
 mod trace;
 mod usage;
+mod whereabouts;
 mod workshop;
 
 pub use amount::Amount;

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use model::{CaseError, CaseRecord, WorkerStart};
+use model::{CaseError, CaseRecord, Placement, Spec, SystemCalls, WorkerStart};
 
 use crate::amount::Amount;
 use crate::calls::count_calls;
@@ -24,17 +24,30 @@ pub struct Row {
     pub reader: Worker,
     /// Who starts it.
     pub start: WorkerStart,
+    /// Where they sit, as asked.
+    pub placement: Placement,
+    /// The writer's CPU and the reader's; empty where the scheduler chooses.
+    pub cpus: Vec<u32>,
 }
 
 impl Row {
-    /// A worker with itself, as in the study.
+    /// A worker with itself, as in the study, placed by the scheduler.
     pub fn pair(worker: Worker) -> Self {
-        Self { writer: worker.clone(), reader: worker, start: WorkerStart::Pair }
+        Self::of(worker.clone(), worker, WorkerStart::Pair)
     }
 
-    /// One worker's sender and another's receiver over a pipe of ours.
+    /// One worker's sender and another's receiver over a pipe of ours, placed by the scheduler.
     pub fn between(writer: Worker, reader: Worker) -> Self {
-        Self { writer, reader, start: WorkerStart::Harness }
+        Self::of(writer, reader, WorkerStart::Harness)
+    }
+
+    fn of(writer: Worker, reader: Worker, start: WorkerStart) -> Self {
+        Self { writer, reader, start, placement: Placement::Any, cpus: Vec::new() }
+    }
+
+    /// The same ends on these CPUs, the writer's first.
+    pub fn on(self, placement: Placement, cpus: Vec<u32>) -> Self {
+        Self { placement, cpus, ..self }
     }
 
     /// "c:tuned", or "c:tuned to java:tuned".
@@ -46,7 +59,7 @@ impl Row {
     /// What is started, where both programs are there.
     fn launch(&self) -> Option<Launch<'_>> {
         let (writer, reader) = (self.writer.program.as_ref().ok()?, self.reader.program.as_ref().ok()?);
-        Some(Launch { writer, reader, start: self.start })
+        Some(Launch { writer, reader, start: self.start, cpus: &self.cpus })
     }
 }
 
@@ -166,12 +179,21 @@ impl Session<'_> {
     fn count_calls(&mut self, index: usize) -> Result<(), Ended> {
         let row = &self.plan.rows[index];
         let Some(launch) = row.launch() else { return Ok(()) };
+        let same = |other: &&Row| {
+            (&other.writer, &other.reader, other.start) == (&row.writer, &row.reader, row.start)
+        };
+        if let Some(counted) =
+            self.plan.rows.iter().position(|other| same(&other)).filter(|first| *first < index)
+        {
+            // The same programs elsewhere make the same calls.
+            let counted = self.cases[counted].worker.as_ref().and_then(|worker| worker.system_calls.clone());
+            self.note_calls(index, counted);
+            return Ok(());
+        }
         self.observer.counting(index, row);
         match count_calls(&mut self.launcher, &launch, self.plan.block_bytes, self.stop) {
             Ok(counted) => {
-                if let Some(worker) = &mut self.cases[index].worker {
-                    worker.system_calls = Some(counted);
-                }
+                self.note_calls(index, Some(counted));
                 Ok(())
             }
             Err(NoRun::Stopped) => Err(Ended),
@@ -179,6 +201,12 @@ impl Session<'_> {
                 self.observer.not_counted(index, row, &failure);
                 Ok(())
             }
+        }
+    }
+
+    fn note_calls(&mut self, index: usize, counted: Option<SystemCalls>) {
+        if let Some(worker) = &mut self.cases[index].worker {
+            worker.system_calls = counted;
         }
     }
 
@@ -225,7 +253,14 @@ impl Session<'_> {
             Ok(run)
         });
         match run {
-            Ok(run) => Ok(Some(run)),
+            Ok(run) => {
+                // Node's `pipe` to a child is a pair of sockets.
+                if run.through_socket == Some(true) {
+                    self.cases[index].spec = Spec::plain("socketpair");
+                    self.cases[index].mechanism = "socketpair".to_owned();
+                }
+                Ok(Some(run))
+            }
             Err(NoRun::Stopped) => Err(Ended),
             Err(NoRun::Failed(failure)) => {
                 self.fail(index, failure.case_error());

@@ -86,6 +86,11 @@ impl<'g> Process<'g> {
         Ok(Self { pid, pidfd, output: Some(output), said, ended: None, killed: false, guard })
     }
 
+    /// Its number.
+    pub(crate) fn pid(&self) -> Pid {
+        self.pid
+    }
+
     /// How it ended, once it has.
     pub(crate) fn ended(&self) -> Option<&Ended> {
         self.ended.as_ref()

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use crate::common::{self, Done, Lab, SOON};
-use model::{BenchRecord, ErrorKind, Role, WorkerCase, WorkerStart};
+use model::{BenchRecord, CaseRecord, ErrorKind, Placement, Role, WorkerCase, WorkerStart};
 
 const MIB: u64 = 1 << 20;
 
@@ -101,6 +101,51 @@ fn a_matrix_has_a_cell_for_every_writer_and_reader() {
     assert_eq!((one.cases.len(), worker(&one, 0).writer.variant.as_str()), (1, "tuned"));
 }
 
+#[test]
+fn ends_sit_where_they_are_told_to_and_each_trial_says_where_they_ran() {
+    if !has_cc() {
+        return;
+    }
+    let lab = Lab::new();
+    // Pairs start their own readers, which have to sit apart from them; the two of a matrix are started by us.
+    for matrix in [&[][..], &["--matrix"]] {
+        let words = [&["--workers", "c:tuned", "--place", "all", "--trials", "1"], matrix].concat();
+        let record = record(&lab.bench(&words).expect_code(0));
+        assert!(record.cases.iter().any(|case| case.placement == Placement::Any));
+        assert!(record.cases.iter().any(|case| case.placement == Placement::Same));
+        for case in &record.cases {
+            // A cell is short: on a busy machine nobody may have looked.
+            let Some(share) = case.samples[0].same_cpu_share else {
+                assert!(!matrix.is_empty(), "half a second is long enough to be looked at");
+                continue;
+            };
+            match case.cpus.as_slice() {
+                [] => assert!((0.0..=1.0).contains(&share)),
+                [one, other] => assert_eq!(share, if one == other { 1.0 } else { 0.0 }, "{:?}", case.cpus),
+                several => panic!("{several:?}"),
+            }
+        }
+        let calls = |case: &CaseRecord| case.worker.as_ref().and_then(|worker| worker.system_calls.clone());
+        assert!(record.cases.iter().all(|case| calls(case) == calls(&record.cases[0])), "counted once");
+    }
+    let table =
+        lab.run(&["bench", "--workers", "c:tuned", "--place", "same", "--trials", "1"]).expect_code(0);
+    assert!(table.stdout.contains("two processes on CPU "), "{}", table.stdout);
+}
+
+#[test]
+fn a_child_behind_a_socket_is_no_row_of_a_pipe() {
+    if std::process::Command::new("node").arg("--version").output().is_err() {
+        common::skip("no node: apt-get install nodejs");
+        return;
+    }
+    let lab = Lab::new();
+    let words = ["--workers", "javascript", "--trials", "1"];
+    let record = record(&lab.bench(&words).expect_code(0));
+    let joined: Vec<&str> = record.cases.iter().map(|case| case.mechanism.as_str()).collect();
+    assert_eq!(joined, ["socketpair", "pipe"], "the idiomatic way and the tuned one");
+}
+
 /// A program of the user's own: a script that hands over to the C worker, once it has done `first`.
 fn own_program(lab: &Lab, name: &str, first: &str) -> String {
     let built = lab.run(&["workers", "--build", "--json", "c"]).expect_code(0);
@@ -191,6 +236,7 @@ fn wrong_words_are_told_before_anything_is_built() {
         (&["--workers", "c", "--block", "1,2"], "one block size"),
         (&["--workers", "c", "--chain", "2"], "no relays"),
         (&["--workers", "c", "--sweep"], "--sweep"),
+        (&["--workers", "c", "--place", "0,9999"], "CPU 9999 is not among"),
         (&["--worker", "./not-there"], "not there"),
     ] {
         let done = lab.run(&[&["bench"], words].concat()).expect_code(2);

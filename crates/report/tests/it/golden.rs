@@ -377,6 +377,35 @@ fn languages() -> BenchRecord {
     ])
 }
 
+/// Few trials, in three placements: the scheduler's choice is a mixture.
+fn seated_languages() -> BenchRecord {
+    let of = |name: &str, rates: [f64; 3], placement: Placement, cpus: &[u32], same: [f64; 3]| {
+        worker(name, name, 1.0, &[("read", 16.0)]).on(placement, cpus).with(|case| {
+            case.samples.truncate(3);
+            for ((sample, rate), same) in case.samples.iter_mut().zip(rates).zip(same) {
+                (sample.bytes, sample.same_cpu_share) = ((rate * 1e9) as u64, Some(same));
+            }
+        })
+    };
+    let node = of("JavaScript idiomatic", [0.50, 0.51, 0.49], Placement::Any, &[], [0.9, 0.8, 0.7]);
+    record([
+        of("C tuned", [4.8, 0.6, 4.9], Placement::Any, &[], [1.0, 0.0, 0.9]),
+        node.with(|case| case.mechanism = "socketpair".to_owned()),
+        of("C tuned", [4.8, 4.85, 4.9], Placement::Same, &[0, 0], [1.0; 3]),
+        of("C idiomatic", [1.2, 1.22, 1.19], Placement::Same, &[0, 0], [1.0; 3]),
+        of("C tuned", [0.6, 0.55, 0.62], Placement::Cross, &[0, 1], [0.0; 3]),
+    ])
+}
+
+#[test]
+fn placements_of_languages_are_tables_of_their_own_and_a_mixture_is_told() {
+    let record = seated_languages();
+    insta::assert_snapshot!("languages_seated_100", plain(&record, 100));
+    insta::assert_snapshot!("languages_seated_140", plain(&record, 140));
+    insta::assert_snapshot!("languages_seated_markdown", format(&record, "md"));
+    assert!(!plain(&record, 140).contains("±95 %"), "three trials have no such interval");
+}
+
 #[test]
 fn languages_are_ranked_and_a_matrix_has_every_pair() {
     let record = languages();
