@@ -6,7 +6,7 @@ use stats::{Ratio, figure, paired_ratio};
 /// How many times as fast as the plain `pipe` with the same axes: more bytes in the same time for a
 /// stream, sooner back for a round trip. `None` where the record has no such pipe.
 pub(crate) fn against_pipe(record: &BenchRecord, case: &CaseRecord) -> Option<Ratio> {
-    let pipe = plain_pipe(record, case).filter(|_| case.role == Role::Ranked)?;
+    let pipe = plain_pipe(record, case).filter(|_| case.role == Role::Ranked && case.worker.is_none())?;
     match case.workload {
         Workload::Stream => paired_ratio(&case.samples, &pipe.samples, figure::throughput_bytes_per_s),
         Workload::PingPong => paired_ratio(&pipe.samples, &case.samples, figure::round_trip_p50_ns),

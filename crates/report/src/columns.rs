@@ -120,7 +120,8 @@ fn p99(case: &CaseRecord) -> Option<String> {
     Some(numbers::time(case.latency_ns.as_ref()?.p99 as f64))
 }
 
-fn marked_speed(case: &CaseRecord) -> Option<String> {
+/// The median of a stream, marked where it is noisy.
+pub(crate) fn marked_speed(case: &CaseRecord) -> Option<String> {
     let speed = numbers::throughput(case.throughput.as_ref()?.median_bytes_per_s);
     Some(format!("{speed}{}", noise_mark(case)))
 }
@@ -130,7 +131,7 @@ fn bound(case: &CaseRecord) -> Option<String> {
 }
 
 /// What streams reached on one CPU and on two, where the scheduler chose.
-fn streams(case: &CaseRecord) -> Option<Seats> {
+pub(crate) fn streams(case: &CaseRecord) -> Option<Seats> {
     seats(case, figure::throughput_bytes_per_s)
 }
 
@@ -140,7 +141,7 @@ fn trips(case: &CaseRecord) -> Option<Seats> {
 }
 
 /// The median of some trials and how many they are: "4.90 GB/s ×7".
-fn group(group: Group, text: fn(f64) -> String) -> String {
+pub(crate) fn group(group: Group, text: fn(f64) -> String) -> String {
     format!("{} ×{}", text(group.median), group.trials)
 }
 
@@ -149,7 +150,8 @@ fn few_trials(section: &Section) -> bool {
     section.cases().any(|case| (2..ENOUGH_FOR_95_PERCENT).contains(&case.samples.len()))
 }
 
-fn spread_of_stream(case: &CaseRecord) -> Option<String> {
+/// The longer arm of a stream's interval, as a share of its median.
+pub(crate) fn spread_of_stream(case: &CaseRecord) -> Option<String> {
     let throughput = case.throughput.as_ref()?;
     spread(case, throughput.median_bytes_per_s, throughput.low, throughput.high)
 }

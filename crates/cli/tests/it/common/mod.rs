@@ -143,7 +143,8 @@ impl Lab {
 
     /// Processes of this lab that are alive.
     pub(crate) fn processes(&self) -> Vec<(u32, String)> {
-        let marker = format!("TMPDIR={}\0", self.tmp().display()).into_bytes();
+        // Or a folder below it, which a run gives to those it starts.
+        let marker = format!("TMPDIR={}", self.tmp().display()).into_bytes();
         let of_ours = |pid: &u32| {
             let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
             environment.windows(marker.len()).any(|window| window == marker)
