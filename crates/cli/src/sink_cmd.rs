@@ -1,16 +1,16 @@
 //! `hosepipe sink`: a filter's end that reads standard input and, on request, knows every byte.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::anyhow;
 use clap::Args;
 use filter::{SinkJob, SinkReport, Verify, sink};
-use model::{PayloadKind, describe_errno};
+use model::PayloadKind;
 use payload::Mismatch;
+
+use crate::destination::Destination;
+use crate::terminal;
 
 /// A stream that departs this early from every payload is none of them, rather than one gone wrong.
 const RECOGNISED_BYTES: u64 = 64;
@@ -41,8 +41,8 @@ pub(crate) struct SinkArgs {
     seed: u64,
 
     /// Write what came in, and how fast, as JSON to this file (- is standard output)
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[arg(long, value_name = "F", value_parser = |text: &str| Ok::<_, std::convert::Infallible>(Destination::of(text)))]
+    json: Option<Destination>,
 }
 
 /// Reads to the end, and says on standard error what came in.
@@ -50,31 +50,19 @@ pub(crate) fn run(args: SinkArgs) -> anyhow::Result<ExitCode> {
     let named = args.payload.is_some();
     let verify = args.verify.then_some(Verify { payload: args.payload, seed: args.seed });
     let report = sink(&SinkJob { verify }, io::stdin().as_fd())?;
-    if let Some(path) = &args.json {
-        write_json(path, &report)?;
+    if let Some(json) = &args.json {
+        json.write(&report::json::to_text(&report)?)?;
     }
     match report.mismatch {
         None => {
-            eprintln!("{}", summary(&report));
+            terminal::remark(&summary(&report));
             Ok(ExitCode::SUCCESS)
         }
         Some(mismatch) => {
-            eprintln!("hosepipe sink: {}", complaint(&report, mismatch, named, args.seed));
+            terminal::remark(&format!("hosepipe sink: {}", complaint(&report, mismatch, named, args.seed)));
             Ok(ExitCode::FAILURE)
         }
     }
-}
-
-fn write_json(path: &Path, report: &SinkReport) -> anyhow::Result<()> {
-    let mut text = serde_json::to_string_pretty(report)?;
-    text.push('\n');
-    let written = if path == Path::new("-") {
-        io::stdout().write_all(text.as_bytes())
-    } else {
-        File::create(path).and_then(|mut file| file.write_all(text.as_bytes()))
-    };
-    written
-        .map_err(|error| anyhow!("cannot write the JSON to {}: {}", path.display(), describe_errno(&error)))
 }
 
 fn summary(report: &SinkReport) -> String {

@@ -151,18 +151,9 @@ fn a_full_disk_and_a_missing_payload_are_sentences() {
     let end = bash("hosepipe gen --bytes 10 --payload file:missing").code(1);
     assert!(stderr(&end).contains("cannot read the payload missing: ENOENT"), "{}", stderr(&end));
     let end = bash("hosepipe sink --json missing/f < /dev/null").code(1);
-    assert!(stderr(&end).contains("cannot write the JSON to missing/f: ENOENT"), "{}", stderr(&end));
+    assert!(stderr(&end).contains("cannot write missing/f: ENOENT"), "{}", stderr(&end));
     let end = bash("hosepipe sink < .").code(1);
     assert!(stderr(&end).contains("EISDIR"), "{}", stderr(&end));
-}
-
-#[test]
-fn closed_descriptors_end_in_peace() {
-    // The Rust runtime puts /dev/null where a descriptor is closed.
-    for script in ["hosepipe gen --bytes 100000 >&-", "hosepipe sink --verify <&-"] {
-        let end = bash(script);
-        assert!(matches!(end.get_output().status.code(), Some(0 | 1)) && !stderr(&end).contains("panicked"));
-    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A whole text: its items one after the other, as bash would come to them.
 
+use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -344,5 +345,6 @@ fn report_time(timed: Timed, real: Duration, stages: &[StageRecord]) {
         }
     });
     let before = if timed == Timed::Bash { "\n" } else { "" };
-    eprintln!("{before}{}", lines.join("\n"));
+    // That it cannot be said is no reason to stop.
+    let _ = writeln!(std::io::stderr(), "{before}{}", lines.join("\n"));
 }
