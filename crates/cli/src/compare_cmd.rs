@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::Context;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use mechanism::Folder;
 use model::{CompareRecord, CompareResult, SCHEMA};
 use pipeline::syntax::Script;
 use pipeline::{Carrier, Complaints, Session, Trial, trial};
@@ -15,7 +16,7 @@ use report::read::{AnyRecord, Loaded};
 
 use crate::destination::Destination;
 use crate::record::{arguments, rfc3339, tool};
-use crate::script::{self, Folder};
+use crate::script;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
 
@@ -158,15 +159,11 @@ fn contenders<'a>(args: &'a CompareArgs, scripts: &'a [Script]) -> anyhow::Resul
     for (text, script) in args.texts.iter().zip(scripts) {
         for via in links(&args.via) {
             let carrier = if via == BASH { Carrier::Shell } else { Carrier::Link(script::link(&via)?) };
-            let folder = match &carrier {
-                Carrier::Link(link) => Folder::for_link(link)?,
-                Carrier::Shell => Folder::Shared(std::env::temp_dir()),
-            };
             contenders.push(Contender {
                 text,
                 script,
                 carrier,
-                folder,
+                folder: Folder::private(),
                 result: CompareResult::new(text, &via),
             });
         }
@@ -230,7 +227,7 @@ fn take_turns(
                         contender.text,
                         session,
                         &contender.carrier,
-                        contender.folder.path(),
+                        &contender.folder,
                         complaints,
                     )
                 });

@@ -90,7 +90,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> anyhow::Result<ExitCode> {
     let mut record = begin(args)?;
     if is_missing_something(args, &record) {
         let needs = reproduce::needs(args.study, args.scale);
-        let have = Have::here(&std::env::temp_dir());
+        let have = Have::here(&model::temporary_folder());
         have.suffices(args.study, &needs).map_err(|lack| UsageError(lack.to_string()))?;
     }
     let save = args.json.clone().or_else(|| args.resume.clone().map(Destination::File));

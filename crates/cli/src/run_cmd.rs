@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use anyhow::Context;
 use clap::Args;
+use mechanism::Folder;
 use model::{Host, RunRecord, SCHEMA};
 use pipeline::link::LinkSpec;
 use pipeline::{Finished, Group, Keep, RunOptions, Seen, Watch};
@@ -13,7 +14,7 @@ use pipeline::{Finished, Group, Keep, RunOptions, Seen, Watch};
 use crate::destination::Destination;
 use crate::live::Live;
 use crate::record::{arguments, rfc3339, tool};
-use crate::script::{self, Folder};
+use crate::script;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
 
@@ -88,10 +89,10 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let stop = StopRequest::listen()?;
     let started = SystemTime::now();
     let mut session = script::session(&args.how.shell)?;
-    let folder = Folder::for_link(&via)?;
+    let folder = Folder::private();
     let options = RunOptions {
         via: &via,
-        folder: folder.path(),
+        folder: &folder,
         pipefail: args.how.pipefail,
         keep: keep.as_ref(),
         group: Group::Ours,

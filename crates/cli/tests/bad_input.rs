@@ -262,17 +262,48 @@ fn more_bytes_than_the_disk_has_are_a_row_with_the_remedy() {
 
 /// Expected: an error by name (ENOENT).
 /// Happened: "No such file or directory (os error 2) at path ...": the library that makes temporary files wraps
-/// the errno, and describe_errno did not look inside.
+/// the errno, and describe_errno did not look inside. And every row had it, those too that need no folder.
 #[test]
-fn no_folder_for_temporary_files_is_a_reason_by_name_with_the_remedy() {
+fn no_folder_for_temporary_files_costs_the_rows_that_need_one() {
     let lab = Lab::new();
-    let mut command = lab.command(&quick(&["--json", "-"]));
+    let needs = ["fifo", "file", "unix-stream"];
+    let mut command = lab.command(&[&quick(&["--json", "-"])[..], &needs].concat());
     command.env("TMPDIR", "/nonexistent");
     let done = lab.finish(command).expect_code(1);
     for case in done.record().cases {
+        if !needs.contains(&case.mechanism.as_str()) {
+            assert!(case.error.is_none() && case.samples.len() == 1, "{}: {:?}", case.spec, case.error);
+            continue;
+        }
         let error = error_of(&case);
         assert!(error.message.contains("ENOENT") && error.message.contains("/nonexistent"), "{error:?}");
         assert!(error.remedy.as_ref().is_some_and(|remedy| remedy.contains("TMPDIR")), "{error:?}");
+    }
+    let args = ["compare", "--via", "pipe,file,bash", "--trials", "1", "--csv", "-", "echo hi | cat"];
+    let mut command = lab.command(&args);
+    command.env("TMPDIR", "/nonexistent");
+    let done = lab.finish(command).expect_code(1);
+    let rows: Vec<bool> = done.stdout.lines().skip(1).map(|row| row.contains("ENOENT")).collect();
+    assert_eq!(rows, [false, true, false], "{}", done.stdout);
+}
+
+/// Expected: an empty TMPDIR is none, as for mktemp(1).
+/// Happened: "cannot make an empty path absolute"; other commands made folders where they stood.
+#[test]
+fn an_empty_tmpdir_is_none() {
+    for args in [
+        &["run", "--via", "file", "pwd; ls -A | wc -l"][..],
+        &["bench", "fifo", "tmpfile", "file", "mmap-file:wait=spin", "--count", "4", "--trials", "1"],
+        &["compare", "--via", "file,bash", "--trials", "1", "ls -A | wc -l"],
+    ] {
+        let lab = Lab::new();
+        let mut command = lab.command(args);
+        command.env("TMPDIR", "");
+        let done = lab.finish(command).expect_code(0);
+        assert_eq!(done.stderr, "", "{args:?}");
+        if args[0] == "run" {
+            assert!(done.stdout.ends_with("\n0\n"), "nothing is made where it stands: {}", done.stdout);
+        }
     }
 }
 

@@ -3,9 +3,10 @@
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use mechanism::Folder;
 use thiserror::Error;
 
 use crate::jobs::{Jobs, Lent, Parked};
@@ -27,8 +28,8 @@ const MOMENT: Duration = Duration::from_millis(20);
 /// What stands between stages, and where it may keep names.
 pub(crate) struct Plumbing<'a> {
     pub(crate) via: &'a LinkSpec,
-    /// A folder for what a link stores or names.
-    pub(crate) folder: &'a Path,
+    /// For what a link stores or names.
+    pub(crate) folder: &'a Folder,
     /// Where what flows is kept, and under which item's names.
     pub(crate) keep: Option<(&'a Keep, usize)>,
 }

@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use mechanism::{Granted, OpenError, Order};
+pub use mechanism::{Folder, Granted, OpenError, Order};
 pub use spec::{LinkProblem, LinkSpec};
 
 use mechanism::{LinkEnds, LinkKind, Stored, large_pipe};

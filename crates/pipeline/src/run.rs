@@ -1,9 +1,9 @@
 //! A whole text: its items one after the other, as bash would come to them.
 
 use std::io::Write;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
+use mechanism::Folder;
 use model::{LinkRecord, StageRecord};
 
 use crate::accounts::{link_record, stage_record};
@@ -23,8 +23,8 @@ use crate::watch::Watch;
 pub struct RunOptions<'a> {
     /// What stands between stages.
     pub via: &'a LinkSpec,
-    /// A folder for what a link stores or names; private where the link has names.
-    pub folder: &'a Path,
+    /// For what a link stores or names.
+    pub folder: &'a Folder,
     /// A pipeline's status is its last failing stage's (`set -o pipefail`).
     pub pipefail: bool,
     /// Where what flows through the links is kept.

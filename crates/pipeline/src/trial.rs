@@ -2,9 +2,9 @@
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
+use mechanism::Folder;
 use rustix::fs::Mode;
 use rustix::process::umask;
 
@@ -61,7 +61,7 @@ pub fn trial(
     text: &str,
     mut session: Session,
     carrier: &Carrier,
-    folder: &Path,
+    folder: &Folder,
     complaints: Complaints,
 ) -> Result<Trial, RunError> {
     let (writing, capture) = Capture::start().map_err(RunError::system("pipe"))?;

@@ -8,6 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use mechanism::Folder;
 use pipeline::link::{Link, LinkReport, LinkSpec};
 
 /// The forms of every link there is, but for those this machine lacks.
@@ -84,7 +85,7 @@ fn reader(link: &mut Link, script: &str) -> Child {
 }
 
 fn couple(spec: &LinkSpec, folder: &Path, write: &str, read: &str) -> Coupled {
-    let mut link = spec.connect(folder).unwrap_or_else(|error| panic!("{spec}: {error}"));
+    let mut link = spec.connect(&Folder::at(folder)).unwrap_or_else(|error| panic!("{spec}: {error}"));
     let writer = writer(&mut link, write);
     link.wait_written(&|| false).expect("written");
     let reader = reader(&mut link, read);
@@ -306,10 +307,10 @@ fn links_stand_in_a_row() {
     for text in ["pipe", "tcp", "tmpfile", "pty", "file:order=sequential"] {
         let folder = tempfile::tempdir().expect("temp dir");
         let spec = LinkSpec::parse(text).expect(text);
-        let mut first = spec.connect(folder.path()).expect(text);
+        let mut first = spec.connect(&Folder::at(folder.path())).expect(text);
         let mut numbers = writer(&mut first, "seq 100000");
         first.wait_written(&|| false).expect("written");
-        let mut second = spec.connect(folder.path()).expect(text);
+        let mut second = spec.connect(&Folder::at(folder.path())).expect(text);
         let mut sort = Command::new("sort");
         sort.arg("-rn")
             .stdin(first.take_read().expect("an end"))
@@ -334,7 +335,7 @@ fn a_sequential_reader_starts_after_the_writer() {
     for text in ["tmpfile:order=sequential", "file:order=sequential", "file:sync,order=sequential"] {
         let folder = tempfile::tempdir().expect("temp dir");
         let start = Instant::now();
-        let mut link = LinkSpec::parse(text).expect(text).connect(folder.path()).expect(text);
+        let mut link = LinkSpec::parse(text).expect(text).connect(&Folder::at(folder.path())).expect(text);
         let mut writing = writer(&mut link, "echo a; (sleep 0.3; echo b) &");
         link.wait_written(&|| false).expect("written");
         assert!(start.elapsed() > Duration::from_millis(300), "{text}: the child of the writer still wrote");
@@ -349,8 +350,10 @@ fn a_sequential_reader_starts_after_the_writer() {
 fn a_wait_for_the_writer_can_be_given_up() {
     let _alone = alone();
     let folder = tempfile::tempdir().expect("temp dir");
-    let link =
-        LinkSpec::parse("tmpfile:order=sequential").expect("a link").connect(folder.path()).expect("link");
+    let link = LinkSpec::parse("tmpfile:order=sequential")
+        .expect("a link")
+        .connect(&Folder::at(folder.path()))
+        .expect("link");
     let start = Instant::now();
     let error = link.wait_written(&|| start.elapsed() > Duration::from_millis(100)).expect_err("stopped");
     assert_eq!(error.kind(), std::io::ErrorKind::Interrupted);
@@ -368,7 +371,7 @@ fn a_link_that_is_dropped_leaves_nothing() {
         let folder = tempfile::tempdir().expect("temp dir");
         let before = descriptors();
         let start = Instant::now();
-        drop(spec.connect(folder.path()).expect(text));
+        drop(spec.connect(&Folder::at(folder.path())).expect(text));
         assert!(start.elapsed() < Duration::from_secs(1), "{text}");
         assert_eq!((descriptors(), relays()), (before, 0), "{text}");
         assert_eq!(fs::read_dir(folder.path()).expect("folder").count(), 0, "{text}");
@@ -379,7 +382,8 @@ fn a_link_that_is_dropped_leaves_nothing() {
 fn a_relay_takes_no_signals() {
     let _alone = alone();
     let folder = tempfile::tempdir().expect("temp dir");
-    let _link = LinkSpec::parse("tmpfile").expect("a link").connect(folder.path()).expect("link");
+    let _link =
+        LinkSpec::parse("tmpfile").expect("a link").connect(&Folder::at(folder.path())).expect("link");
     let relay = || {
         let tasks = fs::read_dir("/proc/self/task").expect("proc").map(|task| task.expect("a task").path());
         let mut status = tasks.map(|task| fs::read_to_string(task.join("status")).unwrap_or_default());
@@ -403,7 +407,7 @@ fn sizes_are_what_was_granted() {
     let _alone = alone();
     let folder = tempfile::tempdir().expect("temp dir");
     let granted = |text: &str, name: &str| {
-        let link = LinkSpec::parse(text).expect(text).connect(folder.path()).expect(text);
+        let link = LinkSpec::parse(text).expect(text).connect(&Folder::at(folder.path())).expect(text);
         link.granted().get(name).copied().unwrap_or_else(|| panic!("{text} grants {name}"))
     };
     assert_eq!(granted("pipe:size=100KiB", "pipe_bytes"), 128 << 10);
@@ -416,7 +420,8 @@ fn sizes_are_what_was_granted() {
     // The kernel doubles what is asked for, and keeps a least size.
     assert_eq!(granted("unix-stream:sndbuf=16KiB", "sndbuf_bytes"), 32 << 10);
     assert!(granted("tcp", "rcvbuf_bytes") > 0);
-    let refused = LinkSpec::parse("pipe:size=4GiB").expect("a size").connect(folder.path()).err();
+    let refused =
+        LinkSpec::parse("pipe:size=4GiB").expect("a size").connect(&Folder::at(folder.path())).err();
     assert!(refused.is_some_and(|error| error.to_string().contains("more than the kernel can make")));
 }
 

@@ -111,6 +111,13 @@ pub enum ReproduceError {
     /// A mechanism or option that is not in the registry.
     #[error(transparent)]
     Mechanism(#[from] mechanism::SpecProblem),
+    /// A folder that cannot be made.
+    #[error("{source}{}", source.remedy().map(|remedy| format!(": {remedy}")).unwrap_or_default())]
+    Folder {
+        /// Why not.
+        #[from]
+        source: mechanism::OpenError,
+    },
     /// A link that is not in the registry.
     #[error(transparent)]
     Link(#[from] pipeline::link::LinkProblem),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use model::CompareResult;
-use pipeline::link::LinkSpec;
+use pipeline::link::{Folder, LinkSpec};
 use pipeline::syntax::{Script, parse};
 use pipeline::{Carrier, Complaints, Session, Trial, trial};
 
@@ -46,7 +46,7 @@ pub(crate) fn run_once(
     job: &Job<'_>,
     (script, text): (&Script, &str),
     carrier: &Carrier,
-    folder: &Path,
+    folder: &Folder,
     complaints: Complaints,
 ) -> Result<Trial, String> {
     let session = Session::new(job.shell).map_err(|problem| problem.to_string())?;
@@ -89,7 +89,7 @@ pub(crate) fn run(
                 stage.job,
                 (&script, contest.text),
                 &contender.carrier,
-                &contender.folder,
+                &Folder::at(&contender.folder),
                 complaints(round),
             );
             match made {

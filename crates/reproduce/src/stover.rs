@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use engine::{CaseOutcome, Observer, Plan};
 use experiment::{Stover, stover};
-use mechanism::Announcement;
+use mechanism::Folder;
 use model::{
     Amount, ByteSize, Case, Check, DataLevel, Measure, PayloadKind, Placement, Sample, StudyPart, Tasks,
 };
@@ -41,19 +41,16 @@ fn columns(stage: &mut Stage<'_>) -> Result<StudyPart, ReproduceError> {
     let study = stover();
     let mut part = stage.blank(stage.job.scale.trials(study.tests()));
     let bytes = stage.job.scale.bytes(study.bytes(), study.chunk_bytes());
-    let place = tempfile::Builder::new()
-        .prefix("hosepipe-")
-        .tempdir()
-        .map_err(ReproduceError::system("a folder for the file between generator and sink"))?;
-    mechanism::announce(Announcement::Folder, place.path());
+    let place = Folder::private();
+    let place = place.path()?;
 
     let rounds = study.warmup() + part.series;
-    let filters = filter_columns(stage, &study, bytes, place.path())?;
+    let filters = filter_columns(stage, &study, bytes, place)?;
     let cases = BOUND.map(|(_, spec)| bound_case(spec, bytes, study.chunk_bytes()));
     let cases = cases.into_iter().collect::<Result<Vec<Case>, _>>()?;
     let plan = Plan { cases, trials: rounds, seed: stage.job.seed, budget: Some(stage.budget()) };
     let (cpus, stop) = (stage.job.cpus, stage.job.stop);
-    let mut turns = Turns::new(stage, &study, filters, rounds, place.path());
+    let mut turns = Turns::new(stage, &study, filters, rounds, place);
     let outcome = engine::run(&plan, cpus, &mut turns, stop);
     turns.filters_until(rounds);
 
@@ -199,7 +196,7 @@ impl<'s, 'a> Turns<'s, 'a> {
         };
         // `sink` says on standard error what it has read, each time.
         let text = (&column.script, column.text.as_str());
-        let made = run_once(job, text, &via, &self.folder, Complaints::Hidden);
+        let made = run_once(job, text, &via, &Folder::at(&self.folder), Complaints::Hidden);
         match made {
             Ok(made) => match made.ended_by {
                 Some(signal) => (job.note_signal)(signal),

@@ -109,6 +109,17 @@ fn a_folder_that_may_not_be_written_costs_a_sentence() {
     }
 }
 
+/// Expected: nobody else enters the folder of a run, whatever the umask is.
+/// Happened: with umask 0 it was 0777, and another user connected to the socket in it.
+#[test]
+fn the_folder_of_a_run_is_closed_to_others() {
+    let lab = Lab::new();
+    let text = "stat -c %a \"$TMPDIR\"/hosepipe-* | cat";
+    let args = ["run", "--via", "file", text];
+    let done = lab.finish(lab.wrapped(&["sh", "-c", "umask 0; exec \"$0\" \"$@\""], &args)).expect_code(0);
+    assert_eq!(done.stdout, "700\n", "{}", done.stderr);
+}
+
 #[test]
 fn files_that_may_not_be_read_are_the_stages_matter() {
     if !is_root() {

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use model::{ByteSize, Role, Tasks, Wait};
@@ -16,7 +16,7 @@ use crate::descriptor::{ANY_DATA, ANY_TASKS, Capabilities, Descriptor, OptionKin
 use crate::halves::{Line, one_way};
 use crate::leftover::NamedPath;
 use crate::link::{LinkEnds, LinkKind, Order, Stored, StoredName, link_request};
-use crate::{Options, RecvEnd, SendEnd};
+use crate::{Folder, Options, RecvEnd, SendEnd};
 
 /// `order=`.
 pub(super) const ORDER_OPTION: OptionSpec = OptionSpec {
@@ -64,7 +64,7 @@ impl Mechanism for TmpFile {
     }
 
     fn probe(&self) -> Result<(), Unsupported> {
-        let folder = std::env::temp_dir();
+        let folder = model::temporary_folder();
         open_nameless(&folder).map(|_| ()).map_err(|error| Unsupported {
             reason: error.to_string(),
             remedy: Some("another folder: TMPDIR=/var/tmp, or tmpfile:dir=DIR".to_owned()),
@@ -73,9 +73,9 @@ impl Mechanism for TmpFile {
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
         one_way(request, || {
-            let folder = storage_folder(request);
-            check_free_space(request, &folder)?;
-            let writer = open_nameless(&folder)?;
+            let folder = nameless_folder(request);
+            check_free_space(request, folder)?;
+            let writer = open_nameless(folder)?;
             follow_line(request, writer)
         })
     }
@@ -84,9 +84,10 @@ impl Mechanism for TmpFile {
         &[ORDER_OPTION.name, DIR_OPTION.name]
     }
 
-    fn connect(&self, options: &Options, folder: &Path) -> Option<Result<LinkEnds, OpenError>> {
+    fn connect(&self, options: &Options, folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
         let request = link_request(options, folder);
-        Some(open_or_unlink(&storage_folder(&request)).and_then(|writer| file_ends(&request, writer, None)))
+        let folder = nameless_folder(&request);
+        Some(open_or_unlink(folder).and_then(|writer| file_ends(&request, folder, writer, None)))
     }
 }
 
@@ -131,11 +132,12 @@ fn unique_name() -> String {
 /// Makes a file that is open for appending the ends of a link.
 pub(super) fn file_ends(
     request: &Request<'_>,
+    folder: &Path,
     writer: OwnedFd,
     name: Option<StoredName>,
 ) -> Result<LinkEnds, OpenError> {
     let order = Order::of(request.options);
-    let kind = LinkKind::Stored(Stored { order, folder: storage_folder(request), name });
+    let kind = LinkKind::Stored(Stored { order, folder: folder.to_owned(), name });
     let reader = reader_of(&writer)?;
     LinkEnds::new(writer, reader, Granted::new(), kind)
 }
@@ -151,9 +153,14 @@ fn proc_path(file: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
-/// Where the file lies: `dir=`, or the run's own folder.
-pub(super) fn storage_folder(request: &Request<'_>) -> PathBuf {
-    request.options.folder("dir").unwrap_or(request.folder).to_owned()
+/// Where a file with a name lies: `dir=`, or the run's own folder.
+pub(super) fn storage_folder<'a>(request: &Request<'a>) -> Result<&'a Path, OpenError> {
+    request.options.folder("dir").map_or_else(|| request.folder.path(), Ok)
+}
+
+/// Where a file without one lies: beside that folder, which need not be made for it.
+fn nameless_folder<'a>(request: &Request<'a>) -> &'a Path {
+    request.options.folder("dir").unwrap_or(request.folder.place())
 }
 
 /// Refuses what cannot fit before it fills the disk. What fills up meanwhile is ENOSPC, a failed row.

@@ -1,7 +1,6 @@
 //! `unix-stream`: Unix stream sockets met by name: bind, listen, connect, accept (study `stover`).
 
 use std::os::fd::OwnedFd;
-use std::path::Path;
 
 use model::Role;
 use rustix::fs::{Mode, OFlags, open};
@@ -10,11 +9,11 @@ use rustix::net::{
 };
 
 use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pairs, set_buffers, socket_ends};
-use crate::Options;
 use crate::channel::{Channel, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::leftover::NamedPath;
 use crate::link::{LinkEnds, link_request};
+use crate::{Folder, Options};
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "unix-stream",
@@ -53,17 +52,18 @@ impl Mechanism for UnixStream {
         &[SNDBUF_OPTION.name, RCVBUF_OPTION.name]
     }
 
-    fn connect(&self, options: &Options, folder: &Path) -> Option<Result<LinkEnds, OpenError>> {
+    fn connect(&self, options: &Options, folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
         Some(meet(&link_request(options, folder)).and_then(socket_ends))
     }
 }
 
 /// Connects two sockets through a name, and removes the name: the connection lives on without it.
 fn meet(request: &Request<'_>) -> Result<(OwnedFd, OwnedFd), OpenError> {
-    let name = request.folder.join("socket");
+    let folder = request.folder.path()?;
+    let name = folder.join("socket");
     // A socket's name holds 108 bytes (unix(7)); the way through /proc is short whatever TMPDIR is.
-    let folder = open(request.folder, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
-        .map_err(OpenError::system(format!("open({})", request.folder.display())))?;
+    let folder = open(folder, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+        .map_err(OpenError::system(format!("open({})", folder.display())))?;
     let path = format!("/proc/self/fd/{}/socket", std::os::fd::AsRawFd::as_raw_fd(&folder));
     let address = SocketAddrUnix::new(path.as_str()).map_err(OpenError::system(format!("address {path}")))?;
 

@@ -8,13 +8,11 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::path::Path;
 
 use model::{Role, describe_errno};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, listen, socket_with};
 
 use super::messages::receiver_wait;
-use crate::Options;
 use crate::channel::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
 use crate::descriptor::{
     ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor, OptionKind, OptionSpec,
@@ -22,6 +20,7 @@ use crate::descriptor::{
 use crate::fd::{FdReceiver, FdSender, FdWait};
 use crate::halves::{Line, over_connected};
 use crate::link::{LinkEnds, LinkKind};
+use crate::{Folder, Options};
 
 /// Socket options of the level AF_VSOCK (linux/vm_sockets.h): 64-bit sizes in bytes.
 const SO_VM_SOCKETS_BUFFER_SIZE: libc::c_int = 0;
@@ -85,7 +84,7 @@ impl Mechanism for Vsock {
         &["buffer"]
     }
 
-    fn connect(&self, options: &Options, _folder: &Path) -> Option<Result<LinkEnds, OpenError>> {
+    fn connect(&self, options: &Options, _folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
         Some(meet(options.size("buffer")).and_then(|(near, far)| {
             let granted = buffer_bytes(&far).map_err(OpenError::system("getsockopt(BUFFER_SIZE)"))?;
             LinkEnds::new(near, far, Granted::from([("buffer_bytes".to_owned(), granted)]), LinkKind::Stream)

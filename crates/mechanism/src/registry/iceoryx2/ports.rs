@@ -37,7 +37,7 @@ pub(super) fn open(request: &Request<'_>) -> Result<Channel, OpenError> {
     let depth = request.options.word("depth").and_then(|word| word.parse().ok()).unwrap_or(DEFAULT_DEPTH);
     let lines = if request.workload == Workload::PingPong { 2 } else { 1 + u64::from(request.relays) };
     check_room(request.block_bytes as u64, depth as u64, lines)?;
-    let site = Site::new(request.folder)?;
+    let site = Site::new(request.folder.path()?)?;
     let mut number = 0;
     let mut channel = one_way(request, || {
         number += 1;
@@ -301,8 +301,8 @@ pub(super) fn canary() -> Evidence {
 
 fn seen_after_send() -> io::Result<bool> {
     set_log_level(LogLevel::Fatal);
-    let folder = tempfile::tempdir()?;
-    let site = Site::new(folder.path()).map_err(io::Error::other)?;
+    let folder = Folder::private();
+    let site = folder.path().and_then(Site::new).map_err(io::Error::other)?;
     let plan = Plan {
         config: site.config.clone(),
         service: "hosepipe/canary".to_owned(),
