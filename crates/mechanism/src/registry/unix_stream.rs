@@ -4,9 +4,11 @@ use std::os::fd::OwnedFd;
 
 use model::Role;
 use rustix::fs::{Mode, OFlags, open};
+use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, socket_with,
 };
+use rustix::process::getpid;
 
 use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pairs, set_buffers, socket_ends};
 use crate::channel::{Channel, Mechanism, OpenError, Request};
@@ -73,13 +75,61 @@ fn meet(request: &Request<'_>) -> Result<(OwnedFd, OwnedFd), OpenError> {
     listen(&listener, 1).map_err(OpenError::system("listen"))?;
     let near = stream_socket()?;
     connect(&near, &address).map_err(OpenError::system(format!("connect({})", name.display())))?;
-    let far = accept_with(&listener, SocketFlags::CLOEXEC).map_err(OpenError::system("accept"))?;
+    let far = accept_own(&listener)?;
     set_buffers(request, &near)?;
     set_buffers(request, &far)?;
     Ok((near, far))
 }
 
+/// Accepts the connection that this process made: where a folder is not ours alone, others may call, and earlier.
+fn accept_own(listener: &OwnedFd) -> Result<OwnedFd, OpenError> {
+    let own = getpid();
+    loop {
+        let far = accept_with(listener, SocketFlags::CLOEXEC).map_err(OpenError::system("accept"))?;
+        let caller = socket_peercred(&far).map_err(OpenError::system("getsockopt(SO_PEERCRED)"))?;
+        if caller.pid == own {
+            return Ok(far);
+        }
+    }
+}
+
 fn stream_socket() -> Result<OwnedFd, OpenError> {
     socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
         .map_err(OpenError::system("socket(AF_UNIX, SOCK_STREAM)"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::{WaitOptions, waitpid};
+
+    /// Expected: the reader is given what the writer writes.
+    /// Happened: it was given what the first to call had to say, another user's process too.
+    #[test]
+    #[allow(unsafe_code)]
+    fn whoever_else_calls_first_is_turned_away() {
+        let folder = tempfile::tempdir().expect("temp dir");
+        let address = SocketAddrUnix::new(folder.path().join("socket")).expect("a short path");
+        let listener = stream_socket().expect("a socket");
+        bind(&listener, &address).expect("a new name");
+        listen(&listener, 1).expect("bound");
+        let stranger = stream_socket().expect("a socket");
+        // SAFETY: the child makes one system call and leaves.
+        match unsafe { libc::fork() } {
+            // SAFETY: as above.
+            0 => unsafe { libc::_exit(i32::from(connect(&stranger, &address).is_err())) },
+            child => {
+                let child = rustix::process::Pid::from_raw(child);
+                let (_, status) = waitpid(child, WaitOptions::empty()).expect("a child").expect("ended");
+                assert_eq!(status.exit_status(), Some(0), "it called");
+            }
+        }
+        let near = stream_socket().expect("a socket");
+        connect(&near, &address).expect("room for two");
+        let far = accept_own(&listener).expect("ours");
+        rustix::io::write(&near, b"ours").expect("written");
+        let mut read = [0; 8];
+        let received = rustix::net::recv(&far, &mut read, rustix::net::RecvFlags::DONTWAIT);
+        assert_eq!(received.map(|(bytes, _)| bytes), Ok(4));
+    }
 }

@@ -18,7 +18,7 @@ use payload::{Consumer, Producer};
 use super::segments::{SHARED_MEMORY_FOLDER, Site, remove_what_the_dead_left};
 use crate::channel::{Channel, Evidence, Granted, OpenError, Request};
 use crate::halves::{Line, one_way};
-use crate::{RecvEnd, SendEnd};
+use crate::{Folder, RecvEnd, SendEnd};
 
 /// Samples in the subscriber's queue.
 const DEFAULT_DEPTH: usize = 16;
