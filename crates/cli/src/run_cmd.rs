@@ -50,7 +50,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
 
-    /// Let --keep overwrite what it kept before
+    /// Let --keep use a folder in which it kept something before, and overwrite that
     #[arg(long, requires = "keep")]
     force: bool,
 
