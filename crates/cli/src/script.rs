@@ -1,7 +1,9 @@
 //! What the commands that run pipelines share: reading the text and the link, and ending as the text did.
 
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
+use anyhow::Context;
 use pipeline::link::LinkSpec;
 use pipeline::syntax::{Script, SyntaxError, parse};
 use pipeline::{Finished, Session};
@@ -52,12 +54,17 @@ pub(crate) fn link(text: &str) -> anyhow::Result<LinkSpec> {
     LinkSpec::parse(text).map_err(|problem| UsageError(problem.to_string()).into())
 }
 
-/// A session with a shell.
+/// A session with a shell, which begins where the one ended that wrote `state`.
 ///
 /// # Errors
-/// There is no such shell.
-pub(crate) fn session(shell: &str) -> anyhow::Result<Session> {
-    Session::new(shell).map_err(|problem| UsageError(format!("{problem}: try --shell /bin/sh")).into())
+/// There is no such shell, or no such file.
+pub(crate) fn session(shell: &str, state: Option<&Path>) -> anyhow::Result<Session> {
+    let mut session =
+        Session::new(shell).map_err(|problem| UsageError(format!("{problem}: try --shell /bin/sh")))?;
+    if let Some(state) = state {
+        session.resume(state).with_context(|| format!("cannot read {}", state.display()))?;
+    }
+    Ok(session)
 }
 
 /// Says what the user should know; with `shown`, what a table has said already is left out. Who asked for a link is

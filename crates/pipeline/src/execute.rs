@@ -92,6 +92,12 @@ pub enum RunError {
         /// The system's answer.
         source: io::Error,
     },
+    /// A run of its own could not be made, as it says itself.
+    #[error("{0}")]
+    Told(String),
+    /// A run of its own said nothing of itself.
+    #[error("`hosepipe run` ended with status {0} before it could say what it did")]
+    Silent(i32),
     /// The system refused what running needs.
     #[error("{what}: {}", model::describe_errno(.source))]
     System {

@@ -116,7 +116,7 @@ pub fn csv(record: &CompareRecord) -> Result<String, FormatError> {
             result.output_bytes.to_string(),
             result.output_hash.clone().unwrap_or_default(),
             result.status.map(|status| status.to_string()).unwrap_or_default(),
-            result.equal.to_string(),
+            result.equal.map(|equal| equal.to_string()).unwrap_or_default(),
             result.error.clone().unwrap_or_default(),
         ];
         writer.write_record(row).map_err(refused)?;
@@ -183,9 +183,9 @@ fn amount(bytes: Option<u64>) -> String {
 }
 
 fn output(result: &CompareResult) -> String {
-    match (&result.output_hash, result.equal) {
-        (None, _) => ABSENT.to_owned(),
-        (Some(_), true) => "same".to_owned(),
-        (Some(_), false) => "DIFFERS".to_owned(),
+    match result.equal {
+        None => ABSENT.to_owned(),
+        Some(true) => "same".to_owned(),
+        Some(false) => "DIFFERS".to_owned(),
     }
 }

@@ -83,7 +83,7 @@ fn compare() -> Loaded {
     let mut results =
         vec![result("pipe", 0.77), result("tmpfile", 0.81), CompareResult::new("cat big | wc -c", "tcp")];
     results[1].stored_bytes = Some(1 << 30);
-    results[1].equal = false;
+    results[1].equal = Some(false);
     results[2].error = Some("the link could not be made: EMFILE".to_owned());
     stats::summarise_times(&mut results);
     let record = CompareRecord {

@@ -112,7 +112,7 @@ fn comp517() -> StudyRecord {
         status: Some(0),
         ..CompareResult::new("cat file.txt | sort | uniq -u | wc -l", via)
     };
-    let differs = CompareResult { equal: false, ..result("file", &[0.31, 0.32], Some(11_000_000)) };
+    let differs = CompareResult { equal: Some(false), ..result("file", &[0.31, 0.32], Some(11_000_000)) };
     let results = vec![
         result("pipe", &[0.20, 0.22], None),
         result("file:order=sequential", &[0.40, 0.44], Some(11_000_000)),

@@ -52,7 +52,6 @@ fn part(stage: &mut Stage<'_>, index: usize) -> Result<StudyPart, ReproduceError
         vias: study.links.iter().map(|link| link.via.clone()).collect(),
         trials: part.series,
         warmup: study.warmup(),
-        folder: place,
     };
     part.results = run(stage, &contest)?;
     part.complete = !(stage.job.stop)();

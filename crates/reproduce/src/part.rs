@@ -121,14 +121,6 @@ pub enum ReproduceError {
     /// A link that is not in the registry.
     #[error(transparent)]
     Link(#[from] pipeline::link::LinkProblem),
-    /// A pipeline that is none.
-    #[error("`{text}`: {problem}")]
-    Pipeline {
-        /// Its text.
-        text: String,
-        /// What is wrong with it.
-        problem: String,
-    },
     /// Workers that cannot be chosen.
     #[error("{0}")]
     Workers(String),

@@ -54,14 +54,18 @@ fn pipeline_section(study: &Comp517, index: usize, part: &StudyPart) -> Section 
 
 /// Whether the reference's own output changed from trial to trial.
 fn varies(part: &StudyPart) -> bool {
-    part.results.first().is_some_and(|first| !first.equal)
+    part.results.first().is_some_and(differs)
 }
 
 /// Whether outputs differ where the reader has a file for its input, and nowhere else.
 fn sees_a_file(part: &StudyPart) -> bool {
     let (files, others): (Vec<_>, Vec<_>) =
         part.results.iter().partition(|result| result.via.contains("order=sequential"));
-    files.iter().any(|result| !result.equal) && others.iter().all(|result| result.equal)
+    files.into_iter().any(differs) && !others.into_iter().any(differs)
+}
+
+fn differs(result: &CompareResult) -> bool {
+    result.equal == Some(false)
 }
 
 fn result_of<'a>(part: &'a StudyPart, link: &Link) -> Option<&'a CompareResult> {
@@ -110,11 +114,11 @@ fn mean(result: &CompareResult) -> String {
 }
 
 fn output(result: &CompareResult, varies: bool) -> String {
-    match (&result.output_hash, result.equal) {
-        (None, _) => String::new(),
-        (Some(_), _) if varies => "varies by itself".to_owned(),
-        (Some(_), true) => "same".to_owned(),
-        (Some(_), false) => "DIFFERS".to_owned(),
+    match result.equal {
+        None => String::new(),
+        Some(_) if varies => "varies by itself".to_owned(),
+        Some(true) => "same".to_owned(),
+        Some(false) => "DIFFERS".to_owned(),
     }
 }
 
