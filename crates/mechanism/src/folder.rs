@@ -1,4 +1,4 @@
-//! Where names are made that must live in a file system.
+//! Where names and files are made, and what room there is.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use model::temporary_folder;
+use rustix::fs::StatVfs;
 use tempfile::TempDir;
 
 use crate::OpenError;
@@ -59,6 +60,12 @@ impl Folder {
     pub fn place(&self) -> &Path {
         &self.place
     }
+}
+
+/// What an ordinary user may still put into a file system, in bytes; `None` where it has no limit of its own, as a
+/// tmpfs that was mounted with `size=0`: it says that it has no blocks at all.
+pub fn free_bytes(space: &StatVfs) -> Option<u64> {
+    (space.f_blocks > 0).then(|| space.f_bavail.saturating_mul(space.f_frsize))
 }
 
 #[cfg(test)]

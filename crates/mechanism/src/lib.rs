@@ -21,7 +21,7 @@ mod shared;
 pub use channel::{Channel, Evidence, Granted, Mechanism, OpenError, Request, Unsupported};
 pub use descriptor::{Capabilities, Descriptor, OptionKind, OptionSpec};
 pub use ends::{RecvEnd, SendEnd};
-pub use folder::Folder;
+pub use folder::{Folder, free_bytes};
 pub use half::{Half, HalfRole, Job};
 pub use leftover::{
     Announcement, announce, announce_leftovers_to, remove_message_queues_of, stop_announcing,

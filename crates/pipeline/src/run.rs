@@ -76,6 +76,7 @@ pub fn run(
         options,
         watch,
         pipelines: 0,
+        cut_short: false,
         finished: Finished {
             wall: Duration::ZERO,
             status: 0,
@@ -143,6 +144,8 @@ struct Walk<'a, 'w> {
     options: &'a RunOptions<'a>,
     watch: Option<Watch<'w>>,
     pipelines: u32,
+    /// Of the last pipeline, a reader saw an end that was none.
+    cut_short: bool,
     finished: Finished,
 }
 
@@ -172,6 +175,10 @@ impl Walk<'_, '_> {
         if kind == Kind::Plumbed {
             let status = self.session.status_of_stages();
             self.session.status = if pipeline.negated { i32::from(status == 0) } else { status };
+            // Data that was cut short must not look like a normal end, whatever the stages made of it.
+            if self.cut_short && self.session.status == 0 {
+                self.session.status = 1;
+            }
         }
         let gives_up =
             self.session.options.errexit && item.ends_list && !pipeline.negated && self.session.status != 0;
@@ -269,6 +276,7 @@ impl Walk<'_, '_> {
     fn book(&mut self, commands: &[&str], text: &str, execution: Execution) -> Onward {
         let pipeline = self.pipelines;
         self.pipelines += 1;
+        self.cut_short = false;
         if let Some((group, parked)) = execution.parked {
             let state = parked.state();
             let parked = Parked {
@@ -290,6 +298,9 @@ impl Walk<'_, '_> {
             let command = commands.get(index).copied().unwrap_or_default();
             self.finished.stages.push(stage_record(pipeline, command, *pid, account, seen));
         }
+        let mut links = execution.links.iter().zip(&self.session.statuses);
+        self.cut_short =
+            links.any(|(link, writer)| link.report.cut_short || (link.report.full && *writer != 0));
         self.finished.links.extend(
             execution.links.into_iter().map(|link| link_record(pipeline, self.options.via.to_string(), link)),
         );

@@ -13,6 +13,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::channel::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, Capabilities, Descriptor, OptionKind, OptionSpec, STREAM_ONLY};
+use crate::folder::free_bytes;
 use crate::halves::{Line, one_way};
 use crate::leftover::NamedPath;
 use crate::link::{LinkEnds, LinkKind, Order, Stored, StoredName, link_request};
@@ -166,10 +167,7 @@ fn nameless_folder<'a>(request: &Request<'a>) -> &'a Path {
 /// Refuses what cannot fit before it fills the disk. What fills up meanwhile is ENOSPC, a failed row.
 pub(super) fn check_free_space(request: &Request<'_>, folder: &Path) -> Result<(), OpenError> {
     let space = statvfs(folder).map_err(OpenError::system(format!("statvfs({})", folder.display())))?;
-    let free = space.f_bavail.saturating_mul(space.f_frsize);
-    if request.total_bytes <= free {
-        return Ok(());
-    }
+    let Some(free) = free_bytes(&space).filter(|free| *free < request.total_bytes) else { return Ok(()) };
     Err(OpenError::Limit {
         message: format!(
             "{} a trial, {} free in {} (ENOSPC)",
@@ -209,9 +207,17 @@ pub(super) fn follow_line(
 }
 
 fn watch(path: &str) -> Result<OwnedFd, OpenError> {
-    let watcher = inotify::init(inotify::CreateFlags::CLOEXEC).map_err(OpenError::system("inotify_init1"))?;
+    let refused = |call: String, limit: &str| {
+        let remedy = format!("sudo sysctl -w fs.inotify.{limit}, or --wait spin, which does without");
+        move |error: Errno| {
+            let spent = matches!(error, Errno::MFILE | Errno::NOSPC);
+            OpenError::System { call, source: error.into(), remedy: spent.then_some(remedy) }
+        }
+    };
+    let watcher = inotify::init(inotify::CreateFlags::CLOEXEC)
+        .map_err(refused("inotify_init1".to_owned(), "max_user_instances=1024"))?;
     inotify::add_watch(&watcher, path, inotify::WatchFlags::MODIFY | inotify::WatchFlags::CLOSE_WRITE)
-        .map_err(OpenError::system(format!("inotify_add_watch({path})")))?;
+        .map_err(refused(format!("inotify_add_watch({path})"), "max_user_watches=1048576"))?;
     Ok(watcher)
 }
 

@@ -18,7 +18,7 @@ use payload::{Consumer, Producer};
 use super::segments::{SHARED_MEMORY_FOLDER, Site, remove_what_the_dead_left};
 use crate::channel::{Channel, Evidence, Granted, OpenError, Request};
 use crate::halves::{Line, one_way};
-use crate::{Folder, RecvEnd, SendEnd};
+use crate::{Folder, RecvEnd, SendEnd, free_bytes};
 
 /// Samples in the subscriber's queue.
 const DEFAULT_DEPTH: usize = 16;
@@ -70,10 +70,7 @@ fn check_room(block_bytes: u64, depth: u64, lines: u64) -> Result<(), OpenError>
     let chunks = 2 * depth + 4;
     let needed = block_bytes.saturating_add(4096).saturating_mul(chunks).saturating_mul(lines);
     let folder = rustix::fs::statvfs(SHARED_MEMORY_FOLDER).map_err(OpenError::system("statvfs(/dev/shm)"))?;
-    let room = folder.f_bavail * folder.f_frsize;
-    if needed <= room {
-        return Ok(());
-    }
+    let Some(room) = free_bytes(&folder).filter(|room| *room < needed) else { return Ok(()) };
     Err(OpenError::Limit {
         message: format!("{} of samples, room for {} in /dev/shm", ByteSize(needed), ByteSize(room)),
         remedy: "a smaller --block or depth=, or mount -o remount,size=… /dev/shm".to_owned(),
