@@ -1,15 +1,16 @@
 //! A record as sections of ranked rows: what stands in one list, and what must not.
 //!
 //! A row is one spec, with its stream and its round trips side by side. A section holds what may be compared:
-//! the same data level, tasks, placement and block. Table and Markdown are two ways of writing this down.
+//! the same data level, tasks, placement and block. Where the scheduler's choice was measured beside one pinned placement, both
+//! stand in one row: the scheduler's choice ranks, as it is what programs get. Table and Markdown are two ways of writing this down.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeSet;
 
-use model::{BenchRecord, CaseRecord, DataLevel, Latency, Placement, Role, Tasks, Throughput, Workload};
-use stats::Ratio;
+use model::{
+    BenchRecord, CaseRecord, DataLevel, Latency, Placement, Role, Spec, Tasks, Throughput, Workload,
+};
 
-use crate::against_pipe::against_pipe;
 use crate::words;
 
 /// From this many block sizes on, a sweep is shown as a grid and not as a list for each size.
@@ -31,17 +32,22 @@ pub(crate) struct Axes {
 #[derive(Debug)]
 pub(crate) struct Section<'a> {
     pub(crate) axes: Axes,
+    /// The placement whose figures stand beside those of the scheduler's choice.
+    pub(crate) pinned: Option<Placement>,
     pub(crate) rows: Vec<Row<'a>>,
 }
 
 /// One spec.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Row<'a> {
     pub(crate) label: String,
     pub(crate) stream: Option<&'a CaseRecord>,
     pub(crate) round_trip: Option<&'a CaseRecord>,
-    /// How many times as fast as the plain pipe.
-    pub(crate) times_pipe: Option<Ratio>,
+    /// The same two with the ends pinned, where the section has them beside the scheduler's choice.
+    pub(crate) pinned_stream: Option<&'a CaseRecord>,
+    pub(crate) pinned_round_trip: Option<&'a CaseRecord>,
+    /// How many times as fast as the plain pipe: the quotient of the medians shown.
+    pub(crate) times_pipe: Option<f64>,
 }
 
 /// How a section, or a row of sections, is shown.
@@ -63,20 +69,22 @@ pub(crate) struct View<'a> {
 impl<'a> View<'a> {
     pub(crate) fn of(record: &'a BenchRecord) -> Self {
         let blocks = Blocks::of(record);
+        let pinned = blocks.pinned_beside();
         let mut sections: Vec<Section<'a>> = Vec::new();
         for case in ranked(record) {
             let axes = blocks.axes(case);
+            let axes = Axes { placement: pinned.map_or(axes.placement, |_| Placement::Any), ..axes };
             match sections.iter_mut().find(|section| section.axes == axes) {
                 Some(section) => section.add(record, case),
                 None => {
-                    let mut section = Section { axes, rows: Vec::new() };
+                    let mut section = Section { axes, pinned, rows: Vec::new() };
                     section.add(record, case);
                     sections.push(section);
                 }
             }
         }
         for section in &mut sections {
-            section.rank(record);
+            section.rank();
         }
         sections.sort_by_key(|section| section.axes.order());
         Self { record, sections }
@@ -126,22 +134,48 @@ pub(crate) fn ranked(record: &BenchRecord) -> impl Iterator<Item = &CaseRecord> 
 impl<'a> Section<'a> {
     fn add(&mut self, record: &BenchRecord, case: &'a CaseRecord) {
         let label = label(record, case);
-        let slot_is_free = |row: &Row| row.label == label && row.slot(case.workload).is_none();
-        let at = self.rows.iter().position(slot_is_free).unwrap_or_else(|| {
-            self.rows.push(Row { label, stream: None, round_trip: None, times_pipe: None });
+        let pinned = self.pinned == Some(case.placement);
+        let found =
+            self.rows.iter().position(|row| row.label == label && row.case(case.workload, pinned).is_none());
+        let at = found.unwrap_or_else(|| {
+            self.rows.push(Row { label, ..Row::default() });
             self.rows.len() - 1
         });
-        match case.workload {
-            Workload::Stream => self.rows[at].stream = Some(case),
-            Workload::PingPong => self.rows[at].round_trip = Some(case),
-        }
+        let row = &mut self.rows[at];
+        let slot = match (case.workload, pinned) {
+            (Workload::Stream, false) => &mut row.stream,
+            (Workload::PingPong, false) => &mut row.round_trip,
+            (Workload::Stream, true) => &mut row.pinned_stream,
+            (Workload::PingPong, true) => &mut row.pinned_round_trip,
+        };
+        *slot = Some(case);
     }
 
-    fn rank(&mut self, record: &BenchRecord) {
-        for row in &mut self.rows {
-            row.times_pipe = row.stream.or(row.round_trip).and_then(|case| against_pipe(record, case));
+    fn rank(&mut self) {
+        let times: Vec<Option<f64>> = self.rows.iter().map(|row| self.times_pipe(row)).collect();
+        for (row, times) in self.rows.iter_mut().zip(times) {
+            row.times_pipe = times;
         }
         self.rows.sort_by(by_rank);
+    }
+
+    /// How many times as fast as the plain pipe; where there are several, the one that waits alike, then of the same payload.
+    fn times_pipe(&self, row: &Row) -> Option<f64> {
+        let (plain, own) = (Spec::plain("pipe"), row.cases().next()?);
+        let pipes = self.rows.iter().filter_map(|row| Some((row, row.cases().next()?)));
+        let alike = pipes.filter(|(_, pipe)| pipe.spec == plain);
+        let (pipe, _) = alike.min_by_key(|(_, pipe)| (pipe.wait != own.wait, pipe.payload != own.payload))?;
+        match row.stream {
+            Some(_) => Some(row.throughput()?.median_bytes_per_s / pipe.throughput()?.median_bytes_per_s),
+            None => Some(pipe.latency()?.p50 as f64 / row.latency()?.p50 as f64),
+        }
+        .filter(|times| times.is_finite())
+    }
+
+    /// The CPUs of the pinned figures, in words: "CPUs 0,1".
+    pub(crate) fn pinned_cpus(&self) -> Option<String> {
+        let mut pinned = self.cases().filter(|case| Some(case.placement) == self.pinned);
+        pinned.find(|case| !case.cpus.is_empty()).map(|case| words::cpus(&case.cpus))
     }
 
     /// Both blocks, as one value to compare.
@@ -151,9 +185,13 @@ impl<'a> Section<'a> {
 
     /// Who held the ends, and where, in words.
     pub(crate) fn ends(&self) -> String {
-        let cpus =
-            self.cases().map(|case| case.cpus.as_slice()).find(|cpus| !cpus.is_empty()).unwrap_or_default();
-        words::ends(self.axes.tasks, self.axes.placement, cpus)
+        let cpus = || self.cases().map(|case| case.cpus.as_slice()).find(|cpus| !cpus.is_empty());
+        let cpus = if self.pinned.is_some() { None } else { cpus() };
+        let ends = words::ends(self.axes.tasks, self.axes.placement, cpus.unwrap_or_default());
+        match self.pinned_cpus() {
+            Some(cpus) => format!("{ends}, and beside that pinned to {cpus}"),
+            None => ends,
+        }
     }
 
     /// What became of the data, in words.
@@ -168,9 +206,9 @@ impl<'a> Section<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// The stream, then the round trips, where they were measured.
+    /// The streams, then the round trips, where they were measured.
     pub(crate) fn cases(&self) -> impl Iterator<Item = &'a CaseRecord> + use<'a> {
-        self.stream.into_iter().chain(self.round_trip)
+        [self.stream, self.pinned_stream, self.round_trip, self.pinned_round_trip].into_iter().flatten()
     }
 
     pub(crate) fn throughput(&self) -> Option<&'a Throughput> {
@@ -183,13 +221,16 @@ impl<'a> Row<'a> {
 
     /// True where there is anything to show but a reason.
     pub(crate) fn has_figures(&self) -> bool {
-        self.throughput().is_some() || self.latency().is_some()
+        self.cases().any(|case| case.throughput.is_some() || case.latency_ns.is_some())
     }
 
-    fn slot(&self, workload: Workload) -> Option<&'a CaseRecord> {
-        match workload {
-            Workload::Stream => self.stream,
-            Workload::PingPong => self.round_trip,
+    /// The case of a workload, as it ranks or with pinned ends.
+    pub(crate) fn case(&self, workload: Workload, pinned: bool) -> Option<&'a CaseRecord> {
+        match (workload, pinned) {
+            (Workload::Stream, false) => self.stream,
+            (Workload::PingPong, false) => self.round_trip,
+            (Workload::Stream, true) => self.pinned_stream,
+            (Workload::PingPong, true) => self.pinned_round_trip,
         }
     }
 }
@@ -207,10 +248,11 @@ impl Axes {
     }
 }
 
-/// Which blocks a record has, and so whether streams and round trips fit into one row.
+/// Which blocks and placements a record has, and so what fits into one row.
 struct Blocks {
     stream: BTreeSet<u64>,
     round_trip: BTreeSet<u64>,
+    placements: BTreeSet<Placement>,
 }
 
 impl Blocks {
@@ -218,7 +260,16 @@ impl Blocks {
         let sizes = |workload| {
             ranked(record).filter(|case| case.workload == workload).map(|case| case.block_bytes).collect()
         };
-        Self { stream: sizes(Workload::Stream), round_trip: sizes(Workload::PingPong) }
+        let placements = ranked(record).map(|case| case.placement).collect();
+        Self { stream: sizes(Workload::Stream), round_trip: sizes(Workload::PingPong), placements }
+    }
+
+    /// The one pinned placement that was measured beside the scheduler's choice. In a sweep each has a grid of its own.
+    fn pinned_beside(&self) -> Option<Placement> {
+        let pinned = self.placements.iter().copied().find(|placement| *placement != Placement::Any);
+        let both = self.placements.len() == 2 && self.placements.contains(&Placement::Any);
+        let swept = self.stream.len().max(self.round_trip.len()) >= SWEEP_FROM;
+        pinned.filter(|_| both && !swept)
     }
 
     fn axes(&self, case: &CaseRecord) -> Axes {

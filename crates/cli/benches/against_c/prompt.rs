@@ -1,7 +1,9 @@
 //! `hosepipe sh` as a person feels it: how long until the first prompt, and from a key press to the screen. Typed and
 //! read through a pseudo-terminal, by the same hands as in the tests.
 
-#[path = "../../tests/pty/mod.rs"]
+// The tests use what is not used here.
+#[allow(dead_code)]
+#[path = "../../tests/it/common/pty.rs"]
 mod pty;
 
 use std::fmt::Write;

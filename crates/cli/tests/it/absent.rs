@@ -1,0 +1,173 @@
+//! What is not there, or not allowed, is said with its reason and its remedy, and costs its own rows only: each
+//! reason that a mechanism has for being absent is provoked here. Nothing of the machine is changed for it: the
+//! surroundings are a seccomp filter, a namespace or a limit of the run's own.
+//!
+//! Without root, what takes a namespace is skipped.
+
+use std::process::Command;
+
+use crate::common::{Lab, error_of, is_root, registry, sandbox, skip};
+use libc::c_long;
+use model::ErrorKind;
+use serde::Deserialize;
+
+/// What `hosepipe list --json` says of one mechanism.
+#[derive(Debug, Deserialize)]
+struct Listed {
+    name: String,
+    available: bool,
+    reason: Option<String>,
+    remedy: Option<String>,
+}
+
+/// A mechanism, and words that its reason and its remedy must have.
+struct Absence<'a> {
+    mechanism: &'a str,
+    reason: &'a str,
+    remedy: &'a str,
+}
+
+/// Panics unless the mechanism is absent for this reason in the surroundings that `prepare` makes: in the list,
+/// and in a run, which goes on without it.
+fn assert_absent(absence: &Absence<'_>, prepare: impl Fn(&Lab, &[&str]) -> Command) {
+    let lab = Lab::new();
+    let name = absence.mechanism;
+    let done = lab.finish(prepare(&lab, &["list", "--json"])).expect_code(0);
+    let list: Vec<Listed> = serde_json::from_str(&done.stdout).expect("the list is JSON");
+    let listed = list.iter().find(|entry| entry.name == name).expect("it is in the list");
+    assert!(!listed.available, "{listed:?}");
+    assert!(listed.reason.as_ref().is_some_and(|text| text.contains(absence.reason)), "{listed:?}");
+    assert!(listed.remedy.as_ref().is_some_and(|text| text.contains(absence.remedy)), "{listed:?}");
+    let args = ["bench", "--json", "-", name, "null", "memcpy", "--count", "4", "--trials", "1"];
+    let done = lab.finish(prepare(&lab, &args)).expect_code(0);
+    for case in done.cases_of(name) {
+        let error = error_of(&case);
+        assert_eq!((error.kind, error.expected), (ErrorKind::Unavailable, true), "{name}: {error:?}");
+        assert!(error.message.contains(absence.reason), "{name}: {error:?}");
+        assert!(error.remedy.as_ref().is_some_and(|text| text.contains(absence.remedy)), "{name}: {error:?}");
+    }
+    done.assert_the_others_went_on(name);
+}
+
+/// [`assert_absent`] where a system call is answered with an error.
+fn assert_absent_without(call: c_long, first_argument: Option<i32>, errno: i32, absence: &Absence<'_>) {
+    assert_absent(absence, |lab, args| {
+        let mut command = lab.command(args);
+        sandbox::forbid(&mut command, call, first_argument, errno);
+        command
+    });
+}
+
+/// [`assert_absent`] in new namespaces (`unshare` FLAGS), after a script of the shell.
+fn assert_absent_in(flags: &[&str], script: &str, absence: &Absence<'_>) {
+    if !is_root() {
+        return skip(&format!("{}: only root makes namespaces", absence.mechanism));
+    }
+    let script = format!("{script} && exec \"$0\" \"$@\"");
+    let wrapper = [&["unshare"], flags, &["sh", "-c", &script]].concat();
+    assert_absent(absence, |lab, args| lab.wrapped(&wrapper, args));
+}
+
+#[test]
+fn a_sandbox_without_io_uring() {
+    let absence = |reason| Absence { mechanism: "io-uring", reason, remedy: "seccomp" };
+    assert_absent_without(
+        libc::SYS_io_uring_setup,
+        None,
+        libc::EPERM,
+        &absence("EPERM: a sandbox forbids it"),
+    );
+    assert_absent_without(libc::SYS_io_uring_setup, None, libc::ENOSYS, &absence("ENOSYS"));
+}
+
+/// What the administrator has set is told from a sandbox by the setting itself, which is shown to the run as 1 or
+/// 2 while a filter answers as the kernel then would. The setting of the machine stays as it is.
+#[test]
+fn io_uring_that_was_disabled() {
+    if !is_root() {
+        return skip("only root can show a run another /proc");
+    }
+    for (value, reason) in [
+        ("1", "kernel.io_uring_disabled is 1: only for root"),
+        ("2", "kernel.io_uring_disabled is 2: for nobody"),
+    ] {
+        let script = format!(
+            "echo {value} > ../setting && mount --bind ../setting /proc/sys/kernel/io_uring_disabled && exec \"$0\" \"$@\""
+        );
+        let wrapper = ["unshare", "--mount", "--propagation", "private", "sh", "-c", &script];
+        let remedy = "sysctl -w kernel.io_uring_disabled=0";
+        assert_absent(&Absence { mechanism: "io-uring", reason, remedy }, |lab, args| {
+            let mut command = lab.wrapped(&wrapper, args);
+            sandbox::forbid(&mut command, libc::SYS_io_uring_setup, None, libc::EPERM);
+            command
+        });
+    }
+}
+
+#[test]
+fn a_kernel_or_a_sandbox_without_vsock() {
+    let socket = |errno, reason, remedy| {
+        let absence = Absence { mechanism: "vsock", reason, remedy };
+        assert_absent_without(libc::SYS_socket, Some(libc::AF_VSOCK), errno, &absence);
+    };
+    socket(libc::EAFNOSUPPORT, "EAFNOSUPPORT", "modprobe vsock");
+    socket(libc::EPERM, "EPERM", "seccomp");
+}
+
+/// A guest's kernel has AF_VSOCK for its host, and mostly not the loopback transport.
+#[test]
+fn vsock_without_its_loopback() {
+    let absence = Absence { mechanism: "vsock", reason: "EADDRNOTAVAIL", remedy: "modprobe vsock_loopback" };
+    if registry(&Lab::new()).iter().any(|entry| entry.name == absence.mechanism) {
+        return skip("this machine has the loopback transport of vsock");
+    }
+    assert_absent(&absence, |lab, args| lab.command(args));
+}
+
+#[test]
+fn memory_of_another_process_that_must_not_be_read() {
+    let absence =
+        Absence { mechanism: "process-vm", reason: "process_vm_readv", remedy: "CONFIG_CROSS_MEMORY_ATTACH" };
+    assert_absent_without(libc::SYS_process_vm_readv, None, libc::ENOSYS, &absence);
+}
+
+#[test]
+fn a_kernel_without_posix_queues() {
+    let absence = Absence { mechanism: "posix-mq", reason: "ENOSYS", remedy: "" };
+    assert_absent_without(libc::SYS_mq_open, None, libc::ENOSYS, &absence);
+}
+
+#[test]
+fn system_v_queues_that_are_spent_or_not_there() {
+    let absence = |reason, remedy| Absence { mechanism: "sysv-msgq", reason, remedy };
+    assert_absent_without(libc::SYS_msgget, None, libc::ENOSYS, &absence("ENOSYS", "CONFIG_SYSVIPC"));
+    let none = "echo 0 > /proc/sys/kernel/msgmni";
+    assert_absent_in(&["--ipc"], none, &absence("ENOSPC", "kernel.msgmni"));
+}
+
+#[test]
+fn terminals_that_are_not_mounted() {
+    let absence = Absence { mechanism: "pty", reason: "/dev/ptmx", remedy: "mount -t devpts" };
+    assert_absent_in(&["--mount", "--propagation", "private"], "mount -t tmpfs none /dev/pts", &absence);
+}
+
+#[test]
+fn a_loopback_interface_that_is_down() {
+    let absence = Absence { mechanism: "udp", reason: "ENETUNREACH", remedy: "ip link set lo up" };
+    assert_absent_in(&["--net"], "true", &absence);
+}
+
+#[test]
+fn transports_that_are_not_built_in() {
+    for (mechanism, built_in) in
+        [("iceoryx2", cfg!(feature = "iceoryx2")), ("zeromq", cfg!(feature = "zeromq"))]
+    {
+        if built_in {
+            skip(&format!("{mechanism} is built in"));
+            continue;
+        }
+        let remedy = format!("cargo build --release --features {mechanism}");
+        let absence = Absence { mechanism, reason: "not built in", remedy: &remedy };
+        assert_absent(&absence, |lab, args| lab.command(args));
+    }
+}

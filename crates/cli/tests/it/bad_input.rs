@@ -1,0 +1,455 @@
+//! What is typed wrongly, and what cannot be had: a wrong command line is a sentence on standard error, nothing
+//! on standard output, status 2, before anything runs; a limit is a row with its reason and remedy, status 0.
+
+use std::process::Stdio;
+
+use crate::common::{Done, Lab, PROMPTLY, error_of, is_root, read_record, skip};
+use model::ErrorKind;
+
+/// A run that takes no time to speak of.
+const QUICK: [&str; 7] = ["null", "pipe", "memcpy", "--count", "4", "--trials", "1"];
+
+/// `bench` of something quick, and more.
+fn quick<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&["bench"][..], &QUICK, more].concat()
+}
+
+/// Runs a command line that is wrong; the sentence must have all of `words` in it.
+fn assert_refused(args: &[&str], words: &[&str]) {
+    let lab = Lab::new();
+    let done = lab.run(args).expect_code(2);
+    assert_eq!(done.stdout, "", "{args:?}");
+    assert!(done.elapsed < PROMPTLY, "{args:?}: {:?}", done.elapsed);
+    for word in words {
+        assert!(done.stderr.contains(word), "{args:?}: no `{word}` in: {}", done.stderr);
+    }
+    assert!(!done.stderr.contains("os error"), "{args:?}: an error by number: {}", done.stderr);
+    assert!(done.stderr.lines().count() <= 12, "{args:?}: a sentence was enough: {}", done.stderr);
+}
+
+#[test]
+fn a_wrong_spec_is_refused_with_the_nearest_right_one() {
+    for (spec, words) in [
+        ("pip", &["unknown mechanism `pip`", "did you mean `pipe`?"][..]),
+        ("shmring", &["did you mean `shm-ring`?"]),
+        ("Pipe", &["did you mean `pipe`?"]),
+        ("zzzz", &["zzzz", "hosepipe list"]),
+        ("pipe:siez=1k", &["did you mean `size`?", "it has: size"]),
+        ("null:size=1k", &["it has: none"]),
+        ("pipe:size=0", &["at least 1 byte"]),
+        ("pipe:size=lots", &["size=64KiB", "lots"]),
+        ("pipe:size", &["size=64KiB"]),
+        ("pipe:size=-4096", &["size=64KiB", "-4096"]),
+        ("pipe:size=99999999999999999999", &["99999999999999999999"]),
+        ("pipe:", &["empty option"]),
+        ("pipe:size=1k,", &["empty option"]),
+        ("pipe:size=1k,size=2k", &["twice"]),
+        (":size=1k", &["names no mechanism"]),
+        ("", &["names no mechanism"]),
+        ("shm-ring:wait=sleep", &["spin, futex", "sleep"]),
+        ("tmpfile:order=random", &["parallel, sequential"]),
+        ("file:sync=yes", &["no value"]),
+        ("file:dir=/nonexistent", &["/nonexistent", "folder"]),
+        ("file:dir=/etc/passwd", &["/etc/passwd", "folder"]),
+    ] {
+        assert_refused(&["bench", "null", spec, "--count", "1", "--trials", "1"], words);
+    }
+}
+
+#[test]
+fn a_wrong_value_is_refused_with_what_would_be_right() {
+    let huge = "99999999999999999999";
+    for (option, value, word) in [
+        ("--block", "0", "at least 1"),
+        ("--block", "12Q", "12Q"),
+        ("--block", "-1", "-1"),
+        ("--block", "", "size"),
+        ("--block", "64KiB,", "size"),
+        ("--block", "1,0,2", "at least 1"),
+        ("--block", huge, huge),
+        ("--bytes", "0", "at least 1"),
+        ("--bytes", "much", "much"),
+        ("--count", "0", "0"),
+        ("--count", "many", "many"),
+        ("--trials", "0", "0"),
+        ("--trials", "100001", "100001"),
+        ("--time", "0s", "at least 1s"),
+        ("--time", "soon", "30s"),
+        ("--precision", "0", "percentage"),
+        ("--precision", "101", "percentage"),
+        ("--precision", "NaN", "percentage"),
+        ("--seed", "-1", "-1"),
+        ("--workload", "both", "pingpong"),
+        ("--tasks", "two", "processes"),
+        ("--wait", "sleep", "spin"),
+        ("--data", "some", "verify"),
+        ("--check", "md5", "xxh3"),
+        ("--payload", "noise", "file:PATH"),
+        ("--payload", "file:", "file:PATH"),
+        ("--payload", "file:/nonexistent/x", "ENOENT"),
+        ("--payload", "file:/", "EISDIR"),
+        ("--payload", "file:/dev/null", "empty"),
+        ("--place", "0,999", "CPU 999"),
+        ("--place", "0,4294967296", "4294967296"),
+        ("--place", "0", "0,1"),
+        ("--place", "nowhere", "cross"),
+        ("--json", "/nonexistent/run.json", "/nonexistent/run.json"),
+        ("--csv", "/", "EISDIR"),
+    ] {
+        // `--block -1` would be read as an option.
+        let joined = format!("{option}={value}");
+        assert_refused(&["bench", "null", &joined], &[word]);
+    }
+}
+
+#[test]
+fn options_that_contradict_each_other_are_refused() {
+    assert_refused(&["bench", "pipe", "--bytes", "1", "--count", "1"], &["--bytes", "--count"]);
+    assert_refused(&["bench", "pipe", "--sweep", "--block", "1"], &["--sweep", "--block"]);
+    assert_refused(&["bench", "pipe", "--all"], &["--all"]);
+    assert_refused(&quick(&["--json", "-", "--csv", "-"]), &["standard output"]);
+    assert_refused(&["bench", "--json"], &["--json"]);
+    assert_refused(&["bench", "--nonsense"], &["--nonsense"]);
+    assert_refused(&["nonsense"], &["nonsense"]);
+    assert_refused(&["completions", "nosuchshell"], &["bash"]);
+    assert_refused(&["list", "nonsense"], &["nonsense"]);
+}
+
+/// Expected: two formats to one file are a mistake: one would overwrite the other.
+/// Happened: status 0, and only the last of them is there.
+#[test]
+fn two_formats_cannot_share_a_file() {
+    assert_refused(&quick(&["--json", "run", "--csv", "run"]), &["run"]);
+}
+
+/// Expected: a name that no file can have is refused before the run.
+/// Happened: the run is made, its record cannot be written and is lost, status 1.
+#[test]
+fn a_file_that_cannot_be_made_is_refused_before_the_run() {
+    let long = "x".repeat(300);
+    for name in ["", "nofolder/", long.as_str()] {
+        assert_refused(&quick(&["--json", name]), &["cannot write"]);
+    }
+}
+
+#[test]
+fn no_subcommand_is_a_wrong_command_line() {
+    let lab = Lab::new();
+    let done = lab.run(&[]).expect_code(2);
+    assert_eq!(done.stdout, "");
+    assert!(done.stderr.contains("Usage"), "{}", done.stderr);
+}
+
+/// Expected: EACCES, by name. Happened: "Permission denied (os error 13) at path ...".
+#[test]
+fn a_folder_that_cannot_be_written_to_is_refused_before_the_run() {
+    if !is_root() {
+        return skip("only root can run as nobody");
+    }
+    let lab = Lab::new();
+    let done = lab.finish(lab.wrapped(&NOBODY, &quick(&["--json", "/etc/run.json"]))).expect_code(2);
+    assert_eq!(done.stdout, "");
+    assert!(done.stderr.contains("/etc/run.json") && done.stderr.contains("EACCES"), "{}", done.stderr);
+}
+
+/// Runs what follows as the user nobody.
+const NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+
+#[test]
+fn a_pipe_larger_than_this_user_may_have_is_a_row_with_the_remedy() {
+    if !is_root() {
+        return skip("only root can run as nobody");
+    }
+    let lab = Lab::new();
+    let text = std::fs::read_to_string("/proc/sys/fs/pipe-max-size").expect("the limit");
+    let over: u64 = text.trim().parse::<u64>().expect("a number") * 2;
+    let specs = [format!("pipe:size={over}"), format!("fifo:size={over}")];
+    let args = [&["bench", "--json", "-", &specs[0], &specs[1]], &QUICK[..]].concat();
+    let done = lab.finish(lab.wrapped(&NOBODY, &args)).expect_code(0);
+    for case in done.record().cases.iter().filter(|case| !case.spec.options.is_empty()) {
+        let error = error_of(case);
+        assert_eq!((error.kind, error.expected), (ErrorKind::Limit, true), "{error:?}");
+        assert!(error.message.contains("fs.pipe-max-size"), "{error:?}");
+        assert!(error.remedy.as_ref().is_some_and(|remedy| remedy.contains("sysctl")), "{error:?}");
+    }
+    assert!(done.cases_of("null").iter().all(|case| case.error.is_none()));
+}
+
+/// Expected: a System V queue larger than kernel.msgmnb is a limit like a pipe larger than fs.pipe-max-size: a row
+/// with its remedy, status 0.
+/// Happened: the row is an `open` failure, not expected, and the status is 1.
+#[test]
+fn a_queue_larger_than_this_user_may_have_is_a_row_with_the_remedy() {
+    if !is_root() {
+        return skip("only root can run as nobody");
+    }
+    let lab = Lab::new();
+    let args = [&["bench", "--json", "-", "--block", "512", "sysv-msgq:size=1GiB"], &QUICK[..]].concat();
+    let done = lab.finish(lab.wrapped(&NOBODY, &args)).expect_code(0);
+    for case in done.cases_of("sysv-msgq") {
+        let error = error_of(&case);
+        assert_eq!((error.kind, error.expected), (ErrorKind::Limit, true), "{error:?}");
+        assert!(error.remedy.as_ref().is_some_and(|remedy| remedy.contains("kernel.msgmnb")), "{error:?}");
+    }
+}
+
+#[test]
+fn a_block_beyond_a_mechanisms_limit_is_a_row_with_limit_and_remedy() {
+    let lab = Lab::new();
+    let done =
+        lab.bench(&[&["posix-mq", "sysv-msgq", "--block", "16MiB"], &QUICK[..]].concat()).expect_code(0);
+    for mechanism in ["posix-mq", "sysv-msgq"] {
+        for case in done.cases_of(mechanism) {
+            let error = error_of(&case);
+            assert!(error.expected, "{error:?}");
+            // Where the queue is there at all, it is the block that is too large.
+            if error.kind != ErrorKind::Unavailable {
+                assert_eq!(error.kind, ErrorKind::Limit, "{error:?}");
+                assert!(error.message.contains("16MiB") && error.message.contains("limit"), "{error:?}");
+            }
+            assert!(error.remedy.is_some(), "{error:?}");
+        }
+    }
+    let table = lab.run(&[&["bench", "posix-mq", "--block", "16MiB"], &QUICK[..]].concat()).expect_code(0);
+    assert!(table.stdout.contains("posix-mq"), "{}", table.stdout);
+}
+
+/// Expected: a block that no memory holds is a row like any other limit.
+/// Happened: the ceiling allocates its block in hosepipe itself, which aborts (134) with a stack trace; the ends
+/// of the other cases abort each in their own process.
+#[test]
+fn a_block_that_does_not_fit_in_memory_is_a_row() {
+    for mechanism in ["pipe", "shm-ring", "memcpy", "null", "file"] {
+        let lab = Lab::new();
+        let args = ["--workload", "stream", "--block", "1PiB", "--count", "1", "--trials", "1"];
+        let done = lab.bench(&[&[mechanism], &args[..]].concat()).expect_code(0);
+        assert!(done.cases_of(mechanism).iter().all(|case| error_of(case).expected), "{}", done.stdout);
+    }
+}
+
+/// Expected: an amount that 64 bits cannot count in bytes is refused, or a row that says so.
+/// Happened: blocks × block size wraps around in the ends; the row says EPIPE (receiver done with nothing).
+#[test]
+fn an_amount_beyond_counting_is_refused() {
+    for amount in [["--bytes", "18446744073709551615"], ["--count", "281474976710656"]] {
+        let lab = Lab::new();
+        let args =
+            ["bench", "--json", "-", "shm-ring", "--workload", "stream", "--block", "64KiB", "--trials", "1"];
+        let done = lab.run(&[&args[..], &amount].concat());
+        if done.code() != 2 {
+            let errors: Vec<_> =
+                done.cases_of("shm-ring").iter().map(|case| error_of(case).clone()).collect();
+            assert!(errors.iter().all(|error| error.expected), "{amount:?}: {errors:?}");
+        }
+    }
+}
+
+#[test]
+fn more_bytes_than_the_disk_has_are_a_row_with_the_remedy() {
+    let lab = Lab::new();
+    let args = ["file", "tmpfile", "--bytes", "1PiB", "--trials", "1", "--workload", "stream"];
+    let done = lab.bench(&[&args[..], &["--tasks", "threads", "--time", "100ms"]].concat()).expect_code(0);
+    for mechanism in ["file", "tmpfile"] {
+        let case = done.only_case(mechanism);
+        let error = error_of(&case);
+        assert_eq!((error.kind, error.expected), (ErrorKind::Limit, true), "{error:?}");
+        assert!(error.message.contains("1PiB") && error.message.contains("ENOSPC"), "{error:?}");
+        assert!(error.remedy.as_ref().is_some_and(|remedy| remedy.contains("--bytes")), "{error:?}");
+    }
+}
+
+/// Expected: an error by name (ENOENT).
+/// Happened: "No such file or directory (os error 2) at path ...": the library that makes temporary files wraps
+/// the errno, and describe_errno did not look inside. And every row had it, those too that need no folder.
+#[test]
+fn no_folder_for_temporary_files_costs_the_rows_that_need_one() {
+    let lab = Lab::new();
+    let needs = ["fifo", "file", "unix-stream"];
+    let mut command = lab.command(&[&quick(&["--json", "-"])[..], &needs].concat());
+    command.env("TMPDIR", "/nonexistent");
+    let done = lab.finish(command).expect_code(1);
+    for case in done.record().cases {
+        if !needs.contains(&case.mechanism.as_str()) {
+            assert!(case.error.is_none() && case.samples.len() == 1, "{}: {:?}", case.spec, case.error);
+            continue;
+        }
+        let error = error_of(&case);
+        assert!(error.message.contains("ENOENT") && error.message.contains("/nonexistent"), "{error:?}");
+        assert!(error.remedy.as_ref().is_some_and(|remedy| remedy.contains("TMPDIR")), "{error:?}");
+    }
+    let args = ["compare", "--via", "pipe,file,bash", "--trials", "1", "--csv", "-", "echo hi | cat"];
+    let mut command = lab.command(&args);
+    command.env("TMPDIR", "/nonexistent");
+    let done = lab.finish(command).expect_code(1);
+    let rows: Vec<bool> = done.stdout.lines().skip(1).map(|row| row.contains("ENOENT")).collect();
+    assert_eq!(rows, [false, true, false], "{}", done.stdout);
+}
+
+/// Expected: an empty TMPDIR is none, as for mktemp(1).
+/// Happened: "cannot make an empty path absolute"; other commands made folders where they stood.
+#[test]
+fn an_empty_tmpdir_is_none() {
+    for args in [
+        &["run", "--via", "file", "pwd; ls -A | wc -l"][..],
+        &["bench", "fifo", "tmpfile", "file", "mmap-file:wait=spin", "--count", "4", "--trials", "1"],
+        &["compare", "--via", "file,bash", "--trials", "1", "ls -A | wc -l"],
+    ] {
+        let lab = Lab::new();
+        let mut command = lab.command(args);
+        command.env("TMPDIR", "");
+        let done = lab.finish(command).expect_code(0);
+        assert_eq!(done.stderr, "", "{args:?}");
+        if args[0] == "run" {
+            assert!(done.stdout.ends_with("\n0\n"), "nothing is made where it stands: {}", done.stdout);
+        }
+    }
+}
+
+/// Runs a shell command line in which `$H` is hosepipe; nothing may be left of it.
+fn shell(script: &str) -> Done {
+    let lab = Lab::new();
+    let line = format!("set -o pipefail; H=\"$0\"; {script}");
+    let mut done = lab.finish(lab.wrapped(&["bash", "-c", &line], &[]));
+    if let Ok(text) = std::fs::read_to_string(lab.here("out")) {
+        done.stdout = text;
+    }
+    done
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_panic() {
+    for command in
+        ["list", "list --json", "doctor", "completions bash", "bench null pipe --count 4 --trials 1"]
+    {
+        // The reader is gone before the first word.
+        let done = shell(&format!("$H {command} | true"));
+        assert!([0, 141].contains(&done.code()), "{command}: {done:?}");
+        assert_eq!(done.stderr, "", "{command}");
+    }
+}
+
+/// Expected: output that cannot be written is an error that names the errno (ENOSPC), status 1.
+/// Happened: "No space left on device (os error 28)".
+#[test]
+fn a_full_disk_behind_standard_output_is_an_error_by_name() {
+    for command in [
+        "list",
+        "list --json",
+        "doctor",
+        "completions bash",
+        "bench null pipe --count 4 --trials 1",
+        "bench null pipe --count 4 --trials 1 --json -",
+        "bench null pipe --count 4 --trials 1 --dry-run",
+        "bench null pipe --count 4 --trials 1 --json /dev/full",
+    ] {
+        let done = shell(&format!("$H {command} > /dev/full"));
+        assert_eq!(done.code(), 1, "{command}: {done:?}");
+        assert!(done.stderr.contains("ENOSPC"), "{command}: {}", done.stderr);
+    }
+}
+
+/// Expected: help and version that cannot be written are an error too.
+/// Happened: status 0, as if all had been said.
+#[test]
+fn help_that_cannot_be_written_is_an_error() {
+    for command in ["--help", "--version", "bench --help"] {
+        let done = shell(&format!("$H {command} > /dev/full"));
+        assert_ne!(done.code(), 0, "{command}: {done:?}");
+    }
+}
+
+/// Expected: a closed standard output is EBADF and status 1, as with echo(1) and ls(1), and the record is kept.
+/// Happened: the Rust runtime had put /dev/null in its place: status 0, and everything lost.
+#[test]
+fn a_closed_standard_output_is_an_error() {
+    for command in [
+        "list",
+        "--help",
+        "doctor",
+        "completions bash",
+        "bench null --count 4 --trials 1 --json out",
+        "bench null --count 4 --trials 1 --json -",
+        "compare --via pipe --trials 1 true",
+        "gen --bytes 10",
+        "sink --json -",
+    ] {
+        let done = shell(&format!("$H {command} >&-"));
+        assert_eq!(done.code(), 1, "{command}: {done:?}");
+        assert!(done.stderr.contains("standard output") && done.stderr.contains("EBADF"), "{}", done.stderr);
+        if command.ends_with("out") {
+            read_record(&done.stdout);
+        }
+    }
+    let done = shell("$H sink --verify <&-");
+    assert_eq!(done.code(), 1, "{done:?}");
+    assert!(done.stderr.contains("standard input at byte 0: EBADF"), "{}", done.stderr);
+}
+
+/// Programs are not given what stands in the place of a closed stream.
+#[test]
+fn a_pipelines_closed_streams_are_closed() {
+    for text in ["echo hi", "ls /", "ls / | cat", "ls -l /proc/self/fd/1"] {
+        let (ours, bash) = (shell(&format!("$H run '{text}' >&-")), shell(&format!("bash -c '{text}' >&-")));
+        assert_ne!(ours.code(), 0, "{text}: {ours:?}");
+        assert_eq!(ours.code(), bash.code(), "{text}: {ours:?}, {bash:?}");
+    }
+    let (ours, bash) = (shell("$H run cat <&-"), shell("bash -c cat <&-"));
+    assert_eq!((ours.code(), ours.stderr), (bash.code(), bash.stderr));
+}
+
+/// Expected: that nothing can be said on standard error is no reason to end otherwise.
+/// Happened: a panic, status 101, in `sink`.
+#[test]
+fn a_standard_error_that_takes_nothing_changes_no_status() {
+    for (command, status) in [
+        ("bench null pipe --count 4 --trials 1", 0),
+        ("bench null pipe --place 0,999", 2),
+        ("--bogus", 2),
+        ("gen --bytes 3 | $H sink --verify", 0),
+        ("gen --bytes 300 | tail -c +2 | $H sink --verify", 1),
+        ("run --stats \"echo hi | cat\"", 0),
+        ("run \"time true\"", 0),
+        ("run nosuchcommand", 127),
+        ("compare --via pipe,bash --trials 1 \"ls /nosuch\"", 0),
+    ] {
+        for nowhere in ["2>/dev/full", "2>&-"] {
+            let done = shell(&format!("$H {command} {nowhere}"));
+            assert_eq!(done.code(), status, "{command} {nowhere}: {done:?}");
+        }
+    }
+}
+
+#[test]
+fn the_record_is_kept_where_the_table_could_not_be_shown() {
+    let done = shell("$H bench null pipe --count 4 --trials 1 --csv - --json out > /dev/full");
+    assert_eq!(done.code(), 1, "{done:?}");
+    read_record(&done.stdout);
+}
+
+/// Expected: `--json >(command)` works as any output of any program in bash.
+/// Happened: a temporary file is tried beside /dev/fd/63 first: status 2.
+#[test]
+fn a_record_can_be_written_into_a_process_substitution() {
+    let done =
+        shell("$H bench null pipe --count 4 --trials 1 --json >(cat > out); code=$?; wait $!; exit $code");
+    assert_eq!(done.code(), 0, "{done:?}");
+    read_record(&done.stdout);
+}
+
+/// Expected: /dev/null and /dev/stderr can be written to by everybody.
+/// Happened: a temporary file is tried beside them first: EACCES in /dev for an ordinary user, status 2.
+#[test]
+fn an_ordinary_user_can_write_to_a_device() {
+    if !is_root() {
+        return skip("only root can run as nobody");
+    }
+    for device in ["/dev/null", "/dev/stderr"] {
+        let lab = Lab::new();
+        let mut command = lab.wrapped(&NOBODY, &quick(&["--json", device]));
+        if device == "/dev/stderr" {
+            // A file of root's could not be opened again: give it a pipe that is nobody's in particular.
+            command.stderr(Stdio::null());
+        }
+        lab.finish(command).expect_code(0);
+    }
+}

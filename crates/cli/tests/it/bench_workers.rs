@@ -1,0 +1,186 @@
+//! `hosepipe bench --workers`, as a user types it: rows, matrix, a program of one's own, and what goes wrong.
+//! C stands for all languages here; whether each keeps the contract is tested in workers.rs.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::common::{self, Done, Lab};
+use model::{BenchRecord, ErrorKind, WorkerCase, WorkerStart};
+
+const MIB: u64 = 1 << 20;
+
+fn has_cc() -> bool {
+    let found = std::process::Command::new("cc").arg("--version").output().is_ok();
+    if !found {
+        assert!(std::env::var_os("CI").is_none(), "CI has a C compiler");
+        common::skip("no C compiler: apt-get install gcc");
+    }
+    found
+}
+
+fn record(done: &Done) -> BenchRecord {
+    common::read_record(&done.stdout)
+}
+
+fn worker(record: &BenchRecord, place: usize) -> &WorkerCase {
+    record.cases[place].worker.as_ref().expect("a worker's case")
+}
+
+#[test]
+fn both_ways_of_a_language_are_measured_and_their_calls_counted() {
+    if !has_cc() {
+        return;
+    }
+    let lab = Lab::new();
+    let done = lab.bench(&["--workers", "c", "--bytes", "32MiB", "--trials", "2"]).expect_code(0);
+    let record = record(&done);
+    assert_eq!(record.cases.len(), 2);
+    for (place, case) in record.cases.iter().enumerate() {
+        let worker = worker(&record, place);
+        assert_eq!((worker.start, worker.writer == worker.reader), (WorkerStart::Pair, true));
+        assert_eq!((worker.writer.language.as_str(), worker.warmup_bytes), ("C", 8 * MIB));
+        assert!(worker.writer.toolchain.is_some());
+        assert_eq!((case.samples.len(), case.block_bytes, case.error.as_ref()), (2, 65536, None));
+        for sample in &case.samples {
+            assert_eq!((sample.bytes, sample.messages), (32 * MIB, 512));
+            assert!(sample.elapsed_ns > 0 && sample.setup_ns > 0 && sample.user_ns + sample.system_ns > 0);
+        }
+        let median = case.throughput.as_ref().expect("a summary").median_bytes_per_s;
+        assert!(median > 1e6, "{median} bytes/s");
+        let calls = worker.system_calls.as_ref().expect("counted where ptrace is allowed");
+        // A MiB is 16 blocks: 16 calls of each end at the least, and a pipe's short transfers can only add to them.
+        for name in ["read", "write"] {
+            assert!(calls.by_name.get(name).is_some_and(|count| *count >= 15.9), "{name}: {calls:?}");
+        }
+    }
+}
+
+#[test]
+fn without_bytes_a_trial_lasts_about_as_long_for_everybody() {
+    if !has_cc() {
+        return;
+    }
+    let lab = Lab::new();
+    let record = record(&lab.bench(&["--workers", "c:tuned", "--trials", "1"]).expect_code(0));
+    let sample = &record.cases[0].samples[0];
+    assert_eq!(sample.bytes % MIB, 0);
+    let seconds = sample.elapsed_ns as f64 / 1e9;
+    assert!((0.05..10.0).contains(&seconds), "{seconds} s for {} bytes", sample.bytes);
+}
+
+#[test]
+fn a_matrix_has_a_cell_for_every_writer_and_reader() {
+    if !has_cc() {
+        return;
+    }
+    let lab = Lab::new();
+    let words = ["--workers", "c:idiomatic,c:tuned", "--matrix", "--bytes", "4MiB", "--trials", "1"];
+    let matrix = record(&lab.bench(&words).expect_code(0));
+    let cells: Vec<String> = (0..matrix.cases.len())
+        .map(|place| {
+            let worker = worker(&matrix, place);
+            assert_eq!(worker.start, WorkerStart::Harness);
+            format!("{}>{}", worker.writer.variant, worker.reader.variant)
+        })
+        .collect();
+    assert_eq!(cells, ["idiomatic>idiomatic", "idiomatic>tuned", "tuned>idiomatic", "tuned>tuned"]);
+    assert!(
+        matrix.cases.iter().all(|case| case.granted.contains_key("pipe_bytes") && case.samples.len() == 1)
+    );
+
+    // Without a variant, a language stands in it once.
+    let words = ["--workers", "c", "--matrix", "--bytes", "4MiB", "--trials", "1"];
+    let one = record(&lab.bench(&words).expect_code(0));
+    assert_eq!((one.cases.len(), worker(&one, 0).writer.variant.as_str()), (1, "tuned"));
+}
+
+/// A program of the user's own: a script that hands over to the C worker, once it has done `first`.
+fn own_program(lab: &Lab, name: &str, first: &str) -> String {
+    let built = lab.run(&["workers", "--build", "--json", "c"]).expect_code(0);
+    let entries: serde_json::Value = serde_json::from_str(&built.stdout).expect("JSON");
+    let folder = entries[0]["folder"].as_str().expect("a folder");
+    let path = lab.here(name);
+    fs::write(&path, format!("#!/bin/sh\n{first}\nexec {folder}/out/worker tuned \"$@\"\n"))
+        .expect("a script");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("chmod");
+    path.to_str().expect("plain text").to_owned()
+}
+
+#[test]
+fn a_program_of_ones_own_stands_beside_a_language() {
+    if !has_cc() {
+        return;
+    }
+    let lab = Lab::new();
+    let program = own_program(&lab, "mine", "");
+    let words = ["--workers", "c:tuned", "--worker", &program, "--bytes", "8MiB", "--trials", "1"];
+    let record = record(&lab.bench(&words).expect_code(0));
+    assert_eq!(record.cases.len(), 2);
+    assert_eq!(worker(&record, 1).writer.label(), program);
+    assert_eq!(record.cases[1].samples.len(), 1);
+}
+
+#[test]
+fn a_program_that_fails_is_a_row_with_what_it_said() {
+    if !has_cc() {
+        return;
+    }
+    let lab = Lab::new();
+    let program = own_program(&lab, "broken", "echo 'the hose has a hole' >&2; exit 3");
+    let words = ["--workers", "c:tuned", "--worker", &program, "--bytes", "8MiB", "--trials", "1"];
+    let done = lab.bench(&words).expect_code(1);
+    let record = record(&done);
+    let error = record.cases[1].error.as_ref().expect("a failed row");
+    assert!(error.message.contains("the hose has a hole") && error.message.contains('3'), "{error:?}");
+    assert_eq!(record.cases[0].samples.len(), 1, "the others go on");
+}
+
+#[test]
+fn a_missing_toolchain_is_a_row_with_what_brings_it() {
+    let lab = Lab::new();
+    let folder = lab.here("workers");
+    fs::create_dir_all(folder.join("algol")).expect("a folder");
+    let registry = r#"
+        [[language]]
+        name = "Algol"
+        key = "algol"
+        folder = "algol"
+        package = "algol-compiler"
+        probe = ["no-such-algol-compiler", "--version"]
+
+        [[language.variant]]
+        name = "idiomatic"
+        run = ["{src}/worker"]
+    "#;
+    fs::write(folder.join("workers.toml"), registry).expect("a registry");
+    let mut command = lab.command(&["bench", "--workers", "all", "--json", "-"]);
+    command.env("HOSEPIPE_WORKERS", &folder);
+    let record = record(&lab.finish(command).expect_code(0));
+    let error = record.cases[0].error.as_ref().expect("a row with its reason");
+    assert_eq!((error.kind, error.expected), (ErrorKind::Unavailable, true));
+    assert!(error.remedy.as_ref().is_some_and(|remedy| remedy.contains("algol-compiler")), "{error:?}");
+}
+
+#[test]
+fn wrong_words_are_told_before_anything_is_built() {
+    let lab = Lab::new();
+    for (words, said) in [
+        (&["--workers", "zug"][..], "no worker `zug`"),
+        (&["--workers", "c:fast"], "c:idiomatic and c:tuned"),
+        (&["--matrix"], "--workers all --matrix"),
+        (&["--workers", "c", "--block", "1,2"], "one block size"),
+        (&["--workers", "c", "--chain", "2"], "no relays"),
+        (&["--workers", "c", "--sweep"], "--sweep"),
+        (&["--worker", "./not-there"], "not there"),
+    ] {
+        let done = lab.run(&[&["bench"], words].concat()).expect_code(2);
+        assert!(done.stderr.contains(said), "{words:?}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn the_plan_names_the_workers_and_runs_none() {
+    let lab = Lab::new();
+    let done = lab.run(&["bench", "--workers", "c", "--dry-run"]).expect_code(0);
+    assert!(done.stdout.contains("C idiomatic\nC tuned\n"), "{}", done.stdout);
+}

@@ -1,0 +1,279 @@
+//! A person at a terminal: a shell on a pseudo-terminal, keys typed, the screen's text waited for.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcgetpgrp, tcsetwinsize};
+
+/// Nothing that is waited for takes longer.
+pub(crate) const SOON: Duration = Duration::from_secs(20);
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
+/// Written when a prompt begins to take keys: pastes are to be marked (xterm, "bracketed paste mode").
+const PROMPT_BEGINS: &[u8] = b"\x1b[?2004h";
+/// Asks where the cursor is, and an answer.
+const WHERE: &[u8] = b"\x1b[6n";
+const HERE: &[u8] = b"\x1b[1;1R";
+
+/// A shell and who types into it.
+pub(crate) struct Person {
+    master: Arc<OwnedFd>,
+    pub(crate) child: Child,
+    seen: Arc<Screen>,
+    home: PathBuf,
+    /// Where in `seen` what followed the last keys begins.
+    since: usize,
+}
+
+/// What has been shown so far.
+#[derive(Default)]
+struct Screen {
+    bytes: Mutex<Vec<u8>>,
+    /// Told of everything that is added.
+    more: Condvar,
+}
+
+/// A home folder for shells, with nothing in it.
+pub(crate) fn home() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+impl Screen {
+    fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Person {
+    /// Starts a shell in `home`, and waits for its prompt.
+    pub(crate) fn at_home(home: &Path) -> Self {
+        let mut person = Self::before_the_prompt(home);
+        person.sees_a_prompt();
+        person
+    }
+
+    /// Starts a `hosepipe sh` in `home`.
+    pub(crate) fn before_the_prompt(home: &Path) -> Self {
+        Self::before(home, &[env!("CARGO_BIN_EXE_hosepipe"), "sh"])
+    }
+
+    /// Starts a program in `home`.
+    pub(crate) fn before(home: &Path, program: &[&str]) -> Self {
+        let master =
+            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
+        grantpt(&master).expect("granted");
+        unlockpt(&master).expect("unlocked");
+        let name = ptsname(&master, Vec::new()).expect("a name");
+        let slave = open(name.as_c_str(), OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty());
+        let slave = slave.expect("the other side");
+        resize(master.as_fd(), 30, 100);
+        let copy = || Stdio::from(slave.try_clone().expect("a copy"));
+        // setsid(1) makes the terminal the controlling one, and becomes the shell.
+        let mut command = Command::new("setsid");
+        command.arg("--ctty").args(program).current_dir(home);
+        command.env("HOME", home).env("TMPDIR", home).env("TERM", "xterm-256color");
+        for name in ["NO_COLOR", "PS1", "COLUMNS", "LINES", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "BASH_ENV"] {
+            command.env_remove(name);
+        }
+        let child =
+            command.stdin(copy()).stdout(copy()).stderr(copy()).spawn().expect("setsid of util-linux");
+        let master = Arc::new(master);
+        let seen = Arc::new(Screen::default());
+        let (its_master, its_seen) = (Arc::clone(&master), Arc::clone(&seen));
+        std::thread::spawn(move || watch(&its_master, &its_seen));
+        Self { master, child, seen, home: home.to_owned(), since: 0 }
+    }
+
+    /// Types keys.
+    pub(crate) fn types(&mut self, keys: &str) {
+        self.since = self.seen.lock().len();
+        write_all(&self.master, keys.as_bytes());
+    }
+
+    /// Types a line, and waits for the next prompt.
+    pub(crate) fn runs(&mut self, line: &str) -> String {
+        self.types(&format!("{line}\r"));
+        self.sees_a_prompt()
+    }
+
+    /// Waits for a prompt; gives what stands before it since the last keys.
+    pub(crate) fn sees_a_prompt(&mut self) -> String {
+        self.waits("a prompt", |seen| seen.windows(PROMPT_BEGINS.len()).any(|bytes| bytes == PROMPT_BEGINS));
+        self.text()
+    }
+
+    /// Waits until a text has been shown since the last keys.
+    pub(crate) fn sees(&mut self, text: &str) {
+        self.waits(text, |seen| plain(seen).contains(text));
+    }
+
+    /// Waits until a text has been shown on a line of its own: printed, and not only typed.
+    pub(crate) fn sees_line(&mut self, line: &str) {
+        self.waits(line, |seen| plain(seen).lines().any(|shown| shown.trim_end() == line));
+    }
+
+    /// What has been shown since the last keys, without colours and movements.
+    pub(crate) fn text(&self) -> String {
+        plain(&self.bytes())
+    }
+
+    /// The same as it came.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.seen.lock()[self.since..].to_vec()
+    }
+
+    /// Waits until what was shown since the last keys passes `there`.
+    pub(crate) fn waits(&self, what: &str, mut there: impl FnMut(&[u8]) -> bool) {
+        let began = Instant::now();
+        let mut seen = self.seen.lock();
+        while !there(&seen[self.since..]) {
+            let left = SOON.saturating_sub(began.elapsed());
+            assert!(!left.is_zero(), "{what:?} does not appear:\n{}", plain(&seen[self.since..]));
+            let waited = self.seen.more.wait_timeout(seen, left);
+            seen = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Waits until a program with these arguments, and the last one of its pipeline, run and have the terminal.
+    pub(crate) fn runs_in_front(&self, arguments: &str, last: &str) {
+        self.process(arguments, true);
+        self.process(last, true);
+        let began = Instant::now();
+        let shell = self.child.id() as i32;
+        while tcgetpgrp(&*self.master).is_ok_and(|group| group.as_raw_nonzero().get() == shell) {
+            assert!(began.elapsed() < SOON, "{arguments}: it does not get the terminal");
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+
+    /// Waits until a process of this home with these arguments is there, or is not.
+    pub(crate) fn process(&self, arguments: &str, there: bool) {
+        let began = Instant::now();
+        while processes(&self.home).iter().any(|found| found == arguments) != there {
+            assert!(began.elapsed() < SOON, "{arguments}: there should be one: {there}");
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+
+    /// Makes the window another size.
+    pub(crate) fn resizes(&self, rows: u16, columns: u16) {
+        resize(self.master.as_fd(), rows, columns);
+    }
+
+    /// Sends the shell a signal.
+    pub(crate) fn kills(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.child.id() as i32).expect("a process");
+        kill_process(pid, signal).expect("sent");
+    }
+
+    /// Waits for the shell's end.
+    pub(crate) fn leaves(mut self) -> ExitStatus {
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("waited for") {
+                return status;
+            }
+            assert!(began.elapsed() < SOON, "the shell does not leave:\n{}", self.text());
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+}
+
+impl Drop for Person {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Reads what is shown, and says where the cursor is when asked.
+fn watch(master: &OwnedFd, screen: &Screen) {
+    let mut file = File::from(master.try_clone().expect("a copy"));
+    let mut room = vec![0; 65536];
+    let mut answered = 0;
+    let mut looked = 0;
+    // EIO: the last one has closed the other side.
+    while let Ok(read @ 1..) = file.read(&mut room) {
+        let mut seen = screen.lock();
+        seen.extend_from_slice(&room[..read]);
+        let from = looked.max(answered);
+        let asked = seen[from..].windows(WHERE.len()).filter(|bytes| *bytes == WHERE).count();
+        if asked > 0 {
+            answered = seen.len();
+        }
+        looked = seen.len().saturating_sub(WHERE.len() - 1);
+        drop(seen);
+        screen.more.notify_all();
+        for _ in 0..asked {
+            write_all(master, HERE);
+        }
+    }
+}
+
+fn write_all(master: &OwnedFd, mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        let written = rustix::io::retry_on_intr(|| rustix::io::write(master, bytes)).expect("typed");
+        bytes = &bytes[written..];
+    }
+}
+
+fn resize(master: impl AsFd, rows: u16, columns: u16) {
+    let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(master, size).expect("resized");
+}
+
+/// Text without control sequences (ECMA-48).
+pub(crate) fn plain(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let mut plain = String::new();
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '\x1b' if characters.next_if_eq(&'[').is_some() => {
+                while characters.next().is_some_and(|next| !('\x40'..='\x7e').contains(&next)) {}
+            }
+            '\x1b' => {
+                characters.next();
+            }
+            '\r' => {}
+            _ => plain.push(character),
+        }
+    }
+    plain
+}
+
+/// The command lines of all processes whose HOME this is, words joined by blanks.
+pub(crate) fn processes(home: &Path) -> Vec<String> {
+    let words = folders(home).into_iter().filter_map(|process| std::fs::read(process.join("cmdline")).ok());
+    words.map(|words| String::from_utf8_lossy(&words).replace('\0', " ").trim_end().to_owned()).collect()
+}
+
+/// Ends them all.
+pub(crate) fn end_all(home: &Path) {
+    for process in folders(home) {
+        let pid = process.file_name().and_then(|name| Pid::from_raw(name.to_str()?.parse().ok()?));
+        let _ = kill_process(pid.expect("a process"), Signal::KILL);
+    }
+}
+
+/// The folders below /proc of all processes whose HOME this is.
+fn folders(home: &Path) -> Vec<PathBuf> {
+    let marker = format!("HOME={}\0", home.display()).into_bytes();
+    let entries = std::fs::read_dir("/proc").expect("/proc").flatten().map(|entry| entry.path());
+    let of_ours = entries.filter(|process| {
+        let environment = std::fs::read(process.join("environ")).unwrap_or_default();
+        environment.windows(marker.len()).any(|window| window == marker)
+    });
+    // Names that are no numbers lead to one of the others (/proc/self).
+    of_ours
+        .filter(|process| process.file_name().is_some_and(|name| name.as_encoded_bytes()[0].is_ascii_digit()))
+        .collect()
+}

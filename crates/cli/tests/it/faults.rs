@@ -1,0 +1,367 @@
+//! What goes wrong while a run is under way costs a row at most, and leaves nothing behind: no process, no
+//! temporary file, no queue. Every run of every test here is looked after for that (`Lab::run`).
+//!
+//! `HOSEPIPE_TEST_FULL=1` adds what takes longer than ten seconds (ends that hang).
+
+use std::os::unix::process::CommandExt;
+use std::time::{Duration, Instant};
+
+use crate::common::{
+    self, Done, ENDS, Entry, Lab, PROMPTLY, Running, SOON, alone, error_of, full, read_record, registry,
+    signal, skip, until,
+};
+use model::{CaseRecord, ErrorKind};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// `hosepipe bench --json - ARGS`, started.
+fn start<'a>(lab: &'a Lab, args: &[&str]) -> Running<'a> {
+    lab.start(lab.command(&[&["bench", "--json", "-"], args].concat()))
+}
+
+fn is_alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+/// Kills one end of a mechanism by SIGKILL in the midst of a long trial.
+fn kill_an_end(entry: &Entry, end: &str) -> (u32, Done) {
+    let lab = Lab::new();
+    let mut running = start(&lab, &entry.endless_stream());
+    let pid = running.child_in_a_long_trial(end);
+    let ends: Vec<u32> = running
+        .children()
+        .into_iter()
+        .filter(|(_, name)| ENDS.contains(&name.as_str()))
+        .map(|(pid, _)| pid)
+        .collect();
+    assert_eq!(ends.len(), 2, "{}: two ends", entry.name);
+    signal(pid, Signal::KILL);
+    let what = format!("{}: the trial is over after its {end} was killed", entry.name);
+    until(&what, PROMPTLY, || ends.iter().all(|pid| !is_alive(*pid)).then_some(()));
+    (pid, running.wait_within(SOON).expect_code(1))
+}
+
+/// Expected: the row names the end that was killed by somebody, by role and number, and the signal.
+/// Happened: where the other end notices nothing (queues, files, rings) the supervisor ends it half a second
+/// later, and then the sender was named whichever end had died first.
+#[test]
+fn an_end_that_is_killed_costs_its_row_which_names_it_and_nothing_else() {
+    let _turn = alone();
+    for entry in registry(&Lab::new()).iter().filter(|entry| entry.has_two_ends()) {
+        for (end, role) in ENDS.iter().zip(["sender", "receiver"]) {
+            let (pid, done) = kill_an_end(entry, end);
+            let case = done.only_case(&entry.name);
+            let error = error_of(&case);
+            let what = format!("{}, {role} {pid} killed: {error:?}", entry.name);
+            assert_eq!(error.kind, ErrorKind::Died, "{what}");
+            assert!(error.message.contains("SIGKILL"), "{what}");
+            assert!(error.message.contains(role) && error.message.contains(&pid.to_string()), "{what}");
+            assert!(!error.expected && case.samples.is_empty(), "{what}");
+            done.assert_the_others_went_on(&entry.name);
+        }
+    }
+}
+
+#[test]
+fn an_asker_or_answerer_that_is_killed_costs_its_row() {
+    let _turn = alone();
+    for spec in ["pipe", "shm-ring:wait=spin", "shm-ring:wait=futex", "tcp", "sysv-msgq"] {
+        for end in ENDS {
+            let lab = Lab::new();
+            let args =
+                [spec, "--workload", "pingpong", "--count", "1000000000", "--trials", "1", "--time", "100ms"];
+            let mut running = start(&lab, &args);
+            let pid = running.child_in_a_long_trial(end);
+            signal(pid, Signal::KILL);
+            let killed = Instant::now();
+            let done = running.wait_within(SOON).expect_code(1);
+            assert!(killed.elapsed() < PROMPTLY, "{spec} {end}: {:?}", killed.elapsed());
+            let name = spec.split(':').next().unwrap_or(spec);
+            let error = error_of(&done.only_case(name)).clone();
+            assert_eq!(error.kind, ErrorKind::Died, "{spec} {end}: {error:?}");
+            done.assert_the_others_went_on(name);
+        }
+    }
+}
+
+#[test]
+fn the_process_that_holds_both_ends_can_be_killed_too() {
+    let _turn = alone();
+    for tasks in ["threads", "single"] {
+        let lab = Lab::new();
+        let args = ["pipe", "--workload", "stream", "--bytes", "4TiB", "--trials", "1", "--time", "100ms"];
+        let mut running = start(&lab, &[&args[..], &["--tasks", tasks]].concat());
+        let pid = running.child_in_a_long_trial("hosepipe-tasks");
+        signal(pid, Signal::KILL);
+        let done = running.wait_within(PROMPTLY).expect_code(1);
+        let error = error_of(&done.only_case("pipe")).clone();
+        assert_eq!(error.kind, ErrorKind::Died, "{tasks}: {error:?}");
+        assert!(error.message.contains("SIGKILL"), "{tasks}: {error:?}");
+        done.assert_the_others_went_on("pipe");
+    }
+}
+
+#[test]
+fn the_other_mechanisms_of_the_run_have_their_figures() {
+    let _turn = alone();
+    let lab = Lab::new();
+    let specs = ["pipe", "fifo", "socketpair", "null", "memcpy"];
+    let mut running =
+        start(&lab, &[&specs[..], &["--workload", "stream", "--bytes", "1GiB", "--trials", "1"]].concat());
+    let pid = running.child_in_a_long_trial("hosepipe-recv");
+    signal(pid, Signal::KILL);
+    let done = running.wait_within(common::HANGS_AFTER).expect_code(1);
+    let record = done.record();
+    let failed: Vec<&CaseRecord> = record.cases.iter().filter(|case| case.error.is_some()).collect();
+    assert_eq!(failed.len(), 1, "{}", done.stdout);
+    assert_eq!(error_of(failed[0]).kind, ErrorKind::Died);
+    assert!(record.cases.iter().filter(|case| case.error.is_none()).all(|case| case.samples.len() == 1));
+}
+
+/// Lets a run of many short trials make some of them. Returns once `trials` senders were seen.
+fn let_trials_pass(running: &Running<'_>, trials: usize) {
+    let mut seen = std::collections::BTreeSet::new();
+    until("short trials", Duration::from_secs(30), || {
+        seen.extend(running.children().into_iter().filter(|(_, name)| name == ENDS[0]).map(|(pid, _)| pid));
+        (seen.len() >= trials).then_some(())
+    });
+}
+
+#[test]
+fn a_signal_ends_the_run_and_saves_what_was_finished() {
+    let _turn = alone();
+    for (sent, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+        let lab = Lab::new();
+        let file = lab.here("run.json");
+        let path = file.to_str().expect("a plain path");
+        let args = ["bench", "pipe", "socketpair", "null", "memcpy", "--count", "10", "--trials", "100000"];
+        // A suite under nohup(1) has SIGHUP ignored, and what is ignored from the beginning stays so.
+        let heard = ["env", "--default-signal=HUP"];
+        let running =
+            lab.start(lab.wrapped(&heard, &[&args[..], &["--workload", "stream", "--json", path]].concat()));
+        let_trials_pass(&running, 30);
+        signal(running.pid(), sent);
+        let done = running.wait_within(PROMPTLY).expect_code(code);
+        let record = read_record(&std::fs::read_to_string(&file).expect("the record was saved"));
+        assert!(record.settings.interrupted, "{sent:?}");
+        for case in &record.cases {
+            assert!(!case.samples.is_empty() && case.error.is_none(), "{sent:?}: {case:?}");
+            assert!(case.throughput.is_some(), "{sent:?}: {case:?}");
+        }
+        assert!(done.stdout.contains("Stopped early"), "{}", done.stdout);
+    }
+}
+
+#[test]
+fn a_signal_ends_a_trial_that_would_go_on_for_minutes() {
+    let _turn = alone();
+    for entry in registry(&Lab::new()).iter().filter(|entry| entry.has_two_ends()) {
+        let lab = Lab::new();
+        let mut running = start(&lab, &entry.endless_stream());
+        running.child_in_a_long_trial(ENDS[1]);
+        signal(running.pid(), Signal::INT);
+        let done = running.wait_within(PROMPTLY).expect_code(130);
+        let record = done.record();
+        assert!(record.settings.interrupted, "{}", entry.name);
+        assert!(record.cases.iter().all(|case| case.error.is_none()), "{}: {}", entry.name, done.stdout);
+    }
+}
+
+/// Expected: a stop is heard within two seconds, whatever is being done.
+/// Happened: after the last byte the supervisor computes the checksum that the payload should have over all bytes
+/// of the trial; meanwhile it hears nothing (12 GiB by XOR: three seconds; 64 GiB: a quarter of a minute).
+#[test]
+fn a_signal_is_heard_while_the_expected_checksum_is_computed() {
+    if !full() {
+        return skip("moves many gigabytes (HOSEPIPE_TEST_FULL=1)");
+    }
+    let _turn = alone();
+    let lab = Lab::new();
+    let args = ["shm-ring", "--workload", "stream", "--bytes", "16GiB", "--check", "xor", "--trials", "1"];
+    let mut running = start(&lab, &[&args[..], &["null", "memcpy"]].concat());
+    let end = running.child_in_a_long_trial(ENDS[1]);
+    until("the end of the trial", common::HANGS_AFTER, || (!is_alive(end)).then_some(()));
+    signal(running.pid(), Signal::INT);
+    running.wait_within(PROMPTLY).expect_code(130);
+}
+
+/// A terminal sends SIGINT to the whole foreground group: the ends die of it, and that is no failed row.
+#[test]
+fn control_c_in_a_terminal_is_a_stop_and_not_a_death_of_both_ends() {
+    let _turn = alone();
+    let lab = Lab::new();
+    let args = ["bench", "pipe", "--workload", "stream", "--bytes", "4TiB", "--trials", "1", "--json", "-"];
+    let mut command = lab.command(&args);
+    command.process_group(0);
+    let mut running = lab.start(command);
+    running.child_in_a_long_trial(ENDS[0]);
+    let group = Pid::from_raw(running.pid() as i32).expect("a process group");
+    kill_process_group(group, Signal::INT).expect("kill");
+    let done = running.wait_within(PROMPTLY).expect_code(130);
+    let record = done.record();
+    assert!(
+        record.settings.interrupted && record.cases.iter().all(|case| case.error.is_none()),
+        "{}",
+        done.stdout
+    );
+}
+
+#[test]
+fn nothing_is_left_of_a_hosepipe_that_was_killed() {
+    let _turn = alone();
+    for entry in registry(&Lab::new()).iter().filter(|entry| entry.has_two_ends()) {
+        let lab = Lab::new();
+        let mut running = start(&lab, &entry.endless_stream());
+        running.child_in_a_long_trial(ENDS[1]);
+        kill_and_look(&lab, running);
+    }
+}
+
+fn kill_and_look(lab: &Lab, mut running: Running<'_>) {
+    let pid = running.pid();
+    signal(pid, Signal::KILL);
+    running.end_within(PROMPTLY).expect_code(137);
+    lab.assert_nothing_left(pid, PROMPTLY);
+}
+
+#[test]
+fn nothing_is_left_in_a_folder_of_the_users_choice() {
+    let _turn = alone();
+    for mechanism in ["file", "tmpfile"] {
+        let lab = Lab::new();
+        let folder = lab.here("chosen");
+        std::fs::create_dir(&folder).expect("mkdir");
+        std::fs::write(folder.join("mine"), b"mine").expect("write");
+        let spec = format!("{mechanism}:dir={}", folder.display());
+        let args =
+            [spec.as_str(), "--block", "1", "--count", "100000000", "--trials", "1", "--workload", "stream"];
+        let mut running = start(&lab, &args);
+        running.child_in_a_long_trial(ENDS[1]);
+        if mechanism == "file" {
+            assert_eq!(common::files_in(&folder).len(), 2, "the file has a name while it is in use");
+        }
+        kill_and_look(&lab, running);
+        let left = common::files_in(&folder);
+        assert_eq!(left, [folder.join("mine").display().to_string()]);
+    }
+}
+
+#[test]
+fn a_stopped_end_does_not_keep_the_run_from_ending() {
+    let _turn = alone();
+    let args = ["pipe", "--workload", "stream", "--bytes", "4TiB", "--trials", "1"];
+    let stopped = |lab| {
+        let mut running = start(lab, &args);
+        let end = running.child_in_a_long_trial(ENDS[1]);
+        signal(end, Signal::STOP);
+        running
+    };
+    let lab = Lab::new();
+    let running = stopped(&lab);
+    signal(running.pid(), Signal::INT);
+    running.wait_within(PROMPTLY).expect_code(130);
+    let lab = Lab::new();
+    let running = stopped(&lab);
+    kill_and_look(&lab, running);
+}
+
+#[test]
+fn an_end_that_hangs_costs_its_row() {
+    if !full() {
+        return skip("takes more than ten seconds (HOSEPIPE_TEST_FULL=1)");
+    }
+    let _turn = alone();
+    for entry in registry(&Lab::new()).iter().filter(|entry| entry.has_two_ends() && !entry.fills_a_disk()) {
+        let lab = Lab::new();
+        let mut running = start(&lab, &entry.endless_stream());
+        let end = running.child_in_a_long_trial(ENDS[1]);
+        signal(end, Signal::STOP);
+        let stopped = Instant::now();
+        let done = running.wait_within(Duration::from_secs(30)).expect_code(1);
+        assert!(stopped.elapsed() > Duration::from_secs(9), "{}: {:?}", entry.name, stopped.elapsed());
+        let case = done.only_case(&entry.name);
+        assert_eq!(error_of(&case).kind, ErrorKind::Hung, "{}: {:?}", entry.name, case.error);
+        assert!(error_of(&case).remedy.as_ref().is_some_and(|remedy| remedy.contains("SIGSTOP")));
+        done.assert_the_others_went_on(&entry.name);
+    }
+}
+
+#[test]
+fn a_run_whose_janitor_was_killed_cleans_up_after_itself() {
+    let _turn = alone();
+    let lab = Lab::new();
+    let args = ["file", "sysv-msgq", "null", "memcpy", "--block", "512", "--count", "2000", "--trials", "30"];
+    let running = start(&lab, &args);
+    let janitor = until("the janitor", SOON, || {
+        running.children().into_iter().find(|(_, name)| name == "hosepipe-clean").map(|(pid, _)| pid)
+    });
+    signal(janitor, Signal::KILL);
+    let done = running.wait_within(common::HANGS_AFTER).expect_code(0);
+    assert!(done.record().cases.iter().all(|case| case.error.is_none()), "{}", done.stdout);
+}
+
+/// Expected: the janitor removes what was announced to it, and nothing else.
+/// Happened: paths are announced one a line. With TMPDIR="X/precious\nfolder" the first line is "X/precious",
+/// and at the end of every run, good or bad, the janitor removes that folder with all that is in it.
+/// Expected: a signal to the whole process group never ends the janitor alone.
+/// Happened: in its first moments, before it had a session of its own, it did; nothing was left to clean up after a
+/// run that was then killed.
+#[test]
+fn an_early_signal_to_the_group_does_not_end_who_cleans_up() {
+    let _turn = alone();
+    let lab = Lab::new();
+    let mut reached = 0;
+    for microseconds in (0..4000).step_by(50) {
+        let args = ["bench", "file", "--workload", "stream", "--block", "1", "--count", "100000000"];
+        // On one CPU the janitor waits for its turn, and the moments are long ones.
+        let mut command = lab.wrapped(&["taskset", "-c", "0", "chrt", "--batch", "0"], &args);
+        command.process_group(0);
+        let mut running = lab.start(command);
+        let pid = running.pid();
+        let folder = || (!common::files_in(&lab.tmp()).is_empty()).then_some(());
+        let ended = |running: &mut Running<'_>| running.has_ended().then_some(());
+        let began = Instant::now();
+        while running.children().is_empty() && began.elapsed() < SOON {}
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_micros(microseconds) {}
+        let group = Pid::from_raw(pid as i32).expect("a number");
+        let _ = kill_process_group(group, Signal::INT);
+        until("a folder, or the end", SOON, || folder().or_else(|| ended(&mut running)));
+        reached += u32::from(folder().is_some());
+        signal(pid, Signal::KILL);
+        running.end_within(SOON);
+        lab.assert_nothing_left(pid, PROMPTLY);
+    }
+    println!("{reached} runs had made something when they were killed");
+}
+
+#[test]
+fn the_janitor_removes_nothing_that_is_not_ours() {
+    let _turn = alone();
+    let lab = Lab::new();
+    let precious = lab.here("precious");
+    let odd = lab.here("precious\nfolder");
+    for folder in [&precious, &odd] {
+        std::fs::create_dir(folder).expect("mkdir");
+    }
+    std::fs::write(precious.join("keep"), b"years of work").expect("write");
+    let mut command = lab.command(&["bench", "null", "pipe", "memcpy", "--count", "4", "--trials", "1"]);
+    command.env("TMPDIR", &odd);
+    let _ = lab.finish(command);
+    assert!(precious.join("keep").exists(), "the janitor removed a folder of the user's");
+    assert_eq!(common::files_in(&odd), Vec::<String>::new());
+}
+
+/// Expected: a file name that is there already is somebody else's: it is neither used nor removed.
+#[test]
+fn a_file_of_the_same_name_is_not_removed() {
+    let _turn = alone();
+    let lab = Lab::new();
+    let folder = lab.here("chosen");
+    std::fs::create_dir(&folder).expect("mkdir");
+    // The name has the process's number in it: a shell that says its own and then becomes hosepipe knows it.
+    let script = "for n in 0 1 2 3; do echo mine > chosen/.hosepipe-$$-$n; done; exec \"$0\" \"$@\"";
+    let args = ["bench", "null", "file:dir=chosen", "memcpy", "--count", "4", "--trials", "1", "--json", "-"];
+    let done = lab.start(lab.wrapped(&["sh", "-c", script], &args)).end_within(SOON);
+    assert_eq!(common::files_in(&folder).len(), 4, "somebody's files were removed: {}", done.stdout);
+}

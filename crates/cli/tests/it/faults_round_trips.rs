@@ -1,0 +1,111 @@
+//! What goes wrong under mechanisms that carry no stream, only round trips (eventfd, futex, signals...): an end
+//! that is killed, a run that is stopped or killed. Each costs a row at most and leaves nothing behind.
+//!
+//! `HOSEPIPE_TEST_FULL=1` adds what takes longer than ten seconds (ends that hang).
+
+use std::time::{Duration, Instant};
+
+use crate::common::{
+    ENDS, Entry, Lab, PROMPTLY, Running, SOON, alone, error_of, full, registry, signal, skip,
+};
+use model::{ErrorKind, Tasks, Workload};
+use rustix::process::Signal;
+
+/// The one process of two threads, as /proc/PID/comm has it.
+const THREADS: &str = "hosepipe-tasks";
+
+/// The mechanisms of this machine that do round trips only.
+fn round_trips_only() -> Vec<Entry> {
+    let mut entries = registry(&Lab::new());
+    entries.retain(|entry| entry.workloads == [Workload::PingPong]);
+    assert!(!entries.is_empty(), "there are mechanisms of this kind");
+    entries
+}
+
+/// The processes that a trial of it consists of, by name.
+fn processes_of(entry: &Entry) -> &'static [&'static str] {
+    if entry.tasks.contains(&Tasks::Processes) { &ENDS } else { &[THREADS] }
+}
+
+/// For minutes, were it not for the budget: it ends the floor, too, as soon as the end under test is gone.
+const ENDLESS: [&str; 4] = ["--count", "1000000000", "--time", "100ms"];
+/// Ten seconds and more of the fastest of them, and few enough for the floor, without a budget that would end a trial
+/// before it is found to hang.
+const LONG: [&str; 2] = ["--count", "100000000"];
+
+/// Starts a run of one trial of this length, and waits until it is under way. Returns the process of this name.
+fn start<'a>(lab: &'a Lab, entry: &Entry, process: &str, length: &[&str]) -> (Running<'a>, u32) {
+    let tasks = if process == THREADS { "threads" } else { "processes" };
+    let args = ["bench", "--json", "-", &entry.name, "--tasks", tasks, "--workload", "pingpong"];
+    let mut running = lab.start(lab.command(&[&args[..], &["--trials", "1"], length].concat()));
+    let pid = running.child_in_a_long_trial(process);
+    (running, pid)
+}
+
+#[test]
+fn an_end_that_is_killed_costs_its_row_which_names_it() {
+    let _turn = alone();
+    for entry in round_trips_only() {
+        for process in processes_of(&entry) {
+            let lab = Lab::new();
+            let (running, pid) = start(&lab, &entry, process, &ENDLESS);
+            signal(pid, Signal::KILL);
+            let killed = Instant::now();
+            let done = running.wait_within(SOON).expect_code(1);
+            let what = format!("{} {process} {pid}", entry.name);
+            assert!(killed.elapsed() < PROMPTLY, "{what}: {:?}", killed.elapsed());
+            let case = done.only_case(&entry.name);
+            let error = error_of(&case);
+            assert_eq!(error.kind, ErrorKind::Died, "{what}: {error:?}");
+            assert!(error.message.contains("SIGKILL"), "{what}: {error:?}");
+            assert!(*process == THREADS || error.message.contains(&pid.to_string()), "{what}: {error:?}");
+            assert!(!error.expected && case.samples.is_empty(), "{what}: {error:?}");
+            done.assert_the_others_went_on(&entry.name);
+        }
+    }
+}
+
+#[test]
+fn a_signal_ends_a_trial_that_would_go_on_for_minutes() {
+    let _turn = alone();
+    for entry in round_trips_only() {
+        let lab = Lab::new();
+        let (running, _) = start(&lab, &entry, processes_of(&entry)[0], &ENDLESS);
+        signal(running.pid(), Signal::INT);
+        let done = running.wait_within(PROMPTLY).expect_code(130);
+        let record = done.record();
+        assert!(record.settings.interrupted, "{}", entry.name);
+        assert!(record.cases.iter().all(|case| case.error.is_none()), "{}: {}", entry.name, done.stdout);
+    }
+}
+
+#[test]
+fn nothing_is_left_of_a_hosepipe_that_was_killed() {
+    let _turn = alone();
+    for entry in round_trips_only() {
+        let lab = Lab::new();
+        let (mut running, _) = start(&lab, &entry, processes_of(&entry)[0], &ENDLESS);
+        let pid = running.pid();
+        signal(pid, Signal::KILL);
+        running.end_within(PROMPTLY).expect_code(137);
+        lab.assert_nothing_left(pid, PROMPTLY);
+    }
+}
+
+#[test]
+fn an_end_that_hangs_costs_its_row() {
+    if !full() {
+        return skip("takes more than ten seconds (HOSEPIPE_TEST_FULL=1)");
+    }
+    let _turn = alone();
+    for entry in round_trips_only() {
+        let lab = Lab::new();
+        let processes = processes_of(&entry);
+        let (running, end) = start(&lab, &entry, processes[processes.len() - 1], &LONG);
+        signal(end, Signal::STOP);
+        let done = running.wait_within(Duration::from_secs(30)).expect_code(1);
+        let case = done.only_case(&entry.name);
+        assert_eq!(error_of(&case).kind, ErrorKind::Hung, "{}: {:?}", entry.name, case.error);
+        done.assert_the_others_went_on(&entry.name);
+    }
+}

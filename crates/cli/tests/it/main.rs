@@ -1,0 +1,29 @@
+//! The program as its users meet it: all end-to-end tests in one program, so that they are linked once.
+
+mod common;
+
+mod absent;
+mod bad_input;
+mod bench_workers;
+mod compare;
+mod conformance;
+mod differential;
+mod faults;
+mod faults_round_trips;
+mod filters;
+mod house;
+mod limits;
+mod memory;
+mod outputs;
+mod page;
+mod quota;
+mod report;
+mod reproduce;
+mod run;
+mod sh;
+mod sh_jobs;
+mod sh_programs;
+mod sh_prompt;
+mod windows;
+mod workers;
+mod workers_faults;

@@ -1,0 +1,134 @@
+//! An ordinary user whose budget of pipe pages (fs.pipe-user-pages-soft) is spent by other pipes: pipes are small,
+//! and cannot be made larger. Figures come with the sizes really granted, or a row says the reason and the remedy.
+//!
+//! Only root can run as another user; without it all of this is skipped.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::common::{Done, Lab, another_user, error_of, is_root, registry, skip};
+use model::{ErrorKind, Tasks, Workload};
+
+/// A user of whom there is nothing else: the other tests run programs as `nobody`, whose budget must not be spent.
+const USER: u32 = 65533;
+/// What a pipe holds where nothing is in the way, in bytes.
+const ORDINARY_PIPE_BYTES: u64 = 64 << 10;
+
+/// A place where a user can run hosepipe and has no pages left for pipes. `None` where only root could make it.
+struct Poor {
+    lab: Lab,
+    /// As long as they are open, the budget is spent.
+    _pipes: Vec<OwnedFd>,
+    /// There is one budget: what one test gives back, another would find.
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Poor {
+    fn new() -> Option<Self> {
+        if !is_root() {
+            skip("only root can run as another user");
+            return None;
+        }
+        let soft = fs::read_to_string("/proc/sys/fs/pipe-user-pages-soft").expect("a setting of the kernel");
+        if soft.trim() == "0" {
+            skip("fs.pipe-user-pages-soft is 0: there is no budget to spend");
+            return None;
+        }
+        static TURN: Mutex<()> = Mutex::new(());
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let lab = Lab::new();
+        let pipes = another_user::spend_pipe_pages(USER).expect("pipes of another user");
+        Some(Self { lab, _pipes: pipes, _turn: turn })
+    }
+
+    /// A script of the shell, run by the user; `./program` is hosepipe, and `"$@"` the arguments.
+    fn script(&self, script: &str, args: &[&str]) -> Command {
+        another_user::script(USER, &self.lab, script, args)
+    }
+
+    fn bench(&self, args: &[&str]) -> Done {
+        let words = [&["bench", "--json", "-"], args].concat();
+        self.lab.finish(self.script("exec ./program \"$@\"", &words))
+    }
+}
+
+/// Expected: without `size=` a pipe works, as small as it is, and the record says how small; with `size=` the row
+/// says which limit refused it, and what to do.
+#[test]
+fn a_pipe_has_the_size_it_was_granted_or_a_reason() {
+    let Some(poor) = Poor::new() else { return };
+    let done = poor.bench(&[
+        "pipe",
+        "pipe:size=1MiB",
+        "fifo",
+        "null",
+        "memcpy",
+        "--workload",
+        "stream",
+        "--bytes",
+        "1MiB",
+        "--trials",
+        "1",
+    ]);
+    let done = done.expect_code(0);
+    for case in done.record().cases.iter().filter(|case| ["pipe", "fifo"].contains(&case.mechanism.as_str()))
+    {
+        if case.spec.to_string() == "pipe:size=1MiB" {
+            let error = error_of(case);
+            assert_eq!((error.kind, error.expected), (ErrorKind::Limit, true), "{error:?}");
+            assert!(error.message.contains("fs.pipe-user-pages-soft"), "{error:?}");
+            let remedy = error.remedy.as_deref().unwrap_or_default();
+            assert!(remedy.contains("close other pipes") && remedy.contains("smaller size="), "{error:?}");
+        } else {
+            assert!(case.error.is_none() && !case.samples.is_empty(), "{case:?}");
+            let granted = case.granted.get("pipe_bytes").copied().unwrap_or_default();
+            assert!((1..ORDINARY_PIPE_BYTES).contains(&granted), "{}: {granted} bytes", case.spec);
+        }
+    }
+}
+
+/// Whatever a mechanism needs pipes for: it has its figures, or a reason that has a name and is no bug of ours.
+#[test]
+fn every_mechanism_has_figures_or_a_reason() {
+    let Some(poor) = Poor::new() else { return };
+    let entries = registry(&Lab::new());
+    let two_ends = entries.iter().filter(|entry| {
+        entry.tasks.contains(&Tasks::Processes) && entry.workloads.contains(&Workload::Stream)
+    });
+    let mut specs: Vec<&str> = two_ends.map(|entry| entry.name.as_str()).collect();
+    specs.extend(["pipe:packet", "pipe:send=writev", "pipe:send=vmsplice", "pipe:send=vmsplice,size=1MiB"]);
+    specs.extend(["splice:size=1MiB", "splice:to=socket", "io-uring:size=1MiB"]);
+    let args = ["--workload", "stream", "--block", "8KiB", "--count", "32", "--trials", "1"];
+    let done = poor.bench(&[&specs[..], &args].concat()).expect_code(0);
+    for case in done.record().cases {
+        let Some(error) = &case.error else {
+            assert_eq!(case.samples.len(), 1, "{}", case.spec);
+            continue;
+        };
+        let stated = [ErrorKind::Limit, ErrorKind::Unavailable].contains(&error.kind);
+        assert!(stated && error.expected && error.remedy.is_some(), "{}: {error:?}", case.spec);
+    }
+}
+
+/// By reference into /dev/null, nothing looked at: the roads that work on the pipe itself.
+#[test]
+fn bytes_by_reference_pass_a_small_pipe() {
+    let Some(poor) = Poor::new() else { return };
+    let specs = ["pipe:send=vmsplice,recv=splice", "pipe:send=tee,recv=splice"];
+    let args = ["--workload", "stream", "--data", "none", "--count", "32", "--trials", "1"];
+    let done = poor.bench(&[&specs[..], &args].concat()).expect_code(0);
+    for case in done.cases_of("pipe") {
+        assert!(case.error.is_none() && case.samples.len() == 1, "{}: {:?}", case.spec, case.error);
+    }
+}
+
+/// Expected: the filters ask for a large pipe and go on with the one they have.
+#[test]
+fn the_filters_go_on_with_a_small_pipe() {
+    let Some(poor) = Poor::new() else { return };
+    let script = "./program gen --bytes 16MiB | ./program sink --verify";
+    let done = poor.lab.finish(poor.script(script, &[])).expect_code(0);
+    assert!(!done.stderr.contains("EPERM"), "{}", done.stderr);
+}

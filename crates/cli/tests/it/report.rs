@@ -1,0 +1,67 @@
+//! `hosepipe report`: the tables of records again, and what is said of files that are no records.
+
+use crate::common::Lab;
+
+const QUICK: [&str; 8] = ["bench", "pipe", "--block", "4KiB", "--count", "10", "--trials", "2"];
+
+#[test]
+fn a_record_gives_the_table_of_its_run() {
+    let lab = Lab::new();
+    let first = lab.run(&[&QUICK[..], &["--json", "run.json"]].concat()).expect_code(0);
+    let again = lab.run(&["report", "run.json"]).expect_code(0);
+    assert_eq!(again.stdout, first.stdout);
+    let both = lab.run(&["report", "run.json", "run.json"]).expect_code(0);
+    assert_eq!(both.stdout.matches("== run.json ==").count(), 2);
+}
+
+#[test]
+fn bench_and_compare_write_their_page_at_once() {
+    let lab = Lab::new();
+    let bench = lab.run(&[&QUICK[..], &["--html", "-"]].concat()).expect_code(0);
+    assert!(bench.stdout.starts_with("<!DOCTYPE html>") && bench.stdout.ends_with("</html>\n"));
+    let compare = ["compare", "--via", "pipe", "--trials", "1", "--html", "page.html", "true | true"];
+    lab.run(&compare).expect_code(0);
+    let page = std::fs::read_to_string(lab.here("page.html")).expect("the page");
+    assert!(page.contains("<!DOCTYPE html>") && page.contains("true | true"));
+}
+
+#[test]
+fn what_is_no_record_is_refused_with_its_name() {
+    let lab = Lab::new();
+    lab.run(&[&QUICK[..], &["--json", "run.json"]].concat()).expect_code(0);
+    let text = std::fs::read_to_string(lab.here("run.json")).expect("the record");
+    let write = |name: &str, text: &str| std::fs::write(lab.here(name), text).expect("a file");
+    write("cut.json", &text[..text.len() / 2]);
+    write("future.json", &text.replace("hosepipe/1", "hosepipe/9"));
+    write("other.json", "{\"hello\": [1, 2, 3]}");
+    write("damaged.json", &text.replacen("\"median_bytes_per_s\":", "\"median\":", 1));
+    for (file, said) in [
+        ("cut.json", "the JSON ends in the middle, at line"),
+        ("future.json", "the schema `hosepipe/9`, and this hosepipe reads `hosepipe/1`"),
+        ("other.json", "no record of hosepipe"),
+        ("damaged.json", "the record is damaged: missing field `median_bytes_per_s`"),
+    ] {
+        for args in [&["report", "run.json", file][..], &["report", file, "--html", "page.html"]] {
+            let done = lab.run(args).expect_code(2);
+            assert!(done.stderr.contains(file) && done.stderr.contains(said), "{}", done.stderr);
+            assert!(done.stdout.is_empty() && !lab.here("page.html").exists(), "nothing half-made");
+        }
+    }
+    let done = lab.run(&["report", "absent.json"]).expect_code(1);
+    assert!(done.stderr.contains("absent.json") && done.stderr.contains("ENOENT"), "{}", done.stderr);
+    lab.run(&["report"]).expect_code(2);
+}
+
+#[test]
+fn records_with_nothing_in_common_are_told_so_and_shown_all_the_same() {
+    let lab = Lab::new();
+    let here = ["bench", "fifo", "--block", "1KiB", "--count", "10", "--trials", "2", "--json", "fifo.json"];
+    lab.run(&[&QUICK[..], &["--json", "pipe.json"]].concat()).expect_code(0);
+    lab.run(&here).expect_code(0);
+    let done = lab.run(&["report", "pipe.json", "fifo.json", "--html", "page.html"]).expect_code(0);
+    for name in ["pipe.json", "fifo.json"] {
+        assert!(done.stderr.contains(&format!("{name} has no case in common")), "{}", done.stderr);
+    }
+    let page = std::fs::read_to_string(lab.here("page.html")).expect("the page");
+    assert!(page.contains("has no case in common with the other records"));
+}

@@ -1,0 +1,174 @@
+//! `--stats` and `--json`: what each stage did, for root and for everybody else.
+
+use std::fs;
+
+use model::RunRecord;
+use serde_json::Value;
+
+use super::place::{as_nobody, recorded, run};
+use crate::common::{Lab, is_root, skip};
+
+/// A program's libraries and locale are read, too: no more than this.
+const LOADING_BYTES: u64 = 64 << 10;
+
+#[test]
+fn the_record_has_every_field_of_the_contract() {
+    let lab = Lab::new();
+    let text = "seq 1000 | sort | tail -1";
+    let done = run(&lab, &["--via", "tmpfile", "--json", "-", text, "--keep", "kept"]).expect_code(0);
+    // The record follows what the pipeline itself printed.
+    let json = done.stdout.strip_prefix("999\n").expect("the pipeline's own output");
+    let record: Value = serde_json::from_str(json).expect("JSON");
+    assert_eq!(record["schema"], "hosepipe/1");
+    assert_eq!((&record["pipeline"], &record["via"]), (&text.into(), &"tmpfile".into()));
+    assert_eq!(record["status"], 0);
+    for field in ["tool", "host", "arguments", "started", "wall_ns", "pipestatus", "bottleneck"] {
+        assert!(!record[field].is_null(), "{field}");
+    }
+    let fields = |list: &str, names: &[&str], count: usize| {
+        let entries = record[list].as_array().expect("a list");
+        assert_eq!(entries.len(), count, "{list}");
+        for (entry, name) in entries.iter().flat_map(|entry| names.iter().map(move |name| (entry, name))) {
+            assert!(entry.get(name).is_some(), "{list}[].{name}");
+        }
+    };
+    let of_stages = "command pid status signal wall_ns user_ns system_ns read_bytes write_bytes blocked_read_ns \
+                     blocked_write_ns max_rss_bytes";
+    fields("stages", &of_stages.split_whitespace().collect::<Vec<_>>(), 3);
+    fields("links", &["spec", "bytes", "stored_bytes", "path"], 2);
+    assert_eq!(record["links"][0]["bytes"], 3893);
+    assert_eq!(record["links"][0]["stored_bytes"], 3893);
+}
+
+#[test]
+fn bytes_are_counted_exactly_where_the_kernel_tells() {
+    if !is_root() {
+        return skip("only root is told the bytes of a process that has ended");
+    }
+    let lab = Lab::new();
+    let (done, record) = recorded(&lab, &["head -c 1000000 /dev/zero | cat | wc -c"]);
+    assert_eq!(done.stdout, "1000000\n");
+    assert_times_fit(&record);
+    let written: Vec<Option<u64>> = record.stages.iter().map(|stage| stage.write_bytes).collect();
+    assert_eq!(written, [Some(1_000_000), Some(1_000_000), Some(8)]);
+    for stage in &record.stages {
+        assert!(!stage.bytes_at_least, "{stage:?}");
+        let read = stage.read_bytes.expect("a figure");
+        assert!((1_000_000..1_000_000 + LOADING_BYTES).contains(&read), "{stage:?}");
+    }
+}
+
+#[test]
+fn bytes_of_a_link_are_counted_where_a_relay_or_a_file_tells() {
+    for via in ["tmpfile", "file", "pty", "tmpfile:order=sequential"] {
+        let lab = Lab::new();
+        let (done, record) = recorded(&lab, &["--via", via, "head -c 200000 /dev/zero | wc -c"]);
+        assert_eq!(done.stdout, "200000\n", "{via}");
+        let link = &record.links[0];
+        assert_eq!(link.bytes, Some(200_000), "{via}");
+        assert_eq!(link.stored_bytes, (via != "pty").then_some(200_000), "{via}");
+        assert_eq!(link.relay, !via.contains("sequential"), "{via}");
+        if via == "file" {
+            let path = link.path.as_deref().expect("the name it had");
+            assert!(path.starts_with(&lab.tmp().display().to_string()), "{path}");
+        }
+    }
+}
+
+/// No figure contradicts another.
+fn assert_times_fit(record: &RunRecord) {
+    for stage in &record.stages {
+        assert!(stage.wall_ns <= record.wall_ns, "{stage:?} of {}", record.wall_ns);
+        for blocked in [stage.blocked_read_ns, stage.blocked_write_ns] {
+            assert!(blocked.expect("watched") <= stage.wall_ns, "{stage:?}");
+        }
+    }
+}
+
+#[test]
+fn the_table_has_each_stage_and_the_slowest_is_named() {
+    for (text, slowest) in [
+        ("sleep 0.3 | cat", 0),
+        ("echo a | sh -c 'sleep 0.3; cat' | cat", 1),
+        ("seq 10 | cat | (cat; sleep 0.3)", 2),
+        ("seq 1 700000 | sort -r | tail -1", 1),
+    ] {
+        let lab = Lab::new();
+        let (done, record) = recorded(&lab, &["--stats", text]);
+        assert_eq!(done.code(), 0);
+        assert_times_fit(&record);
+        let bottleneck = record.bottleneck.as_ref().expect("a judgement");
+        assert_eq!(bottleneck.stage, Some(slowest), "{text}: {}", done.stderr);
+        let name = format!("(stage {})", slowest + 1);
+        assert!(bottleneck.sentence.contains(&name), "{text}: {}", bottleneck.sentence);
+        let rows: Vec<&str> = done.stderr.lines().collect();
+        assert!(rows[0].contains("stage") && rows[0].contains("waits to read"), "{}", done.stderr);
+        for (row, stage) in rows[1..].iter().zip(&record.stages) {
+            let command: String = stage.command.chars().take(12).collect();
+            assert!(row.contains(&command), "`{command}` in {row}");
+        }
+        assert!(rows[1 + slowest].contains("←"), "{}", done.stderr);
+    }
+}
+
+#[test]
+fn a_stage_that_waits_is_seen_waiting() {
+    let lab = Lab::new();
+    let (_, record) =
+        recorded(&lab, &["--via", "pipe:size=4096", "yes | (sleep 0.4; head -c 3000000) | cat > /dev/null"]);
+    let ms = |ns: Option<u64>| ns.expect("watched") / 1_000_000;
+    assert!(ms(record.stages[0].blocked_write_ns) > 250, "the writer waits: {record:?}");
+    assert!(ms(record.stages[2].blocked_read_ns) > 250, "the reader waits: {record:?}");
+    assert!(ms(record.stages[1].blocked_read_ns) < 100, "the sleeper does not read: {record:?}");
+    assert_times_fit(&record);
+}
+
+#[test]
+fn an_ordinary_user_gets_figures_that_are_not_wrong() {
+    if !is_root() {
+        return skip("only root can run as another user; the other tests were run as one");
+    }
+    let lab = Lab::new();
+    let text = "head -c 1000000 /dev/zero | (cat; sleep 0.3) | (wc -c; sleep 0.1)";
+    let done = lab.finish(as_nobody(&lab, &["run", "--stats", "--json", "r.json", text])).expect_code(0);
+    assert_eq!(done.stdout, "1000000\n");
+    let json = fs::read_to_string(lab.here("r.json")).expect("a record");
+    let record: RunRecord = serde_json::from_str(&json).expect("JSON");
+    assert_times_fit(&record);
+    for stage in &record.stages {
+        let Some(written) = stage.write_bytes else { continue };
+        let most = 1_000_000 + LOADING_BYTES;
+        assert!(stage.bytes_at_least && written <= most, "{stage:?}");
+    }
+    assert_eq!(record.bottleneck.and_then(|bottleneck| bottleneck.stage), Some(1), "{}", done.stderr);
+    assert!(record.stages[1].write_bytes.is_some(), "it lived long enough to be seen");
+    assert!(done.stderr.contains('≥'), "{}", done.stderr);
+}
+
+#[test]
+fn without_stats_nothing_is_said() {
+    let lab = Lab::new();
+    let done = run(&lab, &["seq 3 | tail -1"]).expect_code(0);
+    assert_eq!((done.stdout.as_str(), done.stderr.as_str()), ("3\n", ""));
+}
+
+/// Expected: names on the command line are meant from where hosepipe was started.
+/// Happened: after a `cd` in the text, the record went to the folder that the text had gone to.
+#[test]
+fn a_text_that_goes_elsewhere_takes_no_file_of_ours_along() {
+    let lab = Lab::new();
+    fs::create_dir(lab.here("below")).expect("mkdir");
+    fs::create_dir(lab.here("temporary")).expect("mkdir");
+    for via in ["tmpfile", "file", "fifo"] {
+        let args = ["run", "--via", via, "--json", "r.json", "--keep", "kept", "--force"];
+        let mut command =
+            lab.command(&[&args[..], &["cd below; echo a | cat; pwd | sed 's/.*.here.//'"]].concat());
+        command.env("TMPDIR", "temporary");
+        let done = lab.finish(command).expect_code(0);
+        assert_eq!(done.stdout, "a\nbelow\n", "{via}: {}", done.stderr);
+        assert!(fs::read_to_string(lab.here("r.json")).expect("the record").contains("hosepipe/1"));
+        assert_eq!(fs::read_to_string(lab.here("kept/2.1-echo")).expect("a kept file"), "a\n");
+        assert!(crate::common::files_in(&lab.here("below")).is_empty(), "{via}");
+        assert!(crate::common::files_in(&lab.here("temporary")).is_empty(), "{via}");
+    }
+}

@@ -1,0 +1,155 @@
+//! Signals that come to hosepipe alone, and what the stages see of them.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitStatus};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::place::{bash, has_line, links, run, script};
+use crate::common::{Lab, PROMPTLY, SOON, signal, until};
+
+/// `./hears SIGNAL FILE`: waits for the signal, writes that it came, and ends by it.
+const HEARS: &str = "\
+#!/bin/bash
+trap 'echo heard >> \"$2\"; exec sh -c \"kill -$1 \\$\\$\"' $1
+echo ready > \"$2\"
+while :; do sleep 0.01; done
+";
+
+/// Whoever starts the tests may ignore signals; and a core is not asked for.
+const PLAIN: [&str; 4] = ["env", "--default-signal", "sh", "-c"];
+const WITHOUT_CORE: &str = "ulimit -c 0; exec \"$0\" \"$@\"";
+
+fn start(lab: &Lab, args: &[&str]) -> Child {
+    let wrapper = [&PLAIN[..], &[WITHOUT_CORE]].concat();
+    lab.wrapped(&wrapper, args).spawn().expect("hosepipe starts")
+}
+
+fn end(lab: &Lab, mut child: Child, deadline: Duration) -> ExitStatus {
+    let began = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("wait") {
+            break status;
+        }
+        if began.elapsed() > deadline {
+            let processes = lab.processes();
+            let _ = child.kill();
+            let _ = child.wait();
+            for (pid, _) in &processes {
+                signal(*pid, Signal::KILL);
+            }
+            panic!("did not end within {deadline:?}: {processes:?}");
+        }
+        std::thread::sleep(Duration::from_millis(3));
+    };
+    lab.assert_nothing_left(child.id(), PROMPTLY);
+    status
+}
+
+#[test]
+fn a_signal_to_hosepipe_reaches_every_stage_once_and_ends_it_too() {
+    for (name, sent) in
+        [("INT", Signal::INT), ("TERM", Signal::TERM), ("HUP", Signal::HUP), ("QUIT", Signal::QUIT)]
+    {
+        let lab = Lab::new();
+        script(&lab, "hears", HEARS);
+        let text = format!("./hears {name} a | {{ ./hears {name} b; }} | ./hears {name} c; echo next > next");
+        let child = start(&lab, &["run", &text]);
+        for stage in ["a", "b", "c"] {
+            until("the stage", SOON, || has_line(lab.here(stage), "ready"));
+        }
+        signal(child.id(), sent);
+        let status = end(&lab, child, PROMPTLY);
+        assert_eq!(status.signal(), Some(sent.as_raw()), "{name}: {status:?}");
+        for stage in ["a", "b", "c"] {
+            let said = fs::read_to_string(lab.here(stage)).expect("the stage's file");
+            assert_eq!(said, "ready\nheard\n", "stage {stage}, SIG{name}");
+        }
+        assert!(!lab.here("next").exists(), "SIG{name} ends the whole list");
+    }
+}
+
+/// As bash: a program that takes SIGINT as something else than its end does not end the list.
+#[test]
+fn a_stage_that_lives_on_after_sigint_lets_the_list_go_on() {
+    let lab = Lab::new();
+    let text = "sh -c 'trap \"exit 0\" INT; echo ready > a; while :; do sleep 0.01; done'; echo next > next";
+    let child = start(&lab, &["run", text]);
+    until("the stage", SOON, || has_line(lab.here("a"), "ready"));
+    signal(child.id(), Signal::INT);
+    assert_eq!(end(&lab, child, PROMPTLY).code(), Some(0));
+    assert!(lab.here("next").exists());
+}
+
+#[test]
+fn nothing_is_left_over_any_link_after_a_signal() {
+    for via in links() {
+        // In sequential order an endless writer would fill the disk before its reader starts.
+        let endless = !via.contains("sequential");
+        let text = if endless { "yes | cat > /dev/null" } else { "sleep 100 | cat | cat" };
+        for sent in [Signal::TERM, Signal::INT] {
+            let lab = Lab::new();
+            let child = start(&lab, &["run", "--via", via, text]);
+            let stages = if endless { 2 } else { 1 };
+            until("the stages", SOON, || (lab.processes().len() > stages).then_some(()));
+            std::thread::sleep(Duration::from_millis(50));
+            signal(child.id(), sent);
+            let status = end(&lab, child, PROMPTLY);
+            // Where the reader sees the end of its input first, it ends well: then, as in bash, so does the list.
+            let ended =
+                status.signal() == Some(sent.as_raw()) || (sent == Signal::INT && status.code().is_some());
+            assert!(ended, "{via}: {status:?}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_left_over_any_link_after_a_kill_of_its_own_stages() {
+    for via in links() {
+        let lab = Lab::new();
+        let child = start(&lab, &["run", "--via", via, "sleep 100 | cat | sleep 0"]);
+        let sleeper = until("the first stage", SOON, || {
+            lab.processes().into_iter().find(|(_, name)| name == "sleep").map(|(pid, _)| pid)
+        });
+        // The last stage's `sleep 0` may have been seen; the first is killed as soon as it is alone.
+        std::thread::sleep(Duration::from_millis(60));
+        signal(sleeper, Signal::KILL);
+        for (pid, name) in lab.processes() {
+            if name == "sleep" {
+                signal(pid, Signal::KILL);
+            }
+        }
+        end(&lab, child, PROMPTLY);
+    }
+}
+
+#[test]
+fn an_ignored_hangup_stays_ignored() {
+    let lab = Lab::new();
+    let wrapper = ["sh", "-c", "trap '' HUP; exec \"$0\" \"$@\""];
+    let text = "echo ready > a; sleep 0.3 | cat; echo done | cat";
+    let running = lab.start(lab.wrapped(&wrapper, &["run", text]));
+    until("the first stage", SOON, || has_line(lab.here("a"), "ready"));
+    signal(running.pid(), Signal::HUP);
+    let done = running.wait_within(SOON).expect_code(0);
+    assert_eq!(done.stdout, "done\n", "{}", done.stderr);
+}
+
+#[test]
+fn stages_have_the_signals_they_would_have_under_bash() {
+    let text = "grep -E 'Sig(Ign|Blk)' /proc/self/status | cat; (grep -E 'Sig(Ign|Blk)' /proc/self/status)";
+    let lab = Lab::new();
+    let (_, expected) = bash(&lab, &[], text);
+    for args in [&[][..], &["--stats"], &["--via", "tmpfile"], &["--keep", "kept"]] {
+        let done = run(&lab, &[args, &[text]].concat()).expect_code(0);
+        assert_eq!(done.stdout, expected, "{args:?}");
+        assert!(expected.lines().next().is_some_and(|line| line.ends_with("0000")), "{expected}");
+    }
+    // Bits 0 and 1: SIGHUP and SIGINT.
+    let wrapper = ["sh", "-c", "trap '' HUP INT; exec \"$0\" \"$@\""];
+    let text = "grep SigIgn /proc/self/status | cat";
+    let done = lab.finish(lab.wrapped(&wrapper, &["run", text])).expect_code(0);
+    assert!(done.stdout.trim_end().ends_with('3'), "{}", done.stdout);
+}

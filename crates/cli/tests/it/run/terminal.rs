@@ -1,0 +1,186 @@
+//! At a terminal: keys that are signals, jobs of an interactive shell, and the live picture.
+
+use std::fs;
+use std::process::{Command, ExitStatus};
+
+use std::os::unix::process::ExitStatusExt;
+
+use super::place::{has_line, script};
+use super::window::Window;
+use crate::common::{Lab, PROMPTLY, SOON, signal, until};
+
+/// Makes the command the leader of its terminal's session (setsid(1)).
+const LEADER: [&str; 2] = ["setsid", "--ctty"];
+
+/// `./counts SIGNAL FILE`: a line in the file for each time the signal comes; ends half a second after the first.
+const COUNTS: &str = "\
+#!/bin/bash
+trap 'echo heard >> \"$2\"' $1
+echo ready > \"$2\"
+until grep -q heard \"$2\"; do read -t 0.05 < <(sleep 1 < /dev/null); done
+for i in 1 2 3 4 5; do sleep 0.1; done
+trap - $1
+kill -$1 $$
+";
+
+fn end(lab: &Lab, child: &mut std::process::Child) -> ExitStatus {
+    let status = until("the end", SOON, || child.try_wait().expect("wait"));
+    lab.assert_nothing_left(child.id(), PROMPTLY);
+    status
+}
+
+/// A key at the terminal is a signal to the whole group: hosepipe must not send it on to stages that have it already.
+#[test]
+fn control_c_comes_to_each_stage_once() {
+    for (key, name, number) in [("\x03", "INT", 2)] {
+        let lab = Lab::new();
+        script(&lab, "counts", COUNTS);
+        let window = Window::new();
+        let text = format!("./counts {name} a | ./counts {name} b | ./counts {name} c; echo next > next");
+        let mut child = window.start(lab.wrapped(&LEADER, &["run", &text]));
+        for stage in ["a", "b", "c"] {
+            until("the stage", SOON, || has_line(lab.here(stage), "ready"));
+        }
+        window.type_in(key);
+        let status = end(&lab, &mut child);
+        assert_eq!(status.signal(), Some(number), "{status:?}");
+        for stage in ["a", "b", "c"] {
+            let said = fs::read_to_string(lab.here(stage)).expect("the stage's file");
+            assert_eq!(said, "ready\nheard\n", "stage {stage}: {}", window.shown());
+        }
+        assert!(!lab.here("next").exists(), "SIG{name} ends the whole list");
+    }
+}
+
+#[test]
+fn stages_read_and_write_the_terminal() {
+    let lab = Lab::new();
+    let window = Window::new();
+    let text = "head -1 | tr a-z A-Z; test -t 0 && test -t 1 && test -t 2 && echo a terminal";
+    let mut child = window.start(lab.wrapped(&LEADER, &["run", text]));
+    window.type_in("typed\n");
+    window.expect("TYPED");
+    assert!(end(&lab, &mut child).success());
+    assert!(window.close().contains("a terminal"));
+}
+
+/// An interactive bash in a window.
+fn shell(lab: &Lab, window: &Window) -> std::process::Child {
+    let mut command = Command::new(LEADER[0]);
+    command.args(&LEADER[1..]).args(["bash", "--norc", "--noprofile", "-i"]);
+    command.current_dir(lab.here("")).env("TMPDIR", lab.tmp()).env("PS1", "> ").env("TERM", "dumb");
+    command.env_remove("PROMPT_COMMAND");
+    window.start(command)
+}
+
+fn state(pid: u32) -> char {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()).unwrap_or('-')
+}
+
+/// The processes of the job, hosepipe and its stages, when all are there.
+fn job(lab: &Lab, names: &[&str]) -> Vec<u32> {
+    until("the job", SOON, || {
+        let processes = lab.processes();
+        let of_job = |name: &&str| processes.iter().find(|(_, has)| has == name).map(|(pid, _)| *pid);
+        names.iter().map(of_job).collect::<Option<Vec<u32>>>()
+    })
+}
+
+#[test]
+fn control_z_stops_the_whole_job_and_fg_goes_on_with_it() {
+    for via in ["pipe", "tmpfile"] {
+        let lab = Lab::new();
+        let window = Window::new();
+        let mut shell = shell(&lab, &window);
+        let hosepipe = env!("CARGO_BIN_EXE_hosepipe");
+        window.type_in(&format!("{hosepipe} run --via {via} 'sleep 60 | tail -1'; echo ended=$?\n"));
+        let pids = job(&lab, &["hosepipe", "sleep", "tail"]);
+        window.type_in("\x1a");
+        window.expect("Stopped");
+        for pid in &pids {
+            until("a stopped job", PROMPTLY, || (state(*pid) == 'T').then_some(()));
+        }
+        window.type_in("bg\n");
+        for pid in &pids {
+            until("a job that runs again", PROMPTLY, || (state(*pid) == 'S').then_some(()));
+        }
+        window.type_in("fg\n");
+        // The shell shows the command line again as it hands the terminal over.
+        until("the terminal's owner", PROMPTLY, || {
+            let stat = fs::read_to_string(format!("/proc/{}/stat", pids[0])).ok()?;
+            let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+            (fields[2] == fields[5]).then_some(())
+        });
+        window.type_in("\x03");
+        until("the end of the job", PROMPTLY, || (state(pids[0]) == '-').then_some(()));
+        window.type_in("echo status=$?\n");
+        window.expect("status=130");
+        window.type_in("exit\n");
+        until("the end of the shell", SOON, || shell.try_wait().expect("wait"));
+        lab.assert_nothing_left(shell.id(), PROMPTLY);
+    }
+}
+
+/// Where the leader of its session ends, as with a window that is closed, the kernel hangs the foreground group up.
+#[test]
+fn a_session_that_ends_takes_the_job_along() {
+    for via in ["pipe", "tmpfile", "file"] {
+        let lab = Lab::new();
+        let window = Window::new();
+        let leader = [&LEADER[..], &["sh", "-c", "\"$0\" \"$@\"; :"]].concat();
+        let text = "sleep 60 | cat | tail -1; echo next > next";
+        let mut shell = window.start(lab.wrapped(&leader, &["run", "--via", via, text]));
+        job(&lab, &["hosepipe", "sleep", "cat", "tail"]);
+        signal(shell.id(), rustix::process::Signal::KILL);
+        until("the end of the shell", SOON, || shell.try_wait().expect("wait"));
+        lab.assert_nothing_left(shell.id(), PROMPTLY);
+        assert!(!lab.here("next").exists(), "{via}");
+    }
+}
+
+#[test]
+fn the_live_picture_comes_and_goes_and_the_output_is_whole() {
+    let lab = Lab::new();
+    let window = Window::new();
+    let text = "for i in 1 2 3 4; do echo line$i; sleep 0.15; done | cat";
+    let mut command = lab.wrapped(&LEADER, &["run", "--live", text]);
+    let output = fs::File::create(lab.here("output")).expect("a file");
+    command.stdin(window.end()).stdout(output).stderr(window.end());
+    let mut child = command.spawn().expect("hosepipe starts");
+    drop(command);
+    assert!(end(&lab, &mut child).success());
+    let shown = window.close();
+    let output = fs::read_to_string(lab.here("output")).expect("the output");
+    assert_eq!(output, "line1\nline2\nline3\nline4\n", "the output has nothing of the picture");
+    assert!(shown.matches("\x1b[22;1H").count() >= 3, "three of 24 rows, drawn again and again: {shown:?}");
+    assert_eq!(shown.matches("\x1b[1;21r").count(), 1, "the others are the pipeline's: {shown:?}");
+    assert!(shown.contains(" 2 cat") && shown.contains("waits to read"), "{shown:?}");
+    let (_, after) = shown.rsplit_once("\x1b[24;1H").expect("the last drawing");
+    let gone = after.find("\x1b7\x1b[r\x1b8\x1b[J");
+    assert!(gone < after.find("←") && gone.is_some(), "it is cleared before the table: {after:?}");
+    assert!(after.contains("←"), "then comes the table: {after:?}");
+    assert!(!shown.contains("line1"));
+}
+
+#[test]
+fn without_a_terminal_there_is_no_live_picture() {
+    let lab = Lab::new();
+    let done = lab.run(&["run", "--live", "sleep 0.3 | cat"]).expect_code(0);
+    assert!(!done.stderr.contains('\x1b'), "{:?}", done.stderr);
+    assert!(done.stderr.contains("sleep 0.3"), "the table all the same: {}", done.stderr);
+}
+
+#[test]
+fn the_live_picture_goes_when_the_run_is_interrupted() {
+    let lab = Lab::new();
+    let window = Window::new();
+    let mut child = window.start(lab.wrapped(&LEADER, &["run", "--live", "sleep 60 | cat"]));
+    window.expect("waits to read");
+    window.type_in("\x03");
+    let status = end(&lab, &mut child);
+    assert_eq!(status.signal(), Some(2), "{status:?}");
+    let shown = window.close();
+    let (_, after) = shown.rsplit_once("\x1b[24;1H").expect("the last drawing");
+    assert!(after.contains("\x1b[r\x1b8\x1b[J"), "{after:?}");
+}

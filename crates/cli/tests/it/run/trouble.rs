@@ -1,0 +1,135 @@
+//! No room, no permission: the writer hears of it as it would elsewhere, and hosepipe says what happened where.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use super::place::as_nobody;
+use crate::common::{Lab, is_root, skip};
+
+/// A file system of 1 MiB, which goes with the run.
+const SMALL: [&str; 7] = [
+    "unshare",
+    "--mount",
+    "--propagation",
+    "private",
+    "sh",
+    "-c",
+    "mkdir small && mount -t tmpfs -o size=1m none small && exec \"$0\" \"$@\"",
+];
+
+fn may_mount() -> bool {
+    let tried =
+        Command::new(SMALL[0]).args(&SMALL[1..4]).args(["mount", "-t", "tmpfs", "none", "/mnt"]).output();
+    let may = tried.is_ok_and(|output| output.status.success());
+    if !may {
+        skip("a small file system cannot be mounted here");
+    }
+    may
+}
+
+#[test]
+fn a_full_disk_is_the_writers_error_and_is_explained() {
+    if !may_mount() {
+        return;
+    }
+    for via in ["tmpfile", "file", "tmpfile:order=sequential", "file:order=sequential"] {
+        let lab = Lab::new();
+        let text = "seq 1000000 | wc -c; echo ${PIPESTATUS[*]}";
+        let mut command = lab.wrapped(&SMALL, &["run", "--via", via, text]);
+        command.env("TMPDIR", lab.here("small"));
+        let done = lab.finish(command).expect_code(0);
+        assert_eq!(done.stdout, "1048576\n1 0\n", "{via}");
+        assert!(done.stderr.contains("No space left on device"), "the writer's own words: {}", done.stderr);
+        let ours: Vec<&str> = done.stderr.lines().filter(|line| line.starts_with("hosepipe:")).collect();
+        assert_eq!(ours.len(), 1, "one sentence: {}", done.stderr);
+        for word in [via, "1MiB", "ENOSPC", "small"] {
+            assert!(ours[0].contains(word), "no `{word}` in: {}", ours[0]);
+        }
+    }
+}
+
+#[test]
+fn a_writer_that_fails_for_want_of_room_counts_under_pipefail() {
+    if !may_mount() {
+        return;
+    }
+    let lab = Lab::new();
+    let args = ["run", "--via", "tmpfile", "--pipefail", "seq 1000000 | tail -c 1"];
+    let mut command = lab.wrapped(&SMALL, &args);
+    command.env("TMPDIR", lab.here("small"));
+    lab.finish(command).expect_code(1);
+}
+
+#[test]
+fn what_cannot_all_be_kept_does_not_spoil_the_pipeline() {
+    if !may_mount() {
+        return;
+    }
+    for via in ["pipe", "socketpair", "tmpfile"] {
+        let lab = Lab::new();
+        let args = ["run", "--via", via, "--keep", "small/kept", "seq 1000000 | wc -c"];
+        let done = lab.finish(lab.wrapped(&SMALL, &args)).expect_code(0);
+        assert_eq!(done.stdout, "6888896\n", "{via}: {}", done.stderr);
+        assert!(done.stderr.contains("ENOSPC") && done.stderr.contains("kept"), "{via}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn a_folder_that_may_not_be_written_costs_a_sentence() {
+    if !is_root() {
+        return skip("only root can run as another user");
+    }
+    for (via, refused) in [
+        ("tmpfile", true),
+        ("file", true),
+        ("fifo", true),
+        ("unix-stream", true),
+        ("pipe", false),
+        ("tcp", false),
+    ] {
+        let lab = Lab::new();
+        let closed = lab.here("closed");
+        fs::create_dir(&closed).expect("mkdir");
+        fs::set_permissions(&closed, Permissions::from_mode(0o755)).expect("chmod");
+        let mut command = as_nobody(&lab, &["run", "--via", via, "echo a | cat"]);
+        command.env("TMPDIR", &closed);
+        let done = lab.finish(command);
+        if !refused {
+            assert_eq!((done.code(), done.stdout.as_str()), (0, "a\n"), "{via}: {}", done.stderr);
+            continue;
+        }
+        let done = done.expect_code(1);
+        assert_eq!(done.stdout, "", "{via}");
+        assert_eq!(done.stderr.lines().count(), 1, "{via}: {}", done.stderr);
+        assert_eq!(done.stderr.matches("EACCES").count(), 1, "said once ({via}): {}", done.stderr);
+        for word in ["hosepipe: ", via, "closed"] {
+            assert!(done.stderr.contains(word), "no `{word}` in: {}", done.stderr);
+        }
+    }
+}
+
+/// Expected: nobody else enters the folder of a run, whatever the umask is.
+/// Happened: with umask 0 it was 0777, and another user connected to the socket in it.
+#[test]
+fn the_folder_of_a_run_is_closed_to_others() {
+    let lab = Lab::new();
+    let text = "stat -c %a \"$TMPDIR\"/hosepipe-* | cat";
+    let args = ["run", "--via", "file", text];
+    let done = lab.finish(lab.wrapped(&["sh", "-c", "umask 0; exec \"$0\" \"$@\""], &args)).expect_code(0);
+    assert_eq!(done.stdout, "700\n", "{}", done.stderr);
+}
+
+#[test]
+fn files_that_may_not_be_read_are_the_stages_matter() {
+    if !is_root() {
+        return skip("only root can run as another user");
+    }
+    let lab = Lab::new();
+    fs::write(lab.here("secret"), "x").expect("a file");
+    fs::set_permissions(lab.here("secret"), Permissions::from_mode(0o600)).expect("chmod");
+    let text = "cat secret | wc -c; cat < secret; echo $?; ./secret; echo $?";
+    let done = lab.finish(as_nobody(&lab, &["run", text])).expect_code(0);
+    assert_eq!(done.stdout, "0\n1\n126\n");
+    assert_eq!(done.stderr.matches("Permission denied").count(), 3, "{}", done.stderr);
+}

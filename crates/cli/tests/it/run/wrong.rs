@@ -1,0 +1,111 @@
+//! Command lines that are wrong: a sentence that points at the place, status 2, and nothing has run.
+
+use super::place::run;
+use crate::common::{Done, Lab, PROMPTLY};
+
+fn refused(args: &[&str], words: &[&str]) -> Done {
+    let lab = Lab::new();
+    let done = run(&lab, args).expect_code(2);
+    assert_eq!(done.stdout, "", "{args:?}");
+    assert!(done.elapsed < PROMPTLY, "{args:?}: {:?}", done.elapsed);
+    for word in words {
+        assert!(done.stderr.contains(word), "{args:?}: no `{word}` in: {}", done.stderr);
+    }
+    assert!(crate::common::files_in(&lab.here("")).is_empty(), "{args:?}: something ran");
+    done
+}
+
+#[test]
+fn a_syntax_error_is_shown_at_its_place() {
+    for (text, line, column) in [
+        ("touch a; echo b | | cat", "touch a; echo b | | cat", 18),
+        ("| cat", "| cat", 0),
+        ("echo a; ; echo b", "echo a; ; echo b", 8),
+        ("touch a\necho (", "echo (", 5),
+        ("touch a && && touch b", "touch a && && touch b", 11),
+        ("echo a; done", "echo a; done", 8),
+        ("echo \"a | cat", "echo \"a | cat", 5),
+        ("echo é 'a", "echo é 'a", 7),
+    ] {
+        let done = refused(&[text], &["hosepipe: "]);
+        let shown: Vec<&str> = done.stderr.lines().collect();
+        assert_eq!(shown[1].trim_start(), line, "{text}: {}", done.stderr);
+        let indent = shown[1].chars().count() - line.chars().count();
+        let caret = shown[2].chars().position(|c| c == '^').expect("a mark");
+        assert_eq!(caret - indent, column, "{text}:\n{}", done.stderr);
+    }
+}
+
+#[test]
+fn what_has_no_end_is_a_syntax_error() {
+    for text in [
+        "touch a |",
+        "touch a &&",
+        "(touch a",
+        "{ touch a;",
+        "if true; then touch a",
+        "while true; do",
+        "a() {",
+        "x=$(touch a",
+        "for",
+    ] {
+        refused(&[text], &["hosepipe: "]);
+    }
+}
+
+#[test]
+fn a_text_without_a_command_is_refused() {
+    for text in ["", "   ", "\n\n", "# only a comment"] {
+        refused(&[text], &["empty", "hosepipe run 'ls | wc -l'"]);
+    }
+    refused(&[], &["PIPELINE"]);
+}
+
+#[test]
+fn a_wrong_link_is_refused_with_what_would_be_right() {
+    let can = "pipe, fifo, socketpair, unix-stream, tcp";
+    for (via, words) in [
+        ("pip", &["unknown mechanism `pip`", "did you mean `pipe`?"][..]),
+        ("tmpfiles", &["did you mean `tmpfile`?"]),
+        ("socket-pair", &["did you mean `socketpair`?"]),
+        ("zzzz", &["zzzz", "hosepipe list"]),
+        ("", &["names no mechanism"]),
+        ("shm-ring", &["cannot stand between two programs", can]),
+        ("sysv-msgq", &["cannot stand between two programs", can]),
+        ("null", &["cannot stand between two programs", can]),
+        ("pipe:siez=1k", &["did you mean `size`?"]),
+        ("pipe:size=lots", &["lots"]),
+        ("pipe:send=vmsplice", &["send", "for measuring"]),
+        ("tmpfile:order=later", &["parallel, sequential"]),
+        ("file:dir=/nonexistent", &["/nonexistent"]),
+    ] {
+        refused(&["--via", via, "touch a | cat"], words);
+    }
+}
+
+#[test]
+fn a_wrong_option_is_named() {
+    refused(&["--bogus", "touch a"], &["--bogus"]);
+    refused(&["--stat", "touch a"], &["--stat", "--stats"]);
+    refused(&["--shell", "nosuchshell", "touch a"], &["nosuchshell", "--shell"]);
+    refused(&["--shell", "/etc/passwd", "touch a"], &["/etc/passwd"]);
+    refused(&["--json", "/nonexistent/r.json", "touch a"], &["/nonexistent/r.json", "ENOENT"]);
+    refused(&["--json", "/", "touch a"], &["EISDIR"]);
+    refused(&["--via", "pipe", "--via", "tcp", "touch a"], &["--via"]);
+    refused(&["touch a", "touch b"], &["touch b"]);
+}
+
+#[test]
+fn a_text_that_begins_with_a_dash_follows_two() {
+    let lab = Lab::new();
+    let done = run(&lab, &["--", "-x; echo $?"]).expect_code(0);
+    assert_eq!(done.stdout, "127\n", "{}", done.stderr);
+}
+
+#[test]
+fn another_shell_runs_what_needs_one() {
+    let lab = Lab::new();
+    let done =
+        run(&lab, &["--shell", "sh", "x=5; echo ${x} ${BASH_VERSION:-none} | cat; echo $0"]).expect_code(0);
+    assert_eq!(done.stdout, "5 none\nsh\n", "{}", done.stderr);
+}

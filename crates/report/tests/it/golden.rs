@@ -1,0 +1,376 @@
+//! What people and programs read, kept as golden files: a change of a single character shows here.
+
+use std::collections::BTreeMap;
+
+use crate::mock::{Mock, Work, ordinary, record};
+use model::{
+    BenchRecord, CaseRecord, DataLevel, ErrorKind, Placement, Role, SystemCalls, WorkerCase, WorkerEnd,
+    WorkerStart, ZeroCopy,
+};
+use report::{FORMATS, Style, advice, table};
+
+fn plain(record: &BenchRecord, width: usize) -> String {
+    table::render(record, &Style { width, color: false, unicode: true })
+}
+
+fn format(record: &BenchRecord, flag: &str) -> String {
+    let format = FORMATS.iter().find(|format| format.flag == flag).expect("a registered format");
+    (format.render)(record).expect("a sound record")
+}
+
+#[test]
+fn ordinary_at_three_widths() {
+    let record = record(ordinary());
+    for width in [80, 120, 160] {
+        let text = plain(&record, width);
+        for line in text.lines() {
+            assert!(line.chars().count() <= width, "{width} columns: {line}");
+        }
+        insta::assert_snapshot!(format!("ordinary_{width}"), text);
+    }
+}
+
+#[test]
+fn ordinary_in_colour_and_in_ascii() {
+    let record = record(ordinary());
+    let color = table::render(&record, &Style { width: 100, color: true, unicode: true });
+    insta::assert_snapshot!("ordinary_colour", color.replace('\u{1b}', "ESC"));
+    let ascii = table::render(&record, &Style { width: 120, color: false, unicode: false });
+    assert!(ascii.is_ascii());
+    insta::assert_snapshot!("ordinary_ascii", ascii);
+}
+
+#[test]
+fn ordinary_as_data() {
+    let record = record(ordinary());
+    insta::assert_snapshot!("ordinary_csv", format(&record, "csv"));
+    insta::assert_snapshot!("ordinary_markdown", format(&record, "md"));
+}
+
+#[test]
+fn json_is_the_record_and_reads_back() {
+    let mut small = record([Mock::round_trips("pipe").round_trip_ns(52_000, 1.0)]);
+    small.cases[0].samples.truncate(1);
+    let text = format(&small, "json");
+    assert_eq!(serde_json::from_str::<BenchRecord>(&text).expect("our own JSON"), small);
+    insta::assert_snapshot!("json", text);
+}
+
+#[test]
+fn rows_without_figures_say_why() {
+    let why = "open of the queue failed: the system answered EMFILE, 10 descriptors are open and RLIMIT_NOFILE is 10";
+    insta::assert_snapshot!(
+        "errors",
+        plain(
+            &record([
+                Mock::stream("pipe").gb_per_s(1.4, 1.0, Work::Waking),
+                Mock::round_trips("pipe").fails(
+                    ErrorKind::Hung,
+                    "no progress for 10 s after 512 round trips.",
+                    None
+                ),
+                Mock::stream("eventfd").fails(
+                    ErrorKind::Unsupported,
+                    "an event counter carries no bytes",
+                    None
+                ),
+                Mock::round_trips("eventfd").round_trip_ns(40_000, 1.0),
+                Mock::stream("posix-mq:depth=10").fails(
+                    ErrorKind::Open,
+                    why,
+                    Some("raise it with `ulimit -n 1024`")
+                ),
+                Mock::round_trips("posix-mq:depth=10").fails(
+                    ErrorKind::Open,
+                    why,
+                    Some("raise it with `ulimit -n 1024`")
+                ),
+            ]),
+            80
+        )
+    );
+}
+
+#[test]
+fn noise_few_trials_and_an_early_end() {
+    let mut record = record([
+        Mock::stream("pipe").gb_per_s(1.4, 12.0, Work::Waking),
+        Mock::stream("unix-stream").gb_per_s(1.5, 40.0, Work::Copying),
+        Mock::stream("fifo").gb_per_s(1.6, 35.0, Work::Copying),
+        Mock::stream("shm-ring"),
+    ]);
+    record.settings.interrupted = true;
+    record.cases[0].samples.truncate(4);
+    record.cases[1].samples[0].bytes *= 100;
+    record
+        .cases
+        .iter_mut()
+        .for_each(|case| stats::summarise(case, stats::Looks::Once).expect("sound samples"));
+    insta::assert_snapshot!("noise", plain(&record, 80));
+    insta::assert_debug_snapshot!("noise_advice", advice(&record));
+}
+
+#[test]
+fn data_levels_are_never_in_one_list() {
+    let mut cases = Vec::new();
+    for (data, factor) in [(DataLevel::None, 4.0), (DataLevel::Write, 2.0), (DataLevel::Verify, 1.0)] {
+        cases.push(Mock::stream("pipe").gb_per_s(1.4 * factor, 1.0, Work::Copying).data(data));
+        let vmsplice = Mock::stream("pipe:send=vmsplice,recv=splice,size=1MiB");
+        cases.push(
+            vmsplice.gb_per_s(33.0 * factor, 1.0, Work::Copying).data(data).granted("pipe_bytes", 4096),
+        );
+        cases.push(Mock::stream("memcpy").gb_per_s(117.0, 1.0, Work::Copying).role(Role::Ceiling).data(data));
+    }
+    cases.push(Mock::stream("dev-null").gb_per_s(60.0, 1.0, Work::Copying).role(Role::Reference));
+    let record = record(cases);
+    insta::assert_snapshot!("data_levels", plain(&record, 100));
+    insta::assert_snapshot!("data_levels_140", plain(&record, 140));
+    insta::assert_debug_snapshot!("data_levels_advice", advice(&record));
+}
+
+/// Rows that pass bytes by reference, shown by the same experiment or not at all, are told of in one sentence.
+#[test]
+fn equal_evidence_of_zero_copy_is_one_sentence() {
+    let shown = |spec: &str, proven: bool, how: &str| {
+        let evidence = ZeroCopy { copies_per_byte: Some(0), proven, how: how.to_owned() };
+        let with = move |mock: Mock| mock.with(|case| case.zero_copy = Some(evidence));
+        let stream = Mock::stream(spec).gb_per_s(15.0, 1.0, Work::Copying);
+        [with.clone()(stream), with(Mock::round_trips(spec).round_trip_ns(50_000, 1.0))]
+    };
+    let (changed, same) = ("a changed page was read changed.", "a changed page was read as it had been");
+    let record = record(
+        [
+            shown("pipe:send=vmsplice,size=1MiB", true, changed),
+            shown("memfd", false, same),
+            shown("sendfile", true, changed),
+            shown("splice", false, changed),
+        ]
+        .into_iter()
+        .flatten(),
+    );
+    insta::assert_snapshot!("zero_copy", plain(&record, 100));
+}
+
+#[test]
+fn a_sweep_is_a_grid() {
+    let mut cases = Vec::new();
+    for (step, block) in [64, 1024, 4096, 16384, 65536].into_iter().enumerate() {
+        let speed = (block as f64).sqrt() / 150.0;
+        cases.push(Mock::stream("pipe").block(block).gb_per_s(speed, 1.0, Work::Waking));
+        cases.push(Mock::stream("unix-stream").block(block).gb_per_s(
+            speed * (0.7 + 0.2 * step as f64),
+            20.0,
+            Work::Copying,
+        ));
+        let queue = Mock::stream("posix-mq").block(block);
+        cases.push(match block {
+            ..=8192 => queue.gb_per_s(speed * 0.8, 1.0, Work::Copying),
+            _ => queue.fails(
+                ErrorKind::Limit,
+                "the message is longer than 8KiB",
+                Some("see `hosepipe doctor`"),
+            ),
+        });
+    }
+    cases.push(Mock::round_trips("pipe").round_trip_ns(52_000, 1.0));
+    let record = record(cases);
+    insta::assert_snapshot!("sweep_80", plain(&record, 80));
+    insta::assert_snapshot!("sweep_40", plain(&record, 40));
+}
+
+#[test]
+fn a_sweep_of_both_workloads_has_two_grids_and_its_own_ceilings() {
+    let mut cases = Vec::new();
+    for block in [1 << 10, 1 << 12, 1 << 14, 1 << 16] {
+        let trip_ns = 50_000 + block / 10;
+        cases.push(Mock::stream("pipe").block(block).gb_per_s(1.4, 1.0, Work::Waking));
+        cases.push(Mock::round_trips("pipe").block(block).round_trip_ns(trip_ns, 1.0));
+        let memcpy = Mock::stream("memcpy").block(block).gb_per_s(block as f64 / 600.0, 1.0, Work::Copying);
+        cases.push(memcpy.role(Role::Ceiling));
+    }
+    insta::assert_snapshot!("sweep_both", plain(&record(cases), 80));
+}
+
+#[test]
+fn two_blocks_are_two_lists() {
+    let both = |block: u64| {
+        [
+            Mock::stream("pipe").block(block).gb_per_s(1.4, 1.0, Work::Waking),
+            Mock::round_trips("pipe").block(block).round_trip_ns(52_000, 1.0),
+            Mock::stream("fifo").block(block).gb_per_s(1.3, 1.0, Work::Waking),
+            Mock::round_trips("fifo").block(block).round_trip_ns(53_000, 1.0),
+        ]
+    };
+    insta::assert_snapshot!("two_blocks", plain(&record(both(4096).into_iter().chain(both(65536))), 80));
+}
+
+/// Makes a case one that the scheduler placed: in these trials both ends shared a CPU, and they were so many times as fast.
+fn by_scheduler(together: &'static [usize], times: f64) -> impl FnOnce(&mut CaseRecord) {
+    move |case| {
+        (case.placement, case.cpus) = (Placement::Any, Vec::new());
+        for (at, sample) in case.samples.iter_mut().enumerate() {
+            sample.same_cpu_share = Some(if together.contains(&at) { 0.97 } else { 0.02 });
+            if together.contains(&at) {
+                sample.elapsed_ns = (sample.elapsed_ns as f64 / times) as u64;
+            }
+        }
+    }
+}
+
+/// What `hosepipe bench` measures by default: the scheduler's choice ranks, pinned ends stand beside.
+#[test]
+fn the_schedulers_choice_stands_beside_pinned_ends() {
+    let pipe = |spec: &str, gb_per_s: f64, shared: &'static [usize], pinned: f64| {
+        [
+            Mock::stream(spec).gb_per_s(gb_per_s, 1.0, Work::Waking).with(by_scheduler(shared, 4.0)),
+            Mock::stream(spec).gb_per_s(pinned, 2.0, Work::Waking),
+            Mock::round_trips(spec)
+                .round_trip_ns(5_000, 2.0)
+                .with(by_scheduler(&[0, 1, 2, 3, 4, 5, 6, 7, 8], 1.0)),
+            Mock::round_trips(spec).round_trip_ns(40_000, 2.0),
+        ]
+    };
+    let spin = "shm-ring:wait=spin";
+    let cases = pipe("pipe", 4.8, &[], 0.6)
+        .into_iter()
+        .chain(pipe("pipe:size=1MiB", 1.2, &[0, 1, 2, 3, 4], 1.8))
+        .chain(pipe("socketpair", 4.75, &[], 2.4))
+        .chain([
+            Mock::stream(spin).gb_per_s(24.0, 1.0, Work::Spinning).with(by_scheduler(&[], 1.0)),
+            Mock::stream(spin).gb_per_s(25.0, 1.0, Work::Spinning),
+            Mock::round_trips(spin).round_trip_ns(120, 1.0).with(by_scheduler(&[], 1.0)),
+            Mock::round_trips(spin).round_trip_ns(119, 1.0),
+            Mock::round_trips("cache-line").round_trip_ns(100, 1.0).role(Role::Floor),
+        ]);
+    let record = record(cases);
+    for width in [80, 120, 160] {
+        insta::assert_snapshot!(format!("placed_{width}"), plain(&record, width));
+    }
+    insta::assert_snapshot!("placed_markdown", format(&record, "md"));
+    insta::assert_debug_snapshot!("placed_advice", advice(&record));
+}
+
+/// A larger pipe that helps pinned ends only is advice for pinned ends only, and nothing follows from rows that are not steady.
+#[test]
+fn advice_holds_for_the_placement_it_names() {
+    let stream = |spec: &str, free: f64, pinned: f64, spread: f64| {
+        [
+            Mock::stream(spec)
+                .gb_per_s(free, spread, Work::Waking)
+                .with(by_scheduler(&[0, 1, 2, 3, 4, 5, 6, 7, 8], 1.0)),
+            Mock::stream(spec).gb_per_s(pinned, spread, Work::Waking),
+        ]
+    };
+    let both = |spread| {
+        let cases =
+            stream("pipe", 4.8, 0.6, spread).into_iter().chain(stream("pipe:size=1MiB", 4.5, 1.8, spread));
+        advice(&record(cases))
+    };
+    let quiet = both(1.0);
+    let larger: Vec<&String> =
+        quiet.iter().filter(|sentence| sentence.contains("pipes wait for wake-ups")).collect();
+    assert!(matches!(larger.as_slice(), [one] if one.starts_with("Pinned to CPUs 0,1,")), "{quiet:#?}");
+    assert!(quiet[0].starts_with("Left to the scheduler `pipe` moves 8.0 times as much"), "{quiet:#?}");
+    for spread in [12.0, 40.0] {
+        let unsure = both(spread).join("\n");
+        assert!(!unsure.contains("times as much") && !unsure.contains("take `"), "{unsure}");
+    }
+}
+
+#[test]
+fn placements_are_sections_and_give_advice() {
+    let at = |placement, cpus: &[u32], trip_ns| {
+        [
+            Mock::round_trips("pipe").round_trip_ns(trip_ns, 1.0).on(placement, cpus),
+            Mock::round_trips("unix-stream").round_trip_ns(trip_ns * 11 / 10, 1.0).on(placement, cpus),
+        ]
+    };
+    let cases = at(Placement::Cross, &[0, 1], 52_000).into_iter().chain(at(Placement::Same, &[0, 0], 4_700));
+    let record = record(cases);
+    insta::assert_snapshot!("placements", plain(&record, 80));
+    insta::assert_debug_snapshot!("placements_advice", advice(&record));
+}
+
+#[test]
+fn round_trips_alone() {
+    let trips = [("pipe", 52_000), ("unix-stream", 48_000), ("shm-ring:wait=spin", 120)];
+    let record = record(trips.map(|(spec, ns)| Mock::round_trips(spec).round_trip_ns(ns, 2.0)));
+    insta::assert_snapshot!("round_trips_80", plain(&record, 80));
+    insta::assert_snapshot!("round_trips_120", plain(&record, 120));
+}
+
+#[test]
+fn advice_names_only_what_was_measured() {
+    insta::assert_debug_snapshot!("ordinary_advice", advice(&record(ordinary())));
+    let lone = record([Mock::stream("pipe").gb_per_s(1.4, 1.0, Work::Waking)]);
+    insta::assert_debug_snapshot!("lone_pipe_advice", advice(&lone));
+    assert!(advice(&record([Mock::stream("shm-ring").gb_per_s(9.0, 1.0, Work::Spinning)])).is_empty());
+}
+
+#[test]
+fn an_empty_record_is_a_heading() {
+    let text = plain(&record([]), 80);
+    assert_eq!(text, "AMD EPYC 9B14, 2 cores (KVM), Linux 6.18.0 · 9 trials, interleaved\n");
+    assert!(advice(&record([])).is_empty());
+    for format in FORMATS {
+        assert!((format.render)(&record([])).expect("an empty record is sound").ends_with('\n'));
+    }
+}
+
+/// A row of `bench --workers`, or a cell of `--matrix`.
+fn worker(writer: &str, reader: &str, gb_per_s: f64, calls: &[(&str, f64)]) -> Mock {
+    let end = |label: &str| {
+        let (language, variant) = label.split_once(' ').expect("a language and a variant");
+        let toolchain = Some(format!("{language} 1.0"));
+        WorkerEnd { language: language.to_owned(), variant: variant.to_owned(), toolchain }
+    };
+    let by_name: BTreeMap<String, f64> =
+        calls.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+    let system_calls = (!calls.is_empty()).then(|| SystemCalls { per_mib: by_name.values().sum(), by_name });
+    let start = if writer == reader { WorkerStart::Pair } else { WorkerStart::Harness };
+    Mock::stream("pipe").gb_per_s(gb_per_s, 2.0, Work::Waking).with(|case| {
+        case.placement = Placement::Any;
+        case.worker = Some(WorkerCase {
+            writer: end(writer),
+            reader: end(reader),
+            start,
+            warmup_bytes: 64 << 20,
+            system_calls,
+        });
+    })
+}
+
+fn languages() -> BenchRecord {
+    record([
+        worker("C tuned", "C tuned", 2.1, &[("read", 16.0), ("write", 16.0)]),
+        worker("Java tuned", "Java tuned", 1.9, &[("read", 16.0), ("write", 16.0), ("futex", 0.1)]),
+        worker(
+            "Java idiomatic",
+            "Java idiomatic",
+            0.53,
+            &[("read", 128.0), ("write", 128.0), ("futex", 1.0)],
+        ),
+        worker("C idiomatic", "C idiomatic", 2.08, &[("read", 16.0), ("write", 16.0)]),
+        worker("Zig tuned", "Zig tuned", 0.0, &[]).with(|case| case.samples.clear()).fails(
+            ErrorKind::Unavailable,
+            "no `zig` here",
+            Some("pip install ziglang"),
+        ),
+        worker("C tuned", "Java tuned", 1.95, &[]),
+        worker("Java tuned", "C tuned", 2.0, &[]),
+    ])
+}
+
+#[test]
+fn languages_are_ranked_and_a_matrix_has_every_pair() {
+    let record = languages();
+    for width in [80, 120] {
+        let text = plain(&record, width);
+        for line in text.lines() {
+            assert!(line.chars().count() <= width, "{width} columns: {line}");
+        }
+        insta::assert_snapshot!(format!("languages_{width}"), text);
+    }
+    insta::assert_snapshot!("languages_markdown", format(&record, "md"));
+    assert!(format(&record, "csv").contains("java:tuned,c:tuned"), "the two ends of a cell are in its row");
+}

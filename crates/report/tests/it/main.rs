@@ -1,0 +1,8 @@
+//! Records as text, as they were when they were looked at last: all in one program, so that it is linked once.
+mod mock;
+
+mod figure;
+mod golden;
+mod page;
+mod stages;
+mod study;

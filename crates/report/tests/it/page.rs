@@ -1,0 +1,325 @@
+//! What is on the page, as golden files: sections, figures and tables before they are HTML. That the HTML works in a
+//! browser is tested where the binary is (crates/cli/tests/page.rs).
+
+use std::collections::BTreeSet;
+
+use crate::mock::{Mock, Work, ordinary, record};
+use model::{
+    BenchRecord, Bottleneck, CompareRecord, CompareResult, DataLevel, ErrorKind, Host, LinkRecord, Placement,
+    RunRecord, SCHEMA, Spec, StageRecord, Tool, WorkerCase, WorkerEnd, WorkerStart,
+};
+use report::figure::{Figure, Table};
+use report::page::{Block, Page, page, render, strangers};
+use report::read::{AnyRecord, Loaded};
+
+fn bench(name: &str, record: BenchRecord) -> Loaded {
+    Loaded { name: name.to_owned(), record: AnyRecord::Bench(record) }
+}
+
+fn tool() -> Tool {
+    Tool { version: "0.1.0".to_owned(), revision: None }
+}
+
+/// A run of three stages, of which the second one held the others up.
+fn run(pipeline: &str) -> Loaded {
+    let stage = |command: &str, wall_ms: u64, bytes: [u64; 2], waits_ms: [u64; 2]| StageRecord {
+        pipeline: 0,
+        command: command.to_owned(),
+        pid: Some(7),
+        status: 0,
+        signal: None,
+        wall_ns: wall_ms * 1_000_000,
+        user_ns: wall_ms * 500_000,
+        system_ns: 0,
+        read_bytes: Some(bytes[0]),
+        write_bytes: Some(bytes[1]),
+        bytes_at_least: false,
+        blocked_read_ns: Some(waits_ms[0] * 1_000_000),
+        blocked_write_ns: Some(waits_ms[1] * 1_000_000),
+        max_rss_bytes: None,
+    };
+    let link = |stored: Option<u64>| LinkRecord {
+        pipeline: 0,
+        spec: "pipe".to_owned(),
+        granted: [("pipe_bytes".to_owned(), 1 << 20)].into(),
+        bytes: None,
+        stored_bytes: stored,
+        path: None,
+        relay: false,
+        kept: None,
+        trouble: None,
+    };
+    let record = RunRecord {
+        schema: SCHEMA.to_owned(),
+        tool: tool(),
+        host: record([]).host,
+        arguments: vec!["run".to_owned(), pipeline.to_owned()],
+        started: "2026-01-02T03:04:05Z".to_owned(),
+        pipeline: pipeline.to_owned(),
+        via: "pipe".to_owned(),
+        wall_ns: 8_940_000_000,
+        status: 0,
+        pipestatus: vec![0, 0, 0],
+        stages: vec![
+            stage("cat big", 6790, [0, 100_000_000], [0, 6500]),
+            stage("sort", 8940, [100_000_000, 100_000_000], [10, 20]),
+            stage("head -1", 8940, [7190, 12], [8940, 0]),
+        ],
+        links: vec![link(None), link(Some(7190))],
+        bottleneck: Some(Bottleneck { stage: Some(1), sentence: "`sort` holds the pipeline up.".to_owned() }),
+    };
+    Loaded { name: "run.json".to_owned(), record: AnyRecord::Run(record) }
+}
+
+fn compare() -> Loaded {
+    let result = |via: &str, median_s: f64| {
+        let mut result = CompareResult::new("cat big | wc -c", via);
+        result.times_s = [0.99, 1.0, 1.01, 1.0, 1.0, 1.0, 0.98].map(|factor| factor * median_s).to_vec();
+        result.output_hash = Some("aa".to_owned());
+        result
+    };
+    let mut results =
+        vec![result("pipe", 0.77), result("tmpfile", 0.81), CompareResult::new("cat big | wc -c", "tcp")];
+    results[1].stored_bytes = Some(1 << 30);
+    results[1].equal = Some(false);
+    results[2].error = Some("the link could not be made: EMFILE".to_owned());
+    stats::summarise_times(&mut results);
+    let record = CompareRecord {
+        schema: SCHEMA.to_owned(),
+        tool: tool(),
+        host: Host::default(),
+        arguments: vec!["compare".to_owned()],
+        started: "2026-01-02T03:04:05Z".to_owned(),
+        seed: 1,
+        trials: 7,
+        warmup: 1,
+        interrupted: false,
+        results,
+    };
+    Loaded { name: "compare.json".to_owned(), record: AnyRecord::Compare(record) }
+}
+
+fn sweep() -> BenchRecord {
+    let mut cases = Vec::new();
+    for block in [64, 1024, 8192, 65536] {
+        let speed = (block as f64).sqrt() / 150.0;
+        cases.push(Mock::stream("pipe").block(block).gb_per_s(speed, 1.0, Work::Waking));
+        let queue = Mock::stream("posix-mq").block(block);
+        cases.push(match block {
+            ..=8192 => queue.gb_per_s(speed * 0.8, 1.0, Work::Copying),
+            _ => queue.fails(
+                ErrorKind::Limit,
+                "the message is longer than 8KiB",
+                Some("see `hosepipe doctor`"),
+            ),
+        });
+        cases.push(Mock::round_trips("pipe").block(block).round_trip_ns(50_000 + block, 1.0));
+    }
+    record(cases)
+}
+
+fn workers() -> BenchRecord {
+    let end = |language: &str, variant: &str| WorkerEnd {
+        language: language.to_owned(),
+        variant: variant.to_owned(),
+        toolchain: Some(format!("{language} 1.2.3")),
+    };
+    let ends = [end("C", "tuned"), end("Java", "idiomatic")];
+    let case = |writer: &WorkerEnd, reader: &WorkerEnd, start, gb_per_s| {
+        let worker = WorkerCase {
+            writer: writer.clone(),
+            reader: reader.clone(),
+            start,
+            warmup_bytes: 1 << 26,
+            system_calls: None,
+        };
+        Mock::stream("pipe").gb_per_s(gb_per_s, 1.0, Work::Copying).with(|case| case.worker = Some(worker))
+    };
+    let (c, java) = (&ends[0], &ends[1]);
+    record([
+        case(c, c, WorkerStart::Pair, 2.1),
+        case(java, java, WorkerStart::Pair, 0.53),
+        case(c, c, WorkerStart::Harness, 2.2),
+        case(c, java, WorkerStart::Harness, 0.6),
+        case(java, c, WorkerStart::Harness, 0.55),
+    ])
+}
+
+/// The page as text.
+fn text(page: &Page) -> String {
+    let mut text = format!("{}\n{}\n", page.title, page.subtitle);
+    page.notices.iter().for_each(|notice| text.push_str(&format!("! {notice}\n")));
+    for highlight in &page.highlights {
+        text.push_str(&format!("* {} {}: {}\n", highlight.figure, highlight.whose, highlight.what));
+    }
+    for section in &page.sections {
+        text.push_str(&format!("\n## {} ({})\n", section.title, section.id));
+        section.code.iter().chain(&section.lead).for_each(|line| text.push_str(&format!("{line}\n")));
+        for block in &section.blocks {
+            match block {
+                Block::Figure(figure) => {
+                    text.push_str(&format!("\n[{}] {}\n{}\n", figure.id, figure.title, figure.caption));
+                    text.push_str(&rows(&figure.table()));
+                }
+                Block::Table(table) => text.push_str(&rows(table)),
+                Block::Folded(heading, tables) => {
+                    text.push_str(&format!("\n> {heading}\n"));
+                    tables.iter().for_each(|table| text.push_str(&rows(table)));
+                }
+                Block::Remarks(lines) => lines.iter().for_each(|line| text.push_str(&format!("- {line}\n"))),
+            }
+        }
+    }
+    text
+}
+
+fn rows(table: &Table) -> String {
+    let line = |cells: &Vec<String>| format!("{}\n", cells.join(" | "));
+    format!(
+        "\n{}\n{}{}",
+        table.caption,
+        line(&table.columns),
+        table.rows.iter().map(line).collect::<String>()
+    )
+}
+
+fn figures(page: &Page) -> Vec<&Figure> {
+    let of = |block: &'_ Block| matches!(block, Block::Figure(_));
+    let blocks = page.sections.iter().flat_map(|section| &section.blocks).filter(|block| of(block));
+    blocks.filter_map(|block| if let Block::Figure(figure) = block { Some(figure) } else { None }).collect()
+}
+
+#[test]
+fn an_ordinary_record() {
+    insta::assert_snapshot!("page_ordinary", text(&page(&[bench("run.json", record(ordinary()))])));
+}
+
+#[test]
+fn a_sweep_is_lines_and_its_gaps_are_told() {
+    insta::assert_snapshot!("page_sweep", text(&page(&[bench("sweep.json", sweep())])));
+}
+
+#[test]
+fn hosts_stand_side_by_side() {
+    let mut there = record(ordinary());
+    there.host.kernel = "Linux 5.15.0".to_owned();
+    there.host.memory_bytes = 8 << 30;
+    let both = [bench("here/run.json", record(ordinary())), bench("there/run.json", there)];
+    assert!(strangers(&both).is_empty());
+    insta::assert_snapshot!("page_two_hosts", text(&page(&both)));
+}
+
+#[test]
+fn pipelines_and_comparisons() {
+    insta::assert_snapshot!("page_pipelines", text(&page(&[run("cat big | sort | head -1"), compare()])));
+}
+
+#[test]
+fn languages_and_their_matrix() {
+    insta::assert_snapshot!("page_workers", text(&page(&[bench("workers.json", workers())])));
+}
+
+#[test]
+fn records_with_nothing_in_common_are_named() {
+    let one = bench("a.json", record([Mock::stream("pipe").gb_per_s(1.4, 1.0, Work::Waking)]));
+    let mut windows = record([Mock::stream("windows-named-pipe").gb_per_s(0.3, 1.0, Work::Waking)]);
+    windows.host.kernel = "Wine 8.0".to_owned();
+    let records = [one.clone(), bench("b.json", windows), run("true | true")];
+    insta::assert_debug_snapshot!("strangers", strangers(&records));
+    assert_eq!(page(&records).notices, strangers(&records));
+    assert!(strangers(&[one.clone(), one]).is_empty());
+}
+
+/// What was expected: data levels and placements in lists of their own. A page passed by reference is not a byte moved,
+/// and one core is not two.
+#[test]
+fn data_levels_and_placements_are_figures_of_their_own() {
+    let cases = [DataLevel::None, DataLevel::Verify].into_iter().flat_map(|data| {
+        let pipe = Mock::stream("pipe").gb_per_s(1.4, 1.0, Work::Copying).data(data);
+        [pipe.clone().on(Placement::Cross, &[0, 1]), pipe.on(Placement::Same, &[0, 0])]
+    });
+    let page = page(&[bench("run.json", record(cases))]);
+    let titles: BTreeSet<&str> = figures(&page).iter().map(|figure| figure.title.as_str()).collect();
+    assert_eq!(titles.len(), 4, "{titles:?}");
+    assert!(
+        titles.contains("Throughput, 64 KiB blocks · two processes on CPU 0 · every byte checked"),
+        "{titles:?}"
+    );
+}
+
+#[test]
+fn what_round_trips_alone_say_is_said_with_them() {
+    let noisy = Mock::round_trips("pipe").round_trip_ns(52_000, 40.0);
+    let page = page(&[bench("run.json", record([noisy]))]);
+    let section = page.sections.first().expect("a section");
+    assert_eq!(section.id, "round-trips");
+    assert!(
+        !section.lead.is_empty() && matches!(section.blocks.last(), Some(Block::Remarks(_))),
+        "{section:?}"
+    );
+}
+
+/// Texts of a record that would be code if they were not escaped.
+#[test]
+fn nothing_of_a_record_is_markup() {
+    let hostile = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u{1b}[31m\u{202e}";
+    let mut bad = record(ordinary());
+    bad.host.cpu_model = hostile.to_owned();
+    bad.arguments.push(hostile.to_owned());
+    bad.cases[0].spec = Spec { mechanism: hostile.to_owned(), options: [(hostile.to_owned(), None)].into() };
+    bad.cases[0].mechanism = hostile.to_owned();
+    bad.cases
+        .iter_mut()
+        .filter_map(|case| case.error.as_mut())
+        .for_each(|error| error.message = hostile.to_owned());
+    let records = [bench(hostile, bad), bench("other.json", sweep()), run(hostile)];
+    let html = render(&records);
+    let outside = html.replace(&script_of(&html), "");
+    assert!(!outside.contains("<script>alert") && !outside.contains("<img"), "escaped");
+    assert!(!html.contains('\u{1b}'), "control characters are made visible in figures");
+    for figure in figures(&page(&records)) {
+        let svg = figure.svg(report::figure::Theme::Auto);
+        assert!(
+            !svg.contains("<script") && !svg.contains("<img") && !svg.contains('\u{1b}'),
+            "{}",
+            figure.id
+        );
+    }
+}
+
+fn script_of(html: &str) -> String {
+    let (from, to) =
+        (html.find("<script>(() => {").expect("the script"), html.rfind("</script>").expect("its end"));
+    html[from..to].to_owned()
+}
+
+#[test]
+fn names_in_links_are_unique_and_nothing_is_fetched() {
+    let mut other = record(ordinary());
+    other.host.kernel = "Linux 5.15.0".to_owned();
+    let records = [
+        bench("a.json", record(ordinary())),
+        bench("b.json", other),
+        bench("c.json", sweep()),
+        bench("d.json", workers()),
+        run("a | b"),
+        compare(),
+    ];
+    let html = render(&records);
+    let mut ids: Vec<&str> = html.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let all = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), all);
+    for (at, _) in html.match_indices("http") {
+        let what = &html[at..(at + 30).min(html.len())];
+        assert!(what.starts_with("http://www.w3.org/2000/svg") || what.starts_with("http-equiv"), "{what}");
+    }
+    assert!(!html.contains("NaN") || html.matches("NaN").count() == script_of(&html).matches("NaN").count());
+}
+
+#[test]
+fn a_record_without_a_case_is_a_page() {
+    let html = render(&[bench("empty.json", record([]))]);
+    assert!(html.contains("The machine") && html.ends_with("</html>\n"));
+}
