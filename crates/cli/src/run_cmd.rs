@@ -55,7 +55,7 @@ pub(crate) struct RunArgs {
     force: bool,
 
     /// A file from which the shell reads what was defined before, as `hosepipe sh` keeps it
-    #[arg(long, value_name = "FILE", hide = true)]
+    #[arg(long = "definitions", value_name = "FILE", hide = true)]
     state: Option<PathBuf>,
 
     /// Tell the comparison that started this run what came of it, in this file and not on standard error

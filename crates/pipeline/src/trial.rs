@@ -139,7 +139,7 @@ fn over_link(start: &Start<'_>, text: &str, via: &LinkSpec, outcome: &File) -> (
     let mut words = vec![c_string("hosepipe"), c_string("run"), c_string(outcome)];
     words.push(c_string(format!("--via={via}")));
     words.push(c_string([b"--shell=", start.session.shell.path.as_os_str().as_bytes()].concat()));
-    words.extend(start.session.state().map(|state| c_string(format!("--state={}", state.display()))));
+    words.extend(start.session.state().map(|state| c_string(format!("--definitions={}", state.display()))));
     words.extend([c_string("--"), c_string(text)]);
     (start.hosepipe.to_owned(), words)
 }

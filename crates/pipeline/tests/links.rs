@@ -230,6 +230,54 @@ fn a_holder_that_does_not_write_is_left_alone() {
     }
 }
 
+/// Expected: a shell whose child has lost its reader goes on, as over a pipe, whatever else it writes; a copy that is
+/// kept makes no difference.
+/// Happened: the file was kept, so it looked as if it grew at each look, and the shell was stopped; so was a shell that
+/// had waited for its child, whose bytes then counted as its own.
+#[test]
+fn a_shell_that_waited_for_a_writer_is_no_writer() {
+    let _alone = alone();
+    for text in ["pipe", "tmpfile", "file", "pty"] {
+        for keep in [false, true] {
+            let folder = tempfile::tempdir().expect("temp dir");
+            let spec = LinkSpec::parse(text).expect(text);
+            let mut link = spec.connect(&Folder::at(folder.path())).expect(text);
+            let kept = tempfile::tempfile().expect("a file");
+            if keep {
+                link.keep(kept.try_clone().expect("a descriptor")).expect(text);
+            }
+            let marker = tempfile::NamedTempFile::new().expect("a file");
+            let path = marker.path().display();
+            let write = format!("seq 100000; echo x >> '{path}'; sleep 0.2; echo x >> '{path}'; exit 7");
+            let mut writing = writer(&mut link, &write);
+            let mut reading = reader(&mut link, "head -1");
+            assert!(reading.wait().expect("reader").success());
+            assert_eq!(writing.wait().expect("writer").code(), Some(7), "{text}, kept: {keep}");
+            assert_eq!(fs::read_to_string(marker.path()).expect("written"), "x\nx\n", "{text}, kept: {keep}");
+            assert_eq!(link.finish().trouble, None, "{text}, kept: {keep}");
+            let kept_bytes = kept.metadata().expect("its size").len();
+            assert!(kept_bytes <= 588_895 && (kept_bytes > 0) == keep, "{text}: {kept_bytes} bytes are kept");
+        }
+    }
+}
+
+/// Expected: a writer that ignores SIGPIPE is told by an error of its write, as over a pipe, and goes on.
+/// Happened: from then on it could write no file at all (RLIMIT_FSIZE=0).
+#[test]
+fn a_writer_that_ignores_sigpipe_is_told_and_can_write_files() {
+    let _alone = alone();
+    for text in ["pipe", "tmpfile", "file", "pty"] {
+        let folder = tempfile::tempdir().expect("temp dir");
+        let marker = tempfile::NamedTempFile::new().expect("a file");
+        let made = format!("head -c 5000 /dev/zero > '{}'", marker.path().display());
+        let write = format!("trap '' PIPE; while echo y; do :; done; {made}; exit 7");
+        let (writer, reader, report) = run(text, folder.path(), &write, "head -1");
+        assert!(reader.success(), "{text}");
+        assert_eq!((writer.code(), report.trouble), (Some(7), None), "{text}: {writer}");
+        assert_eq!(fs::metadata(marker.path()).expect("made").len(), 5000, "{text}");
+    }
+}
+
 #[test]
 fn a_second_description_of_the_writers_end_is_not_its_end() {
     let _alone = alone();
