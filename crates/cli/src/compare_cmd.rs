@@ -28,8 +28,9 @@ Examples:
   hosepipe compare --via pipe,tmpfile:order=sequential,file:sync,socketpair --json study.json 'ls -R / | wc -l'
   hosepipe compare --prepare 'sync; echo 3 > /proc/sys/vm/drop_caches' 'cat big | md5sum'
 
-All links of a pipeline take turns in a random order; ratios are made within a round. `bash` among the links is
-bash itself, over its own pipes. The status is 1 where outputs differ or a run could not be made.")]
+All links of a pipeline take turns in a random order. A time is that of a whole program, from its start to its end:
+`hosepipe run` over the link, or `bash -c` where `bash` is among the links. The table's ratios are of the medians it
+shows; those of the record are made within rounds. The status is 1 where outputs differ or a run could not be made.")]
 pub(crate) struct CompareArgs {
     /// The command lines, each as bash takes it
     #[arg(value_name = "PIPELINE", required = true)]

@@ -8,7 +8,7 @@ use stats::estimate::ENOUGH_FOR_95_PERCENT;
 use stats::{Group, figure, is_mixed, seats};
 
 use crate::view::{Row, Section, View, ranked};
-use crate::{granted, numbers, words};
+use crate::{granted, noise, numbers, words};
 
 /// Two figures of one case are told apart where one is so many times the other.
 const MIXTURE_FROM: f64 = 1.25;
@@ -248,11 +248,8 @@ fn granted_otherwise(view: &View) -> Vec<String> {
 
 fn noise_legend(view: &View) -> Option<String> {
     let has = |level| ranked(view.record).any(|case| case.noise == Some(level));
-    let noisy = has(NoiseLevel::Noisy).then_some("~ noisy: read differences below 15 % as equal");
     let wild = ranked(view.record).any(|case| case.noise == Some(NoiseLevel::Wild) && !is_mixed(case));
-    let wild = wild.then_some("! wild: repeat on a quieter machine before believing it");
-    let marks: Vec<&str> = noisy.into_iter().chain(wild).collect();
-    (!marks.is_empty()).then(|| format!("{}.", marks.join("; ")))
+    noise::legend(has(NoiseLevel::Noisy), wild)
 }
 
 /// Where the scheduler's choice makes a median of two figures; with the figures of the first rows, unless columns have them.

@@ -107,6 +107,7 @@ fn comp517() -> StudyRecord {
         stored_bytes,
         output_hash: Some("5eed".to_owned()),
         status: Some(0),
+        equal: Some(true),
         ..CompareResult::new("cat file.txt | sort | uniq -u | wc -l", via)
     };
     let differs = CompareResult { equal: Some(false), ..result("file", &[0.31, 0.32], Some(11_000_000)) };
