@@ -1,14 +1,11 @@
 //! A run: every case prepared, warmed up and sized, then rounds of trials in a seeded random order.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mechanism::Announcement;
-use model::{
-    Amount, Case, CaseError, Check, Cpu, DataLevel, ErrorKind, PayloadKind, Role, Sample, describe_errno,
-};
+use mechanism::Folder;
+use model::{Amount, Case, CaseError, Check, Cpu, DataLevel, ErrorKind, PayloadKind, Role, Sample};
 use payload::{Period, Tile, expected_checksum};
 
 use crate::amount::{
@@ -39,17 +36,13 @@ struct Runner {
 /// Must be called from a process with one thread: trials are forked from it.
 pub fn run(plan: &Plan, cpus: &[Cpu], observer: &mut dyn Observer, stop: &dyn Fn() -> bool) -> RunOutcome {
     let began = Instant::now();
-    let folder = match tempfile::Builder::new().prefix("hosepipe-").tempdir() {
-        Ok(folder) => folder,
-        Err(error) => return nothing_ran(plan, &error),
-    };
-    mechanism::announce(Announcement::Folder, folder.path());
+    let folder = Folder::private();
     let mut session = Session {
         plan,
         began,
         observer,
         stop,
-        folder: folder.path(),
+        folder: &folder,
         tiles: HashMap::new(),
         checksums: HashMap::new(),
         runners: plan.cases.iter().map(|case| Runner::prepare(case, cpus)).collect(),
@@ -60,21 +53,6 @@ pub fn run(plan: &Plan, cpus: &[Cpu], observer: &mut dyn Observer, stop: &dyn Fn
         session.runners.iter_mut().for_each(|runner| runner.say_that_time_ran_out(plan.budget));
     }
     RunOutcome { cases: session.runners.into_iter().map(|runner| runner.outcome).collect(), interrupted }
-}
-
-fn nothing_ran(plan: &Plan, error: &std::io::Error) -> RunOutcome {
-    let error = CaseError {
-        kind: ErrorKind::Open,
-        message: format!(
-            "no folder for temporary files in {}: {}",
-            std::env::temp_dir().display(),
-            describe_errno(error)
-        ),
-        remedy: Some("set TMPDIR to a folder you can write to".to_owned()),
-        expected: false,
-    };
-    let failed = |case: &Case| CaseOutcome { error: Some(error.clone()), ..CaseOutcome::of(case) };
-    RunOutcome { cases: plan.cases.iter().map(failed).collect(), interrupted: false }
 }
 
 impl CaseOutcome {
@@ -147,7 +125,7 @@ struct Session<'a> {
     began: Instant,
     observer: &'a mut dyn Observer,
     stop: &'a dyn Fn() -> bool,
-    folder: &'a Path,
+    folder: &'a Folder,
     tiles: HashMap<PayloadKind, Arc<Tile>>,
     checksums: HashMap<(PayloadKind, model::Check, u64), String>,
     runners: Vec<Runner>,

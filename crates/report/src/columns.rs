@@ -1,11 +1,11 @@
 //! The columns of a ranked list: one entry each, with how much it matters when there is little room.
 
-use model::{CaseRecord, NoiseLevel};
-use stats::estimate::ENOUGH_FOR_95_PERCENT;
+use model::CaseRecord;
 use stats::{Group, Seats, bound_of, estimate, figure, seats};
 
 use crate::granted;
 use crate::layout;
+use crate::noise;
 use crate::numbers;
 use crate::view::{Row, Section};
 
@@ -91,11 +91,7 @@ pub(crate) fn columns(section: &Section) -> Vec<&'static Column> {
 
 /// The mark beside a figure that should not be trusted to its last digit.
 pub(crate) fn noise_mark(case: &CaseRecord) -> &'static str {
-    match case.noise {
-        Some(NoiseLevel::Noisy) => " ~",
-        Some(NoiseLevel::Wild) => " !",
-        Some(NoiseLevel::Quiet) | None => "",
-    }
+    noise::mark(case.noise)
 }
 
 fn bar(row: &Row, section: &Section) -> Option<String> {
@@ -147,7 +143,7 @@ pub(crate) fn group(group: Group, text: fn(f64) -> String) -> String {
 
 /// Whether any case of a section has so few trials that its spread is their whole range.
 fn few_trials(section: &Section) -> bool {
-    section.cases().any(|case| (2..ENOUGH_FOR_95_PERCENT).contains(&case.samples.len()))
+    section.cases().any(|case| noise::is_range(case.samples.len()))
 }
 
 /// The longer arm of a stream's interval, as a share of its median.

@@ -23,6 +23,7 @@ mod granted;
 mod grid;
 mod languages;
 mod layout;
+mod noise;
 mod reason;
 mod remarks;
 mod sweep;

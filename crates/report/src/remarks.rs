@@ -8,7 +8,7 @@ use stats::estimate::ENOUGH_FOR_95_PERCENT;
 use stats::{Group, figure, is_mixed, seats};
 
 use crate::view::{Row, Section, View, ranked};
-use crate::{granted, numbers, words};
+use crate::{granted, noise, numbers, words};
 
 /// Two figures of one case are told apart where one is so many times the other.
 const MIXTURE_FROM: f64 = 1.25;
@@ -268,11 +268,8 @@ fn granted_otherwise(view: &View) -> Vec<String> {
 /// What the marks of noise mean, where there are any.
 pub(crate) fn noise_legend(record: &BenchRecord) -> Option<String> {
     let has = |level| ranked(record).any(|case| case.noise == Some(level));
-    let noisy = has(NoiseLevel::Noisy).then_some("~ noisy: read differences below 15 % as equal");
     let wild = ranked(record).any(|case| case.noise == Some(NoiseLevel::Wild) && !is_mixed(case));
-    let wild = wild.then_some("! wild: repeat on a quieter machine before believing it");
-    let marks: Vec<&str> = noisy.into_iter().chain(wild).collect();
-    (!marks.is_empty()).then(|| format!("{}.", marks.join("; ")))
+    noise::legend(has(NoiseLevel::Noisy), wild)
 }
 
 /// Where the scheduler's choice makes a median of two figures; with the figures of the first rows, unless columns have them.

@@ -254,6 +254,11 @@ impl Running<'_> {
         }
     }
 
+    /// Whether it has ended, without waiting.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("wait").is_some()
+    }
+
     fn stderr(&self) -> String {
         fs::read_to_string(self.lab.folder.path().join("stderr")).unwrap_or_default()
     }
