@@ -28,7 +28,7 @@ fn processes_of(entry: &Entry) -> &'static [&'static str] {
 }
 
 /// For minutes, were it not for the budget: it ends the floor, too, as soon as the end under test is gone.
-const ENDLESS: [&str; 4] = ["--count", "1000000000", "--time", "100ms"];
+const ENDLESS: [&str; 4] = ["--count", "1000000000", "--time", "600ms"];
 /// Ten seconds and more of the fastest of them, and few enough for the floor, without a budget that would end a trial
 /// before it is found to hang.
 const LONG: [&str; 2] = ["--count", "100000000"];

@@ -152,6 +152,11 @@ impl Person {
             assert!(began.elapsed() < SOON, "{arguments}: it does not get the terminal");
             std::thread::sleep(LOOK_AGAIN);
         }
+        // What a key sends to one that is still stopped is forgotten when it goes on (signal(7), SIGCONT).
+        while folders(&self.home).iter().any(|process| is_stopped(process)) {
+            assert!(began.elapsed() < SOON, "{arguments}: it does not go on");
+            std::thread::sleep(LOOK_AGAIN);
+        }
     }
 
     /// Waits until a process of this home with these arguments is there, or is not.
@@ -254,6 +259,12 @@ pub(crate) fn plain(bytes: &[u8]) -> String {
 pub(crate) fn processes(home: &Path) -> Vec<String> {
     let words = folders(home).into_iter().filter_map(|process| std::fs::read(process.join("cmdline")).ok());
     words.map(|words| String::from_utf8_lossy(&words).replace('\0', " ").trim_end().to_owned()).collect()
+}
+
+/// Whether the process of this folder below /proc is stopped (proc_pid_stat(5)).
+fn is_stopped(process: &Path) -> bool {
+    let stat = std::fs::read_to_string(process.join("stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|after| after.trim_start().starts_with('T'))
 }
 
 /// Ends them all.
