@@ -110,10 +110,11 @@ impl Source for Follower {
         let mut farewell = Farewell::default();
         while !self.watch.all_closed()? {
             // A file that is kept holds what was written before, too.
-            let grown = self.file.look()? > held_bytes;
+            let grown_bytes = self.file.look()?.saturating_sub(held_bytes);
+            let grown = grown_bytes > 0;
             let time = if grown {
                 held_bytes = self.file.discard()?;
-                if holders.stop_writing() == Writing::GoesOn {
+                if holders.stop_writing(grown_bytes) == Writing::GoesOn {
                     // Where the file cannot be closed, what is written is thrown away for as long as it comes.
                     let _ = self.file.close_to_writers();
                 }

@@ -71,18 +71,23 @@ impl Holders {
         Ok(holders)
     }
 
-    /// The file has grown: sends SIGPIPE to those who wrote to it, once to each.
+    /// The file has grown by so much: sends SIGPIPE to those who wrote to it, once to each.
     ///
     /// The kernel does not say who it was. A holder that has written nothing since the last look (a shell that
-    /// waits for its child) is left alone, as it would be over a pipe.
-    pub(super) fn stop_writing(&mut self) -> Writing {
+    /// waits for its child) is left alone, as it would be over a pipe; so are all where they have written less than came:
+    /// that was somebody who has come and gone unseen, and what they wrote may have gone elsewhere.
+    pub(super) fn stop_writing(&mut self, grown_bytes: u64) -> Writing {
         let holders = self.find();
-        let wrote: Vec<Pid> = holders.iter().copied().filter(|pid| self.has_written(*pid)).collect();
+        let counts = holders.iter().map(|pid| (*pid, self.written_since(*pid)));
+        let mut wrote: Vec<(Pid, u64)> = counts.filter(|(_, bytes)| *bytes > 0).collect();
+        if wrote.iter().fold(0u64, |sum, (_, bytes)| sum.saturating_add(*bytes)) < grown_bytes {
+            wrote.clear();
+        }
         let held = |pid: &i32| holders.iter().any(|holder| holder.as_raw_pid() == *pid);
         let before = self.known.len();
-        self.known.retain(|pid, known| known.signalled.is_none() || held(pid));
+        self.known.retain(|pid, _| held(pid));
         if self.known.len() < before {
-            // These were the last bytes of one that was told, and not of who has written elsewhere meanwhile.
+            // These were the last bytes of one that has gone, and not of who has written elsewhere meanwhile.
             return Writing::MayEnd;
         }
         let goes_on = if wrote.is_empty() {
@@ -93,21 +98,22 @@ impl Holders {
         } else {
             self.in_vain = None;
             // All are told, whatever the first has to say.
-            wrote.into_iter().map(|pid| self.tell(pid)).filter(|went_on| *went_on).count() > 0
+            wrote.into_iter().map(|(pid, _)| self.tell(pid)).filter(|went_on| *went_on).count() > 0
         };
         if goes_on { Writing::GoesOn } else { Writing::MayEnd }
     }
 
-    /// Whether a holder has written since the last look, or might have. One that is new has written all it ever did.
-    fn has_written(&mut self, pid: Pid) -> bool {
+    /// Bytes that a holder has written since the last look, wherever; all there are where that cannot be known. One that is
+    /// new has written all it ever did.
+    fn written_since(&mut self, pid: Pid) -> u64 {
         let now = written_bytes(pid);
         let fresh = Known { written_bytes: Some(Threads::new()), signalled: None };
         let known = self.known.entry(pid.as_raw_pid()).or_insert(fresh);
         let before = std::mem::replace(&mut known.written_bytes, now.clone());
-        let (Some(before), Some(now)) = (before, now) else { return true };
+        let (Some(before), Some(now)) = (before, now) else { return u64::MAX };
+        let since = |(thread, bytes): (&i32, &u64)| bytes.saturating_sub(*before.get(thread).unwrap_or(&0));
         // Bytes that were spliced are not counted.
-        now.iter().any(|(thread, bytes)| *bytes > before.get(thread).copied().unwrap_or(0))
-            || self.is_splicing(pid)
+        if self.is_splicing(pid) { u64::MAX } else { now.iter().map(since).sum() }
     }
 
     /// Sends SIGPIPE, once; says whether it goes on although that is long ago.

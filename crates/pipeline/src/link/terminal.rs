@@ -93,20 +93,21 @@ impl Source for TerminalSource {
         let mut farewell = Farewell::default();
         let mut looks = 0;
         loop {
-            let grown = match rustix::io::read(&self.master, self.room.as_mut_slice()) {
-                Ok(read) => read > 0,
-                Err(Errno::AGAIN | Errno::INTR) => false,
+            let grown_bytes = match rustix::io::read(&self.master, self.room.as_mut_slice()) {
+                Ok(read) => read as u64,
+                Err(Errno::AGAIN | Errno::INTR) => 0,
                 // The slave is closed, or on its way to be.
                 Err(Errno::IO) if looks >= LOOKS_AFTER_HANGUP => return Ok(()),
                 Err(Errno::IO) => {
                     looks += 1;
-                    false
+                    0
                 }
                 Err(error) => return Err(error.into()),
             };
+            let grown = grown_bytes > 0;
             if grown {
                 looks = 0;
-                if holders.stop_writing() == Writing::GoesOn {
+                if holders.stop_writing(grown_bytes) == Writing::GoesOn {
                     return Ok(());
                 }
             }
