@@ -8,8 +8,9 @@ use rustix::fs::{Access, access};
 
 /// The program a command's name leads to: a name with a slash is a path, any other is looked for in the folders of
 /// `path`. `None` where there is none that may be executed.
-pub fn program(name: &str, path: Option<&OsStr>) -> Option<PathBuf> {
-    if name.contains('/') {
+pub fn program(name: impl AsRef<OsStr>, path: Option<&OsStr>) -> Option<PathBuf> {
+    let name = name.as_ref();
+    if name.as_bytes().contains(&b'/') {
         return runnable(Path::new(name));
     }
     path?.as_bytes().split(|byte| *byte == b':').find_map(|folder| {

@@ -1,0 +1,39 @@
+//! Compiles what is preloaded into shells: a shared object of its own, which is then a part of this library.
+//!
+//! By rustc alone: cargo cannot yet make one crate's shared object a part of another (artifact dependencies are unstable).
+
+use std::env;
+use std::path::PathBuf;
+use std::process::{Command, exit};
+
+fn main() {
+    let source = PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("../pipes/src");
+    println!("cargo::rerun-if-changed={}", source.display());
+    let library = PathBuf::from(variable("OUT_DIR")).join("libpipes.so");
+    let mut rustc = Command::new(variable("RUSTC"));
+    rustc.args(["--edition", "2024", "--crate-name", "pipes", "--crate-type", "cdylib", "--cfg", "preload"]);
+    rustc.args(["--target", &variable("TARGET")]);
+    // Of the C library nothing is linked: what few names are missing every shell has, whichever C library it is made with.
+    let codegen = [
+        "panic=abort",
+        "opt-level=s",
+        "strip=symbols",
+        "force-unwind-tables=no",
+        "target-feature=-crt-static",
+        "link-arg=-nostartfiles",
+        "link-arg=-nostdlib",
+    ];
+    rustc.args(codegen.iter().flat_map(|option| ["-C", option]));
+    if let Ok(linker) = env::var("RUSTC_LINKER") {
+        rustc.arg("-C").arg(format!("linker={linker}"));
+    }
+    let made = rustc.arg("-o").arg(&library).arg(source.join("lib.rs")).status();
+    if !made.is_ok_and(|status| status.success()) {
+        println!("cargo::error=the library that is preloaded into shells could not be compiled");
+        exit(1);
+    }
+}
+
+fn variable(name: &str) -> String {
+    env::var(name).unwrap_or_else(|_| panic!("cargo sets {name}"))
+}

@@ -1,0 +1,142 @@
+//! The user's shell: where it lies, and whether a library can be preloaded into it.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use model::{Check, describe_errno};
+use payload::Checker;
+use thiserror::Error;
+
+use crate::lookup;
+
+/// A shell that runs texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shell {
+    /// Its file.
+    pub path: PathBuf,
+    /// How it was named: a shell acts on that (`sh`).
+    pub name: OsString,
+    /// What it speaks, and where it reads what a prompt begins with.
+    pub kind: Kind,
+    /// What tells its file from every other one.
+    pub(crate) fingerprint: String,
+}
+
+/// Shells that are known by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The GNU shell.
+    Bash,
+    /// Debian's /bin/sh.
+    Dash,
+    /// The Z shell.
+    Zsh,
+    /// The friendly interactive shell.
+    Fish,
+    /// Yet another shell.
+    Yash,
+    /// Any other.
+    Other,
+}
+
+/// Why a shell cannot be used.
+#[derive(Debug, Error)]
+pub enum NoShell {
+    /// There is none of this name.
+    #[error("there is no shell `{}`: try --shell bash", .0.to_string_lossy())]
+    Missing(OsString),
+    /// Its file cannot be read.
+    #[error("cannot read the shell {}: {}", .0.display(), describe_errno(.1))]
+    Unreadable(PathBuf, io::Error),
+    /// Its file is none that a library can be preloaded into.
+    #[error(
+        "the shell {} is {}, into which nothing can be preloaded: give --shell one that is dynamically linked",
+        .0.display(), .1
+    )]
+    Closed(PathBuf, &'static str),
+}
+
+impl Shell {
+    /// Finds a shell by its path, or by its name along PATH.
+    ///
+    /// # Errors
+    /// There is none, or none that a library can be preloaded into.
+    pub fn find(name: &OsStr) -> Result<Self, NoShell> {
+        let search = std::env::var_os("PATH");
+        let path = lookup::program(name, search.as_deref().or(Some(OsStr::new("/usr/bin:/bin"))));
+        let path = path.ok_or_else(|| NoShell::Missing(name.to_owned()))?;
+        let bytes = std::fs::read(&path).map_err(|error| NoShell::Unreadable(path.clone(), error))?;
+        if !bytes.starts_with(b"\x7fELF") {
+            return Err(NoShell::Closed(path, "no program of its own but a script"));
+        }
+        if !has_loader(&bytes) {
+            return Err(NoShell::Closed(path, "statically linked"));
+        }
+        Ok(Self { kind: Kind::of(&path), name: name.to_owned(), fingerprint: fingerprint(&bytes), path })
+    }
+}
+
+impl Kind {
+    /// By the name of the file that a name leads to in the end.
+    fn of(path: &Path) -> Self {
+        let file = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let kinds = [
+            ("bash", Self::Bash),
+            ("dash", Self::Dash),
+            ("zsh", Self::Zsh),
+            ("fish", Self::Fish),
+            ("yash", Self::Yash),
+        ];
+        let name = file.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        kinds.iter().find(|(known, _)| name.starts_with(known)).map_or(Self::Other, |(_, kind)| *kind)
+    }
+}
+
+/// What tells a file's content from every other one.
+pub(crate) fn fingerprint(bytes: &[u8]) -> String {
+    let mut checker = Checker::new(Check::Xxh3);
+    checker.update(bytes);
+    checker.hex()
+}
+
+/// Whether a program of this machine's kind asks for a loader (elf(5), `PT_INTERP`): only a loader preloads anything.
+fn has_loader(file: &[u8]) -> bool {
+    const PT_INTERP: u32 = 3;
+    let word = |at: usize, bytes: usize| {
+        let mut own = [0; 8];
+        own[..bytes].copy_from_slice(file.get(at..at + bytes)?);
+        usize::try_from(u64::from_le_bytes(own)).ok()
+    };
+    let header = || Some((word(32, 8)?, word(54, 2)?, word(56, 2)?));
+    let Some((table, entry_bytes, count)) = header() else { return false };
+    let kinds = (0..count).filter_map(|index| word(table + index * entry_bytes, 4));
+    kinds.into_iter().any(|kind| kind == PT_INTERP as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shells_are_found_or_it_is_said_why_not() {
+        let bash = Shell::find(OsStr::new("bash")).expect("bash");
+        assert_eq!((bash.kind, bash.path.is_absolute()), (Kind::Bash, true));
+        let problem = |name: &str| Shell::find(OsStr::new(name)).expect_err("none").to_string();
+        assert!(problem("no-such-shell").contains("there is no shell"));
+        let folder = tempfile::tempdir().expect("temp dir");
+        let script = folder.path().join("script");
+        std::fs::write(&script, "#!/bin/sh\n").expect("a file");
+        std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .expect("a mode");
+        assert!(problem(script.to_str().expect("a plain path")).contains("script"));
+    }
+
+    #[test]
+    fn a_program_without_a_loader_is_told_from_one_with() {
+        let own = std::fs::read("/proc/self/exe").expect("this test");
+        assert!(has_loader(&own));
+        assert!(!has_loader(&own[..40]));
+        assert!(!has_loader(b"\x7fELF"));
+    }
+}

@@ -1,0 +1,229 @@
+//! The calls this library stands in for. Each does what the C library's does; beside that, a pipeline's pipe may be another link,
+//! and what happens to its ends and to the processes that have them is told.
+
+use core::arch::naked_asm;
+use core::ffi::{c_char, c_int, c_void};
+
+use crate::protocol::Mode;
+use crate::session::SESSION;
+use crate::sites::{SAMPLE_BYTES, SLOTS};
+use crate::{sys, tell};
+
+const O_CLOEXEC: c_int = 0o2000000;
+const FD_CLOEXEC: c_int = 1;
+
+/// Pipes of a burst that get the whole size, and a quarter of it: a user may have 64 MiB in pipes, used or not
+/// (pipe(7), pipe-user-pages-soft), and a pipeline of hundreds of programs must not take all of that.
+const LARGE_PIPES: usize = 16;
+const MIDDLING_PIPES: usize = 64;
+
+/// pipe(2), with the stack of whoever calls.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn pipe(_fds: *mut c_int) -> c_int {
+    // The return address is the first word of the stack.
+    naked_asm!("mov rdx, rsp", "xor esi, esi", "jmp {made}", made = sym make)
+}
+
+/// pipe2(2), with the stack of whoever calls.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn pipe2(_fds: *mut c_int, _flags: c_int) -> c_int {
+    naked_asm!("mov rdx, rsp", "jmp {made}", made = sym make)
+}
+
+/// pipe(2), with the stack of whoever calls.
+#[cfg(target_arch = "aarch64")]
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn pipe(_fds: *mut c_int) -> c_int {
+    // The return address is in a register: it is put before the first word of the stack, and its frame behind it.
+    naked_asm!(
+        "mov w1, wzr",
+        "stp x29, x30, [sp, #-32]!",
+        "str x30, [sp, #24]",
+        "mov x29, sp",
+        "add x2, sp, #24",
+        "bl {made}",
+        "ldp x29, x30, [sp], #32",
+        "ret",
+        made = sym make
+    )
+}
+
+/// pipe2(2), with the stack of whoever calls.
+#[cfg(target_arch = "aarch64")]
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn pipe2(_fds: *mut c_int, _flags: c_int) -> c_int {
+    naked_asm!(
+        "stp x29, x30, [sp, #-32]!",
+        "str x30, [sp, #24]",
+        "mov x29, sp",
+        "add x2, sp, #24",
+        "bl {made}",
+        "ldp x29, x30, [sp], #32",
+        "ret",
+        made = sym make
+    )
+}
+
+/// Makes a pipe, or a link in its stead.
+unsafe extern "C" fn make(fds: *mut c_int, flags: c_int, stack: *const usize) -> c_int {
+    // SAFETY: as the caller of pipe2(2) gave it.
+    let made = unsafe { sys::pipe2(fds, flags) };
+    if made < 0 {
+        return sys::answer(made);
+    }
+    match SESSION.mode() {
+        Some(Mode::Learn(fd)) => note(fd, stack),
+        Some(Mode::Own(bytes)) if SESSION.is_pipelines(stack) => {
+            // SAFETY: just filled in by the kernel.
+            own(unsafe { [*fds, *fds.add(1)] }, bytes);
+        }
+        Some(Mode::Ask) if SESSION.is_pipelines(stack) => {
+            // SAFETY: as above.
+            replace(unsafe { [*fds, *fds.add(1)] }, flags);
+        }
+        _ => {}
+    }
+    0
+}
+
+/// Enlarges the pipe that was made, and tells of it.
+fn own([reader, writer]: [c_int; 2], bytes: usize) {
+    let number = SESSION.count_in_burst();
+    let bytes = match number {
+        ..LARGE_PIPES => bytes,
+        ..MIDDLING_PIPES => bytes / 4,
+        _ => 0,
+    };
+    if bytes > 0 {
+        sys::set_pipe_size(writer, bytes);
+    }
+    if SESSION.is_heard() {
+        let Some((_, inode)) = sys::identity(reader) else { return };
+        SESSION.remember(reader, inode, false);
+        tell::made(inode, bytes);
+    }
+}
+
+/// Puts the ends of a link in the place of the pipe's, under the pipe's own numbers.
+fn replace(pipe: [c_int; 2], flags: c_int) {
+    let Some((reply, ends)) = tell::ask_for_link() else { return };
+    for (end, number) in ends.into_iter().zip(pipe) {
+        sys::dup(end, number, flags & O_CLOEXEC);
+        sys::close(end);
+        if flags & O_CLOEXEC != 0 {
+            sys::set_descriptor_flags(number, FD_CLOEXEC);
+        }
+        SESSION.remember(number, reply.id, reply.hold_reader != 0);
+    }
+}
+
+/// Writes a sample of the stack.
+fn note(fd: i32, stack: *const usize) {
+    let mut bytes = [0; SAMPLE_BYTES];
+    for (at, word) in bytes.chunks_exact_mut(size_of::<usize>()).enumerate().take(SLOTS) {
+        // SAFETY: a stack is at least as deep as main's caller, its arguments and its environment.
+        let address = unsafe { *stack.add(at) };
+        let offset = SESSION.offset(address).filter(|_| follows_a_call(address)).unwrap_or(0);
+        word.copy_from_slice(&offset.to_ne_bytes());
+    }
+    sys::write(fd, &bytes);
+}
+
+/// Whether what stands before an address in the shell's code is a call.
+#[cfg(target_arch = "x86_64")]
+fn follows_a_call(address: usize) -> bool {
+    if address < SESSION.code_begins() + 7 {
+        return false;
+    }
+    // SAFETY: within the code, as just checked.
+    let before = |bytes: usize| unsafe { *((address - bytes) as *const u8) };
+    // call rel32; call through a register or memory (FF /2) of two to seven bytes.
+    before(5) == 0xe8 || (2..=7).any(|len| before(len) == 0xff && before(len - 1) >> 3 & 7 == 2)
+}
+
+/// Whether what stands before an address in the shell's code is a call.
+#[cfg(target_arch = "aarch64")]
+fn follows_a_call(address: usize) -> bool {
+    if address < SESSION.code_begins() + 4 || address % 4 != 0 {
+        return false;
+    }
+    // SAFETY: within the code, as just checked.
+    let before = unsafe { *((address - 4) as *const u32) };
+    // BL, and BLR with any register.
+    before >> 26 == 0b100101 || before & 0xffff_fc1f == 0xd63f_0000
+}
+
+/// dup2(2). A link's end that becomes a standard descriptor is told of.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
+    let link = if (0..=2).contains(&new) && SESSION.is_heard() { SESSION.link_of(old) } else { None };
+    let done = sys::dup(old, new, 0);
+    if let Some(link) = link.filter(|_| done >= 0) {
+        tell::took(link.id, new, link.hold_reader && new == 0);
+    }
+    sys::answer(done)
+}
+
+/// execve(2). What the process becomes is told.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn execve(
+    path: *const c_char,
+    argv: *const *const c_char,
+    envp: *const *const c_char,
+) -> c_int {
+    if SESSION.is_heard() && !argv.is_null() {
+        tell::becomes(argv);
+    }
+    // SAFETY: the caller's own arguments.
+    sys::answer(unsafe { sys::execve(path, argv, envp) })
+}
+
+/// waitpid(2).
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn waitpid(pid: c_int, status: *mut c_int, options: c_int) -> c_int {
+    // SAFETY: the caller's own arguments.
+    unsafe { reap(pid, status, options, core::ptr::null_mut()) }
+}
+
+/// wait3(2).
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn wait3(status: *mut c_int, options: c_int, usage: *mut c_void) -> c_int {
+    // SAFETY: the caller's own arguments.
+    unsafe { reap(-1, status, options, usage) }
+}
+
+/// wait4(2).
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn wait4(
+    pid: c_int,
+    status: *mut c_int,
+    options: c_int,
+    usage: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's own arguments.
+    unsafe { reap(pid, status, options, usage) }
+}
+
+unsafe fn reap(pid: c_int, status: *mut c_int, options: c_int, usage: *mut c_void) -> c_int {
+    let (mut own_status, mut own_usage) = (0, sys::Rusage::default());
+    let status = if status.is_null() { &raw mut own_status } else { status };
+    let used: *mut sys::Rusage = if usage.is_null() { &raw mut own_usage } else { usage.cast() };
+    // SAFETY: the caller's own pointers, or ours.
+    let reaped = unsafe { sys::wait4(pid, status, options, used) };
+    if reaped > 0 {
+        SESSION.end_burst();
+        // SAFETY: just filled in by the kernel.
+        let (status, used) = unsafe { (*status, &*used) };
+        // Neither stopped nor continued (wait(2), WIFSTOPPED and WIFCONTINUED).
+        if SESSION.is_heard() && status & 0xff != 0x7f && status != 0xffff {
+            tell::reaped(reaped as i32, status, used);
+        }
+    }
+    sys::answer(reaped)
+}

@@ -1,0 +1,341 @@
+//! System calls, made directly: the C library of the shell has these too, but its versions are what this library stands in for.
+
+use core::arch::asm;
+use core::ffi::{c_char, c_int, c_void};
+
+#[cfg(target_arch = "x86_64")]
+mod number {
+    pub(crate) const WRITE: usize = 1;
+    pub(crate) const CLOSE: usize = 3;
+    pub(crate) const FSTAT: usize = 5;
+    pub(crate) const POLL: usize = 7;
+    pub(crate) const SOCKET: usize = 41;
+    pub(crate) const SENDMSG: usize = 46;
+    pub(crate) const RECVMSG: usize = 47;
+    pub(crate) const SOCKETPAIR: usize = 53;
+    pub(crate) const EXECVE: usize = 59;
+    pub(crate) const WAIT4: usize = 61;
+    pub(crate) const FCNTL: usize = 72;
+    pub(crate) const GETPID: usize = 39;
+    pub(crate) const CLOCK_GETTIME: usize = 228;
+    pub(crate) const EXIT_GROUP: usize = 231;
+    pub(crate) const DUP3: usize = 292;
+    pub(crate) const PIPE2: usize = 293;
+}
+
+#[cfg(target_arch = "aarch64")]
+mod number {
+    pub(crate) const FCNTL: usize = 25;
+    pub(crate) const DUP3: usize = 24;
+    pub(crate) const CLOSE: usize = 57;
+    pub(crate) const PIPE2: usize = 59;
+    pub(crate) const WRITE: usize = 64;
+    pub(crate) const PPOLL: usize = 73;
+    pub(crate) const FSTAT: usize = 80;
+    pub(crate) const EXIT_GROUP: usize = 94;
+    pub(crate) const CLOCK_GETTIME: usize = 113;
+    pub(crate) const GETPID: usize = 172;
+    pub(crate) const SOCKET: usize = 198;
+    pub(crate) const SOCKETPAIR: usize = 199;
+    pub(crate) const SENDMSG: usize = 211;
+    pub(crate) const RECVMSG: usize = 212;
+    pub(crate) const EXECVE: usize = 221;
+    pub(crate) const WAIT4: usize = 260;
+}
+
+const EINTR: isize = -4;
+const EBADF: isize = -9;
+const AF_UNIX: usize = 1;
+const SOCK_DGRAM: usize = 2;
+const SOCK_SEQPACKET: usize = 5;
+const SOCK_CLOEXEC: usize = 0o2000000;
+const MSG_NOSIGNAL: usize = 0x4000;
+const F_GETFD: usize = 1;
+const F_SETFD: usize = 2;
+const F_SETPIPE_SZ: usize = 1031;
+const CLOCK_MONOTONIC: usize = 1;
+
+/// A system call with up to six arguments; the kernel's answer, an error as a negative number.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+unsafe fn call(number: usize, arguments: [usize; 6]) -> isize {
+    let answer: isize;
+    // SAFETY: the caller's; the kernel changes rcx, r11 and the answer, and no other register.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number as isize => answer,
+            in("rdi") arguments[0],
+            in("rsi") arguments[1],
+            in("rdx") arguments[2],
+            in("r10") arguments[3],
+            in("r8") arguments[4],
+            in("r9") arguments[5],
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack),
+        );
+    }
+    answer
+}
+
+/// A system call with up to six arguments; the kernel's answer, an error as a negative number.
+#[cfg(target_arch = "aarch64")]
+#[inline]
+unsafe fn call(number: usize, arguments: [usize; 6]) -> isize {
+    let answer: isize;
+    // SAFETY: the caller's; the kernel changes no register but the answer.
+    unsafe {
+        asm!(
+            "svc 0",
+            in("x8") number,
+            inlateout("x0") arguments[0] as isize => answer,
+            in("x1") arguments[1],
+            in("x2") arguments[2],
+            in("x3") arguments[3],
+            in("x4") arguments[4],
+            in("x5") arguments[5],
+            options(nostack),
+        );
+    }
+    answer
+}
+
+macro_rules! call {
+    ($number:expr $(, $argument:expr)*) => {{
+        let given = [$($argument as usize),*];
+        let mut arguments = [0usize; 6];
+        arguments[..given.len()].copy_from_slice(&given);
+        // SAFETY: every pointer among the arguments was given to us for this very call, or points at a local variable.
+        unsafe { call($number, arguments) }
+    }};
+}
+
+unsafe extern "C" {
+    /// Where the thread's errno is; the C libraries of Linux agree on this name.
+    safe fn __errno_location() -> *mut c_int;
+}
+
+/// What a C function returns: the answer, or -1 with errno set.
+pub(crate) fn answer(answer: isize) -> c_int {
+    if answer >= 0 {
+        return answer as c_int;
+    }
+    // SAFETY: the thread's own errno.
+    unsafe { *__errno_location() = -answer as c_int };
+    -1
+}
+
+pub(crate) fn exit(status: i32) -> ! {
+    loop {
+        call!(number::EXIT_GROUP, status);
+    }
+}
+
+pub(crate) fn getpid() -> i32 {
+    call!(number::GETPID) as i32
+}
+
+pub(crate) fn close(fd: i32) {
+    call!(number::CLOSE, fd);
+}
+
+pub(crate) fn write(fd: i32, bytes: &[u8]) {
+    call!(number::WRITE, fd, bytes.as_ptr(), bytes.len());
+}
+
+pub(crate) unsafe fn pipe2(fds: *mut c_int, flags: c_int) -> isize {
+    call!(number::PIPE2, fds, flags)
+}
+
+/// dup3(2), and dup2(2) where the flags are 0: equal numbers are then no error.
+pub(crate) fn dup(old: c_int, new: c_int, flags: c_int) -> isize {
+    if old == new && flags == 0 {
+        let found = call!(number::FCNTL, old, F_GETFD);
+        return if found < 0 { EBADF } else { new as isize };
+    }
+    call!(number::DUP3, old, new, flags)
+}
+
+pub(crate) fn set_descriptor_flags(fd: i32, flags: c_int) {
+    call!(number::FCNTL, fd, F_SETFD, flags);
+}
+
+/// Asks for a pipe of this size; a refusal leaves it as it is.
+pub(crate) fn set_pipe_size(fd: i32, bytes: usize) {
+    call!(number::FCNTL, fd, F_SETPIPE_SZ, bytes);
+}
+
+pub(crate) unsafe fn execve(
+    path: *const c_char,
+    argv: *const *const c_char,
+    envp: *const *const c_char,
+) -> isize {
+    call!(number::EXECVE, path, argv, envp)
+}
+
+/// As struct rusage has it.
+#[repr(C)]
+#[derive(Default)]
+pub(crate) struct Rusage {
+    pub(crate) user: [i64; 2],
+    pub(crate) system: [i64; 2],
+    pub(crate) max_rss_kib: i64,
+    rest: [i64; 13],
+}
+
+pub(crate) unsafe fn wait4(pid: i32, status: *mut c_int, options: c_int, usage: *mut Rusage) -> isize {
+    call!(number::WAIT4, pid, status, options, usage)
+}
+
+pub(crate) fn monotonic_ns() -> u64 {
+    let mut time = [0i64; 2];
+    call!(number::CLOCK_GETTIME, CLOCK_MONOTONIC, time.as_mut_ptr());
+    time[0] as u64 * 1_000_000_000 + time[1] as u64
+}
+
+/// Device and inode of an open file; `None` where there is none.
+pub(crate) fn identity(fd: i32) -> Option<(u64, u64)> {
+    // struct stat of both architectures is at most 144 bytes, and begins with the device and the inode.
+    let mut stat = [0u64; 18];
+    (call!(number::FSTAT, fd, stat.as_mut_ptr()) >= 0).then_some((stat[0], stat[1]))
+}
+
+#[repr(C)]
+struct Iovec {
+    base: *const c_void,
+    len: usize,
+}
+
+#[repr(C)]
+struct Msghdr {
+    name: *const c_void,
+    name_len: u32,
+    iov: *const Iovec,
+    iov_len: usize,
+    control: *mut c_void,
+    control_len: usize,
+    flags: c_int,
+}
+
+/// A control message with room for two descriptors (cmsg(3)).
+#[repr(C)]
+#[derive(Default)]
+struct Rights {
+    len: usize,
+    level: c_int,
+    kind: c_int,
+    fds: [c_int; 2],
+}
+
+const RIGHTS_HEAD_BYTES: usize = 16;
+const SOL_SOCKET: c_int = 1;
+const SCM_RIGHTS: c_int = 1;
+
+#[repr(C)]
+struct SocketName {
+    family: u16,
+    path: [u8; 108],
+}
+
+/// Sends one datagram in two parts to the socket of this name, with a descriptor where there is one. False where nobody took it.
+pub(crate) fn send_to(path: &[u8], head: &[u8], text: &[u8], with: Option<i32>) -> bool {
+    let socket = call!(number::SOCKET, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0usize);
+    if socket < 0 {
+        return false;
+    }
+    let mut name = SocketName { family: AF_UNIX as u16, path: [0; 108] };
+    let len = path.len().min(name.path.len() - 1);
+    name.path[..len].copy_from_slice(&path[..len]);
+    let parts = [
+        Iovec { base: head.as_ptr().cast(), len: head.len() },
+        Iovec { base: text.as_ptr().cast(), len: text.len() },
+    ];
+    let mut rights = Rights {
+        len: RIGHTS_HEAD_BYTES + 4,
+        level: SOL_SOCKET,
+        kind: SCM_RIGHTS,
+        fds: [with.unwrap_or(0), 0],
+    };
+    let message = Msghdr {
+        name: (&raw const name).cast(),
+        name_len: size_of::<SocketName>() as u32,
+        iov: parts.as_ptr(),
+        iov_len: parts.len(),
+        control: if with.is_some() { (&raw mut rights).cast() } else { core::ptr::null_mut() },
+        control_len: if with.is_some() { size_of::<Rights>() } else { 0 },
+        flags: 0,
+    };
+    let sent = loop {
+        match call!(number::SENDMSG, socket, &raw const message, MSG_NOSIGNAL) {
+            EINTR => {}
+            sent => break sent,
+        }
+    };
+    close(socket as i32);
+    sent >= 0
+}
+
+/// A pair of connected sockets for one question and its answer.
+pub(crate) fn socket_pair() -> Option<[c_int; 2]> {
+    let mut pair = [0; 2];
+    let made = call!(number::SOCKETPAIR, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0usize, pair.as_mut_ptr());
+    (made >= 0).then_some(pair)
+}
+
+/// Receives an answer and up to two descriptors; its length and theirs. `None` where none came.
+pub(crate) fn receive(socket: i32, room: &mut [u8], fds: &mut [c_int; 2]) -> Option<(usize, usize)> {
+    let part = Iovec { base: room.as_mut_ptr().cast::<c_void>().cast_const(), len: room.len() };
+    let mut rights = Rights::default();
+    let mut message = Msghdr {
+        name: core::ptr::null(),
+        name_len: 0,
+        iov: &raw const part,
+        iov_len: 1,
+        control: (&raw mut rights).cast(),
+        control_len: size_of::<Rights>(),
+        flags: 0,
+    };
+    let received = loop {
+        match call!(number::RECVMSG, socket, &raw mut message, 0usize) {
+            EINTR => {}
+            received => break received,
+        }
+    };
+    let passed =
+        rights.level == SOL_SOCKET && rights.kind == SCM_RIGHTS && message.control_len >= RIGHTS_HEAD_BYTES;
+    let count = if passed { (rights.len.saturating_sub(RIGHTS_HEAD_BYTES) / 4).min(2) } else { 0 };
+    fds[..count].copy_from_slice(&rights.fds[..count]);
+    (received > 0).then_some((received as usize, count))
+}
+
+/// Waits until there is something to receive, or the other end is gone; false after so many milliseconds.
+pub(crate) fn readable_within(fd: i32, milliseconds: i64) -> bool {
+    const POLLIN: i16 = 1;
+    #[repr(C)]
+    struct PollFd {
+        fd: c_int,
+        events: i16,
+        seen: i16,
+    }
+    let began = monotonic_ns();
+    loop {
+        let mut asked = PollFd { fd, events: POLLIN, seen: 0 };
+        let left = milliseconds - (monotonic_ns() - began) as i64 / 1_000_000;
+        if left <= 0 && milliseconds >= 0 {
+            return false;
+        }
+        #[cfg(target_arch = "x86_64")]
+        let found = call!(number::POLL, &raw mut asked, 1usize, if milliseconds < 0 { -1 } else { left });
+        #[cfg(target_arch = "aarch64")]
+        let found = {
+            let time = [left / 1000, left % 1000 * 1_000_000];
+            let time = if milliseconds < 0 { core::ptr::null() } else { time.as_ptr() };
+            call!(number::PPOLL, &raw mut asked, 1usize, time, 0usize)
+        };
+        match found {
+            EINTR | 0 => {}
+            found => return found > 0,
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Telling hosepipe, and asking it.
+
+use core::ffi::{c_char, c_int};
+
+use crate::protocol::{HEAD_BYTES, Head, Kind, REPLY_BYTES, Reply, TEXT_BYTES_MAX, Usage};
+use crate::session::SESSION;
+use crate::sys;
+
+/// How long a shell waits for a link before it makes a pipe of its own. hosepipe answers within microseconds; a machine that is
+/// out of breath may take seconds.
+const PATIENCE_MS: i64 = 20_000;
+
+fn head(kind: Kind, id: u64, value: i64) -> Head {
+    Head {
+        kind: kind as u32,
+        pid: sys::getpid(),
+        id,
+        at_ns: sys::monotonic_ns(),
+        value,
+        usage: Usage::default(),
+    }
+}
+
+fn send(head: &Head, text: &[u8], with: Option<i32>) -> bool {
+    let bytes: [u8; HEAD_BYTES] = head.to_bytes();
+    SESSION.with_path(|path| sys::send_to(path, &bytes, text, with))
+}
+
+/// Says that the library is here.
+pub(crate) fn hello() {
+    send(&head(Kind::Hello, 0, 0), b"", None);
+}
+
+/// Asks for a link: what names it, and its ends, the reader's first. `None` where the shell is to make a pipe itself.
+pub(crate) fn ask_for_link() -> Option<(Reply, [c_int; 2])> {
+    let [own, theirs] = sys::socket_pair()?;
+    let asked = send(&head(Kind::Link, 0, 0), b"", Some(theirs));
+    sys::close(theirs);
+    let mut room = [0; REPLY_BYTES];
+    let mut fds = [-1; 2];
+    let answered = asked && sys::readable_within(own, PATIENCE_MS);
+    let received = if answered { sys::receive(own, &mut room, &mut fds) } else { None };
+    sys::close(own);
+    match received {
+        Some((REPLY_BYTES, 2)) => Some((Reply::from_bytes(&room), fds)),
+        Some((_, 1)) => {
+            // Too few descriptors were free for both.
+            sys::close(fds[0]);
+            None
+        }
+        _ => None,
+    }
+}
+
+/// Says that a pipe was made.
+pub(crate) fn made(id: u64, bytes: usize) {
+    send(&head(Kind::Made, id, bytes as i64), b"", None);
+}
+
+/// Says that this process has an end of a link now. A reader that is to be held waits here until its writers are done.
+pub(crate) fn took(id: u64, target: c_int, hold: bool) {
+    let head = head(Kind::Took, id, target as i64);
+    let pair = if hold { sys::socket_pair() } else { None };
+    let Some([own, theirs]) = pair else {
+        send(&head, b"", None);
+        return;
+    };
+    let asked = send(&head, b"", Some(theirs));
+    sys::close(theirs);
+    // As long as it takes; the end of hosepipe ends the waiting, too.
+    if asked && sys::readable_within(own, -1) {
+        sys::receive(own, &mut [0; REPLY_BYTES], &mut [-1; 2]);
+    }
+    sys::close(own);
+}
+
+/// Says what this process becomes.
+pub(crate) fn becomes(argv: *const *const c_char) {
+    let mut text = [0; TEXT_BYTES_MAX];
+    let mut len = 0;
+    // SAFETY: as execve(2) has it, a list of strings that ends with a null.
+    let arguments = (0..).map(|at| unsafe { *argv.add(at) }).take_while(|argument| !argument.is_null());
+    'text: for argument in arguments {
+        // SAFETY: as above: up to the zero behind it.
+        let bytes = (0..).map(|at| unsafe { *argument.add(at) } as u8).take_while(|byte| *byte != 0);
+        for byte in bytes.chain([0]) {
+            if len == text.len() {
+                break 'text;
+            }
+            text[len] = byte;
+            len += 1;
+        }
+    }
+    send(&head(Kind::Exec, 0, 0), &text[..len], None);
+}
+
+/// Says that a process has ended, and what it used.
+pub(crate) fn reaped(pid: i32, status: c_int, used: &sys::Rusage) {
+    let microseconds = |time: [i64; 2]| (time[0] * 1_000_000 + time[1]) as u64;
+    let usage = Usage {
+        user_us: microseconds(used.user),
+        system_us: microseconds(used.system),
+        max_rss_kib: used.max_rss_kib as u64,
+    };
+    send(&Head { pid, usage, ..head(Kind::Reaped, 0, i64::from(status)) }, b"", None);
+}
