@@ -35,9 +35,9 @@ impl Library {
         Ok(Self(high))
     }
 
-    /// This process's environment, with this library before whatever else is preloaded. `mode` and `path` are the first word and
+    /// This process's environment, with this library before whatever else is preloaded. `mode` and `name` are the first word and
     /// the last of [`pipes::protocol::Config`].
-    pub(crate) fn environment(&self, mode: &str, sites: Sites, path: Option<&str>) -> Vec<CString> {
+    pub(crate) fn environment(&self, mode: &str, sites: Sites, name: Option<&str>) -> Vec<CString> {
         let others = |(name, _): &(std::ffi::OsString, _)| name != "LD_PRELOAD" && name != VARIABLE;
         let entry = |name: &OsStr, value: &[u8]| {
             // Neither can hold a NUL: the kernel gave them to us as strings that end with one.
@@ -54,7 +54,7 @@ impl Library {
         }
         let offsets = sites.offsets.iter().take_while(|offset| **offset != 0);
         let offsets: Vec<String> = offsets.map(|offset| format!("{offset:x}")).collect();
-        let config = format!("{mode} {fd} {} {} {}", sites.slot, offsets.join(","), path.unwrap_or("-"));
+        let config = format!("{mode} {fd} {} {} {}", sites.slot, offsets.join(","), name.unwrap_or("-"));
         environment.push(entry(OsStr::new("LD_PRELOAD"), &preload));
         environment.push(entry(OsStr::new(VARIABLE), config.as_bytes()));
         environment

@@ -81,25 +81,32 @@ unsafe extern "C" fn make(fds: *mut c_int, flags: c_int, stack: *const usize) ->
         Some(Mode::Learn(fd)) => note(fd, stack),
         Some(Mode::Own(bytes)) if SESSION.is_pipelines(stack) => {
             // SAFETY: just filled in by the kernel.
+            own(unsafe { [*fds, *fds.add(1)] }, in_a_burst(bytes));
+        }
+        Some(Mode::Exactly(bytes)) if SESSION.is_pipelines(stack) => {
+            // SAFETY: as above.
             own(unsafe { [*fds, *fds.add(1)] }, bytes);
         }
         Some(Mode::Ask) if SESSION.is_pipelines(stack) => {
             // SAFETY: as above.
-            replace(unsafe { [*fds, *fds.add(1)] }, flags);
+            return sys::answer(replace(unsafe { [*fds, *fds.add(1)] }, flags));
         }
         _ => {}
     }
     0
 }
 
-/// Enlarges the pipe that was made, and tells of it.
-fn own([reader, writer]: [c_int; 2], bytes: usize) {
-    let number = SESSION.count_in_burst();
-    let bytes = match number {
+/// What a pipe may hold, of those that are made one after the other.
+fn in_a_burst(bytes: usize) -> usize {
+    match SESSION.count_in_burst() {
         ..LARGE_PIPES => bytes,
         ..MIDDLING_PIPES => bytes / 4,
         _ => 0,
-    };
+    }
+}
+
+/// Gives the pipe that was made its size, and tells of it.
+fn own([reader, writer]: [c_int; 2], bytes: usize) {
     if bytes > 0 {
         sys::set_pipe_size(writer, bytes);
     }
@@ -110,9 +117,16 @@ fn own([reader, writer]: [c_int; 2], bytes: usize) {
     }
 }
 
-/// Puts the ends of a link in the place of the pipe's, under the pipe's own numbers.
-fn replace(pipe: [c_int; 2], flags: c_int) {
-    let Some((reply, ends)) = tell::ask_for_link() else { return };
+/// Puts the ends of a link in the place of the pipe's, under the pipe's own numbers. 0, or the error as a negative number.
+fn replace(pipe: [c_int; 2], flags: c_int) -> isize {
+    let (reply, ends) = match tell::ask_for_link() {
+        tell::Answer::Link(reply, ends) => (reply, ends),
+        tell::Answer::Nobody => return 0,
+        tell::Answer::Refused(error) => {
+            pipe.into_iter().for_each(sys::close);
+            return -error;
+        }
+    };
     for (end, number) in ends.into_iter().zip(pipe) {
         sys::dup(end, number, flags & O_CLOEXEC);
         sys::close(end);
@@ -121,6 +135,7 @@ fn replace(pipe: [c_int; 2], flags: c_int) {
         }
         SESSION.remember(number, reply.id, reply.hold_reader != 0);
     }
+    0
 }
 
 /// Writes a sample of the stack.

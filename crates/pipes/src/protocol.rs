@@ -9,8 +9,10 @@ pub const VARIABLE: &str = "HOSEPIPE_PIPES";
 pub enum Mode {
     /// Writes down where every pipe is made from (the argument is the descriptor to write to), and changes nothing.
     Learn(i32),
-    /// Makes a pipe of this size in bytes without asking anybody; 0 leaves it as the kernel makes it.
+    /// Makes a pipe of this size in bytes without asking anybody; smaller ones where very many are made at once.
     Own(usize),
+    /// Makes each pipe of this size.
+    Exactly(usize),
     /// Asks hosepipe for the ends of a link.
     Ask,
 }
@@ -18,13 +20,13 @@ pub enum Mode {
 /// The most places that a shell may make a pipeline's pipe from.
 pub const SITES_MAX: usize = 8;
 
-/// The longest path of a Unix socket (unix(7)).
-pub const PATH_BYTES_MAX: usize = 107;
+/// The longest name of a Unix socket, without the zero that an abstract one begins with (unix(7)).
+pub const NAME_BYTES_MAX: usize = 107;
 
 /// The configuration as it stands in [`VARIABLE`]: words with blanks between them.
 ///
-/// `MODE FD SLOT SITES PATH`: `learn:N`, `own:BYTES` or `ask`; a descriptor to close at the start, or -1; where on the stack to look
-/// (in words from the return address on); the places, as hexadecimal offsets with commas; the path of the socket, or `-`.
+/// `MODE FD SLOT SITES NAME`: `learn:N`, `own:BYTES`, `exactly:BYTES` or `ask`; a descriptor to close at the start, or -1; where on the stack to look
+/// (in words from the return address on); the places, as hexadecimal offsets with commas; the abstract name of the socket, or `-`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config<'a> {
     /// What to do.
@@ -35,8 +37,8 @@ pub struct Config<'a> {
     pub slot: usize,
     /// The places a pipeline's pipe is made from, as offsets in the shell's own file; 0 ends the list.
     pub sites: [usize; SITES_MAX],
-    /// Where hosepipe listens; `None` where nobody wants to know anything.
-    pub path: Option<&'a [u8]>,
+    /// The socket at which hosepipe listens; `None` where nobody wants to know anything.
+    pub name: Option<&'a [u8]>,
 }
 
 impl<'a> Config<'a> {
@@ -47,6 +49,7 @@ impl<'a> Config<'a> {
         let mode = match (mode.next()?, mode.next()) {
             (b"learn", Some(fd)) => Mode::Learn(number(fd)? as i32),
             (b"own", Some(bytes)) => Mode::Own(number(bytes)?),
+            (b"exactly", Some(bytes)) => Mode::Exactly(number(bytes)?),
             (b"ask", None) => Mode::Ask,
             _ => return None,
         };
@@ -60,12 +63,12 @@ impl<'a> Config<'a> {
         for (at, site) in list.enumerate() {
             *sites.get_mut(at)? = hexadecimal(site)?;
         }
-        let path = text.splitn(5, |byte| *byte == b' ').nth(4)?;
-        let path = if path == b"-" { None } else { Some(path) };
-        if path.is_some_and(|path| path.len() > PATH_BYTES_MAX) {
+        let name = text.splitn(5, |byte| *byte == b' ').nth(4)?;
+        let name = if name == b"-" { None } else { Some(name) };
+        if name.is_some_and(|name| name.len() > NAME_BYTES_MAX) {
             return None;
         }
-        Some(Self { mode, close, slot, sites, path })
+        Some(Self { mode, close, slot, sites, name })
     }
 }
 
@@ -99,7 +102,7 @@ pub enum Kind {
     /// A process has put an end of link `id` onto its descriptor `value` (0, 1 or 2). Of a reader's end that is to wait for its
     /// writers, the answer is that they are done.
     Took = 4,
-    /// A process becomes another program; the text is its arguments, each with a zero behind it.
+    /// A process becomes another program: `value` is its parent, the text its arguments, each with a zero behind it.
     Exec = 5,
     /// A process was reaped; `value` is its status as wait4(2) has it, `usage` what it used.
     Reaped = 6,
@@ -189,6 +192,8 @@ pub struct Reply {
     pub id: u64,
     /// 1 where a process that takes the reader's end is to wait until it is told that the writers are done.
     pub hold_reader: u64,
+    /// Why there is no link (errno(3)); 0 where there is one.
+    pub error: u64,
 }
 
 /// Bytes of a reply.
@@ -198,8 +203,9 @@ impl Reply {
     /// The reply as bytes.
     pub fn to_bytes(&self) -> [u8; REPLY_BYTES] {
         let mut bytes = [0; REPLY_BYTES];
-        bytes[..8].copy_from_slice(&self.id.to_ne_bytes());
-        bytes[8..].copy_from_slice(&self.hold_reader.to_ne_bytes());
+        for (word, bytes) in [self.id, self.hold_reader, self.error].iter().zip(bytes.chunks_exact_mut(8)) {
+            bytes.copy_from_slice(&word.to_ne_bytes());
+        }
         bytes
     }
 
@@ -210,7 +216,7 @@ impl Reply {
             own.copy_from_slice(&bytes[at..at + 8]);
             u64::from_ne_bytes(own)
         };
-        Self { id: word(0), hold_reader: word(8) }
+        Self { id: word(0), hold_reader: word(8), error: word(16) }
     }
 }
 
@@ -226,9 +232,9 @@ mod tests {
             (config.close, config.slot, config.sites[..3].to_vec()),
             (7, 0, vec![0x5fb6c, 0x1a2b3, 0])
         );
-        assert_eq!(config.path, Some(&b"/tmp/a b/socket"[..]), "a path may have blanks");
+        assert_eq!(config.name, Some(&b"/tmp/a b/socket"[..]), "a name may have blanks");
         assert_eq!(
-            Config::parse(b"ask -1 9 ff -").map(|config| (config.mode, config.path)),
+            Config::parse(b"ask -1 9 ff -").map(|config| (config.mode, config.name)),
             Some((Mode::Ask, None))
         );
         assert_eq!(Config::parse(b"learn:200 -1 0  -").map(|config| config.mode), Some(Mode::Learn(200)));
@@ -249,7 +255,7 @@ mod tests {
         };
         assert_eq!(Head::from_bytes(&head.to_bytes()), Some(head));
         assert_eq!(Head::from_bytes(&head.to_bytes()[1..]), None);
-        let reply = Reply { id: 9, hold_reader: 1 };
+        let reply = Reply { id: 9, hold_reader: 1, error: 28 };
         assert_eq!(Reply::from_bytes(&reply.to_bytes()), reply);
     }
 }

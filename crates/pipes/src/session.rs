@@ -5,7 +5,7 @@
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize};
 
-use crate::protocol::{Mode, PATH_BYTES_MAX, SITES_MAX};
+use crate::protocol::{Mode, NAME_BYTES_MAX, SITES_MAX};
 
 /// Links that are remembered; a shell forks the programs of a pipeline right after it made their pipes.
 const LINKS: usize = 64;
@@ -21,8 +21,8 @@ pub(crate) struct Session {
     argument: AtomicUsize,
     slot: AtomicUsize,
     sites: [AtomicUsize; SITES_MAX],
-    path: [AtomicU64; PATH_BYTES_MAX.div_ceil(8)],
-    path_len: AtomicUsize,
+    name: [AtomicU64; NAME_BYTES_MAX.div_ceil(8)],
+    name_len: AtomicUsize,
     code: [AtomicUsize; 3],
     devices: [AtomicU64; LINKS],
     inodes: [AtomicU64; LINKS],
@@ -39,8 +39,8 @@ pub(crate) static SESSION: Session = Session {
     argument: AtomicUsize::new(0),
     slot: AtomicUsize::new(0),
     sites: [const { AtomicUsize::new(0) }; SITES_MAX],
-    path: words(),
-    path_len: AtomicUsize::new(0),
+    name: words(),
+    name_len: AtomicUsize::new(0),
     code: [const { AtomicUsize::new(0) }; 3],
     devices: words(),
     inodes: words(),
@@ -64,6 +64,7 @@ impl Session {
             Mode::Learn(fd) => (1, fd as usize),
             Mode::Own(bytes) => (2, bytes),
             Mode::Ask => (3, 0),
+            Mode::Exactly(bytes) => (4, bytes),
         };
         self.mode.store(mode, Relaxed);
         self.argument.store(argument, Relaxed);
@@ -71,13 +72,13 @@ impl Session {
         for (known, site) in self.sites.iter().zip(config.sites) {
             known.store(site, Relaxed);
         }
-        let path = config.path.unwrap_or_default();
-        for (word, bytes) in self.path.iter().zip(path.chunks(8)) {
+        let name = config.name.unwrap_or_default();
+        for (word, bytes) in self.name.iter().zip(name.chunks(8)) {
             let mut own = [0; 8];
             own[..bytes.len()].copy_from_slice(bytes);
             word.store(u64::from_ne_bytes(own), Relaxed);
         }
-        self.path_len.store(path.len(), Relaxed);
+        self.name_len.store(name.len(), Relaxed);
         for (known, address) in self.code.iter().zip([code.0, code.1, code.2]) {
             known.store(address, Relaxed);
         }
@@ -90,22 +91,23 @@ impl Session {
             (true, 1) => Some(Mode::Learn(argument as i32)),
             (true, 2) => Some(Mode::Own(argument)),
             (true, 3) => Some(Mode::Ask),
+            (true, 4) => Some(Mode::Exactly(argument)),
             _ => None,
         }
     }
 
     /// Whether somebody wants to know what happens.
     pub(crate) fn is_heard(&self) -> bool {
-        self.path_len.load(Relaxed) > 0
+        self.name_len.load(Relaxed) > 0
     }
 
-    /// Calls `with` with the path of hosepipe's socket.
-    pub(crate) fn with_path<T>(&self, with: impl FnOnce(&[u8]) -> T) -> T {
-        let mut path = [0; PATH_BYTES_MAX.div_ceil(8) * 8];
-        for (bytes, word) in path.chunks_exact_mut(8).zip(&self.path) {
+    /// Calls `with` with the name of hosepipe's socket.
+    pub(crate) fn with_name<T>(&self, with: impl FnOnce(&[u8]) -> T) -> T {
+        let mut name = [0; NAME_BYTES_MAX.div_ceil(8) * 8];
+        for (bytes, word) in name.chunks_exact_mut(8).zip(&self.name) {
             bytes.copy_from_slice(&word.load(Relaxed).to_ne_bytes());
         }
-        with(&path[..self.path_len.load(Relaxed).min(path.len())])
+        with(&name[..self.name_len.load(Relaxed).min(name.len())])
     }
 
     /// The offset in the shell's file of an address, where that is code.

@@ -30,7 +30,7 @@ unsafe extern "C" fn start(_argc: c_int, _argv: *mut *mut c_char, envp: *mut *mu
         let envp = if environ.is_null() { envp } else { environ };
         if let Some(value) = take_out(envp, VARIABLE.as_bytes()) {
             begin(value, after(envp));
-            // The text is to be seen nowhere any more; the path was copied.
+            // The text is to be seen nowhere any more; the name was copied.
             core::ptr::write_bytes(value.as_ptr().cast_mut(), 0, value.len());
             take_own_preload_out(envp);
         }
@@ -45,7 +45,7 @@ unsafe fn begin(text: &[u8], auxiliary: *const usize) {
     // SAFETY: the caller's.
     let Some(code) = (unsafe { code_of_the_shell(auxiliary) }) else { return };
     SESSION.begin(&config, code);
-    if config.mode != Mode::Ask && config.path.is_none() {
+    if config.mode != Mode::Ask && config.name.is_none() {
         return;
     }
     tell::hello();

@@ -17,6 +17,7 @@ mod number {
     pub(crate) const WAIT4: usize = 61;
     pub(crate) const FCNTL: usize = 72;
     pub(crate) const GETPID: usize = 39;
+    pub(crate) const GETPPID: usize = 110;
     pub(crate) const CLOCK_GETTIME: usize = 228;
     pub(crate) const EXIT_GROUP: usize = 231;
     pub(crate) const DUP3: usize = 292;
@@ -35,6 +36,7 @@ mod number {
     pub(crate) const EXIT_GROUP: usize = 94;
     pub(crate) const CLOCK_GETTIME: usize = 113;
     pub(crate) const GETPID: usize = 172;
+    pub(crate) const GETPPID: usize = 173;
     pub(crate) const SOCKET: usize = 198;
     pub(crate) const SOCKETPAIR: usize = 199;
     pub(crate) const SENDMSG: usize = 211;
@@ -134,6 +136,10 @@ pub(crate) fn exit(status: i32) -> ! {
 
 pub(crate) fn getpid() -> i32 {
     call!(number::GETPID) as i32
+}
+
+pub(crate) fn getppid() -> i32 {
+    call!(number::GETPPID) as i32
 }
 
 pub(crate) fn close(fd: i32) {
@@ -244,9 +250,10 @@ pub(crate) fn send_to(path: &[u8], head: &[u8], text: &[u8], with: Option<i32>) 
     if socket < 0 {
         return false;
     }
+    // A name that lives in no file system begins with a zero, and ends where its length says (unix(7)).
     let mut name = SocketName { family: AF_UNIX as u16, path: [0; 108] };
     let len = path.len().min(name.path.len() - 1);
-    name.path[..len].copy_from_slice(&path[..len]);
+    name.path[1..=len].copy_from_slice(&path[..len]);
     let parts = [
         Iovec { base: head.as_ptr().cast(), len: head.len() },
         Iovec { base: text.as_ptr().cast(), len: text.len() },
@@ -259,7 +266,7 @@ pub(crate) fn send_to(path: &[u8], head: &[u8], text: &[u8], with: Option<i32>) 
     };
     let message = Msghdr {
         name: (&raw const name).cast(),
-        name_len: size_of::<SocketName>() as u32,
+        name_len: (size_of::<u16>() + 1 + len) as u32,
         iov: parts.as_ptr(),
         iov_len: parts.len(),
         control: if with.is_some() { (&raw mut rights).cast() } else { core::ptr::null_mut() },

@@ -23,7 +23,7 @@ fn head(kind: Kind, id: u64, value: i64) -> Head {
 
 fn send(head: &Head, text: &[u8], with: Option<i32>) -> bool {
     let bytes: [u8; HEAD_BYTES] = head.to_bytes();
-    SESSION.with_path(|path| sys::send_to(path, &bytes, text, with))
+    SESSION.with_name(|name| sys::send_to(name, &bytes, text, with))
 }
 
 /// Says that the library is here.
@@ -31,9 +31,9 @@ pub(crate) fn hello() {
     send(&head(Kind::Hello, 0, 0), b"", None);
 }
 
-/// Asks for a link: what names it, and its ends, the reader's first. `None` where the shell is to make a pipe itself.
-pub(crate) fn ask_for_link() -> Option<(Reply, [c_int; 2])> {
-    let [own, theirs] = sys::socket_pair()?;
+/// Asks for a link.
+pub(crate) fn ask_for_link() -> Answer {
+    let Some([own, theirs]) = sys::socket_pair() else { return Answer::Nobody };
     let asked = send(&head(Kind::Link, 0, 0), b"", Some(theirs));
     sys::close(theirs);
     let mut room = [0; REPLY_BYTES];
@@ -41,15 +41,27 @@ pub(crate) fn ask_for_link() -> Option<(Reply, [c_int; 2])> {
     let answered = asked && sys::readable_within(own, PATIENCE_MS);
     let received = if answered { sys::receive(own, &mut room, &mut fds) } else { None };
     sys::close(own);
+    let reply = Reply::from_bytes(&room);
     match received {
-        Some((REPLY_BYTES, 2)) => Some((Reply::from_bytes(&room), fds)),
+        Some((REPLY_BYTES, 2)) => Answer::Link(reply, fds),
+        Some((REPLY_BYTES, 0)) if reply.error != 0 => Answer::Refused(reply.error as isize),
         Some((_, 1)) => {
             // Too few descriptors were free for both.
             sys::close(fds[0]);
-            None
+            Answer::Nobody
         }
-        _ => None,
+        _ => Answer::Nobody,
     }
+}
+
+/// What became of the question for a link.
+pub(crate) enum Answer {
+    /// A link, and its ends, the reader's first.
+    Link(Reply, [c_int; 2]),
+    /// There is none, for this reason (errno(3)).
+    Refused(isize),
+    /// Nobody answers any more: the shell is to make a pipe itself.
+    Nobody,
 }
 
 /// Says that a pipe was made.
@@ -91,7 +103,7 @@ pub(crate) fn becomes(argv: *const *const c_char) {
             len += 1;
         }
     }
-    send(&head(Kind::Exec, 0, 0), &text[..len], None);
+    send(&head(Kind::Exec, 0, i64::from(sys::getppid())), &text[..len], None);
 }
 
 /// Says that a process has ended, and what it used.

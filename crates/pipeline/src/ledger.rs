@@ -1,0 +1,249 @@
+//! What a shell's processes did, put together from what the preloaded library told: which of them were joined by which link, what
+//! they became, and how they ended.
+
+use std::collections::HashMap;
+
+use model::StageRecord;
+use pipes::protocol::{Head, Usage};
+
+/// All that was told.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    /// The shell itself, once it said so.
+    shell: Option<i32>,
+    processes: Vec<Process>,
+    /// The latest entry of each process number.
+    latest: HashMap<i32, usize>,
+}
+
+/// A process, in one part it played.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    parent: Option<i32>,
+    began_ns: u64,
+    /// The link it reads, and the one it writes.
+    reads: Option<u64>,
+    writes: Option<u64>,
+    command: Option<String>,
+    ended: Option<Ended>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Ended {
+    at_ns: u64,
+    status: i32,
+    usage: Usage,
+}
+
+/// Processes joined by links, the first writer first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Joined {
+    /// Their places in [`Ledger::processes`].
+    pub(crate) processes: Vec<usize>,
+    /// The links between them.
+    pub(crate) links: Vec<u64>,
+}
+
+impl Ledger {
+    /// The shell is there.
+    pub(crate) fn hello(&mut self, pid: i32) {
+        self.shell = Some(pid);
+    }
+
+    /// The shell's own process.
+    pub(crate) fn shell(&self) -> Option<i32> {
+        self.shell
+    }
+
+    /// A process has an end of a link as its standard input (0), output or error stream now.
+    pub(crate) fn took(&mut self, pid: i32, link: u64, number: i64, at_ns: u64) {
+        let taken = |process: &Process| if number == 0 { process.reads.is_some() } else { process.writes.is_some() };
+        let again = self.latest(pid).is_none_or(|process| process.ended.is_some() || (taken(process) && number != 2));
+        let process = if again { self.enter(pid, at_ns) } else { self.entry(pid, at_ns) };
+        match number {
+            0 => process.reads = Some(link),
+            _ => process.writes = Some(link),
+        }
+    }
+
+    /// A process becomes another program, whose arguments have a zero behind each.
+    pub(crate) fn becomes(&mut self, pid: i32, parent: i32, arguments: &[u8], at_ns: u64) {
+        let words = arguments.split(|byte| *byte == 0).filter(|word| !word.is_empty());
+        let words: Vec<String> = words.map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+        if self.latest(pid).is_some_and(|process| process.ended.is_some()) {
+            self.enter(pid, at_ns);
+        }
+        let process = self.entry(pid, at_ns);
+        process.parent = Some(parent);
+        process.command = Some(words.join(" "));
+    }
+
+    /// A process was waited for.
+    pub(crate) fn reaped(&mut self, head: &Head) {
+        let ended = Ended { at_ns: head.at_ns, status: head.value as i32, usage: head.usage };
+        let Some(index) = self.latest.get(&head.pid) else { return };
+        self.processes[*index].ended.get_or_insert(ended);
+    }
+
+    /// Every process of a number that holds an end of this link and has not been waited for.
+    pub(crate) fn living(&self) -> impl Iterator<Item = &Process> {
+        self.processes.iter().filter(|process| process.ended.is_none())
+    }
+
+    fn latest(&self, pid: i32) -> Option<&Process> {
+        self.latest.get(&pid).map(|index| &self.processes[*index])
+    }
+
+    fn enter(&mut self, pid: i32, at_ns: u64) -> &mut Process {
+        self.latest.insert(pid, self.processes.len());
+        self.processes.push(Process { pid, began_ns: at_ns, ..Process::default() });
+        self.entry(pid, at_ns)
+    }
+
+    fn entry(&mut self, pid: i32, at_ns: u64) -> &mut Process {
+        match self.latest.get(&pid) {
+            Some(index) => {
+                let index = *index;
+                &mut self.processes[index]
+            }
+            None => self.enter(pid, at_ns),
+        }
+    }
+
+    /// Processes that were joined by links, in the order in which they began; a command without a pipe, that the shell itself
+    /// started, is alone.
+    pub(crate) fn pipelines(&self) -> Vec<Joined> {
+        let reader = |link: u64| self.processes.iter().position(|process| process.reads == Some(link));
+        let has_writer = |link: u64| self.processes.iter().any(|process| process.writes == Some(link));
+        let mut pipelines = Vec::new();
+        for (index, process) in self.processes.iter().enumerate() {
+            let first = process.reads.is_none_or(|link| !has_writer(link));
+            let alone = process.reads.is_none() && process.writes.is_none();
+            let of_the_shell = process.parent.is_some() && process.parent == self.shell;
+            if !first || (alone && !of_the_shell) {
+                continue;
+            }
+            let mut joined = Joined { processes: vec![index], links: Vec::new() };
+            let mut last = index;
+            while let Some(link) = self.processes[last].writes {
+                joined.links.push(link);
+                match reader(link).filter(|next| !joined.processes.contains(next)) {
+                    Some(next) => joined.processes.push(next),
+                    None => break,
+                }
+                last = joined.processes[joined.processes.len() - 1];
+            }
+            pipelines.push(joined);
+        }
+        pipelines
+    }
+
+    /// What a process is called: the program it became, or those that it started.
+    pub(crate) fn name(&self, index: usize) -> String {
+        let process = &self.processes[index];
+        if let Some(command) = &process.command {
+            return command.clone();
+        }
+        let below = self.processes.iter().filter(|child| child.parent == Some(process.pid) && child.began_ns >= process.began_ns);
+        let names: Vec<&str> = below.filter_map(|child| child.command.as_deref()).collect();
+        if Some(process.pid) == self.shell || names.is_empty() {
+            return "(in the shell)".to_owned();
+        }
+        format!("({})", names.join("; "))
+    }
+
+    /// The record of a process; `None` of one that was never waited for.
+    pub(crate) fn stage(&self, pipeline: u32, joined: &Joined, index: usize) -> Option<StageRecord> {
+        let process = &self.processes[index];
+        let peers = joined.processes.iter().filter_map(|peer| self.processes[*peer].ended);
+        // The shell's own part is over with the others'.
+        let with_the_others = || Some(Ended { at_ns: peers.map(|peer| peer.at_ns).max()?, status: 0, usage: Usage::default() });
+        let own = Some(process.pid) == self.shell;
+        let ended = if own { with_the_others() } else { process.ended }?;
+        let (status, signal) = shown(ended.status);
+        Some(StageRecord {
+            pipeline,
+            command: self.name(index),
+            pid: Some(process.pid),
+            status,
+            signal,
+            wall_ns: ended.at_ns.saturating_sub(process.began_ns),
+            user_ns: ended.usage.user_us * 1000,
+            system_ns: ended.usage.system_us * 1000,
+            read_bytes: None,
+            write_bytes: None,
+            bytes_at_least: false,
+            blocked_read_ns: None,
+            blocked_write_ns: None,
+            max_rss_bytes: (!own).then_some(ended.usage.max_rss_kib * 1024),
+        })
+    }
+}
+
+/// A status as a shell shows it, and the signal that ended the process (wait(2)).
+fn shown(status: i32) -> (i32, Option<i32>) {
+    let signal = status & 0x7f;
+    if signal == 0 { (status >> 8 & 0xff, None) } else { (128 + signal, Some(signal)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reaped(ledger: &mut Ledger, pid: i32, at_ns: u64, status: i64) {
+        ledger.reaped(&Head { pid, at_ns, value: status, ..Head::default() });
+    }
+
+    fn names(ledger: &Ledger) -> Vec<Vec<String>> {
+        let name = |joined: Joined| joined.processes.iter().map(|index| ledger.name(*index)).collect();
+        ledger.pipelines().into_iter().map(name).collect()
+    }
+
+    #[test]
+    fn processes_are_joined_by_their_links() {
+        let mut ledger = Ledger::default();
+        ledger.hello(1);
+        // The last one may come first.
+        ledger.took(12, 8, 0, 5);
+        ledger.took(10, 7, 1, 6);
+        ledger.took(11, 7, 0, 7);
+        ledger.took(11, 8, 1, 8);
+        ledger.becomes(10, 1, b"seq\x0010\0", 9);
+        ledger.becomes(11, 1, b"sort\0", 9);
+        ledger.becomes(12, 1, b"wc\0-l\0", 9);
+        ledger.becomes(13, 1, b"ls\0", 20);
+        assert_eq!(names(&ledger), [vec!["seq 10", "sort", "wc -l"], vec!["ls"]]);
+        reaped(&mut ledger, 11, 30, 2 << 8);
+        reaped(&mut ledger, 10, 31, 13);
+        let joined = &ledger.pipelines()[0];
+        let stage = |at: usize| ledger.stage(0, joined, joined.processes[at]);
+        assert_eq!(stage(1).map(|stage| (stage.status, stage.wall_ns)), Some((2, 23)));
+        assert_eq!(stage(0).map(|stage| (stage.status, stage.signal)), Some((141, Some(13))));
+        assert_eq!(stage(2), None, "not waited for");
+    }
+
+    #[test]
+    fn what_a_shell_does_itself_has_no_program() {
+        let mut ledger = Ledger::default();
+        ledger.hello(1);
+        ledger.took(10, 7, 1, 1);
+        ledger.took(1, 7, 0, 2);
+        ledger.becomes(20, 10, b"echo\0a\0", 3);
+        ledger.becomes(21, 10, b"sleep\x001\0", 4);
+        // The shell reads the next pipeline, too.
+        ledger.took(30, 9, 1, 9);
+        ledger.took(1, 9, 0, 9);
+        assert_eq!(names(&ledger), [["(echo a; sleep 1)", "(in the shell)"], ["(in the shell)", "(in the shell)"]]);
+    }
+
+    #[test]
+    fn a_number_that_comes_again_is_another_process() {
+        let mut ledger = Ledger::default();
+        ledger.hello(1);
+        ledger.becomes(10, 1, b"a\0", 1);
+        reaped(&mut ledger, 10, 2, 0);
+        ledger.becomes(10, 1, b"b\0", 3);
+        assert_eq!(names(&ledger), [["a"], ["b"]]);
+    }
+}
