@@ -23,7 +23,7 @@ pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
     if args.shell == Shell::Fish {
         script.extend_from_slice(specs_for_fish().as_bytes());
     }
-    terminal::print(&String::from_utf8_lossy(&script))?;
+    terminal::print_data(&String::from_utf8_lossy(&script))?;
     Ok(ExitCode::SUCCESS)
 }
 

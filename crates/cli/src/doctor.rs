@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use host::{Finding, State};
+use model::visible;
 
 use crate::terminal::{self, wrap};
 
@@ -25,13 +26,12 @@ const NAME: usize = 21;
 /// examination. A finding is no failure: the status is 0.
 pub(crate) fn run(json: bool) -> anyhow::Result<ExitCode> {
     let findings = host::diagnose();
-    let text = if json {
-        format!("{}\n", serde_json::to_string_pretty(&findings)?)
+    if json {
+        terminal::print_data(&format!("{}\n", serde_json::to_string_pretty(&findings)?))?;
     } else {
         let style = terminal::style();
-        render(&findings, style.width.min(110), style.color)
-    };
-    terminal::print(&text)?;
+        terminal::print_painted(&render(&findings, style.width.min(110), style.color))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -63,7 +63,7 @@ fn entry(finding: &Finding, width: usize, color: bool) -> String {
     let mut text = String::new();
     for (index, line) in lines.iter().enumerate() {
         let (state, name) = if index == 0 { (finding.state.word(), finding.name) } else { ("", "") };
-        text.push_str(&format!("{}{name:NAME$}{}\n", paint(state, finding.state, color), line));
+        text.push_str(&format!("{}{name:NAME$}{}\n", paint(state, finding.state, color), visible(line)));
     }
     text
 }

@@ -32,7 +32,7 @@ pub(crate) fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
         entries().map(|entry| entry.text(terminal::style().width)).collect::<Vec<_>>().join("\n")
             + "\nlink: can stand between two unmodified programs (it has a readable and a writable descriptor)\n"
     };
-    terminal::print(&text)?;
+    if args.json { terminal::print_data(&text) } else { terminal::print(&text) }?;
     Ok(ExitCode::SUCCESS)
 }
 

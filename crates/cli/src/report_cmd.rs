@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
+use model::visible;
 use report::read::{AnyRecord, Loaded};
 use report::{Style, study};
 
@@ -44,7 +45,7 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     }
     match &args.html {
         Some(html) => html.write(&report::page::render(&records))?,
-        None => terminal::print(&tables(&records, &terminal::style()))?,
+        None => terminal::print_painted(&tables(&records, &terminal::style()))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -64,7 +65,11 @@ fn tables(records: &[Loaded], style: &Style) -> String {
     let mut text = String::new();
     for loaded in records {
         if records.len() > 1 {
-            text.push_str(&format!("{}== {} ==\n", if text.is_empty() { "" } else { "\n" }, loaded.name));
+            text.push_str(&format!(
+                "{}== {} ==\n",
+                if text.is_empty() { "" } else { "\n" },
+                visible(&loaded.name)
+            ));
         }
         text.push_str(&table(&loaded.record, style));
     }
@@ -75,8 +80,9 @@ fn table(record: &AnyRecord, style: &Style) -> String {
     match record {
         AnyRecord::Bench(record) => {
             let advice = report::advice(record);
-            let advice =
-                advice.iter().map(|line| format!("\n{}\n", terminal::wrap(line, style.width).join("\n")));
+            let advice = advice
+                .iter()
+                .map(|line| format!("\n{}\n", terminal::wrap(&visible(line), style.width).join("\n")));
             report::table::render(record, style) + &advice.collect::<String>()
         }
         AnyRecord::Run(record) => report::stages::render(record, style),

@@ -130,7 +130,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         let record = record(args, host, &via, &finished, started);
         if stats {
             let style = terminal::style_of_stderr();
-            terminal::remark(report::stages::render(&record, &style).trim_end());
+            terminal::remark_painted(report::stages::render(&record, &style).trim_end());
         }
         if let Some(json) = &args.json {
             json.write(&report::json::to_text(&record)?)?;

@@ -58,7 +58,7 @@ pub(crate) fn run(args: &WorkersArgs) -> anyhow::Result<ExitCode> {
     } else {
         table(&entries, terminal::style().width)
     };
-    terminal::print(&text)?;
+    if args.json { terminal::print_data(&text) } else { terminal::print(&text) }?;
     let failed = entries.iter().any(|entry| entry.state == "failed");
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -10,6 +10,7 @@ mod place;
 mod quantity;
 mod record;
 mod run;
+mod screen;
 mod signal;
 mod spec;
 mod study;
@@ -27,6 +28,7 @@ pub use record::{
     Throughput, Tool, ZeroCopy,
 };
 pub use run::{Bottleneck, LinkRecord, RunRecord, StageRecord};
+pub use screen::{colours_are_wanted, is_dumb, visible};
 pub use signal::signal_name;
 pub use spec::{Spec, SpecError};
 pub use study::{Measure, MechanismFacts, StudyPart, StudyRecord};
