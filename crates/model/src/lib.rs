@@ -14,6 +14,7 @@ mod screen;
 mod signal;
 mod spec;
 mod study;
+mod sudo;
 mod worker;
 
 pub use axes::{Check, DataLevel, PayloadKind, Placement, Tasks, UnknownWord, Wait, Workload};
@@ -32,4 +33,5 @@ pub use screen::{colours_are_wanted, is_dumb, visible};
 pub use signal::signal_name;
 pub use spec::{Spec, SpecError};
 pub use study::{Measure, MechanismFacts, StudyPart, StudyRecord};
+pub use sudo::sudo;
 pub use worker::{SystemCalls, WorkerCase, WorkerEnd, WorkerStart};
