@@ -12,11 +12,12 @@ use pipeline::{Carrier, Complaints, Start, trial};
 use report::read::{AnyRecord, Loaded};
 
 use crate::bar::Bar;
-use crate::destination::Destination;
+use crate::destination::{Destination, OUTPUTS};
 use crate::record::{arguments, rfc3339, tool};
 use crate::script;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
+use crate::typed;
 
 /// Run pipelines over several links, in turns, and compare
 #[derive(Debug, Args)]
@@ -36,7 +37,7 @@ pub(crate) struct CompareArgs {
     texts: Vec<String>,
 
     /// The links, first the one that others are compared with; `bash` is bash itself
-    #[arg(long, value_name = "LINKS", default_value = "pipe,tmpfile,file,socketpair,bash")]
+    #[arg(long, value_name = "LINKS", default_value = "pipe,tmpfile,file,socketpair,bash", value_parser = typed::Link::Several)]
     via: String,
 
     /// Timed runs of each
@@ -64,24 +65,20 @@ pub(crate) struct CompareArgs {
     seed: u64,
 
     /// Write the record as JSON (- is standard output)
-    #[arg(long, value_name = "F", value_parser = destination)]
+    #[arg(long, value_name = "F", help_heading = OUTPUTS, value_parser = Destination::parser())]
     json: Option<Destination>,
 
     /// Write one row per pipeline and link as CSV
-    #[arg(long, value_name = "F", value_parser = destination)]
+    #[arg(long, value_name = "F", help_heading = OUTPUTS, value_parser = Destination::parser())]
     csv: Option<Destination>,
 
     /// Write the table as Markdown
-    #[arg(long, value_name = "F", value_parser = destination)]
+    #[arg(long, value_name = "F", help_heading = OUTPUTS, value_parser = Destination::parser())]
     md: Option<Destination>,
 
     /// Write one page with charts, for a browser
-    #[arg(long, value_name = "F", value_parser = destination)]
+    #[arg(long, value_name = "F", help_heading = OUTPUTS, value_parser = Destination::parser())]
     html: Option<Destination>,
-}
-
-fn destination(text: &str) -> Result<Destination, std::convert::Infallible> {
-    Ok(Destination::of(text))
 }
 
 /// One pipeline over one link, and what came of it so far.

@@ -7,6 +7,7 @@ use clap::Args;
 use host::{Finding, State};
 use model::visible;
 
+use crate::destination::OUTPUTS;
 use crate::terminal::{self, wrap};
 
 /// Says what on this machine would spoil or cap figures.
@@ -14,7 +15,7 @@ use crate::terminal::{self, wrap};
 #[command(after_help = "Examples:\n  hosepipe doctor\n  hosepipe doctor --json | jq '.[] | select(.mend)'")]
 pub(crate) struct DoctorArgs {
     /// Print JSON
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUTS)]
     pub(crate) json: bool,
 }
 

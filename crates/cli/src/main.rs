@@ -19,6 +19,7 @@ mod signals;
 mod sink_cmd;
 mod standard;
 mod terminal;
+mod typed;
 mod workers_cmd;
 
 use std::process::ExitCode;

@@ -1,16 +1,16 @@
 //! `hosepipe report`: records read back, as tables in the terminal or as one page.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
 use clap::Args;
 use model::visible;
 use report::read::{AnyRecord, Loaded};
 use report::{Style, study};
 
-use crate::destination::Destination;
-use crate::terminal::{self, UsageError};
+use crate::destination::{Destination, OUTPUTS};
+use crate::record::load;
+use crate::terminal;
 
 /// Show records again: as tables, or as one page with charts
 #[derive(Debug, Args)]
@@ -30,7 +30,7 @@ pub(crate) struct ReportArgs {
     records: Vec<PathBuf>,
 
     /// Write one page with charts (- is standard output)
-    #[arg(long, value_name = "F", value_parser = |text: &str| Ok::<_, std::convert::Infallible>(Destination::of(text)))]
+    #[arg(long, value_name = "F", help_heading = OUTPUTS, value_parser = Destination::parser())]
     html: Option<Destination>,
 }
 
@@ -48,16 +48,6 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
         None => terminal::print_painted(&tables(&records, &terminal::style()))?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// A record that cannot be read is a mistake on the command line.
-fn load(path: &Path) -> anyhow::Result<Loaded> {
-    let name = path.display().to_string();
-    let text =
-        if name == "-" { std::io::read_to_string(std::io::stdin()) } else { std::fs::read_to_string(path) };
-    let text = text.with_context(|| format!("cannot read the record {name}"))?;
-    let loaded = report::read::read(&name, &text);
-    loaded.map_err(|error| UsageError(error.to_string()).into())
 }
 
 /// What each record's command prints of it, under the record's name where there are several.

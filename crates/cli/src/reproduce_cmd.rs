@@ -1,7 +1,7 @@
 //! `hosepipe reproduce`: a published study run here, its figures beside ours.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
@@ -10,14 +10,14 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use engine::Janitor;
 use experiment::Name;
-use model::{CompareResult, SCHEMA, StudyPart, StudyRecord, describe_errno};
+use model::{CompareResult, SCHEMA, StudyPart, StudyRecord};
 use report::read::{AnyRecord, Loaded};
 use report::study;
 use reproduce::{Have, Job, Part, Resume, Scale, Watcher};
 
 use crate::bar::Bar;
-use crate::destination::Destination;
-use crate::record::{arguments, rfc3339, tool};
+use crate::destination::{Destination, OUTPUTS};
+use crate::record::{arguments, load, rfc3339, tool};
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
 
@@ -64,11 +64,11 @@ pub(crate) struct ReproduceArgs {
     shell: String,
 
     /// Write the record as JSON, after each part (- is standard output, at the end) [default: the record resumed]
-    #[arg(long, value_name = "F", value_parser = destination)]
+    #[arg(long, value_name = "F", help_heading = OUTPUTS, value_parser = Destination::parser())]
     json: Option<Destination>,
 
     /// Write one page with charts, for a browser (- is standard output)
-    #[arg(long, value_name = "F", value_parser = destination)]
+    #[arg(long, value_name = "F", help_heading = OUTPUTS, value_parser = Destination::parser())]
     html: Option<Destination>,
 
     /// Write each figure as SVG into this folder
@@ -78,10 +78,6 @@ pub(crate) struct ReproduceArgs {
 
 fn study_parser() -> impl TypedValueParser<Value = Name> {
     PossibleValuesParser::new(Name::ALL.map(Name::word)).try_map(|word| word.parse::<Name>())
-}
-
-fn destination(text: &str) -> Result<Destination, std::convert::Infallible> {
-    Ok(Destination::of(text))
 }
 
 /// Runs what is missing, prints the tables, writes what was asked for.
@@ -175,13 +171,6 @@ fn begin(args: &ReproduceArgs) -> anyhow::Result<StudyRecord> {
         record.parts.push(part);
     }
     Ok(record)
-}
-
-fn load(path: &Path) -> anyhow::Result<Loaded> {
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| UsageError(format!("cannot read {name}: {}", describe_errno(&error))))?;
-    report::read::read(&name, &text).map_err(|error| UsageError(error.to_string()).into())
 }
 
 /// Runs the missing parts. What ended them early comes back beside who asked for it.
