@@ -248,6 +248,11 @@ fn shells_offer_links_and_studies_and_nothing_that_is_hidden() {
         }
     }
     let zsh = lab.run(&["completions", "zsh"]).expect_code(0).stdout;
+    std::fs::write(lab.here("completions.zsh"), &zsh).expect("written");
+    match std::process::Command::new("zsh").arg("-n").arg(lab.here("completions.zsh")).output() {
+        Ok(read) => assert!(read.status.success() && read.stderr.is_empty(), "{read:?}"),
+        Err(error) => skip(&format!("no zsh here: {error}")),
+    }
     for hidden in ["--outcome", "--definitions", "--state", "--figures"] {
         assert!(!zsh.contains(hidden), "{hidden}: {zsh}");
     }
