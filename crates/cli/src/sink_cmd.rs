@@ -9,8 +9,8 @@ use filter::{SinkJob, SinkReport, Verify, sink};
 use model::{ByteSize, PayloadKind};
 use payload::Mismatch;
 
-use crate::destination::Destination;
-use crate::terminal;
+use crate::destination::{Destination, OUTPUTS};
+use crate::{terminal, typed};
 
 /// A stream that departs this early from every payload is none of them, rather than one gone wrong.
 const RECOGNISED_BYTES: u64 = 64;
@@ -34,7 +34,7 @@ pub(crate) struct SinkArgs {
     verify: bool,
 
     /// What the bytes must be: sequence, printable, random, zero, or file:PATH [default: any but file:PATH]
-    #[arg(long, value_name = "PAYLOAD", requires = "verify")]
+    #[arg(long, value_name = "PAYLOAD", requires = "verify", value_parser = typed::payload())]
     payload: Option<PayloadKind>,
 
     /// Which of the printable or random payloads
@@ -46,7 +46,7 @@ pub(crate) struct SinkArgs {
     bytes: Option<ByteSize>,
 
     /// Write what came in, and how fast, as JSON to this file (- is standard output)
-    #[arg(long, value_name = "F", value_parser = |text: &str| Ok::<_, std::convert::Infallible>(Destination::of(text)))]
+    #[arg(long, value_name = "F", help_heading = OUTPUTS, value_parser = Destination::parser())]
     json: Option<Destination>,
 }
 

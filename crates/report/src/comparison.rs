@@ -1,6 +1,6 @@
 //! What came of a comparison: the table of `hosepipe compare`, its CSV and its Markdown.
 
-use model::{CompareRecord, CompareResult, Ratio};
+use model::{CompareRecord, CompareResult, Ratio, visible};
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
 
 use crate::columns::{ABSENT, Align};
@@ -154,7 +154,7 @@ pub fn markdown(record: &CompareRecord) -> String {
     for remark in remarks(record) {
         text.push_str(&format!("\n{remark}\n"));
     }
-    text
+    visible(&text)
 }
 
 /// What should be known of the figures.

@@ -42,7 +42,7 @@ pub fn ratio(ratio: f64) -> String {
     }
 }
 
-/// A size with a space before its unit, as in "64 KiB"; exact.
+/// A size with a space before its unit, as in "64 KiB" or "1 MB"; exact.
 pub fn size(bytes: u64) -> String {
     let text = ByteSize(bytes).to_string();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -53,7 +53,7 @@ pub fn size(bytes: u64) -> String {
 pub(crate) fn binary_size(bytes: f64) -> String {
     let exact = size(bytes.max(0.0) as u64);
     let short = exact.split(' ').next().is_some_and(|digits| digits.len() <= 4);
-    if bytes >= 0.0 && bytes.fract() == 0.0 && short && (bytes < 1024.0 || !exact.ends_with(" B")) {
+    if bytes >= 0.0 && bytes.fract() == 0.0 && short && (bytes < 1024.0 || exact.ends_with("iB")) {
         return exact;
     }
     scaled(bytes, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
@@ -123,6 +123,7 @@ mod tests {
         assert_eq!(percent(0.0999), "10 %");
         assert_eq!(size(65536), "64 KiB");
         assert_eq!(size(1), "1 B");
+        assert_eq!(size(1_000_000), "1 MB");
     }
 
     #[test]

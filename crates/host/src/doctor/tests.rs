@@ -117,6 +117,7 @@ fn sick() -> (Host, Vitals) {
             numa_balancing: Some(true),
         },
         confinement: Confinement {
+            sudo: true,
             seccomp_filter: Some(true),
             tracer_pid: Some(7),
             quota: Some(Quota { cpus: 0.5, file: "/sys/fs/cgroup/cpu.max".into(), lift: "max" }),
@@ -187,6 +188,16 @@ fn commands_are_exact() {
     ] {
         assert_eq!(find(&host, &vitals, name).mend.as_deref(), Some(command));
     }
+}
+
+#[test]
+fn where_there_is_no_sudo_none_is_named() {
+    let (host, mut vitals) = sick();
+    vitals.confinement.sudo = false;
+    let commands = examine(&host, &vitals).into_iter().filter_map(|finding| finding.mend);
+    let commands: Vec<String> = commands.collect();
+    assert!(commands.contains(&"sysctl -w fs.pipe-max-size=1048576".to_owned()), "{commands:?}");
+    assert!(commands.iter().all(|command| !command.contains("sudo")), "{commands:?}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use model::{ByteSize, Role, Tasks, Wait};
+use model::{ByteSize, Role, Tasks, Wait, sudo};
 use rustix::fs::{Mode, OFlags, inotify, open, statvfs};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -208,7 +208,7 @@ pub(super) fn follow_line(
 
 fn watch(path: &str) -> Result<OwnedFd, OpenError> {
     let refused = |call: String, limit: &str| {
-        let remedy = format!("sudo sysctl -w fs.inotify.{limit}, or --wait spin, which does without");
+        let remedy = format!("{}sysctl -w fs.inotify.{limit}, or --wait spin, which does without", sudo());
         move |error: Errno| {
             let spent = matches!(error, Errno::MFILE | Errno::NOSPC);
             OpenError::System { call, source: error.into(), remedy: spent.then_some(remedy) }

@@ -1,7 +1,8 @@
 //! The sheet a figure is drawn on: how wide it is, whether it stands alone or in a page, and the pieces of SVG
-//! that all charts share. What records bring in of control characters is made visible at the very end, by [`clean`].
+//! that all charts share. What records bring in of control characters is made visible at the very end, by [`visible`].
 
 use maud::{Markup, PreEscaped, html};
+use model::visible;
 use unicode_width::UnicodeWidthStr;
 
 use super::{Figure, Theme};
@@ -121,20 +122,6 @@ pub(super) fn px(value: f64) -> String {
     format!("{}", tenths + 0.0)
 }
 
-/// The text without what XML forbids: control characters become visible ones (U+2400…), line ends stay.
-pub(crate) fn clean(text: &str) -> String {
-    let visible = |character: char| match character {
-        '\n' => '\n',
-        '\t' => ' ',
-        '\u{0}'..='\u{1f}' => char::from_u32(0x2400 + character as u32).unwrap_or('\u{fffd}'),
-        '\u{7f}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}' => '\u{fffd}',
-        // What turns the direction of the text around it.
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
-        other => other,
-    };
-    text.chars().map(visible).collect()
-}
-
 /// Width of a text in a fixed pitch.
 pub(super) fn mono_width(text: &str) -> f64 {
     UnicodeWidthStr::width(text) as f64 * TEXT * MONO_ADVANCE
@@ -147,7 +134,7 @@ pub(super) fn sans_width(text: &str) -> f64 {
 
 /// A text in a fixed pitch, cut in the middle where it is wider: its beginning and its end tell most.
 pub(super) fn shortened(text: &str, width: f64) -> String {
-    let text = clean(text).replace('\n', " ");
+    let text = visible(text).replace('\n', " ");
     let room = (width / (TEXT * MONO_ADVANCE)).floor().max(3.0) as usize;
     let characters: Vec<char> = text.chars().collect();
     if UnicodeWidthStr::width(text.as_str()) <= room {
@@ -164,9 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_xml_forbids_becomes_visible() {
-        assert_eq!(clean("a\u{1b}[1m\0\tb\n"), "a\u{241b}[1m\u{2400} b\n");
-        assert_eq!(clean("\u{202e}gnp.exe"), "\u{fffd}gnp.exe");
+    fn markup_is_escaped() {
         assert_eq!(
             text(1.0, -0.01, "", "<script>&").into_string(),
             r#"<text x="1" y="0" class="">&lt;script&gt;&amp;</text>"#
