@@ -4,19 +4,21 @@
 //! the same data level, tasks, placement and block. Table and Markdown are two ways of writing this down.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
-use model::{BenchRecord, CaseRecord, DataLevel, Latency, Placement, Role, Tasks, Throughput, Workload};
+use model::{
+    BenchRecord, CaseRecord, DataLevel, Latency, Placement, Role, Spec, Tasks, Throughput, Workload,
+};
 use stats::Ratio;
 
-use crate::against_pipe::against_pipe;
+use crate::against_pipe::Pipes;
 use crate::words;
 
 /// From this many block sizes on, a sweep is shown as a grid and not as a list for each size.
 const SWEEP_FROM: usize = 4;
 
 /// What all rows of a section have in common.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Axes {
     pub(crate) data: DataLevel,
     pub(crate) tasks: Tasks,
@@ -62,21 +64,21 @@ pub(crate) struct View<'a> {
 
 impl<'a> View<'a> {
     pub(crate) fn of(record: &'a BenchRecord) -> Self {
-        let blocks = Blocks::of(record);
+        let (blocks, labels, pipes) = (Blocks::of(record), Labels::of(record), Pipes::of(record));
         let mut sections: Vec<Section<'a>> = Vec::new();
+        // Where each section is, and the rows of a name in it: there may be thousands of either.
+        let mut known: HashMap<Axes, (usize, HashMap<String, Vec<usize>>)> = HashMap::new();
         for case in ranked(record) {
             let axes = blocks.axes(case);
-            match sections.iter_mut().find(|section| section.axes == axes) {
-                Some(section) => section.add(record, case),
-                None => {
-                    let mut section = Section { axes, rows: Vec::new() };
-                    section.add(record, case);
-                    sections.push(section);
-                }
-            }
+            let (at, rows) = known.entry(axes).or_insert_with(|| {
+                sections.push(Section { axes, rows: Vec::new() });
+                (sections.len() - 1, HashMap::new())
+            });
+            let label = labels.of_case(case);
+            sections[*at].add(case, &label, rows.entry(label.clone()).or_default());
         }
         for section in &mut sections {
-            section.rank(record);
+            section.rank(&pipes);
         }
         sections.sort_by_key(|section| section.axes.order());
         Self { record, sections }
@@ -124,22 +126,24 @@ pub(crate) fn ranked(record: &BenchRecord) -> impl Iterator<Item = &CaseRecord> 
 }
 
 impl<'a> Section<'a> {
-    fn add(&mut self, record: &BenchRecord, case: &'a CaseRecord) {
-        let label = label(record, case);
-        let slot_is_free = |row: &Row| row.label == label && row.slot(case.workload).is_none();
-        let at = self.rows.iter().position(slot_is_free).unwrap_or_else(|| {
+    /// Adds a case to the first of the rows of its name, `alike`, that has none of its kind yet.
+    fn add(&mut self, case: &'a CaseRecord, label: &str, alike: &mut Vec<usize>) {
+        let free = alike.partition_point(|at| self.rows[*at].slot(case.workload).is_some());
+        if free == alike.len() {
+            alike.push(self.rows.len());
+            let label = label.to_owned();
             self.rows.push(Row { label, stream: None, round_trip: None, times_pipe: None });
-            self.rows.len() - 1
-        });
+        }
+        let row = &mut self.rows[alike[free]];
         match case.workload {
-            Workload::Stream => self.rows[at].stream = Some(case),
-            Workload::PingPong => self.rows[at].round_trip = Some(case),
+            Workload::Stream => row.stream = Some(case),
+            Workload::PingPong => row.round_trip = Some(case),
         }
     }
 
-    fn rank(&mut self, record: &BenchRecord) {
+    fn rank(&mut self, pipes: &Pipes) {
         for row in &mut self.rows {
-            row.times_pipe = row.stream.or(row.round_trip).and_then(|case| against_pipe(record, case));
+            row.times_pipe = row.stream.or(row.round_trip).and_then(|case| pipes.against(case));
         }
         self.rows.sort_by(by_rank);
     }
@@ -235,16 +239,40 @@ impl Blocks {
     }
 }
 
-/// The spec, and how it waits or what it carries where that alone tells two rows apart.
-pub(crate) fn label(record: &BenchRecord, case: &CaseRecord) -> String {
-    let mut label = case.spec.to_string();
-    if ranked(record).any(|other| other.spec == case.spec && other.wait != case.wait) {
-        label.push_str(&format!(" ({})", case.wait));
+/// What the rows of a record are called: the spec, and how it waits or what it carries where that alone tells two
+/// rows apart.
+pub(crate) struct Labels<'a>(HashMap<&'a Spec, Variants<'a>>);
+
+/// A case of a spec, and whether others of the spec differ from it.
+struct Variants<'a> {
+    first: &'a CaseRecord,
+    waits_differ: bool,
+    payloads_differ: bool,
+}
+
+impl<'a> Labels<'a> {
+    pub(crate) fn of(record: &'a BenchRecord) -> Self {
+        let mut specs: HashMap<&Spec, Variants> = HashMap::new();
+        for case in ranked(record) {
+            let alone = Variants { first: case, waits_differ: false, payloads_differ: false };
+            let known = specs.entry(&case.spec).or_insert(alone);
+            known.waits_differ |= known.first.wait != case.wait;
+            known.payloads_differ |= known.first.payload != case.payload;
+        }
+        Self(specs)
     }
-    if ranked(record).any(|other| other.spec == case.spec && other.payload != case.payload) {
-        label.push_str(&format!(" ({})", case.payload));
+
+    pub(crate) fn of_case(&self, case: &CaseRecord) -> String {
+        let mut label = case.spec.to_string();
+        let known = self.0.get(&case.spec);
+        if known.is_some_and(|known| known.waits_differ) {
+            label.push_str(&format!(" ({})", case.wait));
+        }
+        if known.is_some_and(|known| known.payloads_differ) {
+            label.push_str(&format!(" ({})", case.payload));
+        }
+        label
     }
-    label
 }
 
 /// Fastest stream first, then soonest round trip, then rows without figures as they were planned.

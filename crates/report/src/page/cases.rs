@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use model::{BenchRecord, CaseRecord, DataLevel, Placement, Tasks, Workload};
 
-use crate::view::{label, ranked};
+use crate::view::{Labels, ranked};
 use crate::words;
 
 /// From this many block sizes on, figures are drawn over the size and not for each.
@@ -48,8 +48,9 @@ pub(super) struct Set<'a> {
 pub(super) fn sets<'a>(sources: &[Source<'a>]) -> Vec<Set<'a>> {
     let mut sets: Vec<Set<'a>> = Vec::new();
     for source in sources {
+        let labels = Labels::of(source.record);
         for case in ranked(source.record).filter(|case| case.worker.is_none()) {
-            let entry = Entry { source: *source, name: label(source.record, case), case };
+            let entry = Entry { source: *source, name: labels.of_case(case), case };
             let axes = Axes::of(case);
             match sets.iter_mut().find(|set| set.axes == axes) {
                 Some(set) => set.entries.push(entry),
