@@ -43,7 +43,12 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     progress.finish();
     drop(janitor);
 
-    let settings = Settings { seed: plan.seed, trials: plan.trials, interrupted: outcome.interrupted };
+    let settings = Settings {
+        seed: plan.seed,
+        trials: plan.trials,
+        interrupted: outcome.interrupted,
+        precision_percent: args.precision,
+    };
     let cases = outcome.cases.into_iter().map(CaseOutcome::into_record).collect();
     let record = record::make(settings, cases, host, started)?;
     args.outputs.write(&record)?;

@@ -1,19 +1,22 @@
-//! The page that all tasks of a trial share: a barrier, and how far each end has come.
+//! The page that all tasks of a trial share: a barrier, how far each end has come, and on which CPU it runs.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-use mechanism::SharedMemory;
+use mechanism::{Seat, SharedMemory};
 
 /// Looks at the barrier this often before it lets others run: both ends are there within microseconds,
 /// unless they share a CPU.
 const LOOKS_BEFORE_YIELD: u32 = 2_000;
 
-/// A counter on a cache line (and prefetch neighbour) of its own.
+/// What one task writes, on a cache line (and prefetch neighbour) of its own.
 #[repr(C, align(128))]
-struct Progress(AtomicU64);
+struct Told {
+    moved: AtomicU64,
+    seat: Seat,
+}
 
 /// Two ends and the longest chain of relays between them.
 pub(crate) const TASKS_MAX: usize = 66;
@@ -21,7 +24,7 @@ pub(crate) const TASKS_MAX: usize = 66;
 #[repr(C, align(128))]
 struct Page {
     arrived: AtomicU32,
-    progress: [Progress; TASKS_MAX],
+    told: [Told; TASKS_MAX],
 }
 
 /// The shared page.
@@ -53,14 +56,19 @@ impl Control {
         }
     }
 
-    /// The progress counter of one task.
-    pub(crate) fn progress(&self, task: usize) -> &AtomicU64 {
-        &self.page().progress[task].0
+    /// How much one task has moved.
+    pub(crate) fn moved(&self, task: usize) -> &AtomicU64 {
+        &self.page().told[task].moved
+    }
+
+    /// Where one task says on which CPU it is.
+    pub(crate) fn seat(&self, task: usize) -> &Seat {
+        &self.page().told[task].seat
     }
 
     /// How far the task that is furthest behind has come, and the sum of all, which grows with any progress.
     pub(crate) fn slowest_and_sum(&self, tasks: usize) -> (u64, u64) {
-        let values = || (0..tasks).map(|task| self.progress(task).load(Relaxed));
+        let values = || (0..tasks).map(|task| self.moved(task).load(Relaxed));
         (values().min().unwrap_or(0), values().sum())
     }
 }

@@ -33,6 +33,8 @@ pub(crate) struct EndReport {
     pub(crate) usage: EndUsage,
     /// Round trip times, encoded as records have them.
     pub(crate) latency_histogram: Option<String>,
+    /// How often it looked where both ends were, and how often that was one CPU.
+    pub(crate) looks: (u64, u64),
     /// What went wrong.
     pub(crate) failure: Option<EndFailure>,
 }
@@ -47,6 +49,7 @@ impl EndReport {
             checksum: None,
             usage: EndUsage::default(),
             latency_histogram: None,
+            looks: (0, 0),
             failure: Some(EndFailure::of(error)),
         }
     }
@@ -108,6 +111,7 @@ pub(crate) fn run_end(half: &mut dyn Half, job: &mut Job<'_>, control: &Control,
         checksum: job.consumer.checksum(),
         usage: usage_between(before, after, syscalls),
         latency_histogram: job.latencies_ns.as_ref().and_then(encode),
+        looks: job.progress.looks(),
         failure: result.err().as_ref().map(EndFailure::of),
     }
 }

@@ -44,7 +44,6 @@ pub(crate) fn prepare(case: &Case, cpus: &[Cpu]) -> Result<Ready, CaseError> {
         ));
     }
     let zero_copy = mechanism.zero_copy(&options);
-    let zero_copy = zero_copy.map(|evidence| ZeroCopy { proven: evidence.proven, how: evidence.how });
     Ok(Ready { mechanism, options, cpus: chosen, block_bytes, zero_copy })
 }
 

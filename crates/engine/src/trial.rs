@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use mechanism::{Channel, Half, HalfRole, Job, OpenError, Request};
+use mechanism::{Channel, Half, HalfRole, Job, OpenError, Progress, Request};
 use model::{Case, CaseError, DataLevel, EndUsage, ErrorKind, Sample, Tasks, Workload, describe_errno};
 use payload::{Consumer, Producer, Tile};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -12,7 +12,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use crate::control::Control;
 use crate::end::{EndReport, latency_histogram, monotonic_ns, run_end};
 use crate::observer::Observer;
-use crate::prepare::Ready;
+use crate::prepare::{Ready, tasks};
 use crate::task::{Task, leave};
 use crate::watch::Watch;
 
@@ -55,6 +55,7 @@ pub(crate) fn run_trial(
     channel.halves.clear();
     watch.until_all_ended(setup, observer, stop)?;
     let ends = watch.judge(setup.case).map_err(NoSample::Failed)?;
+    all_arrived(setup.case, setup.blocks, &ends).map_err(NoSample::Failed)?;
     if setup.case.data == DataLevel::Verify {
         for end in ends.iter().filter(|end| end.received_bytes > 0) {
             let expected = expected(end.received_bytes).ok_or(NoSample::Stopped)?;
@@ -197,13 +198,15 @@ fn work(
     // An end that only sends needs no room to receive, and the other way round.
     let sends = if matches!(half.role(), HalfRole::Receiver | HalfRole::Relay) { 0 } else { block_bytes };
     let receives = if half.role() == HalfRole::Sender { 0 } else { block_bytes };
+    // Relays have no other end of their own: of a chain nobody looks.
+    let seats = (tasks == 2 && case.relays == 0).then(|| (control.seat(index), control.seat(1 - index)));
     let pings = case.workload == Workload::PingPong && index == 0;
     let mut job = Job {
         blocks: setup.blocks,
         block_bytes,
         producer: Producer::new(setup.tile.clone(), case.data, sends),
         consumer: Consumer::new(case.data, case.check, receives),
-        progress: control.progress(index),
+        progress: Progress::new(control.moved(index), seats, setup.blocks),
         latencies_ns: if pings { latency_histogram() } else { None },
         received_bytes: 0,
     };
@@ -213,11 +216,7 @@ fn work(
 /// Puts the reports of the ends together.
 fn make_sample(setup: &TrialSetup<'_>, ends: &[EndReport], began_ns: u64) -> Sample {
     let case = setup.case;
-    // The clock stops at the end that has the last byte: the receiver of a stream, the asker of a round trip.
-    let judge = match case.workload {
-        Workload::Stream => ends.last(),
-        Workload::PingPong => ends.first(),
-    };
+    let judge = judge(case, ends);
     let start_ns = ends.iter().map(|end| end.start_ns).min().unwrap_or(began_ns);
     let usage: Vec<EndUsage> = ends.iter().map(|end| end.usage.clone()).collect();
     let sum = |of: fn(&EndUsage) -> u64| usage.iter().map(of).sum();
@@ -235,7 +234,40 @@ fn make_sample(setup: &TrialSetup<'_>, ends: &[EndReport], began_ns: u64) -> Sam
         system_ns: sum(|usage| usage.system_ns),
         ends: usage,
         latency_histogram: ends.first().and_then(|end| end.latency_histogram.clone()),
+        same_cpu_share: same_cpu_share(ends),
     }
+}
+
+/// The share of all looks at which both ends were on one CPU; `None` where nobody looked.
+fn same_cpu_share(ends: &[EndReport]) -> Option<f64> {
+    let sum = |of: fn(&EndReport) -> u64| ends.iter().map(of).sum::<u64>();
+    let (looks, together) = (sum(|end| end.looks.0), sum(|end| end.looks.1));
+    (looks > 0).then(|| together as f64 / looks as f64)
+}
+
+/// The end that has the last byte, at which the clock stops: the receiver of a stream, the asker of a round trip.
+fn judge<'a>(case: &Case, ends: &'a [EndReport]) -> Option<&'a EndReport> {
+    match case.workload {
+        Workload::Stream => ends.last(),
+        Workload::PingPong => ends.first(),
+    }
+}
+
+/// Refuses a trial whose tasks did not all report, or whose last end says that it received less than was sent: nothing else
+/// would be checked of it.
+fn all_arrived(case: &Case, blocks: u64, ends: &[EndReport]) -> Result<(), CaseError> {
+    let (reports, tasks) = (ends.len(), tasks(case));
+    let sent = blocks.saturating_mul(case.block_bytes);
+    let received = judge(case, ends).map_or(0, |end| end.received_bytes);
+    if reports == tasks && received >= sent {
+        return Ok(());
+    }
+    Err(CaseError {
+        kind: ErrorKind::Corrupt,
+        message: format!("{reports} of {tasks} ends reported, and {received} of {sent} bytes arrived"),
+        remedy: Some("a fault of the mechanism or of its code here: please tell us".to_owned()),
+        expected: false,
+    })
 }
 
 fn verify(case: &Case, end: &EndReport, expected: &str) -> Result<(), CaseError> {
@@ -253,4 +285,39 @@ fn verify(case: &Case, end: &EndReport, expected: &str) -> Result<(), CaseError>
         remedy: Some("a fault of the mechanism or of its code here: please tell us".to_owned()),
         expected: false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{Amount, Check, PayloadKind, Placement, Role, Spec, Wait};
+
+    #[test]
+    fn an_end_that_says_nothing_or_received_nothing_is_no_sample() {
+        let case = Case {
+            spec: Spec::plain("pipe"),
+            role: Role::Ranked,
+            workload: Workload::Stream,
+            tasks: Tasks::Processes,
+            placement: Placement::Any,
+            wait: Wait::Block,
+            data: DataLevel::None,
+            check: Check::Xxh3,
+            payload: PayloadKind::Random,
+            block_bytes: 10,
+            relays: 0,
+            amount: Amount::Adaptive,
+        };
+        let end = |received_bytes| EndReport {
+            received_bytes,
+            ..EndReport::failed(&io::Error::from(io::ErrorKind::Other))
+        };
+        let said = |ends: &[EndReport]| all_arrived(&case, 2, ends).err().map(|error| error.message);
+        assert_eq!(said(&[end(0), end(20)]), None);
+        assert_eq!(said(&[end(20)]).as_deref(), Some("1 of 2 ends reported, and 20 of 20 bytes arrived"));
+        assert_eq!(
+            said(&[end(20), end(0)]).as_deref(),
+            Some("2 of 2 ends reported, and 0 of 20 bytes arrived")
+        );
+    }
 }

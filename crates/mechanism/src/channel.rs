@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use model::{ByteSize, DataLevel, Tasks, Wait, Workload, describe_errno};
+use model::{ByteSize, DataLevel, Tasks, Wait, Workload, ZeroCopy, describe_errno};
 use thiserror::Error;
 
 use crate::half::Half;
@@ -34,9 +34,9 @@ pub trait Mechanism: Sync {
         self.descriptor().data
     }
 
-    /// Whether bytes pass by reference with these options, and what shows it; `None` where they are copied.
-    /// Makes a small experiment of its own, never in the timed path.
-    fn zero_copy(&self, _options: &Options) -> Option<Evidence> {
+    /// Whether bytes pass by reference with these options, what shows it, and how often each is copied all the same; `None`
+    /// where nothing passes by reference. Makes a small experiment of its own, never in the timed path.
+    fn zero_copy(&self, _options: &Options) -> Option<ZeroCopy> {
         None
     }
 
@@ -59,15 +59,6 @@ pub trait Mechanism: Sync {
     fn connect(&self, _options: &Options, _folder: &Path) -> Option<Result<LinkEnds, OpenError>> {
         None
     }
-}
-
-/// What shows that bytes pass by reference.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Evidence {
-    /// True where an experiment on this machine showed it; false where it is claimed only.
-    pub proven: bool,
-    /// What was done and seen, or why nothing could be shown.
-    pub how: String,
 }
 
 /// What a channel is opened for.

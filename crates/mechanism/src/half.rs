@@ -1,10 +1,11 @@
 //! What one task does during one trial.
 
 use std::io;
-use std::sync::atomic::AtomicU64;
 
 use hdrhistogram::Histogram;
 use payload::{Consumer, Producer};
+
+use crate::Progress;
 
 /// One task's side of an open channel. Called once per trial: the hot loop is inside.
 pub trait Half: Send {
@@ -53,8 +54,8 @@ pub struct Job<'a> {
     pub producer: Producer,
     /// Where received bytes go.
     pub consumer: Consumer,
-    /// Bytes moved so far (round trips for a ping-pong), for whoever watches; relaxed stores only.
-    pub progress: &'a AtomicU64,
+    /// Bytes moved so far (round trips for a ping-pong), for whoever watches.
+    pub progress: Progress<'a>,
     /// Round trip times in nanoseconds; taken by the pinging side where present.
     pub latencies_ns: Option<Histogram<u64>>,
     /// Bytes received and taken in by the consumer; set when the last one is.

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use model::{Tasks, Workload};
@@ -149,7 +148,7 @@ impl<S: SendEnd> Half for StreamSender<S> {
         for _ in 0..job.blocks {
             self.0.send_next(&mut job.producer)?;
             sent += job.block_bytes as u64;
-            job.progress.store(sent, Relaxed);
+            job.progress.tell(sent);
         }
         self.0.finish()
     }
@@ -181,7 +180,7 @@ impl<R: RecvEnd> Half for StreamReceiver<R> {
                 return Err(closed_early(total - left, total));
             }
             left -= received as u64;
-            job.progress.store(total - left, Relaxed);
+            job.progress.tell(total - left);
         }
         job.received_bytes = total;
         Ok(())
@@ -214,7 +213,7 @@ impl<S: SendEnd, R: RecvEnd> Half for Relay<S, R> {
             }
             self.0.sender.send(&job.consumer.room()[..received])?;
             passed += received as u64;
-            job.progress.store(passed, Relaxed);
+            job.progress.tell(passed);
         }
         self.0.sender.finish()
     }
@@ -241,7 +240,7 @@ impl<S: SendEnd, R: RecvEnd> Half for Alone<S, R> {
         for _ in 0..job.blocks {
             self.0.pass(job)?;
             moved += job.block_bytes as u64;
-            job.progress.store(moved, Relaxed);
+            job.progress.tell(moved);
         }
         job.received_bytes = moved;
         self.0.sender.finish()
@@ -349,10 +348,12 @@ fn receive_block<R: RecvEnd>(receiver: &mut R, job: &mut Job<'_>) -> io::Result<
 /// Tells of progress after a round trip, counted from 0; where a block is small, of one in 64. After a sleep the counter's
 /// page and line are cold, and a hundredth of a round trip went into telling of it.
 #[inline]
-fn tell_of_round(job: &Job<'_>, round: u64) {
+fn tell_of_round(job: &mut Job<'_>, round: u64) {
     const SMALL_BYTES: usize = 4096;
     if job.block_bytes > SMALL_BYTES || round.is_multiple_of(64) {
-        job.progress.store(round + 1, Relaxed);
+        job.progress.tell(round + 1);
+    } else {
+        job.progress.block_done();
     }
 }
 

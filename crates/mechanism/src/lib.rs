@@ -14,10 +14,11 @@ mod halves;
 mod leftover;
 mod link;
 mod options;
+mod progress;
 mod registry;
 mod shared;
 
-pub use channel::{Channel, Evidence, Granted, Mechanism, OpenError, Request, Unsupported};
+pub use channel::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
 pub use descriptor::{Capabilities, Descriptor, OptionKind, OptionSpec};
 pub use ends::{RecvEnd, SendEnd};
 pub use half::{Half, HalfRole, Job};
@@ -26,5 +27,6 @@ pub use leftover::{
 };
 pub use link::{LinkEnds, LinkKind, Order, Stored, StoredName, large_pipe};
 pub use options::{Options, SpecProblem};
+pub use progress::{Progress, Seat};
 pub use registry::{all, all_specs, default_specs, resolve};
 pub use shared::SharedMemory;

@@ -11,6 +11,7 @@ mod cache_line;
 mod condvar;
 mod dev_null;
 mod eventfd;
+mod evidence;
 mod fifo;
 mod file;
 mod futex;

@@ -39,7 +39,7 @@ pub struct BenchRecord {
 }
 
 /// What holds for all cases of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Seed of the trial order and of random payloads.
     pub seed: u64,
@@ -47,6 +47,10 @@ pub struct Settings {
     pub trials: u32,
     /// True where Ctrl-C, SIGTERM or the time budget ended the run before every trial was made.
     pub interrupted: bool,
+    /// The half width in percent of the median at which a case was ended early (`--precision`); `null` where every trial asked
+    /// for was made.
+    #[serde(default)]
+    pub precision_percent: Option<f64>,
 }
 
 /// One case: what was asked, what the system granted, the raw samples, and their summary.
@@ -79,7 +83,8 @@ pub struct CaseRecord {
     /// Copying tasks between the two ends (`--chain`).
     #[serde(default)]
     pub relays: u32,
-    /// What shows that bytes passed by reference; `null` where they were copied.
+    /// What shows that bytes passed by reference, and how often they were copied all the same; `null` where nothing passed by
+    /// reference.
     #[serde(default)]
     pub zero_copy: Option<ZeroCopy>,
     /// The programs that held the ends (`--workers`); absent where hosepipe held them itself.
@@ -101,9 +106,13 @@ pub struct CaseRecord {
     pub error: Option<CaseError>,
 }
 
-/// What shows that a row's bytes passed by reference.
+/// What shows that a row's bytes passed by reference, at least part of the way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ZeroCopy {
+    /// Times each byte is copied all the same on its way from the sender's memory to the receiver's; a plain pipe has 2. Absent in
+    /// records of hosepipe 0.1.
+    #[serde(default)]
+    pub copies_per_byte: Option<u32>,
     /// True where an experiment on this machine showed it; false where it is claimed only.
     pub proven: bool,
     /// What was done and seen, or why nothing could be shown.
@@ -111,7 +120,7 @@ pub struct ZeroCopy {
 }
 
 /// One trial's raw figures.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// The round in which it was taken; samples of one round are compared pair by pair.
     pub round: u32,
@@ -139,6 +148,10 @@ pub struct Sample {
     pub ends: Vec<EndUsage>,
     /// Round trip times of a ping-pong: an HdrHistogram of nanoseconds, V2+DEFLATE, base64; `null` for a stream.
     pub latency_histogram: Option<String>,
+    /// The share of looks, made all through the trial, at which both ends ran on one CPU (0 to 1); absent where there are
+    /// no two ends, or nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same_cpu_share: Option<f64>,
 }
 
 /// What one end used between barrier and clock stop.
@@ -179,7 +192,7 @@ pub struct Throughput {
 /// Summary of round trip times, over all trials' histograms merged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latency {
-    /// Median round trip.
+    /// Median of the trials' median round trips.
     pub p50: u64,
     /// 90th percentile.
     pub p90: u64,

@@ -1,32 +1,69 @@
 //! A sentence or two after the table: what the figures say to do next, with the command to try.
-//! Every figure named here is in the record; what the record does not show is at most suggested.
+//! Every figure named here is in the record, is steady, and holds for the placement that the sentence names; what the record does
+//! not show is at most suggested.
 
 use model::{BenchRecord, CaseRecord, DataLevel, ErrorKind, NoiseLevel, Placement, Tasks, Workload};
-use stats::{Bound, bound_of, figure, paired_ratio};
+use stats::{Bound, Ratio, bound_of, figure, is_mixed, paired_ratio, shared_cpu};
 
+use crate::verdict::verdict;
 use crate::view::{Row, Section, View, ranked};
-use crate::{languages, numbers};
+use crate::{languages, numbers, words};
 
 /// More sentences than this are not read.
 const SENTENCES_MAX: usize = 3;
 /// A round trip with this many sleeps is made of wake-ups: one for each end.
 const SLEEPS_PER_ROUND_TRIP: f64 = 1.0;
+/// What is to be gained must be more than this, in the lower end of the interval and in the medians shown.
+const WORTH_A_SENTENCE: f64 = 1.1;
 
-/// What to do next, the most useful first; empty where the figures suggest nothing.
+/// What to do next, the most useful first, and which mechanism to take; empty where the figures suggest nothing.
 pub fn advice(record: &BenchRecord) -> Vec<String> {
     // The table of languages says it itself.
     if languages::is_of_workers(record) {
         return Vec::new();
     }
     let view = View::of(record);
-    let rules = [noise, pipe_waits, one_core, limits, sockets, fastest_checked];
-    rules.iter().filter_map(|rule| rule(&view)).take(SENTENCES_MAX).collect()
+    let rules = [noise, placement, pipe_waits, one_core, limits, sockets, fastest_checked];
+    let advice = rules.iter().filter_map(|rule| rule(&view)).take(SENTENCES_MAX);
+    advice.chain(verdict(&view)).collect()
+}
+
+/// Whether a case was steady enough to base advice on.
+pub(crate) fn steady(case: &CaseRecord) -> bool {
+    case.noise == Some(NoiseLevel::Quiet)
+}
+
+/// By how much one case beats another: round by round, and in the medians that the table shows. `None` unless both are steady
+/// and both ways of comparing say that it is worth a sentence.
+fn gain(better: &CaseRecord, worse: &CaseRecord) -> Option<Ratio> {
+    let (ratio, medians) = match better.workload {
+        Workload::Stream => (
+            paired_ratio(&better.samples, &worse.samples, figure::throughput_bytes_per_s)?,
+            better.throughput.as_ref()?.median_bytes_per_s / worse.throughput.as_ref()?.median_bytes_per_s,
+        ),
+        Workload::PingPong => (
+            paired_ratio(&worse.samples, &better.samples, figure::round_trip_p50_ns)?,
+            worse.latency_ns.as_ref()?.p50 as f64 / better.latency_ns.as_ref()?.p50 as f64,
+        ),
+    };
+    let sure = steady(better) && steady(worse) && ratio.low > WORTH_A_SENTENCE && medians > WORTH_A_SENTENCE;
+    sure.then_some(ratio)
+}
+
+/// Where the ends of a case sat, to begin a sentence with.
+fn whereabouts(case: &CaseRecord) -> String {
+    match case.cpus.as_slice() {
+        [] => "Left to the scheduler".to_owned(),
+        cpus => format!("Pinned to {}", words::cpus(cpus)),
+    }
 }
 
 /// Figures that jump about are the first thing to know.
 fn noise(view: &View) -> Option<String> {
     let measured = ranked(view.record).filter(|case| !case.samples.is_empty()).count();
-    let wild = ranked(view.record).filter(|case| case.noise == Some(NoiseLevel::Wild)).count();
+    // Where the scheduler chose now one CPU and now two, more trials make nothing steadier.
+    let wild = |case: &&CaseRecord| case.noise == Some(NoiseLevel::Wild) && !is_mixed(case);
+    let wild = ranked(view.record).filter(wild).count();
     (wild >= 2 || (wild == 1 && measured <= 3)).then(|| {
         format!(
             "{wild} of {measured} cases are too noisy to believe: quieten the machine, or measure until they settle \
@@ -35,41 +72,96 @@ fn noise(view: &View) -> Option<String> {
     })
 }
 
+/// What the scheduler's choice gains or loses against pinned ends, for the plain pipe or else the first row that shows it.
+fn placement(view: &View) -> Option<String> {
+    let sections = view.sections.iter().filter(|section| section.pinned.is_some());
+    let rows = sections.flat_map(|section| &section.rows).filter(|row| row.cases().all(|case| !spins(case)));
+    let mut told: Vec<(bool, String)> =
+        rows.filter_map(|row| Some((row.label != "pipe", placement_of(row)?))).collect();
+    told.sort_by_key(|(other, _)| *other);
+    told.into_iter().next().map(|(_, sentence)| sentence)
+}
+
+fn placement_of(row: &Row) -> Option<String> {
+    let cases = [(row.stream, row.pinned_stream), (row.round_trip, row.pinned_round_trip)];
+    let pairs: Vec<(&CaseRecord, &CaseRecord)> =
+        cases.into_iter().filter_map(|(free, pinned)| Some((free?, pinned?))).collect();
+    let cpus = words::cpus(&pairs.first()?.1.cpus);
+    let command = format!("hosepipe bench {} --place all", pairs.first()?.0.spec);
+    let gains = |better: &dyn Fn(&(&CaseRecord, &CaseRecord)) -> Option<Ratio>| -> Vec<String> {
+        let words = |pair: &(&CaseRecord, &CaseRecord)| {
+            let times = numbers::ratio(better(pair)?.median);
+            Some(match pair.0.workload {
+                Workload::Stream => format!("moves {times} times as much"),
+                Workload::PingPong => format!("answers {times} times as fast"),
+            })
+        };
+        pairs.iter().filter_map(words).collect()
+    };
+    let free = gains(&|(free, pinned)| gain(free, pinned));
+    let pinned = gains(&|(free, pinned)| gain(pinned, free));
+    match (free.is_empty(), pinned.is_empty()) {
+        (false, true) => Some(format!(
+            "Left to the scheduler `{}` {}, against ends pinned to {cpus}: do not pin them apart ({command}).",
+            row.label,
+            free.join(" and "),
+        )),
+        (true, false) => Some(format!(
+            "Pinned to {cpus} `{}` {}, against the scheduler's choice: pin its ends, as taskset(1) does ({command}).",
+            row.label,
+            pinned.join(" and "),
+        )),
+        _ => None,
+    }
+}
+
+/// Whether the ends of a case are busy while they wait.
+pub(crate) fn spins(case: &CaseRecord) -> bool {
+    case.wait == model::Wait::Spin
+}
+
 /// A pipe bound by wake-ups wants to be larger.
 fn pipe_waits(view: &View) -> Option<String> {
-    let (section, pipe) = view.sections.iter().find_map(|section| Some((section, waiting_pipe(section)?)))?;
-    let case = pipe.stream?;
-    let larger = section.rows.iter().filter(|row| is_larger_pipe(row)).find_map(|row| {
-        let ratio = paired_ratio(&row.stream?.samples, &case.samples, figure::throughput_bytes_per_s)?;
-        (ratio.low > 1.1).then_some((row, ratio))
-    });
-    Some(match larger {
-        Some((row, ratio)) => format!(
-            "Your pipes wait for wake-ups, not for copies: `{}` moves {} times as much through the same programs \
-             (hosepipe bench pipe {}).",
-            row.label,
+    let sections = view.sections.iter();
+    sections.flat_map(|section| [false, true].map(|pinned| pipe_waits_in(section, pinned))).flatten().next()
+}
+
+fn pipe_waits_in(section: &Section, pinned: bool) -> Option<String> {
+    let streams = || section.rows.iter().filter_map(|row| row.case(Workload::Stream, pinned));
+    let cases = || streams().filter(|case| case.throughput.is_some());
+    let pipe = cases().find(|case| waits_to_be_woken(case))?;
+    let larger = || cases().filter(|case| is_larger_pipe(case));
+    let place = pipe.placement;
+    let whereabouts = whereabouts(pipe);
+    Some(match larger().find_map(|case| Some((case, gain(case, pipe)?))) {
+        Some((case, ratio)) => format!(
+            "{whereabouts}, your pipes wait for wake-ups, not for copies: `{}` moves {} times as much through the same \
+             programs (hosepipe bench pipe {} --place {place}).",
+            case.spec,
             numbers::ratio(ratio.median),
-            row.label,
+            case.spec,
         ),
         // A larger pipe that was measured and did not help is no advice.
-        None if section.rows.iter().any(is_larger_pipe) => return None,
-        None => "Your pipes wait for wake-ups, not for copies: try a larger one (hosepipe bench pipe pipe:size=1MiB)."
-            .to_owned(),
+        None if larger().next().is_some() => return None,
+        None => format!(
+            "{whereabouts}, your pipes wait for wake-ups, not for copies: try a larger one (hosepipe bench pipe \
+             pipe:size=1MiB --place {place})."
+        ),
     })
 }
 
-fn waiting_pipe<'v, 'a>(section: &'v Section<'a>) -> Option<&'v Row<'a>> {
-    let mut rows = section.rows.iter();
-    rows.find(|row| row.label == "pipe" && row.stream.and_then(bound_of) == Some(Bound::WakeUps))
+/// A plain pipe whose ends sit on two CPUs and wait for each other.
+fn waits_to_be_woken(case: &CaseRecord) -> bool {
+    case.spec == model::Spec::plain("pipe")
+        && steady(case)
+        && shared_cpu(case) == Some(false)
+        && bound_of(case) == Some(Bound::WakeUps)
 }
 
 /// A pipe that was given a size and has no other option.
-fn is_larger_pipe(row: &Row) -> bool {
-    let spec = row.stream.map(|case| &case.spec);
-    row.throughput().is_some()
-        && spec.is_some_and(|spec| {
-            spec.mechanism == "pipe" && spec.options.len() == 1 && spec.options.contains_key("size")
-        })
+fn is_larger_pipe(case: &CaseRecord) -> bool {
+    let spec = &case.spec;
+    spec.mechanism == "pipe" && spec.options.len() == 1 && spec.options.contains_key("size")
 }
 
 /// Round trips that consist of waking the other CPU.
@@ -77,15 +169,17 @@ fn one_core(view: &View) -> Option<String> {
     let trips = || {
         ranked(view.record).filter(|case| case.workload == Workload::PingPong && case.latency_ns.is_some())
     };
+    // Where the scheduler's choice stands beside, that is the answer.
+    if view.sections.iter().any(|section| section.pinned.is_some()) {
+        return None;
+    }
     let woken = |case: &&CaseRecord| {
         figure::median_of(case, figure::voluntary_switches_per_block)
             .is_some_and(|n| n >= SLEEPS_PER_ROUND_TRIP)
     };
-    let apart = |case: &&CaseRecord| {
-        case.tasks != Tasks::Single
-            && matches!(case.cpus.as_slice(), [sender, receiver] if sender != receiver)
-    };
-    let far = trips().filter(apart).filter(woken).min_by_key(|case| case.spec.mechanism != "pipe")?;
+    let apart = |case: &&CaseRecord| case.tasks != Tasks::Single && shared_cpu(case) == Some(false);
+    let far = trips().filter(apart).filter(woken).filter(|case| steady(case));
+    let far = far.min_by_key(|case| case.spec.mechanism != "pipe")?;
     let alike = |case: &&CaseRecord| {
         case.placement == Placement::Same
             && (&case.spec, case.tasks, case.data, case.block_bytes, case.wait)
@@ -94,18 +188,17 @@ fn one_core(view: &View) -> Option<String> {
     let command = format!("hosepipe bench {} --workload pingpong --place same", far.spec);
     let Some(near) = trips().find(alike) else {
         return Some(format!(
-            "A round trip over `{}` wakes a sleeping CPU each way: try both ends on one core ({command}).",
+            "{}, a round trip over `{}` wakes a sleeping CPU each way: try both ends on one core ({command}).",
+            whereabouts(far),
             far.spec
         ));
     };
-    let ratio = paired_ratio(&far.samples, &near.samples, figure::round_trip_p50_ns)?;
-    (ratio.low > 1.1).then(|| {
-        format!(
-            "Both ends on one core answer {} times as soon over `{}` ({command}).",
-            numbers::ratio(ratio.median),
-            far.spec
-        )
-    })
+    let ratio = gain(near, far)?;
+    Some(format!(
+        "With both ends on one core a round trip over `{}` is {} times as fast as on two ({command}).",
+        far.spec,
+        numbers::ratio(ratio.median),
+    ))
 }
 
 /// What a setting of this machine keeps out.
@@ -130,21 +223,19 @@ fn limits(view: &View) -> Option<String> {
 
 /// A socket that outruns the pipe, where no pipe was found to be waiting.
 fn sockets(view: &View) -> Option<String> {
-    let section = view.sections.iter().find(|section| section.rows.iter().any(|row| row.label == "pipe"))?;
-    let pipe = section.rows.iter().find(|row| row.label == "pipe")?.throughput()?;
-    if waiting_pipe(section).is_some() {
-        return None;
-    }
-    let socket =
-        section.rows.iter().find(|row| row.label.starts_with("unix-stream") && row.throughput().is_some())?;
-    let ratio = socket.times_pipe.filter(|ratio| ratio.low > 1.1)?;
+    let plain = |row: &&Row| row.label == "pipe";
+    let section = view.sections.iter().find(|section| section.rows.iter().any(|row| plain(&row)))?;
+    let pipe = section.rows.iter().find(plain)?.stream.filter(|case| !waits_to_be_woken(case))?;
+    let mut sockets = section.rows.iter().filter(|row| row.label.starts_with("unix-stream"));
+    let socket = sockets.find_map(|row| row.stream)?;
+    let ratio = gain(socket, pipe)?;
     Some(format!(
-        "`{}` moves {} times as much as the pipe ({} against {}): hosepipe bench pipe {}.",
-        socket.label,
+        "{}, `{}` moves {} times as much as the pipe: hosepipe bench pipe {} --place {}.",
+        whereabouts(pipe),
+        socket.spec,
         numbers::ratio(ratio.median),
-        numbers::throughput(socket.throughput()?.median_bytes_per_s),
-        numbers::throughput(pipe.median_bytes_per_s),
-        socket.label
+        socket.spec,
+        pipe.placement,
     ))
 }
 
@@ -154,7 +245,7 @@ fn fastest_checked(view: &View) -> Option<String> {
         return None;
     }
     let section = view.sections.iter().find(|section| section.axes.data == DataLevel::Verify)?;
-    let best = section.rows.first()?;
+    let best = section.rows.first().filter(|row| row.stream.is_some_and(steady))?;
     Some(format!(
         "Of what was checked byte for byte `{}` is the fastest, with {}: hosepipe bench {} --data verify.",
         best.label,

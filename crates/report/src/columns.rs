@@ -1,7 +1,7 @@
 //! The columns of a ranked list: one entry each, with how much it matters when there is little room.
 
 use model::{CaseRecord, NoiseLevel};
-use stats::{bound_of, estimate, figure};
+use stats::{Group, Seats, bound_of, estimate, figure, seats};
 
 use crate::granted;
 use crate::layout;
@@ -37,32 +37,48 @@ const fn column(title: &'static str, drop: u8, cell: fn(&Row, &Section) -> Optio
     Column { title, short: title, align: Align::Right, drop, picture: false, cell }
 }
 
-/// The columns of a section with streams.
+/// The columns of a section with streams. Figures without another word are those of the placement that ranks.
 const STREAM: &[Column] = &[
-    column("throughput", 0, |row, _| Some(numbers::throughput(row.throughput()?.median_bytes_per_s))),
-    Column { align: Align::Left, picture: true, ..column("", 6, bar) },
-    column("binary", 11, |row, _| Some(numbers::throughput_binary(row.throughput()?.median_bytes_per_s))),
-    column("±95 %", 2, |row, _| spread_of_stream(row.stream?)),
-    column("× pipe", 3, times_pipe),
-    Column { short: "round trip", ..column("round trip p50", 1, |row, _| p50(row, true)) },
-    column("p99", 5, p99),
-    column("per block", 9, |row, _| elapsed_per_block(row.stream?)),
-    column("CPU per block", 10, |row, _| cpu_per_block(row.stream?)),
-    Column { align: Align::Left, ..column("bound by", 4, |row, _| Some(bound_of(row.stream?)?.to_string())) },
-    Column { align: Align::Left, ..column("granted", 8, |row, _| granted_text(row.stream?)) },
+    column("throughput", 0, |row, _| marked_speed(row.stream?)),
+    Column { align: Align::Left, picture: true, ..column("", 13, bar) },
+    column("binary", 16, |row, _| Some(numbers::throughput_binary(row.throughput()?.median_bytes_per_s))),
+    column("±95 %", 9, |row, section| spread_of_stream(row.stream?).filter(|_| !section.few_trials)),
+    column("± range", 9, |row, section| spread_of_stream(row.stream?).filter(|_| section.few_trials)),
+    column("on one CPU", 7, |row, _| Some(group(streams(row.stream?)?.one_cpu?, numbers::throughput))),
+    column("on two", 7, |row, _| Some(group(streams(row.stream?)?.two_cpus?, numbers::throughput))),
+    column("pinned", 2, |row, _| marked_speed(row.pinned_stream?)),
+    Column { align: Align::Left, ..column("bound by", 8, |row, _| bound(row.pinned_stream?)) },
+    column("× pipe", 6, times_pipe),
+    Column { short: "round trip", ..column("round trip p50", 1, |row, _| marked_p50(row.round_trip?)) },
+    column("p99", 10, |row, _| p99(row.round_trip?)),
+    column("trip on one CPU", 12, |row, _| Some(group(trips(row.round_trip?)?.one_cpu?, numbers::time))),
+    column("trip on two", 12, |row, _| Some(group(trips(row.round_trip?)?.two_cpus?, numbers::time))),
+    Column { short: "pinned", ..column("trip pinned", 3, |row, _| marked_p50(row.pinned_round_trip?)) },
+    Column { short: "CPU/block", ..column("CPU per block", 4, |row, _| cpu_per_block(row.stream?)) },
+    Column { short: "CPU/trip", ..column("CPU per trip", 5, |row, _| cpu_per_block(row.round_trip?)) },
+    column("per block", 15, |row, _| elapsed_per_block(row.stream?)),
+    Column {
+        align: Align::Left,
+        ..column("bound by", 8, |row, section| bound(row.stream?).filter(|_| section.pinned.is_none()))
+    },
+    Column { align: Align::Left, ..column("granted", 14, |row, _| granted_text(row.stream?)) },
 ];
 
 /// The columns of a section that has round trips only.
 const ROUND_TRIPS: &[Column] = &[
-    Column { short: "round trip", ..column("round trip p50", 0, |row, _| p50(row, false)) },
-    column("±95 %", 2, |row, _| spread_of_round_trips(row.round_trip?)),
-    column("× pipe", 3, times_pipe),
-    column("p90", 6, |row, _| Some(numbers::time(row.latency()?.p90 as f64))),
-    column("p99", 1, p99),
-    column("p99.9", 4, |row, _| Some(numbers::time(row.latency()?.p999 as f64))),
-    column("max", 5, |row, _| Some(numbers::time(row.latency()?.max as f64))),
-    column("CPU per trip", 7, |row, _| cpu_per_block(row.round_trip?)),
-    Column { align: Align::Left, ..column("granted", 8, |row, _| granted_text(row.round_trip?)) },
+    Column { short: "round trip", ..column("round trip p50", 0, |row, _| marked_p50(row.round_trip?)) },
+    column("±95 %", 3, |row, section| spread_of_trips(row.round_trip?).filter(|_| !section.few_trials)),
+    column("± range", 3, |row, section| spread_of_trips(row.round_trip?).filter(|_| section.few_trials)),
+    column("on one CPU", 5, |row, _| Some(group(trips(row.round_trip?)?.one_cpu?, numbers::time))),
+    column("on two", 5, |row, _| Some(group(trips(row.round_trip?)?.two_cpus?, numbers::time))),
+    column("pinned", 2, |row, _| marked_p50(row.pinned_round_trip?)),
+    column("× pipe", 4, times_pipe),
+    column("p90", 8, |row, _| Some(numbers::time(row.latency()?.p90 as f64))),
+    column("p99", 1, |row, _| p99(row.round_trip?)),
+    column("p99.9", 7, |row, _| Some(numbers::time(row.latency()?.p999 as f64))),
+    column("max", 9, |row, _| Some(numbers::time(row.latency()?.max as f64))),
+    Column { short: "CPU/trip", ..column("CPU per trip", 6, |row, _| cpu_per_block(row.round_trip?)) },
+    Column { align: Align::Left, ..column("granted", 10, |row, _| granted_text(row.round_trip?)) },
 ];
 
 /// The columns that have something to say in a section, in their order on the page.
@@ -83,25 +99,46 @@ pub(crate) fn noise_mark(case: &CaseRecord) -> &'static str {
 
 fn bar(row: &Row, section: &Section) -> Option<String> {
     let speed = |row: &Row| row.throughput().map(|throughput| throughput.median_bytes_per_s);
-    let best = section.rows.iter().filter_map(speed).fold(0.0, f64::max);
-    // One bar alone compares nothing.
-    let rows = section.rows.iter().filter_map(speed).count();
-    (rows > 1).then(|| speed(row).map(|speed| layout::bar(speed / best, BAR_COLUMNS))).flatten()
+    // The rows are ranked. One bar alone compares nothing.
+    let (best, _) = (speed(section.rows.first()?)?, speed(section.rows.get(1)?)?);
+    speed(row).map(|speed| layout::bar(speed / best, BAR_COLUMNS))
 }
 
+/// With nothing but the pipe itself the column would hold a lone 1.0.
 fn times_pipe(row: &Row, section: &Section) -> Option<String> {
-    // With nothing but the pipe itself the column would hold a lone 1.0.
-    let others = section.rows.iter().filter(|row| row.times_pipe.is_some()).count();
-    row.times_pipe.filter(|_| others > 1).map(|ratio| numbers::ratio(ratio.median))
+    row.times_pipe.filter(|_| section.against_pipe).map(numbers::ratio)
 }
 
-fn p50(row: &Row, marked: bool) -> Option<String> {
-    let mark = row.round_trip.filter(|_| marked).map_or("", noise_mark);
-    Some(format!("{}{mark}", numbers::time(row.latency()?.p50 as f64)))
+fn marked_p50(case: &CaseRecord) -> Option<String> {
+    Some(format!("{}{}", numbers::time(case.latency_ns.as_ref()?.p50 as f64), noise_mark(case)))
 }
 
-fn p99(row: &Row, _: &Section) -> Option<String> {
-    Some(numbers::time(row.latency()?.p99 as f64))
+fn p99(case: &CaseRecord) -> Option<String> {
+    Some(numbers::time(case.latency_ns.as_ref()?.p99 as f64))
+}
+
+fn marked_speed(case: &CaseRecord) -> Option<String> {
+    let speed = numbers::throughput(case.throughput.as_ref()?.median_bytes_per_s);
+    Some(format!("{speed}{}", noise_mark(case)))
+}
+
+fn bound(case: &CaseRecord) -> Option<String> {
+    Some(bound_of(case)?.to_string())
+}
+
+/// What streams reached on one CPU and on two, where the scheduler chose.
+fn streams(case: &CaseRecord) -> Option<Seats> {
+    seats(case, figure::throughput_bytes_per_s)
+}
+
+/// The same for round trips.
+fn trips(case: &CaseRecord) -> Option<Seats> {
+    seats(case, figure::round_trip_p50_ns)
+}
+
+/// The median of some trials and how many they are: "4.90 GB/s ×7".
+fn group(group: Group, text: fn(f64) -> String) -> String {
+    format!("{} ×{}", text(group.median), group.trials)
 }
 
 fn spread_of_stream(case: &CaseRecord) -> Option<String> {
@@ -109,14 +146,14 @@ fn spread_of_stream(case: &CaseRecord) -> Option<String> {
     spread(case, throughput.median_bytes_per_s, throughput.low, throughput.high)
 }
 
-fn spread_of_round_trips(case: &CaseRecord) -> Option<String> {
+fn spread_of_trips(case: &CaseRecord) -> Option<String> {
     let latency = case.latency_ns.as_ref()?;
     spread(case, latency.p50 as f64, latency.p50_low as f64, latency.p50_high as f64)
 }
 
 fn spread(case: &CaseRecord, point: f64, low: f64, high: f64) -> Option<String> {
     let share = estimate::relative_half_width(point, low, high).filter(|_| case.samples.len() > 1)?;
-    Some(format!("{}{}", numbers::percent(share), noise_mark(case)))
+    Some(numbers::percent(share))
 }
 
 fn elapsed_per_block(case: &CaseRecord) -> Option<String> {

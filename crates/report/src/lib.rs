@@ -26,6 +26,7 @@ mod layout;
 mod reason;
 mod remarks;
 mod sweep;
+mod verdict;
 mod view;
 mod words;
 

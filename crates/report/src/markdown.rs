@@ -6,6 +6,7 @@ use crate::advice::advice;
 use crate::columns::{ABSENT, Align, columns};
 use crate::format::{Format, FormatError};
 use crate::reason::reasons;
+use crate::remarks::Told;
 use crate::view::{Row, Section, View};
 use crate::{languages, remarks};
 
@@ -32,7 +33,7 @@ fn render(record: &BenchRecord) -> Result<String, FormatError> {
         paragraph(&mut text, &remarks::footer(&view, section));
     }
     paragraph(&mut text, &remarks::references(&view));
-    for remark in remarks::remarks(&view, true) {
+    for remark in remarks::remarks(&view, Told { granted: true, seats: true }) {
         paragraph(&mut text, &remark);
     }
     for sentence in advice(record) {

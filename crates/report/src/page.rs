@@ -216,7 +216,7 @@ fn remarks_of_one(record: &BenchRecord) -> Vec<String> {
         }
     }
     lines.push(remarks::references(&view));
-    lines.extend(remarks::remarks(&view, false));
+    lines.extend(remarks::remarks(&view, remarks::Told { granted: false, seats: false }));
     lines.retain(|line| !line.is_empty());
     lines
 }

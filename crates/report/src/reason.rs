@@ -4,19 +4,37 @@ use model::{CaseError, CaseRecord, Workload};
 
 use crate::view::Row;
 
-/// What happened and what to try, one entry for each different reason of a row. Says which workload is
-/// meant where the other one went well.
+/// What happened and what to try, one entry for each different reason of a row. Says which figures are meant where others of
+/// the row went well.
 pub(crate) fn reasons(row: &Row, interrupted: bool) -> Vec<String> {
-    let all: Vec<(&CaseRecord, String)> =
-        row.cases().filter_map(|case| Some((case, reason(case, interrupted)?))).collect();
-    let cases = row.cases().count();
-    match all.as_slice() {
-        [(_, one), (_, other)] if one == other => vec![one.clone()],
-        [(_, only)] if cases == 1 => vec![only.clone()],
-        several => {
-            several.iter().map(|(case, reason)| format!("{}: {reason}", what(case.workload))).collect()
+    let mut told: Vec<(String, Vec<&CaseRecord>)> = Vec::new();
+    for case in row.cases() {
+        let Some(reason) = reason(case, interrupted) else { continue };
+        match told.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, cases)) => cases.push(case),
+            None => told.push((reason, vec![case])),
         }
     }
+    let all = row.cases().count();
+    let sentence = |(reason, cases): (String, Vec<&CaseRecord>)| {
+        if cases.len() == all { reason } else { format!("{}: {reason}", whose(&cases, row)) }
+    };
+    told.into_iter().map(sentence).collect()
+}
+
+/// Which of a row's cases are meant: "stream", "round trips", "pinned".
+fn whose(cases: &[&CaseRecord], row: &Row) -> String {
+    let all_of = |workload| row.cases().filter(move |case| case.workload == workload).count();
+    let mut words: Vec<String> = Vec::new();
+    for (workload, word) in [(Workload::Stream, "stream"), (Workload::PingPong, "round trips")] {
+        let meant: Vec<&&CaseRecord> = cases.iter().filter(|case| case.workload == workload).collect();
+        match meant.as_slice() {
+            [] => {}
+            all if all.len() == all_of(workload) => words.push(word.to_owned()),
+            some => words.push(format!("{word} placed `{}`", some[0].placement)),
+        }
+    }
+    words.join(" and ")
 }
 
 /// The reason of one case; `None` where it was measured in full.
@@ -35,12 +53,5 @@ pub(crate) fn text(error: &CaseError) -> String {
     match &error.remedy {
         Some(remedy) => format!("{message}: {remedy}"),
         None => message.to_owned(),
-    }
-}
-
-fn what(workload: Workload) -> &'static str {
-    match workload {
-        Workload::Stream => "stream",
-        Workload::PingPong => "round trips",
     }
 }

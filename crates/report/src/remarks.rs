@@ -3,12 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use model::{CaseRecord, DataLevel, NoiseLevel, PayloadKind, Role, Workload};
+use model::{CaseRecord, DataLevel, NoiseLevel, PayloadKind, Role, Tasks, Workload};
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
-use stats::figure;
+use stats::{Group, figure, is_mixed, seats};
 
 use crate::view::{Row, Section, View, ranked};
 use crate::{granted, numbers, words};
+
+/// Two figures of one case are told apart where one is so many times the other.
+const MIXTURE_FROM: f64 = 1.25;
+/// Rows whose two figures are told in a remark.
+const MIXTURES_MAX: usize = 3;
 
 /// The machine and what all rows have in common, in pieces.
 pub(crate) fn heading(view: &View) -> Vec<String> {
@@ -52,9 +57,9 @@ pub(crate) fn footer(view: &View, section: &Section) -> String {
     let mut floors: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for case in beside(view, section, Role::Floor) {
         let what = if case.workload == Workload::Stream { "block" } else { "round trip" };
-        if let Some(cost) = figure::median_of(case, figure::elapsed_per_block_ns) {
+        if let Some(cost) = floor_ns(case) {
             let costs = floors.entry(case.spec.to_string()).or_default();
-            costs.push(format!("{} per {what}", numbers::time(cost)));
+            costs.push(format!("{} per {what}{}", numbers::time(cost), where_else(case, section)));
         }
     }
     if !floors.is_empty() {
@@ -64,6 +69,20 @@ pub(crate) fn footer(view: &View, section: &Section) -> String {
         parts.push(format!("floor  {}", floors.join("; ")));
     }
     parts.join("  ·  ")
+}
+
+/// What a floor costs, by the same statistic as the column it stands under.
+fn floor_ns(case: &CaseRecord) -> Option<f64> {
+    match &case.latency_ns {
+        Some(latency) => Some(latency.p50 as f64),
+        None => figure::median_of(case, figure::elapsed_per_block_ns),
+    }
+}
+
+/// Where the two ends of a floor sat, where the rows above sat elsewhere.
+fn where_else(case: &CaseRecord, section: &Section) -> String {
+    let elsewhere = case.tasks != Tasks::Single && case.placement != section.axes.placement;
+    if elsewhere { format!(" on {}", words::cpus(&case.cpus)) } else { String::new() }
 }
 
 /// Rows that are a check of one end and no transport; empty where there are none.
@@ -77,8 +96,17 @@ pub(crate) fn references(view: &View) -> String {
     if shown.is_empty() { String::new() } else { format!("one end only  {}", shown.join(", ")) }
 }
 
-/// What a reader must know before believing a row. Granted sizes are told here unless a column tells them.
-pub(crate) fn remarks(view: &View, granted_shown: bool) -> Vec<String> {
+/// What columns tell already, and remarks need not.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Told {
+    /// The sizes granted.
+    pub(crate) granted: bool,
+    /// What streams reached on one CPU and on two.
+    pub(crate) seats: bool,
+}
+
+/// What a reader must know before believing a row.
+pub(crate) fn remarks(view: &View, told: Told) -> Vec<String> {
     let mut remarks = Vec::new();
     for section in &view.sections {
         for remark in above_the_ceiling(view, section) {
@@ -88,10 +116,11 @@ pub(crate) fn remarks(view: &View, granted_shown: bool) -> Vec<String> {
         }
     }
     remarks.extend(zero_copy(view));
-    if !granted_shown {
+    if !told.granted {
         remarks.extend(granted_otherwise(view));
     }
     remarks.extend(noise_legend(view));
+    remarks.extend(mixtures(view, told));
     remarks.extend(few_trials(view));
     remarks.extend(outliers(view));
     remarks
@@ -175,7 +204,7 @@ fn above_the_ceiling(view: &View, section: &Section) -> Vec<String> {
     let Some(ceiling) = ceilings.max_by(|a, b| speed(a).total_cmp(&speed(b))) else { return Vec::new() };
     let above = section.rows.iter().filter(|row| row.stream.is_some_and(|case| speed(case) > speed(ceiling)));
     let why = |case: &CaseRecord| match (&case.zero_copy, section.axes.data) {
-        (Some(evidence), _) if evidence.proven => "its bytes pass by reference",
+        (Some(evidence), _) if evidence.proven => "its bytes pass by reference, at least in part",
         (_, DataLevel::None) => "nobody touched its bytes, so that pages may have passed by reference",
         _ if ceiling.data != section.axes.data => "the ceiling did other work on its bytes",
         _ => "its bytes were touched, but need not have been copied",
@@ -192,8 +221,7 @@ fn zero_copy(view: &View) -> Vec<String> {
     let mut sentences: Vec<(String, Vec<String>)> = Vec::new();
     for case in ranked(view.record) {
         let Some(evidence) = case.zero_copy.as_ref().filter(|_| !case.samples.is_empty()) else { continue };
-        let verdict = if evidence.proven { "zero-copy" } else { "zero-copy unproven" };
-        let sentence = format!("{verdict}: {}.", evidence.how.trim_end_matches('.'));
+        let sentence = format!("{}: {}.", words::by_reference(evidence), evidence.how.trim_end_matches('.'));
         let at = sentences.iter().position(|(said, _)| *said == sentence).unwrap_or_else(|| {
             sentences.push((sentence, Vec::new()));
             sentences.len() - 1
@@ -221,9 +249,41 @@ fn granted_otherwise(view: &View) -> Vec<String> {
 fn noise_legend(view: &View) -> Option<String> {
     let has = |level| ranked(view.record).any(|case| case.noise == Some(level));
     let noisy = has(NoiseLevel::Noisy).then_some("~ noisy: read differences below 15 % as equal");
-    let wild = has(NoiseLevel::Wild).then_some("! wild: repeat on a quieter machine before believing it");
+    let wild = ranked(view.record).any(|case| case.noise == Some(NoiseLevel::Wild) && !is_mixed(case));
+    let wild = wild.then_some("! wild: repeat on a quieter machine before believing it");
     let marks: Vec<&str> = noisy.into_iter().chain(wild).collect();
     (!marks.is_empty()).then(|| format!("{}.", marks.join("; ")))
+}
+
+/// Where the scheduler's choice makes a median of two figures; with the figures of the first rows, unless columns have them.
+fn mixtures(view: &View, told: Told) -> Option<String> {
+    let mixed: Vec<String> = ranked(view.record).filter_map(two_figures).collect();
+    let rest = mixed.len().saturating_sub(MIXTURES_MAX);
+    let named = match (told.seats, rest) {
+        (true, _) => String::new(),
+        (_, 0) => format!(": {}", mixed.join("; ")),
+        _ => format!(": {}; and {rest} more (--md shows all)", mixed[..MIXTURES_MAX].join("; ")),
+    };
+    (!mixed.is_empty()).then(|| {
+        format!(
+            "Where the scheduler used one CPU in some trials and two in others, the median lies between two figures{named}."
+        )
+    })
+}
+
+/// "`pipe` 4.80 GB/s on one (5), 1.20 GB/s on two (4)"; `None` where there are no two figures, or they hardly differ.
+fn two_figures(case: &CaseRecord) -> Option<String> {
+    let stream = case.workload == Workload::Stream;
+    let found = if stream {
+        seats(case, figure::throughput_bytes_per_s)
+    } else {
+        seats(case, figure::round_trip_p50_ns)
+    };
+    let text = if stream { numbers::throughput } else { numbers::time };
+    let (one, two) = found.and_then(|found| found.one_cpu.zip(found.two_cpus))?;
+    let times = one.median.max(two.median) / one.median.min(two.median);
+    let words = |group: Group, cpus: &str| format!("{} on {cpus} ({})", text(group.median), group.trials);
+    (times > MIXTURE_FROM).then(|| format!("`{}` {}, {}", case.spec, words(one, "one"), words(two, "two")))
 }
 
 fn few_trials(view: &View) -> Option<String> {

@@ -36,7 +36,7 @@ pub fn summarise(record: &mut StudyRecord) {
     for part in &mut record.parts {
         for case in &mut part.cases {
             // A damaged histogram leaves its case without a summary; streams have none.
-            let _ = stats::summarise(case);
+            let _ = stats::summarise(case, stats::Looks::Once);
         }
         stats::summarise_times(&mut part.results);
     }

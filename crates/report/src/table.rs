@@ -6,6 +6,7 @@ use model::BenchRecord;
 use crate::columns::{ABSENT, Align, Column, columns};
 use crate::layout::{self, Line, Tone};
 use crate::reason::reasons;
+use crate::remarks::Told;
 use crate::view::{Group, Row, Section, View};
 use crate::{languages, remarks, sweep};
 
@@ -43,18 +44,19 @@ pub fn render(record: &BenchRecord, style: &Style) -> String {
     let mut lines = head(&view, style);
     let footers: Vec<String> = view.sections.iter().map(|section| remarks::footer(&view, section)).collect();
     let one_footer = footers.windows(2).all(|pair| pair[0] == pair[1]);
-    let mut granted_shown = !view.sections.is_empty();
+    let mut told = Told { granted: !view.sections.is_empty(), seats: !view.sections.is_empty() };
     for group in view.groups() {
         lines.push(Line::default());
         match &group {
             Group::Ranked(section) => {
                 lines.extend(title(&view.title(section, true)));
                 let shown = fitting(section, style);
-                granted_shown &= shown.columns.iter().any(|column| column.title == "granted");
+                told.granted &= shown.shows("granted");
+                told.seats &= shown.shows("on two");
                 lines.extend(list(section, &shown, style, record.settings.interrupted));
             }
             Group::Sweep(sections) => {
-                granted_shown = false;
+                told = Told { granted: false, seats: false };
                 lines.extend(title(&view.title(sections[0], false)));
                 lines.extend(sweep::grid(sections, style.width, record.settings.interrupted));
             }
@@ -67,7 +69,7 @@ pub fn render(record: &BenchRecord, style: &Style) -> String {
         lines.extend(framed(footers.first().map_or("", String::as_str), style));
     }
     lines.extend(framed(&remarks::references(&view), style));
-    for remark in remarks::remarks(&view, granted_shown) {
+    for remark in remarks::remarks(&view, told) {
         lines.extend(framed(&remark, style));
     }
     layout::print(&lines, style.color, style.unicode)
@@ -123,6 +125,10 @@ impl Fitting {
         layout::spell(title, self.style.unicode)
     }
 
+    fn shows(&self, title: &str) -> bool {
+        self.columns.iter().any(|column| column.title == title)
+    }
+
     fn total(&self) -> usize {
         MARGIN.len() + self.label_width + self.widths.iter().map(|width| GAP.len() + width).sum::<usize>()
     }
@@ -138,13 +144,12 @@ fn fitting(section: &Section, style: &Style) -> Fitting {
     loop {
         fitting.widths =
             fitting.columns.iter().map(|column| column_width(&fitting, column, section)).collect();
-        let droppable = fitting.columns.iter().enumerate().filter(|(_, column)| column.drop > 0);
-        let Some((least, _)) =
-            droppable.max_by_key(|(_, column)| column.drop).filter(|_| fitting.total() > width)
-        else {
+        let least = fitting.columns.iter().map(|column| column.drop).max().unwrap_or(0);
+        if least == 0 || fitting.total() <= width {
             return fitting;
-        };
-        fitting.columns.remove(least);
+        }
+        // Columns of one weight say something only together.
+        fitting.columns.retain(|column| column.drop != least);
     }
 }
 

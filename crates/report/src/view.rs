@@ -1,17 +1,17 @@
 //! A record as sections of ranked rows: what stands in one list, and what must not.
 //!
 //! A row is one spec, with its stream and its round trips side by side. A section holds what may be compared:
-//! the same data level, tasks, placement and block. Table and Markdown are two ways of writing this down.
+//! the same data level, tasks, placement and block. Where the scheduler's choice was measured beside one pinned placement, both
+//! stand in one row: the scheduler's choice ranks, as it is what programs get. Table and Markdown are two ways of writing this down.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use model::{
     BenchRecord, CaseRecord, DataLevel, Latency, Placement, Role, Spec, Tasks, Throughput, Workload,
 };
-use stats::Ratio;
+use stats::estimate::ENOUGH_FOR_95_PERCENT;
 
-use crate::against_pipe::Pipes;
 use crate::words;
 
 /// From this many block sizes on, a sweep is shown as a grid and not as a list for each size.
@@ -33,17 +33,26 @@ pub(crate) struct Axes {
 #[derive(Debug)]
 pub(crate) struct Section<'a> {
     pub(crate) axes: Axes,
+    /// The placement whose figures stand beside those of the scheduler's choice.
+    pub(crate) pinned: Option<Placement>,
     pub(crate) rows: Vec<Row<'a>>,
+    /// Whether other rows than that of the pipe are held against it.
+    pub(crate) against_pipe: bool,
+    /// Whether any case has so few trials that its spread is their whole range.
+    pub(crate) few_trials: bool,
 }
 
 /// One spec.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Row<'a> {
     pub(crate) label: String,
     pub(crate) stream: Option<&'a CaseRecord>,
     pub(crate) round_trip: Option<&'a CaseRecord>,
-    /// How many times as fast as the plain pipe.
-    pub(crate) times_pipe: Option<Ratio>,
+    /// The same two with the ends pinned, where the section has them beside the scheduler's choice.
+    pub(crate) pinned_stream: Option<&'a CaseRecord>,
+    pub(crate) pinned_round_trip: Option<&'a CaseRecord>,
+    /// How many times as fast as the plain pipe: the quotient of the medians shown.
+    pub(crate) times_pipe: Option<f64>,
 }
 
 /// How a section, or a row of sections, is shown.
@@ -64,21 +73,29 @@ pub(crate) struct View<'a> {
 
 impl<'a> View<'a> {
     pub(crate) fn of(record: &'a BenchRecord) -> Self {
-        let (blocks, labels, pipes) = (Blocks::of(record), Labels::of(record), Pipes::of(record));
+        let (blocks, labels) = (Blocks::of(record), Labels::of(record));
+        let pinned = blocks.pinned_beside();
         let mut sections: Vec<Section<'a>> = Vec::new();
-        // Where each section is, and the rows of a name in it: there may be thousands of either.
+        // Where each section is, and in it the rows of a name: a record may have thousands of either.
         let mut known: HashMap<Axes, (usize, HashMap<String, Vec<usize>>)> = HashMap::new();
         for case in ranked(record) {
             let axes = blocks.axes(case);
+            let axes = Axes { placement: pinned.map_or(axes.placement, |_| Placement::Any), ..axes };
             let (at, rows) = known.entry(axes).or_insert_with(|| {
-                sections.push(Section { axes, rows: Vec::new() });
+                sections.push(Section {
+                    axes,
+                    pinned,
+                    rows: Vec::new(),
+                    against_pipe: false,
+                    few_trials: false,
+                });
                 (sections.len() - 1, HashMap::new())
             });
             let label = labels.of_case(case);
             sections[*at].add(case, &label, rows.entry(label.clone()).or_default());
         }
         for section in &mut sections {
-            section.rank(&pipes);
+            section.rank();
         }
         sections.sort_by_key(|section| section.axes.order());
         Self { record, sections }
@@ -128,24 +145,49 @@ pub(crate) fn ranked(record: &BenchRecord) -> impl Iterator<Item = &CaseRecord> 
 impl<'a> Section<'a> {
     /// Adds a case to the first of the rows of its name, `alike`, that has none of its kind yet.
     fn add(&mut self, case: &'a CaseRecord, label: &str, alike: &mut Vec<usize>) {
-        let free = alike.partition_point(|at| self.rows[*at].slot(case.workload).is_some());
+        let pinned = self.pinned == Some(case.placement);
+        let free = alike.partition_point(|at| self.rows[*at].case(case.workload, pinned).is_some());
         if free == alike.len() {
             alike.push(self.rows.len());
-            let label = label.to_owned();
-            self.rows.push(Row { label, stream: None, round_trip: None, times_pipe: None });
+            self.rows.push(Row { label: label.to_owned(), ..Row::default() });
         }
         let row = &mut self.rows[alike[free]];
-        match case.workload {
-            Workload::Stream => row.stream = Some(case),
-            Workload::PingPong => row.round_trip = Some(case),
-        }
+        let slot = match (case.workload, pinned) {
+            (Workload::Stream, false) => &mut row.stream,
+            (Workload::PingPong, false) => &mut row.round_trip,
+            (Workload::Stream, true) => &mut row.pinned_stream,
+            (Workload::PingPong, true) => &mut row.pinned_round_trip,
+        };
+        *slot = Some(case);
     }
 
-    fn rank(&mut self, pipes: &Pipes) {
-        for row in &mut self.rows {
-            row.times_pipe = row.stream.or(row.round_trip).and_then(|case| pipes.against(case));
+    /// Puts the best row first, and finds what the cells of all rows depend on.
+    fn rank(&mut self) {
+        let pipes = self.plain_pipes();
+        let times: Vec<Option<f64>> = self.rows.iter().map(|row| times_pipe(row, &pipes)).collect();
+        for (row, times) in self.rows.iter_mut().zip(times) {
+            row.times_pipe = times;
         }
+        self.against_pipe = self.rows.iter().filter(|row| row.times_pipe.is_some()).count() > 1;
+        let few = |case: &CaseRecord| (2..ENOUGH_FOR_95_PERCENT).contains(&case.samples.len());
+        self.few_trials = self.rows.iter().flat_map(Row::cases).any(few);
         self.rows.sort_by(by_rank);
+    }
+
+    /// The rows of plain pipes, one for each way of waiting and each payload.
+    fn plain_pipes(&self) -> Vec<&Row<'a>> {
+        let plain = Spec::plain("pipe");
+        let mut kinds = HashSet::new();
+        let mut is_new = |case: &'a CaseRecord| kinds.insert((case.wait, &case.payload));
+        let is_pipe =
+            |row: &&Row<'a>| row.cases().next().is_some_and(|case| case.spec == plain && is_new(case));
+        self.rows.iter().filter(is_pipe).collect()
+    }
+
+    /// The CPUs of the pinned figures, in words: "CPUs 0,1".
+    pub(crate) fn pinned_cpus(&self) -> Option<String> {
+        let mut pinned = self.cases().filter(|case| Some(case.placement) == self.pinned);
+        pinned.find(|case| !case.cpus.is_empty()).map(|case| words::cpus(&case.cpus))
     }
 
     /// Both blocks, as one value to compare.
@@ -155,9 +197,13 @@ impl<'a> Section<'a> {
 
     /// Who held the ends, and where, in words.
     pub(crate) fn ends(&self) -> String {
-        let cpus =
-            self.cases().map(|case| case.cpus.as_slice()).find(|cpus| !cpus.is_empty()).unwrap_or_default();
-        words::ends(self.axes.tasks, self.axes.placement, cpus)
+        let cpus = || self.cases().map(|case| case.cpus.as_slice()).find(|cpus| !cpus.is_empty());
+        let cpus = if self.pinned.is_some() { None } else { cpus() };
+        let ends = words::ends(self.axes.tasks, self.axes.placement, cpus.unwrap_or_default());
+        match self.pinned_cpus() {
+            Some(cpus) => format!("{ends}, and beside that pinned to {cpus}"),
+            None => ends,
+        }
     }
 
     /// What became of the data, in words.
@@ -172,9 +218,9 @@ impl<'a> Section<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// The stream, then the round trips, where they were measured.
+    /// The streams, then the round trips, where they were measured.
     pub(crate) fn cases(&self) -> impl Iterator<Item = &'a CaseRecord> + use<'a> {
-        self.stream.into_iter().chain(self.round_trip)
+        [self.stream, self.pinned_stream, self.round_trip, self.pinned_round_trip].into_iter().flatten()
     }
 
     pub(crate) fn throughput(&self) -> Option<&'a Throughput> {
@@ -187,13 +233,16 @@ impl<'a> Row<'a> {
 
     /// True where there is anything to show but a reason.
     pub(crate) fn has_figures(&self) -> bool {
-        self.throughput().is_some() || self.latency().is_some()
+        self.cases().any(|case| case.throughput.is_some() || case.latency_ns.is_some())
     }
 
-    fn slot(&self, workload: Workload) -> Option<&'a CaseRecord> {
-        match workload {
-            Workload::Stream => self.stream,
-            Workload::PingPong => self.round_trip,
+    /// The case of a workload, as it ranks or with pinned ends.
+    pub(crate) fn case(&self, workload: Workload, pinned: bool) -> Option<&'a CaseRecord> {
+        match (workload, pinned) {
+            (Workload::Stream, false) => self.stream,
+            (Workload::PingPong, false) => self.round_trip,
+            (Workload::Stream, true) => self.pinned_stream,
+            (Workload::PingPong, true) => self.pinned_round_trip,
         }
     }
 }
@@ -211,10 +260,11 @@ impl Axes {
     }
 }
 
-/// Which blocks a record has, and so whether streams and round trips fit into one row.
+/// Which blocks and placements a record has, and so what fits into one row.
 struct Blocks {
     stream: BTreeSet<u64>,
     round_trip: BTreeSet<u64>,
+    placements: BTreeSet<Placement>,
 }
 
 impl Blocks {
@@ -222,7 +272,16 @@ impl Blocks {
         let sizes = |workload| {
             ranked(record).filter(|case| case.workload == workload).map(|case| case.block_bytes).collect()
         };
-        Self { stream: sizes(Workload::Stream), round_trip: sizes(Workload::PingPong) }
+        let placements = ranked(record).map(|case| case.placement).collect();
+        Self { stream: sizes(Workload::Stream), round_trip: sizes(Workload::PingPong), placements }
+    }
+
+    /// The one pinned placement that was measured beside the scheduler's choice. In a sweep each has a grid of its own.
+    fn pinned_beside(&self) -> Option<Placement> {
+        let pinned = self.placements.iter().copied().find(|placement| *placement != Placement::Any);
+        let both = self.placements.len() == 2 && self.placements.contains(&Placement::Any);
+        let swept = self.stream.len().max(self.round_trip.len()) >= SWEEP_FROM;
+        pinned.filter(|_| both && !swept)
     }
 
     fn axes(&self, case: &CaseRecord) -> Axes {
@@ -273,6 +332,18 @@ impl<'a> Labels<'a> {
         }
         label
     }
+}
+
+/// How many times as fast as the plain pipe; where there are several, the one that waits alike, then of the same payload.
+fn times_pipe(row: &Row, pipes: &[&Row]) -> Option<f64> {
+    let own = row.cases().next()?;
+    let strange = |case: &CaseRecord| (case.wait != own.wait, case.payload != own.payload);
+    let pipe = pipes.iter().min_by_key(|pipe| pipe.cases().next().map(strange))?;
+    match row.stream {
+        Some(_) => Some(row.throughput()?.median_bytes_per_s / pipe.throughput()?.median_bytes_per_s),
+        None => Some(pipe.latency()?.p50 as f64 / row.latency()?.p50 as f64),
+    }
+    .filter(|times| times.is_finite())
 }
 
 /// Fastest stream first, then soonest round trip, then rows without figures as they were planned.

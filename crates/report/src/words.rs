@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{Check, DataLevel, Host, Placement, Tasks};
+use model::{Check, DataLevel, Host, Placement, Tasks, ZeroCopy};
 
 use crate::numbers;
 
@@ -21,10 +21,17 @@ pub(crate) fn ends(tasks: Tasks, placement: Placement, cpus: &[u32]) -> String {
     match cpus {
         [] if placement == Placement::Any => format!("{who}, placed by the scheduler"),
         [] => format!("{who}, placed `{placement}`"),
-        [first, rest @ ..] if rest.iter().all(|cpu| cpu == first) => format!("{who} on CPU {first}"),
+        several => format!("{who} on {}{note}", self::cpus(several)),
+    }
+}
+
+/// "CPU 0", "CPUs 0,1".
+pub(crate) fn cpus(cpus: &[u32]) -> String {
+    match cpus {
+        [first, rest @ ..] if rest.iter().all(|cpu| cpu == first) => format!("CPU {first}"),
         several => {
             let list: Vec<String> = several.iter().map(u32::to_string).collect();
-            format!("{who} on CPUs {}{note}", list.join(","))
+            format!("CPUs {}", list.join(","))
         }
     }
 }
@@ -36,6 +43,17 @@ pub(crate) fn data(data: DataLevel, check: Option<Check>) -> &'static str {
         (DataLevel::Write, _) => "every byte written, none checked",
         (DataLevel::Verify, Some(Check::Xor)) => "every byte checked (by XOR, blind to order)",
         (DataLevel::Verify, _) => "every byte checked",
+    }
+}
+
+/// How much of the way bytes pass by reference: "zero-copy", or "by reference in part, 1 copy per byte".
+pub(crate) fn by_reference(evidence: &ZeroCopy) -> String {
+    let unproven = if evidence.proven { "" } else { " (not shown)" };
+    match evidence.copies_per_byte {
+        Some(0) => format!("zero-copy{unproven}"),
+        Some(1) => format!("by reference in part, 1 copy per byte{unproven}"),
+        Some(copies) => format!("by reference in part, {copies} copies per byte{unproven}"),
+        None => format!("by reference, at least in part{unproven}"),
     }
 }
 

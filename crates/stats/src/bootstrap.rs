@@ -1,7 +1,7 @@
 //! The seeded percentile bootstrap: an interval for a median where order statistics have too few values
 //! to choose from. The same values always give the same interval.
 
-use crate::estimate;
+use crate::estimate::{self, Looks};
 
 /// Resamples drawn: enough that the 2.5 % tails hold fifty of them.
 const RESAMPLES: usize = 2_000;
@@ -22,7 +22,7 @@ pub fn median_interval(values: &[f64]) -> Option<(f64, f64)> {
     let sorted = estimate::sorted(values)?;
     let point = estimate::middle(&sorted);
     if sorted.len() > VALUES_MAX {
-        return Some(estimate::order_interval(&sorted));
+        return Some(estimate::order_interval(&sorted, Looks::Once));
     }
     let mut random = fastrand::Rng::with_seed(SEED);
     let mut resample = sorted.clone();

@@ -1,18 +1,39 @@
-//! When to stop: whether the samples so far pin the figure down as closely as `--precision` asks.
+//! When to stop: whether the samples so far pin the figure down as closely as `--precision` asks, by a rule that keeps the
+//! interval's coverage. It looks only at certain numbers of samples, each half as many again as the one before, and judges
+//! by an interval wide enough that all these looks together miss the median at most once in twenty runs.
+
+use std::iter::successors;
 
 use model::Sample;
 
-use crate::estimate::ENOUGH_FOR_95_PERCENT;
+use crate::estimate::Looks;
 use crate::{Estimate, figure};
 
-/// True where the 95 % interval of the headline figure (median round trip, else throughput) lies within
-/// `percent` of its median on either side. Never with fewer than six samples, which have no such interval.
+/// Samples at the first look: no fewer have an interval that may be judged by.
+const FIRST_LOOK: usize = 10;
+/// Samples after which nobody looks any more; no run has as many trials.
+const LAST_LOOK: usize = 100_000;
+
+/// The numbers of samples at which a case may end.
+pub(crate) fn looks() -> impl Iterator<Item = usize> {
+    successors(Some(FIRST_LOOK), |samples| Some(samples + samples / 2))
+        .take_while(|samples| *samples <= LAST_LOOK)
+}
+
+/// True where a case may end: there are as many samples as at one of the looks, and the interval of the headline figure
+/// (median round trip, else throughput) lies within `percent` of its median on either side.
 pub fn precise_enough(samples: &[Sample], percent: f64) -> bool {
+    if looks().all(|look| look != samples.len()) {
+        return false;
+    }
     let values: Vec<f64> = samples.iter().filter_map(figure::headline).collect();
-    values.len() >= ENOUGH_FOR_95_PERCENT
-        && Estimate::of(&values)
-            .and_then(|estimate| estimate.relative_half_width())
-            .is_some_and(|share| share * 100.0 <= percent)
+    values.len() == samples.len() && narrow_enough(&values, percent)
+}
+
+fn narrow_enough(values: &[f64], percent: f64) -> bool {
+    let share =
+        Estimate::after(values, Looks::Repeatedly).and_then(|estimate| estimate.relative_half_width());
+    share.is_some_and(|share| share * 100.0 <= percent)
 }
 
 #[cfg(test)]
@@ -22,21 +43,52 @@ mod tests {
 
     #[test]
     fn few_samples_are_never_enough() {
-        let samples: Vec<Sample> = (0..6).map(|round| stream(round, 1_000_000)).collect();
-        assert!(!precise_enough(&samples[..5], 50.0));
-        assert!(precise_enough(&samples, 0.1));
+        let samples: Vec<Sample> = (0..15).map(|round| stream(round, 1_000_000)).collect();
+        let enough: Vec<usize> = (1..=15).filter(|count| precise_enough(&samples[..*count], 50.0)).collect();
+        assert_eq!(enough, [10, 15], "at the looks, and nowhere else");
     }
 
     #[test]
     fn the_spread_decides() {
-        let samples: Vec<Sample> = (0..9).map(|round| stream(round, 1000 + 10 * u64::from(round))).collect();
-        assert!(precise_enough(&samples, 3.0));
-        assert!(!precise_enough(&samples, 2.0));
+        let samples: Vec<Sample> = (0..10).map(|round| stream(round, 1000 + 10 * u64::from(round))).collect();
+        assert!(precise_enough(&samples, 5.0));
+        assert!(!precise_enough(&samples, 4.0), "the whole range of ten, 1000 to 1090");
     }
 
     #[test]
     fn round_trips_are_judged_by_their_medians() {
-        let samples: Vec<Sample> = (0..6).map(|round| round_trips(round, &[1000, 1000, 900_000])).collect();
+        let samples: Vec<Sample> = (0..10).map(|round| round_trips(round, &[1000, 1000, 900_000])).collect();
         assert!(precise_enough(&samples, 1.0));
+    }
+
+    /// Series of skewed values, each ended as soon as it seems precise: how many of their intervals hold the median, which is 1.
+    fn covered(looks: Looks, may_end: impl Fn(usize) -> bool) -> f64 {
+        const SERIES: usize = 1000;
+        let mut random = fastrand::Rng::with_seed(7);
+        let holds = (0..SERIES).filter(|_| {
+            let mut values: Vec<f64> = Vec::new();
+            loop {
+                // Log-normal, nearly: the sum of twelve uniform values is close to normal.
+                let normal: f64 = (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
+                values.push((0.5 * normal).exp());
+                if values.len() < 6 || !may_end(values.len()) {
+                    continue;
+                }
+                let Some(estimate) = Estimate::after(&values, looks) else { continue };
+                let share = estimate.relative_half_width().unwrap_or(1.0);
+                if share <= 0.20 || values.len() >= 400 {
+                    return estimate.low <= 1.0 && 1.0 <= estimate.high;
+                }
+            }
+        });
+        holds.count() as f64 / SERIES as f64
+    }
+
+    #[test]
+    fn an_interval_that_ended_its_series_still_covers_the_median() {
+        let naive = covered(Looks::Once, |_| true);
+        assert!(naive < 0.95, "ending when a plain interval is narrow covers {naive}");
+        let kept = covered(Looks::Repeatedly, |count| looks().any(|look| look == count));
+        assert!(kept >= 0.95, "the rule covers {kept}");
     }
 }

@@ -1,8 +1,31 @@
 //! A point and how far to trust it: median with a 95 % interval, mean and standard deviation.
 
+use crate::converged;
+
 /// Fewer values than this and no pair of order statistics covers the median with 95 %:
 /// `[min, max]` of five values covers it with 1 - 2/2⁵ = 93.75 %, of six with 96.9 %.
 pub const ENOUGH_FOR_95_PERCENT: usize = 6;
+
+/// How often a series was looked at, each time with the choice to end it, before it ended. Whoever stops as soon as an interval
+/// happens to be narrow stops at lucky moments, and a 95 % interval then covers less than 95 %.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Looks {
+    /// Once, at the end that was decided beforehand.
+    Once,
+    /// After each of the numbers of values at which [`crate::converged`] looks: the 5 % of misses are shared out among all of
+    /// them (Bonferroni), so that the interval covers the median with 95 % wherever the series ended.
+    Repeatedly,
+}
+
+impl Looks {
+    /// The chance that may be left beyond either end of the interval.
+    fn tail(self) -> f64 {
+        match self {
+            Self::Once => 0.025,
+            Self::Repeatedly => 0.025 / converged::looks().count() as f64,
+        }
+    }
+}
 
 /// What a set of values says about the quantity behind it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,9 +51,14 @@ impl Estimate {
     /// it assumes nothing about the shape of the distribution, and covers the median with at least
     /// 95 % from [`ENOUGH_FOR_95_PERCENT`] values on. Below that it is `[min, max]`, which covers less.
     pub fn of(values: &[f64]) -> Option<Self> {
+        Self::after(values, Looks::Once)
+    }
+
+    /// As [`Estimate::of`], of a series that may have been ended because its interval was narrow.
+    pub fn after(values: &[f64], looks: Looks) -> Option<Self> {
         let sorted = sorted(values)?;
         let count = sorted.len();
-        let (low, high) = order_interval(&sorted);
+        let (low, high) = order_interval(&sorted, looks);
         let mean = sorted.iter().sum::<f64>() / count as f64;
         let squares: f64 = sorted.iter().map(|value| (value - mean).powi(2)).sum();
         let stddev = if count > 1 { (squares / (count - 1) as f64).sqrt() } else { 0.0 };
@@ -76,26 +104,23 @@ pub(crate) fn middle(sorted: &[f64]) -> f64 {
 }
 
 /// The 95 % interval of the median of values in order, of which there is at least one: see [`Estimate::of`].
-pub(crate) fn order_interval(sorted: &[f64]) -> (f64, f64) {
-    let rank = interval_rank(sorted.len());
+pub(crate) fn order_interval(sorted: &[f64], looks: Looks) -> (f64, f64) {
+    let rank = interval_rank(sorted.len(), looks.tail());
     (sorted[rank - 1], sorted[sorted.len() - rank])
 }
 
-/// The largest k for which the k-th smallest and k-th largest of n values enclose the median with 95 %
-/// (1 where there is none): the number of values below the median is binomial with p = ½.
-fn interval_rank(count: usize) -> usize {
+/// The largest k for which fewer than k of n values lie below the median with a chance of at most `tail` (1 where there is
+/// none): their number is binomial with p = ½.
+fn interval_rank(count: usize, tail: f64) -> usize {
     let n = count as f64;
-    if count > 500 {
-        // The normal approximation; 0.5ⁿ would soon leave the range of f64.
-        return ((n - 1.96 * n.sqrt()) / 2.0).floor() as usize;
-    }
-    let mut probability = 0.5f64.powi(count as i32);
-    let mut below = probability;
+    // In logarithms: 0.5ⁿ would soon leave the range of f64.
+    let mut ln_probability = -n * std::f64::consts::LN_2;
+    let mut below = ln_probability.exp();
     let mut rank = 0;
-    while below <= 0.025 {
+    while below <= tail {
         rank += 1;
-        probability *= (n - rank as f64 + 1.0) / rank as f64;
-        below += probability;
+        ln_probability += ((n - rank as f64 + 1.0) / rank as f64).ln();
+        below += ln_probability.exp();
     }
     rank.max(1)
 }
@@ -109,9 +134,10 @@ mod tests {
     fn ranks_are_those_of_the_published_table() {
         // Conover, table A3 and any table of confidence intervals for the median.
         for (count, rank) in [(1, 1), (5, 1), (6, 1), (8, 1), (9, 2), (15, 4), (20, 6), (25, 8), (100, 40)] {
-            assert_eq!(interval_rank(count), rank, "{count} values");
+            assert_eq!(interval_rank(count, 0.025), rank, "{count} values");
         }
-        assert!(interval_rank(501).abs_diff(228) <= 1);
+        // The normal approximation: (n - 1.96 √n) / 2.
+        assert!(interval_rank(10_000, 0.025).abs_diff(4902) <= 1);
     }
 
     #[test]

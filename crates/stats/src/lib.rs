@@ -10,6 +10,7 @@ pub mod histogram;
 pub mod noise;
 pub mod outliers;
 pub mod paired;
+pub mod seats;
 pub mod summary;
 pub mod times;
 
@@ -18,8 +19,9 @@ mod mock;
 
 pub use bound::{Bound, bound_of};
 pub use converged::precise_enough;
-pub use estimate::Estimate;
+pub use estimate::{Estimate, Looks};
 pub use histogram::{HistogramError, decode_histogram, encode_histogram};
 pub use paired::{Ratio, paired_ratio};
+pub use seats::{Group, Seats, is_mixed, seats, shared_cpu};
 pub use summary::summarise;
 pub use times::summarise_times;

@@ -7,21 +7,7 @@ use model::{
 
 /// An empty sample of a round.
 pub(crate) fn sample(round: u32) -> Sample {
-    Sample {
-        round,
-        elapsed_ns: 1_000_000_000,
-        setup_ns: 0,
-        bytes: 0,
-        messages: 0,
-        checksum: None,
-        syscalls: None,
-        voluntary_switches: 0,
-        involuntary_switches: 0,
-        user_ns: 0,
-        system_ns: 0,
-        ends: Vec::new(),
-        latency_histogram: None,
-    }
+    Sample { round, elapsed_ns: 1_000_000_000, ..Sample::default() }
 }
 
 /// A second's stream at so many bytes per second, in 64 KiB blocks.

@@ -3,29 +3,31 @@
 use hdrhistogram::Histogram;
 use model::{CaseRecord, Latency, Throughput, Workload};
 
+use crate::estimate::Looks;
 use crate::{Estimate, HistogramError, decode_histogram, figure, histogram, noise, outliers};
 
-/// Fills `throughput` or `latency_ns`, `noise` and `outliers` from `samples`; without samples all are empty.
+/// Fills `throughput` or `latency_ns`, `noise` and `outliers` from `samples`; without samples all are empty. `looks` says
+/// whether a narrow interval may have ended the case (`--precision`).
 ///
 /// # Errors
 /// Where a sample's latency histogram cannot be read (the record was damaged, or a foreign program wrote it).
-pub fn summarise(case: &mut CaseRecord) -> Result<(), HistogramError> {
+pub fn summarise(case: &mut CaseRecord, looks: Looks) -> Result<(), HistogramError> {
     case.throughput = None;
     case.latency_ns = None;
     let values = match case.workload {
         Workload::Stream => {
             let values: Vec<f64> = case.samples.iter().filter_map(figure::throughput_bytes_per_s).collect();
-            case.throughput = Estimate::of(&values).map(throughput);
+            case.throughput = Estimate::after(&values, looks).map(throughput);
             values
         }
         Workload::PingPong => {
             let trials = histograms(case)?;
             let medians: Vec<f64> = trials.iter().map(|trial| trial.value_at_quantile(0.5) as f64).collect();
-            case.latency_ns = latency(&trials, &medians)?;
+            case.latency_ns = latency(&trials, Estimate::after(&medians, looks))?;
             medians
         }
     };
-    case.noise = Estimate::of(&values).as_ref().and_then(noise::verdict);
+    case.noise = Estimate::after(&values, looks).as_ref().and_then(noise::verdict);
     case.outliers = outliers::count(&values);
     Ok(())
 }
@@ -48,14 +50,14 @@ fn histograms(case: &CaseRecord) -> Result<Vec<Histogram<u64>>, HistogramError> 
     Ok(trials)
 }
 
-/// Percentiles of all round trips together; the interval is that of the trials' own medians, because round
-/// trips of one trial are not independent of each other.
-fn latency(trials: &[Histogram<u64>], medians: &[f64]) -> Result<Option<Latency>, HistogramError> {
-    let (Some(all), Some(estimate)) = (histogram::merge(trials)?, Estimate::of(medians)) else {
+/// The median is that of the trials' own medians, and so is its interval, because round trips of one trial are not
+/// independent of each other. The tail is that of all round trips together: no trial alone has enough of it.
+fn latency(trials: &[Histogram<u64>], medians: Option<Estimate>) -> Result<Option<Latency>, HistogramError> {
+    let (Some(all), Some(estimate)) = (histogram::merge(trials)?, medians) else {
         return Ok(None);
     };
     Ok(Some(Latency {
-        p50: all.value_at_quantile(0.5),
+        p50: estimate.median.round() as u64,
         p90: all.value_at_quantile(0.9),
         p99: all.value_at_quantile(0.99),
         p999: all.value_at_quantile(0.999),
@@ -77,7 +79,7 @@ mod tests {
     fn a_stream() {
         let samples = (0..9).map(|round| mock::stream(round, 1_000_000_000 + u64::from(round))).collect();
         let mut case = mock::case(Workload::Stream, samples);
-        summarise(&mut case).unwrap();
+        summarise(&mut case, Looks::Once).unwrap();
         let throughput = case.throughput.unwrap();
         assert_eq!(throughput.median_bytes_per_s, 1_000_000_004.0);
         assert_eq!((throughput.low, throughput.high), (1_000_000_001.0, 1_000_000_007.0));
@@ -88,7 +90,7 @@ mod tests {
     fn round_trips() {
         let samples = (0..6).map(|round| mock::round_trips(round, &[100, 200, 300])).collect();
         let mut case = mock::case(Workload::PingPong, samples);
-        summarise(&mut case).unwrap();
+        summarise(&mut case, Looks::Once).unwrap();
         let latency = case.latency_ns.unwrap();
         assert_eq!((latency.p50, latency.p50_low, latency.p50_high), (200, 200, 200));
         assert_eq!((latency.max, latency.count), (300, 18));
@@ -96,11 +98,22 @@ mod tests {
     }
 
     #[test]
+    fn a_median_lies_in_its_interval_also_where_long_trips_are_many() {
+        // Most trials have a median of 200 ns, and yet most round trips take 900 ns.
+        let usual = (0..12).map(|round| mock::round_trips(round, &[200, 200, 200, 900, 900]));
+        let slow = (12..15).map(|round| mock::round_trips(round, &[900; 5]));
+        let mut case = mock::case(Workload::PingPong, usual.chain(slow).collect());
+        summarise(&mut case, Looks::Once).unwrap();
+        let latency = case.latency_ns.unwrap();
+        assert_eq!((latency.p50_low, latency.p50, latency.p50_high, latency.p90), (200, 200, 200, 900));
+    }
+
+    #[test]
     fn no_samples_no_summary() {
         for workload in Workload::ALL {
             let mut case = mock::case(*workload, Vec::new());
             case.outliers = 7;
-            summarise(&mut case).unwrap();
+            summarise(&mut case, Looks::Once).unwrap();
             assert_eq!((case.throughput, case.latency_ns, case.noise, case.outliers), (None, None, None, 0));
         }
     }
@@ -108,7 +121,7 @@ mod tests {
     #[test]
     fn a_damaged_histogram_is_an_error_and_not_a_gap() {
         let damaged = Sample { latency_histogram: Some("?".to_owned()), ..mock::sample(0) };
-        assert!(summarise(&mut mock::case(Workload::PingPong, vec![damaged])).is_err());
+        assert!(summarise(&mut mock::case(Workload::PingPong, vec![damaged]), Looks::Once).is_err());
     }
 
     proptest! {
@@ -116,12 +129,12 @@ mod tests {
         fn a_summary_can_be_recomputed(rates in prop::collection::vec(1u64..1 << 40, 1..20), seed: u64) {
             let samples = rates.iter().zip(0..).map(|(rate, round)| mock::stream(round, *rate)).collect();
             let mut case = mock::case(Workload::Stream, samples);
-            summarise(&mut case).unwrap();
+            summarise(&mut case, Looks::Once).unwrap();
             let mut again = case.clone();
-            summarise(&mut again).unwrap();
+            summarise(&mut again, Looks::Once).unwrap();
             prop_assert_eq!(&again, &case);
             fastrand::Rng::with_seed(seed).shuffle(&mut again.samples);
-            summarise(&mut again).unwrap();
+            summarise(&mut again, Looks::Once).unwrap();
             prop_assert_eq!((again.throughput, again.noise), (case.throughput, case.noise));
         }
     }

@@ -184,6 +184,7 @@ impl Launcher {
             system_ns: usages.iter().map(|usage| usage.system_ns).sum(),
             ends: usages,
             latency_histogram: None,
+            same_cpu_share: None,
         })
     }
 

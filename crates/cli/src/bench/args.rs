@@ -61,7 +61,8 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_parser = words(Wait::ALL))]
     pub(crate) wait: Option<Wait>,
 
-    /// Where the ends sit: same, smt, cross, numa, any, CPU,CPU, or all of them in turn [default: cross]
+    /// Where the ends sit: any (the scheduler's choice), same, smt, cross, numa, CPU,CPU, or all of them in turn [default: any
+    /// beside cross]
     #[arg(long, value_name = "PLACE")]
     pub(crate) place: Option<Place>,
 

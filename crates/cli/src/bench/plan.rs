@@ -21,7 +21,7 @@ const PINGPONG_BLOCK_BYTES: u64 = 1;
 const TRIALS: u32 = 9;
 
 /// Trials at the most when `--precision` decides.
-const TRIALS_FOR_PRECISION: u32 = 200;
+const TRIALS_FOR_PRECISION: u32 = 400;
 
 /// What a run may take when neither `--time` nor fixed amounts say otherwise.
 const BUDGET: Duration = Duration::from_secs(45);
@@ -35,7 +35,10 @@ pub(crate) fn make(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<Plan> {
     let placements = placements(args, cpus)?;
     let mut cases = Vec::new();
     for spec in specs(args) {
-        for placement in &placements {
+        // One end alone has no other to be near to.
+        let alone =
+            mechanism::resolve(&spec).is_ok_and(|(found, _)| found.descriptor().tasks == [Tasks::Single]);
+        for placement in if alone { &placements[..1] } else { &placements[..] } {
             for workload in [Workload::Stream, Workload::PingPong] {
                 for block_bytes in blocks(args, workload) {
                     cases.extend(case(args, &spec, *placement, workload, block_bytes));
@@ -87,17 +90,23 @@ fn blocks(args: &BenchArgs, workload: Workload) -> Vec<u64> {
     }
 }
 
-/// The placements asked for. One that was asked for by name must be there; of `all`, those that are.
+/// The placements asked for. One that was asked for by name must be there; of `all`, those that are. Where nobody asked: the
+/// scheduler's choice, which is what programs get, beside ends pinned apart, which is what repeats.
 fn placements(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<Vec<Placement>> {
     let there = |placement: Placement| host::resolve(placement, cpus);
     match args.place {
-        None if there(Placement::Cross).is_err() => {
-            terminal::remark(
-                "hosepipe: there are no two cores to sit on: both ends share a CPU (--place same)",
-            );
-            Ok(vec![Placement::Same])
-        }
-        None => Ok(vec![Placement::Cross]),
+        // One task has no other end to be near to: it sits still.
+        None if args.tasks == Some(Tasks::Single) => Ok(vec![Placement::Same]),
+        None => match [Placement::Cross, Placement::Smt]
+            .into_iter()
+            .find(|placement| there(*placement).is_ok())
+        {
+            Some(apart) => Ok(vec![Placement::Any, apart]),
+            None => {
+                terminal::remark("hosepipe: this process may use one CPU: both ends share it (--place same)");
+                Ok(vec![Placement::Same])
+            }
+        },
         Some(Place::One(placement)) => {
             there(placement).map_err(|problem| UsageError(problem.to_string()))?;
             Ok(vec![placement])
@@ -208,12 +217,17 @@ fn references(args: &BenchArgs, cases: &[Case]) -> Vec<Case> {
                 data: DataLevel::None,
                 relays: 0,
                 amount: Amount::Adaptive,
-                placement: cases[0].placement,
                 ..measured.clone()
             };
-            // Two tasks that spin on one CPU measure the scheduler's clock tick, and are no floor under one task.
-            let takes_turns = has.waits == [Wait::Spin] && reference.placement == Placement::Same
-                || measured.tasks == Tasks::Single && reference.tasks != Tasks::Single;
+            // One task sits where it likes: it need not be measured for each placement.
+            let alone = reference.tasks == Tasks::Single;
+            let reference =
+                Case { placement: if alone { cases[0].placement } else { reference.placement }, ..reference };
+            // Two tasks that spin must be on two CPUs (on one they measure the scheduler's clock tick), and are no floor under
+            // one task.
+            let may_share = matches!(reference.placement, Placement::Same | Placement::Any);
+            let takes_turns =
+                has.waits == [Wait::Spin] && may_share || measured.tasks == Tasks::Single && !alone;
             let wanted = args.workload.is_none_or(|asked| asked == measured.workload) && !takes_turns;
             if wanted && has.workloads.contains(&measured.workload) && !references.contains(&reference) {
                 references.push(reference);

@@ -4,6 +4,8 @@ use std::time::SystemTime;
 
 use model::{BenchRecord, CaseRecord, Host, SCHEMA, Settings};
 
+use stats::Looks;
+
 use crate::record::{arguments, rfc3339, tool};
 
 /// Makes the record and its summaries.
@@ -16,8 +18,9 @@ pub(crate) fn make(
     host: Host,
     started: SystemTime,
 ) -> anyhow::Result<BenchRecord> {
+    let looks = if settings.precision_percent.is_some() { Looks::Repeatedly } else { Looks::Once };
     for case in &mut cases {
-        stats::summarise(case)?;
+        stats::summarise(case, looks)?;
     }
     Ok(BenchRecord {
         schema: SCHEMA.to_owned(),

@@ -54,7 +54,12 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let outcome = worker::measure(&plan, &mut progress, &|| stop.is_set())?;
     progress.bar.finish_and_clear();
 
-    let settings = Settings { seed: plan.seed, trials: plan.trials, interrupted: outcome.interrupted };
+    let settings = Settings {
+        seed: plan.seed,
+        trials: plan.trials,
+        interrupted: outcome.interrupted,
+        precision_percent: None,
+    };
     let record = record::make(settings, outcome.cases, host, started)?;
     args.outputs.write(&record)?;
     if !args.outputs.use_stdout() {

@@ -54,7 +54,7 @@ impl Mechanism for Iceoryx2 {
     }
 
     #[cfg(feature = "iceoryx2")]
-    fn zero_copy(&self, _options: &crate::Options) -> Option<crate::Evidence> {
+    fn zero_copy(&self, _options: &crate::Options) -> Option<model::ZeroCopy> {
         Some(ports::canary())
     }
 

@@ -1,7 +1,6 @@
 //! `memcpy`: one core copies private memory. The ceiling: nothing that copies once can be faster.
 
 use std::io;
-use std::sync::atomic::Ordering::Relaxed;
 
 use model::Role;
 use payload::Block;
@@ -63,7 +62,7 @@ impl Half for Copier {
             std::hint::black_box(self.copy.as_mut_ptr());
             job.consumer.inspect(&self.copy);
             copied += job.block_bytes as u64;
-            job.progress.store(copied, Relaxed);
+            job.progress.tell(copied);
         }
         job.received_bytes = copied;
         Ok(())

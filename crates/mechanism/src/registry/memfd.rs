@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
 
-use model::Role;
+use model::{Role, ZeroCopy};
 use payload::Consumer;
 use rustix::event::PollFlags;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
@@ -18,7 +18,8 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair, sockopt,
 };
 
-use crate::channel::{Channel, Evidence, Granted, Mechanism, OpenError, Request, Unsupported};
+use super::evidence::{but_copied, judge};
+use crate::channel::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
 use crate::descriptor::{
     ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor, OptionKind, OptionSpec,
 };
@@ -71,19 +72,11 @@ impl Mechanism for Memfd {
         })
     }
 
-    fn zero_copy(&self, options: &Options) -> Option<Evidence> {
-        (Opening::of(options) == Opening::Mmap).then(|| match change_after_sending() {
-            Ok((1, 2)) => Evidence {
-                proven: true,
-                how: "what was changed in an unsealed memfd after it had been passed, the receiver's mapping showed: \
-                      the pages pass by reference (write(2) copies each block into them once)"
-                    .to_owned(),
-            },
-            Ok((before, after)) => Evidence {
-                proven: false,
-                how: format!("the receiver saw {before}, then {after}, where 1, then 2 was expected"),
-            },
-            Err(error) => Evidence { proven: false, how: format!("the experiment failed: {error}") },
+    fn zero_copy(&self, options: &Options) -> Option<ZeroCopy> {
+        (Opening::of(options) == Opening::Mmap).then(|| {
+            let evidence =
+                judge("a page changed in an unsealed memfd that was passed and mapped", change_is_seen());
+            but_copied(evidence, 1, "write(2) copies into it")
         })
     }
 
@@ -353,7 +346,7 @@ impl Drop for Mapping {
 
 /// Passes an unsealed file that begins with 1, makes that a 2 behind the receiver's back, and returns what its mapping
 /// showed before and after.
-fn change_after_sending() -> io::Result<(u8, u8)> {
+fn change_is_seen() -> io::Result<bool> {
     let (near, far) = connect()?;
     let file = memfd_create("hosepipe-canary", MemfdFlags::CLOEXEC)?;
     pwrite(&file, &[1; 4096], 0)?;
@@ -364,5 +357,5 @@ fn change_after_sending() -> io::Result<(u8, u8)> {
     let first = || unsafe { mapping.start.as_ptr().read_volatile() };
     let before = first();
     pwrite(&file, &[2], 0)?;
-    Ok((before, first()))
+    Ok((before, first()) == (1, 2))
 }

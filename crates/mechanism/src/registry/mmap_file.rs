@@ -5,14 +5,14 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use model::{ByteSize, Role, Wait};
+use model::{ByteSize, Role, Wait, ZeroCopy};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, pwrite};
 
 use super::ring::{COPY_OPTION, Ring, RingWait, SIZE_OPTION, WAIT_OPTION};
 use super::ring::{control_bytes, evidence, mapped_bytes, payload_line, ring_bytes};
 use super::tmpfile::{DIR_OPTION, storage_folder};
-use crate::channel::{Channel, Evidence, Mechanism, OpenError, Request};
+use crate::channel::{Channel, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::halves::one_way;
 use crate::leftover::NamedPath;
@@ -51,7 +51,7 @@ impl Mechanism for MmapFile {
         RingWait::named(options)
     }
 
-    fn zero_copy(&self, options: &Options) -> Option<Evidence> {
+    fn zero_copy(&self, options: &Options) -> Option<ZeroCopy> {
         evidence(options, |bytes| {
             let (_name, file) = make_file(&std::env::temp_dir(), bytes)?;
             map(&file, bytes, RingWait::Never)

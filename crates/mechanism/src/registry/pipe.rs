@@ -3,12 +3,12 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use model::{ByteSize, DataLevel, Role, Wait};
+use model::{ByteSize, DataLevel, Role, Wait, ZeroCopy};
 use rustix::io::Errno;
 use rustix::param::page_size;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
 
-use crate::channel::{Channel, Evidence, Granted, Mechanism, OpenError, Request};
+use crate::channel::{Channel, Granted, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::descriptor::{OptionKind, OptionSpec};
 use crate::fd::{FdReceiver, FdSender, FdWait};
@@ -17,13 +17,13 @@ use crate::link::{LinkEnds, LinkKind, grow, link_request};
 use crate::{Options, RecvEnd, SendEnd};
 
 mod drain;
-pub(super) mod evidence;
 pub(super) mod file_ring;
 pub(super) mod page_ring;
 mod tee;
 pub(super) mod vmsplice;
 mod writev;
 
+use super::evidence::{self, but_copied};
 use drain::Drain;
 use tee::TeeSender;
 use vmsplice::VmspliceSender;
@@ -133,17 +133,16 @@ impl Mechanism for Pipe {
         }
     }
 
-    fn zero_copy(&self, options: &Options) -> Option<Evidence> {
-        let Evidence { proven, how } = match options.word("send") {
+    fn zero_copy(&self, options: &Options) -> Option<ZeroCopy> {
+        let evidence = match options.word("send") {
             Some("vmsplice") => evidence::of_vmsplice(),
             Some("tee") => evidence::of_tee(),
             _ => return None,
         };
-        let out = match options.word("recv") {
-            Some("splice") => "moved to /dev/null, never copied out",
-            _ => "copied once, out of the pipe, by read(2)",
-        };
-        Some(Evidence { proven, how: format!("{how}; {out}") })
+        Some(match options.word("recv") {
+            Some("splice") => evidence,
+            _ => but_copied(evidence, 1, "read(2) copies out of the pipe"),
+        })
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {

@@ -7,20 +7,20 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use model::{Role, Wait};
+use model::{Role, Wait, ZeroCopy};
 use payload::Producer;
 use rustix::event::PollFlags;
 use rustix::fs::sendfile;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
 
-use super::pipe::evidence::judge;
+use super::evidence::{but_copied, judge};
 use super::pipe::file_ring::{FileLayout, FileRing};
 use super::pipe::page_ring::Lengths;
 use super::pipe::vmsplice::Content;
 use super::pipe::{WAIT_OPTION, wait_of};
 use super::sockets::{BUFFER_LIMITS, SNDBUF_OPTION, set_buffers};
-use crate::channel::{Channel, Evidence, Granted, Mechanism, OpenError, Request};
+use crate::channel::{Channel, Granted, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::fd::{FdReceiver, FdWait};
 use crate::halves::{Line, one_way};
@@ -59,9 +59,9 @@ impl Mechanism for Sendfile {
         wait_of(options).unwrap_or(Wait::Block)
     }
 
-    fn zero_copy(&self, _options: &Options) -> Option<Evidence> {
-        let Evidence { proven, how } = judge("sendfile(2) to a Unix socket", page_is_passed());
-        Some(Evidence { proven, how: format!("{how}; copied once, out of the socket, by read(2)") })
+    fn zero_copy(&self, _options: &Options) -> Option<ZeroCopy> {
+        let evidence = judge("a page changed after sendfile(2) to a Unix socket", page_is_passed());
+        Some(but_copied(evidence, 1, "read(2) copies out of the socket"))
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {

@@ -1,12 +1,12 @@
 //! `shm-ring`: a ring of bytes in shared memory, one sender, one receiver, no system call while both keep up.
 
-use model::{Role, Wait};
+use model::{Role, Wait, ZeroCopy};
 
 use super::ring::{
     COPY_OPTION, Ring, RingWait, SIZE_OPTION, WAIT_OPTION, evidence, payload_line, ring_bytes,
 };
 use crate::Options;
-use crate::channel::{Channel, Evidence, Mechanism, OpenError, Request};
+use crate::channel::{Channel, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::halves::one_way;
 
@@ -47,7 +47,7 @@ impl Mechanism for ShmRing {
         RingWait::named(options)
     }
 
-    fn zero_copy(&self, options: &Options) -> Option<Evidence> {
+    fn zero_copy(&self, options: &Options) -> Option<ZeroCopy> {
         evidence(options, |bytes| Ring::new(bytes, RingWait::Never))
     }
 

@@ -10,11 +10,11 @@
 
 use std::os::fd::OwnedFd;
 
-use model::{DataLevel, Role, Tasks, Wait, Workload};
+use model::{DataLevel, Role, Tasks, Wait, Workload, ZeroCopy};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, splice};
 
-use super::pipe::evidence::try_road;
+use super::evidence::{but_copied, try_road};
 use super::pipe::file_ring::FileLayout;
 use super::pipe::page_ring::Lengths;
 use super::pipe::vmsplice::Content;
@@ -22,7 +22,7 @@ use super::pipe::{SIZE_OPTION, WAIT_OPTION, size_as_asked, wait_of};
 use super::sendfile::{buffers, unix_pair};
 use super::sockets::SNDBUF_OPTION;
 use crate::Options;
-use crate::channel::{Channel, Evidence, Granted, Mechanism, OpenError, Request};
+use crate::channel::{Channel, Granted, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::descriptor::{OptionKind, OptionSpec};
 use crate::fd::{FdReceiver, FdWait};
@@ -86,15 +86,13 @@ impl Mechanism for Splice {
         wait_of(options).unwrap_or(Wait::Block)
     }
 
-    fn zero_copy(&self, options: &Options) -> Option<Evidence> {
-        let Evidence { proven, how } =
-            if is_to_socket(options) { evidence_to_socket() } else { evidence_to_pipe() };
-        let copies = if is_vmspliced(options) {
-            "read(2) alone copies"
+    fn zero_copy(&self, options: &Options) -> Option<ZeroCopy> {
+        let evidence = if is_to_socket(options) { evidence_to_socket() } else { evidence_to_pipe() };
+        Some(if is_vmspliced(options) {
+            but_copied(evidence, 1, "read(2) copies out of the socket")
         } else {
-            "in the hop only: write(2) before it and read(2) after it copy"
-        };
-        Some(Evidence { proven, how: format!("{how}; {copies}") })
+            but_copied(evidence, 2, "write(2) before the hop and read(2) after it copy")
+        })
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
@@ -208,7 +206,7 @@ fn chain(request: &Request<'_>) -> Result<Channel, OpenError> {
     Ok(channel)
 }
 
-fn evidence_to_pipe() -> Evidence {
+fn evidence_to_pipe() -> ZeroCopy {
     try_road("splice(2) to a second pipe", |pipe, len| {
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         splice(pipe, None, &writer, None, len, SpliceFlags::NONBLOCK)?;
@@ -216,7 +214,7 @@ fn evidence_to_pipe() -> Evidence {
     })
 }
 
-fn evidence_to_socket() -> Evidence {
+fn evidence_to_socket() -> ZeroCopy {
     try_road("splice(2) to a Unix socket", |pipe, len| {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let (near, far) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;

@@ -9,7 +9,7 @@ use crate::figure::{
     Unit,
 };
 use crate::reason::reason;
-use crate::{numbers, view};
+use crate::{numbers, view, words};
 
 /// A figure of a case: the point, the ends of its interval.
 type Estimated = (f64, f64, f64);
@@ -134,10 +134,7 @@ fn note(case: &CaseRecord) -> String {
         Some(model::NoiseLevel::Wild) => Some("wild: repeat before believing it".to_owned()),
         _ => None,
     };
-    let by_reference = case
-        .zero_copy
-        .as_ref()
-        .map(|evidence| if evidence.proven { "zero-copy, shown" } else { "zero-copy, not shown" }.to_owned());
+    let by_reference = case.zero_copy.as_ref().map(words::by_reference);
     let failed = case.error.as_ref().map(crate::reason::text);
     let parts: Vec<String> = [bound, by_reference, noise, failed].into_iter().flatten().collect();
     parts.join("; ")

@@ -7,6 +7,7 @@ use super::common::{bar, case_of, median, or_absent, part, section, speed, speed
 use crate::figure::{BarGroup, Bars, Chart, Figure, Scale};
 use crate::numbers::{grouped, percent, ratio, size, throughput, time};
 use crate::page::{Block, Section};
+use crate::words;
 
 pub(super) fn sections(study: &KernelPipe, record: &StudyRecord) -> Vec<Section> {
     let of = |name: &str| part(record, name);
@@ -185,11 +186,7 @@ fn alternatives(study: &KernelPipe, part: &StudyPart) -> Section {
         let (none, verify) =
             (case(&alternative.spec, DataLevel::None), case(&alternative.spec, DataLevel::Verify));
         let evidence = none.or(verify).and_then(|case| case.zero_copy.as_ref());
-        let proof = match evidence {
-            Some(evidence) if evidence.proven => "shown",
-            Some(_) => "claimed",
-            None => "",
-        };
+        let proof = evidence.map(words::by_reference).unwrap_or_default();
         vec![
             alternative.name.clone(),
             alternative.spec.clone(),
@@ -197,7 +194,7 @@ fn alternatives(study: &KernelPipe, part: &StudyPart) -> Section {
             times(none, DataLevel::None),
             speed(verify),
             times(verify, DataLevel::Verify),
-            proof.to_owned(),
+            proof,
         ]
     };
     let rows = study.alternatives.iter().map(row).collect();

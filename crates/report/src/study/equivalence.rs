@@ -83,17 +83,9 @@ mod tests {
         let sample = |(rate, round): (&u64, u32)| Sample {
             round,
             elapsed_ns: 1_000_000_000,
-            setup_ns: 0,
             bytes: *rate,
             messages: 1,
-            checksum: None,
-            syscalls: None,
-            voluntary_switches: 0,
-            involuntary_switches: 0,
-            user_ns: 0,
-            system_ns: 0,
-            ends: Vec::new(),
-            latency_histogram: None,
+            ..Sample::default()
         };
         rates.iter().zip(0..).map(sample).collect()
     }

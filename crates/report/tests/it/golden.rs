@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::mock::{Mock, Work, ordinary, record};
 use model::{
-    BenchRecord, DataLevel, ErrorKind, Placement, Role, SystemCalls, WorkerCase, WorkerEnd, WorkerStart,
-    ZeroCopy,
+    BenchRecord, CaseRecord, DataLevel, ErrorKind, Placement, Role, SystemCalls, WorkerCase, WorkerEnd,
+    WorkerStart, ZeroCopy,
 };
 use report::{FORMATS, Style, advice, table};
 
@@ -102,7 +102,10 @@ fn noise_few_trials_and_an_early_end() {
     record.settings.interrupted = true;
     record.cases[0].samples.truncate(4);
     record.cases[1].samples[0].bytes *= 100;
-    record.cases.iter_mut().for_each(|case| stats::summarise(case).expect("sound samples"));
+    record
+        .cases
+        .iter_mut()
+        .for_each(|case| stats::summarise(case, stats::Looks::Once).expect("sound samples"));
     insta::assert_snapshot!("noise", plain(&record, 80));
     insta::assert_debug_snapshot!("noise_advice", advice(&record));
 }
@@ -129,7 +132,7 @@ fn data_levels_are_never_in_one_list() {
 #[test]
 fn equal_evidence_of_zero_copy_is_one_sentence() {
     let shown = |spec: &str, proven: bool, how: &str| {
-        let evidence = ZeroCopy { proven, how: how.to_owned() };
+        let evidence = ZeroCopy { copies_per_byte: Some(0), proven, how: how.to_owned() };
         let with = move |mock: Mock| mock.with(|case| case.zero_copy = Some(evidence));
         let stream = Mock::stream(spec).gb_per_s(15.0, 1.0, Work::Copying);
         [with.clone()(stream), with(Mock::round_trips(spec).round_trip_ns(50_000, 1.0))]
@@ -199,6 +202,79 @@ fn two_blocks_are_two_lists() {
         ]
     };
     insta::assert_snapshot!("two_blocks", plain(&record(both(4096).into_iter().chain(both(65536))), 80));
+}
+
+/// Makes a case one that the scheduler placed: in these trials both ends shared a CPU, and they were so many times as fast.
+fn by_scheduler(together: &'static [usize], times: f64) -> impl FnOnce(&mut CaseRecord) {
+    move |case| {
+        (case.placement, case.cpus) = (Placement::Any, Vec::new());
+        for (at, sample) in case.samples.iter_mut().enumerate() {
+            sample.same_cpu_share = Some(if together.contains(&at) { 0.97 } else { 0.02 });
+            if together.contains(&at) {
+                sample.elapsed_ns = (sample.elapsed_ns as f64 / times) as u64;
+            }
+        }
+    }
+}
+
+/// What `hosepipe bench` measures by default: the scheduler's choice ranks, pinned ends stand beside.
+#[test]
+fn the_schedulers_choice_stands_beside_pinned_ends() {
+    let pipe = |spec: &str, gb_per_s: f64, shared: &'static [usize], pinned: f64| {
+        [
+            Mock::stream(spec).gb_per_s(gb_per_s, 1.0, Work::Waking).with(by_scheduler(shared, 4.0)),
+            Mock::stream(spec).gb_per_s(pinned, 2.0, Work::Waking),
+            Mock::round_trips(spec)
+                .round_trip_ns(5_000, 2.0)
+                .with(by_scheduler(&[0, 1, 2, 3, 4, 5, 6, 7, 8], 1.0)),
+            Mock::round_trips(spec).round_trip_ns(40_000, 2.0),
+        ]
+    };
+    let spin = "shm-ring:wait=spin";
+    let cases = pipe("pipe", 4.8, &[], 0.6)
+        .into_iter()
+        .chain(pipe("pipe:size=1MiB", 1.2, &[0, 1, 2, 3, 4], 1.8))
+        .chain(pipe("socketpair", 4.75, &[], 2.4))
+        .chain([
+            Mock::stream(spin).gb_per_s(24.0, 1.0, Work::Spinning).with(by_scheduler(&[], 1.0)),
+            Mock::stream(spin).gb_per_s(25.0, 1.0, Work::Spinning),
+            Mock::round_trips(spin).round_trip_ns(120, 1.0).with(by_scheduler(&[], 1.0)),
+            Mock::round_trips(spin).round_trip_ns(119, 1.0),
+            Mock::round_trips("cache-line").round_trip_ns(100, 1.0).role(Role::Floor),
+        ]);
+    let record = record(cases);
+    for width in [80, 120, 160] {
+        insta::assert_snapshot!(format!("placed_{width}"), plain(&record, width));
+    }
+    insta::assert_snapshot!("placed_markdown", format(&record, "md"));
+    insta::assert_debug_snapshot!("placed_advice", advice(&record));
+}
+
+/// A larger pipe that helps pinned ends only is advice for pinned ends only, and nothing follows from rows that are not steady.
+#[test]
+fn advice_holds_for_the_placement_it_names() {
+    let stream = |spec: &str, free: f64, pinned: f64, spread: f64| {
+        [
+            Mock::stream(spec)
+                .gb_per_s(free, spread, Work::Waking)
+                .with(by_scheduler(&[0, 1, 2, 3, 4, 5, 6, 7, 8], 1.0)),
+            Mock::stream(spec).gb_per_s(pinned, spread, Work::Waking),
+        ]
+    };
+    let both = |spread| {
+        let cases =
+            stream("pipe", 4.8, 0.6, spread).into_iter().chain(stream("pipe:size=1MiB", 4.5, 1.8, spread));
+        advice(&record(cases))
+    };
+    let quiet = both(1.0);
+    let larger: Vec<&String> =
+        quiet.iter().filter(|sentence| sentence.contains("pipes wait for wake-ups")).collect();
+    assert!(matches!(larger.as_slice(), [one] if one.starts_with("Pinned to CPUs 0,1,")), "{quiet:#?}");
+    assert!(quiet[0].starts_with("Left to the scheduler `pipe` moves 8.0 times as much"), "{quiet:#?}");
+    for spread in [12.0, 40.0] {
+        let unsure = both(spread).join("\n");
+        assert!(!unsure.contains("times as much") && !unsure.contains("take `"), "{unsure}");
+    }
 }
 
 #[test]

@@ -31,6 +31,7 @@ impl Mock {
     /// A stream of 64 KiB blocks between two processes on two CPUs.
     pub(crate) fn stream(spec: &str) -> Self {
         let spec: Spec = spec.parse().expect("a spec");
+        let wait = if spec.to_string().contains("wait=spin") { Wait::Spin } else { Wait::Block };
         Self(CaseRecord {
             mechanism: spec.mechanism.clone(),
             spec,
@@ -39,7 +40,7 @@ impl Mock {
             tasks: Tasks::Processes,
             placement: Placement::Cross,
             cpus: vec![0, 1],
-            wait: Wait::Block,
+            wait,
             data: DataLevel::Verify,
             check: Some(Check::Xxh3),
             payload: PayloadKind::Random,
@@ -156,23 +157,21 @@ fn sample(round: u32, messages: u64, work: Work) -> Sample {
         round,
         elapsed_ns: 1_000_000_000,
         setup_ns: 250_000,
-        bytes: 0,
         messages,
-        checksum: None,
         syscalls: Some(2 * calls * messages),
         voluntary_switches: 2 * end.voluntary_switches,
         involuntary_switches: 3,
         user_ns: 2 * end.user_ns,
         system_ns: 2 * end.system_ns,
         ends: vec![end.clone(), end],
-        latency_histogram: None,
+        ..Sample::default()
     }
 }
 
 /// A record of these cases, summarised, on a machine that exists nowhere.
 pub(crate) fn record(cases: impl IntoIterator<Item = Mock>) -> BenchRecord {
     let mut cases: Vec<CaseRecord> = cases.into_iter().map(|mock| mock.0).collect();
-    cases.iter_mut().for_each(|case| stats::summarise(case).expect("sound samples"));
+    cases.iter_mut().for_each(|case| stats::summarise(case, stats::Looks::Once).expect("sound samples"));
     let cpu = |id| Cpu { id, core: id, package: 0, node: 0 };
     BenchRecord {
         schema: SCHEMA.to_owned(),
@@ -187,7 +186,7 @@ pub(crate) fn record(cases: impl IntoIterator<Item = Mock>) -> BenchRecord {
         },
         arguments: vec!["bench".to_owned()],
         started: "2026-01-02T03:04:05Z".to_owned(),
-        settings: Settings { seed: 1, trials: TRIALS, interrupted: false },
+        settings: Settings { seed: 1, trials: TRIALS, interrupted: false, precision_percent: None },
         cases,
     }
 }

@@ -175,7 +175,8 @@ fn kernel_pipe() -> StudyRecord {
         measures: vec![measure("as it comes", "bytes", &[65536.0]), measure("PIPE_BUF", "bytes", &[4096.0])],
         ..part("room", 1)
     };
-    let shown = ZeroCopy { proven: true, how: "the reader saw a later change".to_owned() };
+    let shown =
+        ZeroCopy { copies_per_byte: Some(0), proven: true, how: "the reader saw a later change".to_owned() };
     let by_reference = Mock::stream("pipe:recv=splice,send=vmsplice").data(DataLevel::None);
     let alternatives = StudyPart {
         cases: cases(vec![

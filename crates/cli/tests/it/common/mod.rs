@@ -121,10 +121,11 @@ impl Lab {
         self.finish(self.command(args))
     }
 
-    /// Runs `hosepipe bench ARGS --json -` to its end.
+    /// Runs `hosepipe bench ARGS --json -` to its end: each case once, where the scheduler puts it, unless the arguments say where.
     pub(crate) fn bench(&self, args: &[&str]) -> Done {
-        let words: Vec<&str> = ["bench", "--json", "-"].iter().chain(args).copied().collect();
-        self.run(&words)
+        let placed = args.iter().any(|arg| ["--place", "--workers", "--worker"].contains(arg));
+        let place: &[&str] = if placed { &[] } else { &["--place", "any"] };
+        self.run(&[&["bench", "--json", "-"], args, place].concat())
     }
 
     /// Runs a command of [`Lab::command`] to its end; nothing may be left of it.

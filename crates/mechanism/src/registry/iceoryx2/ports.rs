@@ -12,12 +12,13 @@ use iceoryx2::port::update_connections::UpdateConnections;
 use iceoryx2::prelude::*;
 use iceoryx2::sample::Sample;
 use iceoryx2::service::port_factory::publish_subscribe::PortFactory as PubSub;
-use model::{ByteSize, Tasks, Workload};
+use model::{ByteSize, Tasks, Workload, ZeroCopy};
 use payload::{Consumer, Producer};
 
 use super::segments::{SHARED_MEMORY_FOLDER, Site, remove_what_the_dead_left};
-use crate::channel::{Channel, Evidence, Granted, OpenError, Request};
+use crate::channel::{Channel, Granted, OpenError, Request};
 use crate::halves::{Line, one_way};
+use crate::registry::evidence::judge;
 use crate::{RecvEnd, SendEnd};
 
 /// Samples in the subscriber's queue.
@@ -288,15 +289,8 @@ impl RecvEnd for Subscribing {
 }
 
 /// Writes to a sample after it was sent, and looks whether the receiver sees it.
-pub(super) fn canary() -> Evidence {
-    match seen_after_send() {
-        Ok(true) => Evidence {
-            proven: true,
-            how: "a byte changed after the send was seen by the receiver: both have the same page".to_owned(),
-        },
-        Ok(false) => Evidence { proven: false, how: "a byte changed after the send was not seen".to_owned() },
-        Err(error) => Evidence { proven: false, how: format!("the experiment failed: {error}") },
-    }
+pub(super) fn canary() -> ZeroCopy {
+    judge("a byte changed after the send", seen_after_send())
 }
 
 fn seen_after_send() -> io::Result<bool> {

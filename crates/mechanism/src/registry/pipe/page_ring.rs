@@ -152,7 +152,7 @@ pub(in crate::registry) fn takes_pages() -> Result<(), OpenError> {
 
 /// Sends a page into a pipe by reference, lets `road` carry it from there to the descriptor it returns, changes the
 /// page, and reads: whether the reader sees the change. For experiments: this is what must not happen to a payload.
-pub(super) fn page_is_passed<F: AsFd>(
+pub(in crate::registry) fn page_is_passed<F: AsFd>(
     road: impl FnOnce(BorrowedFd<'_>, usize) -> io::Result<F>,
 ) -> io::Result<bool> {
     const BEFORE: u8 = b'b';

@@ -4,8 +4,10 @@
 use std::io;
 use std::sync::Arc;
 
+use model::ZeroCopy;
+
 use super::{Copying, Ring, RingReceiver, RingSender, RingWait};
-use crate::channel::Evidence;
+use crate::registry::evidence::judge;
 use crate::{OpenError, Options};
 
 /// Bytes in the block of the experiment.
@@ -15,29 +17,16 @@ const BLOCK_BYTES: usize = 4096;
 pub(in super::super) fn evidence(
     options: &Options,
     make: impl FnOnce(usize) -> Result<Ring, OpenError>,
-) -> Option<Evidence> {
+) -> Option<ZeroCopy> {
     if Copying::of(options) == Copying::InOut {
         return None;
     }
-    let seen = make(4 * BLOCK_BYTES).map_err(io::Error::other).and_then(change_after_sending);
-    Some(match seen {
-        Ok((1, 2)) => Evidence {
-            proven: true,
-            how: "what the sender changed after it had handed a block over, the receiver saw changed: both work \
-                  on the same memory, and only counters move (at level `none`, nothing else at all)"
-                .to_owned(),
-        },
-        Ok((before, after)) => Evidence {
-            proven: false,
-            how: format!("the receiver saw {before}, then {after}, where 1, then 2 was expected"),
-        },
-        Err(error) => Evidence { proven: false, how: format!("the experiment failed: {error}") },
-    })
+    let seen = make(4 * BLOCK_BYTES).map_err(io::Error::other).and_then(change_is_seen);
+    Some(judge("what the sender changed after it had handed a block over", seen))
 }
 
-/// Hands over a block that begins with 1, makes that a 2 behind the receiver's back, and returns what the receiver
-/// saw before and after.
-fn change_after_sending(ring: Ring) -> io::Result<(u8, u8)> {
+/// Hands over a block that begins with 1, makes that a 2 behind the receiver's back, and says whether the receiver saw both.
+fn change_is_seen(ring: Ring) -> io::Result<bool> {
     let (ring, wait) = (Arc::new(ring), RingWait::Never);
     let mut sender = RingSender::new(ring.clone(), wait, Copying::InPlace);
     let mut receiver = RingReceiver::new(ring, wait, Copying::InPlace);
@@ -48,5 +37,5 @@ fn change_after_sending(ring: Ring) -> io::Result<(u8, u8)> {
     let before = receiver.peek(BLOCK_BYTES)?[0];
     // SAFETY: the ring is alive, and nobody holds a reference into it at this moment.
     unsafe { first.write_volatile(2) };
-    Ok((before, receiver.peek(BLOCK_BYTES)?[0]))
+    Ok((before, receiver.peek(BLOCK_BYTES)?[0]) == (1, 2))
 }

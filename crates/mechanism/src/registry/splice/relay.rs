@@ -2,7 +2,6 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::Ordering::Relaxed;
 
 use super::super::pipe::size_as_asked;
 use super::onward::{Awaits, Onward};
@@ -60,7 +59,7 @@ impl Half for SpliceRelay {
                 ));
             }
             passed += moved as u64;
-            job.progress.store(passed, Relaxed);
+            job.progress.tell(passed);
         }
         self.inward.to = None;
         self.onward = None;

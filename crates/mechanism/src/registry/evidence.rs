@@ -4,36 +4,45 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use model::ZeroCopy;
 use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, tee};
 
-use super::page_ring::page_is_passed;
-use crate::channel::Evidence;
+use super::pipe::page_ring::page_is_passed;
 
 /// Carries a page from a pipe to the descriptor that `road` returns. `way` names what was done, for people.
-pub(in crate::registry) fn try_road<F: AsFd>(
+pub(super) fn try_road<F: AsFd>(
     way: &str,
     road: impl FnOnce(BorrowedFd<'_>, usize) -> io::Result<F>,
-) -> Evidence {
-    judge(way, page_is_passed(road))
+) -> ZeroCopy {
+    judge(&format!("a page changed after {way}"), page_is_passed(road))
 }
 
-/// The verdict on an experiment.
-pub(in crate::registry) fn judge(way: &str, passed: io::Result<bool>) -> Evidence {
-    let (proven, what) = match passed {
+/// The verdict on an experiment that changed something after it had been sent; nothing is copied.
+pub(super) fn judge(what: &str, seen_changed: io::Result<bool>) -> ZeroCopy {
+    let (proven, seen) = match seen_changed {
         Ok(true) => (true, "was read changed: passed by reference".to_owned()),
-        Ok(false) => (false, "was read as it had been: this kernel copies there".to_owned()),
+        Ok(false) => (false, "was read as it had been: it is copied there".to_owned()),
         Err(error) => (false, format!("could not be tried: {}", model::describe_errno(&error))),
     };
-    Evidence { proven, how: format!("a page changed after {way} {what}") }
+    ZeroCopy { copies_per_byte: Some(0), proven, how: format!("{what} {seen}") }
+}
+
+/// The same where bytes are copied all the same before or after; `where_copied` says where.
+pub(super) fn but_copied(evidence: ZeroCopy, copies_per_byte: u32, where_copied: &str) -> ZeroCopy {
+    ZeroCopy {
+        copies_per_byte: Some(copies_per_byte),
+        how: format!("{}; {where_copied}", evidence.how),
+        ..evidence
+    }
 }
 
 /// Out of the sender's memory by vmsplice(2).
-pub(super) fn of_vmsplice() -> Evidence {
+pub(super) fn of_vmsplice() -> ZeroCopy {
     try_road("vmsplice(2)", |pipe, _| pipe.try_clone_to_owned())
 }
 
 /// From pipe to pipe by tee(2).
-pub(super) fn of_tee() -> Evidence {
+pub(super) fn of_tee() -> ZeroCopy {
     try_road("tee(2) to a second pipe", |pipe, len| {
         let (reader, writer): (OwnedFd, OwnedFd) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         tee(pipe, &writer, len, SpliceFlags::NONBLOCK)?;
@@ -54,7 +63,7 @@ mod tests {
             rustix::io::write(&writer, &page[..len])?;
             Ok(reader)
         });
-        assert!(!copied.proven && copied.how.contains("copies"), "{copied:?}");
+        assert!(!copied.proven && copied.how.contains("copied"), "{copied:?}");
         for evidence in [of_vmsplice(), of_tee()] {
             assert!(evidence.proven, "{evidence:?}");
         }

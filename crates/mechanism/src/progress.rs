@@ -1,0 +1,95 @@
+//! What a task tells while it works: how far it has come, and now and then on which CPU it runs.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+use rustix::thread::sched_getcpu;
+
+/// Looks in a trial: enough for a share, and too few to be felt in blocks of a nanosecond.
+const LOOKS: u64 = 128;
+
+/// Where a task leaves the number of its CPU. Several processes reach it through shared memory.
+#[derive(Debug, Default)]
+pub struct Seat(AtomicU32);
+
+impl Seat {
+    /// The CPU's number and 1, so that zeroed memory says that nobody has sat down yet.
+    fn sit(&self) -> u32 {
+        let seat = sched_getcpu() as u32 + 1;
+        // Written only where it changed: the other end's copy of the cache line stays valid.
+        if self.0.load(Relaxed) != seat {
+            self.0.store(seat, Relaxed);
+        }
+        seat
+    }
+}
+
+/// A task's line to whoever watches.
+pub struct Progress<'a> {
+    moved: &'a AtomicU64,
+    seats: Option<(&'a Seat, &'a Seat)>,
+    blocks_between_looks: u64,
+    blocks_until_look: u64,
+    looks: u64,
+    together: u64,
+}
+
+impl<'a> Progress<'a> {
+    /// Of a task that passes on so many blocks. `seats` are its own and the other end's, where there are two ends.
+    pub fn new(moved: &'a AtomicU64, seats: Option<(&'a Seat, &'a Seat)>, blocks: u64) -> Self {
+        let between = (blocks / LOOKS).max(1);
+        let until = if seats.is_some() { between } else { u64::MAX };
+        Self { moved, seats, blocks_between_looks: between, blocks_until_look: until, looks: 0, together: 0 }
+    }
+
+    /// Tells how much has been moved. For every block, or every piece of one.
+    #[inline]
+    pub fn tell(&mut self, moved: u64) {
+        self.moved.store(moved, Relaxed);
+        self.block_done();
+    }
+
+    /// Counts a block about which nothing is told.
+    #[inline]
+    pub fn block_done(&mut self) {
+        self.blocks_until_look -= 1;
+        if self.blocks_until_look == 0 {
+            self.look();
+        }
+    }
+
+    #[cold]
+    fn look(&mut self) {
+        self.blocks_until_look = self.blocks_between_looks;
+        let Some((own, other)) = self.seats else { return };
+        let (own, other) = (own.sit(), other.0.load(Relaxed));
+        if other != 0 {
+            self.looks += 1;
+            self.together += u64::from(own == other);
+        }
+    }
+
+    /// How often it looked where both ends were, and how often that was the same CPU.
+    pub fn looks(&self) -> (u64, u64) {
+        (self.looks, self.together)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_in_one_seat_or_apart() {
+        let (moved, own, other) = (AtomicU64::new(0), Seat::default(), Seat::default());
+        let mut progress = Progress::new(&moved, Some((&own, &other)), 1000);
+        progress.tell(7);
+        assert_eq!((moved.load(Relaxed), progress.looks()), (7, (0, 0)));
+        (1..1000).for_each(|_| progress.block_done());
+        assert_eq!(progress.looks(), (0, 0), "nobody sits at the other end yet");
+        other.0.store(own.0.load(Relaxed).wrapping_add(1), Relaxed);
+        (0..1000).for_each(|_| progress.block_done());
+        let (looks, together) = progress.looks();
+        assert!(looks >= LOOKS && together <= looks, "{looks} looks");
+    }
+}

@@ -1,0 +1,99 @@
+//! Where the scheduler put the two ends: which trials ran on one CPU and which on two, and what each group reached. Left to the
+//! scheduler a case is a mixture of both, and its median alone says little.
+
+use model::{CaseRecord, Placement, Sample};
+
+use crate::estimate::median;
+
+/// A trial ran on one CPU where both ends were found together at more than this share of the looks.
+const TOGETHER: f64 = 0.5;
+/// From this mean share on (or below 1 less it) a whole case counts as on one CPU (or on two).
+const NEARLY_ALL: f64 = 0.8;
+
+/// The trials of one kind.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Group {
+    /// How many there are.
+    pub trials: usize,
+    /// The median of their figures.
+    pub median: f64,
+}
+
+/// A case the scheduler placed, its trials told apart.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Seats {
+    /// Both ends mostly on one CPU.
+    pub one_cpu: Option<Group>,
+    /// Mostly on two.
+    pub two_cpus: Option<Group>,
+}
+
+/// What a figure was on one CPU and on two; `None` where the user chose the CPUs, or no trial says where it ran.
+pub fn seats(case: &CaseRecord, figure: impl Fn(&Sample) -> Option<f64>) -> Option<Seats> {
+    let placed = case.samples.iter().filter(|_| case.placement == Placement::Any);
+    let told: Vec<(bool, f64)> =
+        placed.filter_map(|sample| Some((sample.same_cpu_share? > TOGETHER, figure(sample)?))).collect();
+    let group = |together: bool| {
+        let values: Vec<f64> =
+            told.iter().filter(|(one, _)| *one == together).map(|(_, value)| *value).collect();
+        median(&values).map(|median| Group { trials: values.len(), median })
+    };
+    (!told.is_empty()).then(|| Seats { one_cpu: group(true), two_cpus: group(false) })
+}
+
+/// Whether the scheduler put the ends on one CPU in some trials and on two in others.
+pub fn is_mixed(case: &CaseRecord) -> bool {
+    let found = seats(case, |_| Some(0.0));
+    found.is_some_and(|found| found.one_cpu.is_some() && found.two_cpus.is_some())
+}
+
+/// Whether the two ends of a case shared a CPU nearly all of the time; `None` where they did now and then, or nobody knows.
+pub fn shared_cpu(case: &CaseRecord) -> Option<bool> {
+    match case.cpus.as_slice() {
+        [] => {}
+        cpus => return Some(cpus.iter().all(|cpu| *cpu == cpus[0])),
+    }
+    let shares: Vec<f64> = case.samples.iter().filter_map(|sample| sample.same_cpu_share).collect();
+    let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+    match mean {
+        mean if mean >= NEARLY_ALL => Some(true),
+        mean if mean <= 1.0 - NEARLY_ALL => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::throughput_bytes_per_s;
+    use crate::mock;
+    use model::Workload;
+
+    fn case(trials: &[(u64, Option<f64>)]) -> CaseRecord {
+        let sample =
+            |(rate, share): &(u64, Option<f64>)| Sample { same_cpu_share: *share, ..mock::stream(0, *rate) };
+        let mut case = mock::case(Workload::Stream, trials.iter().map(sample).collect());
+        (case.placement, case.cpus) = (Placement::Any, Vec::new());
+        case
+    }
+
+    #[test]
+    fn trials_on_one_cpu_are_told_from_those_on_two() {
+        let mixed =
+            case(&[(4800, Some(1.0)), (600, Some(0.02)), (5000, Some(0.9)), (4900, Some(0.51)), (1, None)]);
+        let found = seats(&mixed, throughput_bytes_per_s).unwrap();
+        assert_eq!(found.one_cpu, Some(Group { trials: 3, median: 4900.0 }));
+        assert_eq!(found.two_cpus, Some(Group { trials: 1, median: 600.0 }));
+        assert_eq!(shared_cpu(&mixed), None);
+        let pinned = CaseRecord { placement: Placement::Cross, ..mixed };
+        assert_eq!(seats(&pinned, throughput_bytes_per_s), None);
+    }
+
+    #[test]
+    fn nobody_knows_without_looks() {
+        let silent = case(&[(1, None), (2, None)]);
+        assert_eq!((seats(&silent, throughput_bytes_per_s), shared_cpu(&silent)), (None, None));
+        assert_eq!(shared_cpu(&case(&[(1, Some(1.0)), (1, Some(0.7))])), Some(true));
+        assert_eq!(shared_cpu(&CaseRecord { cpus: vec![3, 3], ..silent }), Some(true));
+    }
+}
