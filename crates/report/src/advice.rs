@@ -5,12 +5,15 @@
 use model::{BenchRecord, CaseRecord, DataLevel, ErrorKind, NoiseLevel, Placement, Tasks, Workload};
 use stats::{Bound, Ratio, bound_of, figure, is_mixed, paired_ratio, shared_cpu};
 
+use crate::lists::{distinct, first_of};
 use crate::verdict::verdict;
 use crate::view::{Row, Section, View, ranked};
 use crate::{languages, numbers, words};
 
 /// More sentences than this are not read.
 const SENTENCES_MAX: usize = 3;
+/// Names in one sentence.
+const NAMES_MAX: usize = 8;
 /// A round trip with this many sleeps is made of wake-ups: one for each end.
 const SLEEPS_PER_ROUND_TRIP: f64 = 1.0;
 /// What is to be gained must be more than this, in the lower end of the interval and in the medians shown.
@@ -206,17 +209,12 @@ fn limits(view: &View) -> Option<String> {
     let limited = ranked(view.record)
         .filter(|case| case.error.as_ref().is_some_and(|error| error.kind == ErrorKind::Limit))
         .map(|case| format!("`{}`", case.spec));
-    let mut names: Vec<String> = Vec::new();
-    for name in limited {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let names = distinct(limited);
     let meet = if names.len() == 1 { "meets a limit" } else { "meet limits" };
     (!names.is_empty()).then(|| {
         format!(
             "{} {meet} of this machine: `hosepipe doctor` says which and how to raise them.",
-            names.join(", ")
+            first_of(&names, NAMES_MAX, ", ")
         )
     })
 }

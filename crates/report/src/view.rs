@@ -12,6 +12,7 @@ use model::{
 };
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
 
+use crate::beside::Beside;
 use crate::words;
 
 /// From this many block sizes on, a sweep is shown as a grid and not as a list for each size.
@@ -69,6 +70,17 @@ pub(crate) enum Group<'v, 'a> {
 pub(crate) struct View<'a> {
     pub(crate) record: &'a BenchRecord,
     pub(crate) sections: Vec<Section<'a>>,
+    /// The floors and the ceilings.
+    pub(crate) beside: Beside<'a>,
+    /// Whether all sections have the same blocks, ends and data.
+    alike: Alike,
+}
+
+#[derive(Debug)]
+struct Alike {
+    blocks: bool,
+    ends: bool,
+    data: bool,
 }
 
 impl<'a> View<'a> {
@@ -98,13 +110,17 @@ impl<'a> View<'a> {
             section.rank();
         }
         sections.sort_by_key(|section| section.axes.order());
-        Self { record, sections }
+        let alike = Alike {
+            blocks: common(&sections, Section::blocks).is_some(),
+            ends: common(&sections, Section::ends).is_some(),
+            data: common(&sections, |section| section.axes.data).is_some(),
+        };
+        Self { record, sections, beside: Beside::of(record), alike }
     }
 
     /// What all sections have in common; `None` where they differ.
     pub(crate) fn common<T: PartialEq>(&self, axis: impl Fn(&Section<'a>) -> T) -> Option<T> {
-        let first = axis(self.sections.first()?);
-        self.sections.iter().all(|section| axis(section) == first).then_some(first)
+        common(&self.sections, axis)
     }
 
     /// Sections in the order in which they are shown, long sweeps together.
@@ -124,17 +140,22 @@ impl<'a> View<'a> {
     /// What sets a section apart from the others, in words; empty where there is but one.
     pub(crate) fn title(&self, section: &Section<'a>, with_blocks: bool) -> String {
         let mut parts = Vec::new();
-        if with_blocks && self.common(Section::blocks).is_none() {
+        if with_blocks && !self.alike.blocks {
             parts.push(words::blocks(section.axes.stream_bytes, section.axes.round_trip_bytes));
         }
-        if self.common(Section::ends).is_none() {
+        if !self.alike.ends {
             parts.push(section.ends());
         }
-        if self.common(|section| section.axes.data).is_none() {
+        if !self.alike.data {
             parts.push(section.data().to_owned());
         }
         parts.join(" · ")
     }
+}
+
+fn common<'a, T: PartialEq>(sections: &[Section<'a>], axis: impl Fn(&Section<'a>) -> T) -> Option<T> {
+    let first = axis(sections.first()?);
+    sections.iter().all(|section| axis(section) == first).then_some(first)
 }
 
 /// The cases that are ranked.
@@ -264,16 +285,19 @@ impl Axes {
 struct Blocks {
     stream: BTreeSet<u64>,
     round_trip: BTreeSet<u64>,
+    /// Whether streams and round trips were made of the same sizes.
+    alike: bool,
     placements: BTreeSet<Placement>,
 }
 
 impl Blocks {
     fn of(record: &BenchRecord) -> Self {
-        let sizes = |workload| {
+        let sizes = |workload| -> BTreeSet<u64> {
             ranked(record).filter(|case| case.workload == workload).map(|case| case.block_bytes).collect()
         };
         let placements = ranked(record).map(|case| case.placement).collect();
-        Self { stream: sizes(Workload::Stream), round_trip: sizes(Workload::PingPong), placements }
+        let (stream, round_trip) = (sizes(Workload::Stream), sizes(Workload::PingPong));
+        Self { alike: stream == round_trip, stream, round_trip, placements }
     }
 
     /// The one pinned placement that was measured beside the scheduler's choice. In a sweep each has a grid of its own.
@@ -289,7 +313,7 @@ impl Blocks {
         let (stream_bytes, round_trip_bytes) = match (case.workload, self.stream.len(), self.round_trip.len())
         {
             (_, 1, 1) => (self.stream.first().copied(), self.round_trip.first().copied()),
-            _ if self.stream == self.round_trip => (block, block),
+            _ if self.alike => (block, block),
             (Workload::Stream, ..) => (block, None),
             (Workload::PingPong, ..) => (None, block),
         };

@@ -7,6 +7,7 @@ use super::scale::Range;
 use super::theme::SERIES_COLORS;
 use super::{Bar, Bars, Reference, Scale, SeriesStyle, tip};
 use crate::layout;
+use crate::lists::distinct;
 
 /// The widest column of names on a desktop.
 const NAMES_MAX: f64 = 262.0;
@@ -86,12 +87,7 @@ pub(super) fn draw(bars: &Bars, canvas: &Canvas) -> Drawing {
 
 /// Names that stand in several groups keep their colour; else all bars have the first one.
 fn colors(bars: &Bars) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
-    for bar in bars.groups.iter().flat_map(|group| &group.bars) {
-        if !names.contains(&bar.name.as_str()) {
-            names.push(&bar.name);
-        }
-    }
+    let names = distinct(bars.groups.iter().flat_map(|group| &group.bars).map(|bar| bar.name.as_str()));
     let bars_in_all: usize = bars.groups.iter().map(|group| group.bars.len()).sum();
     let again = names.len() < bars_in_all && bars.groups.len() > 1 && names.len() <= SERIES_COLORS;
     if again { names } else { Vec::new() }

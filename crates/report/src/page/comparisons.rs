@@ -4,6 +4,7 @@ use model::{CompareRecord, CompareResult};
 
 use super::section::{Block, Section};
 use crate::figure::{Axis, Bar, BarGroup, Bars, Chart, Figure, Scale, SeriesStyle, Unit};
+use crate::lists::grouped;
 use crate::{numbers, words};
 
 /// A section for one comparison: a figure for each pipeline.
@@ -18,26 +19,16 @@ pub(super) fn section(record: &CompareRecord, label: &str, number: usize) -> Sec
     if record.interrupted {
         lead.push("Interrupted: what stands here is what was finished.".to_owned());
     }
-    let blocks = pipelines(record)
+    let results = record.results.iter().map(|result| (result.pipeline.as_str(), result));
+    let blocks = grouped(results)
         .into_iter()
         .enumerate()
-        .map(|(at, pipeline)| Block::Figure(figure(record, pipeline, number * 100 + at)));
+        .map(|(at, (pipeline, results))| Block::Figure(figure(pipeline, &results, number * 100 + at)));
     Section { id: format!("compare-{number}"), title, lead, code: None, blocks: blocks.collect() }
 }
 
-fn pipelines(record: &CompareRecord) -> Vec<&str> {
-    let mut texts: Vec<&str> = Vec::new();
-    for result in &record.results {
-        if !texts.contains(&result.pipeline.as_str()) {
-            texts.push(&result.pipeline);
-        }
-    }
-    texts
-}
-
-fn figure(record: &CompareRecord, pipeline: &str, number: usize) -> Figure {
-    let results = record.results.iter().filter(|result| result.pipeline == pipeline);
-    let bars: Vec<Bar> = results.map(bar).collect();
+fn figure(pipeline: &str, results: &[&CompareResult], number: usize) -> Figure {
+    let bars: Vec<Bar> = results.iter().map(|result| bar(result)).collect();
     Figure {
         id: format!("links-{number}"),
         title: pipeline.to_owned(),
