@@ -9,18 +9,15 @@ use anyhow::Context;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::{CompareRecord, CompareResult, SCHEMA};
-use pipeline::syntax::Script;
-use pipeline::{Carrier, Complaints, Session, Trial, trial};
+use pipeline::contest::{BASH, judge, take};
+use pipeline::{Carrier, Complaints, Start, trial};
 use report::read::{AnyRecord, Loaded};
 
 use crate::destination::Destination;
 use crate::record::{arguments, rfc3339, tool};
-use crate::script::{self, Folder};
+use crate::script;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
-
-/// What stands for bash itself among the links.
-const BASH: &str = "bash";
 
 /// Run pipelines over several links, in turns, and compare
 #[derive(Debug, Args)]
@@ -31,8 +28,9 @@ Examples:
   hosepipe compare --via pipe,tmpfile:order=sequential,file:sync,socketpair --json study.json 'ls -R / | wc -l'
   hosepipe compare --prepare 'sync; echo 3 > /proc/sys/vm/drop_caches' 'cat big | md5sum'
 
-All links of a pipeline take turns in a random order; ratios are made within a round. `bash` among the links is
-bash itself, over its own pipes. The status is 1 where outputs differ or a run could not be made.")]
+All links of a pipeline take turns in a random order. A time is that of a whole program, from its start to its end:
+`hosepipe run` over the link, or `bash -c` where `bash` is among the links. The table's ratios are of the medians it
+shows; those of the record are made within rounds. The status is 1 where outputs differ or a run could not be made.")]
 pub(crate) struct CompareArgs {
     /// The command lines, each as bash takes it
     #[arg(value_name = "PIPELINE", required = true)]
@@ -88,34 +86,32 @@ fn destination(text: &str) -> Result<Destination, std::convert::Infallible> {
 }
 
 /// One pipeline over one link, and what came of it so far.
-struct Contender<'a> {
-    text: &'a str,
-    script: &'a Script,
+struct Contender {
     carrier: Carrier,
-    folder: Folder,
     result: CompareResult,
 }
 
 /// Makes all runs, prints the table, writes what was asked for.
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
-    let scripts = args
-        .texts
-        .iter()
-        .map(|text| script::read(text, &args.shell))
-        .collect::<anyhow::Result<Vec<Script>>>()?;
+    for text in &args.texts {
+        script::read(text, &args.shell)?;
+    }
     let outputs = [&args.json, &args.csv, &args.md, &args.html];
     if outputs.iter().filter(|output| ***output == Some(Destination::Stdout)).count() > 1 {
         return Err(UsageError("two formats cannot share standard output: give one a file".to_owned()).into());
     }
     outputs.into_iter().flatten().try_for_each(Destination::check)?;
-    let mut contenders = contenders(args, &scripts)?;
+    let mut contenders = contenders(args)?;
+    let session = script::session(&args.shell, args.state.as_deref())?;
+    let hosepipe = std::env::current_exe().context("this program's own file")?;
     let host = host::facts();
     let started = SystemTime::now();
     let stop = StopRequest::listen()?;
-    take_turns(args, &mut contenders, &stop)?;
+    take_turns(args, &Start { hosepipe: &hosepipe, session: &session }, &mut contenders, &stop)?;
     let interrupted = stop.is_set();
 
     let mut results: Vec<CompareResult> = contenders.into_iter().map(|contender| contender.result).collect();
+    judge(&mut results);
     stats::summarise_times(&mut results);
     let record = CompareRecord {
         schema: SCHEMA.to_owned(),
@@ -144,7 +140,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     if !outputs.into_iter().flatten().any(|to| *to == Destination::Stdout) {
         terminal::print(&report::comparison::render(&record, &terminal::style()))?;
     }
-    let failed = record.results.iter().any(|result| result.error.is_some() || !result.equal);
+    let failed = record.results.iter().any(|result| result.error.is_some() || result.equal == Some(false));
     Ok(match stop.exit_status() {
         Some(status) => ExitCode::from(status),
         None if failed => ExitCode::FAILURE,
@@ -152,35 +148,15 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-fn contenders<'a>(args: &'a CompareArgs, scripts: &'a [Script]) -> anyhow::Result<Vec<Contender<'a>>> {
-    session(args)?;
+fn contenders(args: &CompareArgs) -> anyhow::Result<Vec<Contender>> {
     let mut contenders = Vec::new();
-    for (text, script) in args.texts.iter().zip(scripts) {
+    for text in &args.texts {
         for via in links(&args.via) {
             let carrier = if via == BASH { Carrier::Shell } else { Carrier::Link(script::link(&via)?) };
-            let folder = match &carrier {
-                Carrier::Link(link) => Folder::for_link(link)?,
-                Carrier::Shell => Folder::Shared(std::env::temp_dir()),
-            };
-            contenders.push(Contender {
-                text,
-                script,
-                carrier,
-                folder,
-                result: CompareResult::new(text, &via),
-            });
+            contenders.push(Contender { carrier, result: CompareResult::new(text, &via) });
         }
     }
     Ok(contenders)
-}
-
-/// What each run begins with.
-fn session(args: &CompareArgs) -> anyhow::Result<Session> {
-    let mut session = script::session(&args.shell)?;
-    if let Some(state) = &args.state {
-        session.resume(state).with_context(|| format!("cannot read {}", state.display()))?;
-    }
-    Ok(session)
 }
 
 /// Splits `pipe,file:sync,order=sequential,tcp`: what follows a comma belongs to the link before it where it is no
@@ -202,7 +178,8 @@ fn links(text: &str) -> Vec<String> {
 
 fn take_turns(
     args: &CompareArgs,
-    contenders: &mut [Contender<'_>],
+    start: &Start<'_>,
+    contenders: &mut [Contender],
     stop: &StopRequest,
 ) -> anyhow::Result<()> {
     let bar = progress(contenders.len() as u64 * u64::from(args.warmup + args.trials));
@@ -218,22 +195,17 @@ fn take_turns(
                 return Ok(());
             }
             let contender = &mut contenders[turn];
-            bar.set_message(format!("{} · {}", contender.result.via, contender.text.replace('\n', " ")));
+            bar.set_message(format!(
+                "{} · {}",
+                contender.result.via,
+                contender.result.pipeline.replace('\n', " ")
+            ));
             if contender.result.error.is_none() {
                 prepare(args)?;
                 let timed = round >= args.warmup;
                 let complaints = if round == 0 { Complaints::Shown } else { Complaints::Hidden };
-                let session = session(args)?;
-                let made = bar.suspend(|| {
-                    trial(
-                        contender.script,
-                        contender.text,
-                        session,
-                        &contender.carrier,
-                        contender.folder.path(),
-                        complaints,
-                    )
-                });
+                let made =
+                    bar.suspend(|| trial(start, &contender.result.pipeline, &contender.carrier, complaints));
                 match made {
                     Ok(made) if made.ended_by.is_some() => {
                         bar.finish_and_clear();
@@ -248,47 +220,7 @@ fn take_turns(
         }
     }
     bar.finish_and_clear();
-    judge(contenders);
     Ok(())
-}
-
-/// Takes a trial into the result. Outputs that differ between trials of one link are noted at once.
-fn take(result: &mut CompareResult, made: Trial, timed: bool) {
-    if timed {
-        result.times_s.push(made.wall.as_secs_f64());
-    }
-    let before = result.output_hash.replace(made.output.hash.clone());
-    let status_before = result.status.replace(made.status);
-    let steady = before.is_none_or(|hash| hash == made.output.hash)
-        && status_before.is_none_or(|status| status == made.status);
-    result.equal &= steady;
-    result.output_bytes = made.output.bytes;
-    result.stored_bytes = made.stored_bytes;
-    if made.trouble.is_some() {
-        result.error = made.trouble;
-    }
-}
-
-/// Compares outputs with bash's, or with the first link's where bash is not among them.
-fn judge(contenders: &mut [Contender<'_>]) {
-    let outcome = |result: &CompareResult| (result.output_hash.clone(), result.status);
-    let references: Vec<(String, _)> = {
-        let mut references: Vec<(String, _)> = Vec::new();
-        for contender in contenders.iter().filter(|contender| contender.result.output_hash.is_some()) {
-            let known = references.iter_mut().find(|(text, _)| text == contender.text);
-            match known {
-                None => references.push((contender.text.to_owned(), outcome(&contender.result))),
-                Some(known) if contender.result.via == BASH => known.1 = outcome(&contender.result),
-                Some(_) => {}
-            }
-        }
-        references
-    };
-    for contender in contenders {
-        let reference = references.iter().find(|(text, _)| text == contender.text);
-        let same = reference.is_some_and(|(_, reference)| *reference == outcome(&contender.result));
-        contender.result.equal &= same;
-    }
 }
 
 fn prepare(args: &CompareArgs) -> anyhow::Result<()> {

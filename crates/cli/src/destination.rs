@@ -32,7 +32,7 @@ impl Destination {
     /// Writes a text to it.
     pub(crate) fn write(&self, text: &str) -> anyhow::Result<()> {
         match self {
-            Self::Stdout => Ok(terminal::print(text)?),
+            Self::Stdout => terminal::print(text),
             Self::File(path) => {
                 write_file(path, text).with_context(|| format!("cannot write {}", path.display()))
             }

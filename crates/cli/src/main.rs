@@ -16,6 +16,7 @@ mod script;
 mod sh_cmd;
 mod signals;
 mod sink_cmd;
+mod standard;
 mod terminal;
 mod workers_cmd;
 
@@ -71,6 +72,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    standard::settle();
     signals::settle();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

@@ -90,7 +90,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> anyhow::Result<ExitCode> {
     let mut record = begin(args)?;
     if is_missing_something(args, &record) {
         let needs = reproduce::needs(args.study, args.scale);
-        let have = Have::here(&std::env::temp_dir());
+        let have = Have::here(&model::temporary_folder());
         have.suffices(args.study, &needs).map_err(|lack| UsageError(lack.to_string()))?;
     }
     let save = args.json.clone().or_else(|| args.resume.clone().map(Destination::File));
@@ -287,9 +287,10 @@ fn failed(part: &StudyPart) -> bool {
     let case = part.cases.iter().any(|case| case.error.as_ref().is_some_and(|error| !error.expected));
     // Where the first link's own output changes from run to run, nothing can be compared. A program that reads from a
     // file may see that it is one, and write the same otherwise (docs/LINKS.md).
-    let steady = part.results.first().is_some_and(|first| first.equal);
-    let differs =
-        |result: &CompareResult| steady && !result.equal && !result.via.contains("order=sequential");
+    let steady = part.results.first().is_some_and(|first| first.equal == Some(true));
+    let differs = |result: &CompareResult| {
+        steady && result.equal == Some(false) && !result.via.contains("order=sequential")
+    };
     let result = part.results.iter().any(|result| result.error.is_some() || differs(result));
     let bound = part.cases.iter().any(|case| case.error.is_some());
     let measure = part.measures.iter().any(|measure| measure.error.is_some() && !bound);

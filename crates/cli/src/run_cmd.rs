@@ -6,14 +6,15 @@ use std::time::SystemTime;
 
 use anyhow::Context;
 use clap::Args;
+use mechanism::Folder;
 use model::{Host, RunRecord, SCHEMA};
 use pipeline::link::LinkSpec;
-use pipeline::{Finished, Group, Keep, RunOptions, Seen, Watch};
+use pipeline::{Finished, Group, Keep, Outcome, RunOptions, Seen, Watch};
 
 use crate::destination::Destination;
 use crate::live::Live;
 use crate::record::{arguments, rfc3339, tool};
-use crate::script::{self, Folder};
+use crate::script;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
 
@@ -49,9 +50,17 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
 
-    /// Let --keep overwrite what it kept before
+    /// Let --keep use a folder in which it kept something before, and overwrite that
     #[arg(long, requires = "keep")]
     force: bool,
+
+    /// A file from which the shell reads what was defined before, as `hosepipe sh` keeps it
+    #[arg(long = "definitions", value_name = "FILE", hide = true)]
+    state: Option<PathBuf>,
+
+    /// Tell the comparison that started this run what came of it, in this file and not on standard error
+    #[arg(long, value_name = "FILE", hide = true)]
+    outcome: Option<PathBuf>,
 
     /// Write the record as JSON (- is standard output)
     #[arg(long, value_name = "F", value_parser = |text: &str| Ok::<_, std::convert::Infallible>(Destination::of(text)))]
@@ -87,11 +96,11 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let host = if args.json.is_some() { host::facts() } else { Host::default() };
     let stop = StopRequest::listen()?;
     let started = SystemTime::now();
-    let mut session = script::session(&args.how.shell)?;
-    let folder = Folder::for_link(&via)?;
+    let mut session = script::session(&args.how.shell, args.state.as_deref())?;
+    let folder = Folder::private();
     let options = RunOptions {
         via: &via,
-        folder: folder.path(),
+        folder: &folder,
         pipefail: args.how.pipefail,
         keep: keep.as_ref(),
         group: Group::Ours,
@@ -103,10 +112,14 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let mut show = |commands: &[String], seen: &[Seen]| live.show(commands, seen);
     let watch = watched.then(|| Watch::new(args.live.then_some(&mut show)));
     let here = std::env::current_dir();
-    // Its text has its causes in it already.
-    let finished = pipeline::run(&script, &args.text, &mut session, &options, watch)
-        .map_err(|error| anyhow::Error::msg(error.to_string()))?;
+    let finished = pipeline::run(&script, &args.text, &mut session, &options, watch);
     drop(folder);
+    if let Some(outcome) = &args.outcome {
+        Outcome::of(&finished).write(outcome)?;
+        return Ok(finished.map_or(ExitCode::FAILURE, |finished| script::exit(&finished)));
+    }
+    // Its text has its causes in it already.
+    let finished = finished.map_err(|error| anyhow::Error::msg(error.to_string()))?;
     live.clear();
     // The text may have gone elsewhere, and the record's name was meant from here.
     if let Ok(here) = here {

@@ -1,13 +1,12 @@
 //! What the commands that run pipelines share: reading the text and the link, and ending as the text did.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::Context;
 use pipeline::link::LinkSpec;
 use pipeline::syntax::{Script, SyntaxError, parse};
 use pipeline::{Finished, Session};
-use tempfile::TempDir;
 
 use crate::terminal::{self, UsageError};
 
@@ -55,44 +54,17 @@ pub(crate) fn link(text: &str) -> anyhow::Result<LinkSpec> {
     LinkSpec::parse(text).map_err(|problem| UsageError(problem.to_string()).into())
 }
 
-/// A session with a shell.
+/// A session with a shell, which begins where the one ended that wrote `state`.
 ///
 /// # Errors
-/// There is no such shell.
-pub(crate) fn session(shell: &str) -> anyhow::Result<Session> {
-    Session::new(shell).map_err(|problem| UsageError(format!("{problem}: try --shell /bin/sh")).into())
-}
-
-/// Where a link keeps what it names or stores: a folder of its own where names are made, which goes with it.
-pub(crate) enum Folder {
-    Private(TempDir),
-    Shared(PathBuf),
-}
-
-impl Folder {
-    /// The folder for a link.
-    ///
-    /// # Errors
-    /// No folder can be made (TMPDIR names the place).
-    pub(crate) fn for_link(via: &LinkSpec) -> anyhow::Result<Self> {
-        // A relative TMPDIR leads elsewhere once the text has changed the directory.
-        let place = std::path::absolute(std::env::temp_dir()).context("the working directory")?;
-        if !via.has_names() {
-            return Ok(Self::Shared(place));
-        }
-        let made = tempfile::Builder::new().prefix("hosepipe-").tempdir_in(&place);
-        let folder = made.with_context(|| {
-            format!("cannot make a folder for {via} in {} (TMPDIR names another place)", place.display())
-        })?;
-        Ok(Self::Private(folder))
+/// There is no such shell, or no such file.
+pub(crate) fn session(shell: &str, state: Option<&Path>) -> anyhow::Result<Session> {
+    let mut session =
+        Session::new(shell).map_err(|problem| UsageError(format!("{problem}: try --shell /bin/sh")))?;
+    if let Some(state) = state {
+        session.resume(state).with_context(|| format!("cannot read {}", state.display()))?;
     }
-
-    pub(crate) fn path(&self) -> &Path {
-        match self {
-            Self::Private(folder) => folder.path(),
-            Self::Shared(path) => path,
-        }
-    }
+    Ok(session)
 }
 
 /// Says what the user should know; with `shown`, what a table has said already is left out. Who asked for a link is

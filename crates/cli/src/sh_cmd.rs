@@ -71,7 +71,7 @@ fn run_text(args: &ShArgs, text: &str) -> anyhow::Result<Ended> {
     let via = link(args.via.as_deref().unwrap_or("pipe"))?;
     let script = shell::read(text, &args.shell).map_err(UsageError)?;
     let stop = StopRequest::listen()?;
-    let shell = Shell::new(session(&args.shell)?, via, args.pipefail);
+    let shell = Shell::new(session(&args.shell, None)?, via, args.pipefail);
     Ok(shell::script(shell, &script, text, &|| stop.signal()))
 }
 
@@ -81,7 +81,7 @@ fn prompt(args: &ShArgs) -> anyhow::Result<Ended> {
         terminal::remark(&format!("hosepipe: {problem}"));
     }
     let via = link(args.via.as_deref().unwrap_or(&config.link))?;
-    let shell = Shell::new(session(&args.shell)?, via, args.pipefail);
+    let shell = Shell::new(session(&args.shell, None)?, via, args.pipefail);
     shell::interactive(shell, &config, &args.shell)
 }
 

@@ -1,16 +1,16 @@
 //! `hosepipe sink`: a filter's end that reads standard input and, on request, knows every byte.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::anyhow;
 use clap::Args;
 use filter::{SinkJob, SinkReport, Verify, sink};
-use model::{PayloadKind, describe_errno};
+use model::{ByteSize, PayloadKind};
 use payload::Mismatch;
+
+use crate::destination::Destination;
+use crate::terminal;
 
 /// A stream that departs this early from every payload is none of them, rather than one gone wrong.
 const RECOGNISED_BYTES: u64 = 64;
@@ -20,13 +20,14 @@ const RECOGNISED_BYTES: u64 = 64;
 #[command(after_help = "\
 Examples:
   hosepipe gen --bytes 10GiB | hosepipe sink --verify            how fast can a pipe be?
-  hosepipe gen --bytes 1GiB | tee copy | hosepipe sink --verify  did every byte get through?
+  hosepipe gen --bytes 1GiB | tee copy | hosepipe sink --verify --bytes 1GiB   did every byte get through?
   hosepipe gen --payload random --seed 7 | head -c 1G | hosepipe sink --verify --seed 7
   yes | head -c 10G | hosepipe sink --json -                     how fast is a program's output?
 
 With --verify: exit status 1 at the first wrong byte, and nothing is read after
-it, so that the writer stops too. Without it a pipe is spliced to /dev/null and
-nobody looks at the bytes: not a figure to compare with one that was verified.")]
+it, so that the writer stops too. What is cut off at its end has no wrong byte:
+only --bytes can tell. Without --verify a pipe is spliced to /dev/null and nobody
+looks at the bytes: not a figure to compare with one that was verified.")]
 pub(crate) struct SinkArgs {
     /// Check every byte against the payload of `hosepipe gen`
     #[arg(long)]
@@ -40,41 +41,34 @@ pub(crate) struct SinkArgs {
     #[arg(long, value_name = "N", default_value_t = 1, requires = "verify")]
     seed: u64,
 
+    /// How much must come in, exactly: exit status 1 where it is less or more
+    #[arg(long, value_name = "SIZE")]
+    bytes: Option<ByteSize>,
+
     /// Write what came in, and how fast, as JSON to this file (- is standard output)
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[arg(long, value_name = "F", value_parser = |text: &str| Ok::<_, std::convert::Infallible>(Destination::of(text)))]
+    json: Option<Destination>,
 }
 
 /// Reads to the end, and says on standard error what came in.
 pub(crate) fn run(args: SinkArgs) -> anyhow::Result<ExitCode> {
     let named = args.payload.is_some();
     let verify = args.verify.then_some(Verify { payload: args.payload, seed: args.seed });
-    let report = sink(&SinkJob { verify }, io::stdin().as_fd())?;
-    if let Some(path) = &args.json {
-        write_json(path, &report)?;
+    let job = SinkJob { verify, bytes: args.bytes.map(|size| size.0) };
+    let report = sink(&job, io::stdin().as_fd())?;
+    if let Some(json) = &args.json {
+        json.write(&report::json::to_text(&report)?)?;
     }
-    match report.mismatch {
-        None => {
-            eprintln!("{}", summary(&report));
-            Ok(ExitCode::SUCCESS)
+    let wrong = match report.mismatch {
+        Some(mismatch) => complaint(&report, mismatch, named, args.seed),
+        None if report.is_complete() => {
+            terminal::remark(&summary(&report));
+            return Ok(ExitCode::SUCCESS);
         }
-        Some(mismatch) => {
-            eprintln!("hosepipe sink: {}", complaint(&report, mismatch, named, args.seed));
-            Ok(ExitCode::FAILURE)
-        }
-    }
-}
-
-fn write_json(path: &Path, report: &SinkReport) -> anyhow::Result<()> {
-    let mut text = serde_json::to_string_pretty(report)?;
-    text.push('\n');
-    let written = if path == Path::new("-") {
-        io::stdout().write_all(text.as_bytes())
-    } else {
-        File::create(path).and_then(|mut file| file.write_all(text.as_bytes()))
+        None => amount_complaint(&report),
     };
-    written
-        .map_err(|error| anyhow!("cannot write the JSON to {}: {}", path.display(), describe_errno(&error)))
+    terminal::remark(&format!("hosepipe sink: {wrong}"));
+    Ok(ExitCode::FAILURE)
 }
 
 fn summary(report: &SinkReport) -> String {
@@ -87,8 +81,23 @@ fn summary(report: &SinkReport) -> String {
         None => "not looked at (--verify would)".into(),
     };
     let seconds = report.elapsed_ns as f64 / 1e9;
-    let speed = report.throughput_bytes_per_s.unwrap_or(0.0) / 1e9;
-    format!("{bytes} bytes, {what}: {seconds:.3} s, {speed:.2} GB/s")
+    let Some(speed) = report.throughput_bytes_per_s else {
+        return format!("{bytes} bytes, {what}; all of it lay waiting, so there is no rate");
+    };
+    let summary = format!("{bytes} bytes, {what}: {seconds:.3} s, {:.2} GB/s", speed / 1e9);
+    // Where it makes no difference to the rate it need not be said.
+    match report.waiting_bytes {
+        waiting if waiting > bytes / 100 => format!("{summary} without the {waiting} that lay waiting"),
+        _ => summary,
+    }
+}
+
+fn amount_complaint(report: &SinkReport) -> String {
+    let (bytes, expected) = (report.bytes, report.expected_bytes.unwrap_or(0));
+    match expected.checked_sub(bytes) {
+        Some(missing) => format!("the end is missing: {bytes} of {expected} bytes came, {missing} too few"),
+        None => format!("more than the {expected} bytes of --bytes came; the rest was not read"),
+    }
 }
 
 fn complaint(report: &SinkReport, mismatch: Mismatch, named: bool, seed: u64) -> String {

@@ -1,9 +1,11 @@
 //! What the standard streams are, and how to write to them without a panic.
 
+use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use model::describe_errno;
 use report::Style;
 
@@ -40,10 +42,13 @@ fn describe(error: &anyhow::Error) -> String {
 
 /// Prints what the parser has to say: help and version on standard output, a mistake on standard error.
 pub(crate) fn print_answer(answer: &clap::Error) -> ExitCode {
-    match answer.print().and_then(|()| io::stdout().flush()) {
-        Ok(()) => ExitCode::from(u8::try_from(answer.exit_code()).unwrap_or(2)),
-        Err(error) => report_error(&error.into()),
+    if answer.use_stderr() {
+        let _ = answer.print();
+        return ExitCode::from(u8::try_from(answer.exit_code()).unwrap_or(2));
     }
+    let text = answer.render();
+    let text = if style().color { text.ansi().to_string() } else { text.to_string() };
+    print(&text).map_or_else(|error| report_error(&error), |()| ExitCode::SUCCESS)
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -56,11 +61,12 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 /// Writes to standard output.
 ///
 /// # Errors
-/// A closed pipe or a full disk.
-pub(crate) fn print(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()
+/// It is closed, a pipe that nobody reads, or a full disk.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    // Not through `Stdout`, which takes EBADF for success.
+    let written = io::stdout().as_fd().try_clone_to_owned();
+    let written = written.and_then(|fd| File::from(fd).write_all(text.as_bytes()));
+    written.context("cannot write standard output")
 }
 
 /// Says something on standard error. That it cannot be said is no reason to stop.

@@ -19,7 +19,8 @@ use crate::terminal::{self, UsageError, wrap};
   hosepipe workers --json | jq -r '.[] | select(.state == \"missing\") | .remedy'
 
 Programs are built once, in the folder `workers` of the cargo target folder, or in ~/.cache/hosepipe/workers where
-hosepipe is installed. HOSEPIPE_WORKERS names a folder that is read in place of the workers within this program: it
+hosepipe is installed; where there is no home, or others can change what is in it, in hosepipe-UID of the folder for
+temporary files. HOSEPIPE_WORKERS names a folder that is read in place of the workers within this program: it
 holds workers.toml and the folders that stand in it.
 Exit status: 0 done; 1 a program could not be built; 2 the command line is wrong; 130 stopped by Ctrl-C.")]
 pub(crate) struct WorkersArgs {

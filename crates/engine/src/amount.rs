@@ -48,10 +48,23 @@ pub(crate) fn scaled_blocks(
     scaled.min(most)
 }
 
+/// Blocks more that are tried for a sum that is not 0.
+const MORE_BLOCKS_MAX: u64 = 8;
+
+/// So many blocks, or a few more, whose checksum `sum` tells of a number of bytes is not 0, as that of zeros would be. There
+/// are none where whole blocks hold whole periods, an even number of each byte.
+pub(crate) fn blocks_with_a_sum(case: &Case, blocks: u64, mut sum: impl FnMut(u64) -> Option<String>) -> u64 {
+    let is_zero = |sum: String| sum.bytes().all(|digit| digit == b'0');
+    (blocks..=blocks.saturating_add(MORE_BLOCKS_MAX))
+        .find(|blocks| !sum(blocks.saturating_mul(case.block_bytes)).is_some_and(is_zero))
+        .unwrap_or(blocks)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use model::{Check, DataLevel, PayloadKind, Placement, Role, Spec, Tasks, Wait, Workload};
+    use payload::{Period, Tile, expected_checksum};
 
     fn case(amount: Amount) -> Case {
         Case {
@@ -75,6 +88,17 @@ mod tests {
         assert_eq!(fixed_blocks(&case(Amount::Bytes(65537))), Some(2));
         assert_eq!(fixed_blocks(&case(Amount::Bytes(0))), Some(1));
         assert_eq!(fixed_blocks(&case(Amount::Adaptive)), None);
+    }
+
+    #[test]
+    fn zeros_would_not_have_the_sum_of_a_trial() {
+        let tile = Tile::make(&PayloadKind::Sequence, 0, Period::Bench).expect("no file involved");
+        let of_blocks = |block_bytes, blocks| {
+            let case = Case { block_bytes, ..case(Amount::Adaptive) };
+            blocks_with_a_sum(&case, blocks, |bytes| expected_checksum(&tile, Check::Xor, bytes, &|| false))
+        };
+        assert_eq!((of_blocks(99, 7), of_blocks(99, 8), of_blocks(1, 4)), (7, 9, 5));
+        assert_eq!(of_blocks(65536, 5), 5, "no number of these blocks has another sum");
     }
 
     #[test]

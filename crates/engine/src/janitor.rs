@@ -22,26 +22,30 @@ pub struct Janitor {
 }
 
 impl Janitor {
-    /// Starts the janitor. Call it before there is any other thread or any open resource.
+    /// Starts the janitor, and waits until it is out of reach. Call it before there is any other thread or any open
+    /// resource, and before signals are caught: one that ends the janitor on its way out then ends this process, too.
     ///
     /// # Errors
-    /// What pipe2(2) or fork(2) answered.
+    /// What pipe2(2) or fork(2) answered; [`io::ErrorKind::UnexpectedEof`] where the janitor was ended.
     pub fn start() -> io::Result<Self> {
         let (listens, hears) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (outside, tells) = pipe_with(PipeFlags::CLOEXEC)?;
         let maker = std::process::id();
         // SAFETY: this process has one thread, so the child may go on as any process.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
             0 => {
-                drop(hears);
-                clean_up_after(maker, listens);
+                drop((hears, outside));
+                clean_up_after(maker, listens, tells);
                 // SAFETY: leaves at once; destructors and exit handlers belong to the parent.
                 unsafe { libc::_exit(0) }
             }
             pid => {
-                drop(listens);
+                drop((listens, tells));
+                let janitor = Self { pid: Pid::from_raw(pid) };
+                fs::File::from(outside).read_exact(&mut [0])?;
                 mechanism::announce_leftovers_to(hears);
-                Ok(Self { pid: Pid::from_raw(pid) })
+                Ok(janitor)
             }
         }
     }
@@ -56,10 +60,12 @@ impl Drop for Janitor {
     }
 }
 
-fn clean_up_after(maker: u32, listens: OwnedFd) {
-    let _ = rustix::thread::set_name(c"hosepipe-clean");
+fn clean_up_after(maker: u32, listens: OwnedFd, tells: OwnedFd) {
     // A signal to the maker's process group, Ctrl-C above all, is not for the janitor.
     let _ = setsid();
+    let _ = rustix::io::write(&tells, &[1]);
+    drop(tells);
+    let _ = rustix::thread::set_name(c"hosepipe-clean");
     release_standard_streams();
     let mut announced = Vec::new();
     if fs::File::from(listens).read_to_end(&mut announced).is_err() {

@@ -1,15 +1,16 @@
 //! A run: every case prepared, warmed up and sized, then rounds of trials in a seeded random order.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mechanism::Announcement;
-use model::{Case, CaseError, Cpu, ErrorKind, PayloadKind, Role, Sample, describe_errno};
+use mechanism::Folder;
+use model::{Amount, Case, CaseError, Check, Cpu, DataLevel, ErrorKind, PayloadKind, Role, Sample};
 use payload::{Period, Tile, expected_checksum};
 
-use crate::amount::{PLANNED_PART, TRIAL_MAX, TRIAL_MIN, first_blocks, fixed_blocks, scaled_blocks};
+use crate::amount::{
+    PLANNED_PART, TRIAL_MAX, TRIAL_MIN, blocks_with_a_sum, first_blocks, fixed_blocks, scaled_blocks,
+};
 use crate::observer::Observer;
 use crate::plan::{CaseOutcome, Plan, RunOutcome};
 use crate::prepare::{Ready, prepare};
@@ -35,39 +36,23 @@ struct Runner {
 /// Must be called from a process with one thread: trials are forked from it.
 pub fn run(plan: &Plan, cpus: &[Cpu], observer: &mut dyn Observer, stop: &dyn Fn() -> bool) -> RunOutcome {
     let began = Instant::now();
-    let folder = match tempfile::Builder::new().prefix("hosepipe-").tempdir() {
-        Ok(folder) => folder,
-        Err(error) => return nothing_ran(plan, &error),
-    };
-    mechanism::announce(Announcement::Folder, folder.path());
+    let folder = Folder::private();
     let mut session = Session {
         plan,
         began,
         observer,
         stop,
-        folder: folder.path(),
+        folder: &folder,
         tiles: HashMap::new(),
         checksums: HashMap::new(),
         runners: plan.cases.iter().map(|case| Runner::prepare(case, cpus)).collect(),
     };
     session.report_unready();
     let interrupted = session.calibrate().is_err() || session.take_rounds().is_err();
+    if interrupted && !stop() {
+        session.runners.iter_mut().for_each(|runner| runner.say_that_time_ran_out(plan.budget));
+    }
     RunOutcome { cases: session.runners.into_iter().map(|runner| runner.outcome).collect(), interrupted }
-}
-
-fn nothing_ran(plan: &Plan, error: &std::io::Error) -> RunOutcome {
-    let error = CaseError {
-        kind: ErrorKind::Open,
-        message: format!(
-            "no folder for temporary files in {}: {}",
-            std::env::temp_dir().display(),
-            describe_errno(error)
-        ),
-        remedy: Some("set TMPDIR to a folder you can write to".to_owned()),
-        expected: false,
-    };
-    let failed = |case: &Case| CaseOutcome { error: Some(error.clone()), ..CaseOutcome::of(case) };
-    RunOutcome { cases: plan.cases.iter().map(failed).collect(), interrupted: false }
 }
 
 impl CaseOutcome {
@@ -100,6 +85,22 @@ impl Runner {
         Self { outcome, ready, blocks: 0, overhead: Duration::ZERO, expected: Duration::ZERO }
     }
 
+    /// A case without a sample says why.
+    fn say_that_time_ran_out(&mut self, budget: Option<Duration>) {
+        let missed = self.outcome.error.is_none() && self.outcome.samples.is_empty();
+        if let Some(budget) = budget.filter(|_| missed) {
+            self.outcome.error = Some(CaseError {
+                kind: ErrorKind::Time,
+                message: format!(
+                    "the {} of this run were spent before its first trial had ended",
+                    words(budget)
+                ),
+                remedy: Some("a larger --time, a smaller --bytes or --count, or fewer mechanisms".to_owned()),
+                expected: false,
+            });
+        }
+    }
+
     /// Says how much a trial moves, judged by one of so many blocks that took so long.
     fn size_trial(&mut self, speed: Option<(u64, Duration)>, target: Duration) {
         let (Some(ready), Some((blocks, elapsed))) = (&self.ready, speed) else { return };
@@ -111,6 +112,11 @@ impl Runner {
     }
 }
 
+/// "45 s", "0.25 s".
+fn words(duration: Duration) -> String {
+    format!("{} s", duration.as_secs_f64())
+}
+
 /// The user or the budget ended the run.
 struct Ended;
 
@@ -119,7 +125,7 @@ struct Session<'a> {
     began: Instant,
     observer: &'a mut dyn Observer,
     stop: &'a dyn Fn() -> bool,
-    folder: &'a Path,
+    folder: &'a Folder,
     tiles: HashMap<PayloadKind, Arc<Tile>>,
     checksums: HashMap<(PayloadKind, model::Check, u64), String>,
     runners: Vec<Runner>,
@@ -149,6 +155,7 @@ impl Session<'_> {
         let ranked = self.runners.iter().filter(|runner| runner.outcome.case.role == Role::Ranked);
         let target = ranked.map(|runner| runner.expected.clamp(TRIAL_MIN, target)).max().unwrap_or(target);
         self.size_trials(&speeds, target, |role| role != Role::Ranked);
+        self.avoid_empty_sums();
         let round: Duration =
             self.alive().map(|index| self.runners[index].expected + self.runners[index].overhead).sum();
         let trials = u64::from(self.plan.trials) * self.alive().count() as u64;
@@ -166,6 +173,20 @@ impl Session<'_> {
             if these(runner.outcome.case.role) {
                 runner.size_trial(*speed, target);
             }
+        }
+    }
+
+    /// Lets an XOR say something where the amount is ours to choose: zeros have the sum 0 too.
+    fn avoid_empty_sums(&mut self) {
+        for runner in &mut self.runners {
+            let case = &runner.outcome.case;
+            if (case.data, case.check, case.amount) != (DataLevel::Verify, Check::Xor, Amount::Adaptive) {
+                continue;
+            }
+            // A payload that cannot be had is told of by the case's trials.
+            let Ok(tile) = tile(&mut self.tiles, &case.payload, self.plan.seed) else { continue };
+            let sum = |bytes| expected_checksum(&tile, case.check, bytes, self.stop);
+            runner.blocks = blocks_with_a_sum(case, runner.blocks, sum);
         }
     }
 

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use mechanism::{Channel, Half, HalfRole, Job, OpenError, Progress, Request};
+use mechanism::{Channel, Folder, Half, HalfRole, Job, OpenError, Progress, Request};
 use model::{Case, CaseError, DataLevel, EndUsage, ErrorKind, Sample, Tasks, Workload, describe_errno};
 use payload::{Consumer, Producer, Tile};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -21,7 +21,7 @@ pub(crate) struct TrialSetup<'a> {
     pub(crate) case: &'a Case,
     pub(crate) ready: &'a Ready,
     pub(crate) tile: &'a Arc<Tile>,
-    pub(crate) folder: &'a std::path::Path,
+    pub(crate) folder: &'a Folder,
     pub(crate) blocks: u64,
     pub(crate) round: u32,
 }

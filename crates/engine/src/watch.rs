@@ -49,8 +49,7 @@ impl<'a> Watch<'a> {
             Workload::Stream => setup.blocks.saturating_mul(setup.case.block_bytes),
             Workload::PingPong => setup.blocks,
         };
-        let mut last_sum = 0;
-        let mut last_move = Instant::now();
+        let mut stillness = Stillness::from(Instant::now());
         let mut peer_died: Option<Instant> = None;
         while self.tasks.iter().any(|task| task.ended().is_none()) {
             self.hear_news().map_err(|error| system_failure("poll", &error))?;
@@ -58,9 +57,7 @@ impl<'a> Watch<'a> {
                 return Err(NoSample::Stopped);
             }
             let (slowest, sum) = self.control.slowest_and_sum(ends);
-            if sum != last_sum {
-                (last_sum, last_move) = (sum, Instant::now());
-            }
+            stillness.look(Instant::now(), sum);
             observer.trial_progress(slowest as f64 / goal.max(1) as f64);
             if self.tasks.iter().any(|task| task.ended().is_some() && !self.succeeded(task)) {
                 let died = *peer_died.get_or_insert_with(Instant::now);
@@ -68,8 +65,8 @@ impl<'a> Watch<'a> {
                     self.tasks.iter_mut().for_each(Task::kill);
                 }
             }
-            if last_move.elapsed() > STALL_MAX {
-                return Err(NoSample::Failed(self.hung(setup.case, last_sum)));
+            if stillness.lasted > STALL_MAX {
+                return Err(NoSample::Failed(self.hung(setup.case, sum)));
             }
         }
         Ok(())
@@ -141,6 +138,27 @@ impl<'a> Watch<'a> {
     }
 }
 
+/// How long nothing has moved, as far as the supervisor was there to see it: Ctrl-Z stops it with the ends. Of the
+/// time since the last look no more counts than two looks are apart.
+struct Stillness {
+    seen_at: Instant,
+    sum: u64,
+    lasted: Duration,
+}
+
+impl Stillness {
+    fn from(now: Instant) -> Self {
+        Self { seen_at: now, sum: 0, lasted: Duration::ZERO }
+    }
+
+    /// Takes in how much has been moved until now.
+    fn look(&mut self, now: Instant, sum: u64) {
+        let since = now - self.seen_at;
+        self.lasted = if sum == self.sum { self.lasted + since.min(2 * LOOK_UP) } else { Duration::ZERO };
+        (self.seen_at, self.sum) = (now, sum);
+    }
+}
+
 fn reports(task: &Task) -> Vec<EndReport> {
     serde_json::from_slice(task.report()).unwrap_or_default()
 }
@@ -189,5 +207,32 @@ fn task_name(index: usize, case: &Case) -> String {
         0 => "sender".to_owned(),
         last if last + 1 == tasks(case) => "receiver".to_owned(),
         relay => format!("relay {relay}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Expected: a run that was stopped by Ctrl-Z goes on.
+    /// Happened: after 10 s of it "nothing moved for 10 s".
+    #[test]
+    fn time_in_which_the_supervisor_itself_stands_still_does_not_count() {
+        let mut now = Instant::now();
+        let mut stillness = Stillness::from(now);
+        now += 100 * STALL_MAX;
+        stillness.look(now, 0);
+        assert!(stillness.lasted <= 2 * LOOK_UP);
+        let looks = STALL_MAX.as_millis() / LOOK_UP.as_millis();
+        for _ in 0..looks {
+            now += LOOK_UP;
+            stillness.look(now, 0);
+        }
+        assert!(
+            stillness.lasted >= STALL_MAX,
+            "it does count where looks are as far apart as they should be"
+        );
+        stillness.look(now, 1);
+        assert_eq!(stillness.lasted, Duration::ZERO, "something moved");
     }
 }

@@ -7,8 +7,8 @@ use std::time::Instant;
 use model::PayloadKind;
 use payload::{Block, Detector, Mismatch};
 use rustix::event::PollFlags;
-use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
+use rustix::fs::{FileType, Mode, OFlags, fstat};
+use rustix::io::{Errno, ioctl_fionread};
 use rustix::pipe::{SpliceFlags, splice};
 use serde::Serialize;
 
@@ -27,6 +27,8 @@ const SPLICE_BYTES: usize = 1 << 30;
 pub struct SinkJob {
     /// How every byte is checked; `None`: nothing is looked at.
     pub verify: Option<Verify>,
+    /// How many bytes must come, neither fewer nor more; `None`: as many as do.
+    pub bytes: Option<u64>,
 }
 
 /// What the bytes should be.
@@ -53,13 +55,17 @@ pub enum SinkRoad {
 pub struct SinkReport {
     /// Bytes read, a mismatching block included.
     pub bytes: u64,
+    /// How many had to come; `None` where that was not said.
+    pub expected_bytes: Option<u64>,
+    /// Bytes that lay waiting when the time began: they are in `bytes`, and in no rate.
+    pub waiting_bytes: u64,
     /// From the moment the first byte could be read to the end (or the mismatch), in nanoseconds.
     pub elapsed_ns: u64,
-    /// Bytes per second; `None` where nothing came or no time passed.
+    /// Bytes per second, of those that came after the time began; `None` where none did.
     pub throughput_bytes_per_s: Option<f64>,
     /// The payload the bytes are, as far as they agree with one; `None` where nothing was checked.
     pub payload: Option<PayloadKind>,
-    /// Whether every byte was checked and right.
+    /// Whether every byte was checked and right, and as many came as had to.
     pub verified: bool,
     /// The first wrong byte. The stream was left there: what follows it was not read.
     pub mismatch: Option<Mismatch>,
@@ -71,7 +77,15 @@ pub struct SinkReport {
     pub syscalls: u64,
 }
 
-/// Reads `input` to its end. At the first wrong byte it stops, so that the writer stops too (SIGPIPE).
+impl SinkReport {
+    /// Whether as many bytes came as had to.
+    pub fn is_complete(&self) -> bool {
+        self.expected_bytes.is_none_or(|expected| expected == self.bytes)
+    }
+}
+
+/// Reads `input` to its end. At the first wrong byte, or the first too many, it stops, so that the writer stops too
+/// (SIGPIPE).
 ///
 /// # Errors
 /// A payload that cannot be made, or what the system answered. A wrong byte is no error but a report.
@@ -82,22 +96,28 @@ pub fn sink(job: &SinkJob, input: BorrowedFd<'_>) -> Result<SinkReport, FilterEr
         Some(verify) => Inlet::Verify(Block::new(READ_BYTES), Box::new(detector(verify)?)),
         None => piped.then(dev_null).flatten().map_or_else(Inlet::read, Inlet::Splice),
     };
-    let mut drain = Drain { input, inlet, bytes: 0, syscalls: 0 };
+    let most = job.bytes.unwrap_or(u64::MAX);
+    let mut drain = Drain { input, inlet, most, bytes: 0, syscalls: 0 };
     // The clock starts when there is something to read, not when this program happened to start.
     // (A write end would never be ready; the first read says what is wrong with it.)
     if is_open_for(input, Direction::In) {
         wait_for(input, PollFlags::IN).map_err(|e| drain.failed(e))?;
     }
     let started = Instant::now();
+    let waiting_bytes = waiting(input);
     let mismatch = drain.run_dry()?;
     let elapsed_ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    let timed = drain.bytes > 0 && elapsed_ns > 0;
+    let timed_bytes = drain.bytes.saturating_sub(waiting_bytes);
+    let timed = timed_bytes > 0 && elapsed_ns > 0;
+    let complete = job.bytes.is_none_or(|expected| expected == drain.bytes);
     Ok(SinkReport {
         bytes: drain.bytes,
+        expected_bytes: job.bytes,
+        waiting_bytes,
         elapsed_ns,
-        throughput_bytes_per_s: timed.then(|| drain.bytes as f64 * 1e9 / elapsed_ns as f64),
+        throughput_bytes_per_s: timed.then(|| timed_bytes as f64 * 1e9 / elapsed_ns as f64),
         payload: drain.recognised(),
-        verified: job.verify.is_some() && mismatch.is_none(),
+        verified: job.verify.is_some() && mismatch.is_none() && complete,
         mismatch,
         road: if matches!(drain.inlet, Inlet::Splice(_)) { SinkRoad::Splice } else { SinkRoad::Read },
         pipe_bytes,
@@ -110,6 +130,14 @@ fn detector(verify: &Verify) -> Result<Detector, FilterError> {
         Some(kind) => Detector::only(kind, verify.seed)?,
         None => Detector::new(verify.seed)?,
     })
+}
+
+/// What a writer had put into a pipe or socket before the time began: it went over without being waited for. A file
+/// has no writer.
+fn waiting(input: BorrowedFd<'_>) -> u64 {
+    let is_file =
+        fstat(input).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+    if is_file { 0 } else { ioctl_fionread(input).unwrap_or(0) }
 }
 
 /// Where splice drops what nobody looks at; `None` where there is no such device.
@@ -133,6 +161,8 @@ impl Inlet {
 struct Drain<'a> {
     input: BorrowedFd<'a>,
     inlet: Inlet,
+    /// Beyond so many bytes nothing is read.
+    most: u64,
     bytes: u64,
     syscalls: u64,
 }
@@ -166,6 +196,9 @@ impl Drain<'_> {
                 && let Err(mismatch) = detector.check(&room[..len])
             {
                 return Ok(Some(mismatch));
+            }
+            if self.bytes > self.most {
+                return Ok(None);
             }
         }
     }

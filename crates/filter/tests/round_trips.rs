@@ -24,7 +24,7 @@ fn job(bytes: u64, block: usize, payload: &PayloadKind) -> GenJob {
 }
 
 fn checked(payload: Option<PayloadKind>) -> SinkJob {
-    SinkJob { verify: Some(Verify { payload, seed: SEED }) }
+    SinkJob { verify: Some(Verify { payload, seed: SEED }), bytes: None }
 }
 
 /// Both ends at once, each closing its descriptor when it is done.
@@ -187,6 +187,7 @@ fn a_wrong_descriptor_is_a_sentence() {
     let error = sink(&SinkJob::default(), directory.as_fd()).expect_err("a directory");
     assert!(error.to_string().contains("EISDIR"), "{error}");
     let missing = SinkJob {
+        bytes: None,
         verify: Some(Verify { payload: Some(PayloadKind::File("/nonexistent/x".into())), seed: SEED }),
     };
     assert!(matches!(sink(&missing, directory.as_fd()), Err(FilterError::Payload(_))));

@@ -3,13 +3,12 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
 
 use model::{ByteSize, DataLevel, Tasks, Wait, Workload, ZeroCopy, describe_errno};
 use thiserror::Error;
 
 use crate::half::Half;
-use crate::{Descriptor, LinkEnds, Options};
+use crate::{Descriptor, Folder, LinkEnds, Options};
 
 /// One way of moving bytes.
 pub trait Mechanism: Sync {
@@ -56,7 +55,7 @@ pub trait Mechanism: Sync {
     ///
     /// # Errors
     /// A limit that an option exceeds, or the system's refusal.
-    fn connect(&self, _options: &Options, _folder: &Path) -> Option<Result<LinkEnds, OpenError>> {
+    fn connect(&self, _options: &Options, _folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
         None
     }
 }
@@ -80,8 +79,8 @@ pub struct Request<'a> {
     pub block_bytes: usize,
     /// Bytes the trial will move one way.
     pub total_bytes: u64,
-    /// A private folder for names that must live in a file system.
-    pub folder: &'a Path,
+    /// For names that must live in a file system.
+    pub folder: &'a Folder,
 }
 
 /// An open channel: what each task does, what the system granted, and what must be kept meanwhile.

@@ -8,6 +8,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use rustix::process::geteuid;
+
 /// Where names are announced.
 static LISTENER: Mutex<Option<OwnedFd>> = Mutex::new(None);
 
@@ -99,19 +101,20 @@ pub fn remove_message_queues_of(process: u32) {
     #[cfg(feature = "iceoryx2")]
     crate::registry::remove_segments_of(process);
     let Ok(table) = fs::read_to_string("/proc/sysvipc/msg") else { return };
-    for queue in queues_made_by(&table, process) {
+    for queue in queues_made_by(&table, process, geteuid().as_raw()) {
         crate::registry::remove_queue(queue);
     }
 }
 
-/// Column 1 is the key, column 2 the queue. The table does not name the maker: our keys do.
-fn queues_made_by(table: &str, process: u32) -> Vec<i32> {
+/// Columns: the key, the queue…, and tenth the user who made it. The table does not name the process: our keys do,
+/// and others may have taken them.
+fn queues_made_by(table: &str, process: u32, user: u32) -> Vec<i32> {
     let first_key = crate::registry::queue_key(process);
     let made_by_us = |line: &str| {
-        let mut columns = line.split_whitespace();
-        let key: i32 = columns.next()?.parse().ok()?;
-        let queue: i32 = columns.next()?.parse().ok()?;
-        (first_key..first_key + 4).contains(&key).then_some(queue)
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        let (key, queue): (i32, i32) = (columns.first()?.parse().ok()?, columns.get(1)?.parse().ok()?);
+        let maker: u32 = columns.get(9)?.parse().ok()?;
+        (maker == user && (first_key..first_key + 4).contains(&key)).then_some(queue)
     };
     table.lines().skip(1).filter_map(made_by_us).collect()
 }
@@ -124,11 +127,14 @@ mod tests {
     fn only_our_own_queues_are_found() {
         let (ours, others) = (crate::registry::queue_key(77), crate::registry::queue_key(78));
         let table = format!(
-            "       key      msqid perms      cbytes       qnum lspid lrpid   uid\n\
-             {ours:10} 5 600 0 0 0 0 0\n{others:10} 6 600 0 0 0 0 0\n{:10} 7 600 0 0 0 0 0\n         0 8 600 0 0 0 0 0\n",
-            ours + 1
+            "       key      msqid perms      cbytes       qnum lspid lrpid   uid   gid  cuid  cgid      stime\n\
+             {ours:10} 5 600 0 0 0 0 3 3 3 3 0\n{others:10} 6 600 0 0 0 0 3 3 3 3 0\n\
+             {:10} 7 600 0 0 0 0 3 3 3 3 0\n         0 8 600 0 0 0 0 3 3 3 3 0\n\
+             {:10} 9 666 0 0 0 0 4 4 4 4 0\n",
+            ours + 1,
+            ours + 2
         );
-        assert_eq!(queues_made_by(&table, 77), vec![5, 7]);
+        assert_eq!(queues_made_by(&table, 77, 3), vec![5, 7], "the last is another user's");
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod channel;
 mod descriptor;
 mod ends;
 mod fd;
+mod folder;
 mod half;
 mod halves;
 mod leftover;
@@ -21,6 +22,7 @@ mod shared;
 pub use channel::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
 pub use descriptor::{Capabilities, Descriptor, OptionKind, OptionSpec};
 pub use ends::{RecvEnd, SendEnd};
+pub use folder::{Folder, free_bytes};
 pub use half::{Half, HalfRole, Job};
 pub use leftover::{
     Announcement, announce, announce_leftovers_to, remove_message_queues_of, stop_announcing,

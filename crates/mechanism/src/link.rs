@@ -9,7 +9,7 @@ use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
 
 use crate::leftover::NamedPath;
-use crate::{Granted, OpenError, Options, Request};
+use crate::{Folder, Granted, OpenError, Options, Request};
 
 /// The two ends of a link. Both are close-on-exec, in blocking mode, and none is descriptor 0, 1 or 2, so that
 /// they can be moved there in any order.
@@ -105,7 +105,7 @@ fn above_standard(fd: OwnedFd) -> Result<OwnedFd, OpenError> {
 }
 
 /// What a link asks of the functions that open a mechanism for measuring.
-pub(crate) fn link_request<'a>(options: &'a Options, folder: &'a Path) -> Request<'a> {
+pub(crate) fn link_request<'a>(options: &'a Options, folder: &'a Folder) -> Request<'a> {
     Request {
         options,
         workload: Workload::Stream,
@@ -162,7 +162,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("temp dir");
         for mechanism in crate::all() {
             let descriptor = mechanism.descriptor();
-            let answer = mechanism.connect(&Options::default(), folder.path());
+            let answer = mechanism.connect(&Options::default(), &Folder::at(folder.path()));
             assert_eq!(answer.is_some(), descriptor.capabilities.link, "{}", descriptor.name);
             let known = |name: &&str| descriptor.options.iter().any(|option| option.name == *name);
             assert!(mechanism.link_options().iter().all(known), "{}", descriptor.name);
@@ -181,7 +181,7 @@ mod tests {
     fn a_link_is_a_large_pipe_unless_it_is_told_otherwise() {
         let granted = |text: &str| {
             let (mechanism, options) = crate::resolve(&text.parse().expect("a spec")).expect("known");
-            let ends = mechanism.connect(&options, Path::new("/tmp")).expect("a link").expect("opens");
+            let ends = mechanism.connect(&options, &Folder::private()).expect("a link").expect("opens");
             ends.granted["pipe_bytes"]
         };
         assert_eq!(granted("pipe:size=8KiB"), 8 << 10);

@@ -61,8 +61,8 @@ pub struct CompareResult {
     /// The status, in the last trial.
     pub status: Option<i32>,
     /// Whether every trial gave the reference's output and status: bash's where it is among the links, else the
-    /// first link's.
-    pub equal: bool,
+    /// first link's; `null` where there was nothing to compare it with.
+    pub equal: Option<bool>,
     /// Why there are no figures, or fewer than asked for.
     pub error: Option<String>,
 }
@@ -85,7 +85,7 @@ impl CompareResult {
             output_bytes: 0,
             output_hash: None,
             status: None,
-            equal: true,
+            equal: None,
             error: None,
         }
     }

@@ -6,6 +6,7 @@ mod case;
 mod compare;
 mod errno;
 mod host;
+mod place;
 mod quantity;
 mod record;
 mod run;
@@ -19,6 +20,7 @@ pub use case::{Amount, Case, Role};
 pub use compare::{CompareRecord, CompareResult, Ratio};
 pub use errno::describe_errno;
 pub use host::{Cpu, Host, Limits};
+pub use place::temporary_folder;
 pub use quantity::{ByteSize, QuantityError, parse_duration, parse_size};
 pub use record::{
     BenchRecord, CaseError, CaseRecord, EndUsage, ErrorKind, Latency, NoiseLevel, SCHEMA, Sample, Settings,

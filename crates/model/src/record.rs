@@ -47,9 +47,9 @@ pub struct Settings {
     pub trials: u32,
     /// True where Ctrl-C, SIGTERM or the time budget ended the run before every trial was made.
     pub interrupted: bool,
-    /// The half width in percent of the median at which a case was ended early (`--precision`); `null` where every trial asked
+    /// The half width in percent of the median at which a case was ended early (`--precision`); absent where every trial asked
     /// for was made.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision_percent: Option<f64>,
 }
 
@@ -242,6 +242,8 @@ pub enum ErrorKind {
     Corrupt,
     /// No progress for too long.
     Hung,
+    /// The run's time was spent before its first trial had ended.
+    Time,
 }
 
 /// Why a case has no figures: what happened, and what to try.

@@ -3,9 +3,10 @@
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use mechanism::Folder;
 use thiserror::Error;
 
 use crate::jobs::{Jobs, Lent, Parked};
@@ -27,8 +28,8 @@ const MOMENT: Duration = Duration::from_millis(20);
 /// What stands between stages, and where it may keep names.
 pub(crate) struct Plumbing<'a> {
     pub(crate) via: &'a LinkSpec,
-    /// A folder for what a link stores or names.
-    pub(crate) folder: &'a Path,
+    /// For what a link stores or names.
+    pub(crate) folder: &'a Folder,
     /// Where what flows is kept, and under which item's names.
     pub(crate) keep: Option<(&'a Keep, usize)>,
 }
@@ -91,6 +92,12 @@ pub enum RunError {
         /// The system's answer.
         source: io::Error,
     },
+    /// A run of its own could not be made, as it says itself.
+    #[error("{0}")]
+    Told(String),
+    /// A run of its own said nothing of itself.
+    #[error("`hosepipe run` ended with status {0} before it could say what it did")]
+    Silent(i32),
     /// The system refused what running needs.
     #[error("{what}: {}", model::describe_errno(.source))]
     System {

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use model::describe_errno;
-use rustix::fs::{Mode, OFlags, open, openat};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open, openat};
 use rustix::io::Errno;
 use thiserror::Error;
 
@@ -36,28 +36,40 @@ pub enum KeepProblem {
         /// The system's answer.
         source: io::Error,
     },
-    /// Something of that name is there.
-    #[error("{0} is there already and would be overwritten: name another folder, or say --force")]
+    /// Something was kept there before.
+    #[error(
+        "{0} is there already, and what two pipelines left in one folder cannot be told apart: name another folder, \
+         or say --force"
+    )]
     Exists(PathBuf),
+    /// Somebody keeps something there at this moment.
+    #[error("another hosepipe keeps what flows in {0} right now: name another folder")]
+    Busy(PathBuf),
 }
 
 impl Keep {
-    /// Makes the folder, and looks that nothing in it would be overwritten without `overwrite`.
+    /// Makes the folder and takes it for as long as this value lives. Without `overwrite`, nothing that was kept before
+    /// may be in it.
     ///
     /// # Errors
-    /// The folder, or what is in it.
+    /// The folder, what is in it, or who else uses it.
     pub fn new(folder: &Path, overwrite: bool, script: &Script) -> Result<Self, KeepProblem> {
         std::fs::create_dir_all(folder)
             .map_err(|source| KeepProblem::Folder { folder: folder.to_owned(), source })?;
-        let opened = open(folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
-        let opened = opened
-            .map_err(|error| KeepProblem::Folder { folder: folder.to_owned(), source: error.into() })?;
+        let refused = |error: Errno| KeepProblem::Folder { folder: folder.to_owned(), source: error.into() };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = open(folder, flags, Mode::empty()).map_err(refused)?;
+        // Where a file system has no such locks, two at the same moment are not seen.
+        if flock(&opened, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+            return Err(KeepProblem::Busy(folder.to_owned()));
+        }
         let alone = script.items.len() == 1;
         let items = script.items.iter().enumerate();
         let paths: Vec<Vec<PathBuf>> =
             items.map(|(index, item)| paths(folder, (!alone).then_some(index), &item.pipeline)).collect();
-        match paths.iter().flatten().find(|path| !overwrite && path.symlink_metadata().is_ok()) {
-            Some(path) => Err(KeepProblem::Exists(path.clone())),
+        let keeps_nothing = paths.iter().all(Vec::is_empty);
+        match kept_before(folder).filter(|_| !overwrite && !keeps_nothing) {
+            Some(name) => Err(KeepProblem::Exists(folder.join(name))),
             None => Ok(Self { paths, folder: opened, overwrite }),
         }
     }
@@ -96,6 +108,14 @@ fn paths(folder: &Path, item: Option<usize>, pipeline: &Pipeline) -> Vec<PathBuf
         .collect()
 }
 
+/// A file of a folder whose name says that it was kept there, the first by name.
+fn kept_before(folder: &Path) -> Option<String> {
+    let is_position = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let names =
+        std::fs::read_dir(folder).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.filter(|name| name.split_once('-').is_some_and(|(position, _)| is_position(position))).min()
+}
+
 /// What of a command can stand in a file's name.
 fn file_name(command: &str) -> String {
     let fits = |c: char| if c.is_alphanumeric() || "._+-".contains(c) { c } else { '_' };
@@ -128,9 +148,26 @@ mod tests {
     fn what_is_there_is_not_overwritten() {
         let folder = tempfile::tempdir().expect("temp dir");
         std::fs::write(folder.path().join("1-a"), "precious").expect("a file");
-        let script = parse("a | b").expect("a text");
-        assert!(matches!(Keep::new(folder.path(), false, &script), Err(KeepProblem::Exists(_))));
-        assert!(Keep::new(folder.path(), true, &script).is_ok());
+        std::fs::write(folder.path().join("notes-1"), "of the user's own").expect("a file");
+        for text in ["a | b", "c | d", "c; d | e"] {
+            let script = parse(text).expect("a text");
+            match Keep::new(folder.path(), false, &script) {
+                Err(KeepProblem::Exists(path)) => assert_eq!(path, folder.path().join("1-a"), "{text}"),
+                other => panic!("{text}: {other:?}"),
+            }
+            assert!(Keep::new(folder.path(), true, &script).is_ok());
+        }
+        assert!(Keep::new(folder.path(), false, &parse("a").expect("a text")).is_ok(), "it keeps nothing");
         assert_eq!(std::fs::read(folder.path().join("1-a")).expect("still there"), b"precious");
+    }
+
+    #[test]
+    fn a_folder_is_one_pipelines_at_a_time() {
+        let folder = tempfile::tempdir().expect("temp dir");
+        let script = parse("a | b").expect("a text");
+        let first = Keep::new(folder.path(), true, &script).expect("an empty folder");
+        assert!(matches!(Keep::new(folder.path(), true, &script), Err(KeepProblem::Busy(_))));
+        drop(first);
+        assert!(Keep::new(folder.path(), true, &script).is_ok());
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct Ends {
 /// # Errors
 /// The shell itself cannot be started.
 pub(crate) fn launch(stage: &Stage, ends: Ends, session: &Session, group: Group) -> io::Result<i32> {
-    let table = Table::new(&ends, session)?;
+    let table = Table::new(&ends)?;
     if let Start::Direct(command) = &stage.start
         && let Some(pid) = launch_program(command, stage.stderr_too, &table, session, group)
     {
@@ -51,7 +51,7 @@ pub(crate) fn launch(stage: &Stage, ends: Ends, session: &Session, group: Group)
 /// # Errors
 /// It cannot be started.
 pub(crate) fn launch_text(text: &str, session: &Session, group: Group) -> io::Result<i32> {
-    launch_shell(text, false, &Table::new(&Ends::default(), session)?, session, group)
+    launch_shell(text, false, &Table::new(&Ends::default())?, session, group)
 }
 
 /// Runs a stage that is a builtin and over at once; gives its status. `None` where a process is needed.
@@ -166,11 +166,11 @@ enum Slot {
 }
 
 impl Table {
-    fn new(ends: &Ends, session: &Session) -> io::Result<Self> {
+    fn new(ends: &Ends) -> io::Result<Self> {
         let mut table = Self { slots: BTreeMap::new(), held: Vec::new() };
         let links = [(0, &ends.stdin), (1, &ends.stdout)];
         let links = links.into_iter().filter_map(|(number, end)| Some((number, end.as_ref()?.as_fd())));
-        for (number, end) in session.standard.given().chain(links) {
+        for (number, end) in links {
             table.hold(number, fcntl_dupfd_cloexec(end, SOURCES_FROM)?);
         }
         Ok(table)

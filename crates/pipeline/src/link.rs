@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use mechanism::{Granted, OpenError, Order};
+pub use mechanism::{Folder, Granted, OpenError, Order};
 pub use spec::{LinkProblem, LinkSpec};
 
 use mechanism::{LinkEnds, LinkKind, Stored, large_pipe};
@@ -71,6 +71,10 @@ pub struct LinkReport {
     pub relay: bool,
     /// What went wrong: a full disk, a relay that could not go on.
     pub trouble: Option<String>,
+    /// The reader saw an end of the stream that was none.
+    pub cut_short: bool,
+    /// There was no room left where the bytes were stored.
+    pub full: bool,
 }
 
 impl Link {
@@ -148,7 +152,7 @@ impl Link {
             return Ok(());
         }
         let Some(input) = self.read.take() else { return Ok(()) };
-        let source = KeptStream::new(input, copy).map_err(refused("a pipe for the copy"))?;
+        let source = KeptStream::new(input, copy).map_err(refused("tee(2), which makes the copy"))?;
         // A terminal's own relay goes on; this one stands behind it.
         self.before = self.relay.take();
         self.feed(Box::new(source))
@@ -200,13 +204,16 @@ impl Link {
         self.write = None;
         self.read = None;
         let relay = self.relay.is_some();
-        drop(self.before.take());
-        let outcome = self.relay.take().map(Relay::finish).unwrap_or_default();
+        let before = self.before.take().map(Relay::finish).unwrap_or_default();
+        let mut outcome = self.relay.take().map(Relay::finish).unwrap_or_default();
+        outcome.trouble = before.trouble.or(outcome.trouble);
+        outcome.cut_short |= before.cut_short;
         let Some(file) = &self.file else {
             return LinkReport {
                 bytes: relay.then_some(outcome.bytes),
                 relay,
                 trouble: outcome.trouble,
+                cut_short: outcome.cut_short,
                 ..LinkReport::default()
             };
         };
@@ -221,6 +228,8 @@ impl Link {
             stored_bytes: Some(stored_bytes),
             path: file.path().map(PathBuf::from),
             relay,
+            full: file.was_full(),
+            cut_short: outcome.cut_short,
             trouble: file.trouble(&self.spec).or(outcome.trouble).or(looked).or(not_kept),
         }
     }

@@ -1,8 +1,9 @@
 //! A whole text: its items one after the other, as bash would come to them.
 
-use std::path::Path;
+use std::io::Write;
 use std::time::{Duration, Instant};
 
+use mechanism::Folder;
 use model::{LinkRecord, StageRecord};
 
 use crate::accounts::{link_record, stage_record};
@@ -22,8 +23,8 @@ use crate::watch::Watch;
 pub struct RunOptions<'a> {
     /// What stands between stages.
     pub via: &'a LinkSpec,
-    /// A folder for what a link stores or names; private where the link has names.
-    pub folder: &'a Path,
+    /// For what a link stores or names.
+    pub folder: &'a Folder,
     /// A pipeline's status is its last failing stage's (`set -o pipefail`).
     pub pipefail: bool,
     /// Where what flows through the links is kept.
@@ -75,6 +76,7 @@ pub fn run(
         options,
         watch,
         pipelines: 0,
+        cut_short: false,
         finished: Finished {
             wall: Duration::ZERO,
             status: 0,
@@ -142,6 +144,8 @@ struct Walk<'a, 'w> {
     options: &'a RunOptions<'a>,
     watch: Option<Watch<'w>>,
     pipelines: u32,
+    /// Of the last pipeline, a reader saw an end that was none.
+    cut_short: bool,
     finished: Finished,
 }
 
@@ -171,6 +175,10 @@ impl Walk<'_, '_> {
         if kind == Kind::Plumbed {
             let status = self.session.status_of_stages();
             self.session.status = if pipeline.negated { i32::from(status == 0) } else { status };
+            // Data that was cut short must not look like a normal end, whatever the stages made of it.
+            if self.cut_short && self.session.status == 0 {
+                self.session.status = 1;
+            }
         }
         let gives_up =
             self.session.options.errexit && item.ends_list && !pipeline.negated && self.session.status != 0;
@@ -268,6 +276,7 @@ impl Walk<'_, '_> {
     fn book(&mut self, commands: &[&str], text: &str, execution: Execution) -> Onward {
         let pipeline = self.pipelines;
         self.pipelines += 1;
+        self.cut_short = false;
         if let Some((group, parked)) = execution.parked {
             let state = parked.state();
             let parked = Parked {
@@ -289,6 +298,9 @@ impl Walk<'_, '_> {
             let command = commands.get(index).copied().unwrap_or_default();
             self.finished.stages.push(stage_record(pipeline, command, *pid, account, seen));
         }
+        let mut links = execution.links.iter().zip(&self.session.statuses);
+        self.cut_short =
+            links.any(|(link, writer)| link.report.cut_short || (link.report.full && *writer != 0));
         self.finished.links.extend(
             execution.links.into_iter().map(|link| link_record(pipeline, self.options.via.to_string(), link)),
         );
@@ -344,5 +356,6 @@ fn report_time(timed: Timed, real: Duration, stages: &[StageRecord]) {
         }
     });
     let before = if timed == Timed::Bash { "\n" } else { "" };
-    eprintln!("{before}{}", lines.join("\n"));
+    // That it cannot be said is no reason to stop.
+    let _ = writeln!(std::io::stderr(), "{before}{}", lines.join("\n"));
 }

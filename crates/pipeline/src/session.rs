@@ -15,14 +15,11 @@ use rustix::fs::{MemfdFlags, Mode, memfd_create};
 use crate::builtins::is_builtin;
 use crate::environment::Environment;
 use crate::jobs::{Jobs, put_in};
-use crate::standard::Standard;
 use crate::{lookup, signals};
 
 /// A shell's state between two items of a list.
 pub struct Session {
     pub(crate) environment: Environment,
-    /// The standard streams of what runs here.
-    pub standard: Standard,
     /// The shell that runs what needs one.
     pub(crate) shell: Shell,
     /// Functions and aliases that an earlier item has defined.
@@ -83,7 +80,6 @@ impl Session {
         let is_bash = path.file_name().is_some_and(|name| name == "bash");
         Ok(Self {
             environment,
-            standard: Standard::default(),
             shell: Shell { path, is_bash },
             functions: HashSet::new(),
             kept: None,

@@ -25,7 +25,7 @@ impl<'a> Pipes<'a> {
     /// How many times as fast as the plain `pipe` with the same axes: more bytes in the same time for a
     /// stream, sooner back for a round trip. `None` where the record has no such pipe.
     pub(crate) fn against(&self, case: &CaseRecord) -> Option<Ratio> {
-        let pipe = self.beside(case).filter(|_| case.role == Role::Ranked)?;
+        let pipe = self.beside(case).filter(|_| case.role == Role::Ranked && case.worker.is_none())?;
         match case.workload {
             Workload::Stream => paired_ratio(&case.samples, &pipe.samples, figure::throughput_bytes_per_s),
             Workload::PingPong => paired_ratio(&pipe.samples, &case.samples, figure::round_trip_p50_ns),

@@ -1,10 +1,11 @@
 //! The columns of a ranked list: one entry each, with how much it matters when there is little room.
 
-use model::{CaseRecord, NoiseLevel};
+use model::CaseRecord;
 use stats::{Group, Seats, bound_of, estimate, figure, seats};
 
 use crate::granted;
 use crate::layout;
+use crate::noise;
 use crate::numbers;
 use crate::view::{Row, Section};
 
@@ -90,11 +91,7 @@ pub(crate) fn columns(section: &Section) -> Vec<&'static Column> {
 
 /// The mark beside a figure that should not be trusted to its last digit.
 pub(crate) fn noise_mark(case: &CaseRecord) -> &'static str {
-    match case.noise {
-        Some(NoiseLevel::Noisy) => " ~",
-        Some(NoiseLevel::Wild) => " !",
-        Some(NoiseLevel::Quiet) | None => "",
-    }
+    noise::mark(case.noise)
 }
 
 fn bar(row: &Row, section: &Section) -> Option<String> {
@@ -117,7 +114,8 @@ fn p99(case: &CaseRecord) -> Option<String> {
     Some(numbers::time(case.latency_ns.as_ref()?.p99 as f64))
 }
 
-fn marked_speed(case: &CaseRecord) -> Option<String> {
+/// The median of a stream, marked where it is noisy.
+pub(crate) fn marked_speed(case: &CaseRecord) -> Option<String> {
     let speed = numbers::throughput(case.throughput.as_ref()?.median_bytes_per_s);
     Some(format!("{speed}{}", noise_mark(case)))
 }
@@ -127,7 +125,7 @@ fn bound(case: &CaseRecord) -> Option<String> {
 }
 
 /// What streams reached on one CPU and on two, where the scheduler chose.
-fn streams(case: &CaseRecord) -> Option<Seats> {
+pub(crate) fn streams(case: &CaseRecord) -> Option<Seats> {
     seats(case, figure::throughput_bytes_per_s)
 }
 
@@ -137,11 +135,12 @@ fn trips(case: &CaseRecord) -> Option<Seats> {
 }
 
 /// The median of some trials and how many they are: "4.90 GB/s ×7".
-fn group(group: Group, text: fn(f64) -> String) -> String {
+pub(crate) fn group(group: Group, text: fn(f64) -> String) -> String {
     format!("{} ×{}", text(group.median), group.trials)
 }
 
-fn spread_of_stream(case: &CaseRecord) -> Option<String> {
+/// The longer arm of a stream's interval, as a share of its median.
+pub(crate) fn spread_of_stream(case: &CaseRecord) -> Option<String> {
     let throughput = case.throughput.as_ref()?;
     spread(case, throughput.median_bytes_per_s, throughput.low, throughput.high)
 }

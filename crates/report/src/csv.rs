@@ -48,12 +48,14 @@ const COLUMNS: &[Column] = &[
     ("times_pipe_low", |times_pipe, _| Some(digits(times_pipe?.low))),
     ("times_pipe_high", |times_pipe, _| Some(digits(times_pipe?.high))),
     ("elapsed_per_block_ns", |_, case| median(case, figure::elapsed_per_block_ns)),
-    ("cpu_per_block_ns", |_, case| median(case, figure::cpu_per_block_ns)),
+    ("cpu_per_block_ns", |_, case| median(between_the_clocks(case)?, figure::cpu_per_block_ns)),
     ("syscalls_per_block", |_, case| median(case, figure::syscalls_per_block)),
     ("syscalls_per_mib", |_, case| Some(digits(case.worker.as_ref()?.system_calls.as_ref()?.per_mib))),
     ("set_up_ns", |_, case| median(case, |sample| Some(sample.setup_ns as f64))),
-    ("voluntary_switches_per_block", |_, case| median(case, figure::voluntary_switches_per_block)),
-    ("bound_by", |_, case| bound_of(case).map(|bound| bound.to_string())),
+    ("voluntary_switches_per_block", |_, case| {
+        median(between_the_clocks(case)?, figure::voluntary_switches_per_block)
+    }),
+    ("bound_by", |_, case| bound_of(between_the_clocks(case)?).map(|bound| bound.to_string())),
     ("noise", |_, case| word(&case.noise?)),
     ("outliers", |_, case| Some(case.outliers.to_string())),
     ("error_kind", |_, case| word(&case.error.as_ref()?.kind)),
@@ -83,6 +85,12 @@ fn word(value: &impl serde::Serialize) -> Option<String> {
 /// `name=bytes` pairs with blanks between them.
 fn granted(case: &CaseRecord) -> String {
     case.granted.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+}
+
+/// A case whose CPU time and switches are those of its blocks alone: workers' are of whole processes, start-up and warm-up
+/// included.
+fn between_the_clocks(case: &CaseRecord) -> Option<&CaseRecord> {
+    case.worker.is_none().then_some(case)
 }
 
 fn median(case: &CaseRecord, of: impl Fn(&model::Sample) -> Option<f64>) -> Option<String> {

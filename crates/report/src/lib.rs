@@ -25,6 +25,7 @@ mod grid;
 mod languages;
 mod layout;
 mod lists;
+mod noise;
 mod reason;
 mod remarks;
 mod sweep;

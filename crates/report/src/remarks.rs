@@ -1,15 +1,15 @@
 //! What stands around the figures: the heading, the floor and the ceiling, and what a reader must know
 //! before believing a row.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use model::{CaseRecord, DataLevel, NoiseLevel, PayloadKind, Role, Tasks, Workload};
+use model::{BenchRecord, CaseRecord, Check, DataLevel, NoiseLevel, PayloadKind, Role, Tasks, Workload};
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
 use stats::{Group, figure, is_mixed, seats};
 
 use crate::lists::{distinct, first_of, grouped};
 use crate::view::{Row, Section, View, ranked};
-use crate::{granted, numbers, words};
+use crate::{granted, noise, numbers, words};
 
 /// Two figures of one case are told apart where one is so many times the other.
 const MIXTURE_FROM: f64 = 1.25;
@@ -116,13 +116,14 @@ pub(crate) fn remarks(view: &View, told: Told) -> Vec<String> {
     let above = view.sections.iter().flat_map(|section| above_the_ceiling(view, section));
     let mut remarks = first_lines(distinct(above));
     remarks.extend(zero_copy(view));
+    remarks.extend(empty_sums(view));
     if !told.granted {
         remarks.extend(granted_otherwise(view));
     }
-    remarks.extend(noise_legend(view));
+    remarks.extend(noise_legend(view.record));
     remarks.extend(mixtures(view, told));
-    remarks.extend(few_trials(view));
-    remarks.extend(outliers(view));
+    remarks.extend(few_trials(view.record));
+    remarks.extend(outliers(view.record));
     remarks
 }
 
@@ -201,6 +202,24 @@ fn zero_copy(view: &View) -> Vec<String> {
     grouped(said).into_iter().map(|(sentence, specs)| format!("{}: {sentence}", whose(specs))).collect()
 }
 
+/// Rows whose XOR came to 0: the check would have let zeros pass.
+fn empty_sums(view: &View) -> Option<String> {
+    let empty = |case: &&CaseRecord| {
+        let sums = || case.samples.iter().filter_map(|sample| sample.checksum.as_deref());
+        case.check == Some(Check::Xor) && sums().any(|sum| sum == "00")
+    };
+    let specs: BTreeSet<String> =
+        ranked(view.record).filter(empty).map(|case| case.spec.to_string()).collect();
+    let specs: Vec<String> = specs.into_iter().collect();
+    (!specs.is_empty()).then(|| {
+        format!(
+            "{}: the XOR of all bytes is 0, as that of zeros would be, so that it shows little: another --count or --payload, \
+             or --check xxh3.",
+            specs.join("; ")
+        )
+    })
+}
+
 fn granted_otherwise(view: &View) -> Vec<String> {
     let line = |case: &CaseRecord| {
         let asked = granted::asked_otherwise(case)?;
@@ -217,13 +236,11 @@ fn first_lines(mut lines: Vec<String>) -> Vec<String> {
     lines
 }
 
-fn noise_legend(view: &View) -> Option<String> {
-    let has = |level| ranked(view.record).any(|case| case.noise == Some(level));
-    let noisy = has(NoiseLevel::Noisy).then_some("~ noisy: read differences below 15 % as equal");
-    let wild = ranked(view.record).any(|case| case.noise == Some(NoiseLevel::Wild) && !is_mixed(case));
-    let wild = wild.then_some("! wild: repeat on a quieter machine before believing it");
-    let marks: Vec<&str> = noisy.into_iter().chain(wild).collect();
-    (!marks.is_empty()).then(|| format!("{}.", marks.join("; ")))
+/// What the marks of noise mean, where there are any.
+pub(crate) fn noise_legend(record: &BenchRecord) -> Option<String> {
+    let has = |level| ranked(record).any(|case| case.noise == Some(level));
+    let wild = ranked(record).any(|case| case.noise == Some(NoiseLevel::Wild) && !is_mixed(case));
+    noise::legend(has(NoiseLevel::Noisy), wild)
 }
 
 /// Where the scheduler's choice makes a median of two figures; with the figures of the first rows, unless columns have them.
@@ -257,9 +274,10 @@ fn two_figures(case: &CaseRecord) -> Option<String> {
     (times > MIXTURE_FROM).then(|| format!("`{}` {}, {}", case.spec, words(one, "one"), words(two, "two")))
 }
 
-fn few_trials(view: &View) -> Option<String> {
+/// What `±` means where there are few trials.
+pub(crate) fn few_trials(record: &BenchRecord) -> Option<String> {
     let any =
-        |trials: std::ops::Range<usize>| ranked(view.record).any(|case| trials.contains(&case.samples.len()));
+        |trials: std::ops::Range<usize>| ranked(record).any(|case| trials.contains(&case.samples.len()));
     if any(2..ENOUGH_FOR_95_PERCENT) {
         return Some(format!(
             "Fewer than {ENOUGH_FOR_95_PERCENT} trials have no 95 % interval: where that is so, ± is the whole range."
@@ -268,10 +286,11 @@ fn few_trials(view: &View) -> Option<String> {
     any(1..2).then(|| "A single trial shows no spread: its figure may be far off.".to_owned())
 }
 
-fn outliers(view: &View) -> Option<String> {
+/// How many samples lie far from the others.
+pub(crate) fn outliers(record: &BenchRecord) -> Option<String> {
     let of = |case: &CaseRecord| case.outliers as usize;
-    let total: usize = ranked(view.record).map(of).sum();
-    let samples: usize = ranked(view.record).map(|case| case.samples.len()).sum();
+    let total: usize = ranked(record).map(of).sum();
+    let samples: usize = ranked(record).map(|case| case.samples.len()).sum();
     (total > 0)
         .then(|| format!("{} among {samples} samples, counted and kept.", words::count(total, "outlier")))
 }

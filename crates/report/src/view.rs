@@ -10,10 +10,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use model::{
     BenchRecord, CaseRecord, DataLevel, Latency, Placement, Role, Spec, Tasks, Throughput, Workload,
 };
-use stats::estimate::ENOUGH_FOR_95_PERCENT;
 
 use crate::beside::Beside;
-use crate::words;
+use crate::{noise, words};
 
 /// From this many block sizes on, a sweep is shown as a grid and not as a list for each size.
 const SWEEP_FROM: usize = 4;
@@ -190,7 +189,7 @@ impl<'a> Section<'a> {
             row.times_pipe = times;
         }
         self.against_pipe = self.rows.iter().filter(|row| row.times_pipe.is_some()).count() > 1;
-        let few = |case: &CaseRecord| (2..ENOUGH_FOR_95_PERCENT).contains(&case.samples.len());
+        let few = |case: &CaseRecord| noise::is_range(case.samples.len());
         self.few_trials = self.rows.iter().flat_map(Row::cases).any(few);
         self.rows.sort_by(by_rank);
     }

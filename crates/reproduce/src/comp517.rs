@@ -6,7 +6,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use experiment::{Comp517, FILE_NAME, FOLDER_NAME, Material, Needs, comp517};
-use mechanism::Announcement;
+use mechanism::Folder;
 use model::StudyPart;
 
 use crate::part::{Part, ReproduceError, Run, Stage};
@@ -41,21 +41,17 @@ fn part(stage: &mut Stage<'_>, index: usize) -> Result<StudyPart, ReproduceError
     let study = comp517();
     let pipeline = &study.pipelines[index];
     let mut part = stage.blank(stage.job.scale.trials(study.trials()));
-    let place = tempfile::Builder::new()
-        .prefix("hosepipe-")
-        .tempdir()
-        .map_err(ReproduceError::system("a folder for the material"))?;
-    mechanism::announce(Announcement::Folder, place.path());
+    let place = Folder::private();
+    let place = place.path()?;
     let material = scaled(study.material, stage.job.scale);
-    make(pipeline.needs(), &material, stage, place.path())?;
+    make(pipeline.needs(), &material, stage, place)?;
     describe(&mut part, pipeline.needs(), &material, &study);
     let contest = Contest {
-        text: &pipeline.text_at(place.path()),
+        text: &pipeline.text_at(place),
         shown: &pipeline.shown(),
         vias: study.links.iter().map(|link| link.via.clone()).collect(),
         trials: part.series,
         warmup: study.warmup(),
-        folder: place.path(),
     };
     part.results = run(stage, &contest)?;
     part.complete = !(stage.job.stop)();

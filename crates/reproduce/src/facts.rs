@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use mechanism::{Mechanism, OpenError, Options, Request};
+use mechanism::{Folder, Mechanism, OpenError, Options, Request};
 use model::{DataLevel, MechanismFacts, Role, Spec, Tasks, Workload};
 
 /// Name, lines of its own, lines with what it borrows, for each module of the registry.
@@ -53,7 +53,7 @@ fn largest_message(mechanism: &dyn Mechanism) -> Option<String> {
         relays: 0,
         block_bytes: TOO_LONG_BYTES,
         total_bytes: TOO_LONG_BYTES as u64,
-        folder: Path::new("/nonexistent"),
+        folder: &Folder::at(Path::new("/nonexistent")),
     };
     match mechanism.open(&request) {
         Err(OpenError::Limit { message, .. }) => {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use experiment::{Name, bradford, comp517, stover};
+use mechanism::free_bytes;
 use model::ByteSize;
 use rustix::fs::statvfs;
 
@@ -83,7 +84,7 @@ impl Have {
         let disk = statvfs(folder).ok();
         Self {
             folder: folder.to_owned(),
-            disk_bytes: disk.as_ref().map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize)),
+            disk_bytes: disk.as_ref().and_then(free_bytes),
             inodes: disk.filter(|disk| disk.f_files > 0).map(|disk| disk.f_favail),
             memory_bytes: available_memory(),
         }

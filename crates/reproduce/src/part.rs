@@ -111,17 +111,16 @@ pub enum ReproduceError {
     /// A mechanism or option that is not in the registry.
     #[error(transparent)]
     Mechanism(#[from] mechanism::SpecProblem),
+    /// A folder that cannot be made.
+    #[error("{source}{}", source.remedy().map(|remedy| format!(": {remedy}")).unwrap_or_default())]
+    Folder {
+        /// Why not.
+        #[from]
+        source: mechanism::OpenError,
+    },
     /// A link that is not in the registry.
     #[error(transparent)]
     Link(#[from] pipeline::link::LinkProblem),
-    /// A pipeline that is none.
-    #[error("`{text}`: {problem}")]
-    Pipeline {
-        /// Its text.
-        text: String,
-        /// What is wrong with it.
-        problem: String,
-    },
     /// Workers that cannot be chosen.
     #[error("{0}")]
     Workers(String),

@@ -9,17 +9,16 @@ use std::time::Instant;
 
 use engine::{CaseOutcome, Observer, Plan};
 use experiment::{Stover, stover};
-use mechanism::Announcement;
+use mechanism::Folder;
 use model::{
     Amount, ByteSize, Case, Check, DataLevel, Measure, PayloadKind, Placement, Sample, StudyPart, Tasks,
 };
 use pipeline::link::LinkSpec;
-use pipeline::syntax::Script;
 use pipeline::{Carrier, Complaints};
 
 use crate::facts::mechanism_facts;
 use crate::part::{Part, ReproduceError, Stage};
-use crate::pipelines::{read, run_once};
+use crate::pipelines::run_once;
 use crate::streams::Stream;
 
 pub(crate) fn parts() -> Vec<Part> {
@@ -41,19 +40,16 @@ fn columns(stage: &mut Stage<'_>) -> Result<StudyPart, ReproduceError> {
     let study = stover();
     let mut part = stage.blank(stage.job.scale.trials(study.tests()));
     let bytes = stage.job.scale.bytes(study.bytes(), study.chunk_bytes());
-    let place = tempfile::Builder::new()
-        .prefix("hosepipe-")
-        .tempdir()
-        .map_err(ReproduceError::system("a folder for the file between generator and sink"))?;
-    mechanism::announce(Announcement::Folder, place.path());
+    let place = Folder::private();
+    let place = place.path()?;
 
     let rounds = study.warmup() + part.series;
-    let filters = filter_columns(stage, &study, bytes, place.path())?;
+    let filters = filter_columns(stage, &study, bytes, place);
     let cases = BOUND.map(|(_, spec)| bound_case(spec, bytes, study.chunk_bytes()));
     let cases = cases.into_iter().collect::<Result<Vec<Case>, _>>()?;
     let plan = Plan { cases, trials: rounds, seed: stage.job.seed, budget: Some(stage.budget()) };
     let (cpus, stop) = (stage.job.cpus, stage.job.stop);
-    let mut turns = Turns::new(stage, &study, filters, rounds, place.path());
+    let mut turns = Turns::new(stage, &study, filters, rounds);
     let outcome = engine::run(&plan, cpus, &mut turns, stop);
     turns.filters_until(rounds);
 
@@ -103,21 +99,15 @@ fn bound_case(spec: &'static str, bytes: u64, chunk_bytes: u64) -> Result<Case, 
 struct FilterColumn {
     index: usize,
     text: String,
-    script: Script,
 }
 
-fn filter_columns(
-    stage: &Stage<'_>,
-    study: &Stover,
-    bytes: u64,
-    place: &Path,
-) -> Result<Vec<FilterColumn>, ReproduceError> {
+fn filter_columns(stage: &Stage<'_>, study: &Stover, bytes: u64, place: &Path) -> Vec<FilterColumn> {
     let quoted = |path: &Path| format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"));
     let hosepipe = quoted(stage.job.hosepipe);
     let (chunk, seed) = (study.chunk_bytes(), stage.job.seed);
     let generator =
         format!("{hosepipe} gen --bytes {bytes} --block {chunk} --payload printable --seed {seed}");
-    let sink = format!("{hosepipe} sink --verify --payload printable --seed {seed}");
+    let sink = format!("{hosepipe} sink --verify --bytes {bytes} --payload printable --seed {seed}");
     let file = quoted(&place.join("between"));
     let texts = [
         (1, format!("{generator} > {file} && {sink} < {file}; s=$?; rm -f {file}; exit $s")),
@@ -125,14 +115,12 @@ fn filter_columns(
         (4, format!("{generator} | cat > /dev/null")),
         (5, format!("{generator} > /dev/null")),
     ];
-    let column = |(index, text): (usize, String)| Ok(FilterColumn { index, script: read(&text)?, text });
-    texts.into_iter().map(column).collect()
+    texts.into_iter().map(|(index, text)| FilterColumn { index, text }).collect()
 }
 
 /// Takes the times of all columns, and sees to it that they take turns.
 struct Turns<'s, 'a> {
     stage: &'s mut Stage<'a>,
-    folder: std::path::PathBuf,
     filters: Vec<FilterColumn>,
     measures: Vec<Measure>,
     rng: fastrand::Rng,
@@ -146,17 +134,10 @@ struct Turns<'s, 'a> {
 }
 
 impl<'s, 'a> Turns<'s, 'a> {
-    fn new(
-        stage: &'s mut Stage<'a>,
-        study: &Stover,
-        filters: Vec<FilterColumn>,
-        rounds: u32,
-        place: &Path,
-    ) -> Self {
+    fn new(stage: &'s mut Stage<'a>, study: &Stover, filters: Vec<FilterColumn>, rounds: u32) -> Self {
         Self {
             rng: fastrand::Rng::with_seed(stage.job.seed),
             stage,
-            folder: place.to_owned(),
             filters,
             measures: study.columns.iter().map(|column| Measure::new(&column.name, "s")).collect(),
             warmup: study.warmup(),
@@ -198,8 +179,7 @@ impl<'s, 'a> Turns<'s, 'a> {
             }
         };
         // `sink` says on standard error what it has read, each time.
-        let text = (&column.script, column.text.as_str());
-        let made = run_once(job, text, &via, &self.folder, Complaints::Hidden);
+        let made = run_once(job, &column.text, &via, Complaints::Hidden);
         match made {
             Ok(made) => match made.ended_by {
                 Some(signal) => (job.note_signal)(signal),

@@ -28,7 +28,7 @@ impl Config {
     /// Reads the user's file. What is wrong with it comes back as a sentence, and the defaults stand.
     pub fn read() -> (Self, Option<String>) {
         let Some(path) = config_file() else { return (Self::default(), None) };
-        match std::fs::read_to_string(&path) {
+        match read_text(&path) {
             Ok(text) => match Self::parse(&text) {
                 Ok(config) => (config, None),
                 Err(problem) => {
@@ -52,6 +52,14 @@ impl Config {
         LinkSpec::parse(&config.link).map_err(|problem| format!("link: {problem}"))?;
         Ok(config)
     }
+}
+
+/// Reads a text that is a file: a FIFO would be waited for, a device may never end.
+fn read_text(path: &Path) -> std::io::Result<String> {
+    if path.metadata()?.is_file() {
+        return std::fs::read_to_string(path);
+    }
+    Err(std::io::Error::other("this is no file"))
 }
 
 /// Where the file lies (XDG Base Directory Specification).

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pipeline::link::LinkSpec;
+use model::temporary_folder;
+use pipeline::link::{Folder, LinkSpec};
 use pipeline::syntax::{Join, Script};
 use pipeline::{Finished, Group, Keep, RunOptions, Session, Watch};
 
@@ -110,7 +111,8 @@ impl Shell {
         asked_to_end: &dyn Fn() -> Option<i32>,
     ) -> anyhow::Result<Onward> {
         let prompt = self.at_prompt();
-        let folder = if self.via.has_names() { self.scratch.path()? } else { std::env::temp_dir() };
+        let folder =
+            Folder::at(&if self.via.has_names() { self.scratch.path()? } else { temporary_folder() });
         let keep = self.keep.as_ref().map(|keep| Keep::new(&next_folder(keep), false, script)).transpose()?;
         let options = RunOptions {
             via: &self.via,

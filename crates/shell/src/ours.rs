@@ -1,5 +1,6 @@
 //! The commands of the prompt that change it, done.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow, bail};
@@ -15,7 +16,7 @@ impl Shell {
     /// What is wrong with it, in a sentence.
     pub(crate) fn ours(&mut self, words: &[&str]) -> anyhow::Result<Onward> {
         if let Some(text) = self.printed(words)? {
-            print!("{text}");
+            std::io::stdout().write_all(text.as_bytes())?;
             self.session.set_status(0);
             return Ok(Onward::Yes);
         }

@@ -1,5 +1,7 @@
 //! A folder for what links and presets store: made when first needed, and gone with the shell, however it goes.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,8 +22,10 @@ impl Scratch {
         if let Some(folder) = &*folder {
             return Ok(folder.path().to_owned());
         }
-        let place = std::env::temp_dir();
-        let made = tempfile::Builder::new().prefix("hosepipe-").tempdir_in(&place).with_context(|| {
+        let place = model::temporary_folder();
+        let mut private = tempfile::Builder::new();
+        let private = private.prefix("hosepipe-").permissions(Permissions::from_mode(0o700));
+        let made = private.tempdir_in(&place).with_context(|| {
             format!("cannot make a folder in {} (TMPDIR names another place)", place.display())
         })?;
         Ok(folder.insert(made).path().to_owned())

@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use crate::job::Job;
 
-/// What the first look at a worker moves, in bytes: little, for it may be slow.
-const FIRST_LOOK_BYTES: u64 = 4 << 20;
-/// Each further look moves so many times as much, after half of that as a warm-up, until it lasted for so large a part
-/// of a trial: a just-in-time compiler is slow at first, and its first word says nothing of what it can do.
-const LOOK_GROWTH: u64 = 4;
-const LOOK_PART: u32 = 4;
-/// The last look moves at most this.
+/// What the first look at a worker moves, in bytes, after a warm-up of as many: little, for it may be slow.
+const FIRST_LOOK_BYTES: u64 = 1 << 20;
+/// Each further look moves up to so many times as much: a just-in-time compiler is slow at first, and its first word says
+/// nothing of what it can do.
+const LOOK_GROWTH: u64 = 8;
+/// No look moves more than this, and none is wanted after one that did.
 const LOOK_BYTES_MAX: u64 = 256 << 20;
+/// A look that moved so large a part of a trial is believed, unless the look before it foresaw much less.
+const LOOK_PART: u64 = 4;
+const FORESEEN_PART: u64 = 2;
 /// The least and the most that a trial moves, in bytes.
 const TRIAL_BYTES_MIN: u64 = 1 << 20;
 const TRIAL_BYTES_MAX: u64 = 64 << 30;
@@ -42,19 +44,21 @@ impl Amount {
     pub(crate) fn first_look(&self, block_bytes: u64) -> Job {
         match *self {
             Self::Fixed { bytes, warmup_bytes } => Job { bytes, block_bytes, warmup_bytes },
-            Self::Lasting { .. } => Job { bytes: FIRST_LOOK_BYTES, block_bytes, warmup_bytes: 0 },
+            Self::Lasting { .. } => {
+                Job { bytes: FIRST_LOOK_BYTES, block_bytes, warmup_bytes: FIRST_LOOK_BYTES }
+            }
         }
     }
 
-    /// The job of the next launch, where this one has not said enough.
-    pub(crate) fn next_look(&self, look: &Job, elapsed: Duration) -> Option<Job> {
-        let Self::Lasting { trial, .. } = self else { return None };
-        let bytes = look.bytes * LOOK_GROWTH;
-        (bytes <= LOOK_BYTES_MAX && elapsed < *trial / LOOK_PART).then_some(Job {
-            bytes,
-            warmup_bytes: bytes / 2,
-            ..*look
-        })
+    /// The job of the next launch, where this one has not said enough: `trial` is the trial that it foresees, `before` the
+    /// one that the look before it foresaw.
+    pub(crate) fn next_look(&self, look: &Job, trial: &Job, before: Option<&Job>) -> Option<Job> {
+        let Self::Lasting { .. } = self else { return None };
+        let large = look.bytes.saturating_mul(LOOK_PART) >= trial.bytes;
+        let steady = before.is_some_and(|before| before.bytes.saturating_mul(FORESEEN_PART) >= trial.bytes);
+        let bytes = trial.bytes.min(look.bytes * LOOK_GROWTH).min(LOOK_BYTES_MAX);
+        let enough = large && steady || look.bytes >= LOOK_BYTES_MAX;
+        (!enough).then_some(Job { bytes, warmup_bytes: bytes, ..*look })
     }
 
     /// The job of a row whose last look moved and lasted so much.
@@ -76,23 +80,51 @@ mod tests {
     fn a_slow_worker_is_given_less() {
         let amount = Amount::Lasting { trial: Duration::from_secs(1), warmup_bytes_max: 64 << 20 };
         let look = amount.first_look(4096);
-        let fast = amount.job(&look, Duration::from_millis(2));
+        let fast = amount.job(&look, Duration::from_micros(500));
         let slow = amount.job(&look, Duration::from_secs(4));
         assert_eq!((fast.bytes >> 20, fast.warmup_bytes >> 20, fast.block_bytes), (2000, 64, 4096));
         assert_eq!((slow.bytes, slow.warmup_bytes), (TRIAL_BYTES_MIN, TRIAL_BYTES_MIN / 2));
     }
 
-    #[test]
-    fn looks_grow_until_one_lasts() {
-        let amount = Amount::Lasting { trial: Duration::from_secs(1), warmup_bytes_max: 64 << 20 };
-        let mut look = Some(amount.first_look(4096));
-        let mut bytes = Vec::new();
-        while let Some(job) = look {
-            bytes.push(job.bytes >> 20);
-            look = amount.next_look(&job, Duration::from_millis(3 * (job.bytes >> 20)));
+    /// What every launch moves, the looks' and then the trial's, of a worker that takes so long for a job.
+    fn launches(amount: Amount, takes: impl Fn(&Job) -> Duration) -> (Vec<Job>, Job) {
+        let (mut looks, mut before) = (vec![amount.first_look(4096)], None);
+        loop {
+            let look = looks[looks.len() - 1];
+            let trial = amount.job(&look, takes(&look));
+            match amount.next_look(&look, &trial, before.as_ref()) {
+                Some(next) => looks.push(next),
+                None => return (looks, trial),
+            }
+            before = Some(trial);
         }
-        assert_eq!(bytes, [4, 16, 64, 256]);
-        assert_eq!(amount.next_look(&amount.first_look(4096), Duration::from_millis(251)), None);
+    }
+
+    #[test]
+    fn looks_grow_until_one_is_large_and_no_surprise() {
+        let amount = Amount::Lasting { trial: Duration::from_secs(1), warmup_bytes_max: 64 << 20 };
+        let looked = |bytes_per_s: u64| -> Vec<u64> {
+            let takes = |job: &Job| Duration::from_secs_f64(job.bytes as f64 / bytes_per_s as f64);
+            launches(amount, takes).0.iter().map(|job| job.bytes >> 20).collect()
+        };
+        assert_eq!(looked(4 << 30), [1, 8, 64, 256]);
+        assert_eq!(looked(100 << 20), [1, 8, 64]);
+        assert_eq!(looked(500 << 10), [1, 1]);
+    }
+
+    #[test]
+    fn a_slow_starter_is_given_as_much_as_it_can_move_once_it_is_warm() {
+        // A byte costs a hundred times as much until so many have gone, as in a Java beside other programs.
+        let amount = Amount::Lasting { trial: Duration::from_millis(500), warmup_bytes_max: 512 << 20 };
+        for cold_bytes in [1 << 20, 4 << 20, 40 << 20] {
+            let takes = |job: &Job| {
+                let cold = job.total_bytes().min(cold_bytes).saturating_sub(job.warmup_bytes);
+                Duration::from_secs_f64(cold as f64 * 50e-9 + (job.bytes - cold) as f64 * 0.5e-9)
+            };
+            let (_, trial) = launches(amount, takes);
+            let lasts = takes(&trial);
+            assert!(lasts > Duration::from_millis(250), "{cold_bytes}: {lasts:?} for {trial:?}");
+        }
     }
 
     #[test]
@@ -100,7 +132,7 @@ mod tests {
         let amount = Amount::Fixed { bytes: 10, warmup_bytes: 3 };
         let look = amount.first_look(7);
         assert_eq!(look, Job { bytes: 10, block_bytes: 7, warmup_bytes: 3 });
-        assert_eq!(amount.next_look(&look, Duration::ZERO), None);
+        assert_eq!(amount.next_look(&look, &look, None), None);
         assert_eq!(amount.job(&look, Duration::ZERO), look);
     }
 }

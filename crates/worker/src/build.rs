@@ -17,6 +17,7 @@ use twox_hash::XxHash3_64;
 use crate::captured::Captured;
 use crate::command::{NotRun, run, shown};
 use crate::guard::Guard;
+use crate::private;
 use crate::registry::Language;
 use crate::sources::Sources;
 use crate::toolchain::ending;
@@ -34,6 +35,10 @@ const UNFINISHED_MAX: Duration = BUILD_MAX.saturating_mul(2);
 
 /// A build that nobody has asked for in this time is removed when another is made.
 const UNUSED_MAX: Duration = Duration::from_secs(60 * 24 * 3600);
+
+/// The folder of what languages keep from build to build, and that of a compiler's own files while it runs.
+const CACHES: &str = "cache";
+const TEMPORARY: &str = "tmp";
 
 /// A language's program, built.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,10 +83,29 @@ pub(crate) struct Site<'a> {
 }
 
 impl Built {
+    /// Whether it is there, and as it was made.
+    fn is_sound(&self) -> bool {
+        private::is_open_to_others(&self.folder).is_ok_and(|open| !open)
+    }
+
     /// Replaces what stands for folders in a registered word.
     pub(crate) fn expand(&self, word: &str) -> OsString {
         expand(word, &self.folder, &self.cache)
     }
+}
+
+/// The folder that a language keeps from build to build.
+pub(crate) fn cache_of(language: &Language, root: &Path) -> PathBuf {
+    root.join(CACHES).join(&language.key)
+}
+
+/// What a language sets for its programs and tools.
+pub(crate) fn environment<'a>(
+    language: &'a Language,
+    folder: &'a Path,
+    cache: &'a Path,
+) -> impl Iterator<Item = (&'a String, OsString)> {
+    language.environment.iter().map(|(name, value)| (name, expand(value, folder, cache)))
 }
 
 fn expand(word: &str, folder: &Path, cache: &Path) -> OsString {
@@ -111,37 +135,49 @@ impl Site<'_> {
         let built = Built {
             version: self.version.to_owned(),
             folder: self.root.join(format!("{}-{key:016x}", language.key)),
-            cache: self.root.join("cache").join(&language.key),
+            cache: cache_of(language, self.root),
         };
         Ok((built, files))
     }
 
     /// What was built before.
     pub(crate) fn find(&self) -> Option<Built> {
-        self.place().ok().map(|(built, _)| built).filter(|built| built.folder.is_dir())
+        self.place().ok().map(|(built, _)| built).filter(Built::is_sound)
     }
 
     /// Builds it, unless that was done before. Two that build the same do not disturb each other: a build is made
     /// aside and gets its name when it is complete.
     pub(crate) fn build(&self, guard: &Guard, stop: &dyn Fn() -> bool) -> Result<Built, BuildError> {
         let (built, files) = self.place()?;
-        if built.folder.is_dir() {
+        if built.is_sound() {
             mark_as_used(&built.folder);
             return Ok(built);
         }
         let failed = |what: &str, path: &Path, error: &io::Error| {
             BuildError::System(format!("cannot {what} {}: {}", path.display(), describe_errno(error)))
         };
-        fs::create_dir_all(&built.cache).map_err(|error| failed("make the folder", &built.cache, &error))?;
-        mark_as_used(built.cache.parent().unwrap_or(self.root));
+        let caches = self.root.join(CACHES);
+        for (folder, mode) in [(self.root, 0o755), (&caches, 0o700), (&built.cache, 0o700)] {
+            private::make(folder, mode).map_err(|error| failed("make the folder", folder, &error))?;
+        }
+        if let Some(why) = private::open_to_others(self.root) {
+            return Err(BuildError::System(format!("nothing is built where others could change it: {why}")));
+        }
+        mark_as_used(&caches);
         clear(self.root);
+        if built.folder.is_dir() && !built.is_sound() {
+            // Others have changed it, or could have.
+            fs::remove_dir_all(&built.folder).map_err(|error| failed("remove", &built.folder, &error))?;
+        }
         let aside = tempfile::Builder::new()
             .prefix(&format!("{UNFINISHED}{}-", self.language.key))
+            .permissions(fs::Permissions::from_mode(0o700))
             .tempdir_in(self.root)
             .map_err(|error| failed("make a folder in", self.root, &error))?;
         write_sources(aside.path(), &files)
             .map_err(|error| failed("write sources to", aside.path(), &error))?;
         self.compile(aside.path(), &built.cache, guard, stop)?;
+        hand_over(aside.path()).map_err(|error| failed("finish", aside.path(), &error))?;
         match fs::rename(aside.path(), &built.folder) {
             Ok(()) => {
                 // It has its name now, and is not to be removed.
@@ -149,7 +185,7 @@ impl Site<'_> {
                 Ok(built)
             }
             // Another hosepipe was faster.
-            Err(_) if built.folder.is_dir() => Ok(built),
+            Err(_) if built.is_sound() => Ok(built),
             Err(error) => Err(failed("finish", &built.folder, &error)),
         }
     }
@@ -166,7 +202,9 @@ impl Site<'_> {
         let Some((program, arguments)) = words.split_first() else { return Ok(()) };
         let mut command = Command::new(program);
         command.args(arguments).current_dir(folder.join("src"));
-        command.envs(language.environment.iter().map(|(name, value)| (name, expand(value, folder, cache))));
+        command.envs(environment(language, folder, cache));
+        // What a compiler that is ended leaves behind goes with the folder.
+        command.env("TMPDIR", folder.join(TEMPORARY));
         let failed =
             |how: String, said: String| Err(BuildError::Compiler { command: shown(&words), how, said });
         match run(command, BUILD_MAX, Captured::keeping(HEAD_MAX, TAIL_MAX), guard, stop) {
@@ -212,8 +250,7 @@ fn cpu_abilities() -> String {
 
 fn write_sources(folder: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Result<()> {
     fs::create_dir(folder.join("out"))?;
-    // So that others may run what one has built.
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
+    fs::create_dir(folder.join(TEMPORARY))?;
     for (path, bytes) in files {
         let path = folder.join("src").join(path);
         if let Some(parent) = path.parent() {
@@ -225,6 +262,13 @@ fn write_sources(folder: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Resul
         }
     }
     Ok(())
+}
+
+/// Makes a finished build what others may run and nobody may change.
+fn hand_over(folder: &Path) -> io::Result<()> {
+    fs::remove_dir_all(folder.join(TEMPORARY))?;
+    private::close_to_others(folder)?;
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o755))
 }
 
 /// Removes what builds have left that were killed, and what nobody has asked for in a long time.
@@ -273,6 +317,10 @@ mod tests {
         }
 
         fn build(&self, command: &str) -> Result<Built, BuildError> {
+            self.build_in(self.root.path(), command)
+        }
+
+        fn build_in(&self, root: &Path, command: &str) -> Result<Built, BuildError> {
             let language = Language {
                 name: "X".to_owned(),
                 key: "x".to_owned(),
@@ -284,7 +332,7 @@ mod tests {
                 variants: Vec::new(),
             };
             let sources = Sources::Folder(self.sources.path().to_owned());
-            let site = Site { language: &language, sources: &sources, version: "1", root: self.root.path() };
+            let site = Site { language: &language, sources: &sources, version: "1", root };
             site.build(&self.guard, &|| false)
         }
 
@@ -309,6 +357,36 @@ mod tests {
         assert_eq!(fs::read_to_string(second.folder.join("out/program")).expect("there"), "two");
         assert_eq!(shop.builds(), 2);
         assert!(shop.build(&format!("{COPY}; true")).expect("built").folder != second.folder);
+    }
+
+    #[test]
+    fn what_others_could_have_changed_is_built_anew_and_they_cannot() {
+        let shop = Shop::new();
+        // As under a umask of 0.
+        let built = shop.build(&format!("umask 0; {COPY}; chmod 777 {{out}}/program")).expect("built");
+        let program = built.folder.join("out/program");
+        assert!(!private::is_open_to_others(&built.folder).expect("there"));
+        fs::write(&program, "planted").expect("written");
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o777)).expect("chmod");
+        let again = shop.build(&format!("umask 0; {COPY}; chmod 777 {{out}}/program")).expect("built");
+        assert_eq!((again, shop.builds()), (built, 2));
+        assert_eq!(fs::read_to_string(&program).expect("there"), "one");
+        // In a folder of everybody's nothing is built at all.
+        fs::set_permissions(shop.root.path(), fs::Permissions::from_mode(0o755)).expect("chmod");
+        let everybodys = shop.root.path().join("everybodys");
+        fs::create_dir(&everybodys).expect("made");
+        fs::set_permissions(&everybodys, fs::Permissions::from_mode(0o777)).expect("chmod");
+        let error = shop.build_in(&everybodys.join("workers"), COPY).expect_err("refused").to_string();
+        assert!(error.ends_with(&format!("others may write to {}", everybodys.display())), "{error}");
+    }
+
+    #[test]
+    fn a_compilers_own_files_go_with_it() {
+        let shop = Shop::new();
+        let built = shop.build(&format!("{COPY} && touch $TMPDIR/cc1.s && echo $TMPDIR >{{out}}/where"));
+        let told = fs::read_to_string(built.expect("built").folder.join("out/where")).expect("there");
+        let folder = Path::new(told.trim());
+        assert!(folder.starts_with(shop.root.path()) && !folder.exists(), "{told}");
     }
 
     #[test]

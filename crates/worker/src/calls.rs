@@ -4,14 +4,12 @@
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 
-use model::{ErrorKind, SystemCalls, WorkerStart, describe_errno};
-use rustix::pipe::{PipeFlags, pipe_with};
+use model::SystemCalls;
 use syscalls::Sysno;
 
-use crate::failure::{Failure, NoRun};
+use crate::failure::NoRun;
 use crate::job::Job;
-use crate::launcher::Launcher;
-use crate::program::Program;
+use crate::launcher::{Launch, Launcher};
 use crate::trace::{Counts, trace};
 
 /// Blocks of the warm-up of both runs, so that a just-in-time compiler has done its work; and of the shorter one.
@@ -38,16 +36,18 @@ const PER_MIB_MIN: f64 = 0.05;
 /// Stopped; or nobody may trace here (a container's seccomp filter, a kernel before 5.3), or the program fails.
 pub fn count_calls(
     launcher: &mut Launcher,
-    writer: &Program,
-    reader: &Program,
-    start: WorkerStart,
+    launch: &Launch<'_>,
     block_bytes: u64,
     stop: &dyn Fn() -> bool,
 ) -> Result<SystemCalls, NoRun> {
     let part = |blocks: u64| block_bytes.saturating_mul(blocks).min(PART_MAX_BYTES).max(block_bytes);
     let count = |bytes| {
         let job = Job { bytes, block_bytes, warmup_bytes: part(BLOCKS_BEFORE) };
-        let commands = commands(launcher, writer, reader, start, &job)?;
+        let (parts, _) = launcher.parts(launch, &job)?;
+        let mut commands: Vec<Command> = parts.into_iter().map(|part| part.command).collect();
+        for command in &mut commands {
+            command.stderr(Stdio::null());
+        }
         trace(commands, launcher.guard(), job.limit(), stop)
     };
     let few = part(BLOCKS_FEW);
@@ -66,38 +66,6 @@ pub fn count_calls(
 fn least(one: &Counts, other: &Counts) -> Counts {
     let both = |(number, count): (&u64, &u64)| Some((*number, *count.min(other.get(number)?)));
     one.iter().filter_map(both).collect()
-}
-
-fn commands(
-    launcher: &Launcher,
-    writer: &Program,
-    reader: &Program,
-    start: WorkerStart,
-    job: &Job,
-) -> Result<Vec<Command>, NoRun> {
-    let result = launcher.result();
-    let mut commands = match start {
-        WorkerStart::Pair => {
-            let mut command = writer.pair_command(reader, job, result);
-            command.stdin(Stdio::null()).stdout(Stdio::null());
-            vec![command]
-        }
-        WorkerStart::Harness => {
-            let (read_end, write_end) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| {
-                let message = format!("the system refused a pipe: {}", describe_errno(&error.into()));
-                NoRun::Failed(Failure::new(ErrorKind::Open, message))
-            })?;
-            let mut sends = writer.end_command("send", job, result);
-            sends.stdin(Stdio::null()).stdout(write_end);
-            let mut receives = reader.end_command("recv", job, result);
-            receives.stdin(read_end).stdout(Stdio::null());
-            vec![sends, receives]
-        }
-    };
-    for command in &mut commands {
-        command.stderr(Stdio::null());
-    }
-    Ok(commands)
 }
 
 fn per_mib(shorter: &Counts, longer: &Counts, more_bytes: u64) -> SystemCalls {
@@ -124,35 +92,44 @@ fn name(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
-    fn count_of(text: &str, name: &str) -> Option<f64> {
-        let mut launcher = Launcher::new().expect("a launcher");
-        let program = Program {
-            command: ["sh", "-c", text, "worker"].map(Into::into).to_vec(),
-            environment: Vec::new(),
-            end: model::WorkerEnd {
-                language: "sh".to_owned(),
-                variant: "program".to_owned(),
-                toolchain: None,
-            },
-        };
-        match count_calls(&mut launcher, &program, &program, WorkerStart::Pair, 1 << 10, &|| false) {
-            Ok(calls) => calls.by_name.get(name).copied(),
-            Err(error) => {
-                // A sandbox may refuse to trace; that it is refused in words is all that can be tested there.
-                assert!(
-                    matches!(&error, NoRun::Failed(failure) if failure.message.contains("trace")),
-                    "{error:?}"
-                );
-                Some(1024.0)
-            }
+    use crate::program::Program;
+
+    /// The calls of a worker that is this shell script; `None` where a sandbox refuses to trace. That it is refused in words
+    /// is all that can be tested there.
+    fn counted(script: &'static str) -> Option<SystemCalls> {
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let mut launcher = Launcher::new().expect("a launcher");
+            let program = Program {
+                command: ["sh", "-c", script, "worker"].map(Into::into).to_vec(),
+                folder: None,
+                environment: Vec::new(),
+                end: model::WorkerEnd {
+                    language: "sh".to_owned(),
+                    variant: "program".to_owned(),
+                    toolchain: None,
+                },
+            };
+            tell.send(count_calls(&mut launcher, &Launch::pair(&program, &program), 1 << 10, &|| false))
+        });
+        match told.recv_timeout(Duration::from_secs(50)).expect("an end long before the limit of a job") {
+            Ok(calls) => Some(calls),
+            Err(NoRun::Failed(failure)) if failure.message.contains("trace") => None,
+            Err(error) => panic!("{error:?}"),
         }
     }
 
     #[test]
     fn calls_of_a_grandchild_are_counted_by_difference() {
         // One read of a byte for each KiB, whatever starting costs: 1024 in a MiB.
-        let reads = count_of(r#"dd if=/dev/zero of=/dev/null bs=1 count=$(($2 / 1024)) 2>/dev/null"#, "read");
-        assert_eq!(reads, Some(1024.0));
+        let calls = counted(r#"dd if=/dev/zero of=/dev/null bs=1 count=$(($2 / 1024)) 2>/dev/null"#);
+        assert!(calls.is_none_or(|calls| calls.by_name["read"] == 1024.0));
+    }
+
+    #[test]
+    fn a_child_that_left_its_session_is_not_waited_for() {
+        counted("setsid sleep 1000 & sleep 0.1");
     }
 }

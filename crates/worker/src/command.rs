@@ -37,9 +37,15 @@ pub(crate) fn run(
     stop: &dyn Fn() -> bool,
 ) -> Result<Said, NotRun> {
     command.stdin(Stdio::null());
-    let process = Process::start(command, Capture::Both, said, guard).map_err(NotRun::Start)?;
+    let mark = guard.mark();
+    let process = Process::start(command, Capture::Both, said, guard, &mark).map_err(NotRun::Start)?;
     let mut processes = [process];
-    match wait_for_all(&mut processes, limit, stop) {
+    let waited = wait_for_all(&mut processes, limit, stop, &mut || {});
+    // A compiler that came to its end may have left a server behind, for the next one.
+    if waited.is_err() {
+        mark.end_all();
+    }
+    match waited {
         Ok(()) => {}
         Err(Cut::Stopped) => return Err(NotRun::Stopped),
         Err(Cut::Late) => return Err(NotRun::Late(processes[0].said())),

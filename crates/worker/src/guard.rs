@@ -2,18 +2,22 @@
 //!
 //! A worker has a process group of its own, which its owner's drop ends; a caught signal takes the same road. SIGKILL
 //! runs no destructor: then the guard, in a session of its own, sees that its maker is gone and ends every group that
-//! it was told of.
+//! it was told of, and whoever left them with its mark.
 #![allow(unsafe_code)]
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use model::describe_errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, WaitOptions, waitpid};
+
+use crate::marked::{VARIABLE, end_marked};
+use crate::remove::remove;
 
 /// Process groups that can stand at a time: far more than builds and ends that run side by side.
 const GROUPS_MAX: usize = 256;
@@ -26,20 +30,24 @@ const GO_HOME: i32 = 0;
 pub struct Guard {
     tells: OwnedFd,
     pid: Option<Pid>,
+    /// What the marks of everything it guards begin with.
+    name: String,
+    marks: AtomicU64,
 }
 
-/// A file and its folder, to be removed where their owner cannot do it any more.
-pub(crate) struct Leftover {
-    file: CString,
-    folder: CString,
-}
+/// What the processes of one run carry in their environment.
+#[derive(Debug, Clone)]
+pub(crate) struct Mark(String);
 
-impl Leftover {
-    /// # Errors
-    /// A path that holds a NUL byte.
-    pub(crate) fn new(file: &Path, folder: &Path) -> io::Result<Self> {
-        let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(io::Error::from);
-        Ok(Self { file: text(file)?, folder: text(folder)? })
+impl Mark {
+    /// The value of [`VARIABLE`].
+    pub(crate) fn value(&self) -> &str {
+        &self.0
+    }
+
+    /// Ends everybody who carries it.
+    pub(crate) fn end_all(&self) {
+        end_marked(format!("{VARIABLE}={}\0", self.0).as_bytes());
     }
 }
 
@@ -52,19 +60,28 @@ impl Guard {
         Self::start_over(None)
     }
 
-    pub(crate) fn start_over(leftover: Option<Leftover>) -> io::Result<Self> {
+    /// One that removes a folder where its owner cannot do it any more.
+    pub(crate) fn start_over(folder: Option<&Path>) -> io::Result<Self> {
+        let folder = folder.map(|folder| CString::new(folder.as_os_str().as_bytes())).transpose()?;
         let (hears, tells) = pipe_with(PipeFlags::CLOEXEC)?;
+        let name = format!("{}-{:016x}.", std::process::id(), fastrand::u64(..));
+        let marks = format!("{VARIABLE}={name}");
         // SAFETY: this process may have threads, so the child makes nothing but async-signal-safe calls
         // (signal-safety(7)) and allocates no memory.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
             0 => {
-                stand_guard(hears.as_raw_fd(), leftover.as_ref());
+                stand_guard(hears.as_raw_fd(), marks.as_bytes(), folder.as_deref());
                 // SAFETY: leaves at once; destructors and exit handlers belong to the parent.
                 unsafe { libc::_exit(0) }
             }
-            pid => Ok(Self { tells, pid: Pid::from_raw(pid) }),
+            pid => Ok(Self { tells, pid: Pid::from_raw(pid), name, marks: AtomicU64::new(0) }),
         }
+    }
+
+    /// A new mark for what is to be started together.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark(format!("{}{}", self.name, self.marks.fetch_add(1, Ordering::Relaxed)))
     }
 
     /// From now on the group ends with this process.
@@ -94,7 +111,7 @@ impl Drop for Guard {
 }
 
 /// Listens until it is sent home, or until its maker is gone.
-fn stand_guard(hears: RawFd, leftover: Option<&Leftover>) {
+fn stand_guard(hears: RawFd, marks: &[u8], folder: Option<&CStr>) {
     // SAFETY: none of these calls touches memory of ours but the constant name. Signals to the maker's process group
     // are not for the guard, and whoever waits for the end of the maker's output must not wait for it.
     unsafe {
@@ -122,12 +139,9 @@ fn stand_guard(hears: RawFd, leftover: Option<&Leftover>) {
         // SAFETY: has no memory effects; the group is not reaped before it is forgotten, so it is no other's.
         unsafe { libc::kill(-group, libc::SIGKILL) };
     }
-    if let Some(leftover) = leftover {
-        // SAFETY: both are strings that end in NUL; what is gone already is no error.
-        unsafe {
-            libc::unlink(leftover.file.as_ptr());
-            libc::rmdir(leftover.folder.as_ptr());
-        }
+    end_marked(marks);
+    if let Some(folder) = folder {
+        remove(folder);
     }
 }
 

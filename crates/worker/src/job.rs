@@ -9,6 +9,9 @@ const START_MAX: Duration = Duration::from_secs(60);
 const BYTE_MAX_NS: u64 = 100;
 const BLOCK_MAX_NS: u64 = 200_000;
 
+/// The stream repeats after so many bytes.
+const PERIOD: u64 = 256;
+
 /// One job of docs/WORKERS.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Job {
@@ -28,7 +31,21 @@ impl Job {
 
     /// XOR of every byte of the stream: the byte at position i is i mod 256, and 256 of them cancel out.
     pub fn xor(&self) -> u8 {
-        (0..self.total_bytes() % 256).fold(0, |sum, byte| sum ^ byte as u8)
+        (0..self.total_bytes() % PERIOD).fold(0, |sum, byte| sum ^ byte as u8)
+    }
+
+    /// The job with a few bytes more, so that their XOR is neither 0, which a worker has that received zeros or took no sum,
+    /// nor the same in each launch: at most 255 more, and of a short stream 3 and one in 256. They come last, where they
+    /// shift no block against the pipe's pages.
+    pub(crate) fn with_residue(self, random: &mut fastrand::Rng) -> Self {
+        let more_max = (self.bytes / PERIOD).saturating_add(3).min(PERIOD - 1);
+        // The XOR of an odd number of bytes, modulo 256, is 0 of one byte alone, and of each other number its own.
+        let sound = |more: &u64| {
+            let residue = self.total_bytes().saturating_add(*more) % PERIOD;
+            residue % 2 == 1 && residue > 1
+        };
+        let more = random.choice(Vec::from_iter((0..=more_max).filter(sound))).unwrap_or_default();
+        Self { bytes: self.bytes.saturating_add(more), ..self }
     }
 
     /// A time limit that no sound worker meets: a minute for the start, then 10 MB/s, or 5000 blocks a second.
@@ -47,6 +64,7 @@ impl Job {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn the_xor_is_that_of_the_sequence() {
@@ -57,5 +75,25 @@ mod tests {
                 assert_eq!(job.xor(), one_by_one, "{job:?}");
             }
         }
+    }
+
+    #[test]
+    fn no_launch_can_be_answered_with_zero_or_with_the_answer_of_the_one_before() {
+        let mut random = fastrand::Rng::with_seed(1);
+        for bytes in (1..2000).chain([1 << 20, 1 << 30, (1 << 30) + 255]) {
+            for warmup_bytes in [0, 1, 4099] {
+                let asked = Job { bytes, block_bytes: 7, warmup_bytes };
+                let job = asked.with_residue(&mut random);
+                assert_ne!(job.xor(), 0, "{job:?}");
+                assert!(
+                    (0..=3 + bytes / 256).contains(&(job.bytes - bytes)) && job.bytes - bytes < 256,
+                    "{job:?}"
+                );
+                assert_eq!(Job { bytes, ..job }, asked);
+            }
+        }
+        let asked = Job { bytes: 1 << 20, block_bytes: 65536, warmup_bytes: 0 };
+        let xors: BTreeSet<u8> = (0..100).map(|_| asked.with_residue(&mut random).xor()).collect();
+        assert!(xors.len() > 30, "{xors:?}");
     }
 }

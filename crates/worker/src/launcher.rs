@@ -1,25 +1,28 @@
 //! One run: the programs started, watched, and their word checked.
 
-use std::fs::File;
+use std::fs::{self, File, Permissions};
 use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use model::{ErrorKind, Sample, describe_errno};
+use model::{ErrorKind, Sample, WorkerStart, describe_errno};
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 use rustix::time::{ClockId, clock_gettime};
 use tempfile::TempDir;
 
 use crate::captured::Captured;
 use crate::failure::{Failure, NoRun};
-use crate::guard::{Guard, Leftover, no_guard};
+use crate::guard::{Guard, Mark, no_guard};
 use crate::job::Job;
 use crate::judge::{Span, Witness, judge};
 use crate::process::{Capture, Process};
 use crate::program::Program;
 use crate::result_line::ResultLines;
+use crate::seats::{Seat, elsewhere};
 use crate::supervise::{Cut, wait_for_all};
+use crate::whereabouts::Whereabouts;
 
 /// As much of what a worker writes to standard error is kept: the end of it.
 const SAID_MAX: usize = 2048;
@@ -34,23 +37,81 @@ pub struct Run {
     pub sample: Sample,
     /// What the pipe held, in bytes, where we made it.
     pub pipe_bytes: Option<u64>,
+    /// Whether the writer joined its reader by a socket instead; `None` where nobody has seen it.
+    pub through_socket: Option<bool>,
+}
+
+/// Who is launched. The writer starts the reader by its own means, or hosepipe starts both over a pipe of its own.
+#[derive(Debug, Clone, Copy)]
+pub struct Launch<'a> {
+    /// The program that sends.
+    pub writer: &'a Program,
+    /// The program that receives.
+    pub reader: &'a Program,
+    /// Who starts it.
+    pub start: WorkerStart,
+    /// The writer's CPU and the reader's; empty where the scheduler chooses.
+    pub cpus: &'a [u32],
 }
 
 /// Starts workers, one run at a time. Dropping it leaves nothing behind, and neither does SIGKILL.
 #[derive(Debug)]
 pub struct Launcher {
     result: PathBuf,
+    scratch: PathBuf,
     // In this order: the guard goes home before the folder is removed.
     guard: Guard,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 /// A process to be started.
-struct Part {
+pub(crate) struct Part {
     name: String,
     sends: bool,
     receives: bool,
-    command: Command,
+    cpu: Option<u32>,
+    pub(crate) command: Command,
+}
+
+impl<'a> Launch<'a> {
+    /// The writer's `pair`, with the receiver of another program, or of the same, as its child.
+    pub fn pair(writer: &'a Program, reader: &'a Program) -> Self {
+        Self { writer, reader, start: WorkerStart::Pair, cpus: &[] }
+    }
+
+    /// Both ends over a pipe of ours of the default size.
+    pub fn between(writer: &'a Program, reader: &'a Program) -> Self {
+        Self { writer, reader, start: WorkerStart::Harness, cpus: &[] }
+    }
+
+    /// The processes to be started, the sender's first, and what the pipe holds, in bytes, where we made it.
+    fn parts(&self, job: &Job, result: &Path) -> Result<(Vec<Part>, Option<u64>), NoRun> {
+        let (writer, reader) = (self.writer.end.label(), self.reader.end.label());
+        let (writers_cpu, readers_cpu) = (self.cpus.first().copied(), self.cpus.last().copied());
+        if self.start == WorkerStart::Pair {
+            let apart = readers_cpu.filter(|_| readers_cpu != writers_cpu);
+            let reader = apart.map_or_else(|| self.reader.clone(), |cpu| elsewhere(self.reader, cpu));
+            let mut command = self.writer.pair_command(&reader, job, result);
+            command.stdin(Stdio::null()).stdout(Stdio::null());
+            let both = Part { name: writer, sends: true, receives: true, cpu: writers_cpu, command };
+            return Ok((vec![both], None));
+        }
+        let (read_end, write_end) =
+            pipe_with(PipeFlags::CLOEXEC).map_err(|error| refused("a pipe", &error.into()))?;
+        let pipe_bytes = fcntl_getpipe_size(&read_end).ok().map(|bytes| bytes as u64);
+        let mut sends = self.writer.end_command("send", job, result);
+        sends.stdin(Stdio::null()).stdout(write_end);
+        let mut receives = self.reader.end_command("recv", job, result);
+        receives.stdin(read_end).stdout(Stdio::null());
+        let part = |role, name, sends, command| Part {
+            name: format!("the {role} {name}"),
+            sends,
+            receives: !sends,
+            cpu: if sends { writers_cpu } else { readers_cpu },
+            command,
+        };
+        Ok((vec![part("writer", writer, true, sends), part("reader", reader, false, receives)], pipe_bytes))
+    }
 }
 
 impl Launcher {
@@ -59,93 +120,60 @@ impl Launcher {
     /// # Errors
     /// The system refused one of them; the message says which.
     pub fn new() -> io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("hosepipe-").tempdir()?;
-        let result = folder.path().join("result");
-        let leftover = Leftover::new(&result, folder.path())?;
-        let guard = Guard::start_over(Some(leftover)).map_err(|error| io::Error::other(no_guard(&error)))?;
-        Ok(Self { result, guard, _folder: folder })
+        let private = Permissions::from_mode(0o700);
+        let folder = tempfile::Builder::new().prefix("hosepipe-").permissions(private).tempdir()?;
+        let (result, scratch) = (folder.path().join("result"), folder.path().join("tmp"));
+        let guard =
+            Guard::start_over(Some(folder.path())).map_err(|error| io::Error::other(no_guard(&error)))?;
+        Ok(Self { result, scratch, guard, folder })
     }
 
-    /// Runs `pair` of one program, which starts the receiver of another, or of the same, by its own means.
+    /// Runs programs to their end, and ends whatever they have left running.
     ///
     /// # Errors
     /// See [`NoRun`].
-    pub fn run_pair(
+    pub fn run(
         &mut self,
-        writer: &Program,
-        reader: &Program,
+        launch: &Launch<'_>,
         job: &Job,
         limit: Duration,
         stop: &dyn Fn() -> bool,
     ) -> Result<Run, NoRun> {
-        let mut command = writer.pair_command(reader, job, &self.result);
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        let name = writer.end.label();
-        let part = Part { name, sends: true, receives: true, command };
-        let sample = self.run(vec![part], job, limit, stop)?;
-        Ok(Run { sample, pipe_bytes: None })
-    }
-
-    /// Runs the sender of one program and the receiver of another, or of the same, over a pipe of ours of the default size.
-    ///
-    /// # Errors
-    /// See [`NoRun`].
-    pub fn run_between(
-        &mut self,
-        writer: &Program,
-        reader: &Program,
-        job: &Job,
-        limit: Duration,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<Run, NoRun> {
-        let (read_end, write_end) =
-            pipe_with(PipeFlags::CLOEXEC).map_err(|error| refused("a pipe", &error.into()))?;
-        let pipe_bytes = fcntl_getpipe_size(&read_end).ok().map(|bytes| bytes as u64);
-        let mut sends = writer.end_command("send", job, &self.result);
-        sends.stdin(Stdio::null()).stdout(write_end);
-        let mut receives = reader.end_command("recv", job, &self.result);
-        receives.stdin(read_end).stdout(Stdio::null());
-        let parts = vec![
-            Part {
-                name: format!("the writer {}", writer.end.label()),
-                sends: true,
-                receives: false,
-                command: sends,
-            },
-            Part {
-                name: format!("the reader {}", reader.end.label()),
-                sends: false,
-                receives: true,
-                command: receives,
-            },
-        ];
-        let sample = self.run(parts, job, limit, stop)?;
-        Ok(Run { sample, pipe_bytes })
+        let (parts, pipe_bytes) = self.parts(launch, job)?;
+        let mark = self.guard.mark();
+        let run = self.run_parts(parts, &mark, job, limit, stop);
+        mark.end_all();
+        run.map(|run| Run { pipe_bytes, ..run })
     }
 
     /// Runs processes, the sender's first.
-    fn run(
+    fn run_parts(
         &mut self,
         parts: Vec<Part>,
+        mark: &Mark,
         job: &Job,
         limit: Duration,
         stop: &dyn Fn() -> bool,
-    ) -> Result<Sample, NoRun> {
-        File::create(&self.result).map_err(|error| refused("a file for the results", &error))?;
+    ) -> Result<Run, NoRun> {
+        let mut result = self.fresh_result().map_err(|error| refused("a file for the results", &error))?;
         let started_ns = now_ns();
         let mut processes = Vec::new();
         let mut names = Vec::new();
         for part in parts {
             let said = Captured::keeping(0, SAID_MAX);
+            let seat = part.cpu.map(Seat::take).transpose();
+            let _seat = seat.map_err(|error| refused("a CPU to sit on", &error))?;
             let process =
-                Process::start(part.command, Capture::Errors, said, &self.guard).map_err(|error| {
+                Process::start(part.command, Capture::Errors, said, &self.guard, mark).map_err(|error| {
                     let message = format!("{} cannot be started: {}", part.name, describe_errno(&error));
                     NoRun::Failed(Failure::new(ErrorKind::Failed, message))
                 })?;
             processes.push(process);
             names.push((part.name, part.sends, part.receives));
         }
-        let waited = wait_for_all(&mut processes, limit, stop);
+        let ends = names.iter().zip(&processes).map(|((_, sends, _), process)| (process.pid(), *sends));
+        let mut seen = Whereabouts::of(ends, job);
+        let waited = wait_for_all(&mut processes, limit, stop, &mut || seen.look());
         let over_ns = now_ns();
         let named = || names.iter().zip(&processes);
         match waited {
@@ -167,10 +195,10 @@ impl Launcher {
             })
             .collect();
         let usages: Vec<_> = witnesses.iter().map(|witness| witness.ended.usage.clone()).collect();
-        let lines = ResultLines::parse(&self.result_text());
+        let lines = ResultLines::parse(&text_of(&mut result));
         let (send, recv) =
             judge(witnesses, &lines, job, &Span { started_ns, over_ns }).map_err(NoRun::Failed)?;
-        Ok(Sample {
+        let sample = Sample {
             round: 0,
             elapsed_ns: recv.ended_ns - send.began_ns,
             setup_ns: send.ready_ns.max(recv.ready_ns) - started_ns,
@@ -184,13 +212,28 @@ impl Launcher {
             system_ns: usages.iter().map(|usage| usage.system_ns).sum(),
             ends: usages,
             latency_histogram: None,
-            same_cpu_share: None,
-        })
+            same_cpu_share: seen.same_cpu_share(send.began_ns, recv.ended_ns),
+        };
+        Ok(Run { sample, pipe_bytes: None, through_socket: seen.through_socket() })
     }
 
-    /// Where the results of a run stand.
-    pub(crate) fn result(&self) -> &Path {
-        &self.result
+    /// The folder it makes for results: it stands on every worker's command line.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The processes of a launch, with a new folder for their temporary files: a worker that is ended cannot remove them.
+    pub(crate) fn parts(&self, launch: &Launch<'_>, job: &Job) -> Result<(Vec<Part>, Option<u64>), NoRun> {
+        let fresh = |folder: &Path| {
+            clear_away(folder)?;
+            fs::create_dir(folder)
+        };
+        fresh(&self.scratch).map_err(|error| refused("a folder for temporary files", &error))?;
+        let (mut parts, pipe_bytes) = launch.parts(job, &self.result)?;
+        for part in &mut parts {
+            part.command.env("TMPDIR", &self.scratch);
+        }
+        Ok((parts, pipe_bytes))
     }
 
     /// Who ends what is started here.
@@ -198,14 +241,28 @@ impl Launcher {
         &self.guard
     }
 
-    fn result_text(&self) -> String {
-        let mut bytes = Vec::new();
-        if let Ok(file) = File::open(&self.result) {
-            // What cannot be read is judged as what was not written.
-            let _ = file.take(RESULT_MAX).read_to_end(&mut bytes);
-        }
-        String::from_utf8_lossy(&bytes).into_owned()
+    /// An empty file for the results. It is read through this descriptor: whatever a worker puts in the place of the path, a
+    /// FIFO that nobody writes to, is not what is waited for.
+    fn fresh_result(&self) -> io::Result<File> {
+        clear_away(&self.result)?;
+        File::options().read(true).write(true).create_new(true).open(&self.result)
     }
+}
+
+/// Removes what is there, if there is anything.
+fn clear_away(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(_) => Ok(()),
+    }
+}
+
+fn text_of(result: &mut File) -> String {
+    let mut bytes = Vec::new();
+    // What cannot be read is judged as what was not written.
+    let _ = result.take(RESULT_MAX).read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn refused(what: &str, error: &io::Error) -> NoRun {
@@ -216,7 +273,7 @@ fn refused(what: &str, error: &io::Error) -> NoRun {
 }
 
 /// CLOCK_MONOTONIC, which the workers' times are of.
-fn now_ns() -> u64 {
+pub(crate) fn now_ns() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -3,16 +3,17 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use model::{CaseError, CaseRecord, WorkerStart};
+use model::{CaseError, CaseRecord, Placement, Spec, SystemCalls, WorkerStart};
 
 use crate::amount::Amount;
 use crate::calls::count_calls;
 use crate::cases::case_record;
+use crate::ceiling::Ceiling;
 use crate::failure::NoRun;
 use crate::job::Job;
-use crate::launcher::{Launcher, Run};
+use crate::launcher::{Launch, Launcher, Run};
 use crate::observer::Observer;
-use crate::program::{Program, Worker};
+use crate::program::Worker;
 
 /// One row: who sends, who receives, and who starts the receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,22 +24,42 @@ pub struct Row {
     pub reader: Worker,
     /// Who starts it.
     pub start: WorkerStart,
+    /// Where they sit, as asked.
+    pub placement: Placement,
+    /// The writer's CPU and the reader's; empty where the scheduler chooses.
+    pub cpus: Vec<u32>,
 }
 
 impl Row {
-    /// A worker with itself, as in the study.
+    /// A worker with itself, as in the study, placed by the scheduler.
     pub fn pair(worker: Worker) -> Self {
-        Self { writer: worker.clone(), reader: worker, start: WorkerStart::Pair }
+        Self::of(worker.clone(), worker, WorkerStart::Pair)
     }
 
-    /// One worker's sender and another's receiver over a pipe of ours.
+    /// One worker's sender and another's receiver over a pipe of ours, placed by the scheduler.
     pub fn between(writer: Worker, reader: Worker) -> Self {
-        Self { writer, reader, start: WorkerStart::Harness }
+        Self::of(writer, reader, WorkerStart::Harness)
     }
 
-    /// Both programs, where both are there.
-    fn programs(&self) -> Option<(&Program, &Program)> {
-        Some((self.writer.program.as_ref().ok()?, self.reader.program.as_ref().ok()?))
+    fn of(writer: Worker, reader: Worker, start: WorkerStart) -> Self {
+        Self { writer, reader, start, placement: Placement::Any, cpus: Vec::new() }
+    }
+
+    /// The same ends on these CPUs, the writer's first.
+    pub fn on(self, placement: Placement, cpus: Vec<u32>) -> Self {
+        Self { placement, cpus, ..self }
+    }
+
+    /// "c:tuned", or "c:tuned to java:tuned".
+    pub fn name(&self) -> String {
+        let (writer, reader) = (self.writer.end.label(), self.reader.end.label());
+        if writer == reader { writer } else { format!("{writer} to {reader}") }
+    }
+
+    /// What is started, where both programs are there.
+    fn launch(&self) -> Option<Launch<'_>> {
+        let (writer, reader) = (self.writer.program.as_ref().ok()?, self.reader.program.as_ref().ok()?);
+        Some(Launch { writer, reader, start: self.start, cpus: &self.cpus })
     }
 }
 
@@ -49,7 +70,7 @@ pub struct Plan {
     pub rows: Vec<Row>,
     /// Bytes handed over in one call.
     pub block_bytes: u64,
-    /// What each launch moves.
+    /// What each launch moves, up to 255 bytes more apart, which keep the expected XOR from being 0 or known.
     pub amount: Amount,
     /// Measured launches of each row.
     pub trials: u32,
@@ -66,6 +87,8 @@ pub struct Plan {
 pub struct Outcome {
     /// One for each row; raw samples without summaries.
     pub cases: Vec<CaseRecord>,
+    /// The machine's memory copy, once in each round. A row that claims more has failed.
+    pub ceiling: CaseRecord,
     /// True where the user or the budget ended the run before every trial was made.
     pub interrupted: bool,
 }
@@ -76,11 +99,14 @@ struct Ended;
 struct Session<'a> {
     plan: &'a Plan,
     launcher: Launcher,
+    ceiling: Ceiling,
     observer: &'a mut dyn Observer,
     stop: &'a dyn Fn() -> bool,
     cases: Vec<CaseRecord>,
     /// What each row's trials move, once it has been looked at.
     jobs: Vec<Job>,
+    /// Decides how many bytes more each launch moves.
+    residues: fastrand::Rng,
 }
 
 /// Runs a plan. A row that fails has its error and ends nothing else.
@@ -90,11 +116,20 @@ struct Session<'a> {
 pub fn measure(plan: &Plan, observer: &mut dyn Observer, stop: &dyn Fn() -> bool) -> io::Result<Outcome> {
     let cases = plan.rows.iter().map(|row| case_record(row, plan.block_bytes)).collect();
     let jobs = vec![Job { bytes: 0, block_bytes: plan.block_bytes, warmup_bytes: 0 }; plan.rows.len()];
-    let mut session = Session { plan, launcher: Launcher::new()?, observer, stop, cases, jobs };
+    let mut session = Session {
+        plan,
+        launcher: Launcher::new()?,
+        ceiling: Ceiling::new(),
+        observer,
+        stop,
+        cases,
+        jobs,
+        residues: fastrand::Rng::with_seed(plan.seed),
+    };
     session.report_unavailable();
     let began = Instant::now();
     let interrupted = session.warm_up().is_err() || session.take_rounds(began).is_err();
-    Ok(Outcome { cases: session.cases, interrupted })
+    Ok(Outcome { cases: session.cases, ceiling: session.ceiling.into_record(), interrupted })
 }
 
 impl Session<'_> {
@@ -124,6 +159,7 @@ impl Session<'_> {
     fn look_at(&mut self, index: usize) -> Result<bool, Ended> {
         let amount = self.plan.amount;
         let mut look = Some(amount.first_look(self.plan.block_bytes));
+        let mut before = None;
         while let Some(job) = look {
             let Some(run) = self.launch(index, &job)? else { return Ok(false) };
             if let Some(bytes) = run.pipe_bytes {
@@ -131,7 +167,8 @@ impl Session<'_> {
             }
             let elapsed = Duration::from_nanos(run.sample.elapsed_ns);
             self.jobs[index] = amount.job(&job, elapsed);
-            look = amount.next_look(&job, elapsed);
+            look = amount.next_look(&job, &self.jobs[index], before.as_ref());
+            before = Some(self.jobs[index]);
         }
         if let Some(worker) = &mut self.cases[index].worker {
             worker.warmup_bytes = self.jobs[index].warmup_bytes;
@@ -141,14 +178,22 @@ impl Session<'_> {
 
     fn count_calls(&mut self, index: usize) -> Result<(), Ended> {
         let row = &self.plan.rows[index];
-        let Some((writer, reader)) = row.programs() else { return Ok(()) };
+        let Some(launch) = row.launch() else { return Ok(()) };
+        let same = |other: &&Row| {
+            (&other.writer, &other.reader, other.start) == (&row.writer, &row.reader, row.start)
+        };
+        if let Some(counted) =
+            self.plan.rows.iter().position(|other| same(&other)).filter(|first| *first < index)
+        {
+            // The same programs elsewhere make the same calls.
+            let counted = self.cases[counted].worker.as_ref().and_then(|worker| worker.system_calls.clone());
+            self.note_calls(index, counted);
+            return Ok(());
+        }
         self.observer.counting(index, row);
-        let block_bytes = self.plan.block_bytes;
-        match count_calls(&mut self.launcher, writer, reader, row.start, block_bytes, self.stop) {
+        match count_calls(&mut self.launcher, &launch, self.plan.block_bytes, self.stop) {
             Ok(counted) => {
-                if let Some(worker) = &mut self.cases[index].worker {
-                    worker.system_calls = Some(counted);
-                }
+                self.note_calls(index, Some(counted));
                 Ok(())
             }
             Err(NoRun::Stopped) => Err(Ended),
@@ -156,6 +201,12 @@ impl Session<'_> {
                 self.observer.not_counted(index, row, &failure);
                 Ok(())
             }
+        }
+    }
+
+    fn note_calls(&mut self, index: usize, counted: Option<SystemCalls>) {
+        if let Some(worker) = &mut self.cases[index].worker {
+            worker.system_calls = counted;
         }
     }
 
@@ -171,6 +222,7 @@ impl Session<'_> {
             {
                 return Err(Ended);
             }
+            self.ceiling.measure(round);
             for index in indices {
                 self.observer.trial_started(index, &self.plan.rows[index]);
                 let job = self.jobs[index];
@@ -192,14 +244,23 @@ impl Session<'_> {
     /// Launches a row; a failure is noted with its case, which is then not alive any more.
     fn launch(&mut self, index: usize, job: &Job) -> Result<Option<Run>, Ended> {
         let row = &self.plan.rows[index];
-        let Some((writer, reader)) = row.programs() else { return Ok(None) };
-        let limit = job.limit();
-        let run = match row.start {
-            WorkerStart::Pair => self.launcher.run_pair(writer, reader, job, limit, self.stop),
-            WorkerStart::Harness => self.launcher.run_between(writer, reader, job, limit, self.stop),
-        };
+        let Some(launch) = row.launch() else { return Ok(None) };
+        let job = &job.with_residue(&mut self.residues);
+        let run = self.launcher.run(&launch, job, job.limit(), self.stop);
+        let who = row.name();
+        let run = run.and_then(|run| {
+            self.ceiling.check(&who, job, &run.sample).map_err(NoRun::Failed)?;
+            Ok(run)
+        });
         match run {
-            Ok(run) => Ok(Some(run)),
+            Ok(run) => {
+                // Node's `pipe` to a child is a pair of sockets.
+                if run.through_socket == Some(true) {
+                    self.cases[index].spec = Spec::plain("socketpair");
+                    self.cases[index].mechanism = "socketpair".to_owned();
+                }
+                Ok(Some(run))
+            }
             Err(NoRun::Stopped) => Err(Ended),
             Err(NoRun::Failed(failure)) => {
                 self.fail(index, failure.case_error());

@@ -13,7 +13,8 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use crate::captured::Captured;
-use crate::guard::Guard;
+use crate::guard::{Guard, Mark};
+use crate::marked::VARIABLE;
 use crate::usage::reap;
 
 /// Reads in a row: they empty a pipe of the default size several times.
@@ -53,7 +54,7 @@ pub(crate) struct Process<'g> {
 }
 
 impl<'g> Process<'g> {
-    /// Starts a program; the command is used up, so that no copy of its descriptors stays with us.
+    /// Starts a program with a mark; the command is used up, so that no copy of its descriptors stays with us.
     ///
     /// # Errors
     /// What the system answered; ENOENT where there is no such program.
@@ -62,13 +63,14 @@ impl<'g> Process<'g> {
         capture: Capture,
         said: Captured,
         guard: &'g Guard,
+        mark: &Mark,
     ) -> io::Result<Self> {
         let (output, write_end) = pipe_with(PipeFlags::CLOEXEC)?;
         fcntl_setfl(&output, OFlags::NONBLOCK)?;
         if capture == Capture::Both {
             command.stdout(write_end.try_clone()?);
         }
-        command.stderr(write_end).process_group(0);
+        command.env(VARIABLE, mark.value()).stderr(write_end).process_group(0);
         let child = command.spawn()?;
         let pid = Pid::from_child(&child);
         guard.watch(pid);
@@ -82,6 +84,11 @@ impl<'g> Process<'g> {
             }
         };
         Ok(Self { pid, pidfd, output: Some(output), said, ended: None, killed: false, guard })
+    }
+
+    /// Its number.
+    pub(crate) fn pid(&self) -> Pid {
+        self.pid
     }
 
     /// How it ended, once it has.

@@ -1,7 +1,7 @@
 //! A program that keeps the contract, ready to be started.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use model::{CaseError, WorkerEnd};
@@ -13,6 +13,8 @@ use crate::job::Job;
 pub struct Program {
     /// The program and its first arguments; never empty.
     pub command: Vec<OsString>,
+    /// Where it is started; `None` where this process is. Many toolchains choose a version by the folder they are called in.
+    pub folder: Option<PathBuf>,
     /// Set for it, beside what this process has.
     pub environment: Vec<(OsString, OsString)>,
     /// What a record says of it.
@@ -39,6 +41,7 @@ impl Program {
     pub fn of_path(path: &Path) -> Self {
         Self {
             command: vec![path.as_os_str().to_owned()],
+            folder: None,
             environment: Vec::new(),
             end: WorkerEnd {
                 language: path.display().to_string(),
@@ -80,6 +83,9 @@ impl Program {
         let (program, first) = self.command.split_first().map_or((OsStr::new(""), &[][..]), |(p, a)| (p, a));
         let mut command = Command::new(program);
         command.args(first).args(arguments);
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
     }

@@ -27,7 +27,7 @@ pub struct Language {
     /// A command that builds its program; empty where nothing needs building.
     #[serde(default)]
     pub build: Vec<String>,
-    /// Set for its build and for its program.
+    /// Set for its probe, its build and its program.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
     /// The ways of doing it.

@@ -49,7 +49,9 @@ impl Sources {
                 let file = EMBEDDED.get_file("workers.toml").ok_or(io::ErrorKind::NotFound)?;
                 String::from_utf8(file.contents().to_vec()).map_err(io::Error::other)
             }
-            Self::Folder(folder) => std::fs::read_to_string(folder.join("workers.toml")),
+            Self::Folder(folder) => {
+                String::from_utf8(read_file(&folder.join("workers.toml"))?).map_err(io::Error::other)
+            }
         }
     }
 
@@ -80,18 +82,26 @@ fn copy_tree(folder: &Dir<'_>, root: &Path, files: &mut BTreeMap<PathBuf, Vec<u8
     folder.dirs().for_each(|below| copy_tree(below, root, files));
 }
 
-/// Reads every regular file below a folder.
+/// Reads every file below a folder. Links to folders are not gone into: they may lead back.
 fn read_tree(folder: &Path, inner: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) -> io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let path = inner.join(entry.file_name());
-        if entry.path().is_dir() {
+        if entry.file_type()?.is_dir() {
             read_tree(&entry.path(), &path, files)?;
         } else {
-            files.insert(path, std::fs::read(entry.path())?);
+            files.insert(path, read_file(&entry.path())?);
         }
     }
     Ok(())
+}
+
+/// Reads a file, and nothing that one would wait for.
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::other(format!("{} is no file", path.display())));
+    }
+    std::fs::read(path)
 }
 
 #[cfg(test)]
@@ -103,6 +113,28 @@ mod tests {
 
     /// Not measured by this program: it is cross-compiled, and has a README of its own.
     const OF_ITS_OWN: &str = "windows";
+
+    #[test]
+    fn nobody_waits_for_a_fifo_among_the_sources_or_follows_links_in_circles() {
+        let lab = tempfile::tempdir().expect("a folder");
+        let folder = lab.path().join("x");
+        std::fs::create_dir(&folder).expect("made");
+        std::fs::write(folder.join("source"), "text").expect("written");
+        std::os::unix::fs::symlink("source", folder.join("link")).expect("linked");
+        std::fs::write(lab.path().join("workers.toml"), "").expect("written");
+        let sources = Sources::Folder(lab.path().to_owned());
+        assert_eq!(sources.files("x").expect("read").len(), 2);
+        for (make, path) in [("ln -s .", "x/circle"), ("mkfifo", "x/fifo"), ("mkfifo", "workers.toml")] {
+            let command = format!("rm -f {path} && {make} {path}");
+            let mut shell = std::process::Command::new("sh");
+            assert!(
+                shell.args(["-c", &command]).current_dir(lab.path()).status().expect("sh runs").success()
+            );
+            let error = sources.registry_text().and_then(|_| sources.files("x")).expect_err("refused");
+            assert!(error.to_string().ends_with("is no file"), "{command}: {error}");
+            std::fs::remove_file(lab.path().join(path)).expect("removed");
+        }
+    }
 
     #[test]
     fn every_folder_has_its_entry_and_every_entry_its_folder() {

@@ -25,11 +25,13 @@ pub(crate) enum Cut {
     System(io::Error),
 }
 
-/// Waits until every process has ended. After one that failed, the others have a moment.
+/// Waits until every process has ended. After one that failed, the others have a moment. Meanwhile `look` is called now and
+/// then.
 pub(crate) fn wait_for_all(
     processes: &mut [Process<'_>],
     limit: Duration,
     stop: &dyn Fn() -> bool,
+    look: &mut dyn FnMut(),
 ) -> Result<(), Cut> {
     let began = Instant::now();
     let mut failed_at: Option<Instant> = None;
@@ -38,6 +40,7 @@ pub(crate) fn wait_for_all(
         if processes.iter().all(|process| process.ended().is_some()) {
             return Ok(());
         }
+        look();
         if stop() {
             break Cut::Stopped;
         }

@@ -2,11 +2,13 @@
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 use model::{describe_errno, signal_name};
 
+use crate::build::{cache_of, environment};
 use crate::captured::Captured;
 use crate::command::{NotRun, run, shown};
 use crate::guard::Guard;
@@ -24,8 +26,14 @@ pub struct Missing {
     pub remedy: String,
 }
 
-/// The toolchain's version: the first line that the language's probe prints.
-pub(crate) fn probe(language: &Language, guard: &Guard, stop: &dyn Fn() -> bool) -> Result<String, Missing> {
+/// The toolchain's version: the first line that the language's probe prints. It is asked where the language is built and
+/// with what is set for that: many toolchains look for another version in the folder they are called in.
+pub(crate) fn probe(
+    language: &Language,
+    root: &Path,
+    guard: &Guard,
+    stop: &dyn Fn() -> bool,
+) -> Result<String, Missing> {
     let words: Vec<OsString> = language.probe.iter().map(OsString::from).collect();
     let missing = |reason| Missing { reason, remedy: remedy(&language.package) };
     let Some((program, arguments)) = words.split_first() else {
@@ -33,6 +41,8 @@ pub(crate) fn probe(language: &Language, guard: &Guard, stop: &dyn Fn() -> bool)
     };
     let mut command = Command::new(program);
     command.args(arguments);
+    command.envs(environment(language, root, &cache_of(language, root)));
+    command.current_dir(root.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/")));
     let said = match run(command, PROBE_MAX, Captured::keeping(2048, 512), guard, stop) {
         Ok(said) => said,
         Err(NotRun::Start(error)) if error.raw_os_error() == Some(libc::ENOENT) => {
@@ -74,6 +84,10 @@ mod tests {
     use super::*;
 
     fn probed(words: &[&str], package: &str) -> Result<String, Missing> {
+        probed_for(Path::new("/"), words, package)
+    }
+
+    fn probed_for(root: &Path, words: &[&str], package: &str) -> Result<String, Missing> {
         let language = Language {
             name: "X".to_owned(),
             key: "x".to_owned(),
@@ -81,16 +95,25 @@ mod tests {
             package: package.to_owned(),
             probe: words.iter().map(|word| (*word).to_owned()).collect(),
             build: Vec::new(),
-            environment: Default::default(),
+            environment: [("KEPT".to_owned(), "{cache}".to_owned())].into(),
             variants: Vec::new(),
         };
-        probe(&language, &Guard::start().expect("a guard"), &|| false)
+        probe(&language, root, &Guard::start().expect("a guard"), &|| false)
     }
 
     #[test]
     fn the_first_line_is_the_version_on_either_output() {
         assert_eq!(probed(&["sh", "-c", "echo; echo one 1.0; echo two"], "sh").as_deref(), Ok("one 1.0"));
         assert_eq!(probed(&["sh", "-c", "echo three 3 >&2"], "sh").as_deref(), Ok("three 3"));
+    }
+
+    #[test]
+    fn it_is_asked_where_the_language_is_built_and_not_in_the_users_folder() {
+        let lab = tempfile::tempdir().expect("a folder");
+        let there = std::fs::canonicalize(lab.path()).expect("there");
+        let root = there.join("not/made/yet");
+        let said = probed_for(&root, &["sh", "-c", "echo $PWD $KEPT"], "sh").expect("a version");
+        assert_eq!(said, format!("{} {}/cache/x", there.display(), root.display()));
     }
 
     #[test]

@@ -10,10 +10,11 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use model::{ErrorKind, describe_errno};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::failure::{Failure, NoRun};
 use crate::guard::Guard;
+use crate::marked::VARIABLE;
 use crate::toolchain::ending;
 
 /// How many calls there were of each number.
@@ -38,12 +39,16 @@ const OPTIONS: i32 = libc::PTRACE_O_TRACESYSGOOD
 /// # Errors
 /// Stopped, late, refused, or a program did not exit with 0.
 pub(crate) fn trace(
-    commands: Vec<Command>,
+    mut commands: Vec<Command>,
     guard: &Guard,
     limit: Duration,
     stop: &dyn Fn() -> bool,
 ) -> Result<Counts, NoRun> {
     let began = Instant::now();
+    let mark = guard.mark();
+    for command in &mut commands {
+        command.env(VARIABLE, mark.value());
+    }
     let (tell, told) = mpsc::channel();
     let mut groups: Vec<Pid> = Vec::new();
     let mut cut = None;
@@ -72,6 +77,7 @@ pub(crate) fn trace(
         tracer.join()
     });
     groups.iter().for_each(|group| guard.forget(*group));
+    mark.end_all();
     match (cut, counted) {
         (Some(cut), _) => Err(cut),
         (None, Ok(Ok(counts))) => Ok(counts),
@@ -92,6 +98,11 @@ fn no_trace(error: &io::Error) -> Failure {
 fn end_group(group: Pid) {
     // A group that has just ended is no error here.
     let _ = kill_process_group(group, Signal::KILL);
+}
+
+fn end(pid: i32) {
+    // One that has just ended is no error here.
+    let _ = Pid::from_raw(pid).map(|pid| kill_process(pid, Signal::KILL));
 }
 
 /// The state of the tracing thread.
@@ -137,6 +148,10 @@ impl Tracer {
 
     fn attend(&mut self, pid: i32, status: i32) {
         if libc::WIFSTOPPED(status) {
+            if self.running.is_empty() {
+                // Started in the last moment of the programs given.
+                end(pid);
+            }
             let first = self.seen.insert(pid);
             let signal = self.stopped(pid, status, first);
             resume(pid, signal);
@@ -144,8 +159,11 @@ impl Tracer {
         }
         self.seen.remove(&pid);
         if self.running.remove(&pid) {
-            // Nothing that it has left running is waited for.
+            // Nothing that it has left running is waited for; not even what left its group.
             Pid::from_raw(pid).into_iter().for_each(end_group);
+            if self.running.is_empty() {
+                self.seen.iter().copied().for_each(end);
+            }
             let status = ExitStatus::from_raw(status);
             if !status.success() {
                 let message = format!("{} while its system calls were traced", ending(status));

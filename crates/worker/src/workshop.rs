@@ -7,10 +7,12 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use model::{CaseError, ErrorKind, WorkerEnd};
+use rustix::process::geteuid;
 
 use crate::build::{BuildError, Built, Site};
 use crate::guard::{Guard, no_guard};
 use crate::observer::Observer;
+use crate::private;
 use crate::program::{Program, Worker};
 use crate::registry::{Language, Registry};
 use crate::select::Choice;
@@ -52,12 +54,13 @@ pub struct Workshop {
 
 impl Workshop {
     /// Opens the workshop in the cargo target folder that this program lies in; a program installed elsewhere builds in
-    /// `$XDG_CACHE_HOME/hosepipe/workers` or `~/.cache/hosepipe/workers`.
+    /// `$XDG_CACHE_HOME/hosepipe/workers`, in `~/.cache/hosepipe/workers`, or in a folder of the user's below that for
+    /// temporary files: in the first in which nobody else can change what is built.
     ///
     /// # Errors
-    /// No process can be started.
+    /// There is no such folder, or no process can be started.
     pub fn open(registry: Registry) -> io::Result<Self> {
-        Self::open_in(registry, root())
+        Self::open_in(registry, root()?)
     }
 
     /// Opens the workshop in this folder, which is made when it is needed.
@@ -81,7 +84,12 @@ impl Workshop {
 
     /// How far each language is. Builds nothing.
     pub fn states(&self, languages: &[&Language], stop: &dyn Fn() -> bool) -> Vec<State> {
-        let state = |language: &Language, stop: &dyn Fn() -> bool| match probe(language, &self.guard, stop) {
+        let state = |language: &Language, stop: &dyn Fn() -> bool| match probe(
+            language,
+            &self.root,
+            &self.guard,
+            stop,
+        ) {
             Err(missing) => State::Missing(missing),
             Ok(version) => match self.site(language, &version).find() {
                 Some(built) => State::Built(built),
@@ -99,7 +107,7 @@ impl Workshop {
         stop: &dyn Fn() -> bool,
     ) -> Vec<Result<Built, Unbuilt>> {
         let build = |language: &Language, stop: &dyn Fn() -> bool| {
-            let version = probe(language, &self.guard, stop).map_err(Unbuilt::Missing)?;
+            let version = probe(language, &self.root, &self.guard, stop).map_err(Unbuilt::Missing)?;
             self.site(language, &version).build(&self.guard, stop).map_err(Unbuilt::Failed)
         };
         side_by_side(languages, &build, stop, &mut |event| match event {
@@ -141,6 +149,7 @@ fn worker(choice: &Choice<'_>, built: &Result<Built, Unbuilt>) -> Worker {
     let program = match built {
         Ok(built) => Ok(Program {
             command: choice.variant.run.iter().map(|word| built.expand(word)).collect(),
+            folder: Some(built.folder.join("src")),
             environment: choice
                 .language
                 .environment
@@ -226,15 +235,32 @@ fn side_by_side<T: Send>(
     results.into_iter().flatten().collect()
 }
 
-fn root() -> PathBuf {
+/// Where to build: see [`Workshop::open`].
+fn root() -> io::Result<PathBuf> {
     let program = std::env::current_exe().unwrap_or_default();
     let target = program.ancestors().skip(1).find(|folder| folder.join(CACHE_TAG).is_file());
-    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    match target {
-        Some(target) => target.join("workers"),
-        None => variable("XDG_CACHE_HOME")
-            .or_else(|| variable("HOME").map(|home| home.join(".cache")))
-            .unwrap_or_else(std::env::temp_dir)
-            .join("hosepipe/workers"),
+    // The XDG base directory specification has relative paths ignored.
+    let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let cached = |folder: PathBuf| folder.join("hosepipe/workers");
+    let temporary = variable("TMPDIR").unwrap_or_else(|| PathBuf::from("/tmp"));
+    let candidates = [
+        target.map(|target| target.join("workers")),
+        variable("XDG_CACHE_HOME").map(cached),
+        variable("HOME").map(|home| cached(home.join(".cache"))),
+        Some(temporary.join(format!("hosepipe-{}/workers", geteuid().as_raw()))),
+    ];
+    let mut why = String::new();
+    for root in candidates.into_iter().flatten() {
+        if root.is_dir() {
+            // One that others may not write to, although they could so far.
+            let _ = private::make(&root, 0o755);
+        }
+        match private::open_to_others(&root) {
+            None => return Ok(root),
+            Some(reason) => why = reason,
+        }
     }
+    Err(io::Error::other(format!(
+        "no folder to build workers in that others cannot change: {why}; set XDG_CACHE_HOME to a folder of your own"
+    )))
 }

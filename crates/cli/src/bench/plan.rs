@@ -92,7 +92,7 @@ fn blocks(args: &BenchArgs, workload: Workload) -> Vec<u64> {
 
 /// The placements asked for. One that was asked for by name must be there; of `all`, those that are. Where nobody asked: the
 /// scheduler's choice, which is what programs get, beside ends pinned apart, which is what repeats.
-fn placements(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<Vec<Placement>> {
+pub(super) fn placements(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<Vec<Placement>> {
     let there = |placement: Placement| host::resolve(placement, cpus);
     match args.place {
         // One task has no other end to be near to: it sits still.

@@ -5,14 +5,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use model::{CaseError, Sample, Settings};
+use model::{CaseError, Placement, Sample, Settings};
 use worker::{
     Amount, Built, Choice, Failure, Language, Observer, Plan, Program, Registry, Row, Unbuilt, Worker,
     Workshop,
 };
 
 use super::args::BenchArgs;
-use super::{exit_code, record, workers_args};
+use super::{exit_code, plan, record, workers_args};
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
 
@@ -24,7 +24,8 @@ const WARMUP_BYTES: u64 = 512 << 20;
 const TRIAL: Duration = Duration::from_millis(500);
 /// The same for a cell of a matrix, of which there are a hundred.
 const CELL: Duration = Duration::from_millis(150);
-const TRIALS: u32 = 5;
+/// Enough for a 95 % interval of the median; a cell has its range.
+const TRIALS: u32 = 6;
 const TRIALS_OF_A_CELL: u32 = 3;
 
 /// Builds what is to be built, measures, and shows the table.
@@ -37,8 +38,9 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     };
     let typed = args.workers.workers.as_deref().unwrap_or_default();
     let choices = if args.workers.matrix { one_of_each(&choices, typed) } else { choices };
+    let places = places(args)?;
     if args.dry_run {
-        terminal::print(&dry_run(args, &choices))?;
+        terminal::print(&dry_run(args, &choices, &places))?;
         return Ok(ExitCode::SUCCESS);
     }
     args.outputs.check()?;
@@ -50,9 +52,10 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let mut progress = Progress::new();
     let mut workers = workshop.workers(&choices, &mut progress, &|| stop.is_set());
     workers.extend(args.workers.worker.iter().map(|path| Worker::from(Program::of_path(path))));
-    let plan = plan(args, workers);
-    let outcome = worker::measure(&plan, &mut progress, &|| stop.is_set())?;
+    let plan = plan(args, &workers, &places);
+    let mut outcome = worker::measure(&plan, &mut progress, &|| stop.is_set())?;
     progress.bar.finish_and_clear();
+    outcome.cases.push(outcome.ceiling);
 
     let settings = Settings {
         seed: plan.seed,
@@ -83,16 +86,34 @@ fn one_of_each<'a>(choices: &[Choice<'a>], typed: &str) -> Vec<Choice<'a>> {
     choices.iter().filter(|choice| named(choice) || tuned(choice)).copied().collect()
 }
 
-fn plan(args: &BenchArgs, workers: Vec<Worker>) -> Plan {
+/// A placement as asked, and the CPUs it comes to.
+type Place = (Placement, Vec<u32>);
+
+/// Where the ends are to sit: the scheduler's choice, which is what programs get, unless something else is asked for.
+fn places(args: &BenchArgs) -> anyhow::Result<Vec<Place>> {
+    let cpus = host::cpus();
+    let asked = match args.place {
+        None => vec![Placement::Any],
+        Some(_) => plan::placements(args, &cpus)?,
+    };
+    let seated = asked.into_iter().map(|placement| Ok((placement, host::resolve(placement, &cpus)?)));
+    seated.collect()
+}
+
+fn plan(args: &BenchArgs, workers: &[Worker], places: &[Place]) -> Plan {
     let matrix = args.workers.matrix;
-    let pairs = |writer: &Worker| {
-        workers.iter().map(|reader| Row::between(writer.clone(), reader.clone())).collect::<Vec<Row>>()
+    let with_each = |writer: &Worker| -> Vec<Row> {
+        workers.iter().map(|reader| Row::between(writer.clone(), reader.clone())).collect()
     };
     let rows: Vec<Row> = if matrix {
-        workers.iter().flat_map(pairs).collect()
+        workers.iter().flat_map(with_each).collect()
     } else {
         workers.iter().cloned().map(Row::pair).collect()
     };
+    let on = |(placement, cpus): &Place| -> Vec<Row> {
+        rows.iter().map(|row| row.clone().on(*placement, cpus.clone())).collect()
+    };
+    let rows = places.iter().flat_map(on).collect();
     let block_bytes = block_bytes(args);
     let bytes = args.bytes.map(|size| size.0).or(args.count.map(|count| count.saturating_mul(block_bytes)));
     Plan {
@@ -116,22 +137,29 @@ fn block_bytes(args: &BenchArgs) -> u64 {
 }
 
 /// What would be measured; builds nothing.
-fn dry_run(args: &BenchArgs, choices: &[Choice<'_>]) -> String {
+fn dry_run(args: &BenchArgs, choices: &[Choice<'_>], places: &[Place]) -> String {
     let mut names: Vec<String> =
         choices.iter().map(|choice| format!("{} {}", choice.language.name, choice.variant.name)).collect();
     names.extend(args.workers.worker.iter().map(|path| path.display().to_string()));
-    let plan = plan(args, Vec::new());
+    let plan = plan(args, &[], &[]);
     let amount = match plan.amount {
         Amount::Fixed { bytes, warmup_bytes } => format!("{bytes} bytes after {warmup_bytes} of warm-up"),
         Amount::Lasting { trial, .. } => {
             format!("as many bytes as take {}", humantime::format_duration(trial))
         }
     };
-    let rows = if args.workers.matrix { names.len() * names.len() } else { names.len() };
+    let each = if args.workers.matrix { names.len() * names.len() } else { names.len() };
+    let rows = each * places.len();
+    let seated = |(placement, cpus): &Place| match cpus.as_slice() {
+        [] => placement.to_string(),
+        cpus => format!("{placement} ({})", cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")),
+    };
+    let places: Vec<String> = places.iter().map(seated).collect();
     format!(
-        "{}\n\n{} x {} trials of {amount} in blocks of {}, fresh processes each, after the builds, each round in a \
+        "{}\nplaced: {}\n\n{} x {} trials of {amount} in blocks of {}, fresh processes each, after the builds, each round in a \
          random order of seed {}\n",
         names.join("\n"),
+        places.join(", "),
         if args.workers.matrix { format!("{rows} pairs") } else { format!("{rows} workers") },
         plan.trials,
         model::ByteSize(plan.block_bytes),
@@ -164,12 +192,6 @@ impl Progress {
     }
 }
 
-/// "c:tuned", or "c:tuned to java:tuned".
-fn name(row: &Row) -> String {
-    let (writer, reader) = (row.writer.end.label(), row.reader.end.label());
-    if writer == reader { writer } else { format!("{writer} to {reader}") }
-}
-
 impl Observer for Progress {
     fn building(&mut self, language: &Language) {
         self.say(format!("building {}", language.name));
@@ -182,17 +204,17 @@ impl Observer for Progress {
     }
 
     fn warming_up(&mut self, _index: usize, row: &Row) {
-        self.say(format!("warming up {}", name(row)));
+        self.say(format!("warming up {}", row.name()));
     }
 
     fn counting(&mut self, _index: usize, row: &Row) {
-        self.say(format!("counting the system calls of {}", name(row)));
+        self.say(format!("counting the system calls of {}", row.name()));
     }
 
     fn not_counted(&mut self, _index: usize, row: &Row, why: &Failure) {
         self.say(format!(
             "the system calls of {} cannot be counted: {}",
-            name(row),
+            row.name(),
             why.case_error().message
         ));
     }
@@ -203,7 +225,7 @@ impl Observer for Progress {
     }
 
     fn trial_started(&mut self, _index: usize, row: &Row) {
-        self.say(format!("trial {}/{} {}", self.done + 1, self.trials, name(row)));
+        self.say(format!("trial {}/{} {}", self.done + 1, self.trials, row.name()));
     }
 
     fn trial_finished(&mut self, _index: usize, _sample: &Sample) {
@@ -211,7 +233,8 @@ impl Observer for Progress {
         self.bar.set_position(self.done);
     }
 
-    fn row_failed(&mut self, _index: usize, row: &Row, error: &CaseError) {
-        self.say(format!("{}: {}", name(row), error.message));
+    /// The reason, which may be a program's own words, stands in the table.
+    fn row_failed(&mut self, _index: usize, row: &Row, _error: &CaseError) {
+        self.say(format!("{} failed", row.name()));
     }
 }

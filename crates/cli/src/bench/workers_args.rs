@@ -11,7 +11,8 @@ use crate::terminal::UsageError;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Programs in other languages (docs/WORKERS.md)")]
 pub(crate) struct WorkersArgs {
-    /// Measure one workload in these languages: all, or LANG, LANG:idiomatic, LANG:tuned… with commas
+    /// Measure one workload in these languages: all, or LANG, LANG:idiomatic, LANG:tuned… with commas; placed by the
+    /// scheduler, unless --place says otherwise
     #[arg(long, value_name = "LANG", conflicts_with_all = NOT_WITH_WORKERS)]
     pub(crate) workers: Option<String>,
 
@@ -25,8 +26,8 @@ pub(crate) struct WorkersArgs {
 }
 
 /// What a worker decides by itself, or has no meaning for one.
-const NOT_WITH_WORKERS: [&str; 10] =
-    ["specs", "all", "sweep", "workload", "tasks", "wait", "place", "data", "payload", "precision"];
+const NOT_WITH_WORKERS: [&str; 9] =
+    ["specs", "all", "sweep", "workload", "tasks", "wait", "data", "payload", "precision"];
 
 impl WorkersArgs {
     /// Whether workers are what is measured.

@@ -68,6 +68,33 @@ fn assert_absent_in(flags: &[&str], script: &str, absence: &Absence<'_>) {
     assert_absent(absence, |lab, args| lab.wrapped(&wrapper, args));
 }
 
+/// Expected: inotify instances that are spent cost `bench` a row with a remedy, and `run` nothing.
+/// Happened: the row had none.
+#[test]
+fn inotify_instances_that_are_spent() {
+    let script = "echo 0 > /proc/sys/user/max_inotify_instances && exec \"$0\" \"$@\"";
+    let without = ["unshare", "--user", "--map-root-user", "sh", "-c", script];
+    let tried = Command::new(without[0]).args(&without[1..]).arg("true").status();
+    if !tried.is_ok_and(|status| status.success()) {
+        return skip("no user namespace with limits of its own can be made here");
+    }
+    let lab = Lab::new();
+    let args = ["bench", "--json", "-", "file", "--count", "4", "--trials", "1"];
+    let done = lab.finish(lab.wrapped(&without, &args)).expect_code(1);
+    for case in done.cases_of("file") {
+        let error = error_of(&case);
+        assert!(error.message.contains("inotify_init1: EMFILE"), "{error:?}");
+        let remedy = error.remedy.as_deref().unwrap_or_default();
+        assert!(remedy.contains("fs.inotify.max_user_instances"), "{error:?}");
+        assert!(remedy.contains("--wait spin"), "{error:?}");
+    }
+    lab.finish(lab.wrapped(&without, &[&args[..], &["--wait", "spin"]].concat())).expect_code(0);
+    for via in ["tmpfile", "file:order=sequential"] {
+        let done = lab.finish(lab.wrapped(&without, &["run", "--via", via, "seq 1000 | wc -l"]));
+        assert_eq!((done.code(), done.stdout.as_str(), done.stderr.as_str()), (0, "1000\n", ""), "{via}");
+    }
+}
+
 #[test]
 fn a_sandbox_without_io_uring() {
     let absence = |reason| Absence { mechanism: "io-uring", reason, remedy: "seccomp" };

@@ -4,8 +4,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::common::{self, Done, Lab};
-use model::{BenchRecord, ErrorKind, WorkerCase, WorkerStart};
+use crate::common::{self, Done, Lab, SOON};
+use model::{BenchRecord, CaseRecord, ErrorKind, Placement, Role, WorkerCase, WorkerStart};
 
 const MIB: u64 = 1 << 20;
 
@@ -18,8 +18,13 @@ fn has_cc() -> bool {
     found
 }
 
+/// The record's rows of workers; the last row of a record is the ceiling.
 fn record(done: &Done) -> BenchRecord {
-    common::read_record(&done.stdout)
+    let mut record = common::read_record(&done.stdout);
+    let ceiling = record.cases.pop().expect("a ceiling");
+    assert_eq!((ceiling.mechanism.as_str(), ceiling.role), ("memcpy", Role::Ceiling));
+    assert!(ceiling.throughput.is_some_and(|found| found.median_bytes_per_s > 1e9));
+    record
 }
 
 fn worker(record: &BenchRecord, place: usize) -> &WorkerCase {
@@ -42,7 +47,9 @@ fn both_ways_of_a_language_are_measured_and_their_calls_counted() {
         assert!(worker.writer.toolchain.is_some());
         assert_eq!((case.samples.len(), case.block_bytes, case.error.as_ref()), (2, 65536, None));
         for sample in &case.samples {
-            assert_eq!((sample.bytes, sample.messages), (32 * MIB, 512));
+            // And a few more, so that no XOR is 0.
+            assert!((32 * MIB + 1..32 * MIB + 256).contains(&sample.bytes), "{}", sample.bytes);
+            assert_eq!((sample.messages, sample.checksum.as_deref() != Some("00")), (513, true));
             assert!(sample.elapsed_ns > 0 && sample.setup_ns > 0 && sample.user_ns + sample.system_ns > 0);
         }
         let median = case.throughput.as_ref().expect("a summary").median_bytes_per_s;
@@ -63,7 +70,7 @@ fn without_bytes_a_trial_lasts_about_as_long_for_everybody() {
     let lab = Lab::new();
     let record = record(&lab.bench(&["--workers", "c:tuned", "--trials", "1"]).expect_code(0));
     let sample = &record.cases[0].samples[0];
-    assert_eq!(sample.bytes % MIB, 0);
+    assert!(sample.bytes % MIB < 256, "whole MiB, and a few more so that no XOR is 0: {}", sample.bytes);
     let seconds = sample.elapsed_ns as f64 / 1e9;
     assert!((0.05..10.0).contains(&seconds), "{seconds} s for {} bytes", sample.bytes);
 }
@@ -92,6 +99,48 @@ fn a_matrix_has_a_cell_for_every_writer_and_reader() {
     let words = ["--workers", "c", "--matrix", "--bytes", "4MiB", "--trials", "1"];
     let one = record(&lab.bench(&words).expect_code(0));
     assert_eq!((one.cases.len(), worker(&one, 0).writer.variant.as_str()), (1, "tuned"));
+}
+
+#[test]
+fn ends_sit_where_they_are_told_to_and_each_trial_says_where_they_ran() {
+    if !has_cc() {
+        return;
+    }
+    let lab = Lab::new();
+    // Pairs start their own readers, which have to sit apart from them; the two of a matrix are started by us.
+    for matrix in [&[][..], &["--matrix"]] {
+        let words = [&["--workers", "c:tuned", "--place", "all", "--trials", "1"], matrix].concat();
+        let record = record(&lab.bench(&words).expect_code(0));
+        assert!(record.cases.iter().any(|case| case.placement == Placement::Any));
+        assert!(record.cases.iter().any(|case| case.placement == Placement::Same));
+        for case in &record.cases {
+            // A cell is short: on a busy machine nobody may have looked.
+            let Some(share) = case.samples[0].same_cpu_share else {
+                assert!(!matrix.is_empty(), "half a second is long enough to be looked at");
+                continue;
+            };
+            match case.cpus.as_slice() {
+                [] => assert!((0.0..=1.0).contains(&share)),
+                [one, other] => assert_eq!(share, if one == other { 1.0 } else { 0.0 }, "{:?}", case.cpus),
+                several => panic!("{several:?}"),
+            }
+        }
+        let calls = |case: &CaseRecord| case.worker.as_ref().and_then(|worker| worker.system_calls.clone());
+        assert!(record.cases.iter().all(|case| calls(case) == calls(&record.cases[0])), "counted once");
+    }
+}
+
+#[test]
+fn a_child_behind_a_socket_is_no_row_of_a_pipe() {
+    if std::process::Command::new("node").arg("--version").output().is_err() {
+        common::skip("no node: apt-get install nodejs");
+        return;
+    }
+    let lab = Lab::new();
+    let words = ["--workers", "javascript", "--trials", "1"];
+    let record = record(&lab.bench(&words).expect_code(0));
+    let joined: Vec<&str> = record.cases.iter().map(|case| case.mechanism.as_str()).collect();
+    assert_eq!(joined, ["socketpair", "pipe"], "the idiomatic way and the tuned one");
 }
 
 /// A program of the user's own: a script that hands over to the C worker, once it has done `first`.
@@ -136,6 +185,19 @@ fn a_program_that_fails_is_a_row_with_what_it_said() {
 }
 
 #[test]
+fn a_program_that_leaves_somebody_in_another_session_is_measured_and_nobody_left() {
+    if !has_cc() {
+        return;
+    }
+    let lab = Lab::new();
+    let program = own_program(&lab, "leaver", "setsid sleep 1000 >/dev/null 2>&1 &");
+    let words = ["bench", "--json", "-", "--worker", &program, "--bytes", "8MiB", "--trials", "1"];
+    // Its system calls are counted too, before the trials.
+    let record = record(&lab.start(lab.command(&words)).wait_within(SOON).expect_code(0));
+    assert_eq!(record.cases[0].samples.len(), 1);
+}
+
+#[test]
 fn a_missing_toolchain_is_a_row_with_what_brings_it() {
     let lab = Lab::new();
     let folder = lab.here("workers");
@@ -171,6 +233,7 @@ fn wrong_words_are_told_before_anything_is_built() {
         (&["--workers", "c", "--block", "1,2"], "one block size"),
         (&["--workers", "c", "--chain", "2"], "no relays"),
         (&["--workers", "c", "--sweep"], "--sweep"),
+        (&["--workers", "c", "--place", "0,9999"], "CPU 9999 is not among"),
         (&["--worker", "./not-there"], "not there"),
     ] {
         let done = lab.run(&[&["bench"], words].concat()).expect_code(2);

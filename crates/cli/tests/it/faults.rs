@@ -303,6 +303,38 @@ fn a_run_whose_janitor_was_killed_cleans_up_after_itself() {
 /// Expected: the janitor removes what was announced to it, and nothing else.
 /// Happened: paths are announced one a line. With TMPDIR="X/precious\nfolder" the first line is "X/precious",
 /// and at the end of every run, good or bad, the janitor removes that folder with all that is in it.
+/// Expected: a signal to the whole process group never ends the janitor alone.
+/// Happened: in its first moments, before it had a session of its own, it did; nothing was left to clean up after a
+/// run that was then killed.
+#[test]
+fn an_early_signal_to_the_group_does_not_end_who_cleans_up() {
+    let _turn = alone();
+    let lab = Lab::new();
+    let mut reached = 0;
+    for microseconds in (0..4000).step_by(50) {
+        let args = ["bench", "file", "--workload", "stream", "--block", "1", "--count", "100000000"];
+        // On one CPU the janitor waits for its turn, and the moments are long ones.
+        let mut command = lab.wrapped(&["taskset", "-c", "0", "chrt", "--batch", "0"], &args);
+        command.process_group(0);
+        let mut running = lab.start(command);
+        let pid = running.pid();
+        let folder = || (!common::files_in(&lab.tmp()).is_empty()).then_some(());
+        let ended = |running: &mut Running<'_>| running.has_ended().then_some(());
+        let began = Instant::now();
+        while running.children().is_empty() && began.elapsed() < SOON {}
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_micros(microseconds) {}
+        let group = Pid::from_raw(pid as i32).expect("a number");
+        let _ = kill_process_group(group, Signal::INT);
+        until("a folder, or the end", SOON, || folder().or_else(|| ended(&mut running)));
+        reached += u32::from(folder().is_some());
+        signal(pid, Signal::KILL);
+        running.end_within(SOON);
+        lab.assert_nothing_left(pid, PROMPTLY);
+    }
+    println!("{reached} runs had made something when they were killed");
+}
+
 #[test]
 fn the_janitor_removes_nothing_that_is_not_ours() {
     let _turn = alone();

@@ -59,6 +59,17 @@ fn every_file_is_short_and_says_what_it_is_for() {
     }
 }
 
+/// `println!` and its kin panic where the stream takes nothing.
+#[test]
+fn nothing_is_printed_by_a_macro_that_panics() {
+    for file in rust_files(&root().join("crates")) {
+        let text = std::fs::read_to_string(&file).expect("readable");
+        let of_the_program = file.components().any(|part| part.as_os_str() == "src");
+        let prints = ["print!(", "println!("].iter().any(|name| text.contains(name));
+        assert!(!of_the_program || !prints, "{} prints by a macro", file.display());
+    }
+}
+
 #[test]
 fn the_readme_is_short_and_names_the_two_commands() {
     let readme = text("README.md");

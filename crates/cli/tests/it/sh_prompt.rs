@@ -254,6 +254,16 @@ fn a_configuration_says_how_it_begins_and_a_wrong_one_is_no_crash() {
     let mut person = Person::before_the_prompt(home.path());
     person.sees("config.toml: line 1: unknown field `links`");
     person.sees("(pipe)> ");
+    drop(person);
+    // A FIFO would be waited for, and a device read for ever.
+    for make in [&["mkfifo"][..], &["ln", "-s", "/dev/zero"]] {
+        std::fs::remove_file(&file).expect("there");
+        let made = std::process::Command::new(make[0]).args(&make[1..]).arg(&file).status().expect("runs");
+        assert!(made.success());
+        let mut person = Person::before_the_prompt(home.path());
+        person.sees("config.toml: this is no file; the defaults are used");
+        person.sees("(pipe)> ");
+    }
 }
 
 #[test]

@@ -1,13 +1,15 @@
 //! Workers that break the contract are failed rows that say why, and nothing of them is left behind.
 
+use std::fs::Permissions;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use model::{BenchRecord, CaseError, ErrorKind};
 use rustix::process::{Pid, Signal, kill_process};
-use worker::{Job, Launcher, NoRun, Registry, Silent, WORKERS_VARIABLE, Workshop};
+use worker::{Job, Launch, Launcher, NoRun, Registry, Silent, WORKERS_VARIABLE, Workshop};
 
 /// The registry of awkward workers.
 fn awkward() -> PathBuf {
@@ -30,11 +32,20 @@ fn text(bytes: &[u8]) -> String {
 
 /// What became of these workers, in the order named.
 fn errors(workers: &str) -> Vec<CaseError> {
-    let output = run(&["bench", "--workers", workers, "--bytes", "1MiB", "--trials", "1", "--json", "-"]);
+    errors_over(workers, "1MiB")
+}
+
+fn errors_over(workers: &str, bytes: &str) -> Vec<CaseError> {
+    let output = run(&["bench", "--workers", workers, "--bytes", bytes, "--trials", "1", "--json", "-"]);
     let record: BenchRecord = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", text(&output.stderr)));
-    assert!(record.cases.iter().all(|case| case.samples.is_empty()));
-    record.cases.into_iter().map(|case| case.error.expect("an error")).collect()
+    let cases = record.cases.into_iter().filter(|case| case.worker.is_some());
+    cases
+        .map(|case| {
+            assert!(case.samples.is_empty());
+            case.error.expect("an error")
+        })
+        .collect()
 }
 
 #[test]
@@ -42,14 +53,18 @@ fn each_fault_is_a_row_that_says_what_happened_and_what_the_worker_said() {
     let expected = [
         ("crashes", ErrorKind::Died, "was ended by SIGSEGV"),
         ("leaves", ErrorKind::Died, "exited with 3"),
-        ("silent", ErrorKind::Corrupt, "left no `recv` line"),
         ("rubbish", ErrorKind::Corrupt, "wrote a result line that is none: `all is well`"),
-        ("miscounts", ErrorKind::Corrupt, "says that it received 1310719 of 1310720 bytes"),
-        ("wrong-xor", ErrorKind::Corrupt, "their XOR is 77, not 0"),
+        ("miscounts", ErrorKind::Corrupt, "says that it received 1310"),
+        ("wrong-xor", ErrorKind::Corrupt, "their XOR is 77, not "),
         ("other-clock", ErrorKind::Corrupt, "not of CLOCK_MONOTONIC"),
+        // What they leave in the place of the result is in nobody's way.
+        ("fifo", ErrorKind::Corrupt, "left no `recv` line"),
+        ("folder", ErrorKind::Corrupt, "left no `recv` line"),
+        ("silent", ErrorKind::Corrupt, "left no `recv` line"),
     ];
     let workers: Vec<String> = expected.iter().map(|(name, ..)| format!("awkward:{name}")).collect();
     let errors = errors(&workers.join(","));
+    assert_eq!(errors.len(), expected.len());
     for ((name, kind, message), error) in expected.iter().zip(&errors) {
         assert_eq!(error.kind, *kind, "{name}: {}", error.message);
         assert!(error.message.contains(message), "{name}: {}", error.message);
@@ -57,6 +72,23 @@ fn each_fault_is_a_row_that_says_what_happened_and_what_the_worker_said() {
         if *name != "other-clock" {
             assert!(error.message.ends_with(&format!("it said: this worker {name}")), "{}", error.message);
         }
+    }
+}
+
+#[test]
+fn a_worker_that_lies_is_a_row_that_says_what_gave_it_away() {
+    // Beside a memory copy that cannot be as fast, and one that cannot cost as little.
+    let expected = [
+        ("zeros", "1MiB", "received others than were sent: their XOR is 0, not "),
+        ("never-xors", "1MiB", "received others than were sent: their XOR is 0, not "),
+        ("moves-nothing", "1MiB", "received others than were sent: their XOR is 0, not "),
+        ("guesses", "1MiB", "bytes in 0.0ns: a memory copy of as many, which is less work, takes "),
+        ("guesses-slowly", "8GiB", "bytes: a memory copy of as many, which is less work, takes "),
+    ];
+    for (name, bytes, message) in expected {
+        let error = errors_over(&format!("awkward:{name}"), bytes).remove(0);
+        assert_eq!(error.kind, ErrorKind::Corrupt, "{name}: {}", error.message);
+        assert!(error.message.contains(message), "{name}: {}", error.message);
     }
 }
 
@@ -153,36 +185,39 @@ fn a_worker_that_hangs_is_ended_at_its_limit() {
     let registry = Registry::open_folder(&awkward()).expect("a registry");
     let folder = tempfile::tempdir().expect("a folder");
     let workshop = Workshop::open_in(registry, folder.path().to_owned()).expect("a workshop");
-    let choices = workshop.registry().select("awkward:hangs").expect("registered");
-    let workers = workshop.workers(&choices, &mut Silent, &|| false);
-    let program = workers[0].program.as_ref().expect("built");
-    let job = Job { bytes: 1000, block_bytes: 10, warmup_bytes: 0 };
-    let mut launcher = Launcher::new().expect("a launcher");
-    let began = Instant::now();
-    let limit = Duration::from_millis(300);
-    let NoRun::Failed(failure) = launcher.run_pair(program, program, &job, limit, &|| false).unwrap_err()
-    else {
-        panic!("nobody stopped it");
-    };
-    assert!(began.elapsed() < Duration::from_secs(10));
-    assert_eq!(failure.kind, ErrorKind::Hung);
-    assert_eq!(failure.message, "awkward:hangs took longer than 300ms");
-    assert_eq!(failure.said, "this worker hangs");
-    let stopped = launcher.run_between(program, program, &job, job.limit(), &|| true);
-    assert_eq!(stopped, Err(NoRun::Stopped));
+    let choices = workshop.registry().select("awkward:hangs,awkward:hides").expect("registered");
+    for worker in workshop.workers(&choices, &mut Silent, &|| false) {
+        let program = worker.program.expect("built");
+        let name = program.end.label();
+        let job = Job { bytes: 1000, block_bytes: 10, warmup_bytes: 0 };
+        let mut launcher = Launcher::new().expect("a launcher");
+        let began = Instant::now();
+        let limit = Duration::from_millis(300);
+        let pair = Launch::pair(&program, &program);
+        let NoRun::Failed(failure) = launcher.run(&pair, &job, limit, &|| false).unwrap_err() else {
+            panic!("nobody stopped it");
+        };
+        assert!(began.elapsed() < Duration::from_secs(10), "{name}");
+        assert_eq!(failure.kind, ErrorKind::Hung);
+        assert_eq!(failure.message, format!("{name} took longer than 300ms"));
+        assert_eq!(failure.said, format!("this worker {}", name.trim_start_matches("awkward:")));
+        assert_eq!(marked_by(launcher.folder()), 0, "{name} left somebody behind");
+        let stopped = launcher.run(&Launch::between(&program, &program), &job, job.limit(), &|| true);
+        assert_eq!(stopped, Err(NoRun::Stopped));
+    }
 }
 
-/// A hosepipe with a hanging worker, its folder for temporary files.
-fn hanging() -> (std::process::Child, tempfile::TempDir) {
+/// A hosepipe with a worker that hangs in this way, its folder for temporary files.
+fn hanging(how: &str) -> (std::process::Child, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
-    let child = hosepipe(&["bench", "--workers", "awkward:hangs", "--bytes", "1MiB"])
+    let child = hosepipe(&["bench", "--workers", &format!("awkward:{how}"), "--bytes", "1MiB"])
         .env("TMPDIR", folder.path())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .expect("hosepipe starts");
-    // The worker, the shell that it starts, both marked with the path of the result.
-    wait_until("the worker hangs", || marked_by(folder.path()) >= 2);
+    // The worker, the shells that it starts, all marked with the path of the result.
+    wait_until("the worker hangs", || marked_by(folder.path()) >= if how == "hides" { 3 } else { 2 });
     (child, folder)
 }
 
@@ -211,41 +246,56 @@ fn is_empty(folder: &Path) -> bool {
 }
 
 #[test]
-fn ctrl_c_ends_the_worker_and_all_it_started() {
-    let (mut child, folder) = hanging();
-    signal_to(&child, Signal::INT);
-    assert_eq!(child.wait().expect("waited for").code(), Some(130));
-    assert_eq!(marked_by(folder.path()), 0);
-    assert!(is_empty(folder.path()));
+fn a_signal_ends_the_worker_and_all_it_started() {
+    for (how, signal, code) in
+        [("hangs", Signal::INT, 130), ("hides", Signal::INT, 130), ("hides", Signal::TERM, 143)]
+    {
+        let (mut child, folder) = hanging(how);
+        let began = Instant::now();
+        signal_to(&child, signal);
+        assert_eq!(child.wait().expect("waited for").code(), Some(code), "{how}");
+        assert!(began.elapsed() < Duration::from_secs(10), "{how}");
+        assert_eq!(marked_by(folder.path()), 0, "{how}");
+        assert!(is_empty(folder.path()), "{how}");
+    }
 }
 
 #[test]
 fn nothing_is_left_behind_when_hosepipe_is_killed() {
-    let (mut child, folder) = hanging();
-    signal_to(&child, Signal::KILL);
-    child.wait().expect("waited for");
-    wait_until("no process is left", || marked_by(folder.path()) == 0);
-    wait_until("no file is left", || is_empty(folder.path()));
+    for how in ["hangs", "hides"] {
+        let (mut child, folder) = hanging(how);
+        signal_to(&child, Signal::KILL);
+        child.wait().expect("waited for");
+        wait_until("no process is left", || marked_by(folder.path()) == 0);
+        wait_until("no file is left", || is_empty(folder.path()));
+    }
+}
+
+/// A copy of hosepipe outside the cargo target folder, as if it were installed, and a folder for it.
+fn installed() -> (PathBuf, tempfile::TempDir) {
+    let home = tempfile::tempdir().expect("a folder");
+    let program = home.path().join("installed");
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_hosepipe")).arg(&program).status();
+    assert!(copied.expect("cp runs").success());
+    (program, home)
 }
 
 #[test]
 fn a_build_that_hangs_ends_with_hosepipe_however_that_ends() {
     for signal in [Signal::INT, Signal::KILL] {
-        let home = tempfile::tempdir().expect("a folder");
-        // Outside the cargo target folder, as if it were installed.
-        let installed = home.path().join("installed");
-        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_hosepipe")).arg(&installed).status();
-        assert!(copied.expect("cp runs").success());
-        let mut child = Command::new(&installed)
+        let (program, home) = installed();
+        let temporary = tempfile::tempdir().expect("a folder");
+        let mut child = Command::new(&program)
             .args(["workers", "--build"])
             .env(WORKERS_VARIABLE, Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/workers/slow"))
             .env("XDG_CACHE_HOME", home.path())
+            .env("TMPDIR", temporary.path())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .expect("hosepipe starts");
         let folder = home.path().join("hosepipe/workers");
-        wait_until("the compiler hangs", || marked_by(&folder) >= 2);
+        wait_until("the compiler hangs", || marked_by(&folder) >= 3);
         signal_to(&child, signal);
         let status = child.wait().expect("waited for");
         assert_eq!(status.code(), (signal == Signal::INT).then_some(130));
@@ -254,5 +304,68 @@ fn a_build_that_hangs_ends_with_hosepipe_however_that_ends() {
         let unfinished = left.filter(|entry| entry.file_name().to_string_lossy().starts_with(".making-"));
         // What SIGKILL leaves is removed by a later build.
         assert_eq!(unfinished.count(), usize::from(signal == Signal::KILL));
+        assert!(is_empty(temporary.path()), "the compiler's own files are gone, or with the rest");
     }
+}
+
+#[test]
+fn a_built_worker_that_another_user_put_there_is_not_run() {
+    let (program, lab) = installed();
+    let sources = lab.path().join("sources");
+    std::fs::create_dir_all(sources.join("x")).expect("made");
+    write_program(&sources.join("x/worker"), "#!/bin/sh\necho genuine >&2; exit 3\n");
+    let registry = r#"
+        [[language]]
+        name = "X"
+        key = "x"
+        folder = "x"
+        package = "x"
+        probe = ["sh", "-c", "echo 1.0"]
+        build = ["cp", "{src}/worker", "{out}/worker"]
+        [[language.variant]]
+        name = "idiomatic"
+        run = ["{out}/worker"]
+    "#;
+    std::fs::write(sources.join("workers.toml"), registry).expect("written");
+    // A folder for everybody's temporary files, and nobody's home.
+    let temporary = lab.path().join("tmp");
+    std::fs::create_dir(&temporary).expect("made");
+    std::fs::set_permissions(&temporary, Permissions::from_mode(0o1777)).expect("chmod");
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(&program);
+        command.args(arguments).env_remove("HOME").env_remove("XDG_CACHE_HOME");
+        let output = command.env("TMPDIR", &temporary).env(WORKERS_VARIABLE, &sources).output();
+        output.expect("hosepipe runs")
+    };
+    let measured = || {
+        let output = run(&["bench", "--workers", "x", "--bytes", "1MiB", "--trials", "1", "--json", "-"]);
+        let record: BenchRecord = serde_json::from_slice(&output.stdout).ok()?;
+        record.cases[0].error.clone().map(|error| error.message)
+    };
+    let genuine = Some("x:idiomatic exited with 3; it said: genuine".to_owned());
+    assert_eq!(measured(), genuine);
+
+    let entries = run(&["workers", "--json"]).stdout;
+    let entries: serde_json::Value = serde_json::from_slice(&entries).expect("JSON");
+    let folder = PathBuf::from(entries[0]["folder"].as_str().expect("a folder"));
+    assert!(folder.starts_with(&temporary), "{}", folder.display());
+    let plant = || write_program(&folder.join("out/worker"), "#!/bin/sh\necho planted >&2; exit 3\n");
+    plant();
+    std::fs::set_permissions(folder.join("out"), Permissions::from_mode(0o777)).expect("chmod");
+    assert_eq!(measured(), genuine, "what others could have changed is built again");
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    plant();
+    chown_all(&folder);
+    assert_eq!(measured(), genuine, "what others have made is built again");
+    chown_all(&std::fs::read_dir(&temporary).expect("a folder").next().expect("ours").expect("there").path());
+    assert_eq!(measured(), None);
+    let said = text(&run(&["bench", "--workers", "x"]).stderr);
+    assert!(said.contains("belongs to user 65534") && said.contains("set XDG_CACHE_HOME"), "{said}");
+}
+
+fn chown_all(folder: &Path) {
+    let status = Command::new("chown").args(["-R", "65534"]).arg(folder).status();
+    assert!(status.expect("chown runs").success());
 }

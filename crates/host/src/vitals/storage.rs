@@ -48,7 +48,10 @@ pub struct FileSystem {
 impl Storage {
     /// Looks at both.
     pub fn read() -> Self {
-        Self { shm: FileSystem::of(Path::new("/dev/shm")), temporary: FileSystem::of(&std::env::temp_dir()) }
+        Self {
+            shm: FileSystem::of(Path::new("/dev/shm")),
+            temporary: FileSystem::of(&model::temporary_folder()),
+        }
     }
 }
 

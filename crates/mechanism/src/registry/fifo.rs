@@ -1,18 +1,17 @@
 //! `fifo`: a pipe with a name in the file system, fifo(7).
 
 use std::os::fd::OwnedFd;
-use std::path::Path;
 
 use model::Role;
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
 
 use super::pipe::{SIZE_LIMITS, SIZE_OPTION, pipe_ends, pipe_line};
-use crate::Options;
 use crate::channel::{Channel, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::halves::one_way;
 use crate::leftover::NamedPath;
 use crate::link::{LinkEnds, link_request};
+use crate::{Folder, Options};
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "fifo",
@@ -54,7 +53,7 @@ impl Mechanism for Fifo {
         &[SIZE_OPTION.name]
     }
 
-    fn connect(&self, options: &Options, folder: &Path) -> Option<Result<LinkEnds, OpenError>> {
+    fn connect(&self, options: &Options, folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
         let request = link_request(options, folder);
         Some(open_both(&request).and_then(|(reader, writer)| pipe_ends(&request, reader, writer)))
     }
@@ -62,7 +61,7 @@ impl Mechanism for Fifo {
 
 /// Makes the FIFO, opens both ends and removes the name: the ends live on without it.
 fn open_both(request: &Request<'_>) -> Result<(OwnedFd, OwnedFd), OpenError> {
-    let path = request.folder.join("fifo");
+    let path = request.folder.path()?.join("fifo");
     let (_removed_on_return, ()) =
         NamedPath::make(path.clone(), |path| mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR))
             .map_err(OpenError::system(format!("mkfifo({})", path.display())))?;

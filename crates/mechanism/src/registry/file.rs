@@ -1,7 +1,6 @@
 //! `file`: a file with a name (study `comp517`), written through the page cache or, with `sync`, to the disk.
 
 use std::any::Any;
-use std::path::Path;
 
 use model::{Role, Wait};
 use rustix::fs::OFlags;
@@ -9,11 +8,11 @@ use rustix::fs::OFlags;
 use super::tmpfile::{
     DIR_OPTION, ORDER_OPTION, check_free_space, file_ends, follow_line, make_named, storage_folder,
 };
-use crate::Options;
 use crate::channel::{Channel, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, Capabilities, Descriptor, OptionKind, OptionSpec, STREAM_ONLY};
 use crate::halves::one_way;
 use crate::link::{LinkEnds, link_request};
+use crate::{Folder, Options};
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "file",
@@ -54,11 +53,11 @@ impl Mechanism for NamedFile {
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let folder = storage_folder(request);
+        let folder = storage_folder(request)?;
         let mut names: Vec<Box<dyn Any>> = Vec::new();
         let mut channel = one_way(request, || {
-            check_free_space(request, &folder)?;
-            let (name, writer) = make_named(&folder, sync(request.options))?;
+            check_free_space(request, folder)?;
+            let (name, writer) = make_named(folder, sync(request.options))?;
             names.push(Box::new(name));
             follow_line(request, writer)
         })?;
@@ -70,12 +69,12 @@ impl Mechanism for NamedFile {
         &["sync", ORDER_OPTION.name, DIR_OPTION.name]
     }
 
-    fn connect(&self, options: &Options, folder: &Path) -> Option<Result<LinkEnds, OpenError>> {
+    fn connect(&self, options: &Options, folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
         let request = link_request(options, folder);
-        Some(
-            make_named(&storage_folder(&request), sync(options))
-                .and_then(|(name, writer)| file_ends(&request, writer, Some(name))),
-        )
+        Some(storage_folder(&request).and_then(|folder| {
+            let (name, writer) = make_named(folder, sync(options))?;
+            file_ends(&request, folder, writer, Some(name))
+        }))
     }
 }
 

@@ -19,6 +19,7 @@ use rustix::net::{
 };
 
 use super::evidence::{but_copied, judge};
+use super::messages::or_the_end;
 use crate::channel::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
 use crate::descriptor::{
     ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor, OptionKind, OptionSpec,
@@ -241,7 +242,7 @@ impl Taker {
     fn take_file(&mut self) -> io::Result<Option<(OwnedFd, u64)>> {
         loop {
             self.syscalls += 1;
-            match take(&self.socket) {
+            match or_the_end(|| take(&self.socket), Option::is_none) {
                 Ok(taken) => return Ok(taken),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {

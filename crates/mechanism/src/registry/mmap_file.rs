@@ -53,16 +53,16 @@ impl Mechanism for MmapFile {
 
     fn zero_copy(&self, options: &Options) -> Option<ZeroCopy> {
         evidence(options, |bytes| {
-            let (_name, file) = make_file(&std::env::temp_dir(), bytes)?;
+            let (_name, file) = make_file(&model::temporary_folder(), bytes)?;
             map(&file, bytes, RingWait::Never)
         })
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let (bytes, folder) = (ring_bytes(request)?, storage_folder(request));
+        let (bytes, folder) = (ring_bytes(request)?, storage_folder(request)?);
         one_way(request, || {
             // The name goes at the end of this: both ends have the mapping, and the file lives as long as that.
-            let (_name, file) = make_file(&folder, bytes)?;
+            let (_name, file) = make_file(folder, bytes)?;
             Ok(payload_line(request, map(&file, bytes, RingWait::of(request))?))
         })
     }

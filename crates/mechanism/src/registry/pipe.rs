@@ -1,7 +1,6 @@
 //! `pipe`: the kernel's own pipe, pipe(7), and the faster roads into it and out of it: splice(2) and its kin.
 
 use std::os::fd::OwnedFd;
-use std::path::Path;
 
 use model::{ByteSize, DataLevel, Role, Wait, ZeroCopy};
 use rustix::io::Errno;
@@ -14,7 +13,7 @@ use crate::descriptor::{OptionKind, OptionSpec};
 use crate::fd::{FdReceiver, FdSender, FdWait};
 use crate::halves::{Line, one_way};
 use crate::link::{LinkEnds, LinkKind, grow, link_request};
-use crate::{Options, RecvEnd, SendEnd};
+use crate::{Folder, Options, RecvEnd, SendEnd};
 
 mod drain;
 pub(super) mod file_ring;
@@ -169,7 +168,7 @@ impl Mechanism for Pipe {
         &[SIZE_OPTION.name]
     }
 
-    fn connect(&self, options: &Options, folder: &Path) -> Option<Result<LinkEnds, OpenError>> {
+    fn connect(&self, options: &Options, folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
         let request = link_request(options, folder);
         Some(pair(&request).and_then(|(reader, writer)| pipe_ends(&request, reader, writer)))
     }

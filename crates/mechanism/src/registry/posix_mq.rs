@@ -17,6 +17,12 @@ use crate::{RecvEnd, SendEnd};
 /// Messages asked for: what fs.mqueue.msg_max allows by default (mq_overview(7)).
 const MESSAGES: i64 = 10;
 
+/// After so many names that others have, one is not looked for any more.
+const NAMES_MAX: u32 = 256;
+
+/// The number in the next queue's name.
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "posix-mq",
     summary: "a POSIX message queue",
@@ -120,23 +126,31 @@ struct Queue {
 
 impl Queue {
     fn open(messages: i64, message_bytes: usize, non_blocking: bool) -> io::Result<Self> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Relaxed);
-        let name = CString::new(format!("/hosepipe-{}-{number}", std::process::id()))?;
         // SAFETY: all-zero is a valid mq_attr; the fields that matter are set below.
         let mut attributes: libc::mq_attr = unsafe { std::mem::zeroed() };
         attributes.mq_maxmsg = messages;
         attributes.mq_msgsize = i64::try_from(message_bytes).unwrap_or(i64::MAX);
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
         let flags = if non_blocking { flags | libc::O_NONBLOCK } else { flags };
-        // SAFETY: a C string, a mode and a pointer to attributes, as O_CREAT has it (mq_open(3)).
-        let descriptor =
-            unsafe { libc::mq_open(name.as_ptr(), flags, 0o600 as libc::mode_t, &mut attributes) };
-        let error = io::Error::last_os_error();
-        // The name goes at once: both ends inherit the descriptor, and a killed run leaves nothing behind.
-        // SAFETY: a C string.
-        unsafe { libc::mq_unlink(name.as_ptr()) };
-        if descriptor < 0 { Err(error) } else { Ok(Self { descriptor }) }
+        for _ in 0..NAMES_MAX {
+            let name =
+                CString::new(format!("/hosepipe-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed)))?;
+            // SAFETY: a C string, a mode and a pointer to attributes, as O_CREAT has it (mq_open(3)).
+            let descriptor =
+                unsafe { libc::mq_open(name.as_ptr(), flags, 0o600 as libc::mode_t, &mut attributes) };
+            if descriptor >= 0 {
+                // The name goes at once: both ends inherit the descriptor, and a killed run leaves nothing behind.
+                // SAFETY: a C string.
+                unsafe { libc::mq_unlink(name.as_ptr()) };
+                return Ok(Self { descriptor });
+            }
+            let error = io::Error::last_os_error();
+            // A name that is taken is somebody else's, and left alone.
+            if error.kind() != io::ErrorKind::AlreadyExists {
+                return Err(error);
+            }
+        }
+        Err(io::Error::from_raw_os_error(libc::EEXIST))
     }
 }
 
@@ -235,5 +249,38 @@ impl RecvEnd for MessageEnd {
 
     fn syscalls(&self) -> Option<u64> {
         Some(self.syscalls)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Expected: a queue of somebody else's that has the name is left alone.
+    /// Happened: it was removed, whosever it was, and the trial failed with EEXIST.
+    #[test]
+    fn a_queue_that_is_there_already_stays() {
+        let first = NEXT.load(Relaxed);
+        let names = (first..first + 4).map(|number| format!("/hosepipe-{}-{number}", std::process::id()));
+        let names: Vec<CString> = names.map(|name| CString::new(name).expect("no NUL")).collect();
+        let mut small: libc::mq_attr = no_attributes();
+        (small.mq_maxmsg, small.mq_msgsize) = (1, 1);
+        for name in &names {
+            // SAFETY: a C string, a mode and a pointer to attributes.
+            let made =
+                unsafe { libc::mq_open(name.as_ptr(), libc::O_CREAT | libc::O_RDWR, 0o600, &mut small) };
+            assert!(made >= 0, "{}", io::Error::last_os_error());
+        }
+        let opened = Queue::open(1, 1, false).map(drop);
+        // SAFETY: C strings.
+        let stayed: Vec<bool> =
+            names.iter().map(|name| unsafe { libc::mq_unlink(name.as_ptr()) } == 0).collect();
+        assert_eq!(stayed, [true; 4]);
+        opened.expect("another name");
+    }
+
+    fn no_attributes() -> libc::mq_attr {
+        // SAFETY: all-zero is a valid mq_attr.
+        unsafe { std::mem::zeroed() }
     }
 }

@@ -11,7 +11,6 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::time::Duration;
 
 use model::{Role, Workload};
@@ -25,7 +24,7 @@ use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilitie
 use crate::fd::{FdReceiver, FdSender, FdWait};
 use crate::halves::{Line, over_connected};
 use crate::link::{LinkEnds, LinkKind};
-use crate::{Options, RecvEnd, SendEnd};
+use crate::{Folder, Options, RecvEnd, SendEnd};
 
 /// What a line discipline holds (N_TTY_BUF_SIZE, drivers/tty/n_tty.c); it cannot be asked.
 const LINE_BYTES: u64 = 4096;
@@ -81,7 +80,7 @@ impl Mechanism for Pty {
         })
     }
 
-    fn connect(&self, _options: &Options, _folder: &Path) -> Option<Result<LinkEnds, OpenError>> {
+    fn connect(&self, _options: &Options, _folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
         Some(
             open_pair()
                 .and_then(|(master, slave)| LinkEnds::new(slave, master, granted(), LinkKind::Terminal)),

@@ -1,16 +1,15 @@
 //! `socketpair`: a connected pair of Unix stream sockets, socketpair(2).
 
 use std::os::fd::OwnedFd;
-use std::path::Path;
 
 use model::Role;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pairs, set_buffers, socket_ends};
-use crate::Options;
 use crate::channel::{Channel, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::link::{LinkEnds, link_request};
+use crate::{Folder, Options};
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "socketpair",
@@ -49,7 +48,7 @@ impl Mechanism for SocketPair {
         &[SNDBUF_OPTION.name, RCVBUF_OPTION.name]
     }
 
-    fn connect(&self, options: &Options, folder: &Path) -> Option<Result<LinkEnds, OpenError>> {
+    fn connect(&self, options: &Options, folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
         Some(pair(&link_request(options, folder)).and_then(socket_ends))
     }
 }

@@ -2,7 +2,6 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
-use std::path::Path;
 
 use model::Role;
 use rustix::net::{
@@ -11,11 +10,11 @@ use rustix::net::{
 };
 
 use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pairs, set_buffers, socket_ends};
-use crate::Options;
 use crate::channel::{Channel, Mechanism, OpenError, Request, Unsupported};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::descriptor::{OptionKind, OptionSpec};
 use crate::link::{LinkEnds, link_request};
+use crate::{Folder, Options};
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "tcp",
@@ -70,7 +69,7 @@ impl Mechanism for Tcp {
         &["nodelay", SNDBUF_OPTION.name, RCVBUF_OPTION.name]
     }
 
-    fn connect(&self, options: &Options, folder: &Path) -> Option<Result<LinkEnds, OpenError>> {
+    fn connect(&self, options: &Options, folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
         Some(meet(&link_request(options, folder)).and_then(|(near, far)| {
             // The reader never answers. Said at once, this turns the reset that a writer meets when the reader has
             // gone into EPIPE and SIGPIPE, as over a pipe (tcp_reset() in state CLOSE_WAIT).

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use model::{ByteSize, Role, Tasks, Wait};
@@ -13,10 +13,11 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::channel::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, Capabilities, Descriptor, OptionKind, OptionSpec, STREAM_ONLY};
+use crate::folder::free_bytes;
 use crate::halves::{Line, one_way};
 use crate::leftover::NamedPath;
 use crate::link::{LinkEnds, LinkKind, Order, Stored, StoredName, link_request};
-use crate::{Options, RecvEnd, SendEnd};
+use crate::{Folder, Options, RecvEnd, SendEnd};
 
 /// `order=`.
 pub(super) const ORDER_OPTION: OptionSpec = OptionSpec {
@@ -64,7 +65,7 @@ impl Mechanism for TmpFile {
     }
 
     fn probe(&self) -> Result<(), Unsupported> {
-        let folder = std::env::temp_dir();
+        let folder = model::temporary_folder();
         open_nameless(&folder).map(|_| ()).map_err(|error| Unsupported {
             reason: error.to_string(),
             remedy: Some("another folder: TMPDIR=/var/tmp, or tmpfile:dir=DIR".to_owned()),
@@ -73,9 +74,9 @@ impl Mechanism for TmpFile {
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
         one_way(request, || {
-            let folder = storage_folder(request);
-            check_free_space(request, &folder)?;
-            let writer = open_nameless(&folder)?;
+            let folder = nameless_folder(request);
+            check_free_space(request, folder)?;
+            let writer = open_nameless(folder)?;
             follow_line(request, writer)
         })
     }
@@ -84,9 +85,10 @@ impl Mechanism for TmpFile {
         &[ORDER_OPTION.name, DIR_OPTION.name]
     }
 
-    fn connect(&self, options: &Options, folder: &Path) -> Option<Result<LinkEnds, OpenError>> {
+    fn connect(&self, options: &Options, folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
         let request = link_request(options, folder);
-        Some(open_or_unlink(&storage_folder(&request)).and_then(|writer| file_ends(&request, writer, None)))
+        let folder = nameless_folder(&request);
+        Some(open_or_unlink(folder).and_then(|writer| file_ends(&request, folder, writer, None)))
     }
 }
 
@@ -131,11 +133,12 @@ fn unique_name() -> String {
 /// Makes a file that is open for appending the ends of a link.
 pub(super) fn file_ends(
     request: &Request<'_>,
+    folder: &Path,
     writer: OwnedFd,
     name: Option<StoredName>,
 ) -> Result<LinkEnds, OpenError> {
     let order = Order::of(request.options);
-    let kind = LinkKind::Stored(Stored { order, folder: storage_folder(request), name });
+    let kind = LinkKind::Stored(Stored { order, folder: folder.to_owned(), name });
     let reader = reader_of(&writer)?;
     LinkEnds::new(writer, reader, Granted::new(), kind)
 }
@@ -151,18 +154,20 @@ fn proc_path(file: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
-/// Where the file lies: `dir=`, or the run's own folder.
-pub(super) fn storage_folder(request: &Request<'_>) -> PathBuf {
-    request.options.folder("dir").unwrap_or(request.folder).to_owned()
+/// Where a file with a name lies: `dir=`, or the run's own folder.
+pub(super) fn storage_folder<'a>(request: &Request<'a>) -> Result<&'a Path, OpenError> {
+    request.options.folder("dir").map_or_else(|| request.folder.path(), Ok)
+}
+
+/// Where a file without one lies: beside that folder, which need not be made for it.
+fn nameless_folder<'a>(request: &Request<'a>) -> &'a Path {
+    request.options.folder("dir").unwrap_or(request.folder.place())
 }
 
 /// Refuses what cannot fit before it fills the disk. What fills up meanwhile is ENOSPC, a failed row.
 pub(super) fn check_free_space(request: &Request<'_>, folder: &Path) -> Result<(), OpenError> {
     let space = statvfs(folder).map_err(OpenError::system(format!("statvfs({})", folder.display())))?;
-    let free = space.f_bavail.saturating_mul(space.f_frsize);
-    if request.total_bytes <= free {
-        return Ok(());
-    }
+    let Some(free) = free_bytes(&space).filter(|free| *free < request.total_bytes) else { return Ok(()) };
     Err(OpenError::Limit {
         message: format!(
             "{} a trial, {} free in {} (ENOSPC)",
@@ -202,9 +207,17 @@ pub(super) fn follow_line(
 }
 
 fn watch(path: &str) -> Result<OwnedFd, OpenError> {
-    let watcher = inotify::init(inotify::CreateFlags::CLOEXEC).map_err(OpenError::system("inotify_init1"))?;
+    let refused = |call: String, limit: &str| {
+        let remedy = format!("sudo sysctl -w fs.inotify.{limit}, or --wait spin, which does without");
+        move |error: Errno| {
+            let spent = matches!(error, Errno::MFILE | Errno::NOSPC);
+            OpenError::System { call, source: error.into(), remedy: spent.then_some(remedy) }
+        }
+    };
+    let watcher = inotify::init(inotify::CreateFlags::CLOEXEC)
+        .map_err(refused("inotify_init1".to_owned(), "max_user_instances=1024"))?;
     inotify::add_watch(&watcher, path, inotify::WatchFlags::MODIFY | inotify::WatchFlags::CLOSE_WRITE)
-        .map_err(OpenError::system(format!("inotify_add_watch({path})")))?;
+        .map_err(refused(format!("inotify_add_watch({path})"), "max_user_watches=1048576"))?;
     Ok(watcher)
 }
 

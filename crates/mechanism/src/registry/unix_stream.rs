@@ -1,20 +1,21 @@
 //! `unix-stream`: Unix stream sockets met by name: bind, listen, connect, accept (study `stover`).
 
 use std::os::fd::OwnedFd;
-use std::path::Path;
 
 use model::Role;
 use rustix::fs::{Mode, OFlags, open};
+use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, socket_with,
 };
+use rustix::process::getpid;
 
 use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pairs, set_buffers, socket_ends};
-use crate::Options;
 use crate::channel::{Channel, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::leftover::NamedPath;
 use crate::link::{LinkEnds, link_request};
+use crate::{Folder, Options};
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "unix-stream",
@@ -53,17 +54,18 @@ impl Mechanism for UnixStream {
         &[SNDBUF_OPTION.name, RCVBUF_OPTION.name]
     }
 
-    fn connect(&self, options: &Options, folder: &Path) -> Option<Result<LinkEnds, OpenError>> {
+    fn connect(&self, options: &Options, folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
         Some(meet(&link_request(options, folder)).and_then(socket_ends))
     }
 }
 
 /// Connects two sockets through a name, and removes the name: the connection lives on without it.
 fn meet(request: &Request<'_>) -> Result<(OwnedFd, OwnedFd), OpenError> {
-    let name = request.folder.join("socket");
+    let folder = request.folder.path()?;
+    let name = folder.join("socket");
     // A socket's name holds 108 bytes (unix(7)); the way through /proc is short whatever TMPDIR is.
-    let folder = open(request.folder, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
-        .map_err(OpenError::system(format!("open({})", request.folder.display())))?;
+    let folder = open(folder, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+        .map_err(OpenError::system(format!("open({})", folder.display())))?;
     let path = format!("/proc/self/fd/{}/socket", std::os::fd::AsRawFd::as_raw_fd(&folder));
     let address = SocketAddrUnix::new(path.as_str()).map_err(OpenError::system(format!("address {path}")))?;
 
@@ -73,13 +75,61 @@ fn meet(request: &Request<'_>) -> Result<(OwnedFd, OwnedFd), OpenError> {
     listen(&listener, 1).map_err(OpenError::system("listen"))?;
     let near = stream_socket()?;
     connect(&near, &address).map_err(OpenError::system(format!("connect({})", name.display())))?;
-    let far = accept_with(&listener, SocketFlags::CLOEXEC).map_err(OpenError::system("accept"))?;
+    let far = accept_own(&listener)?;
     set_buffers(request, &near)?;
     set_buffers(request, &far)?;
     Ok((near, far))
 }
 
+/// Accepts the connection that this process made: where a folder is not ours alone, others may call, and earlier.
+fn accept_own(listener: &OwnedFd) -> Result<OwnedFd, OpenError> {
+    let own = getpid();
+    loop {
+        let far = accept_with(listener, SocketFlags::CLOEXEC).map_err(OpenError::system("accept"))?;
+        let caller = socket_peercred(&far).map_err(OpenError::system("getsockopt(SO_PEERCRED)"))?;
+        if caller.pid == own {
+            return Ok(far);
+        }
+    }
+}
+
 fn stream_socket() -> Result<OwnedFd, OpenError> {
     socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
         .map_err(OpenError::system("socket(AF_UNIX, SOCK_STREAM)"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::{WaitOptions, waitpid};
+
+    /// Expected: the reader is given what the writer writes.
+    /// Happened: it was given what the first to call had to say, another user's process too.
+    #[test]
+    #[allow(unsafe_code)]
+    fn whoever_else_calls_first_is_turned_away() {
+        let folder = tempfile::tempdir().expect("temp dir");
+        let address = SocketAddrUnix::new(folder.path().join("socket")).expect("a short path");
+        let listener = stream_socket().expect("a socket");
+        bind(&listener, &address).expect("a new name");
+        listen(&listener, 1).expect("bound");
+        let stranger = stream_socket().expect("a socket");
+        // SAFETY: the child makes one system call and leaves.
+        match unsafe { libc::fork() } {
+            // SAFETY: as above.
+            0 => unsafe { libc::_exit(i32::from(connect(&stranger, &address).is_err())) },
+            child => {
+                let child = rustix::process::Pid::from_raw(child);
+                let (_, status) = waitpid(child, WaitOptions::empty()).expect("a child").expect("ended");
+                assert_eq!(status.exit_status(), Some(0), "it called");
+            }
+        }
+        let near = stream_socket().expect("a socket");
+        connect(&near, &address).expect("room for two");
+        let far = accept_own(&listener).expect("ours");
+        rustix::io::write(&near, b"ours").expect("written");
+        let mut read = [0; 8];
+        let received = rustix::net::recv(&far, &mut read, rustix::net::RecvFlags::DONTWAIT);
+        assert_eq!(received.map(|(bytes, _)| bytes), Ok(4));
+    }
 }

@@ -7,14 +7,12 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::path::Path;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 use model::{Role, describe_errno};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, listen, socket_with};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, listen, socket_with};
 
 use super::messages::receiver_wait;
-use crate::Options;
 use crate::channel::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
 use crate::descriptor::{
     ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor, OptionKind, OptionSpec,
@@ -22,6 +20,7 @@ use crate::descriptor::{
 use crate::fd::{FdReceiver, FdSender, FdWait};
 use crate::halves::{Line, over_connected};
 use crate::link::{LinkEnds, LinkKind};
+use crate::{Folder, Options};
 
 /// Socket options of the level AF_VSOCK (linux/vm_sockets.h): 64-bit sizes in bytes.
 const SO_VM_SOCKETS_BUFFER_SIZE: libc::c_int = 0;
@@ -85,7 +84,7 @@ impl Mechanism for Vsock {
         &["buffer"]
     }
 
-    fn connect(&self, options: &Options, _folder: &Path) -> Option<Result<LinkEnds, OpenError>> {
+    fn connect(&self, options: &Options, _folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
         Some(meet(options.size("buffer")).and_then(|(near, far)| {
             let granted = buffer_bytes(&far).map_err(OpenError::system("getsockopt(BUFFER_SIZE)"))?;
             LinkEnds::new(near, far, Granted::from([("buffer_bytes".to_owned(), granted)]), LinkKind::Stream)
@@ -100,8 +99,31 @@ fn meet(buffer: Option<u64>) -> Result<(OwnedFd, OwnedFd), OpenError> {
     let address = own_address(&listener).map_err(OpenError::system("getsockname(AF_VSOCK)"))?;
     let near = vsock_socket(buffer)?;
     connect_to(&near, &address).map_err(OpenError::system("connect(AF_VSOCK, VMADDR_CID_LOCAL)"))?;
-    let far = accept_with(&listener, SocketFlags::CLOEXEC).map_err(OpenError::system("accept"))?;
+    let far = accept_own(&listener, &near).map_err(OpenError::system("accept(AF_VSOCK)"))?;
     Ok((near, far))
+}
+
+/// Accepts the connection that `near` made: anybody on this machine may call the port, and earlier.
+fn accept_own(listener: &OwnedFd, near: &OwnedFd) -> io::Result<OwnedFd> {
+    let own = own_address(near)?;
+    loop {
+        let mut caller = local_address();
+        let mut len = ADDRESS_BYTES;
+        // SAFETY: room for an address, and its length.
+        let far = unsafe {
+            libc::accept4(listener.as_raw_fd(), (&raw mut caller).cast(), &mut len, libc::SOCK_CLOEXEC)
+        };
+        match answer(far.min(0)) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            accepted => accepted?,
+        }
+        // SAFETY: just accepted, and nobody else's.
+        let far = unsafe { OwnedFd::from_raw_fd(far) };
+        // The caller's own address may still be any; its port is its own.
+        if caller.svm_port == own.svm_port {
+            return Ok(far);
+        }
+    }
 }
 
 /// A listener at the local address. bind(2) asks the loopback transport whether the address is its own, so

@@ -1,12 +1,13 @@
 //! The file of a link: how much it held, whether its disk was full, and a name that goes with it.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use mechanism::{Stored, StoredName};
+use mechanism::{Stored, StoredName, free_bytes};
 use model::ByteSize;
 use rustix::fs::{fstat, fstatvfs};
 use rustix::process::geteuid;
@@ -27,6 +28,8 @@ pub(super) struct LinkFile {
     was_full: AtomicBool,
     /// What it holds is to be kept: it is not thrown away when the reader leaves.
     kept: AtomicBool,
+    /// What it held, in bytes, when it was closed to writers.
+    closed_at: OnceLock<u64>,
 }
 
 impl LinkFile {
@@ -39,28 +42,53 @@ impl LinkFile {
             bytes_max: AtomicU64::new(0),
             was_full: AtomicBool::new(false),
             kept: AtomicBool::new(false),
+            closed_at: OnceLock::new(),
         }
     }
 
     /// What the file holds now, in bytes. The largest answer is remembered, and whether there was room for more.
     pub(super) fn look(&self) -> io::Result<u64> {
+        if let Some(held_bytes) = self.closed_at.get() {
+            return Ok(*held_bytes);
+        }
         let held_bytes = u64::try_from(fstat(&self.reader)?.st_size).unwrap_or(0);
         self.bytes_max.fetch_max(held_bytes, Relaxed);
-        let space = fstatvfs(&self.reader)?;
-        // What is reserved for the superuser is room for the superuser.
-        let free_blocks = if geteuid().is_root() { space.f_bfree } else { space.f_bavail };
-        if held_bytes > 0 && free_blocks.saturating_mul(space.f_frsize) < NO_ROOM_BYTES {
+        let mut space = fstatvfs(&self.reader)?;
+        if geteuid().is_root() {
+            // What is reserved for the superuser is room for the superuser.
+            space.f_bavail = space.f_bfree;
+        }
+        if held_bytes > 0 && free_bytes(&space).is_some_and(|free| free < NO_ROOM_BYTES) {
             self.was_full.store(true, Relaxed);
         }
         Ok(held_bytes)
     }
 
-    /// Throws away what it holds.
-    pub(super) fn empty(&self) -> io::Result<()> {
-        if self.kept.load(Relaxed) {
-            return Ok(());
+    /// Throws away what it holds, unless that is to be kept. Returns what it holds then, in bytes.
+    pub(super) fn discard(&self) -> io::Result<u64> {
+        if self.kept.load(Relaxed) || self.closed_at.get().is_some() {
+            return self.look();
         }
-        kernel::empty(&self.reader)
+        kernel::set_length(&self.reader, 0)?;
+        Ok(0)
+    }
+
+    /// Lets every further write to it fail with EFBIG, whoever makes it: a writer's description appends, and the file
+    /// ends from now on where the file system's largest file does (write(2)).
+    ///
+    /// # Errors
+    /// This file system makes no file longer without filling it.
+    pub(super) fn close_to_writers(&self) -> io::Result<()> {
+        let held_bytes = self.look()?;
+        kernel::make_as_long_as_can_be(&self.reader, held_bytes)?;
+        self.closed_at.get_or_init(|| held_bytes);
+        Ok(())
+    }
+
+    /// Brings it to its last length, once its reader has gone, and its writers with him.
+    pub(super) fn settle(&self) -> io::Result<()> {
+        let length = if self.kept.load(Relaxed) { self.closed_at.get().copied() } else { Some(0) };
+        length.map_or(Ok(()), |bytes| kernel::set_length(&self.reader, bytes))
     }
 
     /// From now on nothing of it is thrown away.
@@ -74,7 +102,8 @@ impl LinkFile {
     /// A full disk.
     pub(super) fn copy_to(&self, mut copy: File) -> io::Result<()> {
         let path = format!("/proc/self/fd/{}", self.reader.as_raw_fd());
-        io::copy(&mut File::open(path)?, &mut copy).map(|_| ())
+        let held_bytes = self.closed_at.get().copied().unwrap_or(u64::MAX);
+        io::copy(&mut File::open(path)?.take(held_bytes), &mut copy).map(|_| ())
     }
 
     /// The most it was seen to hold, in bytes.
@@ -87,9 +116,14 @@ impl LinkFile {
         self.name.as_ref().map(StoredName::path)
     }
 
+    /// Whether its disk was seen to be full.
+    pub(super) fn was_full(&self) -> bool {
+        self.was_full.load(Relaxed)
+    }
+
     /// What to say if its disk was full.
     pub(super) fn trouble(&self, spec: &str) -> Option<String> {
-        self.was_full.load(Relaxed).then(|| {
+        self.was_full().then(|| {
             format!(
                 "link {spec}: no room left in {} after {} (ENOSPC): dir= on a larger file system, or a link that \
                  stores nothing",

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 
 use super::file::LinkFile;
-use super::holders::Holders;
+use super::holders::{Holders, Writing};
 use super::relay::{Pass, Source, Until};
 use super::wait::{Stop, sleep_on};
 use super::watch::Watch;
@@ -101,18 +101,22 @@ impl Source for Follower {
 
     /// A pipe without a reader stops its writer at the next write; a file takes all. So whoever writes on is sent
     /// the signal that the pipe would send, and what was written is thrown away, or `yes | head -1` would fill the
-    /// disk.
+    /// disk. Who ignores the signal is told by an error of the write, as over a pipe: EFBIG here, EPIPE there.
     fn hang_up(mut self: Box<Self>, stop: &Stop) -> io::Result<()> {
         let mut holders = Holders::of(&self.file.reader)?;
         self.file.look()?;
-        self.file.empty()?;
+        let mut held_bytes = self.file.discard()?;
         let mut pause = PAUSE_MIN;
         let mut farewell = Farewell::default();
         while !self.watch.all_closed()? {
-            let grown = self.file.look()? > 0;
+            // A file that is kept holds what was written before, too.
+            let grown = self.file.look()? > held_bytes;
             let time = if grown {
-                self.file.empty()?;
-                holders.stop_writing();
+                held_bytes = self.file.discard()?;
+                if holders.stop_writing() == Writing::GoesOn {
+                    // Where the file cannot be closed, what is written is thrown away for as long as it comes.
+                    let _ = self.file.close_to_writers();
+                }
                 let time = pause;
                 pause = (pause * 2).min(PAUSE_MAX);
                 Some(time)
@@ -130,7 +134,7 @@ impl Source for Follower {
             }
         }
         self.file.look()?;
-        self.file.empty()
+        self.file.settle()
     }
 }
 

@@ -37,11 +37,17 @@ pub(super) struct KeptStream {
 
 impl KeptStream {
     /// # Errors
-    /// What fcntl(2), pipe2(2) or opening /dev/null answers.
+    /// What fcntl(2), pipe2(2) or opening /dev/null answers; ENOSYS, or what a sandbox says, where there is no tee(2).
     pub(super) fn new(input: OwnedFd, file: File) -> io::Result<Self> {
         fcntl_setfl(&input, fcntl_getfl(&input)? | OFlags::NONBLOCK)?;
         let is_pipe = FileType::from_raw_mode(fstat(&input)?.st_mode) == FileType::Fifo;
         let own_pipe = if is_pipe { None } else { Some(large_pipe().map(|(write, read, _)| (write, read))?) };
+        let (write, read, _) = large_pipe()?;
+        match tee(&read, &write, PIECE_BYTES, SpliceFlags::NONBLOCK) {
+            // Of an empty pipe into itself: the call is there.
+            Err(Errno::AGAIN | Errno::INVAL) | Ok(_) => {}
+            Err(missing) => return Err(missing.into()),
+        }
         let nowhere = File::options().write(true).open("/dev/null")?;
         let path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
         let name = path.map_or_else(|_| "its file".to_owned(), |path| path.display().to_string());

@@ -1,12 +1,17 @@
-//! Calls that have no safe wrapper: asking who writes to a file, emptying one by its path.
+//! Calls that have no safe wrapper: asking who writes to a file, changing its length by its path.
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use rustix::fs::fstat;
+
 /// Linux's number (asm-generic/fcntl.h), which the libc crate lacks.
 const F_SETSIG: libc::c_int = 10;
+
+/// A file is made longer by so much to see whether its file system stores what lies between.
+const HOLE_BYTES: u64 = 1 << 20;
 
 /// Whether a file is open for writing anywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,13 +49,36 @@ pub(super) fn writers(file: &OwnedFd) -> Writers {
     }
 }
 
-/// Removes a file's contents without opening it: a description of ours for writing would look like a writer, and
+/// Cuts a file, or makes it longer, without opening it: a description of ours for writing would look like a writer, and
 /// its closing like the writer's end.
-pub(super) fn empty(file: &OwnedFd) -> io::Result<()> {
+pub(super) fn set_length(file: &OwnedFd, bytes: u64) -> io::Result<()> {
     let path = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    let bytes = libc::off_t::try_from(bytes).unwrap_or(libc::off_t::MAX);
     // SAFETY: a path that ends in NUL and lives until the call returns.
-    let answer = unsafe { libc::truncate(path.as_ptr(), 0) };
+    let answer = unsafe { libc::truncate(path.as_ptr(), bytes) };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Makes a file that holds so many bytes as long as its file system lets it be, without storing anything.
+///
+/// # Errors
+/// EOPNOTSUPP: this file system stores what lies between.
+pub(super) fn make_as_long_as_can_be(file: &OwnedFd, held_bytes: u64) -> io::Result<()> {
+    let stored = || fstat(file).map(|stat| stat.st_blocks);
+    let before = stored()?;
+    set_length(file, held_bytes + HOLE_BYTES)?;
+    if stored()? - before > (HOLE_BYTES / 2 / 512) as i64 {
+        set_length(file, held_bytes)?;
+        return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+    }
+    let mut length = 0;
+    for bit in (0..63).rev() {
+        let longer = length | 1 << bit;
+        if longer <= held_bytes || set_length(file, longer).is_ok() {
+            length = longer;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -68,9 +96,22 @@ mod tests {
         prepare(&reader).expect("a signal");
         assert_eq!(writers(&reader), Writers::There);
         writer.write_all(b"abc").expect("written");
-        empty(&reader).expect("cut");
+        set_length(&reader, 0).expect("cut");
         assert_eq!(std::fs::metadata(&path).expect("there").len(), 0);
         drop(writer);
         assert_eq!(writers(&reader), Writers::Gone);
+    }
+
+    #[test]
+    fn a_file_that_is_as_long_as_can_be_takes_no_more_and_stores_nothing() {
+        let folder = tempfile::tempdir().expect("temp dir");
+        let path = folder.path().join("file");
+        let mut writer = File::options().create_new(true).append(true).open(&path).expect("a file");
+        writer.write_all(b"abc").expect("written");
+        let reader = OwnedFd::from(File::open(&path).expect("the file"));
+        make_as_long_as_can_be(&reader, 3).expect("holes");
+        let refused = writer.write_all(b"d").expect_err("no room behind the end");
+        assert_eq!(refused.raw_os_error(), Some(libc::EFBIG));
+        assert!(fstat(&reader).expect("its size").st_blocks < 2048, "nothing is stored");
     }
 }

@@ -76,6 +76,8 @@ pub(super) struct Outcome {
     pub(super) bytes: u64,
     /// What went wrong.
     pub(super) trouble: Option<String>,
+    /// It stopped before the end, for another reason than that its reader left: the reader saw an end that was none.
+    pub(super) cut_short: bool,
 }
 
 /// A running relay; dropping it stops it and waits for its end.
@@ -111,6 +113,7 @@ impl Relay {
         thread.join().unwrap_or_else(|_| Outcome {
             bytes: 0,
             trouble: Some("the relay of the link failed".to_owned()),
+            cut_short: true,
         })
     }
 }
@@ -130,9 +133,13 @@ fn run(mut source: Box<dyn Source>, pipe: OwnedFd, stop: &Stop) -> Outcome {
     drop(pipe);
     let hung_up = source.hang_up(stop).err();
     let reader_left = Errno::from_io_error(&error) == Some(Errno::PIPE);
+    outcome.cut_short = !reader_left;
     let trouble = if reader_left { hung_up } else { Some(error) };
     outcome.trouble = outcome.trouble.or(trouble.map(|error| match error.raw_os_error() {
-        Some(_) => format!("the relay of the link stopped: {}", describe_errno(&error)),
+        Some(_) => format!(
+            "the relay of the link stopped, and what it carried was cut short: {}",
+            describe_errno(&error)
+        ),
         None => error.to_string(),
     }));
     outcome

@@ -1,10 +1,9 @@
 //! What a user may type for a link, checked before anything is started.
 
 use std::fmt;
-use std::path::Path;
 use std::str::FromStr;
 
-use mechanism::{Mechanism, OpenError, Options, Order, SpecProblem};
+use mechanism::{Folder, Mechanism, OpenError, Options, Order, SpecProblem};
 use model::{Spec, SpecError};
 use thiserror::Error;
 
@@ -102,7 +101,7 @@ impl LinkSpec {
     ///
     /// # Errors
     /// A limit that an option exceeds, or the system's refusal.
-    pub fn connect(&self, folder: &Path) -> Result<Link, OpenError> {
+    pub fn connect(&self, folder: &Folder) -> Result<Link, OpenError> {
         let ends = self.mechanism.connect(&self.options, folder).unwrap_or_else(|| {
             // The registry's own test holds the two together: what says that it is a link connects.
             Err(OpenError::Unsupported {

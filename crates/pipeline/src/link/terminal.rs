@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use rustix::pty::ptsname;
 
 use super::follow::Farewell;
-use super::holders::Holders;
+use super::holders::{Holders, Writing};
 use super::relay::{Pass, Source, Until};
 use super::wait::Stop;
 
@@ -86,7 +86,8 @@ impl Source for TerminalSource {
     }
 
     /// Closing the master would only make writes to the slave fail with EIO, again and again for who looks at no
-    /// error. So whoever writes on is sent the signal that a pipe would send, and what was written is thrown away.
+    /// error. So whoever writes on is sent the signal that a pipe would send, and what was written is thrown away; only
+    /// for one that ignores the signal the master is closed.
     fn hang_up(mut self: Box<Self>, stop: &Stop) -> io::Result<()> {
         let mut holders = Holders::of(&self.slave)?;
         let mut farewell = Farewell::default();
@@ -105,7 +106,9 @@ impl Source for TerminalSource {
             };
             if grown {
                 looks = 0;
-                holders.stop_writing();
+                if holders.stop_writing() == Writing::GoesOn {
+                    return Ok(());
+                }
             }
             if stop.raised() && farewell.is_over(grown) {
                 return Ok(());

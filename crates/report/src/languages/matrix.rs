@@ -2,17 +2,17 @@
 
 use std::collections::HashMap;
 
-use model::{BenchRecord, CaseRecord, WorkerEnd, WorkerStart};
+use model::{CaseRecord, WorkerEnd, WorkerStart};
 
-use super::{cases, end, speed, worker};
-use crate::columns::ABSENT;
+use super::{Table, end, speed, worker};
+use crate::columns::{ABSENT, noise_mark};
 use crate::layout::{self, Line, Tone};
 use crate::lists::distinct;
 use crate::stages::shortened;
 use crate::table::Style;
 
 /// A label's columns at the most, where there is little room.
-const LABEL_COLUMNS_MIN: usize = 6;
+const LABEL_COLUMNS_MIN: usize = 7;
 
 pub(crate) struct Matrix<'a> {
     pub(crate) writers: Vec<&'a WorkerEnd>,
@@ -22,8 +22,8 @@ pub(crate) struct Matrix<'a> {
 
 impl<'a> Matrix<'a> {
     /// `None` where no two programs met.
-    pub(crate) fn of(record: &'a BenchRecord) -> Option<Self> {
-        let met = || cases(record, WorkerStart::Harness).filter_map(|case| Some((worker(case)?, case)));
+    pub(crate) fn of(table: &Table<'a>) -> Option<Self> {
+        let met = || table.started_by(WorkerStart::Harness).filter_map(|case| Some((worker(case)?, case)));
         // Of several cases of one pair the first is shown.
         let pairs: Vec<_> = met().map(|(worker, case)| ((&worker.writer, &worker.reader), case)).collect();
         (!pairs.is_empty()).then(|| Self {
@@ -37,12 +37,11 @@ impl<'a> Matrix<'a> {
         self.cases.get(&(writer, reader)).copied()
     }
 
-    /// Median GB/s of a cell.
+    /// Median GB/s of a cell, with the mark of what is noisy; figures stand below each other.
     fn cell(&self, writer: &WorkerEnd, reader: &WorkerEnd) -> String {
-        let case = self.case(writer, reader);
-        case.map(speed)
-            .filter(|speed| *speed > 0.0)
-            .map_or(ABSENT.to_owned(), |speed| format!("{:.2}", speed / 1e9))
+        let case = self.case(writer, reader).filter(|case| speed(case) > 0.0);
+        let text = |case| format!("{:.2}{:2}", speed(case) / 1e9, noise_mark(case));
+        case.map_or(format!("{ABSENT}  "), text)
     }
 
     /// Names short enough for a column: the language alone where each has one variant only.
@@ -53,8 +52,8 @@ impl<'a> Matrix<'a> {
 }
 
 /// The matrix for a terminal, in GB/s; the fastest cell stands out.
-pub(super) fn render(record: &BenchRecord, style: &Style) -> Vec<Line> {
-    let Some(matrix) = Matrix::of(record) else { return Vec::new() };
+pub(super) fn render(table: &Table, style: &Style) -> Vec<Line> {
+    let Some(matrix) = Matrix::of(table) else { return Vec::new() };
     let rows = Matrix::names(&matrix.writers);
     let columns = Matrix::names(&matrix.readers);
     let label = rows.iter().map(|name| layout::width(name)).max().unwrap_or(0);
@@ -84,13 +83,14 @@ pub(super) fn render(record: &BenchRecord, style: &Style) -> Vec<Line> {
 }
 
 /// The matrix for an issue or a README.
-pub(super) fn markdown(record: &BenchRecord) -> String {
-    let Some(matrix) = Matrix::of(record) else { return String::new() };
+pub(super) fn markdown(table: &Table) -> String {
+    let Some(matrix) = Matrix::of(table) else { return String::new() };
     let columns = Matrix::names(&matrix.readers);
     let mut text = format!("\n| GB/s, writer ↓ reader → | {} |\n| --- |", columns.join(" | "));
     columns.iter().for_each(|_| text.push_str(" ---: |"));
     for (writer, name) in matrix.writers.iter().zip(Matrix::names(&matrix.writers)) {
-        let cells: Vec<String> = matrix.readers.iter().map(|reader| matrix.cell(writer, reader)).collect();
+        let cell = |reader: &&WorkerEnd| matrix.cell(writer, reader).trim_end().to_owned();
+        let cells: Vec<String> = matrix.readers.iter().map(cell).collect();
         text.push_str(&format!("\n| {name} | {} |", cells.join(" | ")));
     }
     text + "\n"

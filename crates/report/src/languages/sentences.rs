@@ -1,9 +1,10 @@
 //! What the table of languages says in words: what each idiom costs, and the system calls that explain it.
 
-use model::{BenchRecord, CaseRecord, SystemCalls, WorkerStart};
-use stats::{Ratio, figure, paired_ratio};
+use model::{BenchRecord, CaseRecord, NoiseLevel, SystemCalls, WorkerStart};
+use stats::{figure, paired_ratio};
 
-use super::{cases, per_mib, ranked, worker};
+use super::ranking::per_mib;
+use super::{Table, speed, worker};
 use crate::numbers;
 
 /// An idiom that costs less than this is none worth a sentence.
@@ -11,33 +12,50 @@ const COST_MIN: f64 = 1.05;
 /// System calls named at the most.
 const CALLS_NAMED: usize = 3;
 
-/// A sentence for each language whose idiom costs something, the dearest first; none where there is nothing to say.
+/// For each table a sentence for each language whose idiom costs something, the dearest first; none where there is nothing to
+/// say.
 pub(super) fn all(record: &BenchRecord) -> Vec<String> {
-    let mut costs: Vec<(f64, String)> = ranked(record)
+    let tables = Table::all(record);
+    let heading = |table: &Table| match tables.len() {
+        1 => "What the idiom costs.".to_owned(),
+        _ => format!("What the idiom costs ({}).", table.ends()),
+    };
+    let told = tables.iter().map(|table| (heading(table), costs(table)));
+    told.filter(|(_, costs)| !costs.is_empty())
+        .map(|(heading, costs)| format!("{heading} {}", costs.join(" ")))
+        .collect()
+}
+
+fn costs(table: &Table) -> Vec<String> {
+    let mut costs: Vec<(f64, String)> = table
+        .ranked()
         .into_iter()
         .filter(|case| worker(case).is_some_and(|worker| worker.writer.variant == "idiomatic"))
         .filter_map(|idiomatic| {
-            let tuned = tuned_beside(record, idiomatic)?;
+            let tuned = tuned_beside(table, idiomatic)?;
             let ratio = paired_ratio(&tuned.samples, &idiomatic.samples, figure::throughput_bytes_per_s)?;
-            (ratio.low > COST_MIN).then(|| (ratio.median, cost(idiomatic, tuned, ratio)))
+            // A wild figure, as that of a mixture is, says nothing of an idiom.
+            let steady = [tuned, idiomatic].iter().all(|case| case.noise != Some(NoiseLevel::Wild));
+            let times = speed(tuned) / speed(idiomatic);
+            (steady && ratio.low > COST_MIN && times > COST_MIN)
+                .then(|| (times, cost(idiomatic, tuned, times)))
         })
         .collect();
     costs.sort_by(|one, other| other.0.total_cmp(&one.0));
-    let lines: Vec<String> = costs.into_iter().map(|(_, sentence)| sentence).collect();
-    if lines.is_empty() { lines } else { vec![format!("What the idiom costs. {}", lines.join(" "))] }
+    costs.into_iter().map(|(_, sentence)| sentence).collect()
 }
 
-fn tuned_beside<'a>(record: &'a BenchRecord, idiomatic: &CaseRecord) -> Option<&'a CaseRecord> {
+fn tuned_beside<'a>(table: &Table<'a>, idiomatic: &CaseRecord) -> Option<&'a CaseRecord> {
     let language = &worker(idiomatic)?.writer.language;
-    cases(record, WorkerStart::Pair).find(|case| {
+    table.started_by(WorkerStart::Pair).find(|case| {
         worker(case)
             .is_some_and(|worker| worker.writer.language == *language && worker.writer.variant == "tuned")
     })
 }
 
-fn cost(idiomatic: &CaseRecord, tuned: &CaseRecord, ratio: Ratio) -> String {
+fn cost(idiomatic: &CaseRecord, tuned: &CaseRecord, times: f64) -> String {
     let language = worker(idiomatic).map_or("", |worker| worker.writer.language.as_str());
-    let times = numbers::ratio(ratio.median);
+    let times = numbers::ratio(times);
     let calls = |case: &CaseRecord| worker(case).and_then(|worker| worker.system_calls.clone());
     match (calls(idiomatic), calls(tuned)) {
         (Some(many), Some(few)) => format!(

@@ -62,7 +62,7 @@ fn note(result: &CompareResult) -> String {
     let times = |what: &str, ratio: Option<model::Ratio>| {
         ratio.map(|ratio| format!("{} × {what}", numbers::ratio(ratio.median)))
     };
-    let output = result.output_hash.as_ref().map(|_| match result.equal {
+    let output = result.equal.map(|equal| match equal {
         true => "output the same".to_owned(),
         false => "OUTPUT DIFFERS".to_owned(),
     });

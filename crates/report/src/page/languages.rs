@@ -12,19 +12,25 @@ use crate::reason::reason;
 
 /// The section of a record's workers; `None` where it has none.
 pub(super) fn section(source: &Source, number: usize) -> Option<Section> {
-    let blocks = [ranking(source, number), matrix(source, number)];
-    let mut blocks: Vec<Block> = blocks.into_iter().flatten().map(Block::Figure).collect();
-    if let Some((columns, rows)) = languages::table(source.record) {
-        let columns = columns.into_iter().map(str::to_owned).collect();
-        let caption = "By language: time, system calls, CPU time and start-up".to_owned();
-        blocks.insert(1.min(blocks.len()), Block::Table(Table { caption, columns, rows }));
+    let tables = languages::Table::all(source.record);
+    let mut blocks: Vec<Block> = ranking(source, &tables, number).map(Block::Figure).into_iter().collect();
+    for (place, table) in tables.iter().enumerate() {
+        // What sets it apart, where there are several.
+        let apart = if tables.len() > 1 { format!("; {}", table.ends()) } else { String::new() };
+        if let Some((columns, rows)) = table.texts() {
+            let columns = columns.into_iter().map(str::to_owned).collect();
+            let caption = format!("By language: time, system calls, CPU time and start-up{apart}");
+            blocks.push(Block::Table(Table { caption, columns, rows }));
+        }
+        let id = if place == 0 { format!("matrix-{number}") } else { format!("matrix-{number}-{place}") };
+        blocks.extend(matrix(source, table, id, &apart).map(Block::Figure));
     }
     let title = match source.label {
         "" => "Languages".to_owned(),
         label => format!("Languages · {label}"),
     };
     let mut lead = vec![
-        "The same bytes through one kernel pipe, by programs in many languages; the idiomatic way and the fastest way of a \
+        "The same bytes from one process to another, by programs in many languages; the idiomatic way and the fastest way of a \
          language are two rows. Each trial is a fresh launch, timed after its warm-up."
             .to_owned(),
     ];
@@ -39,25 +45,28 @@ pub(super) fn section(source: &Source, number: usize) -> Option<Section> {
 }
 
 /// The cases of workers that were started in one way, with what is known of the workers.
-fn cases<'a>(source: &Source<'a>, start: WorkerStart) -> Vec<(&'a CaseRecord, &'a WorkerCase)> {
-    let with_worker = |case: &'a CaseRecord| Some((case, case.worker.as_ref()?));
-    source.record.cases.iter().filter_map(with_worker).filter(|(_, worker)| worker.start == start).collect()
+fn cases<'a>(table: &languages::Table<'a>, start: WorkerStart) -> Vec<(&'a CaseRecord, &'a WorkerCase)> {
+    table.started_by(start).filter_map(|case| Some((case, case.worker.as_ref()?))).collect()
 }
 
-fn ranking(source: &Source, number: usize) -> Option<Figure> {
+fn ranking(source: &Source, tables: &[languages::Table], number: usize) -> Option<Figure> {
     let speed = |case: &CaseRecord| case.throughput.as_ref().map_or(-1.0, |found| found.median_bytes_per_s);
-    let mut cases = cases(source, WorkerStart::Pair);
-    cases.sort_by(|(a, _), (b, _)| speed(b).total_cmp(&speed(a)));
-    let bars: Vec<Bar> = cases.iter().map(|(case, worker)| bar(source, case, worker)).collect();
-    (!bars.is_empty()).then(|| Figure {
+    let group = |table: &languages::Table| {
+        let mut cases = cases(table, WorkerStart::Pair);
+        cases.sort_by(|(a, _), (b, _)| speed(b).total_cmp(&speed(a)));
+        let bars = cases.iter().map(|(case, worker)| bar(source, case, worker)).collect();
+        BarGroup { name: if tables.len() > 1 { table.ends() } else { String::new() }, bars }
+    };
+    let groups: Vec<BarGroup> = tables.iter().map(group).filter(|group| !group.bars.is_empty()).collect();
+    (!groups.is_empty()).then(|| Figure {
         id: format!("by-language-{number}"),
         title: "Throughput by language".to_owned(),
-        caption: "Each program started its own child and sent to it over a pipe. Longer is better; the mark across is the \
-                  95 % interval of the median, each speck below one launch."
+        caption: "Each program started its own child and sent to it. Longer is better; the mark across is the 95 % interval of \
+                  the median, of fewer than six launches their whole range, each speck below one launch."
             .to_owned(),
         chart: Chart::Bars(Bars {
             axis: Axis { label: "throughput".to_owned(), unit: Unit::BytesPerS, scale: Scale::Linear },
-            groups: vec![BarGroup { name: String::new(), bars }],
+            groups,
             references: Vec::new(),
         }),
     })
@@ -89,19 +98,20 @@ fn note(worker: &WorkerCase) -> String {
     parts.into_iter().flatten().collect::<Vec<String>>().join("; ")
 }
 
-fn matrix(source: &Source, number: usize) -> Option<Figure> {
-    let matrix = Matrix::of(source.record)?;
+fn matrix(source: &Source, table: &languages::Table, id: String, apart: &str) -> Option<Figure> {
+    let matrix = Matrix::of(table)?;
     let row = |writer: &&WorkerEnd| {
         let met = matrix.readers.iter().map(|reader| matrix.case(writer, reader));
         met.map(|case| case.map(|case| cell(source, case)).unwrap_or_default()).collect()
     };
     let names = |ends: &[&WorkerEnd]| ends.iter().map(|end| end.label()).collect();
     Some(Figure {
-        id: format!("matrix-{number}"),
+        id,
         title: "Every writer against every reader".to_owned(),
-        caption: "Hosepipe started both programs over a pipe of its own. A pair is as fast as the slower of the two, so \
-                  that a slow writer shows as a row and a slow reader as a column."
-            .to_owned(),
+        caption: format!(
+            "Hosepipe started both programs over a pipe of its own. A pair is as fast as the slower of the two, so that a slow \
+             writer shows as a row and a slow reader as a column{apart}."
+        ),
         chart: Chart::Heat(Heat {
             rows_label: "writer".to_owned(),
             columns_label: "reader".to_owned(),

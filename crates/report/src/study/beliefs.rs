@@ -3,8 +3,11 @@
 use experiment::{Alternative, BufferSize, KernelPipe};
 use model::{CaseRecord, DataLevel, Measure, Role, Spec, StudyPart, StudyRecord};
 
-use super::common::{bar, case_of, median, or_absent, part, section, speed, speed_axis, spread, table};
+use super::common::{
+    bar, case_of, half_width, median, or_absent, part, section, speed, speed_axis, spread, table,
+};
 use crate::figure::{BarGroup, Bars, Chart, Figure, Scale};
+use crate::noise::{level, mark};
 use crate::numbers::{grouped, percent, ratio, size, throughput, time};
 use crate::page::{Block, Section};
 use crate::words;
@@ -78,8 +81,8 @@ fn calls(study: &KernelPipe, part: &StudyPart) -> Section {
         vec![
             measure.name.clone(),
             format!("{from} to {to} µs a call"),
-            or_absent(estimate.map(|one| time(one.median))),
-            spread.map(percent).unwrap_or_default(),
+            or_absent(estimate.map(|one| format!("{}{}", time(one.median), mark(level(&measure.samples))))),
+            spread.map(|share| half_width(share, measure.samples.len())).unwrap_or_default(),
         ]
     };
     let rows = part.measures.iter().map(row).collect();

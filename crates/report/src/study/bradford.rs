@@ -9,7 +9,9 @@ use super::common::{
     years_since,
 };
 use super::equivalence::{Equivalence, Verdict, equivalence};
+use crate::columns::noise_mark;
 use crate::figure::{Chart, Figure, Lines, Point, Scale, Series, SeriesStyle, Table};
+use crate::noise::is_range;
 use crate::numbers::{ratio, size, throughput};
 use crate::page::{Block, Section};
 
@@ -67,10 +69,11 @@ fn steady(cases: &[CaseRecord]) -> Option<f64> {
 }
 
 fn at_block(case: Option<&CaseRecord>) -> String {
-    match case.and_then(|case| Some((median(case)?, case.block_bytes))) {
-        Some((median, block)) => format!("{} at {}", throughput(median), size(block)),
-        None => or_absent(None),
-    }
+    let text = |case: &CaseRecord| {
+        let at = format!("{} at {}", throughput(median(case)?), size(case.block_bytes));
+        Some(format!("{at}{}", noise_mark(case)))
+    };
+    or_absent(case.and_then(text))
 }
 
 fn peaks(study: &Bradford, record: &StudyRecord, threads: &StudyPart) -> Table {
@@ -272,7 +275,12 @@ fn named_row(
     let figures = match tested {
         Some(found) => [
             format!("{:.3}", found.ratio),
-            format!("{:.3} to {:.3}", found.low, found.high),
+            format!(
+                "{:.3} to {:.3}{}",
+                found.low,
+                found.high,
+                if is_range(found.pairs) { " (range)" } else { "" }
+            ),
             found.pairs.to_string(),
             found.verdict.words().to_owned(),
         ],
@@ -282,7 +290,9 @@ fn named_row(
 }
 
 fn huge_section(huge: &StudyPart) -> Section {
-    let figure = |case: &CaseRecord| or_absent(median(case).map(throughput));
+    let figure = |case: &CaseRecord| {
+        or_absent(median(case).map(|median| format!("{}{}", throughput(median), noise_mark(case))))
+    };
     let row =
         |case: &CaseRecord| vec![case.tasks.to_string(), case.spec.to_string(), figure(case), spread(case)];
     let table = table(

@@ -1,9 +1,10 @@
 //! What the views of all studies share: parts by name, figures of cases, tables in the making.
 
-use model::{CaseRecord, StudyPart, StudyRecord};
+use model::{CaseRecord, NoiseLevel, StudyPart, StudyRecord};
 
-use crate::columns::ABSENT;
+use crate::columns::{ABSENT, noise_mark};
 use crate::figure::{Axis, Bar, Point, Scale, SeriesStyle, Table, Unit};
+use crate::noise;
 use crate::numbers;
 use crate::page::{Block, Section};
 
@@ -23,8 +24,13 @@ pub(super) fn section(part: &StudyPart, title: &str, lead: Vec<String>, blocks: 
         lead.push("Interrupted: what stands here is what was finished.".to_owned());
     }
     let mut blocks = blocks;
-    if !part.remarks.is_empty() {
-        blocks.push(Block::Remarks(part.remarks.clone()));
+    let measured = part.cases.iter().filter_map(|case| case.noise);
+    let compared = part.results.iter().filter_map(|result| noise::level(&result.times_s));
+    let levels: Vec<NoiseLevel> = measured.chain(compared).collect();
+    let remarks = part.remarks.iter().cloned().chain(noise::legend_of(levels.into_iter()));
+    let remarks: Vec<String> = remarks.collect();
+    if !remarks.is_empty() {
+        blocks.push(Block::Remarks(remarks));
     }
     Section { id: id(&part.name), title: title.to_owned(), lead, code: None, blocks }
 }
@@ -73,7 +79,7 @@ pub(super) fn case_of<'a>(
 pub(super) fn speed(case: Option<&CaseRecord>) -> String {
     let Some(case) = case else { return ABSENT.to_owned() };
     match (median(case), &case.error) {
-        (Some(median), _) => numbers::throughput(median),
+        (Some(median), _) => format!("{}{}", numbers::throughput(median), noise_mark(case)),
         (None, Some(error)) => error.message.clone(),
         (None, None) => ABSENT.to_owned(),
     }
@@ -84,7 +90,16 @@ pub(super) fn spread(case: &CaseRecord) -> String {
     let throughput = case.throughput.as_ref();
     let share = throughput
         .and_then(|one| stats::estimate::relative_half_width(one.median_bytes_per_s, one.low, one.high));
-    share.filter(|_| case.samples.len() > 1).map(numbers::percent).unwrap_or_default()
+    share
+        .filter(|_| case.samples.len() > 1)
+        .map(|share| half_width(share, case.samples.len()))
+        .unwrap_or_default()
+}
+
+/// The half width of an interval of so many trials: with too few it is their range, and called so.
+pub(super) fn half_width(share: f64, trials: usize) -> String {
+    let what = if noise::is_range(trials) { " (range)" } else { "" };
+    format!("{}{what}", numbers::percent(share))
 }
 
 /// A point of a line: a case over its block size.

@@ -5,6 +5,7 @@ use model::{CompareResult, StudyPart, StudyRecord};
 
 use super::common::{closing, or_absent, part, published_bar, section, table};
 use crate::figure::{Axis, Bar, BarGroup, Bars, Chart, Figure, Scale, SeriesStyle, Table, Unit};
+use crate::noise::{is_range, level, mark};
 use crate::numbers::{decimal_size, ratio};
 use crate::page::{Block, Section};
 
@@ -52,16 +53,26 @@ fn pipeline_section(study: &Comp517, index: usize, part: &StudyPart) -> Section 
     Section { code: Some(text.clone()), ..section(part, &text, lead, vec![Block::Table(table), figure]) }
 }
 
+/// Time as a multiple of the true pipe's: the quotient of the means shown, as the published one is.
+fn times_pipe(study: &Comp517, part: &StudyPart, result: &CompareResult) -> Option<f64> {
+    let pipe = result_of(part, study.links.first()?)?;
+    Some(result.mean_s? / pipe.mean_s?)
+}
+
 /// Whether the reference's own output changed from trial to trial.
 fn varies(part: &StudyPart) -> bool {
-    part.results.first().is_some_and(|first| !first.equal)
+    part.results.first().is_some_and(differs)
 }
 
 /// Whether outputs differ where the reader has a file for its input, and nowhere else.
 fn sees_a_file(part: &StudyPart) -> bool {
     let (files, others): (Vec<_>, Vec<_>) =
         part.results.iter().partition(|result| result.via.contains("order=sequential"));
-    files.iter().any(|result| !result.equal) && others.iter().all(|result| result.equal)
+    files.into_iter().any(differs) && !others.into_iter().any(differs)
+}
+
+fn differs(result: &CompareResult) -> bool {
+    result.equal == Some(false)
 }
 
 fn result_of<'a>(part: &'a StudyPart, link: &Link) -> Option<&'a CompareResult> {
@@ -74,7 +85,7 @@ fn pipeline_table(study: &Comp517, index: usize, part: &StudyPart) -> Table {
         let pipe = study.links.first().and_then(|pipe| pipe.published.get(index));
         let times_then = published.zip(pipe).map(|(link, pipe)| ratio(link[0] / pipe[0]));
         let here = result_of(part, link);
-        let times_now = here.and_then(|result| result.times_first).map(|times| ratio(times.median));
+        let times_now = here.and_then(|result| times_pipe(study, part, result)).map(ratio);
         vec![
             link.name.clone(),
             link.via.clone(),
@@ -103,18 +114,18 @@ fn pipeline_table(study: &Comp517, index: usize, part: &StudyPart) -> Table {
 
 fn mean(result: &CompareResult) -> String {
     match (result.mean_s, result.stddev_s, &result.error) {
-        (Some(mean), Some(sd), _) => format!("{mean:.4} ± {sd:.4} s"),
+        (Some(mean), Some(sd), _) => format!("{mean:.4} ± {sd:.4} s{}", mark(level(&result.times_s))),
         (_, _, Some(error)) => error.clone(),
         _ => or_absent(None),
     }
 }
 
 fn output(result: &CompareResult, varies: bool) -> String {
-    match (&result.output_hash, result.equal) {
-        (None, _) => String::new(),
-        (Some(_), _) if varies => "varies by itself".to_owned(),
-        (Some(_), true) => "same".to_owned(),
-        (Some(_), false) => "DIFFERS".to_owned(),
+    match result.equal {
+        None => String::new(),
+        Some(_) if varies => "varies by itself".to_owned(),
+        Some(true) => "same".to_owned(),
+        Some(false) => "DIFFERS".to_owned(),
     }
 }
 
@@ -131,8 +142,14 @@ fn figure(study: &Comp517, index: usize, part: &StudyPart, title: &str) -> Figur
     Figure {
         id: format!("comp517-{}", part.name),
         title: title.to_owned(),
-        caption: "Wall time, shorter is better. Here: the median with its 95 % interval, and each trial as a speck."
-            .to_owned(),
+        caption: format!(
+            "Wall time, shorter is better. Here: the median with its {}, and each trial as a speck.",
+            if part.results.iter().any(|result| is_range(result.times_s.len())) {
+                "range"
+            } else {
+                "95 % interval"
+            }
+        ),
         chart: Chart::Bars(Bars {
             axis: Axis { label: "wall time".to_owned(), unit: Unit::Seconds, scale: Scale::Log },
             groups: study.links.iter().map(group).collect(),
@@ -156,8 +173,8 @@ fn here_bar(result: &CompareResult) -> Bar {
 
 fn what_changed(study: &Comp517, record: &StudyRecord) -> Vec<String> {
     let time = |name: &str, via: &str| {
-        let result = part(record, name)?.results.iter().find(|result| result.via == via)?;
-        result.times_first.map(|times| times.median)
+        let part = part(record, name)?;
+        times_pipe(study, part, part.results.iter().find(|result| result.via == via)?)
     };
     let mut text = "In the study it hardly showed what the links were made of: the starts of the programs and the work of \
                     `sort` and `ls` took the time. Only O_SYNC did, which makes every write wait for the storage."

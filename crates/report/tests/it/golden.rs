@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::mock::{Mock, Work, ordinary, record};
 use model::{
-    BenchRecord, CaseRecord, DataLevel, ErrorKind, Placement, Role, SystemCalls, WorkerCase, WorkerEnd,
-    WorkerStart, ZeroCopy,
+    BenchRecord, CaseRecord, Check, DataLevel, ErrorKind, Placement, Role, SystemCalls, WorkerCase,
+    WorkerEnd, WorkerStart, ZeroCopy,
 };
 use report::{FORMATS, Style, advice, table};
 
@@ -308,6 +308,22 @@ fn advice_names_only_what_was_measured() {
 }
 
 #[test]
+fn an_xor_that_zeros_would_have_too_is_told() {
+    let with_sum = |sum: &str| {
+        let mock = Mock::stream("pipe").gb_per_s(1.4, 1.0, Work::Waking);
+        plain(
+            &record([mock.with(|case| {
+                case.check = Some(Check::Xor);
+                case.samples.iter_mut().for_each(|sample| sample.checksum = Some(sum.to_owned()));
+            })]),
+            200,
+        )
+    };
+    assert!(with_sum("00").contains("pipe: the XOR of all bytes is 0, as that of zeros would be"));
+    assert!(!with_sum("0a").contains("as that of zeros would be"));
+}
+
+#[test]
 fn an_empty_record_is_a_heading() {
     let text = plain(&record([]), 80);
     assert_eq!(text, "AMD EPYC 9B14, 2 cores (KVM), Linux 6.18.0 · 9 trials, interleaved\n");
@@ -328,8 +344,7 @@ fn worker(writer: &str, reader: &str, gb_per_s: f64, calls: &[(&str, f64)]) -> M
         calls.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
     let system_calls = (!calls.is_empty()).then(|| SystemCalls { per_mib: by_name.values().sum(), by_name });
     let start = if writer == reader { WorkerStart::Pair } else { WorkerStart::Harness };
-    Mock::stream("pipe").gb_per_s(gb_per_s, 2.0, Work::Waking).with(|case| {
-        case.placement = Placement::Any;
+    Mock::stream("pipe").gb_per_s(gb_per_s, 2.0, Work::Waking).on(Placement::Any, &[]).with(|case| {
         case.worker = Some(WorkerCase {
             writer: end(writer),
             reader: end(reader),
@@ -358,7 +373,37 @@ fn languages() -> BenchRecord {
         ),
         worker("C tuned", "Java tuned", 1.95, &[]),
         worker("Java tuned", "C tuned", 2.0, &[]),
+        Mock::stream("memcpy").gb_per_s(117.0, 1.0, Work::Copying).role(Role::Ceiling).data(DataLevel::None),
     ])
+}
+
+/// Few trials, in three placements: the scheduler's choice is a mixture.
+fn seated_languages() -> BenchRecord {
+    let of = |name: &str, rates: [f64; 3], placement: Placement, cpus: &[u32], same: [f64; 3]| {
+        worker(name, name, 1.0, &[("read", 16.0)]).on(placement, cpus).with(|case| {
+            case.samples.truncate(3);
+            for ((sample, rate), same) in case.samples.iter_mut().zip(rates).zip(same) {
+                (sample.bytes, sample.same_cpu_share) = ((rate * 1e9) as u64, Some(same));
+            }
+        })
+    };
+    let node = of("JavaScript idiomatic", [0.50, 0.51, 0.49], Placement::Any, &[], [0.9, 0.8, 0.7]);
+    record([
+        of("C tuned", [4.8, 0.6, 4.9], Placement::Any, &[], [1.0, 0.0, 0.9]),
+        node.with(|case| case.mechanism = "socketpair".to_owned()),
+        of("C tuned", [4.8, 4.85, 4.9], Placement::Same, &[0, 0], [1.0; 3]),
+        of("C idiomatic", [1.2, 1.22, 1.19], Placement::Same, &[0, 0], [1.0; 3]),
+        of("C tuned", [0.6, 0.55, 0.62], Placement::Cross, &[0, 1], [0.0; 3]),
+    ])
+}
+
+#[test]
+fn placements_of_languages_are_tables_of_their_own_and_a_mixture_is_told() {
+    let record = seated_languages();
+    insta::assert_snapshot!("languages_seated_100", plain(&record, 100));
+    insta::assert_snapshot!("languages_seated_140", plain(&record, 140));
+    insta::assert_snapshot!("languages_seated_markdown", format(&record, "md"));
+    assert!(!plain(&record, 140).contains("±95 %"), "three trials have no such interval");
 }
 
 #[test]
@@ -372,5 +417,12 @@ fn languages_are_ranked_and_a_matrix_has_every_pair() {
         insta::assert_snapshot!(format!("languages_{width}"), text);
     }
     insta::assert_snapshot!("languages_markdown", format(&record, "md"));
-    assert!(format(&record, "csv").contains("java:tuned,c:tuned"), "the two ends of a cell are in its row");
+    let csv = format(&record, "csv");
+    assert!(csv.contains("java:tuned,c:tuned"), "the two ends of a cell are in its row");
+    let columns = || csv.lines().map(|line| line.split(',').collect::<Vec<&str>>());
+    let heads = columns().next().expect("a heading");
+    for name in ["cpu_per_block_ns", "voluntary_switches_per_block", "bound_by"] {
+        let at = heads.iter().position(|head| *head == name).expect("a column");
+        assert!(columns().skip(1).take(3).all(|row| row[at].is_empty()), "{name} would count starting, too");
+    }
 }

@@ -76,12 +76,13 @@ fn compare() -> Loaded {
         let mut result = CompareResult::new("cat big | wc -c", via);
         result.times_s = [0.99, 1.0, 1.01, 1.0, 1.0, 1.0, 0.98].map(|factor| factor * median_s).to_vec();
         result.output_hash = Some("aa".to_owned());
+        result.equal = Some(true);
         result
     };
     let mut results =
         vec![result("pipe", 0.77), result("tmpfile", 0.81), CompareResult::new("cat big | wc -c", "tcp")];
     results[1].stored_bytes = Some(1 << 30);
-    results[1].equal = false;
+    results[1].equal = Some(false);
     results[2].error = Some("the link could not be made: EMFILE".to_owned());
     stats::summarise_times(&mut results);
     let record = CompareRecord {

@@ -107,9 +107,10 @@ fn comp517() -> StudyRecord {
         stored_bytes,
         output_hash: Some("5eed".to_owned()),
         status: Some(0),
+        equal: Some(true),
         ..CompareResult::new("cat file.txt | sort | uniq -u | wc -l", via)
     };
-    let differs = CompareResult { equal: false, ..result("file", &[0.31, 0.32], Some(11_000_000)) };
+    let differs = CompareResult { equal: Some(false), ..result("file", &[0.31, 0.32], Some(11_000_000)) };
     let results = vec![
         result("pipe", &[0.20, 0.22], None),
         result("file:order=sequential", &[0.40, 0.44], Some(11_000_000)),

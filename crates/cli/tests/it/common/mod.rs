@@ -104,10 +104,14 @@ impl Lab {
         self.wrapped(&[], args)
     }
 
-    /// `WRAPPER hosepipe ARGS`; the wrapper must become the program (exec), so that its number stays.
+    /// `WRAPPER hosepipe ARGS`; the wrapper must become the program (exec), so that its number stays. Mechanisms are benched once,
+    /// where the scheduler puts them, unless the arguments say where.
     pub(crate) fn wrapped(&self, wrapper: &[&str], args: &[&str]) -> Command {
-        let words: Vec<&str> =
-            wrapper.iter().chain(&[env!("CARGO_BIN_EXE_hosepipe")]).chain(args).copied().collect();
+        let said = ["--place", "--workers", "--worker", "--dry-run", "--help"];
+        let placed = args.first() != Some(&"bench")
+            || args.iter().any(|arg| said.iter().any(|word| arg.starts_with(word)));
+        let place: &[&str] = if placed { &[] } else { &["--place", "any"] };
+        let words = [wrapper, &[env!("CARGO_BIN_EXE_hosepipe")], args, place].concat();
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).current_dir(self.here("")).env("TMPDIR", self.tmp());
         command.env_remove("COLUMNS").env_remove("NO_COLOR").env("RUST_BACKTRACE", "0");
@@ -121,11 +125,9 @@ impl Lab {
         self.finish(self.command(args))
     }
 
-    /// Runs `hosepipe bench ARGS --json -` to its end: each case once, where the scheduler puts it, unless the arguments say where.
+    /// Runs `hosepipe bench ARGS --json -` to its end.
     pub(crate) fn bench(&self, args: &[&str]) -> Done {
-        let placed = args.iter().any(|arg| ["--place", "--workers", "--worker"].contains(arg));
-        let place: &[&str] = if placed { &[] } else { &["--place", "any"] };
-        self.run(&[&["bench", "--json", "-"], args, place].concat())
+        self.run(&[&["bench", "--json", "-"], args].concat())
     }
 
     /// Runs a command of [`Lab::command`] to its end; nothing may be left of it.
@@ -141,7 +143,8 @@ impl Lab {
 
     /// Processes of this lab that are alive.
     pub(crate) fn processes(&self) -> Vec<(u32, String)> {
-        let marker = format!("TMPDIR={}\0", self.tmp().display()).into_bytes();
+        // Or a folder below it, which a run gives to those it starts.
+        let marker = format!("TMPDIR={}", self.tmp().display()).into_bytes();
         let of_ours = |pid: &u32| {
             let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
             environment.windows(marker.len()).any(|window| window == marker)
@@ -249,6 +252,11 @@ impl Running<'_> {
             assert!(Instant::now() < deadline, "no {name} runs for {LONG:?}");
             std::thread::sleep(LOOK_AGAIN);
         }
+    }
+
+    /// Whether it has ended, without waiting.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("wait").is_some()
     }
 
     fn stderr(&self) -> String {

@@ -30,14 +30,16 @@ fn it_keeps_what_tee_would_over_every_link() {
 fn it_overwrites_nothing_unless_told_to() {
     let lab = Lab::new();
     run(&lab, &["--keep", "kept", "echo first | cat"]).expect_code(0);
-    let done = run(&lab, &["--keep", "kept", "echo second > ran | cat"]).expect_code(2);
-    assert!(done.stderr.contains("kept/1-echo") && done.stderr.contains("--force"), "{}", done.stderr);
-    assert!(!lab.here("ran").exists(), "refused before anything ran");
+    // Names that are free are another pipeline's all the same.
+    for text in ["echo second > ran | cat", "seq 3 > ran | cat"] {
+        let done = run(&lab, &["--keep", "kept", text]).expect_code(2);
+        assert!(done.stderr.contains("kept/1-echo") && done.stderr.contains("--force"), "{}", done.stderr);
+        assert!(!lab.here("ran").exists(), "refused before anything ran");
+    }
     assert_eq!(fs::read_to_string(lab.here("kept/1-echo")).expect("still there"), "first\n");
     run(&lab, &["--keep", "kept", "--force", "echo third | cat"]).expect_code(0);
     assert_eq!(fs::read_to_string(lab.here("kept/1-echo")).expect("a kept file"), "third\n");
-    // The same folder takes another pipeline whose names are free.
-    run(&lab, &["--keep", "kept", "seq 3 | cat"]).expect_code(0);
+    run(&lab, &["--keep", "kept", "--force", "seq 3 | cat"]).expect_code(0);
     assert_eq!(fs::read_to_string(lab.here("kept/1-seq")).expect("a kept file"), "1\n2\n3\n");
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use super::place::as_nobody;
-use crate::common::{Lab, is_root, skip};
+use crate::common::{Lab, is_root, sandbox, skip};
 
 /// A file system of 1 MiB, which goes with the run.
 const SMALL: [&str; 7] = [
@@ -55,10 +55,14 @@ fn a_writer_that_fails_for_want_of_room_counts_under_pipefail() {
         return;
     }
     let lab = Lab::new();
-    let args = ["run", "--via", "tmpfile", "--pipefail", "seq 1000000 | tail -c 1"];
-    let mut command = lab.wrapped(&SMALL, &args);
-    command.env("TMPDIR", lab.here("small"));
-    lab.finish(command).expect_code(1);
+    // Its reader has seen an end that was none: that counts without pipefail, too.
+    for more in [&["--pipefail"][..], &[]] {
+        let args = [&["run", "--via", "tmpfile"], more, &["seq 1000000 | tail -c 1"]].concat();
+        let mut command = lab.wrapped(&SMALL, &args);
+        command.env("TMPDIR", lab.here("small"));
+        lab.finish(command).expect_code(1);
+        fs::remove_dir(lab.here("small")).expect("where it was mounted");
+    }
 }
 
 #[test]
@@ -72,6 +76,61 @@ fn what_cannot_all_be_kept_does_not_spoil_the_pipeline() {
         let done = lab.finish(lab.wrapped(&SMALL, &args)).expect_code(0);
         assert_eq!(done.stdout, "6888896\n", "{via}: {}", done.stderr);
         assert!(done.stderr.contains("ENOSPC") && done.stderr.contains("kept"), "{via}: {}", done.stderr);
+    }
+}
+
+/// Expected: data that a relay cuts short never looks like a normal end: status 1, also for what follows, and a sentence.
+/// Happened: a sentence, and status 0.
+#[test]
+fn what_a_relay_cuts_short_is_no_success() {
+    for (text, stdout) in
+        [("seq 1000 | wc -l", "0\n"), ("! seq 1000 | cat", ""), ("seq 1000 | cat && echo all", "")]
+    {
+        for via in ["tmpfile", "file"] {
+            let lab = Lab::new();
+            let mut command = lab.command(&["run", "--via", via, text]);
+            sandbox::forbid(&mut command, libc::SYS_splice, None, libc::EIO);
+            let done = lab.finish(command).expect_code(1);
+            assert_eq!(done.stdout, stdout, "{text} over {via}");
+            for word in ["hosepipe: ", "cut short", "EIO"] {
+                assert!(done.stderr.contains(word), "no `{word}` in: {}", done.stderr);
+            }
+        }
+    }
+}
+
+/// Expected: without tee(2) nothing can be kept of a pipe, and that is said before anything runs.
+/// Happened: the reader got nothing, with status 0.
+#[test]
+fn where_there_is_no_tee_a_pipe_is_not_kept() {
+    for (via, status) in [("pipe", 1), ("socketpair", 1), ("tmpfile", 0)] {
+        let lab = Lab::new();
+        let mut command = lab.command(&["run", "--via", via, "--keep", "kept", "echo x > ran | cat"]);
+        sandbox::forbid(&mut command, libc::SYS_tee, None, libc::ENOSYS);
+        let done = lab.finish(command).expect_code(status);
+        assert_eq!(lab.here("ran").exists(), status == 0, "{via}");
+        assert_eq!(done.stderr.contains("tee(2)") && done.stderr.contains("ENOSYS"), status == 1, "{via}");
+    }
+}
+
+/// Expected: a tmpfs that was mounted without a limit has room.
+/// Happened: it says that it has no blocks at all, so that trials were refused and links "full".
+#[test]
+fn a_file_system_without_a_limit_has_room() {
+    if !may_mount() {
+        return;
+    }
+    let script = "mkdir small && mount -t tmpfs -o size=0 none small && exec \"$0\" \"$@\"";
+    let endless = [&SMALL[..6], &[script]].concat();
+    for args in [
+        &["run", "--via", "tmpfile", "seq 100000 | tail -1"][..],
+        &["bench", "tmpfile", "file", "--count", "4", "--trials", "1"],
+    ] {
+        let lab = Lab::new();
+        let mut command = lab.wrapped(&endless, args);
+        command.env("TMPDIR", lab.here("small"));
+        let done = lab.finish(command).expect_code(0);
+        assert!(!done.stdout.contains("ENOSPC") && done.stderr.is_empty(), "{}{}", done.stdout, done.stderr);
     }
 }
 
@@ -107,6 +166,17 @@ fn a_folder_that_may_not_be_written_costs_a_sentence() {
             assert!(done.stderr.contains(word), "no `{word}` in: {}", done.stderr);
         }
     }
+}
+
+/// Expected: nobody else enters the folder of a run, whatever the umask is.
+/// Happened: with umask 0 it was 0777, and another user connected to the socket in it.
+#[test]
+fn the_folder_of_a_run_is_closed_to_others() {
+    let lab = Lab::new();
+    let text = "stat -c %a \"$TMPDIR\"/hosepipe-* | cat";
+    let args = ["run", "--via", "file", text];
+    let done = lab.finish(lab.wrapped(&["sh", "-c", "umask 0; exec \"$0\" \"$@\""], &args)).expect_code(0);
+    assert_eq!(done.stdout, "700\n", "{}", done.stderr);
 }
 
 #[test]

@@ -19,7 +19,7 @@ use super::segments::{SHARED_MEMORY_FOLDER, Site, remove_what_the_dead_left};
 use crate::channel::{Channel, Granted, OpenError, Request};
 use crate::halves::{Line, one_way};
 use crate::registry::evidence::judge;
-use crate::{RecvEnd, SendEnd};
+use crate::{Folder, RecvEnd, SendEnd, free_bytes};
 
 /// Samples in the subscriber's queue.
 const DEFAULT_DEPTH: usize = 16;
@@ -38,7 +38,7 @@ pub(super) fn open(request: &Request<'_>) -> Result<Channel, OpenError> {
     let depth = request.options.word("depth").and_then(|word| word.parse().ok()).unwrap_or(DEFAULT_DEPTH);
     let lines = if request.workload == Workload::PingPong { 2 } else { 1 + u64::from(request.relays) };
     check_room(request.block_bytes as u64, depth as u64, lines)?;
-    let site = Site::new(request.folder)?;
+    let site = Site::new(request.folder.path()?)?;
     let mut number = 0;
     let mut channel = one_way(request, || {
         number += 1;
@@ -71,10 +71,7 @@ fn check_room(block_bytes: u64, depth: u64, lines: u64) -> Result<(), OpenError>
     let chunks = 2 * depth + 4;
     let needed = block_bytes.saturating_add(4096).saturating_mul(chunks).saturating_mul(lines);
     let folder = rustix::fs::statvfs(SHARED_MEMORY_FOLDER).map_err(OpenError::system("statvfs(/dev/shm)"))?;
-    let room = folder.f_bavail * folder.f_frsize;
-    if needed <= room {
-        return Ok(());
-    }
+    let Some(room) = free_bytes(&folder).filter(|room| *room < needed) else { return Ok(()) };
     Err(OpenError::Limit {
         message: format!("{} of samples, room for {} in /dev/shm", ByteSize(needed), ByteSize(room)),
         remedy: "a smaller --block or depth=, or mount -o remount,size=… /dev/shm".to_owned(),
@@ -295,8 +292,8 @@ pub(super) fn canary() -> ZeroCopy {
 
 fn seen_after_send() -> io::Result<bool> {
     set_log_level(LogLevel::Fatal);
-    let folder = tempfile::tempdir()?;
-    let site = Site::new(folder.path()).map_err(io::Error::other)?;
+    let folder = Folder::private();
+    let site = folder.path().and_then(Site::new).map_err(io::Error::other)?;
     let plan = Plan {
         config: site.config.clone(),
         service: "hosepipe/canary".to_owned(),

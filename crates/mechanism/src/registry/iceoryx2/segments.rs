@@ -2,11 +2,13 @@
 //! can announce, since it makes them up. They bear a prefix that says whose they are.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
 use iceoryx2::prelude::{Config, FileName, SemanticString, SemanticStringError};
+use rustix::process::geteuid;
 
 use crate::OpenError;
 
@@ -57,7 +59,11 @@ impl Drop for Site {
 
 fn remove_segments(ours: impl Fn(&str) -> bool) {
     let Ok(entries) = fs::read_dir(SHARED_MEMORY_FOLDER) else { return };
-    for entry in entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(&ours)) {
+    let user = geteuid().as_raw();
+    // Anybody may make a file of such a name: another user's is left alone.
+    let own = |entry: &fs::DirEntry| entry.metadata().is_ok_and(|file| file.uid() == user);
+    let ours = |entry: &fs::DirEntry| entry.file_name().to_str().is_some_and(&ours) && own(entry);
+    for entry in entries.flatten().filter(ours) {
         let _ = fs::remove_file(entry.path());
     }
 }

@@ -130,12 +130,12 @@ impl Post {
         let message = opcode::MsgRingData::new(to, number as i32, what, None).build();
         let message = message.flags(Flags::SKIP_SUCCESS).user_data(REFUSED);
         // SAFETY: the request points at no memory.
-        match unsafe { self.ring.push(&message) } {
+        match unsafe { self.ring.push(std::slice::from_ref(&message)) } {
             Ok(()) => Ok(()),
             Err(_) => {
                 self.ring.submit()?;
                 // SAFETY: as above.
-                unsafe { self.ring.push(&message) }
+                unsafe { self.ring.push(std::slice::from_ref(&message)) }
             }
         }
     }

@@ -90,13 +90,15 @@ impl Ring {
         self.ring.submitter().unregister_files()
     }
 
-    /// Queues a request; the kernel hears of it at the next [`Ring::submit`] or [`Ring::wait`].
+    /// Queues requests, all at once; the kernel hears of them at the next [`Ring::submit`] or [`Ring::wait`], its thread
+    /// (SQPOLL) immediately: of a linked chain that came one by one it would see the first half and run it as a chain of
+    /// its own, beside the second.
     ///
     /// # Safety
-    /// What the request points at must stay as it is until its completion was taken.
-    pub(super) unsafe fn push(&mut self, request: &squeue::Entry) -> io::Result<()> {
+    /// What the requests point at must stay as it is until their completions were taken.
+    pub(super) unsafe fn push(&mut self, requests: &[squeue::Entry]) -> io::Result<()> {
         // SAFETY: the caller's promise.
-        let pushed = unsafe { self.ring.submission().push(request) };
+        let pushed = unsafe { self.ring.submission().push_multiple(requests) };
         pushed.map_err(|_| io::Error::other("the submission queue is full (a bug in hosepipe)"))
     }
 

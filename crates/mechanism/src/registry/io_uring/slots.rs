@@ -62,15 +62,8 @@ impl Slots {
         unsafe { ring.register_buffers(&buffers) }
     }
 
-    /// Queues a write of `span`.
-    pub(super) fn push_write(
-        &self,
-        ring: &mut Ring,
-        plan: &StreamPlan,
-        to: RawFd,
-        span: Span,
-        flags: Flags,
-    ) -> io::Result<()> {
+    /// The request to write `span`.
+    pub(super) fn write(&self, plan: &StreamPlan, to: RawFd, span: Span, flags: Flags) -> squeue::Entry {
         let (at, len, slot) = (self.at(span).cast_const(), (span.to - span.from) as u32, span.slot as u16);
         let request = match (plan.fixed, plan.socket) {
             (true, _) => opcode::WriteFixed::new(types::Fixed(to as u32), at, len, slot).offset(HERE).build(),
@@ -79,18 +72,11 @@ impl Slots {
                 .flags(libc::MSG_WAITALL | libc::MSG_NOSIGNAL)
                 .build(),
         };
-        push(ring, request, span, flags)
+        request.flags(flags).user_data(span.slot as u64)
     }
 
-    /// Queues a read into `span`.
-    pub(super) fn push_read(
-        &self,
-        ring: &mut Ring,
-        plan: &StreamPlan,
-        from: RawFd,
-        span: Span,
-        flags: Flags,
-    ) -> io::Result<()> {
+    /// The request to read into `span`.
+    pub(super) fn read(&self, plan: &StreamPlan, from: RawFd, span: Span, flags: Flags) -> squeue::Entry {
         let (at, len, slot) = (self.at(span), (span.to - span.from) as u32, span.slot as u16);
         let request = match (plan.fixed, plan.socket) {
             (true, _) => {
@@ -99,7 +85,7 @@ impl Slots {
             (false, false) => opcode::Read::new(types::Fd(from), at, len).offset(HERE).build(),
             (false, true) => opcode::Recv::new(types::Fd(from), at, len).build(),
         };
-        push(ring, request, span, flags)
+        request.flags(flags).user_data(span.slot as u64)
     }
 
     /// Leaves the memory mapped for good.
@@ -108,8 +94,9 @@ impl Slots {
     }
 }
 
-fn push(ring: &mut Ring, request: squeue::Entry, span: Span, flags: Flags) -> io::Result<()> {
-    // SAFETY: the slot is neither free nor handed out until its lane has the answer, and the memory stays
+/// Queues requests made by [`Slots::write`] and [`Slots::read`], as one chain where they are linked.
+pub(super) fn push(ring: &mut Ring, chain: &[squeue::Entry]) -> io::Result<()> {
+    // SAFETY: a slot in a request is neither free nor handed out until its lane has the answer, and the memory stays
     // mapped until no request is in flight (the drop of `Task`).
-    unsafe { ring.push(&request.flags(flags).user_data(span.slot as u64)) }
+    unsafe { ring.push(chain) }
 }

@@ -13,12 +13,12 @@ use std::io;
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use io_uring::squeue::Flags;
+use io_uring::squeue::{self, Flags};
 use payload::{Consumer, Producer};
 
 use super::lane::{Lane, Span};
 use super::ring::{Ring, RingPlan, RingWait};
-use super::slots::Slots;
+use super::slots::{Slots, push};
 use crate::{RecvEnd, SendEnd};
 
 /// What a task's ring is for.
@@ -65,6 +65,17 @@ struct Working {
     // Dropped first, so that no request outlives the memory.
     ring: Ring,
     slots: Slots,
+    /// The chain that is being put together.
+    chain: Vec<squeue::Entry>,
+}
+
+impl Working {
+    /// Queues the chain that was put together.
+    fn push_chain(&mut self) -> io::Result<()> {
+        let pushed = push(&mut self.ring, &self.chain);
+        self.chain.clear();
+        pushed
+    }
 }
 
 impl Task {
@@ -90,7 +101,9 @@ impl Task {
         let plan = self.plan;
         let lanes = self.out.iter().count() + self.incoming.iter().count();
         let count = lanes * plan.depth;
-        let entries = count.next_power_of_two() as u32;
+        // The kernel's thread (SQPOLL) answers a request before it says that the request's place in the queue is free.
+        let places = if plan.sqpoll { 2 * count } else { count };
+        let entries = places.next_power_of_two() as u32;
         let ring =
             Ring::set_up(RingPlan { entries, wait: plan.wait, sqpoll: plan.sqpoll, inherited: false })?;
         let slots = Slots::new(count, plan.block_bytes)?;
@@ -104,7 +117,7 @@ impl Task {
             }
             ring.register_files(&files)?;
         }
-        self.working = Some(Working { ring, slots });
+        self.working = Some(Working { ring, slots, chain: Vec::with_capacity(count) });
         Ok(())
     }
 
@@ -192,10 +205,10 @@ impl Task {
             let linked = !out.ready.is_empty();
             let flags = if linked { Flags::IO_LINK } else { Flags::empty() };
             let flags = if quiet { flags | Flags::SKIP_SUCCESS } else { flags };
-            working.slots.push_write(&mut working.ring, &self.plan, out.target, span, flags)?;
+            working.chain.push(working.slots.write(&self.plan, out.target, span, flags));
             out.flight.push_back((span, None));
         }
-        Ok(())
+        working.push_chain()
     }
 
     /// Makes one chain of reads into the free slots, if none is in flight.
@@ -209,10 +222,10 @@ impl Task {
             let Some(slot) = incoming.free.pop() else { break };
             let span = Span { slot, from: 0, to: self.plan.block_bytes };
             let flags = if index + 1 < count { Flags::IO_HARDLINK } else { Flags::empty() };
-            working.slots.push_read(&mut working.ring, &self.plan, incoming.target, span, flags)?;
+            working.chain.push(working.slots.read(&self.plan, incoming.target, span, flags));
             incoming.flight.push_back((span, None));
         }
-        Ok(())
+        working.push_chain()
     }
 
     /// Waits until something was answered, and takes it in.

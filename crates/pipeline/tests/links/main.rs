@@ -1,13 +1,15 @@
 //! Links between real programs: every byte arrives, ends are passed on both ways, and nothing is left behind.
 
+mod leaving;
+
 use std::fs;
 use std::io::Write;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use mechanism::Folder;
 use pipeline::link::{Link, LinkReport, LinkSpec};
 
 /// The forms of every link there is, but for those this machine lacks.
@@ -84,7 +86,7 @@ fn reader(link: &mut Link, script: &str) -> Child {
 }
 
 fn couple(spec: &LinkSpec, folder: &Path, write: &str, read: &str) -> Coupled {
-    let mut link = spec.connect(folder).unwrap_or_else(|error| panic!("{spec}: {error}"));
+    let mut link = spec.connect(&Folder::at(folder)).unwrap_or_else(|error| panic!("{spec}: {error}"));
     let writer = writer(&mut link, write);
     link.wait_written(&|| false).expect("written");
     let reader = reader(&mut link, read);
@@ -162,74 +164,6 @@ fn every_byte_arrives_over_every_link() {
 }
 
 #[test]
-fn a_reader_that_leaves_early_ends_its_writer() {
-    let _alone = alone();
-    for text in SPECS.iter().filter(|text| !text.contains("sequential")) {
-        if !is_there(&LinkSpec::parse(text).expect(text)) {
-            continue;
-        }
-        let folder = tempfile::tempdir().expect("temp dir");
-        let start = Instant::now();
-        let (writer, reader, report) = run(text, folder.path(), "exec yes", "head -1");
-        assert!(start.elapsed() < Duration::from_secs(2), "{text}: {:?}", start.elapsed());
-        assert!(reader.success(), "{text}");
-        let like_a_pipe = ["pipe", "fifo", "tcp", "tmpfile", "file"];
-        if like_a_pipe.iter().any(|name| text.starts_with(name)) {
-            assert_eq!(writer.signal(), Some(libc::SIGPIPE), "{text}: {writer}");
-        } else {
-            assert!(!writer.success(), "{text}: {writer}");
-        }
-        assert_eq!(report.trouble, None, "{text}");
-        println!("{text}: {writer}, {report:?}, {:?}", start.elapsed());
-    }
-}
-
-#[test]
-fn a_file_is_emptied_when_its_reader_leaves() {
-    let _alone = alone();
-    let folder = tempfile::tempdir().expect("temp dir");
-    let spec = LinkSpec::parse("file").expect("a link");
-    // The writer ignores SIGPIPE and writes on; python3 would do so by itself.
-    let mut coupled = couple(&spec, folder.path(), "trap '' PIPE; exec yes", "head -1");
-    coupled.reader.wait().expect("reader");
-    let start = Instant::now();
-    let status = loop {
-        if let Some(status) = coupled.writer.try_wait().expect("writer") {
-            break status;
-        }
-        assert!(start.elapsed() < Duration::from_secs(5), "the writer goes on");
-        std::thread::sleep(Duration::from_millis(5));
-    };
-    assert!(!status.success(), "{status}");
-    // The relay empties the file once more when its last writer has gone.
-    let deadline = Instant::now() + Duration::from_secs(2);
-    let held = || {
-        fs::read_dir(folder.path())
-            .expect("folder")
-            .map(|entry| entry.expect("entry").metadata().expect("size").len())
-            .sum::<u64>()
-    };
-    while held() > 0 && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    assert_eq!(held(), 0);
-    let report = coupled.link.finish();
-    assert!(report.stored_bytes.is_some_and(|bytes| bytes > 0), "{report:?}");
-    assert_eq!(fs::read_dir(folder.path()).expect("folder").count(), 0);
-}
-
-#[test]
-fn a_holder_that_does_not_write_is_left_alone() {
-    let _alone = alone();
-    for text in ["pipe", "tmpfile", "file"] {
-        let folder = tempfile::tempdir().expect("temp dir");
-        // The shell holds the writing end all the time and outlives `yes`, which is stopped.
-        let (writer, _, _) = run(text, folder.path(), "yes; exit $(( $? == 141 ? 7 : 8 ))", "head -1");
-        assert_eq!(writer.code(), Some(7), "{text}: {writer}");
-    }
-}
-
-#[test]
 fn a_second_description_of_the_writers_end_is_not_its_end() {
     let _alone = alone();
     for text in ["tmpfile", "file", "tmpfile:order=sequential"] {
@@ -254,18 +188,6 @@ fn a_program_in_the_background_does_not_hold_the_link() {
         assert!(writer.success() && reader.success(), "{text}: {writer}, {reader}");
         assert!(start.elapsed() < Duration::from_secs(2), "{text}: {:?}", start.elapsed());
         assert_eq!(descriptors(), before, "{text}");
-    }
-}
-
-#[test]
-fn an_orphaned_writer_is_stopped_too() {
-    let _alone = alone();
-    for text in ["pipe", "tmpfile"] {
-        let folder = tempfile::tempdir().expect("temp dir");
-        let note = folder.path().join("pid");
-        let write = format!("yes & echo $! > '{}'", note.display());
-        run(text, folder.path(), &write, "head -1");
-        assert!(ends(&note), "{text}: yes goes on");
     }
 }
 
@@ -306,10 +228,10 @@ fn links_stand_in_a_row() {
     for text in ["pipe", "tcp", "tmpfile", "pty", "file:order=sequential"] {
         let folder = tempfile::tempdir().expect("temp dir");
         let spec = LinkSpec::parse(text).expect(text);
-        let mut first = spec.connect(folder.path()).expect(text);
+        let mut first = spec.connect(&Folder::at(folder.path())).expect(text);
         let mut numbers = writer(&mut first, "seq 100000");
         first.wait_written(&|| false).expect("written");
-        let mut second = spec.connect(folder.path()).expect(text);
+        let mut second = spec.connect(&Folder::at(folder.path())).expect(text);
         let mut sort = Command::new("sort");
         sort.arg("-rn")
             .stdin(first.take_read().expect("an end"))
@@ -334,7 +256,7 @@ fn a_sequential_reader_starts_after_the_writer() {
     for text in ["tmpfile:order=sequential", "file:order=sequential", "file:sync,order=sequential"] {
         let folder = tempfile::tempdir().expect("temp dir");
         let start = Instant::now();
-        let mut link = LinkSpec::parse(text).expect(text).connect(folder.path()).expect(text);
+        let mut link = LinkSpec::parse(text).expect(text).connect(&Folder::at(folder.path())).expect(text);
         let mut writing = writer(&mut link, "echo a; (sleep 0.3; echo b) &");
         link.wait_written(&|| false).expect("written");
         assert!(start.elapsed() > Duration::from_millis(300), "{text}: the child of the writer still wrote");
@@ -349,8 +271,10 @@ fn a_sequential_reader_starts_after_the_writer() {
 fn a_wait_for_the_writer_can_be_given_up() {
     let _alone = alone();
     let folder = tempfile::tempdir().expect("temp dir");
-    let link =
-        LinkSpec::parse("tmpfile:order=sequential").expect("a link").connect(folder.path()).expect("link");
+    let link = LinkSpec::parse("tmpfile:order=sequential")
+        .expect("a link")
+        .connect(&Folder::at(folder.path()))
+        .expect("link");
     let start = Instant::now();
     let error = link.wait_written(&|| start.elapsed() > Duration::from_millis(100)).expect_err("stopped");
     assert_eq!(error.kind(), std::io::ErrorKind::Interrupted);
@@ -368,7 +292,7 @@ fn a_link_that_is_dropped_leaves_nothing() {
         let folder = tempfile::tempdir().expect("temp dir");
         let before = descriptors();
         let start = Instant::now();
-        drop(spec.connect(folder.path()).expect(text));
+        drop(spec.connect(&Folder::at(folder.path())).expect(text));
         assert!(start.elapsed() < Duration::from_secs(1), "{text}");
         assert_eq!((descriptors(), relays()), (before, 0), "{text}");
         assert_eq!(fs::read_dir(folder.path()).expect("folder").count(), 0, "{text}");
@@ -379,7 +303,8 @@ fn a_link_that_is_dropped_leaves_nothing() {
 fn a_relay_takes_no_signals() {
     let _alone = alone();
     let folder = tempfile::tempdir().expect("temp dir");
-    let _link = LinkSpec::parse("tmpfile").expect("a link").connect(folder.path()).expect("link");
+    let _link =
+        LinkSpec::parse("tmpfile").expect("a link").connect(&Folder::at(folder.path())).expect("link");
     let relay = || {
         let tasks = fs::read_dir("/proc/self/task").expect("proc").map(|task| task.expect("a task").path());
         let mut status = tasks.map(|task| fs::read_to_string(task.join("status")).unwrap_or_default());
@@ -403,7 +328,7 @@ fn sizes_are_what_was_granted() {
     let _alone = alone();
     let folder = tempfile::tempdir().expect("temp dir");
     let granted = |text: &str, name: &str| {
-        let link = LinkSpec::parse(text).expect(text).connect(folder.path()).expect(text);
+        let link = LinkSpec::parse(text).expect(text).connect(&Folder::at(folder.path())).expect(text);
         link.granted().get(name).copied().unwrap_or_else(|| panic!("{text} grants {name}"))
     };
     assert_eq!(granted("pipe:size=100KiB", "pipe_bytes"), 128 << 10);
@@ -416,7 +341,8 @@ fn sizes_are_what_was_granted() {
     // The kernel doubles what is asked for, and keeps a least size.
     assert_eq!(granted("unix-stream:sndbuf=16KiB", "sndbuf_bytes"), 32 << 10);
     assert!(granted("tcp", "rcvbuf_bytes") > 0);
-    let refused = LinkSpec::parse("pipe:size=4GiB").expect("a size").connect(folder.path()).err();
+    let refused =
+        LinkSpec::parse("pipe:size=4GiB").expect("a size").connect(&Folder::at(folder.path())).err();
     assert!(refused.is_some_and(|error| error.to_string().contains("more than the kernel can make")));
 }
 

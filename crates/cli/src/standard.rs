@@ -1,0 +1,36 @@
+//! Standard streams that were closed when this program was started.
+//!
+//! The Rust runtime opens /dev/null in their place before `main`: what is written there would be lost, with status 0,
+//! where every other program says EBADF. So they are looked at before the runtime, and what stands in their place
+//! afterwards refuses what they are for, and is not handed on to programs.
+#![allow(unsafe_code)]
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+static WAS_CLOSED: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
+
+/// The loader calls this before `main`, and so before the runtime (ELF, DT_INIT_ARRAY).
+#[used]
+// SAFETY: what lies in this section is a list of functions of the C calling convention, as this is.
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn() = look;
+
+extern "C" fn look() {
+    for (number, was_closed) in WAS_CLOSED.iter().enumerate() {
+        // SAFETY: asks about a descriptor, by its number; no memory is involved.
+        was_closed.store(unsafe { libc::fcntl(number as i32, libc::F_GETFD) } < 0, Relaxed);
+    }
+}
+
+/// Makes closed streams answer EBADF again. They stay taken, or the next file opened would be standard output.
+pub(crate) fn settle() {
+    for (number, _) in WAS_CLOSED.iter().enumerate().filter(|(_, was_closed)| was_closed.load(Relaxed)) {
+        let the_other_way = if number == 0 { libc::O_WRONLY } else { libc::O_RDONLY };
+        // SAFETY: a C string; the descriptor opened is closed again, and the one replaced is the runtime's own.
+        unsafe {
+            let refuses = libc::open(c"/dev/null".as_ptr(), the_other_way | libc::O_CLOEXEC);
+            libc::dup3(refuses, number as i32, libc::O_CLOEXEC);
+            libc::close(refuses);
+        }
+    }
+}

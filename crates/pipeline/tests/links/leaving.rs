@@ -1,0 +1,138 @@
+//! A reader that leaves before the end: who still writes hears of it, and nobody else.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::time::{Duration, Instant};
+
+use mechanism::Folder;
+use pipeline::link::LinkSpec;
+
+use super::{SPECS, alone, couple, ends, is_there, reader, run, writer};
+
+#[test]
+fn a_reader_that_leaves_early_ends_its_writer() {
+    let _alone = alone();
+    for text in SPECS.iter().filter(|text| !text.contains("sequential")) {
+        if !is_there(&LinkSpec::parse(text).expect(text)) {
+            continue;
+        }
+        let folder = tempfile::tempdir().expect("temp dir");
+        let start = Instant::now();
+        let (writer, reader, report) = run(text, folder.path(), "exec yes", "head -1");
+        assert!(start.elapsed() < Duration::from_secs(2), "{text}: {:?}", start.elapsed());
+        assert!(reader.success(), "{text}");
+        let like_a_pipe = ["pipe", "fifo", "tcp", "tmpfile", "file"];
+        if like_a_pipe.iter().any(|name| text.starts_with(name)) {
+            assert_eq!(writer.signal(), Some(libc::SIGPIPE), "{text}: {writer}");
+        } else {
+            assert!(!writer.success(), "{text}: {writer}");
+        }
+        assert_eq!(report.trouble, None, "{text}");
+        println!("{text}: {writer}, {report:?}, {:?}", start.elapsed());
+    }
+}
+
+#[test]
+fn a_file_is_emptied_when_its_reader_leaves() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().expect("temp dir");
+    let spec = LinkSpec::parse("file").expect("a link");
+    // The writer ignores SIGPIPE and writes on; python3 would do so by itself.
+    let mut coupled = couple(&spec, folder.path(), "trap '' PIPE; exec yes", "head -1");
+    coupled.reader.wait().expect("reader");
+    let start = Instant::now();
+    let status = loop {
+        if let Some(status) = coupled.writer.try_wait().expect("writer") {
+            break status;
+        }
+        assert!(start.elapsed() < Duration::from_secs(5), "the writer goes on");
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    assert!(!status.success(), "{status}");
+    // The relay empties the file once more when its last writer has gone.
+    let deadline = Instant::now() + Duration::from_secs(2);
+    let held = || {
+        fs::read_dir(folder.path())
+            .expect("folder")
+            .map(|entry| entry.expect("entry").metadata().expect("size").len())
+            .sum::<u64>()
+    };
+    while held() > 0 && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(held(), 0);
+    let report = coupled.link.finish();
+    assert!(report.stored_bytes.is_some_and(|bytes| bytes > 0), "{report:?}");
+    assert_eq!(fs::read_dir(folder.path()).expect("folder").count(), 0);
+}
+
+#[test]
+fn a_holder_that_does_not_write_is_left_alone() {
+    let _alone = alone();
+    for text in ["pipe", "tmpfile", "file"] {
+        let folder = tempfile::tempdir().expect("temp dir");
+        // The shell holds the writing end all the time and outlives `yes`, which is stopped.
+        let (writer, _, _) = run(text, folder.path(), "yes; exit $(( $? == 141 ? 7 : 8 ))", "head -1");
+        assert_eq!(writer.code(), Some(7), "{text}: {writer}");
+    }
+}
+
+/// Expected: a shell whose child has lost its reader goes on, as over a pipe, whatever else it writes; a copy that is
+/// kept makes no difference.
+/// Happened: the file was kept, so it looked as if it grew at each look, and the shell was stopped; so was a shell that
+/// had waited for its child, whose bytes then counted as its own.
+#[test]
+fn a_shell_that_waited_for_a_writer_is_no_writer() {
+    let _alone = alone();
+    for text in ["pipe", "tmpfile", "file", "pty"] {
+        for keep in [false, true] {
+            let folder = tempfile::tempdir().expect("temp dir");
+            let spec = LinkSpec::parse(text).expect(text);
+            let mut link = spec.connect(&Folder::at(folder.path())).expect(text);
+            let kept = tempfile::tempfile().expect("a file");
+            if keep {
+                link.keep(kept.try_clone().expect("a descriptor")).expect(text);
+            }
+            let marker = tempfile::NamedTempFile::new().expect("a file");
+            let path = marker.path().display();
+            let write = format!("seq 100000; echo x >> '{path}'; sleep 0.2; echo x >> '{path}'; exit 7");
+            let mut writing = writer(&mut link, &write);
+            let mut reading = reader(&mut link, "head -1");
+            assert!(reading.wait().expect("reader").success());
+            assert_eq!(writing.wait().expect("writer").code(), Some(7), "{text}, kept: {keep}");
+            assert_eq!(fs::read_to_string(marker.path()).expect("written"), "x\nx\n", "{text}, kept: {keep}");
+            assert_eq!(link.finish().trouble, None, "{text}, kept: {keep}");
+            let kept_bytes = kept.metadata().expect("its size").len();
+            assert!(kept_bytes <= 588_895 && (kept_bytes > 0) == keep, "{text}: {kept_bytes} bytes are kept");
+        }
+    }
+}
+
+/// Expected: a writer that ignores SIGPIPE is told by an error of its write, as over a pipe, and goes on.
+/// Happened: from then on it could write no file at all (RLIMIT_FSIZE=0).
+#[test]
+fn a_writer_that_ignores_sigpipe_is_told_and_can_write_files() {
+    let _alone = alone();
+    for text in ["pipe", "tmpfile", "file", "pty"] {
+        let folder = tempfile::tempdir().expect("temp dir");
+        let marker = tempfile::NamedTempFile::new().expect("a file");
+        let made = format!("head -c 5000 /dev/zero > '{}'", marker.path().display());
+        let write = format!("trap '' PIPE; while echo y; do :; done; {made}; exit 7");
+        let (writer, reader, report) = run(text, folder.path(), &write, "head -1");
+        assert!(reader.success(), "{text}");
+        assert_eq!((writer.code(), report.trouble), (Some(7), None), "{text}: {writer}");
+        assert_eq!(fs::metadata(marker.path()).expect("made").len(), 5000, "{text}");
+    }
+}
+
+#[test]
+fn an_orphaned_writer_is_stopped_too() {
+    let _alone = alone();
+    for text in ["pipe", "tmpfile"] {
+        let folder = tempfile::tempdir().expect("temp dir");
+        let note = folder.path().join("pid");
+        let write = format!("yes & echo $! > '{}'", note.display());
+        run(text, folder.path(), &write, "head -1");
+        assert!(ends(&note), "{text}: yes goes on");
+    }
+}

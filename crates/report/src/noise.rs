@@ -1,0 +1,38 @@
+//! How figures are marked that should not be trusted to their last digit: alike in every table.
+
+use model::NoiseLevel;
+use stats::Estimate;
+use stats::estimate::ENOUGH_FOR_95_PERCENT;
+
+/// The mark behind a figure.
+pub(crate) fn mark(level: Option<NoiseLevel>) -> &'static str {
+    match level {
+        Some(NoiseLevel::Noisy) => " ~",
+        Some(NoiseLevel::Wild) => " !",
+        Some(NoiseLevel::Quiet) | None => "",
+    }
+}
+
+/// How noisy the median of these values is; `None` where one value shows no spread.
+pub(crate) fn level(values: &[f64]) -> Option<NoiseLevel> {
+    Estimate::of(values).as_ref().and_then(stats::noise::verdict)
+}
+
+/// What the marks mean, where there are any.
+pub(crate) fn legend(noisy: bool, wild: bool) -> Option<String> {
+    let noisy = noisy.then_some("~ noisy: read differences below 15 % as equal");
+    let wild = wild.then_some("! wild: repeat on a quieter machine before believing it");
+    let marks: Vec<&str> = noisy.into_iter().chain(wild).collect();
+    (!marks.is_empty()).then(|| format!("{}.", marks.join("; ")))
+}
+
+/// The same, of the levels that a table has.
+pub(crate) fn legend_of(levels: impl Iterator<Item = NoiseLevel> + Clone) -> Option<String> {
+    let has = |level| levels.clone().any(|one| one == level);
+    legend(has(NoiseLevel::Noisy), has(NoiseLevel::Wild))
+}
+
+/// Whether a median of so many trials has no 95 % interval, so that what stands in its place is their range.
+pub(crate) fn is_range(trials: usize) -> bool {
+    (2..ENOUGH_FOR_95_PERCENT).contains(&trials)
+}

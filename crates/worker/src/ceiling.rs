@@ -1,0 +1,158 @@
+//! The ceiling: how fast this machine copies memory at its best. Each byte of a worker's stream is copied at least once, by
+//! the kernel into the receiver's buffer, and looked at after that: no worker is faster than a copy, and none costs less.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use model::{
+    CaseRecord, DataLevel, ErrorKind, PayloadKind, Placement, Role, Sample, Spec, Tasks, Wait, Workload,
+};
+
+use crate::failure::Failure;
+use crate::job::Job;
+
+/// Small enough that both buffers stay in a core's first cache: no copy of other sizes is faster.
+const BLOCK_BYTES: usize = 16 << 10;
+/// One pass takes about ten microseconds. The fastest of a look counts: interruptions make some slower, and none faster.
+const PASS_BLOCKS: u64 = 64;
+const PASSES: usize = 200;
+
+/// The fastest memory copy seen, and one sample for each round.
+#[derive(Debug)]
+pub(crate) struct Ceiling {
+    from: Vec<u8>,
+    to: Vec<u8>,
+    pass_ns: f64,
+    samples: Vec<Sample>,
+}
+
+impl Ceiling {
+    /// Looks for the first time, unmeasured.
+    pub(crate) fn new() -> Self {
+        let [from, to] = [1, 2].map(|byte| vec![byte; BLOCK_BYTES]);
+        let mut ceiling = Self { from, to, pass_ns: f64::INFINITY, samples: Vec::new() };
+        ceiling.look();
+        ceiling
+    }
+
+    /// Looks again, and keeps a sample of it.
+    pub(crate) fn measure(&mut self, round: u32) {
+        let elapsed_ns = self.look();
+        let bytes = PASS_BLOCKS * BLOCK_BYTES as u64;
+        self.samples.push(Sample { round, elapsed_ns, bytes, messages: PASS_BLOCKS, ..Sample::default() });
+    }
+
+    /// The fastest pass of this look.
+    fn look(&mut self) -> u64 {
+        let fastest = (0..PASSES).map(|_| self.pass()).min().unwrap_or_default().max(1);
+        self.pass_ns = self.pass_ns.min(fastest as f64);
+        fastest
+    }
+
+    fn pass(&mut self) -> u64 {
+        let began = Instant::now();
+        for _ in 0..PASS_BLOCKS {
+            self.to.copy_from_slice(black_box(&self.from));
+            black_box(&mut self.to);
+        }
+        began.elapsed().as_nanos() as u64
+    }
+
+    /// What a copy of so many bytes takes at its best.
+    fn copying(&self, bytes: u64) -> Duration {
+        let passes = bytes as f64 / (PASS_BLOCKS * BLOCK_BYTES as u64) as f64;
+        Duration::from_nanos((passes * self.pass_ns) as u64)
+    }
+
+    /// Refuses a sample that cannot be true.
+    pub(crate) fn check(&self, who: &str, job: &Job, sample: &Sample) -> Result<(), Failure> {
+        let elapsed = Duration::from_nanos(sample.elapsed_ns);
+        let cpu = Duration::from_nanos(sample.user_ns + sample.system_ns);
+        let (timed, all) = (self.copying(sample.bytes), self.copying(job.total_bytes()));
+        let refused = |what: String, copying: Duration| {
+            let message = format!(
+                "{who} {what}: a memory copy of as many, which is less work, takes {copying:.1?} here at its best"
+            );
+            Err(Failure::new(ErrorKind::Corrupt, message))
+        };
+        if elapsed < timed {
+            return refused(format!("says that it moved {} bytes in {elapsed:.1?}", sample.bytes), timed);
+        }
+        if cpu < all {
+            return refused(format!("used {cpu:.1?} of CPU time for {} bytes", job.total_bytes()), all);
+        }
+        Ok(())
+    }
+
+    /// The row of the ceiling.
+    pub(crate) fn into_record(self) -> CaseRecord {
+        CaseRecord {
+            mechanism: "memcpy".to_owned(),
+            spec: Spec::plain("memcpy"),
+            role: Role::Ceiling,
+            workload: Workload::Stream,
+            tasks: Tasks::Single,
+            placement: Placement::Any,
+            cpus: Vec::new(),
+            wait: Wait::Block,
+            data: DataLevel::None,
+            check: None,
+            payload: PayloadKind::Sequence,
+            block_bytes: BLOCK_BYTES as u64,
+            relays: 0,
+            zero_copy: None,
+            worker: None,
+            granted: Default::default(),
+            samples: self.samples,
+            throughput: None,
+            latency_ns: None,
+            noise: None,
+            outliers: 0,
+            error: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faster_or_cheaper_than_a_copy_is_refused() {
+        let ceiling = Ceiling { pass_ns: 10_000.0, ..Ceiling::new() };
+        let job = Job { bytes: 100 << 20, block_bytes: 65536, warmup_bytes: 100 << 20 };
+        let checked = |elapsed_ns, cpu_ns: u64| {
+            let sample = Sample {
+                bytes: job.bytes,
+                elapsed_ns,
+                user_ns: cpu_ns / 2,
+                system_ns: cpu_ns / 2,
+                ..Sample::default()
+            };
+            ceiling.check("c:tuned", &job, &sample).map_err(|failure| failure.message)
+        };
+        assert_eq!(checked(1_000_000, 2_000_000), Ok(()));
+        let copy = "a memory copy of as many, which is less work, takes";
+        assert_eq!(
+            checked(0, 2_000_000),
+            Err(format!(
+                "c:tuned says that it moved 104857600 bytes in 0.0ns: {copy} 1.0ms here at its best"
+            ))
+        );
+        assert_eq!(
+            checked(1_000_000, 1_900_000),
+            Err(format!("c:tuned used 1.9ms of CPU time for 209715200 bytes: {copy} 2.0ms here at its best"))
+        );
+    }
+
+    #[test]
+    fn a_copy_is_as_fast_as_memory_is() {
+        let mut ceiling = Ceiling::new();
+        ceiling.measure(3);
+        let record = ceiling.into_record();
+        let sample = &record.samples[0];
+        let rate = sample.bytes as f64 / sample.elapsed_ns as f64;
+        assert!((1.0..2000.0).contains(&rate), "{rate} GB/s");
+        assert_eq!((sample.round, record.role), (3, Role::Ceiling));
+    }
+}

@@ -1,0 +1,96 @@
+//! Processes known again wherever they went: into a group or a session of their own, or to init when their parent ended. They
+//! carry a mark in their environment, which a process inherits and which /proc shows.
+//!
+//! The guard calls this after a fork: nothing here allocates.
+
+use std::mem::MaybeUninit;
+use std::time::Duration;
+
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fs::{Mode, OFlags, RawDir, open, openat};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// The variable whose value is the mark.
+pub(crate) const VARIABLE: &str = "HOSEPIPE_RUN";
+
+/// Looks at all processes until none is left that carries the mark; some are found again while they end.
+const LOOKS_MAX: u32 = 200;
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
+/// As much of an environment is read at a time.
+const PART_BYTES: usize = 4096;
+
+/// Ends every process whose environment holds this text, as far as they are ours to end.
+pub(crate) fn end_marked(mark: &[u8]) {
+    for _ in 0..LOOKS_MAX {
+        if !end_those_there(mark) {
+            return;
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
+/// Whether there were any.
+fn end_those_there(mark: &[u8]) -> bool {
+    let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(processes) = open("/proc", folder, Mode::empty()) else { return false };
+    let mut room = [MaybeUninit::uninit(); PART_BYTES];
+    let mut entries = RawDir::new(&processes, &mut room);
+    let mut found = false;
+    while let Some(Ok(entry)) = entries.next() {
+        let name = entry.file_name().to_str().unwrap_or_default();
+        let Some(pid) = name.parse().ok().and_then(Pid::from_raw) else { continue };
+        // The descriptor first: whatever becomes of the number, it is the process that was looked at.
+        let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
+        if carries(processes.as_fd(), name, mark) {
+            // One that has just ended is no error here.
+            let _ = pidfd_send_signal(&process, Signal::KILL);
+            found = true;
+        }
+    }
+    found
+}
+
+/// Whether a process has the mark in its environment; not where that may not be read.
+fn carries(processes: BorrowedFd<'_>, pid: &str, mark: &[u8]) -> bool {
+    let read_only = OFlags::RDONLY | OFlags::CLOEXEC;
+    let file = openat(processes, pid, read_only | OFlags::DIRECTORY, Mode::empty())
+        .and_then(|process| openat(&process, "environ", read_only, Mode::empty()));
+    let Ok(environment) = file else { return false };
+    let mut part = [0u8; 2 * PART_BYTES];
+    let mut kept = 0;
+    while let Ok(len @ 1..) = rustix::io::read(&environment, &mut part[kept..]) {
+        let filled = kept + len;
+        if part[..filled].windows(mark.len()).any(|text| text == mark) {
+            return true;
+        }
+        // The end may be the beginning of a mark.
+        kept = filled.min(mark.len());
+        part.copy_within(filled - kept..filled, 0);
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+
+    #[test]
+    fn who_carries_the_mark_is_ended_and_nobody_else() {
+        let sleeper = |mark: &str| {
+            let mut command = Command::new("sleep");
+            // At any place of an environment of several parts.
+            command.arg("1000").env_clear().env("A", "x".repeat(3 * PART_BYTES - 20));
+            command.env(VARIABLE, mark).env("Z", "z").spawn().expect("sleep runs")
+        };
+        let own = format!("{}-test.1", std::process::id());
+        let (mut marked, mut other) = (sleeper(&own), sleeper(&format!("{own}0")));
+        end_marked(format!("{VARIABLE}={own}\0").as_bytes());
+        assert_eq!(marked.wait().expect("waited for").signal(), Some(libc::SIGKILL));
+        assert_eq!(other.try_wait().expect("looked at"), None);
+        other.kill().expect("it runs");
+        other.wait().expect("waited for");
+    }
+}

@@ -1,0 +1,55 @@
+//! Removing a folder with all it holds. The guard calls this after a fork: nothing here allocates.
+
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
+
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, openat, unlinkat};
+
+/// Folders within folders that are gone into, so that the stack suffices.
+const DEPTH_MAX: u32 = 32;
+
+/// Removes what is there, as far as it can be removed.
+pub(crate) fn remove(path: &CStr) {
+    remove_below(CWD, path, DEPTH_MAX);
+}
+
+fn remove_below(parent: BorrowedFd<'_>, name: &CStr, depth: u32) {
+    // What is left is found by whoever looks into the folder for temporary files: there is nobody to be told here.
+    if unlinkat(parent, name, AtFlags::empty()).is_ok() || depth == 0 {
+        return;
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let Ok(folder) = openat(parent, name, flags, Mode::empty()) else { return };
+    let mut room = [MaybeUninit::uninit(); 1024];
+    let mut entries = RawDir::new(&folder, &mut room);
+    while let Some(Ok(entry)) = entries.next() {
+        if ![c".", c".."].contains(&entry.file_name()) {
+            remove_below(folder.as_fd(), entry.file_name(), depth - 1);
+        }
+    }
+    let _ = unlinkat(parent, name, AtFlags::REMOVEDIR);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CString;
+    use std::fs;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn a_tree_is_removed_and_what_it_points_at_is_not() {
+        let lab = tempfile::tempdir().expect("a folder");
+        let (tree, other) = (lab.path().join("tree"), lab.path().join("other"));
+        fs::create_dir_all(tree.join("a/b")).expect("made");
+        fs::create_dir(&other).expect("made");
+        for number in 0..100 {
+            fs::write(tree.join(format!("a/b/{number}-{}", "x".repeat(100))), "").expect("written");
+        }
+        fs::write(other.join("kept"), "").expect("written");
+        std::os::unix::fs::symlink(&other, tree.join("link")).expect("linked");
+        remove(&CString::new(tree.as_os_str().as_bytes()).expect("no NUL"));
+        assert!(!tree.exists() && other.join("kept").exists());
+    }
+}
