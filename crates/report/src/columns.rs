@@ -1,7 +1,7 @@
 //! The columns of a ranked list: one entry each, with how much it matters when there is little room.
 
 use model::CaseRecord;
-use stats::{Group, Seats, bound_of, estimate, figure, seats};
+use stats::{Group, bound_of, estimate, figure};
 
 use crate::granted;
 use crate::layout;
@@ -45,15 +45,15 @@ const STREAM: &[Column] = &[
     column("binary", 16, |row, _| Some(numbers::throughput_binary(row.throughput()?.median_bytes_per_s))),
     column("±95 %", 9, |row, section| spread_of_stream(row.stream?).filter(|_| !section.few_trials)),
     column("± range", 9, |row, section| spread_of_stream(row.stream?).filter(|_| section.few_trials)),
-    column("on one CPU", 7, |row, _| Some(group(streams(row.stream?)?.one_cpu?, numbers::throughput))),
-    column("on two", 7, |row, _| Some(group(streams(row.stream?)?.two_cpus?, numbers::throughput))),
+    column("on one CPU", 7, |row, _| Some(group(row.stream_seats()?.one_cpu?, numbers::throughput))),
+    column("on two", 7, |row, _| Some(group(row.stream_seats()?.two_cpus?, numbers::throughput))),
     column("pinned", 2, |row, _| marked_speed(row.pinned_stream?)),
     Column { align: Align::Left, ..column("bound by", 8, |row, _| bound(row.pinned_stream?)) },
     column("× pipe", 6, times_pipe),
     Column { short: "round trip", ..column("round trip p50", 1, |row, _| marked_p50(row.round_trip?)) },
     column("p99", 10, |row, _| p99(row.round_trip?)),
-    column("trip on one CPU", 12, |row, _| Some(group(trips(row.round_trip?)?.one_cpu?, numbers::time))),
-    column("trip on two", 12, |row, _| Some(group(trips(row.round_trip?)?.two_cpus?, numbers::time))),
+    column("trip on one CPU", 12, |row, _| Some(group(row.trip_seats()?.one_cpu?, numbers::time))),
+    column("trip on two", 12, |row, _| Some(group(row.trip_seats()?.two_cpus?, numbers::time))),
     Column { short: "pinned", ..column("trip pinned", 3, |row, _| marked_p50(row.pinned_round_trip?)) },
     Column { short: "CPU/block", ..column("CPU per block", 4, |row, _| cpu_per_block(row.stream?)) },
     Column { short: "CPU/trip", ..column("CPU per trip", 5, |row, _| cpu_per_block(row.round_trip?)) },
@@ -70,8 +70,8 @@ const ROUND_TRIPS: &[Column] = &[
     Column { short: "round trip", ..column("round trip p50", 0, |row, _| marked_p50(row.round_trip?)) },
     column("±95 %", 3, |row, section| spread_of_trips(row.round_trip?).filter(|_| !section.few_trials)),
     column("± range", 3, |row, section| spread_of_trips(row.round_trip?).filter(|_| section.few_trials)),
-    column("on one CPU", 5, |row, _| Some(group(trips(row.round_trip?)?.one_cpu?, numbers::time))),
-    column("on two", 5, |row, _| Some(group(trips(row.round_trip?)?.two_cpus?, numbers::time))),
+    column("on one CPU", 5, |row, _| Some(group(row.trip_seats()?.one_cpu?, numbers::time))),
+    column("on two", 5, |row, _| Some(group(row.trip_seats()?.two_cpus?, numbers::time))),
     column("pinned", 2, |row, _| marked_p50(row.pinned_round_trip?)),
     column("× pipe", 4, times_pipe),
     column("p90", 8, |row, _| Some(numbers::time(row.latency()?.p90 as f64))),
@@ -122,16 +122,6 @@ pub(crate) fn marked_speed(case: &CaseRecord) -> Option<String> {
 
 fn bound(case: &CaseRecord) -> Option<String> {
     Some(bound_of(case)?.to_string())
-}
-
-/// What streams reached on one CPU and on two, where the scheduler chose.
-pub(crate) fn streams(case: &CaseRecord) -> Option<Seats> {
-    seats(case, figure::throughput_bytes_per_s)
-}
-
-/// The same for round trips.
-fn trips(case: &CaseRecord) -> Option<Seats> {
-    seats(case, figure::round_trip_p50_ns)
 }
 
 /// The median of some trials and how many they are: "4.90 GB/s ×7".

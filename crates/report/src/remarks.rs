@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{BenchRecord, CaseRecord, Check, DataLevel, NoiseLevel, PayloadKind, Role, Tasks, Workload};
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
-use stats::{Group, figure, is_mixed, seats};
+use stats::{Group, Seats, figure, is_mixed};
 
 use crate::lists::{distinct, first_of, grouped};
 use crate::view::{Row, Section, View, ranked};
@@ -245,7 +245,8 @@ pub(crate) fn noise_legend(record: &BenchRecord) -> Option<String> {
 
 /// Where the scheduler's choice makes a median of two figures; with the figures of the first rows, unless columns have them.
 fn mixtures(view: &View, told: Told) -> Option<String> {
-    let mixed: Vec<String> = ranked(view.record).filter_map(two_figures).collect();
+    let rows = view.sections.iter().flat_map(|section| &section.rows);
+    let mixed: Vec<String> = rows.flat_map(two_figures).collect();
     let rest = mixed.len().saturating_sub(MIXTURES_MAX);
     let named = match (told.seats, rest) {
         (true, _) => String::new(),
@@ -259,19 +260,19 @@ fn mixtures(view: &View, told: Told) -> Option<String> {
     })
 }
 
-/// "`pipe` 4.80 GB/s on one (5), 1.20 GB/s on two (4)"; `None` where there are no two figures, or they hardly differ.
-fn two_figures(case: &CaseRecord) -> Option<String> {
-    let stream = case.workload == Workload::Stream;
-    let found = if stream {
-        seats(case, figure::throughput_bytes_per_s)
-    } else {
-        seats(case, figure::round_trip_p50_ns)
+/// "`pipe` 4.80 GB/s on one (5), 1.20 GB/s on two (4)", of the streams and of the round trips; nothing where there are no two figures, or
+/// they hardly differ.
+fn two_figures(row: &Row) -> impl Iterator<Item = String> {
+    let spec = |case: Option<&CaseRecord>| case.map(|case| case.spec.to_string());
+    let text = |spec: Option<String>, found: Option<Seats>, text: fn(f64) -> String| {
+        let (one, two) = found.and_then(|found| found.one_cpu.zip(found.two_cpus))?;
+        let times = one.median.max(two.median) / one.median.min(two.median);
+        let words = |group: Group, cpus: &str| format!("{} on {cpus} ({})", text(group.median), group.trials);
+        let spec = spec.filter(|_| times > MIXTURE_FROM)?;
+        Some(format!("`{spec}` {}, {}", words(one, "one"), words(two, "two")))
     };
-    let text = if stream { numbers::throughput } else { numbers::time };
-    let (one, two) = found.and_then(|found| found.one_cpu.zip(found.two_cpus))?;
-    let times = one.median.max(two.median) / one.median.min(two.median);
-    let words = |group: Group, cpus: &str| format!("{} on {cpus} ({})", text(group.median), group.trials);
-    (times > MIXTURE_FROM).then(|| format!("`{}` {}, {}", case.spec, words(one, "one"), words(two, "two")))
+    let streams = text(spec(row.stream), row.stream_seats(), numbers::throughput);
+    streams.into_iter().chain(text(spec(row.round_trip), row.trip_seats(), numbers::time))
 }
 
 /// What `±` means where there are few trials.

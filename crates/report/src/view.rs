@@ -4,12 +4,15 @@
 //! the same data level, tasks, placement and block. Where the scheduler's choice was measured beside one pinned placement, both
 //! stand in one row: the scheduler's choice ranks, as it is what programs get. Table and Markdown are two ways of writing this down.
 
+use std::cell::OnceCell;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use model::{
     BenchRecord, CaseRecord, DataLevel, Latency, Placement, Role, Spec, Tasks, Throughput, Workload,
 };
+
+use stats::{Seats, figure, round_trip_seats, seats};
 
 use crate::beside::Beside;
 use crate::{noise, words};
@@ -53,6 +56,8 @@ pub(crate) struct Row<'a> {
     pub(crate) pinned_round_trip: Option<&'a CaseRecord>,
     /// How many times as fast as the plain pipe: the quotient of the medians shown.
     pub(crate) times_pipe: Option<f64>,
+    /// Decoded once: all histograms of a case stand behind it.
+    trip_seats: OnceCell<Option<Seats>>,
 }
 
 /// How a section, or a row of sections, is shown.
@@ -249,6 +254,16 @@ impl<'a> Row<'a> {
 
     pub(crate) fn latency(&self) -> Option<&'a Latency> {
         self.round_trip.and_then(|case| case.latency_ns.as_ref())
+    }
+
+    /// What streams reached on one CPU and on two, where the scheduler chose.
+    pub(crate) fn stream_seats(&self) -> Option<Seats> {
+        seats(self.stream?, figure::throughput_bytes_per_s)
+    }
+
+    /// The same of median round trips.
+    pub(crate) fn trip_seats(&self) -> Option<Seats> {
+        *self.trip_seats.get_or_init(|| round_trip_seats(self.round_trip?))
     }
 
     /// True where there is anything to show but a reason.
