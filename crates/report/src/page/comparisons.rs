@@ -5,7 +5,7 @@ use model::{CompareRecord, CompareResult};
 use super::section::{Block, Section};
 use crate::figure::{Axis, Bar, BarGroup, Bars, Chart, Figure, Scale, SeriesStyle, Unit};
 use crate::lists::grouped;
-use crate::{numbers, words};
+use crate::{noise, numbers, words};
 
 /// A section for one comparison: a figure for each pipeline.
 pub(super) fn section(record: &CompareRecord, label: &str, number: usize) -> Section {
@@ -32,9 +32,10 @@ fn figure(pipeline: &str, results: &[&CompareResult], number: usize) -> Figure {
     Figure {
         id: format!("links-{number}"),
         title: pipeline.to_owned(),
-        caption: "Wall time, shorter is better. The mark across is the 95 % interval of the median; each speck below is \
-                  one trial."
-            .to_owned(),
+        caption: format!(
+            "Wall time, shorter is better. The mark across is {}; each speck below is one trial.",
+            noise::interval_words(results.iter().map(|result| result.times_s.len()))
+        ),
         chart: Chart::Bars(Bars {
             axis: Axis { label: "median wall time".to_owned(), unit: Unit::Seconds, scale: Scale::Linear },
             groups: vec![BarGroup { name: String::new(), bars }],

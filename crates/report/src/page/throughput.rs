@@ -11,7 +11,7 @@ use crate::figure::{
 };
 use crate::lists::grouped;
 use crate::reason::reason;
-use crate::{numbers, view, words};
+use crate::{noise, numbers, view, words};
 
 /// A figure of a case: the point, the ends of its interval.
 type Estimated = (f64, f64, f64);
@@ -78,8 +78,9 @@ fn ranking(set: &Set, bytes: u64, number: usize, sources: &[Source]) -> Figure {
         id: format!("ranking-{number}"),
         title,
         caption: format!(
-            "{}. {better} The mark across is the 95 % interval of the median; each speck below is one trial.{}",
+            "{}. {better} The mark across is {}; each speck below is one trial.{}",
             sentence(&set.conditions()),
+            noise::interval_words(entries.iter().map(|entry| entry.case.samples.len())),
             left_out.map(|sentence| format!(" {sentence}")).unwrap_or_default(),
         ),
         chart: Chart::Bars(Bars {
@@ -148,13 +149,8 @@ fn references(set: &Set, bytes: u64, sources: &[Source]) -> Vec<Reference> {
             .filter_map(|case| Some((case, case.throughput.as_ref()?.median_bytes_per_s)))
             .min_by_key(|(case, _)| (case.block_bytes != bytes, case.data != set.axes.data))?;
         let (case, value) = best;
-        let other = if case.block_bytes == bytes {
-            String::new()
-        } else {
-            format!(" ({} blocks)", numbers::size(case.block_bytes))
-        };
         let from = if source.label.is_empty() { String::new() } else { format!(" · {}", source.label) };
-        Some(Reference { name: format!("{}{other}{from}", ceiling_name(case, set)), value })
+        Some(Reference { name: format!("{}{from}", ceiling_with_block(case, set)), value })
     };
     sources.iter().filter(|source| set.has(source)).filter_map(ceiling).collect()
 }
@@ -175,8 +171,9 @@ fn over_blocks(set: &Set, number: usize, sources: &[Source]) -> Figure {
         id: format!("sweep-{number}"),
         title: what.to_owned(),
         caption: format!(
-            "{}. Both axes are logarithmic; the shade around a line is the 95 % interval of the median.",
-            sentence(&set.conditions())
+            "{}. Both axes are logarithmic; the shade around a line is {}.",
+            sentence(&set.conditions()),
+            noise::interval_words(set.entries.iter().map(|entry| entry.case.samples.len()))
         ),
         chart: Chart::Lines(Lines {
             x_axis: Axis { label: "block size".to_owned(), unit: Unit::Bytes, scale: Scale::Log },
@@ -190,6 +187,15 @@ fn over_blocks(set: &Set, number: usize, sources: &[Source]) -> Figure {
 fn ceiling_name(case: &CaseRecord, set: &Set) -> String {
     let level = if case.data == set.axes.data { String::new() } else { format!(" (data {})", case.data) };
     format!("ceiling: {}{level}", case.spec)
+}
+
+/// The same of one block size: "ceiling: memcpy (64KiB blocks, data none, noisy)".
+fn ceiling_with_block(case: &CaseRecord, set: &Set) -> String {
+    let level = (case.data != set.axes.data).then(|| format!("data {}", case.data));
+    let block = Some(format!("{} blocks", numbers::size(case.block_bytes)));
+    let noise = noise::word(case.noise).map(str::to_owned);
+    let parts: Vec<String> = [block, level, noise].into_iter().flatten().collect();
+    format!("ceiling: {} ({})", case.spec, parts.join(", "))
 }
 
 /// The ceilings over the same block sizes, as lines of their own.
