@@ -379,17 +379,23 @@ fn widest(text: &str) -> usize {
 #[test]
 fn nothing_is_wider_than_the_terminal() {
     let lab = Lab::new();
-    for columns in ["80", "100", "132"] {
-        for more in [&["--place", "same"][..], &["--sweep"], &["--place", "all"], &["--data", "none"]] {
-            let args = ["bench", "pipe", "sysv-msgq:size=8192", "file:order=sequential,sync", "tcp:nodelay"];
-            let mut command =
-                lab.command(&[&args[..], &["--count", "4", "--trials", "2", "--time", "1s"], more].concat());
-            command.env("COLUMNS", columns);
-            // 1 where the machine is too busy to get to every case within the second.
-            let done = lab.finish(command);
-            assert!(done.code() <= 1, "{}", done.stderr);
-            let width: usize = columns.parse().expect("a number");
-            assert!(widest(&done.stdout) <= width, "wider than {columns}:\n{}", done.stdout);
+    let at = |columns: &str, args: &[&str]| {
+        let mut command = lab.command(args);
+        command.env("COLUMNS", columns);
+        // 1 where the machine is too busy to get to every case within the second.
+        let done = lab.finish(command);
+        assert!(done.code() <= 1, "{}", done.stderr);
+        let width: usize = columns.parse().expect("a number");
+        assert!(widest(&done.stdout) <= width, "wider than {columns}:\n{}", done.stdout);
+    };
+    for more in [&["--place", "same"][..], &["--sweep"], &["--place", "all"], &["--data", "none"]] {
+        let args = ["bench", "pipe", "sysv-msgq:size=8192", "file:order=sequential,sync", "tcp:nodelay"];
+        let little = ["--count", "4", "--trials", "2", "--time", "1s"];
+        let made = lab.here("run.json");
+        let kept = ["--json", made.to_str().expect("a plain path")];
+        at("80", &[&args[..], &little, more, &kept].concat());
+        for columns in ["100", "132"] {
+            at(columns, &["report", kept[1]]);
         }
     }
 }

@@ -14,6 +14,9 @@ const SANS_ADVANCE: f64 = 0.56;
 /// The size of text.
 pub(super) const TEXT: f64 = 12.0;
 
+/// Between the labels of two ticks.
+const LABEL_GAP: f64 = 6.0;
+
 /// Who looks at the figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
@@ -132,6 +135,23 @@ pub(super) fn sans_width(text: &str) -> f64 {
     UnicodeWidthStr::width(text) as f64 * TEXT * SANS_ADVANCE
 }
 
+/// The labels of ticks that have room, each centred on its place or as near to it as the sheet's edges allow. Where two would
+/// touch, the one further right stays: of percentiles the rarest says most.
+pub(super) fn labels_apart(ticks: Vec<(f64, String)>, canvas: &Canvas) -> Vec<(f64, String)> {
+    let mut free = f64::INFINITY;
+    let mut kept = Vec::new();
+    for (place, words) in ticks.into_iter().rev() {
+        let half = sans_width(&words) / 2.0;
+        let x = place.min(canvas.width - half).max(half);
+        if x + half <= free {
+            free = x - half - LABEL_GAP;
+            kept.push((x, words));
+        }
+    }
+    kept.reverse();
+    kept
+}
+
 /// A text in a fixed pitch, cut in the middle where it is wider: its beginning and its end tell most.
 pub(super) fn shortened(text: &str, width: f64) -> String {
     let text = visible(text).replace('\n', " ");
@@ -149,6 +169,17 @@ pub(super) fn shortened(text: &str, width: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn labels_stay_on_the_sheet_and_apart() {
+        let canvas = Canvas::narrow();
+        let ticks = [(40.0, "50 %"), (50.0, "90 %"), (200.0, "99.9999 %"), (335.0, "99.99999 %")];
+        let kept = labels_apart(ticks.map(|(place, words)| (place, words.to_owned())).to_vec(), &canvas);
+        let words: Vec<&str> = kept.iter().map(|(_, words)| words.as_str()).collect();
+        assert_eq!(words, ["90 %", "99.9999 %", "99.99999 %"]);
+        let right = kept.iter().map(|(x, words)| x + sans_width(words) / 2.0).fold(0.0, f64::max);
+        assert!(right <= canvas.width, "{right}");
+    }
 
     #[test]
     fn markup_is_escaped() {
