@@ -82,9 +82,9 @@ fn cells(table: &Table, case: &CaseRecord, best: f64) -> Vec<String> {
         seats.and_then(|seats| seats.one_cpu).map(seated).unwrap_or_default(),
         seats.and_then(|seats| seats.two_cpus).map(seated).unwrap_or_default(),
         mean_time(case),
-        times_c(table, case).map(|times| format!("{times:.2}")).unwrap_or_default(),
+        times_c(table, case).map(|times| numbers::fixed(times, 2)).unwrap_or_default(),
         calls.map(per_mib).unwrap_or_default(),
-        cpu_s_per_gb(case).map(|seconds| format!("{seconds:.2}")).unwrap_or_default(),
+        cpu_s_per_gb(case).map(|seconds| numbers::fixed(seconds, 2)).unwrap_or_default(),
         start_up_ns(case).map(numbers::time).unwrap_or_default(),
     ]
 }
@@ -94,7 +94,9 @@ fn cells(table: &Table, case: &CaseRecord, best: f64) -> Vec<String> {
 fn mean_time(case: &CaseRecord) -> String {
     let rates = case.samples.iter().filter_map(figure::throughput_bytes_per_s);
     let times: Vec<f64> = rates.filter(|rate| *rate > 0.0).map(|rate| 1e12 / rate).collect();
-    Estimate::of(&times).map(|found| format!("{:.0} ± {:.0}", found.mean, found.stddev)).unwrap_or_default()
+    Estimate::of(&times)
+        .map(|found| format!("{} ± {}", numbers::fixed(found.mean, 0), numbers::fixed(found.stddev, 0)))
+        .unwrap_or_default()
 }
 
 /// As a multiple of tuned C in the same seats: the quotient of the figures shown.
@@ -105,8 +107,8 @@ fn times_c(table: &Table, case: &CaseRecord) -> Option<f64> {
 
 pub(super) fn per_mib(calls: &SystemCalls) -> String {
     match calls.per_mib {
-        few if few < 99.95 => format!("{few:.1}"),
-        many => format!("{many:.0}"),
+        few if few < 99.95 => numbers::fixed(few, 1),
+        many => numbers::fixed(many, 0),
     }
 }
 
