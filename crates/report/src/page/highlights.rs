@@ -42,7 +42,7 @@ pub(super) fn of(record: &BenchRecord) -> Vec<Highlight> {
     };
     let soonest = soonest.map(|case| Highlight {
         figure: numbers::time(trip(case) as f64),
-        what: format!("soonest median round trip of {}", numbers::size(case.block_bytes)),
+        what: format!("lowest median round trip of {}", numbers::size(case.block_bytes)),
         whose: case.spec.to_string(),
     });
     [
