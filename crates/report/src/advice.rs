@@ -74,7 +74,8 @@ fn noise(view: &View) -> Option<String> {
             }
             _ => format!("measure until they settle (hosepipe bench --precision {PRECISION_PERCENT})"),
         };
-        format!("{wild} of {measured} cases are too noisy to believe: quieten the machine, or {more}.")
+        let are = if wild == 1 { "is" } else { "are" };
+        format!("{wild} of {measured} cases {are} too noisy to believe: quieten the machine, or {more}.")
     })
 }
 
