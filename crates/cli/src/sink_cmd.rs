@@ -77,17 +77,19 @@ fn summary(report: &SinkReport) -> String {
         return "0 bytes: standard input was empty".into();
     }
     let what = match &report.payload {
-        Some(payload) => format!("every one as the payload {payload} has it"),
+        Some(payload) => format!("all as in the payload {payload}"),
         None => "not looked at (--verify would)".into(),
     };
     let seconds = report.elapsed_ns as f64 / 1e9;
     let Some(speed) = report.throughput_bytes_per_s else {
-        return format!("{bytes} bytes, {what}; all of it lay waiting, so there is no rate");
+        return format!("{bytes} bytes, {what}; all had come before the clock started, so there is no rate");
     };
     let summary = format!("{bytes} bytes, {what}: {seconds:.3} s, {:.2} GB/s", speed / 1e9);
     // Where it makes no difference to the rate it need not be said.
     match report.waiting_bytes {
-        waiting if waiting > bytes / 100 => format!("{summary} without the {waiting} that lay waiting"),
+        waiting if waiting > bytes / 100 => {
+            format!("{summary} without the {waiting} that had come before the clock started")
+        }
         _ => summary,
     }
 }
@@ -108,6 +110,6 @@ fn complaint(report: &SinkReport, mismatch: Mismatch, named: bool, seed: u64) ->
         return format!("{wrong}; the {offset} bytes before it are right");
     }
     format!(
-        "{wrong}: this is no payload of seed {seed}; give --payload and --seed as they were given to `hosepipe gen`"
+        "{wrong}: `hosepipe gen` with --seed {seed} does not write this; give `sink` the --payload and --seed of `gen`"
     )
 }

@@ -6,6 +6,7 @@ mod case;
 mod compare;
 mod errno;
 mod host;
+mod mitigations;
 mod place;
 mod quantity;
 mod record;

@@ -18,6 +18,8 @@ const NAMES_MAX: usize = 8;
 const SLEEPS_PER_ROUND_TRIP: f64 = 1.0;
 /// What is to be gained must be more than this, in the lower end of the interval and in the medians shown.
 const WORTH_A_SENTENCE: f64 = 1.1;
+/// The half width in percent at which figures have settled: they are quiet then.
+const PRECISION_PERCENT: f64 = 5.0;
 
 /// What to do next, the most useful first, and which mechanism to take; empty where the figures suggest nothing.
 pub fn advice(record: &BenchRecord) -> Vec<String> {
@@ -71,10 +73,15 @@ fn noise(view: &View) -> Option<String> {
     let wild = |case: &&CaseRecord| case.noise == Some(NoiseLevel::Wild) && !is_mixed(case);
     let wild = ranked(view.record).filter(wild).count();
     (wild >= 2 || (wild == 1 && measured <= 3)).then(|| {
-        format!(
-            "{wild} of {measured} cases are too noisy to believe: quieten the machine, or measure until they settle \
-             (hosepipe bench --precision 5)."
-        )
+        let more = match view.record.settings.precision_percent {
+            // They were measured until time or trials were spent.
+            Some(percent) if percent <= PRECISION_PERCENT => {
+                "give them more time and trials (--time, --trials)".to_owned()
+            }
+            _ => format!("measure until they settle (hosepipe bench --precision {PRECISION_PERCENT})"),
+        };
+        let are = if wild == 1 { "is" } else { "are" };
+        format!("{wild} of {measured} cases {are} too noisy to believe: quieten the machine, or {more}.")
     })
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn grid(sections: &[&Section], width: usize, interrupted: bool) -> Ve
 fn grids_of(figure: Figure, sections: &[&Section], curves: &[Curve], width: usize) -> Vec<Line> {
     let head = match figure {
         Figure::Throughput => "throughput by block size (* the fastest of its row)",
-        Figure::RoundTrip => "median round trip by size (* the shortest of its row)",
+        Figure::RoundTrip => "median round trip by size (* the lowest of its row)",
     };
     let mut lines = vec![Line::new(Tone::Dim, format!("{MARGIN}{head}"))];
     let sizes: Vec<String> = sections.iter().map(|section| size(section, figure)).collect();

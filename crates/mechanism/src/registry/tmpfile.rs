@@ -68,7 +68,7 @@ impl Mechanism for TmpFile {
         let folder = model::temporary_folder();
         open_nameless(&folder).map(|_| ()).map_err(|error| Unsupported {
             reason: error.to_string(),
-            remedy: Some("another folder: TMPDIR=/var/tmp, or tmpfile:dir=DIR".to_owned()),
+            remedy: error.remedy().map(str::to_owned),
         })
     }
 
@@ -95,7 +95,14 @@ impl Mechanism for TmpFile {
 fn open_nameless(folder: &Path) -> Result<OwnedFd, OpenError> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC;
     open(folder, flags, Mode::RUSR | Mode::WUSR)
-        .map_err(OpenError::system(format!("open({}, O_TMPFILE)", folder.display())))
+        .map_err(|errno| refused(format!("open({}, O_TMPFILE)", folder.display()), errno))
+}
+
+/// A file that could not be made, as a rule for its folder's sake.
+fn refused(call: String, errno: Errno) -> OpenError {
+    let ours = matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::INTR);
+    let remedy = (!ours).then(|| "another folder: TMPDIR=/var/tmp, or the option dir=DIR".to_owned());
+    OpenError::System { call, source: errno.into(), remedy }
 }
 
 /// Where the file system has no O_TMPFILE: a file whose name is removed as soon as it is open.
@@ -120,7 +127,7 @@ pub(super) fn make_named(folder: &Path, more: OFlags) -> Result<(StoredName, Own
     let path = folder.join(unique_name());
     let make = |path: &Path| open(path, flags, Mode::RUSR | Mode::WUSR);
     let (name, writer) = NamedPath::make(path.clone(), make)
-        .map_err(OpenError::system(format!("open({})", path.display())))?;
+        .map_err(|errno| refused(format!("open({})", path.display()), errno))?;
     Ok((StoredName::new(path, name), writer))
 }
 

@@ -40,7 +40,7 @@ impl<'a> Matrix<'a> {
     /// Median GB/s of a cell, with the mark of what is noisy; figures stand below each other.
     fn cell(&self, writer: &WorkerEnd, reader: &WorkerEnd) -> String {
         let case = self.case(writer, reader).filter(|case| speed(case) > 0.0);
-        let text = |case| format!("{:.2}{:2}", speed(case) / 1e9, noise_mark(case));
+        let text = |case| format!("{}{:2}", crate::numbers::fixed(speed(case) / 1e9, 2), noise_mark(case));
         case.map_or(format!("{ABSENT}  "), text)
     }
 

@@ -83,9 +83,9 @@ fn cells(case: &CaseRecord, best: f64, c: Option<&CaseRecord>) -> Vec<String> {
         seats.and_then(|seats| seats.one_cpu).map(seated).unwrap_or_default(),
         seats.and_then(|seats| seats.two_cpus).map(seated).unwrap_or_default(),
         mean_time(case),
-        c.map(|c| format!("{:.2}", speed(case) / speed(c))).unwrap_or_default(),
+        c.map(|c| numbers::fixed(speed(case) / speed(c), 2)).unwrap_or_default(),
         calls.map(per_mib).unwrap_or_default(),
-        cpu_s_per_gb(case).map(|seconds| format!("{seconds:.2}")).unwrap_or_default(),
+        cpu_s_per_gb(case).map(|seconds| numbers::fixed(seconds, 2)).unwrap_or_default(),
         start_up_ns(case).map(numbers::time).unwrap_or_default(),
     ]
 }
@@ -95,7 +95,9 @@ fn cells(case: &CaseRecord, best: f64, c: Option<&CaseRecord>) -> Vec<String> {
 fn mean_time(case: &CaseRecord) -> String {
     let rates = case.samples.iter().filter_map(figure::throughput_bytes_per_s);
     let times: Vec<f64> = rates.filter(|rate| *rate > 0.0).map(|rate| 1e12 / rate).collect();
-    Estimate::of(&times).map(|found| format!("{:.0} ± {:.0}", found.mean, found.stddev)).unwrap_or_default()
+    Estimate::of(&times)
+        .map(|found| format!("{} ± {}", numbers::fixed(found.mean, 0), numbers::fixed(found.stddev, 0)))
+        .unwrap_or_default()
 }
 
 /// What the rows are a multiple of: tuned C in the same seats.
@@ -105,8 +107,8 @@ fn yardstick<'a>(ranked: &[&'a CaseRecord]) -> Option<&'a CaseRecord> {
 
 pub(super) fn per_mib(calls: &SystemCalls) -> String {
     match calls.per_mib {
-        few if few < 99.95 => format!("{few:.1}"),
-        many => format!("{many:.0}"),
+        few if few < 99.95 => numbers::fixed(few, 1),
+        many => numbers::fixed(many, 0),
     }
 }
 

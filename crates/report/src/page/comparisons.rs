@@ -59,7 +59,10 @@ fn bar(result: &CompareResult) -> Bar {
 
 /// What else came of it: the error first, as it may be all there is.
 fn note(result: &CompareResult) -> String {
-    let mean = result.mean_s.zip(result.stddev_s).map(|(mean, sd)| format!("mean {mean:.4} ± {sd:.4} s"));
+    let mean = result
+        .mean_s
+        .zip(result.stddev_s)
+        .map(|(mean, sd)| format!("mean {} ± {} s", numbers::fixed(mean, 4), numbers::fixed(sd, 4)));
     let times = |what: &str, ratio: Option<model::Ratio>| {
         ratio.map(|ratio| format!("{} × {what}", numbers::ratio(ratio.median)))
     };

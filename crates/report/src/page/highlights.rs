@@ -42,7 +42,7 @@ pub(super) fn of(record: &BenchRecord) -> Vec<Highlight> {
     };
     let soonest = soonest.map(|case| Highlight {
         figure: format!("{}{}", numbers::time(trip(case) as f64), noise::mark(case.noise)),
-        what: format!("soonest median round trip of {}{}", numbers::size(case.block_bytes), noisy(case)),
+        what: format!("lowest median round trip of {}{}", numbers::size(case.block_bytes), noisy(case)),
         whose: case.spec.to_string(),
     });
     [

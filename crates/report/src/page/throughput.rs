@@ -128,7 +128,7 @@ fn bar(entry: &Entry, name: String) -> Bar {
 fn note(case: &CaseRecord) -> String {
     let bound = bound_of(case).map(|bound| format!("bound by {bound}"));
     let noise = match case.noise {
-        Some(model::NoiseLevel::Noisy) => Some("noisy: read differences below 15 % as equal".to_owned()),
+        Some(model::NoiseLevel::Noisy) => Some("noisy: a difference below 15 % may be chance".to_owned()),
         Some(model::NoiseLevel::Wild) => Some("wild: repeat before believing it".to_owned()),
         _ => None,
     };

@@ -332,6 +332,24 @@ fn nothing_of_a_record_is_markup() {
     }
 }
 
+/// Expected: no number of a record, however false, breaks the page.
+/// Happened: figures of 300 digits in its labels, and `inf`.
+#[test]
+fn times_out_of_range_are_short() {
+    let mut hostile = compare();
+    let AnyRecord::Compare(record) = &mut hostile.record else { panic!("a comparison") };
+    for result in &mut record.results {
+        result.times_s = vec![1e308, -1e308, 1e308];
+        let figures = [&mut result.mean_s, &mut result.stddev_s, &mut result.median_s];
+        figures.into_iter().for_each(|figure| *figure = Some(f64::MAX));
+    }
+    let html = render(&[hostile]);
+    let outside = html.replace(&script_of(&html), "");
+    let digits = outside.split(|character: char| !character.is_ascii_digit());
+    assert!(digits.clone().all(|run| run.len() < 40), "{:?}", digits.max_by_key(|run| run.len()));
+    assert!(outside.split(|character: char| !character.is_alphanumeric()).all(|word| word != "inf"));
+}
+
 fn script_of(html: &str) -> String {
     let (from, to) =
         (html.find("<script>(() => {").expect("the script"), html.rfind("</script>").expect("its end"));
