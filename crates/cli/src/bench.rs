@@ -54,7 +54,7 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     args.outputs.write(&record)?;
     if !args.outputs.use_stdout() {
         let style = terminal::style();
-        terminal::print(&report::table::render(&record, &style))?;
+        terminal::print_painted(&report::table::render(&record, &style))?;
         for sentence in report::advice(&record) {
             terminal::print(&format!("\n{}\n", terminal::wrap(&sentence, style.width).join("\n")))?;
         }

@@ -1,23 +1,23 @@
 //! `hosepipe compare`: pipelines over several links, in turns.
 
-use std::io::{IsTerminal, stderr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::{CompareRecord, CompareResult, SCHEMA};
 use pipeline::contest::{BASH, judge, take};
 use pipeline::{Carrier, Complaints, Start, trial};
 use report::read::{AnyRecord, Loaded};
 
-use crate::destination::Destination;
+use crate::bar::Bar;
+use crate::destination::{Destination, OUTPUTS};
 use crate::record::{arguments, rfc3339, tool};
 use crate::script;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
+use crate::typed;
 
 /// Run pipelines over several links, in turns, and compare
 #[derive(Debug, Args)]
@@ -37,7 +37,7 @@ pub(crate) struct CompareArgs {
     texts: Vec<String>,
 
     /// The links, first the one that others are compared with; `bash` is bash itself
-    #[arg(long, value_name = "LINKS", default_value = "pipe,tmpfile,file,socketpair,bash")]
+    #[arg(long, value_name = "LINKS", default_value = "pipe,tmpfile,file,socketpair,bash", value_parser = typed::Link::Several)]
     via: String,
 
     /// Timed runs of each
@@ -65,24 +65,20 @@ pub(crate) struct CompareArgs {
     seed: u64,
 
     /// Write the record as JSON (- is standard output)
-    #[arg(long, value_name = "F", value_parser = destination)]
+    #[arg(long, value_name = "F", help_heading = OUTPUTS, value_parser = Destination::parser())]
     json: Option<Destination>,
 
     /// Write one row per pipeline and link as CSV
-    #[arg(long, value_name = "F", value_parser = destination)]
+    #[arg(long, value_name = "F", help_heading = OUTPUTS, value_parser = Destination::parser())]
     csv: Option<Destination>,
 
     /// Write the table as Markdown
-    #[arg(long, value_name = "F", value_parser = destination)]
+    #[arg(long, value_name = "F", help_heading = OUTPUTS, value_parser = Destination::parser())]
     md: Option<Destination>,
 
     /// Write one page with charts, for a browser
-    #[arg(long, value_name = "F", value_parser = destination)]
+    #[arg(long, value_name = "F", help_heading = OUTPUTS, value_parser = Destination::parser())]
     html: Option<Destination>,
-}
-
-fn destination(text: &str) -> Result<Destination, std::convert::Infallible> {
-    Ok(Destination::of(text))
 }
 
 /// One pipeline over one link, and what came of it so far.
@@ -138,7 +134,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         html.write(&report::page::render(&[Loaded::new("this run", AnyRecord::Compare(record.clone()))]))?;
     }
     if !outputs.into_iter().flatten().any(|to| *to == Destination::Stdout) {
-        terminal::print(&report::comparison::render(&record, &terminal::style()))?;
+        terminal::print_painted(&report::comparison::render(&record, &terminal::style()))?;
     }
     let failed = record.results.iter().any(|result| result.error.is_some() || result.equal == Some(false));
     Ok(match stop.exit_status() {
@@ -182,7 +178,9 @@ fn take_turns(
     contenders: &mut [Contender],
     stop: &StopRequest,
 ) -> anyhow::Result<()> {
-    let bar = progress(contenders.len() as u64 * u64::from(args.warmup + args.trials));
+    let runs = contenders.len() as u64 * u64::from(args.warmup + args.trials);
+    let bar = Bar::new(runs, " {pos}/{len} {bar:20} {wide_msg} {eta}");
+    bar.tick_every(Duration::from_millis(200));
     let mut rng = fastrand::Rng::with_seed(args.seed);
     let mut order: Vec<usize> = (0..contenders.len()).collect();
     for round in 0..args.warmup + args.trials {
@@ -191,24 +189,20 @@ fn take_turns(
         }
         for &turn in &order {
             if stop.is_set() {
-                bar.finish_and_clear();
+                bar.finish();
                 return Ok(());
             }
             let contender = &mut contenders[turn];
-            bar.set_message(format!(
-                "{} · {}",
-                contender.result.via,
-                contender.result.pipeline.replace('\n', " ")
-            ));
+            bar.say(&format!("{} · {}", contender.result.via, contender.result.pipeline));
             if contender.result.error.is_none() {
                 prepare(args)?;
                 let timed = round >= args.warmup;
                 let complaints = if round == 0 { Complaints::Shown } else { Complaints::Hidden };
                 let made =
-                    bar.suspend(|| trial(start, &contender.result.pipeline, &contender.carrier, complaints));
+                    bar.aside(|| trial(start, &contender.result.pipeline, &contender.carrier, complaints));
                 match made {
                     Ok(made) if made.ended_by.is_some() => {
-                        bar.finish_and_clear();
+                        bar.finish();
                         stop.note(made.ended_by);
                         return Ok(());
                     }
@@ -216,10 +210,10 @@ fn take_turns(
                     Err(error) => contender.result.error = Some(error.to_string()),
                 }
             }
-            bar.inc(1);
+            bar.advance();
         }
     }
-    bar.finish_and_clear();
+    bar.finish();
     Ok(())
 }
 
@@ -236,21 +230,6 @@ fn prepare(args: &CompareArgs) -> anyhow::Result<()> {
         "`--prepare {command}` ended with {status}: what is measured would not be what was asked"
     ))
     .into())
-}
-
-fn progress(runs: u64) -> ProgressBar {
-    if !stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template(" {pos}/{len} {bar:20} {wide_msg} {eta}");
-    let bar = ProgressBar::with_draw_target(Some(runs), ProgressDrawTarget::stderr());
-    if let Ok(style) = style {
-        bar.set_style(style);
-    }
-    // The thread that draws must not be the one that is told of a stage's end (SIGCHLD).
-    let _held = pipeline::NoSignals::hold();
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
 }
 
 #[cfg(test)]

@@ -1,12 +1,17 @@
 //! Where records go: files, replaced only when complete, and standard output.
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use model::describe_errno;
 
 use crate::terminal::{self, UsageError};
+
+/// What options of this kind stand under in the help.
+pub(crate) const OUTPUTS: &str = "Records and other outputs";
 
 /// Where a record goes: a file, or standard output for `-`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,9 +21,10 @@ pub(crate) enum Destination {
 }
 
 impl Destination {
-    /// As typed.
-    pub(crate) fn of(text: &str) -> Self {
-        if text == "-" { Self::Stdout } else { Self::File(PathBuf::from(text)) }
+    /// Reads one as typed; a path need not be text.
+    pub(crate) fn parser() -> impl TypedValueParser<Value = Self> {
+        let of = |typed: OsString| if typed == "-" { Self::Stdout } else { Self::File(typed.into()) };
+        OsStringValueParser::new().map(of)
     }
 
     /// Refuses, before a run, what could not be written after it.
@@ -32,7 +38,7 @@ impl Destination {
     /// Writes a text to it.
     pub(crate) fn write(&self, text: &str) -> anyhow::Result<()> {
         match self {
-            Self::Stdout => terminal::print(text),
+            Self::Stdout => terminal::print_data(text),
             Self::File(path) => {
                 write_file(path, text).with_context(|| format!("cannot write {}", path.display()))
             }

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 use host::{Finding, State};
+use model::visible;
 
+use crate::destination::OUTPUTS;
 use crate::terminal::{self, wrap};
 
 /// Says what on this machine would spoil or cap figures.
@@ -13,7 +15,7 @@ use crate::terminal::{self, wrap};
 #[command(after_help = "Examples:\n  hosepipe doctor\n  hosepipe doctor --json | jq '.[] | select(.mend)'")]
 pub(crate) struct DoctorArgs {
     /// Print JSON
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUTS)]
     pub(crate) json: bool,
 }
 
@@ -25,13 +27,12 @@ const NAME: usize = 21;
 /// examination. A finding is no failure: the status is 0.
 pub(crate) fn run(json: bool) -> anyhow::Result<ExitCode> {
     let findings = host::diagnose();
-    let text = if json {
-        format!("{}\n", serde_json::to_string_pretty(&findings)?)
+    if json {
+        terminal::print_data(&format!("{}\n", serde_json::to_string_pretty(&findings)?))?;
     } else {
         let style = terminal::style();
-        render(&findings, style.width.min(110), style.color)
-    };
-    terminal::print(&text)?;
+        terminal::print_painted(&render(&findings, style.width.min(110), style.color))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -63,7 +64,7 @@ fn entry(finding: &Finding, width: usize, color: bool) -> String {
     let mut text = String::new();
     for (index, line) in lines.iter().enumerate() {
         let (state, name) = if index == 0 { (finding.state.word(), finding.name) } else { ("", "") };
-        text.push_str(&format!("{}{name:NAME$}{}\n", paint(state, finding.state, color), line));
+        text.push_str(&format!("{}{name:NAME$}{}\n", paint(state, finding.state, color), visible(line)));
     }
     text
 }

@@ -9,6 +9,8 @@ use clap::Args;
 use filter::{GenJob, die_of_sigpipe, generate};
 use model::{ByteSize, PayloadKind, parse_size};
 
+use crate::typed;
+
 /// What a shell reports of a filter that died of SIGPIPE.
 const STATUS_SIGPIPE: u8 = 141;
 
@@ -33,7 +35,7 @@ pub(crate) struct GenArgs {
     block: NonZeroUsize,
 
     /// What to write: sequence (the bytes 0 to 255, over and over), printable, random, zero, or file:PATH, repeated
-    #[arg(long, value_name = "PAYLOAD", default_value = "sequence")]
+    #[arg(long, value_name = "PAYLOAD", default_value = "sequence", value_parser = typed::payload())]
     payload: PayloadKind,
 
     /// Which of the printable or random payloads

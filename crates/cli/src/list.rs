@@ -6,6 +6,7 @@ use clap::Args;
 use mechanism::{Descriptor, Mechanism};
 use serde::Serialize;
 
+use crate::destination::OUTPUTS;
 use crate::terminal::{self, wrap};
 
 /// Shows every mechanism.
@@ -15,10 +16,10 @@ use crate::terminal::{self, wrap};
 )]
 pub(crate) struct ListArgs {
     /// Print JSON
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUTS)]
     json: bool,
     /// Print Markdown, as in docs/MECHANISMS.md: what holds on every machine
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with = "json", help_heading = OUTPUTS)]
     md: bool,
 }
 
@@ -32,7 +33,7 @@ pub(crate) fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
         entries().map(|entry| entry.text(terminal::style().width)).collect::<Vec<_>>().join("\n")
             + "\nlink: can stand between two unmodified programs (it has a readable and a writable descriptor)\n"
     };
-    terminal::print(&text)?;
+    if args.json { terminal::print_data(&text) } else { terminal::print(&text) }?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -4,6 +4,7 @@
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
+use model::visible;
 use pipeline::Seen;
 use report::numbers;
 
@@ -31,7 +32,7 @@ impl Live {
         let now = Instant::now();
         let columns = crate::terminal::style_of_stderr().width;
         let rows = rustix::termios::tcgetwinsize(stderr()).map_or(0, |size| usize::from(size.ws_row));
-        let terminal = stderr().is_terminal();
+        let terminal = stderr().is_terminal() && !model::is_dumb();
         Self { terminal, columns, rows, began: now, drawn: now, before: Vec::new(), reserved: 0 }
     }
 
@@ -93,7 +94,7 @@ impl Live {
         let rate = written.saturating_sub(before.written_bytes.unwrap_or(0)) as f64 / since.as_secs_f64();
         let line = format!(
             " {number} {:<24.24} {:>9} {:>10}  {state}",
-            command.replace('\n', " "),
+            visible(command).replace('\n', " "),
             numbers::decimal_size(written),
             numbers::throughput(rate),
         );

@@ -1,5 +1,6 @@
 //! The `hosepipe` command: reads the command line and hands over to one file per subcommand.
 
+mod bar;
 mod bench;
 mod compare_cmd;
 mod completions;
@@ -18,6 +19,7 @@ mod signals;
 mod sink_cmd;
 mod standard;
 mod terminal;
+mod typed;
 mod workers_cmd;
 
 use std::process::ExitCode;
@@ -76,7 +78,7 @@ fn main() -> ExitCode {
     signals::settle();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(answer) => return terminal::print_answer(&answer),
+        Err(answer) => return terminal::print_answer(answer),
     };
     let result = match cli.command {
         Command::Bench(args) => bench::run(*args),

@@ -1,8 +1,13 @@
-//! What every record begins with.
+//! What every record begins with, and records read back.
 
+use std::io::{Read, stdin};
+use std::path::Path;
 use std::time::SystemTime;
 
-use model::Tool;
+use model::{Tool, describe_errno};
+use report::read::Loaded;
+
+use crate::terminal::UsageError;
 
 /// Which hosepipe this is.
 pub(crate) fn tool() -> Tool {
@@ -10,6 +15,27 @@ pub(crate) fn tool() -> Tool {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         revision: option_env!("HOSEPIPE_REVISION").map(str::to_owned),
     }
+}
+
+/// Reads a record back; `-` is standard input. One that cannot be read is a mistake on the command line.
+///
+/// # Errors
+/// There is no such file, or it holds no record: a [`UsageError`] that names it.
+pub(crate) fn load(path: &Path) -> anyhow::Result<Loaded> {
+    let name = path.display().to_string();
+    let mut bytes = Vec::new();
+    let read = match path.as_os_str().as_encoded_bytes() {
+        b"-" => stdin().read_to_end(&mut bytes).map(|_| ()),
+        _ => std::fs::read(path).map(|read| bytes = read),
+    };
+    read.map_err(|error| UsageError(format!("cannot read the record {name}: {}", describe_errno(&error))))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let place = error.utf8_error().valid_up_to();
+        UsageError(format!(
+            "{name}: this is no record: byte {place} is no text in UTF-8; a record is what `hosepipe bench --json F` writes"
+        ))
+    })?;
+    report::read::read(&name, &text).map_err(|error| UsageError(error.to_string()).into())
 }
 
 /// The command line, after the program's name.

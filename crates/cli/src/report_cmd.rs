@@ -1,15 +1,16 @@
 //! `hosepipe report`: records read back, as tables in the terminal or as one page.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
 use clap::Args;
+use model::visible;
 use report::read::{AnyRecord, Loaded};
 use report::{Style, study};
 
-use crate::destination::Destination;
-use crate::terminal::{self, UsageError};
+use crate::destination::{Destination, OUTPUTS};
+use crate::record::load;
+use crate::terminal;
 
 /// Show records again: as tables, or as one page with charts
 #[derive(Debug, Args)]
@@ -29,7 +30,7 @@ pub(crate) struct ReportArgs {
     records: Vec<PathBuf>,
 
     /// Write one page with charts (- is standard output)
-    #[arg(long, value_name = "F", value_parser = |text: &str| Ok::<_, std::convert::Infallible>(Destination::of(text)))]
+    #[arg(long, value_name = "F", help_heading = OUTPUTS, value_parser = Destination::parser())]
     html: Option<Destination>,
 }
 
@@ -44,19 +45,9 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     }
     match &args.html {
         Some(html) => html.write(&report::page::render(&records))?,
-        None => terminal::print(&tables(&records, &terminal::style()))?,
+        None => terminal::print_painted(&tables(&records, &terminal::style()))?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// A record that cannot be read is a mistake on the command line.
-fn load(path: &Path) -> anyhow::Result<Loaded> {
-    let name = path.display().to_string();
-    let text =
-        if name == "-" { std::io::read_to_string(std::io::stdin()) } else { std::fs::read_to_string(path) };
-    let text = text.with_context(|| format!("cannot read the record {name}"))?;
-    let loaded = report::read::read(&name, &text);
-    loaded.map_err(|error| UsageError(error.to_string()).into())
 }
 
 /// What each record's command prints of it, under the record's name where there are several.
@@ -64,7 +55,11 @@ fn tables(records: &[Loaded], style: &Style) -> String {
     let mut text = String::new();
     for loaded in records {
         if records.len() > 1 {
-            text.push_str(&format!("{}== {} ==\n", if text.is_empty() { "" } else { "\n" }, loaded.name));
+            text.push_str(&format!(
+                "{}== {} ==\n",
+                if text.is_empty() { "" } else { "\n" },
+                visible(&loaded.name)
+            ));
         }
         text.push_str(&table(&loaded.record, style));
     }
@@ -75,8 +70,9 @@ fn table(record: &AnyRecord, style: &Style) -> String {
     match record {
         AnyRecord::Bench(record) => {
             let advice = report::advice(record);
-            let advice =
-                advice.iter().map(|line| format!("\n{}\n", terminal::wrap(line, style.width).join("\n")));
+            let advice = advice
+                .iter()
+                .map(|line| format!("\n{}\n", terminal::wrap(&visible(line), style.width).join("\n")));
             report::table::render(record, style) + &advice.collect::<String>()
         }
         AnyRecord::Run(record) => report::stages::render(record, style),

@@ -1,7 +1,7 @@
 //! `hosepipe reproduce`: a published study run here, its figures beside ours.
 
-use std::io::{self, IsTerminal};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
@@ -10,14 +10,14 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use engine::Janitor;
 use experiment::Name;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use model::{CompareResult, SCHEMA, StudyPart, StudyRecord, describe_errno};
+use model::{CompareResult, SCHEMA, StudyPart, StudyRecord};
 use report::read::{AnyRecord, Loaded};
 use report::study;
 use reproduce::{Have, Job, Part, Resume, Scale, Watcher};
 
-use crate::destination::Destination;
-use crate::record::{arguments, rfc3339, tool};
+use crate::bar::Bar;
+use crate::destination::{Destination, OUTPUTS};
+use crate::record::{arguments, load, rfc3339, tool};
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
 
@@ -64,11 +64,11 @@ pub(crate) struct ReproduceArgs {
     shell: String,
 
     /// Write the record as JSON, after each part (- is standard output, at the end) [default: the record resumed]
-    #[arg(long, value_name = "F", value_parser = destination)]
+    #[arg(long, value_name = "F", help_heading = OUTPUTS, value_parser = Destination::parser())]
     json: Option<Destination>,
 
     /// Write one page with charts, for a browser (- is standard output)
-    #[arg(long, value_name = "F", value_parser = destination)]
+    #[arg(long, value_name = "F", help_heading = OUTPUTS, value_parser = Destination::parser())]
     html: Option<Destination>,
 
     /// Write each figure as SVG into this folder
@@ -78,10 +78,6 @@ pub(crate) struct ReproduceArgs {
 
 fn study_parser() -> impl TypedValueParser<Value = Name> {
     PossibleValuesParser::new(Name::ALL.map(Name::word)).try_map(|word| word.parse::<Name>())
-}
-
-fn destination(text: &str) -> Result<Destination, std::convert::Infallible> {
-    Ok(Destination::of(text))
 }
 
 /// Runs what is missing, prints the tables, writes what was asked for.
@@ -100,7 +96,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> anyhow::Result<ExitCode> {
     write(args, &record, &save)?;
     let stdout = |to: &Option<Destination>| *to == Some(Destination::Stdout);
     if !stdout(&args.json) && !stdout(&args.html) {
-        terminal::print(&study::render(&study::view(&record), &terminal::style()))?;
+        terminal::print_painted(&study::render(&study::view(&record), &terminal::style()))?;
     }
     // What was finished has been shown and saved; now the reason why it is not all.
     outcome?;
@@ -177,13 +173,6 @@ fn begin(args: &ReproduceArgs) -> anyhow::Result<StudyRecord> {
     Ok(record)
 }
 
-fn load(path: &Path) -> anyhow::Result<Loaded> {
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| UsageError(format!("cannot read {name}: {}", describe_errno(&error))))?;
-    report::read::read(&name, &text).map_err(|error| UsageError(error.to_string()).into())
-}
-
 /// Runs the missing parts. What ended them early comes back beside who asked for it.
 fn conduct(
     args: &ReproduceArgs,
@@ -205,50 +194,34 @@ fn conduct(
         stop: &|| stop.is_set(),
         note_signal: &|signal| stop.note(Some(signal)),
     };
-    let mut keeper = Keeper::new(save.clone());
+    let mut keeper = Keeper { bar: Bar::new(STEPS, "{prefix} {bar:20} {wide_msg}"), save: save.clone() };
     let outcome = reproduce::conduct(&job, record, &args.part, &mut keeper);
-    keeper.bar.finish_and_clear();
+    keeper.bar.finish();
     drop(janitor);
     Ok((stop, outcome.map_err(|error| anyhow!(error))))
 }
 
 /// Shows progress, and saves the record after each part.
 struct Keeper {
-    bar: ProgressBar,
+    bar: Bar,
     save: Option<Destination>,
-    part: String,
 }
 
 /// Steps of the bar.
 const STEPS: u64 = 1000;
 
-impl Keeper {
-    /// The bar must not tick by itself: that would be a thread, and trials are forked from this process.
-    fn new(save: Option<Destination>) -> Self {
-        let terminal = io::stderr().is_terminal();
-        let target =
-            if terminal { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(STEPS), target);
-        if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:20} {wide_msg}") {
-            bar.set_style(style);
-        }
-        Self { bar, save, part: String::new() }
-    }
-}
-
 impl Watcher for Keeper {
     fn part_started(&mut self, part: &Part, number: usize, of: usize) {
-        self.part = format!("{number}/{of} {}", part.name);
-        self.bar.set_prefix(self.part.clone());
-        self.bar.set_position(0);
-        self.bar.set_message(part.title);
+        self.bar.say_before(&format!("{number}/{of} {}", part.name));
+        self.bar.set_done(0);
+        self.bar.say(part.title);
     }
 
     fn progress(&mut self, what: &str, done: Option<f64>) {
         if let Some(done) = done {
-            self.bar.set_position((done.clamp(0.0, 1.0) * STEPS as f64) as u64);
+            self.bar.set_done((done.clamp(0.0, 1.0) * STEPS as f64) as u64);
         }
-        self.bar.set_message(what.to_owned());
+        self.bar.say(what);
     }
 
     fn part_ended(&mut self, record: &StudyRecord) -> io::Result<()> {

@@ -11,12 +11,13 @@ use model::{Host, RunRecord, SCHEMA};
 use pipeline::link::LinkSpec;
 use pipeline::{Finished, Group, Keep, Outcome, RunOptions, Seen, Watch};
 
-use crate::destination::Destination;
+use crate::destination::{Destination, OUTPUTS};
 use crate::live::Live;
 use crate::record::{arguments, rfc3339, tool};
 use crate::script;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
+use crate::typed;
 
 /// Run a pipeline as bash would, over any link
 #[derive(Debug, Args)]
@@ -47,11 +48,11 @@ pub(crate) struct RunArgs {
     live: bool,
 
     /// Keep what flows through each link in this folder, as files named by position and command
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = OUTPUTS)]
     keep: Option<PathBuf>,
 
     /// Let --keep use a folder in which it kept something before, and overwrite that
-    #[arg(long, requires = "keep")]
+    #[arg(long, requires = "keep", help_heading = OUTPUTS)]
     force: bool,
 
     /// A file from which the shell reads what was defined before, as `hosepipe sh` keeps it
@@ -63,15 +64,15 @@ pub(crate) struct RunArgs {
     outcome: Option<PathBuf>,
 
     /// Write the record as JSON (- is standard output)
-    #[arg(long, value_name = "F", value_parser = |text: &str| Ok::<_, std::convert::Infallible>(Destination::of(text)))]
+    #[arg(long, value_name = "F", help_heading = OUTPUTS, value_parser = Destination::parser())]
     json: Option<Destination>,
 }
 
 /// How a text is run.
 #[derive(Debug, Args)]
 pub(crate) struct How {
-    /// What stands between the stages: pipe, fifo, socketpair, unix-stream, tcp, tmpfile, file, pty, with options
-    #[arg(long, value_name = "LINK", default_value = "pipe")]
+    /// What stands between the stages, with options as in tmpfile:order=sequential
+    #[arg(long, value_name = "LINK", default_value = "pipe", value_parser = typed::Link::One)]
     via: String,
 
     /// The status is the last failing stage's, as after `set -o pipefail`
@@ -130,7 +131,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         let record = record(args, host, &via, &finished, started);
         if stats {
             let style = terminal::style_of_stderr();
-            terminal::remark(report::stages::render(&record, &style).trim_end());
+            terminal::remark_painted(report::stages::render(&record, &style).trim_end());
         }
         if let Some(json) = &args.json {
             json.write(&report::json::to_text(&record)?)?;

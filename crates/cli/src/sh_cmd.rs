@@ -11,6 +11,7 @@ use shell::{Config, Ended, Shell};
 use crate::script::{link, session};
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
+use crate::typed;
 
 /// An interactive shell whose `|` is yours to choose
 #[derive(Debug, Args)]
@@ -34,7 +35,7 @@ pub(crate) struct ShArgs {
     text: Option<String>,
 
     /// What stands between stages, until `via` says otherwise [default: pipe, or what config.toml says]
-    #[arg(long, value_name = "LINK")]
+    #[arg(long, value_name = "LINK", value_parser = typed::Link::One)]
     via: Option<String>,
 
     /// A pipeline's status is its last failing stage's, as after `set -o pipefail`
@@ -87,11 +88,19 @@ fn prompt(args: &ShArgs) -> anyhow::Result<Ended> {
 
 fn read_file(path: &Path) -> anyhow::Result<String> {
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    String::from_utf8(bytes).with_context(|| format!("{} is no text", path.display()))
+    text_of(bytes, &path.display().to_string())
 }
 
 fn read_stdin() -> anyhow::Result<String> {
     let mut bytes = Vec::new();
     stdin().read_to_end(&mut bytes).context("cannot read standard input")?;
-    String::from_utf8(bytes).context("standard input is no text")
+    text_of(bytes, "standard input")
+}
+
+fn text_of(bytes: Vec<u8>, name: &str) -> anyhow::Result<String> {
+    String::from_utf8(bytes).map_err(|error| {
+        let place = error.utf8_error().valid_up_to();
+        UsageError(format!("{name}: byte {place} is no text in UTF-8, and `hosepipe sh` takes no other"))
+            .into()
+    })
 }

@@ -9,8 +9,8 @@ use filter::{SinkJob, SinkReport, Verify, sink};
 use model::{ByteSize, PayloadKind};
 use payload::Mismatch;
 
-use crate::destination::Destination;
-use crate::terminal;
+use crate::destination::{Destination, OUTPUTS};
+use crate::{terminal, typed};
 
 /// A stream that departs this early from every payload is none of them, rather than one gone wrong.
 const RECOGNISED_BYTES: u64 = 64;
@@ -34,7 +34,7 @@ pub(crate) struct SinkArgs {
     verify: bool,
 
     /// What the bytes must be: sequence, printable, random, zero, or file:PATH [default: any but file:PATH]
-    #[arg(long, value_name = "PAYLOAD", requires = "verify")]
+    #[arg(long, value_name = "PAYLOAD", requires = "verify", value_parser = typed::payload())]
     payload: Option<PayloadKind>,
 
     /// Which of the printable or random payloads
@@ -46,7 +46,7 @@ pub(crate) struct SinkArgs {
     bytes: Option<ByteSize>,
 
     /// Write what came in, and how fast, as JSON to this file (- is standard output)
-    #[arg(long, value_name = "F", value_parser = |text: &str| Ok::<_, std::convert::Infallible>(Destination::of(text)))]
+    #[arg(long, value_name = "F", help_heading = OUTPUTS, value_parser = Destination::parser())]
     json: Option<Destination>,
 }
 
@@ -77,17 +77,19 @@ fn summary(report: &SinkReport) -> String {
         return "0 bytes: standard input was empty".into();
     }
     let what = match &report.payload {
-        Some(payload) => format!("every one as the payload {payload} has it"),
+        Some(payload) => format!("all as in the payload {payload}"),
         None => "not looked at (--verify would)".into(),
     };
     let seconds = report.elapsed_ns as f64 / 1e9;
     let Some(speed) = report.throughput_bytes_per_s else {
-        return format!("{bytes} bytes, {what}; all of it lay waiting, so there is no rate");
+        return format!("{bytes} bytes, {what}; all had come before the clock started, so there is no rate");
     };
     let summary = format!("{bytes} bytes, {what}: {seconds:.3} s, {:.2} GB/s", speed / 1e9);
     // Where it makes no difference to the rate it need not be said.
     match report.waiting_bytes {
-        waiting if waiting > bytes / 100 => format!("{summary} without the {waiting} that lay waiting"),
+        waiting if waiting > bytes / 100 => {
+            format!("{summary} without the {waiting} that had come before the clock started")
+        }
         _ => summary,
     }
 }
@@ -108,6 +110,6 @@ fn complaint(report: &SinkReport, mismatch: Mismatch, named: bool, seed: u64) ->
         return format!("{wrong}; the {offset} bytes before it are right");
     }
     format!(
-        "{wrong}: this is no payload of seed {seed}; give --payload and --seed as they were given to `hosepipe gen`"
+        "{wrong}: `hosepipe gen` with --seed {seed} does not write this; give `sink` the --payload and --seed of `gen`"
     )
 }

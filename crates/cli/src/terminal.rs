@@ -1,4 +1,5 @@
-//! What the standard streams are, and how to write to them without a panic.
+//! What the standard streams are, and how to write to them without a panic. All text for a terminal leaves through
+//! here or through [`crate::bar`], and none of it can steer the terminal: colours of our own are the only sequences.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -6,7 +7,8 @@ use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use model::describe_errno;
+use clap::Parser;
+use model::{describe_errno, visible};
 use report::Style;
 
 /// A mistake on the command line that the parser could not see: exit status 2.
@@ -27,7 +29,7 @@ pub(crate) fn report_error(error: &anyhow::Error) -> ExitCode {
         // Whoever read our output has stopped: nothing to say, and nobody to say it to.
         return ExitCode::from(141);
     }
-    let _ = writeln!(io::stderr(), "hosepipe: {}", describe(error));
+    remark(&format!("hosepipe: {}", describe(error)));
     if error.downcast_ref::<UsageError>().is_some() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
@@ -41,14 +43,21 @@ fn describe(error: &anyhow::Error) -> String {
 }
 
 /// Prints what the parser has to say: help and version on standard output, a mistake on standard error.
-pub(crate) fn print_answer(answer: &clap::Error) -> ExitCode {
+pub(crate) fn print_answer(answer: clap::Error) -> ExitCode {
+    // It quotes arguments between its colours, so it is asked again about arguments that cannot steer the terminal.
+    let arguments = std::env::args_os().map(|argument| visible(&argument.to_string_lossy()));
+    let (answer, harmless) = match crate::Cli::try_parse_from(arguments) {
+        Err(answer) => (answer, true),
+        Ok(_) => (answer, false),
+    };
+    let style = if answer.use_stderr() { style_of_stderr() } else { style() };
+    let text = answer.render();
+    let text = if style.color && harmless { text.ansi().to_string() } else { visible(&text.to_string()) };
     if answer.use_stderr() {
-        let _ = answer.print();
+        remark_painted(text.trim_end());
         return ExitCode::from(u8::try_from(answer.exit_code()).unwrap_or(2));
     }
-    let text = answer.render();
-    let text = if style().color { text.ansi().to_string() } else { text.to_string() };
-    print(&text).map_or_else(|error| report_error(&error), |()| ExitCode::SUCCESS)
+    print_painted(&text).map_or_else(|error| report_error(&error), |()| ExitCode::SUCCESS)
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -58,11 +67,27 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(broken)
 }
 
-/// Writes to standard output.
+/// Writes words to standard output.
 ///
 /// # Errors
 /// It is closed, a pipe that nobody reads, or a full disk.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    print_painted(&visible(text))
+}
+
+/// Writes a format to standard output: as it is, unless a terminal is there and not who reads the format.
+///
+/// # Errors
+/// As [`print`].
+pub(crate) fn print_data(text: &str) -> anyhow::Result<()> {
+    if io::stdout().is_terminal() { print(text) } else { print_painted(text) }
+}
+
+/// Writes what was painted with our own colours, after it was made visible, to standard output.
+///
+/// # Errors
+/// As [`print`].
+pub(crate) fn print_painted(text: &str) -> anyhow::Result<()> {
     // Not through `Stdout`, which takes EBADF for success.
     let written = io::stdout().as_fd().try_clone_to_owned();
     let written = written.and_then(|fd| File::from(fd).write_all(text.as_bytes()));
@@ -71,6 +96,11 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 
 /// Says something on standard error. That it cannot be said is no reason to stop.
 pub(crate) fn remark(text: &str) {
+    remark_painted(&visible(text));
+}
+
+/// The same for what was painted with our own colours, after it was made visible.
+pub(crate) fn remark_painted(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
@@ -84,14 +114,13 @@ pub(crate) fn style_of_stderr() -> Style {
     style_of(&io::stderr())
 }
 
-/// As wide as the terminal or COLUMNS says, colours only on a terminal and only without NO_COLOR (no-color.org).
+/// As wide as the terminal or COLUMNS says, colours only on a terminal and only where they are wanted.
 fn style_of(stream: &(impl AsFd + IsTerminal)) -> Style {
     let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     let window = rustix::termios::tcgetwinsize(stream).ok().map(|size| usize::from(size.ws_col));
-    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     Style {
         width: window.filter(|width| *width > 0).or(columns).unwrap_or(100),
-        color: stream.is_terminal() && !plain,
+        color: stream.is_terminal() && model::colours_are_wanted(),
         unicode: true,
     }
 }

@@ -7,6 +7,7 @@ use clap::Args;
 use serde::Serialize;
 use worker::{Built, Language, Missing, Observer, Registry, State, Unbuilt, Workshop};
 
+use crate::destination::OUTPUTS;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError, wrap};
 
@@ -28,7 +29,7 @@ pub(crate) struct WorkersArgs {
     #[arg(long)]
     build: bool,
     /// Print JSON
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUTS)]
     json: bool,
     /// Languages, as after `bench --workers` [default: all]
     #[arg(value_name = "LANG")]
@@ -58,7 +59,7 @@ pub(crate) fn run(args: &WorkersArgs) -> anyhow::Result<ExitCode> {
     } else {
         table(&entries, terminal::style().width)
     };
-    terminal::print(&text)?;
+    if args.json { terminal::print_data(&text) } else { terminal::print(&text) }?;
     let failed = entries.iter().any(|entry| entry.state == "failed");
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -112,7 +112,7 @@ pub fn examine(host: &Host, vitals: &Vitals) -> Vec<Finding> {
     findings.extend(queues::findings(host, vitals));
     findings.extend(sockets::findings(host, vitals));
     findings.extend(storage::findings(vitals));
-    if vitals.confinement.root {
+    if vitals.confinement.root || !vitals.confinement.sudo {
         for command in findings.iter_mut().filter_map(|finding| finding.mend.as_mut()) {
             *command = command.replace("sudo ", "");
         }

@@ -1,6 +1,7 @@
 //! Where names and files are made, and what room there is.
 
 use std::fs::Permissions;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -44,15 +45,21 @@ impl Folder {
         if let Some(made) = private.get() {
             return Ok(made.path());
         }
+        let name = format!("hosepipe-{:016x}", RandomState::new().build_hasher().finish());
+        let path = self.place.join(&name);
+        // Announced first: who is killed as soon as the folder is there must not leave it.
+        announce(Announcement::Folder, &path);
         let mut folder = tempfile::Builder::new();
         // The umask is the user's affair, and may leave the folder open to all.
-        let folder = folder.prefix("hosepipe-").permissions(Permissions::from_mode(0o700));
-        let made = folder.tempdir_in(&self.place).map_err(|source| OpenError::System {
-            call: format!("making a folder in {}", self.place.display()),
-            source,
-            remedy: Some("set TMPDIR to a folder you can write to".to_owned()),
+        let folder = folder.prefix(&name).rand_bytes(0).permissions(Permissions::from_mode(0o700));
+        let made = folder.tempdir_in(&self.place).map_err(|source| {
+            announce(Announcement::Withdrawn, &path);
+            OpenError::System {
+                call: format!("making a folder in {}", self.place.display()),
+                source,
+                remedy: Some("set TMPDIR to a folder you can write to".to_owned()),
+            }
         })?;
-        announce(Announcement::Folder, made.path());
         Ok(private.get_or_init(|| made).path())
     }
 
@@ -83,6 +90,25 @@ mod tests {
         assert_eq!(path.metadata().expect("there").permissions().mode() & 0o7777, 0o700);
         drop(folder);
         assert_eq!(entries(), 0);
+    }
+
+    /// Expected: whoever is killed as soon as the folder is there leaves nothing.
+    /// Happened: the folder was announced after it had been made, and stayed behind.
+    #[test]
+    fn a_folder_is_announced_before_it_is_made() {
+        let (hears, tells) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).expect("a pipe");
+        crate::leftover::announce_leftovers_to(tells);
+        let place = PathBuf::from("/nonexistent/announced");
+        let folder = Folder { place, private: Some(OnceLock::new()) };
+        assert!(folder.path().is_err());
+        crate::leftover::stop_announcing();
+        let mut told = Vec::new();
+        std::io::Read::read_to_end(&mut std::fs::File::from(hears), &mut told).expect("told");
+        let told = String::from_utf8_lossy(&told).into_owned();
+        // Other tests may announce theirs meanwhile.
+        let ours = told.split('\0').filter(|message| message.contains("/nonexistent/announced/hosepipe-"));
+        let letters: String = ours.filter_map(|message| message.chars().next()).collect();
+        assert_eq!(letters, "d-", "{told}");
     }
 
     #[test]

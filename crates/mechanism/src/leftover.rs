@@ -33,9 +33,9 @@ pub fn stop_announcing() {
 pub enum Announcement {
     /// A file is about to be made.
     File,
-    /// A folder was made, to be removed with all that is in it.
+    /// A folder is about to be made, to be removed with all that is in it.
     Folder,
-    /// The file was not made after all: what bears its name is somebody else's.
+    /// It was not made after all: what bears its name is somebody else's.
     Withdrawn,
 }
 

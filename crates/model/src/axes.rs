@@ -1,6 +1,8 @@
 //! The axes of a measurement: what is done, by whom, where, how an end waits, what becomes of the data.
 
+use std::ffi::OsStr;
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -170,6 +172,23 @@ pub enum PayloadKind {
 impl PayloadKind {
     /// The kinds that need no file.
     pub const NAMED: &'static [Self] = &[Self::Sequence, Self::Printable, Self::Random, Self::Zero];
+
+    /// A kind as typed: the path of a file need not be text.
+    ///
+    /// # Errors
+    /// No kind has this name.
+    pub fn parse(typed: &OsStr) -> Result<Self, UnknownWord> {
+        match typed.as_bytes().strip_prefix(b"file:") {
+            Some(path @ [_, ..]) => Ok(Self::File(PathBuf::from(OsStr::from_bytes(path)))),
+            _ => Self::NAMED.iter().find(|named| *named.to_string() == *typed).cloned().ok_or_else(|| {
+                UnknownWord {
+                    axis: "payload",
+                    word: typed.to_string_lossy().into_owned(),
+                    choices: "sequence, printable, random, zero, or file:PATH".to_owned(),
+                }
+            }),
+        }
+    }
 }
 
 impl fmt::Display for PayloadKind {
@@ -187,15 +206,7 @@ impl fmt::Display for PayloadKind {
 impl FromStr for PayloadKind {
     type Err = UnknownWord;
     fn from_str(word: &str) -> Result<Self, Self::Err> {
-        let unknown = || UnknownWord {
-            axis: "payload",
-            word: word.to_owned(),
-            choices: "sequence, printable, random, zero, or file:PATH".to_owned(),
-        };
-        if let Some(path) = word.strip_prefix("file:") {
-            return if path.is_empty() { Err(unknown()) } else { Ok(Self::File(PathBuf::from(path))) };
-        }
-        Self::NAMED.iter().find(|named| named.to_string() == word).cloned().ok_or_else(unknown)
+        Self::parse(word.as_ref())
     }
 }
 

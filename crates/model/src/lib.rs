@@ -6,13 +6,16 @@ mod case;
 mod compare;
 mod errno;
 mod host;
+mod mitigations;
 mod place;
 mod quantity;
 mod record;
 mod run;
+mod screen;
 mod signal;
 mod spec;
 mod study;
+mod sudo;
 mod worker;
 
 pub use axes::{Check, DataLevel, PayloadKind, Placement, Tasks, UnknownWord, Wait, Workload};
@@ -27,7 +30,9 @@ pub use record::{
     Throughput, Tool, ZeroCopy,
 };
 pub use run::{Bottleneck, LinkRecord, RunRecord, StageRecord};
+pub use screen::{colours_are_wanted, is_dumb, visible};
 pub use signal::signal_name;
 pub use spec::{Spec, SpecError};
 pub use study::{Measure, MechanismFacts, StudyPart, StudyRecord};
+pub use sudo::sudo;
 pub use worker::{SystemCalls, WorkerCase, WorkerEnd, WorkerStart};

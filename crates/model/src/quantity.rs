@@ -112,15 +112,29 @@ impl FromStr for ByteSize {
     }
 }
 
-/// The shortest exact form: `64KiB` where the size is a whole number of binary units, else bytes.
+/// The shortest exact form: `64KiB` where the size is a whole number of binary units, `1MB` where it is one of decimal
+/// units, else bytes.
 impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const NAMES: [(u64, &str); 5] =
-            [(1 << 50, "PiB"), (1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-        let exact = NAMES.iter().find(|(unit, _)| self.0 >= *unit && self.0.is_multiple_of(*unit));
-        match exact {
+        const NAMES: [(u64, &str); 11] = [
+            (1 << 50, "PiB"),
+            (1 << 40, "TiB"),
+            (1 << 30, "GiB"),
+            (1 << 20, "MiB"),
+            (1 << 10, "KiB"),
+            (1_000_000_000_000_000, "PB"),
+            (1_000_000_000_000, "TB"),
+            (1_000_000_000, "GB"),
+            (1_000_000, "MB"),
+            (1_000, "kB"),
+            (1, "B"),
+        ];
+        let exact = NAMES.iter().filter(|(unit, _)| self.0 >= *unit && self.0.is_multiple_of(*unit));
+        // 10 GB are a whole number of KiB, too, which nobody would read. The first of the shortest is binary.
+        let shortest = exact.min_by_key(|(unit, _)| (self.0 / unit).to_string().len());
+        match shortest {
             Some((unit, name)) => f.pad(&format!("{}{name}", self.0 / unit)),
-            None => f.pad(&format!("{}B", self.0)),
+            None => f.pad("0B"),
         }
     }
 }
@@ -144,6 +158,27 @@ mod tests {
             ("1B", 1),
         ] {
             assert_eq!(parse_size(text), Ok(ByteSize(bytes)), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_said_in_the_units_that_they_are_whole_numbers_of() {
+        for (bytes, text) in [
+            (0, "0B"),
+            (1, "1B"),
+            (999, "999B"),
+            (1000, "1kB"),
+            (1023, "1023B"),
+            (65_536, "64KiB"),
+            (64_000, "64kB"),
+            (1_000_000, "1MB"),
+            (1_024_000, "1000KiB"),
+            (10_000_000_000, "10GB"),
+            (3 << 19, "1536KiB"),
+            (1_500_000, "1500kB"),
+            (1_234_567, "1234567B"),
+        ] {
+            assert_eq!(ByteSize(bytes).to_string(), text);
         }
     }
 

@@ -216,7 +216,7 @@ pub struct Latency {
 pub enum NoiseLevel {
     /// The interval is within 5 % of the median on either side: rank by it.
     Quiet,
-    /// Within 15 %: read differences below that as equal.
+    /// Within 15 %: a difference below that may be chance.
     Noisy,
     /// Wider: repeat on a quieter machine before believing.
     Wild,

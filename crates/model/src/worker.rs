@@ -21,7 +21,7 @@ pub struct WorkerCase {
 }
 
 /// One worker, as registered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct WorkerEnd {
     /// The language as people write it: "C++".
     pub language: String,

@@ -1,5 +1,8 @@
 //! What held a run up: of all stages, the one that its neighbours waited for.
 
+use std::env;
+use std::path::PathBuf;
+
 use model::{Bottleneck, LinkRecord, StageRecord};
 
 /// Below this, starting the programs is most of what a run did.
@@ -16,12 +19,16 @@ const COMMAND_CHARACTERS_MAX: usize = 40;
 
 /// Judges the longest pipeline of a run. `None` where nothing was watched.
 pub fn judge(stages: &[StageRecord], links: &[LinkRecord]) -> Option<Bottleneck> {
+    judge_among(stages, links, &Surroundings::read())
+}
+
+fn judge_among(stages: &[StageRecord], links: &[LinkRecord], around: &Surroundings) -> Option<Bottleneck> {
     let longest = stages.iter().max_by_key(|stage| stage.wall_ns)?.pipeline;
     let of_it: Vec<(usize, &StageRecord)> =
         stages.iter().enumerate().filter(|(_, stage)| stage.pipeline == longest).collect();
     let total_ns = of_it.iter().map(|(_, stage)| stage.wall_ns).max()?;
     if total_ns < TOO_SHORT_NS {
-        let sentence = "Over so soon that starting the programs was most of it.".to_owned();
+        let sentence = "Too short to judge: starting the programs took most of the time.".to_owned();
         return Some(Bottleneck { stage: None, sentence });
     }
     let &(place, slowest) = of_it.iter().max_by_key(|(_, stage)| busy_ns(stage).unwrap_or(0))?;
@@ -54,7 +61,7 @@ pub fn judge(stages: &[StageRecord], links: &[LinkRecord]) -> Option<Bottleneck>
         ));
     }
     if cpu_share >= ELSEWHERE_SHARE
-        && let Some(help) = help_for(&slowest.command)
+        && let Some(help) = help_for(&slowest.command, around)
     {
         sentence.push_str(" Try ");
         sentence.push_str(help);
@@ -83,25 +90,28 @@ fn plumbing(links: &[LinkRecord], pipeline: u32) -> String {
     }
 }
 
+/// Compares bytes, not letters.
+const C_LOCALE: &str = "LC_ALL=C";
+
 /// What makes a well-known program faster, where the command does not do so already.
 const HELP: &[(&str, &str, &str)] = &[
     (
         "sort",
-        "LC_ALL=C",
+        C_LOCALE,
         "LC_ALL=C (bytes instead of the language's order), `sort --parallel` or a larger `-S`",
     ),
-    ("uniq", "LC_ALL=C", "LC_ALL=C, which compares bytes and not letters"),
-    ("grep", "LC_ALL=C", "LC_ALL=C, or `grep -F` where the pattern is a plain text"),
-    ("egrep", "LC_ALL=C", "LC_ALL=C, or `grep -F` where the pattern is a plain text"),
-    ("cut", "LC_ALL=C", "LC_ALL=C, which cuts bytes and not letters"),
-    ("tr", "LC_ALL=C", "LC_ALL=C"),
-    ("wc", "LC_ALL=C", "LC_ALL=C, which counts bytes and not letters"),
-    ("sed", "LC_ALL=C", "LC_ALL=C"),
-    ("awk", "LC_ALL=C", "LC_ALL=C, or mawk, which is often several times faster"),
-    ("gawk", "LC_ALL=C", "LC_ALL=C, or mawk, which is often several times faster"),
-    ("gzip", "--fast", "pigz, which uses every CPU, or zstd, which is several times faster"),
-    ("gunzip", "", "zstd for files of your own: it unpacks several times faster"),
-    ("zcat", "", "zstd for files of your own: it unpacks several times faster"),
+    ("uniq", C_LOCALE, "LC_ALL=C, which compares bytes and not letters"),
+    ("grep", C_LOCALE, "LC_ALL=C, or `grep -F` where the pattern is a plain text"),
+    ("egrep", C_LOCALE, "LC_ALL=C, or `grep -F` where the pattern is a plain text"),
+    ("cut", C_LOCALE, "LC_ALL=C, which cuts bytes and not letters"),
+    ("tr", C_LOCALE, "LC_ALL=C"),
+    ("wc", C_LOCALE, "LC_ALL=C, which counts bytes and not letters"),
+    ("sed", C_LOCALE, "LC_ALL=C"),
+    ("awk", C_LOCALE, "LC_ALL=C, or mawk, which is often several times as fast"),
+    ("gawk", C_LOCALE, "LC_ALL=C, or mawk, which is often several times as fast"),
+    ("gzip", "--fast", "pigz, which uses every CPU, or zstd, which is several times as fast"),
+    ("gunzip", "", "zstd for files of your own: it unpacks several times as fast"),
+    ("zcat", "", "zstd for files of your own: it unpacks several times as fast"),
     ("bzip2", "", "lbzip2, which uses every CPU"),
     ("bzcat", "", "lbzip2 -dc, which uses every CPU"),
     ("xz", "-T", "`xz -T0`, which uses every CPU"),
@@ -112,12 +122,44 @@ const HELP: &[(&str, &str, &str)] = &[
     ("cat", "", "giving the file to the next stage with `<`: cat only copies"),
 ];
 
-fn help_for(command: &str) -> Option<&'static str> {
-    let name = command.split_whitespace().find(|word| !word.contains('='))?;
-    let name = name.rsplit('/').next()?;
-    HELP.iter()
-        .find(|(program, already, _)| *program == name && (already.is_empty() || !command.contains(already)))
-        .map(|(_, _, help)| *help)
+/// What the programs of a pipeline find around them.
+struct Surroundings {
+    /// Whether bytes are compared as bytes where a command does not say so itself.
+    c_locale: bool,
+    /// The name of the file that a command's first word starts, behind all symbolic links.
+    real_name: fn(&str) -> Option<String>,
+}
+
+impl Surroundings {
+    fn read() -> Self {
+        let set = |name| env::var(name).ok().filter(|value| !value.is_empty());
+        // The first that is set decides (locale(7)).
+        let is_c = |category| {
+            let locale = ["LC_ALL", category, "LANG"].into_iter().find_map(set);
+            locale.is_none_or(|locale| locale == "C" || locale == "POSIX")
+        };
+        Self { c_locale: is_c("LC_COLLATE") && is_c("LC_CTYPE"), real_name }
+    }
+}
+
+fn real_name(program: &str) -> Option<String> {
+    let folders = env::var_os("PATH").unwrap_or_default();
+    let mut places =
+        env::split_paths(&folders).map(|folder| folder.join(program)).filter(|path| path.is_file());
+    let place = if program.contains('/') { PathBuf::from(program) } else { places.next()? };
+    Some(place.canonicalize().ok()?.file_name()?.to_string_lossy().into_owned())
+}
+
+/// Help for a command that does not follow it already, be it by its words, by the locale or because the name stands for
+/// another program (awk for mawk, gzip for pigz).
+fn help_for(command: &str, around: &Surroundings) -> Option<&'static str> {
+    let program = command.split_whitespace().find(|word| !word.contains('='))?;
+    let entry = |name: &str| HELP.iter().find(|(program, ..)| *program == name);
+    let (_, already, help) = entry(program.rsplit('/').next()?)?;
+    let told = !already.is_empty() && command.contains(already);
+    let by_locale = around.c_locale && *already == C_LOCALE;
+    let another = (around.real_name)(program).is_some_and(|real| entry(&real).is_none());
+    (!told && !by_locale && !another).then_some(*help)
 }
 
 /// A command as sentences name it: in one line, and the beginning of it.
@@ -165,8 +207,14 @@ mod tests {
         }
     }
 
+    /// A French machine on which awk is mawk.
+    const AROUND: Surroundings = Surroundings {
+        c_locale: false,
+        real_name: |program| Some(program.replace("awk", "mawk").rsplit('/').next()?.to_owned()),
+    };
+
     fn judged(stages: &[StageRecord]) -> (Option<usize>, String) {
-        let bottleneck = judge(stages, &[]).expect("watched");
+        let bottleneck = judge_among(stages, &[], &AROUND).expect("watched");
         (bottleneck.stage, bottleneck.sentence)
     }
 
@@ -199,9 +247,33 @@ mod tests {
 
     #[test]
     fn help_is_not_given_twice() {
-        assert!(help_for("sort").is_some());
-        assert!(help_for("LC_ALL=C sort").is_none());
-        assert!(help_for("/usr/bin/gzip -c").is_some());
-        assert!(help_for("frobnicate").is_none());
+        let help = |command| help_for(command, &AROUND);
+        assert!(help("sort").is_some());
+        assert!(help("LC_ALL=C sort").is_none());
+        assert!(help("/usr/bin/gzip -c").is_some());
+        assert!(help("frobnicate").is_none());
+    }
+
+    /// Expected: advice that changes something.
+    /// Happened: "try mawk" where awk was mawk, and LC_ALL=C in the C locale.
+    #[test]
+    fn help_is_not_what_the_machine_does_already() {
+        assert_eq!(help_for("awk '{print $1}'", &AROUND), None);
+        let gawk = Surroundings { real_name: |_| Some("gawk".to_owned()), ..AROUND };
+        assert!(help_for("awk '{print $1}'", &gawk).is_some_and(|help| help.contains("mawk")));
+        let bytes = Surroundings { c_locale: true, ..AROUND };
+        assert_eq!(help_for("sort", &bytes), None);
+        assert!(help_for("gzip", &bytes).is_some());
+    }
+
+    #[test]
+    fn a_real_name_is_behind_all_links() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let link = folder.path().join("awk");
+        std::fs::write(folder.path().join("mawk"), "").expect("a file");
+        std::os::unix::fs::symlink("mawk", &link).expect("a link");
+        assert_eq!(real_name(&link.to_string_lossy()).as_deref(), Some("mawk"));
+        assert_eq!(real_name("no such program"), None);
+        assert!(real_name("sh").is_some(), "found on PATH");
     }
 }

@@ -5,16 +5,21 @@
 use model::{BenchRecord, CaseRecord, DataLevel, ErrorKind, NoiseLevel, Placement, Tasks, Workload};
 use stats::{Bound, Ratio, bound_of, figure, is_mixed, paired_ratio, shared_cpu};
 
+use crate::lists::{distinct, first_of};
 use crate::verdict::verdict;
 use crate::view::{Row, Section, View, ranked};
 use crate::{languages, numbers, words};
 
 /// More sentences than this are not read.
 const SENTENCES_MAX: usize = 3;
+/// Names in one sentence.
+const NAMES_MAX: usize = 8;
 /// A round trip with this many sleeps is made of wake-ups: one for each end.
 const SLEEPS_PER_ROUND_TRIP: f64 = 1.0;
 /// What is to be gained must be more than this, in the lower end of the interval and in the medians shown.
 const WORTH_A_SENTENCE: f64 = 1.1;
+/// The half width in percent at which figures have settled: they are quiet then.
+const PRECISION_PERCENT: f64 = 5.0;
 
 /// What to do next, the most useful first, and which mechanism to take; empty where the figures suggest nothing.
 pub fn advice(record: &BenchRecord) -> Vec<String> {
@@ -36,18 +41,21 @@ pub(crate) fn steady(case: &CaseRecord) -> bool {
 /// By how much one case beats another: round by round, and in the medians that the table shows. `None` unless both are steady
 /// and both ways of comparing say that it is worth a sentence.
 fn gain(better: &CaseRecord, worse: &CaseRecord) -> Option<Ratio> {
-    let (ratio, medians) = match better.workload {
-        Workload::Stream => (
-            paired_ratio(&better.samples, &worse.samples, figure::throughput_bytes_per_s)?,
-            better.throughput.as_ref()?.median_bytes_per_s / worse.throughput.as_ref()?.median_bytes_per_s,
-        ),
-        Workload::PingPong => (
-            paired_ratio(&worse.samples, &better.samples, figure::round_trip_p50_ns)?,
-            worse.latency_ns.as_ref()?.p50 as f64 / better.latency_ns.as_ref()?.p50 as f64,
-        ),
+    let medians = match better.workload {
+        Workload::Stream => {
+            better.throughput.as_ref()?.median_bytes_per_s / worse.throughput.as_ref()?.median_bytes_per_s
+        }
+        Workload::PingPong => worse.latency_ns.as_ref()?.p50 as f64 / better.latency_ns.as_ref()?.p50 as f64,
     };
-    let sure = steady(better) && steady(worse) && ratio.low > WORTH_A_SENTENCE && medians > WORTH_A_SENTENCE;
-    sure.then_some(ratio)
+    // What costs least to know comes first: a record may have very many rows.
+    if !(steady(better) && steady(worse) && medians > WORTH_A_SENTENCE) {
+        return None;
+    }
+    let ratio = match better.workload {
+        Workload::Stream => paired_ratio(&better.samples, &worse.samples, figure::throughput_bytes_per_s),
+        Workload::PingPong => paired_ratio(&worse.samples, &better.samples, figure::round_trip_p50_ns),
+    };
+    ratio.filter(|ratio| ratio.low > WORTH_A_SENTENCE)
 }
 
 /// Where the ends of a case sat, to begin a sentence with.
@@ -65,21 +73,27 @@ fn noise(view: &View) -> Option<String> {
     let wild = |case: &&CaseRecord| case.noise == Some(NoiseLevel::Wild) && !is_mixed(case);
     let wild = ranked(view.record).filter(wild).count();
     (wild >= 2 || (wild == 1 && measured <= 3)).then(|| {
-        format!(
-            "{wild} of {measured} cases are too noisy to believe: quieten the machine, or measure until they settle \
-             (hosepipe bench --precision 5)."
-        )
+        let more = match view.record.settings.precision_percent {
+            // They were measured until time or trials were spent.
+            Some(percent) if percent <= PRECISION_PERCENT => {
+                "give them more time and trials (--time, --trials)".to_owned()
+            }
+            _ => format!("measure until they settle (hosepipe bench --precision {PRECISION_PERCENT})"),
+        };
+        let are = if wild == 1 { "is" } else { "are" };
+        format!("{wild} of {measured} cases {are} too noisy to believe: quieten the machine, or {more}.")
     })
 }
 
 /// What the scheduler's choice gains or loses against pinned ends, for the plain pipe or else the first row that shows it.
 fn placement(view: &View) -> Option<String> {
-    let sections = view.sections.iter().filter(|section| section.pinned.is_some());
-    let rows = sections.flat_map(|section| &section.rows).filter(|row| row.cases().all(|case| !spins(case)));
-    let mut told: Vec<(bool, String)> =
-        rows.filter_map(|row| Some((row.label != "pipe", placement_of(row)?))).collect();
-    told.sort_by_key(|(other, _)| *other);
-    told.into_iter().next().map(|(_, sentence)| sentence)
+    let sections = || view.sections.iter().filter(|section| section.pinned.is_some());
+    let rows = || sections().flat_map(|section| &section.rows);
+    let told = |pipe: bool| {
+        let wanted = |row: &&Row| (row.label == "pipe") == pipe && row.cases().all(|case| !spins(case));
+        rows().filter(wanted).find_map(placement_of)
+    };
+    told(true).or_else(|| told(false))
 }
 
 fn placement_of(row: &Row) -> Option<String> {
@@ -206,17 +220,12 @@ fn limits(view: &View) -> Option<String> {
     let limited = ranked(view.record)
         .filter(|case| case.error.as_ref().is_some_and(|error| error.kind == ErrorKind::Limit))
         .map(|case| format!("`{}`", case.spec));
-    let mut names: Vec<String> = Vec::new();
-    for name in limited {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let names = distinct(limited);
     let meet = if names.len() == 1 { "meets a limit" } else { "meet limits" };
     (!names.is_empty()).then(|| {
         format!(
             "{} {meet} of this machine: `hosepipe doctor` says which and how to raise them.",
-            names.join(", ")
+            first_of(&names, NAMES_MAX, ", ")
         )
     })
 }

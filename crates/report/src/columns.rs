@@ -1,7 +1,7 @@
 //! The columns of a ranked list: one entry each, with how much it matters when there is little room.
 
 use model::CaseRecord;
-use stats::{Group, Seats, bound_of, estimate, figure, seats};
+use stats::{Group, bound_of, estimate, figure};
 
 use crate::granted;
 use crate::layout;
@@ -43,17 +43,17 @@ const STREAM: &[Column] = &[
     column("throughput", 0, |row, _| marked_speed(row.stream?)),
     Column { align: Align::Left, picture: true, ..column("", 13, bar) },
     column("binary", 16, |row, _| Some(numbers::throughput_binary(row.throughput()?.median_bytes_per_s))),
-    column("±95 %", 9, |row, section| spread_of_stream(row.stream?).filter(|_| !few_trials(section))),
-    column("± range", 9, |row, section| spread_of_stream(row.stream?).filter(|_| few_trials(section))),
-    column("on one CPU", 7, |row, _| Some(group(streams(row.stream?)?.one_cpu?, numbers::throughput))),
-    column("on two", 7, |row, _| Some(group(streams(row.stream?)?.two_cpus?, numbers::throughput))),
+    column("±95 %", 9, |row, section| spread_of_stream(row.stream?).filter(|_| !section.few_trials)),
+    column("± range", 9, |row, section| spread_of_stream(row.stream?).filter(|_| section.few_trials)),
+    column("on one CPU", 7, |row, _| Some(group(row.stream_seats()?.one_cpu?, numbers::throughput))),
+    column("on two", 7, |row, _| Some(group(row.stream_seats()?.two_cpus?, numbers::throughput))),
     column("pinned", 2, |row, _| marked_speed(row.pinned_stream?)),
     Column { align: Align::Left, ..column("bound by", 8, |row, _| bound(row.pinned_stream?)) },
     column("× pipe", 6, times_pipe),
     Column { short: "round trip", ..column("round trip p50", 1, |row, _| marked_p50(row.round_trip?)) },
     column("p99", 10, |row, _| p99(row.round_trip?)),
-    column("trip on one CPU", 12, |row, _| Some(group(trips(row.round_trip?)?.one_cpu?, numbers::time))),
-    column("trip on two", 12, |row, _| Some(group(trips(row.round_trip?)?.two_cpus?, numbers::time))),
+    column("trip on one CPU", 12, |row, _| Some(group(row.trip_seats()?.one_cpu?, numbers::time))),
+    column("trip on two", 12, |row, _| Some(group(row.trip_seats()?.two_cpus?, numbers::time))),
     Column { short: "pinned", ..column("trip pinned", 3, |row, _| marked_p50(row.pinned_round_trip?)) },
     Column { short: "CPU/block", ..column("CPU per block", 4, |row, _| cpu_per_block(row.stream?)) },
     Column { short: "CPU/trip", ..column("CPU per trip", 5, |row, _| cpu_per_block(row.round_trip?)) },
@@ -68,10 +68,10 @@ const STREAM: &[Column] = &[
 /// The columns of a section that has round trips only.
 const ROUND_TRIPS: &[Column] = &[
     Column { short: "round trip", ..column("round trip p50", 0, |row, _| marked_p50(row.round_trip?)) },
-    column("±95 %", 3, |row, section| spread_of_trips(row.round_trip?).filter(|_| !few_trials(section))),
-    column("± range", 3, |row, section| spread_of_trips(row.round_trip?).filter(|_| few_trials(section))),
-    column("on one CPU", 5, |row, _| Some(group(trips(row.round_trip?)?.one_cpu?, numbers::time))),
-    column("on two", 5, |row, _| Some(group(trips(row.round_trip?)?.two_cpus?, numbers::time))),
+    column("±95 %", 3, |row, section| spread_of_trips(row.round_trip?).filter(|_| !section.few_trials)),
+    column("± range", 3, |row, section| spread_of_trips(row.round_trip?).filter(|_| section.few_trials)),
+    column("on one CPU", 5, |row, _| Some(group(row.trip_seats()?.one_cpu?, numbers::time))),
+    column("on two", 5, |row, _| Some(group(row.trip_seats()?.two_cpus?, numbers::time))),
     column("pinned", 2, |row, _| marked_p50(row.pinned_round_trip?)),
     column("× pipe", 4, times_pipe),
     column("p90", 8, |row, _| Some(numbers::time(row.latency()?.p90 as f64))),
@@ -96,16 +96,14 @@ pub(crate) fn noise_mark(case: &CaseRecord) -> &'static str {
 
 fn bar(row: &Row, section: &Section) -> Option<String> {
     let speed = |row: &Row| row.throughput().map(|throughput| throughput.median_bytes_per_s);
-    let best = section.rows.iter().filter_map(speed).fold(0.0, f64::max);
-    // One bar alone compares nothing.
-    let rows = section.rows.iter().filter_map(speed).count();
-    (rows > 1).then(|| speed(row).map(|speed| layout::bar(speed / best, BAR_COLUMNS))).flatten()
+    // The rows are ranked. One bar alone compares nothing.
+    let (best, _) = (speed(section.rows.first()?)?, speed(section.rows.get(1)?)?);
+    speed(row).map(|speed| layout::bar(speed / best, BAR_COLUMNS))
 }
 
+/// With nothing but the pipe itself the column would hold a lone 1.0.
 fn times_pipe(row: &Row, section: &Section) -> Option<String> {
-    // With nothing but the pipe itself the column would hold a lone 1.0.
-    let others = section.rows.iter().filter(|row| row.times_pipe.is_some()).count();
-    row.times_pipe.filter(|_| others > 1).map(numbers::ratio)
+    row.times_pipe.filter(|_| section.against_pipe).map(numbers::ratio)
 }
 
 fn marked_p50(case: &CaseRecord) -> Option<String> {
@@ -126,24 +124,9 @@ fn bound(case: &CaseRecord) -> Option<String> {
     Some(bound_of(case)?.to_string())
 }
 
-/// What streams reached on one CPU and on two, where the scheduler chose.
-pub(crate) fn streams(case: &CaseRecord) -> Option<Seats> {
-    seats(case, figure::throughput_bytes_per_s)
-}
-
-/// The same for round trips.
-fn trips(case: &CaseRecord) -> Option<Seats> {
-    seats(case, figure::round_trip_p50_ns)
-}
-
 /// The median of some trials and how many they are: "4.90 GB/s ×7".
 pub(crate) fn group(group: Group, text: fn(f64) -> String) -> String {
     format!("{} ×{}", text(group.median), group.trials)
-}
-
-/// Whether any case of a section has so few trials that its spread is their whole range.
-fn few_trials(section: &Section) -> bool {
-    section.cases().any(|case| noise::is_range(case.samples.len()))
 }
 
 /// The longer arm of a stream's interval, as a share of its median.

@@ -1,6 +1,6 @@
 //! What came of a comparison: the table of `hosepipe compare`, its CSV and its Markdown.
 
-use model::{CompareRecord, CompareResult, Ratio};
+use model::{CompareRecord, CompareResult, Ratio, visible};
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
 
 use crate::columns::{ABSENT, Align};
@@ -8,7 +8,7 @@ use crate::format::FormatError;
 use crate::grid::{Heading, lay_out};
 use crate::layout::{Line, Tone, bar, print, wrap};
 use crate::noise;
-use crate::numbers::{decimal_size, percent, ratio, time};
+use crate::numbers::{decimal_size, fixed, percent, ratio, time};
 use crate::table::Style;
 use crate::words::machine;
 
@@ -108,7 +108,9 @@ pub fn csv(record: &CompareRecord) -> Result<String, FormatError> {
         ])
         .map_err(refused)?;
     for result in &record.results {
-        let figure = |value: Option<f64>| value.map(|value| format!("{value:.6}")).unwrap_or_default();
+        let figure = |value: Option<f64>| {
+            value.filter(|value| value.is_finite()).map(|value| format!("{value:.6}")).unwrap_or_default()
+        };
         let middle = |ratio: Option<Ratio>| figure(ratio.map(|ratio| ratio.median));
         let row = [
             result.pipeline.clone(),
@@ -154,7 +156,7 @@ pub fn markdown(record: &CompareRecord) -> String {
     for remark in remarks(record) {
         text.push_str(&format!("\n{remark}\n"));
     }
-    text
+    visible(&text)
 }
 
 /// What should be known of the figures.
@@ -193,7 +195,7 @@ fn median(result: &CompareResult) -> String {
 
 fn mean(result: &CompareResult) -> String {
     match (result.mean_s, result.stddev_s) {
-        (Some(mean), Some(stddev)) => format!("{mean:.3} ± {stddev:.3} s"),
+        (Some(mean), Some(stddev)) => format!("{} ± {} s", fixed(mean, 3), fixed(stddev, 3)),
         _ => ABSENT.to_owned(),
     }
 }
@@ -287,5 +289,18 @@ mod tests {
         let wild = markdown(&record(&[("pipe", &[1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 2.0])]));
         assert!(wild.contains("1.00 s !") && wild.contains("! wild"), "{wild}");
         assert!(wild.contains("±95 %") && !wild.contains("± range"), "empty columns are left out: {wild}");
+    }
+
+    /// Expected: no time of a record, however false, breaks the table.
+    /// Happened: `inf` beside figures of 300 digits.
+    #[test]
+    fn times_out_of_range_have_no_figure() {
+        let hostile: &[(&str, &[f64])] =
+            &[("pipe", &[1e308, 1e308, -1e308]), ("bash", &[1e-308, -1e308, 1e308])];
+        let record = record(hostile);
+        for text in [table(hostile), markdown(&record), csv(&record).expect("text")] {
+            assert!(!text.contains("inf") && !text.contains("NaN"), "{text}");
+        }
+        assert!(table(hostile).lines().all(|line| line.chars().count() <= 120), "{}", table(hostile));
     }
 }

@@ -2,17 +2,17 @@
 //! empty where there is none; the raw samples are in the JSON.
 
 use model::{BenchRecord, CaseRecord};
-use stats::{bound_of, figure};
+use stats::{Ratio, bound_of, figure};
 
-use crate::against_pipe::against_pipe;
+use crate::against_pipe::Pipes;
 use crate::format::{Format, FormatError};
 
 /// The registry entry.
 pub const FORMAT: Format =
     Format { name: "CSV", flag: "csv", summary: "one row per case with its summary", render };
 
-/// A column: its name, and its value in a case.
-type Column = (&'static str, fn(&BenchRecord, &CaseRecord) -> Option<String>);
+/// A column: its name, and its value in a case that is so many times as fast as the pipe.
+type Column = (&'static str, fn(Option<Ratio>, &CaseRecord) -> Option<String>);
 
 const COLUMNS: &[Column] = &[
     ("mechanism", |_, case| Some(case.mechanism.clone())),
@@ -44,9 +44,9 @@ const COLUMNS: &[Column] = &[
     ("round_trip_p999_ns", |_, case| Some(case.latency_ns.as_ref()?.p999.to_string())),
     ("round_trip_max_ns", |_, case| Some(case.latency_ns.as_ref()?.max.to_string())),
     ("round_trips", |_, case| Some(case.latency_ns.as_ref()?.count.to_string())),
-    ("times_pipe", |record, case| Some(digits(against_pipe(record, case)?.median))),
-    ("times_pipe_low", |record, case| Some(digits(against_pipe(record, case)?.low))),
-    ("times_pipe_high", |record, case| Some(digits(against_pipe(record, case)?.high))),
+    ("times_pipe", |times_pipe, _| Some(digits(times_pipe?.median))),
+    ("times_pipe_low", |times_pipe, _| Some(digits(times_pipe?.low))),
+    ("times_pipe_high", |times_pipe, _| Some(digits(times_pipe?.high))),
     ("elapsed_per_block_ns", |_, case| median(case, figure::elapsed_per_block_ns)),
     ("cpu_per_block_ns", |_, case| median(between_the_clocks(case)?, figure::cpu_per_block_ns)),
     ("syscalls_per_block", |_, case| median(case, figure::syscalls_per_block)),
@@ -67,8 +67,10 @@ fn render(record: &BenchRecord) -> Result<String, FormatError> {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     let refused = |error: ::csv::Error| FormatError::Csv(error.to_string());
     writer.write_record(COLUMNS.iter().map(|(name, _)| *name)).map_err(refused)?;
+    let pipes = Pipes::of(record);
     for case in &record.cases {
-        let cells = COLUMNS.iter().map(|(_, value)| value(record, case).unwrap_or_default());
+        let times_pipe = pipes.against(case);
+        let cells = COLUMNS.iter().map(|(_, value)| value(times_pipe, case).unwrap_or_default());
         writer.write_record(cells).map_err(refused)?;
     }
     let bytes = writer.into_inner().map_err(|error| FormatError::Csv(error.to_string()))?;

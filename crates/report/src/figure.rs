@@ -19,9 +19,9 @@ pub(crate) use theme::page_style;
 pub use unit::{Scale, Unit};
 
 use maud::Markup;
+use model::visible;
 
 use canvas::Canvas;
-pub(crate) use canvas::clean;
 
 /// A chart with the words around it.
 #[derive(Debug, Clone, PartialEq)]
@@ -281,7 +281,7 @@ impl Figure {
     pub fn svg(&self, theme: Theme) -> String {
         let canvas = Canvas::stand_alone(theme);
         let text = canvas.frame(self, self.draw(&canvas)).into_string();
-        format!("{}\n", clean(&text))
+        format!("{}\n", visible(&text))
     }
 
     /// The figure for a page that has [`page_style`]: once for desktops and once for phones.

@@ -1,6 +1,6 @@
 //! One workload in many languages: the ranked tables of `hosepipe bench --workers`, and of `--matrix`.
 
-mod matrix;
+pub(crate) mod matrix;
 mod notes;
 mod ranking;
 mod sentences;
@@ -8,6 +8,7 @@ mod sentences;
 use model::{BenchRecord, CaseRecord, Placement, Tasks, WorkerCase, WorkerEnd, WorkerStart};
 
 use crate::layout::{self, Line, Tone};
+use crate::lists::grouped;
 use crate::reason::text;
 use crate::table::Style;
 use crate::{numbers, words};
@@ -197,15 +198,9 @@ fn end(end: &WorkerEnd) -> String {
 
 /// Every row without figures, with its reason; what several cells of a matrix share is said once.
 fn failures(record: &BenchRecord) -> Vec<(String, String)> {
-    let mut failures: Vec<(String, String)> = Vec::new();
-    for case in &record.cases {
-        let (Some(worker), Some(error)) = (worker(case), &case.error) else { continue };
-        let reason = text(error);
-        if !failures.iter().any(|(_, said)| *said == reason) {
-            failures.push((title(worker), reason));
-        }
-    }
-    failures
+    let failed = |case: &CaseRecord| Some((text(case.error.as_ref()?), title(worker(case)?)));
+    let said = grouped(record.cases.iter().filter_map(failed));
+    said.into_iter().filter_map(|(reason, workers)| Some((workers.into_iter().next()?, reason))).collect()
 }
 
 /// Lines of which all but the first are indented.

@@ -1,5 +1,6 @@
 //! Text in a terminal: width, wrapping, tones. Knows nothing of measurements.
 
+use model::visible;
 use unicode_width::UnicodeWidthStr;
 
 /// How a piece of text stands out, where colour is wanted.
@@ -13,13 +14,13 @@ pub(crate) enum Tone {
     Dim,
 }
 
-/// A line of pieces, each with its tone.
+/// A line of pieces, each with its tone. No piece can steer the terminal: all of a table's text comes through here.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Line(Vec<(Tone, String)>);
 
 impl Line {
     pub(crate) fn new(tone: Tone, text: impl Into<String>) -> Self {
-        Self(vec![(tone, text.into())])
+        Self::default().and(tone, text)
     }
 
     /// Columns it takes in a terminal.
@@ -28,7 +29,7 @@ impl Line {
     }
 
     pub(crate) fn and(mut self, tone: Tone, text: impl Into<String>) -> Self {
-        self.0.push((tone, text.into()));
+        self.0.push((tone, visible(&text.into())));
         self
     }
 }

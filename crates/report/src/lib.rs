@@ -18,11 +18,13 @@ pub mod study;
 pub mod table;
 
 mod against_pipe;
+mod beside;
 mod columns;
 mod granted;
 mod grid;
 mod languages;
 mod layout;
+mod lists;
 mod noise;
 mod reason;
 mod remarks;

@@ -1,6 +1,6 @@
 //! Markdown: the table for an issue, a README or a pull request, with every column that has something to say.
 
-use model::BenchRecord;
+use model::{BenchRecord, visible};
 
 use crate::advice::advice;
 use crate::columns::{ABSENT, Align, columns};
@@ -16,7 +16,7 @@ pub const FORMAT: Format =
 
 fn render(record: &BenchRecord) -> Result<String, FormatError> {
     if languages::is_of_workers(record) {
-        return Ok(languages::markdown(record));
+        return Ok(visible(&languages::markdown(record)));
     }
     let view = View::of(record);
     let mut text = format!("{}\n", remarks::heading(&view).join(" · "));
@@ -39,7 +39,7 @@ fn render(record: &BenchRecord) -> Result<String, FormatError> {
     for sentence in advice(record) {
         paragraph(&mut text, &sentence);
     }
-    Ok(text)
+    Ok(visible(&text))
 }
 
 fn paragraph(text: &mut String, sentence: &str) {

@@ -13,6 +13,15 @@ pub(crate) fn mark(level: Option<NoiseLevel>) -> &'static str {
     }
 }
 
+/// The mark in words, where nothing explains it.
+pub(crate) fn word(level: Option<NoiseLevel>) -> Option<&'static str> {
+    match level {
+        Some(NoiseLevel::Noisy) => Some("noisy"),
+        Some(NoiseLevel::Wild) => Some("wild"),
+        Some(NoiseLevel::Quiet) | None => None,
+    }
+}
+
 /// How noisy the median of these values is; `None` where one value shows no spread.
 pub(crate) fn level(values: &[f64]) -> Option<NoiseLevel> {
     Estimate::of(values).as_ref().and_then(stats::noise::verdict)
@@ -20,7 +29,7 @@ pub(crate) fn level(values: &[f64]) -> Option<NoiseLevel> {
 
 /// What the marks mean, where there are any.
 pub(crate) fn legend(noisy: bool, wild: bool) -> Option<String> {
-    let noisy = noisy.then_some("~ noisy: read differences below 15 % as equal");
+    let noisy = noisy.then_some("~ noisy: a difference below 15 % may be chance");
     let wild = wild.then_some("! wild: repeat on a quieter machine before believing it");
     let marks: Vec<&str> = noisy.into_iter().chain(wild).collect();
     (!marks.is_empty()).then(|| format!("{}.", marks.join("; ")))
@@ -30,6 +39,28 @@ pub(crate) fn legend(noisy: bool, wild: bool) -> Option<String> {
 pub(crate) fn legend_of(levels: impl Iterator<Item = NoiseLevel> + Clone) -> Option<String> {
     let has = |level| levels.clone().any(|one| one == level);
     legend(has(NoiseLevel::Noisy), has(NoiseLevel::Wild))
+}
+
+/// What the interval around a median is called; `None` of a single trial, which has none. `trials` is not known of published
+/// figures.
+pub(crate) fn interval_name(trials: Option<u32>) -> Option<&'static str> {
+    match trials.map(|trials| trials as usize) {
+        Some(..2) => None,
+        Some(trials) if is_range(trials) => Some("range of all trials"),
+        Some(_) | None => Some("95 % interval"),
+    }
+}
+
+/// What the marks across the figures of a chart are, of which each is of so many trials.
+pub(crate) fn interval_words(trials: impl Iterator<Item = usize> + Clone) -> String {
+    let few = trials.clone().any(is_range);
+    match (few, trials.clone().any(|trials| trials >= ENOUGH_FOR_95_PERCENT)) {
+        (true, false) => "the range of all trials".to_owned(),
+        (true, true) => format!(
+            "the 95 % interval of the median, of fewer than {ENOUGH_FOR_95_PERCENT} trials their whole range"
+        ),
+        (false, _) => "the 95 % interval of the median".to_owned(),
+    }
 }
 
 /// Whether a median of so many trials has no 95 % interval, so that what stands in its place is their range.

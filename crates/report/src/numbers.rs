@@ -1,6 +1,12 @@
-//! Numbers for people: three significant digits and the unit beside them. Machines get the raw ones.
+//! Numbers for people: three significant digits and the unit beside them. Machines get the raw ones. A record may hold any
+//! number, and quotients and sums of those leave the range of f64: what is not finite has no figure, what is huge an exponent.
 
 use model::ByteSize;
+
+use crate::columns::ABSENT;
+
+/// From here on digits say less than their number.
+const HUGE: f64 = 1e15;
 
 /// Bytes per second in decimal units, as in "24.1 GB/s".
 pub fn throughput(bytes_per_s: f64) -> String {
@@ -29,20 +35,29 @@ pub fn time(ns: f64) -> String {
 /// A share, as in "2.1 %" or "34 %".
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    if percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+    format!("{} %", fixed(percent, if percent < 9.95 { 1 } else { 0 }))
 }
 
 /// A multiple, as in "17.2", "1.0", "0.35".
 pub fn ratio(ratio: f64) -> String {
     match ratio {
-        ratio if ratio < 0.005 => "<0.01".to_owned(),
-        ratio if ratio < 0.995 => format!("{ratio:.2}"),
-        ratio if ratio < 99.95 => format!("{ratio:.1}"),
-        ratio => format!("{ratio:.0}"),
+        ratio if (0.0..0.005).contains(&ratio) => "<0.01".to_owned(),
+        ratio if ratio < 0.995 => fixed(ratio, 2),
+        ratio if ratio < 99.95 => fixed(ratio, 1),
+        ratio => fixed(ratio, 0),
     }
 }
 
-/// A size with a space before its unit, as in "64 KiB"; exact.
+/// So many decimals.
+pub(crate) fn fixed(value: f64, decimals: usize) -> String {
+    match value.abs() {
+        size if !size.is_finite() => ABSENT.to_owned(),
+        size if size >= HUGE => format!("{value:.2e}"),
+        _ => format!("{value:.decimals$}"),
+    }
+}
+
+/// A size with a space before its unit, as in "64 KiB" or "1 MB"; exact.
 pub fn size(bytes: u64) -> String {
     let text = ByteSize(bytes).to_string();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -53,7 +68,7 @@ pub fn size(bytes: u64) -> String {
 pub(crate) fn binary_size(bytes: f64) -> String {
     let exact = size(bytes.max(0.0) as u64);
     let short = exact.split(' ').next().is_some_and(|digits| digits.len() <= 4);
-    if bytes >= 0.0 && bytes.fract() == 0.0 && short && (bytes < 1024.0 || !exact.ends_with(" B")) {
+    if bytes >= 0.0 && bytes.fract() == 0.0 && short && (bytes < 1024.0 || exact.ends_with("iB")) {
         return exact;
     }
     scaled(bytes, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
@@ -66,7 +81,10 @@ pub(crate) fn plain(value: f64) -> String {
 
 /// So many decimals, and a comma after each three digits before them: "1,388,021,234".
 pub(crate) fn grouped(value: f64, decimals: usize) -> String {
-    let text = format!("{:.decimals$}", value.abs());
+    if !value.is_finite() || value.abs() >= HUGE {
+        return fixed(value, decimals);
+    }
+    let text = fixed(value.abs(), decimals);
     let (whole, fraction) = text.split_once('.').map_or((text.as_str(), None), |(w, f)| (w, Some(f)));
     let mut digits = if value < 0.0 { "-".to_owned() } else { String::new() };
     for (at, digit) in whole.chars().enumerate() {
@@ -94,14 +112,14 @@ fn scaled(value: f64, step: f64, units: &[&str]) -> String {
         value /= step;
         unit = larger;
     }
-    format!("{} {unit}", three_digits(value))
+    if value.is_finite() { format!("{} {unit}", three_digits(value)) } else { ABSENT.to_owned() }
 }
 
 pub(crate) fn three_digits(value: f64) -> String {
     match value {
-        value if value < 9.995 => format!("{value:.2}"),
-        value if value < 99.95 => format!("{value:.1}"),
-        value => format!("{value:.0}"),
+        value if value < 9.995 => fixed(value, 2),
+        value if value < 99.95 => fixed(value, 1),
+        value => fixed(value, 0),
     }
 }
 
@@ -123,6 +141,7 @@ mod tests {
         assert_eq!(percent(0.0999), "10 %");
         assert_eq!(size(65536), "64 KiB");
         assert_eq!(size(1), "1 B");
+        assert_eq!(size(1_000_000), "1 MB");
     }
 
     #[test]
@@ -137,6 +156,19 @@ mod tests {
         assert_eq!(binary_size(1500.0), "1.46 KiB");
         assert_eq!(binary_size(24_684_084.0 * 1024.0), "23.5 GiB");
         assert_eq!(plain(20971520.0), "20,971,520");
+    }
+
+    #[test]
+    fn any_number_is_short_and_none_is_infinite() {
+        for value in [f64::MAX, -1e308, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1e16] {
+            for text in
+                [throughput(value), time(value), percent(value), ratio(value), plain(value), fixed(value, 3)]
+            {
+                assert!(text.chars().count() < 14, "{text}");
+                assert!(!text.contains("inf") && !text.contains("NaN"), "{text}");
+            }
+        }
+        assert_eq!((time(f64::INFINITY), ratio(1e300)), ("–".to_owned(), "1.00e300".to_owned()));
     }
 
     #[test]

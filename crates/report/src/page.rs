@@ -4,6 +4,7 @@
 //! Records of several runs are put side by side where they have cases in common. Where they have none, each stands by
 //! itself and the page says so: records of other commands are no mistake, and a reader may well want them in one file.
 
+mod bounded;
 mod cases;
 mod common;
 mod comparisons;
@@ -25,6 +26,7 @@ use model::{BenchRecord, Workload};
 
 use crate::figure::Figure;
 use crate::format::{Format, FormatError};
+use crate::lists::{distinct, grouped};
 use crate::page::cases::{Set, Source};
 use crate::read::{AnyRecord, Loaded};
 use crate::view::Group;
@@ -95,7 +97,7 @@ pub fn page(records: &[Loaded]) -> Page {
     let named: Vec<(String, &AnyRecord)> =
         labels.iter().cloned().zip(records.iter().map(|loaded| &loaded.record)).collect();
     sections.push(hosts_section(&named));
-    Page {
+    bounded::bounded(Page {
         title: title(records),
         subtitle: subtitle(&named),
         highlights: match sources.as_slice() {
@@ -104,7 +106,7 @@ pub fn page(records: &[Loaded]) -> Page {
         },
         notices: notices(records),
         sections,
-    }
+    })
 }
 
 fn title(records: &[Loaded]) -> String {
@@ -188,33 +190,23 @@ fn findings(sources: &[Source]) -> Vec<String> {
 
 /// What a reader must know before believing a row; what several records say is said once.
 fn remarks_of(sources: &[Source]) -> Option<Block> {
-    let mut said: Vec<(String, Vec<&str>)> = Vec::new();
-    for source in sources {
-        for line in remarks_of_one(source.record) {
-            match said.iter_mut().find(|(known, _)| *known == line) {
-                Some((_, labels)) => labels.push(source.label),
-                None => said.push((line, vec![source.label])),
-            }
-        }
-    }
+    let of_one = |source: &Source<'_>| remarks_of_one(source.record).into_iter();
+    let said = sources.iter().flat_map(|source| of_one(source).map(|line| (line, source.label)));
     let line = |(line, labels): (String, Vec<&str>)| {
         if labels.len() == sources.len() { line } else { format!("{}: {line}", labels.join(", ")) }
     };
-    let lines: Vec<String> = said.into_iter().map(line).collect();
+    let lines: Vec<String> = grouped(said).into_iter().map(line).collect();
     (!lines.is_empty()).then_some(Block::Remarks(lines))
 }
 
 fn remarks_of_one(record: &BenchRecord) -> Vec<String> {
     let view = view::View::of(record);
-    let mut lines: Vec<String> = Vec::new();
-    for group in view.groups() {
+    let footer = |group| match group {
+        Group::Ranked(section) => Some(remarks::footer(&view, section)),
         // Over many block sizes the ceiling is a line of the figure.
-        let Group::Ranked(section) = group else { continue };
-        let line = remarks::footer(&view, section);
-        if !lines.contains(&line) {
-            lines.push(line);
-        }
-    }
+        Group::Sweep(_) => None,
+    };
+    let mut lines = distinct(view.groups().into_iter().filter_map(footer));
     lines.push(remarks::references(&view));
     lines.extend(remarks::remarks(&view, remarks::Told { granted: false, seats: false }));
     lines.retain(|line| !line.is_empty());

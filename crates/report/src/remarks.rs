@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{BenchRecord, CaseRecord, Check, DataLevel, NoiseLevel, PayloadKind, Role, Tasks, Workload};
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
-use stats::{Group, figure, is_mixed, seats};
+use stats::{Group, Seats, figure, is_mixed};
 
+use crate::lists::{distinct, first_of, grouped};
 use crate::view::{Row, Section, View, ranked};
 use crate::{granted, noise, numbers, words};
 
@@ -14,6 +15,11 @@ use crate::{granted, noise, numbers, words};
 const MIXTURE_FROM: f64 = 1.25;
 /// Rows whose two figures are told in a remark.
 const MIXTURES_MAX: usize = 3;
+
+/// Lines of one kind; with more, none is read.
+const LINES_MAX: usize = 24;
+/// Specs named in one sentence.
+const NAMES_MAX: usize = 24;
 
 /// The machine and what all rows have in common, in pieces.
 pub(crate) fn heading(view: &View) -> Vec<String> {
@@ -48,14 +54,14 @@ pub(crate) fn interruption(view: &View) -> Option<String> {
 /// The ceiling and the floor of a section, on one line; empty where neither was measured.
 pub(crate) fn footer(view: &View, section: &Section) -> String {
     let mut parts = Vec::new();
-    for case in beside(view, section, Role::Ceiling) {
+    for case in view.beside.section(&section.axes, Role::Ceiling) {
         let speed = case.throughput.as_ref().map(|t| numbers::throughput(t.median_bytes_per_s));
         parts.extend(
             speed.map(|speed| format!("ceiling  {} {speed}{}", case.spec, other_axes(case, section))),
         );
     }
     let mut floors: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for case in beside(view, section, Role::Floor) {
+    for case in view.beside.section(&section.axes, Role::Floor) {
         let what = if case.workload == Workload::Stream { "block" } else { "round trip" };
         if let Some(cost) = floor_ns(case) {
             let costs = floors.entry(case.spec.to_string()).or_default();
@@ -107,14 +113,8 @@ pub(crate) struct Told {
 
 /// What a reader must know before believing a row.
 pub(crate) fn remarks(view: &View, told: Told) -> Vec<String> {
-    let mut remarks = Vec::new();
-    for section in &view.sections {
-        for remark in above_the_ceiling(view, section) {
-            if !remarks.contains(&remark) {
-                remarks.push(remark);
-            }
-        }
-    }
+    let above = view.sections.iter().flat_map(|section| above_the_ceiling(view, section));
+    let mut remarks = first_lines(distinct(above));
     remarks.extend(zero_copy(view));
     remarks.extend(empty_sums(view));
     if !told.granted {
@@ -159,32 +159,6 @@ fn odd_payload(view: &View) -> Option<String> {
     (odd && payloads.all(|payload| payload == first)).then(|| format!("payload {first}"))
 }
 
-/// The cases of a role that stand beside a section: those that share most of its axes.
-fn beside<'a>(view: &View<'a>, section: &Section, role: Role) -> Vec<&'a CaseRecord> {
-    let axes = section.axes;
-    let strange = |case: &CaseRecord| {
-        let block = if case.workload == Workload::Stream { axes.stream_bytes } else { axes.round_trip_bytes };
-        u8::from(block != Some(case.block_bytes)) * 4
-            + u8::from(case.data != axes.data) * 2
-            + u8::from(case.placement != axes.placement)
-    };
-    let shown = |workload: Workload| match workload {
-        Workload::Stream => axes.stream_bytes.is_some(),
-        Workload::PingPong => axes.round_trip_bytes.is_some(),
-    };
-    let cases = || {
-        view.record
-            .cases
-            .iter()
-            .filter(move |case| case.role == role && shown(case.workload) && !case.samples.is_empty())
-    };
-    let closest = |case: &&CaseRecord| {
-        let alike = cases().filter(|other| (&other.spec, other.workload) == (&case.spec, case.workload));
-        alike.map(strange).min() == Some(strange(case))
-    };
-    cases().filter(closest).collect()
-}
-
 /// How a ceiling differs from the rows it stands over.
 fn other_axes(case: &CaseRecord, section: &Section) -> String {
     let mut notes = Vec::new();
@@ -201,7 +175,7 @@ fn other_axes(case: &CaseRecord, section: &Section) -> String {
 fn above_the_ceiling(view: &View, section: &Section) -> Vec<String> {
     let speed =
         |case: &CaseRecord| case.throughput.as_ref().map_or(0.0, |throughput| throughput.median_bytes_per_s);
-    let ceilings = beside(view, section, Role::Ceiling).into_iter();
+    let ceilings = view.beside.section(&section.axes, Role::Ceiling).into_iter();
     let Some(ceiling) = ceilings.max_by(|a, b| speed(a).total_cmp(&speed(b))) else { return Vec::new() };
     let above = section.rows.iter().filter(|row| row.stream.is_some_and(|case| speed(case) > speed(ceiling)));
     let why = |case: &CaseRecord| match (&case.zero_copy, section.axes.data) {
@@ -219,20 +193,13 @@ fn above_the_ceiling(view: &View, section: &Section) -> Vec<String> {
 /// What shows that rows pass bytes by reference: one sentence for all the specs of which it is true. They are
 /// divided by semicolons, as a spec may have commas of its own.
 fn zero_copy(view: &View) -> Vec<String> {
-    let mut sentences: Vec<(String, Vec<String>)> = Vec::new();
-    for case in ranked(view.record) {
-        let Some(evidence) = case.zero_copy.as_ref().filter(|_| !case.samples.is_empty()) else { continue };
-        let sentence = format!("{}: {}.", words::by_reference(evidence), evidence.how.trim_end_matches('.'));
-        let at = sentences.iter().position(|(said, _)| *said == sentence).unwrap_or_else(|| {
-            sentences.push((sentence, Vec::new()));
-            sentences.len() - 1
-        });
-        let spec = case.spec.to_string();
-        if !sentences[at].1.contains(&spec) {
-            sentences[at].1.push(spec);
-        }
-    }
-    sentences.into_iter().map(|(sentence, specs)| format!("{}: {sentence}", specs.join("; "))).collect()
+    let sentence = |case: &CaseRecord| {
+        let evidence = case.zero_copy.as_ref().filter(|_| !case.samples.is_empty())?;
+        Some(format!("{}: {}.", words::by_reference(evidence), evidence.how.trim_end_matches('.')))
+    };
+    let said = ranked(view.record).filter_map(|case| Some((sentence(case)?, case.spec.to_string())));
+    let whose = |specs: Vec<String>| first_of(&distinct(specs), NAMES_MAX, "; ");
+    grouped(said).into_iter().map(|(sentence, specs)| format!("{}: {sentence}", whose(specs))).collect()
 }
 
 /// Rows whose XOR came to 0: the check would have let zeros pass.
@@ -254,14 +221,18 @@ fn empty_sums(view: &View) -> Option<String> {
 }
 
 fn granted_otherwise(view: &View) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for case in ranked(view.record) {
-        let Some(asked) = granted::asked_otherwise(case) else { continue };
-        let line = format!("{} asked for {asked}; granted: {}.", case.spec, granted::text(case));
-        if !lines.contains(&line) {
-            lines.push(line);
-        }
-    }
+    let line = |case: &CaseRecord| {
+        let asked = granted::asked_otherwise(case)?;
+        Some(format!("{} asked for {asked}; granted: {}.", case.spec, granted::text(case)))
+    };
+    first_lines(distinct(ranked(view.record).filter_map(line)))
+}
+
+/// As many lines of one kind as are read, and how many more there are.
+fn first_lines(mut lines: Vec<String>) -> Vec<String> {
+    let rest = lines.len().saturating_sub(LINES_MAX);
+    lines.truncate(LINES_MAX);
+    lines.extend((rest > 0).then(|| format!("The same is so of {rest} more: the record has them (--json).")));
     lines
 }
 
@@ -274,7 +245,8 @@ pub(crate) fn noise_legend(record: &BenchRecord) -> Option<String> {
 
 /// Where the scheduler's choice makes a median of two figures; with the figures of the first rows, unless columns have them.
 fn mixtures(view: &View, told: Told) -> Option<String> {
-    let mixed: Vec<String> = ranked(view.record).filter_map(two_figures).collect();
+    let rows = view.sections.iter().flat_map(|section| &section.rows);
+    let mixed: Vec<String> = rows.flat_map(two_figures).collect();
     let rest = mixed.len().saturating_sub(MIXTURES_MAX);
     let named = match (told.seats, rest) {
         (true, _) => String::new(),
@@ -288,19 +260,19 @@ fn mixtures(view: &View, told: Told) -> Option<String> {
     })
 }
 
-/// "`pipe` 4.80 GB/s on one (5), 1.20 GB/s on two (4)"; `None` where there are no two figures, or they hardly differ.
-fn two_figures(case: &CaseRecord) -> Option<String> {
-    let stream = case.workload == Workload::Stream;
-    let found = if stream {
-        seats(case, figure::throughput_bytes_per_s)
-    } else {
-        seats(case, figure::round_trip_p50_ns)
+/// "`pipe` 4.80 GB/s on one (5), 1.20 GB/s on two (4)", of the streams and of the round trips; nothing where there are no two figures, or
+/// they hardly differ.
+fn two_figures(row: &Row) -> impl Iterator<Item = String> {
+    let spec = |case: Option<&CaseRecord>| case.map(|case| case.spec.to_string());
+    let text = |spec: Option<String>, found: Option<Seats>, text: fn(f64) -> String| {
+        let (one, two) = found.and_then(|found| found.one_cpu.zip(found.two_cpus))?;
+        let times = one.median.max(two.median) / one.median.min(two.median);
+        let words = |group: Group, cpus: &str| format!("{} on {cpus} ({})", text(group.median), group.trials);
+        let spec = spec.filter(|_| times > MIXTURE_FROM)?;
+        Some(format!("`{spec}` {}, {}", words(one, "one"), words(two, "two")))
     };
-    let text = if stream { numbers::throughput } else { numbers::time };
-    let (one, two) = found.and_then(|found| found.one_cpu.zip(found.two_cpus))?;
-    let times = one.median.max(two.median) / one.median.min(two.median);
-    let words = |group: Group, cpus: &str| format!("{} on {cpus} ({})", text(group.median), group.trials);
-    (times > MIXTURE_FROM).then(|| format!("`{}` {}, {}", case.spec, words(one, "one"), words(two, "two")))
+    let streams = text(spec(row.stream), row.stream_seats(), numbers::throughput);
+    streams.into_iter().chain(text(spec(row.round_trip), row.trip_seats(), numbers::time))
 }
 
 /// What `±` means where there are few trials.

@@ -2,6 +2,7 @@
 
 use crate::columns::{ABSENT, noise_mark};
 use crate::layout::{self, Line, Tone};
+use crate::lists::grouped;
 use crate::numbers;
 use crate::reason;
 use crate::table::MARGIN;
@@ -14,13 +15,19 @@ enum Figure {
     RoundTrip,
 }
 
+/// One mechanism over all sizes: its label, then a cell for each size. The last two places of a cell are for its marks.
+struct Curve {
+    cells: Vec<String>,
+    width: usize,
+}
+
 /// The sections of a sweep as grids: throughput, then round trips, where they were measured.
 pub(crate) fn grid(sections: &[&Section], width: usize, interrupted: bool) -> Vec<Line> {
     let mut lines = Vec::new();
     for figure in [Figure::Throughput, Figure::RoundTrip] {
-        let labels = labels(sections, figure);
-        if !labels.is_empty() {
-            lines.extend(grids_of(figure, sections, &labels, width));
+        let curves = curves(figure, sections);
+        if !curves.is_empty() {
+            lines.extend(grids_of(figure, sections, &curves, width));
         }
     }
     lines.extend(reasons(sections, width, interrupted));
@@ -28,24 +35,23 @@ pub(crate) fn grid(sections: &[&Section], width: usize, interrupted: bool) -> Ve
 }
 
 /// As many grids below each other as the width makes necessary.
-fn grids_of(figure: Figure, sections: &[&Section], labels: &[String], width: usize) -> Vec<Line> {
+fn grids_of(figure: Figure, sections: &[&Section], curves: &[Curve], width: usize) -> Vec<Line> {
     let head = match figure {
         Figure::Throughput => "throughput by block size (* the fastest of its row)",
-        Figure::RoundTrip => "median round trip by size (* the soonest of its row)",
+        Figure::RoundTrip => "median round trip by size (* the lowest of its row)",
     };
     let mut lines = vec![Line::new(Tone::Dim, format!("{MARGIN}{head}"))];
     let sizes: Vec<String> = sections.iter().map(|section| size(section, figure)).collect();
     let first = sizes.iter().map(|size| size.len()).max().unwrap_or(0);
-    let columns: Vec<Vec<String>> = labels.iter().map(|label| column(figure, sections, label)).collect();
-    let mut rest = &columns[..];
+    let mut rest = curves;
     while !rest.is_empty() {
         let fits = how_many_fit(rest, width.saturating_sub(MARGIN.len() + first));
         let (now, later) = rest.split_at(fits);
         for at in 0..=sizes.len() {
             let size = at.checked_sub(1).map_or("", |row| sizes[row].as_str());
             let mut line = format!("{MARGIN}{}", layout::right(size, first));
-            for column in now {
-                line.push_str(&format!("  {}", layout::right(&column[at], column_width(column))));
+            for curve in now {
+                line.push_str(&format!("  {}", layout::right(&curve.cells[at], curve.width)));
             }
             lines.push(Line::new(if at == 0 { Tone::Dim } else { Tone::Plain }, line));
         }
@@ -71,17 +77,33 @@ pub(crate) fn size_of(section: &Section) -> String {
 }
 
 /// The rows that have the figure at any size, the best of all first.
-fn labels(sections: &[&Section], figure: Figure) -> Vec<String> {
-    let mut best: Vec<(String, f64)> = Vec::new();
-    for row in sections.iter().flat_map(|section| &section.rows) {
-        let Some(value) = value(row, figure) else { continue };
-        match best.iter_mut().find(|(label, _)| *label == row.label) {
-            Some((_, known)) => *known = known.max(value),
-            None => best.push((row.label.clone(), value)),
+fn curves(figure: Figure, sections: &[&Section]) -> Vec<Curve> {
+    let found = sections.iter().enumerate().flat_map(|(at, section)| {
+        cells(figure, section).map(move |(label, value, text)| (label, (at, value, text)))
+    });
+    let mut curves: Vec<(f64, Curve)> = Vec::new();
+    for (label, found) in grouped(found) {
+        let best = found.iter().map(|(_, value, _)| *value).fold(f64::NEG_INFINITY, f64::max);
+        let mut cells = vec![format!("{label}  ")];
+        cells.resize(sections.len() + 1, format!("{ABSENT}  "));
+        // Of several rows of one name the first is shown.
+        for (at, _, text) in found.into_iter().rev() {
+            cells[at + 1] = text;
         }
+        let width = cells.iter().map(|cell| layout::width(cell)).max().unwrap_or(0);
+        curves.push((best, Curve { cells, width }));
     }
-    best.sort_by(|a, b| b.1.total_cmp(&a.1));
-    best.into_iter().map(|(label, _)| label).collect()
+    curves.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    curves.into_iter().map(|(_, curve)| curve).collect()
+}
+
+/// The label, the figure and the cell of each row of a section that has the figure.
+fn cells<'a>(figure: Figure, section: &'a Section) -> impl Iterator<Item = (&'a str, f64, String)> {
+    let values = || section.rows.iter().filter_map(move |row| value(row, figure));
+    // One mechanism alone is not the best of anything.
+    let best = if values().count() > 1 { values().fold(f64::NEG_INFINITY, f64::max) } else { f64::INFINITY };
+    let cell = move |row: &'a Row| Some((row.label.as_str(), value(row, figure)?, cell(figure, row, best)?));
+    section.rows.iter().filter_map(cell)
 }
 
 /// The figure such that more is better.
@@ -90,20 +112,6 @@ fn value(row: &Row, figure: Figure) -> Option<f64> {
         Figure::Throughput => row.throughput().map(|throughput| throughput.median_bytes_per_s),
         Figure::RoundTrip => row.latency().map(|latency| -(latency.p50 as f64)),
     }
-}
-
-/// The label, then one cell for each size. The last two places of a cell are for its marks.
-fn column(figure: Figure, sections: &[&Section], label: &str) -> Vec<String> {
-    let mut cells = vec![format!("{label}  ")];
-    for section in sections {
-        let row = section.rows.iter().find(|row| row.label == label);
-        let values = || section.rows.iter().filter_map(|row| value(row, figure));
-        // One mechanism alone is not the best of anything.
-        let best =
-            if values().count() > 1 { values().fold(f64::NEG_INFINITY, f64::max) } else { f64::INFINITY };
-        cells.push(row.and_then(|row| cell(figure, row, best)).unwrap_or_else(|| format!("{ABSENT}  ")));
-    }
-    cells
 }
 
 fn cell(figure: Figure, row: &Row, best: f64) -> Option<String> {
@@ -117,39 +125,31 @@ fn cell(figure: Figure, row: &Row, best: f64) -> Option<String> {
     Some(format!("{text}{}", layout::left(&format!("{noise}{star}"), 2)))
 }
 
-fn column_width(column: &[String]) -> usize {
-    column.iter().map(|cell| layout::width(cell)).max().unwrap_or(0)
-}
-
 /// How many columns go into a width; one at least.
-fn how_many_fit(columns: &[Vec<String>], width: usize) -> usize {
+fn how_many_fit(curves: &[Curve], width: usize) -> usize {
     let mut used = 0;
-    let fits = |column: &&Vec<String>| {
-        used += 2 + column_width(column);
+    let fits = |curve: &&Curve| {
+        used += 2 + curve.width;
         used <= width + 2 // the marks of the last column may be blank
     };
-    columns.iter().take_while(fits).count().max(1)
+    curves.iter().take_while(fits).count().max(1)
 }
 
 /// One line for each mechanism that has no figure at some sizes: the first reason it gave.
 fn reasons(sections: &[&Section], width: usize, interrupted: bool) -> Vec<Line> {
-    let mut seen: Vec<(String, String, Vec<String>)> = Vec::new();
-    for section in sections {
-        for row in &section.rows {
-            let Some(reason) = row.cases().find_map(|case| reason::reason(case, interrupted)) else {
-                continue;
-            };
-            let size = size_of(section);
-            match seen.iter_mut().find(|(label, ..)| *label == row.label) {
-                Some((.., sizes)) => sizes.push(size),
-                None => seen.push((row.label.clone(), reason, vec![size])),
-            }
-        }
-    }
-    let sentence = |(label, reason, sizes): &(String, String, Vec<String>)| {
-        let at = match sizes.as_slice() {
-            [first, .., last] => format!("{first} to {last}"),
-            one => one.concat(),
+    let of_section = |section: &'_ &Section| {
+        let size = size_of(section);
+        let reason = |row: &Row| row.cases().find_map(|case| reason::reason(case, interrupted));
+        let rows =
+            section.rows.iter().filter_map(|row| Some((row.label.clone(), (reason(row)?, size.clone()))));
+        rows.collect::<Vec<_>>()
+    };
+    let seen = grouped(sections.iter().flat_map(of_section));
+    let sentence = |(label, gaps): &(String, Vec<(String, String)>)| {
+        let (reason, at) = match gaps.as_slice() {
+            [(reason, first), .., (_, last)] => (reason, format!("{first} to {last}")),
+            [(reason, only)] => (reason, only.clone()),
+            [] => return Vec::new(),
         };
         layout::wrap(&format!("{label} ({at}): {reason}"), width.saturating_sub(MARGIN.len()))
     };

@@ -53,7 +53,7 @@ pub fn render(record: &BenchRecord, style: &Style) -> String {
                 let shown = fitting(section, style);
                 told.granted &= shown.shows("granted");
                 told.seats &= shown.shows("on two");
-                lines.extend(list(section, &shown, style, record.settings.interrupted));
+                lines.extend(list(section, &shown, record.settings.interrupted));
             }
             Group::Sweep(sections) => {
                 told = Told { granted: false, seats: false };
@@ -114,80 +114,80 @@ fn group_footer(view: &View, group: &Group) -> Vec<String> {
 /// The columns that fit, and their widths.
 struct Fitting {
     label_width: usize,
-    columns: Vec<&'static Column>,
-    widths: Vec<usize>,
+    columns: Vec<Filled>,
     style: Style,
 }
 
-impl Fitting {
-    fn title(&self, column: &Column) -> String {
-        let title = if self.style.width >= WIDE { column.title } else { column.short };
-        layout::spell(title, self.style.unicode)
-    }
+/// A column with its title, what it says of each row, and as wide as that.
+struct Filled {
+    column: &'static Column,
+    title: String,
+    cells: Vec<String>,
+    width: usize,
+}
 
+impl Filled {
+    fn of(column: &'static Column, section: &Section, style: &Style) -> Self {
+        let title = if style.width >= WIDE { column.title } else { column.short };
+        let title = layout::spell(title, style.unicode);
+        let cells: Vec<String> = section.rows.iter().map(|row| cell(column, row, section)).collect();
+        let widths = cells.iter().map(|cell| layout::width(cell));
+        let width = widths.max().unwrap_or(0).max(layout::width(&title));
+        Self { column, title, cells, width }
+    }
+}
+
+impl Fitting {
     fn shows(&self, title: &str) -> bool {
-        self.columns.iter().any(|column| column.title == title)
+        self.columns.iter().any(|filled| filled.column.title == title)
     }
 
     fn total(&self) -> usize {
-        MARGIN.len() + self.label_width + self.widths.iter().map(|width| GAP.len() + width).sum::<usize>()
+        let columns = self.columns.iter().map(|filled| GAP.len() + filled.width);
+        MARGIN.len() + self.label_width + columns.sum::<usize>()
     }
 }
 
 /// Leaves out the least important column until the rest fits.
 fn fitting(section: &Section, style: &Style) -> Fitting {
-    let width = style.width;
-    let label_max = (width / 3).max(20);
+    let label_max = (style.width / 3).max(20);
     let labels = section.rows.iter().flat_map(|row| label_lines(&row.label, label_max));
     let label_width = labels.map(|line| layout::width(&line)).max().unwrap_or(0).max("mechanism".len());
-    let mut fitting = Fitting { label_width, columns: columns(section), widths: Vec::new(), style: *style };
+    let columns = columns(section).into_iter().map(|column| Filled::of(column, section, style)).collect();
+    let mut fitting = Fitting { label_width, columns, style: *style };
     loop {
-        fitting.widths =
-            fitting.columns.iter().map(|column| column_width(&fitting, column, section)).collect();
-        let least = fitting.columns.iter().map(|column| column.drop).max().unwrap_or(0);
-        if least == 0 || fitting.total() <= width {
+        let least = fitting.columns.iter().map(|filled| filled.column.drop).max().unwrap_or(0);
+        if least == 0 || fitting.total() <= style.width {
             return fitting;
         }
         // Columns of one weight say something only together.
-        fitting.columns.retain(|column| column.drop != least);
+        fitting.columns.retain(|filled| filled.column.drop != least);
     }
 }
 
-fn column_width(fitting: &Fitting, column: &Column, section: &Section) -> usize {
-    let cells = section.rows.iter().filter_map(|row| (column.cell)(row, section));
-    cells.map(|cell| layout::width(&cell)).max().unwrap_or(0).max(layout::width(&fitting.title(column)))
-}
-
-fn list(section: &Section, fitting: &Fitting, style: &Style, interrupted: bool) -> Vec<Line> {
-    let titles = fitting.columns.iter().map(|column| fitting.title(column)).collect::<Vec<_>>();
-    let mut lines = vec![Line::new(Tone::Dim, figures("mechanism", &titles, fitting))];
+fn list(section: &Section, fitting: &Fitting, interrupted: bool) -> Vec<Line> {
+    let titles = fitting.columns.iter().map(|filled| filled.title.as_str());
+    let mut lines = vec![Line::new(Tone::Dim, figures("mechanism", titles, fitting))];
     let many = section.rows.iter().filter(|row| row.has_figures()).count() > 1;
-    for (index, row) in section.rows.iter().enumerate() {
-        let tone = if index == 0 && many { Tone::Bold } else { Tone::Plain };
-        lines.extend(row_lines(row, section, fitting, style, tone, interrupted));
+    for (at, row) in section.rows.iter().enumerate() {
+        let tone = if at == 0 && many { Tone::Bold } else { Tone::Plain };
+        lines.extend(row_lines((at, row), fitting, tone, interrupted));
     }
     lines
 }
 
-fn row_lines(
-    row: &Row,
-    section: &Section,
-    fitting: &Fitting,
-    style: &Style,
-    tone: Tone,
-    cut: bool,
-) -> Vec<Line> {
+fn row_lines((at, row): (usize, &Row), fitting: &Fitting, tone: Tone, cut: bool) -> Vec<Line> {
     let labels = label_lines(&row.label, fitting.label_width);
     let first = labels.first().map_or("", String::as_str);
     let indent = MARGIN.len() + fitting.label_width + GAP.len();
     let mut reasons: Vec<String> = reasons(row, cut)
         .iter()
-        .flat_map(|reason| layout::wrap(reason, style.width.saturating_sub(indent + 2)))
+        .flat_map(|reason| layout::wrap(reason, fitting.style.width.saturating_sub(indent + 2)))
         .collect();
     let mut lines = Vec::new();
     if row.has_figures() {
-        let cells: Vec<String> = fitting.columns.iter().map(|column| cell(column, row, section)).collect();
-        lines.push(Line::new(tone, figures(first, &cells, fitting)));
+        let cells = fitting.columns.iter().map(|filled| filled.cells[at].as_str());
+        lines.push(Line::new(tone, figures(first, cells, fitting)));
     } else {
         let reason = if reasons.is_empty() { String::new() } else { reasons.remove(0) };
         let start = format!("{MARGIN}{}{GAP}", layout::left(first, fitting.label_width));
@@ -210,9 +210,9 @@ fn cell(column: &Column, row: &Row, section: &Section) -> String {
     (column.cell)(row, section).unwrap_or_else(|| absent.to_owned())
 }
 
-fn figures(label: &str, cells: &[String], fitting: &Fitting) -> String {
+fn figures<'a>(label: &str, cells: impl Iterator<Item = &'a str>, fitting: &Fitting) -> String {
     let mut line = format!("{MARGIN}{}", layout::left(label, fitting.label_width));
-    for ((cell, column), width) in cells.iter().zip(&fitting.columns).zip(&fitting.widths) {
+    for (cell, Filled { column, width, .. }) in cells.zip(&fitting.columns) {
         line.push_str(GAP);
         line.push_str(&match column.align {
             Align::Left => layout::left(cell, *width),

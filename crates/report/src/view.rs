@@ -4,20 +4,24 @@
 //! the same data level, tasks, placement and block. Where the scheduler's choice was measured beside one pinned placement, both
 //! stand in one row: the scheduler's choice ranks, as it is what programs get. Table and Markdown are two ways of writing this down.
 
+use std::cell::OnceCell;
 use std::cmp::{Ordering, Reverse};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use model::{
     BenchRecord, CaseRecord, DataLevel, Latency, Placement, Role, Spec, Tasks, Throughput, Workload,
 };
 
-use crate::words;
+use stats::{Seats, figure, round_trip_seats, seats};
+
+use crate::beside::Beside;
+use crate::{noise, words};
 
 /// From this many block sizes on, a sweep is shown as a grid and not as a list for each size.
 const SWEEP_FROM: usize = 4;
 
 /// What all rows of a section have in common.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Axes {
     pub(crate) data: DataLevel,
     pub(crate) tasks: Tasks,
@@ -35,6 +39,10 @@ pub(crate) struct Section<'a> {
     /// The placement whose figures stand beside those of the scheduler's choice.
     pub(crate) pinned: Option<Placement>,
     pub(crate) rows: Vec<Row<'a>>,
+    /// Whether other rows than that of the pipe are held against it.
+    pub(crate) against_pipe: bool,
+    /// Whether any case has so few trials that its spread is their whole range.
+    pub(crate) few_trials: bool,
 }
 
 /// One spec.
@@ -48,6 +56,8 @@ pub(crate) struct Row<'a> {
     pub(crate) pinned_round_trip: Option<&'a CaseRecord>,
     /// How many times as fast as the plain pipe: the quotient of the medians shown.
     pub(crate) times_pipe: Option<f64>,
+    /// Decoded once: all histograms of a case stand behind it.
+    trip_seats: OnceCell<Option<Seats>>,
 }
 
 /// How a section, or a row of sections, is shown.
@@ -64,36 +74,57 @@ pub(crate) enum Group<'v, 'a> {
 pub(crate) struct View<'a> {
     pub(crate) record: &'a BenchRecord,
     pub(crate) sections: Vec<Section<'a>>,
+    /// The floors and the ceilings.
+    pub(crate) beside: Beside<'a>,
+    /// Whether all sections have the same blocks, ends and data.
+    alike: Alike,
+}
+
+#[derive(Debug)]
+struct Alike {
+    blocks: bool,
+    ends: bool,
+    data: bool,
 }
 
 impl<'a> View<'a> {
     pub(crate) fn of(record: &'a BenchRecord) -> Self {
-        let blocks = Blocks::of(record);
+        let (blocks, labels) = (Blocks::of(record), Labels::of(record));
         let pinned = blocks.pinned_beside();
         let mut sections: Vec<Section<'a>> = Vec::new();
+        // Where each section is, and in it the rows of a name: a record may have thousands of either.
+        let mut known: HashMap<Axes, (usize, HashMap<String, Vec<usize>>)> = HashMap::new();
         for case in ranked(record) {
             let axes = blocks.axes(case);
             let axes = Axes { placement: pinned.map_or(axes.placement, |_| Placement::Any), ..axes };
-            match sections.iter_mut().find(|section| section.axes == axes) {
-                Some(section) => section.add(record, case),
-                None => {
-                    let mut section = Section { axes, pinned, rows: Vec::new() };
-                    section.add(record, case);
-                    sections.push(section);
-                }
-            }
+            let (at, rows) = known.entry(axes).or_insert_with(|| {
+                sections.push(Section {
+                    axes,
+                    pinned,
+                    rows: Vec::new(),
+                    against_pipe: false,
+                    few_trials: false,
+                });
+                (sections.len() - 1, HashMap::new())
+            });
+            let label = labels.of_case(case);
+            sections[*at].add(case, &label, rows.entry(label.clone()).or_default());
         }
         for section in &mut sections {
             section.rank();
         }
         sections.sort_by_key(|section| section.axes.order());
-        Self { record, sections }
+        let alike = Alike {
+            blocks: common(&sections, Section::blocks).is_some(),
+            ends: common(&sections, Section::ends).is_some(),
+            data: common(&sections, |section| section.axes.data).is_some(),
+        };
+        Self { record, sections, beside: Beside::of(record), alike }
     }
 
     /// What all sections have in common; `None` where they differ.
     pub(crate) fn common<T: PartialEq>(&self, axis: impl Fn(&Section<'a>) -> T) -> Option<T> {
-        let first = axis(self.sections.first()?);
-        self.sections.iter().all(|section| axis(section) == first).then_some(first)
+        common(&self.sections, axis)
     }
 
     /// Sections in the order in which they are shown, long sweeps together.
@@ -113,17 +144,22 @@ impl<'a> View<'a> {
     /// What sets a section apart from the others, in words; empty where there is but one.
     pub(crate) fn title(&self, section: &Section<'a>, with_blocks: bool) -> String {
         let mut parts = Vec::new();
-        if with_blocks && self.common(Section::blocks).is_none() {
+        if with_blocks && !self.alike.blocks {
             parts.push(words::blocks(section.axes.stream_bytes, section.axes.round_trip_bytes));
         }
-        if self.common(Section::ends).is_none() {
+        if !self.alike.ends {
             parts.push(section.ends());
         }
-        if self.common(|section| section.axes.data).is_none() {
+        if !self.alike.data {
             parts.push(section.data().to_owned());
         }
         parts.join(" · ")
     }
+}
+
+fn common<'a, T: PartialEq>(sections: &[Section<'a>], axis: impl Fn(&Section<'a>) -> T) -> Option<T> {
+    let first = axis(sections.first()?);
+    sections.iter().all(|section| axis(section) == first).then_some(first)
 }
 
 /// The cases that are ranked.
@@ -132,16 +168,15 @@ pub(crate) fn ranked(record: &BenchRecord) -> impl Iterator<Item = &CaseRecord> 
 }
 
 impl<'a> Section<'a> {
-    fn add(&mut self, record: &BenchRecord, case: &'a CaseRecord) {
-        let label = label(record, case);
+    /// Adds a case to the first of the rows of its name, `alike`, that has none of its kind yet.
+    fn add(&mut self, case: &'a CaseRecord, label: &str, alike: &mut Vec<usize>) {
         let pinned = self.pinned == Some(case.placement);
-        let found =
-            self.rows.iter().position(|row| row.label == label && row.case(case.workload, pinned).is_none());
-        let at = found.unwrap_or_else(|| {
-            self.rows.push(Row { label, ..Row::default() });
-            self.rows.len() - 1
-        });
-        let row = &mut self.rows[at];
+        let free = alike.partition_point(|at| self.rows[*at].case(case.workload, pinned).is_some());
+        if free == alike.len() {
+            alike.push(self.rows.len());
+            self.rows.push(Row { label: label.to_owned(), ..Row::default() });
+        }
+        let row = &mut self.rows[alike[free]];
         let slot = match (case.workload, pinned) {
             (Workload::Stream, false) => &mut row.stream,
             (Workload::PingPong, false) => &mut row.round_trip,
@@ -151,25 +186,27 @@ impl<'a> Section<'a> {
         *slot = Some(case);
     }
 
+    /// Puts the best row first, and finds what the cells of all rows depend on.
     fn rank(&mut self) {
-        let times: Vec<Option<f64>> = self.rows.iter().map(|row| self.times_pipe(row)).collect();
+        let pipes = self.plain_pipes();
+        let times: Vec<Option<f64>> = self.rows.iter().map(|row| times_pipe(row, &pipes)).collect();
         for (row, times) in self.rows.iter_mut().zip(times) {
             row.times_pipe = times;
         }
+        self.against_pipe = self.rows.iter().filter(|row| row.times_pipe.is_some()).count() > 1;
+        let few = |case: &CaseRecord| noise::is_range(case.samples.len());
+        self.few_trials = self.rows.iter().flat_map(Row::cases).any(few);
         self.rows.sort_by(by_rank);
     }
 
-    /// How many times as fast as the plain pipe; where there are several, the one that waits alike, then of the same payload.
-    fn times_pipe(&self, row: &Row) -> Option<f64> {
-        let (plain, own) = (Spec::plain("pipe"), row.cases().next()?);
-        let pipes = self.rows.iter().filter_map(|row| Some((row, row.cases().next()?)));
-        let alike = pipes.filter(|(_, pipe)| pipe.spec == plain);
-        let (pipe, _) = alike.min_by_key(|(_, pipe)| (pipe.wait != own.wait, pipe.payload != own.payload))?;
-        match row.stream {
-            Some(_) => Some(row.throughput()?.median_bytes_per_s / pipe.throughput()?.median_bytes_per_s),
-            None => Some(pipe.latency()?.p50 as f64 / row.latency()?.p50 as f64),
-        }
-        .filter(|times| times.is_finite())
+    /// The rows of plain pipes, one for each way of waiting and each payload.
+    fn plain_pipes(&self) -> Vec<&Row<'a>> {
+        let plain = Spec::plain("pipe");
+        let mut kinds = HashSet::new();
+        let mut is_new = |case: &'a CaseRecord| kinds.insert((case.wait, &case.payload));
+        let is_pipe =
+            |row: &&Row<'a>| row.cases().next().is_some_and(|case| case.spec == plain && is_new(case));
+        self.rows.iter().filter(is_pipe).collect()
     }
 
     /// The CPUs of the pinned figures, in words: "CPUs 0,1".
@@ -219,6 +256,16 @@ impl<'a> Row<'a> {
         self.round_trip.and_then(|case| case.latency_ns.as_ref())
     }
 
+    /// What streams reached on one CPU and on two, where the scheduler chose.
+    pub(crate) fn stream_seats(&self) -> Option<Seats> {
+        seats(self.stream?, figure::throughput_bytes_per_s)
+    }
+
+    /// The same of median round trips.
+    pub(crate) fn trip_seats(&self) -> Option<Seats> {
+        *self.trip_seats.get_or_init(|| round_trip_seats(self.round_trip?))
+    }
+
     /// True where there is anything to show but a reason.
     pub(crate) fn has_figures(&self) -> bool {
         self.cases().any(|case| case.throughput.is_some() || case.latency_ns.is_some())
@@ -252,16 +299,19 @@ impl Axes {
 struct Blocks {
     stream: BTreeSet<u64>,
     round_trip: BTreeSet<u64>,
+    /// Whether streams and round trips were made of the same sizes.
+    alike: bool,
     placements: BTreeSet<Placement>,
 }
 
 impl Blocks {
     fn of(record: &BenchRecord) -> Self {
-        let sizes = |workload| {
+        let sizes = |workload| -> BTreeSet<u64> {
             ranked(record).filter(|case| case.workload == workload).map(|case| case.block_bytes).collect()
         };
         let placements = ranked(record).map(|case| case.placement).collect();
-        Self { stream: sizes(Workload::Stream), round_trip: sizes(Workload::PingPong), placements }
+        let (stream, round_trip) = (sizes(Workload::Stream), sizes(Workload::PingPong));
+        Self { alike: stream == round_trip, stream, round_trip, placements }
     }
 
     /// The one pinned placement that was measured beside the scheduler's choice. In a sweep each has a grid of its own.
@@ -277,7 +327,7 @@ impl Blocks {
         let (stream_bytes, round_trip_bytes) = match (case.workload, self.stream.len(), self.round_trip.len())
         {
             (_, 1, 1) => (self.stream.first().copied(), self.round_trip.first().copied()),
-            _ if self.stream == self.round_trip => (block, block),
+            _ if self.alike => (block, block),
             (Workload::Stream, ..) => (block, None),
             (Workload::PingPong, ..) => (None, block),
         };
@@ -286,16 +336,52 @@ impl Blocks {
     }
 }
 
-/// The spec, and how it waits or what it carries where that alone tells two rows apart.
-pub(crate) fn label(record: &BenchRecord, case: &CaseRecord) -> String {
-    let mut label = case.spec.to_string();
-    if ranked(record).any(|other| other.spec == case.spec && other.wait != case.wait) {
-        label.push_str(&format!(" ({})", case.wait));
+/// What the rows of a record are called: the spec, and how it waits or what it carries where that alone tells two
+/// rows apart.
+pub(crate) struct Labels<'a>(HashMap<&'a Spec, Variants<'a>>);
+
+/// A case of a spec, and whether others of the spec differ from it.
+struct Variants<'a> {
+    first: &'a CaseRecord,
+    waits_differ: bool,
+    payloads_differ: bool,
+}
+
+impl<'a> Labels<'a> {
+    pub(crate) fn of(record: &'a BenchRecord) -> Self {
+        let mut specs: HashMap<&Spec, Variants> = HashMap::new();
+        for case in ranked(record) {
+            let alone = Variants { first: case, waits_differ: false, payloads_differ: false };
+            let known = specs.entry(&case.spec).or_insert(alone);
+            known.waits_differ |= known.first.wait != case.wait;
+            known.payloads_differ |= known.first.payload != case.payload;
+        }
+        Self(specs)
     }
-    if ranked(record).any(|other| other.spec == case.spec && other.payload != case.payload) {
-        label.push_str(&format!(" ({})", case.payload));
+
+    pub(crate) fn of_case(&self, case: &CaseRecord) -> String {
+        let mut label = case.spec.to_string();
+        let known = self.0.get(&case.spec);
+        if known.is_some_and(|known| known.waits_differ) {
+            label.push_str(&format!(" ({})", case.wait));
+        }
+        if known.is_some_and(|known| known.payloads_differ) {
+            label.push_str(&format!(" ({})", case.payload));
+        }
+        label
     }
-    label
+}
+
+/// How many times as fast as the plain pipe; where there are several, the one that waits alike, then of the same payload.
+fn times_pipe(row: &Row, pipes: &[&Row]) -> Option<f64> {
+    let own = row.cases().next()?;
+    let strange = |case: &CaseRecord| (case.wait != own.wait, case.payload != own.payload);
+    let pipe = pipes.iter().min_by_key(|pipe| pipe.cases().next().map(strange))?;
+    match row.stream {
+        Some(_) => Some(row.throughput()?.median_bytes_per_s / pipe.throughput()?.median_bytes_per_s),
+        None => Some(pipe.latency()?.p50 as f64 / row.latency()?.p50 as f64),
+    }
+    .filter(|times| times.is_finite())
 }
 
 /// Fastest stream first, then soonest round trip, then rows without figures as they were planned.

@@ -94,9 +94,49 @@ pub(crate) fn machine(host: &Host) -> String {
     parts.join(", ")
 }
 
+/// The command line of a record, quoted so that a shell reads the same arguments again.
+pub(crate) fn command(arguments: &[String]) -> String {
+    let quoted = arguments.iter().map(|argument| quoted(argument));
+    std::iter::once("hosepipe".to_owned()).chain(quoted).collect::<Vec<String>>().join(" ")
+}
+
+/// As it is where it means itself to every shell; else in quotes, those of `$'…'` where a character cannot be seen.
+fn quoted(argument: &str) -> String {
+    let plain = |character: char| character.is_ascii_alphanumeric() || "_-+=:,./@%".contains(character);
+    if !argument.is_empty() && argument.chars().all(plain) {
+        return argument.to_owned();
+    }
+    if !argument.chars().any(char::is_control) {
+        return format!("'{}'", argument.replace('\'', "'\\''"));
+    }
+    let escaped = |character: char| match character {
+        '\'' | '\\' => format!("\\{character}"),
+        // Octal digits are never more than three, so that a digit may follow.
+        _ if character.is_control() => {
+            let mut bytes = [0; 4];
+            character.encode_utf8(&mut bytes).bytes().map(|byte| format!("\\{byte:03o}")).collect()
+        }
+        _ => character.to_string(),
+    };
+    format!("$'{}'", argument.chars().map(escaped).collect::<String>())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commands_can_be_pasted() {
+        let command =
+            |arguments: &[&str]| command(&arguments.iter().map(|&one| one.to_owned()).collect::<Vec<_>>());
+        assert_eq!(
+            command(&["bench", "pipe:size=1MiB", "--place", "0,1"]),
+            "hosepipe bench pipe:size=1MiB --place 0,1"
+        );
+        assert_eq!(command(&["run", "a 'b' | c $x"]), r"hosepipe run 'a '\''b'\'' | c $x'");
+        assert_eq!(command(&["", "~", "é"]), "hosepipe '' '~' 'é'");
+        assert_eq!(command(&["a\n1'\\\u{9b}"]), r"hosepipe $'a\0121\'\\\302\233'");
+    }
 
     #[test]
     fn ends_and_places() {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use model::visible;
 use pipeline::link::LinkSpec;
 use reedline::{Completer, Span, Suggestion};
 
@@ -52,7 +53,9 @@ impl Completer for Completions {
             append_whitespace: !found.goes_on,
             ..Suggestion::default()
         };
-        found.into_iter().take(SUGGESTIONS_MAX).map(suggestion).collect()
+        // What would steer the terminal is not shown there.
+        let found = found.into_iter().filter(|found| visible(&found.text) == found.text);
+        found.take(SUGGESTIONS_MAX).map(suggestion).collect()
     }
 }
 

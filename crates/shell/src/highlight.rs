@@ -1,5 +1,6 @@
 //! Colours for a line while it is typed: commands that would be found and not, quotes, operators, errors.
 
+use model::visible;
 use nu_ansi_term::{Color, Style};
 use pipeline::syntax::parse;
 use reedline::{Highlighter, StyledText};
@@ -15,7 +16,7 @@ pub(crate) struct Colours(pub(crate) Words);
 impl Highlighter for Colours {
     fn highlight(&self, line: &str, cursor: usize) -> StyledText {
         let mut text = StyledText::new();
-        text.push((Style::new(), line.to_owned()));
+        text.push((Style::new(), line.chars().map(harmless).collect()));
         if line.is_empty() || line.len() > BYTES_MAX {
             return text;
         }
@@ -43,6 +44,15 @@ impl Highlighter for Colours {
             text.style_range(start.unwrap_or(0), line.len(), Color::Red.underline());
         }
         text
+    }
+}
+
+/// What stands for a pasted character that would steer the terminal: as long in UTF-8, as the editor counts in bytes.
+fn harmless(character: char) -> char {
+    match character {
+        '\n' | '\t' => character,
+        _ if visible(character.encode_utf8(&mut [0; 4])).starts_with(character) => character,
+        _ => ['?', '¿', '\u{fffd}'][character.len_utf8() - 1],
     }
 }
 

@@ -21,7 +21,10 @@ pub(crate) const LINES_SHOWN: usize = 50;
 
 /// The last lines of the file, numbered.
 pub(crate) fn last_lines(count: usize) -> String {
-    let file = history_file().and_then(|path| std::fs::read(path).ok()).unwrap_or_default();
+    let file = history_file()
+        .filter(|path| path.is_file())
+        .and_then(|path| std::fs::read(path).ok())
+        .unwrap_or_default();
     let text = String::from_utf8_lossy(&file);
     let all: Vec<&str> = text.lines().collect();
     let shown = all.iter().enumerate().skip(all.len().saturating_sub(count));
@@ -43,6 +46,10 @@ impl Kept {
     /// # Errors
     /// What the file answers.
     pub(crate) fn open(file: PathBuf) -> Result<Self> {
+        // A FIFO would be waited for, a device may never end.
+        if file.exists() && !file.is_file() {
+            return Err(io::Error::other("this is no file").into());
+        }
         let history = RefCell::new(FileBackedHistory::with_file(LINES_MAX, file.clone())?);
         let read_bytes = Cell::new(length(&file));
         Ok(Self { history, file, read_bytes })
@@ -119,6 +126,21 @@ mod tests {
         history.sync().expect("written");
         assert_eq!(history.count_all().ok(), Some(2));
         assert_eq!(Kept::open(file).expect("opens").count_all().ok(), Some(2), "both come back");
+    }
+
+    /// Expected: a history that is no file is refused.
+    /// Happened: opening a FIFO waited for its other end, and the prompt never came.
+    #[test]
+    fn what_is_no_file_is_refused_at_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let fifo = folder.path().join("history");
+        let made = std::process::Command::new("mkfifo").arg(&fifo).status().expect("runs");
+        assert!(made.success());
+        let (told, answer) = std::sync::mpsc::channel();
+        std::thread::spawn(move || told.send(Kept::open(fifo).err().map(|error| error.to_string())));
+        let answer = answer.recv_timeout(std::time::Duration::from_secs(10)).expect("no wait");
+        assert!(answer.is_some_and(|error| error.contains("this is no file")));
+        assert!(Kept::open(folder.path().to_owned()).is_err(), "a folder");
     }
 
     #[test]

@@ -16,7 +16,7 @@ impl Shell {
     /// What is wrong with it, in a sentence.
     pub(crate) fn ours(&mut self, words: &[&str]) -> anyhow::Result<Onward> {
         if let Some(text) = self.printed(words)? {
-            std::io::stdout().write_all(text.as_bytes())?;
+            std::io::stdout().write_all(model::visible(&text).as_bytes())?;
             self.session.set_status(0);
             return Ok(Onward::Yes);
         }

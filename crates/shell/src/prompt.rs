@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
+use model::visible;
 use nu_ansi_term::{Color as Ansi, Style};
 use reedline::{Color, Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus};
 
@@ -15,10 +16,11 @@ impl Shown {
     /// Fills a template in: `{dir}`, `{link}` and `{status}`, which is empty where it is 0.
     pub(crate) fn new(template: &str, link: &str, status: i32, colours: bool) -> Self {
         let paint = |style: Style, text: String| {
+            let text = visible(&text);
             if colours && !text.is_empty() { style.paint(text).to_string() } else { text }
         };
         let status = if status == 0 { String::new() } else { format!(" {status}") };
-        let text = template
+        let text = visible(template)
             .replace("{dir}", &paint(Ansi::Blue.bold(), folder()))
             .replace("{link}", &paint(Ansi::Cyan.normal(), link.to_owned()))
             .replace("{status}", &paint(Ansi::Red.bold(), status));

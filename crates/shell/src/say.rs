@@ -20,23 +20,22 @@ pub(crate) struct Voice {
 }
 
 impl Default for Voice {
-    /// Colours on a terminal only, and not where NO_COLOR is set (no-color.org).
+    /// Colours on a terminal only, and only where they are wanted.
     fn default() -> Self {
-        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self { colours: stderr().is_terminal() && !plain }
+        Self { colours: stderr().is_terminal() && model::colours_are_wanted() }
     }
 }
 
 impl Voice {
-    /// Says a line. That it cannot be said is no reason to stop.
+    /// Says a line; nothing in it steers the terminal. That it cannot be said is no reason to stop.
     pub(crate) fn say(self, how: Said, line: &str) {
         let style = match how {
             Said::Aside => Style::new().dimmed(),
             Said::Error => Color::Red.normal(),
             Said::Plain => Style::new(),
         };
-        let text =
-            if self.colours && !line.is_empty() { style.paint(line).to_string() } else { line.to_owned() };
+        let line = model::visible(line);
+        let text = if self.colours && !line.is_empty() { style.paint(line).to_string() } else { line };
         let _ = writeln!(stderr(), "{text}");
     }
 

@@ -22,6 +22,6 @@ pub use converged::precise_enough;
 pub use estimate::{Estimate, Looks};
 pub use histogram::{HistogramError, decode_histogram, encode_histogram};
 pub use paired::{Ratio, paired_ratio};
-pub use seats::{Group, Seats, is_mixed, seats, shared_cpu};
+pub use seats::{Group, Seats, is_mixed, round_trip_seats, seats, shared_cpu};
 pub use summary::summarise;
 pub use times::summarise_times;

@@ -6,7 +6,7 @@ use crate::Estimate;
 
 /// Up to this share of the median on either side, rank by the figure.
 const QUIET: f64 = 0.05;
-/// Up to this share, read smaller differences as equal; beyond it, believe nothing.
+/// Up to this share, a smaller difference may be chance; beyond it, believe nothing.
 const NOISY: f64 = 0.15;
 
 /// The verdict on an estimate; `None` where one value shows no spread.

@@ -4,6 +4,7 @@
 use model::{CaseRecord, Placement, Sample};
 
 use crate::estimate::median;
+use crate::figure::round_trip_p50_ns;
 
 /// A trial ran on one CPU where both ends were found together at more than this share of the looks.
 const TOGETHER: f64 = 0.5;
@@ -39,6 +40,21 @@ pub fn seats(case: &CaseRecord, figure: impl Fn(&Sample) -> Option<f64>) -> Opti
         median(&values).map(|median| Group { trials: values.len(), median })
     };
     (!told.is_empty()).then(|| Seats { one_cpu: group(true), two_cpus: group(false) })
+}
+
+/// The same of median round trips. Where all trials are of one kind the median of the case is theirs, and no histogram has
+/// to be decoded for it.
+pub fn round_trip_seats(case: &CaseRecord) -> Option<Seats> {
+    let kinds = seats(case, |_| Some(0.0))?;
+    let known = case.latency_ns.as_ref().map(|found| found.p50 as f64);
+    let whole = |group: Option<Group>| {
+        let found = group.filter(|group| group.trials == case.samples.len())?;
+        Some(Group { median: known?, ..found })
+    };
+    match (whole(kinds.one_cpu), whole(kinds.two_cpus)) {
+        (None, None) => seats(case, round_trip_p50_ns),
+        (one_cpu, two_cpus) => Some(Seats { one_cpu, two_cpus }),
+    }
 }
 
 /// Whether the scheduler put the ends on one CPU in some trials and on two in others.

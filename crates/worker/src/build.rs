@@ -109,11 +109,21 @@ pub(crate) fn environment<'a>(
 }
 
 fn expand(word: &str, folder: &Path, cache: &Path) -> OsString {
-    let text = |path: PathBuf| path.to_string_lossy().into_owned();
-    word.replace("{src}", &text(folder.join("src")))
-        .replace("{out}", &text(folder.join("out")))
-        .replace("{cache}", &text(cache.to_owned()))
-        .into()
+    let folders =
+        [("{src}", folder.join("src")), ("{out}", folder.join("out")), ("{cache}", cache.to_owned())];
+    let mut expanded = OsString::new();
+    let mut rest = word;
+    while let Some(next) = rest.chars().next() {
+        let found = folders.iter().find_map(|(name, folder)| Some((rest.strip_prefix(name)?, folder)));
+        rest = if let Some((behind, folder)) = found {
+            expanded.push(folder);
+            behind
+        } else {
+            expanded.push(&rest[..next.len_utf8()]);
+            &rest[next.len_utf8()..]
+        };
+    }
+    expanded
 }
 
 impl Site<'_> {

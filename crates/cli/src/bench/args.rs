@@ -8,6 +8,7 @@ use model::{ByteSize, Check, DataLevel, PayloadKind, Placement, Spec, Tasks, Wai
 
 use super::outputs::Outputs;
 use super::workers_args::WorkersArgs;
+use crate::typed;
 
 /// Measures mechanisms and prints a ranked table.
 #[derive(Debug, Args)]
@@ -75,7 +76,7 @@ pub(crate) struct BenchArgs {
     pub(crate) check: Check,
 
     /// What the data is: sequence, printable, random, zero, or file:PATH
-    #[arg(long, value_name = "PAYLOAD", default_value_t = PayloadKind::Random)]
+    #[arg(long, value_name = "PAYLOAD", default_value_t = PayloadKind::Random, value_parser = typed::payload())]
     pub(crate) payload: PayloadKind,
 
     /// Copying tasks between the two ends, as `| cat` puts them into a pipeline

@@ -4,7 +4,7 @@ use clap::{Arg, ArgMatches, Command, FromArgMatches};
 use model::BenchRecord;
 use report::{FORMATS, Format};
 
-use crate::destination::Destination;
+use crate::destination::{Destination, OUTPUTS};
 use crate::terminal::UsageError;
 
 /// The formats asked for and where each goes.
@@ -47,7 +47,8 @@ impl clap::Args for Outputs {
     fn augment_args(command: Command) -> Command {
         FORMATS.iter().fold(command, |command, format| {
             let help = format!("Write {} (- is standard output)", format.summary);
-            command.arg(Arg::new(format.flag).long(format.flag).value_name("F").help(help))
+            let option = Arg::new(format.flag).long(format.flag).value_name("F").help(help);
+            command.arg(option.help_heading(OUTPUTS).value_parser(Destination::parser()))
         })
     }
 
@@ -58,10 +59,9 @@ impl clap::Args for Outputs {
 
 impl FromArgMatches for Outputs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let asked = FORMATS.iter().filter_map(|format| {
-            let text = matches.get_one::<String>(format.flag)?;
-            Some((format, Destination::of(text)))
-        });
+        let asked = FORMATS
+            .iter()
+            .filter_map(|format| Some((format, matches.get_one::<Destination>(format.flag)?.clone())));
         Ok(Self(asked.collect()))
     }
 

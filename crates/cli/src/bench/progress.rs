@@ -1,17 +1,15 @@
 //! The progress bar, and the decision that a case has been measured often enough.
 
-use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use engine::{Observer, Plan};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::{Case, Sample};
 
-/// Draws on standard error where that is a terminal.
-///
-/// The bar must not tick by itself: that would be a thread, and trials are forked from this process.
+use crate::bar::Bar;
+
+/// The bar of a run.
 pub(crate) struct Progress {
-    bar: ProgressBar,
+    bar: Bar,
     precision: Option<f64>,
     cases: usize,
     trials_done: u64,
@@ -25,15 +23,8 @@ const STEPS: u64 = 100;
 
 impl Progress {
     pub(crate) fn new(plan: &Plan, precision: Option<f64>) -> Self {
-        let terminal = std::io::stderr().is_terminal();
-        let target =
-            if terminal { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(plan.cases.len() as u64), target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}") {
-            bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
-        }
         Self {
-            bar,
+            bar: Bar::new(plan.cases.len() as u64, "{bar:30} {msg}"),
             precision,
             cases: plan.cases.len(),
             trials_done: 0,
@@ -45,7 +36,7 @@ impl Progress {
 
     /// Takes the bar off the terminal.
     pub(crate) fn finish(&self) {
-        self.bar.finish_and_clear();
+        self.bar.finish();
     }
 
     fn remaining(&self) -> String {
@@ -56,32 +47,32 @@ impl Progress {
 
 impl Observer for Progress {
     fn calibrating(&mut self, index: usize, case: &Case) {
-        self.bar.set_length(self.cases as u64);
-        self.bar.set_position(index as u64);
-        self.bar.set_message(format!("warming up {} ({})", case.spec, case.workload));
+        self.bar.set_steps(self.cases as u64);
+        self.bar.set_done(index as u64);
+        self.bar.say(&format!("warming up {} ({})", case.spec, case.workload));
     }
 
     fn planned(&mut self, trials: u64, estimate: Duration) {
         (self.trials, self.estimate, self.began) = (trials, estimate, Instant::now());
-        self.bar.set_length(trials.max(1) * STEPS);
-        self.bar.set_position(0);
+        self.bar.set_steps(trials.max(1) * STEPS);
+        self.bar.set_done(0);
     }
 
     fn trial_started(&mut self, _index: usize, case: &Case) {
         let (number, trials) = (self.trials_done + 1, self.trials);
         let remaining = self.remaining();
-        self.bar.set_message(format!("trial {number}/{trials} {} ({}){remaining}", case.spec, case.workload));
+        self.bar.say(&format!("trial {number}/{trials} {} ({}){remaining}", case.spec, case.workload));
     }
 
     fn trial_progress(&mut self, done: f64) {
         if self.trials > 0 {
-            self.bar.set_position(self.trials_done * STEPS + (done.min(1.0) * STEPS as f64) as u64);
+            self.bar.set_done(self.trials_done * STEPS + (done.min(1.0) * STEPS as f64) as u64);
         }
     }
 
     fn trial_finished(&mut self, _index: usize, _sample: &Sample) {
         self.trials_done += 1;
-        self.bar.set_position(self.trials_done * STEPS);
+        self.bar.set_done(self.trials_done * STEPS);
     }
 
     fn enough(&self, _index: usize, samples: &[Sample]) -> bool {

@@ -1,10 +1,8 @@
 //! `bench --workers` and `bench --worker`: programs in other languages at the two ends of a pipe.
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::{CaseError, Placement, Sample, Settings};
 use worker::{
     Amount, Built, Choice, Failure, Language, Observer, Plan, Program, Registry, Row, Unbuilt, Worker,
@@ -13,6 +11,7 @@ use worker::{
 
 use super::args::BenchArgs;
 use super::{exit_code, plan, record, workers_args};
+use crate::bar::Bar;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
 
@@ -54,7 +53,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     workers.extend(args.workers.worker.iter().map(|path| Worker::from(Program::of_path(path))));
     let plan = plan(args, &workers, &places);
     let mut outcome = worker::measure(&plan, &mut progress, &|| stop.is_set())?;
-    progress.bar.finish_and_clear();
+    progress.bar.finish();
     outcome.cases.push(outcome.ceiling);
 
     let settings = Settings {
@@ -66,7 +65,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let record = record::make(settings, outcome.cases, host, started)?;
     args.outputs.write(&record)?;
     if !args.outputs.use_stdout() {
-        terminal::print(&report::table::render(&record, &terminal::style()))?;
+        terminal::print_painted(&report::table::render(&record, &terminal::style()))?;
     }
     Ok(exit_code(&record, &stop))
 }
@@ -167,28 +166,22 @@ fn dry_run(args: &BenchArgs, choices: &[Choice<'_>], places: &[Place]) -> String
     )
 }
 
-/// Draws on standard error where that is a terminal.
+/// The bar of a run.
 struct Progress {
-    bar: ProgressBar,
+    bar: Bar,
     trials: u64,
     done: u64,
 }
 
 impl Progress {
     fn new() -> Self {
-        let terminal = std::io::stderr().is_terminal();
-        let target =
-            if terminal { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(None, target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}") {
-            bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
-        }
-        Self { bar, trials: 0, done: 0 }
+        // How many trials there are is known after the builds.
+        Self { bar: Bar::new(1, "{bar:30} {msg}"), trials: 0, done: 0 }
     }
 
     fn say(&self, what: String) {
-        self.bar.set_message(what);
-        self.bar.tick();
+        self.bar.say(&what);
+        self.bar.draw();
     }
 }
 
@@ -221,7 +214,7 @@ impl Observer for Progress {
 
     fn planned(&mut self, trials: u64) {
         self.trials = trials;
-        self.bar.set_length(trials.max(1));
+        self.bar.set_steps(trials.max(1));
     }
 
     fn trial_started(&mut self, _index: usize, row: &Row) {
@@ -230,7 +223,7 @@ impl Observer for Progress {
 
     fn trial_finished(&mut self, _index: usize, _sample: &Sample) {
         self.done += 1;
-        self.bar.set_position(self.done);
+        self.bar.set_done(self.done);
     }
 
     /// The reason, which may be a program's own words, stands in the table.

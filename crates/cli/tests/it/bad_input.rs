@@ -194,6 +194,29 @@ fn a_queue_larger_than_this_user_may_have_is_a_row_with_the_remedy() {
 }
 
 #[test]
+fn sudo_is_named_to_those_who_need_it_and_have_it() {
+    if !is_root() {
+        return skip("only root can run as nobody");
+    }
+    let lab = Lab::new();
+    std::fs::write(lab.here("sudo"), "").expect("a file");
+    let here = format!("PATH={}:/usr/bin:/bin", lab.here("").display());
+    let nowhere = "PATH=/nonexistent";
+    let args = [&["bench", "--json", "-", "posix-mq", "sysv-msgq", "--block", "16MiB"], &QUICK[..]].concat();
+    for (user, path, named) in
+        [(&NOBODY[..], &*here, true), (&NOBODY, nowhere, false), (&["setpriv"], &here, false)]
+    {
+        let done = lab.finish(lab.wrapped(&[user, &["env", path]].concat(), &args)).expect_code(0);
+        for name in ["posix-mq", "sysv-msgq"] {
+            let remedy = error_of(&done.cases_of(name)[0]).remedy.clone().unwrap_or_default();
+            assert!(remedy.contains("sysctl") && remedy.contains("sudo ") == named, "{path}: {remedy}");
+        }
+        let doctor = lab.finish(lab.wrapped(&[user, &["env", path]].concat(), &["doctor"])).expect_code(0);
+        assert!(named || !doctor.stdout.contains("sudo "), "{path}: {}", doctor.stdout);
+    }
+}
+
+#[test]
 fn a_block_beyond_a_mechanisms_limit_is_a_row_with_limit_and_remedy() {
     let lab = Lab::new();
     let done =

@@ -74,9 +74,7 @@ fn sink_recognises_what_gen_wrote() {
     for payload in ["sequence", "printable", "random", "zero"] {
         let end = bash(&format!("hosepipe gen --bytes 33MB --payload {payload} | hosepipe sink --verify"))
             .success();
-        assert!(
-            stderr(&end).starts_with(&format!("33000000 bytes, every one as the payload {payload} has it"))
-        );
+        assert!(stderr(&end).starts_with(&format!("33000000 bytes, all as in the payload {payload}")));
         assert_eq!(stdout(&end), "");
     }
     bash("hosepipe gen --bytes 5MB --payload random --seed 7 | hosepipe sink --verify --seed 7").success();
@@ -129,7 +127,7 @@ fn a_lost_byte_is_seen_and_the_writer_is_stopped() {
 }
 
 /// Expected: a stream whose end is missing can be told from a whole one.
-/// Happened: status 0, "every one as the payload sequence has it".
+/// Happened: status 0, "all as in the payload sequence".
 #[test]
 fn an_end_that_is_cut_off_is_seen_where_the_amount_is_known() {
     for verify in ["", "--verify"] {
@@ -167,7 +165,11 @@ fn what_lay_waiting_is_no_rate() {
     // 50,000 bytes lie waiting, and 50,000 come half a second later: that is 100 kB/s, and no more.
     let more = "{ head -c 50000 /dev/zero; sleep 0.8; head -c 50000 /dev/zero; }";
     let end = bash(&format!("{more} | {{ sleep 0.3; hosepipe sink --json -; }}")).success();
-    assert!(stderr(&end).ends_with("without the 50000 that lay waiting"), "{}", stderr(&end));
+    assert!(
+        stderr(&end).ends_with("without the 50000 that had come before the clock started"),
+        "{}",
+        stderr(&end)
+    );
     let json: serde_json::Value = serde_json::from_str(&stdout(&end)).expect("JSON");
     let rate = json["throughput_bytes_per_s"].as_f64().expect("a rate");
     assert!(rate < 50_000.0 / 0.4, "{json}");
@@ -180,7 +182,12 @@ fn what_lay_waiting_is_no_rate() {
 #[test]
 fn what_is_no_payload_is_told_from_one_gone_wrong() {
     let end = bash("echo hello | hosepipe sink --verify").code(1);
-    assert!(stderr(&end).contains("no payload of seed 1; give --payload and --seed"), "{}", stderr(&end));
+    assert!(
+        stderr(&end)
+            .contains("with --seed 1 does not write this; give `sink` the --payload and --seed of `gen`"),
+        "{}",
+        stderr(&end)
+    );
     let end = bash("echo hello | hosepipe sink --verify --payload zero").code(1);
     assert!(stderr(&end).contains("byte 0 is 0x68, but 0x00 in the payload zero"), "{}", stderr(&end));
 }

@@ -11,6 +11,7 @@ mod differential;
 mod faults;
 mod faults_round_trips;
 mod filters;
+mod hostile;
 mod house;
 mod limits;
 mod memory;

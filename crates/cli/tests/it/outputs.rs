@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::common::{Lab, read_record, registry};
+use crate::common::{Lab, read_record, registry, skip};
 use model::{ErrorKind, Role};
 use serde_json::Value;
 
@@ -198,6 +198,70 @@ fn every_mechanism_of_the_list_is_in_the_completions_and_in_the_text() {
     assert!(checked.expect("bash runs").success());
 }
 
+/// What a shell offers at the end of a line, with the completions as it would read them; `None` where it is not here.
+fn offered(lab: &Lab, shell: &str, line: &str) -> Option<String> {
+    let file = lab.here(&format!("completions.{shell}"));
+    std::fs::write(&file, lab.run(&["completions", shell]).expect_code(0).stdout).expect("written");
+    let script = match shell {
+        "fish" => "source $argv[1]; or exit 9; complete -C $argv[2]",
+        _ => {
+            "source \"$1\" || exit 9; COMP_LINE=$2; COMP_POINT=${#2}; COMP_WORDS=($2); \
+             [[ $2 == *' ' ]] && COMP_WORDS+=(''); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); \
+             _hosepipe hosepipe \"${COMP_WORDS[-1]}\" \"${COMP_WORDS[-2]}\"; printf '%s\\n' \"${COMPREPLY[@]}\""
+        }
+    };
+    let mut command = std::process::Command::new(shell);
+    command.env("HOME", lab.here("")).args(["-c", script]);
+    let file = file.display().to_string();
+    command.args(if shell == "fish" { vec![&*file, line] } else { vec![shell, &file, line] });
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(error) => {
+            skip(&format!("no {shell} here: {error}"));
+            return None;
+        }
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{shell}: {said}");
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn shells_offer_links_and_studies_and_nothing_that_is_hidden() {
+    let lab = Lab::new();
+    for shell in ["bash", "fish"] {
+        for (line, there, absent) in [
+            ("hosepipe run --via ", &["pipe", "socketpair", "tmpfile"][..], "shm-ring"),
+            ("hosepipe sh --via ", &["pipe", "socketpair"], "bash"),
+            ("hosepipe compare --via ", &["bash", "socketpair"], "shm-ring"),
+            ("hosepipe reproduce ", &["bradford", "comp517", "kernel-pipe", "stover"], "Cargo"),
+            ("hosepipe completions ", &["bash", "zsh", "fish"], "Cargo"),
+            ("hosepipe run --", &["--via", "--keep"], "--outcome"),
+            ("hosepipe run --", &["--stats"], "--definitions"),
+            ("hosepipe compare --", &["--trials"], "--state"),
+            ("hosepipe reproduce --", &["--scale"], "--figures"),
+        ] {
+            let Some(offered) = offered(&lab, shell, line) else { break };
+            let words: Vec<&str> = offered.lines().filter_map(|line| line.split('\t').next()).collect();
+            assert!(there.iter().all(|word| words.contains(word)), "{shell}: {line}: {offered}");
+            assert!(!words.iter().any(|word| word.starts_with(absent)), "{shell}: {line}: {offered}");
+        }
+    }
+    let zsh = lab.run(&["completions", "zsh"]).expect_code(0).stdout;
+    std::fs::write(lab.here("completions.zsh"), &zsh).expect("written");
+    match std::process::Command::new("zsh").arg("-n").arg(lab.here("completions.zsh")).output() {
+        Ok(read) => assert!(read.status.success() && read.stderr.is_empty(), "{read:?}"),
+        Err(error) => skip(&format!("no zsh here: {error}")),
+    }
+    for hidden in ["--outcome", "--definitions", "--state", "--figures"] {
+        assert!(!zsh.contains(hidden), "{hidden}: {zsh}");
+    }
+    assert!(
+        zsh.contains("(bradford comp517 kernel-pipe stover)") && zsh.contains(":LINK:(pipe fifo"),
+        "{zsh}"
+    );
+}
+
 /// Expected: as in the other shells.
 /// Happened: the generator for fish leaves out the values of arguments without an option (SPEC).
 #[test]
@@ -206,6 +270,31 @@ fn every_mechanism_of_the_list_is_in_the_completions_of_fish() {
     let script = lab.run(&["completions", "fish"]).expect_code(0).stdout;
     let missing: Vec<_> = registry(&lab).into_iter().filter(|entry| !script.contains(&entry.name)).collect();
     assert!(missing.is_empty(), "{missing:?}");
+    if let Some(offered) = offered(&lab, "fish", "hosepipe bench pip") {
+        assert!(offered.contains("pipe\tthe kernel's pipe"), "{offered}");
+    }
+}
+
+#[test]
+fn help_has_the_outputs_under_a_heading_of_their_own() {
+    let lab = Lab::new();
+    for (command, options) in [
+        ("bench", &["--json", "--csv", "--md", "--html"][..]),
+        ("compare", &["--json", "--csv", "--md", "--html"]),
+        ("reproduce", &["--json", "--html"]),
+        ("report", &["--html"]),
+        ("run", &["--json", "--keep"]),
+        ("sink", &["--json"]),
+        ("list", &["--json", "--md"]),
+        ("workers", &["--json"]),
+        ("doctor", &["--json"]),
+    ] {
+        let help = lab.run(&[command, "-h"]).expect_code(0).stdout;
+        let (before, outputs) = help.split_once("\nRecords and other outputs:\n").expect("a heading");
+        for option in options.iter().map(|option| format!("\n      {option}")) {
+            assert!(format!("\n{outputs}").contains(&option) && !before.contains(&option), "{help}");
+        }
+    }
 }
 
 #[test]
@@ -290,17 +379,23 @@ fn widest(text: &str) -> usize {
 #[test]
 fn nothing_is_wider_than_the_terminal() {
     let lab = Lab::new();
-    for columns in ["80", "100", "132"] {
-        for more in [&["--place", "same"][..], &["--sweep"], &["--place", "all"], &["--data", "none"]] {
-            let args = ["bench", "pipe", "sysv-msgq:size=8192", "file:order=sequential,sync", "tcp:nodelay"];
-            let mut command =
-                lab.command(&[&args[..], &["--count", "4", "--trials", "2", "--time", "1s"], more].concat());
-            command.env("COLUMNS", columns);
-            // 1 where the machine is too busy to get to every case within the second.
-            let done = lab.finish(command);
-            assert!(done.code() <= 1, "{}", done.stderr);
-            let width: usize = columns.parse().expect("a number");
-            assert!(widest(&done.stdout) <= width, "wider than {columns}:\n{}", done.stdout);
+    let at = |columns: &str, args: &[&str]| {
+        let mut command = lab.command(args);
+        command.env("COLUMNS", columns);
+        // 1 where the machine is too busy to get to every case within the second.
+        let done = lab.finish(command);
+        assert!(done.code() <= 1, "{}", done.stderr);
+        let width: usize = columns.parse().expect("a number");
+        assert!(widest(&done.stdout) <= width, "wider than {columns}:\n{}", done.stdout);
+    };
+    for more in [&["--place", "same"][..], &["--sweep"], &["--place", "all"], &["--data", "none"]] {
+        let args = ["bench", "pipe", "sysv-msgq:size=8192", "file:order=sequential,sync", "tcp:nodelay"];
+        let little = ["--count", "4", "--trials", "2", "--time", "1s"];
+        let made = lab.here("run.json");
+        let kept = ["--json", made.to_str().expect("a plain path")];
+        at("80", &[&args[..], &little, more, &kept].concat());
+        for columns in ["100", "132"] {
+            at(columns, &["report", kept[1]]);
         }
     }
 }
@@ -322,11 +417,11 @@ fn no_width_is_too_small_or_too_odd() {
 }
 
 /// What a terminal would be shown, with or without NO_COLOR.
-fn on_a_terminal(lab: &Lab, no_color: Option<&str>, args: &str) -> String {
-    // script(1) makes a terminal; progress, on standard error, is not what is looked at.
-    let line = format!("exec script -qec \"$0 {args} 2>/dev/null\" /dev/null");
+fn on_a_terminal(lab: &Lab, term: &str, no_color: Option<&str>, args: &str) -> String {
+    // script(1) makes a terminal.
+    let line = format!("exec script -qec \"$0 {args}\" /dev/null");
     let mut command = lab.wrapped(&["bash", "-c", &line], &[]);
-    command.env("TERM", "xterm-256color");
+    command.env("TERM", term);
     if let Some(value) = no_color {
         command.env("NO_COLOR", value);
     }
@@ -337,8 +432,17 @@ fn on_a_terminal(lab: &Lab, no_color: Option<&str>, args: &str) -> String {
 fn colour_is_for_terminals_that_want_it() {
     let lab = Lab::new();
     for args in ["doctor", "bench null memcpy pipe shm-ring --count 4 --trials 1", "bench --help"] {
-        assert!(on_a_terminal(&lab, None, args).contains('\u{1b}'), "{args}: no colour on a terminal");
-        assert!(!on_a_terminal(&lab, Some("1"), args).contains('\u{1b}'), "{args}: colour despite NO_COLOR");
+        // Progress, on standard error, moves the cursor, unless the terminal cannot.
+        let quiet = format!("{args} 2>/dev/null");
+        assert!(!on_a_terminal(&lab, "dumb", None, args).contains('\u{1b}'), "{args}: a dumb terminal");
+        assert!(
+            on_a_terminal(&lab, "xterm-256color", None, &quiet).contains('\u{1b}'),
+            "{args}: no colour on a terminal"
+        );
+        assert!(
+            !on_a_terminal(&lab, "xterm-256color", Some("1"), &quiet).contains('\u{1b}'),
+            "{args}: colour despite NO_COLOR"
+        );
         let words: Vec<&str> = args.split(' ').collect();
         assert!(!lab.run(&words).expect_code(0).stdout.contains('\u{1b}'), "{args}: colour in a file");
     }

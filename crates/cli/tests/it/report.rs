@@ -34,11 +34,13 @@ fn what_is_no_record_is_refused_with_its_name() {
     write("cut.json", &text[..text.len() / 2]);
     write("future.json", &text.replace("hosepipe/1", "hosepipe/9"));
     write("other.json", "{\"hello\": [1, 2, 3]}");
+    std::fs::write(lab.here("binary.json"), b"{\"schema\": \"\xff\"}").expect("a file");
     write("damaged.json", &text.replacen("\"median_bytes_per_s\":", "\"median\":", 1));
     for (file, said) in [
         ("cut.json", "the JSON ends in the middle, at line"),
         ("future.json", "the schema `hosepipe/9`, and this hosepipe reads `hosepipe/1`"),
         ("other.json", "no record of hosepipe"),
+        ("binary.json", "byte 12 is no text in UTF-8"),
         ("damaged.json", "the record is damaged: missing field `median_bytes_per_s`"),
     ] {
         for args in [&["report", "run.json", file][..], &["report", file, "--html", "page.html"]] {
@@ -47,7 +49,7 @@ fn what_is_no_record_is_refused_with_its_name() {
             assert!(done.stdout.is_empty() && !lab.here("page.html").exists(), "nothing half-made");
         }
     }
-    let done = lab.run(&["report", "absent.json"]).expect_code(1);
+    let done = lab.run(&["report", "absent.json"]).expect_code(2);
     assert!(done.stderr.contains("absent.json") && done.stderr.contains("ENOENT"), "{}", done.stderr);
     lab.run(&["report"]).expect_code(2);
 }
@@ -64,4 +66,33 @@ fn records_with_nothing_in_common_are_told_so_and_shown_all_the_same() {
     }
     let page = std::fs::read_to_string(lab.here("page.html")).expect("the page");
     assert!(page.contains("has no case in common with the other records"));
+}
+
+/// Expected: a path is bytes, as the system has it.
+/// Happened: the parser refused names of records that are no text, and a record in Latin-1 was status 1.
+#[test]
+fn a_path_need_not_be_text() {
+    let lab = Lab::new();
+    let script = r#"
+        set -e
+        mkdir "$TMPDIR"/$'t-\xff'
+        export TMPDIR=$TMPDIR/$'t-\xff'
+        "$0" bench file pipe --place any --count 4 --trials 1 --json $'j-\xff' >&2
+        "$0" report $'j-\xff' --html $'h-\xff'
+        "$0" run --via tmpfile --keep $'k-\xff' --json $'r-\xff' 'seq 9 | wc -l'
+        echo 'seq 3 | tac' > $'s-\xff'
+        "$0" sh $'s-\xff'
+        "$0" gen --bytes 12 --payload $'file:s-\xff'
+        chmod +x $'s-\xff'
+        "$0" bench --worker $'./s-\xff' --bytes 1MiB --trials 1 | grep -o 'said: .*' || echo none
+        rmdir "$TMPDIR"
+        wc -l < $'k-\xff/1-seq'
+        ls $'j-\xff' $'h-\xff' $'r-\xff' | wc -l
+    "#;
+    let done = lab.finish(lab.wrapped(&["bash", "-c", script], &[])).expect_code(0);
+    let lines: Vec<&str> = done.stdout.lines().collect();
+    assert_eq!(lines, ["9", "3", "2", "1", "seq 3 | tac", "none", "9", "3"], "{}", done.stderr);
+    std::fs::write(lab.here("latin"), b"echo \xe9").expect("written");
+    let done = lab.run(&["sh", "latin"]).expect_code(2);
+    assert!(done.stderr.contains("latin: byte 5 is no text in UTF-8"), "{}", done.stderr);
 }

@@ -1,7 +1,5 @@
 //! Which CPUs there are, what lies below them, and what each system call pays on them.
 
-use std::collections::BTreeSet;
-
 use model::{Host, Placement};
 
 use super::{Finding, State, unless};
@@ -93,58 +91,17 @@ fn hypervisor(host: &Host) -> Finding {
     }
 }
 
-/// Mitigations that work at each entry to the kernel or each return from it, or make its indirect calls
-/// slower, with the words by which the kernel tells so (kernel documentation, admin-guide/hw-vuln). Enhanced
-/// IBRS is not among them: it is switched on once.
-const TAXES: [(&str, &[&str]); 10] = [
-    ("meltdown", &["PTI"]),
-    ("mds", &["Clear CPU buffers"]),
-    ("tsx_async_abort", &["Clear CPU buffers"]),
-    ("mmio_stale_data", &["Clear CPU buffers"]),
-    ("reg_file_data_sampling", &["Clear"]),
-    ("tsa", &["Clear CPU buffers"]),
-    ("retbleed", &["untrained return thunk", "Mitigation: IBRS", "Stuffing"]),
-    ("spec_rstack_overflow", &["Safe RET", "safe RET", "Mitigation: IBPB"]),
-    ("spectre_v2", &["Retpolines", "LFENCE", "Mitigation: IBRS", "SW loop"]),
-    ("indirect_target_selection", &["Aligned branch", "Retpolines", "Stuffing"]),
-];
-
-/// Whether system calls pay for what the kernel tells of this vulnerability.
-fn taxes_system_calls(name: &str, told: &str) -> bool {
-    let words = TAXES.iter().find(|(tax, _)| *tax == name).map_or(&[][..], |(_, words)| words);
-    // Without its microcode SRSO is "Vulnerable: Safe RET": the safe returns run all the same.
-    let at_work = told.starts_with("Mitigation") || told.contains("Safe RET");
-    at_work && words.iter().any(|word| told.contains(word))
-}
-
 fn mitigations(host: &Host) -> Finding {
-    let name = "mitigations";
-    if host.mitigations.is_empty() {
-        let why = "Some mitigations make every system call dearer.";
-        return Finding::new(name, State::Unknown, "the kernel does not list its mitigations", why);
-    }
-    let taxing: BTreeSet<&str> = host
-        .mitigations
-        .iter()
-        .filter(|(name, told)| taxes_system_calls(name, told))
-        .map(|(name, _)| name.as_str())
-        .collect();
-    if taxing.is_empty() {
-        return Finding::new(
-            name,
-            State::Good,
-            "no mitigation taxes system calls",
-            "A system call costs what the CPU asks for it.",
-        );
-    }
-    let list = taxing.into_iter().collect::<Vec<_>>().join(", ");
-    Finding::new(
-        name,
-        State::Note,
-        format!("system calls pay for mitigations of {list}"),
-        "Small blocks and round trips feel it most. Compare figures only between machines \
-        with the same mitigations; they are in every record.",
-    )
+    let (state, why) = match host.mitigated_at_system_calls() {
+        None => (State::Unknown, "Some mitigations make every system call dearer."),
+        Some(names) if names.is_empty() => (State::Good, "A system call costs what the CPU asks for it."),
+        Some(_) => (
+            State::Note,
+            "Small blocks and round trips feel it most. Compare figures only between machines \
+            with the same mitigations; they are in every record.",
+        ),
+    };
+    Finding::new("mitigations", state, host.mitigations_in_words(), why)
 }
 
 fn quota(host: &Host, vitals: &Vitals) -> Option<Finding> {
@@ -167,37 +124,4 @@ fn seccomp(vitals: &Vitals) -> Option<Finding> {
         "Containers have one: it costs tens to hundreds of nanoseconds a call and may refuse \
         io_uring, vmsplice or process_vm_readv altogether.",
     ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn mitigations_that_tax() {
-        for (name, told) in [
-            ("meltdown", "Mitigation: PTI"),
-            ("mds", "Mitigation: Clear CPU buffers; SMT vulnerable"),
-            ("spectre_v2", "Mitigation; Retpolines; STIBP disabled; RSB filling"),
-            ("spectre_v2", "Mitigation: Retpolines; IBPB: conditional"),
-            ("retbleed", "Mitigation: untrained return thunk; SMT enabled with STIBP protection"),
-            ("spec_rstack_overflow", "Vulnerable: Safe RET, no microcode"),
-        ] {
-            assert!(taxes_system_calls(name, told), "{name}: {told}");
-        }
-    }
-
-    #[test]
-    fn mitigations_that_do_not() {
-        for (name, told) in [
-            ("meltdown", "Not affected"),
-            ("mds", "Vulnerable: Clear CPU buffers attempted, no microcode"),
-            ("spectre_v1", "Mitigation: usercopy/swapgs barriers and __user pointer sanitization"),
-            ("spectre_v2", "Mitigation: Enhanced / Automatic IBRS; IBPB: conditional; RSB filling"),
-            ("retbleed", "Mitigation: Enhanced IBRS"),
-            ("spec_store_bypass", "Mitigation: Speculative Store Bypass disabled via prctl"),
-        ] {
-            assert!(!taxes_system_calls(name, told), "{name}: {told}");
-        }
-    }
 }

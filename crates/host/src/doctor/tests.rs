@@ -13,8 +13,8 @@ fn healthy() -> (Host, Vitals) {
     let big = FileSystem {
         folder: "/tmp".into(),
         kind: "tmpfs".into(),
-        total_bytes: 8 << 30,
-        available_bytes: 8 << 30,
+        available_bytes: Some(8 << 30),
+        refusal: None,
     };
     let host = Host {
         cpus: (0..4).map(|id| cpu(id, id, 0, 0)).collect(),
@@ -69,12 +69,8 @@ fn find(host: &Host, vitals: &Vitals, name: &str) -> Finding {
 
 /// Everything wrong at once.
 fn sick() -> (Host, Vitals) {
-    let full = FileSystem {
-        folder: "/tmp".into(),
-        kind: "ext4".into(),
-        total_bytes: 1 << 20,
-        available_bytes: 4096,
-    };
+    let full =
+        FileSystem { folder: "/tmp".into(), kind: "ext4".into(), available_bytes: Some(4096), refusal: None };
     let host = Host {
         cpus: vec![cpu(0, 0, 0, 0), cpu(1, 1, 1, 1)],
         governor: Some("powersave".into()),
@@ -117,6 +113,7 @@ fn sick() -> (Host, Vitals) {
             numa_balancing: Some(true),
         },
         confinement: Confinement {
+            sudo: true,
             seccomp_filter: Some(true),
             tracer_pid: Some(7),
             quota: Some(Quota { cpus: 0.5, file: "/sys/fs/cgroup/cpu.max".into(), lift: "max" }),
@@ -190,6 +187,16 @@ fn commands_are_exact() {
 }
 
 #[test]
+fn where_there_is_no_sudo_none_is_named() {
+    let (host, mut vitals) = sick();
+    vitals.confinement.sudo = false;
+    let commands = examine(&host, &vitals).into_iter().filter_map(|finding| finding.mend);
+    let commands: Vec<String> = commands.collect();
+    assert!(commands.contains(&"sysctl -w fs.pipe-max-size=1048576".to_owned()), "{commands:?}");
+    assert!(commands.iter().all(|command| !command.contains("sudo")), "{commands:?}");
+}
+
+#[test]
 fn root_needs_no_sudo_and_its_capabilities_go_past_some_limits() {
     let (host, mut vitals) = sick();
     vitals.confinement.root = true;
@@ -258,5 +265,38 @@ fn sizes_for_people() {
         (819_200, "800 KiB"),
     ] {
         assert_eq!(size(bytes), text);
+    }
+}
+
+/// Expected: what cannot be written is not well, whatever room it has.
+/// Happened: a read-only /tmp was a "good tmpdir".
+#[test]
+fn a_folder_in_which_no_file_can_be_made_is_not_good() {
+    let (host, mut vitals) = healthy();
+    let storage = &mut vitals.storage;
+    for files in [&mut storage.shm, &mut storage.temporary] {
+        files.as_mut().expect("there").refusal = Some("EROFS (Read-only file system)".into());
+    }
+    for name in ["tmpdir", "dev-shm"] {
+        let found = find(&host, &vitals, name);
+        assert_eq!(found.state, State::Caps);
+        assert!(found.what.contains("no file can be made in /") && found.what.contains("EROFS"), "{found:?}");
+        assert!(found.mend.as_ref().is_some_and(|command| !command.contains("TMPDIR=/dev/shm")), "{found:?}");
+    }
+}
+
+/// Expected: a tmpfs without a size is as good as a large one.
+/// Happened: it had "0 B free".
+#[test]
+fn a_file_system_without_a_limit_has_room() {
+    let (host, mut vitals) = healthy();
+    let storage = &mut vitals.storage;
+    for files in [&mut storage.shm, &mut storage.temporary] {
+        files.as_mut().expect("there").available_bytes = None;
+    }
+    for name in ["tmpdir", "dev-shm"] {
+        let found = find(&host, &vitals, name);
+        assert_eq!((found.state, found.mend.clone()), (State::Good, None), "{found:?}");
+        assert!(found.what.ends_with("which has no limit of its own"), "{found:?}");
     }
 }

@@ -39,10 +39,11 @@ pub struct FileSystem {
     pub folder: PathBuf,
     /// Its kind by name, or its magic number in hexadecimal.
     pub kind: String,
-    /// Its size in bytes; 0 where it has no limit of its own.
-    pub total_bytes: u64,
-    /// What an ordinary user may still fill, in bytes.
-    pub available_bytes: u64,
+    /// What an ordinary user may still fill, in bytes; `None` where it has no limit of its own, as a tmpfs that was mounted
+    /// with `size=0`: it says that it has no blocks at all.
+    pub available_bytes: Option<u64>,
+    /// What the system answered to making a file there; `None` where that works.
+    pub refusal: Option<String>,
 }
 
 impl Storage {
@@ -56,7 +57,8 @@ impl Storage {
 }
 
 impl FileSystem {
-    /// The file system a folder is on; `None` where there is no such folder.
+    /// The file system a folder is on; `None` where there is no such folder. Makes a file there that has no name, or has
+    /// lost it before this returns.
     pub fn of(folder: &Path) -> Option<Self> {
         let stat = statfs(folder).ok()?;
         // The widths and signs of these fields differ between architectures.
@@ -66,8 +68,9 @@ impl FileSystem {
         Some(Self {
             folder: folder.to_owned(),
             kind: known.map_or_else(|| format!("{magic:#x}"), |(_, name)| (*name).to_owned()),
-            total_bytes: stat.f_blocks.saturating_mul(block_bytes),
-            available_bytes: stat.f_bavail.saturating_mul(block_bytes),
+            available_bytes: (stat.f_blocks > 0).then(|| stat.f_bavail.saturating_mul(block_bytes)),
+            // A mount that is read-only, modes, quotas and security modules all have their say: only trying tells.
+            refusal: tempfile::tempfile_in(folder).err().map(|error| model::describe_errno(&error)),
         })
     }
 
@@ -86,6 +89,12 @@ mod tests {
         let read = FileSystem::of(Path::new("/proc")).expect("every Linux has it");
         assert_eq!(read.kind, "proc");
         assert!(!read.is_memory());
+        assert_eq!(read.available_bytes, None);
+        assert!(read.refusal.is_some(), "no file can be made in /proc");
+        let folder = tempfile::tempdir().expect("a folder");
+        let usable = FileSystem::of(folder.path()).expect("there");
+        assert_eq!(usable.refusal, None);
+        assert!(folder.path().read_dir().expect("there").next().is_none(), "nothing is left");
         assert_eq!(FileSystem::of(Path::new("/proc/no such folder")), None);
         assert!(Storage::read().temporary.is_some());
     }

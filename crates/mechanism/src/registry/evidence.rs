@@ -20,8 +20,8 @@ pub(super) fn try_road<F: AsFd>(
 /// The verdict on an experiment that changed something after it had been sent; nothing is copied.
 pub(super) fn judge(what: &str, seen_changed: io::Result<bool>) -> ZeroCopy {
     let (proven, seen) = match seen_changed {
-        Ok(true) => (true, "was read changed: passed by reference".to_owned()),
-        Ok(false) => (false, "was read as it had been: it is copied there".to_owned()),
+        Ok(true) => (true, "reached the reader changed: it was passed by reference".to_owned()),
+        Ok(false) => (false, "reached the reader as it had been: it was copied".to_owned()),
         Err(error) => (false, format!("could not be tried: {}", model::describe_errno(&error))),
     };
     ZeroCopy { copies_per_byte: Some(0), proven, how: format!("{what} {seen}") }

@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::thread::sleep;
 use std::time::Duration;
 
-use model::{ByteSize, Role, Tasks, Wait, Workload};
+use model::{ByteSize, Role, Tasks, Wait, Workload, sudo};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 
@@ -234,21 +234,24 @@ fn why_not(error: &io::Error) -> Unsupported {
     let (reason, remedy) = match (error.raw_os_error(), disabled.trim()) {
         (Some(libc::EPERM), "1") => (
             "kernel.io_uring_disabled is 1: only for root and kernel.io_uring_group".to_owned(),
-            "sudo sysctl -w kernel.io_uring_disabled=0, or join that group",
+            format!("{}sysctl -w kernel.io_uring_disabled=0, or join that group", sudo()),
         ),
         (Some(libc::EPERM), "2") => (
             "kernel.io_uring_disabled is 2: for nobody".to_owned(),
-            "sudo sysctl -w kernel.io_uring_disabled=0",
+            format!("{}sysctl -w kernel.io_uring_disabled=0", sudo()),
         ),
         (Some(libc::EPERM | libc::EACCES), _) => (
             "io_uring_setup: EPERM: a sandbox forbids it (seccomp, as containers have it)".to_owned(),
-            "outside of the container, or a seccomp profile that allows io_uring_setup",
+            "outside of the container, or a seccomp profile that allows io_uring_setup".to_owned(),
         ),
         (Some(libc::ENOSYS), _) => (
             "io_uring_setup: ENOSYS: the kernel has no io_uring, or a sandbox says so".to_owned(),
-            "a kernel with CONFIG_IO_URING=y, or a seccomp profile that allows io_uring_setup",
+            "a kernel with CONFIG_IO_URING=y, or a seccomp profile that allows io_uring_setup".to_owned(),
         ),
-        _ => (format!("io_uring_setup: {}", model::describe_errno(error)), "look at ulimit -n and ulimit -l"),
+        _ => (
+            format!("io_uring_setup: {}", model::describe_errno(error)),
+            "look at ulimit -n and ulimit -l".to_owned(),
+        ),
     };
-    Unsupported { reason, remedy: Some(remedy.to_owned()) }
+    Unsupported { reason, remedy: Some(remedy) }
 }

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use model::{ByteSize, describe_errno};
+use model::{ByteSize, describe_errno, sudo};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown, sockopt};
@@ -244,7 +244,7 @@ fn larger_buffer(block_bytes: u64, spec: &str) -> String {
     let raise = if core_limit("wmem_max").is_some_and(|most| ask <= most) {
         String::new()
     } else {
-        format!("sudo sysctl -w net.core.wmem_max={ask} and ")
+        format!("{}sysctl -w net.core.wmem_max={ask} and ", sudo())
     };
     format!("{raise}{spec}sndbuf={}", ByteSize(ask))
 }

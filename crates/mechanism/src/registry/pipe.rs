@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use model::{ByteSize, DataLevel, Role, Wait, ZeroCopy};
+use model::{ByteSize, DataLevel, Role, Wait, ZeroCopy, sudo};
 use rustix::io::Errno;
 use rustix::param::page_size;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
@@ -296,10 +296,10 @@ fn refused(size: u64) -> OpenError {
     let (limit, remedy) = if spent {
         (
             "fs.pipe-user-pages-soft: other pipes have spent it",
-            "close other pipes, or sudo sysctl -w fs.pipe-user-pages-soft=0".to_owned(),
+            format!("close other pipes, or {}sysctl -w fs.pipe-user-pages-soft=0", sudo()),
         )
     } else {
-        ("fs.pipe-max-size", format!("sudo sysctl -w fs.pipe-max-size={size}"))
+        ("fs.pipe-max-size", format!("{}sysctl -w fs.pipe-max-size={size}", sudo()))
     };
     OpenError::Limit {
         message: format!("a pipe of {} is more than this user may have ({limit})", ByteSize(size)),

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use model::{Role, Tasks, Wait};
+use model::{Role, Tasks, Wait, sudo};
 use payload::{Consumer, Producer};
 
 use crate::channel::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
@@ -107,7 +107,7 @@ fn refusal(block_bytes: usize, error: io::Error) -> OpenError {
     let msgsize_max: Option<u64> = msgsize_max.ok().and_then(|text| text.trim().parse().ok());
     match (error.raw_os_error(), msgsize_max) {
         (Some(libc::EINVAL), Some(limit)) if block_bytes as u64 > limit => {
-            let remedy = format!("sudo sysctl -w fs.mqueue.msgsize_max={block_bytes}");
+            let remedy = format!("{}sysctl -w fs.mqueue.msgsize_max={block_bytes}", sudo());
             OpenError::block_too_large(block_bytes, limit, "fs.mqueue.msgsize_max", &remedy)
         }
         // EMFILE is also the answer of a process that has no descriptor left (mq_open(3)).

@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::sync::Arc;
 
-use model::{Role, Wait, describe_errno};
+use model::{Role, Wait, describe_errno, sudo};
 use payload::{Block, Producer};
 
 use super::ring::{Copying, Ring, RingReceiver, RingSender, RingWait, WAIT_OPTION};
@@ -93,7 +93,7 @@ fn may_trace(ptrace_scope: &str, capable: bool) -> Result<(), Unsupported> {
         }),
         "2" if !capable => Err(Unsupported {
             reason: "kernel.yama.ptrace_scope is 2: only CAP_SYS_PTRACE may read another's memory".to_owned(),
-            remedy: Some("sudo sysctl -w kernel.yama.ptrace_scope=1, or run as root".to_owned()),
+            remedy: Some(format!("{}sysctl -w kernel.yama.ptrace_scope=1, or run as root", sudo())),
         }),
         // At 1 the sender names those who may (see `Lender::prepare`).
         _ => Ok(()),

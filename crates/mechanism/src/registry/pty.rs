@@ -13,7 +13,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use model::{Role, Workload};
+use model::{Role, Workload, sudo};
 use rustix::io::Errno;
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
@@ -113,10 +113,12 @@ fn open_pair() -> Result<(OwnedFd, OwnedFd), OpenError> {
 
 fn remedy(error: Errno) -> Option<String> {
     match error {
-        Errno::NOENT | Errno::NODEV | Errno::NXIO => Some(
-            "mount the terminals: sudo mount -t devpts devpts /dev/pts && sudo ln -s pts/ptmx /dev/ptmx"
-                .to_owned(),
-        ),
+        Errno::NOENT | Errno::NODEV | Errno::NXIO => {
+            let sudo = sudo();
+            Some(format!(
+                "mount the terminals: {sudo}mount -t devpts devpts /dev/pts && {sudo}ln -s pts/ptmx /dev/ptmx"
+            ))
+        }
         Errno::NOSPC | Errno::AGAIN => Some("all terminals are taken: raise kernel.pty.max".to_owned()),
         Errno::ACCESS | Errno::PERM => Some("let this user open it: chmod 666 /dev/ptmx".to_owned()),
         _ => None,

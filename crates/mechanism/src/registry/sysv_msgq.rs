@@ -5,7 +5,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use model::{ByteSize, Role, Tasks, Wait};
+use model::{ByteSize, Role, Tasks, Wait, sudo};
 use payload::{Consumer, Producer};
 
 use crate::channel::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
@@ -59,7 +59,7 @@ impl Mechanism for SysvMsgq {
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
         if let Some(msgmax) = kernel_limit("msgmax").filter(|msgmax| request.block_bytes as u64 > *msgmax) {
             let block = request.block_bytes;
-            let remedy = format!("sudo sysctl -w kernel.msgmax={block} kernel.msgmnb={}", block * 4);
+            let remedy = format!("{}sysctl -w kernel.msgmax={block} kernel.msgmnb={}", sudo(), block * 4);
             return Err(OpenError::block_too_large(block, msgmax, "kernel.msgmax", &remedy));
         }
         // The queues' owners: removed when the channel goes, by the process that made them.
@@ -101,7 +101,7 @@ fn make_queue(request: &Request<'_>) -> Result<Queue, OpenError> {
                     "a queue of {} is more than this user may have (kernel.msgmnb)",
                     ByteSize(size)
                 ),
-                remedy: format!("sudo sysctl -w kernel.msgmnb={size}, or a smaller size="),
+                remedy: format!("{}sysctl -w kernel.msgmnb={size}, or a smaller size=", sudo()),
             },
             _ => OpenError::system(format!("msgctl(IPC_SET, {size} bytes in the queue)"))(error),
         })?;
@@ -112,7 +112,7 @@ fn make_queue(request: &Request<'_>) -> Result<Queue, OpenError> {
 fn line(request: &Request<'_>, queue: &Arc<Queue>) -> Result<Line<MessageEnd, MessageEnd>, OpenError> {
     let bytes = queue.bytes().map_err(OpenError::system("msgctl(IPC_STAT)"))?;
     if (request.block_bytes as u64) > bytes {
-        let remedy = format!("sudo sysctl -w kernel.msgmnb={}", request.block_bytes);
+        let remedy = format!("{}sysctl -w kernel.msgmnb={}", sudo(), request.block_bytes);
         return Err(OpenError::block_too_large(request.block_bytes, bytes, "kernel.msgmnb", &remedy));
     }
     let retry = match (request.tasks, request.wait) {

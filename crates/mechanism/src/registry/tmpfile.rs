@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use model::{ByteSize, Role, Tasks, Wait};
+use model::{ByteSize, Role, Tasks, Wait, sudo};
 use rustix::fs::{Mode, OFlags, inotify, open, statvfs};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -68,7 +68,7 @@ impl Mechanism for TmpFile {
         let folder = model::temporary_folder();
         open_nameless(&folder).map(|_| ()).map_err(|error| Unsupported {
             reason: error.to_string(),
-            remedy: Some("another folder: TMPDIR=/var/tmp, or tmpfile:dir=DIR".to_owned()),
+            remedy: error.remedy().map(str::to_owned),
         })
     }
 
@@ -95,7 +95,14 @@ impl Mechanism for TmpFile {
 fn open_nameless(folder: &Path) -> Result<OwnedFd, OpenError> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC;
     open(folder, flags, Mode::RUSR | Mode::WUSR)
-        .map_err(OpenError::system(format!("open({}, O_TMPFILE)", folder.display())))
+        .map_err(|errno| refused(format!("open({}, O_TMPFILE)", folder.display()), errno))
+}
+
+/// A file that could not be made, as a rule for its folder's sake.
+fn refused(call: String, errno: Errno) -> OpenError {
+    let ours = matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::INTR);
+    let remedy = (!ours).then(|| "another folder: TMPDIR=/var/tmp, or the option dir=DIR".to_owned());
+    OpenError::System { call, source: errno.into(), remedy }
 }
 
 /// Where the file system has no O_TMPFILE: a file whose name is removed as soon as it is open.
@@ -120,7 +127,7 @@ pub(super) fn make_named(folder: &Path, more: OFlags) -> Result<(StoredName, Own
     let path = folder.join(unique_name());
     let make = |path: &Path| open(path, flags, Mode::RUSR | Mode::WUSR);
     let (name, writer) = NamedPath::make(path.clone(), make)
-        .map_err(OpenError::system(format!("open({})", path.display())))?;
+        .map_err(|errno| refused(format!("open({})", path.display()), errno))?;
     Ok((StoredName::new(path, name), writer))
 }
 
@@ -208,7 +215,7 @@ pub(super) fn follow_line(
 
 fn watch(path: &str) -> Result<OwnedFd, OpenError> {
     let refused = |call: String, limit: &str| {
-        let remedy = format!("sudo sysctl -w fs.inotify.{limit}, or --wait spin, which does without");
+        let remedy = format!("{}sysctl -w fs.inotify.{limit}, or --wait spin, which does without", sudo());
         move |error: Errno| {
             let spent = matches!(error, Errno::MFILE | Errno::NOSPC);
             OpenError::System { call, source: error.into(), remedy: spent.then_some(remedy) }

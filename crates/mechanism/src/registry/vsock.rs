@@ -9,7 +9,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
-use model::{Role, describe_errno};
+use model::{Role, describe_errno, sudo};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, listen, socket_with};
 
 use super::messages::receiver_wait;
@@ -140,15 +140,19 @@ fn local_listener(buffer: Option<u64>) -> Result<OwnedFd, OpenError> {
 }
 
 fn bind_remedy(error: &io::Error) -> Option<String> {
-    let text = "this kernel's vsock has no loopback transport: sudo modprobe vsock_loopback (a kernel with \
-                CONFIG_VSOCKETS_LOOPBACK)";
-    (error.raw_os_error() == Some(libc::EADDRNOTAVAIL)).then(|| text.to_owned())
+    let text = || {
+        let modprobe = format!("{}modprobe vsock_loopback", sudo());
+        format!(
+            "this kernel's vsock has no loopback transport: {modprobe} (a kernel with CONFIG_VSOCKETS_LOOPBACK)"
+        )
+    };
+    (error.raw_os_error() == Some(libc::EADDRNOTAVAIL)).then(text)
 }
 
 fn socket_remedy(error: &io::Error) -> Option<String> {
     match error.raw_os_error() {
         Some(libc::EAFNOSUPPORT) => {
-            Some("sudo modprobe vsock vsock_loopback (a kernel with CONFIG_VSOCKETS)".to_owned())
+            Some(format!("{}modprobe vsock vsock_loopback (a kernel with CONFIG_VSOCKETS)", sudo()))
         }
         Some(libc::EPERM | libc::EACCES) => {
             Some("a container's seccomp filter may forbid AF_VSOCK: run outside of it".to_owned())

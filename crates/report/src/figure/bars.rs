@@ -2,11 +2,12 @@
 
 use maud::{Markup, html};
 
-use super::canvas::{Canvas, Drawing, TEXT, mono_width, px, sans_width, shortened, text};
+use super::canvas::{Canvas, Drawing, TEXT, labels_apart, mono_width, px, sans_width, shortened, text};
 use super::scale::Range;
 use super::theme::SERIES_COLORS;
 use super::{Bar, Bars, Reference, Scale, SeriesStyle, tip};
 use crate::layout;
+use crate::lists::distinct;
 
 /// The widest column of names on a desktop.
 const NAMES_MAX: f64 = 262.0;
@@ -62,7 +63,8 @@ impl Layout {
 
 pub(super) fn draw(bars: &Bars, canvas: &Canvas) -> Drawing {
     let layout = Layout::of(bars, canvas);
-    let top = bars.references.len() as f64 * REFERENCE + 4.0;
+    let names: usize = bars.references.iter().map(|one| named(one, bars, &layout, canvas).len()).sum();
+    let top = names as f64 * REFERENCE + 4.0;
     let mut y = top;
     let mut rows = Vec::new();
     let colors = colors(bars);
@@ -77,7 +79,7 @@ pub(super) fn draw(bars: &Bars, canvas: &Canvas) -> Drawing {
         }
     }
     let body = html! {
-        (axis(bars, &layout, (top, y)))
+        (axis(bars, &layout, (top, y), canvas))
         (references(bars, &layout, (top, y), canvas))
         g data-columns=[canvas.is_live().then_some("1")] { @for row in rows { (row) } }
     };
@@ -86,12 +88,7 @@ pub(super) fn draw(bars: &Bars, canvas: &Canvas) -> Drawing {
 
 /// Names that stand in several groups keep their colour; else all bars have the first one.
 fn colors(bars: &Bars) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
-    for bar in bars.groups.iter().flat_map(|group| &group.bars) {
-        if !names.contains(&bar.name.as_str()) {
-            names.push(&bar.name);
-        }
-    }
+    let names = distinct(bars.groups.iter().flat_map(|group| &group.bars).map(|bar| bar.name.as_str()));
     let bars_in_all: usize = bars.groups.iter().map(|group| group.bars.len()).sum();
     let again = names.len() < bars_in_all && bars.groups.len() > 1 && names.len() <= SERIES_COLORS;
     if again { names } else { Vec::new() }
@@ -175,15 +172,18 @@ fn reason(bar: &Bar, layout: &Layout, y: f64, canvas: &Canvas) -> Markup {
     }
 }
 
-fn axis(bars: &Bars, layout: &Layout, (top, bottom): (f64, f64)) -> Markup {
+fn axis(bars: &Bars, layout: &Layout, (top, bottom): (f64, f64), canvas: &Canvas) -> Markup {
     let ticks = layout.range.ticks(if layout.narrow { 3 } else { 6 });
+    let label = |value: &f64| Some((layout.x(*value)?, bars.axis.unit.tick(*value)));
+    let labels = ticks.iter().filter_map(label).collect();
     html! {
-        @for value in ticks {
-            @if let Some(x) = layout.x(value) {
+        @for value in &ticks {
+            @if let Some(x) = layout.x(*value) {
                 line class="gridline" x1=(px(x)) x2=(px(x)) y1=(px(top)) y2=(px(bottom)) {}
-                @let class = if x < INSET { "quiet small" } else { "quiet middle small" };
-                (text(x, bottom + 15.0, class, &bars.axis.unit.tick(value)))
             }
+        }
+        @for (x, words) in labels_apart(labels, canvas) {
+            (text(x, bottom + 15.0, "quiet middle small", &words))
         }
         @if let Some(zero) = layout.x(0.0) {
             line class="axisline" x1=(px(zero)) x2=(px(zero)) y1=(px(top)) y2=(px(bottom)) {}
@@ -192,22 +192,38 @@ fn axis(bars: &Bars, layout: &Layout, (top, bottom): (f64, f64)) -> Markup {
     }
 }
 
-/// Lines across, each named above; one that is too far away is named with an arrow.
+/// Lines across, each named above.
 fn references(bars: &Bars, layout: &Layout, (top, bottom): (f64, f64), canvas: &Canvas) -> Markup {
-    let within = |value: f64| layout.range.share(value).is_some_and(|share| share <= 1.0);
-    html! {
-        @for (at, reference) in bars.references.iter().enumerate() {
-            @let words = format!("{} {}", reference.name, bars.axis.unit.text(reference.value));
-            @let y = at as f64 * REFERENCE + 12.0;
-            @if let Some(x) = layout.x(reference.value).filter(|_| within(reference.value)) {
-                line class="reference" x1=(px(x)) x2=(px(x)) y1=(px(y + 4.0)) y2=(px(bottom.max(top))) {}
-                @let start = (x - sans_width(&words) / 2.0).clamp(0.0, canvas.width - sans_width(&words));
-                (text(start, y, "quiet", &words))
-            } @else {
-                (text(canvas.width, y, "quiet end", &format!("{words} →")))
-            }
+    let mut y = 12.0 - REFERENCE;
+    let mut pieces = Vec::new();
+    for reference in &bars.references {
+        let x = reference_x(reference, layout);
+        for words in named(reference, bars, layout, canvas) {
+            y += REFERENCE;
+            let (width, room) = (sans_width(&words), (canvas.width - sans_width(&words)).max(0.0));
+            pieces.push(match x {
+                Some(x) => text((x - width / 2.0).clamp(0.0, room), y, "quiet", &words),
+                None => text(canvas.width, y, "quiet end", &words),
+            });
         }
+        let (y1, y2) = (px(y + 4.0), px(bottom.max(top)));
+        let line = |x| html! { line class="reference" x1=(px(x)) x2=(px(x)) y1=(y1) y2=(y2) {} };
+        pieces.extend(x.map(line));
     }
+    html! { @for piece in pieces { (piece) } }
+}
+
+/// Where the line of a reference stands; `None` where that is too far away.
+fn reference_x(reference: &Reference, layout: &Layout) -> Option<f64> {
+    let within = layout.range.share(reference.value).is_some_and(|share| share <= 1.0);
+    layout.x(reference.value).filter(|_| within)
+}
+
+/// The name of a reference and its figure, with an arrow where its line is too far away, in lines as wide as the sheet.
+fn named(reference: &Reference, bars: &Bars, layout: &Layout, canvas: &Canvas) -> Vec<String> {
+    let arrow = if reference_x(reference, layout).is_some() { "" } else { " →" };
+    let words = format!("{} {}{arrow}", reference.name, bars.axis.unit.text(reference.value));
+    layout::wrap(&words, (canvas.width / sans_width("n")).floor() as usize)
 }
 
 /// What is said of a bar, or why there is none.

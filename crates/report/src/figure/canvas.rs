@@ -1,7 +1,8 @@
 //! The sheet a figure is drawn on: how wide it is, whether it stands alone or in a page, and the pieces of SVG
-//! that all charts share. What records bring in of control characters is made visible at the very end, by [`clean`].
+//! that all charts share. What records bring in of control characters is made visible at the very end, by [`visible`].
 
 use maud::{Markup, PreEscaped, html};
+use model::visible;
 use unicode_width::UnicodeWidthStr;
 
 use super::{Figure, Theme};
@@ -12,6 +13,9 @@ const MONO_ADVANCE: f64 = 0.603;
 const SANS_ADVANCE: f64 = 0.56;
 /// The size of text.
 pub(super) const TEXT: f64 = 12.0;
+
+/// Between the labels of two ticks.
+const LABEL_GAP: f64 = 6.0;
 
 /// Who looks at the figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,20 +125,6 @@ pub(super) fn px(value: f64) -> String {
     format!("{}", tenths + 0.0)
 }
 
-/// The text without what XML forbids: control characters become visible ones (U+2400…), line ends stay.
-pub(crate) fn clean(text: &str) -> String {
-    let visible = |character: char| match character {
-        '\n' => '\n',
-        '\t' => ' ',
-        '\u{0}'..='\u{1f}' => char::from_u32(0x2400 + character as u32).unwrap_or('\u{fffd}'),
-        '\u{7f}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}' => '\u{fffd}',
-        // What turns the direction of the text around it.
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
-        other => other,
-    };
-    text.chars().map(visible).collect()
-}
-
 /// Width of a text in a fixed pitch.
 pub(super) fn mono_width(text: &str) -> f64 {
     UnicodeWidthStr::width(text) as f64 * TEXT * MONO_ADVANCE
@@ -145,9 +135,26 @@ pub(super) fn sans_width(text: &str) -> f64 {
     UnicodeWidthStr::width(text) as f64 * TEXT * SANS_ADVANCE
 }
 
+/// The labels of ticks that have room, each centred on its place or as near to it as the sheet's edges allow. Where two would
+/// touch, the one further right stays: of percentiles the rarest says most.
+pub(super) fn labels_apart(ticks: Vec<(f64, String)>, canvas: &Canvas) -> Vec<(f64, String)> {
+    let mut free = f64::INFINITY;
+    let mut kept = Vec::new();
+    for (place, words) in ticks.into_iter().rev() {
+        let half = sans_width(&words) / 2.0;
+        let x = place.min(canvas.width - half).max(half);
+        if x + half <= free {
+            free = x - half - LABEL_GAP;
+            kept.push((x, words));
+        }
+    }
+    kept.reverse();
+    kept
+}
+
 /// A text in a fixed pitch, cut in the middle where it is wider: its beginning and its end tell most.
 pub(super) fn shortened(text: &str, width: f64) -> String {
-    let text = clean(text).replace('\n', " ");
+    let text = visible(text).replace('\n', " ");
     let room = (width / (TEXT * MONO_ADVANCE)).floor().max(3.0) as usize;
     let characters: Vec<char> = text.chars().collect();
     if UnicodeWidthStr::width(text.as_str()) <= room {
@@ -164,9 +171,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_xml_forbids_becomes_visible() {
-        assert_eq!(clean("a\u{1b}[1m\0\tb\n"), "a\u{241b}[1m\u{2400} b\n");
-        assert_eq!(clean("\u{202e}gnp.exe"), "\u{fffd}gnp.exe");
+    fn labels_stay_on_the_sheet_and_apart() {
+        let canvas = Canvas::narrow();
+        let ticks = [(40.0, "50 %"), (50.0, "90 %"), (200.0, "99.9999 %"), (335.0, "99.99999 %")];
+        let kept = labels_apart(ticks.map(|(place, words)| (place, words.to_owned())).to_vec(), &canvas);
+        let words: Vec<&str> = kept.iter().map(|(_, words)| words.as_str()).collect();
+        assert_eq!(words, ["90 %", "99.9999 %", "99.99999 %"]);
+        let right = kept.iter().map(|(x, words)| x + sans_width(words) / 2.0).fold(0.0, f64::max);
+        assert!(right <= canvas.width, "{right}");
+    }
+
+    #[test]
+    fn markup_is_escaped() {
         assert_eq!(
             text(1.0, -0.01, "", "<script>&").into_string(),
             r#"<text x="1" y="0" class="">&lt;script&gt;&amp;</text>"#

@@ -6,7 +6,7 @@
 use maud::{Markup, html};
 
 use super::SeriesStyle;
-use super::canvas::{Canvas, Drawing, mono_width, px, sans_width, shortened, text};
+use super::canvas::{Canvas, Drawing, labels_apart, mono_width, px, sans_width, shortened, text};
 use super::scale::Range;
 use super::theme::SERIES_COLORS;
 
@@ -100,7 +100,7 @@ pub(super) fn draw(plot: &Plot, canvas: &Canvas, figure: &str) -> Drawing {
             role=[canvas.is_live().then_some("application")]
             aria-label=[canvas.is_live().then_some("Points: arrow keys walk along them; + and - zoom, 0 shows all")] {
             rect class="ground" x=(px(frame.left)) y=(px(frame.top)) width=(px(frame.width)) height=(px(frame.height)) {}
-            g class="ticks" { (ticks(plot, &frame)) }
+            g class="ticks" { (ticks(plot, &frame, canvas)) }
             g clip-path={ "url(#" (clip) ")" } {
                 @for (index, series) in plot.series.iter().enumerate() { (line(plot, series, index, &frame, canvas)) }
             }
@@ -122,21 +122,23 @@ fn frame_data(frame: &Frame) -> String {
     [frame.left, frame.top, frame.width, frame.height].map(px).join(" ")
 }
 
-fn ticks(plot: &Plot, frame: &Frame) -> Markup {
+fn ticks(plot: &Plot, frame: &Frame, canvas: &Canvas) -> Markup {
     let (bottom, right) = (frame.y(0.0), frame.x(1.0));
     let places = |axis: &PlotAxis| -> Vec<(f64, String)> {
         let place = |(value, words): &(f64, String)| Some((axis.range.share(*value)?, words.clone()));
         axis.ticks.iter().filter_map(place).collect()
     };
+    let across: Vec<(f64, String)> =
+        places(&plot.x).into_iter().map(|(share, words)| (frame.x(share), words)).collect();
     html! {
         @for (share, words) in places(&plot.y) {
             line class="gridline" x1=(px(frame.left)) x2=(px(right)) y1=(px(frame.y(share))) y2=(px(frame.y(share))) {}
             (text(frame.left - 8.0, frame.y(share) + 4.0, "quiet end", &words))
         }
-        @for (share, words) in places(&plot.x) {
-            line class="gridline" x1=(px(frame.x(share))) x2=(px(frame.x(share))) y1=(px(frame.top)) y2=(px(bottom)) {}
-            (text(frame.x(share), bottom + 17.0, "quiet middle", &words))
+        @for (x, _) in &across {
+            line class="gridline" x1=(px(*x)) x2=(px(*x)) y1=(px(frame.top)) y2=(px(bottom)) {}
         }
+        @for (x, words) in labels_apart(across, canvas) { (text(x, bottom + 17.0, "quiet middle", &words)) }
         line class="axisline" x1=(px(frame.left)) x2=(px(right)) y1=(px(bottom)) y2=(px(bottom)) {}
     }
 }

@@ -3,6 +3,7 @@
 use super::distribution::percentile;
 use super::flow::amount;
 use super::{Bars, Cell, Chart, Distribution, Figure, Flow, Heat, Lines, SeriesStyle, Table, Unit};
+use crate::noise;
 
 /// What stands for a figure that is not there.
 const ABSENT: &str = "–";
@@ -24,7 +25,9 @@ type Parts = (Vec<String>, Vec<Vec<String>>);
 
 fn of_lines(lines: &Lines) -> Parts {
     let (x, y) = (&lines.x_axis, &lines.y_axis);
-    let columns = ["series", x.label.as_str(), y.label.as_str(), "95 % from", "to", "n"];
+    let points = lines.series.iter().flat_map(|series| &series.points);
+    let interval = interval_heading(points.filter(|point| point.low.is_some()).map(|point| point.n));
+    let columns = ["series", x.label.as_str(), y.label.as_str(), interval, "to", "n"];
     let rows = lines.series.iter().flat_map(|series| {
         series.points.iter().map(|point| {
             vec![
@@ -42,7 +45,9 @@ fn of_lines(lines: &Lines) -> Parts {
 
 fn of_bars(bars: &Bars) -> Parts {
     let unit = bars.axis.unit;
-    let columns = ["group", "name", bars.axis.label.as_str(), "95 % from", "to", "n", "remark"];
+    let all = bars.groups.iter().flat_map(|group| &group.bars);
+    let interval = interval_heading(all.filter(|bar| bar.low.is_some()).map(|bar| bar.n));
+    let columns = ["group", "name", bars.axis.label.as_str(), interval, "to", "n", "remark"];
     let mut rows: Vec<Vec<String>> = Vec::new();
     for group in &bars.groups {
         rows.extend(group.bars.iter().map(|bar| {
@@ -141,6 +146,17 @@ fn with_origin(name: &str, style: SeriesStyle) -> String {
 
 fn optional(unit: Unit, value: Option<f64>) -> String {
     value.map(|value| unit.text(value)).unwrap_or_default()
+}
+
+/// The heading of the lower ends of intervals, each of so many trials.
+fn interval_heading(mut trials: impl Iterator<Item = Option<u32>> + Clone) -> &'static str {
+    let is_range = |n: Option<u32>| n.is_some_and(|n| noise::is_range(n as usize));
+    let all = trials.clone().count() > 0 && trials.clone().all(is_range);
+    match (all, trials.any(is_range)) {
+        (true, _) => "range from",
+        (false, true) => "95 % or range from",
+        (false, false) => "95 % from",
+    }
 }
 
 fn count(n: Option<u32>) -> String {

@@ -1,7 +1,7 @@
 //! What is said of a mark when a reader points at it: the name, the figure, its interval, how many samples.
 
 use super::unit::Unit;
-use crate::numbers;
+use crate::{noise, numbers};
 
 /// The lines of a tip, the name first.
 pub(super) fn of(
@@ -19,7 +19,8 @@ pub(super) fn of(
     }];
     lines.push(unit.text(value));
     lines.push(unit.exact(value));
-    lines.extend(interval_text(unit, interval).map(|text| format!("95 % interval {text}")));
+    let words = interval_text(unit, interval).zip(noise::interval_name(n));
+    lines.extend(words.map(|(text, name)| format!("{name} {text}")));
     lines.extend(n.map(|n| format!("n = {}", numbers::grouped(f64::from(n), 0))));
     if !note.is_empty() {
         lines.push(note.to_owned());

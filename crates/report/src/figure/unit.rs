@@ -73,7 +73,7 @@ impl Unit {
             Self::Seconds => format!("{} s", numbers::grouped(value, 6)),
             Self::Ns => format!("{} ns", numbers::grouped(value, if value < 100.0 { 2 } else { 0 })),
             Self::Count => numbers::grouped(value, if value.fract() == 0.0 { 0 } else { 3 }),
-            Self::Ratio => format!("{value:.4}×"),
+            Self::Ratio => format!("{}×", numbers::fixed(value, 4)),
         }
     }
 

@@ -1,49 +1,46 @@
 //! Every writer against every reader over one pipe: a row for each writer, a column for each reader.
 
+use std::collections::HashMap;
+
 use model::{CaseRecord, WorkerEnd, WorkerStart};
 
 use super::{Table, end, speed, worker};
 use crate::columns::{ABSENT, noise_mark};
 use crate::layout::{self, Line, Tone};
+use crate::lists::distinct;
 use crate::stages::shortened;
 use crate::table::Style;
 
 /// A label's columns at the most, where there is little room.
 const LABEL_COLUMNS_MIN: usize = 7;
 
-struct Matrix<'a> {
-    writers: Vec<&'a WorkerEnd>,
-    readers: Vec<&'a WorkerEnd>,
-    cases: Vec<&'a CaseRecord>,
+pub(crate) struct Matrix<'a> {
+    pub(crate) writers: Vec<&'a WorkerEnd>,
+    pub(crate) readers: Vec<&'a WorkerEnd>,
+    cases: HashMap<(&'a WorkerEnd, &'a WorkerEnd), &'a CaseRecord>,
 }
 
 impl<'a> Matrix<'a> {
     /// `None` where no two programs met.
-    fn of(table: &Table<'a>) -> Option<Self> {
-        let cases: Vec<&CaseRecord> = table.started_by(WorkerStart::Harness).collect();
-        let (mut writers, mut readers): (Vec<&WorkerEnd>, Vec<&WorkerEnd>) = (Vec::new(), Vec::new());
-        for worker in cases.iter().filter_map(|case| worker(case)) {
-            if !writers.contains(&&worker.writer) {
-                writers.push(&worker.writer);
-            }
-            if !readers.contains(&&worker.reader) {
-                readers.push(&worker.reader);
-            }
-        }
-        (!cases.is_empty()).then_some(Self { writers, readers, cases })
+    pub(crate) fn of(table: &Table<'a>) -> Option<Self> {
+        let met = || table.started_by(WorkerStart::Harness).filter_map(|case| Some((worker(case)?, case)));
+        // Of several cases of one pair the first is shown.
+        let pairs: Vec<_> = met().map(|(worker, case)| ((&worker.writer, &worker.reader), case)).collect();
+        (!pairs.is_empty()).then(|| Self {
+            writers: distinct(met().map(|(worker, _)| &worker.writer)),
+            readers: distinct(met().map(|(worker, _)| &worker.reader)),
+            cases: pairs.into_iter().rev().collect(),
+        })
     }
 
-    fn case(&self, writer: &WorkerEnd, reader: &WorkerEnd) -> Option<&CaseRecord> {
-        let met = |case: &&&CaseRecord| {
-            worker(case).is_some_and(|worker| worker.writer == *writer && worker.reader == *reader)
-        };
-        self.cases.iter().find(met).copied()
+    pub(crate) fn case(&self, writer: &WorkerEnd, reader: &WorkerEnd) -> Option<&'a CaseRecord> {
+        self.cases.get(&(writer, reader)).copied()
     }
 
     /// Median GB/s of a cell, with the mark of what is noisy; figures stand below each other.
     fn cell(&self, writer: &WorkerEnd, reader: &WorkerEnd) -> String {
         let case = self.case(writer, reader).filter(|case| speed(case) > 0.0);
-        let text = |case| format!("{:.2}{:2}", speed(case) / 1e9, noise_mark(case));
+        let text = |case| format!("{}{:2}", crate::numbers::fixed(speed(case) / 1e9, 2), noise_mark(case));
         case.map_or(format!("{ABSENT}  "), text)
     }
 
@@ -64,7 +61,7 @@ pub(super) fn render(table: &Table, style: &Style) -> Vec<Line> {
     let widest = columns.iter().map(|name| layout::width(name)).max().unwrap_or(0);
     let room = style.width.saturating_sub(label + 2) / columns.len().max(1);
     let width = widest.min(room.saturating_sub(2)).max(LABEL_COLUMNS_MIN);
-    let fastest = matrix.cases.iter().map(|case| speed(case)).fold(0.0, f64::max);
+    let fastest = matrix.cases.values().map(|case| speed(case)).fold(0.0, f64::max);
 
     let mut lines = vec![
         Line::default(),

@@ -1,15 +1,14 @@
 //! The ranked list of workers that started their own children: a row for each, the fastest first.
 
 use model::{CaseRecord, SystemCalls};
-use stats::estimate::{ENOUGH_FOR_95_PERCENT, Estimate};
-use stats::figure;
+use stats::{Estimate, figure, seats};
 
 use super::{Table, is_yardstick, speed, title, worker};
-use crate::columns::{group, marked_speed, spread_of_stream, streams};
+use crate::columns::{group, marked_speed, spread_of_stream};
 use crate::grid::{Heading, lay_out};
 use crate::layout::{self, Line, Tone};
-use crate::numbers;
 use crate::table::Style;
+use crate::{noise, numbers};
 
 /// Width of the longest bar.
 const BAR_COLUMNS: usize = 12;
@@ -35,13 +34,13 @@ const DISPENSABLE: [usize; 6] = [BAR, 7, 10, 11, 3, 4];
 /// The list for a terminal.
 pub(super) fn render(table: &Table, style: &Style) -> Vec<Line> {
     let ranked = table.ranked();
-    let best = ranked.first().map_or(0.0, |case| speed(case));
+    let (best, c) = (ranked.first().map_or(0.0, |case| speed(case)), yardstick(&ranked));
     let mut rows: Vec<(Tone, Vec<String>)> = ranked
         .iter()
         .enumerate()
         .map(|(place, case)| {
             let tone = if place == 0 && ranked.len() > 1 { Tone::Bold } else { Tone::Plain };
-            (tone, cells(table, case, best))
+            (tone, cells(case, best, c))
         })
         .collect();
     if ranked.len() < 2 {
@@ -60,18 +59,20 @@ pub(super) fn render(table: &Table, style: &Style) -> Vec<Line> {
 
 /// The titles and the rows of every column that says something, the bars apart.
 pub(super) fn texts(table: &Table) -> (Vec<&'static str>, Vec<Vec<String>>) {
-    let rows: Vec<Vec<String>> = table.ranked().iter().map(|case| cells(table, case, 1.0)).collect();
+    let ranked = table.ranked();
+    let c = yardstick(&ranked);
+    let rows: Vec<Vec<String>> = ranked.iter().map(|case| cells(case, 1.0, c)).collect();
     let speaks = |column: &usize| *column != BAR && rows.iter().any(|cells| !cells[*column].is_empty());
     let columns: Vec<usize> = (0..HEADINGS.len()).filter(speaks).collect();
     let kept = |cells: &Vec<String>| columns.iter().map(|column| cells[*column].clone()).collect();
     (columns.iter().map(|column| HEADINGS[*column].title).collect(), rows.iter().map(kept).collect())
 }
 
-fn cells(table: &Table, case: &CaseRecord, best: f64) -> Vec<String> {
+fn cells(case: &CaseRecord, best: f64, c: Option<&CaseRecord>) -> Vec<String> {
     let calls = worker(case).and_then(|worker| worker.system_calls.as_ref());
-    let few = (2..ENOUGH_FOR_95_PERCENT).contains(&case.samples.len());
+    let few = noise::is_range(case.samples.len());
     let spread = |wanted: bool| spread_of_stream(case).filter(|_| few == wanted).unwrap_or_default();
-    let seats = streams(case);
+    let seats = seats(case, figure::throughput_bytes_per_s);
     let seated = |found| group(found, numbers::throughput);
     vec![
         worker(case).map_or_else(String::new, title),
@@ -82,9 +83,9 @@ fn cells(table: &Table, case: &CaseRecord, best: f64) -> Vec<String> {
         seats.and_then(|seats| seats.one_cpu).map(seated).unwrap_or_default(),
         seats.and_then(|seats| seats.two_cpus).map(seated).unwrap_or_default(),
         mean_time(case),
-        times_c(table, case).map(|times| format!("{times:.2}")).unwrap_or_default(),
+        c.map(|c| numbers::fixed(speed(case) / speed(c), 2)).unwrap_or_default(),
         calls.map(per_mib).unwrap_or_default(),
-        cpu_s_per_gb(case).map(|seconds| format!("{seconds:.2}")).unwrap_or_default(),
+        cpu_s_per_gb(case).map(|seconds| numbers::fixed(seconds, 2)).unwrap_or_default(),
         start_up_ns(case).map(numbers::time).unwrap_or_default(),
     ]
 }
@@ -94,19 +95,20 @@ fn cells(table: &Table, case: &CaseRecord, best: f64) -> Vec<String> {
 fn mean_time(case: &CaseRecord) -> String {
     let rates = case.samples.iter().filter_map(figure::throughput_bytes_per_s);
     let times: Vec<f64> = rates.filter(|rate| *rate > 0.0).map(|rate| 1e12 / rate).collect();
-    Estimate::of(&times).map(|found| format!("{:.0} ± {:.0}", found.mean, found.stddev)).unwrap_or_default()
+    Estimate::of(&times)
+        .map(|found| format!("{} ± {}", numbers::fixed(found.mean, 0), numbers::fixed(found.stddev, 0)))
+        .unwrap_or_default()
 }
 
-/// As a multiple of tuned C in the same seats: the quotient of the figures shown.
-fn times_c(table: &Table, case: &CaseRecord) -> Option<f64> {
-    let c = table.ranked().into_iter().find(|other| is_yardstick(other))?;
-    Some(speed(case) / speed(c))
+/// What the rows are a multiple of: tuned C in the same seats.
+fn yardstick<'a>(ranked: &[&'a CaseRecord]) -> Option<&'a CaseRecord> {
+    ranked.iter().copied().find(|case| is_yardstick(case))
 }
 
 pub(super) fn per_mib(calls: &SystemCalls) -> String {
     match calls.per_mib {
-        few if few < 99.95 => format!("{few:.1}"),
-        many => format!("{many:.0}"),
+        few if few < 99.95 => numbers::fixed(few, 1),
+        many => numbers::fixed(many, 0),
     }
 }
 

@@ -1,5 +1,7 @@
 //! What the table of languages says in words: what each idiom costs, and the system calls that explain it.
 
+use std::collections::HashMap;
+
 use model::{BenchRecord, CaseRecord, NoiseLevel, SystemCalls, WorkerStart};
 use stats::{figure, paired_ratio};
 
@@ -27,12 +29,18 @@ pub(super) fn all(record: &BenchRecord) -> Vec<String> {
 }
 
 fn costs(table: &Table) -> Vec<String> {
+    let mut tuned: HashMap<&str, &CaseRecord> = HashMap::new();
+    for case in table.started_by(WorkerStart::Pair) {
+        if let Some(worker) = worker(case).filter(|worker| worker.writer.variant == "tuned") {
+            tuned.entry(&worker.writer.language).or_insert(case);
+        }
+    }
     let mut costs: Vec<(f64, String)> = table
         .ranked()
         .into_iter()
         .filter(|case| worker(case).is_some_and(|worker| worker.writer.variant == "idiomatic"))
         .filter_map(|idiomatic| {
-            let tuned = tuned_beside(table, idiomatic)?;
+            let tuned = *tuned.get(worker(idiomatic)?.writer.language.as_str())?;
             let ratio = paired_ratio(&tuned.samples, &idiomatic.samples, figure::throughput_bytes_per_s)?;
             // A wild figure, as that of a mixture is, says nothing of an idiom.
             let steady = [tuned, idiomatic].iter().all(|case| case.noise != Some(NoiseLevel::Wild));
@@ -43,14 +51,6 @@ fn costs(table: &Table) -> Vec<String> {
         .collect();
     costs.sort_by(|one, other| other.0.total_cmp(&one.0));
     costs.into_iter().map(|(_, sentence)| sentence).collect()
-}
-
-fn tuned_beside<'a>(table: &Table<'a>, idiomatic: &CaseRecord) -> Option<&'a CaseRecord> {
-    let language = &worker(idiomatic)?.writer.language;
-    table.started_by(WorkerStart::Pair).find(|case| {
-        worker(case)
-            .is_some_and(|worker| worker.writer.language == *language && worker.writer.variant == "tuned")
-    })
 }
 
 fn cost(idiomatic: &CaseRecord, tuned: &CaseRecord, times: f64) -> String {

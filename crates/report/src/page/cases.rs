@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 
 use model::{BenchRecord, CaseRecord, DataLevel, Placement, Tasks, Workload};
 
-use crate::view::{label, ranked};
+use crate::lists::grouped;
+use crate::view::{Labels, ranked};
 use crate::words;
 
 /// From this many block sizes on, figures are drawn over the size and not for each.
@@ -20,7 +21,7 @@ pub(super) struct Source<'a> {
 }
 
 /// What all cases of a set have in common.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Axes {
     pub(super) workload: Workload,
     pub(super) data: DataLevel,
@@ -46,17 +47,13 @@ pub(super) struct Set<'a> {
 
 /// All sets, checked figures first, streams before round trips.
 pub(super) fn sets<'a>(sources: &[Source<'a>]) -> Vec<Set<'a>> {
-    let mut sets: Vec<Set<'a>> = Vec::new();
-    for source in sources {
-        for case in ranked(source.record).filter(|case| case.worker.is_none()) {
-            let entry = Entry { source: *source, name: label(source.record, case), case };
-            let axes = Axes::of(case);
-            match sets.iter_mut().find(|set| set.axes == axes) {
-                Some(set) => set.entries.push(entry),
-                None => sets.push(Set { axes, entries: vec![entry] }),
-            }
-        }
-    }
+    let entries = |source: &Source<'a>| {
+        let (source, labels) = (*source, Labels::of(source.record));
+        let cases = ranked(source.record).filter(|case| case.worker.is_none());
+        cases.map(move |case| (Axes::of(case), Entry { source, name: labels.of_case(case), case }))
+    };
+    let sets = grouped(sources.iter().flat_map(entries)).into_iter();
+    let mut sets: Vec<Set<'a>> = sets.map(|(axes, entries)| Set { axes, entries }).collect();
     sets.sort_by_key(|set| set.axes.order());
     sets
 }

@@ -4,7 +4,8 @@ use model::{CompareRecord, CompareResult};
 
 use super::section::{Block, Section};
 use crate::figure::{Axis, Bar, BarGroup, Bars, Chart, Figure, Scale, SeriesStyle, Unit};
-use crate::{numbers, words};
+use crate::lists::grouped;
+use crate::{noise, numbers, words};
 
 /// A section for one comparison: a figure for each pipeline.
 pub(super) fn section(record: &CompareRecord, label: &str, number: usize) -> Section {
@@ -18,32 +19,23 @@ pub(super) fn section(record: &CompareRecord, label: &str, number: usize) -> Sec
     if record.interrupted {
         lead.push("Interrupted: what stands here is what was finished.".to_owned());
     }
-    let blocks = pipelines(record)
+    let results = record.results.iter().map(|result| (result.pipeline.as_str(), result));
+    let blocks = grouped(results)
         .into_iter()
         .enumerate()
-        .map(|(at, pipeline)| Block::Figure(figure(record, pipeline, number * 100 + at)));
+        .map(|(at, (pipeline, results))| Block::Figure(figure(pipeline, &results, number * 100 + at)));
     Section { id: format!("compare-{number}"), title, lead, code: None, blocks: blocks.collect() }
 }
 
-fn pipelines(record: &CompareRecord) -> Vec<&str> {
-    let mut texts: Vec<&str> = Vec::new();
-    for result in &record.results {
-        if !texts.contains(&result.pipeline.as_str()) {
-            texts.push(&result.pipeline);
-        }
-    }
-    texts
-}
-
-fn figure(record: &CompareRecord, pipeline: &str, number: usize) -> Figure {
-    let results = record.results.iter().filter(|result| result.pipeline == pipeline);
-    let bars: Vec<Bar> = results.map(bar).collect();
+fn figure(pipeline: &str, results: &[&CompareResult], number: usize) -> Figure {
+    let bars: Vec<Bar> = results.iter().map(|result| bar(result)).collect();
     Figure {
         id: format!("links-{number}"),
         title: pipeline.to_owned(),
-        caption: "Wall time, shorter is better. The mark across is the 95 % interval of the median; each speck below is \
-                  one trial."
-            .to_owned(),
+        caption: format!(
+            "Wall time, shorter is better. The mark across is {}; each speck below is one trial.",
+            noise::interval_words(results.iter().map(|result| result.times_s.len()))
+        ),
         chart: Chart::Bars(Bars {
             axis: Axis { label: "median wall time".to_owned(), unit: Unit::Seconds, scale: Scale::Linear },
             groups: vec![BarGroup { name: String::new(), bars }],
@@ -67,7 +59,10 @@ fn bar(result: &CompareResult) -> Bar {
 
 /// What else came of it: the error first, as it may be all there is.
 fn note(result: &CompareResult) -> String {
-    let mean = result.mean_s.zip(result.stddev_s).map(|(mean, sd)| format!("mean {mean:.4} ± {sd:.4} s"));
+    let mean = result
+        .mean_s
+        .zip(result.stddev_s)
+        .map(|(mean, sd)| format!("mean {} ± {} s", numbers::fixed(mean, 4), numbers::fixed(sd, 4)));
     let times = |what: &str, ratio: Option<model::Ratio>| {
         ratio.map(|ratio| format!("{} × {what}", numbers::ratio(ratio.median)))
     };

@@ -2,11 +2,12 @@
 //! Texts from records are escaped by the template; none is ever put in as it is.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use model::visible;
 
 use super::method;
 use super::section::{Block, Section};
 use super::{Highlight, Page};
-use crate::figure::{Figure, Table, Theme, clean, page_style};
+use crate::figure::{Figure, Table, Theme, page_style};
 
 /// The page's own style.
 const STYLE: &str = include_str!("style.css");
@@ -56,7 +57,7 @@ pub(super) fn render(page: &Page) -> String {
             }
         }
     };
-    format!("{}\n", clean(&markup.into_string()))
+    format!("{}\n", visible(&markup.into_string()))
 }
 
 /// The colours of both themes: the reader's setting decides until the button does.

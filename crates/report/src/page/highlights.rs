@@ -2,8 +2,8 @@
 
 use model::{BenchRecord, CaseRecord, DataLevel, Role, Workload};
 
-use crate::numbers;
 use crate::view::ranked;
+use crate::{noise, numbers};
 
 /// One figure with its words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,13 +36,13 @@ pub(super) fn of(record: &BenchRecord) -> Vec<Highlight> {
     let ceiling = record.cases.iter().filter(|case| case.role == Role::Ceiling && case.throughput.is_some());
     let ceiling = ceiling.max_by(|a, b| speed(a).total_cmp(&speed(b)));
     let stream = |case: &CaseRecord, what: &str| Highlight {
-        figure: numbers::throughput(speed(case)),
-        what: format!("{what}, {} blocks", numbers::size(case.block_bytes)),
+        figure: format!("{}{}", numbers::throughput(speed(case)), noise::mark(case.noise)),
+        what: format!("{what}, {} blocks{}", numbers::size(case.block_bytes), noisy(case)),
         whose: case.spec.to_string(),
     };
     let soonest = soonest.map(|case| Highlight {
-        figure: numbers::time(trip(case) as f64),
-        what: format!("soonest median round trip of {}", numbers::size(case.block_bytes)),
+        figure: format!("{}{}", numbers::time(trip(case) as f64), noise::mark(case.noise)),
+        what: format!("lowest median round trip of {}{}", numbers::size(case.block_bytes), noisy(case)),
         whose: case.spec.to_string(),
     });
     [
@@ -54,4 +54,9 @@ pub(super) fn of(record: &BenchRecord) -> Vec<Highlight> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// The word for the mark beside a figure, which stands far from what explains it.
+fn noisy(case: &CaseRecord) -> String {
+    noise::word(case.noise).map(|word| format!(", {word}")).unwrap_or_default()
 }

@@ -62,7 +62,7 @@ pub(super) fn runs(records: &[(String, &AnyRecord)]) -> Table {
         let load = record.host().load_average_1m.map(|load| format!("{load:.2}")).unwrap_or_default();
         vec![
             name.clone(),
-            format!("hosepipe {}", record.arguments().join(" ")),
+            words::command(record.arguments()),
             record.started().replace('T', " ").replace('Z', " UTC"),
             format!("{}{revision}", tool.version),
             load,

@@ -7,6 +7,7 @@ use super::cases::Source;
 use super::section::{Block, Section};
 use crate::figure::{Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Heat, Scale, SeriesStyle, Table, Unit};
 use crate::languages;
+use crate::languages::matrix::Matrix;
 use crate::reason::reason;
 
 /// The section of a record's workers; `None` where it has none.
@@ -98,18 +99,13 @@ fn note(worker: &WorkerCase) -> String {
 }
 
 fn matrix(source: &Source, table: &languages::Table, id: String, apart: &str) -> Option<Figure> {
-    let cases = cases(table, WorkerStart::Harness);
-    let (writers, readers) = (
-        ends(cases.iter().map(|(_, worker)| &worker.writer)),
-        ends(cases.iter().map(|(_, worker)| &worker.reader)),
-    );
-    let cell = |writer: &WorkerEnd, reader: &WorkerEnd| {
-        let met = cases.iter().find(|(_, worker)| worker.writer == *writer && worker.reader == *reader);
-        met.map(|(case, _)| self::cell(source, case)).unwrap_or_default()
+    let matrix = Matrix::of(table)?;
+    let row = |writer: &&WorkerEnd| {
+        let met = matrix.readers.iter().map(|reader| matrix.case(writer, reader));
+        met.map(|case| case.map(|case| cell(source, case)).unwrap_or_default()).collect()
     };
-    let row = |writer: &&WorkerEnd| readers.iter().map(|reader| cell(writer, reader)).collect();
     let names = |ends: &[&WorkerEnd]| ends.iter().map(|end| end.label()).collect();
-    (!cases.is_empty()).then(|| Figure {
+    Some(Figure {
         id,
         title: "Every writer against every reader".to_owned(),
         caption: format!(
@@ -120,22 +116,11 @@ fn matrix(source: &Source, table: &languages::Table, id: String, apart: &str) ->
             rows_label: "writer".to_owned(),
             columns_label: "reader".to_owned(),
             unit: Unit::BytesPerS,
-            rows: names(&writers),
-            columns: names(&readers),
-            cells: writers.iter().map(row).collect(),
+            rows: names(&matrix.writers),
+            columns: names(&matrix.readers),
+            cells: matrix.writers.iter().map(row).collect(),
         }),
     })
-}
-
-/// Each end once, in the order of the record.
-fn ends<'a>(all: impl Iterator<Item = &'a WorkerEnd>) -> Vec<&'a WorkerEnd> {
-    let mut ends: Vec<&WorkerEnd> = Vec::new();
-    for end in all {
-        if !ends.contains(&end) {
-            ends.push(end);
-        }
-    }
-    ends
 }
 
 fn cell(source: &Source, case: &CaseRecord) -> Cell {

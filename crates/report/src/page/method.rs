@@ -45,7 +45,7 @@ pub(super) const WORDS: &[(&str, &str, &str)] = &[
     (
         "noisy, wild",
         "word-noise",
-        "The interval is wider than 5 %, or than 15 %, of the median on a side: read differences below 15 % as equal, or repeat on a quieter machine.",
+        "The interval is wider than 5 %, or than 15 %, of the median on a side. Noisy: a difference below 15 % may be chance. Wild: repeat on a quieter machine before believing it.",
     ),
     (
         "bound by",

@@ -3,6 +3,7 @@
 use model::{CaseRecord, Workload};
 use stats::decode_histogram;
 
+use super::bounded::{LINES_MAX, cut};
 use super::cases::{Entry, Set};
 use crate::figure::{Axis, Chart, Distribution, DistributionSeries, Figure, Scale, Share, Unit};
 use crate::numbers;
@@ -24,13 +25,16 @@ pub(super) fn figures(set: &Set, number: usize) -> Vec<Figure> {
     let figure = |(at, bytes): (usize, u64)| {
         let mut entries: Vec<&Entry> = set.of_block(bytes).collect();
         entries.sort_by_key(|entry| entry.case.latency_ns.as_ref().map_or(u64::MAX, |found| found.p50));
+        let left_out = cut("lines", LINES_MAX, entries.len()).map(|sentence| format!(" {sentence}"));
+        entries.truncate(LINES_MAX);
         let series: Vec<DistributionSeries> = entries.into_iter().filter_map(series).collect();
         (!series.is_empty()).then(|| Figure {
             id: format!("round-trips-{}", number * 10 + at),
             title: format!("Round trips of {}", numbers::size(bytes)),
             caption: "Read a line at 99 %: one round trip in a hundred took longer. Both axes are logarithmic, the lower \
                       one in how rare a value is, so that the tail has as much room as the middle."
-                .to_owned(),
+                .to_owned()
+                + &left_out.unwrap_or_default(),
             chart: Chart::Distribution(Distribution {
                 axis: Axis { label: "round trip".to_owned(), unit: Unit::Ns, scale: Scale::Log },
                 series,

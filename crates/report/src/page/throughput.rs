@@ -3,13 +3,15 @@
 use model::{CaseRecord, Role, Sample, Workload};
 use stats::{bound_of, figure};
 
+use super::bounded::bars_of;
 use super::cases::{Entry, Set, Source};
 use crate::figure::{
     Axis, Bar, BarGroup, Bars, Chart, Figure, Lines, Point, Reference, Scale, Series, SeriesStyle, Table,
     Unit,
 };
+use crate::lists::grouped;
 use crate::reason::reason;
-use crate::{numbers, view, words};
+use crate::{noise, numbers, view, words};
 
 /// A figure of a case: the point, the ends of its interval.
 type Estimated = (f64, f64, f64);
@@ -63,7 +65,7 @@ fn ranking(set: &Set, bytes: u64, number: usize, sources: &[Source]) -> Figure {
         (Some(a), Some(b)) => a.total_cmp(&b),
         (a, b) => b.is_some().cmp(&a.is_some()),
     });
-    let groups = groups(&entries);
+    let (groups, left_out) = groups(&entries);
     let title = match workload {
         Workload::Stream => format!("Throughput, {} blocks", numbers::size(bytes)),
         Workload::PingPong => format!("Median round trip of {}", numbers::size(bytes)),
@@ -76,8 +78,10 @@ fn ranking(set: &Set, bytes: u64, number: usize, sources: &[Source]) -> Figure {
         id: format!("ranking-{number}"),
         title,
         caption: format!(
-            "{}. {better} The mark across is the 95 % interval of the median; each speck below is one trial.",
-            sentence(&set.conditions())
+            "{}. {better} The mark across is {}; each speck below is one trial.{}",
+            sentence(&set.conditions()),
+            noise::interval_words(entries.iter().map(|entry| entry.case.samples.len())),
+            left_out.map(|sentence| format!(" {sentence}")).unwrap_or_default(),
         ),
         chart: Chart::Bars(Bars {
             axis: axis(workload),
@@ -88,22 +92,16 @@ fn ranking(set: &Set, bytes: u64, number: usize, sources: &[Source]) -> Figure {
 }
 
 /// One group where all entries are of one record; else one for each spec with a bar for each record, so that hosts
-/// stand side by side.
-fn groups(entries: &[&Entry]) -> Vec<BarGroup> {
+/// stand side by side. With them a sentence on what is left out.
+fn groups(entries: &[&Entry]) -> (Vec<BarGroup>, Option<String>) {
     let label = entries.first().map_or("", |entry| entry.source.label);
-    if entries.iter().all(|entry| entry.source.label == label) {
-        let bars = entries.iter().map(|entry| bar(entry, entry.name.clone())).collect();
-        return vec![BarGroup { name: label.to_owned(), bars }];
-    }
-    let mut groups: Vec<BarGroup> = Vec::new();
-    for entry in entries {
-        let bar = bar(entry, entry.source.label.to_owned());
-        match groups.iter_mut().find(|group| group.name == entry.name) {
-            Some(group) => group.bars.push(bar),
-            None => groups.push(BarGroup { name: entry.name.clone(), bars: vec![bar] }),
-        }
-    }
-    groups
+    let alone = entries.iter().all(|entry| entry.source.label == label);
+    let group = |entry: &Entry| if alone { label.to_owned() } else { entry.name.clone() };
+    let name = |entry: &Entry| if alone { entry.name.clone() } else { entry.source.label.to_owned() };
+    let (groups, left_out) = bars_of(grouped(entries.iter().map(|entry| (group(entry), *entry))));
+    let bars = |entries: Vec<&Entry>| entries.into_iter().map(|entry| bar(entry, name(entry))).collect();
+    let groups = groups.into_iter().map(|(name, entries)| BarGroup { name, bars: bars(entries) });
+    (groups.collect(), left_out)
 }
 
 fn bar(entry: &Entry, name: String) -> Bar {
@@ -130,7 +128,7 @@ fn bar(entry: &Entry, name: String) -> Bar {
 fn note(case: &CaseRecord) -> String {
     let bound = bound_of(case).map(|bound| format!("bound by {bound}"));
     let noise = match case.noise {
-        Some(model::NoiseLevel::Noisy) => Some("noisy: read differences below 15 % as equal".to_owned()),
+        Some(model::NoiseLevel::Noisy) => Some("noisy: a difference below 15 % may be chance".to_owned()),
         Some(model::NoiseLevel::Wild) => Some("wild: repeat before believing it".to_owned()),
         _ => None,
     };
@@ -151,24 +149,16 @@ fn references(set: &Set, bytes: u64, sources: &[Source]) -> Vec<Reference> {
             .filter_map(|case| Some((case, case.throughput.as_ref()?.median_bytes_per_s)))
             .min_by_key(|(case, _)| (case.block_bytes != bytes, case.data != set.axes.data))?;
         let (case, value) = best;
-        let other = if case.block_bytes == bytes {
-            String::new()
-        } else {
-            format!(" ({} blocks)", numbers::size(case.block_bytes))
-        };
         let from = if source.label.is_empty() { String::new() } else { format!(" · {}", source.label) };
-        Some(Reference { name: format!("{}{other}{from}", ceiling_name(case, set)), value })
+        Some(Reference { name: format!("{}{from}", ceiling_with_block(case, set)), value })
     };
     sources.iter().filter(|source| set.has(source)).filter_map(ceiling).collect()
 }
 
 fn over_blocks(set: &Set, number: usize, sources: &[Source]) -> Figure {
     let workload = set.axes.workload;
-    let mut series: Vec<Series> = Vec::new();
-    for entry in &set.entries {
-        let Some(point) = point(entry) else { continue };
-        add(&mut series, entry.full_name(), SeriesStyle::Measured, point);
-    }
+    let points = set.entries.iter().filter_map(|entry| Some((entry.full_name(), point(entry)?)));
+    let mut series = series(points, SeriesStyle::Measured);
     let (what, best_first): (_, fn(f64) -> f64) = match workload {
         Workload::Stream => ("Throughput over block size", |figure| -figure),
         Workload::PingPong => ("Median round trip over size", |figure| figure),
@@ -181,8 +171,9 @@ fn over_blocks(set: &Set, number: usize, sources: &[Source]) -> Figure {
         id: format!("sweep-{number}"),
         title: what.to_owned(),
         caption: format!(
-            "{}. Both axes are logarithmic; the shade around a line is the 95 % interval of the median.",
-            sentence(&set.conditions())
+            "{}. Both axes are logarithmic; the shade around a line is {}.",
+            sentence(&set.conditions()),
+            noise::interval_words(set.entries.iter().map(|entry| entry.case.samples.len()))
         ),
         chart: Chart::Lines(Lines {
             x_axis: Axis { label: "block size".to_owned(), unit: Unit::Bytes, scale: Scale::Log },
@@ -198,9 +189,18 @@ fn ceiling_name(case: &CaseRecord, set: &Set) -> String {
     format!("ceiling: {}{level}", case.spec)
 }
 
+/// The same of one block size: "ceiling: memcpy (64KiB blocks, data none, noisy)".
+fn ceiling_with_block(case: &CaseRecord, set: &Set) -> String {
+    let level = (case.data != set.axes.data).then(|| format!("data {}", case.data));
+    let block = Some(format!("{} blocks", numbers::size(case.block_bytes)));
+    let noise = noise::word(case.noise).map(str::to_owned);
+    let parts: Vec<String> = [block, level, noise].into_iter().flatten().collect();
+    format!("ceiling: {} ({})", case.spec, parts.join(", "))
+}
+
 /// The ceilings over the same block sizes, as lines of their own.
 fn ceilings(set: &Set, sources: &[Source]) -> Vec<Series> {
-    let mut series: Vec<Series> = Vec::new();
+    let mut points: Vec<(String, Point)> = Vec::new();
     for source in sources.iter().filter(|source| set.has(source)) {
         let all = || {
             let cases = source.record.cases.iter().filter(|case| case.role == Role::Ceiling);
@@ -209,22 +209,19 @@ fn ceilings(set: &Set, sources: &[Source]) -> Vec<Series> {
         let has_own_level = all().any(|case| case.data == set.axes.data);
         for case in all().filter(|case| !has_own_level || case.data == set.axes.data) {
             let entry = Entry { source: *source, name: ceiling_name(case, set), case };
-            let Some(point) = point(&entry) else { continue };
-            add(&mut series, entry.full_name(), SeriesStyle::Reference, point);
+            points.extend(point(&entry).map(|point| (entry.full_name(), point)));
         }
     }
-    series
+    series(points, SeriesStyle::Reference)
 }
 
-/// Adds a point to the line of a name, in its place from left to right.
-fn add(series: &mut Vec<Series>, name: String, style: SeriesStyle, point: Point) {
-    let at = series.iter().position(|series| series.name == name).unwrap_or_else(|| {
-        series.push(Series { name, style, points: Vec::new() });
-        series.len() - 1
-    });
-    let points = &mut series[at].points;
-    let place = points.partition_point(|other| other.x <= point.x);
-    points.insert(place, point);
+/// A line for each name, with its points from left to right.
+fn series(points: impl IntoIterator<Item = (String, Point)>, style: SeriesStyle) -> Vec<Series> {
+    let series = |(name, mut points): (String, Vec<Point>)| {
+        points.sort_by(|one, other| one.x.total_cmp(&other.x));
+        Series { name, style, points }
+    };
+    grouped(points).into_iter().map(series).collect()
 }
 
 fn point(entry: &Entry) -> Option<Point> {
@@ -234,22 +231,19 @@ fn point(entry: &Entry) -> Option<Point> {
 
 /// The rows of a sweep that have no figure, with the sizes this is so at and the reason.
 pub(super) fn gaps(set: &Set) -> Option<Table> {
-    let mut rows: Vec<(String, String, Vec<u64>)> = Vec::new();
-    for entry in set.entries.iter().filter(|entry| estimated(entry.case).is_none()) {
-        let Some(why) = reason(entry.case, entry.source.record.settings.interrupted) else { continue };
-        let name = entry.full_name();
-        // Reasons differ in the size that they name, at most: the first one stands for all.
-        match rows.iter_mut().find(|(known, ..)| *known == name) {
-            Some((.., blocks)) => blocks.push(entry.case.block_bytes),
-            None => rows.push((name, why, vec![entry.case.block_bytes])),
-        }
-    }
-    let sizes = |blocks: &[u64]| match blocks {
-        [first, .., last] => format!("{} to {}", numbers::size(*first), numbers::size(*last)),
-        one => one.iter().map(|bytes| numbers::size(*bytes)).collect(),
+    let without = set.entries.iter().filter(|entry| estimated(entry.case).is_none());
+    let why = |entry: &Entry| reason(entry.case, entry.source.record.settings.interrupted);
+    let gaps = without.filter_map(|entry| Some((entry.full_name(), (why(entry)?, entry.case.block_bytes))));
+    // Reasons differ in the size that they name, at most: the first one stands for all.
+    let row = |(name, gaps): (String, Vec<(String, u64)>)| {
+        let sizes = match gaps.as_slice() {
+            [(_, first), .., (_, last)] => format!("{} to {}", numbers::size(*first), numbers::size(*last)),
+            one => one.iter().map(|(_, bytes)| numbers::size(*bytes)).collect(),
+        };
+        let reason = gaps.into_iter().next().map(|(reason, _)| reason);
+        vec![name, sizes, reason.unwrap_or_default()]
     };
-    let rows: Vec<Vec<String>> =
-        rows.into_iter().map(|(name, reason, blocks)| vec![name, sizes(&blocks), reason]).collect();
+    let rows: Vec<Vec<String>> = grouped(gaps).into_iter().map(row).collect();
     (!rows.is_empty()).then(|| Table {
         caption: "Not measured".to_owned(),
         columns: ["mechanism", "block size", "why"].map(str::to_owned).to_vec(),

@@ -8,7 +8,7 @@ use super::common::{
 };
 use crate::figure::{BarGroup, Bars, Chart, Figure, Scale};
 use crate::noise::{level, mark};
-use crate::numbers::{grouped, percent, ratio, size, throughput, time};
+use crate::numbers::{fixed, grouped, percent, ratio, size, throughput, time};
 use crate::page::{Block, Section};
 use crate::words;
 
@@ -287,7 +287,7 @@ pub(super) fn summary(study: &KernelPipe, record: &StudyRecord) -> String {
         sentences.push(if torn == 0.0 {
             "No message of up to PIPE_BUF was torn.".to_owned()
         } else {
-            format!("{torn:.0} messages of up to PIPE_BUF were torn, which pipe(7) rules out.")
+            format!("{} messages of up to PIPE_BUF were torn, which pipe(7) rules out.", fixed(torn, 0))
         });
     }
     sentences.join(" ")

@@ -12,7 +12,7 @@ use super::equivalence::{Equivalence, Verdict, equivalence};
 use crate::columns::noise_mark;
 use crate::figure::{Chart, Figure, Lines, Point, Scale, Series, SeriesStyle, Table};
 use crate::noise::is_range;
-use crate::numbers::{ratio, size, throughput};
+use crate::numbers::{fixed, ratio, size, throughput};
 use crate::page::{Block, Section};
 
 /// From this size on, blocks are "very large": far beyond what a pipe holds.
@@ -39,7 +39,7 @@ pub(super) fn sections(record: &StudyRecord) -> Vec<Section> {
                 .to_owned(),
         ];
         let figure =
-            series_figure("bradford-single", "One thread, three series", single, "pipe", Tasks::Single);
+            series_figure("bradford-single", "One thread, run by run", single, "pipe", Tasks::Single);
         sections.push(section(single, "One thread", lead, vec![Block::Figure(figure)]));
     }
     sections.extend(part(record, "named").map(|named| named_section(&study, named)));
@@ -274,11 +274,11 @@ fn named_row(
     let [pipe, fifo] = cases.map(|case| case.map(|case| speed(Some(case))).unwrap_or_default());
     let figures = match tested {
         Some(found) => [
-            format!("{:.3}", found.ratio),
+            fixed(found.ratio, 3),
             format!(
-                "{:.3} to {:.3}{}",
-                found.low,
-                found.high,
+                "{} to {}{}",
+                fixed(found.low, 3),
+                fixed(found.high, 3),
                 if is_range(found.pairs) { " (range)" } else { "" }
             ),
             found.pairs.to_string(),
@@ -341,9 +341,10 @@ fn what_changed(study: &Bradford, record: &StudyRecord) -> Vec<String> {
     let smallest = one.first().filter(|case| case.block_bytes == 1).and_then(median);
     if let Some(bytes_per_s) = smallest {
         text.push_str(&format!(
-            " What stands against it is the system call: writing one byte and reading it back takes {:.0} ns here, part \
-             of it for guarding against the processor's own leaks (`mitigations` in the record).",
-            1e9 / bytes_per_s
+            " What stands against it is the system call: writing one byte and reading it back takes {} ns here \
+             ({}).",
+            fixed(1e9 / bytes_per_s, 0),
+            record.host.mitigations_in_words()
         ));
     }
     vec![text]

@@ -5,7 +5,7 @@ use model::{Measure, MechanismFacts, StudyPart, StudyRecord};
 
 use super::common::{closing, or_absent, part, published_bar, section, table, years_since};
 use crate::figure::{Axis, Bar, BarGroup, Bars, Chart, Figure, Scale, SeriesStyle, Table, Unit};
-use crate::numbers::ratio;
+use crate::numbers::{fixed, ratio};
 use crate::page::{Block, Section};
 
 /// Below this scale a trial is so short that starting two programs is what it measures.
@@ -48,20 +48,15 @@ fn columns_table(study: &Stover, record: &StudyRecord, part: &StudyPart) -> Tabl
     let tests = here.iter().flatten().map(|measure| measure.samples.len()).max().unwrap_or(0);
     let kernel = format!("here, {}", record.host.kernel);
     for test in 0..tests {
-        let second =
-            |measure: &Option<&Measure>| Some(format!("{:.3}", measure.as_ref()?.samples.get(test)?));
+        let second = |measure: &Option<&Measure>| Some(fixed(*measure.as_ref()?.samples.get(test)?, 3));
         rows.push(cells(&kernel, here.iter().map(second)));
     }
     let sums: Vec<Option<f64>> = here.iter().map(|measure| sum(*measure, tests)).collect();
     let slowest = sums.iter().flatten().copied().fold(0.0, f64::max);
-    rows.push(cells("sum, here", sums.iter().map(|sum| sum.map(|sum| format!("{sum:.3}")))));
-    let truncated =
-        |sum: &Option<f64>| sum.map(|sum| format!("{:.2}", (slowest / sum * 100.0).floor() / 100.0));
+    rows.push(cells("sum, here", sums.iter().map(|sum| sum.map(|sum| fixed(sum, 3)))));
+    let truncated = |sum: &Option<f64>| sum.map(|sum| fixed((slowest / sum * 100.0).floor() / 100.0, 2));
     rows.push(cells("relative, truncated as his", sums.iter().map(truncated)));
-    rows.push(cells(
-        "relative, rounded",
-        sums.iter().map(|sum| sum.map(|sum| format!("{:.2}", slowest / sum))),
-    ));
+    rows.push(cells("relative, rounded", sums.iter().map(|sum| sum.map(|sum| fixed(slowest / sum, 2)))));
     let rounded = |measure: &Option<&Measure>| measure.as_ref().and_then(|one| one.error.clone());
     if here.iter().any(|measure| rounded(measure).is_some()) {
         rows.push(cells("why not", here.iter().map(|measure| Some(rounded(measure).unwrap_or_default()))));

@@ -108,6 +108,12 @@ fn noise_few_trials_and_an_early_end() {
         .for_each(|case| stats::summarise(case, stats::Looks::Once).expect("sound samples"));
     insta::assert_snapshot!("noise", plain(&record, 80));
     insta::assert_debug_snapshot!("noise_advice", advice(&record));
+    // Whoever asked for 5 % already is told something else; whoever asked for 50 % is not.
+    for (percent, told) in [(5.0, "(--time, --trials)"), (50.0, "--precision 5)")] {
+        record.settings.precision_percent = Some(percent);
+        let first = &advice(&record)[0];
+        assert!(first.contains(told) && first.contains("--precision 5") == (percent > 5.0), "{first}");
+    }
 }
 
 #[test]

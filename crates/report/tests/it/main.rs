@@ -3,6 +3,7 @@ mod mock;
 
 mod figure;
 mod golden;
+mod large;
 mod page;
 mod stages;
 mod study;

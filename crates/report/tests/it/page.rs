@@ -231,6 +231,50 @@ fn records_with_nothing_in_common_are_named() {
     assert!(strangers(&[one.clone(), one]).is_empty());
 }
 
+/// Expected: of fewer than six trials the interval is called what it is, the range of all; of one there is none.
+#[test]
+fn few_trials_have_a_range_and_one_has_nothing() {
+    let of = |trials: usize| {
+        let pipe =
+            Mock::stream("pipe").gb_per_s(1.4, 5.0, Work::Copying).with(|case| case.samples.truncate(trials));
+        let records = [bench("run.json", record([pipe]))];
+        let caption = figures(&page(&records))[0].caption.clone();
+        let tips: Vec<String> = render(&records).split("data-tip=\"").skip(1).map(str::to_owned).collect();
+        (
+            caption,
+            tips.into_iter()
+                .map(|tip| tip.split('"').next().unwrap_or_default().to_owned())
+                .collect::<String>(),
+        )
+    };
+    let (caption, tips) = of(3);
+    assert!(caption.contains("the range of all trials") && !caption.contains("95 %"), "{caption}");
+    assert!(tips.contains("range of all trials 1.") && !tips.contains("95 %"), "{tips}");
+    let (caption, tips) = of(9);
+    assert!(caption.contains("95 % interval") && tips.contains("95 % interval 1."), "{caption} {tips}");
+    let (_, tips) = of(1);
+    assert!(tips.contains("n = 1") && !tips.contains("95 %") && !tips.contains("range"), "{tips}");
+}
+
+/// Expected: a tile and a ceiling say of which block they are and how noisy, as every row of a table does.
+#[test]
+fn tiles_and_ceilings_have_their_block_and_their_noise() {
+    let page = page(&[bench(
+        "run.json",
+        record([
+            Mock::stream("pipe").gb_per_s(1.4, 40.0, Work::Copying),
+            Mock::round_trips("pipe").round_trip_ns(50_000, 40.0),
+            Mock::stream("memcpy").role(model::Role::Ceiling).gb_per_s(50.0, 40.0, Work::Copying),
+        ]),
+    )]);
+    for tile in &page.highlights {
+        assert!(tile.figure.ends_with(" !") && tile.what.ends_with(", wild"), "{tile:?}");
+    }
+    assert_eq!(page.highlights.len(), 3, "{:?}", page.highlights);
+    let table = rows(&figures(&page)[0].table());
+    assert!(table.contains("ceiling: memcpy (64 KiB blocks, wild)"), "{table}");
+}
+
 /// What was expected: data levels and placements in lists of their own. A page passed by reference is not a byte moved,
 /// and one core is not two.
 #[test]
@@ -286,6 +330,24 @@ fn nothing_of_a_record_is_markup() {
             figure.id
         );
     }
+}
+
+/// Expected: no number of a record, however false, breaks the page.
+/// Happened: figures of 300 digits in its labels, and `inf`.
+#[test]
+fn times_out_of_range_are_short() {
+    let mut hostile = compare();
+    let AnyRecord::Compare(record) = &mut hostile.record else { panic!("a comparison") };
+    for result in &mut record.results {
+        result.times_s = vec![1e308, -1e308, 1e308];
+        let figures = [&mut result.mean_s, &mut result.stddev_s, &mut result.median_s];
+        figures.into_iter().for_each(|figure| *figure = Some(f64::MAX));
+    }
+    let html = render(&[hostile]);
+    let outside = html.replace(&script_of(&html), "");
+    let digits = outside.split(|character: char| !character.is_ascii_digit());
+    assert!(digits.clone().all(|run| run.len() < 40), "{:?}", digits.max_by_key(|run| run.len()));
+    assert!(outside.split(|character: char| !character.is_alphanumeric()).all(|word| word != "inf"));
 }
 
 fn script_of(html: &str) -> String {

@@ -236,6 +236,19 @@ fn published_beside_here() {
     }
 }
 
+/// Expected: the study says of this machine's mitigations what the doctor says.
+/// Happened: it blamed them on machines that have none.
+#[test]
+fn mitigations_are_blamed_where_there_are_any() {
+    let mut record = bradford();
+    for told in ["Not affected", "Mitigation: PTI"] {
+        record.host.mitigations = [("meltdown".to_owned(), told.to_owned())].into();
+        let text = plain(&record, 100).split_whitespace().collect::<Vec<_>>().join(" ");
+        let words = record.host.mitigations_in_words();
+        assert!(text.contains(&format!("takes 667 ns here ({words}).")), "{text}");
+    }
+}
+
 #[test]
 fn a_record_that_holds_little_shows_what_it_holds() {
     for name in ["bradford", "comp517", "kernel-pipe", "stover"] {

@@ -162,7 +162,7 @@ fn a_folder_that_may_not_be_written_costs_a_sentence() {
         assert_eq!(done.stdout, "", "{via}");
         assert_eq!(done.stderr.lines().count(), 1, "{via}: {}", done.stderr);
         assert_eq!(done.stderr.matches("EACCES").count(), 1, "said once ({via}): {}", done.stderr);
-        for word in ["hosepipe: ", via, "closed"] {
+        for word in ["hosepipe: ", via, "closed", "TMPDIR"] {
             assert!(done.stderr.contains(word), "no `{word}` in: {}", done.stderr);
         }
     }

@@ -202,7 +202,7 @@ class Plot {
     const [right, bottom] = [this.left + this.width, this.top + this.height];
     const { x0, x1, y0, y1 } = this.view;
     const values = (axis, low, high, about) => ticksBetween(axis, axis.value(low), axis.value(high), about);
-    const pieces = [];
+    const [pieces, labels] = [[], []];
     for (const value of values(this.axes.y, y0, y1, 6)) {
       const y = this.y(this.axes.y.share(value));
       pieces.push(made("line", { class: "gridline", x1: this.left, x2: right, y1: y, y2: y }));
@@ -211,10 +211,23 @@ class Plot {
     for (const value of values(this.axes.x, x0, x1, Math.max(3, this.tickTexts.x))) {
       const x = this.x(this.axes.x.share(value));
       pieces.push(made("line", { class: "gridline", x1: x, x2: x, y1: this.top, y2: bottom }));
-      pieces.push(made("text", { class: "quiet middle", x, y: bottom + 17 }, tickText(this.axes.x.writing, value)));
+      labels.push(made("text", { class: "quiet middle", x, y: bottom + 17 }, tickText(this.axes.x.writing, value)));
     }
     pieces.push(made("line", { class: "axisline", x1: this.left, x2: right, y1: bottom, y2: bottom }));
-    ticks.replaceChildren(...pieces);
+    ticks.replaceChildren(...pieces, ...labels);
+    this.keepApart(labels);
+  }
+
+  // Within the sheet, and none touching another: as the page's first drawing has them (canvas.rs).
+  keepApart(labels) {
+    let free = Infinity;
+    for (const label of labels.reverse()) {
+      const half = label.getComputedTextLength() / 2;
+      const x = Math.max(half, Math.min(Number(label.getAttribute("x")), this.svg.viewBox.baseVal.width - half));
+      label.setAttribute("x", x);
+      if (x + half > free) label.remove();
+      else free = x - half - 6;
+    }
   }
 
   key(event) {

@@ -1,0 +1,83 @@
+//! Progress: a line drawn again and again, on standard error where that is a terminal whose cursor moves.
+
+use std::borrow::Cow;
+use std::io::{IsTerminal, stderr};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use model::{is_dumb, visible};
+
+/// A bar with words beside it.
+///
+/// It does not tick by itself unless told to: that is a thread, and trials are forked from this process.
+pub(crate) struct Bar(ProgressBar);
+
+impl Bar {
+    /// A bar as the template has it (see indicatif), of so many steps.
+    pub(crate) fn new(steps: u64, template: &str) -> Self {
+        let target = if stderr().is_terminal() && !is_dumb() {
+            ProgressDrawTarget::stderr_with_hz(10)
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let bar = ProgressBar::with_draw_target(Some(steps), target);
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
+        }
+        Self(bar)
+    }
+
+    /// Draws from now on by itself, in a thread.
+    pub(crate) fn tick_every(&self, interval: Duration) {
+        if !self.0.is_hidden() {
+            // The thread that draws must not be the one that is told of a stage's end (SIGCHLD).
+            let _held = pipeline::NoSignals::hold();
+            self.0.enable_steady_tick(interval);
+        }
+    }
+
+    /// Changes the words.
+    pub(crate) fn say(&self, what: &str) {
+        self.0.set_message(line(what));
+    }
+
+    /// Changes the words before the bar.
+    pub(crate) fn say_before(&self, what: &str) {
+        self.0.set_prefix(line(what));
+    }
+
+    /// Changes the number of steps.
+    pub(crate) fn set_steps(&self, steps: u64) {
+        self.0.set_length(steps);
+    }
+
+    /// Changes how many of them are done.
+    pub(crate) fn set_done(&self, done: u64) {
+        self.0.set_position(done);
+    }
+
+    /// One more step is done.
+    pub(crate) fn advance(&self) {
+        self.0.inc(1);
+    }
+
+    /// Draws now.
+    pub(crate) fn draw(&self) {
+        self.0.tick();
+    }
+
+    /// Leaves the terminal to others meanwhile.
+    pub(crate) fn aside<T>(&self, others: impl FnOnce() -> T) -> T {
+        self.0.suspend(others)
+    }
+
+    /// Takes the bar off the terminal.
+    pub(crate) fn finish(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// One line that cannot steer the terminal.
+fn line(what: &str) -> Cow<'static, str> {
+    Cow::Owned(visible(what).replace('\n', " "))
+}

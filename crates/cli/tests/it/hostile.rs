@@ -1,0 +1,189 @@
+//! Nothing that comes from outside steers the terminal: not from records, programs, the configuration or arguments.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::Value;
+
+use crate::common::pty::{Person, home};
+use crate::common::{Done, Lab};
+
+/// Sets a window's title, paints in colours that are not ours, turns the line round; as ESC and as C1 have it.
+const HOSTILE: &str = "\u{1b}]0;owned\u{7}\u{1b}[5;31m\u{9b}7m\u{202e}\r";
+
+/// What is left of it where it was made visible.
+const VISIBLE: &str = "␛]0;owned␇␛[5;31m";
+
+/// Panics where any of it arrived as it was; only our own colours may stand there (ECMA-48, SGR), and what draws a bar.
+fn assert_harmless(what: &str, shown: &str) {
+    let shown = shown.replace("\r\u{1b}[2K", "");
+    let mut rest = shown.as_str();
+    while let Some((_, sequence)) = rest.split_once('\u{1b}') {
+        let end = sequence.find(|c: char| !matches!(c, '[' | ';' | '0'..='9')).unwrap_or(sequence.len());
+        let code = &sequence[..end];
+        assert!(sequence[end..].starts_with('m') && code != "[5;31", "{what}: {shown:?}");
+        rest = &sequence[end..];
+    }
+    // A terminal ends its lines with both.
+    let lone_return = shown.replace("\r\n", "\n").contains('\r');
+    assert!(!lone_return && !shown.contains(['\u{7}', '\u{9b}', '\u{202e}']), "{what}: {shown:?}");
+}
+
+/// `hosepipe ARGS` on a terminal that shows colours; both streams are its standard output.
+fn on_a_terminal(lab: &Lab, args: &[&str]) -> Done {
+    let quoted = |word: &&str| format!("'{}'", word.replace('\'', "'\\''"));
+    let words = [&[env!("CARGO_BIN_EXE_hosepipe")], args].concat();
+    let line = words.iter().map(quoted).collect::<Vec<_>>().join(" ");
+    let mut command = lab.wrapped(&["bash", "-c", "exec script -qec \"$1\" /dev/null", "bash", &line], &[]);
+    command.env("TERM", "xterm-256color");
+    lab.finish(command)
+}
+
+/// Runs it on a terminal and without one; none of it may arrive, and it must have been there to be shown.
+fn assert_shown_harmless(lab: &Lab, args: &[&str]) {
+    let plain = lab.run(args);
+    let shown = format!("{}{}", plain.stdout, plain.stderr);
+    assert!(!shown.contains('\u{1b}'), "{args:?}: {shown:?}");
+    assert_harmless(&args.join(" "), &shown);
+    assert!(shown.contains(VISIBLE), "{args:?}: {shown}");
+    let done = on_a_terminal(lab, args);
+    assert_harmless(&args.join(" "), &done.stdout);
+    assert!(done.stdout.contains("owned"), "{args:?}: {}", done.stdout);
+}
+
+/// The record with hostile text in every field that takes any text, and what is said of each that does not.
+fn poisoned(text: &str) -> (String, Vec<String>) {
+    let mut record: Value = serde_json::from_str(text).expect("JSON");
+    let mut refused = Vec::new();
+    for pointer in strings_of(&record, "") {
+        let field = record.pointer_mut(&pointer).expect("a field");
+        let Value::String(before) = field.clone() else { continue };
+        *field = Value::String(format!("{before}{HOSTILE}"));
+        let text = record.to_string();
+        if report::read::read("record.json", &text).is_err() {
+            refused.push(text);
+            *record.pointer_mut(&pointer).expect("a field") = Value::String(before);
+        }
+    }
+    (record.to_string(), refused)
+}
+
+/// JSON pointers to all texts, of each list only to those of its first few entries.
+fn strings_of(value: &Value, at: &str) -> Vec<String> {
+    const ENTRIES: usize = 3;
+    match value {
+        Value::String(_) => vec![at.to_owned()],
+        Value::Array(list) => {
+            let entries = list.iter().enumerate().take(ENTRIES);
+            entries.flat_map(|(index, entry)| strings_of(entry, &format!("{at}/{index}"))).collect()
+        }
+        Value::Object(fields) => {
+            fields.iter().flat_map(|(name, field)| strings_of(field, &format!("{at}/{name}"))).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn assert_harmless_as_a_record(lab: &Lab, name: &str, text: &str) {
+    let (text, refused) = poisoned(text);
+    fs::write(lab.here(name), text).expect("written");
+    assert_shown_harmless(lab, &["report", name]);
+    let page = lab.run(&["report", name, "--html", "-"]).expect_code(0).stdout;
+    assert!(!page.contains(['\u{1b}', '\u{7}', '\u{9b}', '\u{202e}']) && page.contains(VISIBLE), "{name}");
+    for text in refused.iter().take(2).chain(refused.last()) {
+        fs::write(lab.here(name), text).expect("written");
+        assert_shown_harmless(lab, &["report", name]);
+    }
+}
+
+#[test]
+fn records_do_not_steer_the_terminal() {
+    let lab = Lab::new();
+    let quick = ["bench", "pipe", "fifo", "--count", "10", "--trials", "2", "--json", "-"];
+    assert_harmless_as_a_record(&lab, "bench.json", &lab.run(&quick).expect_code(0).stdout);
+    let compare = ["compare", "--via", "pipe,bash", "--trials", "1", "--json", "-", "true | true"];
+    assert_harmless_as_a_record(&lab, "compare.json", &lab.run(&compare).expect_code(0).stdout);
+    lab.run(&["run", "--json", "run.json", "seq 9 | wc -l"]).expect_code(0);
+    let run = fs::read_to_string(lab.here("run.json")).expect("a record");
+    assert_harmless_as_a_record(&lab, "run.json", &run);
+    for study in ["stover", "comp517"] {
+        let path = format!("{}/../../records/{study}.json", env!("CARGO_MANIFEST_DIR"));
+        assert_harmless_as_a_record(&lab, "study.json", &fs::read_to_string(path).expect("a record"));
+    }
+}
+
+#[test]
+fn a_worker_does_not_steer_the_terminal() {
+    let lab = Lab::new();
+    for how in ["exit 1", "printf '%s\\n' \"$said\" >> \"$5\""] {
+        let script = format!("#!/bin/sh\nsaid='{HOSTILE}'\necho \"$said\" >&2\n{how}\n");
+        fs::write(lab.here("worker"), script).expect("written");
+        fs::set_permissions(lab.here("worker"), fs::Permissions::from_mode(0o755)).expect("chmod");
+        assert_shown_harmless(&lab, &["bench", "--worker", "./worker", "--bytes", "1MiB", "--trials", "1"]);
+    }
+}
+
+#[test]
+fn arguments_do_not_steer_the_terminal() {
+    let lab = Lab::new();
+    fs::write(lab.here(HOSTILE), "no record").expect("written");
+    let of = |option: &str| format!("{option}{HOSTILE}");
+    for args in [
+        &["bench", &of("pipe")][..],
+        &["bench", "--place", HOSTILE],
+        &["bench", "--json", &of("/nowhere/"), "null"],
+        &["bench", &of("--")],
+        &[HOSTILE],
+        &["run", "--via", HOSTILE, "true"],
+        &["run", "--shell", HOSTILE, "true"],
+        &["run", &format!("true '{HOSTILE}' | (")],
+        &["run", "--stats", &format!("true '{HOSTILE}' | true")],
+        &["sh", "-c", &format!("via '{HOSTILE}'")],
+        &["sh", &of("absent")],
+        &["report", &of("absent")],
+        &["report", HOSTILE],
+        &["gen", "--payload", &of("file:absent")],
+        &["workers", HOSTILE],
+        &["reproduce", "stover", "--part", HOSTILE],
+        &["compare", "--via", "pipe", "--trials", "1", &format!("true '{HOSTILE}' | true")],
+        &["compare", "--via", "pipe", "--trials", "1", "--md", "-", &format!("true '{HOSTILE}' | true")],
+    ] {
+        assert_shown_harmless(&lab, args);
+    }
+    // What goes to a program is as the format has it; what goes to a terminal is not.
+    for format in ["--csv", "--json"] {
+        let text = format!("true '{HOSTILE}' | true");
+        let args = ["compare", "--via", "pipe", "--trials", "1", format, "-", &text];
+        assert_harmless(format, &on_a_terminal(&lab, &args).stdout);
+    }
+}
+
+#[test]
+fn a_configuration_and_file_names_do_not_steer_the_terminal() {
+    let home = home();
+    let folder = home.path().join(".config/hosepipe");
+    fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("config.toml");
+    fs::write(home.path().join(format!("name{HOSTILE}")), "").expect("a file");
+    fs::write(home.path().join("namely"), "").expect("a file");
+    let escapes = "\\u001b]0;owned\\u0007";
+    fs::write(&file, format!("link = \"{escapes}\"\n")).expect("written");
+    let mut person = Person::before_the_prompt(home.path());
+    person.sees("link: unknown");
+    person.sees_a_prompt();
+    fs::write(&file, format!("prompt = \"{escapes}here> \"\n")).expect("written");
+    let shown = |person: &Person| String::from_utf8_lossy(&person.bytes()).into_owned();
+    let steers = |person: &Person| shown(person).contains("\u{1b}]0;");
+    assert!(!steers(&person), "{}", shown(&person));
+    drop(person);
+    let mut person = Person::at_home(home.path());
+    person.sees("here> ");
+    assert!(!steers(&person), "{}", shown(&person));
+    // Of the two names one is no danger, and so is the whole word at once; a paste is shown before it is taken.
+    person.types("cat nam\t");
+    person.sees("namely");
+    assert!(!steers(&person), "{}", shown(&person));
+    person.types(&format!("\u{15}\u{1b}[200~echo {escaped}\u{1b}[201~", escaped = "\u{1b}]0;owned"));
+    person.sees("owned");
+    assert!(!steers(&person), "{}", shown(&person));
+}

@@ -1,0 +1,48 @@
+//! Lists of names and of lines: each once, in their order, and no more of them than are read.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
+
+/// Each item once, where it stood first.
+pub(crate) fn distinct<T: Clone + Eq + Hash>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut known = HashSet::new();
+    items.into_iter().filter(|item| known.insert(item.clone())).collect()
+}
+
+/// What belongs to each key, the keys in the order in which they came first.
+pub(crate) fn grouped<K: Clone + Eq + Hash, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+    let mut places: HashMap<K, usize> = HashMap::new();
+    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
+    for (key, value) in pairs {
+        let place = *places.entry(key.clone()).or_insert(groups.len());
+        if place == groups.len() {
+            groups.push((key, Vec::new()));
+        }
+        groups[place].1.push(value);
+    }
+    groups
+}
+
+/// The first names of a list, and how many more there are: "a, b and 7 more".
+pub(crate) fn first_of(names: &[String], most: usize, separator: &str) -> String {
+    match names.len().saturating_sub(most) {
+        0 => names.join(separator),
+        rest => format!("{} and {rest} more", names[..most].join(separator)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_is_kept_and_nothing_said_twice() {
+        assert_eq!(distinct(["b", "a", "b"]), ["b", "a"]);
+        assert_eq!(grouped([("b", 1), ("a", 2), ("b", 3)]), [("b", vec![1, 3]), ("a", vec![2])]);
+        let names = ["a", "b", "c"].map(str::to_owned);
+        assert_eq!(
+            (first_of(&names, 3, ", "), first_of(&names, 1, "; ")),
+            ("a, b, c".into(), "a and 2 more".into())
+        );
+    }
+}

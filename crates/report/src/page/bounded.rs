@@ -1,0 +1,147 @@
+//! No more on a page than a reader reads and a browser opens: a record may have a hundred thousand cases. What is left
+//! out is told where it would stand; `hosepipe report` prints all of it.
+
+use super::Page;
+use super::section::Block;
+use crate::figure::{BarGroup, Bars, Chart, Figure, Flow, Heat, Lines, Series, SeriesStyle, Table};
+
+/// Bars of a figure.
+const BARS_MAX: usize = 80;
+/// Lines of a figure, bounds apart.
+pub(super) const LINES_MAX: usize = 24;
+/// Points of a line.
+const POINTS_MAX: usize = 160;
+/// Rows and columns of a matrix, and stages of a flow.
+const CELLS_MAX: usize = 80;
+const STAGES_MAX: usize = 600;
+/// Rows of all tables of a block.
+const ROWS_MAX: usize = 1_000;
+/// Figures, tables and remarks of a section.
+const BLOCKS_MAX: usize = 60;
+
+/// Bounds every section of a page.
+pub(super) fn bounded(mut page: Page) -> Page {
+    for section in &mut page.sections {
+        let rest = section.blocks.len().saturating_sub(BLOCKS_MAX);
+        section.blocks.truncate(BLOCKS_MAX);
+        section.blocks.iter_mut().for_each(bound);
+        if rest > 0 {
+            section.blocks.push(Block::Remarks(vec![sentence("figures", BLOCKS_MAX, BLOCKS_MAX + rest)]));
+        }
+    }
+    page
+}
+
+fn bound(block: &mut Block) {
+    match block {
+        Block::Figure(figure) => bound_figure(figure),
+        Block::Table(table) => {
+            bound_rows(table, ROWS_MAX);
+        }
+        Block::Folded(_, tables) => bound_tables(tables),
+        Block::Remarks(lines) => {
+            let all = lines.len();
+            lines.truncate(ROWS_MAX);
+            lines.extend((all > ROWS_MAX).then(|| sentence("remarks", ROWS_MAX, all)));
+        }
+    }
+}
+
+fn bound_figure(figure: &mut Figure) {
+    let left_out = match &mut figure.chart {
+        Chart::Bars(bars) => bound_bars(bars),
+        Chart::Lines(lines) => bound_lines(lines),
+        // Whoever makes it merges no more histograms than are shown.
+        Chart::Distribution(_) => Vec::new(),
+        Chart::Heat(heat) => bound_heat(heat),
+        Chart::Flow(flow) => bound_flow(flow),
+    };
+    for sentence in left_out {
+        figure.caption.push(' ');
+        figure.caption.push_str(&sentence);
+    }
+}
+
+/// "The first 80 of 50,000 bars are shown; `hosepipe report` prints all."
+fn sentence(what: &str, shown: usize, all: usize) -> String {
+    format!("The first {shown} of {all} {what} are shown; hosepipe report prints all.")
+}
+
+/// The sentence where there are more than are shown.
+pub(super) fn cut(what: &str, most: usize, all: usize) -> Option<String> {
+    (all > most).then(|| sentence(what, most, all))
+}
+
+fn bound_bars(bars: &mut Bars) -> Vec<String> {
+    let groups = std::mem::take(&mut bars.groups).into_iter().map(|group| (group.name, group.bars));
+    let (groups, left_out) = bars_of(groups.collect());
+    bars.groups = groups.into_iter().map(|(name, bars)| BarGroup { name, bars }).collect();
+    left_out.into_iter().collect()
+}
+
+/// As many bars in groups as a figure shows, or what they are made of, and a sentence on those that it does not.
+pub(super) fn bars_of<T>(mut groups: Vec<(String, Vec<T>)>) -> (Vec<(String, Vec<T>)>, Option<String>) {
+    let all = groups.iter().map(|(_, bars)| bars.len()).sum();
+    let mut room = BARS_MAX;
+    for (_, bars) in &mut groups {
+        bars.truncate(room);
+        room -= bars.len();
+    }
+    groups.retain(|(_, bars)| !bars.is_empty());
+    (groups, cut("bars", BARS_MAX, all))
+}
+
+fn bound_lines(lines: &mut Lines) -> Vec<String> {
+    let is_reference = |series: &Series| series.style == SeriesStyle::Reference;
+    let (references, mut series): (Vec<Series>, _) = lines.series.drain(..).partition(is_reference);
+    let all = series.len();
+    series.truncate(LINES_MAX);
+    lines.series = series.into_iter().chain(references).collect();
+    let longest = lines.series.iter().map(|series| series.points.len()).max().unwrap_or(0);
+    let step = longest.div_ceil(POINTS_MAX).max(1);
+    for series in &mut lines.series {
+        let last = series.points.len().saturating_sub(1);
+        let points = std::mem::take(&mut series.points).into_iter().enumerate();
+        series.points =
+            points.filter(|(at, _)| at % step == 0 || *at == last).map(|(_, point)| point).collect();
+    }
+    let thinned = (step > 1).then(|| format!("Of each {step} points of a line one is drawn."));
+    cut("lines", LINES_MAX, all).into_iter().chain(thinned).collect()
+}
+
+fn bound_heat(heat: &mut Heat) -> Vec<String> {
+    let (rows, columns) = (heat.rows.len(), heat.columns.len());
+    heat.rows.truncate(CELLS_MAX);
+    heat.columns.truncate(CELLS_MAX);
+    heat.cells.truncate(CELLS_MAX);
+    heat.cells.iter_mut().for_each(|row| row.truncate(CELLS_MAX));
+    cut("rows", CELLS_MAX, rows).into_iter().chain(cut("columns", CELLS_MAX, columns)).collect()
+}
+
+fn bound_flow(flow: &mut Flow) -> Vec<String> {
+    let all = flow.stages.len();
+    flow.stages.truncate(STAGES_MAX);
+    cut("stages", STAGES_MAX, all).into_iter().collect()
+}
+
+/// Bounds the rows of several tables together.
+fn bound_tables(tables: &mut Vec<Table>) {
+    let (mut room, mut kept, all) = (ROWS_MAX, 0, tables.len());
+    while let Some(table) = tables.get_mut(kept).filter(|_| room > 0) {
+        room -= bound_rows(table, room);
+        kept += 1;
+    }
+    tables.truncate(kept);
+    if let Some((sentence, last)) = cut("tables", kept, all).zip(tables.last_mut()) {
+        last.caption = format!("{}. {sentence}", last.caption);
+    }
+}
+
+/// Leaves at most so many rows, and gives how many are left.
+fn bound_rows(table: &mut Table, most: usize) -> usize {
+    if let Some(sentence) = cut("rows", most, table.rows.len()) {
+        table.caption = format!("{}. {sentence}", table.caption);
+    }
+    table.rows.truncate(most);
+    table.rows.len()
+}

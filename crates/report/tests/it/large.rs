@@ -1,0 +1,123 @@
+//! Records of very many cases: each format takes time in proportion to them, and a page stays one that opens.
+
+use std::time::Instant;
+
+use model::{BenchRecord, CaseRecord, Role, Spec, WorkerCase, WorkerEnd, WorkerStart};
+use report::page::{Block, page};
+use report::read::{AnyRecord, Loaded};
+use report::{FORMATS, Style, table};
+
+use crate::mock::{ordinary, record};
+
+/// So many that a page cannot show all of them.
+const CASES: usize = 6_000;
+/// What four times as many cases may take, in proportion: four where time grows with them, sixteen where it grows with their
+/// square. The shortest of three is compared, as a busy machine only ever makes it longer.
+const GROWTH_MAX: f64 = 9.0;
+
+/// What sets the copies of a case apart.
+#[derive(Debug, Clone, Copy)]
+enum Apart {
+    /// Nothing: one row after the other has the same name.
+    Nothing,
+    /// The spec.
+    Spec,
+    /// The block: a sweep of ten specs over very many sizes.
+    Block,
+    /// The language: a ranking of very many workers.
+    Worker,
+}
+
+fn worker(number: usize) -> WorkerCase {
+    let variant = if number.is_multiple_of(2) { "idiomatic" } else { "tuned" };
+    let end =
+        WorkerEnd { language: format!("L{}", number / 2), variant: variant.to_owned(), toolchain: None };
+    let (writer, start) = (end.clone(), WorkerStart::Pair);
+    WorkerCase { writer, reader: end, start, warmup_bytes: 0, system_calls: None }
+}
+
+/// An ordinary record of which each case, floors and ceilings too, is there very many times.
+fn many(apart: Apart, cases: usize) -> BenchRecord {
+    let few = record(ordinary());
+    let copies = cases / few.cases.len();
+    let copy = |number: usize, case: &CaseRecord| {
+        let mut case = case.clone();
+        match apart {
+            Apart::Nothing => {}
+            Apart::Spec if case.role == Role::Ranked && case.spec != Spec::plain("pipe") => {
+                case.spec.options.insert("copy".to_owned(), Some(number.to_string()));
+            }
+            Apart::Spec => {}
+            Apart::Block => case.block_bytes = 1 + number as u64,
+            Apart::Worker => case.worker = Some(worker(number)),
+        }
+        case
+    };
+    let cases = (0..copies).flat_map(|number| few.cases.iter().map(move |case| copy(number, case)));
+    BenchRecord { cases: cases.collect(), ..few }
+}
+
+/// How much longer a work takes with four times as many cases.
+fn growth<T>(apart: Apart, prepared: impl Fn(BenchRecord) -> T, work: impl Fn(&T)) -> f64 {
+    let records = [CASES / 4, CASES].map(|cases| prepared(many(apart, cases)));
+    let mut times = [f64::INFINITY; 2];
+    for (record, at) in (0..3).flat_map(|_| records.iter().zip([0, 1])) {
+        let began = Instant::now();
+        work(record);
+        times[at] = times[at].min(began.elapsed().as_secs_f64());
+    }
+    times[1] / times[0]
+}
+
+#[test]
+fn very_many_cases_are_shown_in_time_that_grows_with_them() {
+    for apart in [Apart::Nothing, Apart::Spec, Apart::Block, Apart::Worker] {
+        let as_table = |record: &BenchRecord| {
+            let shown = table::render(record, &Style::default());
+            assert!(shown.lines().count() > record.cases.len() / 10, "{apart:?}: every row is in the table");
+            drop(report::advice(record));
+        };
+        let as_files = |record: &BenchRecord| {
+            for format in FORMATS {
+                let text = (format.render)(record).expect("a text");
+                assert!(text.lines().count() > 10, "{apart:?} as {}", format.name);
+            }
+        };
+        let growth = [growth(apart, |record| record, as_table), growth(apart, |record| record, as_files)];
+        assert!(growth.iter().all(|times| *times < GROWTH_MAX), "{apart:?}: {growth:?} times as long");
+    }
+}
+
+#[test]
+fn a_page_of_very_many_cases_is_bounded_and_says_what_it_leaves_out() {
+    for (apart, sentence) in [
+        (Apart::Nothing, "The first 80 of "),
+        (Apart::Spec, "The first 80 of "),
+        (Apart::Block, "points of a line one is drawn."),
+    ] {
+        let page = page(&[Loaded::new("many.json", AnyRecord::Bench(many(apart, CASES)))]);
+        let blocks = || page.sections.iter().flat_map(|section| &section.blocks);
+        let captions = blocks().filter_map(|block| match block {
+            Block::Figure(figure) => Some(figure.caption.as_str()),
+            _ => None,
+        });
+        assert!(captions.into_iter().any(|caption| caption.contains(sentence)), "{apart:?}");
+        let rows = blocks().filter_map(|block| match block {
+            Block::Folded(_, tables) => Some(tables),
+            _ => None,
+        });
+        let rows: Vec<usize> = rows.flatten().map(|table| table.rows.len()).collect();
+        assert!((100..=1_000).contains(&rows.iter().sum::<usize>()), "{apart:?}: {rows:?}");
+    }
+}
+
+#[test]
+fn records_that_share_no_case_are_told_so_in_time_that_grows_with_them() {
+    let both = |one: BenchRecord| {
+        let mut other = one.clone();
+        other.cases.iter_mut().for_each(|case| case.relays += 1);
+        [("one", one), ("other", other)].map(|(name, record)| Loaded::new(name, AnyRecord::Bench(record)))
+    };
+    let growth = growth(Apart::Spec, both, |records| assert_eq!(report::page::strangers(records).len(), 2));
+    assert!(growth < GROWTH_MAX, "{growth} times as long");
+}
