@@ -86,6 +86,10 @@ pub(crate) struct How {
 
 /// Runs the text and exits as it did.
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    let watched = args.stats || args.live || args.json.is_some();
+    if !watched && args.keep.is_none() && args.outcome.is_none() && args.state.is_none() {
+        return in_the_shell(args);
+    }
     let script = script::read(&args.text, &args.how.shell)?;
     let via = script::link(&args.how.via)?;
     if let Some(json) = &args.json {
@@ -139,6 +143,17 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     script::remarks(&finished, watched, args.how.via != "pipe");
     Ok(script::exit(&finished))
+}
+
+/// Runs the text in the shell itself.
+fn in_the_shell(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    if args.text.trim().is_empty() {
+        let message = "the pipeline is empty: give a command line, as in hosepipe run 'ls | wc -l'";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    let pipefail: &[&str] = if args.how.pipefail { &["-o", "pipefail"] } else { &[] };
+    let words = [pipefail, &["-c", &args.text]].concat();
+    script::in_the_shell(&args.how.shell, &args.how.via, words.iter().map(Into::into).collect())
 }
 
 fn record(args: &RunArgs, host: Host, via: &LinkSpec, finished: &Finished, started: SystemTime) -> RunRecord {

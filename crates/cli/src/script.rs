@@ -1,12 +1,14 @@
 //! What the commands that run pipelines share: reading the text and the link, and ending as the text did.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::Context;
 use pipeline::link::LinkSpec;
+use pipeline::shell::Shell;
 use pipeline::syntax::{Script, SyntaxError, parse};
-use pipeline::{Finished, Session};
+use pipeline::{Ending, Finished, Session, Text};
 
 use crate::terminal::{self, UsageError};
 
@@ -65,6 +67,22 @@ pub(crate) fn session(shell: &str, state: Option<&Path>) -> anyhow::Result<Sessi
         session.resume(state).with_context(|| format!("cannot read {}", state.display()))?;
     }
     Ok(session)
+}
+
+/// Runs a shell with these arguments, its pipelines over a link, and exits as it did.
+///
+/// # Errors
+/// There is no such shell or link, or the system refused something.
+pub(crate) fn in_the_shell(shell: &str, via: &str, arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
+    let via = link(via)?;
+    let shell = Shell::find(shell.as_ref()).map_err(|problem| UsageError(problem.to_string()))?;
+    let ran = pipeline::run_in_shell(&Text { shell: &shell, arguments, via: &via })?;
+    if let Ending::Killed(signal) = ran.ending {
+        pipeline::end_by(signal);
+    }
+    // Data that was cut short must not look like a normal end, whatever the stages made of it.
+    let status = if ran.summary.cut_short { ran.ending.status().max(1) } else { ran.ending.status() };
+    Ok(ExitCode::from((status & 0xff) as u8))
 }
 
 /// Says what the user should know; with `shown`, what a table has said already is left out. Who asked for a link is

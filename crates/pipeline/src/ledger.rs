@@ -58,8 +58,10 @@ impl Ledger {
 
     /// A process has an end of a link as its standard input (0), output or error stream now.
     pub(crate) fn took(&mut self, pid: i32, link: u64, number: i64, at_ns: u64) {
-        let taken = |process: &Process| if number == 0 { process.reads.is_some() } else { process.writes.is_some() };
-        let again = self.latest(pid).is_none_or(|process| process.ended.is_some() || (taken(process) && number != 2));
+        let taken =
+            |process: &Process| if number == 0 { process.reads.is_some() } else { process.writes.is_some() };
+        let again =
+            self.latest(pid).is_none_or(|process| process.ended.is_some() || (taken(process) && number != 2));
         let process = if again { self.enter(pid, at_ns) } else { self.entry(pid, at_ns) };
         match number {
             0 => process.reads = Some(link),
@@ -145,7 +147,10 @@ impl Ledger {
         if let Some(command) = &process.command {
             return command.clone();
         }
-        let below = self.processes.iter().filter(|child| child.parent == Some(process.pid) && child.began_ns >= process.began_ns);
+        let below = self
+            .processes
+            .iter()
+            .filter(|child| child.parent == Some(process.pid) && child.began_ns >= process.began_ns);
         let names: Vec<&str> = below.filter_map(|child| child.command.as_deref()).collect();
         if Some(process.pid) == self.shell || names.is_empty() {
             return "(in the shell)".to_owned();
@@ -158,7 +163,8 @@ impl Ledger {
         let process = &self.processes[index];
         let peers = joined.processes.iter().filter_map(|peer| self.processes[*peer].ended);
         // The shell's own part is over with the others'.
-        let with_the_others = || Some(Ended { at_ns: peers.map(|peer| peer.at_ns).max()?, status: 0, usage: Usage::default() });
+        let with_the_others =
+            || Some(Ended { at_ns: peers.map(|peer| peer.at_ns).max()?, status: 0, usage: Usage::default() });
         let own = Some(process.pid) == self.shell;
         let ended = if own { with_the_others() } else { process.ended }?;
         let (status, signal) = shown(ended.status);
@@ -234,7 +240,10 @@ mod tests {
         // The shell reads the next pipeline, too.
         ledger.took(30, 9, 1, 9);
         ledger.took(1, 9, 0, 9);
-        assert_eq!(names(&ledger), [["(echo a; sleep 1)", "(in the shell)"], ["(in the shell)", "(in the shell)"]]);
+        assert_eq!(
+            names(&ledger),
+            [["(echo a; sleep 1)", "(in the shell)"], ["(in the shell)", "(in the shell)"]]
+        );
     }
 
     #[test]

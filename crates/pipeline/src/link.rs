@@ -198,6 +198,19 @@ impl Link {
         Ok(())
     }
 
+    /// Whether the last copy of the writer's end is closed, in sequential order; in parallel order nobody waits for that.
+    ///
+    /// # Errors
+    /// What inotify(7) answers.
+    pub fn is_written(&self) -> io::Result<bool> {
+        self.writer.as_ref().map_or(Ok(true), |writer| writer.borrow_mut().all_closed())
+    }
+
+    /// Whether nothing of ours is left to do: its relays, where there are any, have come to their end.
+    pub fn is_over(&self) -> bool {
+        self.before.iter().chain(&self.relay).all(Relay::is_over)
+    }
+
     /// Closes the link and says what is known of it; to be called when the stages have ended. Does not wait for
     /// programs in the background that still hold an end.
     pub fn finish(mut self) -> LinkReport {

@@ -20,7 +20,6 @@ use rustix::net::{
 };
 use rustix::process::{Signal, getuid};
 
-use crate::keep::Keep;
 use crate::ledger::Ledger;
 use crate::link::{Link, LinkReport, LinkSpec};
 use crate::summary::Summary;
@@ -43,7 +42,6 @@ const LAST_BYTES: Duration = Duration::from_millis(500);
 /// What is served.
 pub(crate) struct Service<'a> {
     pub(crate) via: &'a LinkSpec,
-    pub(crate) keep: Option<&'a Keep>,
 }
 
 /// Where the library in the shell finds its server.
@@ -73,7 +71,6 @@ struct Served {
     link: Option<Link>,
     granted: mechanism::Granted,
     order: Order,
-    kept: Option<std::path::PathBuf>,
     /// Readers that are held until the writers are done; closing one lets it go on.
     held: Vec<OwnedFd>,
     written: bool,
@@ -201,8 +198,8 @@ impl Server<'_> {
         let Some(reply) = reply else { return };
         let id = self.next;
         self.next += 1;
-        match self.connect(id) {
-            Ok((mut link, kept)) => {
+        match self.connect() {
+            Ok(mut link) => {
                 let order = self.service.via.order();
                 let hold = order == Order::Sequential;
                 let (Some(read), Some(write)) = (link.take_read(), link.take_write()) else { return };
@@ -214,7 +211,6 @@ impl Server<'_> {
                     link: Some(link),
                     granted,
                     order,
-                    kept,
                     held: Vec::new(),
                     written: !hold,
                     report: LinkReport::default(),
@@ -232,7 +228,7 @@ impl Server<'_> {
         }
     }
 
-    fn connect(&self, id: u64) -> Result<(Link, Option<std::path::PathBuf>), OpenError> {
+    fn connect(&self) -> Result<Link, OpenError> {
         let mut link = self.service.via.connect(&self.folder)?;
         let open = self.links.values().filter(|served| served.link.is_some()).count();
         match open {
@@ -240,13 +236,7 @@ impl Server<'_> {
             ..MIDDLING_PIPES => link.hold_at_most(MIDDLING_BYTES),
             _ => link.hold_at_most(SMALL_BYTES),
         }
-        let mut kept = None;
-        if let Some(keep) = self.service.keep {
-            let (file, path) = keep.file(id)?;
-            link.keep(file)?;
-            kept = Some(path);
-        }
-        Ok((link, kept))
+        Ok(link)
     }
 
     /// Lets held readers go on whose writers are done, and closes the books of links that are over.
@@ -280,7 +270,8 @@ impl Server<'_> {
         let mut summary = Summary::default();
         for (number, joined) in self.ledger.pipelines().iter().enumerate() {
             let pipeline = number as u32;
-            let stages = joined.processes.iter().filter_map(|index| self.ledger.stage(pipeline, joined, *index));
+            let stages =
+                joined.processes.iter().filter_map(|index| self.ledger.stage(pipeline, joined, *index));
             summary.stages.extend(stages);
             for id in &joined.links {
                 let Some(served) = self.links.get(id) else { continue };
@@ -323,7 +314,7 @@ impl Served {
             stored_bytes: report.stored_bytes,
             path: report.path.map(|path| path.to_string_lossy().into_owned()),
             relay: report.relay,
-            kept: self.kept.as_ref().map(|path| path.to_string_lossy().into_owned()),
+            kept: None,
             trouble: report.trouble,
         }
     }

@@ -28,7 +28,7 @@ pub enum Group {
 }
 
 /// Signals that this process, or the Rust runtime, may treat otherwise than a program expects to find them.
-const RESET: [i32; 12] = [
+pub(crate) const RESET: [i32; 12] = [
     libc::SIGPIPE,
     libc::SIGXFSZ,
     libc::SIGCHLD,

@@ -102,6 +102,11 @@ impl Relay {
         Ok(Self { stop, thread: Some(thread) })
     }
 
+    /// Whether it has come to its end.
+    pub(super) fn is_over(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
     /// Stops the relay and says what it did. Takes no longer than [`GRACE`] and a signal's way.
     pub(super) fn finish(mut self) -> Outcome {
         self.join()

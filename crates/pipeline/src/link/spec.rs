@@ -91,6 +91,16 @@ impl LinkSpec {
         Order::of(&self.options)
     }
 
+    /// Whether a shell could make it by itself: a pipe, of whatever size.
+    pub fn is_pipe(&self) -> bool {
+        self.mechanism.descriptor().name == "pipe"
+    }
+
+    /// Whether its size was said.
+    pub fn is_sized(&self) -> bool {
+        self.text.contains("size=")
+    }
+
     /// Whether it makes names in a file system, which want a folder of their own.
     pub fn has_names(&self) -> bool {
         self.mechanism.descriptor().capabilities.needs_cleanup

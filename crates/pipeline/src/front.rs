@@ -1,0 +1,177 @@
+//! A text in the user's own shell, whose pipelines run over a link of our choice. The shell is told nothing of it: a library that is
+//! preloaded into it stands in for pipe(2), and is gone from the environment before the shell looks.
+#![allow(unsafe_code)]
+
+use std::ffi::CString;
+use std::io::{self, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::net::UnixStream;
+use std::ptr;
+
+use mechanism::{Folder, OpenError};
+use model::describe_errno;
+use thiserror::Error;
+
+use crate::learn;
+use crate::link::LinkSpec;
+use crate::preload::Library;
+use crate::serve::{Counter, Service, serve};
+use crate::shell::Shell;
+use crate::signals;
+use crate::spawn::{Group, RESET, spawn};
+use crate::summary::Summary;
+use crate::supervise::{Ending, Supervisor};
+
+/// What a shell is to run.
+pub struct Text<'a> {
+    /// The shell.
+    pub shell: &'a Shell,
+    /// Its arguments, without its name.
+    pub arguments: Vec<std::ffi::OsString>,
+    /// What stands between the stages of its pipelines.
+    pub via: &'a LinkSpec,
+}
+
+/// Why a text could not be run.
+#[derive(Debug, Error)]
+pub enum Cannot {
+    /// The system refused something.
+    #[error("cannot run the shell {shell}: {call}: {}", describe_errno(.source))]
+    System {
+        /// The shell.
+        shell: String,
+        /// What was asked.
+        call: &'static str,
+        /// What it answered.
+        source: io::Error,
+    },
+    /// There is no such link here.
+    #[error(transparent)]
+    Link(#[from] OpenError),
+    /// The server was killed.
+    #[error("the process that serves the links was killed; what flowed through them was cut short")]
+    Killed,
+}
+
+/// A text that has run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ran {
+    /// How the shell ended.
+    pub ending: Ending,
+    /// The signal that asked this program to end meanwhile.
+    pub asked_to_end: Option<i32>,
+    /// What its stages and links did.
+    pub summary: Summary,
+}
+
+/// Runs a text. Over pipes this program becomes the shell, and this does not return.
+///
+/// # Errors
+/// The shell or a link cannot be had.
+pub fn run(text: &Text<'_>) -> Result<Ran, Cannot> {
+    let system = |call: &'static str| {
+        let shell = text.shell.path.display().to_string();
+        move |source: io::Error| Cannot::System { shell, call, source }
+    };
+    let library = Library::load().map_err(system("memfd_create"))?;
+    let known = learn::sites(text.shell, &library).map_err(system("running it on examples"))?;
+    let Some(sites) = known else {
+        let _ = writeln!(
+            io::stderr(),
+            "hosepipe: the pipelines of {} cannot be told from its other pipes: they stay its own",
+            text.shell.path.display()
+        );
+        return Err(system("execve")(become_shell(text, own_environment())));
+    };
+    if text.via.is_pipe() {
+        let bytes = text.via.connect(&Folder::private())?.granted().get("pipe_bytes").copied().unwrap_or(0);
+        let mode = format!("{}:{bytes}", if text.via.is_sized() { "exactly" } else { "own" });
+        let environment = library.environment(&mode, sites, None);
+        return Err(system("execve")(become_shell(text, environment)));
+    }
+    // That it can be had here is better known before the shell asks for it.
+    drop(text.via.connect(&Folder::private())?);
+    let counter = Counter::open().map_err(system("a socket"))?;
+    let (mut ours, theirs) = UnixStream::pair().map_err(system("socketpair"))?;
+    let environment = library.environment("ask", sites, Some(&counter.name));
+    start_server(text.via, &counter, &ours, theirs).map_err(system("fork"))?;
+    drop(counter);
+    let mut supervisor = Supervisor::new(false).map_err(system("signalfd"))?;
+    let path = c_string(text.shell.path.as_os_str().as_bytes());
+    let pid = spawn(&path, &arguments(text), &named(environment, text), &[], Group::Ours);
+    supervisor.adopt(pid.map_err(system("posix_spawn"))?);
+    drop(library);
+    while !supervisor.all_ended() {
+        supervisor.attend(None).map_err(system("wait4"))?;
+    }
+    let asked_to_end = supervisor.asked_to_end();
+    let ending = supervisor.accounts().first().map_or(Ending::Left(0), |(_, account)| account.ending);
+    ours.write_all(b"e").map_err(|_| Cannot::Killed)?;
+    let summary = Summary::read(&mut ours).map_err(|_| Cannot::Killed)?;
+    Ok(Ran { ending, asked_to_end, summary })
+}
+
+/// Starts the process that serves the links.
+fn start_server(via: &LinkSpec, counter: &Counter, ours: &UnixStream, theirs: UnixStream) -> io::Result<()> {
+    // SAFETY: this program has no other thread yet that could hold a lock.
+    match unsafe { libc::fork() } {
+        -1 => return Err(io::Error::last_os_error()),
+        0 => {}
+        _ => return Ok(()),
+    }
+    // SAFETY: closes a descriptor that this copy of the process does not use again.
+    unsafe { libc::close(std::os::fd::AsRawFd::as_raw_fd(ours)) };
+    // What the terminal sends is for the shell, and the shell decides what that means.
+    let _ = rustix::process::setsid();
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE] {
+        // SAFETY: ignoring is always a valid action.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+    if let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") {
+        // Who waits for the end of what the text reads or writes does not wait for this process.
+        let _ = rustix::stdio::dup2_stdin(&null).and_then(|()| rustix::stdio::dup2_stdout(&null));
+    }
+    let served = serve(&Service { via }, counter, theirs);
+    std::process::exit(i32::from(served.is_err()));
+}
+
+/// Replaces this program by the shell; returns only where that fails.
+fn become_shell(text: &Text<'_>, environment: Vec<CString>) -> io::Error {
+    for signal in RESET.into_iter().filter(|signal| !signals::was_ignored(*signal)) {
+        // SAFETY: a default action is always valid.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    let path = c_string(text.shell.path.as_os_str().as_bytes());
+    let pointers = |strings: &[CString]| -> Vec<_> {
+        strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
+    };
+    let (arguments, environment) = (arguments(text), named(environment, text));
+    // SAFETY: NUL-terminated strings in NULL-terminated arrays that live until the call returns, if it does.
+    unsafe { libc::execve(path.as_ptr(), pointers(&arguments).as_ptr(), pointers(&environment).as_ptr()) };
+    io::Error::last_os_error()
+}
+
+fn arguments(text: &Text<'_>) -> Vec<CString> {
+    let words = std::iter::once(&text.shell.name).chain(&text.arguments);
+    words.map(|word| c_string(word.as_bytes())).collect()
+}
+
+/// The environment as a shell would have it from another: `_` is the program's file (bash(1)).
+fn named(mut environment: Vec<CString>, text: &Text<'_>) -> Vec<CString> {
+    for entry in environment.iter_mut().filter(|entry| entry.to_bytes().starts_with(b"_=")) {
+        *entry = c_string(&[b"_=", text.shell.path.as_os_str().as_bytes()].concat());
+    }
+    environment
+}
+
+fn own_environment() -> Vec<CString> {
+    let entry = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        c_string(&[&name.into_vec()[..], b"=", &value.into_vec()].concat())
+    };
+    std::env::vars_os().map(entry).collect()
+}
+
+/// What comes from a command line, or from the environment, has no NUL in it.
+fn c_string(bytes: &[u8]) -> CString {
+    CString::new(bytes).unwrap_or_default()
+}
