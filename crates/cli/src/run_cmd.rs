@@ -2,20 +2,16 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::Context;
 use clap::Args;
-use mechanism::Folder;
 use model::{Host, RunRecord, SCHEMA};
 use pipeline::link::LinkSpec;
-use pipeline::{Finished, Group, Keep, Outcome, RunOptions, Seen, Watch};
+use pipeline::{Keep, Outcome, Ran, Text};
 
 use crate::destination::{Destination, OUTPUTS};
-use crate::live::Live;
 use crate::record::{arguments, rfc3339, tool};
 use crate::script;
-use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
 use crate::typed;
 
@@ -55,10 +51,6 @@ pub(crate) struct RunArgs {
     #[arg(long, requires = "keep", help_heading = OUTPUTS)]
     force: bool,
 
-    /// A file from which the shell reads what was defined before, as `hosepipe sh` keeps it
-    #[arg(long = "definitions", value_name = "FILE", hide = true)]
-    state: Option<PathBuf>,
-
     /// Tell the comparison that started this run what came of it, in this file and not on standard error
     #[arg(long, value_name = "FILE", hide = true)]
     outcome: Option<PathBuf>,
@@ -86,54 +78,34 @@ pub(crate) struct How {
 
 /// Runs the text and exits as it did.
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
-    let watched = args.stats || args.live || args.json.is_some();
-    if !watched && args.keep.is_none() && args.outcome.is_none() && args.state.is_none() {
-        return in_the_shell(args);
-    }
-    let script = script::read(&args.text, &args.how.shell)?;
+    script::check(&args.text)?;
     let via = script::link(&args.how.via)?;
+    let shell = script::shell(&args.how.shell)?;
     if let Some(json) = &args.json {
         json.check()?;
     }
-    let keep = args.keep.as_ref().map(|folder| Keep::new(folder, args.force, &script));
+    let keep = args.keep.as_ref().map(|folder| Keep::new(folder, args.force));
     let keep = keep.transpose().map_err(|problem| UsageError(problem.to_string()))?;
+    let watched = args.stats || args.live || args.json.is_some();
     // Read before the run, whose load they would show afterwards; the table alone has no use for them.
     let host = if args.json.is_some() { host::facts() } else { Host::default() };
-    let stop = StopRequest::listen()?;
-    let started = SystemTime::now();
-    let mut session = script::session(&args.how.shell, args.state.as_deref())?;
-    let folder = Folder::private();
-    let options = RunOptions {
-        via: &via,
-        folder: &folder,
-        pipefail: args.how.pipefail,
-        keep: keep.as_ref(),
-        group: Group::Ours,
-        asked_to_end: &|| stop.signal(),
-    };
-    let stats = args.stats || args.live;
-    let watched = stats || args.json.is_some();
-    let mut live = Live::on_stderr();
-    let mut show = |commands: &[String], seen: &[Seen]| live.show(commands, seen);
-    let watch = watched.then(|| Watch::new(args.live.then_some(&mut show)));
-    let here = std::env::current_dir();
-    let finished = pipeline::run(&script, &args.text, &mut session, &options, watch);
-    drop(folder);
+    let pipefail: &[&str] = if args.how.pipefail { &["-o", "pipefail"] } else { &[] };
+    let arguments =
+        pipefail.iter().map(Into::into).chain(pipeline::text_arguments(&shell, &args.text)).collect();
     if let Some(outcome) = &args.outcome {
-        Outcome::of(&finished).write(outcome)?;
-        return Ok(finished.map_or(ExitCode::FAILURE, |finished| script::exit(&finished)));
+        // Over pipes this program becomes the shell, and there is nothing else to tell.
+        Outcome::default().write(outcome)?;
     }
-    // Its text has its causes in it already.
-    let finished = finished.map_err(|error| anyhow::Error::msg(error.to_string()))?;
-    live.clear();
-    // The text may have gone elsewhere, and the record's name was meant from here.
-    if let Ok(here) = here {
-        std::env::set_current_dir(&here).with_context(|| format!("cannot return to {}", here.display()))?;
+    let started = SystemTime::now();
+    let began = Instant::now();
+    let ran = pipeline::run(&Text { shell: &shell, arguments, via: &via, keep: keep.as_ref() });
+    if let Some(outcome) = &args.outcome {
+        Outcome::of(&ran).write(outcome)?;
     }
-
+    let ran = ran?;
     if watched {
-        let record = record(args, host, &via, &finished, started);
-        if stats {
+        let record = record(args, host, &via, &ran, (started, began.elapsed()));
+        if args.stats || args.live {
             let style = terminal::style_of_stderr();
             terminal::remark_painted(report::stages::render(&record, &style).trim_end());
         }
@@ -141,22 +113,19 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
             json.write(&report::json::to_text(&record)?)?;
         }
     }
-    script::remarks(&finished, watched, args.how.via != "pipe");
-    Ok(script::exit(&finished))
+    script::exit(&ran)
 }
 
-/// Runs the text in the shell itself.
-fn in_the_shell(args: &RunArgs) -> anyhow::Result<ExitCode> {
-    if args.text.trim().is_empty() {
-        let message = "the pipeline is empty: give a command line, as in hosepipe run 'ls | wc -l'";
-        return Err(UsageError(message.to_owned()).into());
-    }
-    let pipefail: &[&str] = if args.how.pipefail { &["-o", "pipefail"] } else { &[] };
-    let words = [pipefail, &["-c", &args.text]].concat();
-    script::in_the_shell(&args.how.shell, &args.how.via, words.iter().map(Into::into).collect())
-}
-
-fn record(args: &RunArgs, host: Host, via: &LinkSpec, finished: &Finished, started: SystemTime) -> RunRecord {
+fn record(
+    args: &RunArgs,
+    host: Host,
+    via: &LinkSpec,
+    ran: &Ran,
+    (started, wall): (SystemTime, Duration),
+) -> RunRecord {
+    let summary = &ran.summary;
+    let last = summary.stages.last().map(|stage| stage.pipeline);
+    let of_last = summary.stages.iter().filter(|stage| Some(stage.pipeline) == last);
     RunRecord {
         schema: SCHEMA.to_owned(),
         tool: tool(),
@@ -165,11 +134,11 @@ fn record(args: &RunArgs, host: Host, via: &LinkSpec, finished: &Finished, start
         started: rfc3339(started),
         pipeline: args.text.clone(),
         via: via.to_string(),
-        wall_ns: u64::try_from(finished.wall.as_nanos()).unwrap_or(u64::MAX),
-        status: finished.status,
-        pipestatus: finished.pipestatus.clone(),
-        bottleneck: pipeline::judge(&finished.stages, &finished.links),
-        stages: finished.stages.clone(),
-        links: finished.links.clone(),
+        wall_ns: u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX),
+        status: ran.status(),
+        pipestatus: of_last.map(|stage| stage.status).collect(),
+        bottleneck: pipeline::judge(&summary.stages, &summary.links),
+        stages: summary.stages.clone(),
+        links: summary.links.clone(),
     }
 }

@@ -2,7 +2,7 @@
 //! preloaded into it stands in for pipe(2), and is gone from the environment before the shell looks.
 #![allow(unsafe_code)]
 
-use std::ffi::CString;
+use std::ffi::{CString, OsString};
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
@@ -12,13 +12,14 @@ use mechanism::{Folder, OpenError};
 use model::describe_errno;
 use thiserror::Error;
 
+use crate::keep::Keep;
 use crate::learn;
 use crate::link::LinkSpec;
 use crate::preload::Library;
 use crate::serve::{Counter, Service, serve};
-use crate::shell::Shell;
+use crate::shell::{Kind, Shell};
 use crate::signals;
-use crate::spawn::{Group, RESET, spawn};
+use crate::spawn::{RESET, spawn};
 use crate::summary::Summary;
 use crate::supervise::{Ending, Supervisor};
 
@@ -27,9 +28,11 @@ pub struct Text<'a> {
     /// The shell.
     pub shell: &'a Shell,
     /// Its arguments, without its name.
-    pub arguments: Vec<std::ffi::OsString>,
+    pub arguments: Vec<OsString>,
     /// What stands between the stages of its pipelines.
     pub via: &'a LinkSpec,
+    /// Where what flows through the links is kept.
+    pub keep: Option<&'a Keep>,
 }
 
 /// Why a text could not be run.
@@ -48,6 +51,12 @@ pub enum Cannot {
     /// There is no such link here.
     #[error(transparent)]
     Link(#[from] OpenError),
+    /// What a run that was started told.
+    #[error("{0}")]
+    Told(String),
+    /// A run that was started ended with this status, and told nothing.
+    #[error("hosepipe run ended with status {0} and said nothing of its links")]
+    Silent(i32),
     /// The server was killed.
     #[error("the process that serves the links was killed; what flowed through them was cut short")]
     Killed,
@@ -64,15 +73,20 @@ pub struct Ran {
     pub summary: Summary,
 }
 
+impl Ran {
+    /// The status of the whole: the shell's, but data that was cut short must not look like a normal end.
+    pub fn status(&self) -> i32 {
+        let status = self.ending.status();
+        if self.summary.cut_short { status.max(1) } else { status }
+    }
+}
+
 /// Runs a text. Over pipes this program becomes the shell, and this does not return.
 ///
 /// # Errors
 /// The shell or a link cannot be had.
 pub fn run(text: &Text<'_>) -> Result<Ran, Cannot> {
-    let system = |call: &'static str| {
-        let shell = text.shell.path.display().to_string();
-        move |source: io::Error| Cannot::System { shell, call, source }
-    };
+    let system = |call| text.shell.refused(call);
     let library = Library::load().map_err(system("memfd_create"))?;
     let known = learn::sites(text.shell, &library).map_err(system("running it on examples"))?;
     let Some(sites) = known else {
@@ -83,7 +97,7 @@ pub fn run(text: &Text<'_>) -> Result<Ran, Cannot> {
         );
         return Err(system("execve")(become_shell(text, own_environment())));
     };
-    if text.via.is_pipe() {
+    if text.via.is_pipe() && text.keep.is_none() {
         let bytes = text.via.connect(&Folder::private())?.granted().get("pipe_bytes").copied().unwrap_or(0);
         let mode = format!("{}:{bytes}", if text.via.is_sized() { "exactly" } else { "own" });
         let environment = library.environment(&mode, sites, None);
@@ -94,25 +108,36 @@ pub fn run(text: &Text<'_>) -> Result<Ran, Cannot> {
     let counter = Counter::open().map_err(system("a socket"))?;
     let (mut ours, theirs) = UnixStream::pair().map_err(system("socketpair"))?;
     let environment = library.environment("ask", sites, Some(&counter.name));
-    start_server(text.via, &counter, &ours, theirs).map_err(system("fork"))?;
+    start_server(text, &counter, &ours, theirs).map_err(system("fork"))?;
     drop(counter);
-    let mut supervisor = Supervisor::new(false).map_err(system("signalfd"))?;
+    let supervisor = Supervisor::new().map_err(system("signalfd"))?;
     let path = c_string(text.shell.path.as_os_str().as_bytes());
-    let pid = spawn(&path, &arguments(text), &named(environment, text), &[], Group::Ours);
-    supervisor.adopt(pid.map_err(system("posix_spawn"))?);
+    let started = spawn(&path, &arguments(text), &named(environment, text), &[]);
+    let pid = started.map_err(text.shell.refused("posix_spawn"))?;
     drop(library);
-    while !supervisor.all_ended() {
-        supervisor.attend(None).map_err(system("wait4"))?;
-    }
-    let asked_to_end = supervisor.asked_to_end();
-    let ending = supervisor.accounts().first().map_or(Ending::Left(0), |(_, account)| account.ending);
+    let (ending, asked_to_end) = supervisor.wait_for(pid).map_err(text.shell.refused("wait4"))?;
     ours.write_all(b"e").map_err(|_| Cannot::Killed)?;
     let summary = Summary::read(&mut ours).map_err(|_| Cannot::Killed)?;
     Ok(Ran { ending, asked_to_end, summary })
 }
 
+impl Shell {
+    /// What to say where a system call was refused.
+    pub(crate) fn refused(&self, call: &'static str) -> impl FnOnce(io::Error) -> Cannot {
+        let shell = self.path.display().to_string();
+        move |source| Cannot::System { shell, call, source }
+    }
+}
+
+/// The arguments with which a shell runs a text.
+pub fn text_arguments(shell: &Shell, text: &str) -> Vec<OsString> {
+    // What looks like an option is none behind this; fish would take it for the text.
+    let end_of_options = (text.starts_with(['-', '+']) && shell.kind != Kind::Fish).then_some("--");
+    ["-c"].into_iter().chain(end_of_options).chain([text]).map(OsString::from).collect()
+}
+
 /// Starts the process that serves the links.
-fn start_server(via: &LinkSpec, counter: &Counter, ours: &UnixStream, theirs: UnixStream) -> io::Result<()> {
+fn start_server(text: &Text<'_>, counter: &Counter, ours: &UnixStream, theirs: UnixStream) -> io::Result<()> {
     // SAFETY: this program has no other thread yet that could hold a lock.
     match unsafe { libc::fork() } {
         -1 => return Err(io::Error::last_os_error()),
@@ -131,7 +156,7 @@ fn start_server(via: &LinkSpec, counter: &Counter, ours: &UnixStream, theirs: Un
         // Who waits for the end of what the text reads or writes does not wait for this process.
         let _ = rustix::stdio::dup2_stdin(&null).and_then(|()| rustix::stdio::dup2_stdout(&null));
     }
-    let served = serve(&Service { via }, counter, theirs);
+    let served = serve(&Service { via: text.via, keep: text.keep }, counter, theirs);
     std::process::exit(i32::from(served.is_err()));
 }
 
@@ -164,8 +189,9 @@ fn named(mut environment: Vec<CString>, text: &Text<'_>) -> Vec<CString> {
     environment
 }
 
-fn own_environment() -> Vec<CString> {
-    let entry = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+/// This process's environment.
+pub(crate) fn own_environment() -> Vec<CString> {
+    let entry = |(name, value): (OsString, OsString)| {
         c_string(&[&name.into_vec()[..], b"=", &value.into_vec()].concat())
     };
     std::env::vars_os().map(entry).collect()

@@ -20,6 +20,7 @@ use rustix::net::{
 };
 use rustix::process::{Signal, getuid};
 
+use crate::keep::Keep;
 use crate::ledger::Ledger;
 use crate::link::{Link, LinkReport, LinkSpec};
 use crate::summary::Summary;
@@ -42,6 +43,8 @@ const LAST_BYTES: Duration = Duration::from_millis(500);
 /// What is served.
 pub(crate) struct Service<'a> {
     pub(crate) via: &'a LinkSpec,
+    /// Where what flows is kept.
+    pub(crate) keep: Option<&'a Keep>,
 }
 
 /// Where the library in the shell finds its server.
@@ -75,6 +78,8 @@ struct Served {
     held: Vec<OwnedFd>,
     written: bool,
     report: LinkReport,
+    /// The file that keeps what flowed.
+    kept: Option<std::path::PathBuf>,
 }
 
 struct Message {
@@ -118,6 +123,7 @@ pub(crate) fn serve(service: &Service<'_>, counter: &Counter, front: UnixStream)
                 server.answer(message);
             }
             server.settle();
+            server.name_kept();
             // A front that does not listen has no use for it.
             let _ = stream.write_all(&server.summary().to_bytes());
         }
@@ -198,7 +204,7 @@ impl Server<'_> {
         let Some(reply) = reply else { return };
         let id = self.next;
         self.next += 1;
-        match self.connect() {
+        match self.connect(id) {
             Ok(mut link) => {
                 let order = self.service.via.order();
                 let hold = order == Order::Sequential;
@@ -214,6 +220,7 @@ impl Server<'_> {
                     held: Vec::new(),
                     written: !hold,
                     report: LinkReport::default(),
+                    kept: None,
                 };
                 self.links.insert(id, served);
             }
@@ -228,13 +235,20 @@ impl Server<'_> {
         }
     }
 
-    fn connect(&self) -> Result<Link, OpenError> {
+    fn connect(&self, id: u64) -> Result<Link, OpenError> {
         let mut link = self.service.via.connect(&self.folder)?;
         let open = self.links.values().filter(|served| served.link.is_some()).count();
         match open {
             ..LARGE_PIPES => {}
             ..MIDDLING_PIPES => link.hold_at_most(MIDDLING_BYTES),
             _ => link.hold_at_most(SMALL_BYTES),
+        }
+        if let Some(keep) = self.service.keep {
+            let not_kept = |problem: crate::KeepProblem| OpenError::Unsupported {
+                message: problem.to_string(),
+                remedy: "another folder".to_owned(),
+            };
+            link.keep(keep.file(id).map_err(not_kept)?)?;
         }
         Ok(link)
     }
@@ -262,6 +276,23 @@ impl Server<'_> {
             // Whoever still lives, in the background, keeps its link.
             if self.ledger.living().next().is_some() && began.elapsed() > LAST_BYTES / 10 {
                 break;
+            }
+        }
+    }
+
+    /// Gives what was kept its names, once it is known what wrote it.
+    fn name_kept(&mut self) {
+        let Some(keep) = self.service.keep else { return };
+        let mut pipelines = self.ledger.pipelines();
+        pipelines.retain(|joined| !joined.links.is_empty());
+        let alone = pipelines.len() == 1;
+        for (number, joined) in pipelines.iter().enumerate() {
+            for (stage, (link, writer)) in joined.links.iter().zip(&joined.processes).enumerate() {
+                let Some(served) = self.links.get_mut(link) else { continue };
+                match keep.name(*link, (!alone).then_some(number), stage, &self.ledger.name(*writer)) {
+                    Ok(path) => served.kept = Some(path),
+                    Err(problem) => complain(&problem.to_string()),
+                }
             }
         }
     }
@@ -314,7 +345,7 @@ impl Served {
             stored_bytes: report.stored_bytes,
             path: report.path.map(|path| path.to_string_lossy().into_owned()),
             relay: report.relay,
-            kept: None,
+            kept: self.kept.as_ref().map(|path| path.to_string_lossy().into_owned()),
             trouble: report.trouble,
         }
     }
