@@ -25,6 +25,7 @@ mod sh;
 mod sh_jobs;
 mod sh_programs;
 mod sh_prompt;
+mod shells;
 mod windows;
 mod workers;
 mod workers_faults;

@@ -319,7 +319,7 @@ fn doing(pid: u32) -> String {
 /// What came of a run.
 #[derive(Debug)]
 pub(crate) struct Done {
-    status: ExitStatus,
+    pub(crate) status: ExitStatus,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
     pub(crate) elapsed: Duration,
