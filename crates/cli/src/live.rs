@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
 use model::visible;
-use pipeline::Seen;
+use pipeline::Glance;
 use report::numbers;
 
 /// Between two drawings.
@@ -21,8 +21,8 @@ pub(crate) struct Live {
     rows: usize,
     began: Instant,
     drawn: Instant,
-    /// What each stage had written and waited at the last drawing.
-    before: Vec<Seen>,
+    /// What each stage had done at the last drawing.
+    before: Vec<Glance>,
     /// Rows kept free of the pipeline's own output; 0 where no picture is there.
     reserved: usize,
 }
@@ -36,27 +36,29 @@ impl Live {
         Self { terminal, columns, rows, began: now, drawn: now, before: Vec::new(), reserved: 0 }
     }
 
-    /// Draws what is seen, if the last drawing is old enough.
-    pub(crate) fn show(&mut self, commands: &[String], seen: &[Seen]) {
+    /// Draws what is seen, if the last drawing is old enough; of no stages, removes the picture.
+    pub(crate) fn show(&mut self, stages: &[Glance]) {
+        if stages.is_empty() {
+            return self.clear();
+        }
         let since = self.drawn.elapsed();
         let most = self.rows.saturating_sub(ROWS_ABOVE);
         if !self.terminal || since < INTERVAL || most < 2 {
             return;
         }
         self.drawn = Instant::now();
-        self.before.resize(seen.len(), Seen::default());
-        let wanted = (seen.len() + 1).min(most);
+        self.before.resize(stages.len(), Glance::default());
+        let wanted = (stages.len() + 1).min(most);
         let mut text = if wanted == self.reserved { String::new() } else { self.reserve(wanted) };
         let top = self.rows - wanted + 1;
         let seconds = self.began.elapsed().as_secs_f64();
         text.push_str(&format!("\x1b7\x1b[{top};1H\x1b[J\x1b[2m {seconds:.1} s\x1b[0m"));
-        for (index, (seen, before)) in seen.iter().zip(&self.before).take(wanted - 1).enumerate() {
-            let command = commands.get(index).map(String::as_str).unwrap_or_default();
+        for (index, (stage, before)) in stages.iter().zip(&self.before).take(wanted - 1).enumerate() {
             text.push_str(&format!("\x1b[{};1H", top + 1 + index));
-            text.push_str(&self.line(index + 1, command, seen, before, since));
+            text.push_str(&self.line(index + 1, stage, before, since));
         }
         text.push_str("\x1b8");
-        self.before = seen.to_vec();
+        self.before = stages.to_vec();
         self.write(&text);
     }
 
@@ -78,31 +80,34 @@ impl Live {
         }
     }
 
-    fn line(&self, number: usize, command: &str, seen: &Seen, before: &Seen, since: Duration) -> String {
-        let share = |now: Duration, then: Duration| {
-            (now.saturating_sub(then).as_secs_f64() / since.as_secs_f64()).clamp(0.0, 1.0)
+    fn line(&self, number: usize, stage: &Glance, before: &Glance, since: Duration) -> String {
+        let share = |now_ns: u64, then_ns: u64| {
+            (now_ns.saturating_sub(then_ns) as f64 / 1e9 / since.as_secs_f64()).max(0.0)
         };
-        let reading = share(seen.blocked_read, before.blocked_read);
-        let writing = share(seen.blocked_write, before.blocked_write);
-        let state = match (seen.ended, reading, writing) {
-            (true, ..) => "ended".to_owned(),
-            (_, reading, writing) if reading + writing < 0.5 => "works".to_owned(),
-            (_, reading, writing) if reading > writing => format!("waits to read {:.0} %", reading * 100.0),
-            (.., writing) => format!("waits to write {:.0} %", writing * 100.0),
+        let cpu = share(stage.cpu_ns, before.cpu_ns);
+        let waits = [
+            ("waits to read", share(stage.blocked_read_ns, before.blocked_read_ns)),
+            ("waits to write", share(stage.blocked_write_ns, before.blocked_write_ns)),
+            ("queues for a CPU", share(stage.queued_ns, before.queued_ns)),
+        ];
+        let longest = waits.into_iter().max_by(|one, other| one.1.total_cmp(&other.1));
+        let state = match longest {
+            _ if stage.ended => "ended".to_owned(),
+            Some((what, share)) if share >= 0.5 => format!("{what} {:.0} %", share.min(1.0) * 100.0),
+            _ if cpu >= 0.5 => "computes".to_owned(),
+            _ => "at work".to_owned(),
         };
-        let written = seen.written_bytes.unwrap_or(0);
-        let rate = written.saturating_sub(before.written_bytes.unwrap_or(0)) as f64 / since.as_secs_f64();
         let line = format!(
-            " {number} {:<24.24} {:>9} {:>10}  {state}",
-            visible(command).replace('\n', " "),
-            numbers::decimal_size(written),
-            numbers::throughput(rate),
+            " {number} {:<32.32} {:>9} {:>6}  {state}",
+            visible(&stage.command).replace('\n', " "),
+            numbers::time(stage.cpu_ns as f64),
+            numbers::percent(cpu),
         );
         line.chars().take(self.columns.saturating_sub(1)).collect()
     }
 
     /// Removes the picture.
-    pub(crate) fn clear(&mut self) {
+    fn clear(&mut self) {
         let text = self.give_back();
         self.write(&text);
     }

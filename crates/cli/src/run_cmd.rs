@@ -1,5 +1,6 @@
 //! `hosepipe run`: a real command line over a link of the user's choice.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::SystemTime;
@@ -9,7 +10,7 @@ use clap::Args;
 use mechanism::Folder;
 use model::{Host, RunRecord, SCHEMA};
 use pipeline::link::LinkSpec;
-use pipeline::{Finished, Group, Keep, Outcome, RunOptions, Seen, Watch};
+use pipeline::{Glance, Group, Keep, Outcome, RunOptions, Summary, Watch, Watched};
 
 use crate::destination::{Destination, OUTPUTS};
 use crate::live::Live;
@@ -39,9 +40,13 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     how: How,
 
-    /// Show each stage's time, bytes and waits afterwards, and which one held the pipeline up
+    /// Show each stage's time and how full the links were afterwards, and which stage held the pipeline up
     #[arg(long)]
     stats: bool,
+
+    /// Show the same, and count the bytes of each link, through a relay where nothing else counts them
+    #[arg(long)]
+    meter: bool,
 
     /// Show the same while it runs, on a terminal
     #[arg(long)]
@@ -86,8 +91,7 @@ pub(crate) struct How {
 
 /// Runs the text and exits as it did.
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
-    let watched = args.stats || args.live || args.json.is_some();
-    if !watched && args.keep.is_none() && args.outcome.is_none() && args.state.is_none() {
+    if args.keep.is_none() && args.outcome.is_none() && args.state.is_none() {
         return in_the_shell(args);
     }
     let script = script::read(&args.text, &args.how.shell)?;
@@ -97,7 +101,6 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     let keep = args.keep.as_ref().map(|folder| Keep::new(folder, args.force, &script));
     let keep = keep.transpose().map_err(|problem| UsageError(problem.to_string()))?;
-    // Read before the run, whose load they would show afterwards; the table alone has no use for them.
     let host = if args.json.is_some() { host::facts() } else { Host::default() };
     let stop = StopRequest::listen()?;
     let started = SystemTime::now();
@@ -111,13 +114,10 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         group: Group::Ours,
         asked_to_end: &|| stop.signal(),
     };
-    let stats = args.stats || args.live;
-    let watched = stats || args.json.is_some();
-    let mut live = Live::on_stderr();
-    let mut show = |commands: &[String], seen: &[Seen]| live.show(commands, seen);
-    let watch = watched.then(|| Watch::new(args.live.then_some(&mut show)));
+    let watched = args.stats || args.live || args.json.is_some();
     let here = std::env::current_dir();
-    let finished = pipeline::run(&script, &args.text, &mut session, &options, watch);
+    let finished =
+        pipeline::run(&script, &args.text, &mut session, &options, watched.then(|| Watch::new(None)));
     drop(folder);
     if let Some(outcome) = &args.outcome {
         Outcome::of(&finished).write(outcome)?;
@@ -125,22 +125,19 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     // Its text has its causes in it already.
     let finished = finished.map_err(|error| anyhow::Error::msg(error.to_string()))?;
-    live.clear();
     // The text may have gone elsewhere, and the record's name was meant from here.
     if let Ok(here) = here {
         std::env::set_current_dir(&here).with_context(|| format!("cannot return to {}", here.display()))?;
     }
-
-    if watched {
-        let record = record(args, host, &via, &finished, started);
-        if stats {
-            let style = terminal::style_of_stderr();
-            terminal::remark_painted(report::stages::render(&record, &style).trim_end());
-        }
-        if let Some(json) = &args.json {
-            json.write(&report::json::to_text(&record)?)?;
-        }
-    }
+    let summary =
+        Summary { stages: finished.stages.clone(), links: finished.links.clone(), ..Summary::default() };
+    let record = RunRecord {
+        wall_ns: u64::try_from(finished.wall.as_nanos()).unwrap_or(u64::MAX),
+        status: finished.status,
+        pipestatus: finished.pipestatus.clone(),
+        ..record(args, host, &via, summary, started)
+    };
+    tell(args, &record)?;
     script::remarks(&finished, watched, args.how.via != "pipe");
     Ok(script::exit(&finished))
 }
@@ -151,12 +148,45 @@ fn in_the_shell(args: &RunArgs) -> anyhow::Result<ExitCode> {
         let message = "the pipeline is empty: give a command line, as in hosepipe run 'ls | wc -l'";
         return Err(UsageError(message.to_owned()).into());
     }
+    let via = script::link(&args.how.via)?;
+    if let Some(json) = &args.json {
+        json.check()?;
+    }
     let pipefail: &[&str] = if args.how.pipefail { &["-o", "pipefail"] } else { &[] };
     let words = [pipefail, &["-c", &args.text]].concat();
-    script::in_the_shell(&args.how.shell, &args.how.via, words.iter().map(Into::into).collect())
+    // Read before the run, whose load they would show afterwards; the table alone has no use for them.
+    let host = if args.json.is_some() { host::facts() } else { Host::default() };
+    let live = RefCell::new(Live::on_stderr());
+    let show = |stages: &[Glance]| live.borrow_mut().show(stages);
+    let watched = Watched { meter: args.meter, show: args.live.then_some(&show) };
+    let is_watched = args.stats || args.live || args.meter || args.json.is_some();
+    let started = SystemTime::now();
+    let words = words.iter().map(Into::into).collect();
+    let ran = script::run(&args.how.shell, &via, words, is_watched.then_some(watched))?;
+    let record = RunRecord {
+        wall_ns: u64::try_from(ran.wall.as_nanos()).unwrap_or(u64::MAX),
+        status: ran.ending.status(),
+        ..record(args, host, &via, ran.summary.clone(), started)
+    };
+    tell(args, &record)?;
+    Ok(script::exit_as(&ran))
 }
 
-fn record(args: &RunArgs, host: Host, via: &LinkSpec, finished: &Finished, started: SystemTime) -> RunRecord {
+/// Prints the table and writes the record, as asked.
+fn tell(args: &RunArgs, record: &RunRecord) -> anyhow::Result<()> {
+    if args.stats || args.live || args.meter {
+        let style = terminal::style_of_stderr();
+        terminal::remark_painted(report::stages::render(record, &style).trim_end());
+    }
+    match &args.json {
+        Some(json) => json.write(&report::json::to_text(record)?),
+        None => Ok(()),
+    }
+}
+
+fn record(args: &RunArgs, host: Host, via: &LinkSpec, summary: Summary, started: SystemTime) -> RunRecord {
+    let last = summary.stages.last().map(|stage| stage.pipeline);
+    let of_last = summary.stages.iter().filter(|stage| Some(stage.pipeline) == last);
     RunRecord {
         schema: SCHEMA.to_owned(),
         tool: tool(),
@@ -165,11 +195,11 @@ fn record(args: &RunArgs, host: Host, via: &LinkSpec, finished: &Finished, start
         started: rfc3339(started),
         pipeline: args.text.clone(),
         via: via.to_string(),
-        wall_ns: u64::try_from(finished.wall.as_nanos()).unwrap_or(u64::MAX),
-        status: finished.status,
-        pipestatus: finished.pipestatus.clone(),
-        bottleneck: pipeline::judge(&finished.stages, &finished.links),
-        stages: finished.stages.clone(),
-        links: finished.links.clone(),
+        wall_ns: 0,
+        status: 0,
+        pipestatus: of_last.map(|stage| stage.status).collect(),
+        bottleneck: summary.bottleneck,
+        stages: summary.stages,
+        links: summary.links,
     }
 }

@@ -8,7 +8,7 @@ use anyhow::Context;
 use pipeline::link::LinkSpec;
 use pipeline::shell::Shell;
 use pipeline::syntax::{Script, SyntaxError, parse};
-use pipeline::{Ending, Finished, Session, Text};
+use pipeline::{Ending, Finished, Ran, Session, Text, Watched};
 
 use crate::terminal::{self, UsageError};
 
@@ -74,15 +74,31 @@ pub(crate) fn session(shell: &str, state: Option<&Path>) -> anyhow::Result<Sessi
 /// # Errors
 /// There is no such shell or link, or the system refused something.
 pub(crate) fn in_the_shell(shell: &str, via: &str, arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
-    let via = link(via)?;
+    Ok(exit_as(&run(shell, &link(via)?, arguments, None)?))
+}
+
+/// Runs a shell with these arguments, its pipelines over a link.
+///
+/// # Errors
+/// There is no such shell, or the system refused something.
+pub(crate) fn run(
+    shell: &str,
+    via: &LinkSpec,
+    arguments: Vec<OsString>,
+    watched: Option<Watched<'_>>,
+) -> anyhow::Result<Ran> {
     let shell = Shell::find(shell.as_ref()).map_err(|problem| UsageError(problem.to_string()))?;
-    let ran = pipeline::run_in_shell(&Text { shell: &shell, arguments, via: &via })?;
+    Ok(pipeline::run_in_shell(&Text { shell: &shell, arguments, via, watched })?)
+}
+
+/// Exits as a shell did.
+pub(crate) fn exit_as(ran: &Ran) -> ExitCode {
     if let Ending::Killed(signal) = ran.ending {
         pipeline::end_by(signal);
     }
     // Data that was cut short must not look like a normal end, whatever the stages made of it.
     let status = if ran.summary.cut_short { ran.ending.status().max(1) } else { ran.ending.status() };
-    Ok(ExitCode::from((status & 0xff) as u8))
+    ExitCode::from((status & 0xff) as u8)
 }
 
 /// Says what the user should know; with `shown`, what a table has said already is left out. Who asked for a link is

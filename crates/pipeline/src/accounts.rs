@@ -5,7 +5,7 @@ use std::time::Duration;
 use model::{LinkRecord, StageRecord};
 
 use crate::execute::Plumbed;
-use crate::supervise::{Account, Ending, Io};
+use crate::supervise::{Account, Ending};
 use crate::watch::{Seen, peak_memory};
 
 /// A stage's record.
@@ -16,10 +16,6 @@ pub(crate) fn stage_record(
     account: &Account,
     seen: Option<Seen>,
 ) -> StageRecord {
-    let exact = account.io;
-    let last_seen =
-        seen.and_then(|seen| Some(Io { read_bytes: seen.read_bytes?, written_bytes: seen.written_bytes? }));
-    let io = exact.or(last_seen);
     StageRecord {
         pipeline,
         command: command.to_owned(),
@@ -32,11 +28,10 @@ pub(crate) fn stage_record(
         wall_ns: nanoseconds(account.wall),
         user_ns: nanoseconds(account.user),
         system_ns: nanoseconds(account.system),
-        read_bytes: io.map(|io| io.read_bytes),
-        write_bytes: io.map(|io| io.written_bytes),
-        bytes_at_least: exact.is_none() && io.is_some(),
         blocked_read_ns: seen.map(|seen| nanoseconds(seen.blocked_read)),
         blocked_write_ns: seen.map(|seen| nanoseconds(seen.blocked_write)),
+        queued_ns: None,
+        held_up_ns: None,
         max_rss_bytes: largest_memory(account, seen),
     }
 }
@@ -62,6 +57,9 @@ pub(crate) fn link_record(pipeline: u32, spec: String, link: Plumbed) -> LinkRec
         relay: report.relay,
         kept: kept.map(|path| path.to_string_lossy().into_owned()),
         trouble: report.trouble,
+        watched_ns: None,
+        full_ns: None,
+        empty_ns: None,
     }
 }
 

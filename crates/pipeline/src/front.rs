@@ -7,20 +7,24 @@ use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::ptr;
+use std::time::{Duration, Instant};
 
 use mechanism::{Folder, OpenError};
 use model::describe_errno;
 use thiserror::Error;
 
+use pipes::protocol::{Head, Kind, Usage};
+
+use crate::attention;
 use crate::learn;
 use crate::link::LinkSpec;
 use crate::preload::Library;
-use crate::serve::{Counter, Service, serve};
+use crate::serve::{Counter, Picture, Service, serve};
 use crate::shell::Shell;
 use crate::signals;
 use crate::spawn::{Group, RESET, spawn};
 use crate::summary::Summary;
-use crate::supervise::{Ending, Supervisor};
+use crate::supervise::{Account, Ending, Supervisor};
 
 /// What a shell is to run.
 pub struct Text<'a> {
@@ -30,6 +34,17 @@ pub struct Text<'a> {
     pub arguments: Vec<std::ffi::OsString>,
     /// What stands between the stages of its pipelines.
     pub via: &'a LinkSpec,
+    /// How its stages are looked at while they run; `None` where nobody wants to know.
+    pub watched: Option<Watched<'a>>,
+}
+
+/// How stages are looked at.
+#[derive(Clone, Copy)]
+pub struct Watched<'a> {
+    /// Bytes are counted, by a relay where there is no other way.
+    pub meter: bool,
+    /// Shows what is seen, while it is seen, in the process that serves the links.
+    pub show: Option<&'a Picture<'a>>,
 }
 
 /// Why a text could not be run.
@@ -60,6 +75,8 @@ pub struct Ran {
     pub ending: Ending,
     /// The signal that asked this program to end meanwhile.
     pub asked_to_end: Option<i32>,
+    /// From the shell's start until it ended.
+    pub wall: Duration,
     /// What its stages and links did.
     pub summary: Summary,
 }
@@ -83,7 +100,7 @@ pub fn run(text: &Text<'_>) -> Result<Ran, Cannot> {
         );
         return Err(system("execve")(become_shell(text, own_environment())));
     };
-    if text.via.is_pipe() {
+    if text.via.is_pipe() && text.watched.is_none() {
         let bytes = text.via.connect(&Folder::private())?.granted().get("pipe_bytes").copied().unwrap_or(0);
         let mode = format!("{}:{bytes}", if text.via.is_sized() { "exactly" } else { "own" });
         let environment = library.environment(&mode, sites, None);
@@ -94,25 +111,46 @@ pub fn run(text: &Text<'_>) -> Result<Ran, Cannot> {
     let counter = Counter::open().map_err(system("a socket"))?;
     let (mut ours, theirs) = UnixStream::pair().map_err(system("socketpair"))?;
     let environment = library.environment("ask", sites, Some(&counter.name));
-    start_server(text.via, &counter, &ours, theirs).map_err(system("fork"))?;
+    start_server(text, &counter, &ours, theirs).map_err(system("fork"))?;
     drop(counter);
     let mut supervisor = Supervisor::new(false).map_err(system("signalfd"))?;
     let path = c_string(text.shell.path.as_os_str().as_bytes());
+    let began = Instant::now();
     let pid = spawn(&path, &arguments(text), &named(environment, text), &[], Group::Ours);
-    supervisor.adopt(pid.map_err(system("posix_spawn"))?);
+    let pid = pid.map_err(system("posix_spawn"))?;
+    supervisor.adopt(pid);
     drop(library);
     while !supervisor.all_ended() {
         supervisor.attend(None).map_err(system("wait4"))?;
     }
     let asked_to_end = supervisor.asked_to_end();
-    let ending = supervisor.accounts().first().map_or(Ending::Left(0), |(_, account)| account.ending);
-    ours.write_all(b"e").map_err(|_| Cannot::Killed)?;
+    let account = supervisor.accounts().into_iter().next().map(|(_, account)| account);
+    let (ending, wall) =
+        account.as_ref().map_or((Ending::Left(0), began.elapsed()), |account| (account.ending, account.wall));
+    ours.write_all(&farewell(pid, account.as_ref()).to_bytes()).map_err(|_| Cannot::Killed)?;
     let summary = Summary::read(&mut ours).map_err(|_| Cannot::Killed)?;
-    Ok(Ran { ending, asked_to_end, summary })
+    Ok(Ran { ending, asked_to_end, wall, summary })
+}
+
+/// What the server is told of the shell's end, as the library tells of the ends of others.
+fn farewell(pid: i32, account: Option<&Account>) -> Head {
+    let microseconds = |time: Duration| time.as_micros() as u64;
+    let Some(account) = account else { return Head { pid, ..Head::default() } };
+    let status = match account.ending {
+        Ending::Left(status) => status << 8,
+        Ending::Killed(signal) => signal,
+    };
+    let usage = Usage {
+        user_us: microseconds(account.user),
+        system_us: microseconds(account.system),
+        max_rss_kib: account.max_rss_bytes / 1024,
+    };
+    let at_ns = attention::monotonic_ns();
+    Head { kind: Kind::Reaped as u32, pid, at_ns, value: i64::from(status), usage, ..Head::default() }
 }
 
 /// Starts the process that serves the links.
-fn start_server(via: &LinkSpec, counter: &Counter, ours: &UnixStream, theirs: UnixStream) -> io::Result<()> {
+fn start_server(text: &Text<'_>, counter: &Counter, ours: &UnixStream, theirs: UnixStream) -> io::Result<()> {
     // SAFETY: this program has no other thread yet that could hold a lock.
     match unsafe { libc::fork() } {
         -1 => return Err(io::Error::last_os_error()),
@@ -131,7 +169,7 @@ fn start_server(via: &LinkSpec, counter: &Counter, ours: &UnixStream, theirs: Un
         // Who waits for the end of what the text reads or writes does not wait for this process.
         let _ = rustix::stdio::dup2_stdin(&null).and_then(|()| rustix::stdio::dup2_stdout(&null));
     }
-    let served = serve(&Service { via }, counter, theirs);
+    let served = serve(&Service { via: text.via, watched: text.watched }, counter, theirs);
     std::process::exit(i32::from(served.is_err()));
 }
 

@@ -5,6 +5,8 @@
 //! relays that some links need, and those never touch the data.
 
 mod accounts;
+mod activity;
+mod attention;
 mod bottleneck;
 mod builtins;
 mod capture;
@@ -12,6 +14,7 @@ pub mod contest;
 mod environment;
 mod execute;
 mod front;
+mod fullness;
 mod jobs;
 mod keep;
 mod launch;
@@ -32,18 +35,20 @@ pub mod syntax;
 mod trial;
 mod watch;
 
-pub use bottleneck::{judge, shortened};
+pub use bottleneck::shortened;
 pub use builtins::is_builtin;
 pub use capture::Output;
 pub use execute::RunError;
-pub use front::{Cannot, Text, run as run_in_shell};
+pub use front::{Cannot, Ran, Text, Watched, run as run_in_shell};
 pub use jobs::{Event, Front, Groups, Jobs, State, Terminal, Waited};
 pub use keep::{Keep, KeepProblem};
 pub use lookup::program;
 pub use run::{Finished, RunOptions, run};
+pub use serve::{Glance, Picture};
 pub use session::{NoShell, Session};
 pub use signals::{NoSignals, end_by, remember_dispositions, was_ignored};
 pub use spawn::Group;
+pub use summary::Summary;
 pub use supervise::Ending;
 pub use trial::{Carrier, Complaints, Outcome, Start, Trial, trial};
 pub use watch::{Seen, Show, Watch};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::{LinkRecord, StageRecord, signal_name};
-use pipeline::{Finished, judge, shortened};
+use pipeline::{Finished, shortened};
 use report::numbers::{decimal_size, time};
 
 /// More pipelines than this in one line are not spoken of one by one.
@@ -89,24 +89,16 @@ fn flow(stages: &[&StageRecord], links: &[&LinkRecord], stopped_for: Duration) -
     for (index, stage) in stages.iter().enumerate() {
         text.push_str(first_word(&stage.command));
         if let Some(next) = stages.get(index + 1) {
-            text.push_str(&format!(" →{}→ ", carried(stage, next, links.get(index).copied())));
+            text.push_str(&format!(" →{}→ ", carried(links.get(index).copied())));
         }
     }
     let spec = links.first().map(|link| link.spec.as_str()).unwrap_or_default();
     format!("{text} · {spec}")
 }
 
-/// What a link carried, as far as somebody counted: the link itself, else its writer, else its reader.
-fn carried(writer: &StageRecord, reader: &StageRecord, link: Option<&LinkRecord>) -> String {
-    if let Some(bytes) = link.and_then(|link| link.bytes) {
-        return decimal_size(bytes);
-    }
-    let counted = writer.write_bytes.map(|bytes| (bytes, writer.bytes_at_least));
-    match counted.or(reader.read_bytes.map(|bytes| (bytes, reader.bytes_at_least))) {
-        // Nothing seen of a program that was over at once is no figure.
-        Some((0, true)) | None => "?".to_owned(),
-        Some((bytes, at_least)) => format!("{}{}", if at_least { "≥ " } else { "" }, decimal_size(bytes)),
-    }
+/// What a link carried, as far as somebody counted.
+fn carried(link: Option<&LinkRecord>) -> String {
+    link.and_then(|link| link.bytes).map_or_else(|| "?".to_owned(), decimal_size)
 }
 
 fn first_word(command: &str) -> &str {
@@ -128,11 +120,10 @@ mod tests {
             wall_ns: 1_000_000,
             user_ns: 0,
             system_ns: 0,
-            read_bytes: None,
-            write_bytes: Some(2000),
-            bytes_at_least: false,
             blocked_read_ns: None,
             blocked_write_ns: None,
+            queued_ns: None,
+            held_up_ns: None,
             max_rss_bytes: None,
         }
     }

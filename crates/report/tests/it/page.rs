@@ -31,11 +31,10 @@ fn run(pipeline: &str) -> Loaded {
         wall_ns: wall_ms * 1_000_000,
         user_ns: wall_ms * 500_000,
         system_ns: 0,
-        read_bytes: Some(bytes[0]),
-        write_bytes: Some(bytes[1]),
-        bytes_at_least: false,
         blocked_read_ns: Some(waits_ms[0] * 1_000_000),
         blocked_write_ns: Some(waits_ms[1] * 1_000_000),
+        queued_ns: Some(3_000_000),
+        held_up_ns: None,
         max_rss_bytes: None,
     };
     let link = |stored: Option<u64>| LinkRecord {
@@ -48,6 +47,9 @@ fn run(pipeline: &str) -> Loaded {
         relay: false,
         kept: None,
         trouble: None,
+        watched_ns: Some(4_000_000_000),
+        full_ns: Some(3_900_000_000),
+        empty_ns: Some(40_000_000),
     };
     let record = RunRecord {
         schema: SCHEMA.to_owned(),

@@ -19,11 +19,10 @@ fn stage(
         wall_ns: wall_ms * 1_000_000,
         user_ns: wall_ms * 500_000,
         system_ns: 0,
-        read_bytes: Some(bytes[0]),
-        write_bytes: Some(bytes[1]),
-        bytes_at_least: false,
         blocked_read_ns: Some(waits_ms[0] * 1_000_000),
         blocked_write_ns: Some(waits_ms[1] * 1_000_000),
+        queued_ns: Some(3_000_000),
+        held_up_ns: None,
         max_rss_bytes: Some(8_430_000),
     }
 }
@@ -39,6 +38,9 @@ fn link() -> LinkRecord {
         relay: false,
         kept: None,
         trouble: None,
+        watched_ns: Some(4_000_000_000),
+        full_ns: Some(3_900_000_000),
+        empty_ns: Some(40_000_000),
     }
 }
 
