@@ -1,6 +1,5 @@
 //! `hosepipe compare`: pipelines over several links, in turns.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
@@ -56,10 +55,6 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "SHELL", default_value = "bash")]
     shell: String,
 
-    /// A file from which the shell reads what was defined before, as `hosepipe sh` keeps it
-    #[arg(long, value_name = "FILE", hide = true)]
-    state: Option<PathBuf>,
-
     /// Seed of the order within rounds
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -89,21 +84,19 @@ struct Contender {
 
 /// Makes all runs, prints the table, writes what was asked for.
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
-    for text in &args.texts {
-        script::read(text, &args.shell)?;
-    }
+    let shell = script::shell(&args.shell)?;
+    args.texts.iter().try_for_each(|text| script::check_syntax(text, &shell))?;
     let outputs = [&args.json, &args.csv, &args.md, &args.html];
     if outputs.iter().filter(|output| ***output == Some(Destination::Stdout)).count() > 1 {
         return Err(UsageError("two formats cannot share standard output: give one a file".to_owned()).into());
     }
     outputs.into_iter().flatten().try_for_each(Destination::check)?;
     let mut contenders = contenders(args)?;
-    let session = script::session(&args.shell, args.state.as_deref())?;
     let hosepipe = std::env::current_exe().context("this program's own file")?;
     let host = host::facts();
     let started = SystemTime::now();
     let stop = StopRequest::listen()?;
-    take_turns(args, &Start { hosepipe: &hosepipe, session: &session }, &mut contenders, &stop)?;
+    take_turns(args, &Start { hosepipe: &hosepipe, shell: &shell }, &mut contenders, &stop)?;
     let interrupted = stop.is_set();
 
     let mut results: Vec<CompareResult> = contenders.into_iter().map(|contender| contender.result).collect();

@@ -1,14 +1,12 @@
 //! `hosepipe sh`: the user's own shell, with a link of their choice for its `|`.
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, stdin};
 use std::process::ExitCode;
 
 use clap::Args;
-use shell::{Config, Ended, Shell};
+use pipeline::Text;
 
-use crate::script::{self, link, session};
-use crate::terminal;
+use crate::script;
 use crate::typed;
 
 /// Your own shell, whose `|` is yours to choose
@@ -48,26 +46,9 @@ pub(crate) struct ShArgs {
 
 /// Runs the shell and exits with its status.
 pub(crate) fn run(args: &ShArgs) -> anyhow::Result<ExitCode> {
-    if args.arguments.is_empty() && stdin().is_terminal() {
-        return prompt(args);
-    }
     let pipefail: &[&str] = if args.pipefail { &["-o", "pipefail"] } else { &[] };
     let arguments = pipefail.iter().map(Into::into).chain(args.arguments.iter().cloned()).collect();
-    script::in_the_shell(&args.shell, args.via.as_deref().unwrap_or("pipe"), arguments)
-}
-
-fn prompt(args: &ShArgs) -> anyhow::Result<ExitCode> {
-    let (config, problem) = Config::read();
-    if let Some(problem) = problem {
-        terminal::remark(&format!("hosepipe: {problem}"));
-    }
-    let via = link(args.via.as_deref().unwrap_or(&config.link))?;
-    let shell = Shell::new(session(&args.shell, None)?, via, args.pipefail);
-    match shell::interactive(shell, &config, &args.shell)? {
-        Ended::Left(status) => Ok(ExitCode::from((status & 0xff) as u8)),
-        Ended::By(signal) => {
-            pipeline::end_by(signal);
-            Ok(ExitCode::from((128 + signal) as u8))
-        }
-    }
+    let via = script::link(args.via.as_deref().unwrap_or("pipe"))?;
+    let shell = script::shell(&args.shell)?;
+    script::exit(&pipeline::run(&Text { shell: &shell, arguments, via: &via, keep: None, watched: None })?)
 }

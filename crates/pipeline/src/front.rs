@@ -2,8 +2,9 @@
 //! preloaded into it stands in for pipe(2), and is gone from the environment before the shell looks.
 #![allow(unsafe_code)]
 
-use std::ffi::CString;
+use std::ffi::{CString, OsString};
 use std::io::{self, Write};
+use std::mem::MaybeUninit;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::ptr;
@@ -11,29 +12,31 @@ use std::time::{Duration, Instant};
 
 use mechanism::{Folder, OpenError};
 use model::describe_errno;
+use pipes::protocol::{Head, Kind as Word, Usage};
 use thiserror::Error;
 
-use pipes::protocol::{Head, Kind, Usage};
-
-use crate::attention;
+use crate::attention::monotonic_ns;
+use crate::keep::Keep;
 use crate::learn;
 use crate::link::LinkSpec;
 use crate::preload::Library;
 use crate::serve::{Counter, Picture, Service, serve};
-use crate::shell::Shell;
+use crate::shell::{Kind, Shell};
 use crate::signals;
-use crate::spawn::{Group, RESET, spawn};
+use crate::spawn::{RESET, spawn};
 use crate::summary::Summary;
-use crate::supervise::{Account, Ending, Supervisor};
+use crate::supervise::{Ending, Supervisor};
 
 /// What a shell is to run.
 pub struct Text<'a> {
     /// The shell.
     pub shell: &'a Shell,
     /// Its arguments, without its name.
-    pub arguments: Vec<std::ffi::OsString>,
+    pub arguments: Vec<OsString>,
     /// What stands between the stages of its pipelines.
     pub via: &'a LinkSpec,
+    /// Where what flows through the links is kept.
+    pub keep: Option<&'a Keep>,
     /// How its stages are looked at while they run; `None` where nobody wants to know.
     pub watched: Option<Watched<'a>>,
 }
@@ -63,6 +66,12 @@ pub enum Cannot {
     /// There is no such link here.
     #[error(transparent)]
     Link(#[from] OpenError),
+    /// What a run that was started told.
+    #[error("{0}")]
+    Told(String),
+    /// A run that was started ended with this status, and told nothing.
+    #[error("hosepipe run ended with status {0} and said nothing of its links")]
+    Silent(i32),
     /// The server was killed.
     #[error("the process that serves the links was killed; what flowed through them was cut short")]
     Killed,
@@ -81,15 +90,20 @@ pub struct Ran {
     pub summary: Summary,
 }
 
+impl Ran {
+    /// The status of the whole: the shell's, but data that was cut short must not look like a normal end.
+    pub fn status(&self) -> i32 {
+        let status = self.ending.status();
+        if self.summary.cut_short { status.max(1) } else { status }
+    }
+}
+
 /// Runs a text. Over pipes this program becomes the shell, and this does not return.
 ///
 /// # Errors
 /// The shell or a link cannot be had.
 pub fn run(text: &Text<'_>) -> Result<Ran, Cannot> {
-    let system = |call: &'static str| {
-        let shell = text.shell.path.display().to_string();
-        move |source: io::Error| Cannot::System { shell, call, source }
-    };
+    let system = |call| text.shell.refused(call);
     let library = Library::load().map_err(system("memfd_create"))?;
     let known = learn::sites(text.shell, &library).map_err(system("running it on examples"))?;
     let Some(sites) = known else {
@@ -100,7 +114,7 @@ pub fn run(text: &Text<'_>) -> Result<Ran, Cannot> {
         );
         return Err(system("execve")(become_shell(text, own_environment())));
     };
-    if text.via.is_pipe() && text.watched.is_none() {
+    if text.via.is_pipe() && text.keep.is_none() && text.watched.is_none() {
         let bytes = text.via.connect(&Folder::private())?.granted().get("pipe_bytes").copied().unwrap_or(0);
         let mode = format!("{}:{bytes}", if text.via.is_sized() { "exactly" } else { "own" });
         let environment = library.environment(&mode, sites, None);
@@ -113,40 +127,63 @@ pub fn run(text: &Text<'_>) -> Result<Ran, Cannot> {
     let environment = library.environment("ask", sites, Some(&counter.name));
     start_server(text, &counter, &ours, theirs).map_err(system("fork"))?;
     drop(counter);
-    let mut supervisor = Supervisor::new(false).map_err(system("signalfd"))?;
+    let supervisor = Supervisor::new().map_err(system("signalfd"))?;
     let path = c_string(text.shell.path.as_os_str().as_bytes());
-    let began = Instant::now();
-    let pid = spawn(&path, &arguments(text), &named(environment, text), &[], Group::Ours);
-    let pid = pid.map_err(system("posix_spawn"))?;
-    supervisor.adopt(pid);
+    let (used, began) = (used_by_children(), Instant::now());
+    let started = spawn(&path, &arguments(text), &named(environment, text), &[]);
+    let pid = started.map_err(text.shell.refused("posix_spawn"))?;
     drop(library);
-    while !supervisor.all_ended() {
-        supervisor.attend(None).map_err(system("wait4"))?;
-    }
-    let asked_to_end = supervisor.asked_to_end();
-    let account = supervisor.accounts().into_iter().next().map(|(_, account)| account);
-    let (ending, wall) =
-        account.as_ref().map_or((Ending::Left(0), began.elapsed()), |account| (account.ending, account.wall));
-    ours.write_all(&farewell(pid, account.as_ref()).to_bytes()).map_err(|_| Cannot::Killed)?;
+    let (ending, asked_to_end) = supervisor.wait_for(pid).map_err(text.shell.refused("wait4"))?;
+    let wall = began.elapsed();
+    ours.write_all(&farewell(pid, ending, used).to_bytes()).map_err(|_| Cannot::Killed)?;
     let summary = Summary::read(&mut ours).map_err(|_| Cannot::Killed)?;
     Ok(Ran { ending, asked_to_end, wall, summary })
 }
 
-/// What the server is told of the shell's end, as the library tells of the ends of others.
-fn farewell(pid: i32, account: Option<&Account>) -> Head {
-    let microseconds = |time: Duration| time.as_micros() as u64;
-    let Some(account) = account else { return Head { pid, ..Head::default() } };
-    let status = match account.ending {
+/// What the server is told of the shell's end, as the library tells of the ends of others. `before` is what children had used.
+fn farewell(pid: i32, ending: Ending, before: Usage) -> Head {
+    let status = match ending {
         Ending::Left(status) => status << 8,
         Ending::Killed(signal) => signal,
     };
+    let now = used_by_children();
     let usage = Usage {
-        user_us: microseconds(account.user),
-        system_us: microseconds(account.system),
-        max_rss_kib: account.max_rss_bytes / 1024,
+        user_us: now.user_us - before.user_us,
+        system_us: now.system_us - before.system_us,
+        max_rss_kib: now.max_rss_kib,
     };
-    let at_ns = attention::monotonic_ns();
-    Head { kind: Kind::Reaped as u32, pid, at_ns, value: i64::from(status), usage, ..Head::default() }
+    let (kind, value) = (Word::Reaped as u32, i64::from(status));
+    Head { kind, pid, at_ns: monotonic_ns(), value, usage, ..Head::default() }
+}
+
+fn used_by_children() -> Usage {
+    let mut used = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: fills the memory it is given, which is a sound value as zeros, too.
+    let used = unsafe {
+        libc::getrusage(libc::RUSAGE_CHILDREN, used.as_mut_ptr());
+        used.assume_init()
+    };
+    let microseconds = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
+    Usage {
+        user_us: microseconds(used.ru_utime),
+        system_us: microseconds(used.ru_stime),
+        max_rss_kib: used.ru_maxrss as u64,
+    }
+}
+
+impl Shell {
+    /// What to say where a system call was refused.
+    pub(crate) fn refused(&self, call: &'static str) -> impl FnOnce(io::Error) -> Cannot {
+        let shell = self.path.display().to_string();
+        move |source| Cannot::System { shell, call, source }
+    }
+}
+
+/// The arguments with which a shell runs a text.
+pub fn text_arguments(shell: &Shell, text: &str) -> Vec<OsString> {
+    // What looks like an option is none behind this; fish would take it for the text.
+    let end_of_options = (text.starts_with(['-', '+']) && shell.kind != Kind::Fish).then_some("--");
+    ["-c"].into_iter().chain(end_of_options).chain([text]).map(OsString::from).collect()
 }
 
 /// Starts the process that serves the links.
@@ -169,7 +206,7 @@ fn start_server(text: &Text<'_>, counter: &Counter, ours: &UnixStream, theirs: U
         // Who waits for the end of what the text reads or writes does not wait for this process.
         let _ = rustix::stdio::dup2_stdin(&null).and_then(|()| rustix::stdio::dup2_stdout(&null));
     }
-    let served = serve(&Service { via: text.via, watched: text.watched }, counter, theirs);
+    let served = serve(&Service { via: text.via, keep: text.keep, watched: text.watched }, counter, theirs);
     std::process::exit(i32::from(served.is_err()));
 }
 
@@ -202,8 +239,9 @@ fn named(mut environment: Vec<CString>, text: &Text<'_>) -> Vec<CString> {
     environment
 }
 
-fn own_environment() -> Vec<CString> {
-    let entry = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+/// This process's environment.
+pub(crate) fn own_environment() -> Vec<CString> {
+    let entry = |(name, value): (OsString, OsString)| {
         c_string(&[&name.into_vec()[..], b"=", &value.into_vec()].concat())
     };
     std::env::vars_os().map(entry).collect()

@@ -6,20 +6,18 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use model::describe_errno;
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, open, openat};
+use rustix::fs::{FlockOperation, Mode, OFlags, RenameFlags, flock, open, openat, renameat_with};
 use rustix::io::Errno;
 use thiserror::Error;
-
-use crate::syntax::{Pipeline, Script, Start};
 
 /// The longest part of a command in a file's name, in characters.
 const NAME_CHARACTERS_MAX: usize = 24;
 
-/// Where each link of a text is kept.
+/// Where the links of a text are kept.
 #[derive(Debug)]
 pub struct Keep {
-    /// One path for each link of each item, as it is shown.
-    paths: Vec<Vec<PathBuf>>,
+    /// As it is shown.
+    path: PathBuf,
     /// The folder, which a relative name no longer leads to after a `cd` of the text.
     folder: OwnedFd,
     overwrite: bool,
@@ -53,7 +51,7 @@ impl Keep {
     ///
     /// # Errors
     /// The folder, what is in it, or who else uses it.
-    pub fn new(folder: &Path, overwrite: bool, script: &Script) -> Result<Self, KeepProblem> {
+    pub fn new(folder: &Path, overwrite: bool) -> Result<Self, KeepProblem> {
         std::fs::create_dir_all(folder)
             .map_err(|source| KeepProblem::Folder { folder: folder.to_owned(), source })?;
         let refused = |error: Errno| KeepProblem::Folder { folder: folder.to_owned(), source: error.into() };
@@ -63,49 +61,52 @@ impl Keep {
         if flock(&opened, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             return Err(KeepProblem::Busy(folder.to_owned()));
         }
-        let alone = script.items.len() == 1;
-        let items = script.items.iter().enumerate();
-        let paths: Vec<Vec<PathBuf>> =
-            items.map(|(index, item)| paths(folder, (!alone).then_some(index), &item.pipeline)).collect();
-        let keeps_nothing = paths.iter().all(Vec::is_empty);
-        match kept_before(folder).filter(|_| !overwrite && !keeps_nothing) {
+        match kept_before(folder).filter(|_| !overwrite) {
             Some(name) => Err(KeepProblem::Exists(folder.join(name))),
-            None => Ok(Self { paths, folder: opened, overwrite }),
+            None => Ok(Self { path: folder.to_owned(), folder: opened, overwrite }),
         }
     }
 
-    /// Makes the file for a link, empty.
+    /// Makes the file for a link, empty. It has a name of its own until it is known what wrote it.
     ///
     /// # Errors
-    /// It came to be meanwhile, or cannot be made.
-    pub(crate) fn file(&self, item: usize, link: usize) -> Result<(File, PathBuf), KeepProblem> {
-        let path = self.paths.get(item).and_then(|paths| paths.get(link)).cloned().unwrap_or_default();
-        let name = path.file_name().unwrap_or_default();
-        let how = if self.overwrite { OFlags::TRUNC } else { OFlags::EXCL };
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | how;
-        let opened = openat(&self.folder, name, flags, Mode::from_raw_mode(0o666));
-        match opened {
-            Ok(file) => Ok((file.into(), path)),
-            Err(Errno::EXIST) => Err(KeepProblem::Exists(path)),
-            Err(error) => Err(KeepProblem::Folder { folder: path, source: error.into() }),
+    /// It cannot be made.
+    pub(crate) fn file(&self, link: u64) -> Result<File, KeepProblem> {
+        let name = unfinished(link);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::TRUNC;
+        let opened = openat(&self.folder, &name, flags, Mode::from_raw_mode(0o666));
+        opened.map(File::from).map_err(|error| self.refused(&name, error))
+    }
+
+    /// Names the file of a link by the place of its writer among the stages, and by what that was: `1-cat`, and where a text has
+    /// more than one pipeline `1.1-cat`.
+    ///
+    /// # Errors
+    /// Somebody else made a file of that name meanwhile.
+    pub(crate) fn name(
+        &self,
+        link: u64,
+        pipeline: Option<usize>,
+        stage: usize,
+        command: &str,
+    ) -> Result<PathBuf, KeepProblem> {
+        let before = pipeline.map(|number| format!("{}.", number + 1)).unwrap_or_default();
+        let name = format!("{before}{}-{}", stage + 1, file_name(command));
+        let flags = if self.overwrite { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
+        match renameat_with(&self.folder, unfinished(link), &self.folder, &name, flags) {
+            Ok(()) => Ok(self.path.join(name)),
+            Err(Errno::EXIST) => Err(KeepProblem::Exists(self.path.join(name))),
+            Err(error) => Err(self.refused(&name, error)),
         }
+    }
+
+    fn refused(&self, name: &str, error: Errno) -> KeepProblem {
+        KeepProblem::Folder { folder: self.path.join(name), source: error.into() }
     }
 }
 
-/// `1-cat`, `2-sort`…, and in a list `1.1-cat`: what each stage but the last wrote.
-fn paths(folder: &Path, item: Option<usize>, pipeline: &Pipeline) -> Vec<PathBuf> {
-    let before = item.map(|item| format!("{}.", item + 1)).unwrap_or_default();
-    let links = pipeline.stages.len().saturating_sub(1);
-    let stages = pipeline.stages.iter().take(links).enumerate();
-    stages
-        .map(|(index, stage)| {
-            let name = match &stage.start {
-                Start::Direct(command) => command.words[0].rsplit('/').next().unwrap_or_default(),
-                Start::Shell => &stage.text,
-            };
-            folder.join(format!("{before}{}-{}", index + 1, file_name(name)))
-        })
-        .collect()
+fn unfinished(link: u64) -> String {
+    format!("unfinished-{link}")
 }
 
 /// A file of a folder whose name says that it was kept there, the first by name.
@@ -116,10 +117,15 @@ fn kept_before(folder: &Path) -> Option<String> {
     names.filter(|name| name.split_once('-').is_some_and(|(position, _)| is_position(position))).min()
 }
 
-/// What of a command can stand in a file's name.
+/// What of a command can stand in a file's name: the program's own name.
 fn file_name(command: &str) -> String {
     let fits = |c: char| if c.is_alphanumeric() || "._+-".contains(c) { c } else { '_' };
-    let name: String = command.chars().take(NAME_CHARACTERS_MAX).map(fits).collect();
+    // What a shell did itself is in parentheses, and has no program.
+    let program = match command.split_whitespace().next() {
+        Some(word) if !command.starts_with('(') => word.rsplit('/').next().unwrap_or(word),
+        _ => command,
+    };
+    let name: String = program.chars().take(NAME_CHARACTERS_MAX).map(fits).collect();
     let name = name.trim_matches('_');
     if name.is_empty() { "stage".to_owned() } else { name.to_owned() }
 }
@@ -127,21 +133,22 @@ fn file_name(command: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::syntax::parse;
-
-    fn names(text: &str) -> Vec<String> {
-        let folder = tempfile::tempdir().expect("temp dir");
-        let keep = Keep::new(folder.path(), false, &parse(text).expect("a text")).expect("an empty folder");
-        let name = |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
-        keep.paths.iter().flatten().filter_map(name).collect()
-    }
 
     #[test]
     fn files_are_named_by_position_and_command() {
-        assert_eq!(names("/bin/cat f | sort -n | head"), ["1-cat", "2-sort"]);
-        assert_eq!(names("a | b; c; d | e"), ["1.1-a", "3.1-d"]);
-        assert_eq!(names("while read x; do echo; done | b"), ["1-while_read_x__do_echo__d"]);
-        assert!(names("ls").is_empty());
+        let folder = tempfile::tempdir().expect("temp dir");
+        let keep = Keep::new(folder.path(), false).expect("an empty folder");
+        let named = |pipeline, stage, command| {
+            drop(keep.file(7).expect("a file"));
+            let path = keep.name(7, pipeline, stage, command).expect("a name");
+            path.file_name().expect("a name").to_string_lossy().into_owned()
+        };
+        assert_eq!(named(None, 0, "/bin/cat f"), "1-cat");
+        assert_eq!(named(Some(2), 1, "sort -n"), "3.2-sort");
+        assert_eq!(named(None, 2, "(echo a; sleep 1)"), "3-echo_a__sleep_1");
+        assert_eq!(named(None, 3, "(in the shell)"), "4-in_the_shell");
+        drop(keep.file(8).expect("a file"));
+        assert!(matches!(keep.name(8, None, 0, "cat"), Err(KeepProblem::Exists(_))), "not overwritten");
     }
 
     #[test]
@@ -149,25 +156,20 @@ mod tests {
         let folder = tempfile::tempdir().expect("temp dir");
         std::fs::write(folder.path().join("1-a"), "precious").expect("a file");
         std::fs::write(folder.path().join("notes-1"), "of the user's own").expect("a file");
-        for text in ["a | b", "c | d", "c; d | e"] {
-            let script = parse(text).expect("a text");
-            match Keep::new(folder.path(), false, &script) {
-                Err(KeepProblem::Exists(path)) => assert_eq!(path, folder.path().join("1-a"), "{text}"),
-                other => panic!("{text}: {other:?}"),
-            }
-            assert!(Keep::new(folder.path(), true, &script).is_ok());
+        match Keep::new(folder.path(), false) {
+            Err(KeepProblem::Exists(path)) => assert_eq!(path, folder.path().join("1-a")),
+            other => panic!("{other:?}"),
         }
-        assert!(Keep::new(folder.path(), false, &parse("a").expect("a text")).is_ok(), "it keeps nothing");
+        assert!(Keep::new(folder.path(), true).is_ok());
         assert_eq!(std::fs::read(folder.path().join("1-a")).expect("still there"), b"precious");
     }
 
     #[test]
     fn a_folder_is_one_pipelines_at_a_time() {
         let folder = tempfile::tempdir().expect("temp dir");
-        let script = parse("a | b").expect("a text");
-        let first = Keep::new(folder.path(), true, &script).expect("an empty folder");
-        assert!(matches!(Keep::new(folder.path(), true, &script), Err(KeepProblem::Busy(_))));
+        let first = Keep::new(folder.path(), true).expect("an empty folder");
+        assert!(matches!(Keep::new(folder.path(), true), Err(KeepProblem::Busy(_))));
         drop(first);
-        assert!(Keep::new(folder.path(), true, &script).is_ok());
+        assert!(Keep::new(folder.path(), true).is_ok());
     }
 }

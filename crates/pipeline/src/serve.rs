@@ -25,6 +25,7 @@ use crate::attention::{Attention, Held, Sight};
 use crate::bottleneck::{Observed, judge};
 use crate::front::Watched;
 use crate::fullness::{Fill, identity};
+use crate::keep::Keep;
 use crate::ledger::{Joined, Ledger};
 use crate::link::{Link, LinkReport, LinkSpec};
 use crate::summary::Summary;
@@ -48,6 +49,8 @@ const LAST_BYTES: Duration = Duration::from_millis(500);
 pub(crate) struct Service<'a> {
     pub(crate) via: &'a LinkSpec,
     pub(crate) watched: Option<Watched<'a>>,
+    /// Where what flows is kept.
+    pub(crate) keep: Option<&'a Keep>,
 }
 
 /// What was seen of one stage so far.
@@ -106,6 +109,8 @@ struct Served {
     /// How it can be seen from outside how full it is.
     sight: Option<Sight>,
     report: LinkReport,
+    /// The file that keeps what flowed.
+    kept: Option<std::path::PathBuf>,
 }
 
 struct Message {
@@ -161,6 +166,7 @@ pub(crate) fn serve(service: &Service<'_>, counter: &Counter, front: UnixStream)
             }
             server.settle();
             server.draw_nothing();
+            server.name_kept();
             // A front that does not listen has no use for it.
             let _ = stream.write_all(&server.summary().to_bytes());
         }
@@ -243,7 +249,7 @@ impl Server<'_> {
         let Some(reply) = reply else { return };
         let id = self.next;
         self.next += 1;
-        match self.connect() {
+        match self.connect(id) {
             Ok(mut link) => {
                 let order = self.service.via.order();
                 let hold = order == Order::Sequential;
@@ -261,6 +267,7 @@ impl Server<'_> {
                     written: !hold,
                     sight,
                     report: LinkReport::default(),
+                    kept: None,
                 };
                 self.links.insert(id, served);
             }
@@ -275,7 +282,7 @@ impl Server<'_> {
         }
     }
 
-    fn connect(&self) -> Result<Link, OpenError> {
+    fn connect(&self, id: u64) -> Result<Link, OpenError> {
         let mut link = self.service.via.connect(&self.folder)?;
         if self.service.watched.is_some_and(|watched| watched.meter) {
             link.meter()?;
@@ -285,6 +292,13 @@ impl Server<'_> {
             ..LARGE_PIPES => {}
             ..MIDDLING_PIPES => link.hold_at_most(MIDDLING_BYTES),
             _ => link.hold_at_most(SMALL_BYTES),
+        }
+        if let Some(keep) = self.service.keep {
+            let not_kept = |problem: crate::KeepProblem| OpenError::Unsupported {
+                message: problem.to_string(),
+                remedy: "another folder".to_owned(),
+            };
+            link.keep(keep.file(id).map_err(not_kept)?)?;
         }
         Ok(link)
     }
@@ -352,6 +366,23 @@ impl Server<'_> {
             // Whoever still lives, in the background, keeps its link.
             if self.ledger.living().next().is_some() && began.elapsed() > LAST_BYTES / 10 {
                 break;
+            }
+        }
+    }
+
+    /// Gives what was kept its names, once it is known what wrote it.
+    fn name_kept(&mut self) {
+        let Some(keep) = self.service.keep else { return };
+        let mut pipelines = self.ledger.pipelines();
+        pipelines.retain(|joined| !joined.links.is_empty());
+        let alone = pipelines.len() == 1;
+        for (number, joined) in pipelines.iter().enumerate() {
+            for (stage, (link, writer)) in joined.links.iter().zip(&joined.processes).enumerate() {
+                let Some(served) = self.links.get_mut(link) else { continue };
+                match keep.name(*link, (!alone).then_some(number), stage, &self.ledger.name(*writer)) {
+                    Ok(path) => served.kept = Some(path),
+                    Err(problem) => complain(&problem.to_string()),
+                }
             }
         }
     }
@@ -432,7 +463,7 @@ impl Served {
             stored_bytes: report.stored_bytes,
             path: report.path.map(|path| path.to_string_lossy().into_owned()),
             relay: report.relay,
-            kept: None,
+            kept: self.kept.as_ref().map(|path| path.to_string_lossy().into_owned()),
             trouble: report.trouble,
             watched_ns: None,
             full_ns: None,

@@ -131,16 +131,6 @@ impl Drop for Inbox {
     }
 }
 
-/// Ignores what a terminal sends to a whole process group, and to one that is not in front (termios(3)): a shell that
-/// hands its terminal on must not be stopped or ended by that. New programs get them back.
-pub(crate) fn ignore_keys() {
-    remember_dispositions();
-    for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU] {
-        // SAFETY: ignoring is always a valid action.
-        unsafe { libc::signal(signal, libc::SIG_IGN) };
-    }
-}
-
 /// Sends a signal to a process that is ours to wait for, so that the number is not another's, and to what it has
 /// started: a shell that waits for a program does not hand on what comes to itself alone.
 pub(crate) fn send(pid: i32, signal: i32) {
@@ -161,41 +151,6 @@ fn children(pid: i32) -> Vec<i32> {
 fn send_to_one(pid: i32, signal: i32) {
     // SAFETY: has no memory effects; a process that has just ended is no error here.
     unsafe { libc::kill(pid, signal) };
-}
-
-/// Lets Ctrl-C come through to an [`Inbox`] while it lives, where it is otherwise ignored; make it after the inbox,
-/// which holds the signal back.
-pub(crate) struct HearInterrupt {
-    _private: (),
-}
-
-impl HearInterrupt {
-    /// Begins to hear it.
-    pub(crate) fn begin() -> Self {
-        // What was ignored from the beginning the inbox does not hold back.
-        if !was_ignored(libc::SIGINT) {
-            // SAFETY: a default action is always valid; the signal is held back, so nothing acts on it.
-            unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
-        }
-        Self { _private: () }
-    }
-}
-
-impl Drop for HearInterrupt {
-    fn drop(&mut self) {
-        // One that is still pending goes, too (sigaction(2)).
-        // SAFETY: ignoring is always a valid action.
-        unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
-    }
-}
-
-/// Sends a signal to a process group that children of ours are in.
-pub(crate) fn send_group(group: i32, signal: i32) {
-    // 1 would mean every process.
-    if group > 1 {
-        // SAFETY: has no memory effects; a group that has just ended is no error here.
-        unsafe { libc::kill(-group, signal) };
-    }
 }
 
 /// Ends this process by the signal, as a shell does whose command was ended by one: who waits for us sees it.

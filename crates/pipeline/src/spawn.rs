@@ -12,19 +12,6 @@ use std::os::fd::RawFd;
 pub(crate) enum FdAction {
     /// `number` becomes a copy of `source`, a descriptor of ours that is not itself a number acted upon.
     Copy { source: RawFd, number: RawFd },
-    /// `number` is closed, if it is open at all.
-    Close { number: RawFd },
-}
-
-/// In which process group a program runs, job control being the caller's affair.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Group {
-    /// In ours: what the terminal sends, all of us get.
-    Ours,
-    /// In a new one, whose leader it is.
-    New,
-    /// In the group with this number.
-    Existing(i32),
 }
 
 /// Signals that this process, or the Rust runtime, may treat otherwise than a program expects to find them.
@@ -52,10 +39,9 @@ pub(crate) fn spawn(
     arguments: &[CString],
     environment: &[CString],
     actions: &[FdAction],
-    group: Group,
 ) -> io::Result<i32> {
     let mut attributes = Attributes::new()?;
-    attributes.set(group)?;
+    attributes.set()?;
     let mut file_actions = FileActions::new()?;
     for action in actions {
         file_actions.add(*action)?;
@@ -99,8 +85,8 @@ impl Attributes {
         Ok(Self(unsafe { attributes.assume_init() }))
     }
 
-    fn set(&mut self, group: Group) -> io::Result<()> {
-        let mut flags = libc::POSIX_SPAWN_SETSIGDEF | libc::POSIX_SPAWN_SETSIGMASK;
+    fn set(&mut self) -> io::Result<()> {
+        let flags = libc::POSIX_SPAWN_SETSIGDEF | libc::POSIX_SPAWN_SETSIGMASK;
         let mut mask = MaybeUninit::uninit();
         let mut reset = MaybeUninit::uninit();
         // SAFETY: both sets are initialised by sigemptyset before anything reads them; the attributes are valid.
@@ -114,11 +100,6 @@ impl Attributes {
             }
             check(libc::posix_spawnattr_setsigmask(&raw mut self.0, mask.as_ptr()))?;
             check(libc::posix_spawnattr_setsigdefault(&raw mut self.0, reset.as_ptr()))?;
-            if group != Group::Ours {
-                let number = if let Group::Existing(number) = group { number } else { 0 };
-                check(libc::posix_spawnattr_setpgroup(&raw mut self.0, number))?;
-                flags |= libc::POSIX_SPAWN_SETPGROUP;
-            }
             check(libc::posix_spawnattr_setflags(&raw mut self.0, flags as libc::c_short))
         }
     }
@@ -148,9 +129,6 @@ impl FileActions {
             match action {
                 FdAction::Copy { source, number } => {
                     libc::posix_spawn_file_actions_adddup2(&raw mut self.0, source, number)
-                }
-                FdAction::Close { number } => {
-                    libc::posix_spawn_file_actions_addclose(&raw mut self.0, number)
                 }
             }
         })

@@ -16,11 +16,10 @@ use rustix::io::fcntl_dupfd_cloexec;
 use serde::{Deserialize, Serialize};
 
 use crate::capture::{Capture, Output};
-use crate::execute::RunError;
+use crate::front::{Cannot, Ran, own_environment, text_arguments};
 use crate::link::LinkSpec;
-use crate::run::Finished;
-use crate::session::Session;
-use crate::spawn::{FdAction, Group, spawn};
+use crate::shell::Shell;
+use crate::spawn::{FdAction, spawn};
 use crate::supervise::{Ending, Supervisor};
 
 /// What carries a text.
@@ -36,8 +35,8 @@ pub enum Carrier {
 pub struct Start<'a> {
     /// This program's own file, for a run over a link.
     pub hosepipe: &'a Path,
-    /// The shell, the environment, and what was defined before.
-    pub session: &'a Session,
+    /// The shell that runs the text.
+    pub shell: &'a Shell,
 }
 
 /// A trial that was made.
@@ -77,14 +76,15 @@ pub struct Outcome {
 
 impl Outcome {
     /// What came of a run.
-    pub fn of(result: &Result<Finished, RunError>) -> Self {
+    pub fn of(result: &Result<Ran, Cannot>) -> Self {
         match result {
             Err(error) => Self { error: Some(error.to_string()), ..Self::default() },
-            Ok(finished) => {
-                let stored: Vec<u64> = finished.links.iter().filter_map(|link| link.stored_bytes).collect();
+            Ok(ran) => {
+                let links = &ran.summary.links;
+                let stored: Vec<u64> = links.iter().filter_map(|link| link.stored_bytes).collect();
                 Self {
                     stored_bytes: (!stored.is_empty()).then(|| stored.iter().sum()),
-                    trouble: finished.links.iter().find_map(|link| link.trouble.clone()),
+                    trouble: links.iter().find_map(|link| link.trouble.clone()),
                     error: None,
                 }
             }
@@ -109,8 +109,8 @@ pub fn trial(
     text: &str,
     carrier: &Carrier,
     complaints: Complaints,
-) -> Result<Trial, RunError> {
-    let system = RunError::system;
+) -> Result<Trial, Cannot> {
+    let system = |call| start.shell.refused(call);
     let (writing, capture) = Capture::start().map_err(system("pipe"))?;
     let outcome = memfd_create("outcome", MemfdFlags::CLOEXEC).map_err(io::Error::from);
     let mut outcome = File::from(outcome.map_err(system("memfd_create"))?);
@@ -119,15 +119,15 @@ pub fn trial(
         Carrier::Shell => in_the_shell(start, text),
     };
     let streams = Streams::open(writing, complaints).map_err(system("/dev/null"))?;
-    let made = time(&program, &arguments, start.session, streams);
+    let made = time(&program, &arguments, start.shell, streams);
     let output = capture.finish();
     let (wall, ending, ended_by) = made?;
     let mut trial =
         Trial { wall, status: ending.status(), output, stored_bytes: None, trouble: None, ended_by };
     if matches!(carrier, Carrier::Link(_)) && ended_by.is_none() {
-        let told = read(&mut outcome).map_err(|_| RunError::Silent(trial.status))?;
+        let told = read(&mut outcome).map_err(|_| Cannot::Silent(trial.status))?;
         if let Some(error) = told.error {
-            return Err(RunError::Told(error));
+            return Err(Cannot::Told(error));
         }
         (trial.stored_bytes, trial.trouble) = (told.stored_bytes, told.trouble);
     }
@@ -138,18 +138,14 @@ fn over_link(start: &Start<'_>, text: &str, via: &LinkSpec, outcome: &File) -> (
     let outcome = format!("--outcome=/proc/{}/fd/{}", std::process::id(), outcome.as_raw_fd());
     let mut words = vec![c_string("hosepipe"), c_string("run"), c_string(outcome)];
     words.push(c_string(format!("--via={via}")));
-    words.push(c_string([b"--shell=", start.session.shell.path.as_os_str().as_bytes()].concat()));
-    words.extend(start.session.state().map(|state| c_string(format!("--definitions={}", state.display()))));
+    words.push(c_string([b"--shell=", start.shell.path.as_os_str().as_bytes()].concat()));
     words.extend([c_string("--"), c_string(text)]);
     (start.hosepipe.to_owned(), words)
 }
 
 fn in_the_shell(start: &Start<'_>, text: &str) -> (PathBuf, Vec<CString>) {
-    let path = &start.session.shell.path;
-    let name = path.file_name().unwrap_or(path.as_os_str());
-    let text = start.session.text_for_shell(text, 1);
-    let words = [name.as_bytes(), b"-c", b"--", text.as_bytes()];
-    (path.clone(), words.into_iter().map(c_string).collect())
+    let words = std::iter::once(start.shell.name.clone()).chain(text_arguments(start.shell, text));
+    (start.shell.path.clone(), words.map(|word| c_string(word.as_bytes())).collect())
 }
 
 /// What comes from a command line has no NUL in it.
@@ -181,26 +177,18 @@ impl Streams {
 fn time(
     program: &Path,
     arguments: &[CString],
-    session: &Session,
+    shell: &Shell,
     streams: Streams,
-) -> Result<(Duration, Ending, Option<i32>), RunError> {
-    let mut supervisor = Supervisor::new(false).map_err(RunError::system("signalfd"))?;
-    let mut environment = session.environment.clone();
-    // The program counts itself in again.
-    environment.set("SHLVL", environment.depth().saturating_sub(1).to_string());
-    let environment = environment.entries_for(program.as_os_str());
+) -> Result<(Duration, Ending, Option<i32>), Cannot> {
+    let supervisor = Supervisor::new().map_err(shell.refused("signalfd"))?;
+    let environment = own_environment();
     let path = c_string(program.as_os_str().as_bytes());
     let began = Instant::now();
-    let pid = spawn(&path, arguments, &environment, &streams.actions(), Group::Ours)
-        .map_err(RunError::system("posix_spawn"))?;
-    supervisor.adopt(pid);
+    let started = spawn(&path, arguments, &environment, &streams.actions());
+    let pid = started.map_err(shell.refused("posix_spawn"))?;
     drop(streams);
-    while !supervisor.all_ended() {
-        supervisor.attend(None).map_err(RunError::system("wait4"))?;
-    }
-    let wall = began.elapsed();
-    let ending = supervisor.accounts().first().map_or(Ending::Left(0), |(_, account)| account.ending);
-    Ok((wall, ending, supervisor.asked_to_end()))
+    let (ending, asked_to_end) = supervisor.wait_for(pid).map_err(shell.refused("wait4"))?;
+    Ok((began.elapsed(), ending, asked_to_end))
 }
 
 fn read(outcome: &mut File) -> io::Result<Outcome> {

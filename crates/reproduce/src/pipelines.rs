@@ -3,7 +3,8 @@
 use model::CompareResult;
 use pipeline::contest::{judge, take};
 use pipeline::link::LinkSpec;
-use pipeline::{Carrier, Complaints, Session, Start, Trial, trial};
+use pipeline::shell::Shell;
+use pipeline::{Carrier, Complaints, Start, Trial, trial};
 
 use crate::part::{Job, ReproduceError, Stage};
 
@@ -34,8 +35,8 @@ pub(crate) fn run_once(
     carrier: &Carrier,
     complaints: Complaints,
 ) -> Result<Trial, String> {
-    let session = Session::new(job.shell).map_err(|problem| problem.to_string())?;
-    let start = Start { hosepipe: job.hosepipe, session: &session };
+    let shell = Shell::find(job.shell.as_ref()).map_err(|problem| problem.to_string())?;
+    let start = Start { hosepipe: job.hosepipe, shell: &shell };
     trial(&start, text, carrier, complaints).map_err(|error| error.to_string())
 }
 
