@@ -174,7 +174,8 @@ impl Attention {
             let seen = self.links.entry(link).or_default();
             seen.watched_ns += slice.ns as u64;
             seen.full_ns += if fill.is_full() { slice.ns as u64 } else { 0 };
-            seen.empty_ns += if fill.is_empty() { slice.ns as u64 } else { 0 };
+            let has_writer = !fill.holds || writer().is_some();
+            seen.empty_ns += if fill.is_empty() && has_writer { slice.ns as u64 } else { 0 };
             fills.insert(link, fill);
         }
         fills
@@ -184,7 +185,7 @@ impl Attention {
         let process = &ledger.processes()[index];
         let fill = |link: Option<u64>| link.and_then(|link| fills.get(&link));
         let Some(stage) = self.stages.get_mut(&index).filter(|_| slice.idle) else { return };
-        if fill(process.reads).is_some_and(|fill| fill.is_empty()) {
+        if fill(process.reads).is_some_and(|fill| fill.is_empty() && !fill.holds) {
             stage.blocked_read_ns += slice.ns as u64;
         } else if fill(process.writes).is_some_and(|fill| fill.is_full()) {
             stage.blocked_write_ns += slice.ns as u64;
@@ -214,9 +215,15 @@ impl Attention {
         for _ in 0..slices.len() {
             let process = &ledger.processes()[index];
             let slice = slices[&index];
+            let writer = slices
+                .keys()
+                .copied()
+                .find(|other| process.reads.is_some() && ledger.processes()[*other].writes == process.reads);
             let here = match process.reads {
                 None => 1.0,
                 Some(link) => match fills.get(&link) {
+                    // Something is there that it does not take, or all that will ever be.
+                    Some(fill) if fill.holds && (slice.idle || writer.is_none()) => 1.0,
                     Some(fill) => fill.up_to_reader(),
                     None if slice.idle => return,
                     None => 1.0,
@@ -224,11 +231,8 @@ impl Attention {
             };
             self.put_down(ledger, index, &slice, left * here);
             left *= 1.0 - here;
-            let writer = slices
-                .keys()
-                .find(|other| process.reads.is_some() && ledger.processes()[**other].writes == process.reads);
             match writer.filter(|_| left > 0.0) {
-                Some(writer) => index = *writer,
+                Some(writer) => index = writer,
                 None => return,
             }
         }

@@ -124,10 +124,9 @@ fn of_stage(pipeline: &Observed<'_>, index: usize, share: f64, around: &Surround
         let help = help_for(&stage.command, around).map(|help| format!(" Try {help}.")).unwrap_or_default();
         return format!("{begin}{who} computed for {} of that.{help}", percent(cpu));
     }
+    let computed = if cpu < 0.01 { String::new() } else { format!(" It computed for {}.", percent(cpu)) };
     format!(
-        "{begin}{who} was not computing: it used a CPU for {} of that, and slept until time had passed, or something \
-         came that is no part of the pipeline.",
-        percent(cpu)
+        "{begin}{who} slept, until time had passed or something came from outside the pipeline.{computed}"
     )
 }
 
@@ -304,7 +303,7 @@ mod tests {
                 Held { aside_ns: [("sleep 1".to_owned(), 1800.0 * MS)].into(), ..held(1900.0, 0.0) },
                 "`sleep 1`",
             ),
-            (held(1900.0, 10.0), "not computing"),
+            (held(1900.0, 10.0), "slept"),
         ];
         for (middle, said) in cases {
             let (place, sentence) = around(middle);

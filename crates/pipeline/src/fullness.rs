@@ -23,15 +23,17 @@ const FULL: f64 = 0.5;
 pub(crate) struct Fill {
     /// Of what it can hold, from 0 to 1.
     pub(crate) share: f64,
+    /// Something is there to be read.
+    pub(crate) holds: bool,
     /// Nothing is there, and nobody is left who could write.
     pub(crate) over: bool,
 }
 
 impl Fill {
     /// A reader that comes finds everything, or the end.
-    pub(crate) const ALL_THERE: Self = Self { share: 0.0, over: true };
+    pub(crate) const ALL_THERE: Self = Self { share: 0.0, holds: false, over: true };
     /// A reader waits, and a writer has room.
-    pub(crate) const NOTHING_YET: Self = Self { share: 0.0, over: false };
+    pub(crate) const NOTHING_YET: Self = Self { share: 0.0, holds: false, over: false };
 
     /// Whether a reader waits.
     pub(crate) fn is_empty(self) -> bool {
@@ -81,7 +83,7 @@ impl Gauge {
         let over = bytes == 0 && self.is_over(&pipe);
         let share =
             if bytes > 0 && capacity < bytes + BLOCK_BYTES { 1.0 } else { bytes as f64 / capacity as f64 };
-        Some(Fill { share, over })
+        Some(Fill { share, holds: bytes > 0, over })
     }
 
     /// Whether nobody writes to an empty pipe any more.
@@ -112,15 +114,15 @@ pub(crate) fn of_sockets(reader: i32, writer: Option<i32>) -> Option<Fill> {
             Ok((_, bytes)) => bytes == 0,
             Err(error) => error != Errno::AGAIN,
         };
-        return Some(Fill { share: 0.0, over });
+        return Some(Fill { share: 0.0, holds: false, over });
     }
     let Some(write_end) = writer.and_then(|pid| borrow(pid, 1)) else {
-        return Some(Fill { share: EMPTY, over: true });
+        return Some(Fill { share: EMPTY, holds: true, over: false });
     };
     let mut room = [PollFd::new(&write_end, PollFlags::OUT)];
     poll(&mut room, Timespec::try_from(Duration::ZERO).ok().as_ref()).ok()?;
     let share = if room[0].revents().contains(PollFlags::OUT) { EMPTY } else { 1.0 };
-    Some(Fill { share, over: false })
+    Some(Fill { share, holds: true, over: false })
 }
 
 fn borrow(pid: i32, fd: i32) -> Option<OwnedFd> {

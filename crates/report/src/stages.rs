@@ -116,7 +116,7 @@ pub(crate) fn sentences(record: &RunRecord) -> Vec<String> {
     let whole = format!("{}{over}.", time(record.wall_ns as f64));
     sentences.push([Some(whole), bottleneck].into_iter().flatten().collect::<Vec<_>>().join(" "));
     if record.links.iter().any(|link| link.watched_ns.is_some()) {
-        sentences.push("full, empty: for how much of the time the link behind a stage was so.".to_owned());
+        sentences.push("full, empty: for what share of its time the link behind a stage was so.".to_owned());
     }
     sentences.extend(stopped_reading(record));
     if record.links.iter().any(|link| link.relay) {
