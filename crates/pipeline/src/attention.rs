@@ -141,8 +141,10 @@ impl Attention {
             self.shell_peak_bytes = self.shell_peak_bytes.max(peak);
         }
         stage.peak_bytes = stage.peak_bytes.max(peak);
-        // Of a process that is new nothing is known but how long it has been there.
-        let last = stage.last.replace(activity.clone()).unwrap_or_else(|| activity.clone());
+        let last = stage.last.replace(activity.clone());
+        // What a process did before it was first seen nobody knows.
+        let ns = if last.is_some() { ns } else { 0 };
+        let last = last.unwrap_or_else(|| activity.clone());
         let queued = activity.queued_ns.saturating_sub(last.queued_ns);
         stage.queued_ns += queued;
         let share = |part: u64| (part as f64 / ns.max(1) as f64).min(1.0);

@@ -7,8 +7,8 @@ use model::{Bottleneck, LinkRecord, StageRecord};
 
 use crate::attention::Held;
 
-/// Below this, starting the programs is most of what a run did.
-const TOO_SHORT_NS: u64 = 20_000_000;
+/// Below this, starting the programs is most of what a run did, and there were too few looks.
+const TOO_SHORT_NS: u64 = 50_000_000;
 /// Who is waited for this share of the time is named.
 const NAMED_SHARE: f64 = 0.5;
 /// And for so many times as long as anybody else.

@@ -137,8 +137,8 @@ while os.splice(0,1,1<<20): pass' | sha256sum",
         &["disk", "slept", "computed"],
     ),
     // What stands outside.
-    around("(sleep 0.5; echo a)", "cat | wc", "cat", Before),
-    around("for i in 1 2 3 4 5; do echo $i; sleep 0.1; done", "tr a b | cat", "cat", Before),
+    around("(sleep 1; echo a)", "cat | wc", "cat", Before),
+    around("for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.15; done", "tr a b | cat", "cat", Before),
     around("true", "yes | head -c 3000000 | cat", "(sleep 0.6; cat >/dev/null)", After),
     around("true", "seq 300000", "(sleep 0.6; cat >/dev/null)", After),
     // A process substitution.
@@ -265,10 +265,10 @@ fn bytes_are_those_of_the_link_or_are_not_told() {
 #[test]
 fn no_figure_contradicts_another_or_was_not_measured() {
     let lab = Lab::new();
-    let text = "true | true; : ; sleep 0.05 | cat; seq 3 | tail -1";
+    let text = "true | true; : ; sleep 0.2 | cat; seq 3 | tail -1";
     let done = lab.run(&["run", "--stats", text]).expect_code(0);
     assert!(!done.stderr.contains("0.00 ns") && !done.stderr.contains("NaN"), "{}", done.stderr);
-    assert!(done.stderr.contains("The longest pipeline, `sleep 0.05 | cat`"), "{}", done.stderr);
+    assert!(done.stderr.contains("The longest pipeline, `sleep 0.2 | cat`"), "{}", done.stderr);
     for line in done.stderr.lines() {
         let shares =
             line.split_whitespace().zip(line.split_whitespace().skip(1)).filter(|(_, unit)| *unit == "%");
