@@ -173,12 +173,15 @@ impl Attention {
                 None => None,
             };
             let Some(fill) = fill else { continue };
+            fills.insert(link, fill);
+            if matches!(sight(link), Some(Sight::Known(_))) {
+                continue;
+            }
             let seen = self.links.entry(link).or_default();
             seen.watched_ns += slice.ns as u64;
             seen.full_ns += if fill.is_full() { slice.ns as u64 } else { 0 };
             let has_writer = !fill.holds || writer().is_some();
             seen.empty_ns += if fill.is_empty() && has_writer { slice.ns as u64 } else { 0 };
-            fills.insert(link, fill);
         }
         fills
     }

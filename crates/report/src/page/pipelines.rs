@@ -58,7 +58,6 @@ fn link(record: &RunRecord, at: usize) -> Option<FlowLink> {
     Some(FlowLink {
         spec: link.map_or_else(|| record.via.clone(), |link| link.spec.clone()),
         bytes: link.and_then(|link| link.bytes),
-        at_least: false,
         note: link.map(note).unwrap_or_default(),
     })
 }

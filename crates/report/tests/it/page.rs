@@ -22,7 +22,7 @@ fn tool() -> Tool {
 
 /// A run of three stages, of which the second one held the others up.
 fn run(pipeline: &str) -> Loaded {
-    let stage = |command: &str, wall_ms: u64, bytes: [u64; 2], waits_ms: [u64; 2]| StageRecord {
+    let stage = |command: &str, wall_ms: u64, waits_ms: [u64; 2]| StageRecord {
         pipeline: 0,
         command: command.to_owned(),
         pid: Some(7),
@@ -41,7 +41,7 @@ fn run(pipeline: &str) -> Loaded {
         pipeline: 0,
         spec: "pipe".to_owned(),
         granted: [("pipe_bytes".to_owned(), 1 << 20)].into(),
-        bytes: None,
+        bytes: Some(100_000_000),
         stored_bytes: stored,
         path: None,
         relay: false,
@@ -63,9 +63,9 @@ fn run(pipeline: &str) -> Loaded {
         status: 0,
         pipestatus: vec![0, 0, 0],
         stages: vec![
-            stage("cat big", 6790, [0, 100_000_000], [0, 6500]),
-            stage("sort", 8940, [100_000_000, 100_000_000], [10, 20]),
-            stage("head -1", 8940, [7190, 12], [8940, 0]),
+            stage("cat big", 6790, [0, 6500]),
+            stage("sort", 8940, [10, 20]),
+            stage("head -1", 8940, [8940, 0]),
         ],
         links: vec![link(None), link(Some(7190))],
         bottleneck: Some(Bottleneck { stage: Some(1), sentence: "`sort` holds the pipeline up.".to_owned() }),
