@@ -15,6 +15,8 @@ pub(crate) struct Activity {
     pub(crate) cpu_ns: u64,
     /// Time ready to run without a CPU, of those that live.
     pub(crate) queued_ns: u64,
+    /// One of their threads runs, or waits for nothing but a CPU: how long it has waited is told only when it has got one.
+    pub(crate) is_ready: bool,
     /// One of them waits for a disk.
     pub(crate) at_disk: bool,
     /// Who they are.
@@ -40,7 +42,17 @@ fn add(pid: i32, depth: usize, activity: &mut Activity) -> Option<()> {
         activity.cpu_ns +=
             (number(13) + number(14)) * 1_000_000_000 / rustix::param::clock_ticks_per_second();
     }
-    activity.queued_ns += queued_ns(pid, number(17) > 1);
+    activity.is_ready |= fields.first() == Some(&"R");
+    if number(17) > 1 {
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        for task in tasks.map(|task| task.path().display().to_string()) {
+            activity.queued_ns += queued_ns(&task);
+            activity.is_ready |=
+                fs::read_to_string(format!("{task}/stat")).is_ok_and(|stat| stat.contains(") R "));
+        }
+    } else {
+        activity.queued_ns += queued_ns(&format!("/proc/{pid}"));
+    }
     activity.pids.push(pid);
     if depth > 0 {
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
@@ -64,16 +76,10 @@ fn cpu_time_ns(pid: i32) -> Option<u64> {
     Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// Time that a process was ready to run and did not, of all its threads.
-fn queued_ns(pid: i32, threads: bool) -> u64 {
-    let second = |path: String| -> Option<u64> {
-        fs::read_to_string(path).ok()?.split_whitespace().nth(1)?.parse().ok()
-    };
-    if !threads {
-        return second(format!("/proc/{pid}/schedstat")).unwrap_or(0);
-    }
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    tasks.filter_map(|task| second(format!("{}/schedstat", task.path().display()))).sum()
+/// Time that a thread was ready to run and did not; nothing of one that has gone.
+fn queued_ns(task: &str) -> u64 {
+    let text = fs::read_to_string(format!("{task}/schedstat")).unwrap_or_default();
+    text.split_whitespace().nth(1).and_then(|word| word.parse().ok()).unwrap_or(0)
 }
 
 /// `VmHWM` of /proc/PID/status, in bytes.

@@ -149,9 +149,9 @@ impl Attention {
         stage.queued_ns += queued;
         let share = |part: u64| (part as f64 / ns.max(1) as f64).min(1.0);
         let (cpu, queued) = (share(activity.cpu_ns.saturating_sub(last.cpu_ns)), share(queued));
-        // Both may lag: what is above the whole belongs to the slice before.
-        let idle = cpu + queued < IDLE_SHARE && !activity.at_disk;
-        Some(Slice { ns: ns as f64, cpu, queued: queued.min(1.0 - cpu), at_disk: activity.at_disk, idle })
+        let idle = cpu + queued < IDLE_SHARE && !activity.at_disk && !activity.is_ready;
+        let queued = if activity.is_ready { 1.0 - cpu } else { queued.min(1.0 - cpu) };
+        Some(Slice { ns: ns as f64, cpu, queued, at_disk: activity.at_disk, idle })
     }
 
     fn fills(
