@@ -1,0 +1,169 @@
+//! Whole scripts in the user's own shell: the same output, errors and status as without hosepipe, over links of every kind.
+//!
+//! Each text is run by the bare shell first, which is the reference.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use crate::common::{Lab, PROMPTLY, skip};
+
+/// A pipe that the shell makes itself, a link that is handed to it, and ones with a relay.
+const LINKS: [&str; 4] = ["pipe", "socketpair", "tmpfile", "pty"];
+
+/// What went wrong with an imitation of the shell, and what else a process alone can hold.
+const SCRIPTS: &[&str] = &[
+    // An exported variable stays exported.
+    "export V; V=5; sh -c 'echo \"$V\"' | cat",
+    "export v=$(head -c 200000 /dev/zero | tr '\\0' q); echo hello",
+    "IFS=$'\\n\\t'; f() { for w in $1; do echo \"<$w>\"; done; }; f $'a b\\nc' | cat -n",
+    "readonly a=1; a=2 env | grep -c PATH; echo after",
+    "builtin() { command builtin \"$@\"; }; builtin echo x | rev",
+    "while read -r l; do echo \"[$l]\"; done <<E; echo x\na\nb\nE",
+    "ulimit -n 64; seq 5 | tac | head -n 1",
+    "PWD=/etc; /bin/pwd | wc -l",
+    "{ echo a; echo b >&2; } |& cat - <(echo c) <<E | sort\nd\nE",
+    "TIMEFORMAT='%0lR'; time true | true",
+    "hash -p /bin/echo nosuch; nosuch x | cat",
+    "complete -W 'a b' foo; complete -p foo | cat",
+    "set -e; [ -f /nonexistent ] || echo no; echo after | cat; false | true; echo still; false; echo never",
+    "set -u; echo ${x-unset} | cat; echo $x | cat; echo after",
+    "trap 'echo bye | rev' EXIT; trap 'echo usr' USR1; kill -USR1 $$; exit 3",
+    "declare -A m=([a]=1 [b]=2); for k in a b; do echo \"$k=${m[$k]}\"; done | sort -r; echo ${#m[@]}",
+    "[[ abc =~ (b)(c) ]] && echo \"${BASH_REMATCH[2]}\" | cat",
+    "shopt -s extglob lastpipe\ncase foo.c in *.@(c|h)) echo yes;; esac | cat\necho a b | read -r x y; echo \"$y\"",
+    "for i in 1 2 3; do { sleep 0.01; echo $i; } & done | sort; wait; echo \"$!\" | grep -c .",
+    "eval 'f() { echo \"${FUNCNAME[0]} $#\" | cat; }'; f 1 2; exec 3>&1; echo three >&3 | cat",
+    "true | false | true; echo \"${PIPESTATUS[*]}\"; ! true | false; echo $?",
+    "set -o pipefail; seq 1000 | tail -n 1; echo ${PIPESTATUS[*]}; exit 7 | cat; echo $?",
+    "cat <(seq 3 | tac) | tee >(cat >/dev/null) | tail -n 2; coproc { cat; }; echo hi >&${COPROC[1]}; read -r l <&${COPROC[0]}; echo $l",
+    "x=$(seq 10 | tail -n 1; exit 4); echo \"$x $?\"; y=`echo a | tr a b`; echo $y",
+    "echo $$ | grep -c . ; echo \"$0 $# $-\" | tr -d s; printenv LD_PRELOAD HOSEPIPE_PIPES | cat; env | grep -ci preload",
+    "bash -c 'seq 3 | tac' | cat; env -i /bin/sh -c 'echo a | cat'; (exec bash -c 'echo in | cat')",
+    "kill -s TERM $$ | cat; echo after",
+    "kill -s KILL $$",
+    "nosuchcommand | cat; echo ${PIPESTATUS[*]}; ( exit 5 ) | cat; echo ${PIPESTATUS[0]}",
+    "if then",
+    "echo \"open | cat",
+    "cat <<E | rev &\nbackground\nE\nwait $!; echo $?",
+    "set -m; sleep 0.01 | cat & jobs | sed 's/ .*//'; wait; fg 2>&1 | cat",
+];
+
+/// The same for shells that lack most of that.
+const PLAIN: &[&str] = &[
+    "seq 10 | tac | head -n 1; echo $?",
+    "false | true; echo $?; exit 3",
+    "x=$(echo a | tr a b); echo $x | cat; cat <<E | rev\nabc\nE",
+    "kill -s TERM $$",
+];
+
+fn bare(shell: &str, arguments: &[&str], folder: &Path) -> Output {
+    let mut command = Command::new(shell);
+    command.args(arguments).current_dir(folder).stdin(Stdio::null()).env("RUST_BACKTRACE", "0");
+    command.output().expect(shell)
+}
+
+/// Runs a shell's arguments with and without hosepipe; both must do the same.
+fn same(lab: &Lab, shell: &str, via: &str, arguments: &[&str]) {
+    let expected = bare(shell, arguments, &lab.here(""));
+    let ours = lab.run(&[&["sh", "--shell", shell, "--via", via], arguments].concat());
+    let what = format!("{shell} over {via}: {arguments:?}");
+    assert_eq!(ours.stdout, String::from_utf8_lossy(&expected.stdout), "{what}: {}", ours.stderr);
+    // Numbers of processes differ, and so does where an error interrupts another's line.
+    let without_numbers = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
+    assert_eq!(without_numbers(&ours.stderr), without_numbers(&String::from_utf8_lossy(&expected.stderr)), "{what}");
+    assert_eq!(ours.status, expected.status, "{what}");
+}
+
+#[test]
+fn scripts_do_as_in_bash_over_links_of_every_kind() {
+    let lab = Lab::new();
+    for script in SCRIPTS {
+        for via in LINKS {
+            same(&lab, "bash", via, &["-c", script]);
+        }
+    }
+}
+
+#[test]
+fn other_shells_do_as_without_us() {
+    let lab = Lab::new();
+    for shell in ["dash", "zsh", "yash", "fish"] {
+        if Command::new(shell).arg("-c").arg("true").output().is_err() {
+            skip(&format!("{shell} is not installed"));
+            continue;
+        }
+        let scripts = if shell == "fish" { &PLAIN[..1] } else { PLAIN };
+        for script in scripts {
+            let script = script.replace("$?", if shell == "fish" { "$status" } else { "$?" });
+            for via in LINKS {
+                same(&lab, shell, via, &["-c", &script]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_shells_own_arguments_are_the_shells() {
+    let lab = Lab::new();
+    let script = lab.here("script.sh");
+    // Longer than one argument may be (execve(2), MAX_ARG_STRLEN).
+    let long = format!("# {}\nset -e\necho \"$0 $# $2\" | cat\nfalse | true\nexit 3\n", "x".repeat(200_000));
+    std::fs::write(&script, long).expect("a file");
+    let script = script.to_str().expect("a plain path");
+    for arguments in [
+        &[script, "a", "b c"][..],
+        &["-e", "-o", "pipefail", script, "a", "b c"],
+        &["-ec", "echo \"$0 $1\" | rev", "name", "x"],
+        &["--norc", "-c", "echo $- | cat"],
+        &["-o", "nosuchoption", "-c", "true"],
+        &["/nonexistent.sh"],
+    ] {
+        same(&lab, "bash", "pipe", arguments);
+        same(&lab, "bash", "tmpfile", arguments);
+    }
+}
+
+/// Expected: the text on standard input is read as the shell reads it, so that `read` takes the line behind it.
+#[test]
+fn a_text_on_standard_input_is_read_by_the_shell_itself() {
+    let lab = Lab::new();
+    let text = lab.here("text");
+    std::fs::write(&text, "read -r x\nthe next line\necho \"<$x> $1\" | cat\n").expect("a file");
+    for via in LINKS {
+        let mut command = lab.command(&["sh", "--via", via, "-s", "one"]);
+        command.stdin(std::fs::File::open(&text).expect("the text"));
+        let done = lab.finish(command).expect_code(0);
+        assert_eq!(done.stdout, "<the next line> one\n", "{via}");
+    }
+}
+
+#[test]
+fn a_shell_that_nothing_can_be_preloaded_into_is_refused() {
+    let lab = Lab::new();
+    let script = lab.here("wrapper");
+    std::fs::write(&script, "#!/bin/sh\nexec bash \"$@\"\n").expect("a file");
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("chmod");
+    let done = lab.run(&["run", "--shell", script.to_str().expect("plain"), "true"]).expect_code(2);
+    assert!(done.stderr.contains("script"), "{}", done.stderr);
+    assert!(done.elapsed < PROMPTLY);
+}
+
+/// Expected: when hosepipe is killed, what it started goes too, and no reader takes the end for a normal one.
+/// Happened: `yes` went on, and filled the disk.
+#[test]
+fn nothing_goes_on_when_hosepipe_is_killed() {
+    for via in ["tmpfile", "socketpair", "pty", "file"] {
+        let lab = Lab::new();
+        let text = "{ echo begun; yes; } | { head -n 1; cat >/dev/null; echo ended > ended; }";
+        let mut running = lab.start(lab.command(&["run", "--via", via, text]));
+        let output = lab.here("../stdout");
+        crate::common::until("a first line", PROMPTLY * 5, || {
+            std::fs::read_to_string(&output).is_ok_and(|text| text.contains("begun")).then_some(())
+        });
+        let pid = running.pid();
+        crate::common::signal(pid, rustix::process::Signal::KILL);
+        running.end_within(PROMPTLY).expect_code(137);
+        lab.assert_nothing_left(pid, PROMPTLY);
+        assert!(!lab.here("ended").exists(), "{via}: the reader saw an end");
+    }
+}
