@@ -8,6 +8,7 @@ mod destination;
 mod doctor;
 mod gen_cmd;
 mod list;
+mod live;
 mod record;
 mod report_cmd;
 mod reproduce_cmd;

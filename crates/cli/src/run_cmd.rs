@@ -1,15 +1,17 @@
 //! `hosepipe run`: a real command line over a link of the user's choice.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::SystemTime;
 
 use clap::Args;
 use model::{Host, RunRecord, SCHEMA};
 use pipeline::link::LinkSpec;
-use pipeline::{Keep, Outcome, Ran, Text};
+use pipeline::{Glance, Keep, Outcome, Ran, Text, Watched};
 
 use crate::destination::{Destination, OUTPUTS};
+use crate::live::Live;
 use crate::record::{arguments, rfc3339, tool};
 use crate::script;
 use crate::terminal::{self, UsageError};
@@ -35,9 +37,13 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     how: How,
 
-    /// Show each stage's time, bytes and waits afterwards, and which one held the pipeline up
+    /// Show each stage's time and how full the links were afterwards, and which stage held the pipeline up
     #[arg(long)]
     stats: bool,
+
+    /// Show the same, and count the bytes of each link, through a relay where nothing else counts them
+    #[arg(long)]
+    meter: bool,
 
     /// Show the same while it runs, on a terminal
     #[arg(long)]
@@ -86,7 +92,11 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     let keep = args.keep.as_ref().map(|folder| Keep::new(folder, args.force));
     let keep = keep.transpose().map_err(|problem| UsageError(problem.to_string()))?;
-    let watched = args.stats || args.live || args.json.is_some();
+    let live = RefCell::new(Live::on_stderr());
+    let show = |stages: &[Glance]| live.borrow_mut().show(stages);
+    let told = args.stats || args.live || args.meter;
+    let watched = Watched { meter: args.meter, show: if args.live { Some(&show) } else { None } };
+    let watched = (told || args.json.is_some()).then_some(watched);
     // Read before the run, whose load they would show afterwards; the table alone has no use for them.
     let host = if args.json.is_some() { host::facts() } else { Host::default() };
     let pipefail: &[&str] = if args.how.pipefail { &["-o", "pipefail"] } else { &[] };
@@ -97,15 +107,14 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         Outcome::default().write(outcome)?;
     }
     let started = SystemTime::now();
-    let began = Instant::now();
-    let ran = pipeline::run(&Text { shell: &shell, arguments, via: &via, keep: keep.as_ref() });
+    let ran = pipeline::run(&Text { shell: &shell, arguments, via: &via, keep: keep.as_ref(), watched });
     if let Some(outcome) = &args.outcome {
         Outcome::of(&ran).write(outcome)?;
     }
     let ran = ran?;
-    if watched {
-        let record = record(args, host, &via, &ran, (started, began.elapsed()));
-        if args.stats || args.live {
+    if watched.is_some() {
+        let record = record(args, host, &via, &ran, started);
+        if told {
             let style = terminal::style_of_stderr();
             terminal::remark_painted(report::stages::render(&record, &style).trim_end());
         }
@@ -116,13 +125,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     script::exit(&ran)
 }
 
-fn record(
-    args: &RunArgs,
-    host: Host,
-    via: &LinkSpec,
-    ran: &Ran,
-    (started, wall): (SystemTime, Duration),
-) -> RunRecord {
+fn record(args: &RunArgs, host: Host, via: &LinkSpec, ran: &Ran, started: SystemTime) -> RunRecord {
     let summary = &ran.summary;
     let last = summary.stages.last().map(|stage| stage.pipeline);
     let of_last = summary.stages.iter().filter(|stage| Some(stage.pipeline) == last);
@@ -134,10 +137,10 @@ fn record(
         started: rfc3339(started),
         pipeline: args.text.clone(),
         via: via.to_string(),
-        wall_ns: u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX),
+        wall_ns: u64::try_from(ran.wall.as_nanos()).unwrap_or(u64::MAX),
         status: ran.status(),
         pipestatus: of_last.map(|stage| stage.status).collect(),
-        bottleneck: pipeline::judge(&summary.stages, &summary.links),
+        bottleneck: summary.bottleneck.clone(),
         stages: summary.stages.clone(),
         links: summary.links.clone(),
     }

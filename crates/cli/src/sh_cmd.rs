@@ -50,5 +50,5 @@ pub(crate) fn run(args: &ShArgs) -> anyhow::Result<ExitCode> {
     let arguments = pipefail.iter().map(Into::into).chain(args.arguments.iter().cloned()).collect();
     let via = script::link(args.via.as_deref().unwrap_or("pipe"))?;
     let shell = script::shell(&args.shell)?;
-    script::exit(&pipeline::run(&Text { shell: &shell, arguments, via: &via, keep: None })?)
+    script::exit(&pipeline::run(&Text { shell: &shell, arguments, via: &via, keep: None, watched: None })?)
 }

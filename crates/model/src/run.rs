@@ -56,16 +56,16 @@ pub struct StageRecord {
     pub user_ns: u64,
     /// CPU time in the kernel, its children's included.
     pub system_ns: u64,
-    /// Bytes it read through system calls; `null` where unknown.
-    pub read_bytes: Option<u64>,
-    /// Bytes it wrote through system calls; `null` where unknown.
-    pub write_bytes: Option<u64>,
-    /// True where the two are what was seen last and may be too small.
-    pub bytes_at_least: bool,
-    /// Time it slept in a read of its standard input; `null` where nobody looked.
+    /// Time it was idle while nothing was there for it to read; `null` where nobody looked.
     pub blocked_read_ns: Option<u64>,
-    /// Time it slept in a write to its standard output; `null` where nobody looked.
+    /// Time it was idle while what it writes to was full; `null` where nobody looked.
     pub blocked_write_ns: Option<u64>,
+    /// Time it was ready to run and no CPU was free for it (/proc/PID/schedstat); `null` where nobody looked.
+    #[serde(default)]
+    pub queued_ns: Option<u64>,
+    /// Time for which the pipeline waited for it; `null` where nobody looked.
+    #[serde(default)]
+    pub held_up_ns: Option<u64>,
     /// Its largest resident memory; `null` where unknown.
     pub max_rss_bytes: Option<u64>,
 }
@@ -91,6 +91,15 @@ pub struct LinkRecord {
     pub kept: Option<String>,
     /// What went wrong in it: a full disk, for example.
     pub trouble: Option<String>,
+    /// For how long it could be seen how full it was; `null` where nobody looked, or nobody may.
+    #[serde(default)]
+    pub watched_ns: Option<u64>,
+    /// For how much of that it was full.
+    #[serde(default)]
+    pub full_ns: Option<u64>,
+    /// For how much of that it was empty, and somebody was there who could have written.
+    #[serde(default)]
+    pub empty_ns: Option<u64>,
 }
 
 /// What held a run up.

@@ -1,92 +1,162 @@
-//! What held a run up: of all stages, the one that its neighbours waited for.
+//! What held a pipeline up: of all stages, the one that it waited for; or what stands before the first or behind the last.
 
 use std::env;
 use std::path::PathBuf;
 
 use model::{Bottleneck, LinkRecord, StageRecord};
 
-/// Below this, starting the programs is most of what a run did.
-const TOO_SHORT_NS: u64 = 20_000_000;
-/// A stage that neither waits for its neighbours nor uses a CPU for this share of its time waits for something else.
-const ELSEWHERE_SHARE: f64 = 0.5;
-/// Where even the busiest stage waits for its neighbours this share of the time, the plumbing is the limit.
-const PLUMBING_SHARE: f64 = 0.5;
+use crate::attention::Held;
+
+/// Below this, starting the programs is most of what a run did, and there were too few looks.
+const TOO_SHORT_NS: u64 = 50_000_000;
+/// Who is waited for this share of the time is named.
+const NAMED_SHARE: f64 = 0.5;
+/// And for so many times as long as anybody else.
+const AHEAD: f64 = 1.4;
+/// A stage that does one thing for this share of its time is said to do that.
+const MAIN_SHARE: f64 = 0.5;
+/// Waiting for a CPU or a disk is said from this share on.
+const WORTH_SAYING_SHARE: f64 = 0.25;
 /// A pipe this large gains nothing from being larger.
 const LARGE_PIPE_BYTES: u64 = 1 << 20;
 
 /// A command as it is named in a sentence.
 const COMMAND_CHARACTERS_MAX: usize = 40;
 
-/// Judges the longest pipeline of a run. `None` where nothing was watched.
-pub fn judge(stages: &[StageRecord], links: &[LinkRecord]) -> Option<Bottleneck> {
-    judge_among(stages, links, &Surroundings::read())
+/// One pipeline that has run.
+pub(crate) struct Observed<'a> {
+    /// Its stages, and what was put down to each.
+    pub(crate) stages: &'a [(StageRecord, Held)],
+    /// Its links.
+    pub(crate) links: &'a [LinkRecord],
+    /// Whether each stage began when the one before it had ended.
+    pub(crate) is_sequential: bool,
 }
 
-fn judge_among(stages: &[StageRecord], links: &[LinkRecord], around: &Surroundings) -> Option<Bottleneck> {
-    let longest = stages.iter().max_by_key(|stage| stage.wall_ns)?.pipeline;
-    let of_it: Vec<(usize, &StageRecord)> =
-        stages.iter().enumerate().filter(|(_, stage)| stage.pipeline == longest).collect();
-    let total_ns = of_it.iter().map(|(_, stage)| stage.wall_ns).max()?;
+/// Who was waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Culprit {
+    Stage(usize),
+    Before,
+    After,
+}
+
+/// Judges a pipeline. The stage is its place among the pipeline's own.
+pub(crate) fn judge(pipeline: &Observed<'_>) -> Option<Bottleneck> {
+    judge_among(pipeline, &Surroundings::read())
+}
+
+fn judge_among(pipeline: &Observed<'_>, around: &Surroundings) -> Option<Bottleneck> {
+    let total_ns = pipeline.stages.iter().map(|(stage, _)| stage.wall_ns).max()?;
+    let say = |stage, sentence| Some(Bottleneck { stage, sentence });
     if total_ns < TOO_SHORT_NS {
-        let sentence = "Too short to judge: starting the programs took most of the time.".to_owned();
-        return Some(Bottleneck { stage: None, sentence });
+        return say(None, "Too short to judge: starting the programs took most of the time.".to_owned());
     }
-    let &(place, slowest) = of_it.iter().max_by_key(|(_, stage)| busy_ns(stage).unwrap_or(0))?;
-    let busy = busy_ns(slowest)?;
-    let number = of_it.iter().position(|(index, _)| *index == place)? + 1;
-    let name = format!("`{}` (stage {number})", shortened(&slowest.command));
-    if of_it.len() > 1 && (busy as f64) < PLUMBING_SHARE * total_ns as f64 {
-        return Some(Bottleneck { stage: None, sentence: plumbing(links, longest) });
+    let mut shares: Vec<(Culprit, f64)> = Vec::new();
+    for (index, (_, held)) in pipeline.stages.iter().enumerate() {
+        shares.push((Culprit::Stage(index), held.total_ns));
+        shares.push((Culprit::Before, held.before_ns));
+        shares.push((Culprit::After, held.after_ns));
     }
-    let cpu_ns = slowest.user_ns + slowest.system_ns;
-    let cpu_share = cpu_ns as f64 / busy.max(1) as f64;
-    let share = percent(busy, total_ns);
-    let mut sentence = if cpu_share < ELSEWHERE_SHARE {
-        format!(
-            "{name} holds the pipeline up, and not by computing: {share} of the time it waited for neither \
-             neighbour, and used a CPU for {} of that. It waits for a disk, the network, or time to pass.",
-            percent(cpu_ns, busy)
-        )
-    } else {
-        format!("{name} holds the pipeline up: {share} of the time it worked while nobody kept it waiting.")
-    };
-    let before = of_it.iter().filter(|(index, _)| *index < place).map(|(_, stage)| stage.wall_ns).max();
-    if let Some(had_everything_ns) = before
-        && slowest.wall_ns.saturating_sub(had_everything_ns) > total_ns / 5
-    {
-        sentence.push_str(&format!(
-            " It had everything at {} and worked alone for {}.",
-            seconds(had_everything_ns),
-            seconds(slowest.wall_ns - had_everything_ns)
-        ));
+    shares.sort_by(|one, other| other.1.total_cmp(&one.1));
+    let whole_ns =
+        if pipeline.is_sequential { shares.iter().map(|(_, ns)| ns).sum() } else { total_ns as f64 };
+    let (culprit, ns) = *shares.first()?;
+    let next_ns = shares.get(1).map_or(0.0, |(_, ns)| *ns);
+    let share = (ns / whole_ns.max(1.0)).min(1.0);
+    if share < NAMED_SHARE || ns < AHEAD * next_ns {
+        return say(None, nobody(pipeline, &shares, whole_ns));
     }
-    if cpu_share >= ELSEWHERE_SHARE
-        && let Some(help) = help_for(&slowest.command, around)
-    {
-        sentence.push_str(" Try ");
-        sentence.push_str(help);
-        sentence.push('.');
+    match culprit {
+        Culprit::Before => say(
+            None,
+            format!(
+                "What feeds the pipeline holds it up: for {} of the time nothing was there at the standard input of {}.",
+                percent(share),
+                named(pipeline, 0)
+            ),
+        ),
+        Culprit::After => say(
+            None,
+            format!(
+                "What reads the output holds the pipeline up: for {} of the time it left no room to {}.",
+                percent(share),
+                named(pipeline, pipeline.stages.len() - 1)
+            ),
+        ),
+        Culprit::Stage(index) => say(Some(index), of_stage(pipeline, index, share, around)),
     }
-    Some(Bottleneck { stage: Some(place), sentence })
 }
 
-/// Time in which a stage waited for neither neighbour; `None` where nobody watched it.
-fn busy_ns(stage: &StageRecord) -> Option<u64> {
-    Some(stage.wall_ns.saturating_sub(stage.blocked_read_ns? + stage.blocked_write_ns?))
-}
-
-fn plumbing(links: &[LinkRecord], pipeline: u32) -> String {
-    let small = links
-        .iter()
-        .filter(|link| link.pipeline == pipeline)
-        .find(|link| link.granted.get("pipe_bytes").is_some_and(|bytes| *bytes < LARGE_PIPE_BYTES));
-    let what = "No stage holds the pipeline up: they wait for one another, so the links do.";
-    match small {
-        Some(link) => {
-            let bytes = link.granted.get("pipe_bytes").copied().unwrap_or(0);
-            format!("{what} Its pipes hold {}: try --via pipe:size=1MiB.", model::ByteSize(bytes))
+fn of_stage(pipeline: &Observed<'_>, index: usize, share: f64, around: &Surroundings) -> String {
+    let (stage, held) = &pipeline.stages[index];
+    let alone = pipeline.stages.len() == 1;
+    let name = named(pipeline, index);
+    let begin = match (alone, pipeline.is_sequential) {
+        (true, _) => name,
+        (_, true) => {
+            format!("One stage ran after the other, and {name} took {} of the time:", percent(share))
         }
-        None => format!("{what} `hosepipe compare` shows which link carries it best."),
+        _ => format!("{name} holds the pipeline up: {} of the time was up to it, and", percent(share)),
+    };
+    let who = if alone { "" } else { " it" };
+    let of = |ns: f64| ns / held.total_ns.max(1.0);
+    let aside = held.aside_ns.iter().max_by(|one, other| one.1.total_cmp(other.1));
+    let (cpu, queued, disk) = (of(held.cpu_ns), of(held.queued_ns), of(held.disk_ns));
+    if let Some((other, ns)) = aside.filter(|(_, ns)| of(**ns) >= MAIN_SHARE) {
+        let other = shortened(other);
+        return format!(
+            "{begin}{who} waited for `{other}`, with which it shares a pipe, for {} of that.",
+            percent(of(*ns))
+        );
+    }
+    if queued >= WORTH_SAYING_SHARE && queued + cpu >= MAIN_SHARE {
+        return format!(
+            "{begin}{who} queued for a CPU for {} of that, which something else used. It computed for {}.",
+            percent(queued),
+            percent(cpu)
+        );
+    }
+    if disk >= WORTH_SAYING_SHARE && disk >= cpu {
+        return format!("{begin}{who} waited for a disk for {} of that.", percent(disk));
+    }
+    if cpu >= MAIN_SHARE {
+        let help = help_for(&stage.command, around).map(|help| format!(" Try {help}.")).unwrap_or_default();
+        return format!("{begin}{who} computed for {} of that.{help}", percent(cpu));
+    }
+    let computed = if cpu < 0.01 { String::new() } else { format!(" It computed for {}.", percent(cpu)) };
+    format!(
+        "{begin}{who} slept, until time had passed or something came from outside the pipeline.{computed}"
+    )
+}
+
+/// Nobody in particular, then; the first two are told all the same.
+fn nobody(pipeline: &Observed<'_>, shares: &[(Culprit, f64)], whole_ns: f64) -> String {
+    let part = |(culprit, ns): &(Culprit, f64)| match culprit {
+        Culprit::Stage(index) if ns / whole_ns > 0.2 => {
+            Some(format!("{} {}", named(pipeline, *index), percent(ns / whole_ns)))
+        }
+        _ => None,
+    };
+    let parts: Vec<String> = shares.iter().take(2).filter_map(part).collect();
+    let mut sentence = "No stage in particular holds the pipeline up".to_owned();
+    if !parts.is_empty() {
+        sentence.push_str(&format!("; of the time, this much was up to: {}", parts.join(", ")));
+    }
+    sentence.push('.');
+    let sizes = pipeline.links.iter().filter_map(|link| link.granted.get("pipe_bytes"));
+    if let Some(bytes) = sizes.min().filter(|bytes| **bytes < LARGE_PIPE_BYTES).filter(|_| parts.len() > 1) {
+        sentence.push_str(&format!(" A pipe holds {}: try --via pipe:size=1MiB.", model::ByteSize(*bytes)));
+    }
+    sentence
+}
+
+fn named(pipeline: &Observed<'_>, index: usize) -> String {
+    let command = shortened(&pipeline.stages[index].0.command);
+    if pipeline.stages.len() == 1 {
+        format!("`{command}`")
+    } else {
+        format!("`{command}` (stage {})", index + 1)
     }
 }
 
@@ -171,40 +241,37 @@ pub fn shortened(command: &str) -> String {
     line.chars().take(COMMAND_CHARACTERS_MAX - 1).chain(['…']).collect()
 }
 
-fn percent(part_ns: u64, whole_ns: u64) -> String {
-    format!("{:.0} %", 100.0 * part_ns as f64 / whole_ns.max(1) as f64)
-}
-
-fn seconds(ns: u64) -> String {
-    if ns < 1_000_000_000 {
-        format!("{:.0} ms", ns as f64 / 1e6)
-    } else {
-        format!("{:.1} s", ns as f64 / 1e9)
-    }
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share.clamp(0.0, 1.0))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn stage(command: &str, wall_ms: u64, cpu_ms: u64, read_ms: u64, write_ms: u64) -> StageRecord {
-        let ns = |ms: u64| ms * 1_000_000;
-        StageRecord {
+    const MS: f64 = 1e6;
+
+    fn stage(command: &str, wall_ms: u64, held: Held) -> (StageRecord, Held) {
+        let stage = StageRecord {
             pipeline: 0,
             command: command.to_owned(),
             pid: Some(1),
             status: 0,
             signal: None,
-            wall_ns: ns(wall_ms),
-            user_ns: ns(cpu_ms),
+            wall_ns: wall_ms * 1_000_000,
+            user_ns: 0,
             system_ns: 0,
-            read_bytes: None,
-            write_bytes: None,
-            bytes_at_least: false,
-            blocked_read_ns: Some(ns(read_ms)),
-            blocked_write_ns: Some(ns(write_ms)),
+            blocked_read_ns: None,
+            blocked_write_ns: None,
+            queued_ns: None,
+            held_up_ns: None,
             max_rss_bytes: None,
-        }
+        };
+        (stage, held)
+    }
+
+    fn held(total_ms: f64, cpu_ms: f64) -> Held {
+        Held { total_ns: total_ms * MS, cpu_ns: cpu_ms * MS, ..Held::default() }
     }
 
     /// A French machine on which awk is mawk.
@@ -213,36 +280,70 @@ mod tests {
         real_name: |program| Some(program.replace("awk", "mawk").rsplit('/').next()?.to_owned()),
     };
 
-    fn judged(stages: &[StageRecord]) -> (Option<usize>, String) {
-        let bottleneck = judge_among(stages, &[], &AROUND).expect("watched");
+    fn judged(stages: &[(StageRecord, Held)], is_sequential: bool) -> (Option<usize>, String) {
+        let observed = Observed { stages, links: &[], is_sequential };
+        let bottleneck = judge_among(&observed, &AROUND).expect("stages");
         (bottleneck.stage, bottleneck.sentence)
     }
 
     #[test]
-    fn the_stage_that_works_is_named() {
-        let stages = [
-            stage("cat f", 2100, 250, 0, 1800),
-            stage("sort", 6400, 4500, 2000, 100),
-            stage("wc", 6400, 10, 6300, 0),
-        ];
-        let (place, sentence) = judged(&stages);
+    fn the_stage_that_is_waited_for_is_named_with_what_it_did() {
+        let others = || [stage("cat f", 2000, held(100.0, 50.0)), stage("wc", 2000, Held::default())];
+        let around = |middle: Held| {
+            let [first, last] = others();
+            judged(&[first, stage("sort", 2000, middle), last], false)
+        };
+        let (place, sentence) = around(held(1900.0, 1800.0));
         assert_eq!(place, Some(1));
         assert!(sentence.contains("`sort` (stage 2)") && sentence.contains("LC_ALL=C"), "{sentence}");
-        assert!(sentence.contains("worked alone for 4.3 s"), "{sentence}");
+        let cases = [
+            (Held { queued_ns: 900.0 * MS, ..held(1900.0, 900.0) }, "queued for a CPU"),
+            (Held { disk_ns: 1500.0 * MS, ..held(1900.0, 100.0) }, "waited for a disk"),
+            (
+                Held { aside_ns: [("sleep 1".to_owned(), 1800.0 * MS)].into(), ..held(1900.0, 0.0) },
+                "`sleep 1`",
+            ),
+            (held(1900.0, 10.0), "slept"),
+        ];
+        for (middle, said) in cases {
+            let (place, sentence) = around(middle);
+            assert!(place == Some(1) && sentence.contains(said) && !sentence.contains("Try"), "{sentence}");
+        }
     }
 
     #[test]
-    fn a_sleeper_is_not_told_to_compute_faster() {
-        let (place, sentence) = judged(&[stage("sleep 2", 2000, 1, 0, 0), stage("wc", 2000, 1, 1990, 0)]);
-        assert_eq!(place, Some(0));
-        assert!(sentence.contains("not by computing"), "{sentence}");
+    fn what_stands_outside_is_told_from_the_stages() {
+        let before = Held { before_ns: 950.0 * MS, ..Held::default() };
+        let (place, sentence) =
+            judged(&[stage("cat", 1000, before), stage("wc", 1000, Held::default())], false);
+        assert!(
+            place.is_none() && sentence.contains("feeds the pipeline") && sentence.contains("`cat`"),
+            "{sentence}"
+        );
+        let after = Held { after_ns: 950.0 * MS, ..Held::default() };
+        let (place, sentence) =
+            judged(&[stage("cat", 1000, Held::default()), stage("tr", 1000, after)], false);
+        assert!(
+            place.is_none() && sentence.contains("reads the output") && sentence.contains("`tr`"),
+            "{sentence}"
+        );
     }
 
     #[test]
-    fn stages_that_wait_for_one_another_blame_the_links() {
-        let stages = [stage("cat f", 1000, 300, 0, 600), stage("wc -c", 1000, 200, 700, 0)];
-        assert_eq!(judged(&stages).0, None);
-        assert_eq!(judged(&[stage("true", 3, 1, 0, 0)]).0, None);
+    fn nobody_is_named_without_reason() {
+        let even = [stage("cat f", 1000, held(480.0, 400.0)), stage("wc -c", 1000, held(450.0, 400.0))];
+        let (place, sentence) = judged(&even, false);
+        assert!(place.is_none() && sentence.contains("No stage in particular"), "{sentence}");
+        assert_eq!(judged(&[stage("true", 3, held(3.0, 1.0))], false).0, None);
+        let unseen = [stage("a", 1000, held(100.0, 0.0)), stage("b", 1000, Held::default())];
+        assert_eq!(judged(&unseen, false).0, None);
+    }
+
+    #[test]
+    fn in_sequential_order_each_has_its_own_time() {
+        let stages = [stage("a", 300, held(300.0, 290.0)), stage("b", 1000, held(650.0, 600.0))];
+        let (place, sentence) = judged(&stages, true);
+        assert!(place == Some(1) && sentence.contains("after the other"), "{sentence}");
     }
 
     #[test]

@@ -4,19 +4,23 @@
 
 use std::ffi::{CString, OsString};
 use std::io::{self, Write};
+use std::mem::MaybeUninit;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::ptr;
+use std::time::{Duration, Instant};
 
 use mechanism::{Folder, OpenError};
 use model::describe_errno;
+use pipes::protocol::{Head, Kind as Word, Usage};
 use thiserror::Error;
 
+use crate::attention::monotonic_ns;
 use crate::keep::Keep;
 use crate::learn;
 use crate::link::LinkSpec;
 use crate::preload::Library;
-use crate::serve::{Counter, Service, serve};
+use crate::serve::{Counter, Picture, Service, serve};
 use crate::shell::{Kind, Shell};
 use crate::signals;
 use crate::spawn::{RESET, spawn};
@@ -33,6 +37,17 @@ pub struct Text<'a> {
     pub via: &'a LinkSpec,
     /// Where what flows through the links is kept.
     pub keep: Option<&'a Keep>,
+    /// How its stages are looked at while they run; `None` where nobody wants to know.
+    pub watched: Option<Watched<'a>>,
+}
+
+/// How stages are looked at.
+#[derive(Clone, Copy)]
+pub struct Watched<'a> {
+    /// Bytes are counted, by a relay where there is no other way.
+    pub meter: bool,
+    /// Shows what is seen, while it is seen, in the process that serves the links.
+    pub show: Option<&'a Picture<'a>>,
 }
 
 /// Why a text could not be run.
@@ -69,6 +84,8 @@ pub struct Ran {
     pub ending: Ending,
     /// The signal that asked this program to end meanwhile.
     pub asked_to_end: Option<i32>,
+    /// From the shell's start until it ended.
+    pub wall: Duration,
     /// What its stages and links did.
     pub summary: Summary,
 }
@@ -97,7 +114,7 @@ pub fn run(text: &Text<'_>) -> Result<Ran, Cannot> {
         );
         return Err(system("execve")(become_shell(text, own_environment())));
     };
-    if text.via.is_pipe() && text.keep.is_none() {
+    if text.via.is_pipe() && text.keep.is_none() && text.watched.is_none() {
         let bytes = text.via.connect(&Folder::private())?.granted().get("pipe_bytes").copied().unwrap_or(0);
         let mode = format!("{}:{bytes}", if text.via.is_sized() { "exactly" } else { "own" });
         let environment = library.environment(&mode, sites, None);
@@ -112,13 +129,46 @@ pub fn run(text: &Text<'_>) -> Result<Ran, Cannot> {
     drop(counter);
     let supervisor = Supervisor::new().map_err(system("signalfd"))?;
     let path = c_string(text.shell.path.as_os_str().as_bytes());
+    let (used, began) = (used_by_children(), Instant::now());
     let started = spawn(&path, &arguments(text), &named(environment, text), &[]);
     let pid = started.map_err(text.shell.refused("posix_spawn"))?;
     drop(library);
     let (ending, asked_to_end) = supervisor.wait_for(pid).map_err(text.shell.refused("wait4"))?;
-    ours.write_all(b"e").map_err(|_| Cannot::Killed)?;
+    let wall = began.elapsed();
+    ours.write_all(&farewell(pid, ending, used).to_bytes()).map_err(|_| Cannot::Killed)?;
     let summary = Summary::read(&mut ours).map_err(|_| Cannot::Killed)?;
-    Ok(Ran { ending, asked_to_end, summary })
+    Ok(Ran { ending, asked_to_end, wall, summary })
+}
+
+/// What the server is told of the shell's end, as the library tells of the ends of others. `before` is what children had used.
+fn farewell(pid: i32, ending: Ending, before: Usage) -> Head {
+    let status = match ending {
+        Ending::Left(status) => status << 8,
+        Ending::Killed(signal) => signal,
+    };
+    let now = used_by_children();
+    let usage = Usage {
+        user_us: now.user_us - before.user_us,
+        system_us: now.system_us - before.system_us,
+        max_rss_kib: now.max_rss_kib,
+    };
+    let (kind, value) = (Word::Reaped as u32, i64::from(status));
+    Head { kind, pid, at_ns: monotonic_ns(), value, usage, ..Head::default() }
+}
+
+fn used_by_children() -> Usage {
+    let mut used = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: fills the memory it is given, which is a sound value as zeros, too.
+    let used = unsafe {
+        libc::getrusage(libc::RUSAGE_CHILDREN, used.as_mut_ptr());
+        used.assume_init()
+    };
+    let microseconds = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
+    Usage {
+        user_us: microseconds(used.ru_utime),
+        system_us: microseconds(used.ru_stime),
+        max_rss_kib: used.ru_maxrss as u64,
+    }
 }
 
 impl Shell {
@@ -156,7 +206,7 @@ fn start_server(text: &Text<'_>, counter: &Counter, ours: &UnixStream, theirs: U
         // Who waits for the end of what the text reads or writes does not wait for this process.
         let _ = rustix::stdio::dup2_stdin(&null).and_then(|()| rustix::stdio::dup2_stdout(&null));
     }
-    let served = serve(&Service { via: text.via, keep: text.keep }, counter, theirs);
+    let served = serve(&Service { via: text.via, keep: text.keep, watched: text.watched }, counter, theirs);
     std::process::exit(i32::from(served.is_err()));
 }
 

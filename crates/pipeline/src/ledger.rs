@@ -21,10 +21,10 @@ pub(crate) struct Ledger {
 pub(crate) struct Process {
     pub(crate) pid: i32,
     parent: Option<i32>,
-    began_ns: u64,
+    pub(crate) began_ns: u64,
     /// The link it reads, and the one it writes.
-    reads: Option<u64>,
-    writes: Option<u64>,
+    pub(crate) reads: Option<u64>,
+    pub(crate) writes: Option<u64>,
     command: Option<String>,
     ended: Option<Ended>,
 }
@@ -93,6 +93,18 @@ impl Ledger {
         self.processes.iter().filter(|process| process.ended.is_none())
     }
 
+    /// Every part that some process played.
+    pub(crate) fn processes(&self) -> &[Process] {
+        &self.processes
+    }
+
+    /// The parts that are still being played.
+    pub(crate) fn played(&self) -> impl Iterator<Item = usize> {
+        let is_latest = |index: &usize| self.latest.get(&self.processes[*index].pid) == Some(index);
+        (0..self.processes.len())
+            .filter(move |index| self.processes[*index].ended.is_none() && is_latest(index))
+    }
+
     fn latest(&self, pid: i32) -> Option<&Process> {
         self.latest.get(&pid).map(|index| &self.processes[*index])
     }
@@ -116,13 +128,22 @@ impl Ledger {
     /// Processes that were joined by links, in the order in which they began; a command without a pipe, that the shell itself
     /// started, is alone.
     pub(crate) fn pipelines(&self) -> Vec<Joined> {
-        let reader = |link: u64| self.processes.iter().position(|process| process.reads == Some(link));
-        let has_writer = |link: u64| self.processes.iter().any(|process| process.writes == Some(link));
+        let by = |link: fn(&Process) -> Option<u64>| {
+            let numbered = self.processes.iter().enumerate().rev();
+            numbered
+                .filter_map(|(index, process)| Some((link(process)?, index)))
+                .collect::<HashMap<u64, usize>>()
+        };
+        let (readers, writers) = (by(|process| process.reads), by(|process| process.writes));
+        let reader = |link: u64| readers.get(&link).copied();
+        let has_writer = |link: u64| writers.contains_key(&link);
         let mut pipelines = Vec::new();
         for (index, process) in self.processes.iter().enumerate() {
             let first = process.reads.is_none_or(|link| !has_writer(link));
             let alone = process.reads.is_none() && process.writes.is_none();
-            let of_the_shell = process.parent.is_some() && process.parent == self.shell;
+            // A shell whose text is one command becomes that.
+            let is_it = Some(process.pid) == self.shell;
+            let of_the_shell = is_it || (process.parent.is_some() && process.parent == self.shell);
             if !first || (alone && !of_the_shell) {
                 continue;
             }
@@ -177,11 +198,10 @@ impl Ledger {
             wall_ns: ended.at_ns.saturating_sub(process.began_ns),
             user_ns: ended.usage.user_us * 1000,
             system_ns: ended.usage.system_us * 1000,
-            read_bytes: None,
-            write_bytes: None,
-            bytes_at_least: false,
             blocked_read_ns: None,
             blocked_write_ns: None,
+            queued_ns: None,
+            held_up_ns: None,
             max_rss_bytes: (!own).then_some(ended.usage.max_rss_kib * 1024),
         })
     }

@@ -4,10 +4,13 @@
 //! a pipeline's pipe, and gets both ends of a link of the user's choice from a server of ours. Nothing of ours runs inside a
 //! pipeline, except the relays that some links need, and those never touch the data.
 
+mod activity;
+mod attention;
 mod bottleneck;
 mod capture;
 pub mod contest;
 mod front;
+mod fullness;
 mod keep;
 mod learn;
 mod ledger;
@@ -22,11 +25,12 @@ mod summary;
 mod supervise;
 mod trial;
 
-pub use bottleneck::{judge, shortened};
+pub use bottleneck::shortened;
 pub use capture::Output;
-pub use front::{Cannot, Ran, Text, run, text_arguments};
+pub use front::{Cannot, Ran, Text, Watched, run, text_arguments};
 pub use keep::{Keep, KeepProblem};
 pub use lookup::program;
+pub use serve::{Glance, Picture};
 pub use signals::{NoSignals, end_by, remember_dispositions, was_ignored};
 pub use summary::Summary;
 pub use supervise::Ending;

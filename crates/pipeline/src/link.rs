@@ -9,6 +9,7 @@ mod follow;
 mod holders;
 mod kept;
 mod kernel;
+mod meter;
 mod relay;
 mod spec;
 mod terminal;
@@ -33,6 +34,7 @@ use rustix::pipe::fcntl_setpipe_size;
 use file::LinkFile;
 use follow::Follower;
 use kept::KeptStream;
+use meter::Metered;
 use relay::{Relay, Source};
 use terminal::TerminalSource;
 use wait::sleep_on;
@@ -155,6 +157,19 @@ impl Link {
         let source = KeptStream::new(input, copy).map_err(refused("tee(2), which makes the copy"))?;
         // A terminal's own relay goes on; this one stands behind it.
         self.before = self.relay.take();
+        self.feed(Box::new(source))
+    }
+
+    /// Counts what flows, where nothing of ours counts it already; to be asked for before the ends are taken.
+    ///
+    /// # Errors
+    /// The relay that counts could not be started.
+    pub fn meter(&mut self) -> Result<(), OpenError> {
+        if self.file.is_some() || self.relay.is_some() {
+            return Ok(());
+        }
+        let Some(input) = self.read.take() else { return Ok(()) };
+        let source = Metered::new(input).map_err(refused("fcntl(F_SETFL)"))?;
         self.feed(Box::new(source))
     }
 

@@ -9,9 +9,10 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use mechanism::{Folder, OpenError, Order};
-use model::LinkRecord;
+use model::{Bottleneck, LinkRecord, StageRecord};
 use pipes::protocol::{HEAD_BYTES, Head, Kind, Reply, TEXT_BYTES_MAX};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -20,8 +21,12 @@ use rustix::net::{
 };
 use rustix::process::{Signal, getuid};
 
+use crate::attention::{Attention, Held, Sight};
+use crate::bottleneck::{Observed, judge};
+use crate::front::Watched;
+use crate::fullness::{Fill, identity};
 use crate::keep::Keep;
-use crate::ledger::Ledger;
+use crate::ledger::{Joined, Ledger};
 use crate::link::{Link, LinkReport, LinkSpec};
 use crate::summary::Summary;
 
@@ -43,9 +48,33 @@ const LAST_BYTES: Duration = Duration::from_millis(500);
 /// What is served.
 pub(crate) struct Service<'a> {
     pub(crate) via: &'a LinkSpec,
+    pub(crate) watched: Option<Watched<'a>>,
     /// Where what flows is kept.
     pub(crate) keep: Option<&'a Keep>,
 }
+
+/// What was seen of one stage so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Glance {
+    /// What it is called.
+    pub command: String,
+    /// Whether it has ended.
+    pub ended: bool,
+    /// CPU time, in nanoseconds.
+    pub cpu_ns: u64,
+    /// Time it was ready to run without a CPU.
+    pub queued_ns: u64,
+    /// Time it was idle while nothing was there for it to read.
+    pub blocked_read_ns: u64,
+    /// Time it was idle while what it writes to was full.
+    pub blocked_write_ns: u64,
+}
+
+/// Draws the stages of the pipeline that runs; at the end it is given none.
+pub type Picture<'a> = dyn Fn(&[Glance]) + 'a;
+
+/// Between two pictures.
+const PICTURE_EVERY: Duration = Duration::from_millis(100);
 
 /// Where the library in the shell finds its server.
 pub(crate) struct Counter {
@@ -77,6 +106,8 @@ struct Served {
     /// Readers that are held until the writers are done; closing one lets it go on.
     held: Vec<OwnedFd>,
     written: bool,
+    /// How it can be seen from outside how full it is.
+    sight: Option<Sight>,
     report: LinkReport,
     /// The file that keeps what flowed.
     kept: Option<std::path::PathBuf>,
@@ -97,6 +128,8 @@ pub(crate) fn serve(service: &Service<'_>, counter: &Counter, front: UnixStream)
         links: BTreeMap::new(),
         next: 0,
         ledger: Ledger::default(),
+        attention: service.watched.map(|_| Attention::new()),
+        drawn: Instant::now(),
     };
     let mut front = Some(front);
     loop {
@@ -105,7 +138,12 @@ pub(crate) fn serve(service: &Service<'_>, counter: &Counter, front: UnixStream)
         if front.is_none() && !waiting {
             return Ok(());
         }
-        let pause = if waiting { LOOK_AGAIN } else { LOOK_AGAIN_IDLE };
+        server.look_at_stages();
+        let mut pause = if waiting { LOOK_AGAIN } else { LOOK_AGAIN_IDLE };
+        if let Some(attention) = server.attention.as_ref().filter(|_| front.is_some()) {
+            pause =
+                if server.ledger.played().next().is_some() { pause.min(attention.pause()) } else { pause };
+        }
         let (asked, spoken) = wait(&counter.socket, front.as_ref(), pause)?;
         if asked {
             while let Some(message) = receive(&counter.socket)? {
@@ -113,8 +151,9 @@ pub(crate) fn serve(service: &Service<'_>, counter: &Counter, front: UnixStream)
             }
         }
         if spoken && let Some(mut stream) = front.take() {
-            let mut word = [0; 1];
-            if stream.read(&mut word)? == 0 {
+            let mut farewell = [0; HEAD_BYTES];
+            if stream.read_exact(&mut farewell).is_err() {
+                server.draw_nothing();
                 server.end_everything();
                 return Ok(());
             }
@@ -122,7 +161,11 @@ pub(crate) fn serve(service: &Service<'_>, counter: &Counter, front: UnixStream)
             while let Some(message) = receive(&counter.socket)? {
                 server.answer(message);
             }
+            if let Some(head) = Head::from_bytes(&farewell) {
+                server.ledger.reaped(&head);
+            }
             server.settle();
+            server.draw_nothing();
             server.name_kept();
             // A front that does not listen has no use for it.
             let _ = stream.write_all(&server.summary().to_bytes());
@@ -175,6 +218,8 @@ struct Server<'a> {
     links: BTreeMap<u64, Served>,
     next: u64,
     ledger: Ledger,
+    attention: Option<Attention>,
+    drawn: Instant,
 }
 
 impl Server<'_> {
@@ -210,6 +255,7 @@ impl Server<'_> {
                 let hold = order == Order::Sequential;
                 let (Some(read), Some(write)) = (link.take_read(), link.take_write()) else { return };
                 let answer = Reply { id, hold_reader: u64::from(hold), error: 0 };
+                let sight = sight(&read);
                 send(&reply, &answer, &[read.as_fd(), write.as_fd()]);
                 drop((read, write));
                 let granted = link.granted().clone();
@@ -219,6 +265,7 @@ impl Server<'_> {
                     order,
                     held: Vec::new(),
                     written: !hold,
+                    sight,
                     report: LinkReport::default(),
                     kept: None,
                 };
@@ -237,10 +284,13 @@ impl Server<'_> {
 
     fn connect(&self, id: u64) -> Result<Link, OpenError> {
         let mut link = self.service.via.connect(&self.folder)?;
+        if self.service.watched.is_some_and(|watched| watched.meter) {
+            link.meter()?;
+        }
         let open = self.links.values().filter(|served| served.link.is_some()).count();
         match open {
             ..LARGE_PIPES => {}
-            ..MIDDLING_PIPES => link.hold_at_most(MIDDLING_BYTES),
+            LARGE_PIPES..MIDDLING_PIPES => link.hold_at_most(MIDDLING_BYTES),
             _ => link.hold_at_most(SMALL_BYTES),
         }
         if let Some(keep) = self.service.keep {
@@ -264,6 +314,46 @@ impl Server<'_> {
             if served.written && (served.order == Order::Sequential || link.is_over()) {
                 served.close();
             }
+        }
+    }
+
+    fn look_at_stages(&mut self) {
+        let Some(attention) = &mut self.attention else { return };
+        let links = &self.links;
+        attention.look(&self.ledger, &|id| {
+            let served = links.get(&id)?;
+            match served.order {
+                Order::Sequential if served.written => Some(Sight::Known(Fill::ALL_THERE)),
+                Order::Sequential => Some(Sight::Known(Fill::NOTHING_YET)),
+                Order::Parallel => served.sight,
+            }
+        });
+        self.draw();
+    }
+
+    /// Shows the latest pipeline of which something lives.
+    fn draw(&mut self) {
+        let Some(show) = self.service.watched.and_then(|watched| watched.show) else { return };
+        if self.drawn.elapsed() < PICTURE_EVERY {
+            return;
+        }
+        self.drawn = Instant::now();
+        let played: Vec<usize> = self.ledger.played().collect();
+        let pipelines = self.ledger.pipelines();
+        let lives = |joined: &&Joined| joined.processes.iter().any(|index| played.contains(index));
+        let Some(joined) = pipelines.iter().rev().find(lives) else { return };
+        let glance = |index: &usize| {
+            let so_far = self.attention.as_ref().map(|attention| attention.so_far(*index));
+            let [cpu_ns, queued_ns, blocked_read_ns, blocked_write_ns] = so_far.unwrap_or_default();
+            let (command, ended) = (self.ledger.name(*index), !played.contains(index));
+            Glance { command, ended, cpu_ns, queued_ns, blocked_read_ns, blocked_write_ns }
+        };
+        show(&joined.processes.iter().map(glance).collect::<Vec<Glance>>());
+    }
+
+    fn draw_nothing(&self) {
+        if let Some(show) = self.service.watched.and_then(|watched| watched.show) {
+            show(&[]);
         }
     }
 
@@ -299,18 +389,42 @@ impl Server<'_> {
 
     fn summary(&self) -> Summary {
         let mut summary = Summary::default();
+        let mut longest_ns = 0;
         for (number, joined) in self.ledger.pipelines().iter().enumerate() {
-            let pipeline = number as u32;
-            let stages =
-                joined.processes.iter().filter_map(|index| self.ledger.stage(pipeline, joined, *index));
-            summary.stages.extend(stages);
-            for id in &joined.links {
-                let Some(served) = self.links.get(id) else { continue };
-                summary.cut_short |= served.report.cut_short || served.report.full;
-                summary.links.push(served.record(pipeline, self.service.via.to_string()));
+            let links = self.link_records(number as u32, joined);
+            summary.cut_short |=
+                joined.links.iter().filter_map(|id| self.links.get(id)).any(Served::is_cut_short);
+            let first = summary.stages.len();
+            let stages = joined.processes.iter().filter_map(|index| {
+                let mut stage = self.ledger.stage(number as u32, joined, *index)?;
+                let Some(attention) = &self.attention else { return Some((stage, Held::default())) };
+                attention.complete_stage(*index, &mut stage);
+                Some((stage, attention.held(*index)))
+            });
+            let stages: Vec<(StageRecord, Held)> = stages.collect();
+            let wall_ns = stages.iter().map(|(stage, _)| stage.wall_ns).max().unwrap_or(0);
+            if self.attention.is_some() && wall_ns > longest_ns {
+                longest_ns = wall_ns;
+                let is_sequential = self.service.via.order() == Order::Sequential && stages.len() > 1;
+                let judged = judge(&Observed { stages: &stages, links: &links, is_sequential });
+                summary.bottleneck = judged
+                    .map(|judged| Bottleneck { stage: judged.stage.map(|stage| first + stage), ..judged });
             }
+            summary.stages.extend(stages.into_iter().map(|(stage, _)| stage));
+            summary.links.extend(links);
         }
         summary
+    }
+
+    fn link_records(&self, pipeline: u32, joined: &Joined) -> Vec<LinkRecord> {
+        let record = |id: &u64| {
+            let mut record = self.links.get(id)?.record(pipeline, self.service.via.to_string());
+            if let Some(attention) = &self.attention {
+                attention.complete_link(*id, &mut record);
+            }
+            Some(record)
+        };
+        joined.links.iter().filter_map(record).collect()
     }
 
     /// hosepipe was killed: those whom it gave links go with it, before their links do, so that data cut short does not look like
@@ -335,6 +449,10 @@ impl Served {
         }
     }
 
+    fn is_cut_short(&self) -> bool {
+        self.report.cut_short || self.report.full
+    }
+
     fn record(&self, pipeline: u32, spec: String) -> LinkRecord {
         let report = self.report.clone();
         LinkRecord {
@@ -347,7 +465,20 @@ impl Served {
             relay: report.relay,
             kept: self.kept.as_ref().map(|path| path.to_string_lossy().into_owned()),
             trouble: report.trouble,
+            watched_ns: None,
+            full_ns: None,
+            empty_ns: None,
         }
+    }
+}
+
+/// How it can be seen from outside how full a link is, by its reading end.
+fn sight(read: &OwnedFd) -> Option<Sight> {
+    let stat = rustix::fs::fstat(read).ok()?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Fifo => Some(Sight::Pipe(identity(&stat))),
+        FileType::Socket => Some(Sight::Sockets),
+        _ => None,
     }
 }
 

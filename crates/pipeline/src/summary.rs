@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use model::{LinkRecord, StageRecord};
+use model::{Bottleneck, LinkRecord, StageRecord};
 use serde::{Deserialize, Serialize};
 
 /// What the stages and links of a text did.
@@ -12,6 +12,8 @@ pub struct Summary {
     pub stages: Vec<StageRecord>,
     /// Every link, pipeline by pipeline.
     pub links: Vec<LinkRecord>,
+    /// What held the longest pipeline up, where somebody looked.
+    pub bottleneck: Option<Bottleneck>,
     /// Some reader saw an end that was none.
     pub cut_short: bool,
 }

@@ -259,8 +259,6 @@ pub struct FlowLink {
     pub spec: String,
     /// Bytes that went through it; `None` where unknown.
     pub bytes: Option<u64>,
-    /// True where it may have been more.
-    pub at_least: bool,
     /// What else is to be said about it; empty for nothing.
     pub note: String,
 }

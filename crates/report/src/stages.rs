@@ -13,19 +13,18 @@ const SEEN_NS: u64 = 1_000_000;
 /// A command keeps at least so many columns; where there is less room, figures go.
 const COMMAND_COLUMNS_MIN: usize = 12;
 /// Which figures go first, as places among [`HEADINGS`].
-const DISPENSABLE: [usize; 3] = [MEMORY, CPU, IN];
-const CPU: usize = 2;
-const IN: usize = 3;
+const DISPENSABLE: [usize; 2] = [MEMORY, QUEUED];
+const QUEUED: usize = 3;
 const MEMORY: usize = 7;
 
 const HEADINGS: &[Heading] = &[
     Heading::left("stage"),
     Heading::right("wall"),
     Heading::right("CPU"),
-    Heading::right("in"),
+    Heading::right("queued"),
     Heading::right("out"),
-    Heading::right("waits to read"),
-    Heading::right("to write"),
+    Heading::right("full"),
+    Heading::right("empty"),
     Heading::right("memory"),
     Heading::right("exit"),
     Heading::left(""),
@@ -74,25 +73,24 @@ fn room_for_commands(rows: &[(Tone, Vec<String>)], columns: usize) -> usize {
 /// The cells behind the command.
 fn figures(record: &RunRecord, index: usize) -> Vec<String> {
     let stage = &record.stages[index];
-    let before = index.checked_sub(1).and_then(|before| flow(record, before));
-    let behind = flow(record, index).or_else(|| stage.write_bytes.map(|bytes| (bytes, stage.bytes_at_least)));
-    let bytes = |flow: Option<(u64, bool)>| match flow {
-        Some((bytes, at_least)) => format!("{}{}", if at_least { "≥ " } else { "" }, decimal_size(bytes)),
-        None => ABSENT.to_owned(),
-    };
-    let asleep = |ns: Option<u64>| match ns {
+    let link = link_behind(record, index);
+    let measured = |ns: Option<u64>| match ns {
         Some(ns) if ns >= SEEN_NS => time(ns as f64),
         _ => ABSENT.to_owned(),
     };
-    let cpu = (stage.user_ns + stage.system_ns) as f64 / stage.wall_ns.max(1) as f64;
+    let share = |part: fn(&LinkRecord) -> Option<u64>| {
+        let Some(link) = link else { return String::new() };
+        let watched = link.watched_ns.filter(|ns| *ns > 0);
+        let share = watched.and_then(|watched| Some(part(link)? as f64 / watched as f64));
+        share.map_or_else(|| ABSENT.to_owned(), |share| percent(share.min(1.0)))
+    };
     vec![
-        time(stage.wall_ns as f64),
-        percent(cpu),
-        // What a first stage reads it reads from files, and its libraries are among them.
-        bytes(before),
-        bytes(behind),
-        asleep(stage.blocked_read_ns),
-        asleep(stage.blocked_write_ns),
+        measured(Some(stage.wall_ns)),
+        measured(Some(stage.user_ns + stage.system_ns)),
+        measured(stage.queued_ns),
+        link.and_then(|link| link.bytes).map(decimal_size).unwrap_or_default(),
+        share(|link| link.full_ns),
+        share(|link| link.empty_ns),
         stage.max_rss_bytes.map(decimal_size).unwrap_or_default(),
         match stage.signal {
             Some(signal) => signal_name(signal),
@@ -101,32 +99,25 @@ fn figures(record: &RunRecord, index: usize) -> Vec<String> {
     ]
 }
 
-/// What went from a stage to the next, in bytes, and whether it may have been more. Where the link did not count, it
-/// is no more than one has written, nor than the other has read: either may have used files as well.
-pub(crate) fn flow(record: &RunRecord, index: usize) -> Option<(u64, bool)> {
+/// The link that a stage writes to; `None` behind the last one of a pipeline.
+pub(crate) fn link_behind(record: &RunRecord, index: usize) -> Option<&LinkRecord> {
     let (writer, reader) = (record.stages.get(index)?, record.stages.get(index + 1)?);
     if writer.pipeline != reader.pipeline {
         return None;
     }
     let place = record.stages[..index].iter().filter(|stage| stage.pipeline == writer.pipeline).count();
-    let link = record.links.iter().filter(|link| link.pipeline == writer.pipeline).nth(place);
-    if let Some(bytes) = link.and_then(|link| link.bytes) {
-        return Some((bytes, false));
-    }
-    let at_least = writer.bytes_at_least || reader.bytes_at_least;
-    match (writer.write_bytes?, reader.read_bytes?) {
-        // Spliced bytes are counted for nobody.
-        (0, read) => Some((read, true)),
-        (written, read) => Some((written.min(read), at_least)),
-    }
+    record.links.iter().filter(|link| link.pipeline == writer.pipeline).nth(place)
 }
 
 pub(crate) fn sentences(record: &RunRecord) -> Vec<String> {
     let mut sentences = Vec::new();
-    let bottleneck = record.bottleneck.as_ref().map(|bottleneck| bottleneck.sentence.clone());
+    let bottleneck = record.bottleneck.as_ref().map(|bottleneck| of_which(record) + &bottleneck.sentence);
     let over = record.links.first().map(|link| format!(" over {}", link_text(link))).unwrap_or_default();
     let whole = format!("{}{over}.", time(record.wall_ns as f64));
     sentences.push([Some(whole), bottleneck].into_iter().flatten().collect::<Vec<_>>().join(" "));
+    if record.links.iter().any(|link| link.watched_ns.is_some()) {
+        sentences.push("full, empty: for what share of its time the link behind a stage was so.".to_owned());
+    }
     sentences.extend(stopped_reading(record));
     if record.links.iter().any(|link| link.relay) {
         sentences
@@ -138,6 +129,24 @@ pub(crate) fn sentences(record: &RunRecord) -> Vec<String> {
     }
     sentences.extend(record.links.iter().filter_map(|link| link.trouble.clone()));
     sentences
+}
+
+/// Where a text has several pipelines, which one the judgement is of.
+fn of_which(record: &RunRecord) -> String {
+    let longest = record.stages.iter().max_by_key(|stage| stage.wall_ns);
+    let several = record.stages.iter().any(|stage| stage.pipeline > 0);
+    let Some(stage) = longest.filter(|_| several) else { return String::new() };
+    let of_it: Vec<&str> = record
+        .stages
+        .iter()
+        .filter(|other| other.pipeline == stage.pipeline)
+        .map(|other| other.command.as_str())
+        .collect();
+    format!(
+        "The longest pipeline, `{}`, took {}. ",
+        shortened(&of_it.join(" | "), 40),
+        time(stage.wall_ns as f64)
+    )
 }
 
 /// A stage that SIGPIPE ended is nothing to worry about, and looks as if it were.

@@ -5,6 +5,7 @@ mod common;
 mod absent;
 mod bad_input;
 mod bench_workers;
+mod bottleneck;
 mod compare;
 mod conformance;
 mod differential;

@@ -160,7 +160,7 @@ fn arrow(thick: f64, y: f64) -> String {
 /// "≥ 1.00 GB", or that nobody counted.
 pub(super) fn amount(link: &FlowLink) -> String {
     match link.bytes {
-        Some(bytes) => format!("{}{}", if link.at_least { "≥ " } else { "" }, decimal_size(bytes)),
+        Some(bytes) => decimal_size(bytes),
         None => "bytes not counted".to_owned(),
     }
 }

@@ -5,7 +5,7 @@ use model::{LinkRecord, RunRecord, StageRecord, signal_name};
 use super::section::{Block, Section};
 use crate::figure::{Chart, Figure, Flow, FlowLink, FlowStage};
 use crate::numbers;
-use crate::stages::{flow, sentences};
+use crate::stages::{link_behind, sentences};
 
 /// A section for one run.
 pub(super) fn section(record: &RunRecord, label: &str, number: usize) -> Section {
@@ -26,8 +26,8 @@ fn figure(record: &RunRecord, number: usize) -> Figure {
         id: format!("flow-{number}"),
         title: "Stages and what flowed between them".to_owned(),
         caption: format!(
-            "Time runs to the right, {} in all; a hose is as thick as what went through it. Waits are sampled, bytes \
-             are counted by the kernel, and ≥ says that there may have been more.",
+            "Time runs to the right, {} in all; a hose is as thick as what went through it. Waits are sampled; \
+             bytes are known where a relay or a file counts them (--meter).",
             numbers::time(record.wall_ns as f64)
         ),
         chart: Chart::Flow(Flow {
@@ -54,13 +54,10 @@ fn stage(record: &RunRecord, at: usize, stage: &StageRecord, held_up: bool) -> F
 fn link(record: &RunRecord, at: usize) -> Option<FlowLink> {
     let stage = record.stages.get(at)?;
     record.stages.get(at + 1).filter(|next| next.pipeline == stage.pipeline)?;
-    let place = record.stages[..at].iter().filter(|other| other.pipeline == stage.pipeline).count();
-    let link = record.links.iter().filter(|link| link.pipeline == stage.pipeline).nth(place);
-    let counted = flow(record, at);
+    let link = link_behind(record, at);
     Some(FlowLink {
         spec: link.map_or_else(|| record.via.clone(), |link| link.spec.clone()),
-        bytes: counted.map(|(bytes, _)| bytes),
-        at_least: counted.is_some_and(|(_, at_least)| at_least),
+        bytes: link.and_then(|link| link.bytes),
         note: link.map(note).unwrap_or_default(),
     })
 }

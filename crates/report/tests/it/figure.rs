@@ -112,7 +112,6 @@ fn flow() {
         link: bytes.map(|bytes| FlowLink {
             spec: "pipe".to_owned(),
             bytes: Some(bytes),
-            at_least: true,
             note: String::new(),
         }),
     };
@@ -225,7 +224,7 @@ fn any_flow() -> impl Strategy<Value = Chart> {
     let times = (0.0f64..1e6, 0.0f64..1e6, prop::option::of(0.0f64..1e6), prop::option::of(0.0f64..1e6));
     let stage = (name(), times, any::<bool>(), prop::option::of(prop::option::of(any::<u64>())));
     (0.0f64..1e6, prop::collection::vec(stage, 0..6)).prop_map(|(wall_s, all)| {
-        let link = |bytes| FlowLink { spec: "pipe".to_owned(), bytes, at_least: false, note: String::new() };
+        let link = |bytes| FlowLink { spec: "pipe".to_owned(), bytes, note: String::new() };
         let stage = |(command, (wall_s, cpu_s, read_wait_s, write_wait_s), held_up, bytes): (
             _,
             (_, _, _, _),

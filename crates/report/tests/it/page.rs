@@ -22,7 +22,7 @@ fn tool() -> Tool {
 
 /// A run of three stages, of which the second one held the others up.
 fn run(pipeline: &str) -> Loaded {
-    let stage = |command: &str, wall_ms: u64, bytes: [u64; 2], waits_ms: [u64; 2]| StageRecord {
+    let stage = |command: &str, wall_ms: u64, waits_ms: [u64; 2]| StageRecord {
         pipeline: 0,
         command: command.to_owned(),
         pid: Some(7),
@@ -31,23 +31,25 @@ fn run(pipeline: &str) -> Loaded {
         wall_ns: wall_ms * 1_000_000,
         user_ns: wall_ms * 500_000,
         system_ns: 0,
-        read_bytes: Some(bytes[0]),
-        write_bytes: Some(bytes[1]),
-        bytes_at_least: false,
         blocked_read_ns: Some(waits_ms[0] * 1_000_000),
         blocked_write_ns: Some(waits_ms[1] * 1_000_000),
+        queued_ns: Some(3_000_000),
+        held_up_ns: None,
         max_rss_bytes: None,
     };
     let link = |stored: Option<u64>| LinkRecord {
         pipeline: 0,
         spec: "pipe".to_owned(),
         granted: [("pipe_bytes".to_owned(), 1 << 20)].into(),
-        bytes: None,
+        bytes: Some(100_000_000),
         stored_bytes: stored,
         path: None,
         relay: false,
         kept: None,
         trouble: None,
+        watched_ns: Some(4_000_000_000),
+        full_ns: Some(3_900_000_000),
+        empty_ns: Some(40_000_000),
     };
     let record = RunRecord {
         schema: SCHEMA.to_owned(),
@@ -61,9 +63,9 @@ fn run(pipeline: &str) -> Loaded {
         status: 0,
         pipestatus: vec![0, 0, 0],
         stages: vec![
-            stage("cat big", 6790, [0, 100_000_000], [0, 6500]),
-            stage("sort", 8940, [100_000_000, 100_000_000], [10, 20]),
-            stage("head -1", 8940, [7190, 12], [8940, 0]),
+            stage("cat big", 6790, [0, 6500]),
+            stage("sort", 8940, [10, 20]),
+            stage("head -1", 8940, [8940, 0]),
         ],
         links: vec![link(None), link(Some(7190))],
         bottleneck: Some(Bottleneck { stage: Some(1), sentence: "`sort` holds the pipeline up.".to_owned() }),

@@ -3,13 +3,7 @@
 use model::{Bottleneck, Host, LinkRecord, RunRecord, SCHEMA, StageRecord, Tool};
 use report::Style;
 
-fn stage(
-    command: &str,
-    wall_ms: u64,
-    bytes: [u64; 2],
-    waits_ms: [u64; 2],
-    signal: Option<i32>,
-) -> StageRecord {
+fn stage(command: &str, wall_ms: u64, waits_ms: [u64; 2], signal: Option<i32>) -> StageRecord {
     StageRecord {
         pipeline: 0,
         command: command.to_owned(),
@@ -19,26 +13,28 @@ fn stage(
         wall_ns: wall_ms * 1_000_000,
         user_ns: wall_ms * 500_000,
         system_ns: 0,
-        read_bytes: Some(bytes[0]),
-        write_bytes: Some(bytes[1]),
-        bytes_at_least: false,
         blocked_read_ns: Some(waits_ms[0] * 1_000_000),
         blocked_write_ns: Some(waits_ms[1] * 1_000_000),
+        queued_ns: Some(3_000_000),
+        held_up_ns: None,
         max_rss_bytes: Some(8_430_000),
     }
 }
 
-fn link() -> LinkRecord {
+fn link(bytes: Option<u64>) -> LinkRecord {
     LinkRecord {
         pipeline: 0,
         spec: "pipe".to_owned(),
         granted: [("pipe_bytes".to_owned(), 1 << 20)].into(),
-        bytes: None,
+        bytes,
         stored_bytes: None,
         path: None,
         relay: false,
         kept: None,
         trouble: None,
+        watched_ns: Some(4_000_000_000),
+        full_ns: Some(3_900_000_000),
+        empty_ns: Some(40_000_000),
     }
 }
 
@@ -55,11 +51,11 @@ fn record() -> RunRecord {
         status: 0,
         pipestatus: vec![0, 141, 0],
         stages: vec![
-            stage("cat some/rather/long/path/of/a/file and another", 6790, [0, 100_000_000], [0, 6500], None),
-            stage("sort", 8940, [300_000_000, 300_000_000], [10, 20], Some(13)),
-            stage("head -1", 8940, [7190, 12], [8940, 0], None),
+            stage("cat some/rather/long/path/of/a/file and another", 6790, [0, 6500], None),
+            stage("sort", 8940, [10, 20], Some(13)),
+            stage("head -1", 8940, [8940, 0], None),
         ],
-        links: vec![link(), link()],
+        links: vec![link(Some(100_000_000)), link(None)],
         bottleneck: Some(Bottleneck { stage: Some(1), sentence: "`sort` holds the pipeline up.".to_owned() }),
     }
 }

@@ -8,9 +8,6 @@ use serde_json::Value;
 use super::place::{as_nobody, recorded, run};
 use crate::common::{Lab, is_root, skip};
 
-/// A program's libraries and locale are read, too: no more than this.
-const LOADING_BYTES: u64 = 64 << 10;
-
 #[test]
 fn the_record_has_every_field_of_the_contract() {
     let lab = Lab::new();
@@ -32,30 +29,12 @@ fn the_record_has_every_field_of_the_contract() {
             assert!(entry.get(name).is_some(), "{list}[].{name}");
         }
     };
-    let of_stages = "command pid status signal wall_ns user_ns system_ns read_bytes write_bytes blocked_read_ns \
-                     blocked_write_ns max_rss_bytes";
+    let of_stages = "command pid status signal wall_ns user_ns system_ns blocked_read_ns blocked_write_ns \
+                     queued_ns held_up_ns max_rss_bytes";
     fields("stages", &of_stages.split_whitespace().collect::<Vec<_>>(), 3);
-    fields("links", &["spec", "bytes", "stored_bytes", "path"], 2);
+    fields("links", &["spec", "bytes", "stored_bytes", "path", "watched_ns", "full_ns", "empty_ns"], 2);
     assert_eq!(record["links"][0]["bytes"], 3893);
     assert_eq!(record["links"][0]["stored_bytes"], 3893);
-}
-
-#[test]
-fn bytes_are_counted_exactly_where_the_kernel_tells() {
-    if !is_root() {
-        return skip("only root is told the bytes of a process that has ended");
-    }
-    let lab = Lab::new();
-    let (done, record) = recorded(&lab, &["head -c 1000000 /dev/zero | cat | wc -c"]);
-    assert_eq!(done.stdout, "1000000\n");
-    assert_times_fit(&record);
-    let written: Vec<Option<u64>> = record.stages.iter().map(|stage| stage.write_bytes).collect();
-    assert_eq!(written, [Some(1_000_000), Some(1_000_000), Some(8)]);
-    for stage in &record.stages {
-        assert!(!stage.bytes_at_least, "{stage:?}");
-        let read = stage.read_bytes.expect("a figure");
-        assert!((1_000_000..1_000_000 + LOADING_BYTES).contains(&read), "{stage:?}");
-    }
 }
 
 #[test]
@@ -80,7 +59,7 @@ fn assert_times_fit(record: &RunRecord) {
     for stage in &record.stages {
         assert!(stage.wall_ns <= record.wall_ns, "{stage:?} of {}", record.wall_ns);
         for blocked in [stage.blocked_read_ns, stage.blocked_write_ns] {
-            assert!(blocked.expect("watched") <= stage.wall_ns, "{stage:?}");
+            assert!(blocked.unwrap_or(0) <= stage.wall_ns, "{stage:?}");
         }
     }
 }
@@ -102,7 +81,7 @@ fn the_table_has_each_stage_and_the_slowest_is_named() {
         let name = format!("(stage {})", slowest + 1);
         assert!(bottleneck.sentence.contains(&name), "{text}: {}", bottleneck.sentence);
         let rows: Vec<&str> = done.stderr.lines().collect();
-        assert!(rows[0].contains("stage") && rows[0].contains("waits to read"), "{}", done.stderr);
+        assert!(rows[0].contains("stage") && rows[0].contains("empty"), "{}", done.stderr);
         for (row, stage) in rows[1..].iter().zip(&record.stages) {
             let command: String = stage.command.chars().take(12).collect();
             assert!(row.contains(&command), "`{command}` in {row}");
@@ -135,14 +114,7 @@ fn an_ordinary_user_gets_figures_that_are_not_wrong() {
     let json = fs::read_to_string(lab.here("r.json")).expect("a record");
     let record: RunRecord = serde_json::from_str(&json).expect("JSON");
     assert_times_fit(&record);
-    for stage in &record.stages {
-        let Some(written) = stage.write_bytes else { continue };
-        let most = 1_000_000 + LOADING_BYTES;
-        assert!(stage.bytes_at_least && written <= most, "{stage:?}");
-    }
     assert_eq!(record.bottleneck.and_then(|bottleneck| bottleneck.stage), Some(1), "{}", done.stderr);
-    assert!(record.stages[1].write_bytes.is_some(), "it lived long enough to be seen");
-    assert!(done.stderr.contains('≥'), "{}", done.stderr);
 }
 
 #[test]

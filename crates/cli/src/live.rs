@@ -1,0 +1,125 @@
+//! Stages while they run: a block of lines at the bottom of the terminal, drawn again and again. What the pipeline
+//! itself prints scrolls in the rows above it (DECSTBM; xterm's control sequences), so neither touches the other.
+
+use std::io::{IsTerminal, Write, stderr};
+use std::time::{Duration, Instant};
+
+use model::visible;
+use pipeline::Glance;
+use report::numbers;
+
+/// Between two drawings.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Rows left to the pipeline's own output at the least.
+const ROWS_ABOVE: usize = 3;
+
+/// A picture of the stages, on standard error if that is a terminal.
+pub(crate) struct Live {
+    terminal: bool,
+    columns: usize,
+    rows: usize,
+    began: Instant,
+    drawn: Instant,
+    /// What each stage had done at the last drawing.
+    before: Vec<Glance>,
+    /// Rows kept free of the pipeline's own output; 0 where no picture is there.
+    reserved: usize,
+}
+
+impl Live {
+    pub(crate) fn on_stderr() -> Self {
+        let now = Instant::now();
+        let columns = crate::terminal::style_of_stderr().width;
+        let rows = rustix::termios::tcgetwinsize(stderr()).map_or(0, |size| usize::from(size.ws_row));
+        let terminal = stderr().is_terminal() && !model::is_dumb();
+        Self { terminal, columns, rows, began: now, drawn: now, before: Vec::new(), reserved: 0 }
+    }
+
+    /// Draws what is seen, if the last drawing is old enough; of no stages, removes the picture.
+    pub(crate) fn show(&mut self, stages: &[Glance]) {
+        if stages.is_empty() {
+            return self.clear();
+        }
+        let since = self.drawn.elapsed();
+        let most = self.rows.saturating_sub(ROWS_ABOVE);
+        if !self.terminal || since < INTERVAL || most < 2 {
+            return;
+        }
+        self.drawn = Instant::now();
+        self.before.resize(stages.len(), Glance::default());
+        let wanted = (stages.len() + 1).min(most);
+        let mut text = if wanted == self.reserved { String::new() } else { self.reserve(wanted) };
+        let top = self.rows - wanted + 1;
+        let seconds = self.began.elapsed().as_secs_f64();
+        text.push_str(&format!("\x1b7\x1b[{top};1H\x1b[J\x1b[2m {seconds:.1} s\x1b[0m"));
+        for (index, (stage, before)) in stages.iter().zip(&self.before).take(wanted - 1).enumerate() {
+            text.push_str(&format!("\x1b[{};1H", top + 1 + index));
+            text.push_str(&self.line(index + 1, stage, before, since));
+        }
+        text.push_str("\x1b8");
+        self.before = stages.to_vec();
+        self.write(&text);
+    }
+
+    /// Makes room for so many rows at the bottom: what stands there scrolls up, and from then on the cursor stays
+    /// above them.
+    fn reserve(&mut self, rows: usize) -> String {
+        let given_back = self.give_back();
+        self.reserved = rows;
+        let room = "\n".repeat(rows);
+        format!("{given_back}{room}\x1b[{rows}A\x1b7\x1b[1;{}r\x1b8", self.rows - rows)
+    }
+
+    /// Lets the cursor go everywhere again, and removes the picture.
+    fn give_back(&mut self) -> String {
+        if std::mem::take(&mut self.reserved) == 0 {
+            String::new()
+        } else {
+            "\x1b7\x1b[r\x1b8\x1b[J".to_owned()
+        }
+    }
+
+    fn line(&self, number: usize, stage: &Glance, before: &Glance, since: Duration) -> String {
+        let share = |now_ns: u64, then_ns: u64| {
+            (now_ns.saturating_sub(then_ns) as f64 / 1e9 / since.as_secs_f64()).max(0.0)
+        };
+        let cpu = share(stage.cpu_ns, before.cpu_ns);
+        let waits = [
+            ("waits to read", share(stage.blocked_read_ns, before.blocked_read_ns)),
+            ("waits to write", share(stage.blocked_write_ns, before.blocked_write_ns)),
+            ("queues for a CPU", share(stage.queued_ns, before.queued_ns)),
+        ];
+        let longest = waits.into_iter().max_by(|one, other| one.1.total_cmp(&other.1));
+        let state = match longest {
+            _ if stage.ended => "ended".to_owned(),
+            Some((what, share)) if share >= 0.5 => format!("{what} {:.0} %", share.min(1.0) * 100.0),
+            _ if cpu >= 0.5 => "computes".to_owned(),
+            _ => "at work".to_owned(),
+        };
+        let line = format!(
+            " {number} {:<32.32} {:>9} {:>6}  {state}",
+            visible(&stage.command).replace('\n', " "),
+            numbers::time(stage.cpu_ns as f64),
+            numbers::percent(cpu),
+        );
+        line.chars().take(self.columns.saturating_sub(1)).collect()
+    }
+
+    /// Removes the picture.
+    fn clear(&mut self) {
+        let text = self.give_back();
+        self.write(&text);
+    }
+
+    /// That it cannot be drawn is no reason to stop.
+    fn write(&self, text: &str) {
+        let _ = stderr().write_all(text.as_bytes());
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}

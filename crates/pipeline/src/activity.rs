@@ -1,0 +1,195 @@
+//! What the processes of a stage do, seen from outside (proc(5)): computing, queueing for a CPU, waiting for a disk, asleep.
+#![allow(unsafe_code)]
+
+use std::fs;
+use std::mem::MaybeUninit;
+
+/// How far down, and how many, processes of a stage are followed.
+const DEPTH_MAX: usize = 4;
+const PROCESSES_MAX: usize = 64;
+
+/// What a stage's processes have done so far, and do now.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Activity {
+    /// CPU time, of processes that were waited for too.
+    pub(crate) cpu_ns: u64,
+    /// Time ready to run without a CPU, of those that live.
+    pub(crate) queued_ns: u64,
+    /// One of their threads runs, or waits for nothing but a CPU: how long it has waited is told only when it has got one.
+    pub(crate) is_ready: bool,
+    /// One of them waits for a disk.
+    pub(crate) at_disk: bool,
+    /// Who they are.
+    pub(crate) pids: Vec<i32>,
+}
+
+/// Looks at a process and, `with_children`, at those below it. `None` where it has gone.
+pub(crate) fn of(pid: i32, with_children: bool) -> Option<Activity> {
+    let mut activity = Activity::default();
+    add(pid, if with_children { DEPTH_MAX } else { 0 }, &mut activity)?;
+    Some(activity)
+}
+
+fn add(pid: i32, depth: usize, activity: &mut Activity) -> Option<()> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // A program's name may have blanks and parentheses in it.
+    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+    let number = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
+    activity.at_disk |= fields.first() == Some(&"D");
+    activity.cpu_ns += cpu_time_ns(pid).unwrap_or(0);
+    if depth > 0 {
+        // Of processes that were waited for.
+        activity.cpu_ns +=
+            (number(13) + number(14)) * 1_000_000_000 / rustix::param::clock_ticks_per_second();
+    }
+    activity.is_ready |= fields.first() == Some(&"R");
+    if number(17) > 1 {
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        for task in tasks.map(|task| task.path().display().to_string()) {
+            activity.queued_ns += queued_ns(&task);
+            activity.is_ready |=
+                fs::read_to_string(format!("{task}/stat")).is_ok_and(|stat| stat.contains(") R "));
+        }
+    } else {
+        activity.queued_ns += queued_ns(&format!("/proc/{pid}"));
+    }
+    activity.pids.push(pid);
+    if depth > 0 {
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        for child in children.split_whitespace().filter_map(|child| child.parse().ok()) {
+            if activity.pids.len() < PROCESSES_MAX {
+                add(child, depth - 1, activity);
+            }
+        }
+    }
+    Some(())
+}
+
+/// CPU time of all threads of a process, to the nanosecond (clock_getcpuclockid(3)).
+fn cpu_time_ns(pid: i32) -> Option<u64> {
+    const CPUCLOCK_SCHED: i32 = 2;
+    let mut time = MaybeUninit::<libc::timespec>::uninit();
+    // SAFETY: fills the memory it is given.
+    let answer = unsafe { libc::clock_gettime(!pid << 3 | CPUCLOCK_SCHED, time.as_mut_ptr()) };
+    // SAFETY: filled in where the call succeeded.
+    let time = (answer == 0).then(|| unsafe { time.assume_init() })?;
+    Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+/// Time that a thread was ready to run and did not; nothing of one that has gone.
+fn queued_ns(task: &str) -> u64 {
+    let text = fs::read_to_string(format!("{task}/schedstat")).unwrap_or_default();
+    text.split_whitespace().nth(1).and_then(|word| word.parse().ok()).unwrap_or(0)
+}
+
+/// `VmHWM` of /proc/PID/status, in bytes.
+pub(crate) fn peak_memory(pid: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// What a stage waits for at its standard input, as far as that can be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Awaits {
+    /// Its standard input.
+    Input,
+    /// Something, and its standard input may be among it (poll(2) and its kin).
+    Perhaps,
+    /// Something else.
+    Other,
+}
+
+/// Whether one of these processes, asleep, waits for its standard input.
+pub(crate) fn awaits_input(pids: &[i32]) -> Awaits {
+    let each = pids.iter().map(|pid| match fs::read_to_string(format!("/proc/{pid}/syscall")) {
+        Ok(text) => by_call(*pid, &text),
+        // Another user's, or a system that lets only parents look.
+        Err(_) => by_function(&fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default()),
+    });
+    let all: Vec<Awaits> = each.collect();
+    [Awaits::Input, Awaits::Perhaps].into_iter().find(|awaits| all.contains(awaits)).unwrap_or(Awaits::Other)
+}
+
+/// By the system call's number and its first argument.
+fn by_call(pid: i32, text: &str) -> Awaits {
+    let mut words = text.split_whitespace();
+    let number = words.next().and_then(|word| word.parse::<i64>().ok());
+    let first = words.next().and_then(|word| i64::from_str_radix(word.strip_prefix("0x")?, 16).ok());
+    match (number, first) {
+        (Some(libc::SYS_read | libc::SYS_readv | libc::SYS_splice), Some(0)) => Awaits::Input,
+        (Some(libc::SYS_epoll_pwait), Some(epoll)) => by_epoll(pid, epoll),
+        #[cfg(target_arch = "x86_64")]
+        (Some(libc::SYS_epoll_wait), Some(epoll)) => by_epoll(pid, epoll),
+        #[cfg(target_arch = "x86_64")]
+        (Some(libc::SYS_poll | libc::SYS_select), _) => Awaits::Perhaps,
+        (Some(libc::SYS_ppoll | libc::SYS_pselect6), _) => Awaits::Perhaps,
+        _ => Awaits::Other,
+    }
+}
+
+/// An epoll descriptor says what it watches (proc_pid_fdinfo(5)).
+fn by_epoll(pid: i32, epoll: i64) -> Awaits {
+    let text = fs::read_to_string(format!("/proc/{pid}/fdinfo/{epoll}")).unwrap_or_default();
+    let watched = text.lines().filter_map(|line| line.strip_prefix("tfd:")?.split_whitespace().next());
+    if watched.into_iter().any(|fd| fd == "0") { Awaits::Input } else { Awaits::Other }
+}
+
+/// By the function of the kernel in which it sleeps.
+fn by_function(name: &str) -> Awaits {
+    if name.contains("pipe_read")
+        || name.contains("pipe_wait")
+        || name.contains("poll")
+        || name.contains("select")
+    {
+        Awaits::Perhaps
+    } else {
+        Awaits::Other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn a_computing_grandchild_counts_for_its_stage() {
+        let mut shell = Command::new("sh");
+        let shell = shell.args(["-c", "sh -c 'while :; do :; done'; :"]).stdin(Stdio::null()).spawn();
+        let mut shell = shell.expect("sh");
+        let pid = shell.id() as i32;
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let mut seen = of(pid, true).expect("it lives");
+        while seen.cpu_ns < 50_000_000 && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+            seen = of(pid, true).expect("it lives");
+        }
+        assert_eq!((seen.cpu_ns >= 50_000_000, seen.pids.len()), (true, 2));
+        for pid in seen.pids {
+            crate::signals::send(pid, libc::SIGKILL);
+        }
+        shell.wait().expect("reaped");
+        assert_eq!(of(pid, true), None);
+    }
+
+    #[test]
+    fn a_reader_is_told_from_a_sleeper() {
+        let wait = |program: &str, argument: &str| {
+            let mut child =
+                Command::new(program).arg(argument).stdin(Stdio::piped()).spawn().expect("started");
+            let pid = child.id() as i32;
+            let deadline = Instant::now() + Duration::from_secs(10);
+            while awaits_input(&[pid]) == Awaits::Other && Instant::now() < deadline && program == "cat" {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            let awaits = awaits_input(&[pid]);
+            child.kill().and_then(|()| child.wait()).expect("ended");
+            awaits
+        };
+        assert_ne!(wait("cat", "-"), Awaits::Other);
+        assert_eq!(wait("sleep", "5"), Awaits::Other);
+    }
+}

@@ -1,0 +1,362 @@
+//! Who a pipeline waits for, look by look: from its last stage upstream, past every stage that is idle because its input is
+//! empty, to the one that has something to do. The time between two looks is put down to that one.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+
+use model::{LinkRecord, StageRecord};
+
+use crate::activity::{self, Activity, Awaits};
+use crate::fullness::{Fill, Gauge};
+use crate::ledger::Ledger;
+
+/// Between two looks: short against what people wait for.
+const PAUSE: Duration = Duration::from_millis(5);
+/// Looking takes at most one part in so many of the time.
+const COST: u32 = 50;
+/// A stage that used a CPU, or queued for one, for less of the time than this was idle.
+const IDLE_SHARE: f64 = 0.5;
+/// A process has no more descriptors that are looked at for pipes of a process substitution.
+const SIDE_DESCRIPTORS_MAX: usize = 32;
+
+/// What is known of a link to whoever looks at it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Sight {
+    /// A pipe at its reader's end, which is this file.
+    Pipe((u64, u64)),
+    /// A pair of sockets.
+    Sockets,
+    /// It is known without looking.
+    Known(Fill),
+}
+
+/// What was put down to one stage, or to nobody of ours.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub(crate) struct Held {
+    /// For how long the pipeline waited for it.
+    pub(crate) total_ns: f64,
+    /// Of that: computing, queueing for a CPU, waiting for a disk.
+    pub(crate) cpu_ns: f64,
+    pub(crate) queued_ns: f64,
+    pub(crate) disk_ns: f64,
+    /// Of that: idle before a pipe that is no link, by what stands at its other end.
+    pub(crate) aside_ns: BTreeMap<String, f64>,
+    /// Idle before the standard input of the whole, or the standard output.
+    pub(crate) before_ns: f64,
+    pub(crate) after_ns: f64,
+    /// The same, if the stage reads its standard input at all.
+    pub(crate) perhaps_before_ns: f64,
+}
+
+#[derive(Debug, Default)]
+struct OfStage {
+    last: Option<Activity>,
+    queued_ns: u64,
+    blocked_read_ns: u64,
+    blocked_write_ns: u64,
+    peak_bytes: u64,
+    /// Something came by at its standard input, which is no link.
+    has_input: bool,
+    held: Held,
+}
+
+#[derive(Debug, Default)]
+struct OfLink {
+    watched_ns: u64,
+    full_ns: u64,
+    empty_ns: u64,
+}
+
+/// What was seen of the stages and links of a shell.
+pub(crate) struct Attention {
+    gauge: Gauge,
+    stages: HashMap<usize, OfStage>,
+    links: HashMap<u64, OfLink>,
+    last_ns: u64,
+    next: Instant,
+    shell_peak_bytes: u64,
+}
+
+/// What a stage did since the last look.
+#[derive(Debug, Clone, Copy)]
+struct Slice {
+    ns: f64,
+    cpu: f64,
+    queued: f64,
+    at_disk: bool,
+    idle: bool,
+}
+
+impl Attention {
+    pub(crate) fn new() -> Self {
+        Self {
+            gauge: Gauge::new(),
+            stages: HashMap::new(),
+            links: HashMap::new(),
+            last_ns: monotonic_ns(),
+            next: Instant::now(),
+            shell_peak_bytes: 0,
+        }
+    }
+
+    /// How long nothing is to be looked at.
+    pub(crate) fn pause(&self) -> Duration {
+        self.next.saturating_duration_since(Instant::now())
+    }
+
+    /// Looks at everything that lives, if it is time to.
+    pub(crate) fn look(&mut self, ledger: &Ledger, sight: &dyn Fn(u64) -> Option<Sight>) {
+        let began = Instant::now();
+        if began < self.next {
+            return;
+        }
+        let now_ns = monotonic_ns();
+        let living: Vec<usize> = ledger.played().collect();
+        let slices: HashMap<usize, Slice> =
+            living.iter().filter_map(|index| Some((*index, self.slice(ledger, *index, now_ns)?))).collect();
+        let fills = self.fills(ledger, &slices, sight);
+        for (index, slice) in &slices {
+            self.note_waits(ledger, *index, slice, &fills);
+            let reader_lives =
+                |link| slices.keys().any(|other| ledger.processes()[*other].reads == Some(link));
+            let process = &ledger.processes()[*index];
+            // One without any link is a stage alone, or no stage at all; that is told apart later.
+            if !process.writes.is_some_and(reader_lives) {
+                self.walk(ledger, *index, &slices, &fills);
+            }
+        }
+        self.last_ns = now_ns;
+        self.next = Instant::now() + PAUSE.max(began.elapsed() * COST);
+    }
+
+    /// What a stage did since the last look; `None` where it has gone.
+    fn slice(&mut self, ledger: &Ledger, index: usize, now_ns: u64) -> Option<Slice> {
+        let process = &ledger.processes()[index];
+        let is_shell = ledger.shell() == Some(process.pid);
+        let activity = activity::of(process.pid, !is_shell)?;
+        let ns = now_ns.saturating_sub(self.last_ns.max(process.began_ns));
+        let stage = self.stages.entry(index).or_default();
+        let peak = activity::peak_memory(process.pid).unwrap_or(0);
+        if is_shell {
+            self.shell_peak_bytes = self.shell_peak_bytes.max(peak);
+        }
+        stage.peak_bytes = stage.peak_bytes.max(peak);
+        let last = stage.last.replace(activity.clone());
+        // What a process did before it was first seen nobody knows.
+        let ns = if last.is_some() { ns } else { 0 };
+        let last = last.unwrap_or_else(|| activity.clone());
+        let queued = activity.queued_ns.saturating_sub(last.queued_ns);
+        stage.queued_ns += queued;
+        let share = |part: u64| (part as f64 / ns.max(1) as f64).min(1.0);
+        let (cpu, queued) = (share(activity.cpu_ns.saturating_sub(last.cpu_ns)), share(queued));
+        let idle = cpu + queued < IDLE_SHARE && !activity.at_disk && !activity.is_ready;
+        let queued = if activity.is_ready { 1.0 - cpu } else { queued.min(1.0 - cpu) };
+        Some(Slice { ns: ns as f64, cpu, queued, at_disk: activity.at_disk, idle })
+    }
+
+    fn fills(
+        &mut self,
+        ledger: &Ledger,
+        slices: &HashMap<usize, Slice>,
+        sight: &dyn Fn(u64) -> Option<Sight>,
+    ) -> HashMap<u64, Fill> {
+        let mut fills = HashMap::new();
+        for (index, slice) in slices {
+            let reader = &ledger.processes()[*index];
+            let Some(link) = reader.reads else { continue };
+            let writer = || slices.keys().map(|other| &ledger.processes()[*other]);
+            let writer = || writer().find(|process| process.writes == Some(link)).map(|process| process.pid);
+            let fill = match sight(link) {
+                Some(Sight::Pipe(file)) => self.gauge.pipe(reader.pid, 0, Some(file)),
+                Some(Sight::Sockets) => crate::fullness::of_sockets(reader.pid, writer()),
+                Some(Sight::Known(fill)) => Some(fill),
+                None => None,
+            };
+            let Some(fill) = fill else { continue };
+            fills.insert(link, fill);
+            if matches!(sight(link), Some(Sight::Known(_))) {
+                continue;
+            }
+            let seen = self.links.entry(link).or_default();
+            seen.watched_ns += slice.ns as u64;
+            seen.full_ns += if fill.is_full() { slice.ns as u64 } else { 0 };
+            let has_writer = !fill.holds || writer().is_some();
+            seen.empty_ns += if fill.is_empty() && has_writer { slice.ns as u64 } else { 0 };
+        }
+        fills
+    }
+
+    fn note_waits(&mut self, ledger: &Ledger, index: usize, slice: &Slice, fills: &HashMap<u64, Fill>) {
+        let process = &ledger.processes()[index];
+        let fill = |link: Option<u64>| link.and_then(|link| fills.get(&link));
+        let Some(stage) = self.stages.get_mut(&index).filter(|_| slice.idle) else { return };
+        if fill(process.reads).is_some_and(|fill| fill.is_empty() && !fill.holds) {
+            stage.blocked_read_ns += slice.ns as u64;
+        } else if fill(process.writes).is_some_and(|fill| fill.is_full()) {
+            stage.blocked_write_ns += slice.ns as u64;
+        }
+    }
+
+    /// Puts the time of a slice down to stages, from the last one upstream.
+    fn walk(
+        &mut self,
+        ledger: &Ledger,
+        last: usize,
+        slices: &HashMap<usize, Slice>,
+        fills: &HashMap<u64, Fill>,
+    ) {
+        let (mut index, mut left) = (last, 1.0);
+        if ledger.processes()[last].writes.is_none() && slices[&last].idle {
+            // Whoever reads the output of the whole may be the slow one.
+            let slice = slices[&last];
+            let output = self.gauge.pipe(ledger.processes()[last].pid, 1, None);
+            let taken = output.filter(|fill| fill.is_full()).map_or(0.0, Fill::up_to_reader);
+            if let Some(stage) = self.stages.get_mut(&last) {
+                stage.held.after_ns += slice.ns * taken;
+                stage.blocked_write_ns += (slice.ns * taken) as u64;
+            }
+            left -= taken;
+        }
+        for _ in 0..slices.len() {
+            let process = &ledger.processes()[index];
+            let slice = slices[&index];
+            let writer = slices
+                .keys()
+                .copied()
+                .find(|other| process.reads.is_some() && ledger.processes()[*other].writes == process.reads);
+            let here = match process.reads {
+                None => 1.0,
+                Some(link) => match fills.get(&link) {
+                    // Something is there that it does not take, or all that will ever be.
+                    Some(fill) if fill.holds && (slice.idle || writer.is_none()) => 1.0,
+                    Some(fill) => fill.up_to_reader(),
+                    None if slice.idle => return,
+                    None => 1.0,
+                },
+            };
+            self.put_down(ledger, index, &slice, left * here);
+            left *= 1.0 - here;
+            match writer.filter(|_| left > 0.0) {
+                Some(writer) => index = writer,
+                None => return,
+            }
+        }
+    }
+
+    fn put_down(&mut self, ledger: &Ledger, index: usize, slice: &Slice, share: f64) {
+        let process = &ledger.processes()[index];
+        let ns = slice.ns * share;
+        if ns <= 0.0 {
+            return;
+        }
+        let Some(stage) = self.stages.get_mut(&index) else { return };
+        if slice.idle {
+            let pids = stage.last.as_ref().map(|last| last.pids.clone()).unwrap_or_default();
+            if let Some(name) = aside(&mut self.gauge, ledger, process.pid, &pids) {
+                *stage.held.aside_ns.entry(name).or_default() += ns;
+            } else if process.reads.is_none()
+                && let Some(input) = self.gauge.pipe(process.pid, 0, None)
+            {
+                stage.has_input |= input.share > 0.0 || input.over;
+                let awaits = if input.is_empty() { activity::awaits_input(&pids) } else { Awaits::Other };
+                match awaits {
+                    Awaits::Input => {
+                        stage.held.before_ns += ns;
+                        stage.blocked_read_ns += ns as u64;
+                        return;
+                    }
+                    Awaits::Perhaps => {
+                        stage.held.perhaps_before_ns += ns;
+                        return;
+                    }
+                    Awaits::Other => {}
+                }
+            }
+        }
+        let held = &mut stage.held;
+        held.total_ns += ns;
+        held.cpu_ns += ns * slice.cpu;
+        held.queued_ns += ns * slice.queued;
+        held.disk_ns += if slice.at_disk { ns * (1.0 - slice.cpu - slice.queued) } else { 0.0 };
+    }
+
+    /// What the pipeline waited for at one stage.
+    pub(crate) fn held(&self, index: usize) -> Held {
+        let Some(stage) = self.stages.get(&index) else { return Held::default() };
+        let mut held = stage.held.clone();
+        if stage.has_input {
+            held.before_ns += std::mem::take(&mut held.perhaps_before_ns);
+        }
+        held
+    }
+
+    /// Completes the record of a stage.
+    pub(crate) fn complete_stage(&self, index: usize, record: &mut StageRecord) {
+        // A new program begins in the memory of the shell: a figure no larger than that says nothing of it.
+        let counted = record.max_rss_bytes.filter(|bytes| *bytes > self.shell_peak_bytes);
+        let Some(stage) = self.stages.get(&index) else {
+            record.max_rss_bytes = counted;
+            return;
+        };
+        record.max_rss_bytes = counted.max(Some(stage.peak_bytes).filter(|bytes| *bytes > 0));
+        record.queued_ns = Some(stage.queued_ns);
+        record.blocked_read_ns = Some(stage.blocked_read_ns.min(record.wall_ns));
+        record.blocked_write_ns = Some(stage.blocked_write_ns.min(record.wall_ns));
+        record.held_up_ns = Some((stage.held.total_ns as u64).min(record.wall_ns));
+    }
+
+    /// Completes the record of a link.
+    pub(crate) fn complete_link(&self, id: u64, record: &mut LinkRecord) {
+        let Some(link) = self.links.get(&id) else { return };
+        record.watched_ns = Some(link.watched_ns);
+        record.full_ns = Some(link.full_ns);
+        record.empty_ns = Some(link.empty_ns);
+    }
+
+    /// What a stage has done so far: CPU time, time queued, waiting to read and to write, in nanoseconds.
+    pub(crate) fn so_far(&self, index: usize) -> [u64; 4] {
+        self.stages.get(&index).map_or([0; 4], |stage| {
+            let cpu_ns = stage.last.as_ref().map_or(0, |last| last.cpu_ns);
+            [cpu_ns, stage.queued_ns, stage.blocked_read_ns, stage.blocked_write_ns]
+        })
+    }
+}
+
+/// What stands at the other end of a pipe, no link, before which a stage may be idle: an empty one it reads, or a full one it
+/// writes, as a process substitution makes them. `None` where there is none.
+fn aside(gauge: &mut Gauge, ledger: &Ledger, stage: i32, pids: &[i32]) -> Option<String> {
+    for pid in pids {
+        let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+        let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+        for fd in numbers.filter(|fd| *fd > 2).take(SIDE_DESCRIPTORS_MAX) {
+            let path = format!("/proc/{pid}/fd/{fd}");
+            let Ok(link) = rustix::fs::lstat(&path) else { continue };
+            // The rights of the link itself say how it was opened (proc_pid_fd(5)).
+            let reads = link.st_mode & 0o400 != 0;
+            let Ok(file) = rustix::fs::stat(&path) else { continue };
+            let Some(fill) = gauge.pipe(*pid, fd, None) else { continue };
+            if (reads && fill.is_empty()) || (!reads && fill.is_full()) {
+                let other = i32::from(reads);
+                return at_other_end(ledger, crate::fullness::identity(&file), other, stage);
+            }
+        }
+    }
+    None
+}
+
+/// The program that has this file as its standard input or output.
+fn at_other_end(ledger: &Ledger, file: (u64, u64), fd: i32, but: i32) -> Option<String> {
+    let has = |pid: i32| {
+        rustix::fs::stat(format!("/proc/{pid}/fd/{fd}"))
+            .is_ok_and(|found| crate::fullness::identity(&found) == file)
+    };
+    let others = ledger.played().filter(|index| ledger.processes()[*index].pid != but);
+    let found = others.into_iter().find(|index| has(ledger.processes()[*index].pid));
+    found.map(|index| ledger.name(index))
+}
+
+/// CLOCK_MONOTONIC, as the preloaded library tells the time.
+pub(crate) fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

@@ -1,0 +1,159 @@
+//! How full a link is, seen from outside: its reading end is opened for a moment through /proc/PID/fd and closed at once. An end
+//! that was kept would hide from the writer that its reader has gone.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, Mode, OFlags, Stat, open, stat};
+use rustix::io::{Errno, ioctl_fionread};
+use rustix::net::{RecvFlags, recv};
+use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, pipe_with, tee};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
+/// A pipe with less room makes a writer of a whole block wait (pipe(7), PIPE_BUF).
+const BLOCK_BYTES: u64 = 4096;
+/// Below this share of its size what a pipe holds is on its way.
+const EMPTY: f64 = 0.1;
+/// From this share on a pipe is full: writes of odd sizes do not share its pages, so half of them may be air.
+const FULL: f64 = 0.5;
+
+/// What a link held at one moment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Fill {
+    /// Of what it can hold, from 0 to 1.
+    pub(crate) share: f64,
+    /// Something is there to be read.
+    pub(crate) holds: bool,
+    /// Nothing is there, and nobody is left who could write.
+    pub(crate) over: bool,
+}
+
+impl Fill {
+    /// A reader that comes finds everything, or the end.
+    pub(crate) const ALL_THERE: Self = Self { share: 0.0, holds: false, over: true };
+    /// A reader waits, and a writer has room.
+    pub(crate) const NOTHING_YET: Self = Self { share: 0.0, holds: false, over: false };
+
+    /// Whether a reader waits.
+    pub(crate) fn is_empty(self) -> bool {
+        self.share < EMPTY && !self.over
+    }
+
+    /// Whether a writer waits.
+    pub(crate) fn is_full(self) -> bool {
+        self.share >= FULL
+    }
+
+    /// How much it is up to the reader, and not to the writer, that things go on: from 0 to 1.
+    pub(crate) fn up_to_reader(self) -> f64 {
+        if self.over { 1.0 } else { ((self.share - EMPTY) / (FULL - EMPTY)).clamp(0.0, 1.0) }
+    }
+}
+
+/// What tells a descriptor's file from every other one.
+pub(crate) fn identity(stat: &Stat) -> (u64, u64) {
+    (stat.st_dev, stat.st_ino)
+}
+
+/// Looks at links.
+pub(crate) struct Gauge {
+    /// tee(2) into a pipe of ours tells an end from a silence, and takes nothing.
+    probe: Option<(OwnedFd, OwnedFd)>,
+}
+
+impl Gauge {
+    pub(crate) fn new() -> Self {
+        Self { probe: probe() }
+    }
+
+    /// How full the pipe is that a process has as this descriptor; `None` where that is no pipe, is not the file that was
+    /// expected, or belongs to somebody else.
+    pub(crate) fn pipe(&mut self, pid: i32, fd: i32, expected: Option<(u64, u64)>) -> Option<Fill> {
+        let path = format!("/proc/{pid}/fd/{fd}");
+        let found = stat(&path).ok()?;
+        let is_pipe = FileType::from_raw_mode(found.st_mode) == FileType::Fifo;
+        if !is_pipe || expected.is_some_and(|expected| expected != identity(&found)) {
+            return None;
+        }
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let pipe = open(&path, flags, Mode::empty()).ok()?;
+        let bytes = ioctl_fionread(&pipe).ok()?;
+        let capacity = fcntl_getpipe_size(&pipe).ok()? as u64;
+        let over = bytes == 0 && self.is_over(&pipe);
+        let share =
+            if bytes > 0 && capacity < bytes + BLOCK_BYTES { 1.0 } else { bytes as f64 / capacity as f64 };
+        Some(Fill { share, holds: bytes > 0, over })
+    }
+
+    /// Whether nobody writes to an empty pipe any more.
+    fn is_over(&mut self, pipe: &OwnedFd) -> bool {
+        let Some((write, _)) = &self.probe else { return false };
+        match tee(pipe, write, 1, SpliceFlags::NONBLOCK) {
+            Ok(0) => true,
+            Ok(_) => {
+                // Something came meanwhile, and our copy of it goes.
+                self.probe = probe();
+                false
+            }
+            Err(_) => false,
+        }
+    }
+}
+
+fn probe() -> Option<(OwnedFd, OwnedFd)> {
+    pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map(|(read, write)| (write, read)).ok()
+}
+
+/// How full a pair of sockets is: /proc/PID/fd opens no socket, so a copy of each end is had for a moment. `None` where this user
+/// may not have one (ptrace(2), "ptrace access mode checking").
+pub(crate) fn of_sockets(reader: i32, writer: Option<i32>) -> Option<Fill> {
+    let read_end = borrow(reader, 0)?;
+    if ioctl_fionread(&read_end).ok()? == 0 {
+        let over = match recv(&read_end, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+            Ok((_, bytes)) => bytes == 0,
+            Err(error) => error != Errno::AGAIN,
+        };
+        return Some(Fill { share: 0.0, holds: false, over });
+    }
+    let Some(write_end) = writer.and_then(|pid| borrow(pid, 1)) else {
+        return Some(Fill { share: EMPTY, holds: true, over: false });
+    };
+    let mut room = [PollFd::new(&write_end, PollFlags::OUT)];
+    poll(&mut room, Timespec::try_from(Duration::ZERO).ok().as_ref()).ok()?;
+    let share = if room[0].revents().contains(PollFlags::OUT) { EMPTY } else { 1.0 };
+    Some(Fill { share, holds: true, over: false })
+}
+
+fn borrow(pid: i32, fd: i32) -> Option<OwnedFd> {
+    let process = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+    pidfd_getfd(&process, fd, PidfdGetfdFlags::empty()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::io::read;
+    use std::fs::File;
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn a_pipe_is_empty_then_full_then_over() {
+        let (reader, writer) = pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
+        let own = std::process::id() as i32;
+        let fd = reader.as_raw_fd();
+        let mut gauge = Gauge::new();
+        let mut look = || gauge.pipe(own, fd, None).expect("a pipe");
+        assert!(look().is_empty() && look().up_to_reader() == 0.0);
+        let mut writer = File::from(writer);
+        writer.write_all(&[1; 60 << 10]).expect("room");
+        assert!(look().is_full() && look().up_to_reader() == 1.0);
+        let mut taken = [0; 60 << 10];
+        assert_eq!(read(&reader, &mut taken), Ok(60 << 10), "looking takes nothing");
+        assert!(look().is_empty());
+        drop(writer);
+        assert!(look().over && !look().is_empty() && look().up_to_reader() == 1.0);
+        assert_eq!(gauge.pipe(own, fd, Some((0, 0))), None, "another file");
+    }
+}
