@@ -153,7 +153,7 @@ fn in_the_shell(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     let pipefail: &[&str] = if args.how.pipefail { &["-o", "pipefail"] } else { &[] };
     let words = [pipefail, &["-c", &args.text]].concat();
-    script::in_the_shell(&args.how.shell, &args.how.via, words.iter().map(Into::into).collect())
+    script::in_the_shell(args.how.shell.as_ref(), &args.how.via, words.iter().map(Into::into).collect())
 }
 
 fn record(args: &RunArgs, host: Host, via: &LinkSpec, finished: &Finished, started: SystemTime) -> RunRecord {

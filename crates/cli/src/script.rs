@@ -1,6 +1,6 @@
 //! What the commands that run pipelines share: reading the text and the link, and ending as the text did.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
@@ -73,16 +73,20 @@ pub(crate) fn session(shell: &str, state: Option<&Path>) -> anyhow::Result<Sessi
 ///
 /// # Errors
 /// There is no such shell or link, or the system refused something.
-pub(crate) fn in_the_shell(shell: &str, via: &str, arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
+pub(crate) fn in_the_shell(shell: &OsStr, via: &str, arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let via = link(via)?;
-    let shell = Shell::find(shell.as_ref()).map_err(|problem| UsageError(problem.to_string()))?;
+    let shell = Shell::find(shell).map_err(|problem| UsageError(problem.to_string()))?;
     let ran = pipeline::run_in_shell(&Text { shell: &shell, arguments, via: &via })?;
-    if let Ending::Killed(signal) = ran.ending {
+    // Data that was cut short must not look like a normal end, whatever the stages made of it.
+    Ok(exit_as(ran.ending, ran.summary.cut_short))
+}
+
+/// Exits as a shell did: a signal that ended it ends us, so that who waits for us sees it too.
+pub(crate) fn exit_as(ending: Ending, cut_short: bool) -> ExitCode {
+    if let Ending::Killed(signal) = ending {
         pipeline::end_by(signal);
     }
-    // Data that was cut short must not look like a normal end, whatever the stages made of it.
-    let status = if ran.summary.cut_short { ran.ending.status().max(1) } else { ran.ending.status() };
-    Ok(ExitCode::from((status & 0xff) as u8))
+    ExitCode::from((ending.status().max(i32::from(cut_short)) & 0xff) as u8)
 }
 
 /// Says what the user should know; with `shown`, what a table has said already is left out. Who asked for a link is

@@ -5,10 +5,12 @@ use std::io::{IsTerminal, stdin};
 use std::process::ExitCode;
 
 use clap::Args;
-use shell::{Config, Ended, Shell};
+use pipeline::shell::Shell;
+use pipeline::{AtPrompt, Shown};
+use shell::Config;
 
-use crate::script::{self, link, session};
-use crate::terminal;
+use crate::script::{self, link};
+use crate::terminal::{self, UsageError};
 use crate::typed;
 
 /// Your own shell, whose `|` is yours to choose
@@ -17,7 +19,8 @@ use crate::typed;
     override_usage = "hosepipe sh [--via LINK] [--shell SHELL] [--pipefail] [ARGUMENTS OF THE SHELL]...",
     after_help = "\
 Examples:
-  hosepipe sh                              a prompt; `help` there says what it knows
+  hosepipe sh                              your shell; `hosepipe_help` there says what is added to it
+  hosepipe sh --shell zsh
   hosepipe sh --via tmpfile                every `|` is a temporary file from the beginning
   hosepipe sh --via socketpair script.sh a b
   hosepipe sh -e -o pipefail -c 'ls | wc' name a b
@@ -25,8 +28,8 @@ Examples:
 
 What stands behind hosepipe's own options is the shell's, as it takes it.
 
-~/.config/hosepipe/config.toml may set how a prompt begins: link = \"pipe\", stats = true,
-prompt = \"{dir} ({link}){status}> \". Earlier lines are kept in ~/.local/share/hosepipe/history."
+~/.config/hosepipe/config.toml may set how a prompt begins: link = \"pipe\", stats = true, stats_above = 0.5,
+mark_pipes = false, and pipelines by name under [presets]."
 )]
 pub(crate) struct ShArgs {
     /// What stands between stages [default: pipe; at a prompt what config.toml says]
@@ -37,9 +40,9 @@ pub(crate) struct ShArgs {
     #[arg(long)]
     pipefail: bool,
 
-    /// The shell
-    #[arg(long, value_name = "SHELL", default_value = "bash")]
-    shell: String,
+    /// The shell [default: bash; at a prompt yours, as SHELL has it]
+    #[arg(long, value_name = "SHELL")]
+    shell: Option<OsString>,
 
     /// The shell's own arguments: its options, a file to run and what that is given, -c TEXT, -s
     #[arg(value_name = "ARGUMENTS", trailing_var_arg = true, allow_hyphen_values = true)]
@@ -48,26 +51,34 @@ pub(crate) struct ShArgs {
 
 /// Runs the shell and exits with its status.
 pub(crate) fn run(args: &ShArgs) -> anyhow::Result<ExitCode> {
-    if args.arguments.is_empty() && stdin().is_terminal() {
-        return prompt(args);
-    }
     let pipefail: &[&str] = if args.pipefail { &["-o", "pipefail"] } else { &[] };
-    let arguments = pipefail.iter().map(Into::into).chain(args.arguments.iter().cloned()).collect();
-    script::in_the_shell(&args.shell, args.via.as_deref().unwrap_or("pipe"), arguments)
+    let words = pipefail.iter().map(Into::into).chain(args.arguments.iter().cloned()).collect::<Vec<OsString>>();
+    let prompt = if args.arguments.is_empty() { stdin().is_terminal() } else { args.arguments == ["-i"] };
+    if prompt {
+        return at_prompt(args, &words);
+    }
+    let shell = args.shell.clone().unwrap_or_else(|| "bash".into());
+    script::in_the_shell(&shell, args.via.as_deref().unwrap_or("pipe"), words)
 }
 
-fn prompt(args: &ShArgs) -> anyhow::Result<ExitCode> {
+fn at_prompt(args: &ShArgs, words: &[OsString]) -> anyhow::Result<ExitCode> {
     let (config, problem) = Config::read();
     if let Some(problem) = problem {
         terminal::remark(&format!("hosepipe: {problem}"));
     }
     let via = link(args.via.as_deref().unwrap_or(&config.link))?;
-    let shell = Shell::new(session(&args.shell, None)?, via, args.pipefail);
-    match shell::interactive(shell, &config, &args.shell)? {
-        Ended::Left(status) => Ok(ExitCode::from((status & 0xff) as u8)),
-        Ended::By(signal) => {
-            pipeline::end_by(signal);
-            Ok(ExitCode::from((128 + signal) as u8))
-        }
-    }
+    let shell = Shell::find(&args.shell.clone().unwrap_or_else(shell::users_shell));
+    let shell = shell.map_err(|problem| UsageError(problem.to_string()))?;
+    let ending = pipeline::run_at_prompt(&AtPrompt {
+        shell: &shell,
+        via: &via,
+        shown: Shown {
+            line: &shell::line,
+            stats: config.stats,
+            above: config.above(),
+            mark_pipes: config.mark_pipes,
+        },
+        begin: &|names| shell::begin(&shell, words, names),
+    })?;
+    Ok(script::exit_as(ending, false))
 }

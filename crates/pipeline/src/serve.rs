@@ -6,6 +6,7 @@ use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use mechanism::{Folder, OpenError, Order};
@@ -20,9 +21,11 @@ use rustix::net::{
 };
 use rustix::process::{Signal, getuid};
 
+use crate::command::{Bell, Chosen, Shown};
 use crate::ledger::Ledger;
 use crate::link::{Link, LinkReport, LinkSpec};
 use crate::summary::Summary;
+use crate::tell;
 
 /// Of pipes that nobody gave a size, so many get the whole of theirs and so many a quarter: all pipes of a user may hold 64 MiB,
 /// used or not (pipe(7), pipe-user-pages-soft).
@@ -42,6 +45,10 @@ const LAST_BYTES: Duration = Duration::from_millis(500);
 /// What is served.
 pub(crate) struct Service<'a> {
     pub(crate) via: &'a LinkSpec,
+    /// What there is to say before each prompt, and where that is asked for.
+    pub(crate) prompt: Option<(Shown<'a>, &'a Bell)>,
+    /// A folder that the shell reads at its start, and nobody afterwards.
+    pub(crate) began_from: Option<PathBuf>,
 }
 
 /// Where the library in the shell finds its server.
@@ -67,8 +74,9 @@ impl Counter {
 }
 
 /// An open link and those who wait for it.
-struct Served {
-    link: Option<Link>,
+pub(crate) struct Served {
+    pub(crate) link: Option<Link>,
+    spec: String,
     granted: mechanism::Granted,
     order: Order,
     /// Readers that are held until the writers are done; closing one lets it go on.
@@ -88,12 +96,19 @@ struct Message {
 pub(crate) fn serve(service: &Service<'_>, counter: &Counter, front: UnixStream) -> io::Result<()> {
     let mut server = Server {
         service,
+        chosen: Chosen {
+            via: service.via.clone(),
+            keep: None,
+            stats: service.prompt.is_some_and(|(shown, _)| shown.stats),
+        },
+        began_from: service.began_from.clone(),
         folder: Folder::private(),
         links: BTreeMap::new(),
         next: 0,
         ledger: Ledger::default(),
     };
     let mut front = Some(front);
+    let bell = service.prompt.map(|(_, bell)| bell.asked());
     loop {
         server.look_at_links();
         let waiting = server.links.values().any(|served| served.link.is_some());
@@ -101,11 +116,14 @@ pub(crate) fn serve(service: &Service<'_>, counter: &Counter, front: UnixStream)
             return Ok(());
         }
         let pause = if waiting { LOOK_AGAIN } else { LOOK_AGAIN_IDLE };
-        let (asked, spoken) = wait(&counter.socket, front.as_ref(), pause)?;
-        if asked {
+        let (asked, spoken, rung) = wait(&counter.socket, front.as_ref(), bell, pause)?;
+        if asked || rung {
             while let Some(message) = receive(&counter.socket)? {
                 server.answer(message);
             }
+        }
+        if rung {
+            server.before_a_prompt();
         }
         if spoken && let Some(mut stream) = front.take() {
             let mut word = [0; 1];
@@ -124,16 +142,24 @@ pub(crate) fn serve(service: &Service<'_>, counter: &Counter, front: UnixStream)
     }
 }
 
-fn wait(socket: &OwnedFd, front: Option<&UnixStream>, pause: Duration) -> io::Result<(bool, bool)> {
+/// Whether there are messages, whether the front has spoken or gone, and whether the shell asks what to say.
+fn wait(
+    socket: &OwnedFd,
+    front: Option<&UnixStream>,
+    bell: Option<&OwnedFd>,
+    pause: Duration,
+) -> io::Result<(bool, bool, bool)> {
     let mut fds = vec![PollFd::new(socket, PollFlags::IN)];
+    fds.extend(bell.map(|bell| PollFd::new(bell, PollFlags::IN)));
     fds.extend(front.map(|front| PollFd::new(front, PollFlags::IN)));
     match poll(&mut fds, Timespec::try_from(pause).ok().as_ref()) {
         Ok(_) => {}
-        Err(Errno::INTR) => return Ok((false, false)),
+        Err(Errno::INTR) => return Ok((false, false, false)),
         Err(error) => return Err(error.into()),
     }
     let came = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
-    Ok((came(0), came(1)))
+    let bells = usize::from(bell.is_some());
+    Ok((came(0), came(1 + bells), bells == 1 && came(1)))
 }
 
 /// The next message of this user's, if one is there.
@@ -163,12 +189,14 @@ fn receive(socket: &OwnedFd) -> io::Result<Option<Message>> {
     }
 }
 
-struct Server<'a> {
-    service: &'a Service<'a>,
-    folder: Folder,
-    links: BTreeMap<u64, Served>,
+pub(crate) struct Server<'a> {
+    pub(crate) service: &'a Service<'a>,
+    pub(crate) chosen: Chosen,
+    pub(crate) began_from: Option<PathBuf>,
+    pub(crate) folder: Folder,
+    pub(crate) links: BTreeMap<u64, Served>,
     next: u64,
-    ledger: Ledger,
+    pub(crate) ledger: Ledger,
 }
 
 impl Server<'_> {
@@ -190,6 +218,14 @@ impl Server<'_> {
                 self.ledger.becomes(head.pid, head.value as i32, &text, head.at_ns);
             }
             kind if kind == Kind::Reaped as u32 => self.ledger.reaped(&head),
+            kind if kind == Kind::Command as u32 => {
+                let text = String::from_utf8_lossy(&text);
+                let words: Vec<&str> = text.split_terminator('\0').collect();
+                let done = self.command(&words);
+                if let Some(reply) = reply {
+                    tell::answer(reply, &done);
+                }
+            }
             _ => {}
         }
     }
@@ -200,7 +236,7 @@ impl Server<'_> {
         self.next += 1;
         match self.connect() {
             Ok(mut link) => {
-                let order = self.service.via.order();
+                let order = self.chosen.via.order();
                 let hold = order == Order::Sequential;
                 let (Some(read), Some(write)) = (link.take_read(), link.take_write()) else { return };
                 let answer = Reply { id, hold_reader: u64::from(hold), error: 0 };
@@ -209,6 +245,7 @@ impl Server<'_> {
                 let granted = link.granted().clone();
                 let served = Served {
                     link: Some(link),
+                    spec: self.chosen.via.to_string(),
                     granted,
                     order,
                     held: Vec::new(),
@@ -229,7 +266,7 @@ impl Server<'_> {
     }
 
     fn connect(&self) -> Result<Link, OpenError> {
-        let mut link = self.service.via.connect(&self.folder)?;
+        let mut link = self.chosen.via.connect(&self.folder)?;
         let open = self.links.values().filter(|served| served.link.is_some()).count();
         match open {
             ..LARGE_PIPES => {}
@@ -240,7 +277,7 @@ impl Server<'_> {
     }
 
     /// Lets held readers go on whose writers are done, and closes the books of links that are over.
-    fn look_at_links(&mut self) {
+    pub(crate) fn look_at_links(&mut self) {
         for served in self.links.values_mut() {
             let Some(link) = &served.link else { continue };
             if !served.written && link.is_written().unwrap_or(true) {
@@ -276,7 +313,7 @@ impl Server<'_> {
             for id in &joined.links {
                 let Some(served) = self.links.get(id) else { continue };
                 summary.cut_short |= served.report.cut_short || served.report.full;
-                summary.links.push(served.record(pipeline, self.service.via.to_string()));
+                summary.links.push(served.record(pipeline));
             }
         }
         summary
@@ -294,6 +331,15 @@ impl Server<'_> {
     }
 }
 
+impl Drop for Server<'_> {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.began_from {
+            // Whoever waited for the shell removes it, too, and may have been first.
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+}
+
 impl Served {
     fn close(&mut self) {
         if let Some(link) = self.link.take() {
@@ -304,11 +350,11 @@ impl Served {
         }
     }
 
-    fn record(&self, pipeline: u32, spec: String) -> LinkRecord {
+    pub(crate) fn record(&self, pipeline: u32) -> LinkRecord {
         let report = self.report.clone();
         LinkRecord {
             pipeline,
-            spec,
+            spec: self.spec.clone(),
             granted: self.granted.clone(),
             bytes: report.bytes,
             stored_bytes: report.stored_bytes,
