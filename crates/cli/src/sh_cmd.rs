@@ -52,7 +52,8 @@ pub(crate) struct ShArgs {
 /// Runs the shell and exits with its status.
 pub(crate) fn run(args: &ShArgs) -> anyhow::Result<ExitCode> {
     let pipefail: &[&str] = if args.pipefail { &["-o", "pipefail"] } else { &[] };
-    let words = pipefail.iter().map(Into::into).chain(args.arguments.iter().cloned()).collect::<Vec<OsString>>();
+    let words =
+        pipefail.iter().map(Into::into).chain(args.arguments.iter().cloned()).collect::<Vec<OsString>>();
     let prompt = if args.arguments.is_empty() { stdin().is_terminal() } else { args.arguments == ["-i"] };
     if prompt {
         return at_prompt(args, &words);

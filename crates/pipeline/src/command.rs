@@ -2,7 +2,7 @@
 //! prompt. The shell asks for that through two pipes and not over the socket, because its own `printf` and `read` can do so: a program
 //! started before each prompt would set off a trap for SIGCHLD.
 
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -59,7 +59,7 @@ impl Bell {
         Ok(Self { rung, ring, heard, answers })
     }
 
-    /// Where the shell writes a line to ask, and where it reads the answer: the mark, and lines up to an empty one. (Opened anew there, they block.)
+    /// Where the shell writes a line to ask, and where it reads a line, the mark, as the answer. (Opened anew there, they block.)
     pub(crate) fn paths(&self) -> [String; 2] {
         [&self.ring, &self.heard].map(|fd| format!("/proc/{}/fd/{}", std::process::id(), fd.as_raw_fd()))
     }
@@ -91,7 +91,8 @@ impl Server<'_> {
             ["via"] => Ok(format!("{}\n", self.chosen.via)),
             ["via", link] => {
                 let links = || LinkSpec::names().collect::<Vec<_>>().join(", ");
-                let spec = LinkSpec::parse(link).map_err(|problem| format!("{problem}; links are {}", links()))?;
+                let spec =
+                    LinkSpec::parse(link).map_err(|problem| format!("{problem}; links are {}", links()))?;
                 // That it cannot be had here is better known now than at the next pipeline.
                 drop(spec.connect(&self.folder).map_err(|error| error.to_string())?);
                 self.chosen.via = spec;
@@ -100,7 +101,11 @@ impl Server<'_> {
             ["stats"] => Ok(format!("{}\n", if self.chosen.stats { "on" } else { "off" })),
             ["stats", "on"] => self.say_statistics(true),
             ["stats", "off"] => self.say_statistics(false),
-            ["keep"] => Ok(self.chosen.keep.as_ref().map_or("off\n".to_owned(), |kept| format!("{}\n", kept.display()))),
+            ["keep"] => Ok(self
+                .chosen
+                .keep
+                .as_ref()
+                .map_or("off\n".to_owned(), |kept| format!("{}\n", kept.display()))),
             ["keep", "off"] => {
                 self.chosen.keep = None;
                 Ok(String::new())
@@ -136,10 +141,13 @@ impl Server<'_> {
         let Some((shown, bell)) = self.service.prompt else { return };
         let lines = self.lines(&shown);
         let via = self.chosen.via.to_string();
-        let mark = if via != "pipe" || shown.mark_pipes { format!("({}) ", harmless(&via)) } else { String::new() };
-        let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        // A line with nothing in it is the last one.
-        bell.answer(&format!("{mark}\n{lines}\n"));
+        let mark =
+            if via != "pipe" || shown.mark_pipes { format!("({}) ", harmless(&via)) } else { String::new() };
+        for line in lines {
+            // That it cannot be said changes nothing.
+            let _ = writeln!(io::stderr(), "{line}");
+        }
+        bell.answer(&format!("{mark}\n"));
     }
 
     fn lines(&mut self, shown: &Shown<'_>) -> Vec<String> {

@@ -54,7 +54,7 @@ pub struct Names {
     pub socket: String,
     /// A file into which a line is written before a prompt.
     pub ring: String,
-    /// A file that then gives the link's mark, and lines to show; an empty one is the last.
+    /// A file that then gives a line: what the prompt says of the link.
     pub answer: String,
 }
 

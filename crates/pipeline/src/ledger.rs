@@ -165,7 +165,8 @@ impl Ledger {
         let mut known: HashSet<i32> = HashSet::new();
         let mut kept = Vec::new();
         for (index, process) in std::mem::take(&mut self.processes).into_iter().enumerate() {
-            let of_another = process.reads.is_none() && process.writes.is_none() && process.parent != self.shell;
+            let of_another =
+                process.reads.is_none() && process.writes.is_none() && process.parent != self.shell;
             let stays = if of_another {
                 process.parent.is_some_and(|parent| known.contains(&parent))
             } else {

@@ -7,8 +7,8 @@ use std::os::unix::net::UnixStream;
 
 use pipes::protocol::{Head, Kind, TEXT_BYTES_MAX};
 use rustix::net::{
-    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
-    sendmsg_addr, socket_with,
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags,
+    SocketType, sendmsg_addr, socket_with,
 };
 
 const DONE: u8 = b'0';

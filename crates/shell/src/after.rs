@@ -16,7 +16,11 @@ pub fn line(stages: &[StageRecord], links: &[LinkRecord]) -> String {
     let dim = Style::new().dimmed();
     let columns = tcgetwinsize(stderr()).map_or(0, |size| usize::from(size.ws_col));
     // A mark, and the rest of the line filled: the mark is overwritten only where it is on a line by itself.
-    let begin = if columns > 1 { format!("{}{}\r\x1b[K", dim.paint("⏎"), " ".repeat(columns - 1)) } else { String::new() };
+    let begin = if columns > 1 {
+        format!("{}{}\r\x1b[K", dim.paint("⏎"), " ".repeat(columns - 1))
+    } else {
+        String::new()
+    };
     format!("{begin}{}", dim.paint(flow))
 }
 

@@ -67,7 +67,8 @@ trait Reads {
 impl Reads for Begin {
     /// Puts a text where the shell can read it, in memory: nothing can be left of it.
     fn reads(&mut self, text: &str) -> Result<OsString, OpenError> {
-        let made = memfd_create("hosepipe-begin", MemfdFlags::CLOEXEC).map_err(|error| refused("memfd_create")(error.into()))?;
+        let made = memfd_create("hosepipe-begin", MemfdFlags::CLOEXEC)
+            .map_err(|error| refused("memfd_create")(error.into()))?;
         let mut file = File::from(made);
         file.write_all(text.as_bytes()).map_err(refused("write"))?;
         let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
@@ -137,7 +138,8 @@ mod tests {
             include_str!("begin/fish.fish"),
         ] {
             let text = text(template, &shell, &names).expect("this program");
-            let left = text.split('@').nth(1).filter(|name| name.bytes().all(|byte| byte.is_ascii_uppercase()));
+            let left =
+                text.split('@').nth(1).filter(|name| name.bytes().all(|byte| byte.is_ascii_uppercase()));
             assert!(left.is_none_or(str::is_empty), "{left:?}");
         }
     }

@@ -71,7 +71,8 @@ impl Config {
             line.map_or(message.clone(), |line| format!("line {line}: {message}"))
         })?;
         LinkSpec::parse(&config.link).map_err(|problem| format!("link: {problem}"))?;
-        Duration::try_from_secs_f64(config.stats_above).map_err(|problem| format!("stats_above: {problem}"))?;
+        Duration::try_from_secs_f64(config.stats_above)
+            .map_err(|problem| format!("stats_above: {problem}"))?;
         Ok(config)
     }
 

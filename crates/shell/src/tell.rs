@@ -44,7 +44,8 @@ fn asked(server: &str, words: &[&str]) -> anyhow::Result<String> {
 }
 
 fn listed(study: &Comp517) -> String {
-    let of_the_study = (0..study.pipelines.len()).map(|index| format!("  {}  {}\n", index + 1, presets::line(study, index)));
+    let of_the_study =
+        (0..study.pipelines.len()).map(|index| format!("  {}  {}\n", index + 1, presets::line(study, index)));
     let theirs = Config::read().0.presets;
     let theirs = theirs.iter().map(|(name, text)| format!("  {name}  {}\n", model::visible(text)));
     of_the_study.chain(theirs).collect()

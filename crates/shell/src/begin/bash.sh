@@ -4,13 +4,8 @@ __hosepipe_shown= __hosepipe_base=
 # Without a program of its own: what there is to say comes before a trap for SIGCHLD could be set off.
 __hosepipe_prompt() {
     { local -; set +exu; } 2>/dev/null
-    local mark= line
-    {
-        builtin echo >@RING@ && {
-            IFS= read -r mark
-            while IFS= read -r line && [ -n "$line" ]; do builtin printf '%s\n' "$line" >&9; done
-        } <@ANSWER@
-    } 9>&2 2>/dev/null
+    local mark=
+    { builtin echo >@RING@ && IFS= read -r mark <@ANSWER@; } 2>/dev/null
     [ "$PS1" = "$__hosepipe_shown" ] || __hosepipe_base=$PS1
     PS1=$mark$__hosepipe_base __hosepipe_shown=$mark$__hosepipe_base
 }

@@ -12,12 +12,7 @@ function __hosepipe_prompt --on-event fish_prompt
     set -g __hosepipe_mark
     test -w @RING@; or return
     echo >@RING@
-    begin
-        read -g __hosepipe_mark
-        while read -l line; and test -n "$line"
-            echo $line >&2
-        end
-    end <@ANSWER@
+    read -g __hosepipe_mark <@ANSWER@
 end
 functions --copy fish_prompt __hosepipe_fish_prompt
 function fish_prompt
