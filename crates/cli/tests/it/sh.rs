@@ -54,7 +54,13 @@ fn a_file_is_a_text() {
 #[test]
 fn a_text_has_nothing_that_its_shell_does_not_have() {
     let output = hosepipe(&["-c", "type via __hosepipe 2>&1; help() { echo mine; }; help; via tmpfile"], "");
-    assert_eq!(stdout(&output), "mine\n".to_owned().replace("mine", "bash: line 1: type: via: not found\nbash: line 1: type: __hosepipe: not found\nmine"));
+    assert_eq!(
+        stdout(&output),
+        "mine\n".to_owned().replace(
+            "mine",
+            "bash: line 1: type: via: not found\nbash: line 1: type: __hosepipe: not found\nmine"
+        )
+    );
     assert_eq!(output.status.code(), Some(127));
 }
 

