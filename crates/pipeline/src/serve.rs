@@ -270,7 +270,7 @@ impl Server<'_> {
         let open = self.links.values().filter(|served| served.link.is_some()).count();
         match open {
             ..LARGE_PIPES => {}
-            ..MIDDLING_PIPES => link.hold_at_most(MIDDLING_BYTES),
+            LARGE_PIPES..MIDDLING_PIPES => link.hold_at_most(MIDDLING_BYTES),
             _ => link.hold_at_most(SMALL_BYTES),
         }
         Ok(link)

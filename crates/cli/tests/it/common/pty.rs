@@ -121,6 +121,19 @@ impl Person {
         shown.split_once('\n').map(|(_, after)| after.to_owned()).unwrap_or_default()
     }
 
+    /// Types a line, and waits for a line that it prints and for the prompt behind that: where a signal may have shown more than one
+    /// prompt before.
+    pub(crate) fn settles(&mut self, line: &str, printed: &str) {
+        // The first key after a signal may be lost with what was typed before (readline).
+        self.types(&format!("\r{line}\r"));
+        let printed = format!("\r{printed}\r\n").into_bytes();
+        self.waits(line, |seen| {
+            let at = seen.windows(printed.len()).position(|window| window == printed);
+            let after = at.map(|at| &seen[at..]).unwrap_or_default();
+            after.windows(PROMPT_BEGINS.len()).any(|window| window == PROMPT_BEGINS)
+        });
+    }
+
     /// Waits until a text has been shown since the last keys.
     pub(crate) fn sees(&mut self, text: &str) {
         self.waits(text, |seen| plain(seen).contains(text));
