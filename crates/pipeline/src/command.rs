@@ -15,7 +15,7 @@ use crate::link::LinkSpec;
 use crate::serve::Server;
 
 /// How long what is said before a prompt waits for figures of links that are just closing.
-const LAST_FIGURES: Duration = Duration::from_millis(20);
+const LAST_FIGURES: Duration = Duration::from_millis(100);
 /// More pipelines than this are not spoken of one by one.
 const LINES_MAX: usize = 3;
 

@@ -56,7 +56,7 @@ fn the_shell_is_the_users_own() {
     person.types("exit 4\r");
     assert_eq!(person.leaves().code(), Some(4));
     let history = fs::read_to_string(home.path().join(".bash_history")).unwrap_or_default();
-    assert!(history.contains("greet you") && !history.contains("__hosepipe"), "{history}");
+    assert!(history.contains("greet you") && !history.contains("__hosepipe_prompt"), "{history}");
 }
 
 #[test]
