@@ -1,5 +1,6 @@
 //! `hosepipe compare`: pipelines over several links, in turns.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
@@ -53,7 +54,7 @@ pub(crate) struct CompareArgs {
 
     /// The shell for stages that need one, and for `bash` among the links
     #[arg(long, value_name = "SHELL", default_value = "bash")]
-    shell: String,
+    shell: OsString,
 
     /// Seed of the order within rounds
     #[arg(long, value_name = "N", default_value_t = 1)]

@@ -18,6 +18,7 @@ mod sh_cmd;
 mod signals;
 mod sink_cmd;
 mod standard;
+mod tell_cmd;
 mod terminal;
 mod typed;
 mod workers_cmd;
@@ -55,8 +56,11 @@ enum Command {
     Compare(Box<compare_cmd::CompareArgs>),
     /// Show records again: as tables, or as one page with charts
     Report(report_cmd::ReportArgs),
-    /// An interactive shell whose `|` is yours to choose
+    /// Your own shell, whose `|` is yours to choose
     Sh(sh_cmd::ShArgs),
+    /// What the functions of a prompt call
+    #[command(name = "__tell", hide = true)]
+    Tell(tell_cmd::TellArgs),
     /// Show every mechanism: capabilities, options, limits, available here or why not
     List(list::ListArgs),
     /// Show the languages of `bench --workers`, and build their programs
@@ -86,6 +90,7 @@ fn main() -> ExitCode {
         Command::Compare(args) => compare_cmd::run(&args),
         Command::Report(args) => report_cmd::run(&args),
         Command::Sh(args) => sh_cmd::run(&args),
+        Command::Tell(args) => tell_cmd::run(&args),
         Command::List(args) => list::run(&args),
         Command::Workers(args) => workers_cmd::run(&args),
         Command::Reproduce(args) => reproduce_cmd::run(&args),

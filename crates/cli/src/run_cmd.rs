@@ -1,8 +1,10 @@
 //! `hosepipe run`: a real command line over a link of the user's choice.
 
 use std::cell::RefCell;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::time::SystemTime;
 
 use clap::Args;
@@ -79,7 +81,7 @@ pub(crate) struct How {
 
     /// The shell for stages that need one
     #[arg(long, value_name = "SHELL", default_value = "bash")]
-    shell: String,
+    shell: OsString,
 }
 
 /// Runs the text and exits as it did.
@@ -90,7 +92,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     if let Some(json) = &args.json {
         json.check()?;
     }
-    let keep = args.keep.as_ref().map(|folder| Keep::new(folder, args.force));
+    let keep = args.keep.as_ref().map(|folder| Keep::new(folder, args.force).map(Rc::new));
     let keep = keep.transpose().map_err(|problem| UsageError(problem.to_string()))?;
     let live = RefCell::new(Live::on_stderr());
     let show = |stages: &[Glance]| live.borrow_mut().show(stages);
@@ -107,7 +109,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         Outcome::default().write(outcome)?;
     }
     let started = SystemTime::now();
-    let ran = pipeline::run(&Text { shell: &shell, arguments, via: &via, keep: keep.as_ref(), watched });
+    let ran = pipeline::run(&Text { shell: &shell, arguments, via: &via, keep, watched });
     if let Some(outcome) = &args.outcome {
         Outcome::of(&ran).write(outcome)?;
     }
@@ -122,7 +124,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
             json.write(&report::json::to_text(&record)?)?;
         }
     }
-    script::exit(&ran)
+    Ok(script::exit(ran.ending, ran.summary.cut_short))
 }
 
 fn record(args: &RunArgs, host: Host, via: &LinkSpec, ran: &Ran, started: SystemTime) -> RunRecord {

@@ -1,10 +1,11 @@
 //! What the commands that run pipelines share: reading the text, the link and the shell, and ending as the shell did.
 
+use std::ffi::OsStr;
 use std::process::{Command, ExitCode, Stdio};
 
+use pipeline::Ending;
 use pipeline::link::LinkSpec;
 use pipeline::shell::Shell;
-use pipeline::{Ending, Ran};
 
 use crate::terminal::UsageError;
 
@@ -51,14 +52,15 @@ pub(crate) fn link(text: &str) -> anyhow::Result<LinkSpec> {
 ///
 /// # Errors
 /// There is none of this name, or none that a library can be preloaded into.
-pub(crate) fn shell(name: &str) -> anyhow::Result<Shell> {
-    Shell::find(name.as_ref()).map_err(|problem| UsageError(problem.to_string()).into())
+pub(crate) fn shell(name: &OsStr) -> anyhow::Result<Shell> {
+    Shell::find(name).map_err(|problem| UsageError(problem.to_string()).into())
 }
 
-/// Exits as the shell did: a signal that ended it ends us, so that who waits for us sees it too.
-pub(crate) fn exit(ran: &Ran) -> anyhow::Result<ExitCode> {
-    if let Ending::Killed(signal) = ran.ending {
+/// Exits as a shell did: a signal that ended it ends us, so that who waits for us sees it too. Data that was cut short must not look
+/// like a normal end, whatever the stages made of it.
+pub(crate) fn exit(ending: Ending, cut_short: bool) -> ExitCode {
+    if let Ending::Killed(signal) = ending {
         pipeline::end_by(signal);
     }
-    Ok(ExitCode::from((ran.status() & 0xff) as u8))
+    ExitCode::from((ending.status().max(i32::from(cut_short)) & 0xff) as u8)
 }

@@ -1,12 +1,15 @@
 //! `hosepipe sh`: the user's own shell, with a link of their choice for its `|`.
 
 use std::ffi::OsString;
+use std::io::{IsTerminal, stdin};
 use std::process::ExitCode;
 
 use clap::Args;
-use pipeline::Text;
+use pipeline::{AtPrompt, Shown, Text};
+use shell::Config;
 
 use crate::script;
+use crate::terminal;
 use crate::typed;
 
 /// Your own shell, whose `|` is yours to choose
@@ -15,7 +18,8 @@ use crate::typed;
     override_usage = "hosepipe sh [--via LINK] [--shell SHELL] [--pipefail] [ARGUMENTS OF THE SHELL]...",
     after_help = "\
 Examples:
-  hosepipe sh                              a prompt; `help` there says what it knows
+  hosepipe sh                              your shell; `hosepipe_help` there says what is added to it
+  hosepipe sh --shell zsh
   hosepipe sh --via tmpfile                every `|` is a temporary file from the beginning
   hosepipe sh --via socketpair script.sh a b
   hosepipe sh -e -o pipefail -c 'ls | wc' name a b
@@ -23,8 +27,8 @@ Examples:
 
 What stands behind hosepipe's own options is the shell's, as it takes it.
 
-~/.config/hosepipe/config.toml may set how a prompt begins: link = \"pipe\", stats = true,
-prompt = \"{dir} ({link}){status}> \". Earlier lines are kept in ~/.local/share/hosepipe/history."
+~/.config/hosepipe/config.toml may set how a prompt begins: link = \"pipe\", stats = true, stats_above = 0.5,
+mark_pipes = false, and pipelines by name under [presets]."
 )]
 pub(crate) struct ShArgs {
     /// What stands between stages [default: pipe; at a prompt what config.toml says]
@@ -35,9 +39,9 @@ pub(crate) struct ShArgs {
     #[arg(long)]
     pipefail: bool,
 
-    /// The shell
-    #[arg(long, value_name = "SHELL", default_value = "bash")]
-    shell: String,
+    /// The shell [default: bash; at a prompt yours, as SHELL has it]
+    #[arg(long, value_name = "SHELL")]
+    shell: Option<OsString>,
 
     /// The shell's own arguments: its options, a file to run and what that is given, -c TEXT, -s
     #[arg(value_name = "ARGUMENTS", trailing_var_arg = true, allow_hyphen_values = true)]
@@ -47,8 +51,36 @@ pub(crate) struct ShArgs {
 /// Runs the shell and exits with its status.
 pub(crate) fn run(args: &ShArgs) -> anyhow::Result<ExitCode> {
     let pipefail: &[&str] = if args.pipefail { &["-o", "pipefail"] } else { &[] };
-    let arguments = pipefail.iter().map(Into::into).chain(args.arguments.iter().cloned()).collect();
+    let words =
+        pipefail.iter().map(Into::into).chain(args.arguments.iter().cloned()).collect::<Vec<OsString>>();
+    let prompt = if args.arguments.is_empty() { stdin().is_terminal() } else { args.arguments == ["-i"] };
+    if prompt {
+        return at_prompt(args, &words);
+    }
     let via = script::link(args.via.as_deref().unwrap_or("pipe"))?;
-    let shell = script::shell(&args.shell)?;
-    script::exit(&pipeline::run(&Text { shell: &shell, arguments, via: &via, keep: None, watched: None })?)
+    let shell = script::shell(args.shell.as_deref().unwrap_or("bash".as_ref()))?;
+    let text = Text { shell: &shell, arguments: words, via: &via, keep: None, watched: None };
+    let ran = pipeline::run(&text)?;
+    Ok(script::exit(ran.ending, ran.summary.cut_short))
+}
+
+fn at_prompt(args: &ShArgs, words: &[OsString]) -> anyhow::Result<ExitCode> {
+    let (config, problem) = Config::read();
+    if let Some(problem) = problem {
+        terminal::remark(&format!("hosepipe: {problem}"));
+    }
+    let via = script::link(args.via.as_deref().unwrap_or(&config.link))?;
+    let shell = script::shell(&args.shell.clone().unwrap_or_else(shell::users_shell))?;
+    let ending = pipeline::run_at_prompt(&AtPrompt {
+        shell: &shell,
+        via: &via,
+        shown: Shown {
+            line: &shell::line,
+            stats: config.stats,
+            above: config.above(),
+            mark_pipes: config.mark_pipes,
+        },
+        begin: &|names| shell::begin(&shell, words, names),
+    })?;
+    Ok(script::exit(ending, false))
 }

@@ -5,20 +5,25 @@
 use std::ffi::{CString, OsString};
 use std::io::{self, Write};
 use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::ptr;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use mechanism::{Folder, OpenError};
 use model::describe_errno;
 use pipes::protocol::{Head, Kind as Word, Usage};
+use pipes::sites::Sites;
 use thiserror::Error;
 
 use crate::attention::monotonic_ns;
+use crate::command::{Bell, Shown};
 use crate::keep::Keep;
 use crate::learn;
 use crate::link::LinkSpec;
+use crate::mirror::Mirror;
 use crate::preload::Library;
 use crate::serve::{Counter, Picture, Service, serve};
 use crate::shell::{Kind, Shell};
@@ -36,7 +41,7 @@ pub struct Text<'a> {
     /// What stands between the stages of its pipelines.
     pub via: &'a LinkSpec,
     /// Where what flows through the links is kept.
-    pub keep: Option<&'a Keep>,
+    pub keep: Option<Rc<Keep>>,
     /// How its stages are looked at while they run; `None` where nobody wants to know.
     pub watched: Option<Watched<'a>>,
 }
@@ -48,6 +53,40 @@ pub struct Watched<'a> {
     pub meter: bool,
     /// Shows what is seen, while it is seen, in the process that serves the links.
     pub show: Option<&'a Picture<'a>>,
+}
+
+/// A prompt, and what stands between the stages of pipelines there at first.
+pub struct AtPrompt<'a> {
+    /// The shell.
+    pub shell: &'a Shell,
+    /// What stands between the stages of its pipelines.
+    pub via: &'a LinkSpec,
+    /// What is shown beside that.
+    pub shown: Shown<'a>,
+    /// Makes what the shell begins with.
+    pub begin: &'a dyn Fn(&Names) -> Result<Begin, OpenError>,
+}
+
+/// Where a shell's functions find their server.
+pub struct Names {
+    /// The abstract name of its socket, for [`crate::tell`].
+    pub socket: String,
+    /// A file into which a line is written before a prompt.
+    pub ring: String,
+    /// A file that then gives a line: what the prompt says of the link.
+    pub answer: String,
+}
+
+/// What a shell begins with.
+pub struct Begin {
+    /// Its arguments, without its name.
+    pub arguments: Vec<OsString>,
+    /// Variables of its environment that are not this program's.
+    pub variables: Vec<(&'static str, OsString)>,
+    /// What it reads at its start as /proc/PID/fd/N of this process.
+    pub file: Option<OwnedFd>,
+    /// A folder that it reads at its start.
+    pub folder: Option<Folder>,
 }
 
 /// Why a text could not be run.
@@ -105,33 +144,33 @@ impl Ran {
 pub fn run(text: &Text<'_>) -> Result<Ran, Cannot> {
     let system = |call| text.shell.refused(call);
     let library = Library::load().map_err(system("memfd_create"))?;
-    let known = learn::sites(text.shell, &library).map_err(system("running it on examples"))?;
-    let Some(sites) = known else {
-        let _ = writeln!(
-            io::stderr(),
-            "hosepipe: the pipelines of {} cannot be told from its other pipes: they stay its own",
-            text.shell.path.display()
-        );
-        return Err(system("execve")(become_shell(text, own_environment())));
+    let Some(sites) = learnt(text.shell, &library)? else {
+        return Err(system("execve")(become_shell(text.shell, &text.arguments, own_environment())));
     };
     if text.via.is_pipe() && text.keep.is_none() && text.watched.is_none() {
         let bytes = text.via.connect(&Folder::private())?.granted().get("pipe_bytes").copied().unwrap_or(0);
         let mode = format!("{}:{bytes}", if text.via.is_sized() { "exactly" } else { "own" });
         let environment = library.environment(&mode, sites, None);
-        return Err(system("execve")(become_shell(text, environment)));
+        return Err(system("execve")(become_shell(text.shell, &text.arguments, environment)));
     }
     // That it can be had here is better known before the shell asks for it.
     drop(text.via.connect(&Folder::private())?);
     let counter = Counter::open().map_err(system("a socket"))?;
     let (mut ours, theirs) = UnixStream::pair().map_err(system("socketpair"))?;
     let environment = library.environment("ask", sites, Some(&counter.name));
-    start_server(text, &counter, &ours, theirs).map_err(system("fork"))?;
+    let service = Service {
+        via: text.via,
+        keep: text.keep.clone(),
+        watched: text.watched,
+        prompt: None,
+        began_from: None,
+    };
+    start_server(&service, &counter, &ours, theirs).map_err(system("fork"))?;
     drop(counter);
     let supervisor = Supervisor::new().map_err(system("signalfd"))?;
-    let path = c_string(text.shell.path.as_os_str().as_bytes());
     let (used, began) = (used_by_children(), Instant::now());
-    let started = spawn(&path, &arguments(text), &named(environment, text), &[]);
-    let pid = started.map_err(text.shell.refused("posix_spawn"))?;
+    let pid = start(text.shell, &text.arguments, environment);
+    let pid = pid.map_err(text.shell.refused("posix_spawn"))?;
     drop(library);
     let (ending, asked_to_end) = supervisor.wait_for(pid).map_err(text.shell.refused("wait4"))?;
     let wall = began.elapsed();
@@ -173,7 +212,7 @@ fn used_by_children() -> Usage {
 
 impl Shell {
     /// What to say where a system call was refused.
-    pub(crate) fn refused(&self, call: &'static str) -> impl FnOnce(io::Error) -> Cannot {
+    pub(crate) fn refused(&self, call: &'static str) -> impl FnOnce(io::Error) -> Cannot + use<> {
         let shell = self.path.display().to_string();
         move |source| Cannot::System { shell, call, source }
     }
@@ -186,8 +225,77 @@ pub fn text_arguments(shell: &Shell, text: &str) -> Vec<OsString> {
     ["-c"].into_iter().chain(end_of_options).chain([text]).map(OsString::from).collect()
 }
 
+/// Runs a shell with a prompt, whose functions can change the link at any time.
+///
+/// # Errors
+/// The shell or the link cannot be had.
+pub fn run_at_prompt(prompt: &AtPrompt<'_>) -> Result<Ending, Cannot> {
+    let system = |call| prompt.shell.refused(call);
+    let library = Library::load().map_err(system("memfd_create"))?;
+    let Some(sites) = learnt(prompt.shell, &library)? else {
+        return Err(system("execve")(become_shell(prompt.shell, &[], own_environment())));
+    };
+    drop(prompt.via.connect(&Folder::private())?);
+    let counter = Counter::open().map_err(system("a socket"))?;
+    let bell = Bell::open().map_err(system("pipe"))?;
+    let [ring, answer] = bell.paths();
+    let begin = (prompt.begin)(&Names { socket: counter.name.clone(), ring, answer })?;
+    let began_from = begin.folder.as_ref().and_then(|folder| folder.path().ok());
+    let service = Service {
+        via: prompt.via,
+        keep: None,
+        watched: None,
+        prompt: Some((prompt.shown, &bell)),
+        began_from: began_from.map(ToOwned::to_owned),
+    };
+    let (mut ours, theirs) = UnixStream::pair().map_err(system("socketpair"))?;
+    start_server(&service, &counter, &ours, theirs).map_err(system("fork"))?;
+    let mut environment = library.environment("ask", sites, Some(&counter.name));
+    drop(counter);
+    let _for_the_shell = bell.for_the_shell();
+    for (name, value) in &begin.variables {
+        let prefix = [name.as_bytes(), b"="].concat();
+        environment.retain(|entry| !entry.to_bytes().starts_with(&prefix));
+        environment.push(c_string(&[&prefix, value.as_bytes()].concat()));
+    }
+    let mirror = Mirror::begin();
+    let used = used_by_children();
+    let pid = start(prompt.shell, &begin.arguments, environment).map_err(system("posix_spawn"))?;
+    drop(library);
+    let ending = mirror.until_the_end(pid).map_err(system("waitpid"))?;
+    // A server that was killed has left nothing to wait for.
+    if ours.write_all(&farewell(pid, ending, used).to_bytes()).is_ok() {
+        let _ = Summary::read(&mut ours);
+    }
+    Ok(ending)
+}
+
+/// Which pipes are a shell's pipelines'; says so where nothing tells them.
+fn learnt(shell: &Shell, library: &Library) -> Result<Option<Sites>, Cannot> {
+    let known = learn::sites(shell, library).map_err(shell.refused("running it on examples"))?;
+    if known.is_none() {
+        let _ = writeln!(
+            io::stderr(),
+            "hosepipe: the pipelines of {} cannot be told from its other pipes: they stay its own",
+            shell.path.display()
+        );
+    }
+    Ok(known)
+}
+
+/// Starts the shell.
+fn start(shell: &Shell, words: &[OsString], environment: Vec<CString>) -> io::Result<i32> {
+    let path = c_string(shell.path.as_os_str().as_bytes());
+    spawn(&path, &arguments(shell, words), &named(environment, shell), &[])
+}
+
 /// Starts the process that serves the links.
-fn start_server(text: &Text<'_>, counter: &Counter, ours: &UnixStream, theirs: UnixStream) -> io::Result<()> {
+fn start_server(
+    service: &Service<'_>,
+    counter: &Counter,
+    ours: &UnixStream,
+    theirs: UnixStream,
+) -> io::Result<()> {
     // SAFETY: this program has no other thread yet that could hold a lock.
     match unsafe { libc::fork() } {
         -1 => return Err(io::Error::last_os_error()),
@@ -206,35 +314,35 @@ fn start_server(text: &Text<'_>, counter: &Counter, ours: &UnixStream, theirs: U
         // Who waits for the end of what the text reads or writes does not wait for this process.
         let _ = rustix::stdio::dup2_stdin(&null).and_then(|()| rustix::stdio::dup2_stdout(&null));
     }
-    let served = serve(&Service { via: text.via, keep: text.keep, watched: text.watched }, counter, theirs);
+    let served = serve(service, counter, theirs);
     std::process::exit(i32::from(served.is_err()));
 }
 
 /// Replaces this program by the shell; returns only where that fails.
-fn become_shell(text: &Text<'_>, environment: Vec<CString>) -> io::Error {
+fn become_shell(shell: &Shell, words: &[OsString], environment: Vec<CString>) -> io::Error {
     for signal in RESET.into_iter().filter(|signal| !signals::was_ignored(*signal)) {
         // SAFETY: a default action is always valid.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
-    let path = c_string(text.shell.path.as_os_str().as_bytes());
+    let path = c_string(shell.path.as_os_str().as_bytes());
     let pointers = |strings: &[CString]| -> Vec<_> {
         strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
     };
-    let (arguments, environment) = (arguments(text), named(environment, text));
+    let (arguments, environment) = (arguments(shell, words), named(environment, shell));
     // SAFETY: NUL-terminated strings in NULL-terminated arrays that live until the call returns, if it does.
     unsafe { libc::execve(path.as_ptr(), pointers(&arguments).as_ptr(), pointers(&environment).as_ptr()) };
     io::Error::last_os_error()
 }
 
-fn arguments(text: &Text<'_>) -> Vec<CString> {
-    let words = std::iter::once(&text.shell.name).chain(&text.arguments);
+fn arguments(shell: &Shell, words: &[OsString]) -> Vec<CString> {
+    let words = std::iter::once(&shell.name).chain(words);
     words.map(|word| c_string(word.as_bytes())).collect()
 }
 
 /// The environment as a shell would have it from another: `_` is the program's file (bash(1)).
-fn named(mut environment: Vec<CString>, text: &Text<'_>) -> Vec<CString> {
+fn named(mut environment: Vec<CString>, shell: &Shell) -> Vec<CString> {
     for entry in environment.iter_mut().filter(|entry| entry.to_bytes().starts_with(b"_=")) {
-        *entry = c_string(&[b"_=", text.shell.path.as_os_str().as_bytes()].concat());
+        *entry = c_string(&[b"_=", shell.path.as_os_str().as_bytes()].concat());
     }
     environment
 }

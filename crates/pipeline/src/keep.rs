@@ -67,6 +67,22 @@ impl Keep {
         }
     }
 
+    /// The first numbered folder in this one that is not there yet.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(crate) fn numbered(folder: &Path) -> Result<Self, KeepProblem> {
+        let mut number = 1;
+        loop {
+            let path = folder.join(number.to_string());
+            match std::fs::create_dir(&path) {
+                Ok(()) => return Self::new(&path, false),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                Err(source) => return Err(KeepProblem::Folder { folder: path, source }),
+            }
+        }
+    }
+
     /// Makes the file for a link, empty. It has a name of its own until it is known what wrote it.
     ///
     /// # Errors

@@ -1,7 +1,8 @@
 //! What a shell's processes did, put together from what the preloaded library told: which of them were joined by which link, what
 //! they became, and how they ended.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
 
 use model::StageRecord;
 use pipes::protocol::{Head, Usage};
@@ -162,6 +163,45 @@ impl Ledger {
         pipelines
     }
 
+    /// The pipelines of which nothing runs any more. The shell's own part is over with the others'.
+    pub(crate) fn over(&self) -> Vec<Joined> {
+        let runs = |index: &usize| {
+            let process = &self.processes[*index];
+            let is_there = || Path::new(&format!("/proc/{}", process.pid)).exists();
+            process.ended.is_none() && Some(process.pid) != self.shell && is_there()
+        };
+        let mut pipelines = self.pipelines();
+        pipelines.retain(|joined| !joined.processes.iter().any(runs));
+        pipelines
+    }
+
+    /// Whether an entry speaks of this link.
+    pub(crate) fn knows(&self, link: u64) -> bool {
+        self.processes.iter().any(|process| [process.reads, process.writes].contains(&Some(link)))
+    }
+
+    /// Takes pipelines out, and what their stages started.
+    pub(crate) fn forget(&mut self, over: &[Joined]) {
+        let gone: HashSet<usize> = over.iter().flat_map(|joined| joined.processes.iter().copied()).collect();
+        let mut known: HashSet<i32> = HashSet::new();
+        let mut kept = Vec::new();
+        for (index, process) in std::mem::take(&mut self.processes).into_iter().enumerate() {
+            let of_another =
+                process.reads.is_none() && process.writes.is_none() && process.parent != self.shell;
+            let stays = if of_another {
+                process.parent.is_some_and(|parent| known.contains(&parent))
+            } else {
+                !gone.contains(&index)
+            };
+            if stays {
+                known.insert(process.pid);
+                kept.push(process);
+            }
+        }
+        self.latest = kept.iter().enumerate().map(|(index, process)| (process.pid, index)).collect();
+        self.processes = kept;
+    }
+
     /// What a process is called: the program it became, or those that it started.
     pub(crate) fn name(&self, index: usize) -> String {
         let process = &self.processes[index];
@@ -264,6 +304,32 @@ mod tests {
             names(&ledger),
             [["(echo a; sleep 1)", "(in the shell)"], ["(in the shell)", "(in the shell)"]]
         );
+    }
+
+    #[test]
+    fn what_is_over_is_forgotten_with_all_that_it_started() {
+        let mut ledger = Ledger::default();
+        ledger.hello(1);
+        // No process has a number as large (proc_sys_kernel(5), pid_max).
+        let own = std::process::id() as i32;
+        let [writer, child, reader] = [i32::MAX - 3, i32::MAX - 2, i32::MAX - 1];
+        ledger.took(writer, 7, 1, 1);
+        ledger.becomes(child, writer, b"echo\0", 2);
+        ledger.took(reader, 7, 0, 3);
+        ledger.took(own, 8, 1, 4);
+        ledger.took(1, 8, 0, 4);
+        reaped(&mut ledger, child, 5, 0);
+        reaped(&mut ledger, writer, 6, 0);
+        reaped(&mut ledger, reader, 6, 0);
+        let over = ledger.over();
+        assert_eq!(over.len(), 1, "the other one's writer, which is this test, lives");
+        ledger.forget(&over);
+        assert!(!ledger.knows(7) && ledger.knows(8));
+        assert_eq!(ledger.processes.len(), 2);
+        reaped(&mut ledger, own, 9, 0);
+        let over = ledger.over();
+        ledger.forget(&over);
+        assert!(ledger.processes.is_empty() && ledger.latest.is_empty());
     }
 
     #[test]

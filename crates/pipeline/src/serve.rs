@@ -6,6 +6,8 @@ use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use mechanism::{Folder, OpenError, Order};
@@ -23,12 +25,14 @@ use rustix::process::{Signal, getuid};
 
 use crate::attention::{Attention, Held, Sight};
 use crate::bottleneck::{Observed, judge};
+use crate::command::{Bell, Chosen, Shown};
 use crate::front::Watched;
 use crate::fullness::{Fill, identity};
-use crate::keep::Keep;
+use crate::keep::{Keep, KeepProblem};
 use crate::ledger::{Joined, Ledger};
 use crate::link::{Link, LinkReport, LinkSpec};
 use crate::summary::Summary;
+use crate::tell;
 
 /// Of pipes that nobody gave a size, so many get the whole of theirs and so many a quarter: all pipes of a user may hold 64 MiB,
 /// used or not (pipe(7), pipe-user-pages-soft).
@@ -50,7 +54,11 @@ pub(crate) struct Service<'a> {
     pub(crate) via: &'a LinkSpec,
     pub(crate) watched: Option<Watched<'a>>,
     /// Where what flows is kept.
-    pub(crate) keep: Option<&'a Keep>,
+    pub(crate) keep: Option<Rc<Keep>>,
+    /// What there is to say before each prompt, and where that is asked for.
+    pub(crate) prompt: Option<(Shown<'a>, &'a Bell)>,
+    /// A folder that the shell reads at its start, and nobody afterwards.
+    pub(crate) began_from: Option<PathBuf>,
 }
 
 /// What was seen of one stage so far.
@@ -99,8 +107,9 @@ impl Counter {
 }
 
 /// An open link and those who wait for it.
-struct Served {
-    link: Option<Link>,
+pub(crate) struct Served {
+    pub(crate) link: Option<Link>,
+    spec: String,
     granted: mechanism::Granted,
     order: Order,
     /// Readers that are held until the writers are done; closing one lets it go on.
@@ -109,8 +118,9 @@ struct Served {
     /// How it can be seen from outside how full it is.
     sight: Option<Sight>,
     report: LinkReport,
-    /// The file that keeps what flowed.
-    kept: Option<std::path::PathBuf>,
+    /// Where what flows is kept, and the file there.
+    keep: Option<Rc<Keep>>,
+    kept: Option<PathBuf>,
 }
 
 struct Message {
@@ -124,6 +134,13 @@ struct Message {
 pub(crate) fn serve(service: &Service<'_>, counter: &Counter, front: UnixStream) -> io::Result<()> {
     let mut server = Server {
         service,
+        chosen: Chosen {
+            via: service.via.clone(),
+            keep: None,
+            stats: service.prompt.is_some_and(|(shown, _)| shown.stats),
+        },
+        keep: service.keep.clone(),
+        began_from: service.began_from.clone(),
         folder: Folder::private(),
         links: BTreeMap::new(),
         next: 0,
@@ -132,6 +149,7 @@ pub(crate) fn serve(service: &Service<'_>, counter: &Counter, front: UnixStream)
         drawn: Instant::now(),
     };
     let mut front = Some(front);
+    let bell = service.prompt.map(|(_, bell)| bell.asked());
     loop {
         server.look_at_links();
         let waiting = server.links.values().any(|served| served.link.is_some());
@@ -144,11 +162,14 @@ pub(crate) fn serve(service: &Service<'_>, counter: &Counter, front: UnixStream)
             pause =
                 if server.ledger.played().next().is_some() { pause.min(attention.pause()) } else { pause };
         }
-        let (asked, spoken) = wait(&counter.socket, front.as_ref(), pause)?;
-        if asked {
+        let (asked, spoken, rung) = wait(&counter.socket, front.as_ref(), bell, pause)?;
+        if asked || rung {
             while let Some(message) = receive(&counter.socket)? {
                 server.answer(message);
             }
+        }
+        if rung {
+            server.before_a_prompt();
         }
         if spoken && let Some(mut stream) = front.take() {
             let mut farewell = [0; HEAD_BYTES];
@@ -166,23 +187,32 @@ pub(crate) fn serve(service: &Service<'_>, counter: &Counter, front: UnixStream)
             }
             server.settle();
             server.draw_nothing();
-            server.name_kept();
+            let pipelines = server.ledger.pipelines();
+            server.name_kept(&pipelines);
             // A front that does not listen has no use for it.
             let _ = stream.write_all(&server.summary().to_bytes());
         }
     }
 }
 
-fn wait(socket: &OwnedFd, front: Option<&UnixStream>, pause: Duration) -> io::Result<(bool, bool)> {
+/// Whether there are messages, whether the front has spoken or gone, and whether the shell asks what to say.
+fn wait(
+    socket: &OwnedFd,
+    front: Option<&UnixStream>,
+    bell: Option<&OwnedFd>,
+    pause: Duration,
+) -> io::Result<(bool, bool, bool)> {
     let mut fds = vec![PollFd::new(socket, PollFlags::IN)];
+    fds.extend(bell.map(|bell| PollFd::new(bell, PollFlags::IN)));
     fds.extend(front.map(|front| PollFd::new(front, PollFlags::IN)));
     match poll(&mut fds, Timespec::try_from(pause).ok().as_ref()) {
         Ok(_) => {}
-        Err(Errno::INTR) => return Ok((false, false)),
+        Err(Errno::INTR) => return Ok((false, false, false)),
         Err(error) => return Err(error.into()),
     }
     let came = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
-    Ok((came(0), came(1)))
+    let bells = usize::from(bell.is_some());
+    Ok((came(0), came(1 + bells), bells == 1 && came(1)))
 }
 
 /// The next message of this user's, if one is there.
@@ -212,12 +242,16 @@ fn receive(socket: &OwnedFd) -> io::Result<Option<Message>> {
     }
 }
 
-struct Server<'a> {
-    service: &'a Service<'a>,
-    folder: Folder,
-    links: BTreeMap<u64, Served>,
+pub(crate) struct Server<'a> {
+    pub(crate) service: &'a Service<'a>,
+    pub(crate) chosen: Chosen,
+    /// Where what flows through the next link is kept.
+    pub(crate) keep: Option<Rc<Keep>>,
+    pub(crate) began_from: Option<PathBuf>,
+    pub(crate) folder: Folder,
+    pub(crate) links: BTreeMap<u64, Served>,
     next: u64,
-    ledger: Ledger,
+    pub(crate) ledger: Ledger,
     attention: Option<Attention>,
     drawn: Instant,
 }
@@ -241,6 +275,14 @@ impl Server<'_> {
                 self.ledger.becomes(head.pid, head.value as i32, &text, head.at_ns);
             }
             kind if kind == Kind::Reaped as u32 => self.ledger.reaped(&head),
+            kind if kind == Kind::Command as u32 => {
+                let text = String::from_utf8_lossy(&text);
+                let words: Vec<&str> = text.split_terminator('\0').collect();
+                let done = self.command(&words);
+                if let Some(reply) = reply {
+                    tell::answer(reply, &done);
+                }
+            }
             _ => {}
         }
     }
@@ -251,7 +293,7 @@ impl Server<'_> {
         self.next += 1;
         match self.connect(id) {
             Ok(mut link) => {
-                let order = self.service.via.order();
+                let order = self.chosen.via.order();
                 let hold = order == Order::Sequential;
                 let (Some(read), Some(write)) = (link.take_read(), link.take_write()) else { return };
                 let answer = Reply { id, hold_reader: u64::from(hold), error: 0 };
@@ -261,12 +303,14 @@ impl Server<'_> {
                 let granted = link.granted().clone();
                 let served = Served {
                     link: Some(link),
+                    spec: self.chosen.via.to_string(),
                     granted,
                     order,
                     held: Vec::new(),
                     written: !hold,
                     sight,
                     report: LinkReport::default(),
+                    keep: self.keep.clone(),
                     kept: None,
                 };
                 self.links.insert(id, served);
@@ -282,8 +326,8 @@ impl Server<'_> {
         }
     }
 
-    fn connect(&self, id: u64) -> Result<Link, OpenError> {
-        let mut link = self.service.via.connect(&self.folder)?;
+    fn connect(&mut self, id: u64) -> Result<Link, OpenError> {
+        let mut link = self.chosen.via.connect(&self.folder)?;
         if self.service.watched.is_some_and(|watched| watched.meter) {
             link.meter()?;
         }
@@ -293,18 +337,21 @@ impl Server<'_> {
             LARGE_PIPES..MIDDLING_PIPES => link.hold_at_most(MIDDLING_BYTES),
             _ => link.hold_at_most(SMALL_BYTES),
         }
-        if let Some(keep) = self.service.keep {
-            let not_kept = |problem: crate::KeepProblem| OpenError::Unsupported {
-                message: problem.to_string(),
-                remedy: "another folder".to_owned(),
-            };
+        let not_kept = |problem: KeepProblem| OpenError::Unsupported {
+            message: problem.to_string(),
+            remedy: "another folder".to_owned(),
+        };
+        if let (None, Some(folder)) = (&self.keep, &self.chosen.keep) {
+            self.keep = Some(Rc::new(Keep::numbered(folder).map_err(not_kept)?));
+        }
+        if let Some(keep) = &self.keep {
             link.keep(keep.file(id).map_err(not_kept)?)?;
         }
         Ok(link)
     }
 
     /// Lets held readers go on whose writers are done, and closes the books of links that are over.
-    fn look_at_links(&mut self) {
+    pub(crate) fn look_at_links(&mut self) {
         for served in self.links.values_mut() {
             let Some(link) = &served.link else { continue };
             if !served.written && link.is_written().unwrap_or(true) {
@@ -371,14 +418,13 @@ impl Server<'_> {
     }
 
     /// Gives what was kept its names, once it is known what wrote it.
-    fn name_kept(&mut self) {
-        let Some(keep) = self.service.keep else { return };
-        let mut pipelines = self.ledger.pipelines();
-        pipelines.retain(|joined| !joined.links.is_empty());
-        let alone = pipelines.len() == 1;
-        for (number, joined) in pipelines.iter().enumerate() {
+    pub(crate) fn name_kept(&mut self, pipelines: &[Joined]) {
+        let linked = || pipelines.iter().filter(|joined| !joined.links.is_empty());
+        let alone = linked().count() == 1;
+        for (number, joined) in linked().enumerate() {
             for (stage, (link, writer)) in joined.links.iter().zip(&joined.processes).enumerate() {
                 let Some(served) = self.links.get_mut(link) else { continue };
+                let Some(keep) = &served.keep else { continue };
                 match keep.name(*link, (!alone).then_some(number), stage, &self.ledger.name(*writer)) {
                     Ok(path) => served.kept = Some(path),
                     Err(problem) => complain(&problem.to_string()),
@@ -418,7 +464,7 @@ impl Server<'_> {
 
     fn link_records(&self, pipeline: u32, joined: &Joined) -> Vec<LinkRecord> {
         let record = |id: &u64| {
-            let mut record = self.links.get(id)?.record(pipeline, self.service.via.to_string());
+            let mut record = self.links.get(id)?.record(pipeline);
             if let Some(attention) = &self.attention {
                 attention.complete_link(*id, &mut record);
             }
@@ -439,6 +485,15 @@ impl Server<'_> {
     }
 }
 
+impl Drop for Server<'_> {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.began_from {
+            // Whoever waited for the shell removes it, too, and may have been first.
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+}
+
 impl Served {
     fn close(&mut self) {
         if let Some(link) = self.link.take() {
@@ -453,11 +508,11 @@ impl Served {
         self.report.cut_short || self.report.full
     }
 
-    fn record(&self, pipeline: u32, spec: String) -> LinkRecord {
+    pub(crate) fn record(&self, pipeline: u32) -> LinkRecord {
         let report = self.report.clone();
         LinkRecord {
             pipeline,
-            spec,
+            spec: self.spec.clone(),
             granted: self.granted.clone(),
             bytes: report.bytes,
             stored_bytes: report.stored_bytes,

@@ -1,7 +1,9 @@
 //! `~/.config/hosepipe/config.toml`: how a prompt begins.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use pipeline::link::LinkSpec;
 use serde::Deserialize;
@@ -12,15 +14,28 @@ use serde::Deserialize;
 pub struct Config {
     /// What stands between stages.
     pub link: String,
-    /// Whether each pipeline's time and bytes are shown.
+    /// Whether the line after a pipeline is shown.
     pub stats: bool,
-    /// The prompt; `{dir}`, `{link}` and `{status}` stand for the folder, the link, and a status that is not 0.
-    pub prompt: String,
+    /// Pipelines that took less, in seconds, have no such line.
+    pub stats_above: f64,
+    /// Whether the prompt names a plain pipe, too.
+    pub mark_pipes: bool,
+    /// Pipelines by name.
+    pub presets: BTreeMap<String, String>,
+    /// Of earlier versions, which had a prompt of their own.
+    prompt: Option<toml::Value>,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { link: "pipe".to_owned(), stats: true, prompt: "{dir} ({link}){status}> ".to_owned() }
+        Self {
+            link: "pipe".to_owned(),
+            stats: true,
+            stats_above: 0.5,
+            mark_pipes: false,
+            presets: BTreeMap::new(),
+            prompt: None,
+        }
     }
 }
 
@@ -30,7 +45,13 @@ impl Config {
         let Some(path) = config_file() else { return (Self::default(), None) };
         match read_text(&path) {
             Ok(text) => match Self::parse(&text) {
-                Ok(config) => (config, None),
+                Ok(config) => {
+                    let note = config.prompt.is_some().then(|| {
+                        let what = "`prompt` means nothing any more: the prompt is your own shell's";
+                        format!("{}: {what}", path.display())
+                    });
+                    (config, note)
+                }
                 Err(problem) => {
                     (Self::default(), Some(format!("{}: {problem}; the defaults are used", path.display())))
                 }
@@ -50,7 +71,14 @@ impl Config {
             line.map_or(message.clone(), |line| format!("line {line}: {message}"))
         })?;
         LinkSpec::parse(&config.link).map_err(|problem| format!("link: {problem}"))?;
+        Duration::try_from_secs_f64(config.stats_above)
+            .map_err(|problem| format!("stats_above: {problem}"))?;
         Ok(config)
+    }
+
+    /// The shortest pipeline that is spoken of.
+    pub fn above(&self) -> Duration {
+        Duration::try_from_secs_f64(self.stats_above).unwrap_or_default()
     }
 }
 
@@ -64,17 +92,10 @@ fn read_text(path: &Path) -> std::io::Result<String> {
 
 /// Where the file lies (XDG Base Directory Specification).
 fn config_file() -> Option<PathBuf> {
-    Some(base("XDG_CONFIG_HOME", ".config")?.join("hosepipe/config.toml"))
-}
-
-/// Where earlier lines are kept.
-pub(crate) fn history_file() -> Option<PathBuf> {
-    Some(base("XDG_DATA_HOME", ".local/share")?.join("hosepipe/history"))
-}
-
-fn base(variable: &str, below_home: &str) -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value: &OsString| Path::new(value).is_absolute());
-    set(variable).map(PathBuf::from).or_else(|| Some(Path::new(&set("HOME")?).join(below_home)))
+    let below_home = || Some(Path::new(&set("HOME")?).join(".config"));
+    let base = set("XDG_CONFIG_HOME").map(PathBuf::from).or_else(below_home);
+    Some(base?.join("hosepipe/config.toml"))
 }
 
 #[cfg(test)]
@@ -86,6 +107,10 @@ mod tests {
         assert_eq!(Config::parse(""), Ok(Config::default()));
         let config = Config::parse("link = \"tmpfile\"\nstats = false\n").expect("right");
         assert_eq!((config.link.as_str(), config.stats), ("tmpfile", false));
+        let config = Config::parse("stats_above = 2\nprompt = \"> \"\n[presets]\nbig = \"du | sort -n\"\n");
+        let config = config.expect("an old key is no mistake");
+        assert_eq!(config.above(), Duration::from_secs(2));
+        assert_eq!(config.presets["big"], "du | sort -n");
     }
 
     #[test]
@@ -94,6 +119,7 @@ mod tests {
         assert!(problem("stats = true\nlinc = \"pipe\"\n").starts_with("line 2: unknown field `linc`"));
         assert!(problem("stats = 3").starts_with("line 1: invalid type"));
         assert!(problem("stats = ").starts_with("line 1: "));
+        assert!(problem("stats_above = -1").starts_with("stats_above: "));
         assert!(problem("link = \"pip\"").contains("did you mean `pipe`?"));
     }
 }

@@ -52,6 +52,8 @@ pub(crate) const TARGETS: &[Target] = &[
 fn starts(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
     let empty = home();
     let full = home();
+    with_prompt(empty.path())?;
+    with_prompt(full.path())?;
     write_history(full.path())?;
     let rounds = lab.rounds_or(STARTS);
     let ours = |home: &Path| seconds_to_prompt(home, &[hosepipe::PROGRAM, "sh"], "(pipe)> ");
@@ -87,6 +89,8 @@ fn keys(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
     let count = lab.rounds_or(KEYS);
     let empty = home();
     let full = home();
+    with_prompt(empty.path())?;
+    with_prompt(full.path())?;
     write_history(full.path())?;
     let long: String = "cat file | sort -k 2 'a word' | ".chars().cycle().take(LONG_LINE_BYTES).collect();
     let cases = [("", empty.path(), ""), (" history", full.path(), ""), (" long line", empty.path(), &*long)];
@@ -139,13 +143,17 @@ fn shows_the_end_of(person: &Person, line: &str) {
     person.waits(&tail, |seen| plain(seen).replace('\n', "").contains(&tail));
 }
 
+/// A prompt that is known when it is seen, and room for the history.
+fn with_prompt(home: &Path) -> Result<()> {
+    let text = format!("PS1='(pipe)> '\nHISTSIZE={HISTORY_LINES} HISTFILESIZE={HISTORY_LINES}\n");
+    std::fs::write(home.join(".bashrc"), text).context(".bashrc")
+}
+
 /// A history as long as one gets, of lines that begin like what is typed and go on otherwise.
 fn write_history(home: &Path) -> Result<()> {
-    let folder = home.join(".local/share/hosepipe");
-    std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     let mut text = String::new();
     for line in 0..HISTORY_LINES {
         writeln!(text, "cat access.log.{line} | cut -d ' ' -f {line} | sort")?;
     }
-    std::fs::write(folder.join("history"), text).context("the history")
+    std::fs::write(home.join(".bash_history"), text).context("the history")
 }

@@ -4,10 +4,13 @@
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
+use crate::common::pty::CACHE;
+
 fn hosepipe(arguments: &[&str], input: &str) -> Output {
     let home = tempfile::tempdir().expect("a folder");
     let mut command = Command::new(env!("CARGO_BIN_EXE_hosepipe"));
     command.arg("sh").args(arguments).env("HOME", home.path()).env("TMPDIR", home.path());
+    command.env("XDG_CACHE_HOME", CACHE);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("starts");
     child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("read");
@@ -47,59 +50,30 @@ fn a_file_is_a_text() {
     let output = hosepipe(&[&path.to_string_lossy()], "");
     assert_eq!((stdout(&output).as_str(), output.status.code()), ("/usr\n", Some(0)));
     let output = hosepipe(&["/nonexistent/file"], "");
-    assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("cannot read /nonexistent/file: "), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(127));
+    assert_eq!(stderr(&output), "bash: /nonexistent/file: No such file or directory\n");
 }
 
 #[test]
-fn commands_of_the_shell_work_in_texts_too_and_state_goes_past_them() {
-    let text = "x=5; f() { echo f$1; }; via tmpfile; readlink /proc/self/fd/1 | cat; via\nvia socketpair\nf $x | cat; via";
-    let output = hosepipe(&["--via", "pipe:size=1MiB", "-c", text], "");
-    assert!(stdout(&output).starts_with('/'), "a file stood between the two: {}", stdout(&output));
-    assert!(stdout(&output).ends_with("tmpfile\nf5\nsocketpair\n"), "{}", stdout(&output));
-}
-
-#[test]
-fn what_an_item_with_our_name_hangs_on_is_the_shells_own_affair() {
-    let output = hosepipe(&["-c", "false && via tmpfile || echo no; help() { echo mine; }; help"], "");
-    assert_eq!(stdout(&output), "no\nmine\n");
-}
-
-#[test]
-fn bad_texts_cost_nothing() {
-    let output = hosepipe(&["-c", "echo a\necho b | | c"], "");
-    assert_eq!((stdout(&output).as_str(), output.status.code()), ("", Some(2)));
-    let caret = "hosepipe: syntax error near unexpected token `|'\n  echo b | | c\n           ^\n";
-    assert_eq!(stderr(&output), caret);
-    assert_eq!(hosepipe(&["-c", "echo 'open"], "").status.code(), Some(2));
-    let output = hosepipe(&["-c", "via nothing"], "");
-    assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("links are pipe, fifo, "), "{}", stderr(&output));
-    assert_eq!(hosepipe(&["--via", "nothing", "-c", "true"], "").status.code(), Some(2));
-}
-
-#[test]
-fn presets_are_the_studys() {
-    let output = hosepipe(&["-c", "presets; preset 2; via tmpfile; preset 2; preset 9"], "");
-    let text = stdout(&output);
-    assert!(text.contains("1  ps -ef | grep systemd | cut -c9-16"), "{text}");
-    assert!(text.contains("4  ls -l | grep ourpipe | wc"), "{text}");
-    let counts: Vec<&str> = text.lines().skip(4).collect();
-    assert_eq!(counts, ["117286", "117286"], "{text}");
-    assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("there is no preset `9`"), "{}", stderr(&output));
-}
-
-#[test]
-fn keep_keeps_each_line_apart() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().to_string_lossy();
-    let output = hosepipe(
-        &["-c", &format!("keep {path}/k; seq 2 | cat; keep; seq 3 | cat; keep off; seq 4 | cat")],
-        "",
+fn a_text_has_nothing_that_its_shell_does_not_have() {
+    let output = hosepipe(&["-c", "type via __hosepipe 2>&1; help() { echo mine; }; help; via tmpfile"], "");
+    assert_eq!(
+        stdout(&output),
+        "mine\n".to_owned().replace(
+            "mine",
+            "bash: line 1: type: via: not found\nbash: line 1: type: __hosepipe: not found\nmine"
+        )
     );
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let kept = |number: u32| std::fs::read_to_string(folder.path().join(format!("k/{number}/1-seq")));
-    assert_eq!((kept(1).ok().as_deref(), kept(2).ok().as_deref()), (Some("1\n2\n"), Some("1\n2\n3\n")));
-    assert!(kept(3).is_err());
+    assert_eq!(output.status.code(), Some(127));
+}
+
+#[test]
+fn bad_texts_are_the_shells_to_refuse() {
+    let output = hosepipe(&["-c", "echo a\necho b | | c"], "");
+    assert_eq!((stdout(&output).as_str(), output.status.code()), ("a\n", Some(2)));
+    assert!(stderr(&output).contains("syntax error near unexpected token `|'"), "{}", stderr(&output));
+    assert_eq!(hosepipe(&["--via", "nothing", "-c", "true"], "").status.code(), Some(2));
+    let output = hosepipe(&["--shell", "no-such-shell", "-c", "true"], "");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("there is no shell `no-such-shell`"), "{}", stderr(&output));
 }

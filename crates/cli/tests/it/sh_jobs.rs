@@ -1,270 +1,299 @@
-//! Job control of `hosepipe sh`, on a pseudo-terminal: keys that end and stop, jobs behind the prompt and the commands
-//! about them, nothing left behind.
+//! Job control of `hosepipe sh`, on a pseudo-terminal and inside tmux: as in a bash that nothing is preloaded into, over every link,
+//! and nothing left behind.
 
+use std::fs;
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::common::pty::{Person, SOON, end_all, home, processes};
 use rustix::process::Signal;
 
-const CTRL_C: &str = "\x03";
-const CTRL_D: &str = "\x04";
-const CTRL_Z: &str = "\x1a";
+use crate::common::pty::{CACHE, Person, SOON, end_all, home, processes};
+use crate::common::until;
+use crate::sh_prompt::there_is;
 
-#[test]
-fn ctrl_c_ends_the_pipeline_and_never_the_shell() {
+const CTRL_C: &str = "\x03";
+const CTRL_BACKSLASH: &str = "\x1c";
+const CTRL_Z: &str = "\x1a";
+const HOSEPIPE: &str = env!("CARGO_BIN_EXE_hosepipe");
+
+/// What a person sees in a bash of their own, and in one over each of these links: the same.
+fn as_in_bash(links: &[&str], scene: &dyn Fn(&mut Person) -> String) {
     let home = home();
-    let mut person = Person::at_home(home.path());
-    for (line, last) in [
-        ("sleep 1001", "sleep 1001"),
-        ("sleep 1001 | cat", "cat"),
-        ("sleep 1001; echo not this", "sleep 1001"),
-        ("for i in 1 2; do sleep 1001; done", "sleep 1001"),
-    ] {
-        person.types(&format!("{line}\r"));
-        person.runs_in_front("sleep 1001", last);
-        person.types(CTRL_C);
+    fs::write(home.path().join(".bashrc"), "PS1='> '\nstats off 2>/dev/null\n").expect("written");
+    let bash = ["bash", "--rcfile", ".bashrc"];
+    let mut person = Person::before(home.path(), &bash);
+    person.sees_a_prompt();
+    let expected = scene(&mut person);
+    drop(person);
+    for link in links {
+        let mut person = Person::before(home.path(), &[HOSEPIPE, "sh", "--via", link]);
         person.sees_a_prompt();
-        person.process("sleep 1001", false);
-        let said = person.runs("echo status $?");
-        assert!(said.contains("status 130") && !said.contains("not this"), "{line}: {said}");
-    }
-    for (link, last) in
-        [("tmpfile", "cat"), ("tmpfile:order=sequential", "sleep 1002"), ("pty", "cat"), ("fifo", "cat")]
-    {
-        person.runs(&format!("via {link}"));
-        person.types("sleep 1002 | cat\r");
-        person.runs_in_front("sleep 1002", last);
-        person.types(CTRL_C);
-        person.sees_a_prompt();
-        person.process("sleep 1002", false);
+        let shown = scene(&mut person).replace(&format!("({link}) "), "");
+        assert_eq!(shown, expected, "over {link}");
     }
 }
 
+/// Numbers of processes are nobody's to know before.
+fn without_numbers(text: &str) -> String {
+    let long = |word: &str| word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_digit());
+    let words = |line: &str| {
+        line.split(' ').map(|word| if long(word) { "N" } else { word }).collect::<Vec<_>>().join(" ")
+    };
+    text.lines().map(|line| words(line) + "\n").collect()
+}
+
 #[test]
-fn ctrl_z_stops_and_fg_goes_on() {
-    let home = home();
-    let mut person = Person::at_home(home.path());
-    for link in ["pipe", "tmpfile", "socketpair"] {
-        person.runs(&format!("via {link}"));
-        // The reader works behind the sleep, so that it is seen that the whole goes on.
+fn lines_do_at_the_prompt_what_they_do_in_bash() {
+    as_in_bash(&["pipe", "tmpfile", "socketpair"], &|person| {
+        let lines = [
+            "set -u; echo $nope; echo not this",
+            "echo ${nope?}",
+            "set +u; echo $nope | wc -c",
+            "trap 'echo chld' CHLD",
+            "echo no child",
+            "/bin/true",
+            "trap - CHLD; trap 'echo usr' USR1; kill -USR1 $$; echo on",
+            "(exit 7) | (exit 3)",
+            "echo $? ${PIPESTATUS[*]}",
+            "sleep 0.05 & wait; echo waited",
+            "jobs; sleep 77 & jobs",
+            "kill %1; wait %1",
+            "echo $?",
+            "shopt -s lastpipe; set +m; echo kept | read x; echo $x; set -m",
+            "if true; then echo a | cat; fi; for i in 1 2; do echo $i; done | tac",
+            "echo one; echo $'two\\nlines' | cat",
+            "echo a | | b",
+            "stty -echo; stty -a | grep -o ' -echo '; stty echo",
+            "( coproc cat; echo through >&${COPROC[1]}; read -u ${COPROC[0]} y; echo $y )",
+            "ls /proc/self/fd | wc -w",
+            "cat <(echo sub) | cat; x=$(echo inner | cat); echo $x",
+            "ulimit -n 64; seq 3 | tac | head -1; ulimit -n",
+            "type -t cd jobs; bind -q abort | cut -c1-5",
+        ];
+        lines.iter().map(|line| without_numbers(&person.answers(line))).collect()
+    });
+}
+
+#[test]
+fn keys_end_and_stop_as_in_bash() {
+    as_in_bash(&["pipe", "tmpfile", "fifo"], &|person| {
+        let mut seen = String::new();
+        for key in [CTRL_C, CTRL_BACKSLASH] {
+            // At the prompt: nothing ends.
+            person.types(key);
+            person.settles("echo ready", "ready");
+            for (line, last) in [
+                ("sleep 1001", "sleep 1001"),
+                ("sleep 1001 | cat", "cat"),
+                ("for i in 1 2; do sleep 1001; done", "sleep 1001"),
+            ] {
+                person.types(&format!("{line}\r"));
+                person.runs_in_front("sleep 1001", last);
+                person.types(key);
+                person.process("sleep 1001", key == CTRL_BACKSLASH && line.starts_with("for"));
+                if line.starts_with("for") && key == CTRL_BACKSLASH {
+                    // The next turn of the loop.
+                    person.runs_in_front("sleep 1001", last);
+                    person.types(CTRL_C);
+                }
+                person.sees_a_prompt();
+                person.process("sleep 1001", false);
+                seen.push_str(&person.answers("echo status $?"));
+            }
+        }
         person.types("{ sleep 0.4; echo through; } | tr a-z A-Z\r");
         person.runs_in_front("sleep 0.4", "tr a-z A-Z");
         person.types(CTRL_Z);
-        let said = person.sees_a_prompt();
-        assert!(
-            said.contains("[1] stopped (fg 1 goes on): { sleep 0.4; echo through; } | tr a-z A-Z"),
-            "{said}"
-        );
-        assert!(person.runs("jobs").contains("[1] stopped"), "{link}");
+        person.sees_a_prompt();
+        seen.push_str(&person.answers("echo $?; jobs"));
         person.types("fg\r");
         person.sees_line("THROUGH");
         person.sees_a_prompt();
-        let said = person.runs("jobs; fg %1");
-        assert!(said.contains("there is no job"), "{said}");
-    }
-    // One that a shell runs, stopped twice, and ended by a key.
-    person.types("x=1; sleep 1003 $y\r");
-    person.runs_in_front("sleep 1003", "sleep 1003");
-    for _ in 0..2 {
+        seen.push_str(&person.answers("echo $?; jobs"));
+        person.types("sleep 1003 | cat\r");
+        person.runs_in_front("sleep 1003", "cat");
         person.types(CTRL_Z);
         person.sees_a_prompt();
+        // `jobs` just before would have been warning enough.
+        person.answers("true");
+        seen.push_str(&person.answers("exit"));
+        seen.push_str(&without_numbers(&person.answers("bg; jobs")));
+        seen.push_str(&without_numbers(&person.answers("kill %1; wait %1; echo $?; jobs")));
+        seen
+    });
+}
+
+#[test]
+fn a_reader_behind_the_prompt_is_stopped() {
+    let home = home();
+    let mut person = Person::at_home(home.path());
+    let mut said = person.answers("cat &");
+    let began = Instant::now();
+    while !said.contains("Stopped") {
+        assert!(began.elapsed() < SOON, "it is not stopped: {said}");
+        said = person.answers("");
+    }
+    person.types("fg\r");
+    person.sees("cat\n");
+    person.runs_in_front("cat", "cat");
+    person.types("typed\r");
+    person.sees_line("typed");
+}
+
+#[test]
+fn a_shell_inside_a_shell_is_suspended_and_goes_on() {
+    let home = home();
+    fs::write(home.path().join(".outer"), "PS1='outer> '\n").expect("written");
+    fs::write(home.path().join(".bashrc"), "PS1='inner> '\n").expect("written");
+    fs::write(home.path().join(".zshrc"), "PS1='inner> '\n").expect("written");
+    for shell in ["bash", "zsh"].into_iter().filter(|shell| there_is(shell)) {
+        let mut person = Person::before(home.path(), &["bash", "--rcfile", ".outer"]);
+        person.sees("outer> ");
+        person.types(&format!("{HOSEPIPE} sh --shell {shell} --via tmpfile\r"));
+        person.sees("inner> ");
+        person.types("x=kept; suspend\r");
+        person.sees("outer> ");
+        person.types("jobs\r");
+        person.sees("Stopped");
         person.types("fg\r");
-        person.sees("sleep 1003 $y");
-        person.runs_in_front("sleep 1003", "sleep 1003");
+        person.types("echo $x | tr a-z A-Z\r");
+        person.sees_line("KEPT");
+        person.types("exit 5\r");
+        person.sees("outer> ");
+        person.types("echo left $?\r");
+        person.sees_line("left 5");
+        person.types(&format!("{HOSEPIPE} sh --shell {shell}\r"));
+        person.sees("inner> ");
+        person.types("kill -9 $$\r");
+        person.sees("outer> ");
+        person.types("echo left $?\r");
+        person.sees_line("left 137");
     }
-    person.types(CTRL_C);
-    person.sees_a_prompt();
-    person.process("sleep 1003", false);
 }
 
 #[test]
-fn an_ampersand_leaves_it_behind_and_its_end_is_reported() {
+fn signals_are_the_shells() {
+    // SIGTERM is ignored by an interactive bash.
     let home = home();
     let mut person = Person::at_home(home.path());
     person.runs("via tmpfile");
-    let said = person.runs("{ sleep 0.3; echo from behind >seen; } | cat & echo at once");
-    assert!(said.contains("[1] runs in the background:") && said.contains("\nat once\n"), "{said}");
-    let began = Instant::now();
-    while !person.runs("").contains("[1] done: { sleep 0.3;") {
-        assert!(began.elapsed() < SOON, "the end is not reported");
-    }
-    assert_eq!(std::fs::read_to_string(home.path().join("seen")).ok().as_deref(), Some("from behind\n"));
-    // More than one item: a shell of its own runs them.
-    person.runs("sleep 0.2 && (exit 3) &");
-    let began = Instant::now();
-    while !person.runs("").contains("[1] left with status 3") {
-        assert!(began.elapsed() < SOON, "the end is not reported");
-    }
-    // Stopped, then sent behind.
-    person.types("sleep 0.3\r");
-    person.runs_in_front("sleep 0.3", "sleep 0.3");
-    person.types(CTRL_Z);
-    person.sees_a_prompt();
-    assert!(person.runs("bg").contains("[1] runs in the background: sleep 0.3"));
-    let began = Instant::now();
-    while !person.runs("").contains("[1] done: sleep 0.3") {
-        assert!(began.elapsed() < SOON, "the end is not reported");
-    }
-}
-
-#[test]
-fn what_went_on_is_spoken_of_like_any_other() {
-    let home = home();
+    person.kills(Signal::TERM);
+    person.kills(Signal::QUIT);
+    // As Ctrl-C there: another prompt.
+    person.kills(Signal::INT);
+    person.settles("seq 3 | wc -l", "3");
+    person.types("exit 9\r");
+    assert_eq!(person.leaves().code(), Some(9));
+    nothing_is_left(home.path());
+    // SIGHUP ends it, and what it runs.
     let mut person = Person::at_home(home.path());
-    for link in ["pipe", "tmpfile"] {
-        person.runs(&format!("via {link}"));
-        person.types("{ sleep 0.4; seq 1000; } | sort | wc -l\r");
-        person.runs_in_front("sleep 0.4", "wc -l");
-        person.types(CTRL_Z);
-        person.sees_a_prompt();
-        std::thread::sleep(Duration::from_millis(300));
-        let said = person.runs("fg");
-        assert!(said.contains("\n1000\n"), "{said}");
-        // 3893 bytes and the time it ran, without the time it stood still.
-        assert!(said.contains("→3.89 kB→ sort →3.89 kB→ wc · ") && said.contains(" stopped) · "), "{said}");
-        assert!(said.contains(&format!("wc · {link} · ")), "{said}");
-    }
-    // One that was in the background, and failed.
-    person.runs("{ sleep 0.3; echo x; } | grep y &");
-    let said = person.runs("fg; echo status $?");
-    assert!(said.contains("stage 2 `grep y` left with status 1: nothing matched"), "{said}");
-    assert!(said.contains("\nstatus 1\n"), "{said}");
-}
-
-#[test]
-fn jobs_are_waited_for() {
-    let home = home();
-    let mut person = Person::at_home(home.path());
-    let said = person.runs("(sleep 0.2; exit 4) &");
-    assert!(said.contains("[1] runs in the background"), "{said}");
-    let said = person.runs("wait %1; echo status $?");
-    assert!(said.contains("[1] left with status 4") && said.contains("\nstatus 4\n"), "{said}");
-    let said = person.runs("(sleep 0.2; exit 5) & wait $! && echo fine || echo status $?");
-    assert!(said.contains("\nstatus 5\n"), "{said}");
-    // One that has ended is remembered by its number, which a variable can hold.
-    person.runs("(exit 6) &");
-    person.runs("x=$!");
-    assert!(person.runs("wait $!; echo status $?").contains("\nstatus 6\n"));
-    assert!(person.runs("test $x = $! && echo the same").contains("\nthe same\n"));
-    // All of them.
-    person.runs("sleep 0.1 | cat & sleep 0.3 &");
-    let said = person.runs("wait; jobs; echo over");
-    assert!(said.contains("done: sleep 0.1 | cat") && said.contains("done: sleep 0.3"), "{said}");
-    assert!(said.contains("\nover\n"), "{said}");
-    assert!(person.runs("wait %1").contains("there is no job `%1`"));
-    let said = person.runs("wait 1; echo status $?");
-    assert!(said.contains("1 is no job of this shell") && said.contains("\nstatus 127\n"), "{said}");
-    // Ctrl-C ends the waiting, and not what is waited for.
-    person.runs("sleep 1009 &");
-    person.types("wait\r");
-    std::thread::sleep(Duration::from_millis(100));
-    person.types(CTRL_C);
-    person.sees_a_prompt();
-    assert!(
-        person.runs("echo status $?; jobs").contains("\nstatus 130\n[1] runs in the background: sleep 1009")
-    );
-    person.runs("kill %1");
-    person.process("sleep 1009", false);
-}
-
-#[test]
-fn jobs_are_sent_signals_by_name() {
-    let home = home();
-    let mut person = Person::at_home(home.path());
-    person.runs("sleep 1010 | cat &");
-    person.runs("sleep 1011 &");
-    person.runs("kill -STOP %sleep\u{20}");
-    let said = person.runs("kill %1 && echo sent");
-    assert!(said.contains("\nsent\n"), "{said}");
-    person.process("sleep 1010", false);
-    person.runs("kill -9 $!");
-    person.process("sleep 1011", false);
-    // One that is stopped is woken to see its end.
-    person.types("sleep 1012 | cat\r");
-    person.runs_in_front("sleep 1012", "cat");
-    person.types(CTRL_Z);
-    person.sees_a_prompt();
-    person.runs("kill %?1012");
-    person.process("sleep 1012", false);
-    let said = person.runs("kill %7; echo status $?");
-    assert!(said.contains("there is no job `%7`") && said.contains("\nstatus 1\n"), "{said}");
-}
-
-#[test]
-fn a_disowned_job_lives_on() {
-    let home = home();
-    let mut person = Person::at_home(home.path());
-    person.runs("sleep 1013 &");
-    person.runs("disown; jobs");
-    person.runs("via tmpfile");
-    person.runs("sleep 1014 | cat &");
-    assert!(person.runs("disown %1").contains("cannot live on without this shell"));
-    person.runs("via pipe");
-    person.types(CTRL_D);
-    person.leaves();
-    let began = Instant::now();
-    while processes(home.path()) != ["sleep 1013"] {
-        assert!(began.elapsed() < SOON, "there are {:?}", processes(home.path()));
-    }
-    end_all(home.path());
+    person.runs("sleep 1005 | cat &");
+    person.kills(Signal::HUP);
+    assert!(!person.leaves().success());
     nothing_is_left(home.path());
 }
 
 #[test]
-fn stopped_jobs_make_leaving_a_question() {
-    let home = home();
-    let mut person = Person::at_home(home.path());
-    person.types("sleep 1004\r");
-    person.runs_in_front("sleep 1004", "sleep 1004");
-    person.types(CTRL_Z);
-    person.sees_a_prompt();
-    person.types(CTRL_D);
-    person.sees("There are stopped jobs");
-    person.sees_a_prompt();
-    person.types(CTRL_D);
-    person.leaves();
-    nothing_is_left(home.path());
-}
-
-#[test]
-fn a_killed_shell_leaves_nothing_behind() {
-    for signal in [Signal::TERM, Signal::HUP] {
+fn a_killed_hosepipe_leaves_nothing_behind() {
+    for shell in ["bash", "zsh"].into_iter().filter(|shell| there_is(shell)) {
         let home = home();
-        let mut person = Person::at_home(home.path());
-        person.runs("via file");
-        person.runs("preset 1");
-        person.runs("sleep 1005 &");
-        person.types("sleep 1006 | cat\r");
-        person.runs_in_front("sleep 1006", "cat");
-        person.types(CTRL_Z);
+        fs::write(home.path().join(".zshrc"), "PS1='> '\n").expect("written");
+        let mut person = Person::before(home.path(), &[HOSEPIPE, "sh", "--shell", shell, "--via", "fifo"]);
         person.sees_a_prompt();
-        person.kills(signal);
-        assert!(!person.leaves().success());
-        nothing_is_left(home.path());
-        // And while a pipeline is in front.
-        let mut person = Person::at_home(home.path());
-        person.types("sleep 1007 | cat\r");
-        person.runs_in_front("sleep 1007", "cat");
-        person.kills(signal);
-        assert!(!person.leaves().success());
+        person.types("sleep 1006 &\r");
+        person.sees_a_prompt();
+        person.types("sleep 1008 | cat\r");
+        person.runs_in_front("sleep 1008", "cat");
+        person.kills(Signal::KILL);
+        person.leaves();
         nothing_is_left(home.path());
     }
-    // SIGKILL asks nobody; the kernel hangs up what has the terminal (setpgid(2), credentials(7)).
+}
+
+#[test]
+fn a_disowned_job_lives_on_over_its_link() {
     let home = home();
     let mut person = Person::at_home(home.path());
-    person.types("sleep 1008 | cat\r");
-    person.runs_in_front("sleep 1008", "cat");
-    person.kills(Signal::KILL);
-    person.leaves();
+    person.runs("via tmpfile");
+    person.runs("{ sleep 1; echo through; } | cat >seen & disown");
+    person.types("exit\r");
+    assert_eq!(person.leaves().code(), Some(0));
+    let seen = home.path().join("seen");
+    until("what a disowned job wrote", SOON, || {
+        (fs::read_to_string(&seen).ok()? == "through\n").then_some(())
+    });
+    nothing_is_left(home.path());
+    end_all(home.path());
+}
+
+/// tmux leaves SIGTTIN and SIGTTOU ignored.
+#[test]
+fn jobs_work_inside_tmux() {
+    if !there_is("tmux") {
+        return;
+    }
+    let home = home();
+    fs::write(home.path().join(".bashrc"), "PS1='> '\n").expect("written");
+    let tmux = |words: &[&str]| {
+        let mut command = Command::new("tmux");
+        command.args(["-S", "socket", "-f", "/dev/null"]).args(words).current_dir(home.path());
+        command
+            .env("HOME", home.path())
+            .env("XDG_CACHE_HOME", CACHE)
+            .env("TMPDIR", home.path())
+            .env("TERM", "xterm")
+            .env("LC_ALL", "C.UTF-8");
+        let output = command.env_remove("TMUX").output().expect("tmux runs");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let shows = |wanted: &str| {
+        until(wanted, SOON, || {
+            std::thread::sleep(Duration::from_millis(20));
+            tmux(&["capture-pane", "-p"]).contains(wanted).then_some(())
+        });
+    };
+    tmux(&[
+        "new-session",
+        "-d",
+        "-x",
+        "100",
+        "-y",
+        "30",
+        &format!("{HOSEPIPE} sh --shell bash --via tmpfile"),
+    ]);
+    shows("(tmpfile) >");
+    tmux(&["send-keys", "sleep 0.7 | { cat; echo thr''ough; }", "Enter"]);
+    until("its start", SOON, || {
+        processes(home.path()).iter().any(|words| words == "sleep 0.7").then_some(())
+    });
+    tmux(&["send-keys", "C-z"]);
+    shows("Stopped");
+    tmux(&["send-keys", "fg", "Enter"]);
+    shows("\nthrough");
+    tmux(&["send-keys", "cat & sleep 0.1; jobs", "Enter"]);
+    shows("Stopped                 cat");
+    // What a program finds ignored there, it finds ignored here. (Bits 32 and 33 are the C library's own.)
+    let ask = "echo $((0x$(grep SigIgn /proc/self/status | cut -f2) & 0x7fffffff)) >ignored-";
+    tmux(&["send-keys", &format!("kill %1; {ask}here"), "Enter"]);
+    tmux(&["new-window", "bash"]);
+    tmux(&["send-keys", &format!("{ask}there"), "Enter"]);
+    let read = |name: &str| {
+        let path = home.path().join(name);
+        until(name, SOON, || fs::read_to_string(&path).ok().filter(|text| text.ends_with('\n')))
+    };
+    assert_eq!(read("ignored-here"), read("ignored-there"));
+    tmux(&["kill-server"]);
+    let _ = fs::remove_file(home.path().join("socket"));
     nothing_is_left(home.path());
 }
 
-fn nothing_is_left(home: &std::path::Path) {
+fn nothing_is_left(home: &Path) {
     let began = Instant::now();
     while !processes(home).is_empty() {
         assert!(began.elapsed() < SOON, "left: {:?}", processes(home));
     }
-    let entries = std::fs::read_dir(home).expect("there").flatten();
+    let entries = fs::read_dir(home).expect("there").flatten();
     let left: Vec<_> =
         entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("hosepipe-")).collect();
     assert!(left.is_empty(), "left: {left:?}");

@@ -70,7 +70,11 @@ fn same(lab: &Lab, shell: &str, via: &str, arguments: &[&str]) {
     assert_eq!(ours.stdout, String::from_utf8_lossy(&expected.stdout), "{what}: {}", ours.stderr);
     // Numbers of processes differ, and so does where an error interrupts another's line.
     let without_numbers = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
-    assert_eq!(without_numbers(&ours.stderr), without_numbers(&String::from_utf8_lossy(&expected.stderr)), "{what}");
+    assert_eq!(
+        without_numbers(&ours.stderr),
+        without_numbers(&String::from_utf8_lossy(&expected.stderr)),
+        "{what}"
+    );
     assert_eq!(ours.status, expected.status, "{what}");
 }
 

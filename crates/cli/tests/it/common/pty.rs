@@ -13,6 +13,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcgetpgrp, tcsetwinsize};
 
+/// Where what is learnt of shells is kept: in no folder under test, and once for all tests.
+pub(crate) const CACHE: &str = env!("CARGO_TARGET_TMPDIR");
+
 /// Nothing that is waited for takes longer.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
@@ -80,7 +83,10 @@ impl Person {
         let mut command = Command::new("setsid");
         command.arg("--ctty").args(program).current_dir(home);
         command.env("HOME", home).env("TMPDIR", home).env("TERM", "xterm-256color");
-        for name in ["NO_COLOR", "PS1", "COLUMNS", "LINES", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "BASH_ENV"] {
+        command.env("SHELL", "/bin/bash").env("LC_ALL", "C.UTF-8");
+        command.env("XDG_CACHE_HOME", CACHE);
+        let others = "NO_COLOR SHLVL PS1 COLUMNS LINES XDG_CONFIG_HOME XDG_DATA_HOME BASH_ENV ENV ZDOTDIR TMUX PROMPT_COMMAND";
+        for name in others.split(' ') {
             command.env_remove(name);
         }
         let child =
@@ -108,6 +114,28 @@ impl Person {
     pub(crate) fn sees_a_prompt(&mut self) -> String {
         self.waits("a prompt", |seen| seen.windows(PROMPT_BEGINS.len()).any(|bytes| bytes == PROMPT_BEGINS));
         self.text()
+    }
+
+    /// Types a line, waits for the next prompt, and gives what stands between the two.
+    pub(crate) fn answers(&mut self, line: &str) -> String {
+        self.runs(line);
+        let bytes = self.bytes();
+        let end = bytes.windows(PROMPT_BEGINS.len()).position(|window| window == PROMPT_BEGINS);
+        let shown = plain(&bytes[..end.unwrap_or(bytes.len())]);
+        shown.split_once('\n').map(|(_, after)| after.to_owned()).unwrap_or_default()
+    }
+
+    /// Types a line, and waits for a line that it prints and for the prompt behind that: where a signal may have shown more than one
+    /// prompt before.
+    pub(crate) fn settles(&mut self, line: &str, printed: &str) {
+        // The first key after a signal may be lost with what was typed before (readline).
+        self.types(&format!("\r{line}\r"));
+        let printed = format!("\r{printed}\r\n").into_bytes();
+        self.waits(line, |seen| {
+            let at = seen.windows(printed.len()).position(|window| window == printed);
+            let after = at.map(|at| &seen[at..]).unwrap_or_default();
+            after.windows(PROMPT_BEGINS.len()).any(|window| window == PROMPT_BEGINS)
+        });
     }
 
     /// Waits until a text has been shown since the last keys.
@@ -147,8 +175,13 @@ impl Person {
         self.process(arguments, true);
         self.process(last, true);
         let began = Instant::now();
-        let shell = self.child.id() as i32;
-        while tcgetpgrp(&*self.master).is_ok_and(|group| group.as_raw_nonzero().get() == shell) {
+        let in_front = || {
+            let group = tcgetpgrp(&*self.master).map_or(0, |group| group.as_raw_nonzero().get());
+            folders(&self.home)
+                .iter()
+                .any(|process| words(process) == last && group_of(process) == Some(group))
+        };
+        while !in_front() {
             assert!(began.elapsed() < SOON, "{arguments}: it does not get the terminal");
             std::thread::sleep(LOOK_AGAIN);
         }
@@ -245,8 +278,14 @@ pub(crate) fn plain(bytes: &[u8]) -> String {
             '\x1b' if characters.next_if_eq(&'[').is_some() => {
                 while characters.next().is_some_and(|next| !('\x40'..='\x7e').contains(&next)) {}
             }
+            // A title, up to BEL; a character set, by one letter.
+            '\x1b' if characters.next_if_eq(&']').is_some() => {
+                while characters.next().is_some_and(|next| next != '\x07') {}
+            }
             '\x1b' => {
-                characters.next();
+                if characters.next() == Some('(') {
+                    characters.next();
+                }
             }
             '\r' => {}
             _ => plain.push(character),
@@ -257,14 +296,27 @@ pub(crate) fn plain(bytes: &[u8]) -> String {
 
 /// The command lines of all processes whose HOME this is, words joined by blanks.
 pub(crate) fn processes(home: &Path) -> Vec<String> {
-    let words = folders(home).into_iter().filter_map(|process| std::fs::read(process.join("cmdline")).ok());
-    words.map(|words| String::from_utf8_lossy(&words).replace('\0', " ").trim_end().to_owned()).collect()
+    folders(home).iter().map(|process| words(process)).filter(|words| !words.is_empty()).collect()
 }
 
-/// Whether the process of this folder below /proc is stopped (proc_pid_stat(5)).
-fn is_stopped(process: &Path) -> bool {
+/// The command line of the process of this folder below /proc.
+fn words(process: &Path) -> String {
+    let words = std::fs::read(process.join("cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&words).replace('\0', " ").trim_end().to_owned()
+}
+
+/// What stands behind its name in proc_pid_stat(5).
+fn stat(process: &Path) -> Vec<String> {
     let stat = std::fs::read_to_string(process.join("stat")).unwrap_or_default();
-    stat.rsplit(')').next().is_some_and(|after| after.trim_start().starts_with('T'))
+    stat.rsplit(')').next().unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+}
+
+fn is_stopped(process: &Path) -> bool {
+    stat(process).first().is_some_and(|state| state == "T")
+}
+
+fn group_of(process: &Path) -> Option<i32> {
+    stat(process).get(2)?.parse().ok()
 }
 
 /// Ends them all.

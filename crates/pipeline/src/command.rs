@@ -1,0 +1,207 @@
+//! What a person at a prompt asks of the server: the commands that the shell's functions send, and what there is to say before a
+//! prompt. The shell asks for that through two pipes and not over the socket, because its own `printf` and `read` can do so: a program
+//! started before each prompt would set off a trap for SIGCHLD.
+
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use model::{LinkRecord, StageRecord};
+use rustix::io::{read, write};
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use crate::link::LinkSpec;
+use crate::serve::Server;
+
+/// How long what is said before a prompt waits for figures of links that are just closing.
+const LAST_FIGURES: Duration = Duration::from_millis(100);
+/// More pipelines than this are not spoken of one by one.
+const LINES_MAX: usize = 3;
+
+/// How the line after a pipeline reads, from its stages and links.
+pub type Line = dyn Fn(&[StageRecord], &[LinkRecord]) -> String;
+
+/// What is chosen for the pipelines to come.
+pub(crate) struct Chosen {
+    pub(crate) via: LinkSpec,
+    /// Where folders for what flows are made, one for each line that is typed.
+    pub(crate) keep: Option<PathBuf>,
+    pub(crate) stats: bool,
+}
+
+/// What a prompt shows.
+#[derive(Clone, Copy)]
+pub struct Shown<'a> {
+    /// The line after a pipeline.
+    pub line: &'a Line,
+    /// Whether there is one to begin with.
+    pub stats: bool,
+    /// Pipelines that took less are not spoken of.
+    pub above: Duration,
+    /// Whether the link is named in the prompt where it is a plain pipe, too.
+    pub mark_pipes: bool,
+}
+
+/// The pipes through which a shell asks what there is to say before a prompt.
+pub(crate) struct Bell {
+    rung: OwnedFd,
+    ring: OwnedFd,
+    heard: OwnedFd,
+    answers: OwnedFd,
+}
+
+impl Bell {
+    /// # Errors
+    /// No descriptor is free.
+    pub(crate) fn open() -> io::Result<Self> {
+        let (rung, ring) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let (heard, answers) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        Ok(Self { rung, ring, heard, answers })
+    }
+
+    /// Where the shell writes a line to ask, and where it reads a line, the mark, as the answer. (Opened anew there, they block.)
+    pub(crate) fn paths(&self) -> [String; 2] {
+        [&self.ring, &self.heard].map(|fd| format!("/proc/{}/fd/{}", std::process::id(), fd.as_raw_fd()))
+    }
+
+    /// Readable when the shell asks.
+    pub(crate) fn asked(&self) -> &OwnedFd {
+        &self.rung
+    }
+
+    /// What the shell needs as long as this process lives, beside the server: not the end whose absence tells it of the server's end.
+    pub(crate) fn for_the_shell(self) -> [OwnedFd; 3] {
+        [self.rung, self.ring, self.heard]
+    }
+
+    fn answer(&self, text: &str) {
+        // An answer that nobody took, because Ctrl-C came between, is not the answer to this question.
+        let mut room = [0; 4096];
+        while read(&self.rung, &mut room).is_ok_and(|len| len > 0) {}
+        while read(&self.heard, &mut room).is_ok_and(|len| len > 0) {}
+        // Far shorter than a pipe's room.
+        let _ = write(&self.answers, text.as_bytes());
+    }
+}
+
+impl Server<'_> {
+    /// Does a command of hosepipe's own, and says what there is to say, or why not.
+    pub(crate) fn command(&mut self, words: &[&str]) -> Result<String, String> {
+        match words {
+            ["via"] => Ok(format!("{}\n", self.chosen.via)),
+            ["via", link] => {
+                let links = || LinkSpec::names().collect::<Vec<_>>().join(", ");
+                let spec =
+                    LinkSpec::parse(link).map_err(|problem| format!("{problem}; links are {}", links()))?;
+                // That it cannot be had here is better known now than at the next pipeline.
+                drop(spec.connect(&self.folder).map_err(|error| error.to_string())?);
+                self.chosen.via = spec;
+                Ok(String::new())
+            }
+            ["stats"] => Ok(format!("{}\n", if self.chosen.stats { "on" } else { "off" })),
+            ["stats", "on"] => self.say_statistics(true),
+            ["stats", "off"] => self.say_statistics(false),
+            ["keep"] => Ok(self
+                .chosen
+                .keep
+                .as_ref()
+                .map_or("off\n".to_owned(), |kept| format!("{}\n", kept.display()))),
+            ["keep", "off"] => {
+                self.chosen.keep = None;
+                self.keep = None;
+                Ok(String::new())
+            }
+            ["keep", folder] => {
+                // That nothing can be kept there is better known now than at the next pipeline.
+                std::fs::create_dir_all(folder).map_err(|error| {
+                    format!("cannot keep anything in {folder}: {}", model::describe_errno(&error))
+                })?;
+                self.chosen.keep = Some(PathBuf::from(folder));
+                self.keep = None;
+                Ok(String::new())
+            }
+            // Where files lie that go with the shell.
+            ["folder"] => {
+                let folder = self.folder.path().map_err(|error| error.to_string())?;
+                Ok(folder.to_string_lossy().into_owned())
+            }
+            ["via", ..] => Err("usage: via [LINK]".to_owned()),
+            ["stats", ..] => Err("usage: stats [on|off]".to_owned()),
+            ["keep", ..] => Err("usage: keep [DIR|off]".to_owned()),
+            _ => Err("there is no such command".to_owned()),
+        }
+    }
+
+    fn say_statistics(&mut self, stats: bool) -> Result<String, String> {
+        self.chosen.stats = stats;
+        Ok(String::new())
+    }
+
+    /// The shell is about to show its prompt: says what stands in that, and what the pipelines did that have ended since the last
+    /// one, which are then forgotten.
+    pub(crate) fn before_a_prompt(&mut self) {
+        if let Some(folder) = self.began_from.take() {
+            // It has been read. Where it cannot be removed now, it is at the end.
+            let _ = std::fs::remove_dir_all(folder);
+        }
+        let Some((shown, bell)) = self.service.prompt else { return };
+        let lines = self.lines(&shown);
+        let via = self.chosen.via.to_string();
+        let mark =
+            if via != "pipe" || shown.mark_pipes { format!("({}) ", harmless(&via)) } else { String::new() };
+        for line in lines {
+            // That it cannot be said changes nothing.
+            let _ = writeln!(io::stderr(), "{line}");
+        }
+        bell.answer(&format!("{mark}\n"));
+    }
+
+    fn lines(&mut self, shown: &Shown<'_>) -> Vec<String> {
+        let over = self.ledger.over();
+        let open = |server: &Self| {
+            let mut links = over.iter().flat_map(|joined| &joined.links);
+            links.any(|id| server.links.get(id).is_some_and(|served| served.link.is_some()))
+        };
+        let began = Instant::now();
+        while self.chosen.stats && open(self) && began.elapsed() < LAST_FIGURES {
+            self.look_at_links();
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        let mut lines = Vec::new();
+        for joined in over.iter().filter(|joined| joined.processes.len() > 1 && self.chosen.stats) {
+            let stages = joined.processes.iter().map(|index| self.ledger.stage(0, joined, *index));
+            let Some(stages) = stages.collect::<Option<Vec<StageRecord>>>() else { continue };
+            let wall = stages.iter().map(|stage| stage.wall_ns).max().unwrap_or(0);
+            let interrupted = stages.iter().any(|stage| stage.signal == Some(libc::SIGINT));
+            if u128::from(wall) < shown.above.as_nanos() || interrupted || lines.len() == LINES_MAX {
+                continue;
+            }
+            let links = joined.links.iter().filter_map(|id| Some(self.links.get(id)?.record(0)));
+            lines.push((shown.line)(&stages, &links.collect::<Vec<_>>()));
+        }
+        self.name_kept(&over);
+        self.keep = None;
+        self.ledger.forget(&over);
+        let ledger = &self.ledger;
+        self.links.retain(|id, served| served.link.is_some() || ledger.knows(*id));
+        lines
+    }
+}
+
+/// A link's name without anything that a shell's prompt would take for something else than itself.
+fn harmless(link: &str) -> String {
+    let plain = |character: char| character.is_ascii_alphanumeric() || ":=,._/-+".contains(character);
+    link.chars().map(|character| if plain(character) { character } else { '?' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_links_name_steers_a_prompt() {
+        assert_eq!(harmless("tmpfile:order=sequential,dir=/tmp"), "tmpfile:order=sequential,dir=/tmp");
+        assert_eq!(harmless("file:dir=/$(x)`\\w`%~\x1b"), "file:dir=/??x???w????");
+    }
+}

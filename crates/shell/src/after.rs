@@ -1,0 +1,93 @@
+//! What is said after a pipeline: its time, what went through each link, and which links those were.
+
+use std::io::stderr;
+
+use model::{LinkRecord, StageRecord, visible};
+use nu_ansi_term::Style;
+use report::numbers::{decimal_size, time};
+use rustix::termios::{isatty, tcgetwinsize};
+
+/// The line about a pipeline, dim where colours are wanted, at the beginning of a line whatever a program has left there.
+pub fn line(stages: &[StageRecord], links: &[LinkRecord]) -> String {
+    let flow = visible(&flow(stages, links));
+    if !isatty(stderr()) || !model::colours_are_wanted() {
+        return flow;
+    }
+    let dim = Style::new().dimmed();
+    let columns = tcgetwinsize(stderr()).map_or(0, |size| usize::from(size.ws_col));
+    // A mark, and the rest of the line filled: the mark is overwritten only where it is on a line by itself.
+    let begin = if columns > 1 {
+        format!("{}{}\r\x1b[K", dim.paint("⏎"), " ".repeat(columns - 1))
+    } else {
+        String::new()
+    };
+    format!("{begin}{}", dim.paint(flow))
+}
+
+/// `1.2 s · cat →1.0 GB→ sort →133 MB→ wc · tmpfile`.
+fn flow(stages: &[StageRecord], links: &[LinkRecord]) -> String {
+    let wall = stages.iter().map(|stage| stage.wall_ns).max().unwrap_or(0);
+    let mut text = format!("{} · ", time(wall as f64));
+    for (index, stage) in stages.iter().enumerate() {
+        text.push_str(first_word(&stage.command));
+        if index + 1 < stages.len() {
+            let carried = links.get(index).and_then(|link| link.bytes);
+            text.push_str(&carried.map_or(" → ".to_owned(), |bytes| format!(" →{}→ ", decimal_size(bytes))));
+        }
+    }
+    let mut specs: Vec<&str> = links.iter().map(|link| link.spec.as_str()).collect();
+    specs.dedup();
+    format!("{text} · {}", specs.join(", "))
+}
+
+/// A program's name without its folder; what the shell ran itself stands in parentheses, as it is.
+fn first_word(command: &str) -> &str {
+    if command.starts_with('(') {
+        return command;
+    }
+    let word = command.split_whitespace().next().unwrap_or(command);
+    word.rsplit('/').next().unwrap_or(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flow_names_programs_and_the_bytes_that_were_counted() {
+        let stage = |command: &str| StageRecord {
+            pipeline: 0,
+            command: command.to_owned(),
+            pid: None,
+            status: 0,
+            signal: None,
+            wall_ns: 1_000_000,
+            user_ns: 0,
+            system_ns: 0,
+            blocked_read_ns: None,
+            blocked_write_ns: None,
+            queued_ns: None,
+            held_up_ns: None,
+            max_rss_bytes: None,
+        };
+        let link = |bytes| LinkRecord {
+            pipeline: 0,
+            spec: "file".to_owned(),
+            granted: Default::default(),
+            bytes,
+            stored_bytes: None,
+            path: None,
+            relay: false,
+            kept: None,
+            trouble: None,
+            watched_ns: None,
+            full_ns: None,
+            empty_ns: None,
+        };
+        let stages = [stage("/bin/cat big"), stage("(sleep 1; sort)"), stage("wc -c")];
+        assert_eq!(
+            flow(&stages, &[link(Some(2000)), link(None)]),
+            "1.00 ms · cat →2.00 kB→ (sleep 1; sort) → wc · file"
+        );
+    }
+}

@@ -1,0 +1,152 @@
+//! What a user's shell begins with: their own files first, then what hosepipe adds. No program that the shell starts sees any of it.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use mechanism::{Folder, OpenError};
+use pipeline::link::LinkSpec;
+use pipeline::shell::{Kind, Shell};
+use pipeline::{Begin, Names};
+use rustix::fs::{MemfdFlags, memfd_create};
+
+const FUNCTIONS: &str = include_str!("begin/functions.sh");
+const ASK: &str = include_str!("begin/ask.sh");
+
+/// Makes what a shell begins with. `before` are arguments that it gets besides.
+///
+/// # Errors
+/// This program's own file is not known, or the system refuses memory or a folder.
+pub fn begin(shell: &Shell, before: &[OsString], names: &Names) -> Result<Begin, OpenError> {
+    let text = |template: &str| text(template, shell, names).map_err(refused("readlink of /proc/self/exe"));
+    let mut begin = Begin { arguments: Vec::new(), variables: Vec::new(), file: None, folder: None };
+    let mut arguments = Vec::new();
+    match shell.kind {
+        Kind::Bash => {
+            let path = begin.reads(&text(include_str!("begin/bash.sh"))?)?;
+            arguments.extend(["--rcfile".into(), path]);
+        }
+        Kind::Yash => {
+            let mut option = OsString::from("--rcfile=");
+            option.push(begin.reads(&text(include_str!("begin/yash.sh"))?)?);
+            arguments.push(option);
+        }
+        Kind::Dash => {
+            let path = begin.reads(&text(include_str!("begin/dash.sh"))?)?;
+            begin.variables.push(("ENV", path));
+        }
+        Kind::Fish => {
+            let path = begin.reads(&text(include_str!("begin/fish.fish"))?)?;
+            let mut command = OsString::from("source ");
+            command.push(path);
+            arguments.extend(["--init-command".into(), command]);
+        }
+        Kind::Zsh => {
+            let rest = begin.reads(&text(include_str!("begin/zsh.zsh"))?)?;
+            let folder = Folder::private();
+            let path = folder.path()?.to_owned();
+            let first = text(include_str!("begin/zshenv.zsh"))?.replace("@REST@", &rest.to_string_lossy());
+            std::fs::write(path.join(".zshenv"), first).map_err(refused("write"))?;
+            begin.variables.push(("ZDOTDIR", path.into()));
+            begin.folder = Some(folder);
+        }
+        Kind::Other => {}
+    }
+    arguments.extend_from_slice(before);
+    begin.arguments = arguments;
+    Ok(begin)
+}
+
+trait Reads {
+    fn reads(&mut self, text: &str) -> Result<OsString, OpenError>;
+}
+
+impl Reads for Begin {
+    /// Puts a text where the shell can read it, in memory: nothing can be left of it.
+    fn reads(&mut self, text: &str) -> Result<OsString, OpenError> {
+        let made = memfd_create("hosepipe-begin", MemfdFlags::CLOEXEC)
+            .map_err(|error| refused("memfd_create")(error.into()))?;
+        let mut file = File::from(made);
+        file.write_all(text.as_bytes()).map_err(refused("write"))?;
+        let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+        self.file = Some(OwnedFd::from(file));
+        Ok(path.into())
+    }
+}
+
+fn refused(call: &'static str) -> impl FnOnce(io::Error) -> OpenError {
+    move |source| OpenError::System { call: call.to_owned(), source, remedy: None }
+}
+
+/// A text with the names of this run in it.
+fn text(template: &str, shell: &Shell, names: &Names) -> io::Result<String> {
+    let quote = if shell.kind == Kind::Fish { fish_quoted } else { quoted };
+    let program = quote(std::env::current_exe()?.as_os_str().as_bytes());
+    let links: Vec<&str> = LinkSpec::names().collect();
+    let again = |name: &str| match std::env::var_os(name) {
+        Some(value) => format!("export {name}={}", quoted(value.as_bytes())),
+        None => format!("unset {name}"),
+    };
+    let texts = [
+        ("@FUNCTIONS@", FUNCTIONS.to_owned()),
+        ("@ASK@", ASK.to_owned()),
+        ("@HOSEPIPE@", program),
+        ("@SHELL@", quote(shell.path.as_os_str().as_bytes())),
+        ("@SOCKET@", names.socket.clone()),
+        ("@RING@", names.ring.clone()),
+        ("@ANSWER@", names.answer.clone()),
+        ("@LINKS@", links.join(" ")),
+        ("@ZDOTDIR@", again("ZDOTDIR")),
+        ("@ENV@", again("ENV")),
+    ];
+    Ok(texts.iter().fold(template.to_owned(), |text, (name, value)| text.replace(name, value)))
+}
+
+/// A word as every shell but fish reads it back. A path that is no UTF-8 is not to be found then.
+fn quoted(bytes: &[u8]) -> String {
+    format!("'{}'", String::from_utf8_lossy(bytes).replace('\'', r"'\''"))
+}
+
+/// A word as fish reads it back.
+fn fish_quoted(bytes: &[u8]) -> String {
+    format!("'{}'", String::from_utf8_lossy(bytes).replace('\\', r"\\").replace('\'', r"\'"))
+}
+
+/// The shell of a user: theirs, where it is one of those that are known; else bash.
+pub fn users_shell() -> OsString {
+    let theirs = std::env::var_os("SHELL").filter(|name| Path::new(name).is_absolute());
+    let known = theirs.filter(|name| Shell::find(name).is_ok_and(|shell| shell.kind != Kind::Other));
+    known.unwrap_or_else(|| "bash".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_is_left_to_fill_in() {
+        let names = Names { socket: "s".to_owned(), ring: "/r".to_owned(), answer: "/a".to_owned() };
+        let shell = Shell::find("bash".as_ref()).expect("bash");
+        for template in [
+            include_str!("begin/bash.sh"),
+            include_str!("begin/dash.sh"),
+            include_str!("begin/yash.sh"),
+            include_str!("begin/zsh.zsh"),
+            include_str!("begin/fish.fish"),
+        ] {
+            let text = text(template, &shell, &names).expect("this program");
+            let left =
+                text.split('@').nth(1).filter(|name| name.bytes().all(|byte| byte.is_ascii_uppercase()));
+            assert!(left.is_none_or(str::is_empty), "{left:?}");
+        }
+    }
+
+    #[test]
+    fn words_read_back() {
+        assert_eq!(quoted(b"a'b\\c"), r"'a'\''b\c'");
+        assert_eq!(fish_quoted(b"a'b\\c"), r"'a\'b\\c'");
+    }
+}

@@ -1,0 +1,5 @@
+@ENV@
+[ -z "${ENV-}" ] || eval ". \"$ENV\""
+@FUNCTIONS@
+@ASK@
+PS1='$(__hosepipe_prompt)'${PS1-}

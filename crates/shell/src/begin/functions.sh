@@ -1,0 +1,10 @@
+# What hosepipe adds to this shell. Nothing of it is exported.
+unalias via stats keep compare presets preset hosepipe_help 2>/dev/null || :
+__hosepipe() { @HOSEPIPE@ __tell @SOCKET@ "$@"; }
+via() { __hosepipe via "$@"; }
+stats() { __hosepipe stats "$@"; }
+keep() { __hosepipe keep "$@"; }
+presets() { __hosepipe presets "$@"; }
+preset() { __hosepipe_text=$(__hosepipe preset "$@") && eval "$__hosepipe_text"; }
+compare() { @HOSEPIPE@ compare --shell @SHELL@ "$@"; }
+hosepipe_help() { __hosepipe help; }

@@ -1,0 +1,68 @@
+//! The commands at a prompt, as its functions send them here: most are the server's, the others are done on the spot.
+
+use std::path::Path;
+
+use anyhow::{Context, anyhow, bail};
+use experiment::Comp517;
+
+use crate::config::Config;
+use crate::presets;
+
+const HELP: &str = "\
+What hosepipe adds to this shell (`command NAME` runs a program of one of these names):
+  via [LINK]            what `|` is made of from now on (pipe, tmpfile, socketpair, …)
+  stats [on|off]        a line after each pipeline: its time, and what was carried
+  keep [DIR|off]        keep what flows through each link, in a numbered folder of DIR
+  compare 'PIPELINE'    a pipeline over several links, in turns (options as of `hosepipe compare`)
+  presets               the pipelines of the study comp517, and those of config.toml
+  preset NAME           run one of them
+  hosepipe_help         this
+";
+
+/// Does a command for the server of this name; what it prints.
+///
+/// # Errors
+/// What is wrong with it, in a sentence.
+pub fn tell(server: &str, words: &[&str]) -> anyhow::Result<String> {
+    match words {
+        ["help"] => Ok(HELP.to_owned()),
+        ["presets"] => Ok(listed(&experiment::comp517())),
+        ["preset", name] => preset(server, name),
+        ["keep", folder] if *folder != "off" => {
+            let folder = std::path::absolute(folder)?;
+            asked(server, &["keep", &folder.to_string_lossy()])
+        }
+        ["presets" | "preset", ..] => bail!("usage: presets, or preset NAME"),
+        _ => asked(server, words),
+    }
+}
+
+fn asked(server: &str, words: &[&str]) -> anyhow::Result<String> {
+    let answer = pipeline::tell(server, words);
+    let gone = "hosepipe's server does not answer: pipelines are over this shell's own pipes";
+    answer.context(gone)?.map_err(|problem| anyhow!(problem))
+}
+
+fn listed(study: &Comp517) -> String {
+    let of_the_study =
+        (0..study.pipelines.len()).map(|index| format!("  {}  {}\n", index + 1, presets::line(study, index)));
+    let theirs = Config::read().0.presets;
+    let theirs = theirs.iter().map(|(name, text)| format!("  {name}  {}\n", model::visible(text)));
+    of_the_study.chain(theirs).collect()
+}
+
+/// The text of a named pipeline; what it runs on is made.
+fn preset(server: &str, name: &str) -> anyhow::Result<String> {
+    if let Some(text) = Config::read().0.presets.remove(name) {
+        return Ok(text);
+    }
+    let study = experiment::comp517();
+    let index = name.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    let pipeline = index.and_then(|index| study.pipelines.get(index));
+    let pipeline = pipeline.with_context(|| format!("there is no preset `{name}`: `presets` shows them"))?;
+    let folder = asked(server, &["folder"])?;
+    let folder = Path::new(&folder);
+    presets::make(&study, pipeline.needs(), folder)
+        .with_context(|| format!("cannot make its files in {}", folder.display()))?;
+    Ok(pipeline.text_at(folder))
+}
