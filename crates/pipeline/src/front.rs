@@ -20,12 +20,13 @@ use thiserror::Error;
 
 use crate::attention::monotonic_ns;
 use crate::command::{Bell, Shown};
+use crate::counter::Counter;
 use crate::keep::Keep;
 use crate::learn;
 use crate::link::LinkSpec;
 use crate::mirror::Mirror;
 use crate::preload::Library;
-use crate::serve::{Counter, Picture, Service, serve};
+use crate::serve::{Picture, Service, serve};
 use crate::shell::{Kind, Shell};
 use crate::signals;
 use crate::spawn::{RESET, spawn};
@@ -167,7 +168,7 @@ pub fn run(text: &Text<'_>) -> Result<Ran, Cannot> {
     };
     start_server(&service, &counter, &ours, theirs).map_err(system("fork"))?;
     drop(counter);
-    let supervisor = Supervisor::new().map_err(system("signalfd"))?;
+    let supervisor = Supervisor::new().map_err(system("signalfd"))?.and_all_below();
     let (used, began) = (used_by_children(), Instant::now());
     let pid = start(text.shell, &text.arguments, environment);
     let pid = pid.map_err(text.shell.refused("posix_spawn"))?;

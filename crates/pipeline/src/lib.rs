@@ -10,6 +10,7 @@ mod bottleneck;
 mod capture;
 mod command;
 pub mod contest;
+mod counter;
 mod front;
 mod fullness;
 mod keep;

@@ -2,8 +2,7 @@
 //! its own, so that programs in the background keep their links when the shell, and hosepipe with it, has ended.
 
 use std::collections::BTreeMap;
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::mem::MaybeUninit;
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -12,20 +11,16 @@ use std::time::{Duration, Instant};
 
 use mechanism::{Folder, OpenError, Order};
 use model::{Bottleneck, LinkRecord, StageRecord};
-use pipes::protocol::{HEAD_BYTES, Head, Kind, Reply, TEXT_BYTES_MAX};
+use pipes::protocol::{HEAD_BYTES, Head, Kind, Reply};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, recvmsg, sendmsg,
-    socket_with, sockopt,
-};
-use rustix::process::{Signal, getuid};
+use rustix::process::Signal;
 
 use crate::attention::{Attention, Held, Sight};
 use crate::bottleneck::{Observed, judge};
 use crate::command::{Bell, Chosen, Shown};
+use crate::counter::{Counter, Message, receive, send};
 use crate::front::Watched;
 use crate::fullness::{Fill, identity};
 use crate::keep::{Keep, KeepProblem};
@@ -84,28 +79,6 @@ pub type Picture<'a> = dyn Fn(&[Glance]) + 'a;
 /// Between two pictures.
 const PICTURE_EVERY: Duration = Duration::from_millis(100);
 
-/// Where the library in the shell finds its server.
-pub(crate) struct Counter {
-    socket: OwnedFd,
-    /// An abstract name (unix(7)): it lives in no file system, so nothing can be left of it.
-    pub(crate) name: String,
-}
-
-impl Counter {
-    /// # Errors
-    /// What socket(2) or bind(2) answers.
-    pub(crate) fn open() -> io::Result<Self> {
-        let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
-        // Whoever knows the name could call; the kernel's word says who it is.
-        sockopt::set_socket_passcred(&socket, true)?;
-        let mut random = [0; 16];
-        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-        let name = format!("hosepipe-{:032x}", u128::from_ne_bytes(random));
-        bind(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
-        Ok(Self { socket, name })
-    }
-}
-
 /// An open link and those who wait for it.
 pub(crate) struct Served {
     pub(crate) link: Option<Link>,
@@ -121,12 +94,6 @@ pub(crate) struct Served {
     /// Where what flows is kept, and the file there.
     keep: Option<Rc<Keep>>,
     kept: Option<PathBuf>,
-}
-
-struct Message {
-    head: Head,
-    text: Vec<u8>,
-    reply: Option<OwnedFd>,
 }
 
 /// Serves until the shell has ended, and its links with it. `front` is the process that waits for the shell; it says when that has
@@ -213,33 +180,6 @@ fn wait(
     let came = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
     let bells = usize::from(bell.is_some());
     Ok((came(0), came(1 + bells), bells == 1 && came(1)))
-}
-
-/// The next message of this user's, if one is there.
-fn receive(socket: &OwnedFd) -> io::Result<Option<Message>> {
-    loop {
-        let mut bytes = [0; HEAD_BYTES + TEXT_BYTES_MAX];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2), ScmCredentials(1))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
-        let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-        let len = match recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
-            Ok(received) => received.bytes,
-            Err(Errno::AGAIN) => return Ok(None),
-            Err(Errno::INTR) => continue,
-            Err(error) => return Err(error.into()),
-        };
-        let (mut reply, mut ours) = (None, false);
-        for message in control.drain() {
-            match message {
-                RecvAncillaryMessage::ScmRights(fds) => reply = fds.into_iter().next(),
-                RecvAncillaryMessage::ScmCredentials(sender) => ours = sender.uid == getuid(),
-                _ => {}
-            }
-        }
-        if let Some(head) = Head::from_bytes(&bytes[..len]).filter(|_| ours) {
-            return Ok(Some(Message { head, text: bytes[HEAD_BYTES..len].to_vec(), reply }));
-        }
-    }
 }
 
 pub(crate) struct Server<'a> {
@@ -541,14 +481,4 @@ fn sight(read: &OwnedFd) -> Option<Sight> {
 fn complain(what: &str) {
     // That it cannot be said changes nothing.
     let _ = writeln!(io::stderr(), "hosepipe: {what}");
-}
-
-fn send(to: &OwnedFd, reply: &Reply, fds: &[std::os::fd::BorrowedFd<'_>]) {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    if !fds.is_empty() {
-        control.push(SendAncillaryMessage::ScmRights(fds));
-    }
-    // A shell that was killed meanwhile needs no answer.
-    let _ = sendmsg(to, &[IoSlice::new(&reply.to_bytes())], &mut control, SendFlags::NOSIGNAL);
 }

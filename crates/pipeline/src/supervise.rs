@@ -40,6 +40,8 @@ impl Ending {
 pub(crate) struct Supervisor {
     inbox: Inbox,
     child: Option<i32>,
+    /// Whether signals are passed on to what the child started, too.
+    and_below: bool,
 }
 
 impl Supervisor {
@@ -48,7 +50,13 @@ impl Supervisor {
     /// # Errors
     /// No descriptor is free.
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self { inbox: Inbox::open()?, child: None })
+        Ok(Self { inbox: Inbox::open()?, child: None, and_below: false })
+    }
+
+    /// Signals shall reach what the child starts, too: a shell does not pass them on.
+    pub(crate) fn and_all_below(mut self) -> Self {
+        self.and_below = true;
+        self
     }
 
     /// Waits for a child to end. Signals that came to this process alone are passed on; the first one that asked for the end comes
@@ -74,6 +82,9 @@ impl Supervisor {
                 }
                 asked_to_end.get_or_insert(came.signal);
                 if !came.to_the_group {
+                    // Found before the first of them ends, and its children get another parent.
+                    let below = if self.and_below { below(child) } else { Vec::new() };
+                    below.into_iter().for_each(|pid| signals::send(pid, came.signal));
                     signals::send(child, came.signal);
                 }
             }
@@ -92,6 +103,13 @@ impl Drop for Supervisor {
             && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
         {}
     }
+}
+
+/// What a process has started, and what that has (proc_tid_children(5)).
+fn below(pid: i32) -> Vec<i32> {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let children = children.split_whitespace().filter_map(|child| child.parse().ok());
+    children.flat_map(|child| std::iter::once(child).chain(below(child))).collect()
 }
 
 /// How a child ended, if it has.
