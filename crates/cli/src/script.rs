@@ -14,7 +14,8 @@ use crate::terminal::UsageError;
 /// # Errors
 /// It has none.
 pub(crate) fn check(text: &str) -> anyhow::Result<()> {
-    if text.trim().is_empty() {
+    let is_empty = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
+    if text.lines().all(is_empty) {
         let message = "the pipeline is empty: give a command line, as in hosepipe run 'ls | wc -l'";
         return Err(UsageError(message.to_owned()).into());
     }

@@ -23,7 +23,7 @@ const PLAIN: &[&str] = &[
     "echo \"$?:${PIPESTATUS[*]}\"",
     "! true | false; echo \"$?:${PIPESTATUS[*]}\"; ! true; echo \"$?:${PIPESTATUS[*]}\"",
     "set -f; nosuchcmd 2>&1; set +f\nnosuchcmd 2>&1 | cat\necho $LINENO",
-    "trap '' PIPE; yes 2>/dev/null | head -n 2",
+    "trap '' PIPE; seq 100000 2>/dev/null | head -n 2",
     "readonly r=1; r=2; echo never",
     "set -- a b c; shift; echo $1 | cat; echo $#",
     "shopt -s extglob\necho @(small|words).txt | cat",
