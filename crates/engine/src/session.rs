@@ -92,8 +92,8 @@ impl Runner {
             self.outcome.error = Some(CaseError {
                 kind: ErrorKind::Time,
                 message: format!(
-                    "the {} of this run were spent before its first trial had ended",
-                    words(budget)
+                    "the {} s of this run were spent before its first trial had ended",
+                    budget.as_secs_f64()
                 ),
                 remedy: Some("a larger --time, a smaller --bytes or --count, or fewer mechanisms".to_owned()),
                 expected: false,
@@ -110,11 +110,6 @@ impl Runner {
             fixed_blocks(case).unwrap_or_else(|| scaled_blocks(case, stores, blocks, elapsed, target));
         self.expected = elapsed.mul_f64(self.blocks as f64 / blocks.max(1) as f64);
     }
-}
-
-/// "45 s", "0.25 s".
-fn words(duration: Duration) -> String {
-    format!("{} s", duration.as_secs_f64())
 }
 
 /// The user or the budget ended the run.

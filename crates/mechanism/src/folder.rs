@@ -1,7 +1,6 @@
 //! Where names and files are made, and what room there is.
 
 use std::fs::Permissions;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -45,7 +44,7 @@ impl Folder {
         if let Some(made) = private.get() {
             return Ok(made.path());
         }
-        let name = format!("hosepipe-{:016x}", RandomState::new().build_hasher().finish());
+        let name = format!("hosepipe-{:016x}", fastrand::u64(..));
         let path = self.place.join(&name);
         // Announced first: who is killed as soon as the folder is there must not leave it.
         announce(Announcement::Folder, &path);

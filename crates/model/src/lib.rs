@@ -23,7 +23,7 @@ pub use case::{Amount, Case, Role};
 pub use compare::{CompareRecord, CompareResult, Ratio};
 pub use errno::describe_errno;
 pub use host::{Cpu, Host, Limits};
-pub use place::temporary_folder;
+pub use place::{file_on_path, temporary_folder};
 pub use quantity::{ByteSize, QuantityError, parse_duration, parse_size};
 pub use record::{
     BenchRecord, CaseError, CaseRecord, EndUsage, ErrorKind, Latency, NoiseLevel, SCHEMA, Sample, Settings,

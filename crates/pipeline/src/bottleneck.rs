@@ -3,7 +3,7 @@
 use std::env;
 use std::path::PathBuf;
 
-use model::{Bottleneck, LinkRecord, StageRecord};
+use model::{Bottleneck, LinkRecord, StageRecord, file_on_path};
 
 use crate::attention::Held;
 
@@ -213,10 +213,7 @@ impl Surroundings {
 }
 
 fn real_name(program: &str) -> Option<String> {
-    let folders = env::var_os("PATH").unwrap_or_default();
-    let mut places =
-        env::split_paths(&folders).map(|folder| folder.join(program)).filter(|path| path.is_file());
-    let place = if program.contains('/') { PathBuf::from(program) } else { places.next()? };
+    let place = if program.contains('/') { PathBuf::from(program) } else { file_on_path(program)? };
     Some(place.canonicalize().ok()?.file_name()?.to_string_lossy().into_owned())
 }
 

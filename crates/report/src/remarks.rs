@@ -277,14 +277,13 @@ fn two_figures(row: &Row) -> impl Iterator<Item = String> {
 
 /// What `±` means where there are few trials.
 pub(crate) fn few_trials(record: &BenchRecord) -> Option<String> {
-    let any =
-        |trials: std::ops::Range<usize>| ranked(record).any(|case| trials.contains(&case.samples.len()));
-    if any(2..ENOUGH_FOR_95_PERCENT) {
+    let any = |which: fn(usize) -> bool| ranked(record).any(|case| which(case.samples.len()));
+    if any(noise::is_range) {
         return Some(format!(
             "Fewer than {ENOUGH_FOR_95_PERCENT} trials have no 95 % interval: where that is so, ± is the whole range."
         ));
     }
-    any(1..2).then(|| "A single trial shows no spread: its figure may be far off.".to_owned())
+    any(|trials| trials == 1).then(|| "A single trial shows no spread: its figure may be far off.".to_owned())
 }
 
 /// How many samples lie far from the others.

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::io;
 
-use model::{CaseError, ErrorKind};
+use model::{CaseError, ErrorKind, file_on_path};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::program::Program;
@@ -44,9 +44,7 @@ pub(crate) fn elsewhere(program: &Program, cpu: u32) -> Program {
 
 /// What is said where a writer's child cannot be sat down elsewhere; `None` where it can.
 pub(crate) fn no_taskset() -> Option<CaseError> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_there = std::env::split_paths(&path).any(|folder| folder.join("taskset").is_file());
-    (!is_there).then(|| CaseError {
+    file_on_path("taskset").is_none().then(|| CaseError {
         kind: ErrorKind::Unavailable,
         message: "no `taskset` here, which puts the writer's child on another CPU".to_owned(),
         remedy: Some("apt-get install util-linux".to_owned()),

@@ -7,15 +7,12 @@ use std::time::{Duration, Instant};
 use mechanism::Folder;
 use pipeline::link::LinkSpec;
 
-use super::{SPECS, alone, couple, ends, is_there, reader, run, writer};
+use super::{alone, couple, ends, parallel_specs, reader, run, writer};
 
 #[test]
 fn a_reader_that_leaves_early_ends_its_writer() {
     let _alone = alone();
-    for text in SPECS.iter().filter(|text| !text.contains("sequential")) {
-        if !is_there(&LinkSpec::parse(text).expect(text)) {
-            continue;
-        }
+    for text in parallel_specs() {
         let folder = tempfile::tempdir().expect("temp dir");
         let start = Instant::now();
         let (writer, reader, report) = run(text, folder.path(), "exec yes", "head -1");

@@ -63,6 +63,17 @@ fn is_there(spec: &LinkSpec) -> bool {
     probe.is_ok()
 }
 
+/// The links that this machine has.
+fn specs() -> impl Iterator<Item = (&'static str, LinkSpec)> {
+    let spec = |text: &&'static str| (*text, LinkSpec::parse(text).expect(text));
+    SPECS.iter().map(spec).filter(|(_, spec)| is_there(spec))
+}
+
+/// Those of them whose reader does not wait for the writer's end.
+fn parallel_specs() -> impl Iterator<Item = &'static str> {
+    specs().map(|(text, _)| text).filter(|text| !text.contains("sequential"))
+}
+
 /// Two programs over a link, started in its order.
 struct Coupled {
     link: Link,
@@ -137,11 +148,7 @@ fn every_byte_arrives_over_every_link() {
     for len in [0, 1, 3 << 20] {
         let data = payload(len);
         fs::File::create(&source).and_then(|mut file| file.write_all(&data)).expect("source");
-        for text in SPECS {
-            let spec = LinkSpec::parse(text).expect(text);
-            if !is_there(&spec) {
-                continue;
-            }
+        for (text, spec) in specs() {
             let folder = tempfile::tempdir().expect("temp dir");
             let before = descriptors();
             let write = format!("cat '{}'", source.display());
@@ -155,7 +162,7 @@ fn every_byte_arrives_over_every_link() {
             let stores = text.contains("file");
             assert_eq!(report.stored_bytes.is_some(), stores, "{text}");
             assert_eq!(report.path.is_some(), text.starts_with("file"), "{text}");
-            assert_eq!(report.relay, (stores && !text.contains("sequential")) || *text == "pty", "{text}");
+            assert_eq!(report.relay, (stores && !text.contains("sequential")) || text == "pty", "{text}");
             assert_eq!(descriptors(), before, "{text}: descriptors are left");
             assert_eq!(relays(), 0, "{text}: threads are left");
             assert_eq!(fs::read_dir(folder.path()).expect("folder").count(), 0, "{text}: names are left");
@@ -177,10 +184,7 @@ fn a_second_description_of_the_writers_end_is_not_its_end() {
 #[test]
 fn a_program_in_the_background_does_not_hold_the_link() {
     let _alone = alone();
-    for text in SPECS.iter().filter(|text| !text.contains("sequential")) {
-        if !is_there(&LinkSpec::parse(text).expect(text)) {
-            continue;
-        }
+    for text in parallel_specs() {
         let folder = tempfile::tempdir().expect("temp dir");
         let before = descriptors();
         let start = Instant::now();
@@ -284,11 +288,7 @@ fn a_wait_for_the_writer_can_be_given_up() {
 #[test]
 fn a_link_that_is_dropped_leaves_nothing() {
     let _alone = alone();
-    for text in SPECS {
-        let spec = LinkSpec::parse(text).expect(text);
-        if !is_there(&spec) {
-            continue;
-        }
+    for (text, spec) in specs() {
         let folder = tempfile::tempdir().expect("temp dir");
         let before = descriptors();
         let start = Instant::now();
