@@ -22,6 +22,9 @@ const PIECE_BYTES: usize = 1 << 20;
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(20);
 
+/// How long a writer that has lost its reader may take to end by itself.
+const SOON: Duration = Duration::from_millis(1);
+
 /// A writer of small pieces wakes the relay for each of them, which costs more than the pieces. After so many bytes a
 /// stream is one that flows, and the relay lets it gather for so long: less than a pipe takes to run dry.
 const FLOWS_BYTES: u64 = 256 << 10;
@@ -53,6 +56,18 @@ impl Follower {
     /// Whether there is likely to be more in a moment.
     fn flows(&self) -> bool {
         self.passed_bytes >= FLOWS_BYTES && self.passed_bytes > self.idle_at_bytes && !self.complete
+    }
+
+    /// Whether the last writer goes by itself: that takes most of them less time than it takes to find out who they are.
+    fn closes_soon(&mut self, stop: &Stop) -> io::Result<bool> {
+        let began = Instant::now();
+        while !self.watch.all_closed()? {
+            let Some(left) = SOON.checked_sub(began.elapsed()) else { return Ok(false) };
+            let time = self.watch.look_again().map_or(left, |time| time.min(left));
+            let watched = [self.watch.as_fd(), stop.as_fd()];
+            sleep_on(&mut watched.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)), Some(time))?;
+        }
+        Ok(true)
     }
 
     fn piece(&mut self, pipe: &OwnedFd) -> Result<usize, Errno> {
@@ -103,6 +118,10 @@ impl Source for Follower {
     /// the signal that the pipe would send, and what was written is thrown away, or `yes | head -1` would fill the
     /// disk. Who ignores the signal is told by an error of the write, as over a pipe: EFBIG here, EPIPE there.
     fn hang_up(mut self: Box<Self>, stop: &Stop) -> io::Result<()> {
+        if self.closes_soon(stop)? {
+            self.file.look()?;
+            return self.file.settle();
+        }
         let mut holders = Holders::of(&self.file.reader)?;
         self.file.look()?;
         let mut held_bytes = self.file.discard()?;
