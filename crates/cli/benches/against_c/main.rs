@@ -11,6 +11,7 @@ mod pipelines;
 mod prompt;
 mod reference;
 mod rounds;
+mod scripts;
 mod table;
 mod targets;
 mod trips;

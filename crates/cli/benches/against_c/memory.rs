@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -11,19 +12,37 @@ use anyhow::{Context, Result, ensure};
 /// between two looks but processes that live shorter than this.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Runs a command, and gives the largest sum of resident peaks of all its processes that were alive together, in
-/// bytes; of its first process alone without `with_children`. An upper bound: pages that several share are counted once for each. (What wait4(2) has to offer,
+/// Whose memory is looked at.
+#[derive(Clone, Copy)]
+pub(crate) enum Whose {
+    /// Of all processes together.
+    All,
+    /// Of the largest of those that run this program.
+    Largest(&'static str),
+}
+
+/// Runs a command, and gives the largest resident peak in bytes. That of all its processes is the sum of those that were alive
+/// together, an upper bound: pages that several share are counted once for each. (What wait4(2) has to offer,
 /// `ru_maxrss`, is the largest single process: it would not see eight ends of 100 MiB each.)
 ///
 /// # Errors
 /// The command does not start, or fails.
-pub(crate) fn peak_bytes(mut command: Command, with_children: bool) -> Result<u64> {
+pub(crate) fn peak_bytes(mut command: Command, whose: Whose) -> Result<u64> {
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().with_context(|| format!("{command:?} does not start"))?;
     let mut peak_bytes = 0;
     let status = loop {
-        let looked_at = if with_children { family(child.id()) } else { vec![child.id()] };
-        peak_bytes = peak_bytes.max(looked_at.into_iter().map(resident_peak_bytes).sum());
+        let family = family(child.id()).into_iter();
+        let now = match whose {
+            Whose::All => family.map(resident_peak_bytes).sum(),
+            Whose::Largest(program) => {
+                let runs = |pid: &u32| {
+                    fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|file| file == Path::new(program))
+                };
+                family.filter(runs).map(resident_peak_bytes).max().unwrap_or(0)
+            }
+        };
+        peak_bytes = peak_bytes.max(now);
         if let Some(status) = child.try_wait().context("waiting for hosepipe")? {
             break status;
         }

@@ -10,11 +10,11 @@ use anyhow::{Result, ensure};
 use model::{CaseRecord, Check, DataLevel, Sample, Workload};
 
 use crate::hosepipe::{self, bytes_per_s, ns_per_message};
-use crate::memory::peak_bytes;
+use crate::memory::{Whose, peak_bytes};
 use crate::reference::{References, succeed};
 use crate::rounds::{interleave, median};
 use crate::table::{Row, Unit, Wanted};
-use crate::{by_reference, pipelines, prompt, trips, workers};
+use crate::{by_reference, pipelines, prompt, scripts, trips, workers};
 
 /// How long one timed run against C lasts: long enough for the clock and for a few thousand blocks. Each run of a
 /// default pipe between two CPUs falls into a rhythm of sleeps and wake-ups of its own, which moves its figure by
@@ -163,6 +163,7 @@ pub(crate) fn all() -> impl Iterator<Item = Target> {
         .copied()
         .chain(trips::targets())
         .chain(pipelines::TARGETS.iter().copied())
+        .chain(scripts::TARGETS.iter().copied())
         .chain(workers::TARGETS.iter().copied())
         .chain(prompt::TARGETS.iter().copied())
 }
@@ -317,7 +318,7 @@ fn memory(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
     let run = || {
         Ok(peak_bytes(
             hosepipe::bench_command(&format!("pipe shm-ring --workload stream --bytes {bytes} --trials 1")),
-            true,
+            Whose::All,
         )? as f64)
     };
     let ours = repeat(lab.rounds_or(1), run)?;

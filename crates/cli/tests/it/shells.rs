@@ -2,10 +2,12 @@
 //!
 //! Each text is run by the bare shell first, which is the reference.
 
+mod whole;
+
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::common::{Lab, PROMPTLY, skip};
+use crate::common::{Done, Lab, PROMPTLY, skip};
 
 /// A pipe that the shell makes itself, a link that is handed to it, and ones with a relay.
 const LINKS: [&str; 4] = ["pipe", "socketpair", "tmpfile", "pty"];
@@ -45,6 +47,7 @@ const SCRIPTS: &[&str] = &[
     "if then",
     "echo \"open | cat",
     "cat <<E | rev &\nbackground\nE\nwait $!; echo $?",
+    "set -r; cd /; echo x > y; echo restricted | cat; PATH=/",
     "set -m; sleep 0.01 | cat & jobs | sed 's/ .*//'; wait; fg 2>&1 | cat",
 ];
 
@@ -66,7 +69,10 @@ fn bare(shell: &str, arguments: &[&str], folder: &Path) -> Output {
 fn same(lab: &Lab, shell: &str, via: &str, arguments: &[&str]) {
     let expected = bare(shell, arguments, &lab.here(""));
     let ours = lab.run(&[&["sh", "--shell", shell, "--via", via], arguments].concat());
-    let what = format!("{shell} over {via}: {arguments:?}");
+    agree(&expected, &ours, &format!("{shell} over {via}: {arguments:?}"));
+}
+
+fn agree(expected: &Output, ours: &Done, what: &str) {
     assert_eq!(ours.stdout, String::from_utf8_lossy(&expected.stdout), "{what}: {}", ours.stderr);
     // Numbers of processes differ, and so does where an error interrupts another's line.
     let without_numbers = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
@@ -85,6 +91,43 @@ fn scripts_do_as_in_bash_over_links_of_every_kind() {
         for via in LINKS {
             same(&lab, "bash", via, &["-c", script]);
         }
+    }
+}
+
+#[test]
+fn whole_scripts_do_as_in_bash_over_links_of_every_kind() {
+    for (name, script) in whole::SCRIPTS {
+        let with = |run: &dyn Fn(&Lab)| {
+            let lab = Lab::new();
+            std::fs::write(lab.here("script.sh"), script).expect("a file");
+            run(&lab);
+        };
+        let arguments = ["script.sh", "an argument"];
+        with(&|reference| {
+            let expected = bare("bash", &arguments, &reference.here(""));
+            for via in LINKS {
+                with(&|lab| {
+                    let ours = lab.run(&[&["sh", "--via", via], &arguments[..]].concat());
+                    agree(&expected, &ours, &format!("{name} over {via}"));
+                });
+            }
+        });
+    }
+}
+
+/// What the user preloads is the user's programs' as before, and ours is nobody's.
+#[test]
+fn a_library_that_the_user_preloads_stays() {
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("proc(5)");
+    let library =
+        maps.split_whitespace().find(|word| word.contains("/libgcc_s")).expect("a library of this test");
+    let text = "printenv LD_PRELOAD | cat; grep -c libgcc_s /proc/self/maps | tr -d 0-9; grep -c hosepipe /proc/$$/environ";
+    for via in LINKS {
+        let lab = Lab::new();
+        let mut command = lab.command(&["sh", "--via", via, "-c", text]);
+        command.env("LD_PRELOAD", library);
+        let done = lab.finish(command).expect_code(1);
+        assert_eq!(done.stdout, format!("{library}\n\n0\n"), "{via}");
     }
 }
 

@@ -170,12 +170,6 @@ impl Case {
         self.items.iter().flat_map(|item| &item.stages).any(|stage| stage.text.contains(" > /dev/stdout"))
     }
 
-    /// Whether it leaves in a shell what only that shell can have, so that all of it runs there.
-    pub(crate) fn stays_in_one_shell(&self) -> bool {
-        let mut stages = self.items.iter().flat_map(|item| &item.stages);
-        stages.any(|stage| ["trap ", "exec ", "lastpipe"].iter().any(|word| stage.text.contains(word)))
-    }
-
     /// Whether a program in it writes without end until its reader is gone.
     pub(crate) fn infinite(&self) -> bool {
         self.items.iter().any(|item| item.infinite)

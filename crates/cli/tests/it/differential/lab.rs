@@ -129,21 +129,7 @@ impl Lab {
         if links::may_be_cut(spec, case) {
             return got.trouble;
         }
-        if got.refused() && self.bash_refuses(case) {
-            return None;
-        }
-        let found = difference(&expected, &got, links::instead_of_sigpipe(spec, case))?;
-        let over_a_pipe =
-            links::may_be_a_pipe(spec, case) && difference(&self.bash(case, &[]), &got, &[]).is_none();
-        (!over_a_pipe).then_some(found)
-    }
-
-    /// Whether bash finds an error in the text before it runs it. When it runs it, it finds the error only when it
-    /// comes to that line; hosepipe runs nothing of such a text.
-    fn bash_refuses(&self, case: &Case) -> bool {
-        let text = case.text();
-        self.place.run(&self.fixture, &["bash", "-O", "extglob", "-n", "-c", "--", &text], HANGS_AFTER).status
-            != 0
+        difference(&expected, &got, links::instead_of_sigpipe(spec, case))
     }
 
     /// Whether bash differs from itself, when asked often enough.

@@ -54,8 +54,6 @@ pub(crate) enum Effect {
     Waits,
     /// What was written before a program opened its end again may be lost.
     Cuts,
-    /// A list that must stay in one shell has that shell's pipes between its stages, whatever was asked for.
-    OneShell,
 }
 
 /// A difference between links and a pipe.
@@ -67,20 +65,6 @@ pub(crate) struct Difference {
 }
 
 const SOCKETS: &[&str] = &["socketpair", "unix-stream", "tcp"];
-/// All but a pipe with its default size.
-const OTHERS: &[&str] = &[
-    "fifo",
-    "socketpair",
-    "unix-stream",
-    "tcp",
-    "tmpfile",
-    "file",
-    "file:sync",
-    "pty",
-    "tmpfile:order=sequential",
-    "file:order=sequential",
-    "pipe:size=4096",
-];
 const FILES: &[&str] = &["tmpfile", "file", "file:sync", "tmpfile:order=sequential", "file:order=sequential"];
 const SEQUENTIAL: &[&str] = &["tmpfile:order=sequential", "file:order=sequential"];
 
@@ -149,12 +133,6 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
         why: "O_TRUNC empties a file, and does nothing to a pipe",
         effect: Effect::Cuts,
     },
-    Difference {
-        links: OTHERS,
-        what: "a list that uses `trap`, `exec`, `wait`, `lastpipe` and the like runs over that shell's own pipes",
-        why: "what they do lives in one shell, so that one shell runs it all",
-        effect: Effect::OneShell,
-    },
 ];
 
 fn differences(spec: &str) -> impl Iterator<Item = &'static Difference> {
@@ -196,11 +174,6 @@ pub(crate) fn may_be_cut(spec: &str, case: &Case) -> bool {
     case.cuts() && has(spec, |effect| matches!(effect, Effect::Cuts))
 }
 
-/// Whether this case may run over pipes, although this link was asked for.
-pub(crate) fn may_be_a_pipe(spec: &str, case: &Case) -> bool {
-    case.stays_in_one_shell() && has(spec, |effect| matches!(effect, Effect::OneShell))
-}
-
 /// Whether a writer without end must be given a limit for file sizes: nothing else ends it there.
 pub(crate) fn needs_file_limit(spec: &str, case: &Case) -> bool {
     case.infinite() && SEQUENTIAL.contains(&spec)
@@ -215,10 +188,7 @@ pub(crate) fn tables() -> String {
     }
     page.push_str("\n| on | what may differ from a pipe | why |\n|---|---|---|\n");
     for Difference { links, what, why, .. } in DIFFERENCES {
-        let links = match links.len() + 1 == LINKS.len() {
-            true => "all but `pipe`".to_owned(),
-            false => links.iter().map(|link| format!("`{link}`")).collect::<Vec<_>>().join(", "),
-        };
+        let links = links.iter().map(|link| format!("`{link}`")).collect::<Vec<_>>().join(", ");
         // A bar would end the cell.
         let what = what.replace('|', "\\|");
         page.push_str(&format!("| {links} | {what} | {why} |\n"));

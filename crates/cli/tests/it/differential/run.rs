@@ -37,13 +37,6 @@ pub(crate) struct Done {
     pub(crate) hung: bool,
 }
 
-impl Done {
-    /// Whether it looks like the answer to a syntax error: nothing was run.
-    pub(crate) fn refused(&self) -> bool {
-        self.status == 2 && self.stdout.is_empty() && self.changes.is_empty() && self.trouble.is_none()
-    }
-}
-
 /// A folder to run commands in, one after the other: the same path for all runs of a case.
 pub(crate) struct Place {
     folder: tempfile::TempDir,
