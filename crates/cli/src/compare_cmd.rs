@@ -32,7 +32,7 @@ All links of a pipeline take turns in a random order. A time is that of a whole 
 `hosepipe run` over the link, or `bash -c` where `bash` is among the links. The table's ratios are of the medians it
 shows; those of the record are made within rounds. The status is 1 where outputs differ or a run could not be made.")]
 pub(crate) struct CompareArgs {
-    /// The command lines, each as bash takes it
+    /// The command lines, each as the shell takes it
     #[arg(value_name = "PIPELINE", required = true)]
     texts: Vec<String>,
 
@@ -52,7 +52,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "COMMAND")]
     prepare: Option<String>,
 
-    /// The shell for stages that need one, and for `bash` among the links
+    /// The shell that runs them; `bash` among the links is this shell alone
     #[arg(long, value_name = "SHELL", default_value = "bash")]
     shell: OsString,
 

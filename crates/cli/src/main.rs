@@ -50,7 +50,7 @@ struct Cli {
 enum Command {
     /// Measure mechanisms and print a ranked table
     Bench(Box<bench::BenchArgs>),
-    /// Run a pipeline as bash would, over any link
+    /// Run a pipeline in bash, or another shell, over any link
     Run(Box<run_cmd::RunArgs>),
     /// Run pipelines over several links, in turns, and compare
     Compare(Box<compare_cmd::CompareArgs>),

@@ -59,7 +59,7 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// The shell for stages that need one
+    /// The shell that runs pipelines
     #[arg(long, value_name = "SHELL", default_value = "bash")]
     shell: String,
 

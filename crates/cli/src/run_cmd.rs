@@ -19,7 +19,7 @@ use crate::script;
 use crate::terminal::{self, UsageError};
 use crate::typed;
 
-/// Run a pipeline as bash would, over any link
+/// Run a pipeline in bash, or another shell, over any link
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -29,17 +29,17 @@ Examples:
   hosepipe run --keep kept 'du -a | sort -n | tail'              look at what flowed afterwards
   hosepipe run --via tcp --pipefail --json run.json 'a | b'      a record of it all
 
-The text is bash's: lists, quotes, here-documents, `|&`, `time`. It gives what bash gives, and exits as bash would.
-A stage of literal words is started without a shell; one that needs a shell is given to it as it stands.")]
+The shell itself runs the text, whatever is in it; only the pipes between stages are hosepipe's. It exits as the shell would.
+For scripts with arguments see `hosepipe sh`.")]
 pub(crate) struct RunArgs {
-    /// The command line, as bash takes it
+    /// The command line, as the shell takes it
     #[arg(value_name = "PIPELINE")]
     text: String,
 
     #[command(flatten)]
     how: How,
 
-    /// Show each stage's time and how full the links were afterwards, and which stage held the pipeline up
+    /// Show each stage's time and how full the link behind it was, and which stage held the pipeline up
     #[arg(long)]
     stats: bool,
 
@@ -79,7 +79,7 @@ pub(crate) struct How {
     #[arg(long)]
     pipefail: bool,
 
-    /// The shell for stages that need one
+    /// The shell that runs it
     #[arg(long, value_name = "SHELL", default_value = "bash")]
     shell: OsString,
 }

@@ -42,7 +42,7 @@ pub struct RunRecord {
 pub struct StageRecord {
     /// Which pipeline of the list it stood in, from 0.
     pub pipeline: u32,
-    /// Its source text.
+    /// Its words; of a subshell those of the programs that it started.
     pub command: String,
     /// Its process number; `null` for a builtin that was over at once and needed no process.
     pub pid: Option<i32>,

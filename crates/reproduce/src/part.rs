@@ -21,7 +21,7 @@ pub struct Job<'a> {
     pub cpus: &'a [Cpu],
     /// The program whose `gen` and `sink` stand at the ends of pipelines: this one.
     pub hosepipe: &'a Path,
-    /// The shell for stages that need one.
+    /// The shell that runs pipelines.
     pub shell: &'a str,
     /// Whether the user wants to stop.
     pub stop: &'a dyn Fn() -> bool,
