@@ -18,7 +18,6 @@ mod learn;
 mod ledger;
 pub mod link;
 mod lookup;
-mod mirror;
 mod preload;
 mod serve;
 pub mod shell;

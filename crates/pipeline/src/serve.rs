@@ -38,8 +38,8 @@ const SMALL_BYTES: u64 = 64 << 10;
 
 /// Between two looks at links that tell nobody that they are over.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
-/// With nothing to look at.
-const LOOK_AGAIN_IDLE: Duration = Duration::from_millis(100);
+/// With nothing to look at: whoever wants something says so.
+const IDLE: Duration = Duration::from_secs(3600);
 
 /// How long the end of a shell waits for what its links still carry.
 const LAST_BYTES: Duration = Duration::from_millis(500);
@@ -124,7 +124,7 @@ pub(crate) fn serve(service: &Service<'_>, counter: &Counter, front: UnixStream)
             return Ok(());
         }
         server.look_at_stages();
-        let mut pause = if waiting { LOOK_AGAIN } else { LOOK_AGAIN_IDLE };
+        let mut pause = if waiting { LOOK_AGAIN } else { IDLE };
         if let Some(attention) = server.attention.as_ref().filter(|_| front.is_some()) {
             pause =
                 if server.ledger.played().next().is_some() { pause.min(attention.pause()) } else { pause };
@@ -139,19 +139,23 @@ pub(crate) fn serve(service: &Service<'_>, counter: &Counter, front: UnixStream)
             server.before_a_prompt();
         }
         if spoken && let Some(mut stream) = front.take() {
-            let mut farewell = [0; HEAD_BYTES];
-            if stream.read_exact(&mut farewell).is_err() {
+            let mut said = [0; HEAD_BYTES];
+            let said = stream.read_exact(&mut said).ok().and_then(|()| Head::from_bytes(&said));
+            let Some(said) = said else {
                 server.draw_nothing();
                 server.end_everything();
                 return Ok(());
+            };
+            if said.kind == Kind::Hello as u32 {
+                server.ledger.hello(said.pid);
+                front = Some(stream);
+                continue;
             }
             // What was sent before that is there by now.
             while let Some(message) = receive(&counter.socket)? {
                 server.answer(message);
             }
-            if let Some(head) = Head::from_bytes(&farewell) {
-                server.ledger.reaped(&head);
-            }
+            server.ledger.reaped(&said);
             server.settle();
             server.draw_nothing();
             let pipelines = server.ledger.pipelines();
@@ -200,7 +204,6 @@ impl Server<'_> {
     fn answer(&mut self, message: Message) {
         let Message { head, text, reply } = message;
         match head.kind {
-            kind if kind == Kind::Hello as u32 => self.ledger.hello(head.pid),
             kind if kind == Kind::Link as u32 => self.make_link(reply),
             kind if kind == Kind::Took as u32 => {
                 self.ledger.took(head.pid, head.id, head.value, head.at_ns);

@@ -1,11 +1,12 @@
 //! The user's shell: where it lies, and whether a library can be preloaded into it.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use model::{Check, describe_errno};
-use payload::Checker;
+use model::describe_errno;
 use thiserror::Error;
 
 use crate::lookup;
@@ -19,7 +20,7 @@ pub struct Shell {
     pub name: OsString,
     /// What it speaks, and where it reads what a prompt begins with.
     pub kind: Kind,
-    /// What tells its file from every other one.
+    /// What tells its file from every other one of this machine.
     pub(crate) fingerprint: String,
 }
 
@@ -66,14 +67,15 @@ impl Shell {
         let search = std::env::var_os("PATH");
         let path = lookup::program(name, search.as_deref().or(Some(OsStr::new("/usr/bin:/bin"))));
         let path = path.ok_or_else(|| NoShell::Missing(name.to_owned()))?;
-        let bytes = std::fs::read(&path).map_err(|error| NoShell::Unreadable(path.clone(), error))?;
+        let read = begins_with(&path).map_err(|error| NoShell::Unreadable(path.clone(), error));
+        let (fingerprint, bytes) = read?;
         if !bytes.starts_with(b"\x7fELF") {
             return Err(NoShell::Closed(path, "no program of its own but a script"));
         }
         if !has_loader(&bytes) {
             return Err(NoShell::Closed(path, "statically linked"));
         }
-        Ok(Self { kind: Kind::of(&path), name: name.to_owned(), fingerprint: fingerprint(&bytes), path })
+        Ok(Self { kind: Kind::of(&path), name: name.to_owned(), fingerprint, path })
     }
 }
 
@@ -93,11 +95,17 @@ impl Kind {
     }
 }
 
-/// What tells a file's content from every other one.
-pub(crate) fn fingerprint(bytes: &[u8]) -> String {
-    let mut checker = Checker::new(Check::Xxh3);
-    checker.update(bytes);
-    checker.hex()
+/// What tells a file from every other one, and from what it was before it was changed; and its first bytes, among which an ELF
+/// file's program headers are. To read all of a shell takes as long as to start it.
+fn begins_with(path: &Path) -> io::Result<(String, Vec<u8>)> {
+    const HEAD_BYTES: u64 = 4096;
+    let file = File::open(path)?;
+    let found = file.metadata()?;
+    let changed = format!("{}.{:09}", found.ctime(), found.ctime_nsec());
+    let fingerprint = format!("{:x}-{:x}-{:x}-{changed}", found.dev(), found.ino(), found.len());
+    let mut bytes = Vec::new();
+    file.take(HEAD_BYTES).read_to_end(&mut bytes)?;
+    Ok((fingerprint, bytes))
 }
 
 /// Whether a program of this machine's kind asks for a loader (elf(5), `PT_INTERP`): only a loader preloads anything.

@@ -148,7 +148,8 @@ fn children(pid: i32) -> Vec<i32> {
         .collect()
 }
 
-fn send_to_one(pid: i32, signal: i32) {
+/// Sends a signal to one process of ours.
+pub(crate) fn send_to_one(pid: i32, signal: i32) {
     // SAFETY: has no memory effects; a process that has just ended is no error here.
     unsafe { libc::kill(pid, signal) };
 }
