@@ -35,7 +35,7 @@ pub use front::{AtPrompt, Begin, Cannot, Names, Ran, Text, Watched, run, run_at_
 pub use keep::{Keep, KeepProblem};
 pub use lookup::program;
 pub use serve::{Glance, Picture};
-pub use signals::{NoSignals, end_by, remember_dispositions, was_ignored};
+pub use signals::{NoSignals, end_by, was_ignored};
 pub use summary::Summary;
 pub use supervise::Ending;
 pub use tell::tell;

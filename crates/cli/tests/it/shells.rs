@@ -168,7 +168,7 @@ fn nothing_goes_on_when_hosepipe_is_killed() {
         ("socketpair", true),
     ] {
         let lab = Lab::new();
-        let text = "{ echo begun; yes; } | { head -n 1; cat >/dev/null; echo ended > ended; }";
+        let text = "{ echo begun; while sleep 0.01; do echo more; done; } | { head -n 1; cat >/dev/null; echo ended > ended; }";
         let mut running = lab.start(lab.command(&["run", "--via", via, text]));
         let output = lab.here("../stdout");
         crate::common::until("a first line", PROMPTLY * 5, || {
