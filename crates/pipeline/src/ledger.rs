@@ -106,6 +106,21 @@ impl Ledger {
             .filter(move |index| self.processes[*index].ended.is_none() && is_latest(index))
     }
 
+    /// A link, and those behind it that carry what its readers make of it.
+    pub(crate) fn downstream(&self, link: u64) -> Vec<u64> {
+        let mut links = vec![link];
+        for at in 0.. {
+            let Some(link) = links.get(at).copied() else { break };
+            let readers = self.processes.iter().filter(|process| process.reads == Some(link));
+            for behind in readers.filter_map(|process| process.writes) {
+                if !links.contains(&behind) {
+                    links.push(behind);
+                }
+            }
+        }
+        links
+    }
+
     fn latest(&self, pid: i32) -> Option<&Process> {
         self.latest.get(&pid).map(|index| &self.processes[*index])
     }
@@ -287,6 +302,7 @@ mod tests {
         assert_eq!(stage(1).map(|stage| (stage.status, stage.wall_ns)), Some((2, 23)));
         assert_eq!(stage(0).map(|stage| (stage.status, stage.signal)), Some((141, Some(13))));
         assert_eq!(stage(2), None, "not waited for");
+        assert_eq!((ledger.downstream(7), ledger.downstream(8)), (vec![7, 8], vec![8]));
     }
 
     #[test]

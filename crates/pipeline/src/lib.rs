@@ -20,6 +20,7 @@ pub mod link;
 mod lookup;
 mod mirror;
 mod preload;
+mod readers;
 mod serve;
 pub mod shell;
 mod signals;

@@ -26,6 +26,7 @@ use crate::fullness::{Fill, identity};
 use crate::keep::{Keep, KeepProblem};
 use crate::ledger::{Joined, Ledger};
 use crate::link::{Link, LinkReport, LinkSpec};
+use crate::readers;
 use crate::summary::Summary;
 use crate::tell;
 
@@ -256,7 +257,7 @@ impl Server<'_> {
                 self.links.insert(id, served);
             }
             Err(error) => {
-                complain(&error.to_string());
+                complain(&self.chosen.via.refusal(&error));
                 let errno = match &error {
                     OpenError::System { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
                     _ => libc::EIO,
@@ -290,8 +291,10 @@ impl Server<'_> {
         Ok(link)
     }
 
-    /// Lets held readers go on whose writers are done, and closes the books of links that are over.
+    /// Lets held readers go on whose writers are done, ends those whose data was cut short, and closes the books of links that are
+    /// over.
     pub(crate) fn look_at_links(&mut self) {
+        self.end_readers_of_failed();
         for served in self.links.values_mut() {
             let Some(link) = &served.link else { continue };
             if !served.written && link.is_written().unwrap_or(true) {
@@ -301,6 +304,19 @@ impl Server<'_> {
             if served.written && (served.order == Order::Sequential || link.is_over()) {
                 served.close();
             }
+        }
+    }
+
+    /// An end that is none must not look like one: whoever would read it, or what is made of it, is killed before it comes.
+    fn end_readers_of_failed(&self) {
+        let failed =
+            self.links.iter().filter(|(_, served)| served.link.as_ref().is_some_and(Link::has_failed));
+        let mut links: Vec<u64> = failed.flat_map(|(id, _)| self.ledger.downstream(*id)).collect();
+        // The last ones first, so that they do not see the end of those before them.
+        links.reverse();
+        let at_prompt = self.service.prompt.is_some();
+        for pipe in links.iter().filter_map(|id| self.links.get(id)?.pipe()) {
+            readers::end(pipe, self.ledger.shell(), at_prompt);
         }
     }
 
@@ -379,7 +395,7 @@ impl Server<'_> {
         for (number, joined) in self.ledger.pipelines().iter().enumerate() {
             let links = self.link_records(number as u32, joined);
             summary.cut_short |=
-                joined.links.iter().filter_map(|id| self.links.get(id)).any(Served::is_cut_short);
+                joined.links.iter().filter_map(|id| self.links.get(id)).any(|served| served.report.cut_short);
             let first = summary.stages.len();
             let stages = joined.processes.iter().filter_map(|index| {
                 let mut stage = self.ledger.stage(number as u32, joined, *index)?;
@@ -444,8 +460,12 @@ impl Served {
         }
     }
 
-    fn is_cut_short(&self) -> bool {
-        self.report.cut_short || self.report.full
+    /// What tells the pipe that it is read from, where that is one.
+    fn pipe(&self) -> Option<(u64, u64)> {
+        match self.sight {
+            Some(Sight::Pipe(identity)) => Some(identity),
+            _ => None,
+        }
     }
 
     pub(crate) fn record(&self, pipeline: u32) -> LinkRecord {
