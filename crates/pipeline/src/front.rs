@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, OsString};
+use std::fs::File;
 use std::io::{self, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -23,7 +24,7 @@ use crate::command::{Bell, Shown};
 use crate::counter::Counter;
 use crate::keep::Keep;
 use crate::learn;
-use crate::link::LinkSpec;
+use crate::link::{Link, LinkSpec};
 use crate::mirror::Mirror;
 use crate::preload::Library;
 use crate::serve::{Picture, Service, serve};
@@ -103,9 +104,12 @@ pub enum Cannot {
         /// What it answered.
         source: io::Error,
     },
-    /// There is no such link here.
+    /// There is no such link here, for this reason.
+    #[error("{0}")]
+    Link(String),
+    /// What a prompt begins with could not be made.
     #[error(transparent)]
-    Link(#[from] OpenError),
+    Begin(#[from] OpenError),
     /// What a run that was started told.
     #[error("{0}")]
     Told(String),
@@ -149,13 +153,13 @@ pub fn run(text: &Text<'_>) -> Result<Ran, Cannot> {
         return Err(system("execve")(become_shell(text.shell, &text.arguments, own_environment())));
     };
     if text.via.is_pipe() && text.keep.is_none() && text.watched.is_none() {
-        let bytes = text.via.connect(&Folder::private())?.granted().get("pipe_bytes").copied().unwrap_or(0);
+        let bytes = had(text.via, false)?.granted().get("pipe_bytes").copied().unwrap_or(0);
         let mode = format!("{}:{bytes}", if text.via.is_sized() { "exactly" } else { "own" });
         let environment = library.environment(&mode, sites, None);
         return Err(system("execve")(become_shell(text.shell, &text.arguments, environment)));
     }
     // That it can be had here is better known before the shell asks for it.
-    drop(text.via.connect(&Folder::private())?);
+    drop(had(text.via, text.keep.is_some())?);
     let counter = Counter::open().map_err(system("a socket"))?;
     let (mut ours, theirs) = UnixStream::pair().map_err(system("socketpair"))?;
     let environment = library.environment("ask", sites, Some(&counter.name));
@@ -236,7 +240,7 @@ pub fn run_at_prompt(prompt: &AtPrompt<'_>) -> Result<Ending, Cannot> {
     let Some(sites) = learnt(prompt.shell, &library)? else {
         return Err(system("execve")(become_shell(prompt.shell, &[], own_environment())));
     };
-    drop(prompt.via.connect(&Folder::private())?);
+    drop(had(prompt.via, false)?);
     let counter = Counter::open().map_err(system("a socket"))?;
     let bell = Bell::open().map_err(system("pipe"))?;
     let [ring, answer] = bell.paths();
@@ -269,6 +273,22 @@ pub fn run_at_prompt(prompt: &AtPrompt<'_>) -> Result<Ending, Cannot> {
         let _ = Summary::read(&mut ours);
     }
     Ok(ending)
+}
+
+/// A link, to see that one can be had here, and that what flows through it can be kept where that is wanted.
+fn had(via: &LinkSpec, keep: bool) -> Result<Link, Cannot> {
+    let had = || {
+        let mut link = via.connect(&Folder::private())?;
+        if keep {
+            let nowhere = File::options()
+                .write(true)
+                .open("/dev/null")
+                .map_err(|source| OpenError::System { call: "/dev/null".to_owned(), source, remedy: None })?;
+            link.keep(nowhere)?;
+        }
+        Ok(link)
+    };
+    had().map_err(|error: OpenError| Cannot::Link(via.refusal(&error)))
 }
 
 /// Which pipes are a shell's pipelines'; says so where nothing tells them.
@@ -311,7 +331,7 @@ fn start_server(
         // SAFETY: ignoring is always a valid action.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
-    if let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") {
+    if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
         // Who waits for the end of what the text reads or writes does not wait for this process.
         let _ = rustix::stdio::dup2_stdin(&null).and_then(|()| rustix::stdio::dup2_stdout(&null));
     }
