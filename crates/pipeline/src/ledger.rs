@@ -7,6 +7,9 @@ use std::path::Path;
 use model::StageRecord;
 use pipes::protocol::{Head, Usage};
 
+/// What a stage is called that became no program and started none: a builtin, a function, a loop.
+pub(crate) const IN_THE_SHELL: &str = "(in the shell)";
+
 /// All that was told.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
@@ -229,7 +232,7 @@ impl Ledger {
             .filter(|child| child.parent == Some(process.pid) && child.began_ns >= process.began_ns);
         let names: Vec<&str> = below.filter_map(|child| child.command.as_deref()).collect();
         if Some(process.pid) == self.shell || names.is_empty() {
-            return "(in the shell)".to_owned();
+            return IN_THE_SHELL.to_owned();
         }
         format!("({})", names.join("; "))
     }
