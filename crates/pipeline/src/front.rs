@@ -2,7 +2,7 @@
 //! preloaded into it stands in for pipe(2), and is gone from the environment before the shell looks.
 #![allow(unsafe_code)]
 
-use std::ffi::{CString, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
 use std::mem::MaybeUninit;
@@ -224,10 +224,11 @@ impl Shell {
 }
 
 /// The arguments with which a shell runs a text.
-pub fn text_arguments(shell: &Shell, text: &str) -> Vec<OsString> {
+pub fn text_arguments(shell: &Shell, text: &OsStr) -> Vec<OsString> {
     // What looks like an option is none behind this; fish would take it for the text.
-    let end_of_options = (text.starts_with(['-', '+']) && shell.kind != Kind::Fish).then_some("--");
-    ["-c"].into_iter().chain(end_of_options).chain([text]).map(OsString::from).collect()
+    let looks_like_one = matches!(text.as_bytes().first(), Some(b'-' | b'+'));
+    let end_of_options = (looks_like_one && shell.kind != Kind::Fish).then_some("--");
+    ["-c"].into_iter().chain(end_of_options).map(OsString::from).chain([text.to_owned()]).collect()
 }
 
 /// Runs a shell with a prompt, whose functions can change the link at any time.

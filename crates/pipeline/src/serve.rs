@@ -500,5 +500,5 @@ fn sight(read: &OwnedFd) -> Option<Sight> {
 /// Says on standard error what went wrong with a link.
 fn complain(what: &str) {
     // That it cannot be said changes nothing.
-    let _ = writeln!(io::stderr(), "hosepipe: {what}");
+    let _ = writeln!(io::stderr(), "hosepipe: {}", model::visible(what));
 }
