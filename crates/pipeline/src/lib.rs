@@ -22,6 +22,7 @@ mod mirror;
 mod preload;
 mod readers;
 mod serve;
+mod served;
 pub mod shell;
 mod signals;
 mod spawn;

@@ -13,7 +13,6 @@ use mechanism::{Folder, OpenError, Order};
 use model::{Bottleneck, LinkRecord, StageRecord};
 use pipes::protocol::{HEAD_BYTES, Head, Kind, Reply};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::process::Signal;
 
@@ -22,11 +21,12 @@ use crate::bottleneck::{Observed, judge};
 use crate::command::{Bell, Chosen, Shown};
 use crate::counter::{Counter, Message, receive, send};
 use crate::front::Watched;
-use crate::fullness::{Fill, identity};
+use crate::fullness::Fill;
 use crate::keep::{Keep, KeepProblem};
 use crate::ledger::{Joined, Ledger};
 use crate::link::{Link, LinkReport, LinkSpec};
 use crate::readers;
+use crate::served::{Served, complain, sight};
 use crate::summary::Summary;
 use crate::tell;
 
@@ -79,23 +79,6 @@ pub type Picture<'a> = dyn Fn(&[Glance]) + 'a;
 
 /// Between two pictures.
 const PICTURE_EVERY: Duration = Duration::from_millis(100);
-
-/// An open link and those who wait for it.
-pub(crate) struct Served {
-    pub(crate) link: Option<Link>,
-    spec: String,
-    granted: mechanism::Granted,
-    order: Order,
-    /// Readers that are held until the writers are done; closing one lets it go on.
-    held: Vec<OwnedFd>,
-    written: bool,
-    /// How it can be seen from outside how full it is.
-    sight: Option<Sight>,
-    report: LinkReport,
-    /// Where what flows is kept, and the file there.
-    keep: Option<Rc<Keep>>,
-    kept: Option<PathBuf>,
-}
 
 /// Serves until the shell has ended, and its links with it. `front` is the process that waits for the shell; it says when that has
 /// ended, and is then given the [`Summary`]. Where it goes without a word, it was killed, and everything it started with it.
@@ -371,6 +354,10 @@ impl Server<'_> {
                 break;
             }
         }
+        if self.links.values().all(|served| served.link.is_none()) {
+            // Nothing is left of it when whoever waits for this program goes on.
+            self.folder = Folder::private();
+        }
     }
 
     /// Gives what was kept its names, once it is known what wrote it.
@@ -448,57 +435,4 @@ impl Drop for Server<'_> {
             let _ = std::fs::remove_dir_all(folder);
         }
     }
-}
-
-impl Served {
-    fn close(&mut self) {
-        if let Some(link) = self.link.take() {
-            self.report = link.finish();
-            if let Some(trouble) = &self.report.trouble {
-                complain(trouble);
-            }
-        }
-    }
-
-    /// What tells the pipe that it is read from, where that is one.
-    fn pipe(&self) -> Option<(u64, u64)> {
-        match self.sight {
-            Some(Sight::Pipe(identity)) => Some(identity),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn record(&self, pipeline: u32) -> LinkRecord {
-        let report = self.report.clone();
-        LinkRecord {
-            pipeline,
-            spec: self.spec.clone(),
-            granted: self.granted.clone(),
-            bytes: report.bytes,
-            stored_bytes: report.stored_bytes,
-            path: report.path.map(|path| path.to_string_lossy().into_owned()),
-            relay: report.relay,
-            kept: self.kept.as_ref().map(|path| path.to_string_lossy().into_owned()),
-            trouble: report.trouble,
-            watched_ns: None,
-            full_ns: None,
-            empty_ns: None,
-        }
-    }
-}
-
-/// How it can be seen from outside how full a link is, by its reading end.
-fn sight(read: &OwnedFd) -> Option<Sight> {
-    let stat = rustix::fs::fstat(read).ok()?;
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Fifo => Some(Sight::Pipe(identity(&stat))),
-        FileType::Socket => Some(Sight::Sockets),
-        _ => None,
-    }
-}
-
-/// Says on standard error what went wrong with a link.
-fn complain(what: &str) {
-    // That it cannot be said changes nothing.
-    let _ = writeln!(io::stderr(), "hosepipe: {}", model::visible(what));
 }
