@@ -1,5 +1,6 @@
 //! What flowed through each link, kept as files named by position and command.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -26,6 +27,8 @@ pub struct Keep {
     /// The folder, which a relative name no longer leads to after a `cd` of the text.
     folder: OwnedFd,
     overwrite: bool,
+    /// How many pipelines were given a number here.
+    numbered: Cell<usize>,
 }
 
 /// Why nothing can be kept where it was asked for.
@@ -68,7 +71,7 @@ impl Keep {
         }
         match kept_before(folder).filter(|_| !overwrite) {
             Some(name) => Err(KeepProblem::Exists(folder.join(name))),
-            None => Ok(Self { path: folder.to_owned(), folder: opened, overwrite }),
+            None => Ok(Self { path: folder.to_owned(), folder: opened, overwrite, numbered: Cell::new(0) }),
         }
     }
 
@@ -86,6 +89,12 @@ impl Keep {
                 Err(source) => return Err(KeepProblem::Folder { folder: path, source }),
             }
         }
+    }
+
+    /// The number of the next pipeline whose files are named here, from 0 on; the first needs none where it is `alone`.
+    pub(crate) fn next_number(&self, alone: bool) -> Option<usize> {
+        let number = self.numbered.replace(self.numbered.get() + 1);
+        (number > 0 || !alone).then_some(number)
     }
 
     /// Makes the file for a link, empty. It has a name of its own until it is known what wrote it.

@@ -198,6 +198,11 @@ impl Ledger {
         self.processes.iter().any(|process| [process.reads, process.writes].contains(&Some(link)))
     }
 
+    /// Whether somebody is known who writes to this link.
+    pub(crate) fn is_written(&self, link: u64) -> bool {
+        self.processes.iter().any(|process| process.writes == Some(link))
+    }
+
     /// Takes pipelines out, and what their stages started.
     pub(crate) fn forget(&mut self, over: &[Joined]) {
         let gone: HashSet<usize> = over.iter().flat_map(|joined| joined.processes.iter().copied()).collect();

@@ -362,17 +362,32 @@ impl Server<'_> {
 
     /// Gives what was kept its names, once it is known what wrote it.
     pub(crate) fn name_kept(&mut self, pipelines: &[Joined]) {
-        let linked = || pipelines.iter().filter(|joined| !joined.links.is_empty());
-        let alone = linked().count() == 1;
-        for (number, joined) in linked().enumerate() {
+        let keep = |id: &u64| self.links.get(id)?.keep.clone();
+        let kept = pipelines.iter().filter_map(|joined| Some((joined, joined.links.iter().find_map(keep)?)));
+        let kept: Vec<(&Joined, Rc<Keep>)> = kept.collect();
+        for (joined, keep) in &kept {
+            let alone = kept.iter().filter(|(_, other)| Rc::ptr_eq(other, keep)).count() == 1;
+            let number = keep.next_number(alone);
             for (stage, (link, writer)) in joined.links.iter().zip(&joined.processes).enumerate() {
-                let Some(served) = self.links.get_mut(link) else { continue };
-                let Some(keep) = &served.keep else { continue };
-                match keep.name(*link, (!alone).then_some(number), stage, &self.ledger.name(*writer)) {
-                    Ok(path) => served.kept = Some(path),
-                    Err(problem) => complain(&problem.to_string()),
-                }
+                self.name_file(*link, number, stage, &self.ledger.name(*writer));
             }
+        }
+        // Who wrote these was not told: fish starts some programs without a fork(2) of its own, and does some things itself.
+        let nameless = self.links.iter().filter(|(id, served)| {
+            served.link.is_none() && served.kept.is_none() && !self.ledger.is_written(**id)
+        });
+        for id in nameless.map(|(id, _)| *id).collect::<Vec<u64>>() {
+            let number = self.links[&id].keep.as_ref().and_then(|keep| keep.next_number(false));
+            self.name_file(id, number, 0, "");
+        }
+    }
+
+    fn name_file(&mut self, link: u64, number: Option<usize>, stage: usize, command: &str) {
+        let Some(served) = self.links.get_mut(&link) else { return };
+        let Some(keep) = &served.keep else { return };
+        match keep.name(link, number, stage, command) {
+            Ok(path) => served.kept = Some(path),
+            Err(problem) => complain(&problem.to_string()),
         }
     }
 
