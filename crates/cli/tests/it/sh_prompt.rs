@@ -137,6 +137,8 @@ fn named_pipelines_are_listed_and_run() {
     assert!(person.answers("hosepipe_help").contains("  via [LINK] "));
     // bash's own help is not in its way.
     assert!(person.answers("help cd").starts_with("cd: cd "));
+    // Much to remove, and yet nothing is left when it has ended.
+    person.runs("(cd ~/hosepipe-*/ && seq 20000 | xargs touch)");
     person.types(CTRL_D);
     person.leaves();
     assert_eq!(entries(home.path()), Vec::<String>::new());
