@@ -2,7 +2,8 @@
 //! preloaded into it stands in for pipe(2), and is gone from the environment before the shell looks.
 #![allow(unsafe_code)]
 
-use std::ffi::{CString, OsString};
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
 use std::io::{self, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
@@ -22,7 +23,7 @@ use crate::command::{Bell, Shown};
 use crate::counter::Counter;
 use crate::keep::Keep;
 use crate::learn;
-use crate::link::LinkSpec;
+use crate::link::{Link, LinkSpec};
 use crate::preload::Library;
 use crate::serve::{Picture, Service, serve};
 use crate::shell::{Kind, Shell};
@@ -100,9 +101,12 @@ pub enum Cannot {
         /// What it answered.
         source: io::Error,
     },
-    /// There is no such link here.
+    /// There is no such link here, for this reason.
+    #[error("{0}")]
+    Link(String),
+    /// What a prompt begins with could not be made.
     #[error(transparent)]
-    Link(#[from] OpenError),
+    Begin(#[from] OpenError),
     /// What a run that was started told.
     #[error("{0}")]
     Told(String),
@@ -143,7 +147,7 @@ pub fn run(text: &Text<'_>) -> Result<Ran, Cannot> {
     let system = |call| text.shell.refused(call);
     let library = Library::load().map_err(system("memfd_create"))?;
     // That it can be had here is better known before the shell asks for it.
-    let link = text.via.connect(&Folder::private())?;
+    let link = had(text.via, text.keep.is_some())?;
     let counter = Counter::open().map_err(system("a socket"))?;
     let environment = match learnt(text.shell, &library)? {
         None => own_environment(),
@@ -223,10 +227,11 @@ impl Shell {
 }
 
 /// The arguments with which a shell runs a text.
-pub fn text_arguments(shell: &Shell, text: &str) -> Vec<OsString> {
+pub fn text_arguments(shell: &Shell, text: &OsStr) -> Vec<OsString> {
     // What looks like an option is none behind this; fish would take it for the text.
-    let end_of_options = (text.starts_with(['-', '+']) && shell.kind != Kind::Fish).then_some("--");
-    ["-c"].into_iter().chain(end_of_options).chain([text]).map(OsString::from).collect()
+    let looks_like_one = matches!(text.as_bytes().first(), Some(b'-' | b'+'));
+    let end_of_options = (looks_like_one && shell.kind != Kind::Fish).then_some("--");
+    ["-c"].into_iter().chain(end_of_options).map(OsString::from).chain([text.to_owned()]).collect()
 }
 
 /// Runs a shell with a prompt, whose functions can change the link at any time.
@@ -236,7 +241,7 @@ pub fn text_arguments(shell: &Shell, text: &str) -> Vec<OsString> {
 pub fn run_at_prompt(prompt: &AtPrompt<'_>) -> Result<Ending, Cannot> {
     let system = |call| prompt.shell.refused(call);
     let library = Library::load().map_err(system("memfd_create"))?;
-    drop(prompt.via.connect(&Folder::private())?);
+    drop(had(prompt.via, false)?);
     let counter = Counter::open().map_err(system("a socket"))?;
     let bell = Bell::open().map_err(system("pipe"))?;
     let [ring, answer] = bell.paths();
@@ -271,6 +276,22 @@ pub fn run_at_prompt(prompt: &AtPrompt<'_>) -> Result<Ending, Cannot> {
         let _ = Summary::read(&mut server);
     }
     Ok(ending)
+}
+
+/// A link, to see that one can be had here, and that what flows through it can be kept where that is wanted.
+fn had(via: &LinkSpec, keep: bool) -> Result<Link, Cannot> {
+    let had = || {
+        let mut link = via.connect(&Folder::private())?;
+        if keep {
+            let nowhere = File::options()
+                .write(true)
+                .open("/dev/null")
+                .map_err(|source| OpenError::System { call: "/dev/null".to_owned(), source, remedy: None })?;
+            link.keep(nowhere)?;
+        }
+        Ok(link)
+    };
+    had().map_err(|error: OpenError| Cannot::Link(via.refusal(&error)))
 }
 
 /// Which pipes are a shell's pipelines'; says so where nothing tells them.
@@ -308,7 +329,7 @@ fn start_server(service: &Service<'_>, counter: Counter) -> io::Result<UnixStrea
         // SAFETY: ignoring is always a valid action.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
-    if let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") {
+    if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
         // Who waits for the end of what the text reads or writes does not wait for this process.
         let _ = rustix::stdio::dup2_stdin(&null).and_then(|()| rustix::stdio::dup2_stdout(&null));
     }
@@ -317,8 +338,11 @@ fn start_server(service: &Service<'_>, counter: Counter) -> io::Result<UnixStrea
 }
 
 fn arguments(shell: &Shell, words: &[OsString]) -> Vec<CString> {
-    let words = std::iter::once(&shell.name).chain(words);
-    words.map(|word| c_string(word.as_bytes())).collect()
+    // What posix_spawn(3) does in the new process happens inside the C library, where the library in the shell does not see it.
+    let forks: &[&str] =
+        if shell.kind == Kind::Fish { &["-C", "set -g fish_use_posix_spawn 0"] } else { &[] };
+    let own = std::iter::once(shell.name.as_bytes()).chain(forks.iter().map(|word| word.as_bytes()));
+    own.chain(words.iter().map(|word| word.as_bytes())).map(c_string).collect()
 }
 
 /// The environment as a shell would have it from another: `_` is the program's file (bash(1)).

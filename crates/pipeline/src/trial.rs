@@ -144,7 +144,7 @@ fn over_link(start: &Start<'_>, text: &str, via: &LinkSpec, outcome: &File) -> (
 }
 
 fn in_the_shell(start: &Start<'_>, text: &str) -> (PathBuf, Vec<CString>) {
-    let words = std::iter::once(start.shell.name.clone()).chain(text_arguments(start.shell, text));
+    let words = std::iter::once(start.shell.name.clone()).chain(text_arguments(start.shell, text.as_ref()));
     (start.shell.path.clone(), words.map(|word| c_string(word.as_bytes())).collect())
 }
 
