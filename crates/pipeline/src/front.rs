@@ -231,7 +231,12 @@ pub fn text_arguments(shell: &Shell, text: &OsStr) -> Vec<OsString> {
     // What looks like an option is none behind this; fish would take it for the text.
     let looks_like_one = matches!(text.as_bytes().first(), Some(b'-' | b'+'));
     let end_of_options = (looks_like_one && shell.kind != Kind::Fish).then_some("--");
-    ["-c"].into_iter().chain(end_of_options).map(OsString::from).chain([text.to_owned()]).collect()
+    let mut text = text.to_owned();
+    if shell.kind == Kind::Yash {
+        // It would become the last program, and wait for none of the others, if it saw the end behind that.
+        text.push("\n");
+    }
+    ["-c"].into_iter().chain(end_of_options).map(OsString::from).chain([text]).collect()
 }
 
 /// Runs a shell with a prompt, whose functions can change the link at any time.
