@@ -34,7 +34,7 @@ For scripts with arguments see `hosepipe sh`.")]
 pub(crate) struct RunArgs {
     /// The command line, as the shell takes it
     #[arg(value_name = "PIPELINE")]
-    text: String,
+    text: OsString,
 
     #[command(flatten)]
     how: How,
@@ -137,7 +137,7 @@ fn record(args: &RunArgs, host: Host, via: &LinkSpec, ran: &Ran, started: System
         host,
         arguments: arguments(),
         started: rfc3339(started),
-        pipeline: args.text.clone(),
+        pipeline: args.text.to_string_lossy().into_owned(),
         via: via.to_string(),
         wall_ns: u64::try_from(ran.wall.as_nanos()).unwrap_or(u64::MAX),
         status: ran.status(),

@@ -13,9 +13,9 @@ use crate::terminal::UsageError;
 ///
 /// # Errors
 /// It has none.
-pub(crate) fn check(text: &str) -> anyhow::Result<()> {
+pub(crate) fn check(text: &OsStr) -> anyhow::Result<()> {
     let is_empty = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
-    if text.lines().all(is_empty) {
+    if text.to_string_lossy().lines().all(is_empty) {
         let message = "the pipeline is empty: give a command line, as in hosepipe run 'ls | wc -l'";
         return Err(UsageError(message.to_owned()).into());
     }
@@ -27,13 +27,17 @@ pub(crate) fn check(text: &str) -> anyhow::Result<()> {
 /// # Errors
 /// There is no command in it, or an error of syntax.
 pub(crate) fn check_syntax(text: &str, shell: &Shell) -> anyhow::Result<()> {
-    check(text)?;
+    check(text.as_ref())?;
     let mut command = Command::new(&shell.path);
     // A text that switches extended patterns on means them from the next line on; without running it bash cannot know.
     if text.contains("extglob") {
         command.args(["-O", "extglob"]);
     }
-    command.arg("-n").args(pipeline::text_arguments(shell, text)).stdin(Stdio::null()).stdout(Stdio::null());
+    command
+        .arg("-n")
+        .args(pipeline::text_arguments(shell, text.as_ref()))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
     let said = command.output()?;
     if said.status.success() {
         return Ok(());

@@ -55,7 +55,6 @@ impl StopRequest {
 /// grows beyond RLIMIT_FSIZE shall be EFBIG with a sentence, not SIGXFSZ; and ends shall be there to be waited
 /// for, which an inherited SIGCHLD=SIG_IGN would prevent (wait(2)).
 pub(crate) fn settle() {
-    pipeline::remember_dispositions();
     // SAFETY: both are valid actions for these signals, and no other thread runs yet.
     unsafe {
         libc::signal(SIGXFSZ, libc::SIG_IGN);

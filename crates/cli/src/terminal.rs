@@ -39,7 +39,15 @@ fn describe(error: &anyhow::Error) -> String {
         Some(error) => describe_errno(error),
         None => cause.to_string(),
     };
-    error.chain().map(words).collect::<Vec<_>>().join(": ")
+    let mut said = String::new();
+    for words in error.chain().map(words) {
+        // Some sentences end with their cause already.
+        if !said.ends_with(&words) {
+            said += if said.is_empty() { "" } else { ": " };
+            said += &words;
+        }
+    }
+    said
 }
 
 /// Prints what the parser has to say: help and version on standard output, a mistake on standard error.

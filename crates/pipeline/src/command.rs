@@ -95,7 +95,7 @@ impl Server<'_> {
                 let spec =
                     LinkSpec::parse(link).map_err(|problem| format!("{problem}; links are {}", links()))?;
                 // That it cannot be had here is better known now than at the next pipeline.
-                drop(spec.connect(&self.folder).map_err(|error| error.to_string())?);
+                drop(spec.connect(&self.folder).map_err(|error| spec.refusal(&error))?);
                 self.chosen.via = spec;
                 Ok(String::new())
             }

@@ -2,13 +2,13 @@
 //! preloaded into it stands in for pipe(2), and is gone from the environment before the shell looks.
 #![allow(unsafe_code)]
 
-use std::ffi::{CString, OsString};
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
 use std::io::{self, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
-use std::ptr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -23,15 +23,13 @@ use crate::command::{Bell, Shown};
 use crate::counter::Counter;
 use crate::keep::Keep;
 use crate::learn;
-use crate::link::LinkSpec;
-use crate::mirror::Mirror;
+use crate::link::{Link, LinkSpec};
 use crate::preload::Library;
 use crate::serve::{Picture, Service, serve};
 use crate::shell::{Kind, Shell};
-use crate::signals;
-use crate::spawn::{RESET, spawn};
+use crate::spawn::spawn;
 use crate::summary::Summary;
-use crate::supervise::{Ending, Supervisor};
+use crate::supervise::{Ending, Reach, Supervisor};
 
 /// What a shell is to run.
 pub struct Text<'a> {
@@ -103,9 +101,12 @@ pub enum Cannot {
         /// What it answered.
         source: io::Error,
     },
-    /// There is no such link here.
+    /// There is no such link here, for this reason.
+    #[error("{0}")]
+    Link(String),
+    /// What a prompt begins with could not be made.
     #[error(transparent)]
-    Link(#[from] OpenError),
+    Begin(#[from] OpenError),
     /// What a run that was started told.
     #[error("{0}")]
     Told(String),
@@ -138,27 +139,26 @@ impl Ran {
     }
 }
 
-/// Runs a text. Over pipes this program becomes the shell, and this does not return.
+/// Runs a text.
 ///
 /// # Errors
 /// The shell or a link cannot be had.
 pub fn run(text: &Text<'_>) -> Result<Ran, Cannot> {
     let system = |call| text.shell.refused(call);
     let library = Library::load().map_err(system("memfd_create"))?;
-    let Some(sites) = learnt(text.shell, &library)? else {
-        return Err(system("execve")(become_shell(text.shell, &text.arguments, own_environment())));
-    };
-    if text.via.is_pipe() && text.keep.is_none() && text.watched.is_none() {
-        let bytes = text.via.connect(&Folder::private())?.granted().get("pipe_bytes").copied().unwrap_or(0);
-        let mode = format!("{}:{bytes}", if text.via.is_sized() { "exactly" } else { "own" });
-        let environment = library.environment(&mode, sites, None);
-        return Err(system("execve")(become_shell(text.shell, &text.arguments, environment)));
-    }
     // That it can be had here is better known before the shell asks for it.
-    drop(text.via.connect(&Folder::private())?);
+    let link = had(text.via, text.keep.is_some())?;
     let counter = Counter::open().map_err(system("a socket"))?;
-    let (mut ours, theirs) = UnixStream::pair().map_err(system("socketpair"))?;
-    let environment = library.environment("ask", sites, Some(&counter.name));
+    let environment = match learnt(text.shell, &library)? {
+        None => own_environment(),
+        Some(sites) if text.via.is_pipe() && text.keep.is_none() && text.watched.is_none() => {
+            let bytes = link.granted().get("pipe_bytes").copied().unwrap_or(0);
+            let mode = format!("{}:{bytes}", if text.via.is_sized() { "exactly" } else { "own" });
+            library.environment(&mode, sites, None)
+        }
+        Some(sites) => library.environment("ask", sites, Some(&counter.name)),
+    };
+    drop(link);
     let service = Service {
         via: text.via,
         keep: text.keep.clone(),
@@ -166,18 +166,25 @@ pub fn run(text: &Text<'_>) -> Result<Ran, Cannot> {
         prompt: None,
         began_from: None,
     };
-    start_server(&service, &counter, &ours, theirs).map_err(system("fork"))?;
-    drop(counter);
-    let supervisor = Supervisor::new().map_err(system("signalfd"))?.and_all_below();
+    let mut server = start_server(&service, counter).map_err(system("fork"))?;
+    let supervisor = Supervisor::new(Reach::AllBelow).map_err(system("signalfd"))?;
     let (used, began) = (used_by_children(), Instant::now());
-    let pid = start(text.shell, &text.arguments, environment);
-    let pid = pid.map_err(text.shell.refused("posix_spawn"))?;
+    let pid = start(text.shell, &text.arguments, environment).map_err(system("posix_spawn"))?;
     drop(library);
-    let (ending, asked_to_end) = supervisor.wait_for(pid).map_err(text.shell.refused("wait4"))?;
+    let ended = begins(&server, pid).and_then(|()| supervisor.wait_for(pid, Some(server.as_fd())));
+    let (ending, asked_to_end) = ended.map_err(|source| match source.kind() {
+        io::ErrorKind::BrokenPipe => Cannot::Killed,
+        _ => text.shell.refused("wait4")(source),
+    })?;
     let wall = began.elapsed();
-    ours.write_all(&farewell(pid, ending, used).to_bytes()).map_err(|_| Cannot::Killed)?;
-    let summary = Summary::read(&mut ours).map_err(|_| Cannot::Killed)?;
+    server.write_all(&farewell(pid, ending, used).to_bytes()).map_err(|_| Cannot::Killed)?;
+    let summary = Summary::read(&mut server).map_err(|_| Cannot::Killed)?;
     Ok(Ran { ending, asked_to_end, wall, summary })
+}
+
+/// Tells the server which process the shell is: it ends with all that it started if this process is killed.
+fn begins(mut server: &UnixStream, pid: i32) -> io::Result<()> {
+    server.write_all(&Head { kind: Word::Hello as u32, pid, ..Head::default() }.to_bytes())
 }
 
 /// What the server is told of the shell's end, as the library tells of the ends of others. `before` is what children had used.
@@ -220,10 +227,16 @@ impl Shell {
 }
 
 /// The arguments with which a shell runs a text.
-pub fn text_arguments(shell: &Shell, text: &str) -> Vec<OsString> {
+pub fn text_arguments(shell: &Shell, text: &OsStr) -> Vec<OsString> {
     // What looks like an option is none behind this; fish would take it for the text.
-    let end_of_options = (text.starts_with(['-', '+']) && shell.kind != Kind::Fish).then_some("--");
-    ["-c"].into_iter().chain(end_of_options).chain([text]).map(OsString::from).collect()
+    let looks_like_one = matches!(text.as_bytes().first(), Some(b'-' | b'+'));
+    let end_of_options = (looks_like_one && shell.kind != Kind::Fish).then_some("--");
+    let mut text = text.to_owned();
+    if shell.kind == Kind::Yash {
+        // It would become the last program, and wait for none of the others, if it saw the end behind that.
+        text.push("\n");
+    }
+    ["-c"].into_iter().chain(end_of_options).map(OsString::from).chain([text]).collect()
 }
 
 /// Runs a shell with a prompt, whose functions can change the link at any time.
@@ -233,10 +246,7 @@ pub fn text_arguments(shell: &Shell, text: &str) -> Vec<OsString> {
 pub fn run_at_prompt(prompt: &AtPrompt<'_>) -> Result<Ending, Cannot> {
     let system = |call| prompt.shell.refused(call);
     let library = Library::load().map_err(system("memfd_create"))?;
-    let Some(sites) = learnt(prompt.shell, &library)? else {
-        return Err(system("execve")(become_shell(prompt.shell, &[], own_environment())));
-    };
-    drop(prompt.via.connect(&Folder::private())?);
+    drop(had(prompt.via, false)?);
     let counter = Counter::open().map_err(system("a socket"))?;
     let bell = Bell::open().map_err(system("pipe"))?;
     let [ring, answer] = bell.paths();
@@ -249,26 +259,44 @@ pub fn run_at_prompt(prompt: &AtPrompt<'_>) -> Result<Ending, Cannot> {
         prompt: Some((prompt.shown, &bell)),
         began_from: began_from.map(ToOwned::to_owned),
     };
-    let (mut ours, theirs) = UnixStream::pair().map_err(system("socketpair"))?;
-    start_server(&service, &counter, &ours, theirs).map_err(system("fork"))?;
-    let mut environment = library.environment("ask", sites, Some(&counter.name));
-    drop(counter);
+    let mut environment = match learnt(prompt.shell, &library)? {
+        None => own_environment(),
+        Some(sites) => library.environment("ask", sites, Some(&counter.name)),
+    };
+    let mut server = start_server(&service, counter).map_err(system("fork"))?;
     let _for_the_shell = bell.for_the_shell();
     for (name, value) in &begin.variables {
         let prefix = [name.as_bytes(), b"="].concat();
         environment.retain(|entry| !entry.to_bytes().starts_with(&prefix));
         environment.push(c_string(&[&prefix, value.as_bytes()].concat()));
     }
-    let mirror = Mirror::begin();
+    let supervisor = Supervisor::new(Reach::Child).map_err(system("signalfd"))?;
     let used = used_by_children();
     let pid = start(prompt.shell, &begin.arguments, environment).map_err(system("posix_spawn"))?;
     drop(library);
-    let ending = mirror.until_the_end(pid).map_err(system("waitpid"))?;
-    // A server that was killed has left nothing to wait for.
-    if ours.write_all(&farewell(pid, ending, used).to_bytes()).is_ok() {
-        let _ = Summary::read(&mut ours);
+    // A server that was killed has left nothing to wait for: the shell then makes its own pipes.
+    let _ = begins(&server, pid);
+    let (ending, _) = supervisor.wait_for(pid, None).map_err(system("waitpid"))?;
+    if server.write_all(&farewell(pid, ending, used).to_bytes()).is_ok() {
+        let _ = Summary::read(&mut server);
     }
     Ok(ending)
+}
+
+/// A link, to see that one can be had here, and that what flows through it can be kept where that is wanted.
+fn had(via: &LinkSpec, keep: bool) -> Result<Link, Cannot> {
+    let had = || {
+        let mut link = via.connect(&Folder::private())?;
+        if keep {
+            let nowhere = File::options()
+                .write(true)
+                .open("/dev/null")
+                .map_err(|source| OpenError::System { call: "/dev/null".to_owned(), source, remedy: None })?;
+            link.keep(nowhere)?;
+        }
+        Ok(link)
+    };
+    had().map_err(|error: OpenError| Cannot::Link(via.refusal(&error)))
 }
 
 /// Which pipes are a shell's pipelines'; says so where nothing tells them.
@@ -290,54 +318,36 @@ fn start(shell: &Shell, words: &[OsString], environment: Vec<CString>) -> io::Re
     spawn(&path, &arguments(shell, words), &named(environment, shell), &[])
 }
 
-/// Starts the process that serves the links.
-fn start_server(
-    service: &Service<'_>,
-    counter: &Counter,
-    ours: &UnixStream,
-    theirs: UnixStream,
-) -> io::Result<()> {
+/// Starts the process that serves the links, and ends what was started if this one is killed; the way to talk to it.
+fn start_server(service: &Service<'_>, counter: Counter) -> io::Result<UnixStream> {
+    let (ours, theirs) = UnixStream::pair()?;
     // SAFETY: this program has no other thread yet that could hold a lock.
     match unsafe { libc::fork() } {
         -1 => return Err(io::Error::last_os_error()),
         0 => {}
-        _ => return Ok(()),
+        _ => return Ok(ours),
     }
-    // SAFETY: closes a descriptor that this copy of the process does not use again.
-    unsafe { libc::close(std::os::fd::AsRawFd::as_raw_fd(ours)) };
+    drop(ours);
     // What the terminal sends is for the shell, and the shell decides what that means.
     let _ = rustix::process::setsid();
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE] {
         // SAFETY: ignoring is always a valid action.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
-    if let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") {
+    if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
         // Who waits for the end of what the text reads or writes does not wait for this process.
         let _ = rustix::stdio::dup2_stdin(&null).and_then(|()| rustix::stdio::dup2_stdout(&null));
     }
-    let served = serve(service, counter, theirs);
+    let served = serve(service, &counter, theirs);
     std::process::exit(i32::from(served.is_err()));
 }
 
-/// Replaces this program by the shell; returns only where that fails.
-fn become_shell(shell: &Shell, words: &[OsString], environment: Vec<CString>) -> io::Error {
-    for signal in RESET.into_iter().filter(|signal| !signals::was_ignored(*signal)) {
-        // SAFETY: a default action is always valid.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
-    }
-    let path = c_string(shell.path.as_os_str().as_bytes());
-    let pointers = |strings: &[CString]| -> Vec<_> {
-        strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
-    };
-    let (arguments, environment) = (arguments(shell, words), named(environment, shell));
-    // SAFETY: NUL-terminated strings in NULL-terminated arrays that live until the call returns, if it does.
-    unsafe { libc::execve(path.as_ptr(), pointers(&arguments).as_ptr(), pointers(&environment).as_ptr()) };
-    io::Error::last_os_error()
-}
-
 fn arguments(shell: &Shell, words: &[OsString]) -> Vec<CString> {
-    let words = std::iter::once(&shell.name).chain(words);
-    words.map(|word| c_string(word.as_bytes())).collect()
+    // What posix_spawn(3) does in the new process happens inside the C library, where the library in the shell does not see it.
+    let forks: &[&str] =
+        if shell.kind == Kind::Fish { &["-C", "set -g fish_use_posix_spawn 0"] } else { &[] };
+    let own = std::iter::once(shell.name.as_bytes()).chain(forks.iter().map(|word| word.as_bytes()));
+    own.chain(words.iter().map(|word| word.as_bytes())).map(c_string).collect()
 }
 
 /// The environment as a shell would have it from another: `_` is the program's file (bash(1)).

@@ -1,5 +1,6 @@
 //! What flowed through each link, kept as files named by position and command.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,8 +11,13 @@ use rustix::fs::{FlockOperation, Mode, OFlags, RenameFlags, flock, open, openat,
 use rustix::io::Errno;
 use thiserror::Error;
 
+use crate::ledger::IN_THE_SHELL;
+
 /// The longest part of a command in a file's name, in characters.
 const NAME_CHARACTERS_MAX: usize = 24;
+
+/// How the name of a file begins while it is not known what wrote it.
+const UNFINISHED: &str = "unfinished-";
 
 /// Where the links of a text are kept.
 #[derive(Debug)]
@@ -21,6 +27,8 @@ pub struct Keep {
     /// The folder, which a relative name no longer leads to after a `cd` of the text.
     folder: OwnedFd,
     overwrite: bool,
+    /// How many pipelines were given a number here.
+    numbered: Cell<usize>,
 }
 
 /// Why nothing can be kept where it was asked for.
@@ -63,7 +71,7 @@ impl Keep {
         }
         match kept_before(folder).filter(|_| !overwrite) {
             Some(name) => Err(KeepProblem::Exists(folder.join(name))),
-            None => Ok(Self { path: folder.to_owned(), folder: opened, overwrite }),
+            None => Ok(Self { path: folder.to_owned(), folder: opened, overwrite, numbered: Cell::new(0) }),
         }
     }
 
@@ -81,6 +89,12 @@ impl Keep {
                 Err(source) => return Err(KeepProblem::Folder { folder: path, source }),
             }
         }
+    }
+
+    /// The number of the next pipeline whose files are named here, from 0 on; the first needs none where it is `alone`.
+    pub(crate) fn next_number(&self, alone: bool) -> Option<usize> {
+        let number = self.numbered.replace(self.numbered.get() + 1);
+        (number > 0 || !alone).then_some(number)
     }
 
     /// Makes the file for a link, empty. It has a name of its own until it is known what wrote it.
@@ -122,19 +136,26 @@ impl Keep {
 }
 
 fn unfinished(link: u64) -> String {
-    format!("unfinished-{link}")
+    format!("{UNFINISHED}{link}")
 }
 
-/// A file of a folder whose name says that it was kept there, the first by name.
+/// A file of a folder whose name says that it was kept there, or was to be when hosepipe was killed; the first by name.
 fn kept_before(folder: &Path) -> Option<String> {
     let is_position = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || c == '.');
     let names =
         std::fs::read_dir(folder).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    names.filter(|name| name.split_once('-').is_some_and(|(position, _)| is_position(position))).min()
+    let is_kept = |name: &String| {
+        name.split_once('-').is_some_and(|(position, _)| is_position(position))
+            || name.strip_prefix(UNFINISHED).is_some_and(is_position)
+    };
+    names.filter(is_kept).min()
 }
 
 /// What of a command can stand in a file's name: the program's own name.
 fn file_name(command: &str) -> String {
+    if command == IN_THE_SHELL {
+        return "shell".to_owned();
+    }
     let fits = |c: char| if c.is_alphanumeric() || "._+-".contains(c) { c } else { '_' };
     // What a shell did itself is in parentheses, and has no program.
     let program = match command.split_whitespace().next() {
@@ -162,7 +183,7 @@ mod tests {
         assert_eq!(named(None, 0, "/bin/cat f"), "1-cat");
         assert_eq!(named(Some(2), 1, "sort -n"), "3.2-sort");
         assert_eq!(named(None, 2, "(echo a; sleep 1)"), "3-echo_a__sleep_1");
-        assert_eq!(named(None, 3, "(in the shell)"), "4-in_the_shell");
+        assert_eq!(named(None, 3, IN_THE_SHELL), "4-shell");
         drop(keep.file(8).expect("a file"));
         assert!(matches!(keep.name(8, None, 0, "cat"), Err(KeepProblem::Exists(_))), "not overwritten");
     }
@@ -178,6 +199,9 @@ mod tests {
         }
         assert!(Keep::new(folder.path(), true).is_ok());
         assert_eq!(std::fs::read(folder.path().join("1-a")).expect("still there"), b"precious");
+        // A hosepipe that was killed has left this.
+        std::fs::rename(folder.path().join("1-a"), folder.path().join("unfinished-0")).expect("renamed");
+        assert!(matches!(Keep::new(folder.path(), false), Err(KeepProblem::Exists(_))));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::geteuid;
 
-use crate::preload::Library;
+use crate::preload::{FINGERPRINT, Library};
 use crate::shell::{Kind, Shell};
 
 /// Texts with as many pipes of pipelines as are said.
@@ -55,8 +55,7 @@ const LOOK_AGAIN: Duration = Duration::from_micros(200);
 /// # Errors
 /// The shell could not be started on an example.
 pub(crate) fn sites(shell: &Shell, library: &Library) -> io::Result<Option<Sites>> {
-    let known =
-        cache().map(|folder| folder.join(format!("{}-{}", shell.fingerprint, Library::fingerprint())));
+    let known = cache().map(|folder| folder.join(format!("{}-{}", shell.fingerprint, FINGERPRINT)));
     if let Some(text) = known.as_ref().and_then(|path| std::fs::read_to_string(path).ok())
         && let Some(found) = read(&text)
     {

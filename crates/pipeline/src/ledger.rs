@@ -7,6 +7,9 @@ use std::path::Path;
 use model::StageRecord;
 use pipes::protocol::{Head, Usage};
 
+/// What a stage is called that became no program and started none: a builtin, a function, a loop.
+pub(crate) const IN_THE_SHELL: &str = "(in the shell)";
+
 /// All that was told.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
@@ -106,6 +109,21 @@ impl Ledger {
             .filter(move |index| self.processes[*index].ended.is_none() && is_latest(index))
     }
 
+    /// A link, and those behind it that carry what its readers make of it.
+    pub(crate) fn downstream(&self, link: u64) -> Vec<u64> {
+        let mut links = vec![link];
+        for at in 0.. {
+            let Some(link) = links.get(at).copied() else { break };
+            let readers = self.processes.iter().filter(|process| process.reads == Some(link));
+            for behind in readers.filter_map(|process| process.writes) {
+                if !links.contains(&behind) {
+                    links.push(behind);
+                }
+            }
+        }
+        links
+    }
+
     fn latest(&self, pid: i32) -> Option<&Process> {
         self.latest.get(&pid).map(|index| &self.processes[*index])
     }
@@ -180,6 +198,11 @@ impl Ledger {
         self.processes.iter().any(|process| [process.reads, process.writes].contains(&Some(link)))
     }
 
+    /// Whether somebody is known who writes to this link.
+    pub(crate) fn is_written(&self, link: u64) -> bool {
+        self.processes.iter().any(|process| process.writes == Some(link))
+    }
+
     /// Takes pipelines out, and what their stages started.
     pub(crate) fn forget(&mut self, over: &[Joined]) {
         let gone: HashSet<usize> = over.iter().flat_map(|joined| joined.processes.iter().copied()).collect();
@@ -214,7 +237,7 @@ impl Ledger {
             .filter(|child| child.parent == Some(process.pid) && child.began_ns >= process.began_ns);
         let names: Vec<&str> = below.filter_map(|child| child.command.as_deref()).collect();
         if Some(process.pid) == self.shell || names.is_empty() {
-            return "(in the shell)".to_owned();
+            return IN_THE_SHELL.to_owned();
         }
         format!("({})", names.join("; "))
     }
@@ -287,6 +310,7 @@ mod tests {
         assert_eq!(stage(1).map(|stage| (stage.status, stage.wall_ns)), Some((2, 23)));
         assert_eq!(stage(0).map(|stage| (stage.status, stage.signal)), Some((141, Some(13))));
         assert_eq!(stage(2), None, "not waited for");
+        assert_eq!((ledger.downstream(7), ledger.downstream(8)), (vec![7, 8], vec![8]));
     }
 
     #[test]

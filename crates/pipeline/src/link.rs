@@ -75,8 +75,6 @@ pub struct LinkReport {
     pub trouble: Option<String>,
     /// The reader saw an end of the stream that was none.
     pub cut_short: bool,
-    /// There was no room left where the bytes were stored.
-    pub full: bool,
 }
 
 impl Link {
@@ -226,6 +224,11 @@ impl Link {
         self.before.iter().chain(&self.relay).all(Relay::is_over)
     }
 
+    /// Whether a relay cannot go on and waits for its readers to be ended: what they have is not everything.
+    pub fn has_failed(&self) -> bool {
+        self.before.iter().chain(&self.relay).any(Relay::has_failed)
+    }
+
     /// Closes the link and says what is known of it; to be called when the stages have ended. Does not wait for
     /// programs in the background that still hold an end.
     pub fn finish(mut self) -> LinkReport {
@@ -256,7 +259,6 @@ impl Link {
             stored_bytes: Some(stored_bytes),
             path: file.path().map(PathBuf::from),
             relay,
-            full: file.was_full(),
             cut_short: outcome.cut_short,
             trouble: file.trouble(&self.spec).or(outcome.trouble).or(looked).or(not_kept),
         }

@@ -14,6 +14,9 @@ use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 /// The library (see the crate `pipes`).
 const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libpipes.so"));
 
+/// What tells this library from every other one (see the build script).
+pub(crate) const FINGERPRINT: &str = env!("PIPES_FINGERPRINT");
+
 /// Descriptors below this one are the user's to name in a shell's text.
 const FD_MIN: i32 = 60;
 
@@ -58,10 +61,5 @@ impl Library {
         environment.push(entry(OsStr::new("LD_PRELOAD"), &preload));
         environment.push(entry(OsStr::new(VARIABLE), config.as_bytes()));
         environment
-    }
-
-    /// What tells this library from every other one.
-    pub(crate) fn fingerprint() -> String {
-        crate::shell::fingerprint(LIBRARY)
     }
 }

@@ -13,7 +13,6 @@ use mechanism::{Folder, OpenError, Order};
 use model::{Bottleneck, LinkRecord, StageRecord};
 use pipes::protocol::{HEAD_BYTES, Head, Kind, Reply};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::process::Signal;
 
@@ -22,10 +21,12 @@ use crate::bottleneck::{Observed, judge};
 use crate::command::{Bell, Chosen, Shown};
 use crate::counter::{Counter, Message, receive, send};
 use crate::front::Watched;
-use crate::fullness::{Fill, identity};
+use crate::fullness::Fill;
 use crate::keep::{Keep, KeepProblem};
 use crate::ledger::{Joined, Ledger};
 use crate::link::{Link, LinkReport, LinkSpec};
+use crate::readers;
+use crate::served::{Served, complain, sight};
 use crate::summary::Summary;
 use crate::tell;
 
@@ -38,8 +39,8 @@ const SMALL_BYTES: u64 = 64 << 10;
 
 /// Between two looks at links that tell nobody that they are over.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
-/// With nothing to look at.
-const LOOK_AGAIN_IDLE: Duration = Duration::from_millis(100);
+/// With nothing to look at: whoever wants something says so.
+const IDLE: Duration = Duration::from_secs(3600);
 
 /// How long the end of a shell waits for what its links still carry.
 const LAST_BYTES: Duration = Duration::from_millis(500);
@@ -79,23 +80,6 @@ pub type Picture<'a> = dyn Fn(&[Glance]) + 'a;
 /// Between two pictures.
 const PICTURE_EVERY: Duration = Duration::from_millis(100);
 
-/// An open link and those who wait for it.
-pub(crate) struct Served {
-    pub(crate) link: Option<Link>,
-    spec: String,
-    granted: mechanism::Granted,
-    order: Order,
-    /// Readers that are held until the writers are done; closing one lets it go on.
-    held: Vec<OwnedFd>,
-    written: bool,
-    /// How it can be seen from outside how full it is.
-    sight: Option<Sight>,
-    report: LinkReport,
-    /// Where what flows is kept, and the file there.
-    keep: Option<Rc<Keep>>,
-    kept: Option<PathBuf>,
-}
-
 /// Serves until the shell has ended, and its links with it. `front` is the process that waits for the shell; it says when that has
 /// ended, and is then given the [`Summary`]. Where it goes without a word, it was killed, and everything it started with it.
 pub(crate) fn serve(service: &Service<'_>, counter: &Counter, front: UnixStream) -> io::Result<()> {
@@ -124,7 +108,7 @@ pub(crate) fn serve(service: &Service<'_>, counter: &Counter, front: UnixStream)
             return Ok(());
         }
         server.look_at_stages();
-        let mut pause = if waiting { LOOK_AGAIN } else { LOOK_AGAIN_IDLE };
+        let mut pause = if waiting { LOOK_AGAIN } else { IDLE };
         if let Some(attention) = server.attention.as_ref().filter(|_| front.is_some()) {
             pause =
                 if server.ledger.played().next().is_some() { pause.min(attention.pause()) } else { pause };
@@ -139,19 +123,23 @@ pub(crate) fn serve(service: &Service<'_>, counter: &Counter, front: UnixStream)
             server.before_a_prompt();
         }
         if spoken && let Some(mut stream) = front.take() {
-            let mut farewell = [0; HEAD_BYTES];
-            if stream.read_exact(&mut farewell).is_err() {
+            let mut said = [0; HEAD_BYTES];
+            let said = stream.read_exact(&mut said).ok().and_then(|()| Head::from_bytes(&said));
+            let Some(said) = said else {
                 server.draw_nothing();
                 server.end_everything();
                 return Ok(());
+            };
+            if said.kind == Kind::Hello as u32 {
+                server.ledger.hello(said.pid);
+                front = Some(stream);
+                continue;
             }
             // What was sent before that is there by now.
             while let Some(message) = receive(&counter.socket)? {
                 server.answer(message);
             }
-            if let Some(head) = Head::from_bytes(&farewell) {
-                server.ledger.reaped(&head);
-            }
+            server.ledger.reaped(&said);
             server.settle();
             server.draw_nothing();
             let pipelines = server.ledger.pipelines();
@@ -200,7 +188,6 @@ impl Server<'_> {
     fn answer(&mut self, message: Message) {
         let Message { head, text, reply } = message;
         match head.kind {
-            kind if kind == Kind::Hello as u32 => self.ledger.hello(head.pid),
             kind if kind == Kind::Link as u32 => self.make_link(reply),
             kind if kind == Kind::Took as u32 => {
                 self.ledger.took(head.pid, head.id, head.value, head.at_ns);
@@ -256,7 +243,7 @@ impl Server<'_> {
                 self.links.insert(id, served);
             }
             Err(error) => {
-                complain(&error.to_string());
+                complain(&self.chosen.via.refusal(&error));
                 let errno = match &error {
                     OpenError::System { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
                     _ => libc::EIO,
@@ -290,8 +277,10 @@ impl Server<'_> {
         Ok(link)
     }
 
-    /// Lets held readers go on whose writers are done, and closes the books of links that are over.
+    /// Lets held readers go on whose writers are done, ends those whose data was cut short, and closes the books of links that are
+    /// over.
     pub(crate) fn look_at_links(&mut self) {
+        self.end_readers_of_failed();
         for served in self.links.values_mut() {
             let Some(link) = &served.link else { continue };
             if !served.written && link.is_written().unwrap_or(true) {
@@ -301,6 +290,19 @@ impl Server<'_> {
             if served.written && (served.order == Order::Sequential || link.is_over()) {
                 served.close();
             }
+        }
+    }
+
+    /// An end that is none must not look like one: whoever would read it, or what is made of it, is killed before it comes.
+    fn end_readers_of_failed(&self) {
+        let failed =
+            self.links.iter().filter(|(_, served)| served.link.as_ref().is_some_and(Link::has_failed));
+        let mut links: Vec<u64> = failed.flat_map(|(id, _)| self.ledger.downstream(*id)).collect();
+        // The last ones first, so that they do not see the end of those before them.
+        links.reverse();
+        let at_prompt = self.service.prompt.is_some();
+        for pipe in links.iter().filter_map(|id| self.links.get(id)?.pipe()) {
+            readers::end(pipe, self.ledger.shell(), at_prompt);
         }
     }
 
@@ -355,21 +357,40 @@ impl Server<'_> {
                 break;
             }
         }
+        if self.links.values().all(|served| served.link.is_none()) {
+            // Nothing is left of it when whoever waits for this program goes on.
+            self.folder = Folder::private();
+        }
     }
 
     /// Gives what was kept its names, once it is known what wrote it.
     pub(crate) fn name_kept(&mut self, pipelines: &[Joined]) {
-        let linked = || pipelines.iter().filter(|joined| !joined.links.is_empty());
-        let alone = linked().count() == 1;
-        for (number, joined) in linked().enumerate() {
+        let keep = |id: &u64| self.links.get(id)?.keep.clone();
+        let kept = pipelines.iter().filter_map(|joined| Some((joined, joined.links.iter().find_map(keep)?)));
+        let kept: Vec<(&Joined, Rc<Keep>)> = kept.collect();
+        for (joined, keep) in &kept {
+            let alone = kept.iter().filter(|(_, other)| Rc::ptr_eq(other, keep)).count() == 1;
+            let number = keep.next_number(alone);
             for (stage, (link, writer)) in joined.links.iter().zip(&joined.processes).enumerate() {
-                let Some(served) = self.links.get_mut(link) else { continue };
-                let Some(keep) = &served.keep else { continue };
-                match keep.name(*link, (!alone).then_some(number), stage, &self.ledger.name(*writer)) {
-                    Ok(path) => served.kept = Some(path),
-                    Err(problem) => complain(&problem.to_string()),
-                }
+                self.name_file(*link, number, stage, &self.ledger.name(*writer));
             }
+        }
+        // Who wrote these was not told: fish starts some programs without a fork(2) of its own, and does some things itself.
+        let nameless = self.links.iter().filter(|(id, served)| {
+            served.link.is_none() && served.kept.is_none() && !self.ledger.is_written(**id)
+        });
+        for id in nameless.map(|(id, _)| *id).collect::<Vec<u64>>() {
+            let number = self.links[&id].keep.as_ref().and_then(|keep| keep.next_number(false));
+            self.name_file(id, number, 0, "");
+        }
+    }
+
+    fn name_file(&mut self, link: u64, number: Option<usize>, stage: usize, command: &str) {
+        let Some(served) = self.links.get_mut(&link) else { return };
+        let Some(keep) = &served.keep else { return };
+        match keep.name(link, number, stage, command) {
+            Ok(path) => served.kept = Some(path),
+            Err(problem) => complain(&problem.to_string()),
         }
     }
 
@@ -379,7 +400,7 @@ impl Server<'_> {
         for (number, joined) in self.ledger.pipelines().iter().enumerate() {
             let links = self.link_records(number as u32, joined);
             summary.cut_short |=
-                joined.links.iter().filter_map(|id| self.links.get(id)).any(Served::is_cut_short);
+                joined.links.iter().filter_map(|id| self.links.get(id)).any(|served| served.report.cut_short);
             let first = summary.stages.len();
             let stages = joined.processes.iter().filter_map(|index| {
                 let mut stage = self.ledger.stage(number as u32, joined, *index)?;
@@ -432,53 +453,4 @@ impl Drop for Server<'_> {
             let _ = std::fs::remove_dir_all(folder);
         }
     }
-}
-
-impl Served {
-    fn close(&mut self) {
-        if let Some(link) = self.link.take() {
-            self.report = link.finish();
-            if let Some(trouble) = &self.report.trouble {
-                complain(trouble);
-            }
-        }
-    }
-
-    fn is_cut_short(&self) -> bool {
-        self.report.cut_short || self.report.full
-    }
-
-    pub(crate) fn record(&self, pipeline: u32) -> LinkRecord {
-        let report = self.report.clone();
-        LinkRecord {
-            pipeline,
-            spec: self.spec.clone(),
-            granted: self.granted.clone(),
-            bytes: report.bytes,
-            stored_bytes: report.stored_bytes,
-            path: report.path.map(|path| path.to_string_lossy().into_owned()),
-            relay: report.relay,
-            kept: self.kept.as_ref().map(|path| path.to_string_lossy().into_owned()),
-            trouble: report.trouble,
-            watched_ns: None,
-            full_ns: None,
-            empty_ns: None,
-        }
-    }
-}
-
-/// How it can be seen from outside how full a link is, by its reading end.
-fn sight(read: &OwnedFd) -> Option<Sight> {
-    let stat = rustix::fs::fstat(read).ok()?;
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Fifo => Some(Sight::Pipe(identity(&stat))),
-        FileType::Socket => Some(Sight::Sockets),
-        _ => None,
-    }
-}
-
-/// Says on standard error what went wrong with a link.
-fn complain(what: &str) {
-    // That it cannot be said changes nothing.
-    let _ = writeln!(io::stderr(), "hosepipe: {what}");
 }

@@ -13,18 +13,17 @@ const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGH
 /// Signals that were ignored when this process was started, by number.
 static IGNORED_AT_START: OnceLock<[bool; 32]> = OnceLock::new();
 
-/// Notes which signals this process was started with as ignored; call before changing any.
-pub fn remember_dispositions() {
+/// Before `main`, and before the Rust runtime ignores SIGPIPE for itself.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_THE_START: extern "C" fn() = remember_dispositions;
+
+extern "C" fn remember_dispositions() {
     IGNORED_AT_START.get_or_init(|| std::array::from_fn(|number| is_ignored(number as i32)));
 }
 
 /// Whether a signal was ignored when this process was started, as nohup(1) arranges for SIGHUP.
 pub fn was_ignored(signal: i32) -> bool {
-    // The Rust runtime ignores SIGPIPE, and hosepipe SIGXFSZ, for themselves: programs expect the default.
-    if matches!(signal, libc::SIGPIPE | libc::SIGXFSZ | libc::SIGCHLD) {
-        return false;
-    }
-    remember_dispositions();
     IGNORED_AT_START.get().is_some_and(|ignored| ignored.get(signal as usize).is_some_and(|ignored| *ignored))
 }
 
@@ -148,7 +147,8 @@ fn children(pid: i32) -> Vec<i32> {
         .collect()
 }
 
-fn send_to_one(pid: i32, signal: i32) {
+/// Sends a signal to one process of ours.
+pub(crate) fn send_to_one(pid: i32, signal: i32) {
     // SAFETY: has no memory effects; a process that has just ended is no error here.
     unsafe { libc::kill(pid, signal) };
 }

@@ -15,7 +15,7 @@ pub(crate) enum FdAction {
 }
 
 /// Signals that this process, or the Rust runtime, may treat otherwise than a program expects to find them.
-pub(crate) const RESET: [i32; 12] = [
+const RESET: [i32; 12] = [
     libc::SIGPIPE,
     libc::SIGXFSZ,
     libc::SIGCHLD,

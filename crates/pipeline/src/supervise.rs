@@ -1,8 +1,9 @@
-//! Waiting for a program that was started: passes signals on, and says how it ended.
+//! Waiting for a shell or a program that was started: what is asked of this process is passed on to it, and what happens to it
+//! happens to this process.
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::event::{PollFd, PollFlags, poll};
 
@@ -25,23 +26,28 @@ impl Ending {
             Self::Killed(signal) => 128 + signal,
         }
     }
-
-    /// From a status as wait(2) has it.
-    fn of(status: i32) -> Self {
-        if libc::WIFSIGNALED(status) {
-            Self::Killed(libc::WTERMSIG(status))
-        } else {
-            Self::Left(libc::WEXITSTATUS(status))
-        }
-    }
 }
 
-/// A program that was started here.
+/// Whom a signal reaches that came to this process alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// The child, which decides what it means for its jobs: a shell with a prompt.
+    Child,
+    /// The child and all that it started: a shell without one does not pass signals on.
+    AllBelow,
+}
+
+/// Waits for a child.
 pub(crate) struct Supervisor {
     inbox: Inbox,
+    reach: Reach,
     child: Option<i32>,
-    /// Whether signals are passed on to what the child started, too.
-    and_below: bool,
+}
+
+/// What happened to a child.
+enum News {
+    Stopped,
+    Ended(Ending),
 }
 
 impl Supervisor {
@@ -49,43 +55,57 @@ impl Supervisor {
     ///
     /// # Errors
     /// No descriptor is free.
-    pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self { inbox: Inbox::open()?, child: None, and_below: false })
-    }
-
-    /// Signals shall reach what the child starts, too: a shell does not pass them on.
-    pub(crate) fn and_all_below(mut self) -> Self {
-        self.and_below = true;
-        self
+    pub(crate) fn new(reach: Reach) -> io::Result<Self> {
+        Ok(Self { inbox: Inbox::open()?, reach, child: None })
     }
 
     /// Waits for a child to end. Signals that came to this process alone are passed on; the first one that asked for the end comes
-    /// back with how the child ended.
+    /// back with how the child ended. Where `server` ends before the child does, all that the child started is killed: what flowed
+    /// was cut short, and must not look like a normal end.
     ///
     /// # Errors
-    /// What poll(2) or waitpid(2) answered.
-    pub(crate) fn wait_for(mut self, child: i32) -> io::Result<(Ending, Option<i32>)> {
+    /// What poll(2) or waitpid(2) answered; `BrokenPipe` where the server has ended.
+    pub(crate) fn wait_for(
+        mut self,
+        child: i32,
+        server: Option<BorrowedFd<'_>>,
+    ) -> io::Result<(Ending, Option<i32>)> {
         self.child = Some(child);
         let mut asked_to_end = None;
         loop {
-            if let Some(ending) = reap(child)? {
-                self.child = None;
-                return Ok((ending, asked_to_end));
+            match news(child)? {
+                Some(News::Ended(ending)) => {
+                    self.child = None;
+                    return Ok((ending, asked_to_end));
+                }
+                // One in this process's own group was stopped together with it.
+                Some(News::Stopped) if !is_in_our_group(child) => {
+                    // SAFETY: stops this process, until somebody lets it go on.
+                    unsafe { libc::raise(libc::SIGSTOP) };
+                    signals::send_to_one(child, libc::SIGCONT);
+                }
+                _ => {}
             }
-            match poll(&mut [PollFd::new(&self.inbox.as_fd(), PollFlags::IN)], None) {
+            let mut fds = vec![PollFd::from_borrowed_fd(self.inbox.as_fd(), PollFlags::IN)];
+            fds.extend(server.map(|server| PollFd::from_borrowed_fd(server, PollFlags::IN)));
+            match poll(&mut fds, None) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
+            }
+            if fds.get(1).is_some_and(|server| !server.revents().is_empty()) {
+                return Err(io::ErrorKind::BrokenPipe.into());
             }
             while let Some(came) = self.inbox.next() {
                 if came.signal == libc::SIGCHLD {
                     continue;
                 }
                 asked_to_end.get_or_insert(came.signal);
-                if !came.to_the_group {
-                    // Found before the first of them ends, and its children get another parent.
-                    let below = if self.and_below { below(child) } else { Vec::new() };
-                    below.into_iter().for_each(|pid| signals::send(pid, came.signal));
-                    signals::send(child, came.signal);
+                if came.to_the_group && is_in_our_group(child) {
+                    continue;
+                }
+                match self.reach {
+                    Reach::Child => signals::send_to_one(child, came.signal),
+                    Reach::AllBelow => signals::send(child, came.signal),
                 }
             }
         }
@@ -105,20 +125,20 @@ impl Drop for Supervisor {
     }
 }
 
-/// What a process has started, and what that has (proc_tid_children(5)).
-fn below(pid: i32) -> Vec<i32> {
-    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    let children = children.split_whitespace().filter_map(|child| child.parse().ok());
-    children.flat_map(|child| std::iter::once(child).chain(below(child))).collect()
+fn is_in_our_group(child: i32) -> bool {
+    // SAFETY: both only ask.
+    unsafe { libc::getpgid(child) == libc::getpgrp() }
 }
 
-/// How a child ended, if it has.
-fn reap(child: i32) -> io::Result<Option<Ending>> {
+/// What happened to a child since this was last asked.
+fn news(child: i32) -> io::Result<Option<News>> {
     let mut status = 0;
     // SAFETY: fills in the status of a child of ours.
-    match unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } {
+    match unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG | libc::WUNTRACED) } {
         0 => Ok(None),
-        answer if answer == child => Ok(Some(Ending::of(status))),
-        _ => Err(io::Error::last_os_error()),
+        -1 => Err(io::Error::last_os_error()),
+        _ if libc::WIFSTOPPED(status) => Ok(Some(News::Stopped)),
+        _ if libc::WIFSIGNALED(status) => Ok(Some(News::Ended(Ending::Killed(libc::WTERMSIG(status))))),
+        _ => Ok(Some(News::Ended(Ending::Left(libc::WEXITSTATUS(status))))),
     }
 }

@@ -20,7 +20,7 @@ use crate::front::{Cannot, Ran, own_environment, text_arguments};
 use crate::link::LinkSpec;
 use crate::shell::Shell;
 use crate::spawn::{FdAction, spawn};
-use crate::supervise::{Ending, Supervisor};
+use crate::supervise::{Ending, Reach, Supervisor};
 
 /// What carries a text.
 #[derive(Debug, Clone)]
@@ -144,7 +144,7 @@ fn over_link(start: &Start<'_>, text: &str, via: &LinkSpec, outcome: &File) -> (
 }
 
 fn in_the_shell(start: &Start<'_>, text: &str) -> (PathBuf, Vec<CString>) {
-    let words = std::iter::once(start.shell.name.clone()).chain(text_arguments(start.shell, text));
+    let words = std::iter::once(start.shell.name.clone()).chain(text_arguments(start.shell, text.as_ref()));
     (start.shell.path.clone(), words.map(|word| c_string(word.as_bytes())).collect())
 }
 
@@ -180,14 +180,14 @@ fn time(
     shell: &Shell,
     streams: Streams,
 ) -> Result<(Duration, Ending, Option<i32>), Cannot> {
-    let supervisor = Supervisor::new().map_err(shell.refused("signalfd"))?;
+    let supervisor = Supervisor::new(Reach::AllBelow).map_err(shell.refused("signalfd"))?;
     let environment = own_environment();
     let path = c_string(program.as_os_str().as_bytes());
     let began = Instant::now();
     let started = spawn(&path, arguments, &environment, &streams.actions());
     let pid = started.map_err(shell.refused("posix_spawn"))?;
     drop(streams);
-    let (ending, asked_to_end) = supervisor.wait_for(pid).map_err(shell.refused("wait4"))?;
+    let (ending, asked_to_end) = supervisor.wait_for(pid, None).map_err(shell.refused("wait4"))?;
     Ok((began.elapsed(), ending, asked_to_end))
 }
 

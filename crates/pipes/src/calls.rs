@@ -81,11 +81,11 @@ unsafe extern "C" fn make(fds: *mut c_int, flags: c_int, stack: *const usize) ->
         Some(Mode::Learn(fd)) => note(fd, stack),
         Some(Mode::Own(bytes)) if SESSION.is_pipelines(stack) => {
             // SAFETY: just filled in by the kernel.
-            own(unsafe { [*fds, *fds.add(1)] }, in_a_burst(bytes));
+            sys::set_pipe_size(unsafe { *fds }, in_a_burst(bytes));
         }
         Some(Mode::Exactly(bytes)) if SESSION.is_pipelines(stack) => {
             // SAFETY: as above.
-            own(unsafe { [*fds, *fds.add(1)] }, bytes);
+            sys::set_pipe_size(unsafe { *fds }, bytes);
         }
         Some(Mode::Ask) if SESSION.is_pipelines(stack) => {
             // SAFETY: as above.
@@ -102,18 +102,6 @@ fn in_a_burst(bytes: usize) -> usize {
         ..LARGE_PIPES => bytes,
         ..MIDDLING_PIPES => bytes / 4,
         _ => 0,
-    }
-}
-
-/// Gives the pipe that was made its size, and tells of it.
-fn own([reader, writer]: [c_int; 2], bytes: usize) {
-    if bytes > 0 {
-        sys::set_pipe_size(writer, bytes);
-    }
-    if SESSION.is_heard() {
-        let Some((_, inode)) = sys::identity(reader) else { return };
-        SESSION.remember(reader, inode, false);
-        tell::made(inode, bytes);
     }
 }
 

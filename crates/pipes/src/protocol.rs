@@ -93,21 +93,19 @@ fn read(digits: &[u8], base: usize) -> Option<usize> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kind {
-    /// The library is in the shell and knows what to do.
+    /// The shell has been started (said by the process that waits for it).
     Hello = 1,
     /// A pipeline needs a link: the answer is a [`Reply`] with its two ends, the reader's first, or without.
     Link = 2,
-    /// A pipe was made ([`Mode::Own`]); `id` names it from now on, `value` is its size in bytes.
-    Made = 3,
     /// A process has put an end of link `id` onto its descriptor `value` (0, 1 or 2). Of a reader's end that is to wait for its
     /// writers, the answer is that they are done.
-    Took = 4,
+    Took = 3,
     /// A process becomes another program: `value` is its parent, the text its arguments, each with a zero behind it.
-    Exec = 5,
+    Exec = 4,
     /// A process was reaped; `value` is its status as wait4(2) has it, `usage` what it used.
-    Reaped = 6,
+    Reaped = 5,
     /// A command of hosepipe's own, typed in the shell: the text; the answer is a text.
-    Command = 7,
+    Command = 6,
 }
 
 /// The head of every message.

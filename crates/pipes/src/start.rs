@@ -3,9 +3,9 @@
 
 use core::ffi::{c_char, c_int};
 
-use crate::protocol::{Config, Mode, VARIABLE};
+use crate::protocol::{Config, VARIABLE};
 use crate::session::SESSION;
-use crate::{sys, tell};
+use crate::sys;
 
 const PRELOAD: &[u8] = b"LD_PRELOAD";
 const AT_PHDR: usize = 3;
@@ -45,10 +45,6 @@ unsafe fn begin(text: &[u8], auxiliary: *const usize) {
     // SAFETY: the caller's.
     let Some(code) = (unsafe { code_of_the_shell(auxiliary) }) else { return };
     SESSION.begin(&config, code);
-    if config.mode != Mode::Ask && config.name.is_none() {
-        return;
-    }
-    tell::hello();
 }
 
 /// Takes a variable out of the environment; its value.

@@ -169,7 +169,9 @@ pub(crate) fn set_descriptor_flags(fd: i32, flags: c_int) {
 
 /// Asks for a pipe of this size; a refusal leaves it as it is.
 pub(crate) fn set_pipe_size(fd: i32, bytes: usize) {
-    call!(number::FCNTL, fd, F_SETPIPE_SZ, bytes);
+    if bytes > 0 {
+        call!(number::FCNTL, fd, F_SETPIPE_SZ, bytes);
+    }
 }
 
 pub(crate) unsafe fn execve(

@@ -26,11 +26,6 @@ fn send(head: &Head, text: &[u8], with: Option<i32>) -> bool {
     SESSION.with_name(|name| sys::send_to(name, &bytes, text, with))
 }
 
-/// Says that the library is here.
-pub(crate) fn hello() {
-    send(&head(Kind::Hello, 0, 0), b"", None);
-}
-
 /// Asks for a link.
 pub(crate) fn ask_for_link() -> Answer {
     let Some([own, theirs]) = sys::socket_pair() else { return Answer::Nobody };
@@ -62,11 +57,6 @@ pub(crate) enum Answer {
     Refused(isize),
     /// Nobody answers any more: the shell is to make a pipe itself.
     Nobody,
-}
-
-/// Says that a pipe was made.
-pub(crate) fn made(id: u64, bytes: usize) {
-    send(&head(Kind::Made, id, bytes as i64), b"", None);
 }
 
 /// Says that this process has an end of a link now. A reader that is to be held waits here until its writers are done.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
 use experiment::Comp517;
+use model::visible;
 
 use crate::config::Config;
 use crate::presets;
@@ -33,7 +34,7 @@ pub fn tell(server: &str, words: &[&str]) -> anyhow::Result<String> {
             asked(server, &["keep", &folder.to_string_lossy()])
         }
         ["presets" | "preset", ..] => bail!("usage: presets, or preset NAME"),
-        _ => asked(server, words),
+        _ => Ok(visible(&asked(server, words)?)),
     }
 }
 
@@ -47,7 +48,7 @@ fn listed(study: &Comp517) -> String {
     let of_the_study =
         (0..study.pipelines.len()).map(|index| format!("  {}  {}\n", index + 1, presets::line(study, index)));
     let theirs = Config::read().0.presets;
-    let theirs = theirs.iter().map(|(name, text)| format!("  {name}  {}\n", model::visible(text)));
+    let theirs = theirs.iter().map(|(name, text)| format!("  {}  {}\n", visible(name), visible(text)));
     of_the_study.chain(theirs).collect()
 }
 

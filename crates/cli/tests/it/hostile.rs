@@ -136,10 +136,13 @@ fn arguments_do_not_steer_the_terminal() {
         &[HOSTILE],
         &["run", "--via", HOSTILE, "true"],
         &["run", "--shell", HOSTILE, "true"],
-        &["run", &format!("true '{HOSTILE}' | (")],
-        &["run", "--stats", &format!("true '{HOSTILE}' | true")],
-        &["sh", "-c", &format!("via '{HOSTILE}'")],
-        &["sh", &of("absent")],
+        &["compare", &format!("true '{HOSTILE}' | | true")],
+        &["run", "--stats", &format!("/bin/true '{HOSTILE}' | true")],
+        &["sh", "--via", HOSTILE, "-c", "true"],
+        &["sh", "--shell", HOSTILE, "-c", "true"],
+        &["run", "--via", &of("file:dir=/nowhere/"), "true | true"],
+        &["run", "--keep", &of("/dev/null/"), "true | true"],
+        &["run", "--via", &of("tmpfile:dir="), "true | true"],
         &["report", &of("absent")],
         &["report", HOSTILE],
         &["gen", "--payload", &of("file:absent")],
@@ -159,31 +162,36 @@ fn arguments_do_not_steer_the_terminal() {
 }
 
 #[test]
-fn a_configuration_and_file_names_do_not_steer_the_terminal() {
+fn a_configuration_and_names_do_not_steer_the_terminal_at_a_prompt() {
     let home = home();
     let folder = home.path().join(".config/hosepipe");
     fs::create_dir_all(&folder).expect("a folder");
     let file = folder.join("config.toml");
-    fs::write(home.path().join(format!("name{HOSTILE}")), "").expect("a file");
-    fs::write(home.path().join("namely"), "").expect("a file");
     let escapes = "\\u001b]0;owned\\u0007";
     fs::write(&file, format!("link = \"{escapes}\"\n")).expect("written");
+    let shown = |person: &Person| String::from_utf8_lossy(&person.bytes()).into_owned();
+    let steers = |person: &Person| shown(person).contains("\u{1b}]0;owned");
     let mut person = Person::before_the_prompt(home.path());
     person.sees("link: unknown");
     person.sees_a_prompt();
-    fs::write(&file, format!("prompt = \"{escapes}here> \"\n")).expect("written");
-    let shown = |person: &Person| String::from_utf8_lossy(&person.bytes()).into_owned();
-    let steers = |person: &Person| shown(person).contains("\u{1b}]0;");
     assert!(!steers(&person), "{}", shown(&person));
     drop(person);
+    let presets = format!("stats_above = 0\n[presets]\n\"{escapes}\" = \"true {escapes}\"\n");
+    fs::write(&file, presets).expect("written");
+    fs::write(home.path().join(".bashrc"), "x=$'\\e]0;owned\\a'\n").expect("written");
     let mut person = Person::at_home(home.path());
-    person.sees("here> ");
-    assert!(!steers(&person), "{}", shown(&person));
-    // Of the two names one is no danger, and so is the whole word at once; a paste is shown before it is taken.
-    person.types("cat nam\t");
-    person.sees("namely");
-    assert!(!steers(&person), "{}", shown(&person));
-    person.types(&format!("\u{15}\u{1b}[200~echo {escaped}\u{1b}[201~", escaped = "\u{1b}]0;owned"));
-    person.sees("owned");
-    assert!(!steers(&person), "{}", shown(&person));
+    for line in [
+        "presets",
+        "preset no$x",
+        "via \"$x\"",
+        "via \"tmpfile:dir=/nowhere/$x\"",
+        "mkdir \"$x\"; via \"file:dir=$x\"; via",
+        "cp /bin/true \"./$x/true\"; seq 3 | \"./$x/true\"",
+        "keep \"$x\"; keep; keep \"/dev/null/$x\"",
+        "rm -r \"$x\"; seq 3 | cat",
+        "compare --via pipe --trials 1 \"true '$x' | | true\"",
+    ] {
+        let said = person.answers(line);
+        assert!(said.contains("owned") && !steers(&person), "{line}: {said:?}");
+    }
 }

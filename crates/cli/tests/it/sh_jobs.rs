@@ -93,7 +93,8 @@ fn keys_end_and_stop_as_in_bash() {
                 person.types(key);
                 person.process("sleep 1001", key == CTRL_BACKSLASH && line.starts_with("for"));
                 if line.starts_with("for") && key == CTRL_BACKSLASH {
-                    // The next turn of the loop.
+                    // The next turn of the loop, and not a `sleep` that is just ending, whose group would still get the key.
+                    person.sees("Quit");
                     person.runs_in_front("sleep 1001", last);
                     person.types(CTRL_C);
                 }

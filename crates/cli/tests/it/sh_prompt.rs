@@ -137,6 +137,8 @@ fn named_pipelines_are_listed_and_run() {
     assert!(person.answers("hosepipe_help").contains("  via [LINK] "));
     // bash's own help is not in its way.
     assert!(person.answers("help cd").starts_with("cd: cd "));
+    // Much to remove, and yet nothing is left when it has ended.
+    person.runs("(cd ~/hosepipe-*/ && seq 20000 | xargs touch)");
     person.types(CTRL_D);
     person.leaves();
     assert_eq!(entries(home.path()), Vec::<String>::new());
@@ -260,6 +262,79 @@ fn other_shells_are_the_users_own_as_well() {
         person.types("exit 3\r");
         assert_eq!(person.leaves().code(), Some(3), "{name}");
         assert_eq!(entries(home.path()), Vec::<String>::new(), "{name}");
+    }
+}
+
+/// What lies in a folder and those in it: paths, and what the files hold, line ends as blanks.
+fn tree(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("there").flatten() {
+        if entry.path().is_dir() {
+            let name = entry.file_name();
+            let below = tree(&entry.path()).into_iter();
+            found.extend(below.map(|path| format!("{}/{path}", name.to_string_lossy())));
+        } else {
+            let text = fs::read_to_string(entry.path()).expect("text").replace('\n', " ");
+            found.push(format!("{}: {text}", entry.file_name().to_string_lossy()).trim_end().to_owned());
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn what_flows_is_kept_line_by_line() {
+    for shell in ["bash", "zsh", "fish", "dash", "yash"].into_iter().filter(|shell| there_is(shell)) {
+        let home = home();
+        for file in [".zshrc", ".yashrc"] {
+            fs::write(home.path().join(file), "").expect("written");
+        }
+        let before = home.path().join("there/2");
+        fs::create_dir_all(&before).expect("made");
+        fs::write(before.join("1-seq"), "precious").expect("written");
+        let mut person =
+            Person::before(home.path(), &[HOSEPIPE, "sh", "--shell", shell, "--via", "socketpair"]);
+        person.sees("(socketpair) ");
+        let [each, done] = if shell == "fish" { ["", "end"] } else { ["do ", "done"] };
+        // Each line, and what is then in the folder.
+        let mut number = 0;
+        let mut line = |line: &str| {
+            number += 1;
+            person.types(&format!("{line}; echo this was {number}\r"));
+            // What is typed early stands before the prompt.
+            let printed =
+                |shown: &str| shown.ends_with(&format!("this was {number}")) && !shown.contains("echo");
+            person.waits(line, |seen| plain(seen).lines().any(printed));
+        };
+        line("keep there; keep");
+        line("seq 3 | tac");
+        line("cd there; seq 2 | sort | wc -l; seq 4 | tac");
+        line(&format!("for i in 1 2; {each}seq $i | tac; {done}"));
+        line("keep off; seq 5 | tac");
+        line("keep .; echo hi | tac");
+        line("via tmpfile; seq 6 | tac");
+        line("sleep 1 | cat & seq 7 | tac");
+        line("wait");
+        line("keep 2/1-seq/below; keep");
+        person.types("exit 0\r");
+        assert_eq!(person.leaves().code(), Some(0), "{shell}");
+        // fish has no process of its own for what it does itself.
+        let by_shell = if shell == "fish" { "1.1-stage" } else { "1-shell" };
+        let expected = [
+            "1/1-seq: 1 2 3",
+            "2/1-seq: precious",
+            "3/1.1-seq: 1 2",
+            "3/1.2-sort: 1 2",
+            "3/2.1-seq: 1 2 3 4",
+            "4/1.1-seq: 1",
+            "4/2.1-seq: 1 2",
+            &format!("5/{by_shell}: hi"),
+            "6/1-seq: 1 2 3 4 5 6",
+            "7/1-seq: 1 2 3 4 5 6 7",
+            "7/2.1-sleep:",
+        ];
+        assert_eq!(tree(&home.path().join("there")), expected, "{shell}");
+        assert_eq!(entries(home.path()), Vec::<String>::new(), "{shell}");
     }
 }
 

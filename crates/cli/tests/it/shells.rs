@@ -195,22 +195,37 @@ fn a_shell_that_nothing_can_be_preloaded_into_is_refused() {
     assert!(done.elapsed < PROMPTLY);
 }
 
-/// Expected: when hosepipe is killed, what it started goes too, and no reader takes the end for a normal one.
+/// Expected: when hosepipe is killed, what it started goes too, and no reader takes the end for a normal one: be it the process that
+/// waits for the shell, or the one that serves the links.
 /// Happened: `yes` went on, and filled the disk.
 #[test]
 fn nothing_goes_on_when_hosepipe_is_killed() {
-    for via in ["tmpfile", "socketpair", "pty", "file"] {
+    for (via, server) in [
+        ("pipe", false),
+        ("tmpfile", false),
+        ("socketpair", false),
+        ("pty", false),
+        ("file", false),
+        ("pipe", true),
+        ("tmpfile", true),
+        ("socketpair", true),
+    ] {
         let lab = Lab::new();
-        let text = "{ echo begun; yes; } | { head -n 1; cat >/dev/null; echo ended > ended; }";
+        let text = "{ echo begun; while sleep 0.01; do echo more; done; } | { head -n 1; cat >/dev/null; echo ended > ended; }";
         let mut running = lab.start(lab.command(&["run", "--via", via, text]));
         let output = lab.here("../stdout");
         crate::common::until("a first line", PROMPTLY * 5, || {
             std::fs::read_to_string(&output).is_ok_and(|text| text.contains("begun")).then_some(())
         });
         let pid = running.pid();
-        crate::common::signal(pid, rustix::process::Signal::KILL);
-        running.end_within(PROMPTLY).expect_code(137);
+        let is_the_server = |(other, name): &(u32, String)| *other != pid && name == "hosepipe";
+        let killed =
+            if server { lab.processes().into_iter().find(is_the_server).expect("it").0 } else { pid };
+        crate::common::signal(killed, rustix::process::Signal::KILL);
+        let done = running.end_within(PROMPTLY).expect_code(if server { 1 } else { 137 });
+        assert_eq!(done.stderr.contains("was killed"), server, "{via}: {}", done.stderr);
         lab.assert_nothing_left(pid, PROMPTLY);
-        assert!(!lab.here("ended").exists(), "{via}: the reader saw an end");
+        // With the server its ends of the links go, before anybody can be told.
+        assert!(server || !lab.here("ended").exists(), "{via}: the reader saw an end");
     }
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,9 @@ use crate::signals::NoSignals;
 /// How long a relay goes on after it was told to stop, if its reader is still there: a program in the background
 /// may be reading what the pipeline's last stage left.
 const GRACE: Duration = Duration::from_millis(500);
+
+/// How long a relay that cannot go on waits for its reader to be ended, which may be somebody else's.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A full pipe is writable again as soon as its reader has taken one page of it, and to be woken for each page costs
 /// more than the page. A large pipe is left alone for so long instead, in which no reader empties it.
@@ -83,6 +87,7 @@ pub(super) struct Outcome {
 /// A running relay; dropping it stops it and waits for its end.
 pub(super) struct Relay {
     stop: Arc<Stop>,
+    failed: Arc<AtomicBool>,
     thread: Option<JoinHandle<Outcome>>,
 }
 
@@ -94,12 +99,18 @@ impl Relay {
     pub(super) fn start(source: Box<dyn Source>, pipe: OwnedFd) -> io::Result<Self> {
         fcntl_setfl(&pipe, fcntl_getfl(&pipe)? | OFlags::NONBLOCK)?;
         let stop = Arc::new(Stop::new()?);
-        let stopped = Arc::clone(&stop);
+        let failed = Arc::new(AtomicBool::new(false));
+        let (stopped, fails) = (Arc::clone(&stop), Arc::clone(&failed));
         let _held = NoSignals::hold();
         let thread = thread::Builder::new()
             .name("hosepipe-relay".to_owned())
-            .spawn(move || run(source, pipe, &stopped))?;
-        Ok(Self { stop, thread: Some(thread) })
+            .spawn(move || run(source, pipe, &stopped, &fails))?;
+        Ok(Self { stop, failed, thread: Some(thread) })
+    }
+
+    /// Whether it cannot go on and waits, for a while, for its reader to be ended, who would take an end for the end of everything.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed.load(SeqCst)
     }
 
     /// Whether it has come to its end.
@@ -129,16 +140,26 @@ impl Drop for Relay {
     }
 }
 
-fn run(mut source: Box<dyn Source>, pipe: OwnedFd, stop: &Stop) -> Outcome {
+fn run(mut source: Box<dyn Source>, pipe: OwnedFd, stop: &Stop, failed: &AtomicBool) -> Outcome {
     let mut outcome = Outcome::default();
     let carried = carry(source.as_mut(), &pipe, stop, &mut outcome.bytes);
     outcome.trouble = source.trouble();
     let Err(error) = carried else { return outcome };
+    let reader_left = Errno::from_io_error(&error) == Some(Errno::PIPE);
+    outcome.cut_short = !reader_left;
+    if !reader_left {
+        failed.store(true, SeqCst);
+        let deadline = Instant::now() + PATIENCE;
+        let left = || deadline.saturating_duration_since(Instant::now());
+        while !stop.raised()
+            && !left().is_zero()
+            && sleep(None, (&pipe, PollFlags::empty()), stop, Some(left())).is_ok()
+        {}
+        failed.store(false, SeqCst);
+    }
     // Whatever ended it, the writer writes for nobody from now on.
     drop(pipe);
     let hung_up = source.hang_up(stop).err();
-    let reader_left = Errno::from_io_error(&error) == Some(Errno::PIPE);
-    outcome.cut_short = !reader_left;
     let trouble = if reader_left { hung_up } else { Some(error) };
     outcome.trouble = outcome.trouble.or(trouble.map(|error| match error.raw_os_error() {
         Some(_) => format!(

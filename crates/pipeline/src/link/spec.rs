@@ -106,6 +106,12 @@ impl LinkSpec {
         self.mechanism.descriptor().capabilities.needs_cleanup
     }
 
+    /// Why it cannot be had, and what to do about it.
+    pub(crate) fn refusal(&self, error: &OpenError) -> String {
+        let remedy = error.remedy().map(|remedy| format!(": {remedy}")).unwrap_or_default();
+        format!("link {}: {error}{remedy}", self.text)
+    }
+
     /// Opens both ends, and starts the relay where one is needed. Names that must live in a file system are made
     /// in `folder`, or where `dir=` says; nobody else may use the folder.
     ///

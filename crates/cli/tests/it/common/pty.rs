@@ -82,13 +82,11 @@ impl Person {
         // setsid(1) makes the terminal the controlling one, and becomes the shell.
         let mut command = Command::new("setsid");
         command.arg("--ctty").args(program).current_dir(home);
+        // What is in a tester's environment, or cargo's, is no part of the scene.
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", home).env("TMPDIR", home).env("TERM", "xterm-256color");
         command.env("SHELL", "/bin/bash").env("LC_ALL", "C.UTF-8");
         command.env("XDG_CACHE_HOME", CACHE);
-        let others = "NO_COLOR SHLVL PS1 COLUMNS LINES XDG_CONFIG_HOME XDG_DATA_HOME BASH_ENV ENV ZDOTDIR TMUX PROMPT_COMMAND";
-        for name in others.split(' ') {
-            command.env_remove(name);
-        }
         let child =
             command.stdin(copy()).stdout(copy()).stderr(copy()).spawn().expect("setsid of util-linux");
         let master = Arc::new(master);

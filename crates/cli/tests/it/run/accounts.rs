@@ -139,7 +139,7 @@ fn a_text_that_goes_elsewhere_takes_no_file_of_ours_along() {
         let done = lab.finish(command).expect_code(0);
         assert_eq!(done.stdout, "a\nbelow\n", "{via}: {}", done.stderr);
         assert!(fs::read_to_string(lab.here("r.json")).expect("the record").contains("hosepipe/1"));
-        assert_eq!(fs::read_to_string(lab.here("kept/2.1-echo")).expect("a kept file"), "a\n");
+        assert_eq!(fs::read_to_string(lab.here("kept/1.1-shell")).expect("a kept file"), "a\n");
         assert!(crate::common::files_in(&lab.here("below")).is_empty(), "{via}");
         assert!(crate::common::files_in(&lab.here("temporary")).is_empty(), "{via}");
     }

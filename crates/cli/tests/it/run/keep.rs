@@ -33,12 +33,12 @@ fn it_overwrites_nothing_unless_told_to() {
     // Names that are free are another pipeline's all the same.
     for text in ["echo second > ran | cat", "seq 3 > ran | cat"] {
         let done = run(&lab, &["--keep", "kept", text]).expect_code(2);
-        assert!(done.stderr.contains("kept/1-echo") && done.stderr.contains("--force"), "{}", done.stderr);
+        assert!(done.stderr.contains("kept/1-shell") && done.stderr.contains("--force"), "{}", done.stderr);
         assert!(!lab.here("ran").exists(), "refused before anything ran");
     }
-    assert_eq!(fs::read_to_string(lab.here("kept/1-echo")).expect("still there"), "first\n");
+    assert_eq!(fs::read_to_string(lab.here("kept/1-shell")).expect("still there"), "first\n");
     run(&lab, &["--keep", "kept", "--force", "echo third | cat"]).expect_code(0);
-    assert_eq!(fs::read_to_string(lab.here("kept/1-echo")).expect("a kept file"), "third\n");
+    assert_eq!(fs::read_to_string(lab.here("kept/1-shell")).expect("a kept file"), "third\n");
     run(&lab, &["--keep", "kept", "--force", "seq 3 | cat"]).expect_code(0);
     assert_eq!(fs::read_to_string(lab.here("kept/1-seq")).expect("a kept file"), "1\n2\n3\n");
 }
@@ -60,13 +60,14 @@ fn it_ends_with_the_reader_and_keeps_what_was_taken() {
 fn it_keeps_each_item_of_a_list_apart() {
     let lab = Lab::new();
     let done =
-        run(&lab, &["--keep", "kept", "echo a | cat; cd /; echo b; printf c | cat | cat"]).expect_code(0);
-    assert_eq!(done.stdout, "a\nb\nc");
+        run(&lab, &["--keep", "kept", "echo a | cat; cd /; echo b; printf c | cat | cat; (seq 2) | tac"])
+            .expect_code(0);
+    assert_eq!(done.stdout, "a\nb\nc2\n1\n");
     let mut names = crate::common::files_in(&lab.here("kept"));
     names.sort();
     let names: Vec<&str> = names.iter().filter_map(|path| path.rsplit('/').next()).collect();
-    assert_eq!(names, ["1.1-echo", "4.1-printf", "4.2-cat"]);
-    assert_eq!(fs::read_to_string(lab.here("kept/4.2-cat")).expect("a kept file"), "c");
+    assert_eq!(names, ["1.1-shell", "2.1-shell", "2.2-cat", "3.1-seq"]);
+    assert_eq!(fs::read_to_string(lab.here("kept/2.2-cat")).expect("a kept file"), "c");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What one item of a list leaves for the next.
 
 use super::place::{assert_as_in_bash, recorded};
-use crate::common::Lab;
+use crate::common::{Lab, skip};
 
 #[test]
 fn the_next_item_stands_where_the_last_one_went() {
@@ -87,15 +87,31 @@ fn and_or_and_not_choose_the_next_item() {
 }
 
 #[test]
-fn the_record_names_each_stage_as_it_was_typed() {
+fn the_record_names_each_stage_by_the_program_it_became() {
     let lab = Lab::new();
-    let text = "x=5; echo \"$x\" | sed 's/5/ 6 /' | (cat; echo) ; cd / && ls -d . | wc -l";
+    let text =
+        "x=5; f() { echo \"$x\"; }; f | sed 's/5/ 6 /' | (cat; echo) ; sleep 0; cd / && ls -d . | wc -l";
     let (done, record) = recorded(&lab, &[text]);
     assert_eq!((done.code(), done.stdout.as_str()), (0, " 6 \n\n1\n"));
     let commands: Vec<&str> = record.stages.iter().map(|stage| stage.command.as_str()).collect();
-    assert_eq!(commands, ["x=5", "echo \"$x\"", "sed 's/5/ 6 /'", "(cat; echo)", "cd /", "ls -d .", "wc -l"]);
+    assert_eq!(commands, ["(in the shell)", "sed s/5/ 6 /", "(cat)", "sleep 0", "ls -d .", "wc -l"]);
     let pipelines: Vec<u32> = record.stages.iter().map(|stage| stage.pipeline).collect();
-    assert_eq!(pipelines, [0, 1, 1, 1, 2, 3, 3]);
+    assert_eq!(pipelines, [0, 0, 0, 1, 2, 2]);
     let of_links: Vec<u32> = record.links.iter().map(|link| link.pipeline).collect();
-    assert_eq!(of_links, [1, 1, 3]);
+    assert_eq!(of_links, [0, 0, 2]);
+}
+
+#[test]
+fn every_shell_tells_what_its_stages_became() {
+    for shell in ["bash", "dash", "zsh", "fish", "yash"] {
+        if !std::process::Command::new(shell).args(["-c", ":"]).status().is_ok_and(|status| status.success())
+        {
+            skip(&format!("{shell} is not installed"));
+            continue;
+        }
+        let (done, record) = recorded(&Lab::new(), &["--shell", shell, "seq 3 | cat | tail -n 1"]);
+        assert_eq!((done.code(), done.stdout.as_str()), (0, "3\n"), "{shell}");
+        let commands: Vec<&str> = record.stages.iter().map(|stage| stage.command.as_str()).collect();
+        assert_eq!(commands, ["seq 3", "cat", "tail -n 1"], "{shell}");
+    }
 }

@@ -55,12 +55,12 @@ fn a_writer_that_fails_for_want_of_room_counts_under_pipefail() {
         return;
     }
     let lab = Lab::new();
-    // Its reader has seen an end that was none: that counts without pipefail, too.
-    for more in [&["--pipefail"][..], &[]] {
+    // As any writer's error.
+    for (more, status) in [(&["--pipefail"][..], 1), (&[], 0)] {
         let args = [&["run", "--via", "tmpfile"], more, &["seq 1000000 | tail -c 1"]].concat();
         let mut command = lab.wrapped(&SMALL, &args);
         command.env("TMPDIR", lab.here("small"));
-        lab.finish(command).expect_code(1);
+        lab.finish(command).expect_code(status);
         fs::remove_dir(lab.here("small")).expect("where it was mounted");
     }
 }
@@ -79,19 +79,24 @@ fn what_cannot_all_be_kept_does_not_spoil_the_pipeline() {
     }
 }
 
-/// Expected: data that a relay cuts short never looks like a normal end: status 1, also for what follows, and a sentence.
-/// Happened: a sentence, and status 0.
+/// Expected: data that a relay cuts short never looks like a normal end: who reads it, or what is made of it, is killed first, and the
+/// shell acts on that; and a sentence.
+/// Happened: a sentence, status 0, and `&&` went on.
 #[test]
 fn what_a_relay_cuts_short_is_no_success() {
-    for (text, stdout) in
-        [("seq 1000 | wc -l", "0\n"), ("! seq 1000 | cat", ""), ("seq 1000 | cat && echo all", "")]
-    {
-        for via in ["tmpfile", "file"] {
+    for (text, status) in [
+        ("seq 1000 | wc -l", 137),
+        ("! seq 1000 | cat", 1),
+        ("seq 1000 | cat && echo all", 137),
+        ("seq 1000 | (cat > part; echo all) | cat && echo all", 137),
+        ("shopt -s lastpipe; seq 1000 | while read line; do :; done; echo all", 137),
+    ] {
+        for how in [&["--via", "tmpfile"][..], &["--via", "file"], &["--meter"]] {
             let lab = Lab::new();
-            let mut command = lab.command(&["run", "--via", via, text]);
+            let mut command = lab.command(&[&["run"], how, &[text]].concat());
             sandbox::forbid(&mut command, libc::SYS_splice, None, libc::EIO);
-            let done = lab.finish(command).expect_code(1);
-            assert_eq!(done.stdout, stdout, "{text} over {via}");
+            let done = lab.finish(command).expect_code(status);
+            assert_eq!(done.stdout, "", "{text} with {how:?}");
             for word in ["hosepipe: ", "cut short", "EIO"] {
                 assert!(done.stderr.contains(word), "no `{word}` in: {}", done.stderr);
             }
