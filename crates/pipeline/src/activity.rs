@@ -23,14 +23,14 @@ pub(crate) struct Activity {
     pub(crate) pids: Vec<i32>,
 }
 
-/// Looks at a process and, `with_children`, at those below it. `None` where it has gone.
-pub(crate) fn of(pid: i32, with_children: bool) -> Option<Activity> {
+/// Looks at a process and, `with_children`, at those below it but these. `None` where it has gone.
+pub(crate) fn of(pid: i32, with_children: bool, but: &[i32]) -> Option<Activity> {
     let mut activity = Activity::default();
-    add(pid, if with_children { DEPTH_MAX } else { 0 }, &mut activity)?;
+    add(pid, if with_children { DEPTH_MAX } else { 0 }, but, &mut activity)?;
     Some(activity)
 }
 
-fn add(pid: i32, depth: usize, activity: &mut Activity) -> Option<()> {
+fn add(pid: i32, depth: usize, but: &[i32], activity: &mut Activity) -> Option<()> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // A program's name may have blanks and parentheses in it.
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
@@ -57,8 +57,8 @@ fn add(pid: i32, depth: usize, activity: &mut Activity) -> Option<()> {
     if depth > 0 {
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
         for child in children.split_whitespace().filter_map(|child| child.parse().ok()) {
-            if activity.pids.len() < PROCESSES_MAX {
-                add(child, depth - 1, activity);
+            if activity.pids.len() < PROCESSES_MAX && !but.contains(&child) {
+                add(child, depth - 1, but, activity);
             }
         }
     }
@@ -162,17 +162,17 @@ mod tests {
         let mut shell = shell.expect("sh");
         let pid = shell.id() as i32;
         let deadline = Instant::now() + Duration::from_secs(20);
-        let mut seen = of(pid, true).expect("it lives");
+        let mut seen = of(pid, true, &[]).expect("it lives");
         while seen.cpu_ns < 50_000_000 && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));
-            seen = of(pid, true).expect("it lives");
+            seen = of(pid, true, &[]).expect("it lives");
         }
         assert_eq!((seen.cpu_ns >= 50_000_000, seen.pids.len()), (true, 2));
         for pid in seen.pids {
             crate::signals::send(pid, libc::SIGKILL);
         }
         shell.wait().expect("reaped");
-        assert_eq!(of(pid, true), None);
+        assert_eq!(of(pid, true, &[]), None);
     }
 
     #[test]

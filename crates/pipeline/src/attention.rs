@@ -39,6 +39,8 @@ pub(crate) struct Held {
     pub(crate) cpu_ns: f64,
     pub(crate) queued_ns: f64,
     pub(crate) disk_ns: f64,
+    /// The rest of the looks at which it slept.
+    pub(crate) slept_ns: f64,
     /// Of that: idle before a pipe that is no link, by what stands at its other end.
     pub(crate) aside_ns: BTreeMap<String, f64>,
     /// Idle before the standard input of the whole, or the standard output.
@@ -84,6 +86,7 @@ struct Slice {
     cpu: f64,
     queued: f64,
     at_disk: bool,
+    is_ready: bool,
     idle: bool,
 }
 
@@ -133,7 +136,7 @@ impl Attention {
     fn slice(&mut self, ledger: &Ledger, index: usize, now_ns: u64) -> Option<Slice> {
         let process = &ledger.processes()[index];
         let is_shell = ledger.shell() == Some(process.pid);
-        let activity = activity::of(process.pid, !is_shell)?;
+        let activity = activity::of(process.pid, !is_shell, &process.aside)?;
         let ns = now_ns.saturating_sub(self.last_ns.max(process.began_ns));
         let stage = self.stages.entry(index).or_default();
         let peak = activity::peak_memory(process.pid).unwrap_or(0);
@@ -150,8 +153,17 @@ impl Attention {
         let share = |part: u64| (part as f64 / ns.max(1) as f64).min(1.0);
         let (cpu, queued) = (share(activity.cpu_ns.saturating_sub(last.cpu_ns)), share(queued));
         let idle = cpu + queued < IDLE_SHARE && !activity.at_disk && !activity.is_ready;
-        let queued = if activity.is_ready { 1.0 - cpu } else { queued.min(1.0 - cpu) };
-        Some(Slice { ns: ns as f64, cpu, queued, at_disk: activity.at_disk, idle })
+        // It is told how long a process waited for a CPU once it has got one.
+        let waits_on = activity.is_ready && cpu + queued == 0.0;
+        let queued = if waits_on { 1.0 } else { queued.min(1.0 - cpu) };
+        Some(Slice {
+            ns: ns as f64,
+            cpu,
+            queued,
+            at_disk: activity.at_disk,
+            is_ready: activity.is_ready,
+            idle,
+        })
     }
 
     fn fills(
@@ -277,13 +289,22 @@ impl Attention {
         held.total_ns += ns;
         held.cpu_ns += ns * slice.cpu;
         held.queued_ns += ns * slice.queued;
-        held.disk_ns += if slice.at_disk { ns * (1.0 - slice.cpu - slice.queued) } else { 0.0 };
+        let rest_ns = ns * (1.0 - slice.cpu - slice.queued);
+        match (slice.at_disk, slice.is_ready) {
+            (true, _) => held.disk_ns += rest_ns,
+            (false, true) => {}
+            (false, false) => held.slept_ns += rest_ns,
+        }
     }
 
     /// What the pipeline waited for at one stage.
     pub(crate) fn held(&self, index: usize) -> Held {
         let Some(stage) = self.stages.get(&index) else { return Held::default() };
         let mut held = stage.held.clone();
+        // What it waited for before a look at which it ran again, the other looks tell.
+        let aside_ns: f64 = held.aside_ns.values().sum();
+        let waited_ns = (held.total_ns - held.cpu_ns - held.queued_ns - aside_ns).max(0.0);
+        held.disk_ns *= waited_ns / (held.disk_ns + held.slept_ns).max(1.0);
         if stage.has_input {
             held.before_ns += std::mem::take(&mut held.perhaps_before_ns);
         }

@@ -328,6 +328,8 @@ fn start_server(service: &Service<'_>, counter: Counter) -> io::Result<UnixStrea
         _ => return Ok(ours),
     }
     drop(ours);
+    // Whoever kills all that is called hosepipe does not kill the one that then ends the rest.
+    let _ = rustix::thread::set_name(c"pipe-links");
     // What the terminal sends is for the shell, and the shell decides what that means.
     let _ = rustix::process::setsid();
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE] {

@@ -125,7 +125,8 @@ fn wait(child: &mut Child) -> io::Result<()> {
     let began = Instant::now();
     while child.try_wait()?.is_none() {
         if began.elapsed() > EXAMPLE_TIME_MAX {
-            child.kill()?;
+            // With all that it started: it leads a group.
+            crate::signals::send(child.id() as i32, libc::SIGKILL);
             child.wait()?;
             return Err(io::ErrorKind::TimedOut.into());
         }

@@ -30,6 +30,10 @@ pub(crate) struct Process {
     pub(crate) reads: Option<u64>,
     pub(crate) writes: Option<u64>,
     command: Option<String>,
+    /// When it became that.
+    became_ns: u64,
+    /// Children it had before: no part of the program.
+    pub(crate) aside: Vec<i32>,
     ended: Option<Ended>,
 }
 
@@ -83,6 +87,14 @@ impl Ledger {
         let process = self.entry(pid, at_ns);
         process.parent = Some(parent);
         process.command = Some(words.join(" "));
+        process.became_ns = at_ns;
+    }
+
+    /// A process had these children before it became another program.
+    pub(crate) fn had_before(&mut self, pid: i32, children: Vec<i32>) {
+        if let Some(index) = self.latest.get(&pid) {
+            self.processes[*index].aside = children;
+        }
     }
 
     /// A process was waited for.
@@ -228,14 +240,16 @@ impl Ledger {
     /// What a process is called: the program it became, or those that it started.
     pub(crate) fn name(&self, index: usize) -> String {
         let process = &self.processes[index];
-        if let Some(command) = &process.command {
+        let is_of_it =
+            |child: &&Process| child.parent == Some(process.pid) && child.began_ns >= process.began_ns;
+        // What ran before the last program of a subshell took its place.
+        let is_over = |child: &&Process| child.ended.is_some_and(|ended| ended.at_ns <= process.became_ns);
+        let below = self.processes.iter().filter(is_of_it);
+        let below = below.filter(|child| process.command.is_none() || is_over(child)).chain([process]);
+        let names: Vec<&str> = below.filter_map(|child| child.command.as_deref()).collect();
+        if let (Some(command), [_]) = (&process.command, &names[..]) {
             return command.clone();
         }
-        let below = self
-            .processes
-            .iter()
-            .filter(|child| child.parent == Some(process.pid) && child.began_ns >= process.began_ns);
-        let names: Vec<&str> = below.filter_map(|child| child.command.as_deref()).collect();
         if Some(process.pid) == self.shell || names.is_empty() {
             return IN_THE_SHELL.to_owned();
         }

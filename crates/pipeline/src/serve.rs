@@ -199,7 +199,16 @@ impl Server<'_> {
                 }
             }
             kind if kind == Kind::Exec as u32 => {
-                self.ledger.becomes(head.pid, head.value as i32, &text, head.at_ns);
+                let mut words = text.splitn(2, |byte| *byte == 0);
+                let children = String::from_utf8_lossy(words.next().unwrap_or_default());
+                let children = children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+                self.ledger.becomes(
+                    head.pid,
+                    head.value as i32,
+                    words.next().unwrap_or_default(),
+                    head.at_ns,
+                );
+                self.ledger.had_before(head.pid, children);
             }
             kind if kind == Kind::Reaped as u32 => self.ledger.reaped(&head),
             kind if kind == Kind::Command as u32 => {
@@ -395,12 +404,11 @@ impl Server<'_> {
     }
 
     fn summary(&self) -> Summary {
-        let mut summary = Summary::default();
+        let cut_short = self.links.values().any(|served| served.report.cut_short);
+        let mut summary = Summary { cut_short, ..Summary::default() };
         let mut longest_ns = 0;
         for (number, joined) in self.ledger.pipelines().iter().enumerate() {
             let links = self.link_records(number as u32, joined);
-            summary.cut_short |=
-                joined.links.iter().filter_map(|id| self.links.get(id)).any(|served| served.report.cut_short);
             let first = summary.stages.len();
             let stages = joined.processes.iter().filter_map(|index| {
                 let mut stage = self.ledger.stage(number as u32, joined, *index)?;

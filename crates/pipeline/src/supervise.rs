@@ -100,7 +100,9 @@ impl Supervisor {
                     continue;
                 }
                 asked_to_end.get_or_insert(came.signal);
-                if came.to_the_group && is_in_our_group(child) {
+                // Of a terminal that is closed only the leader of the session hears (tty_ioctl(4), TIOCNOTTY).
+                let has_it = came.to_the_group && came.signal != libc::SIGHUP && is_in_our_group(child);
+                if has_it {
                     continue;
                 }
                 match self.reach {

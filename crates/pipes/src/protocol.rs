@@ -100,7 +100,8 @@ pub enum Kind {
     /// A process has put an end of link `id` onto its descriptor `value` (0, 1 or 2). Of a reader's end that is to wait for its
     /// writers, the answer is that they are done.
     Took = 3,
-    /// A process becomes another program: `value` is its parent, the text its arguments, each with a zero behind it.
+    /// A process becomes another program: `value` is its parent, the text the numbers of its children and then its
+    /// arguments, with a zero behind each.
     Exec = 4,
     /// A process was reaped; `value` is its status as wait4(2) has it, `usage` what it used.
     Reaped = 5,

@@ -6,6 +6,9 @@ use crate::protocol::{HEAD_BYTES, Head, Kind, REPLY_BYTES, Reply, TEXT_BYTES_MAX
 use crate::session::SESSION;
 use crate::sys;
 
+/// The longest list of children that is told, and the zero behind it.
+const CHILDREN_BYTES_MAX: usize = 256;
+
 /// How long a shell waits for a link before it makes a pipe of its own. hosepipe answers within microseconds; a machine that is
 /// out of breath may take seconds.
 const PATIENCE_MS: i64 = 20_000;
@@ -76,10 +79,11 @@ pub(crate) fn took(id: u64, target: c_int, hold: bool) {
     sys::close(own);
 }
 
-/// Says what this process becomes.
+/// Says what this process becomes, and which children it has then: of a program they are none, but process substitutions of its
+/// arguments.
 pub(crate) fn becomes(argv: *const *const c_char) {
     let mut text = [0; TEXT_BYTES_MAX];
-    let mut len = 0;
+    let mut len = sys::read_file(c"/proc/thread-self/children", &mut text[..CHILDREN_BYTES_MAX]) + 1;
     // SAFETY: as execve(2) has it, a list of strings that ends with a null.
     let arguments = (0..).map(|at| unsafe { *argv.add(at) }).take_while(|argument| !argument.is_null());
     'text: for argument in arguments {

@@ -148,6 +148,11 @@ while os.splice(0,1,1<<20): pass' | sha256sum",
         Stage(2),
         &["with which it shares a pipe", "slept"],
     ),
+    // It computes, and whoever reads from it, or writes to it, does not.
+    case("cat <(seq 1500000 | gzip -9) | wc -c", Stage(1), &["with which it shares a pipe"]),
+    case("seq 1500000 | tee >(gzip -9 >/dev/null) | wc -l", Stage(2), &["with which it shares a pipe"]),
+    // What is over when the last program of a stage begins.
+    case("seq 10 | (sleep 0.5; cat) | wc", Stage(2), &["`(sleep 0.5; cat)`"]),
     // Files between the stages.
     over("tmpfile:order=sequential", "perl -e 'for(1..8e6){$x+=$_} print $x' | wc -c", Stage(1), CPU),
     over("file:order=sequential", "seq 100000 | (sleep 0.6; wc -l)", Stage(2), SLEEP),
@@ -159,7 +164,7 @@ while os.splice(0,1,1<<20): pass' | sha256sum",
 const STARTED: &str = "until [ -e go ]; do sleep 0.02; done";
 
 /// Those that run with every suite.
-const QUICK: [usize; 6] = [1, 12, 13, 30, 32, 34];
+const QUICK: [usize; 8] = [1, 12, 13, 30, 32, 34, 36, 38];
 
 /// What was said of a case: who, and the sentence.
 fn judge(case: &Case) -> (Option<Culprit>, String) {

@@ -121,7 +121,7 @@ fn a_library_that_the_user_preloads_stays() {
     let maps = std::fs::read_to_string("/proc/self/maps").expect("proc(5)");
     let library =
         maps.split_whitespace().find(|word| word.contains("/libgcc_s")).expect("a library of this test");
-    let text = "printenv LD_PRELOAD | cat; grep -c libgcc_s /proc/self/maps | tr -d 0-9; grep -c hosepipe /proc/$$/environ";
+    let text = "printenv LD_PRELOAD | cat; grep -c libgcc_s /proc/self/maps | tr -d 0-9; grep -ac 'hosepipe-[0-9a-f]\\{32\\}' /proc/$$/environ";
     for via in LINKS {
         let lab = Lab::new();
         let mut command = lab.command(&["sh", "--via", via, "-c", text]);
@@ -218,7 +218,7 @@ fn nothing_goes_on_when_hosepipe_is_killed() {
             std::fs::read_to_string(&output).is_ok_and(|text| text.contains("begun")).then_some(())
         });
         let pid = running.pid();
-        let is_the_server = |(other, name): &(u32, String)| *other != pid && name == "hosepipe";
+        let is_the_server = |(other, name): &(u32, String)| *other != pid && name == "pipe-links";
         let killed =
             if server { lab.processes().into_iter().find(is_the_server).expect("it").0 } else { pid };
         crate::common::signal(killed, rustix::process::Signal::KILL);

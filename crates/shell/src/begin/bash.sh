@@ -3,9 +3,9 @@
 __hosepipe_shown= __hosepipe_base=
 # Without a program of its own: what there is to say comes before a trap for SIGCHLD could be set off.
 __hosepipe_prompt() {
-    { local -; set +exu; } 2>/dev/null
-    local mark=
-    { builtin echo >@RING@ && IFS= read -r mark <@ANSWER@; } 2>/dev/null
+    { \local -; \set +exu; } 2>/dev/null
+    \local mark=
+    { builtin echo >@RING@ && IFS= builtin read -r mark <@ANSWER@; } 2>/dev/null
     [ "$PS1" = "$__hosepipe_shown" ] || __hosepipe_base=$PS1
     PS1=$mark$__hosepipe_base __hosepipe_shown=$mark$__hosepipe_base
 }

@@ -1,3 +1,4 @@
+emulate -L zsh
 @FUNCTIONS@
 __hosepipe_shown= __hosepipe_base=
 __hosepipe_prompt() {

@@ -6,7 +6,7 @@ use std::process::{Command, ExitStatus};
 use std::os::unix::process::ExitStatusExt;
 
 use super::place::{has_line, script};
-use super::window::Window;
+use super::window::{self, Window};
 use crate::common::{Lab, PROMPTLY, SOON, signal, until};
 
 /// Makes the command the leader of its terminal's session (setsid(1)).
@@ -136,6 +136,23 @@ fn a_session_that_ends_takes_the_job_along() {
         until("the end of the shell", SOON, || shell.try_wait().expect("wait"));
         lab.assert_nothing_left(shell.id(), PROMPTLY);
         assert!(!lab.here("next").exists(), "{via}");
+    }
+}
+
+/// Where hosepipe is the leader itself, as in a window that was opened for it alone, only it hears that the window was closed.
+#[test]
+fn a_window_that_is_closed_takes_the_job_along() {
+    for via in ["pipe", "tmpfile"] {
+        let lab = Lab::new();
+        let (outer, inner) = window::pair();
+        let end = || inner.try_clone().expect("a copy");
+        let mut command = lab.wrapped(&LEADER, &["run", "--via", via, "sleep 60 | cat | tail -1"]);
+        let mut child = command.stdin(end()).stdout(end()).stderr(end()).spawn().expect("hosepipe starts");
+        drop((command, inner));
+        job(&lab, &["hosepipe", "sleep", "cat", "tail"]);
+        drop(outer);
+        until("the end", SOON, || child.try_wait().expect("wait"));
+        lab.assert_nothing_left(child.id(), PROMPTLY);
     }
 }
 

@@ -21,15 +21,20 @@ pub(crate) struct Window {
     reader: Option<JoinHandle<()>>,
 }
 
+/// The outer end of a terminal, which ends with it, and the inner one.
+pub(crate) fn pair() -> (OwnedFd, OwnedFd) {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
+    grantpt(&master).expect("grantpt");
+    unlockpt(&master).expect("unlockpt");
+    let name = ptsname(&master, Vec::new()).expect("its name");
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let inner = open(name.as_c_str(), flags, Mode::empty()).expect("the inner end");
+    (master, inner)
+}
+
 impl Window {
     pub(crate) fn new() -> Self {
-        let master =
-            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
-        grantpt(&master).expect("grantpt");
-        unlockpt(&master).expect("unlockpt");
-        let name = ptsname(&master, Vec::new()).expect("its name");
-        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let inner = open(name.as_c_str(), flags, Mode::empty()).expect("the inner end");
+        let (master, inner) = pair();
         let size = Winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&inner, size).expect("its size");
         let master = File::from(master);
