@@ -135,7 +135,7 @@ impl Attention {
     /// What a stage did since the last look; `None` where it has gone.
     fn slice(&mut self, ledger: &Ledger, index: usize, now_ns: u64) -> Option<Slice> {
         let process = &ledger.processes()[index];
-        let is_shell = ledger.shell() == Some(process.pid);
+        let is_shell = ledger.shell() == process.pid;
         let activity = activity::of(process.pid, !is_shell, &process.aside)?;
         let ns = now_ns.saturating_sub(self.last_ns.max(process.began_ns));
         let stage = self.stages.entry(index).or_default();

@@ -166,12 +166,14 @@ pub fn run(text: &Text<'_>) -> Result<Ran, Cannot> {
         prompt: None,
         began_from: None,
     };
-    let mut server = start_server(&service, counter).map_err(system("fork"))?;
-    let supervisor = Supervisor::new(Reach::AllBelow).map_err(system("signalfd"))?;
+    let mut supervisor = Supervisor::new(Reach::AllBelow).map_err(system("signalfd"))?;
     let (used, began) = (used_by_children(), Instant::now());
     let pid = start(text.shell, &text.arguments, environment).map_err(system("posix_spawn"))?;
+    supervisor.watch(pid);
     drop(library);
-    let ended = begins(&server, pid).and_then(|()| supervisor.wait_for(pid, Some(server.as_fd())));
+    // While the shell begins: what it asks meanwhile waits.
+    let mut server = start_server(&service, counter, pid).map_err(system("fork"))?;
+    let ended = supervisor.wait(Some(server.as_fd()));
     let (ending, asked_to_end) = ended.map_err(|source| match source.kind() {
         io::ErrorKind::BrokenPipe => Cannot::Killed,
         _ => text.shell.refused("wait4")(source),
@@ -180,11 +182,6 @@ pub fn run(text: &Text<'_>) -> Result<Ran, Cannot> {
     server.write_all(&farewell(pid, ending, used).to_bytes()).map_err(|_| Cannot::Killed)?;
     let summary = Summary::read(&mut server).map_err(|_| Cannot::Killed)?;
     Ok(Ran { ending, asked_to_end, wall, summary })
-}
-
-/// Tells the server which process the shell is: it ends with all that it started if this process is killed.
-fn begins(mut server: &UnixStream, pid: i32) -> io::Result<()> {
-    server.write_all(&Head { kind: Word::Hello as u32, pid, ..Head::default() }.to_bytes())
 }
 
 /// What the server is told of the shell's end, as the library tells of the ends of others. `before` is what children had used.
@@ -263,20 +260,20 @@ pub fn run_at_prompt(prompt: &AtPrompt<'_>) -> Result<Ending, Cannot> {
         None => own_environment(),
         Some(sites) => library.environment("ask", sites, Some(&counter.name)),
     };
-    let mut server = start_server(&service, counter).map_err(system("fork"))?;
-    let _for_the_shell = bell.for_the_shell();
     for (name, value) in &begin.variables {
         let prefix = [name.as_bytes(), b"="].concat();
         environment.retain(|entry| !entry.to_bytes().starts_with(&prefix));
         environment.push(c_string(&[&prefix, value.as_bytes()].concat()));
     }
-    let supervisor = Supervisor::new(Reach::Child).map_err(system("signalfd"))?;
+    let mut supervisor = Supervisor::new(Reach::Child).map_err(system("signalfd"))?;
     let used = used_by_children();
     let pid = start(prompt.shell, &begin.arguments, environment).map_err(system("posix_spawn"))?;
+    supervisor.watch(pid);
     drop(library);
-    // A server that was killed has left nothing to wait for: the shell then makes its own pipes.
-    let _ = begins(&server, pid);
-    let (ending, _) = supervisor.wait_for(pid, None).map_err(system("waitpid"))?;
+    let mut server = start_server(&service, counter, pid).map_err(system("fork"))?;
+    let _for_the_shell = bell.for_the_shell();
+    let (ending, _) = supervisor.wait(None).map_err(system("waitpid"))?;
+    // A server that was killed has left nothing to wait for: the shell then made its own pipes.
     if server.write_all(&farewell(pid, ending, used).to_bytes()).is_ok() {
         let _ = Summary::read(&mut server);
     }
@@ -319,7 +316,7 @@ fn start(shell: &Shell, words: &[OsString], environment: Vec<CString>) -> io::Re
 }
 
 /// Starts the process that serves the links, and ends what was started if this one is killed; the way to talk to it.
-fn start_server(service: &Service<'_>, counter: Counter) -> io::Result<UnixStream> {
+fn start_server(service: &Service<'_>, counter: Counter, shell: i32) -> io::Result<UnixStream> {
     let (ours, theirs) = UnixStream::pair()?;
     // SAFETY: this program has no other thread yet that could hold a lock.
     match unsafe { libc::fork() } {
@@ -340,7 +337,7 @@ fn start_server(service: &Service<'_>, counter: Counter) -> io::Result<UnixStrea
         // Who waits for the end of what the text reads or writes does not wait for this process.
         let _ = rustix::stdio::dup2_stdin(&null).and_then(|()| rustix::stdio::dup2_stdout(&null));
     }
-    let served = serve(service, &counter, theirs);
+    let served = serve(service, &counter, shell, theirs);
     std::process::exit(i32::from(served.is_err()));
 }
 

@@ -11,10 +11,10 @@ use pipes::protocol::{Head, Usage};
 pub(crate) const IN_THE_SHELL: &str = "(in the shell)";
 
 /// All that was told.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Ledger {
-    /// The shell itself, once it said so.
-    shell: Option<i32>,
+    /// The shell itself.
+    shell: i32,
     processes: Vec<Process>,
     /// The latest entry of each process number.
     latest: HashMap<i32, usize>,
@@ -54,13 +54,13 @@ pub(crate) struct Joined {
 }
 
 impl Ledger {
-    /// The shell is there.
-    pub(crate) fn hello(&mut self, pid: i32) {
-        self.shell = Some(pid);
+    /// Of this shell nothing was told yet.
+    pub(crate) fn of(shell: i32) -> Self {
+        Self { shell, processes: Vec::new(), latest: HashMap::new() }
     }
 
     /// The shell's own process.
-    pub(crate) fn shell(&self) -> Option<i32> {
+    pub(crate) fn shell(&self) -> i32 {
         self.shell
     }
 
@@ -173,8 +173,8 @@ impl Ledger {
             let first = process.reads.is_none_or(|link| !has_writer(link));
             let alone = process.reads.is_none() && process.writes.is_none();
             // A shell whose text is one command becomes that.
-            let is_it = Some(process.pid) == self.shell;
-            let of_the_shell = is_it || (process.parent.is_some() && process.parent == self.shell);
+            let is_it = process.pid == self.shell;
+            let of_the_shell = is_it || (process.parent.is_some() && process.parent == Some(self.shell));
             if !first || (alone && !of_the_shell) {
                 continue;
             }
@@ -198,7 +198,7 @@ impl Ledger {
         let runs = |index: &usize| {
             let process = &self.processes[*index];
             let is_there = || Path::new(&format!("/proc/{}", process.pid)).exists();
-            process.ended.is_none() && Some(process.pid) != self.shell && is_there()
+            process.ended.is_none() && process.pid != self.shell && is_there()
         };
         let mut pipelines = self.pipelines();
         pipelines.retain(|joined| !joined.processes.iter().any(runs));
@@ -222,7 +222,7 @@ impl Ledger {
         let mut kept = Vec::new();
         for (index, process) in std::mem::take(&mut self.processes).into_iter().enumerate() {
             let of_another =
-                process.reads.is_none() && process.writes.is_none() && process.parent != self.shell;
+                process.reads.is_none() && process.writes.is_none() && process.parent != Some(self.shell);
             let stays = if of_another {
                 process.parent.is_some_and(|parent| known.contains(&parent))
             } else {
@@ -250,7 +250,7 @@ impl Ledger {
         if let (Some(command), [_]) = (&process.command, &names[..]) {
             return command.clone();
         }
-        if Some(process.pid) == self.shell || names.is_empty() {
+        if process.pid == self.shell || names.is_empty() {
             return IN_THE_SHELL.to_owned();
         }
         format!("({})", names.join("; "))
@@ -263,7 +263,7 @@ impl Ledger {
         // The shell's own part is over with the others'.
         let with_the_others =
             || Some(Ended { at_ns: peers.map(|peer| peer.at_ns).max()?, status: 0, usage: Usage::default() });
-        let own = Some(process.pid) == self.shell;
+        let own = process.pid == self.shell;
         let ended = if own { with_the_others() } else { process.ended }?;
         let (status, signal) = shown(ended.status);
         Some(StageRecord {
@@ -305,8 +305,7 @@ mod tests {
 
     #[test]
     fn processes_are_joined_by_their_links() {
-        let mut ledger = Ledger::default();
-        ledger.hello(1);
+        let mut ledger = Ledger::of(1);
         // The last one may come first.
         ledger.took(12, 8, 0, 5);
         ledger.took(10, 7, 1, 6);
@@ -329,8 +328,7 @@ mod tests {
 
     #[test]
     fn what_a_shell_does_itself_has_no_program() {
-        let mut ledger = Ledger::default();
-        ledger.hello(1);
+        let mut ledger = Ledger::of(1);
         ledger.took(10, 7, 1, 1);
         ledger.took(1, 7, 0, 2);
         ledger.becomes(20, 10, b"echo\0a\0", 3);
@@ -346,8 +344,7 @@ mod tests {
 
     #[test]
     fn what_is_over_is_forgotten_with_all_that_it_started() {
-        let mut ledger = Ledger::default();
-        ledger.hello(1);
+        let mut ledger = Ledger::of(1);
         // No process has a number as large (proc_sys_kernel(5), pid_max).
         let own = std::process::id() as i32;
         let [writer, child, reader] = [i32::MAX - 3, i32::MAX - 2, i32::MAX - 1];
@@ -372,8 +369,7 @@ mod tests {
 
     #[test]
     fn a_number_that_comes_again_is_another_process() {
-        let mut ledger = Ledger::default();
-        ledger.hello(1);
+        let mut ledger = Ledger::of(1);
         ledger.becomes(10, 1, b"a\0", 1);
         reaped(&mut ledger, 10, 2, 0);
         ledger.becomes(10, 1, b"b\0", 3);

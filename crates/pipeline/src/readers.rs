@@ -10,12 +10,12 @@ use crate::fullness::identity;
 
 /// Ends every process but this one that has an end of the pipe, which is the reading one. `shell` holds the ends of pipes that it makes
 /// for others: it is meant only where it reads by itself, and at a prompt it is interrupted as by Ctrl-C, and lives on.
-pub(crate) fn end(pipe: (u64, u64), shell: Option<i32>, at_prompt: bool) {
+pub(crate) fn end(pipe: (u64, u64), shell: i32, at_prompt: bool) {
     let own = std::process::id() as i32;
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     for pid in pids.filter(|pid| *pid != own) {
-        let is_shell = Some(pid) == shell;
+        let is_shell = pid == shell;
         let folder = format!("/proc/{pid}/fd");
         // The number may be another process's later; what is asked of this descriptor is not.
         let Some(process) = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
@@ -56,7 +56,7 @@ mod tests {
         let spawn = || Command::new("cat").stdin(Stdio::piped()).spawn().expect("cat");
         let (mut reader, mut other) = (spawn(), spawn());
         let pipe = stat(format!("/proc/{}/fd/0", reader.id())).expect("its pipe");
-        end(identity(&pipe), None, false);
+        end(identity(&pipe), -1, false);
         assert_eq!(reader.wait().expect("ended").signal(), Some(9));
         assert!(other.try_wait().expect("asked").is_none());
         drop(other.stdin.take());

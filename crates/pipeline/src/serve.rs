@@ -82,7 +82,12 @@ const PICTURE_EVERY: Duration = Duration::from_millis(100);
 
 /// Serves until the shell has ended, and its links with it. `front` is the process that waits for the shell; it says when that has
 /// ended, and is then given the [`Summary`]. Where it goes without a word, it was killed, and everything it started with it.
-pub(crate) fn serve(service: &Service<'_>, counter: &Counter, front: UnixStream) -> io::Result<()> {
+pub(crate) fn serve(
+    service: &Service<'_>,
+    counter: &Counter,
+    shell: i32,
+    front: UnixStream,
+) -> io::Result<()> {
     let mut server = Server {
         service,
         chosen: Chosen {
@@ -95,7 +100,7 @@ pub(crate) fn serve(service: &Service<'_>, counter: &Counter, front: UnixStream)
         folder: Folder::private(),
         links: BTreeMap::new(),
         next: 0,
-        ledger: Ledger::default(),
+        ledger: Ledger::of(shell),
         attention: service.watched.map(|_| Attention::new()),
         drawn: Instant::now(),
     };
@@ -130,11 +135,6 @@ pub(crate) fn serve(service: &Service<'_>, counter: &Counter, front: UnixStream)
                 server.end_everything();
                 return Ok(());
             };
-            if said.kind == Kind::Hello as u32 {
-                server.ledger.hello(said.pid);
-                front = Some(stream);
-                continue;
-            }
             // What was sent before that is there by now.
             while let Some(message) = receive(&counter.socket)? {
                 server.answer(message);
@@ -445,9 +445,7 @@ impl Server<'_> {
     /// hosepipe was killed: those whom it gave links go with it, before their links do, so that data cut short does not look like
     /// a normal end.
     fn end_everything(&mut self) {
-        if let Some(shell) = self.ledger.shell() {
-            crate::signals::send(shell, Signal::KILL.as_raw());
-        }
+        crate::signals::send(self.ledger.shell(), Signal::KILL.as_raw());
         for process in self.ledger.living() {
             crate::signals::send(process.pid, Signal::KILL.as_raw());
         }

@@ -59,18 +59,19 @@ impl Supervisor {
         Ok(Self { inbox: Inbox::open()?, reach, child: None })
     }
 
-    /// Waits for a child to end. Signals that came to this process alone are passed on; the first one that asked for the end comes
+    /// The child that was started.
+    pub(crate) fn watch(&mut self, child: i32) {
+        self.child = Some(child);
+    }
+
+    /// Waits for the child to end. Signals that came to this process alone are passed on; the first one that asked for the end comes
     /// back with how the child ended. Where `server` ends before the child does, all that the child started is killed: what flowed
     /// was cut short, and must not look like a normal end.
     ///
     /// # Errors
     /// What poll(2) or waitpid(2) answered; `BrokenPipe` where the server has ended.
-    pub(crate) fn wait_for(
-        mut self,
-        child: i32,
-        server: Option<BorrowedFd<'_>>,
-    ) -> io::Result<(Ending, Option<i32>)> {
-        self.child = Some(child);
+    pub(crate) fn wait(mut self, server: Option<BorrowedFd<'_>>) -> io::Result<(Ending, Option<i32>)> {
+        let child = self.child.ok_or(io::ErrorKind::NotFound)?;
         let mut asked_to_end = None;
         loop {
             match news(child)? {

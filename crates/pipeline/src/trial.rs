@@ -180,14 +180,15 @@ fn time(
     shell: &Shell,
     streams: Streams,
 ) -> Result<(Duration, Ending, Option<i32>), Cannot> {
-    let supervisor = Supervisor::new(Reach::AllBelow).map_err(shell.refused("signalfd"))?;
+    let mut supervisor = Supervisor::new(Reach::AllBelow).map_err(shell.refused("signalfd"))?;
     let environment = own_environment();
     let path = c_string(program.as_os_str().as_bytes());
     let began = Instant::now();
     let started = spawn(&path, arguments, &environment, &streams.actions());
     let pid = started.map_err(shell.refused("posix_spawn"))?;
+    supervisor.watch(pid);
     drop(streams);
-    let (ending, asked_to_end) = supervisor.wait_for(pid, None).map_err(shell.refused("wait4"))?;
+    let (ending, asked_to_end) = supervisor.wait(None).map_err(shell.refused("wait4"))?;
     Ok((began.elapsed(), ending, asked_to_end))
 }
 

@@ -93,20 +93,18 @@ fn read(digits: &[u8], base: usize) -> Option<usize> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kind {
-    /// The shell has been started (said by the process that waits for it).
-    Hello = 1,
     /// A pipeline needs a link: the answer is a [`Reply`] with its two ends, the reader's first, or without.
-    Link = 2,
+    Link = 1,
     /// A process has put an end of link `id` onto its descriptor `value` (0, 1 or 2). Of a reader's end that is to wait for its
     /// writers, the answer is that they are done.
-    Took = 3,
+    Took = 2,
     /// A process becomes another program: `value` is its parent, the text the numbers of its children and then its
     /// arguments, with a zero behind each.
-    Exec = 4,
+    Exec = 3,
     /// A process was reaped; `value` is its status as wait4(2) has it, `usage` what it used.
-    Reaped = 5,
+    Reaped = 4,
     /// A command of hosepipe's own, typed in the shell: the text; the answer is a text.
-    Command = 6,
+    Command = 5,
 }
 
 /// The head of every message.
