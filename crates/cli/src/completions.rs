@@ -37,7 +37,8 @@ pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
 fn without_hidden_options(command: &Command) -> Command {
     let shown = command.get_arguments().filter(|argument| !argument.is_hide_set()).cloned();
     let about = command.get_about().cloned().unwrap_or_default();
-    Command::new(command.get_name().to_owned()).about(about).args(shown)
+    let made = Command::new(command.get_name().to_owned()).about(about).args(shown);
+    made.disable_help_flag(command.is_disable_help_flag_set())
 }
 
 /// clap_complete leaves the values of positional arguments out of what it gives to fish.

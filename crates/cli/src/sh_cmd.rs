@@ -15,6 +15,8 @@ use crate::typed;
 /// Your own shell, whose `|` is yours to choose
 #[derive(Debug, Args)]
 #[command(
+    // `-h` is the shell's.
+    disable_help_flag = true,
     override_usage = "hosepipe sh [--via LINK] [--shell SHELL] [--pipefail] [ARGUMENTS OF THE SHELL]...",
     after_help = "\
 Examples:
@@ -42,6 +44,10 @@ pub(crate) struct ShArgs {
     /// The shell [default: bash; at a prompt yours, as SHELL has it]
     #[arg(long, value_name = "SHELL")]
     shell: Option<OsString>,
+
+    /// Print help
+    #[arg(long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
 
     /// The shell's own arguments: its options, a file to run and what that is given, -c TEXT, -s
     #[arg(value_name = "ARGUMENTS", trailing_var_arg = true, allow_hyphen_values = true)]

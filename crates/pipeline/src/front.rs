@@ -123,8 +123,6 @@ pub enum Cannot {
 pub struct Ran {
     /// How the shell ended.
     pub ending: Ending,
-    /// The signal that asked this program to end meanwhile.
-    pub asked_to_end: Option<i32>,
     /// From the shell's start until it ended.
     pub wall: Duration,
     /// What its stages and links did.
@@ -149,9 +147,11 @@ pub fn run(text: &Text<'_>) -> Result<Ran, Cannot> {
     // That it can be had here is better known before the shell asks for it.
     let link = had(text.via, text.keep.is_some())?;
     let counter = Counter::open().map_err(system("a socket"))?;
+    // Over a plain pipe nobody needs to be asked for one.
+    let served = !text.via.is_pipe() || text.keep.is_some() || text.watched.is_some();
     let environment = match learnt(text.shell, &library)? {
         None => own_environment(),
-        Some(sites) if text.via.is_pipe() && text.keep.is_none() && text.watched.is_none() => {
+        Some(sites) if !served => {
             let bytes = link.granted().get("pipe_bytes").copied().unwrap_or(0);
             let mode = format!("{}:{bytes}", if text.via.is_sized() { "exactly" } else { "own" });
             library.environment(&mode, sites, None)
@@ -174,14 +174,17 @@ pub fn run(text: &Text<'_>) -> Result<Ran, Cannot> {
     // While the shell begins: what it asks meanwhile waits.
     let mut server = start_server(&service, counter, pid).map_err(system("fork"))?;
     let ended = supervisor.wait(Some(server.as_fd()));
-    let (ending, asked_to_end) = ended.map_err(|source| match source.kind() {
+    let (ending, _) = ended.map_err(|source| match source.kind() {
         io::ErrorKind::BrokenPipe => Cannot::Killed,
         _ => text.shell.refused("wait4")(source),
     })?;
     let wall = began.elapsed();
     server.write_all(&farewell(pid, ending, used).to_bytes()).map_err(|_| Cannot::Killed)?;
-    let summary = Summary::read(&mut server).map_err(|_| Cannot::Killed)?;
-    Ok(Ran { ending, asked_to_end, wall, summary })
+    let summary = match served {
+        true => Summary::read(&mut server).map_err(|_| Cannot::Killed)?,
+        false => Summary::default(),
+    };
+    Ok(Ran { ending, wall, summary })
 }
 
 /// What the server is told of the shell's end, as the library tells of the ends of others. `before` is what children had used.
@@ -327,6 +330,10 @@ fn start_server(service: &Service<'_>, counter: Counter, shell: i32) -> io::Resu
     drop(ours);
     // Whoever kills all that is called hosepipe does not kill the one that then ends the rest.
     let _ = rustix::thread::set_name(c"pipe-links");
+    // Whatever limit the user has for one program, this one serves many.
+    let mut files = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    files.current = files.maximum;
+    let _ = rustix::process::setrlimit(rustix::process::Resource::Nofile, files);
     // What the terminal sends is for the shell, and the shell decides what that means.
     let _ = rustix::process::setsid();
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE] {

@@ -137,7 +137,9 @@ fn wait(child: &mut Child) -> io::Result<()> {
 
 /// The folder for what was learnt, where nobody else can change it.
 fn cache() -> Option<PathBuf> {
-    let of_home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
+    // A home that is not there stays so.
+    let home = || std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_dir());
+    let of_home = || Some(home()?.join(".cache"));
     let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(of_home);
     let folder = base.filter(|base| base.is_absolute())?.join("hosepipe/shells");
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;

@@ -51,7 +51,7 @@ impl Library {
             kept.map(|(name, value)| entry(&name, value.as_bytes())).collect();
         let fd = self.0.as_raw_fd();
         let mut preload = format!("/proc/self/fd/{fd}").into_bytes();
-        if let Some(theirs) = std::env::var_os("LD_PRELOAD").filter(|theirs| !theirs.is_empty()) {
+        if let Some(theirs) = std::env::var_os("LD_PRELOAD") {
             preload.push(b':');
             preload.extend_from_slice(theirs.as_bytes());
         }

@@ -8,10 +8,25 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::OnceLock;
 
 /// Signals that end a pipeline, and are passed on to every stage that has not had them from the terminal.
-const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
+pub(crate) const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
+
+/// Signals that mean what the program they are sent to makes of them; who does nothing about them ends.
+const OTHERS: [i32; 8] = [
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGALRM,
+    libc::SIGVTALRM,
+    libc::SIGPROF,
+    libc::SIGIO,
+    libc::SIGPWR,
+    libc::SIGSTKFLT,
+];
 
 /// Signals that were ignored when this process was started, by number.
 static IGNORED_AT_START: OnceLock<[bool; 32]> = OnceLock::new();
+
+/// Signals that were held back then.
+static MASK_AT_START: OnceLock<libc::sigset_t> = OnceLock::new();
 
 /// Before `main`, and before the Rust runtime ignores SIGPIPE for itself.
 #[used]
@@ -20,6 +35,19 @@ static AT_THE_START: extern "C" fn() = remember_dispositions;
 
 extern "C" fn remember_dispositions() {
     IGNORED_AT_START.get_or_init(|| std::array::from_fn(|number| is_ignored(number as i32)));
+    MASK_AT_START.get_or_init(|| {
+        let mut mask = MaybeUninit::<libc::sigset_t>::zeroed();
+        // SAFETY: only asks; the set is valid as zeros.
+        unsafe {
+            libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), mask.as_mut_ptr());
+            mask.assume_init()
+        }
+    });
+}
+
+/// Signals that were held back when this process was started; a program that it starts has them so.
+pub(crate) fn mask_at_start() -> Option<libc::sigset_t> {
+    MASK_AT_START.get().copied()
 }
 
 /// Whether a signal was ignored when this process was started, as nohup(1) arranges for SIGHUP.
@@ -69,11 +97,11 @@ impl Drop for NoSignals {
 pub(crate) struct Came {
     /// Its number.
     pub(crate) signal: i32,
-    /// True where the kernel sent it (a key at the terminal): then the whole process group has it.
-    pub(crate) to_the_group: bool,
+    /// Who sent it; `None` where the kernel did (a key at the terminal): then the whole process group has it.
+    pub(crate) sender: Option<i32>,
 }
 
-/// Holds SIGCHLD and the ending signals back and hands them out; dropping it lets them through again.
+/// Holds SIGCHLD, the ending signals and the others back and hands them out; dropping it lets them through again.
 pub(crate) struct Inbox {
     fd: OwnedFd,
     before: libc::sigset_t,
@@ -92,7 +120,7 @@ impl Inbox {
         unsafe {
             libc::sigemptyset(set.as_mut_ptr());
             libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD);
-            for signal in ENDING.into_iter().filter(|signal| !was_ignored(*signal)) {
+            for signal in ENDING.into_iter().chain(OTHERS).filter(|signal| !was_ignored(*signal)) {
                 libc::sigaddset(set.as_mut_ptr(), signal);
             }
             let fd = libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
@@ -111,7 +139,8 @@ impl Inbox {
         // SAFETY: the buffer is of the size given, and its type is valid as zeros or as whatever the kernel writes.
         let (len, info) =
             unsafe { (libc::read(self.fd.as_raw_fd(), info.as_mut_ptr().cast(), size), info.assume_init()) };
-        let came = Came { signal: info.ssi_signo as i32, to_the_group: info.ssi_code == libc::SI_KERNEL };
+        let sender = (info.ssi_code != libc::SI_KERNEL).then_some(info.ssi_pid as i32);
+        let came = Came { signal: info.ssi_signo as i32, sender };
         (len == size as isize).then_some(came)
     }
 }
@@ -136,6 +165,15 @@ pub(crate) fn send(pid: i32, signal: i32) {
     let below = children(pid);
     send_to_one(pid, signal);
     below.into_iter().for_each(|child| send(child, signal));
+}
+
+/// Whether a process is another one, or has come from it (proc_pid_stat(5)).
+pub(crate) fn is_below(pid: i32, ancestor: i32) -> bool {
+    let parent = |pid: i32| -> Option<i32> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    };
+    std::iter::successors(Some(pid), |pid| parent(*pid)).any(|pid| pid == ancestor)
 }
 
 /// The children of all threads of a process (proc_pid_task_children(5)).

@@ -87,18 +87,17 @@ impl Attributes {
 
     fn set(&mut self) -> io::Result<()> {
         let flags = libc::POSIX_SPAWN_SETSIGDEF | libc::POSIX_SPAWN_SETSIGMASK;
-        let mut mask = MaybeUninit::uninit();
+        let mask = crate::signals::mask_at_start().ok_or(io::ErrorKind::NotFound)?;
         let mut reset = MaybeUninit::uninit();
-        // SAFETY: both sets are initialised by sigemptyset before anything reads them; the attributes are valid.
+        // SAFETY: the set is initialised by sigemptyset before anything reads it; the attributes are valid.
         unsafe {
-            libc::sigemptyset(mask.as_mut_ptr());
             libc::sigemptyset(reset.as_mut_ptr());
             for signal in RESET {
                 if !crate::signals::was_ignored(signal) {
                     libc::sigaddset(reset.as_mut_ptr(), signal);
                 }
             }
-            check(libc::posix_spawnattr_setsigmask(&raw mut self.0, mask.as_ptr()))?;
+            check(libc::posix_spawnattr_setsigmask(&raw mut self.0, &raw const mask))?;
             check(libc::posix_spawnattr_setsigdefault(&raw mut self.0, reset.as_ptr()))?;
             check(libc::posix_spawnattr_setflags(&raw mut self.0, flags as libc::c_short))
         }

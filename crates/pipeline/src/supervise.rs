@@ -4,6 +4,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 
@@ -79,8 +80,7 @@ impl Supervisor {
                     self.child = None;
                     return Ok((ending, asked_to_end));
                 }
-                // One in this process's own group was stopped together with it.
-                Some(News::Stopped) if !is_in_our_group(child) => {
+                Some(News::Stopped) if stopped_alone(child) => {
                     // SAFETY: stops this process, until somebody lets it go on.
                     unsafe { libc::raise(libc::SIGSTOP) };
                     signals::send_to_one(child, libc::SIGCONT);
@@ -100,15 +100,22 @@ impl Supervisor {
                 if came.signal == libc::SIGCHLD {
                     continue;
                 }
-                asked_to_end.get_or_insert(came.signal);
-                // Of a terminal that is closed only the leader of the session hears (tty_ioctl(4), TIOCNOTTY).
-                let has_it = came.to_the_group && came.signal != libc::SIGHUP && is_in_our_group(child);
-                if has_it {
+                let to_the_group = match came.sender {
+                    // Of a terminal that is closed only the leader of the session hears (tty_ioctl(4), TIOCNOTTY).
+                    None => came.signal != libc::SIGHUP,
+                    // A shell that sends one to hosepipe sends it to its group (`kill -INT 0`).
+                    Some(sender) => signals::is_below(sender, child),
+                };
+                let ends = signals::ENDING.contains(&came.signal);
+                if ends {
+                    asked_to_end.get_or_insert(came.signal);
+                }
+                if to_the_group && is_in_our_group(child) {
                     continue;
                 }
                 match self.reach {
-                    Reach::Child => signals::send_to_one(child, came.signal),
-                    Reach::AllBelow => signals::send(child, came.signal),
+                    Reach::AllBelow if ends => signals::send(child, came.signal),
+                    _ => signals::send_to_one(child, came.signal),
                 }
             }
         }
@@ -131,6 +138,16 @@ impl Drop for Supervisor {
 fn is_in_our_group(child: i32) -> bool {
     // SAFETY: both only ask.
     unsafe { libc::getpgid(child) == libc::getpgrp() }
+}
+
+/// Whether a stopped child was stopped without this process: one in its group goes on with it, at once.
+fn stopped_alone(child: i32) -> bool {
+    const TOGETHER: Duration = Duration::from_millis(20);
+    if is_in_our_group(child) {
+        std::thread::sleep(TOGETHER);
+    }
+    let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
 }
 
 /// What happened to a child since this was last asked.

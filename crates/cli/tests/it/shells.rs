@@ -185,6 +185,12 @@ fn a_text_on_standard_input_is_read_by_the_shell_itself() {
 }
 
 #[test]
+fn an_option_that_hosepipe_has_too_is_the_shells() {
+    let done = Lab::new().run(&["sh", "-h", "-c", "echo $-"]).expect_code(0);
+    assert_eq!(done.stdout, "hBc\n");
+}
+
+#[test]
 fn a_shell_that_nothing_can_be_preloaded_into_is_refused() {
     let lab = Lab::new();
     let script = lab.here("wrapper");

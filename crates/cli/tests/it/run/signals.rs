@@ -155,3 +155,32 @@ fn stages_have_the_signals_they_would_have_under_bash() {
     let done = lab.finish(lab.wrapped(&wrapper, &["run", text])).expect_code(0);
     assert!(done.stdout.lines().all(|line| line.ends_with("1003")), "{}", done.stdout);
 }
+
+/// What a shell sends to its own group has reached the shell; what comes to hosepipe alone is the shell's to hear.
+#[test]
+fn the_shell_hears_each_signal_once() {
+    let lab = Lab::new();
+    let text = "n=0; trap 'n=$((n+1))' INT HUP TERM USR1; \
+        for s in TERM HUP INT USR1; do kill -$s 0; sleep 0.1; done; echo $n";
+    for args in [&["run", text][..], &["run", "--via", "tmpfile", text]] {
+        let done = lab.finish(lab.wrapped(&["setsid", "--wait"], args)).expect_code(0);
+        assert_eq!(done.stdout, "4\n", "{}", done.stderr);
+    }
+    let text = "trap 'echo heard; exit 3' USR1; echo ready > a; while :; do sleep 0.02; done";
+    let running = lab.start(lab.command(&["run", text]));
+    until("the shell", SOON, || has_line(lab.here("a"), "ready"));
+    signal(running.pid(), Signal::USR1);
+    let done = running.wait_within(SOON).expect_code(3);
+    assert_eq!(done.stdout, "heard\n");
+}
+
+/// Where the shell stops itself, whoever waits for hosepipe sees it stop, and can let both go on.
+#[test]
+fn a_shell_that_stops_itself_stops_us() {
+    let lab = Lab::new();
+    let running = lab.start(lab.command(&["run", "kill -STOP $$; echo resumed | cat"]));
+    let stat = format!("/proc/{}/stat", running.pid());
+    until("a stop", SOON, || fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T ")).then_some(()));
+    signal(running.pid(), Signal::CONT);
+    assert_eq!(running.wait_within(SOON).expect_code(0).stdout, "resumed\n");
+}
