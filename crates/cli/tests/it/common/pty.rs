@@ -204,10 +204,14 @@ impl Person {
         resize(self.master.as_fd(), rows, columns);
     }
 
-    /// Sends the shell a signal.
+    /// Sends the shell a signal, when it waits for keys again: one that comes between its prompt and its waiting is looked at with the
+    /// next key only (readline), and one that it has not yet looked at takes the next key along.
     pub(crate) fn kills(&self, signal: Signal) {
+        const AT_REST: Duration = Duration::from_millis(150);
+        std::thread::sleep(AT_REST);
         let pid = Pid::from_raw(self.child.id() as i32).expect("a process");
         kill_process(pid, signal).expect("sent");
+        std::thread::sleep(AT_REST);
     }
 
     /// Waits for the shell's end.

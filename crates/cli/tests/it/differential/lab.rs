@@ -17,8 +17,8 @@ const WAITS_LONG: Duration = Duration::from_secs(3);
 /// How many smaller texts are tried on a failure.
 const SHRINKS_MAX: usize = 60;
 
-/// File sizes end here for a writer that nothing else ends, in units of 512 bytes (`ulimit -f` of sh).
-const FILE_LIMIT: &str = "ulimit -f 2048; exec \"$@\"";
+/// File sizes end here for a writer that nothing else ends, in units of 512 bytes (`ulimit -f` of sh), whatever the tester ignores.
+const FILE_LIMIT: &str = "ulimit -f 2048; exec env --default-signal=XFSZ \"$@\"";
 
 /// What came of a case.
 pub(crate) enum Outcome {
