@@ -225,8 +225,10 @@ fn nothing_goes_on_when_hosepipe_is_killed() {
         });
         let pid = running.pid();
         let is_the_server = |(other, name): &(u32, String)| *other != pid && name == "pipe-links";
-        let killed =
-            if server { lab.processes().into_iter().find(is_the_server).expect("it").0 } else { pid };
+        // It begins while the shell does: a shell may be first to say something.
+        let servers = || lab.processes().into_iter().find(is_the_server);
+        let (its_pid, _) = crate::common::until("the server", PROMPTLY * 5, servers);
+        let killed = if server { its_pid } else { pid };
         crate::common::signal(killed, rustix::process::Signal::KILL);
         let done = running.end_within(PROMPTLY).expect_code(if server { 1 } else { 137 });
         assert_eq!(done.stderr.contains("was killed"), server, "{via}: {}", done.stderr);
