@@ -44,7 +44,7 @@ pub struct StageRecord {
     pub pipeline: u32,
     /// Its words; of a subshell those of the programs that it started.
     pub command: String,
-    /// Its process number; `null` for a builtin that was over at once and needed no process.
+    /// Its process number; `null` in records of earlier versions, for a builtin that needed no process.
     pub pid: Option<i32>,
     /// Its status as a shell shows it.
     pub status: i32,

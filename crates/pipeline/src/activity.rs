@@ -30,19 +30,25 @@ pub(crate) fn of(pid: i32, with_children: bool, but: &[i32]) -> Option<Activity>
     Some(activity)
 }
 
-fn add(pid: i32, depth: usize, but: &[i32], activity: &mut Activity) -> Option<()> {
+/// The fields of /proc/PID/stat behind the program's name: the state, the parent, and so on (proc_pid_stat(5)).
+pub(crate) fn fields(pid: i32) -> Option<Vec<String>> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // A program's name may have blanks and parentheses in it.
-    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+    // The name may have blanks and parentheses in it.
+    Some(text.rsplit_once(')')?.1.split_whitespace().map(str::to_owned).collect())
+}
+
+fn add(pid: i32, depth: usize, but: &[i32], activity: &mut Activity) -> Option<()> {
+    let fields = fields(pid)?;
+    let state = fields.first().map(String::as_str);
     let number = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
-    activity.at_disk |= fields.first() == Some(&"D");
+    activity.at_disk |= state == Some("D");
     activity.cpu_ns += cpu_time_ns(pid).unwrap_or(0);
     if depth > 0 {
         // Of processes that were waited for.
         activity.cpu_ns +=
             (number(13) + number(14)) * 1_000_000_000 / rustix::param::clock_ticks_per_second();
     }
-    activity.is_ready |= fields.first() == Some(&"R");
+    activity.is_ready |= state == Some("R");
     if number(17) > 1 {
         let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
         for task in tasks.map(|task| task.path().display().to_string()) {

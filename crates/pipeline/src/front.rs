@@ -266,7 +266,7 @@ pub fn run_at_prompt(prompt: &AtPrompt<'_>) -> Result<Ending, Cannot> {
     for (name, value) in &begin.variables {
         let prefix = [name.as_bytes(), b"="].concat();
         environment.retain(|entry| !entry.to_bytes().starts_with(&prefix));
-        environment.push(c_string(&[&prefix, value.as_bytes()].concat()));
+        environment.push(c_string([&prefix, value.as_bytes()].concat()));
     }
     let mut supervisor = Supervisor::new(Reach::Child).map_err(system("signalfd"))?;
     let used = used_by_children();
@@ -359,7 +359,7 @@ fn arguments(shell: &Shell, words: &[OsString]) -> Vec<CString> {
 /// The environment as a shell would have it from another: `_` is the program's file (bash(1)).
 fn named(mut environment: Vec<CString>, shell: &Shell) -> Vec<CString> {
     for entry in environment.iter_mut().filter(|entry| entry.to_bytes().starts_with(b"_=")) {
-        *entry = c_string(&[b"_=", shell.path.as_os_str().as_bytes()].concat());
+        *entry = c_string([b"_=", shell.path.as_os_str().as_bytes()].concat());
     }
     environment
 }
@@ -367,12 +367,12 @@ fn named(mut environment: Vec<CString>, shell: &Shell) -> Vec<CString> {
 /// This process's environment.
 pub(crate) fn own_environment() -> Vec<CString> {
     let entry = |(name, value): (OsString, OsString)| {
-        c_string(&[&name.into_vec()[..], b"=", &value.into_vec()].concat())
+        c_string([&name.into_vec()[..], b"=", &value.into_vec()].concat())
     };
     std::env::vars_os().map(entry).collect()
 }
 
 /// What comes from a command line, or from the environment, has no NUL in it.
-fn c_string(bytes: &[u8]) -> CString {
-    CString::new(bytes).unwrap_or_default()
+pub(crate) fn c_string(bytes: impl AsRef<[u8]>) -> CString {
+    CString::new(bytes.as_ref()).unwrap_or_default()
 }

@@ -7,6 +7,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::OnceLock;
 
+use crate::activity;
+
 /// Signals that end a pipeline, and are passed on to every stage that has not had them from the terminal.
 pub(crate) const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
 
@@ -169,11 +171,8 @@ pub(crate) fn send(pid: i32, signal: i32) {
 
 /// Whether a process is another one, or has come from it (proc_pid_stat(5)).
 pub(crate) fn is_below(pid: i32, ancestor: i32) -> bool {
-    let parent = |pid: i32| -> Option<i32> {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
-    };
-    std::iter::successors(Some(pid), |pid| parent(*pid)).any(|pid| pid == ancestor)
+    let parent = |pid: &i32| activity::fields(*pid)?.get(1)?.parse().ok();
+    std::iter::successors(Some(pid), parent).any(|pid| pid == ancestor)
 }
 
 /// The children of all threads of a process (proc_pid_task_children(5)).

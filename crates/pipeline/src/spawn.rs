@@ -7,13 +7,6 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
 
-/// What happens to one descriptor of the new program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FdAction {
-    /// `number` becomes a copy of `source`, a descriptor of ours that is not itself a number acted upon.
-    Copy { source: RawFd, number: RawFd },
-}
-
 /// Signals that this process, or the Rust runtime, may treat otherwise than a program expects to find them.
 const RESET: [i32; 12] = [
     libc::SIGPIPE,
@@ -30,7 +23,8 @@ const RESET: [i32; 12] = [
     libc::SIGWINCH,
 ];
 
-/// Starts the program at `path`. Signals that were ignored when we were started (nohup(1)) stay ignored.
+/// Starts the program at `path`. Of each pair in `copies`, the second descriptor becomes a copy of the first, which is none that is
+/// copied to. Signals that were ignored when we were started (nohup(1)) stay ignored.
 ///
 /// # Errors
 /// What execve(2), or an earlier step, answered in the child.
@@ -38,13 +32,13 @@ pub(crate) fn spawn(
     path: &CStr,
     arguments: &[CString],
     environment: &[CString],
-    actions: &[FdAction],
+    copies: &[(RawFd, RawFd)],
 ) -> io::Result<i32> {
     let mut attributes = Attributes::new()?;
     attributes.set()?;
     let mut file_actions = FileActions::new()?;
-    for action in actions {
-        file_actions.add(*action)?;
+    for (source, number) in copies {
+        file_actions.add_copy(*source, *number)?;
     }
     let argv = pointers(arguments);
     let envp = pointers(environment);
@@ -122,15 +116,9 @@ impl FileActions {
         Ok(Self(unsafe { actions.assume_init() }))
     }
 
-    fn add(&mut self, action: FdAction) -> io::Result<()> {
+    fn add_copy(&mut self, source: RawFd, number: RawFd) -> io::Result<()> {
         // SAFETY: the actions are valid; the numbers are checked by the callee.
-        check(unsafe {
-            match action {
-                FdAction::Copy { source, number } => {
-                    libc::posix_spawn_file_actions_adddup2(&raw mut self.0, source, number)
-                }
-            }
-        })
+        check(unsafe { libc::posix_spawn_file_actions_adddup2(&raw mut self.0, source, number) })
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 
+use crate::activity;
 use crate::signals::{self, Inbox};
 
 /// How a process ended.
@@ -146,8 +147,7 @@ fn stopped_alone(child: i32) -> bool {
     if is_in_our_group(child) {
         std::thread::sleep(TOGETHER);
     }
-    let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+    activity::fields(child).is_some_and(|fields| fields.first().is_some_and(|state| state == "T"))
 }
 
 /// What happened to a child since this was last asked.

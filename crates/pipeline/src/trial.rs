@@ -6,7 +6,7 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read, Seek};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -16,10 +16,10 @@ use rustix::io::fcntl_dupfd_cloexec;
 use serde::{Deserialize, Serialize};
 
 use crate::capture::{Capture, Output};
-use crate::front::{Cannot, Ran, own_environment, text_arguments};
+use crate::front::{Cannot, Ran, c_string, own_environment, text_arguments};
 use crate::link::LinkSpec;
 use crate::shell::Shell;
-use crate::spawn::{FdAction, spawn};
+use crate::spawn::spawn;
 use crate::supervise::{Ending, Reach, Supervisor};
 
 /// What carries a text.
@@ -148,11 +148,6 @@ fn in_the_shell(start: &Start<'_>, text: &str) -> (PathBuf, Vec<CString>) {
     (start.shell.path.clone(), words.map(|word| c_string(word.as_bytes())).collect())
 }
 
-/// What comes from a command line has no NUL in it.
-fn c_string(text: impl AsRef<[u8]>) -> CString {
-    CString::new(text.as_ref()).unwrap_or_default()
-}
-
 /// The standard streams of a trial, above the numbers that they will have.
 struct Streams(Vec<(i32, OwnedFd)>);
 
@@ -167,9 +162,8 @@ impl Streams {
         streams.into_iter().map(above).collect::<io::Result<_>>().map(Self)
     }
 
-    fn actions(&self) -> Vec<FdAction> {
-        let copy = |(number, fd): &(i32, OwnedFd)| FdAction::Copy { source: fd.as_raw_fd(), number: *number };
-        self.0.iter().map(copy).collect()
+    fn copies(&self) -> Vec<(RawFd, RawFd)> {
+        self.0.iter().map(|(number, fd)| (fd.as_raw_fd(), *number)).collect()
     }
 }
 
@@ -184,7 +178,7 @@ fn time(
     let environment = own_environment();
     let path = c_string(program.as_os_str().as_bytes());
     let began = Instant::now();
-    let started = spawn(&path, arguments, &environment, &streams.actions());
+    let started = spawn(&path, arguments, &environment, &streams.copies());
     let pid = started.map_err(shell.refused("posix_spawn"))?;
     supervisor.watch(pid);
     drop(streams);
