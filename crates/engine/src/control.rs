@@ -5,7 +5,7 @@ use std::io;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-use mechanism::{Seat, SharedMemory};
+use mechanism::{SharedMemory, TaskCpu};
 
 /// Looks at the barrier this often before it lets others run: both ends are there within microseconds,
 /// unless they share a CPU.
@@ -15,7 +15,7 @@ const LOOKS_BEFORE_YIELD: u32 = 2_000;
 #[repr(C, align(128))]
 struct Told {
     moved: AtomicU64,
-    seat: Seat,
+    cpu: TaskCpu,
 }
 
 /// Two ends and the longest chain of relays between them.
@@ -62,8 +62,8 @@ impl Control {
     }
 
     /// Where one task says on which CPU it is.
-    pub(crate) fn seat(&self, task: usize) -> &Seat {
-        &self.page().told[task].seat
+    pub(crate) fn cpu(&self, task: usize) -> &TaskCpu {
+        &self.page().told[task].cpu
     }
 
     /// How far the task that is furthest behind has come, and the sum of all, which grows with any progress.

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-use mechanism::{Half, Job};
+use mechanism::{Endpoint, Job};
 use model::{EndUsage, describe_errno};
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
@@ -93,17 +93,22 @@ pub(crate) fn monotonic_ns() -> u64 {
 }
 
 /// Runs one end of a trial, from the barrier on.
-pub(crate) fn run_end(half: &mut dyn Half, job: &mut Job<'_>, control: &Control, tasks: u32) -> EndReport {
+pub(crate) fn run_end(
+    endpoint: &mut dyn Endpoint,
+    job: &mut Job<'_>,
+    control: &Control,
+    tasks: u32,
+) -> EndReport {
     // An end that could not be readied still comes to the barrier: the others must not wait there for it.
-    let prepared = half.prepare();
+    let prepared = endpoint.prepare();
     control.barrier(tasks);
     let before = thread_usage();
-    let syscalls_before = half.syscalls();
+    let syscalls_before = endpoint.syscalls();
     let start_ns = monotonic_ns();
-    let result = prepared.and_then(|()| half.run(job));
+    let result = prepared.and_then(|()| endpoint.run(job));
     let end_ns = monotonic_ns();
     let after = thread_usage();
-    let syscalls = half.syscalls().zip(syscalls_before).map(|(after, before)| after - before);
+    let syscalls = endpoint.syscalls().zip(syscalls_before).map(|(after, before)| after - before);
     EndReport {
         start_ns,
         end_ns,

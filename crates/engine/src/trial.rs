@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use mechanism::{Channel, Folder, Half, HalfRole, Job, OpenError, Progress, Request};
+use mechanism::{Channel, Endpoint, EndpointRole, Folder, Job, OpenError, Progress, Request};
 use model::{Case, CaseError, DataLevel, EndUsage, ErrorKind, Sample, Tasks, Workload, describe_errno};
 use payload::{Consumer, Producer, Tile};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -52,7 +52,7 @@ pub(crate) fn run_trial(
     let control = Control::new().map_err(|error| system_failure("mmap of the control page", &error))?;
     let mut watch = Watch::over(start_tasks(setup, &mut channel, &control)?, &control);
     // The tasks hold the ends now. An end kept open here would hide that the other one closed.
-    channel.halves.clear();
+    channel.endpoints.clear();
     watch.until_all_ended(setup, observer, stop)?;
     let ends = watch.judge(setup.case).map_err(NoSample::Failed)?;
     all_arrived(setup.case, setup.blocks, &ends).map_err(NoSample::Failed)?;
@@ -98,17 +98,17 @@ fn open(setup: &TrialSetup<'_>) -> Result<Channel, CaseError> {
     })
 }
 
-/// Starts one process for each half, or one that holds all of them in threads.
+/// Starts one process for each endpoint, or one that holds all of them in threads.
 fn start_tasks(
     setup: &TrialSetup<'_>,
     channel: &mut Channel,
     control: &Control,
 ) -> Result<Vec<Task>, NoSample> {
-    let halves = std::mem::take(&mut channel.halves);
+    let endpoints = std::mem::take(&mut channel.endpoints);
     let started = if setup.case.tasks == Tasks::Processes {
-        start_processes(setup, halves, control)
+        start_processes(setup, endpoints, control)
     } else {
-        start_host(setup, halves, control).map(|task| vec![task])
+        start_host(setup, endpoints, control).map(|task| vec![task])
     };
     started.map_err(|error| system_failure("fork", &error))
 }
@@ -124,19 +124,19 @@ fn process_name(index: usize, count: usize) -> &'static CStr {
 
 fn start_processes(
     setup: &TrialSetup<'_>,
-    halves: Vec<Box<dyn Half>>,
+    endpoints: Vec<Box<dyn Endpoint>>,
     control: &Control,
 ) -> io::Result<Vec<Task>> {
-    let count = halves.len() as u32;
-    let mut halves: Vec<Option<Box<dyn Half>>> = halves.into_iter().map(Some).collect();
+    let count = endpoints.len() as u32;
+    let mut endpoints: Vec<Option<Box<dyn Endpoint>>> = endpoints.into_iter().map(Some).collect();
     let mut tasks = Vec::new();
-    for index in 0..halves.len() {
-        let task = Task::start(process_name(index, halves.len()), |report| {
-            let half = halves[index].take();
+    for index in 0..endpoints.len() {
+        let task = Task::start(process_name(index, endpoints.len()), |report| {
+            let endpoint = endpoints[index].take();
             // The other end's descriptors are the other process's alone.
-            halves.clear();
-            if let Some(mut half) = half {
-                let ended = work(setup, half.as_mut(), index, control, count);
+            endpoints.clear();
+            if let Some(mut endpoint) = endpoint {
+                let ended = work(setup, endpoint.as_mut(), index, control, count);
                 write_report(report, &[ended]);
             }
         })?;
@@ -146,13 +146,17 @@ fn start_processes(
 }
 
 /// One child that is the only task, or that holds both in threads.
-fn start_host(setup: &TrialSetup<'_>, halves: Vec<Box<dyn Half>>, control: &Control) -> io::Result<Task> {
-    let count = halves.len() as u32;
+fn start_host(
+    setup: &TrialSetup<'_>,
+    endpoints: Vec<Box<dyn Endpoint>>,
+    control: &Control,
+) -> io::Result<Task> {
+    let count = endpoints.len() as u32;
     Task::start(c"hosepipe-tasks", |report| {
         let ends: Vec<EndReport> = std::thread::scope(|scope| {
             let mut threads = Vec::new();
-            for (index, mut half) in halves.into_iter().enumerate() {
-                let work = move || work(setup, half.as_mut(), index, control, count);
+            for (index, mut endpoint) in endpoints.into_iter().enumerate() {
+                let work = move || work(setup, endpoint.as_mut(), index, control, count);
                 match std::thread::Builder::new().spawn_scoped(scope, work) {
                     Ok(thread) => threads.push(thread),
                     Err(error) => {
@@ -173,22 +177,22 @@ fn write_report(report: &mut dyn Write, ends: &[EndReport]) {
     let _ = serde_json::to_writer(&mut *report, ends);
 }
 
-/// What each task does: sits down on its CPU, readies its buffers, and runs its end.
+/// What each task does: moves to its CPU, readies its buffers, and runs its end.
 fn work(
     setup: &TrialSetup<'_>,
-    half: &mut dyn Half,
+    endpoint: &mut dyn Endpoint,
     index: usize,
     control: &Control,
     tasks: u32,
 ) -> EndReport {
     let case = setup.case;
-    // The relays of a chain sit where the scheduler puts them: there are seldom CPUs enough for all.
-    let seat = match half.role() {
-        HalfRole::Relay => None,
+    // The relays of a chain run where the scheduler puts them: there are seldom CPUs enough for all.
+    let cpu = match endpoint.role() {
+        EndpointRole::Relay => None,
         _ if index == 0 => setup.ready.cpus.first(),
         _ => setup.ready.cpus.last(),
     };
-    if let Some(cpu) = seat {
+    if let Some(cpu) = cpu {
         let mut set = CpuSet::new();
         set.set(*cpu as usize);
         // Checked before the run against the CPUs this process may use.
@@ -196,21 +200,22 @@ fn work(
     }
     let block_bytes = setup.ready.block_bytes;
     // An end that only sends needs no room to receive, and the other way round.
-    let sends = if matches!(half.role(), HalfRole::Receiver | HalfRole::Relay) { 0 } else { block_bytes };
-    let receives = if half.role() == HalfRole::Sender { 0 } else { block_bytes };
+    let sends =
+        if matches!(endpoint.role(), EndpointRole::Receiver | EndpointRole::Relay) { 0 } else { block_bytes };
+    let receives = if endpoint.role() == EndpointRole::Sender { 0 } else { block_bytes };
     // Relays have no other end of their own: of a chain nobody looks.
-    let seats = (tasks == 2 && case.relays == 0).then(|| (control.seat(index), control.seat(1 - index)));
+    let cpus = (tasks == 2 && case.relays == 0).then(|| (control.cpu(index), control.cpu(1 - index)));
     let pings = case.workload == Workload::PingPong && index == 0;
     let mut job = Job {
         blocks: setup.blocks,
         block_bytes,
         producer: Producer::new(setup.tile.clone(), case.data, sends),
         consumer: Consumer::new(case.data, case.check, receives),
-        progress: Progress::new(control.moved(index), seats, setup.blocks),
+        progress: Progress::new(control.moved(index), cpus, setup.blocks),
         latencies_ns: if pings { latency_histogram() } else { None },
         received_bytes: 0,
     };
-    run_end(half, &mut job, control, tasks)
+    run_end(endpoint, &mut job, control, tasks)
 }
 
 /// Puts the reports of the ends together.

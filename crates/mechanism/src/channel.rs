@@ -4,61 +4,11 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
 
-use model::{ByteSize, DataLevel, Tasks, Wait, Workload, ZeroCopy, describe_errno};
+use model::{ByteSize, DataLevel, Tasks, Wait, Workload, describe_errno};
 use thiserror::Error;
 
-use crate::half::Half;
-use crate::{Descriptor, Folder, LinkEnds, Options};
-
-/// One way of moving bytes.
-pub trait Mechanism: Sync {
-    /// What it is and what it can do.
-    fn descriptor(&self) -> &'static Descriptor;
-
-    /// Whether it is there on this machine.
-    ///
-    /// # Errors
-    /// Why it is not, and what to do about it.
-    fn probe(&self) -> Result<(), Unsupported> {
-        Ok(())
-    }
-
-    /// How its ends wait when these options are given and `--wait` is not.
-    fn wait(&self, _options: &Options) -> Wait {
-        self.descriptor().waits.first().copied().unwrap_or(Wait::Block)
-    }
-
-    /// What its ends can do with the payload when these options are given.
-    fn data(&self, _options: &Options) -> &'static [DataLevel] {
-        self.descriptor().data
-    }
-
-    /// Whether bytes pass by reference with these options, what shows it, and how often each is copied all the same; `None`
-    /// where nothing passes by reference. Makes a small experiment of its own, never in the timed path.
-    fn zero_copy(&self, _options: &Options) -> Option<ZeroCopy> {
-        None
-    }
-
-    /// Opens both ends, sized as the system grants.
-    ///
-    /// # Errors
-    /// A limit that the request exceeds, or the system's refusal.
-    fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError>;
-
-    /// The options that mean something where it stands between two programs; the others say what measuring ends do.
-    fn link_options(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// Opens it to stand between two unmodified programs; `None` where it cannot. Names that must live in a file
-    /// system are made in `folder`, which nobody else uses meanwhile.
-    ///
-    /// # Errors
-    /// A limit that an option exceeds, or the system's refusal.
-    fn connect(&self, _options: &Options, _folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
-        None
-    }
-}
+use crate::endpoint::Endpoint;
+use crate::{Folder, Options};
 
 /// What a channel is opened for.
 #[derive(Debug, Clone, Copy)]
@@ -85,12 +35,12 @@ pub struct Request<'a> {
 
 /// An open channel: what each task does, what the system granted, and what must be kept meanwhile.
 pub struct Channel {
-    /// One half for each task: the sender first, the relays of a chain in their order, then the receiver; a
-    /// single task has one half.
-    pub halves: Vec<Box<dyn Half>>,
+    /// One endpoint for each task: the sender first, the relays of a chain in their order, then the receiver; a
+    /// single task has one endpoint.
+    pub endpoints: Vec<Box<dyn Endpoint>>,
     /// Sizes the system really gave, in bytes, by name.
     pub granted: Granted,
-    /// What must outlive the halves: names to be removed when the channel is dropped.
+    /// What must outlive the endpoints: names to be removed when the channel is dropped.
     pub keep: Vec<Box<dyn Any>>,
 }
 

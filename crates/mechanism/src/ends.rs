@@ -5,7 +5,7 @@ use std::io;
 use payload::{Consumer, Producer};
 
 /// The sending end of one direction. A concrete type per mechanism, so that loops over it are compiled for it.
-pub trait SendEnd: Send {
+pub trait Sender: Send {
     /// Makes what only the task that uses the end can make (a ring, a connection). Called once, in that task,
     /// before the barrier: none of it is measured.
     ///
@@ -25,7 +25,7 @@ pub trait SendEnd: Send {
     /// does better than this.
     ///
     /// # Errors
-    /// As [`SendEnd::send`].
+    /// As [`Sender::send`].
     #[inline]
     fn send_next(&mut self, producer: &mut Producer) -> io::Result<()> {
         self.send(producer.next_block())
@@ -44,8 +44,8 @@ pub trait SendEnd: Send {
 }
 
 /// The receiving end of one direction.
-pub trait RecvEnd: Send {
-    /// As [`SendEnd::prepare`], and after that of the same task. It may wait for the other end's sender,
+pub trait Receiver: Send {
+    /// As [`Sender::prepare`], and after that of the same task. It may wait for the other end's sender,
     /// which may not wait for it.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ pub trait RecvEnd: Send {
     /// lies does better than this.
     ///
     /// # Errors
-    /// As [`RecvEnd::recv`].
+    /// As [`Receiver::recv`].
     #[inline]
     fn recv_next(&mut self, consumer: &mut Consumer, most: usize) -> io::Result<usize> {
         let received = self.recv(&mut consumer.room()[..most])?;

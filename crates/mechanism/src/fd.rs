@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
-use crate::{OpenError, RecvEnd, Request, SendEnd};
+use crate::{OpenError, Receiver, Request, Sender};
 
 /// What an end does when a call would block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl FdSender {
     }
 }
 
-impl SendEnd for FdSender {
+impl Sender for FdSender {
     #[inline]
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
         let fd = self.fd.as_ref().ok_or(io::ErrorKind::NotConnected)?;
@@ -119,7 +119,7 @@ impl FdReceiver {
     }
 }
 
-impl RecvEnd for FdReceiver {
+impl Receiver for FdReceiver {
     #[inline]
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
         loop {

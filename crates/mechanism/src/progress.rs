@@ -8,26 +8,26 @@ use rustix::thread::sched_getcpu;
 /// Looks in a trial: enough for a share, and too few to be felt in blocks of a nanosecond.
 const LOOKS: u64 = 128;
 
-/// Where a task leaves the number of its CPU. Several processes reach it through shared memory.
+/// The number of the CPU that a task runs on, as the task says. Several processes reach it through shared memory.
 #[derive(Debug, Default)]
-pub struct Seat(AtomicU32);
+pub struct TaskCpu(AtomicU32);
 
-impl Seat {
-    /// The CPU's number and 1, so that zeroed memory says that nobody has sat down yet.
-    fn sit(&self) -> u32 {
-        let seat = sched_getcpu() as u32 + 1;
+impl TaskCpu {
+    /// The CPU's number plus 1: 0, as in fresh memory, says that the task has not started yet.
+    fn update(&self) -> u32 {
+        let cpu = sched_getcpu() as u32 + 1;
         // Written only where it changed: the other end's copy of the cache line stays valid.
-        if self.0.load(Relaxed) != seat {
-            self.0.store(seat, Relaxed);
+        if self.0.load(Relaxed) != cpu {
+            self.0.store(cpu, Relaxed);
         }
-        seat
+        cpu
     }
 }
 
-/// A task's line to whoever watches.
+/// What a task tells whoever watches.
 pub struct Progress<'a> {
     moved: &'a AtomicU64,
-    seats: Option<(&'a Seat, &'a Seat)>,
+    cpus: Option<(&'a TaskCpu, &'a TaskCpu)>,
     blocks_between_looks: u64,
     blocks_until_look: u64,
     looks: u64,
@@ -35,11 +35,11 @@ pub struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    /// Of a task that passes on so many blocks. `seats` are its own and the other end's, where there are two ends.
-    pub fn new(moved: &'a AtomicU64, seats: Option<(&'a Seat, &'a Seat)>, blocks: u64) -> Self {
+    /// Of a task that passes on so many blocks. `cpus` are its own and the other end's, where there are two ends.
+    pub fn new(moved: &'a AtomicU64, cpus: Option<(&'a TaskCpu, &'a TaskCpu)>, blocks: u64) -> Self {
         let between = (blocks / LOOKS).max(1);
-        let until = if seats.is_some() { between } else { u64::MAX };
-        Self { moved, seats, blocks_between_looks: between, blocks_until_look: until, looks: 0, together: 0 }
+        let until = if cpus.is_some() { between } else { u64::MAX };
+        Self { moved, cpus, blocks_between_looks: between, blocks_until_look: until, looks: 0, together: 0 }
     }
 
     /// Tells how much has been moved. For every block, or every piece of one.
@@ -61,8 +61,8 @@ impl<'a> Progress<'a> {
     #[cold]
     fn look(&mut self) {
         self.blocks_until_look = self.blocks_between_looks;
-        let Some((own, other)) = self.seats else { return };
-        let (own, other) = (own.sit(), other.0.load(Relaxed));
+        let Some((own, other)) = self.cpus else { return };
+        let (own, other) = (own.update(), other.0.load(Relaxed));
         if other != 0 {
             self.looks += 1;
             self.together += u64::from(own == other);
@@ -80,13 +80,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_in_one_seat_or_apart() {
-        let (moved, own, other) = (AtomicU64::new(0), Seat::default(), Seat::default());
+    fn both_on_one_cpu_or_apart() {
+        let (moved, own, other) = (AtomicU64::new(0), TaskCpu::default(), TaskCpu::default());
         let mut progress = Progress::new(&moved, Some((&own, &other)), 1000);
         progress.tell(7);
         assert_eq!((moved.load(Relaxed), progress.looks()), (7, (0, 0)));
         (1..1000).for_each(|_| progress.block_done());
-        assert_eq!(progress.looks(), (0, 0), "nobody sits at the other end yet");
+        assert_eq!(progress.looks(), (0, 0), "the other end has not started yet");
         other.0.store(own.0.load(Relaxed).wrapping_add(1), Relaxed);
         (0..1000).for_each(|_| progress.block_done());
         let (looks, together) = progress.looks();

@@ -11,9 +11,9 @@ use model::{Role, Tasks, Wait};
 
 use super::knock::{Hear, Hearer, Knock, Knocker, NO_DATA, NO_PAYLOAD, ROUND_TRIPS_ONLY};
 use crate::SharedMemory;
-use crate::channel::{Channel, Mechanism, OpenError, Request};
 use crate::descriptor::{Capabilities, Descriptor};
-use crate::halves::{Line, assemble};
+use crate::loops::{Direction, assemble};
+use crate::{Channel, Mechanism, OpenError, Request};
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "cache-line",
@@ -47,7 +47,7 @@ impl Mechanism for CacheLine {
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
         let counter = Counter::new().map_err(OpenError::system("mmap(MAP_SHARED)"))?;
         // The asker writes odd numbers and waits for even ones, the answerer the other way round.
-        let direction = |first: u64| Line {
+        let direction = |first: u64| Direction {
             sender: Knocker(Bounce { counter: counter.clone(), next: first }),
             receiver: Hearer(Bounce { counter: counter.clone(), next: first }),
             granted: Default::default(),

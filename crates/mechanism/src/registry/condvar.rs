@@ -6,9 +6,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use model::{Role, Tasks};
 
 use super::knock::{Hear, Hearer, Knock, Knocker, NO_DATA, NO_PAYLOAD, ROUND_TRIPS_ONLY};
-use crate::channel::{Channel, Mechanism, OpenError, Request};
 use crate::descriptor::{BLOCK_ONLY, Capabilities, Descriptor};
-use crate::halves::{Line, one_way};
+use crate::loops::{Direction, one_way};
+use crate::{Channel, Mechanism, OpenError, Request};
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "condvar",
@@ -42,7 +42,11 @@ impl Mechanism for CondvarPair {
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
         one_way(request, || {
             let door = Arc::new(Door::default());
-            Ok(Line { sender: Knocker(door.clone()), receiver: Hearer(door), granted: Default::default() })
+            Ok(Direction {
+                sender: Knocker(door.clone()),
+                receiver: Hearer(door),
+                granted: Default::default(),
+            })
         })
     }
 }

@@ -5,10 +5,10 @@ use std::fs::OpenOptions;
 use model::{DataLevel, Role};
 
 use super::null::Nothing;
-use crate::channel::{Channel, Mechanism, OpenError, Request};
 use crate::descriptor::{BLOCK_ONLY, Capabilities, Descriptor, ONE_TASK, STREAM_ONLY};
 use crate::fd::{FdSender, FdWait};
-use crate::halves::{Line, assemble};
+use crate::loops::{Direction, assemble};
+use crate::{Channel, Mechanism, OpenError, Request};
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "dev-null",
@@ -43,6 +43,6 @@ impl Mechanism for DevNull {
         let file = OpenOptions::new().write(true).open("/dev/null");
         let file = file.map_err(OpenError::system("open(/dev/null)"))?;
         let sender = FdSender::new(file.into(), FdWait::InCall)?;
-        Ok(assemble(request, Line { sender, receiver: Nothing, granted: Default::default() }, None))
+        Ok(assemble(request, Direction { sender, receiver: Nothing, granted: Default::default() }, None))
     }
 }

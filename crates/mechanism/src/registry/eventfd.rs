@@ -7,11 +7,11 @@ use model::Role;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::knock::{Hear, Hearer, Knock, Knocker, NO_DATA, NO_PAYLOAD, ROUND_TRIPS_ONLY};
-use crate::channel::{Channel, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_TASKS, ANY_WAIT, Capabilities, Descriptor};
 use crate::fd::{FdReceiver, FdSender, FdWait};
-use crate::halves::{Line, one_way};
-use crate::{RecvEnd, SendEnd};
+use crate::loops::{Direction, one_way};
+use crate::{Channel, Mechanism, OpenError, Request};
+use crate::{Receiver, Sender};
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "eventfd",
@@ -47,7 +47,7 @@ impl Mechanism for Eventfd {
         one_way(request, || {
             let reads = eventfd(0, EventfdFlags::CLOEXEC).map_err(OpenError::system("eventfd2"))?;
             let writes: OwnedFd = reads.try_clone().map_err(OpenError::system("dup"))?;
-            Ok(Line {
+            Ok(Direction {
                 sender: Knocker(FdSender::new(writes, wait)?),
                 receiver: Hearer(FdReceiver::new(reads, wait)?),
                 granted: Default::default(),
@@ -63,7 +63,7 @@ impl Knock for FdSender {
     }
 
     fn syscalls(&self) -> Option<u64> {
-        SendEnd::syscalls(self)
+        Sender::syscalls(self)
     }
 }
 
@@ -75,6 +75,6 @@ impl Hear for FdReceiver {
     }
 
     fn syscalls(&self) -> Option<u64> {
-        RecvEnd::syscalls(self)
+        Receiver::syscalls(self)
     }
 }

@@ -5,12 +5,12 @@ use std::os::fd::OwnedFd;
 use model::Role;
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
 
-use super::pipe::{SIZE_LIMITS, SIZE_OPTION, pipe_ends, pipe_line};
-use crate::channel::{Channel, Mechanism, OpenError, Request};
+use super::pipe::{SIZE_LIMITS, SIZE_OPTION, pipe_direction, pipe_ends};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
-use crate::halves::one_way;
 use crate::leftover::NamedPath;
 use crate::link::{LinkEnds, link_request};
+use crate::loops::one_way;
+use crate::{Channel, Mechanism, OpenError, Request};
 use crate::{Folder, Options};
 
 static DESCRIPTOR: Descriptor = Descriptor {
@@ -45,7 +45,7 @@ impl Mechanism for Fifo {
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
         one_way(request, || {
             let (reader, writer) = open_both(request)?;
-            pipe_line(request, reader, writer)
+            pipe_direction(request, reader, writer)
         })
     }
 

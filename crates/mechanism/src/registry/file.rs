@@ -6,12 +6,12 @@ use model::{Role, Wait};
 use rustix::fs::OFlags;
 
 use super::tmpfile::{
-    DIR_OPTION, ORDER_OPTION, check_free_space, file_ends, follow_line, make_named, storage_folder,
+    DIR_OPTION, ORDER_OPTION, check_free_space, file_ends, follow_direction, make_named, storage_folder,
 };
-use crate::channel::{Channel, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, Capabilities, Descriptor, OptionKind, OptionSpec, STREAM_ONLY};
-use crate::halves::one_way;
 use crate::link::{LinkEnds, link_request};
+use crate::loops::one_way;
+use crate::{Channel, Mechanism, OpenError, Request};
 use crate::{Folder, Options};
 
 static DESCRIPTOR: Descriptor = Descriptor {
@@ -59,7 +59,7 @@ impl Mechanism for NamedFile {
             check_free_space(request, folder)?;
             let (name, writer) = make_named(folder, sync(request.options))?;
             names.push(Box::new(name));
-            follow_line(request, writer)
+            follow_direction(request, writer)
         })?;
         channel.keep = names;
         Ok(channel)

@@ -12,9 +12,9 @@ use rustix::thread::futex;
 
 use super::knock::{Hear, Hearer, Knock, Knocker, NO_DATA, NO_PAYLOAD, ROUND_TRIPS_ONLY};
 use crate::SharedMemory;
-use crate::channel::{Channel, Mechanism, OpenError, Request};
 use crate::descriptor::{BLOCK_ONLY, Capabilities, Descriptor};
-use crate::halves::{Line, one_way};
+use crate::loops::{Direction, one_way};
+use crate::{Channel, Mechanism, OpenError, Request};
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "futex",
@@ -50,7 +50,7 @@ impl Mechanism for Futex {
             let memory = SharedMemory::new(size_of::<AtomicU32>());
             let memory = Arc::new(memory.map_err(OpenError::system("mmap(MAP_SHARED)"))?);
             let side = || Word { memory: memory.clone(), count: 0, syscalls: 0 };
-            Ok(Line { sender: Knocker(side()), receiver: Hearer(side()), granted: Default::default() })
+            Ok(Direction { sender: Knocker(side()), receiver: Hearer(side()), granted: Default::default() })
         })
     }
 }

@@ -7,9 +7,9 @@ mod segments;
 
 use model::{Role, Wait};
 
-use crate::channel::{Channel, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::descriptor::{OptionKind, OptionSpec};
+use crate::{Channel, Mechanism, OpenError, Request};
 
 #[cfg(feature = "iceoryx2")]
 pub(crate) use segments::remove_segments_of;

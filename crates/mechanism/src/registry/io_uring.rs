@@ -20,11 +20,11 @@ use self::ring::{Ring, RingPlan, RingWait};
 use self::slots::{Slots, bytes_of};
 use self::stream::{RingReader, RingWriter, StreamPlan, Task};
 use super::pipe::{SIZE_LIMITS, SIZE_OPTION, set_size};
-use crate::channel::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::descriptor::{OptionKind, OptionSpec};
 use crate::fd::FdWait;
-use crate::halves::{Line, assemble, one_way};
+use crate::loops::{Direction, assemble, one_way};
+use crate::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
 
 /// The largest buffer that can be registered (io_uring_register(2)), and the longest request by far.
 const BUFFER_BYTES_MAX: usize = 1 << 30;
@@ -122,7 +122,7 @@ impl Mechanism for IoUring {
                     (Task::shared(plan, Some(writer), None), Task::shared(plan, None, Some(reader)));
                 (near.writer(), far.reader())
             };
-            Ok(Line { sender, receiver, granted })
+            Ok(Direction { sender, receiver, granted })
         })
     }
 }
@@ -133,8 +133,9 @@ fn round_trips(request: &Request<'_>, plan: StreamPlan) -> Result<Channel, OpenE
     let (near_in, far_out, _) = connect(request, &plan)?;
     let near = Task::shared(plan, Some(near_out), Some(near_in));
     let far = Task::shared(plan, Some(far_out), Some(far_in));
-    let forth: Line<RingWriter, RingReader> = Line { sender: near.writer(), receiver: far.reader(), granted };
-    let back = Line { sender: far.writer(), receiver: near.reader(), granted: Granted::new() };
+    let forth: Direction<RingWriter, RingReader> =
+        Direction { sender: near.writer(), receiver: far.reader(), granted };
+    let back = Direction { sender: far.writer(), receiver: near.reader(), granted: Granted::new() };
     Ok(assemble(request, forth, Some(back)))
 }
 

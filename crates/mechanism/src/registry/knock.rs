@@ -6,7 +6,7 @@ use std::io;
 use model::{DataLevel, Workload};
 use payload::{Consumer, Producer};
 
-use crate::{RecvEnd, SendEnd};
+use crate::{Receiver, Sender};
 
 /// Round trips only: a stream of knocks would say nothing.
 pub(super) const ROUND_TRIPS_ONLY: &[Workload] = &[Workload::PingPong];
@@ -43,7 +43,7 @@ pub(super) trait Hear: Send {
 /// A knock for each block, which itself stays where it is.
 pub(super) struct Knocker<K>(pub(super) K);
 
-impl<K: Knock> SendEnd for Knocker<K> {
+impl<K: Knock> Sender for Knocker<K> {
     #[inline]
     fn send(&mut self, _block: &[u8]) -> io::Result<()> {
         self.0.knock()
@@ -62,7 +62,7 @@ impl<K: Knock> SendEnd for Knocker<K> {
 /// Says after each knock that a whole block came.
 pub(super) struct Hearer<H>(pub(super) H);
 
-impl<H: Hear> RecvEnd for Hearer<H> {
+impl<H: Hear> Receiver for Hearer<H> {
     fn prepare(&mut self) -> io::Result<()> {
         self.0.prepare()
     }

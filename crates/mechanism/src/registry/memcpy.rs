@@ -5,9 +5,9 @@ use std::io;
 use model::Role;
 use payload::Block;
 
-use crate::channel::{Channel, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, BLOCK_ONLY, Capabilities, Descriptor, ONE_TASK, STREAM_ONLY};
-use crate::half::{Half, HalfRole, Job};
+use crate::endpoint::{Endpoint, EndpointRole, Job};
+use crate::{Channel, Mechanism, OpenError, Request};
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "memcpy",
@@ -40,7 +40,7 @@ impl Mechanism for Memcpy {
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
         let copier = Copier { copy: Block::new(request.block_bytes) };
-        Ok(Channel { halves: vec![Box::new(copier)], granted: Default::default(), keep: Vec::new() })
+        Ok(Channel { endpoints: vec![Box::new(copier)], granted: Default::default(), keep: Vec::new() })
     }
 }
 
@@ -49,9 +49,9 @@ struct Copier {
     copy: Block,
 }
 
-impl Half for Copier {
-    fn role(&self) -> HalfRole {
-        HalfRole::Both
+impl Endpoint for Copier {
+    fn role(&self) -> EndpointRole {
+        EndpointRole::Both
     }
 
     fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {

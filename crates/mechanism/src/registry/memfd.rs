@@ -20,13 +20,13 @@ use rustix::net::{
 
 use super::evidence::{but_copied, judge};
 use super::messages::or_the_end;
-use crate::channel::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
 use crate::descriptor::{
     ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor, OptionKind, OptionSpec,
 };
 use crate::fd::FdWait;
-use crate::halves::{Line, one_way};
-use crate::{Options, RecvEnd, SendEnd};
+use crate::loops::{Direction, one_way};
+use crate::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
+use crate::{Options, Receiver, Sender};
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "memfd",
@@ -89,7 +89,7 @@ impl Mechanism for Memfd {
                 .map_err(OpenError::system("getsockopt(SO_SNDBUF)"))?;
             wait.apply(&near)?;
             wait.apply(&far)?;
-            Ok(Line {
+            Ok(Direction {
                 sender: Passer { socket: Some(near), wait, syscalls: 0 },
                 receiver: Taker { socket: far, wait, opening, current: None, syscalls: 0 },
                 granted: Granted::from([("sndbuf_bytes".to_owned(), sndbuf as u64)]),
@@ -170,7 +170,7 @@ struct Passer {
     syscalls: u64,
 }
 
-impl SendEnd for Passer {
+impl Sender for Passer {
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
         let socket = self.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         let (file, syscalls) = sealed(block)?;
@@ -299,7 +299,7 @@ fn read_at(file: &OwnedFd, room: &mut [u8], at: usize) -> io::Result<usize> {
     }
 }
 
-impl RecvEnd for Taker {
+impl Receiver for Taker {
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
         let most = room.len();
         self.receive(Target::Room(room), most)

@@ -14,7 +14,7 @@ use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown, sockopt}
 
 use crate::channel::{OpenError, Request};
 use crate::fd::FdWait;
-use crate::{RecvEnd, SendEnd};
+use crate::{Receiver, Sender};
 
 /// An end that spins looks at the clock once in so many tries.
 const TRIES_BETWEEN_LOOKS: u64 = 4096;
@@ -111,7 +111,7 @@ impl MessageEnd {
     }
 }
 
-impl SendEnd for MessageEnd {
+impl Sender for MessageEnd {
     #[inline]
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
         self.send_message(block)
@@ -128,7 +128,7 @@ impl SendEnd for MessageEnd {
     }
 }
 
-impl RecvEnd for MessageEnd {
+impl Receiver for MessageEnd {
     #[inline]
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
         self.receive_message(room)

@@ -10,12 +10,12 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, pwrite};
 
 use super::ring::{COPY_OPTION, Ring, RingWait, SIZE_OPTION, WAIT_OPTION};
-use super::ring::{control_bytes, evidence, mapped_bytes, payload_line, ring_bytes};
+use super::ring::{control_bytes, evidence, mapped_bytes, payload_direction, ring_bytes};
 use super::tmpfile::{DIR_OPTION, storage_folder};
-use crate::channel::{Channel, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WORKLOAD, Capabilities, Descriptor};
-use crate::halves::one_way;
 use crate::leftover::NamedPath;
+use crate::loops::one_way;
+use crate::{Channel, Mechanism, OpenError, Request};
 use crate::{Options, SharedMemory};
 
 static DESCRIPTOR: Descriptor = Descriptor {
@@ -63,7 +63,7 @@ impl Mechanism for MmapFile {
         one_way(request, || {
             // The name goes at the end of this: both ends have the mapping, and the file lives as long as that.
             let (_name, file) = make_file(folder, bytes)?;
-            Ok(payload_line(request, map(&file, bytes, RingWait::of(request))?))
+            Ok(payload_direction(request, map(&file, bytes, RingWait::of(request))?))
         })
     }
 }

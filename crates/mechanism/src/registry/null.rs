@@ -5,10 +5,10 @@ use std::io;
 use model::{DataLevel, Role, Wait, Workload};
 use payload::Consumer;
 
-use crate::channel::{Channel, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_WORKLOAD, BLOCK_ONLY, Capabilities, Descriptor, ONE_TASK};
-use crate::halves::{Line, assemble};
-use crate::{Options, RecvEnd, SendEnd};
+use crate::loops::{Direction, assemble};
+use crate::{Channel, Mechanism, OpenError, Request};
+use crate::{Options, Receiver, Sender};
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "null",
@@ -44,7 +44,7 @@ impl Mechanism for Null {
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let line = || Line { sender: Nowhere, receiver: Nothing, granted: Default::default() };
+        let line = || Direction { sender: Nowhere, receiver: Nothing, granted: Default::default() };
         let back = (request.workload == Workload::PingPong).then(line);
         Ok(assemble(request, line(), back))
     }
@@ -53,7 +53,7 @@ impl Mechanism for Null {
 /// Takes blocks and forgets them.
 struct Nowhere;
 
-impl SendEnd for Nowhere {
+impl Sender for Nowhere {
     #[inline]
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
         std::hint::black_box(block.as_ptr());
@@ -68,7 +68,7 @@ impl SendEnd for Nowhere {
 /// The receiver of what was never sent: says that all of it came.
 pub(super) struct Nothing;
 
-impl RecvEnd for Nothing {
+impl Receiver for Nothing {
     #[inline]
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
         Ok(room.len())

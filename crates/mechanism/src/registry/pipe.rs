@@ -7,13 +7,13 @@ use rustix::io::Errno;
 use rustix::param::page_size;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
 
-use crate::channel::{Channel, Granted, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::descriptor::{OptionKind, OptionSpec};
 use crate::fd::{FdReceiver, FdSender, FdWait};
-use crate::halves::{Line, one_way};
 use crate::link::{LinkEnds, LinkKind, grow, link_request};
-use crate::{Folder, Options, RecvEnd, SendEnd};
+use crate::loops::{Direction, one_way};
+use crate::{Channel, Granted, Mechanism, OpenError, Request};
+use crate::{Folder, Options, Receiver, Sender};
 
 mod drain;
 pub(super) mod file_ring;
@@ -150,7 +150,7 @@ impl Mechanism for Pipe {
         let wait = FdWait::of(request);
         match (request.options.word("send"), request.options.word("recv")) {
             (None | Some("write"), None | Some("read")) => one_way(request, || {
-                pair(request).and_then(|(reader, writer)| pipe_line(request, reader, writer))
+                pair(request).and_then(|(reader, writer)| pipe_direction(request, reader, writer))
             }),
             (None | Some("write"), _) => open_with(request, |fd, _| FdSender::new(fd, wait)),
             (Some("writev"), _) => open_with(request, |fd, _| WritevSender::new(fd, wait)),
@@ -212,7 +212,7 @@ fn pair(request: &Request<'_>) -> Result<(OwnedFd, OwnedFd), OpenError> {
 }
 
 /// A channel whose sender is made of the writing end; the receiver is what `recv=` says.
-fn open_with<S: SendEnd + 'static>(
+fn open_with<S: Sender + 'static>(
     request: &Request<'_>,
     make_sender: impl Fn(OwnedFd, &mut Granted) -> Result<S, OpenError>,
 ) -> Result<Channel, OpenError> {
@@ -224,7 +224,7 @@ fn open_with<S: SendEnd + 'static>(
     }
 }
 
-fn open_between<S: SendEnd + 'static, R: RecvEnd + 'static>(
+fn open_between<S: Sender + 'static, R: Receiver + 'static>(
     request: &Request<'_>,
     make_sender: impl Fn(OwnedFd, &mut Granted) -> Result<S, OpenError>,
     make_receiver: impl Fn(OwnedFd) -> Result<R, OpenError>,
@@ -232,19 +232,23 @@ fn open_between<S: SendEnd + 'static, R: RecvEnd + 'static>(
     one_way(request, || {
         let (reader, writer) = pair(request)?;
         let mut granted = size_as_asked(request, &writer)?;
-        Ok(Line { sender: make_sender(writer, &mut granted)?, receiver: make_receiver(reader)?, granted })
+        Ok(Direction {
+            sender: make_sender(writer, &mut granted)?,
+            receiver: make_receiver(reader)?,
+            granted,
+        })
     })
 }
 
 /// Sizes a pipe or FIFO as asked and makes a line of its two descriptors.
-pub(super) fn pipe_line(
+pub(super) fn pipe_direction(
     request: &Request<'_>,
     reader: OwnedFd,
     writer: OwnedFd,
-) -> Result<Line<FdSender, FdReceiver>, OpenError> {
+) -> Result<Direction<FdSender, FdReceiver>, OpenError> {
     let granted = size_as_asked(request, &writer)?;
     let wait = FdWait::of(request);
-    Ok(Line { sender: FdSender::new(writer, wait)?, receiver: FdReceiver::new(reader, wait)?, granted })
+    Ok(Direction { sender: FdSender::new(writer, wait)?, receiver: FdReceiver::new(reader, wait)?, granted })
 }
 
 /// Makes a pipe or FIFO the ends of a link: sized as asked, or else as large as it may be.

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use model::{Role, Tasks, Wait, sudo};
 use payload::{Consumer, Producer};
 
-use crate::channel::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WORKLOAD, Capabilities, Descriptor};
-use crate::halves::{Line, one_way};
-use crate::{RecvEnd, SendEnd};
+use crate::loops::{Direction, one_way};
+use crate::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
+use crate::{Receiver, Sender};
 
 /// Messages asked for: what fs.mqueue.msg_max allows by default (mq_overview(7)).
 const MESSAGES: i64 = 10;
@@ -82,7 +82,7 @@ impl Mechanism for PosixMq {
                 ("queue_bytes".to_owned(), messages as u64 * request.block_bytes as u64),
                 ("queue_messages".to_owned(), messages as u64),
             ]);
-            Ok(Line { sender: end(), receiver: end(), granted })
+            Ok(Direction { sender: end(), receiver: end(), granted })
         })
     }
 }
@@ -218,7 +218,7 @@ impl MessageEnd {
     }
 }
 
-impl SendEnd for MessageEnd {
+impl Sender for MessageEnd {
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
         self.message.copy_from_slice(block);
         self.send_message()
@@ -234,7 +234,7 @@ impl SendEnd for MessageEnd {
     }
 }
 
-impl RecvEnd for MessageEnd {
+impl Receiver for MessageEnd {
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
         let received = self.receive_message()?;
         room[..received].copy_from_slice(&self.message[..received]);

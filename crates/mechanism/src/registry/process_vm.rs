@@ -12,10 +12,10 @@ use model::{Role, Wait, describe_errno, sudo};
 use payload::{Block, Producer};
 
 use super::ring::{Copying, Ring, RingReceiver, RingSender, RingWait, WAIT_OPTION};
-use crate::channel::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WORKLOAD, Capabilities, Descriptor};
-use crate::halves::{Line, one_way};
-use crate::{Options, RecvEnd, SendEnd};
+use crate::loops::{Direction, one_way};
+use crate::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
+use crate::{Options, Receiver, Sender};
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "process-vm",
@@ -72,7 +72,7 @@ impl Mechanism for ProcessVm {
             let pool = (0..BLOCKS_MAX).map(|_| Block::new(request.block_bytes)).collect();
             let sender = RingSender::new(ring.clone(), wait, Copying::InOut);
             let notices = RingReceiver::new(ring, wait, Copying::InOut);
-            Ok(Line {
+            Ok(Direction {
                 sender: Lender { notices: sender, pool, next: 0 },
                 receiver: Copier { notices, current: None, syscalls: 0 },
                 granted: Granted::from([(
@@ -159,7 +159,7 @@ impl Lender {
     }
 }
 
-impl SendEnd for Lender {
+impl Sender for Lender {
     /// Allows any process of this user to read this one's memory, where Yama would let only its parents do so. A
     /// kernel without Yama says EINVAL, and needs no permission.
     fn prepare(&mut self) -> io::Result<()> {
@@ -190,7 +190,7 @@ impl SendEnd for Lender {
     }
 
     fn syscalls(&self) -> Option<u64> {
-        SendEnd::syscalls(&self.notices)
+        Sender::syscalls(&self.notices)
     }
 }
 
@@ -202,7 +202,7 @@ struct Copier {
     syscalls: u64,
 }
 
-impl RecvEnd for Copier {
+impl Receiver for Copier {
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
         let mut notice = match self.current {
             Some(notice) => notice,
@@ -227,7 +227,7 @@ impl RecvEnd for Copier {
     }
 
     fn syscalls(&self) -> Option<u64> {
-        Some(self.syscalls + RecvEnd::syscalls(&self.notices)?)
+        Some(self.syscalls + Receiver::syscalls(&self.notices)?)
     }
 }
 

@@ -19,12 +19,12 @@ use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
 use super::messages::receiver_wait;
-use crate::channel::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::fd::{FdReceiver, FdSender, FdWait};
-use crate::halves::{Line, over_connected};
 use crate::link::{LinkEnds, LinkKind};
-use crate::{Folder, Options, RecvEnd, SendEnd};
+use crate::loops::{Direction, over_connected};
+use crate::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
+use crate::{Folder, Options, Receiver, Sender};
 
 /// What a line discipline holds (N_TTY_BUF_SIZE, drivers/tty/n_tty.c); it cannot be asked.
 const LINE_BYTES: u64 = 4096;
@@ -72,7 +72,7 @@ impl Mechanism for Pty {
             Ok(if request.workload == Workload::PingPong { (master, slave) } else { (slave, master) })
         };
         over_connected(request, connect, |from, to| {
-            Ok(Line {
+            Ok(Direction {
                 sender: TerminalSender(FdSender::new(from, wait)?),
                 receiver: TerminalReceiver(FdReceiver::new(to, receiver_wait(request))?),
                 granted: granted(),
@@ -132,7 +132,7 @@ fn is_hangup(error: &io::Error) -> bool {
 /// Writes, and says that the other side hung up where the terminal says EIO.
 struct TerminalSender(FdSender);
 
-impl SendEnd for TerminalSender {
+impl Sender for TerminalSender {
     #[inline]
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
         self.0.send(block).map_err(|error| {
@@ -149,7 +149,7 @@ impl SendEnd for TerminalSender {
     }
 
     fn syscalls(&self) -> Option<u64> {
-        SendEnd::syscalls(&self.0)
+        Sender::syscalls(&self.0)
     }
 }
 
@@ -163,7 +163,7 @@ struct TerminalReceiver(FdReceiver);
 const LOOKS_AFTER_HANGUP: u32 = 20;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
-impl RecvEnd for TerminalReceiver {
+impl Receiver for TerminalReceiver {
     #[inline]
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
         let answer = self.0.recv(room);
@@ -171,7 +171,7 @@ impl RecvEnd for TerminalReceiver {
     }
 
     fn syscalls(&self) -> Option<u64> {
-        RecvEnd::syscalls(&self.0)
+        Receiver::syscalls(&self.0)
     }
 }
 

@@ -17,7 +17,7 @@ use model::ByteSize;
 
 use crate::channel::{Granted, OpenError, Request};
 use crate::descriptor::{OptionKind, OptionSpec};
-use crate::halves::Line;
+use crate::loops::Direction;
 use layout::{BYTES_MAX, DEFAULT_BYTES};
 
 /// `size=`.
@@ -60,11 +60,11 @@ pub(super) fn ring_bytes(request: &Request<'_>) -> Result<usize, OpenError> {
 }
 
 /// A ring that carries the payload, as one direction of a channel.
-pub(super) fn payload_line(request: &Request<'_>, ring: Ring) -> Line<RingSender, RingReceiver> {
+pub(super) fn payload_direction(request: &Request<'_>, ring: Ring) -> Direction<RingSender, RingReceiver> {
     let ring = Arc::new(ring);
     let granted = Granted::from([("ring_bytes".to_owned(), ring.bytes() as u64)]);
     let (wait, copying) = (RingWait::of(request), Copying::of(request.options));
-    Line {
+    Direction {
         sender: RingSender::new(ring.clone(), wait, copying),
         receiver: RingReceiver::new(ring, wait, copying),
         granted,

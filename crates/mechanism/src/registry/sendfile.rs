@@ -20,11 +20,11 @@ use super::pipe::page_ring::Lengths;
 use super::pipe::vmsplice::Content;
 use super::pipe::{WAIT_OPTION, wait_of};
 use super::sockets::{BUFFER_LIMITS, SNDBUF_OPTION, set_buffers};
-use crate::channel::{Channel, Granted, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::fd::{FdReceiver, FdWait};
-use crate::halves::{Line, one_way};
-use crate::{Options, SendEnd};
+use crate::loops::{Direction, one_way};
+use crate::{Channel, Granted, Mechanism, OpenError, Request};
+use crate::{Options, Sender};
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "sendfile",
@@ -80,7 +80,7 @@ impl Mechanism for Sendfile {
                 ring: None,
                 content: Content::of(request),
             };
-            Ok(Line { sender, receiver: FdReceiver::new(far, wait)?, granted })
+            Ok(Direction { sender, receiver: FdReceiver::new(far, wait)?, granted })
         })
     }
 }
@@ -147,7 +147,7 @@ impl Outlet {
     }
 }
 
-impl SendEnd for SendfileSender {
+impl Sender for SendfileSender {
     fn prepare(&mut self) -> io::Result<()> {
         self.ring = Some(FileRing::new(self.layout)?);
         Ok(())

@@ -3,12 +3,12 @@
 use model::{Role, Wait, ZeroCopy};
 
 use super::ring::{
-    COPY_OPTION, Ring, RingWait, SIZE_OPTION, WAIT_OPTION, evidence, payload_line, ring_bytes,
+    COPY_OPTION, Ring, RingWait, SIZE_OPTION, WAIT_OPTION, evidence, payload_direction, ring_bytes,
 };
 use crate::Options;
-use crate::channel::{Channel, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WORKLOAD, Capabilities, Descriptor};
-use crate::halves::one_way;
+use crate::loops::one_way;
+use crate::{Channel, Mechanism, OpenError, Request};
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "shm-ring",
@@ -53,6 +53,6 @@ impl Mechanism for ShmRing {
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
         let bytes = ring_bytes(request)?;
-        one_way(request, || Ok(payload_line(request, Ring::new(bytes, RingWait::of(request))?)))
+        one_way(request, || Ok(payload_direction(request, Ring::new(bytes, RingWait::of(request))?)))
     }
 }

@@ -13,9 +13,9 @@ use model::Role;
 
 use super::knock::{Hear, Hearer, Knock, Knocker, NO_DATA, NO_PAYLOAD, ROUND_TRIPS_ONLY};
 use crate::SharedMemory;
-use crate::channel::{Channel, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_TASKS, BLOCK_ONLY, Capabilities, Descriptor};
-use crate::halves::{Line, one_way};
+use crate::loops::{Direction, one_way};
+use crate::{Channel, Mechanism, OpenError, Request};
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "signal",
@@ -52,7 +52,7 @@ impl Mechanism for Signal {
             let address = Arc::new(memory.map_err(OpenError::system("mmap(MAP_SHARED)"))?);
             let caller = Caller { address: address.clone(), syscalls: 0 };
             let listener = Listener { address, blocked: None, syscalls: 0 };
-            Ok(Line { sender: Knocker(caller), receiver: Hearer(listener), granted: Default::default() })
+            Ok(Direction { sender: Knocker(caller), receiver: Hearer(listener), granted: Default::default() })
         })
     }
 }
@@ -183,7 +183,7 @@ impl Blocked {
 
 impl Drop for Blocked {
     fn drop(&mut self) {
-        // A half dropped by another thread than ran it leaves a mask that ends with its thread.
+        // An endpoint dropped by another thread than ran it leaves a mask that ends with its thread.
         if rustix::thread::gettid() == self.thread {
             // SAFETY: the set is the one that this thread had.
             unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };

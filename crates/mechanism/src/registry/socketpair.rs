@@ -6,9 +6,9 @@ use model::Role;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pairs, set_buffers, socket_ends};
-use crate::channel::{Channel, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::link::{LinkEnds, link_request};
+use crate::{Channel, Mechanism, OpenError, Request};
 use crate::{Folder, Options};
 
 static DESCRIPTOR: Descriptor = Descriptor {

@@ -7,8 +7,8 @@ use rustix::net::sockopt;
 use crate::channel::{Channel, Granted, OpenError, Request};
 use crate::descriptor::{OptionKind, OptionSpec};
 use crate::fd::{FdReceiver, FdSender, FdWait};
-use crate::halves::{Line, over_connected};
 use crate::link::{LinkEnds, LinkKind};
+use crate::loops::{Direction, over_connected};
 
 /// `sndbuf=SIZE`.
 pub(super) const SNDBUF_OPTION: OptionSpec = OptionSpec {
@@ -72,8 +72,12 @@ fn buffers(from: &OwnedFd, to: &OwnedFd) -> Result<Granted, OpenError> {
     ]))
 }
 
-fn line(request: &Request<'_>, from: OwnedFd, to: OwnedFd) -> Result<Line<FdSender, FdReceiver>, OpenError> {
+fn line(
+    request: &Request<'_>,
+    from: OwnedFd,
+    to: OwnedFd,
+) -> Result<Direction<FdSender, FdReceiver>, OpenError> {
     let granted = buffers(&from, &to)?;
     let wait = FdWait::of(request);
-    Ok(Line { sender: FdSender::new(from, wait)?, receiver: FdReceiver::new(to, wait)?, granted })
+    Ok(Direction { sender: FdSender::new(from, wait)?, receiver: FdReceiver::new(to, wait)?, granted })
 }

@@ -22,12 +22,12 @@ use super::pipe::{SIZE_OPTION, WAIT_OPTION, size_as_asked, wait_of};
 use super::sendfile::{buffers, unix_pair};
 use super::sockets::SNDBUF_OPTION;
 use crate::Options;
-use crate::channel::{Channel, Granted, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::descriptor::{OptionKind, OptionSpec};
+use crate::endpoint::Endpoint;
 use crate::fd::{FdReceiver, FdWait};
-use crate::half::Half;
-use crate::halves::{Line, assemble, one_way};
+use crate::loops::{Direction, assemble, one_way};
+use crate::{Channel, Granted, Mechanism, OpenError, Request};
 
 mod onward;
 mod relay;
@@ -104,7 +104,7 @@ impl Mechanism for Splice {
         one_way(request, || {
             let hop = Hop::open(request)?;
             let sender = hop.sender(request)?;
-            Ok(Line { sender, receiver: FdReceiver::new(hop.reader, hop.wait)?, granted: hop.granted })
+            Ok(Direction { sender, receiver: FdReceiver::new(hop.reader, hop.wait)?, granted: hop.granted })
         })
     }
 }
@@ -192,7 +192,7 @@ fn own_pipe() -> Result<(OwnedFd, OwnedFd), OpenError> {
 fn chain(request: &Request<'_>) -> Result<Channel, OpenError> {
     let first = Hop::open(request)?;
     let sender = first.sender(request)?;
-    let mut relays: Vec<Box<dyn Half>> = Vec::new();
+    let mut relays: Vec<Box<dyn Endpoint>> = Vec::new();
     let granted = first.granted;
     let mut reader = first.reader;
     for _ in 0..request.relays {
@@ -201,8 +201,8 @@ fn chain(request: &Request<'_>) -> Result<Channel, OpenError> {
         reader = next.reader;
     }
     let receiver = FdReceiver::new(reader, FdWait::of(request))?;
-    let mut channel = assemble(request, Line { sender, receiver, granted }, None);
-    channel.halves.splice(1..1, relays);
+    let mut channel = assemble(request, Direction { sender, receiver, granted }, None);
+    channel.endpoints.splice(1..1, relays);
     Ok(channel)
 }
 

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use model::{ByteSize, Role, Tasks, Wait, sudo};
 use payload::{Consumer, Producer};
 
-use crate::channel::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
 use crate::descriptor::{
     ANY_DATA, ANY_TASKS, ANY_WORKLOAD, Capabilities, Descriptor, OptionKind, OptionSpec,
 };
-use crate::halves::{Line, one_way};
-use crate::{RecvEnd, SendEnd};
+use crate::loops::{Direction, one_way};
+use crate::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
+use crate::{Receiver, Sender};
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "sysv-msgq",
@@ -109,7 +109,7 @@ fn make_queue(request: &Request<'_>) -> Result<Queue, OpenError> {
     Ok(queue)
 }
 
-fn line(request: &Request<'_>, queue: &Arc<Queue>) -> Result<Line<MessageEnd, MessageEnd>, OpenError> {
+fn line(request: &Request<'_>, queue: &Arc<Queue>) -> Result<Direction<MessageEnd, MessageEnd>, OpenError> {
     let bytes = queue.bytes().map_err(OpenError::system("msgctl(IPC_STAT)"))?;
     if (request.block_bytes as u64) > bytes {
         let remedy = format!("{}sysctl -w kernel.msgmnb={}", sudo(), request.block_bytes);
@@ -121,7 +121,11 @@ fn line(request: &Request<'_>, queue: &Arc<Queue>) -> Result<Line<MessageEnd, Me
         _ => Retry::InCall,
     };
     let end = || MessageEnd::new(queue.clone(), request.block_bytes, retry);
-    Ok(Line { sender: end(), receiver: end(), granted: Granted::from([("queue_bytes".to_owned(), bytes)]) })
+    Ok(Direction {
+        sender: end(),
+        receiver: end(),
+        granted: Granted::from([("queue_bytes".to_owned(), bytes)]),
+    })
 }
 
 /// The keys of the queues that a process makes: `h`, its number, and which of up to four it is. A queue found
@@ -270,7 +274,7 @@ impl MessageEnd {
     }
 }
 
-impl SendEnd for MessageEnd {
+impl Sender for MessageEnd {
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
         self.message[HEADER_BYTES..].copy_from_slice(block);
         self.send_message()
@@ -286,7 +290,7 @@ impl SendEnd for MessageEnd {
     }
 }
 
-impl RecvEnd for MessageEnd {
+impl Receiver for MessageEnd {
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
         let received = self.receive_message()?;
         room[..received].copy_from_slice(&self.message[HEADER_BYTES..HEADER_BYTES + received]);

@@ -10,10 +10,10 @@ use rustix::net::{
 };
 
 use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pairs, set_buffers, socket_ends};
-use crate::channel::{Channel, Mechanism, OpenError, Request, Unsupported};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::descriptor::{OptionKind, OptionSpec};
 use crate::link::{LinkEnds, link_request};
+use crate::{Channel, Mechanism, OpenError, Request, Unsupported};
 use crate::{Folder, Options};
 
 static DESCRIPTOR: Descriptor = Descriptor {
@@ -62,7 +62,7 @@ impl Mechanism for Tcp {
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        over_pairs(request, || meet(request))
+        over_pairs(request, || connect_pair(request))
     }
 
     fn link_options(&self) -> &'static [&'static str] {
@@ -70,7 +70,7 @@ impl Mechanism for Tcp {
     }
 
     fn connect(&self, options: &Options, folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
-        Some(meet(&link_request(options, folder)).and_then(|(near, far)| {
+        Some(connect_pair(&link_request(options, folder)).and_then(|(near, far)| {
             // The reader never answers. Said at once, this turns the reset that a writer meets when the reader has
             // gone into EPIPE and SIGPIPE, as over a pipe (tcp_reset() in state CLOSE_WAIT).
             shutdown(&far, Shutdown::Write).map_err(OpenError::system("shutdown(SHUT_WR)"))?;
@@ -87,7 +87,7 @@ fn reach() -> Result<(), OpenError> {
 }
 
 /// Connects two sockets over the loopback interface.
-fn meet(request: &Request<'_>) -> Result<(OwnedFd, OwnedFd), OpenError> {
+fn connect_pair(request: &Request<'_>) -> Result<(OwnedFd, OwnedFd), OpenError> {
     let listener = loopback_listener(Some(request))?;
     let address = getsockname(&listener).map_err(OpenError::system("getsockname"))?;
     let near = tcp_socket(Some(request))?;

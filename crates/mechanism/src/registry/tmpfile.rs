@@ -11,13 +11,13 @@ use rustix::fs::{Mode, OFlags, inotify, open, statvfs};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::channel::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, Capabilities, Descriptor, OptionKind, OptionSpec, STREAM_ONLY};
 use crate::folder::free_bytes;
-use crate::halves::{Line, one_way};
 use crate::leftover::NamedPath;
 use crate::link::{LinkEnds, LinkKind, Order, Stored, StoredName, link_request};
-use crate::{Folder, Options, RecvEnd, SendEnd};
+use crate::loops::{Direction, one_way};
+use crate::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
+use crate::{Folder, Options, Receiver, Sender};
 
 /// `order=`.
 pub(super) const ORDER_OPTION: OptionSpec = OptionSpec {
@@ -77,7 +77,7 @@ impl Mechanism for TmpFile {
             let folder = nameless_folder(request);
             check_free_space(request, folder)?;
             let writer = open_nameless(folder)?;
-            follow_line(request, writer)
+            follow_direction(request, writer)
         })
     }
 
@@ -187,10 +187,10 @@ pub(super) fn check_free_space(request: &Request<'_>, folder: &Path) -> Result<(
 }
 
 /// Makes a line of a file that is open for appending.
-pub(super) fn follow_line(
+pub(super) fn follow_direction(
     request: &Request<'_>,
     writer: OwnedFd,
-) -> Result<Line<Appender, Follower>, OpenError> {
+) -> Result<Direction<Appender, Follower>, OpenError> {
     let reader = reader_of(&writer)?;
     let (follow, done) = match (request.options.word("order"), request.tasks, request.wait) {
         (Some("sequential"), Tasks::Single, _) => {
@@ -206,7 +206,7 @@ pub(super) fn follow_line(
         (_, _, Wait::Spin) | (_, Tasks::Single, _) => (Follow::Spin, None),
         _ => (Follow::Watch(watch(&proc_path(&writer))?), None),
     };
-    Ok(Line {
+    Ok(Direction {
         sender: Appender { file: Some(writer), done, syscalls: 0 },
         receiver: Follower { file: reader, follow, syscalls: 0 },
         granted: Granted::new(),
@@ -236,7 +236,7 @@ pub(crate) struct Appender {
     syscalls: u64,
 }
 
-impl SendEnd for Appender {
+impl Sender for Appender {
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
         let file = self.file.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         let mut rest = block;
@@ -280,7 +280,7 @@ pub(crate) struct Follower {
     syscalls: u64,
 }
 
-impl RecvEnd for Follower {
+impl Receiver for Follower {
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
         if let Follow::AfterTheEnd(wait) = &mut self.follow
             && let Some(wait) = wait.take()

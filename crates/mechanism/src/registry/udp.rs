@@ -27,13 +27,13 @@ use rustix::net::{
 
 use super::messages::{MessageEnd, receiver_wait};
 use super::sockets::{RCVBUF_OPTION, SNDBUF_OPTION, set_buffers};
-use crate::channel::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
 use crate::descriptor::{
     ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor, OptionKind, OptionSpec,
 };
 use crate::fd::FdWait;
-use crate::halves::{Line, one_way};
-use crate::{RecvEnd, SendEnd};
+use crate::loops::{Direction, one_way};
+use crate::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
+use crate::{Receiver, Sender};
 
 /// The largest payload of a datagram over IPv4: 65535 less 20 bytes of IP header and 8 of UDP.
 const DATAGRAM_BYTES_MAX: u64 = 65507;
@@ -87,7 +87,7 @@ impl Mechanism for Udp {
     }
 
     fn probe(&self) -> Result<(), Unsupported> {
-        meet(None).map(|_| ()).map_err(|error| Unsupported {
+        connect_pair(None).map(|_| ()).map_err(|error| Unsupported {
             reason: error.to_string(),
             remedy: Some("bring the loopback interface up: ip link set lo up".to_owned()),
         })
@@ -122,8 +122,11 @@ fn datagram_bytes(request: &Request<'_>) -> Result<usize, OpenError> {
     })
 }
 
-fn line(request: &Request<'_>, datagram_bytes: usize) -> Result<Line<Sender, Receiver>, OpenError> {
-    let (near, far) = meet(Some(request))?;
+fn line(
+    request: &Request<'_>,
+    datagram_bytes: usize,
+) -> Result<Direction<UdpSender, UdpReceiver>, OpenError> {
+    let (near, far) = connect_pair(Some(request))?;
     let charge = try_one(&near, &far, datagram_bytes)?;
     let size = |bytes: usize| bytes as u64;
     let sndbuf = sockopt::socket_send_buffer_size(&near).map(size);
@@ -143,15 +146,15 @@ fn line(request: &Request<'_>, datagram_bytes: usize) -> Result<Line<Sender, Rec
     let pieces = request.block_bytes.div_ceil(datagram_bytes) as u64;
     let window = if in_turns && pieces <= window.datagrams { None } else { Some(window) };
     let wait = FdWait::of(request);
-    Ok(Line {
-        sender: Sender {
+    Ok(Direction {
+        sender: UdpSender {
             socket: MessageEnd::new(near, wait, Some(SENDER_PATIENCE))?,
             datagram_bytes,
             window,
             unacknowledged: 0,
             acknowledged: 0,
         },
-        receiver: Receiver {
+        receiver: UdpReceiver {
             socket: MessageEnd::new(far, receiver_wait(request), Some(RECEIVER_PATIENCE))?,
             window,
             received: 0,
@@ -161,7 +164,7 @@ fn line(request: &Request<'_>, datagram_bytes: usize) -> Result<Line<Sender, Rec
 }
 
 /// Two sockets connected to each other: each hears nobody else.
-fn meet(request: Option<&Request<'_>>) -> Result<(OwnedFd, OwnedFd), OpenError> {
+fn connect_pair(request: Option<&Request<'_>>) -> Result<(OwnedFd, OwnedFd), OpenError> {
     let (near, far) = (loopback_socket(request)?, loopback_socket(request)?);
     for (from, to) in [(&near, &far), (&far, &near)] {
         let address = getsockname(to).map_err(OpenError::system("getsockname"))?;
@@ -228,7 +231,7 @@ impl Window {
 const ACK_BYTES: usize = size_of::<u64>();
 
 /// Sends, and stops for an acknowledgement when the window is full.
-struct Sender {
+struct UdpSender {
     socket: MessageEnd,
     datagram_bytes: usize,
     window: Option<Window>,
@@ -236,7 +239,7 @@ struct Sender {
     acknowledged: u64,
 }
 
-impl Sender {
+impl UdpSender {
     fn await_ack(&mut self, window: Window) -> io::Result<()> {
         let mut ack = [0; ACK_BYTES];
         let len = self.socket.receive_message(&mut ack).map_err(|error| match error.kind() {
@@ -257,7 +260,7 @@ impl Sender {
     }
 }
 
-impl SendEnd for Sender {
+impl Sender for UdpSender {
     #[inline]
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
         for datagram in block.chunks(self.datagram_bytes) {
@@ -288,13 +291,13 @@ impl SendEnd for Sender {
 }
 
 /// Receives, and acknowledges.
-struct Receiver {
+struct UdpReceiver {
     socket: MessageEnd,
     window: Option<Window>,
     received: u64,
 }
 
-impl RecvEnd for Receiver {
+impl Receiver for UdpReceiver {
     #[inline]
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
         let len = self.socket.receive_message(room).map_err(|error| self.what_was_lost(error))?;
@@ -312,7 +315,7 @@ impl RecvEnd for Receiver {
     }
 }
 
-impl Receiver {
+impl UdpReceiver {
     #[cold]
     fn what_was_lost(&self, error: io::Error) -> io::Error {
         if error.kind() != io::ErrorKind::TimedOut {
@@ -381,11 +384,11 @@ mod tests {
     #[test]
     fn a_lost_datagram_is_an_error_and_no_hang() {
         for wait in [FdWait::InCall, FdWait::InPoll, FdWait::Spin] {
-            let (near, far) = meet(None).expect("sockets");
+            let (near, far) = connect_pair(None).expect("sockets");
             let patience = Some(Duration::from_millis(50));
             let mut sender = MessageEnd::new(near, FdWait::InCall, None).expect("sender");
             let socket = MessageEnd::new(far, wait, patience).expect("receiver");
-            let mut receiver = Receiver { socket, window: None, received: 0 };
+            let mut receiver = UdpReceiver { socket, window: None, received: 0 };
             let mut block = vec![0; 60_000];
             for _ in 0..1000 {
                 sender.send_message(&block).expect("UDP takes everything");
@@ -399,13 +402,13 @@ mod tests {
     #[test]
     fn a_full_window_is_never_lost() {
         for bytes in [1, 1000, 1472, 4096, 16_000, 40_000, 65_507] {
-            let (near, far) = meet(None).expect("sockets");
+            let (near, far) = connect_pair(None).expect("sockets");
             let charge = try_one(&near, &far, bytes).expect("arrives");
             let rcvbuf = sockopt::socket_recv_buffer_size(&far).expect("size") as u64;
             let window = Window::of(rcvbuf, charge).datagrams;
             let block = vec![1; bytes];
             let mut room = vec![0; bytes];
-            // Half a window is read before the next is sent: room given back late would be missing.
+            // Endpoint a window is read before the next is sent: room given back late would be missing.
             let mut unread = 0;
             for _ in 0..20 {
                 while unread < window {

@@ -17,12 +17,12 @@ use rustix::net::{
 
 use super::messages::{MessageEnd, check_block};
 use super::sockets::{SNDBUF_OPTION, set_buffers};
-use crate::channel::{Channel, Granted, Mechanism, OpenError, Request};
 use crate::descriptor::{
     ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor, OptionKind, OptionSpec,
 };
 use crate::fd::FdWait;
-use crate::halves::{Line, one_way};
+use crate::loops::{Direction, one_way};
+use crate::{Channel, Granted, Mechanism, OpenError, Request};
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "unix-dgram",
@@ -65,7 +65,7 @@ impl Mechanism for UnixDgram {
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
         one_way(request, || {
             let paired = request.options.flag("pair");
-            let (near, far) = if paired { pair()? } else { meet_by_name()? };
+            let (near, far) = if paired { pair()? } else { connect_by_name()? };
             set_buffers(request, &near)?;
             let spec = if paired { "unix-dgram:pair," } else { "unix-dgram:" };
             let sndbuf = check_block(request, &near, &far, spec)?;
@@ -74,7 +74,7 @@ impl Mechanism for UnixDgram {
                 granted.insert("queue_messages".to_owned(), messages);
             }
             let wait = FdWait::of(request);
-            Ok(Line {
+            Ok(Direction {
                 sender: MessageEnd::new(near, wait, None)?,
                 receiver: MessageEnd::new(far, wait, None)?,
                 granted,
@@ -89,7 +89,7 @@ fn pair() -> Result<(OwnedFd, OwnedFd), OpenError> {
 }
 
 /// A sender connected to a receiver's name, and not the other way round.
-fn meet_by_name() -> Result<(OwnedFd, OwnedFd), OpenError> {
+fn connect_by_name() -> Result<(OwnedFd, OwnedFd), OpenError> {
     let far = datagram_socket()?;
     // An address without a path: the kernel chooses an abstract name (unix(7), autobind).
     bind(&far, &SocketAddrUnix::new_unnamed()).map_err(OpenError::system("bind(AF_UNIX, autobind)"))?;
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn a_name_is_bounded_by_messages_and_a_pair_by_bytes() {
         let limit = queue_messages().expect("Linux has net.unix.max_dgram_qlen");
-        assert_eq!(messages_that_fit(meet_by_name().expect("sockets")), limit);
+        assert_eq!(messages_that_fit(connect_by_name().expect("sockets")), limit);
         if limit < 100 {
             assert!(messages_that_fit(pair().expect("sockets")) > limit);
         }

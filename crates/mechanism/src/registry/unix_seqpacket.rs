@@ -9,10 +9,10 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::messages::{MESSAGE_LIMITS, MessageEnd, check_block};
 use super::sockets::{SNDBUF_OPTION, set_buffers};
-use crate::channel::{Channel, Granted, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::fd::FdWait;
-use crate::halves::{Line, over_connected};
+use crate::loops::{Direction, over_connected};
+use crate::{Channel, Granted, Mechanism, OpenError, Request};
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "unix-seqpacket",
@@ -55,7 +55,7 @@ impl Mechanism for UnixSeqpacket {
         };
         over_connected(request, connect, |from, to| {
             let sndbuf = check_block(request, &from, &to, "unix-seqpacket:")?;
-            Ok(Line {
+            Ok(Direction {
                 sender: MessageEnd::new(from, wait, None)?,
                 receiver: MessageEnd::new(to, wait, None)?,
                 granted: Granted::from([("sndbuf_bytes".to_owned(), sndbuf)]),

@@ -11,10 +11,10 @@ use rustix::net::{
 use rustix::process::getpid;
 
 use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pairs, set_buffers, socket_ends};
-use crate::channel::{Channel, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::leftover::NamedPath;
 use crate::link::{LinkEnds, link_request};
+use crate::{Channel, Mechanism, OpenError, Request};
 use crate::{Folder, Options};
 
 static DESCRIPTOR: Descriptor = Descriptor {
@@ -47,7 +47,7 @@ impl Mechanism for UnixStream {
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        over_pairs(request, || meet(request))
+        over_pairs(request, || connect_pair(request))
     }
 
     fn link_options(&self) -> &'static [&'static str] {
@@ -55,12 +55,12 @@ impl Mechanism for UnixStream {
     }
 
     fn connect(&self, options: &Options, folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
-        Some(meet(&link_request(options, folder)).and_then(socket_ends))
+        Some(connect_pair(&link_request(options, folder)).and_then(socket_ends))
     }
 }
 
 /// Connects two sockets through a name, and removes the name: the connection lives on without it.
-fn meet(request: &Request<'_>) -> Result<(OwnedFd, OwnedFd), OpenError> {
+fn connect_pair(request: &Request<'_>) -> Result<(OwnedFd, OwnedFd), OpenError> {
     let folder = request.folder.path()?;
     let name = folder.join("socket");
     // A socket's name holds 108 bytes (unix(7)); the way through /proc is short whatever TMPDIR is.

@@ -13,13 +13,13 @@ use model::{Role, describe_errno, sudo};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, listen, socket_with};
 
 use super::messages::receiver_wait;
-use crate::channel::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
 use crate::descriptor::{
     ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor, OptionKind, OptionSpec,
 };
 use crate::fd::{FdReceiver, FdSender, FdWait};
-use crate::halves::{Line, over_connected};
 use crate::link::{LinkEnds, LinkKind};
+use crate::loops::{Direction, over_connected};
+use crate::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
 use crate::{Folder, Options};
 
 /// Socket options of the level AF_VSOCK (linux/vm_sockets.h): 64-bit sizes in bytes.
@@ -69,10 +69,10 @@ impl Mechanism for Vsock {
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
         let wait = FdWait::of(request);
-        let connect = || meet(request.options.size("buffer"));
+        let connect = || connect_pair(request.options.size("buffer"));
         over_connected(request, connect, |from, to| {
             let granted = buffer_bytes(&to).map_err(OpenError::system("getsockopt(BUFFER_SIZE)"))?;
-            Ok(Line {
+            Ok(Direction {
                 sender: FdSender::new(from, wait)?,
                 receiver: FdReceiver::new(to, receiver_wait(request))?,
                 granted: Granted::from([("buffer_bytes".to_owned(), granted)]),
@@ -85,16 +85,16 @@ impl Mechanism for Vsock {
     }
 
     fn connect(&self, options: &Options, _folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
-        Some(meet(options.size("buffer")).and_then(|(near, far)| {
+        Some(connect_pair(options.size("buffer")).and_then(|(near, far)| {
             let granted = buffer_bytes(&far).map_err(OpenError::system("getsockopt(BUFFER_SIZE)"))?;
             LinkEnds::new(near, far, Granted::from([("buffer_bytes".to_owned(), granted)]), LinkKind::Stream)
         }))
     }
 }
 
-/// Connects two sockets through the loopback transport. Both have their buffers before they meet: credit is
+/// Connects two sockets through the loopback transport. Both have their buffers before they connect_pair: credit is
 /// given from the first packet on, and an accepted socket has what its listener had.
-fn meet(buffer: Option<u64>) -> Result<(OwnedFd, OwnedFd), OpenError> {
+fn connect_pair(buffer: Option<u64>) -> Result<(OwnedFd, OwnedFd), OpenError> {
     let listener = local_listener(buffer)?;
     let address = own_address(&listener).map_err(OpenError::system("getsockname(AF_VSOCK)"))?;
     let near = vsock_socket(buffer)?;

@@ -6,9 +6,9 @@ mod sockets;
 
 use model::{Role, Wait};
 
-use crate::channel::{Channel, Mechanism, OpenError, Request};
 use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WORKLOAD, Capabilities, Descriptor};
 use crate::descriptor::{OptionKind, OptionSpec};
+use crate::{Channel, Mechanism, OpenError, Request};
 
 static DESCRIPTOR: Descriptor = Descriptor {
     name: "zeromq",

@@ -17,9 +17,9 @@ use payload::{Consumer, Producer};
 
 use super::segments::{SHARED_MEMORY_FOLDER, Site, remove_what_the_dead_left};
 use crate::channel::{Channel, Granted, OpenError, Request};
-use crate::halves::{Line, one_way};
+use crate::loops::{Direction, one_way};
 use crate::registry::evidence::judge;
-use crate::{Folder, RecvEnd, SendEnd, free_bytes};
+use crate::{Folder, Receiver, Sender, free_bytes};
 
 /// Samples in the subscriber's queue.
 const DEFAULT_DEPTH: usize = 16;
@@ -50,7 +50,7 @@ pub(super) fn open(request: &Request<'_>) -> Result<Channel, OpenError> {
             alone: request.tasks == Tasks::Single,
         };
         let bytes = request.block_bytes as u64 * depth as u64;
-        Ok(Line {
+        Ok(Direction {
             sender: Publishing { plan: plan.clone(), port: None },
             receiver: Subscribing { plan, port: None, at_hand: None },
             granted: Granted::from([("queue_bytes".to_owned(), bytes)]),
@@ -177,7 +177,7 @@ impl Publishing {
     }
 }
 
-impl SendEnd for Publishing {
+impl Sender for Publishing {
     fn prepare(&mut self) -> io::Result<()> {
         self.port = Some(self.plan.publisher()?);
         Ok(())
@@ -256,7 +256,7 @@ impl Subscribing {
     }
 }
 
-impl RecvEnd for Subscribing {
+impl Receiver for Subscribing {
     fn prepare(&mut self) -> io::Result<()> {
         let made = self.plan.subscriber()?;
         // A publisher counts on nobody whose side of the connection is not open: samples would be lost.

@@ -19,8 +19,8 @@ use model::{Tasks, Workload};
 use super::ring::{Ring, RingPlan};
 use super::ring_wait;
 use crate::channel::{Channel, Granted, OpenError, Request};
-use crate::halves::{Line, assemble, one_way};
-use crate::{RecvEnd, SendEnd, SharedMemory};
+use crate::loops::{Direction, assemble, one_way};
+use crate::{Receiver, Sender, SharedMemory};
 
 /// Blocks under way at most.
 const WINDOW: usize = 16;
@@ -42,24 +42,24 @@ pub(super) fn open(request: &Request<'_>) -> Result<Channel, OpenError> {
         });
     }
     if request.workload == Workload::PingPong && request.tasks != Tasks::Single {
-        let (near, far) = meet(request)?;
+        let (near, far) = connect_pair(request)?;
         let (forth, back) = (Window::new(request)?, Window::new(request)?);
         let granted = forth.granted();
-        let forth = Line { sender: near.sender(&forth), receiver: far.receiver(&forth), granted };
+        let forth = Direction { sender: near.sender(&forth), receiver: far.receiver(&forth), granted };
         let back =
-            Line { sender: far.sender(&back), receiver: near.receiver(&back), granted: Granted::new() };
+            Direction { sender: far.sender(&back), receiver: near.receiver(&back), granted: Granted::new() };
         return Ok(assemble(request, forth, Some(back)));
     }
     one_way(request, || {
-        let (near, far) = meet(request)?;
+        let (near, far) = connect_pair(request)?;
         let window = Window::new(request)?;
         let granted = window.granted();
-        Ok(Line { sender: near.sender(&window), receiver: far.receiver(&window), granted })
+        Ok(Direction { sender: near.sender(&window), receiver: far.receiver(&window), granted })
     })
 }
 
 /// Two stations that hold each other's ring.
-fn meet(request: &Request<'_>) -> Result<(Station, Station), OpenError> {
+fn connect_pair(request: &Request<'_>) -> Result<(Station, Station), OpenError> {
     let plan =
         RingPlan { entries: 2 * WINDOW as u32, wait: ring_wait(request), sqpoll: false, inherited: true };
     let ring = || Ring::set_up(plan).map_err(OpenError::system("io_uring_setup"));
@@ -214,7 +214,7 @@ impl MessageSender {
     }
 }
 
-impl SendEnd for MessageSender {
+impl Sender for MessageSender {
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
         let most = self.end.window.block_bytes;
         block.chunks(most).try_for_each(|piece| self.send_block(piece))
@@ -267,7 +267,7 @@ impl MessageReceiver {
     }
 }
 
-impl RecvEnd for MessageReceiver {
+impl Receiver for MessageReceiver {
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
         self.take(room.len(), |bytes| room[..bytes.len()].copy_from_slice(bytes))
     }

@@ -19,7 +19,7 @@ use payload::{Consumer, Producer};
 use super::lane::{Lane, Span};
 use super::ring::{Ring, RingPlan, RingWait};
 use super::slots::{Slots, push};
-use crate::{RecvEnd, SendEnd};
+use crate::{Receiver, Sender};
 
 /// What a task's ring is for.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +40,7 @@ pub(super) struct StreamPlan {
 }
 
 impl StreamPlan {
-    /// Half of the buffers are in flight while the others are worked on.
+    /// Endpoint of the buffers are in flight while the others are worked on.
     fn batch(&self) -> usize {
         (self.depth / 2).max(1)
     }
@@ -329,7 +329,7 @@ impl Shared {
 /// The sending end of a task.
 pub(super) struct RingWriter(Shared);
 
-impl SendEnd for RingWriter {
+impl Sender for RingWriter {
     fn prepare(&mut self) -> io::Result<()> {
         self.0.lock().prepare()
     }
@@ -357,7 +357,7 @@ impl SendEnd for RingWriter {
 /// The receiving end of a task.
 pub(super) struct RingReader(Shared);
 
-impl RecvEnd for RingReader {
+impl Receiver for RingReader {
     fn prepare(&mut self) -> io::Result<()> {
         self.0.lock().prepare()
     }

@@ -12,7 +12,7 @@ use rustix::pipe::{SpliceFlags, splice};
 
 use super::splice_flags;
 use crate::fd::FdWait;
-use crate::{OpenError, RecvEnd};
+use crate::{OpenError, Receiver};
 
 /// The reading end of a pipe, emptied into nothing.
 pub(super) struct Drain {
@@ -33,7 +33,7 @@ impl Drain {
     }
 }
 
-impl RecvEnd for Drain {
+impl Receiver for Drain {
     /// What went to /dev/null cannot be passed on.
     fn recv(&mut self, _room: &mut [u8]) -> io::Result<usize> {
         Err(io::ErrorKind::Unsupported.into())

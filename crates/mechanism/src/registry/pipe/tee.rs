@@ -16,7 +16,7 @@ use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice
 
 use super::splice_flags;
 use crate::fd::FdWait;
-use crate::{OpenError, SendEnd};
+use crate::{OpenError, Sender};
 
 /// What a Unix socket keeps in one piece (UNIX_SKB_FRAGS_SZ in net/unix/af_unix.c).
 const SLOT_BYTES: usize = 32 << 10;
@@ -62,7 +62,7 @@ impl TeeSender {
     }
 }
 
-impl SendEnd for TeeSender {
+impl Sender for TeeSender {
     /// Only the block that the reservoir was filled with can be sent.
     fn send(&mut self, _block: &[u8]) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())

@@ -13,7 +13,7 @@ use rustix::pipe::SpliceFlags;
 use super::page_ring::{Layout, Lengths, PageRing, refer, takes_pages};
 use super::splice_flags;
 use crate::fd::FdWait;
-use crate::{OpenError, Request, SendEnd};
+use crate::{OpenError, Request, Sender};
 
 /// What the sender does with its memory before it hands it over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl VmspliceSender {
     }
 }
 
-impl SendEnd for VmspliceSender {
+impl Sender for VmspliceSender {
     fn prepare(&mut self) -> io::Result<()> {
         self.ring = Some(PageRing::on_huge_pages(self.layout)?);
         Ok(())

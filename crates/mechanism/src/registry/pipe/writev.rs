@@ -8,7 +8,7 @@ use rustix::event::PollFlags;
 use rustix::io::{Errno, writev};
 
 use crate::fd::FdWait;
-use crate::{OpenError, SendEnd};
+use crate::{OpenError, Sender};
 
 /// Bytes in a piece: a page, so that a block of one page is one piece and costs what write(2) costs.
 const PIECE_BYTES: usize = 4096;
@@ -42,7 +42,7 @@ fn cut<'a>(rest: &'a [u8], pieces: &mut [IoSlice<'a>; PIECES_MAX]) -> usize {
     count
 }
 
-impl SendEnd for WritevSender {
+impl Sender for WritevSender {
     #[inline]
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
         let fd = self.fd.as_ref().ok_or(io::ErrorKind::NotConnected)?;

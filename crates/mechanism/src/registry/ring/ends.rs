@@ -9,7 +9,7 @@ use payload::{Consumer, Producer};
 
 use super::layout::{Ring, SHORT_BYTES};
 use super::wait::{RingWait, Side};
-use crate::{Options, RecvEnd, SendEnd};
+use crate::{Options, Receiver, Sender};
 
 /// Whether the payload is copied into and out of the ring, or made and looked at in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,7 +118,7 @@ impl RingSender {
     }
 }
 
-impl SendEnd for RingSender {
+impl Sender for RingSender {
     fn prepare(&mut self) -> io::Result<()> {
         self.ring.populate();
         Ok(())
@@ -229,7 +229,7 @@ impl RingReceiver {
     }
 }
 
-impl RecvEnd for RingReceiver {
+impl Receiver for RingReceiver {
     fn prepare(&mut self) -> io::Result<()> {
         self.ring.populate();
         Ok(())

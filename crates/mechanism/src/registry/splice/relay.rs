@@ -6,8 +6,8 @@ use std::os::fd::OwnedFd;
 use super::super::pipe::size_as_asked;
 use super::onward::{Awaits, Onward};
 use super::{is_to_socket, own_pipe};
+use crate::endpoint::{Endpoint, EndpointRole, Job};
 use crate::fd::FdWait;
-use crate::half::{Half, HalfRole, Job};
 use crate::{OpenError, Request};
 
 /// A task in a chain that moves what comes without looking at it, as `cat` does between two pipes.
@@ -42,9 +42,9 @@ impl SpliceRelay {
     }
 }
 
-impl Half for SpliceRelay {
-    fn role(&self) -> HalfRole {
-        HalfRole::Relay
+impl Endpoint for SpliceRelay {
+    fn role(&self) -> EndpointRole {
+        EndpointRole::Relay
     }
 
     fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {

@@ -11,7 +11,7 @@ use super::super::pipe::file_ring::{FileLayout, FileRing};
 use super::super::pipe::page_ring::refer;
 use super::super::pipe::vmsplice::Content;
 use super::onward::Onward;
-use crate::SendEnd;
+use crate::Sender;
 
 /// Where the sender's bytes come from.
 pub(super) enum Source {
@@ -68,7 +68,7 @@ impl SpliceSender {
     }
 }
 
-impl SendEnd for SpliceSender {
+impl Sender for SpliceSender {
     fn prepare(&mut self) -> io::Result<()> {
         if let Source::Pages { layout, ring, .. } = &mut self.source {
             *ring = Some(FileRing::new(*layout)?);

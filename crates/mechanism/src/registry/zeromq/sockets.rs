@@ -15,8 +15,8 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use zmq::{Context, Message, PollEvents, Socket, SocketType};
 
 use crate::channel::{Channel, Granted, OpenError, Request};
-use crate::halves::{Line, assemble, one_way};
-use crate::{RecvEnd, SendEnd};
+use crate::loops::{Direction, assemble, one_way};
+use crate::{Receiver, Sender};
 
 /// How long the ends look for each other before the trial.
 const MEETING: Duration = Duration::from_secs(5);
@@ -57,7 +57,7 @@ fn line(
     from: &TaskContext,
     to: &TaskContext,
     inproc: bool,
-) -> Result<Line<Push, Pull>, OpenError> {
+) -> Result<Direction<Push, Pull>, OpenError> {
     let name = format!("hosepipe-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
     // `@`: the abstract namespace of unix(7), which leaves no file behind, whatever happens.
     let endpoint = if inproc { format!("inproc://{name}") } else { format!("ipc://@{name}") };
@@ -76,7 +76,7 @@ fn line(
         if streams { Some(pipe_with(PipeFlags::CLOEXEC).map_err(OpenError::system("pipe2"))?) } else { None };
     let (until_all_taken, all_taken) = told.unzip();
     let bytes = (request.block_bytes as u64).saturating_mul(2 * depth as u64);
-    Ok(Line {
+    Ok(Direction {
         sender: Push { end: end(from), until_all_taken },
         receiver: Pull { end: end(to), message: Message::new(), taken: 0, _all_taken: all_taken },
         granted: Granted::from([("queue_bytes".to_owned(), bytes)]),
@@ -137,7 +137,7 @@ impl Drop for Push {
     }
 }
 
-impl SendEnd for Push {
+impl Sender for Push {
     fn prepare(&mut self) -> io::Result<()> {
         let socket = self.end.make(SocketType::PUSH)?;
         socket.connect(&self.end.endpoint)?;
@@ -178,7 +178,7 @@ impl Pull {
     }
 }
 
-impl RecvEnd for Pull {
+impl Receiver for Pull {
     fn prepare(&mut self) -> io::Result<()> {
         let socket = self.end.make(SocketType::PULL)?;
         socket.bind(&self.end.endpoint)?;

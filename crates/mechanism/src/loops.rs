@@ -7,11 +7,11 @@ use std::time::Instant;
 use model::{Tasks, Workload};
 
 use crate::channel::{Granted, Request};
-use crate::half::{Half, HalfRole, Job};
-use crate::{Channel, OpenError, RecvEnd, SendEnd};
+use crate::endpoint::{Endpoint, EndpointRole, Job};
+use crate::{Channel, OpenError, Receiver, Sender};
 
 /// One direction of a mechanism, open.
-pub(crate) struct Line<S, R> {
+pub(crate) struct Direction<S, R> {
     pub(crate) sender: S,
     pub(crate) receiver: R,
     /// Sizes the system granted this direction.
@@ -21,17 +21,17 @@ pub(crate) struct Line<S, R> {
 /// Makes a channel of a mechanism whose directions are independent: one for a stream, two for a ping-pong.
 pub(crate) fn one_way<S, R>(
     request: &Request<'_>,
-    mut open_line: impl FnMut() -> Result<Line<S, R>, OpenError>,
+    mut open_direction: impl FnMut() -> Result<Direction<S, R>, OpenError>,
 ) -> Result<Channel, OpenError>
 where
-    S: SendEnd + 'static,
-    R: RecvEnd + 'static,
+    S: Sender + 'static,
+    R: Receiver + 'static,
 {
-    let forth = open_line()?;
+    let forth = open_direction()?;
     if request.relays > 0 {
-        return chain(request, forth, open_line);
+        return chain(request, forth, open_direction);
     }
-    let back = if request.workload == Workload::PingPong { Some(open_line()?) } else { None };
+    let back = if request.workload == Workload::PingPong { Some(open_direction()?) } else { None };
     Ok(assemble(request, forth, back))
 }
 
@@ -40,11 +40,11 @@ where
 pub(crate) fn over_connected<S, R>(
     request: &Request<'_>,
     mut connect: impl FnMut() -> Result<(OwnedFd, OwnedFd), OpenError>,
-    line: impl Fn(OwnedFd, OwnedFd) -> Result<Line<S, R>, OpenError>,
+    line: impl Fn(OwnedFd, OwnedFd) -> Result<Direction<S, R>, OpenError>,
 ) -> Result<Channel, OpenError>
 where
-    S: SendEnd + 'static,
-    R: RecvEnd + 'static,
+    S: Sender + 'static,
+    R: Receiver + 'static,
 {
     if request.workload == Workload::PingPong && request.relays == 0 {
         let (near, far) = connect()?;
@@ -61,12 +61,12 @@ where
 /// Makes a channel with copying tasks between the ends: sender | relay | … | receiver.
 fn chain<S, R>(
     request: &Request<'_>,
-    first: Line<S, R>,
-    mut open_line: impl FnMut() -> Result<Line<S, R>, OpenError>,
+    first: Direction<S, R>,
+    mut open_direction: impl FnMut() -> Result<Direction<S, R>, OpenError>,
 ) -> Result<Channel, OpenError>
 where
-    S: SendEnd + 'static,
-    R: RecvEnd + 'static,
+    S: Sender + 'static,
+    R: Receiver + 'static,
 {
     if request.workload == Workload::PingPong || request.tasks == Tasks::Single {
         return Err(OpenError::Unsupported {
@@ -74,25 +74,29 @@ where
             remedy: "--workload stream, and --tasks processes or threads".to_owned(),
         });
     }
-    let mut halves: Vec<Box<dyn Half>> = vec![Box::new(StreamSender(first.sender))];
+    let mut endpoints: Vec<Box<dyn Endpoint>> = vec![Box::new(StreamSender(first.sender))];
     let mut receiver = first.receiver;
     for _ in 0..request.relays {
-        let next = open_line()?;
-        halves.push(Box::new(Relay(Pair { sender: next.sender, receiver })));
+        let next = open_direction()?;
+        endpoints.push(Box::new(Relay(Pair { sender: next.sender, receiver })));
         receiver = next.receiver;
     }
-    halves.push(Box::new(StreamReceiver(receiver)));
-    Ok(Channel { halves, granted: first.granted, keep: Vec::new() })
+    endpoints.push(Box::new(StreamReceiver(receiver)));
+    Ok(Channel { endpoints, granted: first.granted, keep: Vec::new() })
 }
 
 /// Makes a channel of its directions and the tasks that will hold them.
-pub(crate) fn assemble<S, R>(request: &Request<'_>, forth: Line<S, R>, back: Option<Line<S, R>>) -> Channel
+pub(crate) fn assemble<S, R>(
+    request: &Request<'_>,
+    forth: Direction<S, R>,
+    back: Option<Direction<S, R>>,
+) -> Channel
 where
-    S: SendEnd + 'static,
-    R: RecvEnd + 'static,
+    S: Sender + 'static,
+    R: Receiver + 'static,
 {
-    let Line { sender, receiver, granted } = forth;
-    let halves: Vec<Box<dyn Half>> = match (request.tasks, back) {
+    let Direction { sender, receiver, granted } = forth;
+    let endpoints: Vec<Box<dyn Endpoint>> = match (request.tasks, back) {
         (Tasks::Single, None) => vec![Box::new(Alone(Pair { sender, receiver }))],
         (Tasks::Single, Some(back)) => vec![Box::new(AloneThereAndBack {
             forth: Pair { sender, receiver },
@@ -104,7 +108,7 @@ where
             Box::new(Ponger(Pair { sender: back.sender, receiver })),
         ],
     };
-    Channel { halves, granted, keep: Vec::new() }
+    Channel { endpoints, granted, keep: Vec::new() }
 }
 
 /// The two ends that one task holds, whether of one direction or of two.
@@ -113,7 +117,7 @@ struct Pair<S, R> {
     receiver: R,
 }
 
-impl<S: SendEnd, R: RecvEnd> Pair<S, R> {
+impl<S: Sender, R: Receiver> Pair<S, R> {
     fn prepare(&mut self) -> io::Result<()> {
         self.sender.prepare()?;
         self.receiver.prepare()
@@ -134,9 +138,9 @@ impl<S: SendEnd, R: RecvEnd> Pair<S, R> {
 /// Sends every block, then says that no more comes.
 struct StreamSender<S>(S);
 
-impl<S: SendEnd> Half for StreamSender<S> {
-    fn role(&self) -> HalfRole {
-        HalfRole::Sender
+impl<S: Sender> Endpoint for StreamSender<S> {
+    fn role(&self) -> EndpointRole {
+        EndpointRole::Sender
     }
 
     fn prepare(&mut self) -> io::Result<()> {
@@ -161,9 +165,9 @@ impl<S: SendEnd> Half for StreamSender<S> {
 /// Receives every byte.
 struct StreamReceiver<R>(R);
 
-impl<R: RecvEnd> Half for StreamReceiver<R> {
-    fn role(&self) -> HalfRole {
-        HalfRole::Receiver
+impl<R: Receiver> Endpoint for StreamReceiver<R> {
+    fn role(&self) -> EndpointRole {
+        EndpointRole::Receiver
     }
 
     fn prepare(&mut self) -> io::Result<()> {
@@ -194,9 +198,9 @@ impl<R: RecvEnd> Half for StreamReceiver<R> {
 /// A task in a chain, as `cat` is in a pipeline: receives what is there and sends it on.
 struct Relay<S, R>(Pair<S, R>);
 
-impl<S: SendEnd, R: RecvEnd> Half for Relay<S, R> {
-    fn role(&self) -> HalfRole {
-        HalfRole::Relay
+impl<S: Sender, R: Receiver> Endpoint for Relay<S, R> {
+    fn role(&self) -> EndpointRole {
+        EndpointRole::Relay
     }
 
     fn prepare(&mut self) -> io::Result<()> {
@@ -226,9 +230,9 @@ impl<S: SendEnd, R: RecvEnd> Half for Relay<S, R> {
 /// One task that sends a block and takes it out again (Bradford's single-threaded program).
 struct Alone<S, R>(Pair<S, R>);
 
-impl<S: SendEnd, R: RecvEnd> Half for Alone<S, R> {
-    fn role(&self) -> HalfRole {
-        HalfRole::Both
+impl<S: Sender, R: Receiver> Endpoint for Alone<S, R> {
+    fn role(&self) -> EndpointRole {
+        EndpointRole::Both
     }
 
     fn prepare(&mut self) -> io::Result<()> {
@@ -257,9 +261,9 @@ struct AloneThereAndBack<S, R> {
     back: Pair<S, R>,
 }
 
-impl<S: SendEnd, R: RecvEnd> Half for AloneThereAndBack<S, R> {
-    fn role(&self) -> HalfRole {
-        HalfRole::Both
+impl<S: Sender, R: Receiver> Endpoint for AloneThereAndBack<S, R> {
+    fn role(&self) -> EndpointRole {
+        EndpointRole::Both
     }
 
     fn prepare(&mut self) -> io::Result<()> {
@@ -285,9 +289,9 @@ impl<S: SendEnd, R: RecvEnd> Half for AloneThereAndBack<S, R> {
 /// The side that asks, and times the answers.
 struct Pinger<S, R>(Pair<S, R>);
 
-impl<S: SendEnd, R: RecvEnd> Half for Pinger<S, R> {
-    fn role(&self) -> HalfRole {
-        HalfRole::Both
+impl<S: Sender, R: Receiver> Endpoint for Pinger<S, R> {
+    fn role(&self) -> EndpointRole {
+        EndpointRole::Both
     }
 
     fn prepare(&mut self) -> io::Result<()> {
@@ -307,9 +311,9 @@ impl<S: SendEnd, R: RecvEnd> Half for Pinger<S, R> {
 /// The side that answers.
 struct Ponger<S, R>(Pair<S, R>);
 
-impl<S: SendEnd, R: RecvEnd> Half for Ponger<S, R> {
-    fn role(&self) -> HalfRole {
-        HalfRole::Both
+impl<S: Sender, R: Receiver> Endpoint for Ponger<S, R> {
+    fn role(&self) -> EndpointRole {
+        EndpointRole::Both
     }
 
     fn prepare(&mut self) -> io::Result<()> {
@@ -333,7 +337,7 @@ impl<S: SendEnd, R: RecvEnd> Half for Ponger<S, R> {
 
 /// Receives exactly one block, in however many pieces it comes.
 #[inline]
-fn receive_block<R: RecvEnd>(receiver: &mut R, job: &mut Job<'_>) -> io::Result<()> {
+fn receive_block<R: Receiver>(receiver: &mut R, job: &mut Job<'_>) -> io::Result<()> {
     let mut left = job.block_bytes;
     while left > 0 {
         let received = receiver.recv_next(&mut job.consumer, left)?;

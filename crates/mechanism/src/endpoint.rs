@@ -1,4 +1,4 @@
-//! What one task does during one trial.
+//! What one task does in one trial.
 
 use std::io;
 
@@ -8,11 +8,11 @@ use payload::{Consumer, Producer};
 use crate::Progress;
 
 /// One task's side of an open channel. Called once per trial: the hot loop is inside.
-pub trait Half: Send {
+pub trait Endpoint: Send {
     /// Which side this is.
-    fn role(&self) -> HalfRole;
+    fn role(&self) -> EndpointRole;
 
-    /// Makes what only the task that runs the half can make. Called once, in that task, before the barrier.
+    /// Makes what only the task that runs it can make. Called once, in that task, before the barrier.
     ///
     /// # Errors
     /// What the system answered.
@@ -31,9 +31,9 @@ pub trait Half: Send {
     fn syscalls(&self) -> Option<u64>;
 }
 
-/// Which side of a channel a half is.
+/// Which side of a channel an endpoint is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HalfRole {
+pub enum EndpointRole {
     /// Sends a stream.
     Sender,
     /// Receives a stream.
@@ -44,7 +44,7 @@ pub enum HalfRole {
     Both,
 }
 
-/// The work of one half in one trial.
+/// The work of one endpoint in one trial.
 pub struct Job<'a> {
     /// Blocks to move, or round trips to make.
     pub blocks: u64,
