@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use mechanism::{Descriptor, Mechanism};
+use mechanism::{Capabilities, Descriptor, Mechanism};
 use serde::Serialize;
 
 use crate::destination::OUTPUTS;
@@ -170,13 +170,13 @@ fn markdown() -> String {
 fn capability_words(descriptor: &Descriptor) -> Vec<&'static str> {
     let has = descriptor.capabilities;
     [
-        (has.link, "link"),
-        (has.keeps_boundaries, "keeps message boundaries"),
-        (has.stores_data, "stores data"),
-        (has.crosses_hosts, "crosses hosts"),
-        (has.needs_cleanup, "needs clean-up"),
+        (Capabilities::LINK, "link"),
+        (Capabilities::KEEPS_BOUNDARIES, "keeps message boundaries"),
+        (Capabilities::STORES_DATA, "stores data"),
+        (Capabilities::CROSSES_HOSTS, "crosses hosts"),
+        (Capabilities::NEEDS_CLEANUP, "needs clean-up"),
     ]
     .into_iter()
-    .filter_map(|(holds, word)| holds.then_some(word))
+    .filter_map(|(capability, word)| has.contains(capability).then_some(word))
     .collect()
 }

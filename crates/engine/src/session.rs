@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mechanism::Folder;
+use mechanism::{Capabilities, Folder};
 use model::{Amount, Case, CaseError, Check, Cpu, DataLevel, ErrorKind, PayloadKind, Role, Sample};
 use payload::{Period, Tile, expected_checksum};
 
@@ -105,7 +105,7 @@ impl Runner {
     fn size_trial(&mut self, speed: Option<(u64, Duration)>, target: Duration) {
         let (Some(ready), Some((blocks, elapsed))) = (&self.ready, speed) else { return };
         let case = &self.outcome.case;
-        let stores = ready.mechanism.descriptor().capabilities.stores_data;
+        let stores = ready.mechanism.descriptor().capabilities.contains(Capabilities::STORES_DATA);
         self.blocks =
             fixed_blocks(case).unwrap_or_else(|| scaled_blocks(case, stores, blocks, elapsed, target));
         self.expected = elapsed.mul_f64(self.blocks as f64 / blocks.max(1) as f64);

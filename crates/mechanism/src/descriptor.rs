@@ -24,6 +24,8 @@ pub struct Descriptor {
     pub data: &'static [DataLevel],
     /// Its options.
     pub options: &'static [OptionSpec],
+    /// Those of them that mean something where it stands between two programs; the others say what measuring ends do.
+    pub link_options: &'static [&'static str],
     /// What bounds a message or a buffer, in a sentence; empty where nothing does.
     pub limits: &'static str,
     /// Where its behaviour is documented.
@@ -34,19 +36,54 @@ pub struct Descriptor {
     pub more_specs: &'static [&'static str],
 }
 
-/// What a mechanism can do, bit by bit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Capabilities {
-    /// It has a readable and a writable descriptor and can stand between two unmodified programs.
-    pub link: bool,
-    /// A block sent in one call arrives as one block.
-    pub keeps_boundaries: bool,
-    /// What was sent stays readable after the sender has gone.
-    pub stores_data: bool,
-    /// The two ends may be on different hosts.
-    pub crosses_hosts: bool,
-    /// It has a name or number that outlives its users unless it is removed.
-    pub needs_cleanup: bool,
+impl Descriptor {
+    /// A stream of bytes between any two tasks, waited for in any way: what a pipe and a socket are. An entry of the
+    /// registry names what is its own and takes the rest from here or from the next two.
+    pub(crate) const STREAM: Self = Self {
+        name: "",
+        summary: "",
+        role: Role::Ranked,
+        capabilities: Capabilities::empty(),
+        workloads: &[Workload::Stream, Workload::PingPong],
+        tasks: &[Tasks::Processes, Tasks::Threads, Tasks::Single],
+        waits: &[Wait::Block, Wait::Poll, Wait::Spin],
+        data: &[DataLevel::None, DataLevel::Write, DataLevel::Verify],
+        options: &[],
+        link_options: &[],
+        limits: "",
+        man_pages: &[],
+        default_specs: &[],
+        more_specs: &[],
+    };
+
+    /// The same where a block arrives as one block.
+    pub(crate) const MESSAGES: Self = Self { capabilities: Capabilities::KEEPS_BOUNDARIES, ..Self::STREAM };
+
+    /// A notification without a payload: round trips only, since a stream of them would say nothing.
+    pub(crate) const NOTIFICATION: Self = Self {
+        workloads: &[Workload::PingPong],
+        waits: BLOCK_ONLY,
+        data: &[DataLevel::None],
+        limits: "carries no payload: a round trip is the same whatever --block says",
+        ..Self::MESSAGES
+    };
+}
+
+bitflags::bitflags! {
+    /// What a mechanism can do.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Capabilities: u8 {
+        /// It has a readable and a writable descriptor and can stand between two unmodified programs.
+        const LINK = 1;
+        /// A block sent in one call arrives as one block.
+        const KEEPS_BOUNDARIES = 1 << 1;
+        /// What was sent stays readable after the sender has gone.
+        const STORES_DATA = 1 << 2;
+        /// The two ends may be on different hosts.
+        const CROSSES_HOSTS = 1 << 3;
+        /// It has a name or number that outlives its users unless it is removed.
+        const NEEDS_CLEANUP = 1 << 4;
+    }
 }
 
 /// One option of a mechanism.
@@ -87,17 +124,11 @@ impl OptionKind {
     }
 }
 
-/// Every combination of tasks.
-pub(crate) const ANY_TASKS: &[Tasks] = &[Tasks::Processes, Tasks::Threads, Tasks::Single];
 /// One task only: there is no other end.
 pub(crate) const ONE_TASK: &[Tasks] = &[Tasks::Single];
-/// Streams and round trips.
-pub(crate) const ANY_WORKLOAD: &[Workload] = &[Workload::Stream, Workload::PingPong];
 /// Streams only.
 pub(crate) const STREAM_ONLY: &[Workload] = &[Workload::Stream];
-/// Every data level.
-pub(crate) const ANY_DATA: &[DataLevel] = &[DataLevel::None, DataLevel::Write, DataLevel::Verify];
-/// What a descriptor in non-blocking mode allows.
-pub(crate) const ANY_WAIT: &[Wait] = &[Wait::Block, Wait::Poll, Wait::Spin];
 /// Asleep in the call, or never waiting at all.
 pub(crate) const BLOCK_ONLY: &[Wait] = &[Wait::Block];
+/// Asleep in the call, or trying again at once.
+pub(crate) const BLOCK_OR_SPIN: &[Wait] = &[Wait::Block, Wait::Spin];

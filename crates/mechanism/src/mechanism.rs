@@ -39,11 +39,6 @@ pub trait Mechanism: Sync {
     /// A limit that the request exceeds, or the system's refusal.
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError>;
 
-    /// The options that mean something where it stands between two programs; the others say what measuring ends do.
-    fn link_options(&self) -> &'static [&'static str] {
-        &[]
-    }
-
     /// Opens it to stand between two unmodified programs; `None` where it cannot. Names that must live in a file
     /// system are made in `folder`, which nobody else uses meanwhile.
     ///

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use mechanism::{Folder, Mechanism, OpenError, Options, Request};
+use mechanism::{Capabilities, Folder, Mechanism, OpenError, Options, Request};
 use model::{DataLevel, MechanismFacts, Role, Spec, Tasks, Workload};
 
 /// Name, lines of its own, lines with what it borrows, for each module of the registry.
@@ -23,13 +23,14 @@ fn facts(mechanism: &dyn Mechanism) -> MechanismFacts {
     let module = has.name.replace('-', "_");
     let counted = LINES.iter().find(|(name, ..)| *name == module);
     let (lines, lines_with_borrowed) = counted.map_or((0, 0), |(_, own, all)| (*own, *all));
+    let can = |capability| has.capabilities.contains(capability);
     MechanismFacts {
         name: has.name.to_owned(),
-        filters: has.capabilities.link,
-        keeps_boundaries: has.capabilities.keeps_boundaries,
-        stores_data: has.capabilities.stores_data,
-        crosses_hosts: has.capabilities.crosses_hosts,
-        needs_cleanup: has.capabilities.needs_cleanup,
+        filters: can(Capabilities::LINK),
+        keeps_boundaries: can(Capabilities::KEEPS_BOUNDARIES),
+        stores_data: can(Capabilities::STORES_DATA),
+        crosses_hosts: can(Capabilities::CROSSES_HOSTS),
+        needs_cleanup: can(Capabilities::NEEDS_CLEANUP),
         largest_message: largest_message(mechanism).unwrap_or_default(),
         lines,
         lines_with_borrowed,
@@ -39,7 +40,9 @@ fn facts(mechanism: &dyn Mechanism) -> MechanismFacts {
 /// Asks for a message that nobody takes, and reads the limit from the refusal.
 fn largest_message(mechanism: &dyn Mechanism) -> Option<String> {
     let has = mechanism.descriptor();
-    if !has.capabilities.keeps_boundaries || !has.workloads.contains(&Workload::Stream) {
+    if !has.capabilities.contains(Capabilities::KEEPS_BOUNDARIES)
+        || !has.workloads.contains(&Workload::Stream)
+    {
         return None;
     }
     mechanism.probe().ok()?;

@@ -9,39 +9,25 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 
 use model::{Role, Tasks, Wait};
 
-use super::knock::{Hear, Hearer, Knock, Knocker, NO_DATA, NO_PAYLOAD, ROUND_TRIPS_ONLY};
+use super::knock::{Hear, Hearer, Knock, Knocker};
 use crate::SharedMemory;
-use crate::descriptor::{Capabilities, Descriptor};
+use crate::descriptor::Descriptor;
 use crate::loops::{Direction, assemble};
 use crate::{Channel, Mechanism, OpenError, Request};
-
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "cache-line",
-    summary: "two tasks bounce one counter on one cache line, spinning: the shortest round trip there is",
-    role: Role::Floor,
-    capabilities: Capabilities {
-        link: false,
-        keeps_boundaries: true,
-        stores_data: false,
-        crosses_hosts: false,
-        needs_cleanup: false,
-    },
-    workloads: ROUND_TRIPS_ONLY,
-    tasks: &[Tasks::Processes, Tasks::Threads],
-    waits: &[Wait::Spin],
-    data: NO_DATA,
-    options: &[],
-    limits: NO_PAYLOAD,
-    man_pages: &["mmap(2) MAP_SHARED"],
-    default_specs: &[],
-    more_specs: &[],
-};
 
 pub(crate) struct CacheLine;
 
 impl Mechanism for CacheLine {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "cache-line",
+            summary: "two tasks bounce one counter on one cache line, spinning: the shortest round trip there is",
+            role: Role::Floor,
+            tasks: &[Tasks::Processes, Tasks::Threads],
+            waits: &[Wait::Spin],
+            man_pages: &["mmap(2) MAP_SHARED"],
+            ..Descriptor::NOTIFICATION
+        }
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {

@@ -3,40 +3,25 @@
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use model::{Role, Tasks};
+use model::Tasks;
 
-use super::knock::{Hear, Hearer, Knock, Knocker, NO_DATA, NO_PAYLOAD, ROUND_TRIPS_ONLY};
-use crate::descriptor::{BLOCK_ONLY, Capabilities, Descriptor};
+use super::knock::{Hear, Hearer, Knock, Knocker};
+use crate::descriptor::Descriptor;
 use crate::loops::{Direction, one_way};
 use crate::{Channel, Mechanism, OpenError, Request};
-
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "condvar",
-    summary: "a mutex and a condition variable between two threads",
-    role: Role::Ranked,
-    capabilities: Capabilities {
-        link: false,
-        keeps_boundaries: true,
-        stores_data: false,
-        crosses_hosts: false,
-        needs_cleanup: false,
-    },
-    workloads: ROUND_TRIPS_ONLY,
-    tasks: &[Tasks::Threads],
-    waits: BLOCK_ONLY,
-    data: NO_DATA,
-    options: &[],
-    limits: NO_PAYLOAD,
-    man_pages: &["pthread_cond_wait(3)", "futex(2)"],
-    default_specs: &[],
-    more_specs: &["condvar"],
-};
 
 pub(crate) struct CondvarPair;
 
 impl Mechanism for CondvarPair {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "condvar",
+            summary: "a mutex and a condition variable between two threads",
+            tasks: &[Tasks::Threads],
+            man_pages: &["pthread_cond_wait(3)", "futex(2)"],
+            more_specs: &["condvar"],
+            ..Descriptor::NOTIFICATION
+        }
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {

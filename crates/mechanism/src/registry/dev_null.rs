@@ -5,38 +5,27 @@ use std::fs::OpenOptions;
 use model::{DataLevel, Role};
 
 use super::null::Nothing;
-use crate::descriptor::{BLOCK_ONLY, Capabilities, Descriptor, ONE_TASK, STREAM_ONLY};
+use crate::descriptor::{BLOCK_ONLY, Descriptor, ONE_TASK, STREAM_ONLY};
 use crate::fd::{FdSender, FdWait};
 use crate::loops::{Direction, assemble};
 use crate::{Channel, Mechanism, OpenError, Request};
-
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "dev-null",
-    summary: "writes to /dev/null: what the sender alone costs",
-    role: Role::Reference,
-    capabilities: Capabilities {
-        link: false,
-        keeps_boundaries: false,
-        stores_data: false,
-        crosses_hosts: false,
-        needs_cleanup: false,
-    },
-    workloads: STREAM_ONLY,
-    tasks: ONE_TASK,
-    waits: BLOCK_ONLY,
-    data: &[DataLevel::None, DataLevel::Write],
-    options: &[],
-    limits: "",
-    man_pages: &["null(4)"],
-    default_specs: &["dev-null"],
-    more_specs: &[],
-};
 
 pub(crate) struct DevNull;
 
 impl Mechanism for DevNull {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "dev-null",
+            summary: "writes to /dev/null: what the sender alone costs",
+            role: Role::Reference,
+            workloads: STREAM_ONLY,
+            tasks: ONE_TASK,
+            waits: BLOCK_ONLY,
+            data: &[DataLevel::None, DataLevel::Write],
+            man_pages: &["null(4)"],
+            default_specs: &["dev-null"],
+            ..Descriptor::STREAM
+        }
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {

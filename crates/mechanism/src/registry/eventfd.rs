@@ -3,43 +3,27 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use model::Role;
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::knock::{Hear, Hearer, Knock, Knocker, NO_DATA, NO_PAYLOAD, ROUND_TRIPS_ONLY};
-use crate::descriptor::{ANY_TASKS, ANY_WAIT, Capabilities, Descriptor};
+use super::knock::{Hear, Hearer, Knock, Knocker};
+use crate::descriptor::Descriptor;
 use crate::fd::{FdReceiver, FdSender, FdWait};
 use crate::loops::{Direction, one_way};
 use crate::{Channel, Mechanism, OpenError, Request};
 use crate::{Receiver, Sender};
 
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "eventfd",
-    summary: "a pair of event counters, written and read",
-    role: Role::Ranked,
-    capabilities: Capabilities {
-        link: false,
-        keeps_boundaries: true,
-        stores_data: false,
-        crosses_hosts: false,
-        needs_cleanup: false,
-    },
-    workloads: ROUND_TRIPS_ONLY,
-    tasks: ANY_TASKS,
-    waits: ANY_WAIT,
-    data: NO_DATA,
-    options: &[],
-    limits: NO_PAYLOAD,
-    man_pages: &["eventfd(2)"],
-    default_specs: &[],
-    more_specs: &["eventfd"],
-};
-
 pub(crate) struct Eventfd;
 
 impl Mechanism for Eventfd {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "eventfd",
+            summary: "a pair of event counters, written and read",
+            waits: Descriptor::STREAM.waits,
+            man_pages: &["eventfd(2)"],
+            more_specs: &["eventfd"],
+            ..Descriptor::NOTIFICATION
+        }
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {

@@ -2,44 +2,31 @@
 
 use std::os::fd::OwnedFd;
 
-use model::Role;
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
 
 use super::pipe::{SIZE_LIMITS, SIZE_OPTION, pipe_direction, pipe_ends};
-use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
+use crate::descriptor::{Capabilities, Descriptor};
 use crate::leftover::NamedPath;
 use crate::link::{LinkEnds, link_request};
 use crate::loops::one_way;
 use crate::{Channel, Mechanism, OpenError, Request};
 use crate::{Folder, Options};
 
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "fifo",
-    summary: "a pipe with a name in the file system",
-    role: Role::Ranked,
-    capabilities: Capabilities {
-        link: true,
-        keeps_boundaries: false,
-        stores_data: false,
-        crosses_hosts: false,
-        needs_cleanup: true,
-    },
-    workloads: ANY_WORKLOAD,
-    tasks: ANY_TASKS,
-    waits: ANY_WAIT,
-    data: ANY_DATA,
-    options: &[SIZE_OPTION],
-    limits: SIZE_LIMITS,
-    man_pages: &["fifo(7)", "mkfifo(3)"],
-    default_specs: &["fifo"],
-    more_specs: &[],
-};
-
 pub(crate) struct Fifo;
 
 impl Mechanism for Fifo {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "fifo",
+            summary: "a pipe with a name in the file system",
+            capabilities: const { Capabilities::LINK.union(Capabilities::NEEDS_CLEANUP) },
+            options: &[SIZE_OPTION],
+            link_options: &[SIZE_OPTION.name],
+            limits: SIZE_LIMITS,
+            man_pages: &["fifo(7)", "mkfifo(3)"],
+            default_specs: &["fifo"],
+            ..Descriptor::STREAM
+        }
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
@@ -47,10 +34,6 @@ impl Mechanism for Fifo {
             let (reader, writer) = open_both(request)?;
             pipe_direction(request, reader, writer)
         })
-    }
-
-    fn link_options(&self) -> &'static [&'static str] {
-        &[SIZE_OPTION.name]
     }
 
     fn connect(&self, options: &Options, folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {

@@ -2,54 +2,45 @@
 
 use std::any::Any;
 
-use model::{Role, Wait};
 use rustix::fs::OFlags;
 
 use super::tmpfile::{
     DIR_OPTION, ORDER_OPTION, check_free_space, file_ends, follow_direction, make_named, storage_folder,
 };
-use crate::descriptor::{ANY_DATA, ANY_TASKS, Capabilities, Descriptor, OptionKind, OptionSpec, STREAM_ONLY};
+use crate::descriptor::{BLOCK_OR_SPIN, Capabilities, Descriptor, OptionKind, OptionSpec, STREAM_ONLY};
 use crate::link::{LinkEnds, link_request};
 use crate::loops::one_way;
 use crate::{Channel, Mechanism, OpenError, Request};
 use crate::{Folder, Options};
 
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "file",
-    summary: "a file with a name; the reader follows the writer",
-    role: Role::Ranked,
-    capabilities: Capabilities {
-        link: true,
-        keeps_boundaries: false,
-        stores_data: true,
-        crosses_hosts: false,
-        needs_cleanup: true,
-    },
-    workloads: STREAM_ONLY,
-    tasks: ANY_TASKS,
-    waits: &[Wait::Block, Wait::Spin],
-    data: ANY_DATA,
-    options: &[
-        OptionSpec {
-            name: "sync",
-            kind: OptionKind::Flag,
-            default: "off: the page cache takes the data",
-            help: "each write reaches the disk before it returns (O_SYNC)",
-        },
-        ORDER_OPTION,
-        DIR_OPTION,
-    ],
-    limits: "bytes: the free space of the file system",
-    man_pages: &["open(2)", "open(2) O_SYNC", "inotify(7)"],
-    default_specs: &["file", "file:sync"],
-    more_specs: &[],
-};
-
 pub(crate) struct NamedFile;
 
 impl Mechanism for NamedFile {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "file",
+            summary: "a file with a name; the reader follows the writer",
+            capabilities: const {
+                Capabilities::LINK.union(Capabilities::STORES_DATA).union(Capabilities::NEEDS_CLEANUP)
+            },
+            workloads: STREAM_ONLY,
+            waits: BLOCK_OR_SPIN,
+            options: &[
+                OptionSpec {
+                    name: "sync",
+                    kind: OptionKind::Flag,
+                    default: "off: the page cache takes the data",
+                    help: "each write reaches the disk before it returns (O_SYNC)",
+                },
+                ORDER_OPTION,
+                DIR_OPTION,
+            ],
+            link_options: &["sync", ORDER_OPTION.name, DIR_OPTION.name],
+            limits: "bytes: the free space of the file system",
+            man_pages: &["open(2)", "open(2) O_SYNC", "inotify(7)"],
+            default_specs: &["file", "file:sync"],
+            ..Descriptor::STREAM
+        }
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
@@ -63,10 +54,6 @@ impl Mechanism for NamedFile {
         })?;
         channel.keep = names;
         Ok(channel)
-    }
-
-    fn link_options(&self) -> &'static [&'static str] {
-        &["sync", ORDER_OPTION.name, DIR_OPTION.name]
     }
 
     fn connect(&self, options: &Options, folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {

@@ -6,43 +6,28 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
-use model::{Role, Tasks};
+use model::Tasks;
 use rustix::io::Errno;
 use rustix::thread::futex;
 
-use super::knock::{Hear, Hearer, Knock, Knocker, NO_DATA, NO_PAYLOAD, ROUND_TRIPS_ONLY};
+use super::knock::{Hear, Hearer, Knock, Knocker};
 use crate::SharedMemory;
-use crate::descriptor::{BLOCK_ONLY, Capabilities, Descriptor};
+use crate::descriptor::Descriptor;
 use crate::loops::{Direction, one_way};
 use crate::{Channel, Mechanism, OpenError, Request};
-
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "futex",
-    summary: "two words of shared memory, and the kernel to sleep on them",
-    role: Role::Ranked,
-    capabilities: Capabilities {
-        link: false,
-        keeps_boundaries: true,
-        stores_data: false,
-        crosses_hosts: false,
-        needs_cleanup: false,
-    },
-    workloads: ROUND_TRIPS_ONLY,
-    tasks: &[Tasks::Processes, Tasks::Threads],
-    waits: BLOCK_ONLY,
-    data: NO_DATA,
-    options: &[],
-    limits: NO_PAYLOAD,
-    man_pages: &["futex(2)", "futex(7)"],
-    default_specs: &[],
-    more_specs: &["futex"],
-};
 
 pub(crate) struct Futex;
 
 impl Mechanism for Futex {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "futex",
+            summary: "two words of shared memory, and the kernel to sleep on them",
+            tasks: &[Tasks::Processes, Tasks::Threads],
+            man_pages: &["futex(2)", "futex(7)"],
+            more_specs: &["futex"],
+            ..Descriptor::NOTIFICATION
+        }
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {

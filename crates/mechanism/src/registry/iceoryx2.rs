@@ -5,47 +5,34 @@ mod ports;
 #[cfg(feature = "iceoryx2")]
 mod segments;
 
-use model::{Role, Wait};
+use model::Wait;
 
-use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WORKLOAD, Capabilities, Descriptor};
-use crate::descriptor::{OptionKind, OptionSpec};
+use crate::descriptor::{Capabilities, Descriptor, OptionKind, OptionSpec};
 use crate::{Channel, Mechanism, OpenError, Request};
 
 #[cfg(feature = "iceoryx2")]
 pub(crate) use segments::remove_segments_of;
 
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "iceoryx2",
-    summary: "publish and subscribe of iceoryx2: samples on loan, produced and checked where they lie",
-    role: Role::Ranked,
-    capabilities: Capabilities {
-        link: false,
-        keeps_boundaries: true,
-        stores_data: false,
-        crosses_hosts: false,
-        needs_cleanup: true,
-    },
-    workloads: ANY_WORKLOAD,
-    tasks: ANY_TASKS,
-    waits: &[Wait::Spin],
-    data: ANY_DATA,
-    options: &[OptionSpec {
-        name: "depth",
-        kind: OptionKind::Choice(&["2", "4", "8", "16", "32", "64"]),
-        default: "16",
-        help: "samples that the subscriber's queue holds",
-    }],
-    limits: "the room in /dev/shm; a publisher that finds the queue full yields and sleeps inside iceoryx2",
-    man_pages: &["shm_overview(7)"],
-    default_specs: &[],
-    more_specs: &["iceoryx2"],
-};
-
 pub(crate) struct Iceoryx2;
 
 impl Mechanism for Iceoryx2 {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "iceoryx2",
+            summary: "publish and subscribe of iceoryx2: samples on loan, produced and checked where they lie",
+            capabilities: const { Capabilities::KEEPS_BOUNDARIES.union(Capabilities::NEEDS_CLEANUP) },
+            waits: &[Wait::Spin],
+            options: &[OptionSpec {
+                name: "depth",
+                kind: OptionKind::Choice(&["2", "4", "8", "16", "32", "64"]),
+                default: "16",
+                help: "samples that the subscriber's queue holds",
+            }],
+            limits: "the room in /dev/shm; a publisher that finds the queue full yields and sleeps inside iceoryx2",
+            man_pages: &["shm_overview(7)"],
+            more_specs: &["iceoryx2"],
+            ..Descriptor::MESSAGES
+        }
     }
 
     #[cfg(not(feature = "iceoryx2"))]

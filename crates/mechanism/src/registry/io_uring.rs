@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::thread::sleep;
 use std::time::Duration;
 
-use model::{ByteSize, Role, Tasks, Wait, Workload, sudo};
+use model::{ByteSize, Tasks, Wait, Workload, sudo};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 
@@ -20,8 +20,7 @@ use self::ring::{Ring, RingPlan, RingWait};
 use self::slots::{Slots, bytes_of};
 use self::stream::{RingReader, RingWriter, StreamPlan, Task};
 use super::pipe::{SIZE_LIMITS, SIZE_OPTION, set_size};
-use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WORKLOAD, Capabilities, Descriptor};
-use crate::descriptor::{OptionKind, OptionSpec};
+use crate::descriptor::{BLOCK_OR_SPIN, Descriptor, OptionKind, OptionSpec};
 use crate::fd::FdWait;
 use crate::loops::{Direction, assemble, one_way};
 use crate::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
@@ -34,66 +33,53 @@ const BUFFER_BYTES_MAX: usize = 1 << 30;
 const RETRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(10);
 
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "io-uring",
-    summary: "a pipe or a socket through io_uring: requests in a queue shared with the kernel",
-    role: Role::Ranked,
-    capabilities: Capabilities {
-        link: false,
-        keeps_boundaries: false,
-        stores_data: false,
-        crosses_hosts: false,
-        needs_cleanup: false,
-    },
-    workloads: ANY_WORKLOAD,
-    tasks: ANY_TASKS,
-    waits: &[Wait::Block, Wait::Spin],
-    data: ANY_DATA,
-    options: &[
-        OptionSpec {
-            name: "on",
-            kind: OptionKind::Choice(&["pipe", "socket", "msg-ring"]),
-            default: "pipe",
-            help: "what lies beneath; msg-ring: shared memory, and IORING_OP_MSG_RING from ring to ring",
-        },
-        SIZE_OPTION,
-        OptionSpec {
-            name: "depth",
-            kind: OptionKind::Choice(&["1", "2", "4", "8", "16", "32", "64"]),
-            default: "2",
-            help: "buffers each way: half of them in flight, as one chain, the others being worked on",
-        },
-        OptionSpec {
-            name: "fixed",
-            kind: OptionKind::Flag,
-            default: "off",
-            help: "buffers and descriptors are registered (READ_FIXED, WRITE_FIXED)",
-        },
-        OptionSpec {
-            name: "sqpoll",
-            kind: OptionKind::Flag,
-            default: "off",
-            help: "a thread of the kernel takes the requests (IORING_SETUP_SQPOLL): no system call, one CPU more",
-        },
-    ],
-    limits: SIZE_LIMITS,
-    man_pages: &["io_uring(7)", "io_uring_setup(2)", "io_uring_enter(2)", "io_uring_register(2)"],
-    default_specs: &[],
-    more_specs: &[
-        "io-uring",
-        "io-uring:size=1MiB",
-        "io-uring:fixed,size=1MiB",
-        "io-uring:size=1MiB,sqpoll",
-        "io-uring:on=socket",
-        "io-uring:on=msg-ring",
-    ],
-};
-
 pub(crate) struct IoUring;
 
 impl Mechanism for IoUring {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "io-uring",
+            summary: "a pipe or a socket through io_uring: requests in a queue shared with the kernel",
+            waits: BLOCK_OR_SPIN,
+            options: &[
+                OptionSpec {
+                    name: "on",
+                    kind: OptionKind::Choice(&["pipe", "socket", "msg-ring"]),
+                    default: "pipe",
+                    help: "what lies beneath; msg-ring: shared memory, and IORING_OP_MSG_RING from ring to ring",
+                },
+                SIZE_OPTION,
+                OptionSpec {
+                    name: "depth",
+                    kind: OptionKind::Choice(&["1", "2", "4", "8", "16", "32", "64"]),
+                    default: "2",
+                    help: "buffers each way: half of them in flight, as one chain, the others being worked on",
+                },
+                OptionSpec {
+                    name: "fixed",
+                    kind: OptionKind::Flag,
+                    default: "off",
+                    help: "buffers and descriptors are registered (READ_FIXED, WRITE_FIXED)",
+                },
+                OptionSpec {
+                    name: "sqpoll",
+                    kind: OptionKind::Flag,
+                    default: "off",
+                    help: "a thread of the kernel takes the requests (IORING_SETUP_SQPOLL): no system call, one CPU more",
+                },
+            ],
+            limits: SIZE_LIMITS,
+            man_pages: &["io_uring(7)", "io_uring_setup(2)", "io_uring_enter(2)", "io_uring_register(2)"],
+            more_specs: &[
+                "io-uring",
+                "io-uring:size=1MiB",
+                "io-uring:fixed,size=1MiB",
+                "io-uring:size=1MiB,sqpoll",
+                "io-uring:on=socket",
+                "io-uring:on=msg-ring",
+            ],
+            ..Descriptor::STREAM
+        }
     }
 
     fn probe(&self) -> Result<(), Unsupported> {

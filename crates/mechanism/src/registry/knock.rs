@@ -3,19 +3,9 @@
 
 use std::io;
 
-use model::{DataLevel, Workload};
 use payload::{Consumer, Producer};
 
 use crate::{Receiver, Sender};
-
-/// Round trips only: a stream of knocks would say nothing.
-pub(super) const ROUND_TRIPS_ONLY: &[Workload] = &[Workload::PingPong];
-
-/// No payload moves, so there is nothing to write or to check.
-pub(super) const NO_DATA: &[DataLevel] = &[DataLevel::None];
-
-/// What bounds a message, for the descriptor.
-pub(super) const NO_PAYLOAD: &str = "carries no payload: a round trip is the same whatever --block says";
 
 /// The side that knocks.
 pub(super) trait Knock: Send {

@@ -5,37 +5,25 @@ use std::io;
 use model::Role;
 use payload::Block;
 
-use crate::descriptor::{ANY_DATA, BLOCK_ONLY, Capabilities, Descriptor, ONE_TASK, STREAM_ONLY};
+use crate::descriptor::{BLOCK_ONLY, Descriptor, ONE_TASK, STREAM_ONLY};
 use crate::endpoint::{Endpoint, EndpointRole, Job};
 use crate::{Channel, Mechanism, OpenError, Request};
-
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "memcpy",
-    summary: "copies private memory on one core: the ceiling",
-    role: Role::Ceiling,
-    capabilities: Capabilities {
-        link: false,
-        keeps_boundaries: true,
-        stores_data: false,
-        crosses_hosts: false,
-        needs_cleanup: false,
-    },
-    workloads: STREAM_ONLY,
-    tasks: ONE_TASK,
-    waits: BLOCK_ONLY,
-    data: ANY_DATA,
-    options: &[],
-    limits: "",
-    man_pages: &["memcpy(3)"],
-    default_specs: &["memcpy"],
-    more_specs: &[],
-};
 
 pub(crate) struct Memcpy;
 
 impl Mechanism for Memcpy {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "memcpy",
+            summary: "copies private memory on one core: the ceiling",
+            role: Role::Ceiling,
+            workloads: STREAM_ONLY,
+            tasks: ONE_TASK,
+            waits: BLOCK_ONLY,
+            man_pages: &["memcpy(3)"],
+            default_specs: &["memcpy"],
+            ..Descriptor::MESSAGES
+        }
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {

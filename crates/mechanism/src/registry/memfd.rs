@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
 
-use model::{Role, ZeroCopy};
+use model::ZeroCopy;
 use payload::Consumer;
 use rustix::event::PollFlags;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
@@ -20,40 +20,11 @@ use rustix::net::{
 
 use super::evidence::{but_copied, judge};
 use super::messages::or_the_end;
-use crate::descriptor::{
-    ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor, OptionKind, OptionSpec,
-};
+use crate::descriptor::{Descriptor, OptionKind, OptionSpec};
 use crate::fd::FdWait;
 use crate::loops::{Direction, one_way};
 use crate::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
 use crate::{Options, Receiver, Sender};
-
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "memfd",
-    summary: "a sealed file in memory for each block, its descriptor passed over a Unix socket",
-    role: Role::Ranked,
-    capabilities: Capabilities {
-        link: false,
-        keeps_boundaries: true,
-        stores_data: false,
-        crosses_hosts: false,
-        needs_cleanup: false,
-    },
-    workloads: ANY_WORKLOAD,
-    tasks: ANY_TASKS,
-    waits: ANY_WAIT,
-    data: ANY_DATA,
-    options: &[OptionSpec {
-        name: "recv",
-        kind: OptionKind::Choice(&["mmap", "read"]),
-        default: "mmap",
-        help: "how the receiver comes at the bytes: mapped and looked at where they lie, or read(2)",
-    }],
-    limits: "blocks on their way: what the smallest send buffer holds (a handful), and RLIMIT_NOFILE",
-    man_pages: &["memfd_create(2)", "fcntl(2) F_ADD_SEALS", "unix(7) SCM_RIGHTS"],
-    default_specs: &[],
-    more_specs: &["memfd", "memfd:recv=read"],
-};
 
 /// What makes a file a message: no byte of it changes, and it neither grows nor shrinks under its reader.
 const SEALS: SealFlags =
@@ -63,7 +34,20 @@ pub(crate) struct Memfd;
 
 impl Mechanism for Memfd {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "memfd",
+            summary: "a sealed file in memory for each block, its descriptor passed over a Unix socket",
+            options: &[OptionSpec {
+                name: "recv",
+                kind: OptionKind::Choice(&["mmap", "read"]),
+                default: "mmap",
+                help: "how the receiver comes at the bytes: mapped and looked at where they lie, or read(2)",
+            }],
+            limits: "blocks on their way: what the smallest send buffer holds (a handful), and RLIMIT_NOFILE",
+            man_pages: &["memfd_create(2)", "fcntl(2) F_ADD_SEALS", "unix(7) SCM_RIGHTS"],
+            more_specs: &["memfd", "memfd:recv=read"],
+            ..Descriptor::MESSAGES
+        }
     }
 
     fn probe(&self) -> Result<(), Unsupported> {

@@ -5,46 +5,34 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use model::{ByteSize, Role, Wait, ZeroCopy};
+use model::{ByteSize, Wait, ZeroCopy};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, pwrite};
 
 use super::ring::{COPY_OPTION, Ring, RingWait, SIZE_OPTION, WAIT_OPTION};
 use super::ring::{control_bytes, evidence, mapped_bytes, payload_direction, ring_bytes};
 use super::tmpfile::{DIR_OPTION, storage_folder};
-use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WORKLOAD, Capabilities, Descriptor};
+use crate::descriptor::{BLOCK_OR_SPIN, Capabilities, Descriptor};
 use crate::leftover::NamedPath;
 use crate::loops::one_way;
 use crate::{Channel, Mechanism, OpenError, Request};
 use crate::{Options, SharedMemory};
 
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "mmap-file",
-    summary: "a ring in a file that both ends have mapped",
-    role: Role::Ranked,
-    capabilities: Capabilities {
-        link: false,
-        keeps_boundaries: false,
-        stores_data: false,
-        crosses_hosts: false,
-        needs_cleanup: true,
-    },
-    workloads: ANY_WORKLOAD,
-    tasks: ANY_TASKS,
-    waits: &[Wait::Block, Wait::Spin],
-    data: ANY_DATA,
-    options: &[SIZE_OPTION, WAIT_OPTION, COPY_OPTION, DIR_OPTION],
-    limits: "size: 128 MiB, and the free space of the file system; on their way: 1024 messages",
-    man_pages: &["mmap(2) MAP_SHARED", "fallocate(2)", "futex(2)"],
-    default_specs: &[],
-    more_specs: &["mmap-file:wait=spin", "mmap-file:wait=futex", "mmap-file:wait=spin,copy=in-place"],
-};
-
 pub(crate) struct MmapFile;
 
 impl Mechanism for MmapFile {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "mmap-file",
+            summary: "a ring in a file that both ends have mapped",
+            capabilities: Capabilities::NEEDS_CLEANUP,
+            waits: BLOCK_OR_SPIN,
+            options: &[SIZE_OPTION, WAIT_OPTION, COPY_OPTION, DIR_OPTION],
+            limits: "size: 128 MiB, and the free space of the file system; on their way: 1024 messages",
+            man_pages: &["mmap(2) MAP_SHARED", "fallocate(2)", "futex(2)"],
+            more_specs: &["mmap-file:wait=spin", "mmap-file:wait=futex", "mmap-file:wait=spin,copy=in-place"],
+            ..Descriptor::STREAM
+        }
     }
 
     fn wait(&self, options: &Options) -> Wait {

@@ -5,38 +5,25 @@ use std::io;
 use model::{DataLevel, Role, Wait, Workload};
 use payload::Consumer;
 
-use crate::descriptor::{ANY_WORKLOAD, BLOCK_ONLY, Capabilities, Descriptor, ONE_TASK};
+use crate::descriptor::{BLOCK_ONLY, Descriptor, ONE_TASK};
 use crate::loops::{Direction, assemble};
 use crate::{Channel, Mechanism, OpenError, Request};
 use crate::{Options, Receiver, Sender};
-
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "null",
-    summary: "moves nothing: the floor, what the harness itself costs",
-    role: Role::Floor,
-    capabilities: Capabilities {
-        link: false,
-        keeps_boundaries: true,
-        stores_data: false,
-        crosses_hosts: false,
-        needs_cleanup: false,
-    },
-    workloads: ANY_WORKLOAD,
-    tasks: ONE_TASK,
-    waits: BLOCK_ONLY,
-    data: &[DataLevel::None],
-    options: &[],
-    limits: "",
-    man_pages: &[],
-    default_specs: &["null"],
-    more_specs: &[],
-};
 
 pub(crate) struct Null;
 
 impl Mechanism for Null {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "null",
+            summary: "moves nothing: the floor, what the harness itself costs",
+            role: Role::Floor,
+            tasks: ONE_TASK,
+            waits: BLOCK_ONLY,
+            data: &[DataLevel::None],
+            default_specs: &["null"],
+            ..Descriptor::MESSAGES
+        }
     }
 
     fn wait(&self, _options: &Options) -> Wait {

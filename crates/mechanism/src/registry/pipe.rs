@@ -2,13 +2,12 @@
 
 use std::os::fd::OwnedFd;
 
-use model::{ByteSize, DataLevel, Role, Wait, ZeroCopy, sudo};
+use model::{ByteSize, DataLevel, Wait, ZeroCopy, sudo};
 use rustix::io::Errno;
 use rustix::param::page_size;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
 
-use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
-use crate::descriptor::{OptionKind, OptionSpec};
+use crate::descriptor::{Capabilities, Descriptor, OptionKind, OptionSpec};
 use crate::fd::{FdReceiver, FdSender, FdWait};
 use crate::link::{LinkEnds, LinkKind, grow, link_request};
 use crate::loops::{Direction, one_way};
@@ -52,72 +51,61 @@ pub(super) const SIZE_LIMITS: &str =
 /// byte of it, but no longer its boundaries.
 const PACKET_BYTES_MAX: usize = 4096;
 
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "pipe",
-    summary: "the kernel's pipe, as `|` makes it",
-    role: Role::Ranked,
-    capabilities: Capabilities {
-        link: true,
-        keeps_boundaries: false,
-        stores_data: false,
-        crosses_hosts: false,
-        needs_cleanup: false,
-    },
-    workloads: ANY_WORKLOAD,
-    tasks: ANY_TASKS,
-    waits: ANY_WAIT,
-    data: ANY_DATA,
-    options: &[
-        SIZE_OPTION,
-        OptionSpec {
-            name: "packet",
-            kind: OptionKind::Flag,
-            default: "off: a stream of bytes",
-            help: "each write of up to 4 KiB is read as one packet (O_DIRECT); the kernel splits longer ones",
-        },
-        OptionSpec {
-            name: "send",
-            kind: OptionKind::Choice(&["write", "writev", "vmsplice", "tee"]),
-            default: "write",
-            help: "copied in whole, or gathered from pieces of 4 KiB; by reference, or the same pages again and again",
-        },
-        OptionSpec {
-            name: "recv",
-            kind: OptionKind::Choice(&["read", "splice"]),
-            default: "read",
-            help: "copied out, or moved by reference to /dev/null, where nobody can look at it",
-        },
-        WAIT_OPTION,
-    ],
-    limits: "size: fs.pipe-max-size for ordinary users; two pages once fs.pipe-user-pages-soft is spent; a packet \
-             takes a page of it, however short",
-    man_pages: &[
-        "pipe(2)",
-        "pipe(7)",
-        "fcntl(2) F_SETPIPE_SZ",
-        "vmsplice(2)",
-        "splice(2)",
-        "tee(2)",
-        "writev(2)",
-    ],
-    default_specs: &["pipe", "pipe:size=1MiB"],
-    more_specs: &[
-        "pipe:size=256KiB",
-        "pipe:packet",
-        "pipe:send=writev",
-        "pipe:size=1MiB,wait=spin",
-        "pipe:send=vmsplice,size=1MiB",
-        "pipe:send=vmsplice,size=1MiB,wait=spin",
-        "pipe:send=vmsplice,recv=splice,size=1MiB,wait=spin",
-        "pipe:send=tee,recv=splice,size=1MiB,wait=spin",
-    ],
-};
-
 pub(crate) struct Pipe;
 
 impl Mechanism for Pipe {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "pipe",
+            summary: "the kernel's pipe, as `|` makes it",
+            capabilities: Capabilities::LINK,
+            options: &[
+                SIZE_OPTION,
+                OptionSpec {
+                    name: "packet",
+                    kind: OptionKind::Flag,
+                    default: "off: a stream of bytes",
+                    help: "each write of up to 4 KiB is read as one packet (O_DIRECT); the kernel splits longer ones",
+                },
+                OptionSpec {
+                    name: "send",
+                    kind: OptionKind::Choice(&["write", "writev", "vmsplice", "tee"]),
+                    default: "write",
+                    help: "copied in whole, or gathered from pieces of 4 KiB; by reference, or the same pages again and again",
+                },
+                OptionSpec {
+                    name: "recv",
+                    kind: OptionKind::Choice(&["read", "splice"]),
+                    default: "read",
+                    help: "copied out, or moved by reference to /dev/null, where nobody can look at it",
+                },
+                WAIT_OPTION,
+            ],
+            link_options: &[SIZE_OPTION.name],
+            limits: "size: fs.pipe-max-size for ordinary users; two pages once fs.pipe-user-pages-soft is spent; a packet \
+                     takes a page of it, however short",
+            man_pages: &[
+                "pipe(2)",
+                "pipe(7)",
+                "fcntl(2) F_SETPIPE_SZ",
+                "vmsplice(2)",
+                "splice(2)",
+                "tee(2)",
+                "writev(2)",
+            ],
+            default_specs: &["pipe", "pipe:size=1MiB"],
+            more_specs: &[
+                "pipe:size=256KiB",
+                "pipe:packet",
+                "pipe:send=writev",
+                "pipe:size=1MiB,wait=spin",
+                "pipe:send=vmsplice,size=1MiB",
+                "pipe:send=vmsplice,size=1MiB,wait=spin",
+                "pipe:send=vmsplice,recv=splice,size=1MiB,wait=spin",
+                "pipe:send=tee,recv=splice,size=1MiB,wait=spin",
+            ],
+            ..Descriptor::STREAM
+        }
     }
 
     fn wait(&self, options: &Options) -> Wait {
@@ -128,7 +116,7 @@ impl Mechanism for Pipe {
         match (options.word("send"), options.word("recv")) {
             (Some("tee"), _) => &[DataLevel::None],
             (_, Some("splice")) => &[DataLevel::None, DataLevel::Write],
-            _ => ANY_DATA,
+            _ => self.descriptor().data,
         }
     }
 
@@ -162,10 +150,6 @@ impl Mechanism for Pipe {
                 Ok(sender)
             }),
         }
-    }
-
-    fn link_options(&self) -> &'static [&'static str] {
-        &[SIZE_OPTION.name]
     }
 
     fn connect(&self, options: &Options, folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {

@@ -6,10 +6,10 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use model::{Role, Tasks, Wait, sudo};
+use model::{Tasks, Wait, sudo};
 use payload::{Consumer, Producer};
 
-use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WORKLOAD, Capabilities, Descriptor};
+use crate::descriptor::{BLOCK_OR_SPIN, Capabilities, Descriptor};
 use crate::loops::{Direction, one_way};
 use crate::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
 use crate::{Receiver, Sender};
@@ -23,33 +23,24 @@ const NAMES_MAX: u32 = 256;
 /// The number in the next queue's name.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "posix-mq",
-    summary: "a POSIX message queue",
-    role: Role::Ranked,
-    capabilities: Capabilities {
-        link: false,
-        keeps_boundaries: true,
-        stores_data: true,
-        crosses_hosts: false,
-        needs_cleanup: true,
-    },
-    workloads: ANY_WORKLOAD,
-    tasks: ANY_TASKS,
-    waits: &[Wait::Block, Wait::Spin],
-    data: ANY_DATA,
-    options: &[],
-    limits: "block: fs.mqueue.msgsize_max; queue: RLIMIT_MSGQUEUE",
-    man_pages: &["mq_overview(7)", "mq_open(3)", "mq_send(3)", "mq_receive(3)"],
-    default_specs: &["posix-mq"],
-    more_specs: &[],
-};
-
 pub(crate) struct PosixMq;
 
 impl Mechanism for PosixMq {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "posix-mq",
+            summary: "a POSIX message queue",
+            capabilities: const {
+                Capabilities::KEEPS_BOUNDARIES
+                    .union(Capabilities::STORES_DATA)
+                    .union(Capabilities::NEEDS_CLEANUP)
+            },
+            waits: BLOCK_OR_SPIN,
+            limits: "block: fs.mqueue.msgsize_max; queue: RLIMIT_MSGQUEUE",
+            man_pages: &["mq_overview(7)", "mq_open(3)", "mq_send(3)", "mq_receive(3)"],
+            default_specs: &["posix-mq"],
+            ..Descriptor::MESSAGES
+        }
     }
 
     fn probe(&self) -> Result<(), Unsupported> {

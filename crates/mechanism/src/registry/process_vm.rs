@@ -8,36 +8,14 @@ use std::fs;
 use std::io;
 use std::sync::Arc;
 
-use model::{Role, Wait, describe_errno, sudo};
+use model::{Wait, describe_errno, sudo};
 use payload::{Block, Producer};
 
 use super::ring::{Copying, Ring, RingReceiver, RingSender, RingWait, WAIT_OPTION};
-use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WORKLOAD, Capabilities, Descriptor};
+use crate::descriptor::{BLOCK_OR_SPIN, Descriptor};
 use crate::loops::{Direction, one_way};
 use crate::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
 use crate::{Options, Receiver, Sender};
-
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "process-vm",
-    summary: "the receiver copies out of the sender's memory, as MPI does",
-    role: Role::Ranked,
-    capabilities: Capabilities {
-        link: false,
-        keeps_boundaries: true,
-        stores_data: false,
-        crosses_hosts: false,
-        needs_cleanup: false,
-    },
-    workloads: ANY_WORKLOAD,
-    tasks: ANY_TASKS,
-    waits: &[Wait::Block, Wait::Spin],
-    data: ANY_DATA,
-    options: &[WAIT_OPTION],
-    limits: "needs the right to trace the sender (kernel.yama.ptrace_scope)",
-    man_pages: &["process_vm_readv(2)", "ptrace(2)", "PR_SET_PTRACER(2const)"],
-    default_specs: &[],
-    more_specs: &["process-vm:wait=spin", "process-vm:wait=futex"],
-};
 
 /// Blocks that may be on their way: the sender produces the next ones while the receiver copies.
 const BLOCKS_MAX: usize = 4;
@@ -46,7 +24,16 @@ pub(crate) struct ProcessVm;
 
 impl Mechanism for ProcessVm {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "process-vm",
+            summary: "the receiver copies out of the sender's memory, as MPI does",
+            waits: BLOCK_OR_SPIN,
+            options: &[WAIT_OPTION],
+            limits: "needs the right to trace the sender (kernel.yama.ptrace_scope)",
+            man_pages: &["process_vm_readv(2)", "ptrace(2)", "PR_SET_PTRACER(2const)"],
+            more_specs: &["process-vm:wait=spin", "process-vm:wait=futex"],
+            ..Descriptor::MESSAGES
+        }
     }
 
     fn wait(&self, options: &Options) -> Wait {

@@ -13,13 +13,13 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use model::{Role, Workload, sudo};
+use model::{Workload, sudo};
 use rustix::io::Errno;
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
 use super::messages::receiver_wait;
-use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
+use crate::descriptor::{Capabilities, Descriptor};
 use crate::fd::{FdReceiver, FdSender, FdWait};
 use crate::link::{LinkEnds, LinkKind};
 use crate::loops::{Direction, over_connected};
@@ -29,33 +29,19 @@ use crate::{Folder, Options, Receiver, Sender};
 /// What a line discipline holds (N_TTY_BUF_SIZE, drivers/tty/n_tty.c); it cannot be asked.
 const LINE_BYTES: u64 = 4096;
 
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "pty",
-    summary: "a pseudo terminal in raw mode, slave to master",
-    role: Role::Ranked,
-    capabilities: Capabilities {
-        link: true,
-        keeps_boundaries: false,
-        stores_data: false,
-        crosses_hosts: false,
-        needs_cleanup: false,
-    },
-    workloads: ANY_WORKLOAD,
-    tasks: ANY_TASKS,
-    waits: ANY_WAIT,
-    data: ANY_DATA,
-    options: &[],
-    limits: "4 KiB in the line discipline and 8 KiB on the way to it, fixed; count: kernel.pty.max",
-    man_pages: &["pty(7)", "posix_openpt(3)", "termios(3)", "ioctl_tty(2) TIOCGPTPEER"],
-    default_specs: &[],
-    more_specs: &["pty"],
-};
-
 pub(crate) struct Pty;
 
 impl Mechanism for Pty {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "pty",
+            summary: "a pseudo terminal in raw mode, slave to master",
+            capabilities: Capabilities::LINK,
+            limits: "4 KiB in the line discipline and 8 KiB on the way to it, fixed; count: kernel.pty.max",
+            man_pages: &["pty(7)", "posix_openpt(3)", "termios(3)", "ioctl_tty(2) TIOCGPTPEER"],
+            more_specs: &["pty"],
+            ..Descriptor::STREAM
+        }
     }
 
     fn probe(&self) -> Result<(), Unsupported> {

@@ -7,7 +7,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use model::{Role, Wait, ZeroCopy};
+use model::{Wait, ZeroCopy};
 use payload::Producer;
 use rustix::event::PollFlags;
 use rustix::fs::sendfile;
@@ -20,39 +20,25 @@ use super::pipe::page_ring::Lengths;
 use super::pipe::vmsplice::Content;
 use super::pipe::{WAIT_OPTION, wait_of};
 use super::sockets::{BUFFER_LIMITS, SNDBUF_OPTION, set_buffers};
-use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
+use crate::descriptor::Descriptor;
 use crate::fd::{FdReceiver, FdWait};
 use crate::loops::{Direction, one_way};
 use crate::{Channel, Granted, Mechanism, OpenError, Request};
 use crate::{Options, Sender};
 
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "sendfile",
-    summary: "a file's pages to a Unix socket, by reference; copied once, by the receiver",
-    role: Role::Ranked,
-    capabilities: Capabilities {
-        link: false,
-        keeps_boundaries: false,
-        stores_data: false,
-        crosses_hosts: false,
-        needs_cleanup: false,
-    },
-    workloads: ANY_WORKLOAD,
-    tasks: ANY_TASKS,
-    waits: ANY_WAIT,
-    data: ANY_DATA,
-    options: &[SNDBUF_OPTION, WAIT_OPTION],
-    limits: BUFFER_LIMITS,
-    man_pages: &["sendfile(2)", "memfd_create(2)", "unix(7)"],
-    default_specs: &[],
-    more_specs: &["sendfile", "sendfile:sndbuf=1MiB"],
-};
-
 pub(crate) struct Sendfile;
 
 impl Mechanism for Sendfile {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "sendfile",
+            summary: "a file's pages to a Unix socket, by reference; copied once, by the receiver",
+            options: &[SNDBUF_OPTION, WAIT_OPTION],
+            limits: BUFFER_LIMITS,
+            man_pages: &["sendfile(2)", "memfd_create(2)", "unix(7)"],
+            more_specs: &["sendfile", "sendfile:sndbuf=1MiB"],
+            ..Descriptor::STREAM
+        }
     }
 
     fn wait(&self, options: &Options) -> Wait {

@@ -1,46 +1,34 @@
 //! `shm-ring`: a ring of bytes in shared memory, one sender, one receiver, no system call while both keep up.
 
-use model::{Role, Wait, ZeroCopy};
+use model::{Wait, ZeroCopy};
 
 use super::ring::{
     COPY_OPTION, Ring, RingWait, SIZE_OPTION, WAIT_OPTION, evidence, payload_direction, ring_bytes,
 };
 use crate::Options;
-use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WORKLOAD, Capabilities, Descriptor};
+use crate::descriptor::{BLOCK_OR_SPIN, Descriptor};
 use crate::loops::one_way;
 use crate::{Channel, Mechanism, OpenError, Request};
-
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "shm-ring",
-    summary: "a ring in shared memory; no system call while both ends keep up",
-    role: Role::Ranked,
-    capabilities: Capabilities {
-        link: false,
-        keeps_boundaries: false,
-        stores_data: false,
-        crosses_hosts: false,
-        needs_cleanup: false,
-    },
-    workloads: ANY_WORKLOAD,
-    tasks: ANY_TASKS,
-    waits: &[Wait::Block, Wait::Spin],
-    data: ANY_DATA,
-    options: &[SIZE_OPTION, WAIT_OPTION, COPY_OPTION],
-    limits: "size: 128 MiB; on their way: 1024 messages",
-    man_pages: &["mmap(2)", "memfd_create(2)", "futex(2)", "eventfd(2)"],
-    default_specs: &["shm-ring:wait=spin", "shm-ring:wait=futex"],
-    more_specs: &[
-        "shm-ring:wait=eventfd",
-        "shm-ring:copy=in-place,size=256KiB,wait=spin",
-        "shm-ring:copy=in-place,wait=futex",
-    ],
-};
 
 pub(crate) struct ShmRing;
 
 impl Mechanism for ShmRing {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "shm-ring",
+            summary: "a ring in shared memory; no system call while both ends keep up",
+            waits: BLOCK_OR_SPIN,
+            options: &[SIZE_OPTION, WAIT_OPTION, COPY_OPTION],
+            limits: "size: 128 MiB; on their way: 1024 messages",
+            man_pages: &["mmap(2)", "memfd_create(2)", "futex(2)", "eventfd(2)"],
+            default_specs: &["shm-ring:wait=spin", "shm-ring:wait=futex"],
+            more_specs: &[
+                "shm-ring:wait=eventfd",
+                "shm-ring:copy=in-place,size=256KiB,wait=spin",
+                "shm-ring:copy=in-place,wait=futex",
+            ],
+            ..Descriptor::STREAM
+        }
     }
 
     fn wait(&self, options: &Options) -> Wait {

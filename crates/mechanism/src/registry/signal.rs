@@ -9,41 +9,23 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use model::Role;
-
-use super::knock::{Hear, Hearer, Knock, Knocker, NO_DATA, NO_PAYLOAD, ROUND_TRIPS_ONLY};
+use super::knock::{Hear, Hearer, Knock, Knocker};
 use crate::SharedMemory;
-use crate::descriptor::{ANY_TASKS, BLOCK_ONLY, Capabilities, Descriptor};
+use crate::descriptor::Descriptor;
 use crate::loops::{Direction, one_way};
 use crate::{Channel, Mechanism, OpenError, Request};
-
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "signal",
-    summary: "realtime signals sent to a thread and waited for, without a handler",
-    role: Role::Ranked,
-    capabilities: Capabilities {
-        link: false,
-        keeps_boundaries: true,
-        stores_data: false,
-        crosses_hosts: false,
-        needs_cleanup: false,
-    },
-    workloads: ROUND_TRIPS_ONLY,
-    tasks: ANY_TASKS,
-    waits: BLOCK_ONLY,
-    data: NO_DATA,
-    options: &[],
-    limits: NO_PAYLOAD,
-    man_pages: &["signal(7)", "rt_tgsigqueueinfo(2)", "sigwaitinfo(2)"],
-    default_specs: &[],
-    more_specs: &["signal"],
-};
 
 pub(crate) struct Signal;
 
 impl Mechanism for Signal {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "signal",
+            summary: "realtime signals sent to a thread and waited for, without a handler",
+            man_pages: &["signal(7)", "rt_tgsigqueueinfo(2)", "sigwaitinfo(2)"],
+            more_specs: &["signal"],
+            ..Descriptor::NOTIFICATION
+        }
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {

@@ -2,50 +2,33 @@
 
 use std::os::fd::OwnedFd;
 
-use model::Role;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pairs, set_buffers, socket_ends};
-use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
+use crate::descriptor::{Capabilities, Descriptor};
 use crate::link::{LinkEnds, link_request};
 use crate::{Channel, Mechanism, OpenError, Request};
 use crate::{Folder, Options};
-
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "socketpair",
-    summary: "a connected pair of Unix stream sockets",
-    role: Role::Ranked,
-    capabilities: Capabilities {
-        link: true,
-        keeps_boundaries: false,
-        stores_data: false,
-        crosses_hosts: false,
-        needs_cleanup: false,
-    },
-    workloads: ANY_WORKLOAD,
-    tasks: ANY_TASKS,
-    waits: ANY_WAIT,
-    data: ANY_DATA,
-    options: &[SNDBUF_OPTION, RCVBUF_OPTION],
-    limits: BUFFER_LIMITS,
-    man_pages: &["socketpair(2)", "unix(7)"],
-    default_specs: &["socketpair"],
-    more_specs: &[],
-};
 
 pub(crate) struct SocketPair;
 
 impl Mechanism for SocketPair {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "socketpair",
+            summary: "a connected pair of Unix stream sockets",
+            capabilities: Capabilities::LINK,
+            options: &[SNDBUF_OPTION, RCVBUF_OPTION],
+            link_options: &[SNDBUF_OPTION.name, RCVBUF_OPTION.name],
+            limits: BUFFER_LIMITS,
+            man_pages: &["socketpair(2)", "unix(7)"],
+            default_specs: &["socketpair"],
+            ..Descriptor::STREAM
+        }
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
         over_pairs(request, || pair(request))
-    }
-
-    fn link_options(&self) -> &'static [&'static str] {
-        &[SNDBUF_OPTION.name, RCVBUF_OPTION.name]
     }
 
     fn connect(&self, options: &Options, folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {

@@ -10,7 +10,7 @@
 
 use std::os::fd::OwnedFd;
 
-use model::{DataLevel, Role, Tasks, Wait, Workload, ZeroCopy};
+use model::{DataLevel, Tasks, Wait, Workload, ZeroCopy};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, splice};
 
@@ -22,8 +22,7 @@ use super::pipe::{SIZE_OPTION, WAIT_OPTION, size_as_asked, wait_of};
 use super::sendfile::{buffers, unix_pair};
 use super::sockets::SNDBUF_OPTION;
 use crate::Options;
-use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
-use crate::descriptor::{OptionKind, OptionSpec};
+use crate::descriptor::{Descriptor, OptionKind, OptionSpec};
 use crate::endpoint::Endpoint;
 use crate::fd::{FdReceiver, FdWait};
 use crate::loops::{Direction, assemble, one_way};
@@ -37,49 +36,35 @@ use onward::Onward;
 use relay::SpliceRelay;
 use sender::{Source, SpliceSender};
 
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "splice",
-    summary: "written into a pipe and spliced on by reference, to a second pipe or a Unix socket",
-    role: Role::Ranked,
-    capabilities: Capabilities {
-        link: false,
-        keeps_boundaries: false,
-        stores_data: false,
-        crosses_hosts: false,
-        needs_cleanup: false,
-    },
-    workloads: ANY_WORKLOAD,
-    tasks: ANY_TASKS,
-    waits: ANY_WAIT,
-    data: ANY_DATA,
-    options: &[
-        OptionSpec {
-            name: "to",
-            kind: OptionKind::Choice(&["pipe", "socket"]),
-            default: "pipe",
-            help: "what the receiver reads from",
-        },
-        OptionSpec {
-            name: "send",
-            kind: OptionKind::Choice(&["write", "vmsplice"]),
-            default: "write",
-            help: "how the bytes come into the first pipe: copied, or (to=socket) by reference",
-        },
-        SIZE_OPTION,
-        SNDBUF_OPTION,
-        WAIT_OPTION,
-    ],
-    limits: "size (of every pipe): fs.pipe-max-size for ordinary users; sndbuf: net.core.wmem_max",
-    man_pages: &["splice(2)", "vmsplice(2)", "pipe(7)", "unix(7)"],
-    default_specs: &[],
-    more_specs: &["splice", "splice:size=1MiB", "splice:to=socket", "splice:to=socket,send=vmsplice"],
-};
-
 pub(crate) struct Splice;
 
 impl Mechanism for Splice {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "splice",
+            summary: "written into a pipe and spliced on by reference, to a second pipe or a Unix socket",
+            options: &[
+                OptionSpec {
+                    name: "to",
+                    kind: OptionKind::Choice(&["pipe", "socket"]),
+                    default: "pipe",
+                    help: "what the receiver reads from",
+                },
+                OptionSpec {
+                    name: "send",
+                    kind: OptionKind::Choice(&["write", "vmsplice"]),
+                    default: "write",
+                    help: "how the bytes come into the first pipe: copied, or (to=socket) by reference",
+                },
+                SIZE_OPTION,
+                SNDBUF_OPTION,
+                WAIT_OPTION,
+            ],
+            limits: "size (of every pipe): fs.pipe-max-size for ordinary users; sndbuf: net.core.wmem_max",
+            man_pages: &["splice(2)", "vmsplice(2)", "pipe(7)", "unix(7)"],
+            more_specs: &["splice", "splice:size=1MiB", "splice:to=socket", "splice:to=socket,send=vmsplice"],
+            ..Descriptor::STREAM
+        }
     }
 
     fn wait(&self, options: &Options) -> Wait {

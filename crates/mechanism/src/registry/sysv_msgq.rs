@@ -5,48 +5,38 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use model::{ByteSize, Role, Tasks, Wait, sudo};
+use model::{ByteSize, Tasks, Wait, sudo};
 use payload::{Consumer, Producer};
 
-use crate::descriptor::{
-    ANY_DATA, ANY_TASKS, ANY_WORKLOAD, Capabilities, Descriptor, OptionKind, OptionSpec,
-};
+use crate::descriptor::{BLOCK_OR_SPIN, Capabilities, Descriptor, OptionKind, OptionSpec};
 use crate::loops::{Direction, one_way};
 use crate::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
 use crate::{Receiver, Sender};
-
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "sysv-msgq",
-    summary: "a System V message queue",
-    role: Role::Ranked,
-    capabilities: Capabilities {
-        link: false,
-        keeps_boundaries: true,
-        stores_data: true,
-        crosses_hosts: false,
-        needs_cleanup: true,
-    },
-    workloads: ANY_WORKLOAD,
-    tasks: ANY_TASKS,
-    waits: &[Wait::Block, Wait::Spin],
-    data: ANY_DATA,
-    options: &[OptionSpec {
-        name: "size",
-        kind: OptionKind::Size,
-        default: "kernel.msgmnb",
-        help: "bytes the queue holds (msg_qbytes; more than kernel.msgmnb takes CAP_SYS_RESOURCE)",
-    }],
-    limits: "block: kernel.msgmax; queue: kernel.msgmnb",
-    man_pages: &["msgget(2)", "msgop(2)", "msgctl(2)"],
-    default_specs: &["sysv-msgq"],
-    more_specs: &[],
-};
 
 pub(crate) struct SysvMsgq;
 
 impl Mechanism for SysvMsgq {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "sysv-msgq",
+            summary: "a System V message queue",
+            capabilities: const {
+                Capabilities::KEEPS_BOUNDARIES
+                    .union(Capabilities::STORES_DATA)
+                    .union(Capabilities::NEEDS_CLEANUP)
+            },
+            waits: BLOCK_OR_SPIN,
+            options: &[OptionSpec {
+                name: "size",
+                kind: OptionKind::Size,
+                default: "kernel.msgmnb",
+                help: "bytes the queue holds (msg_qbytes; more than kernel.msgmnb takes CAP_SYS_RESOURCE)",
+            }],
+            limits: "block: kernel.msgmax; queue: kernel.msgmnb",
+            man_pages: &["msgget(2)", "msgop(2)", "msgctl(2)"],
+            default_specs: &["sysv-msgq"],
+            ..Descriptor::MESSAGES
+        }
     }
 
     fn probe(&self) -> Result<(), Unsupported> {

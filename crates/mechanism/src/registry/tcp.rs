@@ -3,55 +3,42 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
 
-use model::Role;
 use rustix::net::{
     AddressFamily, Shutdown, SocketFlags, SocketType, acceptfrom_with, bind, connect, getsockname, listen,
     shutdown, socket_with, sockopt,
 };
 
 use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pairs, set_buffers, socket_ends};
-use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
-use crate::descriptor::{OptionKind, OptionSpec};
+use crate::descriptor::{Capabilities, Descriptor, OptionKind, OptionSpec};
 use crate::link::{LinkEnds, link_request};
 use crate::{Channel, Mechanism, OpenError, Request, Unsupported};
 use crate::{Folder, Options};
-
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "tcp",
-    summary: "TCP over the loopback interface",
-    role: Role::Ranked,
-    capabilities: Capabilities {
-        link: true,
-        keeps_boundaries: false,
-        stores_data: false,
-        crosses_hosts: true,
-        needs_cleanup: false,
-    },
-    workloads: ANY_WORKLOAD,
-    tasks: ANY_TASKS,
-    waits: ANY_WAIT,
-    data: ANY_DATA,
-    options: &[
-        OptionSpec {
-            name: "nodelay",
-            kind: OptionKind::Flag,
-            default: "off: Nagle's algorithm gathers small blocks",
-            help: "send small blocks at once (TCP_NODELAY)",
-        },
-        SNDBUF_OPTION,
-        RCVBUF_OPTION,
-    ],
-    limits: BUFFER_LIMITS,
-    man_pages: &["tcp(7)", "ip(7)"],
-    default_specs: &["tcp"],
-    more_specs: &["tcp:nodelay"],
-};
 
 pub(crate) struct Tcp;
 
 impl Mechanism for Tcp {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "tcp",
+            summary: "TCP over the loopback interface",
+            capabilities: const { Capabilities::LINK.union(Capabilities::CROSSES_HOSTS) },
+            options: &[
+                OptionSpec {
+                    name: "nodelay",
+                    kind: OptionKind::Flag,
+                    default: "off: Nagle's algorithm gathers small blocks",
+                    help: "send small blocks at once (TCP_NODELAY)",
+                },
+                SNDBUF_OPTION,
+                RCVBUF_OPTION,
+            ],
+            link_options: &["nodelay", SNDBUF_OPTION.name, RCVBUF_OPTION.name],
+            limits: BUFFER_LIMITS,
+            man_pages: &["tcp(7)", "ip(7)"],
+            default_specs: &["tcp"],
+            more_specs: &["tcp:nodelay"],
+            ..Descriptor::STREAM
+        }
     }
 
     fn probe(&self) -> Result<(), Unsupported> {
@@ -63,10 +50,6 @@ impl Mechanism for Tcp {
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
         over_pairs(request, || connect_pair(request))
-    }
-
-    fn link_options(&self) -> &'static [&'static str] {
-        &["nodelay", SNDBUF_OPTION.name, RCVBUF_OPTION.name]
     }
 
     fn connect(&self, options: &Options, folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {

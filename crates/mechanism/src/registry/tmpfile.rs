@@ -6,12 +6,12 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use model::{ByteSize, Role, Tasks, Wait, sudo};
+use model::{ByteSize, Tasks, Wait, sudo};
 use rustix::fs::{Mode, OFlags, inotify, open, statvfs};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::descriptor::{ANY_DATA, ANY_TASKS, Capabilities, Descriptor, OptionKind, OptionSpec, STREAM_ONLY};
+use crate::descriptor::{BLOCK_OR_SPIN, Capabilities, Descriptor, OptionKind, OptionSpec, STREAM_ONLY};
 use crate::folder::free_bytes;
 use crate::leftover::NamedPath;
 use crate::link::{LinkEnds, LinkKind, Order, Stored, StoredName, link_request};
@@ -35,33 +35,23 @@ pub(super) const DIR_OPTION: OptionSpec = OptionSpec {
     help: "where the file lies, which decides on which file system",
 };
 
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "tmpfile",
-    summary: "a file without a name (O_TMPFILE); the reader follows the writer",
-    role: Role::Ranked,
-    capabilities: Capabilities {
-        link: true,
-        keeps_boundaries: false,
-        stores_data: true,
-        crosses_hosts: false,
-        needs_cleanup: false,
-    },
-    workloads: STREAM_ONLY,
-    tasks: ANY_TASKS,
-    waits: &[Wait::Block, Wait::Spin],
-    data: ANY_DATA,
-    options: &[ORDER_OPTION, DIR_OPTION],
-    limits: "bytes: the free space of the file system",
-    man_pages: &["open(2) O_TMPFILE", "inotify(7)"],
-    default_specs: &["tmpfile", "tmpfile:order=sequential"],
-    more_specs: &[],
-};
-
 pub(crate) struct TmpFile;
 
 impl Mechanism for TmpFile {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "tmpfile",
+            summary: "a file without a name (O_TMPFILE); the reader follows the writer",
+            capabilities: const { Capabilities::LINK.union(Capabilities::STORES_DATA) },
+            workloads: STREAM_ONLY,
+            waits: BLOCK_OR_SPIN,
+            options: &[ORDER_OPTION, DIR_OPTION],
+            link_options: &[ORDER_OPTION.name, DIR_OPTION.name],
+            limits: "bytes: the free space of the file system",
+            man_pages: &["open(2) O_TMPFILE", "inotify(7)"],
+            default_specs: &["tmpfile", "tmpfile:order=sequential"],
+            ..Descriptor::STREAM
+        }
     }
 
     fn probe(&self) -> Result<(), Unsupported> {
@@ -79,10 +69,6 @@ impl Mechanism for TmpFile {
             let writer = open_nameless(folder)?;
             follow_direction(request, writer)
         })
-    }
-
-    fn link_options(&self) -> &'static [&'static str] {
-        &[ORDER_OPTION.name, DIR_OPTION.name]
     }
 
     fn connect(&self, options: &Options, folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {

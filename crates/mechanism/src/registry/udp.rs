@@ -17,7 +17,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
-use model::{ByteSize, Role, Tasks, Workload};
+use model::{ByteSize, Tasks, Workload};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
@@ -27,9 +27,7 @@ use rustix::net::{
 
 use super::messages::{MessageEnd, receiver_wait};
 use super::sockets::{RCVBUF_OPTION, SNDBUF_OPTION, set_buffers};
-use crate::descriptor::{
-    ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor, OptionKind, OptionSpec,
-};
+use crate::descriptor::{Capabilities, Descriptor, OptionKind, OptionSpec};
 use crate::fd::FdWait;
 use crate::loops::{Direction, one_way};
 use crate::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
@@ -47,43 +45,30 @@ const WINDOW_MAX: u64 = 256;
 const RECEIVER_PATIENCE: Duration = Duration::from_secs(3);
 const SENDER_PATIENCE: Duration = Duration::from_secs(5);
 
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "udp",
-    summary: "UDP over the loopback interface, acknowledged so that nothing is lost",
-    role: Role::Ranked,
-    capabilities: Capabilities {
-        // No program on a shell's line acknowledges anything, and none is told of the end.
-        link: false,
-        keeps_boundaries: true,
-        stores_data: false,
-        crosses_hosts: true,
-        needs_cleanup: false,
-    },
-    workloads: ANY_WORKLOAD,
-    tasks: ANY_TASKS,
-    waits: ANY_WAIT,
-    data: ANY_DATA,
-    options: &[
-        OptionSpec {
-            name: "datagram",
-            kind: OptionKind::Size,
-            default: "off: a block is a datagram",
-            help: "cut blocks into datagrams of this size, which lets larger ones through",
-        },
-        SNDBUF_OPTION,
-        RCVBUF_OPTION,
-    ],
-    limits: "block or datagram: 65507 bytes (IPv4); sndbuf, rcvbuf: net.core.wmem_max and net.core.rmem_max",
-    man_pages: &["udp(7)", "ip(7)", "socket(7)"],
-    default_specs: &[],
-    more_specs: &["udp", "udp:datagram=32KiB", "udp:datagram=32KiB,rcvbuf=1MiB"],
-};
-
 pub(crate) struct Udp;
 
 impl Mechanism for Udp {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "udp",
+            summary: "UDP over the loopback interface, acknowledged so that nothing is lost",
+            // No program on a shell's line acknowledges anything, and none is told of the end.
+            capabilities: const { Capabilities::KEEPS_BOUNDARIES.union(Capabilities::CROSSES_HOSTS) },
+            options: &[
+                OptionSpec {
+                    name: "datagram",
+                    kind: OptionKind::Size,
+                    default: "off: a block is a datagram",
+                    help: "cut blocks into datagrams of this size, which lets larger ones through",
+                },
+                SNDBUF_OPTION,
+                RCVBUF_OPTION,
+            ],
+            limits: "block or datagram: 65507 bytes (IPv4); sndbuf, rcvbuf: net.core.wmem_max and net.core.rmem_max",
+            man_pages: &["udp(7)", "ip(7)", "socket(7)"],
+            more_specs: &["udp", "udp:datagram=32KiB", "udp:datagram=32KiB,rcvbuf=1MiB"],
+            ..Descriptor::MESSAGES
+        }
     }
 
     fn probe(&self) -> Result<(), Unsupported> {

@@ -9,7 +9,6 @@
 
 use std::os::fd::OwnedFd;
 
-use model::Role;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, getsockname, socket_with,
     socketpair,
@@ -17,49 +16,33 @@ use rustix::net::{
 
 use super::messages::{MessageEnd, check_block};
 use super::sockets::{SNDBUF_OPTION, set_buffers};
-use crate::descriptor::{
-    ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor, OptionKind, OptionSpec,
-};
+use crate::descriptor::{Descriptor, OptionKind, OptionSpec};
 use crate::fd::FdWait;
 use crate::loops::{Direction, one_way};
 use crate::{Channel, Granted, Mechanism, OpenError, Request};
-
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "unix-dgram",
-    summary: "Unix datagram sockets: nothing is lost, the sender waits",
-    role: Role::Ranked,
-    capabilities: Capabilities {
-        link: false,
-        keeps_boundaries: true,
-        stores_data: false,
-        crosses_hosts: false,
-        needs_cleanup: false,
-    },
-    workloads: ANY_WORKLOAD,
-    tasks: ANY_TASKS,
-    waits: ANY_WAIT,
-    data: ANY_DATA,
-    // No rcvbuf: what lies in a Unix socket is charged to the one who sent it.
-    options: &[
-        OptionSpec {
-            name: "pair",
-            kind: OptionKind::Flag,
-            default: "off: sent to a name, as to syslog",
-            help: "a connected pair (socketpair): net.unix.max_dgram_qlen does not bound it",
-        },
-        SNDBUF_OPTION,
-    ],
-    limits: "block: the send buffer less 32 bytes, and some 4 MiB; queue: net.unix.max_dgram_qlen messages, except pair; sndbuf: net.core.wmem_max",
-    man_pages: &["unix(7)", "socket(7)"],
-    default_specs: &[],
-    more_specs: &["unix-dgram", "unix-dgram:pair"],
-};
 
 pub(crate) struct UnixDgram;
 
 impl Mechanism for UnixDgram {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "unix-dgram",
+            summary: "Unix datagram sockets: nothing is lost, the sender waits",
+            // No rcvbuf: what lies in a Unix socket is charged to the one who sent it.
+            options: &[
+                OptionSpec {
+                    name: "pair",
+                    kind: OptionKind::Flag,
+                    default: "off: sent to a name, as to syslog",
+                    help: "a connected pair (socketpair): net.unix.max_dgram_qlen does not bound it",
+                },
+                SNDBUF_OPTION,
+            ],
+            limits: "block: the send buffer less 32 bytes, and some 4 MiB; queue: net.unix.max_dgram_qlen messages, except pair; sndbuf: net.core.wmem_max",
+            man_pages: &["unix(7)", "socket(7)"],
+            more_specs: &["unix-dgram", "unix-dgram:pair"],
+            ..Descriptor::MESSAGES
+        }
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {

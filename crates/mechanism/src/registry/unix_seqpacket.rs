@@ -4,44 +4,29 @@
 //! message arrives whole. Between unmodified programs it is no link: a read smaller than the message throws
 //! the rest away.
 
-use model::Role;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::messages::{MESSAGE_LIMITS, MessageEnd, check_block};
 use super::sockets::{SNDBUF_OPTION, set_buffers};
-use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
+use crate::descriptor::Descriptor;
 use crate::fd::FdWait;
 use crate::loops::{Direction, over_connected};
 use crate::{Channel, Granted, Mechanism, OpenError, Request};
-
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "unix-seqpacket",
-    summary: "a connected pair of Unix sockets that keep message boundaries",
-    role: Role::Ranked,
-    capabilities: Capabilities {
-        link: false,
-        keeps_boundaries: true,
-        stores_data: false,
-        crosses_hosts: false,
-        needs_cleanup: false,
-    },
-    workloads: ANY_WORKLOAD,
-    tasks: ANY_TASKS,
-    waits: ANY_WAIT,
-    data: ANY_DATA,
-    // No rcvbuf: what lies in a Unix socket is charged to the one who sent it.
-    options: &[SNDBUF_OPTION],
-    limits: MESSAGE_LIMITS,
-    man_pages: &["unix(7)", "socketpair(2)"],
-    default_specs: &[],
-    more_specs: &["unix-seqpacket", "unix-seqpacket:sndbuf=1MiB"],
-};
 
 pub(crate) struct UnixSeqpacket;
 
 impl Mechanism for UnixSeqpacket {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "unix-seqpacket",
+            summary: "a connected pair of Unix sockets that keep message boundaries",
+            // No rcvbuf: what lies in a Unix socket is charged to the one who sent it.
+            options: &[SNDBUF_OPTION],
+            limits: MESSAGE_LIMITS,
+            man_pages: &["unix(7)", "socketpair(2)"],
+            more_specs: &["unix-seqpacket", "unix-seqpacket:sndbuf=1MiB"],
+            ..Descriptor::MESSAGES
+        }
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {

@@ -2,7 +2,6 @@
 
 use std::os::fd::OwnedFd;
 
-use model::Role;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
@@ -11,47 +10,31 @@ use rustix::net::{
 use rustix::process::getpid;
 
 use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pairs, set_buffers, socket_ends};
-use crate::descriptor::{ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor};
+use crate::descriptor::{Capabilities, Descriptor};
 use crate::leftover::NamedPath;
 use crate::link::{LinkEnds, link_request};
 use crate::{Channel, Mechanism, OpenError, Request};
 use crate::{Folder, Options};
 
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "unix-stream",
-    summary: "Unix stream sockets met by name: bind, listen, connect, accept",
-    role: Role::Ranked,
-    capabilities: Capabilities {
-        link: true,
-        keeps_boundaries: false,
-        stores_data: false,
-        crosses_hosts: false,
-        needs_cleanup: true,
-    },
-    workloads: ANY_WORKLOAD,
-    tasks: ANY_TASKS,
-    waits: ANY_WAIT,
-    data: ANY_DATA,
-    options: &[SNDBUF_OPTION, RCVBUF_OPTION],
-    limits: BUFFER_LIMITS,
-    man_pages: &["unix(7)", "bind(2)", "accept(2)"],
-    default_specs: &["unix-stream"],
-    more_specs: &[],
-};
-
 pub(crate) struct UnixStream;
 
 impl Mechanism for UnixStream {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "unix-stream",
+            summary: "Unix stream sockets met by name: bind, listen, connect, accept",
+            capabilities: const { Capabilities::LINK.union(Capabilities::NEEDS_CLEANUP) },
+            options: &[SNDBUF_OPTION, RCVBUF_OPTION],
+            link_options: &[SNDBUF_OPTION.name, RCVBUF_OPTION.name],
+            limits: BUFFER_LIMITS,
+            man_pages: &["unix(7)", "bind(2)", "accept(2)"],
+            default_specs: &["unix-stream"],
+            ..Descriptor::STREAM
+        }
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
         over_pairs(request, || connect_pair(request))
-    }
-
-    fn link_options(&self) -> &'static [&'static str] {
-        &[SNDBUF_OPTION.name, RCVBUF_OPTION.name]
     }
 
     fn connect(&self, options: &Options, folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {

@@ -9,13 +9,11 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
-use model::{Role, describe_errno, sudo};
+use model::{describe_errno, sudo};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, listen, socket_with};
 
 use super::messages::receiver_wait;
-use crate::descriptor::{
-    ANY_DATA, ANY_TASKS, ANY_WAIT, ANY_WORKLOAD, Capabilities, Descriptor, OptionKind, OptionSpec,
-};
+use crate::descriptor::{Capabilities, Descriptor, OptionKind, OptionSpec};
 use crate::fd::{FdReceiver, FdSender, FdWait};
 use crate::link::{LinkEnds, LinkKind};
 use crate::loops::{Direction, over_connected};
@@ -26,38 +24,26 @@ use crate::{Folder, Options};
 const SO_VM_SOCKETS_BUFFER_SIZE: libc::c_int = 0;
 const SO_VM_SOCKETS_BUFFER_MAX_SIZE: libc::c_int = 2;
 
-static DESCRIPTOR: Descriptor = Descriptor {
-    name: "vsock",
-    summary: "a virtual machine's socket, looped back on this machine",
-    role: Role::Ranked,
-    capabilities: Capabilities {
-        link: true,
-        keeps_boundaries: false,
-        stores_data: false,
-        crosses_hosts: true,
-        needs_cleanup: false,
-    },
-    workloads: ANY_WORKLOAD,
-    tasks: ANY_TASKS,
-    waits: ANY_WAIT,
-    data: ANY_DATA,
-    options: &[OptionSpec {
-        name: "buffer",
-        kind: OptionKind::Size,
-        default: "256KiB, the kernel's default",
-        help: "bytes the receiver gives credit for (SO_VM_SOCKETS_BUFFER_SIZE)",
-    }],
-    limits: "needs the loopback transport (vsock_loopback); a packet carries at most 64 KiB",
-    man_pages: &["vsock(7)"],
-    default_specs: &[],
-    more_specs: &["vsock", "vsock:buffer=1MiB"],
-};
-
 pub(crate) struct Vsock;
 
 impl Mechanism for Vsock {
     fn descriptor(&self) -> &'static Descriptor {
-        &DESCRIPTOR
+        &Descriptor {
+            name: "vsock",
+            summary: "a virtual machine's socket, looped back on this machine",
+            capabilities: const { Capabilities::LINK.union(Capabilities::CROSSES_HOSTS) },
+            options: &[OptionSpec {
+                name: "buffer",
+                kind: OptionKind::Size,
+                default: "256KiB, the kernel's default",
+                help: "bytes the receiver gives credit for (SO_VM_SOCKETS_BUFFER_SIZE)",
+            }],
+            link_options: &["buffer"],
+            limits: "needs the loopback transport (vsock_loopback); a packet carries at most 64 KiB",
+            man_pages: &["vsock(7)"],
+            more_specs: &["vsock", "vsock:buffer=1MiB"],
+            ..Descriptor::STREAM
+        }
     }
 
     fn probe(&self) -> Result<(), Unsupported> {
@@ -78,10 +64,6 @@ impl Mechanism for Vsock {
                 granted: Granted::from([("buffer_bytes".to_owned(), granted)]),
             })
         })
-    }
-
-    fn link_options(&self) -> &'static [&'static str] {
-        &["buffer"]
     }
 
     fn connect(&self, options: &Options, _folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {

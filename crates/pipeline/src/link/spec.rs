@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use mechanism::{Folder, Mechanism, OpenError, Options, Order, SpecProblem};
+use mechanism::{Capabilities, Folder, Mechanism, OpenError, Options, Order, SpecProblem};
 use model::{Spec, SpecError};
 use thiserror::Error;
 
@@ -55,13 +55,13 @@ impl LinkSpec {
         let spec: Spec = text.parse()?;
         let (mechanism, options) = mechanism::resolve(&spec)?;
         let descriptor = mechanism.descriptor();
-        if !descriptor.capabilities.link {
+        if !descriptor.capabilities.contains(Capabilities::LINK) {
             return Err(LinkProblem::NotALink {
                 mechanism: descriptor.name,
                 links: Self::names().collect::<Vec<_>>().join(", "),
             });
         }
-        let known = mechanism.link_options();
+        let known = descriptor.link_options;
         if let Some(option) = spec.options.keys().find(|option| !known.contains(&option.as_str())) {
             return Err(LinkProblem::MeasuringOnly {
                 mechanism: descriptor.name,
@@ -75,15 +75,15 @@ impl LinkSpec {
     /// The mechanisms that can be links, in the order of the registry.
     pub fn names() -> impl Iterator<Item = &'static str> {
         let descriptors = mechanism::all().iter().map(|mechanism| mechanism.descriptor());
-        descriptors.filter(|descriptor| descriptor.capabilities.link).map(|descriptor| descriptor.name)
+        descriptors
+            .filter(|descriptor| descriptor.capabilities.contains(Capabilities::LINK))
+            .map(|descriptor| descriptor.name)
     }
 
     /// The options that a link of this name takes; none where there is no such link.
     pub fn options_of(name: &str) -> &'static [&'static str] {
-        let mechanism = mechanism::all().iter().find(|mechanism| mechanism.descriptor().name == name);
-        mechanism
-            .filter(|found| found.descriptor().capabilities.link)
-            .map_or(&[], |found| found.link_options())
+        let mut descriptors = mechanism::all().iter().map(|mechanism| mechanism.descriptor());
+        descriptors.find(|descriptor| descriptor.name == name).map_or(&[], |found| found.link_options)
     }
 
     /// When the reading program may start: with the writer, or, through a file, after it.
@@ -103,7 +103,7 @@ impl LinkSpec {
 
     /// Whether it makes names in a file system, which want a folder of their own.
     pub fn has_names(&self) -> bool {
-        self.mechanism.descriptor().capabilities.needs_cleanup
+        self.mechanism.descriptor().capabilities.contains(Capabilities::NEEDS_CLEANUP)
     }
 
     /// Why it cannot be had, and what to do about it.
