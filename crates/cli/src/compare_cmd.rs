@@ -125,7 +125,8 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         md.write(&report::comparison::markdown(&record))?;
     }
     if let Some(html) = &args.html {
-        html.write(&report::page::render(&[Loaded::new("this run", AnyRecord::Compare(record.clone()))]))?;
+        let loaded = Loaded::new("this run", AnyRecord::Compare(record.clone()));
+        html.write(&report::page::render(&[loaded], study::view))?;
     }
     if !outputs.into_iter().flatten().any(|to| *to == Destination::Stdout) {
         terminal::print_painted(&report::comparison::render(&record, &terminal::style()))?;

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use model::visible;
+use report::Style;
 use report::read::{AnyRecord, Loaded};
-use report::{Style, study};
 
 use crate::destination::{Destination, OUTPUTS};
 use crate::record::load;
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
         terminal::remark(&format!("hosepipe: {sentence}"));
     }
     match &args.html {
-        Some(html) => html.write(&report::page::render(&records))?,
+        Some(html) => html.write(&report::page::render(&records, study::view))?,
         None => terminal::print_painted(&tables(&records, &terminal::style()))?,
     }
     Ok(ExitCode::SUCCESS)
@@ -77,6 +77,6 @@ fn table(record: &AnyRecord, style: &Style) -> String {
         }
         AnyRecord::Run(record) => report::stages::render(record, style),
         AnyRecord::Compare(record) => report::comparison::render(record, style),
-        AnyRecord::Study(record) => study::render(&study::view(record), style),
+        AnyRecord::Study(record) => report::study::render(&study::view(record), style),
     }
 }

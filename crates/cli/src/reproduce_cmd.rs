@@ -9,11 +9,9 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use engine::Janitor;
-use experiment::Name;
 use model::{CompareResult, SCHEMA, StudyPart, StudyRecord};
 use report::read::{AnyRecord, Loaded};
-use report::study;
-use reproduce::{Have, Job, Part, Resume, Scale, Watcher};
+use study::{Have, Job, Name, Part, Resume, Scale, Watcher};
 
 use crate::bar::Bar;
 use crate::destination::{Destination, OUTPUTS};
@@ -85,7 +83,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> anyhow::Result<ExitCode> {
     check(args)?;
     let mut record = begin(args)?;
     if is_missing_something(args, &record) {
-        let needs = reproduce::needs(args.study, args.scale);
+        let needs = study::needs(args.study, args.scale);
         let have = Have::here(&model::temporary_folder());
         have.suffices(args.study, &needs).map_err(|lack| UsageError(lack.to_string()))?;
     }
@@ -96,7 +94,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> anyhow::Result<ExitCode> {
     write(args, &record, &save)?;
     let stdout = |to: &Option<Destination>| *to == Some(Destination::Stdout);
     if !stdout(&args.json) && !stdout(&args.html) {
-        terminal::print_painted(&study::render(&study::view(&record), &terminal::style()))?;
+        terminal::print_painted(&report::study::render(&study::view(&record), &terminal::style()))?;
     }
     // What was finished has been shown and saved; now the reason why it is not all.
     outcome?;
@@ -111,12 +109,12 @@ pub(crate) fn run(args: &ReproduceArgs) -> anyhow::Result<ExitCode> {
 fn is_missing_something(args: &ReproduceArgs, record: &StudyRecord) -> bool {
     let wanted = |part: &&Part| args.part.is_empty() || args.part.iter().any(|name| name == part.name);
     let made = |part: &Part| record.parts.iter().any(|one| one.name == part.name && one.complete);
-    reproduce::parts(args.study).iter().filter(wanted).any(|part| !made(part))
+    study::parts(args.study).iter().filter(wanted).any(|part| !made(part))
 }
 
 /// Refuses what could not be done or written, before anything is run.
 fn check(args: &ReproduceArgs) -> anyhow::Result<()> {
-    let parts = reproduce::parts(args.study);
+    let parts = study::parts(args.study);
     if let Some(unknown) = args.part.iter().find(|name| parts.iter().all(|part| part.name != name.as_str())) {
         let known: Vec<String> = parts.iter().map(|part| format!("{} ({})", part.name, part.title)).collect();
         let (study, known) = (args.study, known.join(", "));
@@ -156,7 +154,7 @@ fn begin(args: &ReproduceArgs) -> anyhow::Result<StudyRecord> {
             };
             let here = is_missing_something(args, &record).then_some(&host);
             let now = Resume { study: args.study.word(), scale: args.scale.share(), host: here };
-            reproduce::check_resume(&record, &now)
+            study::check_resume(&record, &now)
                 .map_err(|problem| UsageError(format!("cannot go on with {}: {problem}", path.display())))?;
             record
         }
@@ -166,7 +164,7 @@ fn begin(args: &ReproduceArgs) -> anyhow::Result<StudyRecord> {
             let problem = format!("{}: --windows takes a record of the Windows worker", path.display());
             return Err(UsageError(problem).into());
         };
-        let part = reproduce::foreign_part(bench, &path.display().to_string());
+        let part = study::foreign_part(bench, &path.display().to_string());
         record.parts.retain(|other| other.name != part.name);
         record.parts.push(part);
     }
@@ -195,7 +193,7 @@ fn conduct(
         note_signal: &|signal| stop.note(Some(signal)),
     };
     let mut keeper = Keeper { bar: Bar::new(STEPS, "{prefix} {bar:20} {wide_msg}"), save: save.clone() };
-    let outcome = reproduce::conduct(&job, record, &args.part, &mut keeper);
+    let outcome = study::conduct(&job, record, &args.part, &mut keeper);
     keeper.bar.finish();
     drop(janitor);
     Ok((stop, outcome.map_err(|error| anyhow!(error))))
@@ -244,10 +242,10 @@ fn write(args: &ReproduceArgs, record: &StudyRecord, save: &Option<Destination>)
     }
     if let Some(html) = &args.html {
         let loaded = Loaded { name: record.study.clone(), record: AnyRecord::Study(record.clone()) };
-        html.write(&report::page::render(&[loaded]))?;
+        html.write(&report::page::render(&[loaded], study::view))?;
     }
     if let Some(folder) = &args.figures {
-        for (name, svg) in study::figures(record) {
+        for (name, svg) in study::view(record).figures() {
             let path = folder.join(format!("{name}.svg"));
             Destination::File(path).write(&svg)?;
         }

@@ -1,5 +1,5 @@
 //! The record of `hosepipe reproduce`: a published study run here, part by part (docs/RECORD.md).
-//! Published figures are not in it: they are data of their own (`experiments/`), looked up by the study's name.
+//! Published figures are not in it: they are data of the room `study`, looked up by the study's name.
 
 use std::collections::BTreeMap;
 

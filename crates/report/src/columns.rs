@@ -10,7 +10,7 @@ use crate::numbers;
 use crate::view::{Row, Section};
 
 /// What stands for a figure that is not there.
-pub(crate) const ABSENT: &str = "–";
+pub const ABSENT: &str = "–";
 /// Width of the longest bar.
 const BAR_COLUMNS: usize = 12;
 
@@ -90,7 +90,7 @@ pub(crate) fn columns(section: &Section) -> Vec<&'static Column> {
 }
 
 /// The mark beside a figure that should not be trusted to its last digit.
-pub(crate) fn noise_mark(case: &CaseRecord) -> &'static str {
+pub fn noise_mark(case: &CaseRecord) -> &'static str {
     noise::mark(case.noise)
 }
 

@@ -5,7 +5,7 @@ use stats::Estimate;
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
 
 /// The mark behind a figure.
-pub(crate) fn mark(level: Option<NoiseLevel>) -> &'static str {
+pub fn mark(level: Option<NoiseLevel>) -> &'static str {
     match level {
         Some(NoiseLevel::Noisy) => " ~",
         Some(NoiseLevel::Wild) => " !",
@@ -23,7 +23,7 @@ pub(crate) fn word(level: Option<NoiseLevel>) -> Option<&'static str> {
 }
 
 /// How noisy the median of these values is; `None` where one value shows no spread.
-pub(crate) fn level(values: &[f64]) -> Option<NoiseLevel> {
+pub fn level(values: &[f64]) -> Option<NoiseLevel> {
     Estimate::of(values).as_ref().and_then(stats::noise::verdict)
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn legend(noisy: bool, wild: bool) -> Option<String> {
 }
 
 /// The same, of the levels that a table has.
-pub(crate) fn legend_of(levels: impl Iterator<Item = NoiseLevel> + Clone) -> Option<String> {
+pub fn legend_of(levels: impl Iterator<Item = NoiseLevel> + Clone) -> Option<String> {
     let has = |level| levels.clone().any(|one| one == level);
     legend(has(NoiseLevel::Noisy), has(NoiseLevel::Wild))
 }
@@ -64,6 +64,6 @@ pub(crate) fn interval_words(trials: impl Iterator<Item = usize> + Clone) -> Str
 }
 
 /// Whether a median of so many trials has no 95 % interval, so that what stands in its place is their range.
-pub(crate) fn is_range(trials: usize) -> bool {
+pub fn is_range(trials: usize) -> bool {
     (2..ENOUGH_FOR_95_PERCENT).contains(&trials)
 }

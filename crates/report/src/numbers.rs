@@ -49,7 +49,7 @@ pub fn ratio(ratio: f64) -> String {
 }
 
 /// So many decimals.
-pub(crate) fn fixed(value: f64, decimals: usize) -> String {
+pub fn fixed(value: f64, decimals: usize) -> String {
     match value.abs() {
         size if !size.is_finite() => ABSENT.to_owned(),
         size if size >= HUGE => format!("{value:.2e}"),
@@ -80,7 +80,7 @@ pub(crate) fn plain(value: f64) -> String {
 }
 
 /// So many decimals, and a comma after each three digits before them: "1,388,021,234".
-pub(crate) fn grouped(value: f64, decimals: usize) -> String {
+pub fn grouped(value: f64, decimals: usize) -> String {
     if !value.is_finite() || value.abs() >= HUGE {
         return fixed(value, decimals);
     }

@@ -29,8 +29,9 @@ use crate::format::{Format, FormatError};
 use crate::lists::{distinct, grouped};
 use crate::page::cases::{Set, Source};
 use crate::read::{AnyRecord, Loaded};
+use crate::study::{StudyView, ViewOf};
 use crate::view::Group;
-use crate::{advice, remarks, study, view, words};
+use crate::{advice, remarks, view, words};
 
 /// The registry entry.
 pub const FORMAT: Format =
@@ -51,9 +52,9 @@ pub struct Page {
     pub sections: Vec<Section>,
 }
 
-/// Records as one page.
-pub fn render(records: &[Loaded]) -> String {
-    document::render(&page(records))
+/// Records as one page; `view_of` says what is to be shown of a study's.
+pub fn render(records: &[Loaded], view_of: ViewOf) -> String {
+    document::render(&page(records, view_of))
 }
 
 /// A sentence for each record that has no case in common with the others.
@@ -63,7 +64,7 @@ pub fn strangers(records: &[Loaded]) -> Vec<String> {
 }
 
 fn of_bench(record: &BenchRecord) -> Result<String, FormatError> {
-    Ok(render(&[Loaded::new("this run", AnyRecord::Bench(record.clone()))]))
+    Ok(render(&[Loaded::new("this run", AnyRecord::Bench(record.clone()))], StudyView::unknown))
 }
 
 fn bench(record: &AnyRecord) -> Option<&BenchRecord> {
@@ -74,7 +75,7 @@ fn bench(record: &AnyRecord) -> Option<&BenchRecord> {
 }
 
 /// What is on the page of these records.
-pub fn page(records: &[Loaded]) -> Page {
+pub fn page(records: &[Loaded], view_of: ViewOf) -> Page {
     let labels = labels::labels(records);
     // One record of its kind needs no name among the others.
     let kind = |at: usize| std::mem::discriminant(&records[at].record);
@@ -91,7 +92,7 @@ pub fn page(records: &[Loaded]) -> Page {
             AnyRecord::Bench(_) => {}
             AnyRecord::Run(record) => sections.push(pipelines::section(record, label(at), at)),
             AnyRecord::Compare(record) => sections.push(comparisons::section(record, label(at), at)),
-            AnyRecord::Study(record) => sections.extend(study::page_sections(record, label(at), at)),
+            AnyRecord::Study(record) => sections.extend(view_of(record).page_sections(label(at), at)),
         }
     }
     let named: Vec<(String, &AnyRecord)> =

@@ -47,7 +47,7 @@ pub(crate) fn data(data: DataLevel, check: Option<Check>) -> &'static str {
 }
 
 /// How much of the way bytes pass by reference: "zero-copy", or "by reference in part, 1 copy per byte".
-pub(crate) fn by_reference(evidence: &ZeroCopy) -> String {
+pub fn by_reference(evidence: &ZeroCopy) -> String {
     let unproven = if evidence.proven { "" } else { " (not shown)" };
     match evidence.copies_per_byte {
         Some(0) => format!("zero-copy{unproven}"),
@@ -78,7 +78,7 @@ pub(crate) fn count(count: usize, one: &str) -> String {
 }
 
 /// A machine in a line: its processor, cores and kernel.
-pub(crate) fn machine(host: &Host) -> String {
+pub fn machine(host: &Host) -> String {
     let cores = host.cpus.iter().map(|cpu| (cpu.package, cpu.core)).collect::<BTreeSet<_>>().len();
     let cpus = host.cpus.len();
     let mut parts = Vec::new();

@@ -4,15 +4,15 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use experiment::{Comp517, FILE_NAME, FOLDER_NAME, Needs};
+use study::{Comp517, FILE_NAME, FOLDER_NAME, Runs};
 
 /// A pipeline as the study shows it, and what it needs.
 pub(crate) fn line(study: &Comp517, index: usize) -> String {
     let pipeline = &study.pipelines[index];
     let needs = match pipeline.needs() {
-        Needs::Nothing => "the processes there are".to_owned(),
-        Needs::Lines => format!("{FILE_NAME}, {} lines", study.material.lines),
-        Needs::Files => format!("a folder of {} files", study.material.files),
+        Runs::Nothing => "the processes there are".to_owned(),
+        Runs::Lines => format!("{FILE_NAME}, {} lines", study.material.lines),
+        Runs::Files => format!("a folder of {} files", study.material.files),
     };
     format!("{:<44} {needs}", pipeline.shown())
 }
@@ -21,11 +21,11 @@ pub(crate) fn line(study: &Comp517, index: usize) -> String {
 ///
 /// # Errors
 /// ENOSPC and whatever else open(2), write(2) and mkdir(2) answer.
-pub(crate) fn make(study: &Comp517, needs: Needs, place: &Path) -> io::Result<()> {
+pub(crate) fn make(study: &Comp517, needs: Runs, place: &Path) -> io::Result<()> {
     match needs {
-        Needs::Nothing => Ok(()),
-        Needs::Lines => make_lines(study, &place.join(FILE_NAME)),
-        Needs::Files => make_files(study, &place.join(FOLDER_NAME)),
+        Runs::Nothing => Ok(()),
+        Runs::Lines => make_lines(study, &place.join(FILE_NAME)),
+        Runs::Files => make_files(study, &place.join(FOLDER_NAME)),
     }
 }
 
@@ -53,9 +53,9 @@ mod tests {
     #[test]
     fn what_a_pipeline_needs_is_made_once() {
         let place = tempfile::tempdir().expect("a folder");
-        let mut study = experiment::comp517();
+        let mut study = study::comp517();
         (study.material.lines, study.material.files) = (1000, 30);
-        for needs in [Needs::Nothing, Needs::Lines, Needs::Files, Needs::Lines, Needs::Files] {
+        for needs in [Runs::Nothing, Runs::Lines, Runs::Files, Runs::Lines, Runs::Files] {
             make(&study, needs, place.path()).expect("made");
         }
         let text = std::fs::read_to_string(place.path().join(FILE_NAME)).expect("there");
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn each_is_a_pipeline() {
-        for pipeline in &experiment::comp517().pipelines {
+        for pipeline in &study::comp517().pipelines {
             let text = pipeline.text_at(Path::new("/tmp/it's"));
             let read = std::process::Command::new("bash").args(["-n", "-c", &text]).status();
             assert!(read.is_ok_and(|status| status.success()) && text.contains(" | "), "{text}");

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
-use experiment::Comp517;
 use model::visible;
+use study::Comp517;
 
 use crate::config::Config;
 use crate::presets;
@@ -27,7 +27,7 @@ What hosepipe adds to this shell (`command NAME` runs a program of one of these 
 pub fn tell(server: &str, words: &[&str]) -> anyhow::Result<String> {
     match words {
         ["help"] => Ok(HELP.to_owned()),
-        ["presets"] => Ok(listed(&experiment::comp517())),
+        ["presets"] => Ok(listed(&study::comp517())),
         ["preset", name] => preset(server, name),
         ["keep", folder] if *folder != "off" => {
             let folder = std::path::absolute(folder)?;
@@ -57,7 +57,7 @@ fn preset(server: &str, name: &str) -> anyhow::Result<String> {
     if let Some(text) = Config::read().0.presets.remove(name) {
         return Ok(text);
     }
-    let study = experiment::comp517();
+    let study = study::comp517();
     let index = name.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
     let pipeline = index.and_then(|index| study.pipelines.get(index));
     let pipeline = pipeline.with_context(|| format!("there is no preset `{name}`: `presets` shows them"))?;

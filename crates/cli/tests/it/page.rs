@@ -298,7 +298,8 @@ const PARSED: &str = "{ const tree = new DOMParser().parseFromString(text, 'imag
 fn figures(files: &[String]) -> Vec<String> {
     let text = |file: &String| std::fs::read_to_string(file).expect("the record");
     let loaded: Vec<Loaded> = files.iter().map(|file| read(file, &text(file)).expect("a record")).collect();
-    let blocks = report::page::page(&loaded).sections.into_iter().flat_map(|section| section.blocks);
+    let blocks =
+        report::page::page(&loaded, study::view).sections.into_iter().flat_map(|section| section.blocks);
     let svg = |block| match block {
         Block::Figure(figure) => Some(figure.svg(Theme::Auto)),
         _ => None,

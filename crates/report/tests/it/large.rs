@@ -3,11 +3,12 @@
 use std::time::Instant;
 
 use model::{BenchRecord, CaseRecord, Role, Spec, WorkerCase, WorkerEnd, WorkerStart};
-use report::page::{Block, page};
+use report::page::Block;
 use report::read::{AnyRecord, Loaded};
 use report::{FORMATS, Style, table};
 
 use crate::mock::{ordinary, record};
+use crate::page::page;
 
 /// So many that a page cannot show all of them.
 const CASES: usize = 6_000;

@@ -6,4 +6,3 @@ mod golden;
 mod large;
 mod page;
 mod stages;
-mod study;

@@ -3,14 +3,24 @@
 
 use std::collections::BTreeSet;
 
+/// None of the records is of a study.
+pub(crate) fn page(records: &[Loaded]) -> Page {
+    page::page(records, StudyView::unknown)
+}
+
+fn render(records: &[Loaded]) -> String {
+    page::render(records, StudyView::unknown)
+}
+
 use crate::mock::{Mock, Work, ordinary, record};
 use model::{
     BenchRecord, Bottleneck, CompareRecord, CompareResult, DataLevel, ErrorKind, Host, LinkRecord, Placement,
     RunRecord, SCHEMA, Spec, StageRecord, Tool, WorkerCase, WorkerEnd, WorkerStart,
 };
 use report::figure::{Figure, Table};
-use report::page::{Block, Page, page, render, strangers};
+use report::page::{self, Block, Page, strangers};
 use report::read::{AnyRecord, Loaded};
+use report::study::StudyView;
 
 fn bench(name: &str, record: BenchRecord) -> Loaded {
     Loaded { name: name.to_owned(), record: AnyRecord::Bench(record) }
