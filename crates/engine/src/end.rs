@@ -7,10 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use mechanism::{Endpoint, Job};
-use model::{EndUsage, describe_errno};
+use model::{EndUsage, describe_errno, monotonic_ns};
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
-use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use crate::control::Control;
@@ -84,12 +83,6 @@ impl EndFailure {
 /// An empty histogram of round trip times: three significant digits from 1 ns to a minute.
 pub(crate) fn latency_histogram() -> Option<Histogram<u64>> {
     Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).ok()
-}
-
-/// Nanoseconds of CLOCK_MONOTONIC.
-pub(crate) fn monotonic_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 /// Runs one end of a trial, from the barrier on.

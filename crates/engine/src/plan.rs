@@ -40,9 +40,7 @@ impl CaseOutcome {
     pub fn into_record(self) -> CaseRecord {
         let case = self.case;
         CaseRecord {
-            mechanism: case.spec.mechanism.clone(),
             check: (case.data == DataLevel::Verify).then_some(case.check),
-            spec: case.spec,
             role: case.role,
             workload: case.workload,
             tasks: case.tasks,
@@ -54,14 +52,10 @@ impl CaseOutcome {
             block_bytes: case.block_bytes,
             relays: case.relays,
             zero_copy: self.zero_copy,
-            worker: None,
             granted: self.granted,
             samples: self.samples,
-            throughput: None,
-            latency_ns: None,
-            noise: None,
-            outliers: 0,
             error: self.error,
+            ..CaseRecord::new(case.spec)
         }
     }
 }

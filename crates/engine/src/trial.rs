@@ -5,12 +5,12 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use mechanism::{Channel, Endpoint, EndpointRole, Folder, Job, OpenError, Progress, Request};
-use model::{Case, CaseError, DataLevel, EndUsage, ErrorKind, Sample, Tasks, Workload, describe_errno};
+use model::{Case, CaseError, DataLevel, ErrorKind, Sample, Tasks, Workload, describe_errno, monotonic_ns};
 use payload::{Consumer, Producer, Tile};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::control::Control;
-use crate::end::{EndReport, latency_histogram, monotonic_ns, run_end};
+use crate::end::{EndReport, latency_histogram, run_end};
 use crate::observer::Observer;
 use crate::prepare::{Ready, tasks};
 use crate::task::{Task, leave};
@@ -223,8 +223,7 @@ fn make_sample(setup: &TrialSetup<'_>, ends: &[EndReport], began_ns: u64) -> Sam
     let case = setup.case;
     let judge = judge(case, ends);
     let start_ns = ends.iter().map(|end| end.start_ns).min().unwrap_or(began_ns);
-    let usage: Vec<EndUsage> = ends.iter().map(|end| end.usage.clone()).collect();
-    let sum = |of: fn(&EndUsage) -> u64| usage.iter().map(of).sum();
+    let usage = ends.iter().map(|end| end.usage.clone()).collect();
     Sample {
         round: setup.round,
         elapsed_ns: judge.map_or(0, |judge| judge.end_ns.saturating_sub(start_ns)).max(1),
@@ -232,14 +231,9 @@ fn make_sample(setup: &TrialSetup<'_>, ends: &[EndReport], began_ns: u64) -> Sam
         bytes: setup.blocks * case.block_bytes,
         messages: setup.blocks,
         checksum: judge.and_then(|judge| judge.checksum.clone()),
-        syscalls: usage.iter().map(|usage| usage.syscalls).sum(),
-        voluntary_switches: sum(|usage| usage.voluntary_switches),
-        involuntary_switches: sum(|usage| usage.involuntary_switches),
-        user_ns: sum(|usage| usage.user_ns),
-        system_ns: sum(|usage| usage.system_ns),
-        ends: usage,
         latency_histogram: ends.first().and_then(|end| end.latency_histogram.clone()),
         same_cpu_share: same_cpu_share(ends),
+        ..Sample::of_ends(usage)
     }
 }
 

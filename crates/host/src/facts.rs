@@ -53,6 +53,11 @@ pub(crate) fn meminfo_bytes(meminfo: &str, key: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
+/// Memory that can be had without swapping, in bytes: MemAvailable of proc_meminfo(5).
+pub fn available_memory_bytes() -> Option<u64> {
+    meminfo_bytes(&Roots::default().proc_text("meminfo")?, "MemAvailable")
+}
+
 /// One CPU's caches by name, from /sys/devices/system/cpu/cpuN/cache.
 fn caches(roots: &Roots, cpu: u32) -> BTreeMap<String, u64> {
     let folder = format!("devices/system/cpu/cpu{cpu}/cache");

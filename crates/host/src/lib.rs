@@ -17,7 +17,7 @@ mod vitals;
 
 pub use cpulist::CpuList;
 pub use doctor::{Finding, State, diagnose, examine};
-pub use facts::{facts, facts_at};
+pub use facts::{available_memory_bytes, facts, facts_at};
 pub use placement::{PlacementError, resolve};
 pub use roots::Roots;
 pub use topology::{allowed, cpus, cpus_at};

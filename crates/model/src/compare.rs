@@ -30,7 +30,7 @@ pub struct CompareRecord {
 }
 
 /// One pipeline over one link.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CompareResult {
     /// The text.
     pub pipeline: String,
@@ -70,24 +70,7 @@ pub struct CompareResult {
 impl CompareResult {
     /// A result without figures yet.
     pub fn new(pipeline: &str, via: &str) -> Self {
-        Self {
-            pipeline: pipeline.to_owned(),
-            via: via.to_owned(),
-            times_s: Vec::new(),
-            mean_s: None,
-            stddev_s: None,
-            median_s: None,
-            low_s: None,
-            high_s: None,
-            times_first: None,
-            times_bash: None,
-            stored_bytes: None,
-            output_bytes: 0,
-            output_hash: None,
-            status: None,
-            equal: None,
-            error: None,
-        }
+        Self { pipeline: pipeline.to_owned(), via: via.to_owned(), ..Self::default() }
     }
 }
 

@@ -4,26 +4,21 @@
 mod axes;
 mod case;
 mod compare;
-mod errno;
 mod host;
 mod mitigations;
-mod place;
 mod quantity;
 mod record;
 mod run;
 mod screen;
-mod signal;
 mod spec;
 mod study;
-mod sudo;
+mod system;
 mod worker;
 
 pub use axes::{Check, DataLevel, PayloadKind, Placement, Tasks, UnknownWord, Wait, Workload};
 pub use case::{Amount, Case, Role};
 pub use compare::{CompareRecord, CompareResult, Ratio};
-pub use errno::describe_errno;
 pub use host::{Cpu, Host, Limits};
-pub use place::{file_on_path, temporary_folder};
 pub use quantity::{ByteSize, QuantityError, parse_duration, parse_size};
 pub use record::{
     BenchRecord, CaseError, CaseRecord, EndUsage, ErrorKind, Latency, NoiseLevel, SCHEMA, Sample, Settings,
@@ -31,8 +26,7 @@ pub use record::{
 };
 pub use run::{Bottleneck, LinkRecord, RunRecord, StageRecord};
 pub use screen::{colours_are_wanted, is_dumb, visible};
-pub use signal::signal_name;
 pub use spec::{Spec, SpecError};
 pub use study::{Measure, MechanismFacts, StudyPart, StudyRecord};
-pub use sudo::sudo;
+pub use system::{describe_errno, file_on_path, monotonic_ns, signal_name, sudo, temporary_folder};
 pub use worker::{SystemCalls, WorkerCase, WorkerEnd, WorkerStart};

@@ -106,6 +106,37 @@ pub struct CaseRecord {
     pub error: Option<CaseError>,
 }
 
+impl CaseRecord {
+    /// A case without figures yet, as `hosepipe bench SPEC` has it: a stream of verified 64 KiB blocks between two
+    /// processes. Whoever means another one changes what differs.
+    pub fn new(spec: Spec) -> Self {
+        Self {
+            mechanism: spec.mechanism.clone(),
+            spec,
+            role: Role::Ranked,
+            workload: Workload::Stream,
+            tasks: Tasks::Processes,
+            placement: Placement::Any,
+            cpus: Vec::new(),
+            wait: Wait::Block,
+            data: DataLevel::Verify,
+            check: Some(Check::Xxh3),
+            payload: PayloadKind::Random,
+            block_bytes: 64 << 10,
+            relays: 0,
+            zero_copy: None,
+            worker: None,
+            granted: BTreeMap::new(),
+            samples: Vec::new(),
+            throughput: None,
+            latency_ns: None,
+            noise: None,
+            outliers: 0,
+            error: None,
+        }
+    }
+}
+
 /// What shows that a row's bytes passed by reference, at least part of the way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ZeroCopy {
@@ -152,6 +183,22 @@ pub struct Sample {
     /// no two ends, or nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_cpu_share: Option<f64>,
+}
+
+impl Sample {
+    /// A sample of nothing but what its ends used, end by end and added up.
+    pub fn of_ends(ends: Vec<EndUsage>) -> Self {
+        let sum = |of: fn(&EndUsage) -> u64| ends.iter().map(of).sum();
+        Self {
+            syscalls: ends.iter().map(|end| end.syscalls).sum(),
+            voluntary_switches: sum(|end| end.voluntary_switches),
+            involuntary_switches: sum(|end| end.involuntary_switches),
+            user_ns: sum(|end| end.user_ns),
+            system_ns: sum(|end| end.system_ns),
+            ends,
+            ..Self::default()
+        }
+    }
 }
 
 /// What one end used between barrier and clock stop.

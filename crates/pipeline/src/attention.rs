@@ -96,7 +96,7 @@ impl Attention {
             gauge: Gauge::new(),
             stages: HashMap::new(),
             links: HashMap::new(),
-            last_ns: monotonic_ns(),
+            last_ns: model::monotonic_ns(),
             next: Instant::now(),
             shell_peak_bytes: 0,
         }
@@ -113,7 +113,7 @@ impl Attention {
         if began < self.next {
             return;
         }
-        let now_ns = monotonic_ns();
+        let now_ns = model::monotonic_ns();
         let living: Vec<usize> = ledger.played().collect();
         let slices: HashMap<usize, Slice> =
             living.iter().filter_map(|index| Some((*index, self.slice(ledger, *index, now_ns)?))).collect();
@@ -374,10 +374,4 @@ fn at_other_end(ledger: &Ledger, file: (u64, u64), fd: i32, but: i32) -> Option<
     let others = ledger.played().filter(|index| ledger.processes()[*index].pid != but);
     let found = others.into_iter().find(|index| has(ledger.processes()[*index].pid));
     found.map(|index| ledger.name(index))
-}
-
-/// CLOCK_MONOTONIC, as the preloaded library tells the time.
-pub(crate) fn monotonic_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -18,7 +18,6 @@ use pipes::protocol::{Head, Kind as Word, Usage};
 use pipes::sites::Sites;
 use thiserror::Error;
 
-use crate::attention::monotonic_ns;
 use crate::command::{Bell, Shown};
 use crate::counter::Counter;
 use crate::keep::Keep;
@@ -200,7 +199,7 @@ fn farewell(pid: i32, ending: Ending, before: Usage) -> Head {
         max_rss_kib: now.max_rss_kib,
     };
     let (kind, value) = (Word::Reaped as u32, i64::from(status));
-    Head { kind, pid, at_ns: monotonic_ns(), value, usage, ..Head::default() }
+    Head { kind, pid, at_ns: model::monotonic_ns(), value, usage, ..Head::default() }
 }
 
 fn used_by_children() -> Usage {

@@ -2,8 +2,8 @@
 //! Every figure named here is in the record, is steady, and holds for the placement that the sentence names; what the record does
 //! not show is at most suggested.
 
-use model::{BenchRecord, CaseRecord, DataLevel, ErrorKind, NoiseLevel, Placement, Tasks, Workload};
-use stats::{Bound, Ratio, bound_of, figure, is_mixed, paired_ratio, shared_cpu};
+use model::{BenchRecord, CaseRecord, DataLevel, ErrorKind, NoiseLevel, Placement, Ratio, Tasks, Workload};
+use stats::{Bound, bound_of, figure, is_mixed, paired_ratio, shared_cpu};
 
 use crate::lists::{distinct, first_of};
 use crate::verdict::verdict;

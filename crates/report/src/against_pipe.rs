@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use model::{BenchRecord, CaseRecord, DataLevel, Placement, Role, Spec, Tasks, Workload};
-use stats::{Ratio, figure, paired_ratio};
+use model::{BenchRecord, CaseRecord, DataLevel, Placement, Ratio, Role, Spec, Tasks, Workload};
+use stats::{figure, paired_ratio};
 
 /// What a case and the pipe it is held against have in common. How the ends wait may differ (`shm-ring:wait=spin` has
 /// no blocking pipe of its own kind).

@@ -1,8 +1,8 @@
 //! CSV: one row for each case with its summary, for spreadsheets and data frames. Raw figures in base units,
 //! empty where there is none; the raw samples are in the JSON.
 
-use model::{BenchRecord, CaseRecord};
-use stats::{Ratio, bound_of, figure};
+use model::{BenchRecord, CaseRecord, Ratio};
+use stats::{bound_of, figure};
 
 use crate::against_pipe::Pipes;
 use crate::format::{Format, FormatError};

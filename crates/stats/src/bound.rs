@@ -205,8 +205,13 @@ mod tests {
     }
 
     fn case(block_bytes: u64, ends: &[EndUsage]) -> CaseRecord {
-        let sample = mock::with_ends(mock::stream(0, BLOCKS * block_bytes), ends);
-        let mut case = mock::case(Workload::Stream, vec![model::Sample { messages: BLOCKS, ..sample }]);
+        let sample = model::Sample {
+            elapsed_ns: 1_000_000_000,
+            bytes: BLOCKS * block_bytes,
+            messages: BLOCKS,
+            ..model::Sample::of_ends(ends.to_vec())
+        };
+        let mut case = mock::case(Workload::Stream, vec![sample]);
         case.block_bytes = block_bytes;
         case
     }

@@ -32,8 +32,7 @@ pub fn summarise_times(results: &mut [CompareResult]) {
 /// Round by round: the trials of both stand in the order of the rounds.
 fn multiple(times: &[f64], reference: &[f64]) -> Option<Ratio> {
     let ratios: Vec<f64> = times.iter().zip(reference).map(|(one, other)| one / other).collect();
-    let ratio = ratio_of(&ratios)?;
-    Some(Ratio { median: ratio.median, low: ratio.low, high: ratio.high })
+    ratio_of(&ratios)
 }
 
 #[cfg(test)]

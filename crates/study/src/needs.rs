@@ -89,7 +89,7 @@ impl Have {
             folder: folder.to_owned(),
             disk_bytes: disk.as_ref().and_then(free_bytes),
             inodes: disk.filter(|disk| disk.f_files > 0).map(|disk| disk.f_favail),
-            memory_bytes: available_memory(),
+            memory_bytes: host::available_memory_bytes(),
         }
     }
 
@@ -123,14 +123,6 @@ impl Have {
         }
         Ok(())
     }
-}
-
-/// MemAvailable of proc_meminfo(5).
-fn available_memory() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
-    Some(kib << 10)
 }
 
 #[cfg(test)]

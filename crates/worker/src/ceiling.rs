@@ -4,9 +4,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use model::{
-    CaseRecord, DataLevel, ErrorKind, PayloadKind, Placement, Role, Sample, Spec, Tasks, Wait, Workload,
-};
+use model::{CaseRecord, DataLevel, ErrorKind, PayloadKind, Role, Sample, Spec, Tasks};
 
 use crate::failure::Failure;
 use crate::job::Job;
@@ -87,28 +85,14 @@ impl Ceiling {
     /// The row of the ceiling.
     pub(crate) fn into_record(self) -> CaseRecord {
         CaseRecord {
-            mechanism: "memcpy".to_owned(),
-            spec: Spec::plain("memcpy"),
             role: Role::Ceiling,
-            workload: Workload::Stream,
             tasks: Tasks::Single,
-            placement: Placement::Any,
-            cpus: Vec::new(),
-            wait: Wait::Block,
             data: DataLevel::None,
             check: None,
             payload: PayloadKind::Sequence,
             block_bytes: BLOCK_BYTES as u64,
-            relays: 0,
-            zero_copy: None,
-            worker: None,
-            granted: Default::default(),
             samples: self.samples,
-            throughput: None,
-            latency_ns: None,
-            noise: None,
-            outliers: 0,
-            error: None,
+            ..CaseRecord::new(Spec::plain("memcpy"))
         }
     }
 }

@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use model::{ErrorKind, Sample, WorkerStart, describe_errno};
+use model::{ErrorKind, Sample, WorkerStart, describe_errno, monotonic_ns};
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
-use rustix::time::{ClockId, clock_gettime};
 use tempfile::TempDir;
 
 use crate::captured::Captured;
@@ -156,7 +155,7 @@ impl Launcher {
         stop: &dyn Fn() -> bool,
     ) -> Result<Run, NoRun> {
         let mut result = self.fresh_result().map_err(|error| refused("a file for the results", &error))?;
-        let started_ns = now_ns();
+        let started_ns = monotonic_ns();
         let mut processes = Vec::new();
         let mut names = Vec::new();
         for part in parts {
@@ -174,7 +173,7 @@ impl Launcher {
         let ends = names.iter().zip(&processes).map(|((_, sends, _), process)| (process.pid(), *sends));
         let mut seen = Whereabouts::of(ends, job);
         let waited = wait_for_all(&mut processes, limit, stop, &mut || seen.look());
-        let over_ns = now_ns();
+        let over_ns = monotonic_ns();
         let named = || names.iter().zip(&processes);
         match waited {
             Ok(()) => {}
@@ -194,7 +193,7 @@ impl Launcher {
                 Some(Witness { name: name.clone(), sends: *sends, receives: *receives, ended, said })
             })
             .collect();
-        let usages: Vec<_> = witnesses.iter().map(|witness| witness.ended.usage.clone()).collect();
+        let usages = witnesses.iter().map(|witness| witness.ended.usage.clone()).collect();
         let lines = ResultLines::parse(&text_of(&mut result));
         let (send, recv) =
             judge(witnesses, &lines, job, &Span { started_ns, over_ns }).map_err(NoRun::Failed)?;
@@ -205,14 +204,8 @@ impl Launcher {
             bytes: job.bytes,
             messages: job.bytes.div_ceil(job.block_bytes),
             checksum: Some(format!("{:02x}", recv.xor)),
-            syscalls: None,
-            voluntary_switches: usages.iter().map(|usage| usage.voluntary_switches).sum(),
-            involuntary_switches: usages.iter().map(|usage| usage.involuntary_switches).sum(),
-            user_ns: usages.iter().map(|usage| usage.user_ns).sum(),
-            system_ns: usages.iter().map(|usage| usage.system_ns).sum(),
-            ends: usages,
-            latency_histogram: None,
             same_cpu_share: seen.same_cpu_share(send.began_ns, recv.ended_ns),
+            ..Sample::of_ends(usages)
         };
         Ok(Run { sample, pipe_bytes: None, through_socket: seen.through_socket() })
     }
@@ -270,10 +263,4 @@ fn refused(what: &str, error: &io::Error) -> NoRun {
         ErrorKind::Open,
         format!("the system refused {what}: {}", describe_errno(error)),
     ))
-}
-
-/// CLOCK_MONOTONIC, which the workers' times are of.
-pub(crate) fn now_ns() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use rustix::process::Pid;
 
 use crate::job::Job;
-use crate::launcher::now_ns;
 
 /// Looks are not closer than this: a look costs tens of microseconds for each thread.
 const LOOK_AGAIN: Duration = Duration::from_millis(40);
@@ -69,7 +68,7 @@ impl Whereabouts {
             return;
         }
         self.last = Instant::now();
-        let at_ns = now_ns();
+        let at_ns = model::monotonic_ns();
         let mut busiest: [Option<(u64, Thread)>; 2] = [None; 2];
         let mut waiting = self.roots.clone();
         while let Some((pid, end)) = waiting.pop() {

@@ -8,8 +8,9 @@ use std::ffi::OsString;
 use std::process::{Command, Stdio};
 
 use drive::{drive, drive_without_a_reader};
-use fleet::{Results, fleet, now_ns, read_lines};
+use fleet::{Results, fleet, read_lines};
 use jobs::{jobs, sequence, xor};
+use model::monotonic_ns;
 use worker::{Job, Launch, Launcher, Program};
 
 const SMALL: Job = Job { bytes: 1000, block_bytes: 64, warmup_bytes: 24 };
@@ -28,7 +29,7 @@ fn send_writes_the_sequence() {
     for program in fleet() {
         for job in jobs() {
             let name = name(program, &job);
-            let (result, began_ns) = (results.fresh(), now_ns());
+            let (result, began_ns) = (results.fresh(), monotonic_ns());
             let sent = drive(program.end_command("send", &job, &result), b"");
             assert!(sent.status.success(), "{name}: {}: {}", sent.status, sent.stderr);
             let expected = sequence(job.total_bytes());
@@ -39,7 +40,7 @@ fn send_writes_the_sequence() {
             assert_eq!(lines.recv, None, "{name}");
             let line = lines.send.unwrap_or_else(|| panic!("{name}: no line"));
             assert_eq!(line.bytes, job.total_bytes(), "{name}");
-            let times = [began_ns, line.ready_ns, line.began_ns, now_ns()];
+            let times = [began_ns, line.ready_ns, line.began_ns, monotonic_ns()];
             assert!(times.is_sorted(), "{name}: {times:?}");
         }
     }
@@ -73,7 +74,7 @@ fn received(
     results: &Results,
 ) -> worker::RecvLine {
     let name = name(program, job);
-    let (result, began_ns) = (results.fresh(), now_ns());
+    let (result, began_ns) = (results.fresh(), monotonic_ns());
     let driven = drive(program.end_command("recv", job, &result), input);
     if exactly {
         assert!(driven.status.success(), "{name}: {}: {}", driven.status, driven.stderr);
@@ -85,7 +86,7 @@ fn received(
     let lines = read_lines(&result, &name);
     assert_eq!(lines.send, None, "{name}");
     let line = lines.recv.unwrap_or_else(|| panic!("{name}: no line: {}", driven.stderr));
-    let times = [began_ns, line.ready_ns, line.ended_ns, now_ns()];
+    let times = [began_ns, line.ready_ns, line.ended_ns, monotonic_ns()];
     assert!(times.is_sorted(), "{name}: {times:?}");
     line
 }
@@ -97,7 +98,7 @@ fn the_clock_stops_after_the_last_fold() {
     let results = Results::new();
     for program in fleet().iter().filter(|program| program.end.label() == "python:tuned") {
         let line = received(program, &job, &sequence(job.total_bytes()), true, &results);
-        let (timed, all) = (line.ended_ns - line.ready_ns, now_ns() - line.ready_ns);
+        let (timed, all) = (line.ended_ns - line.ready_ns, monotonic_ns() - line.ready_ns);
         assert!(timed > all / 2, "{timed} of {all} ns");
     }
 }

@@ -3,8 +3,8 @@
 
 use hdrhistogram::Histogram;
 use model::{
-    BenchRecord, CaseError, CaseRecord, Check, Cpu, DataLevel, EndUsage, ErrorKind, Host, PayloadKind,
-    Placement, Role, SCHEMA, Sample, Settings, Spec, Tasks, Tool, Wait, Workload,
+    BenchRecord, CaseError, CaseRecord, Check, Cpu, DataLevel, EndUsage, ErrorKind, Host, Placement, Role,
+    SCHEMA, Sample, Settings, Spec, Tool, Wait, Workload,
 };
 
 /// Trials of each case.
@@ -32,30 +32,7 @@ impl Mock {
     pub(crate) fn stream(spec: &str) -> Self {
         let spec: Spec = spec.parse().expect("a spec");
         let wait = if spec.to_string().contains("wait=spin") { Wait::Spin } else { Wait::Block };
-        Self(CaseRecord {
-            mechanism: spec.mechanism.clone(),
-            spec,
-            role: Role::Ranked,
-            workload: Workload::Stream,
-            tasks: Tasks::Processes,
-            placement: Placement::Cross,
-            cpus: vec![0, 1],
-            wait,
-            data: DataLevel::Verify,
-            check: Some(Check::Xxh3),
-            payload: PayloadKind::Random,
-            block_bytes: 65536,
-            relays: 0,
-            zero_copy: None,
-            worker: None,
-            granted: Default::default(),
-            samples: Vec::new(),
-            throughput: None,
-            latency_ns: None,
-            noise: None,
-            outliers: 0,
-            error: None,
-        })
+        Self(CaseRecord { placement: Placement::Cross, cpus: vec![0, 1], wait, ..CaseRecord::new(spec) })
     }
 
     /// Round trips of one byte between the same two processes.
@@ -158,13 +135,8 @@ fn sample(round: u32, messages: u64, work: Work) -> Sample {
         elapsed_ns: 1_000_000_000,
         setup_ns: 250_000,
         messages,
-        syscalls: Some(2 * calls * messages),
-        voluntary_switches: 2 * end.voluntary_switches,
         involuntary_switches: 3,
-        user_ns: 2 * end.user_ns,
-        system_ns: 2 * end.system_ns,
-        ends: vec![end.clone(), end],
-        ..Sample::default()
+        ..Sample::of_ends(vec![end.clone(), end])
     }
 }
 

@@ -4,8 +4,7 @@
 use model::Sample;
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
 use stats::figure::throughput_bytes_per_s;
-use stats::paired::ratio_of;
-use stats::paired_ratio;
+use stats::{paired_ratios, ratio_of};
 
 /// What can be said of two cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,30 +48,18 @@ pub(crate) struct Equivalence {
 ///
 /// The interval is the 95 % one, which makes the test stricter than two one-sided tests at 5 % (Schuirmann, 1987).
 pub(crate) fn equivalence(pairs: &[(&[Sample], &[Sample])], bound: f64) -> Option<Equivalence> {
-    let ratio = match pairs {
-        [(one, other)] => paired_ratio(one, other, throughput_bytes_per_s)?,
-        several => {
-            let ratios: Vec<f64> = several.iter().flat_map(|(one, other)| ratios(one, other)).collect();
-            ratio_of(&ratios)?
-        }
-    };
+    let of_pair = |(one, other): &(&[Sample], &[Sample])| paired_ratios(one, other, throughput_bytes_per_s);
+    let ratios: Vec<f64> = pairs.iter().flat_map(of_pair).collect();
+    let ratio = ratio_of(&ratios)?;
     let within = 1.0 - bound <= ratio.low && ratio.high <= 1.0 + bound;
     let excludes_one = ratio.high < 1.0 || ratio.low > 1.0;
     let verdict = match (within, excludes_one) {
-        _ if ratio.pairs < ENOUGH_FOR_95_PERCENT => Verdict::Undecided,
+        _ if ratios.len() < ENOUGH_FOR_95_PERCENT => Verdict::Undecided,
         (true, _) => Verdict::Indistinguishable,
         (false, true) => Verdict::Different,
         (false, false) => Verdict::Undecided,
     };
-    Some(Equivalence { ratio: ratio.median, low: ratio.low, high: ratio.high, pairs: ratio.pairs, verdict })
-}
-
-fn ratios(one: &[Sample], other: &[Sample]) -> Vec<f64> {
-    let of_round = |round: u32| other.iter().find(|sample| sample.round == round);
-    let ratio = |sample: &Sample| {
-        Some(throughput_bytes_per_s(sample)? / throughput_bytes_per_s(of_round(sample.round)?)?)
-    };
-    one.iter().filter_map(ratio).collect()
+    Some(Equivalence { ratio: ratio.median, low: ratio.low, high: ratio.high, pairs: ratios.len(), verdict })
 }
 
 #[cfg(test)]

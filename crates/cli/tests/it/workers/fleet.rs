@@ -62,9 +62,3 @@ pub(crate) fn read_lines(path: &Path, who: &str) -> ResultLines {
     let text = std::fs::read_to_string(path).expect("readable");
     ResultLines::parse(&text).unwrap_or_else(|wrong| panic!("{who}: {wrong}"))
 }
-
-/// Nanoseconds of CLOCK_MONOTONIC.
-pub(crate) fn now_ns() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}

@@ -1,0 +1,83 @@
+//! The system's answers in its own names (errno, signals), and what is asked of it in one way only: the folder for
+//! temporary files, programs on PATH, `sudo`, the clock.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+
+/// An error of a system call as people look it up: `ENOSPC (No space left on device)`, never by number alone.
+/// An error that did not come from the system is given in its own words.
+pub fn describe_errno(error: &io::Error) -> String {
+    match raw_errno(error) {
+        Some(code) => {
+            let errno = nix::errno::Errno::from_raw(code);
+            format!("{errno:?} ({})", errno.desc())
+        }
+        None => error.to_string(),
+    }
+}
+
+/// The errno of an error, or of the one that a library has wrapped in words of its own: those end in what the
+/// standard library prints, `(os error 2)`, and what follows is the library's.
+fn raw_errno(error: &io::Error) -> Option<i32> {
+    error.raw_os_error().or_else(|| {
+        let text = error.to_string();
+        let (_, rest) = text.split_once("(os error ")?;
+        rest.split_once(')')?.0.parse().ok()
+    })
+}
+
+/// A signal by name, as in `SIGKILL` (signal(7)).
+pub fn signal_name(signal: i32) -> String {
+    // The standard library prints `signal: 9 (SIGKILL)`.
+    let text = ExitStatus::from_raw(signal).to_string();
+    let name = text.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
+    name.map_or_else(|| format!("signal {signal}"), |(name, _)| name.to_owned())
+}
+
+/// The folder for temporary files: TMPDIR, or /tmp. A TMPDIR that is empty is none, as mktemp(1) has it.
+pub fn temporary_folder() -> PathBuf {
+    let set: Option<OsString> = std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty());
+    set.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
+}
+
+/// The first file of this name along PATH, whether it may be executed or not.
+pub fn file_on_path(name: impl AsRef<Path>) -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH")?;
+    std::env::split_paths(&folders).map(|folder| folder.join(&name)).find(|path| path.is_file())
+}
+
+/// What stands before a command that only root may run: `sudo ` with its blank, where the user is not root and has
+/// it; else nothing.
+pub fn sudo() -> &'static str {
+    if !nix::unistd::geteuid().is_root() && file_on_path("sudo").is_some() { "sudo " } else { "" }
+}
+
+/// CLOCK_MONOTONIC in nanoseconds: the same clock in every process of the machine (clock_gettime(2)).
+pub fn monotonic_ns() -> u64 {
+    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC);
+    now.map_or(0, |now| now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_named() {
+        let error = io::Error::from_raw_os_error(28);
+        assert_eq!(describe_errno(&error), "ENOSPC (No space left on device)");
+        let wrapped = io::Error::other(format!("{error} at path \"/x\""));
+        assert_eq!(describe_errno(&wrapped), "ENOSPC (No space left on device)");
+        assert_eq!(describe_errno(&io::Error::other("no luck")), "no luck");
+    }
+
+    #[test]
+    fn signals_have_names() {
+        for (signal, name) in [(9, "SIGKILL"), (11, "SIGSEGV"), (13, "SIGPIPE"), (100, "signal 100")] {
+            assert_eq!(signal_name(signal), name);
+        }
+    }
+}
