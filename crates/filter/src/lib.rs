@@ -7,7 +7,6 @@ mod generate;
 mod outlet;
 mod pages;
 mod pipe;
-mod reservoir;
 mod signal;
 mod sink;
 

@@ -5,14 +5,13 @@ use std::os::fd::BorrowedFd;
 use std::thread::sleep;
 use std::time::Duration;
 
-use payload::Tile;
+use payload::{Reservoir, Tile};
 use rustix::io::{Errno, Result};
 use rustix::pipe::SpliceFlags;
 use serde::Serialize;
 
 use crate::pages::Pages;
 use crate::pipe::{Direction, is_pipe};
-use crate::reservoir::{Reservoir, SLOT_BYTES};
 
 /// The most that is handed over in one call, however large a block is asked for: no pipe holds more.
 const CALL_BYTES_MAX: usize = 1 << 20;
@@ -65,15 +64,18 @@ impl<'a> Outlet<'a> {
     ) -> io::Result<Self> {
         let call_bytes = block_bytes.min(CALL_BYTES_MAX);
         let piped = is_pipe(out, Direction::Out);
-        let in_phase = Reservoir::suits(tile.period()) && call_bytes.is_multiple_of(tile.period());
-        let reservoir = if piped && in_phase { Reservoir::fill(tile).ok() } else { None };
-        let road = match reservoir {
+        // Whole periods in each slot and in each call, or the phase would be lost between them.
+        let in_phase =
+            [Reservoir::SLOT_BYTES, call_bytes].iter().all(|len| len.is_multiple_of(tile.period()));
+        let reservoir =
+            if piped && in_phase { Reservoir::fill(tile.piece(0), Reservoir::SLOTS).ok() } else { None };
+        let road = match reservoir.filter(Reservoir::is_whole) {
             Some(reservoir) => Way::Tee(reservoir),
             None if piped => Way::Vmsplice(Pages::lay_out(tile, call_bytes)?),
             None => Way::Write(Pages::lay_out(tile, call_bytes)?),
         };
         let slots = pipe_bytes / rustix::param::page_size();
-        let naps = slots.saturating_mul(call_bytes.min(SLOT_BYTES)) >= NAP_WORTH_BYTES;
+        let naps = slots.saturating_mul(call_bytes.min(Reservoir::SLOT_BYTES)) >= NAP_WORTH_BYTES;
         Ok(Self { out, tile, call_bytes, road, naps })
     }
 
@@ -158,7 +160,7 @@ mod tests {
     fn a_slot_cut_in_the_middle_of_a_period_does_not_lose_the_phase() {
         let (reader, pipe) = rustix::pipe::pipe().expect("pipe");
         let tile = sequence();
-        let road = Way::Tee(Reservoir::fill(&tile).expect("sockets and pipes"));
+        let road = Way::Tee(Reservoir::fill(tile.piece(0), Reservoir::SLOTS).expect("pipes"));
         let outlet = Outlet { out: pipe.as_fd(), tile: &tile, call_bytes: 1000, road, naps: true };
         let (mut phase, mut position) = (0, 0u64);
         let mut room = [0; 1000];

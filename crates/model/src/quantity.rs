@@ -105,6 +105,32 @@ pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
     humantime::parse_duration(text.trim()).map_err(|_| QuantityError::NotADuration(text.to_owned()))
 }
 
+impl ByteSize {
+    /// As it prints, with a space before its unit: "64 KiB", "1 MB"; exact.
+    pub fn spaced(self) -> String {
+        let text = self.to_string();
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        format!("{} {}", &text[..digits], &text[digits..])
+    }
+
+    /// In binary units: whole where it is a whole number of them, else with three digits: "64 KiB", "23.5 GiB".
+    pub fn rounded(self) -> String {
+        let exact = self.spaced();
+        let digits = exact.bytes().take_while(u8::is_ascii_digit).count();
+        if digits <= 4 && (self.0 < 1024 || exact.ends_with("iB")) {
+            return exact;
+        }
+        let (mut value, mut units) = (self.0 as f64, ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"].iter());
+        // Not at 1024 but where three digits would round up to it.
+        while value >= 1023.5 && units.len() > 1 {
+            value /= 1024.0;
+            units.next();
+        }
+        let decimals = [9.995, 99.95].iter().filter(|limit| value < **limit).count();
+        format!("{value:.decimals$} {}", units.as_slice()[0])
+    }
+}
+
 impl FromStr for ByteSize {
     type Err = QuantityError;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -180,6 +206,25 @@ mod tests {
         ] {
             assert_eq!(ByteSize(bytes).to_string(), text);
         }
+    }
+
+    #[test]
+    fn sizes_for_people_are_rounded() {
+        for (bytes, text) in [
+            (512, "512 B"),
+            (1500, "1.46 KiB"),
+            (8192, "8 KiB"),
+            (819_200, "800 KiB"),
+            (65_536, "64 KiB"),
+            (1 << 20, "1 MiB"),
+            ((1 << 20) - 1, "1.00 MiB"),
+            (3 << 19, "1536 KiB"),
+            (24_684_084 * 1024, "23.5 GiB"),
+            (u64::MAX, "16.0 EiB"),
+        ] {
+            assert_eq!(ByteSize(bytes).rounded(), text);
+        }
+        assert_eq!(ByteSize(1_000_000).spaced(), "1 MB");
     }
 
     #[test]

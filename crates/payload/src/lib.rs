@@ -8,6 +8,7 @@ mod check;
 mod compare;
 mod consumer;
 mod producer;
+mod reservoir;
 mod tile;
 mod xor;
 
@@ -16,4 +17,5 @@ pub use check::{Checker, expected_checksum};
 pub use compare::{Comparer, Detector, Mismatch};
 pub use consumer::Consumer;
 pub use producer::Producer;
+pub use reservoir::Reservoir;
 pub use tile::{PayloadError, Period, Tile};

@@ -59,19 +59,17 @@ pub fn fixed(value: f64, decimals: usize) -> String {
 
 /// A size with a space before its unit, as in "64 KiB" or "1 MB"; exact.
 pub fn size(bytes: u64) -> String {
-    let text = ByteSize(bytes).to_string();
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    format!("{} {}", &text[..digits], &text[digits..])
+    ByteSize(bytes).spaced()
 }
 
 /// A size in binary units: whole where it is a whole number of them, else with three digits: "64 KiB", "23.5 GiB".
 pub(crate) fn binary_size(bytes: f64) -> String {
-    let exact = size(bytes.max(0.0) as u64);
-    let short = exact.split(' ').next().is_some_and(|digits| digits.len() <= 4);
-    if bytes >= 0.0 && bytes.fract() == 0.0 && short && (bytes < 1024.0 || exact.ends_with("iB")) {
-        return exact;
+    let whole = bytes >= 0.0 && bytes.fract() == 0.0 && bytes < HUGE;
+    if whole {
+        ByteSize(bytes as u64).rounded()
+    } else {
+        scaled(bytes, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
     }
-    scaled(bytes, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
 }
 
 /// A plain number: whole ones as they are, others with three digits.
