@@ -12,7 +12,24 @@ use model::{is_dumb, visible};
 /// It does not tick by itself unless told to: that is a thread, and trials are forked from this process.
 pub(crate) struct Bar(ProgressBar);
 
+/// Steps of a bar that is moved by shares.
+const STEPS: u64 = 1000;
+
 impl Bar {
+    /// A bar to be moved by [`Bar::show`].
+    pub(crate) fn of_shares(template: &str) -> Self {
+        Self::new(STEPS, template)
+    }
+
+    /// Says what is under way, and moves the bar to this share of the whole, 0 to 1, where it is known.
+    pub(crate) fn show(&self, what: &str, done: Option<f64>) {
+        if let Some(done) = done {
+            self.0.set_position((done.clamp(0.0, 1.0) * STEPS as f64) as u64);
+        }
+        self.say(what);
+        self.0.tick();
+    }
+
     /// A bar as the template has it (see indicatif), of so many steps.
     pub(crate) fn new(steps: u64, template: &str) -> Self {
         let target = if stderr().is_terminal() && !is_dumb() {
@@ -46,24 +63,9 @@ impl Bar {
         self.0.set_prefix(line(what));
     }
 
-    /// Changes the number of steps.
-    pub(crate) fn set_steps(&self, steps: u64) {
-        self.0.set_length(steps);
-    }
-
-    /// Changes how many of them are done.
-    pub(crate) fn set_done(&self, done: u64) {
-        self.0.set_position(done);
-    }
-
     /// One more step is done.
     pub(crate) fn advance(&self) {
         self.0.inc(1);
-    }
-
-    /// Draws now.
-    pub(crate) fn draw(&self) {
-        self.0.tick();
     }
 
     /// Leaves the terminal to others meanwhile.

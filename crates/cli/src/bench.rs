@@ -38,7 +38,7 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     // Both before anything is made: what is left behind is theirs.
     let janitor = Janitor::start().context("cannot start the process that cleans up after us")?;
     let stop = StopRequest::listen()?;
-    let mut progress = progress::Progress::new(&plan, args.precision);
+    let mut progress = progress::Watch::new(args.precision);
     let outcome = engine::run(&plan, &cpus, &mut progress, &|| stop.is_set());
     progress.finish();
     drop(janitor);

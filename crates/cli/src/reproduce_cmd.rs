@@ -9,9 +9,9 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use engine::Janitor;
-use model::{CompareResult, SCHEMA, StudyPart, StudyRecord};
+use model::{CompareResult, Observer, SCHEMA, StudyPart, StudyRecord};
 use report::read::{AnyRecord, Loaded};
-use study::{Have, Job, Name, Part, Resume, Scale, Watcher};
+use study::{Have, Job, Name, Part, Resume, Scale};
 
 use crate::bar::Bar;
 use crate::destination::{Destination, OUTPUTS};
@@ -192,7 +192,7 @@ fn conduct(
         stop: &|| stop.is_set(),
         note_signal: &|signal| stop.note(Some(signal)),
     };
-    let mut keeper = Keeper { bar: Bar::new(STEPS, "{prefix} {bar:20} {wide_msg}"), save: save.clone() };
+    let mut keeper = Keeper { bar: Bar::of_shares("{prefix} {bar:20} {wide_msg}"), save: save.clone() };
     let outcome = study::conduct(&job, record, &args.part, &mut keeper);
     keeper.bar.finish();
     drop(janitor);
@@ -205,21 +205,14 @@ struct Keeper {
     save: Option<Destination>,
 }
 
-/// Steps of the bar.
-const STEPS: u64 = 1000;
-
-impl Watcher for Keeper {
-    fn part_started(&mut self, part: &Part, number: usize, of: usize) {
-        self.bar.say_before(&format!("{number}/{of} {}", part.name));
-        self.bar.set_done(0);
-        self.bar.say(part.title);
+impl Observer for Keeper {
+    fn part_started(&mut self, name: &str, title: &str, number: usize, of: usize) {
+        self.bar.say_before(&format!("{number}/{of} {name}"));
+        self.bar.show(title, Some(0.0));
     }
 
     fn progress(&mut self, what: &str, done: Option<f64>) {
-        if let Some(done) = done {
-            self.bar.set_done((done.clamp(0.0, 1.0) * STEPS as f64) as u64);
-        }
-        self.bar.say(what);
+        self.bar.show(what, done);
     }
 
     fn part_ended(&mut self, record: &StudyRecord) -> io::Result<()> {

@@ -4,8 +4,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
+use model::Observer;
 use serde::Serialize;
-use worker::{Built, Language, Missing, Observer, Registry, State, Unbuilt, Workshop};
+use worker::{Built, Language, Missing, Registry, State, Unbuilt, Workshop};
 
 use crate::destination::OUTPUTS;
 use crate::signals::StopRequest;
@@ -45,7 +46,7 @@ pub(crate) fn run(args: &WorkersArgs) -> anyhow::Result<ExitCode> {
 
     let stopped = || stop.is_set();
     let entries: Vec<Entry> = if args.build {
-        let results = workshop.build(&languages, &mut Progress::default(), &stopped);
+        let results = workshop.build(&languages, &mut Builds(Instant::now()), &stopped);
         languages.iter().zip(results).map(|(language, result)| Entry::after_build(language, result)).collect()
     } else {
         let states = workshop.states(&languages, &stopped);
@@ -166,26 +167,12 @@ fn table(entries: &[Entry], width: usize) -> String {
 }
 
 /// Says on standard error what was built, as it happens.
-struct Progress {
-    began: Instant,
-}
+struct Builds(Instant);
 
-impl Default for Progress {
-    fn default() -> Self {
-        Self { began: Instant::now() }
-    }
-}
-
-impl Observer for Progress {
-    fn built(&mut self, language: &Language, result: &Result<Built, Unbuilt>) {
-        let after = format!("{:.1} s", self.began.elapsed().as_secs_f64());
-        match result {
-            Ok(_) => terminal::remark(&format!("{}: ready after {after}", language.name)),
-            Err(Unbuilt::Missing(missing)) => {
-                terminal::remark(&format!("{}: {} ({})", language.name, missing.reason, missing.remedy));
-            }
-            Err(Unbuilt::Failed(error)) => terminal::remark(&format!("{}: {error}", language.name)),
-        }
+impl Observer for Builds {
+    fn built(&mut self, language: &str, problem: Option<&str>) {
+        let ready = || format!("ready after {:.1} s", self.0.elapsed().as_secs_f64());
+        terminal::remark(&format!("{language}: {}", problem.map_or_else(ready, str::to_owned)));
     }
 }
 

@@ -8,7 +8,6 @@ mod amount;
 mod control;
 mod end;
 mod janitor;
-mod observer;
 mod plan;
 mod prepare;
 mod session;
@@ -17,6 +16,5 @@ mod trial;
 mod watch;
 
 pub use janitor::Janitor;
-pub use observer::{Observer, Silent};
 pub use plan::{CaseOutcome, Plan, RunOutcome};
 pub use session::run;

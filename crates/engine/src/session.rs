@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mechanism::{Capabilities, Folder};
-use model::{Amount, Case, CaseError, Check, Cpu, DataLevel, ErrorKind, PayloadKind, Role, Sample};
+use model::{
+    Amount, Case, CaseError, Check, Cpu, DataLevel, ErrorKind, Observer, PayloadKind, Progress, Role, Sample,
+};
 use payload::{Period, Tile, expected_checksum};
 
 use crate::amount::{
     PLANNED_PART, TRIAL_MAX, TRIAL_MIN, blocks_with_a_sum, first_blocks, fixed_blocks, scaled_blocks,
 };
-use crate::observer::Observer;
 use crate::plan::{CaseOutcome, Plan, RunOutcome};
 use crate::prepare::{Ready, prepare};
 use crate::trial::{NoSample, TrialSetup, run_trial};
@@ -40,14 +41,13 @@ pub fn run(plan: &Plan, cpus: &[Cpu], observer: &mut dyn Observer, stop: &dyn Fn
     let mut session = Session {
         plan,
         began,
-        observer,
+        progress: Progress::new(observer),
         stop,
         folder: &folder,
         tiles: HashMap::new(),
         checksums: HashMap::new(),
         runners: plan.cases.iter().map(|case| Runner::prepare(case, cpus)).collect(),
     };
-    session.report_unready();
     let interrupted = session.calibrate().is_err() || session.take_rounds().is_err();
     if interrupted && !stop() {
         session.runners.iter_mut().for_each(|runner| runner.say_that_time_ran_out(plan.budget));
@@ -85,6 +85,11 @@ impl Runner {
         Self { outcome, ready, blocks: 0, overhead: Duration::ZERO, expected: Duration::ZERO }
     }
 
+    /// What people call it while it runs.
+    fn name(&self) -> String {
+        format!("{} ({})", self.outcome.case.spec, self.outcome.case.workload)
+    }
+
     /// A case without a sample says why.
     fn say_that_time_ran_out(&mut self, budget: Option<Duration>) {
         let missed = self.outcome.error.is_none() && self.outcome.samples.is_empty();
@@ -118,7 +123,7 @@ struct Ended;
 struct Session<'a> {
     plan: &'a Plan,
     began: Instant,
-    observer: &'a mut dyn Observer,
+    progress: Progress<'a>,
     stop: &'a dyn Fn() -> bool,
     folder: &'a Folder,
     tiles: HashMap<PayloadKind, Arc<Tile>>,
@@ -127,20 +132,13 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    fn report_unready(&mut self) {
-        for (index, runner) in self.runners.iter().enumerate() {
-            if let Some(error) = &runner.outcome.error {
-                self.observer.case_failed(index, &runner.outcome.case, error);
-            }
-        }
-    }
-
     /// Warms every case up and sizes its trials.
     fn calibrate(&mut self) -> Result<(), Ended> {
         let mut speeds = vec![None; self.runners.len()];
         for (index, speed) in speeds.iter_mut().enumerate() {
             if self.runners[index].ready.is_some() {
-                self.observer.calibrating(index, &self.runners[index].outcome.case);
+                let what = format!("warming up {}", self.runners[index].name());
+                self.progress.preparing(&what, Some(index as f64 / self.runners.len() as f64));
                 *speed = self.warm_up(index)?;
             }
         }
@@ -154,7 +152,7 @@ impl Session<'_> {
         let round: Duration =
             self.alive().map(|index| self.runners[index].expected + self.runners[index].overhead).sum();
         let trials = u64::from(self.plan.trials) * self.alive().count() as u64;
-        self.observer.planned(trials, round * self.plan.trials);
+        self.progress.planned(trials, Some(round * self.plan.trials));
         Ok(())
     }
 
@@ -222,12 +220,12 @@ impl Session<'_> {
                 return if indices.is_empty() { Ok(()) } else { Err(Ended) };
             }
             for index in indices {
-                if self.observer.enough(index, &self.runners[index].outcome.samples) {
+                if self.progress.enough(index, &self.runners[index].outcome.samples) {
                     continue;
                 }
-                self.observer.trial_started(index, &self.runners[index].outcome.case);
+                self.progress.trial_started(index, &self.runners[index].name());
                 if let Some(sample) = self.trial(index, self.runners[index].blocks, round)? {
-                    self.observer.trial_finished(index, &sample);
+                    self.progress.trial_finished(index, &sample);
                     self.runners[index].outcome.samples.push(sample);
                 }
             }
@@ -253,7 +251,6 @@ impl Session<'_> {
         let tile = match tile(&mut self.tiles, &case.payload, self.plan.seed) {
             Ok(tile) => tile,
             Err(error) => {
-                self.observer.case_failed(index, case, &error);
                 runner.outcome.error = Some(error);
                 return Ok(None);
             }
@@ -273,14 +270,13 @@ impl Session<'_> {
             Some(computed)
         };
         let setup = TrialSetup { case, ready, tile: &tile, folder: self.folder, blocks, round };
-        match run_trial(&setup, &mut expected, self.observer, stop) {
+        match run_trial(&setup, &mut expected, &mut |part| self.progress.trial_progress(part), stop) {
             Ok(trial) => {
                 runner.outcome.granted = trial.granted;
                 Ok(Some(trial.sample))
             }
             Err(NoSample::Stopped) => Err(Ended),
             Err(NoSample::Failed(error)) => {
-                self.observer.case_failed(index, case, &error);
                 runner.outcome.error = Some(error);
                 Ok(None)
             }

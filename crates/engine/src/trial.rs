@@ -11,7 +11,6 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::control::Control;
 use crate::end::{EndReport, latency_histogram, run_end};
-use crate::observer::Observer;
 use crate::prepare::{Ready, tasks};
 use crate::task::{Task, leave};
 use crate::watch::Watch;
@@ -44,7 +43,7 @@ pub(crate) struct TrialOutcome {
 pub(crate) fn run_trial(
     setup: &TrialSetup<'_>,
     expected: &mut dyn FnMut(u64) -> Option<String>,
-    observer: &mut dyn Observer,
+    progress: &mut dyn FnMut(f64),
     stop: &dyn Fn() -> bool,
 ) -> Result<TrialOutcome, NoSample> {
     let began = monotonic_ns();
@@ -53,7 +52,7 @@ pub(crate) fn run_trial(
     let mut watch = Watch::over(start_tasks(setup, &mut channel, &control)?, &control);
     // The tasks hold the ends now. An end kept open here would hide that the other one closed.
     channel.endpoints.clear();
-    watch.until_all_ended(setup, observer, stop)?;
+    watch.until_all_ended(setup, progress, stop)?;
     let ends = watch.judge(setup.case).map_err(NoSample::Failed)?;
     all_arrived(setup.case, setup.blocks, &ends).map_err(NoSample::Failed)?;
     if setup.case.data == DataLevel::Verify {

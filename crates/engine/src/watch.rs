@@ -11,7 +11,6 @@ use rustix::io::Errno;
 
 use crate::control::Control;
 use crate::end::{EndFailure, EndReport};
-use crate::observer::Observer;
 use crate::prepare::tasks;
 use crate::task::{Ending, Task};
 use crate::trial::{NoSample, TrialSetup, system_failure};
@@ -41,7 +40,7 @@ impl<'a> Watch<'a> {
     pub(crate) fn until_all_ended(
         &mut self,
         setup: &TrialSetup<'_>,
-        observer: &mut dyn Observer,
+        progress: &mut dyn FnMut(f64),
         stop: &dyn Fn() -> bool,
     ) -> Result<(), NoSample> {
         let ends = tasks(setup.case);
@@ -58,7 +57,7 @@ impl<'a> Watch<'a> {
             }
             let (slowest, sum) = self.control.slowest_and_sum(ends);
             stillness.look(Instant::now(), sum);
-            observer.trial_progress(slowest as f64 / goal.max(1) as f64);
+            progress(slowest as f64 / goal.max(1) as f64);
             if self.tasks.iter().any(|task| task.ended().is_some() && !self.succeeded(task)) {
                 let died = *peer_died.get_or_insert_with(Instant::now);
                 if died.elapsed() > GRACE {

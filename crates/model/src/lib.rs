@@ -6,6 +6,7 @@ mod case;
 mod compare;
 mod host;
 mod mitigations;
+mod observer;
 mod quantity;
 mod record;
 mod run;
@@ -19,6 +20,7 @@ pub use axes::{Check, DataLevel, PayloadKind, Placement, Tasks, UnknownWord, Wai
 pub use case::{Amount, Case, Role};
 pub use compare::{CompareRecord, CompareResult, Ratio};
 pub use host::{Cpu, Host, Limits};
+pub use observer::{Observer, Progress, Silent};
 pub use quantity::{ByteSize, QuantityError, parse_duration, parse_size};
 pub use record::{
     BenchRecord, CaseError, CaseRecord, EndUsage, ErrorKind, Latency, NoiseLevel, SCHEMA, Sample, Settings,

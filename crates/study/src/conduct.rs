@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use model::{BenchRecord, Host, SCHEMA, StudyPart, StudyRecord};
+use model::{BenchRecord, Host, Observer, SCHEMA, StudyPart, StudyRecord};
 
-use crate::part::{Job, Part, ReproduceError, Stage, Watcher, parts};
+use crate::part::{Job, Part, ReproduceError, Stage, parts};
 
 /// Runs the parts that `record` does not have in full, into the record, and hands it to the watcher after each.
 /// With `only`, parts of other names are left out.
@@ -16,7 +16,7 @@ pub fn conduct(
     job: &Job<'_>,
     record: &mut StudyRecord,
     only: &[String],
-    watcher: &mut dyn Watcher,
+    watcher: &mut dyn Observer,
 ) -> Result<(), ReproduceError> {
     let wanted = |part: &Part| only.is_empty() || only.iter().any(|name| name == part.name);
     let all: Vec<Part> = parts(job.study).into_iter().filter(wanted).collect();
@@ -25,7 +25,7 @@ pub fn conduct(
         if record.parts.iter().any(|made| made.name == part.name && made.complete) {
             continue;
         }
-        watcher.part_started(part, index + 1, all.len());
+        watcher.part_started(part.name, part.title, index + 1, all.len());
         let began = Instant::now();
         let mut stage = Stage { job, watcher: &mut *watcher, part, began };
         let mut made = (part.run)(&mut stage)?;

@@ -20,7 +20,7 @@ mod view;
 pub use comp517::{Comp517, FILE_NAME, FOLDER_NAME, Link, Material, Needs as Runs, Pipeline, comp517};
 pub use conduct::{Resume, check_resume, conduct, foreign_part};
 pub use needs::{Have, Lack, Needs, needs};
-pub use part::{Job, Part, ReproduceError, Stage, Watcher, parts};
+pub use part::{Job, Part, ReproduceError, Stage, parts};
 pub use registry::{Head, Name, head};
 pub use scale::Scale;
 pub use view::{summarise, view};

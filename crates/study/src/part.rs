@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::registry::Name;
-use model::{Cpu, SpecError, StudyPart, StudyRecord, describe_errno};
+use model::{Cpu, Observer, SpecError, StudyPart, describe_errno};
 use thiserror::Error;
 
 use crate::{Scale, bradford, comp517, kernel_pipe, stover};
@@ -27,21 +27,6 @@ pub struct Job<'a> {
     pub stop: &'a dyn Fn() -> bool,
     /// Called with a signal that ended a program of ours and asks us to end, too.
     pub note_signal: &'a dyn Fn(i32),
-}
-
-/// Who watches: progress for people, and the record after each part.
-pub trait Watcher {
-    /// A part begins: its number from 1, of so many.
-    fn part_started(&mut self, _part: &Part, _number: usize, _of: usize) {}
-    /// Something of a part is under way; the share of the part that is done where it is known.
-    fn progress(&mut self, _what: &str, _done: Option<f64>) {}
-    /// A part has ended; the record has it.
-    ///
-    /// # Errors
-    /// The record could not be saved, which ends the run.
-    fn part_ended(&mut self, _record: &StudyRecord) -> std::io::Result<()> {
-        Ok(())
-    }
 }
 
 /// What makes a part.
@@ -72,7 +57,7 @@ pub fn parts(study: Name) -> Vec<Part> {
 /// What a part works with.
 pub struct Stage<'a> {
     pub(crate) job: &'a Job<'a>,
-    pub(crate) watcher: &'a mut dyn Watcher,
+    pub(crate) watcher: &'a mut dyn Observer,
     pub(crate) part: &'a Part,
     pub(crate) began: Instant,
 }

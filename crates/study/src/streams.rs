@@ -1,11 +1,9 @@
 //! Streams through the engine: cases as the studies have them, and what came of them as records have it.
 
-use engine::{CaseOutcome, Observer, Plan};
-use model::{
-    Amount, Case, Check, DataLevel, PayloadKind, Placement, Sample, Spec, StudyPart, Tasks, Workload,
-};
+use engine::{CaseOutcome, Plan};
+use model::{Amount, Case, Check, DataLevel, PayloadKind, Placement, Spec, StudyPart, Tasks, Workload};
 
-use crate::part::{ReproduceError, Stage, Watcher};
+use crate::part::{ReproduceError, Stage};
 
 /// A stream, to be bent to what its mechanism has.
 #[derive(Debug, Clone)]
@@ -77,8 +75,7 @@ pub(crate) fn measure(
 ) -> Result<(), ReproduceError> {
     let left = stage.budget().saturating_sub(stage.began.elapsed());
     let plan = Plan { cases, trials: part.series, seed: stage.job.seed, budget: Some(left) };
-    let mut progress = Progress { watcher: &mut *stage.watcher, done: 0, trials: 0 };
-    let outcome = engine::run(&plan, stage.job.cpus, &mut progress, stage.job.stop);
+    let outcome = engine::run(&plan, stage.job.cpus, stage.watcher, stage.job.stop);
     part.complete = !(stage.job.stop)();
     if outcome.interrupted && part.complete {
         part.remarks.push(format!(
@@ -88,34 +85,4 @@ pub(crate) fn measure(
     }
     part.cases.extend(outcome.cases.into_iter().map(CaseOutcome::into_record));
     Ok(())
-}
-
-/// Tells the watcher how far the engine has come.
-struct Progress<'a> {
-    watcher: &'a mut dyn Watcher,
-    done: u64,
-    trials: u64,
-}
-
-impl Observer for Progress<'_> {
-    fn calibrating(&mut self, _index: usize, case: &Case) {
-        self.watcher.progress(&format!("warming up {}", words(case)), None);
-    }
-
-    fn planned(&mut self, trials: u64, _estimate: std::time::Duration) {
-        self.trials = trials;
-    }
-
-    fn trial_started(&mut self, _index: usize, case: &Case) {
-        let share = self.done as f64 / self.trials.max(1) as f64;
-        self.watcher.progress(&words(case), Some(share));
-    }
-
-    fn trial_finished(&mut self, _index: usize, _sample: &Sample) {
-        self.done += 1;
-    }
-}
-
-fn words(case: &Case) -> String {
-    format!("{}, {} blocks, {}", case.spec, model::ByteSize(case.block_bytes), case.tasks)
 }

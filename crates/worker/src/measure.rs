@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use model::{CaseError, CaseRecord, Placement, Spec, SystemCalls, WorkerStart};
+use model::{CaseError, CaseRecord, Observer, Placement, Progress, Spec, SystemCalls, WorkerStart};
 
 use crate::amount::Amount;
 use crate::calls::count_calls;
@@ -12,7 +12,6 @@ use crate::ceiling::Ceiling;
 use crate::failure::NoRun;
 use crate::job::Job;
 use crate::launcher::{Launch, Launcher, Run};
-use crate::observer::Observer;
 use crate::program::Worker;
 
 /// One row: who sends, who receives, and who starts the receiver.
@@ -100,7 +99,7 @@ struct Session<'a> {
     plan: &'a Plan,
     launcher: Launcher,
     ceiling: Ceiling,
-    observer: &'a mut dyn Observer,
+    progress: Progress<'a>,
     stop: &'a dyn Fn() -> bool,
     cases: Vec<CaseRecord>,
     /// What each row's trials move, once it has been looked at.
@@ -120,31 +119,22 @@ pub fn measure(plan: &Plan, observer: &mut dyn Observer, stop: &dyn Fn() -> bool
         plan,
         launcher: Launcher::new()?,
         ceiling: Ceiling::new(),
-        observer,
+        progress: Progress::new(observer),
         stop,
         cases,
         jobs,
         residues: fastrand::Rng::with_seed(plan.seed),
     };
-    session.report_unavailable();
     let began = Instant::now();
     let interrupted = session.warm_up().is_err() || session.take_rounds(began).is_err();
     Ok(Outcome { cases: session.cases, ceiling: session.ceiling.into_record(), interrupted })
 }
 
 impl Session<'_> {
-    fn report_unavailable(&mut self) {
-        for (index, case) in self.cases.iter().enumerate() {
-            if let Some(error) = &case.error {
-                self.observer.row_failed(index, &self.plan.rows[index], error);
-            }
-        }
-    }
-
     /// Launches every row: caches are filled, what does not work at all is known, and how much a trial shall move.
     fn warm_up(&mut self) -> Result<(), Ended> {
         for index in self.alive() {
-            self.observer.warming_up(index, &self.plan.rows[index]);
+            self.progress.preparing(&format!("warming up {}", self.plan.rows[index].name()), None);
             if !self.look_at(index)? {
                 continue;
             }
@@ -190,7 +180,7 @@ impl Session<'_> {
             self.note_calls(index, counted);
             return Ok(());
         }
-        self.observer.counting(index, row);
+        self.progress.preparing(&format!("counting the system calls of {}", row.name()), None);
         match count_calls(&mut self.launcher, &launch, self.plan.block_bytes, self.stop) {
             Ok(counted) => {
                 self.note_calls(index, Some(counted));
@@ -198,7 +188,9 @@ impl Session<'_> {
             }
             Err(NoRun::Stopped) => Err(Ended),
             Err(NoRun::Failed(failure)) => {
-                self.observer.not_counted(index, row, &failure);
+                let (row, why) = (row.name(), failure.case_error().message);
+                let what = format!("the system calls of {row} cannot be counted: {why}");
+                self.progress.preparing(&what, None);
                 Ok(())
             }
         }
@@ -212,7 +204,7 @@ impl Session<'_> {
 
     fn take_rounds(&mut self, began: Instant) -> Result<(), Ended> {
         let mut order = fastrand::Rng::with_seed(self.plan.seed);
-        self.observer.planned(u64::from(self.plan.trials) * self.alive().len() as u64);
+        self.progress.planned(u64::from(self.plan.trials) * self.alive().len() as u64, None);
         for round in 0..self.plan.trials {
             let mut indices = self.alive();
             order.shuffle(&mut indices);
@@ -224,11 +216,11 @@ impl Session<'_> {
             }
             self.ceiling.measure(round);
             for index in indices {
-                self.observer.trial_started(index, &self.plan.rows[index]);
+                self.progress.trial_started(index, &self.plan.rows[index].name());
                 let job = self.jobs[index];
                 if let Some(run) = self.launch(index, &job)? {
                     let sample = model::Sample { round, ..run.sample };
-                    self.observer.trial_finished(index, &sample);
+                    self.progress.trial_finished(index, &sample);
                     self.cases[index].samples.push(sample);
                 }
             }
@@ -270,7 +262,7 @@ impl Session<'_> {
     }
 
     fn fail(&mut self, index: usize, error: CaseError) {
-        self.observer.row_failed(index, &self.plan.rows[index], &error);
+        self.progress.preparing(&format!("{} failed", self.plan.rows[index].name()), None);
         self.cases[index].error = Some(error);
     }
 }

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use model::{CaseError, ErrorKind, WorkerEnd};
+use model::{CaseError, ErrorKind, Observer, WorkerEnd};
 use rustix::process::geteuid;
+use thiserror::Error;
 
 use crate::build::{BuildError, Built, Site};
 use crate::guard::{Guard, no_guard};
-use crate::observer::Observer;
 use crate::private;
 use crate::program::{Program, Worker};
 use crate::registry::{Language, Registry};
@@ -36,11 +36,13 @@ pub enum State {
 }
 
 /// Why a language has no program.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Unbuilt {
     /// No toolchain.
+    #[error("{} ({})", .0.reason, .0.remedy)]
     Missing(Missing),
     /// It was tried.
+    #[error("{0}")]
     Failed(BuildError),
 }
 
@@ -111,8 +113,11 @@ impl Workshop {
             self.site(language, &version).build(&self.guard, stop).map_err(Unbuilt::Failed)
         };
         side_by_side(languages, &build, stop, &mut |event| match event {
-            Event::Started(index) => observer.building(languages[index]),
-            Event::Ended(index, result) => observer.built(languages[index], result),
+            Event::Started(index) => observer.progress(&format!("building {}", languages[index].name), None),
+            Event::Ended(index, result) => {
+                let problem = result.as_ref().err().map(Unbuilt::to_string);
+                observer.built(&languages[index].name, problem.as_deref());
+            }
         })
     }
 

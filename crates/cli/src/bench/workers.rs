@@ -3,15 +3,12 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use model::{CaseError, Placement, Sample, Settings};
-use worker::{
-    Amount, Built, Choice, Failure, Language, Observer, Plan, Program, Registry, Row, Unbuilt, Worker,
-    Workshop,
-};
+use model::{Placement, Settings};
+use worker::{Amount, Choice, Plan, Program, Registry, Row, Worker, Workshop};
 
 use super::args::BenchArgs;
+use super::progress::Watch;
 use super::{exit_code, plan, record, workers_args};
-use crate::bar::Bar;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
 
@@ -48,12 +45,12 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let started = std::time::SystemTime::now();
     let stop = StopRequest::listen()?;
     let workshop = Workshop::open(registry.clone())?;
-    let mut progress = Progress::new();
+    let mut progress = Watch::new(None);
     let mut workers = workshop.workers(&choices, &mut progress, &|| stop.is_set());
     workers.extend(args.workers.worker.iter().map(|path| Worker::from(Program::of_path(path))));
     let plan = plan(args, &workers, &places);
     let mut outcome = worker::measure(&plan, &mut progress, &|| stop.is_set())?;
-    progress.bar.finish();
+    progress.finish();
     outcome.cases.push(outcome.ceiling);
 
     let settings = Settings {
@@ -164,70 +161,4 @@ fn dry_run(args: &BenchArgs, choices: &[Choice<'_>], places: &[Place]) -> String
         model::ByteSize(plan.block_bytes),
         plan.seed,
     )
-}
-
-/// The bar of a run.
-struct Progress {
-    bar: Bar,
-    trials: u64,
-    done: u64,
-}
-
-impl Progress {
-    fn new() -> Self {
-        // How many trials there are is known after the builds.
-        Self { bar: Bar::new(1, "{bar:30} {msg}"), trials: 0, done: 0 }
-    }
-
-    fn say(&self, what: String) {
-        self.bar.say(&what);
-        self.bar.draw();
-    }
-}
-
-impl Observer for Progress {
-    fn building(&mut self, language: &Language) {
-        self.say(format!("building {}", language.name));
-    }
-
-    fn built(&mut self, language: &Language, result: &Result<Built, Unbuilt>) {
-        if result.is_ok() {
-            self.say(format!("{} is ready", language.name));
-        }
-    }
-
-    fn warming_up(&mut self, _index: usize, row: &Row) {
-        self.say(format!("warming up {}", row.name()));
-    }
-
-    fn counting(&mut self, _index: usize, row: &Row) {
-        self.say(format!("counting the system calls of {}", row.name()));
-    }
-
-    fn not_counted(&mut self, _index: usize, row: &Row, why: &Failure) {
-        self.say(format!(
-            "the system calls of {} cannot be counted: {}",
-            row.name(),
-            why.case_error().message
-        ));
-    }
-
-    fn planned(&mut self, trials: u64) {
-        self.trials = trials;
-        self.bar.set_steps(trials.max(1));
-    }
-
-    fn trial_started(&mut self, _index: usize, row: &Row) {
-        self.say(format!("trial {}/{} {}", self.done + 1, self.trials, row.name()));
-    }
-
-    fn trial_finished(&mut self, _index: usize, _sample: &Sample) {
-        self.done += 1;
-        self.bar.set_done(self.done);
-    }
-
-    /// The reason, which may be a program's own words, stands in the table.
-    fn row_failed(&mut self, _index: usize, row: &Row, _error: &CaseError) {
-        self.say(format!("{} failed", row.name()));
-    }
 }

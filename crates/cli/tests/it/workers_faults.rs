@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use model::{BenchRecord, CaseError, ErrorKind};
+use model::{BenchRecord, CaseError, ErrorKind, Silent};
 use rustix::process::{Pid, Signal, kill_process};
-use worker::{Job, Launch, Launcher, NoRun, Registry, Silent, WORKERS_VARIABLE, Workshop};
+use worker::{Job, Launch, Launcher, NoRun, Registry, WORKERS_VARIABLE, Workshop};
 
 /// The registry of awkward workers.
 fn awkward() -> PathBuf {

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::kernel_pipe;
 use model::{ByteSize, CaseRecord, StudyPart};
-use worker::{Amount, Observer, Plan, Registry, Row, Workshop, measure};
+use worker::{Amount, Plan, Registry, Row, Workshop, measure};
 
-use crate::part::{ReproduceError, Stage, Watcher};
+use crate::part::{ReproduceError, Stage};
 
 /// The part of the amount by which a language is judged beforehand.
 const LOOK_PART: u64 = 64;
@@ -68,8 +68,7 @@ fn rows(stage: &mut Stage<'_>) -> Result<Vec<Row>, ReproduceError> {
     let registry = Registry::open().map_err(|error| refused(&error))?;
     let workshop = Workshop::open(registry).map_err(ReproduceError::system("the folder of workers"))?;
     let choices = workshop.registry().select("all").map_err(|error| refused(&error))?;
-    let mut progress = Progress { watcher: &mut *stage.watcher, done: 0, trials: 0 };
-    let workers = workshop.workers(&choices, &mut progress, stage.job.stop);
+    let workers = workshop.workers(&choices, stage.watcher, stage.job.stop);
     Ok(workers.into_iter().map(Row::pair).collect())
 }
 
@@ -90,48 +89,11 @@ fn launch(
         budget: Some(stage.budget().saturating_sub(stage.began.elapsed())),
         counts_calls: false,
     };
-    let mut progress = Progress { watcher: &mut *stage.watcher, done: 0, trials: 0 };
     let outcome =
-        measure(&plan, &mut progress, stage.job.stop).map_err(ReproduceError::system("the workers"))?;
+        measure(&plan, stage.watcher, stage.job.stop).map_err(ReproduceError::system("the workers"))?;
     if outcome.interrupted && !(stage.job.stop)() {
         let minutes = stage.part.minutes;
         part.remarks.push(format!("The part's time of {minutes} min was over before every trial was made."));
     }
     Ok(outcome.cases)
-}
-
-/// Tells the watcher how far the workers have come.
-struct Progress<'a> {
-    watcher: &'a mut dyn Watcher,
-    done: u64,
-    trials: u64,
-}
-
-impl Progress<'_> {
-    fn tell(&mut self, what: &str, row: &Row) {
-        let share = (self.trials > 0).then(|| self.done as f64 / self.trials as f64);
-        self.watcher.progress(&format!("{what}{}", row.writer.end.label()), share);
-    }
-}
-
-impl Observer for Progress<'_> {
-    fn building(&mut self, language: &worker::Language) {
-        self.watcher.progress(&format!("building {}", language.name), None);
-    }
-
-    fn warming_up(&mut self, _index: usize, row: &Row) {
-        self.tell("warming up ", row);
-    }
-
-    fn planned(&mut self, trials: u64) {
-        self.trials = trials;
-    }
-
-    fn trial_started(&mut self, _index: usize, row: &Row) {
-        self.tell("", row);
-    }
-
-    fn trial_finished(&mut self, _index: usize, _sample: &model::Sample) {
-        self.done += 1;
-    }
 }

@@ -8,10 +8,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::{Stover, stover};
-use engine::{CaseOutcome, Observer, Plan};
+use engine::{CaseOutcome, Plan};
 use mechanism::Folder;
 use model::{
-    Amount, ByteSize, Case, Check, DataLevel, Measure, PayloadKind, Placement, Sample, StudyPart, Tasks,
+    Amount, ByteSize, Case, Check, DataLevel, Measure, Observer, PayloadKind, Placement, Sample, StudyPart,
+    Tasks,
 };
 use pipeline::link::LinkSpec;
 use pipeline::{Carrier, Complaints};
@@ -195,7 +196,7 @@ impl<'s, 'a> Turns<'s, 'a> {
 }
 
 impl Observer for Turns<'_, '_> {
-    fn trial_started(&mut self, index: usize, _case: &Case) {
+    fn trial_started(&mut self, index: usize) {
         if self.seen.is_empty() || self.seen.contains(&index) {
             self.seen.clear();
             self.filters_until(self.made + 1);

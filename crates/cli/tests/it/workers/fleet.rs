@@ -4,8 +4,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use model::Silent;
 use tempfile::TempDir;
-use worker::{Choice, Language, Program, Registry, ResultLines, Silent, Unbuilt, Workshop};
+use worker::{Choice, Language, Program, Registry, ResultLines, Unbuilt, Workshop};
 
 /// All programs that can be run here. One that is not here is skipped with a line on standard error; where CI is set
 /// everything has to be here. A program that does not build is a failure everywhere.
