@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 pub(crate) use args::BenchArgs;
-use engine::{CaseOutcome, Janitor};
+use engine::Janitor;
 use model::Settings;
 
 use crate::signals::StopRequest;
@@ -49,8 +49,7 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         interrupted: outcome.interrupted,
         precision_percent: args.precision,
     };
-    let cases = outcome.cases.into_iter().map(CaseOutcome::into_record).collect();
-    let record = record::make(settings, cases, host, started)?;
+    let record = record::make(settings, outcome.cases, host, started)?;
     args.outputs.write(&record)?;
     if !args.outputs.use_stdout() {
         let style = terminal::style();

@@ -63,24 +63,11 @@ pub(crate) fn blocks_with_a_sum(case: &Case, blocks: u64, mut sum: impl FnMut(u6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Check, DataLevel, PayloadKind, Placement, Role, Spec, Tasks, Wait, Workload};
+    use model::{Check, PayloadKind, Spec};
     use payload::{Period, Tile, expected_checksum};
 
     fn case(amount: Amount) -> Case {
-        Case {
-            spec: Spec::plain("pipe"),
-            role: Role::Ranked,
-            workload: Workload::Stream,
-            tasks: Tasks::Processes,
-            placement: Placement::Any,
-            wait: Wait::Block,
-            data: DataLevel::None,
-            check: Check::Xxh3,
-            payload: PayloadKind::Random,
-            block_bytes: 65536,
-            relays: 0,
-            amount,
-        }
+        Case { amount, ..Case::stream(Spec::plain("pipe")) }
     }
 
     #[test]

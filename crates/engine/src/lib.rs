@@ -16,5 +16,5 @@ mod trial;
 mod watch;
 
 pub use janitor::Janitor;
-pub use plan::{CaseOutcome, Plan, RunOutcome};
+pub use plan::{Outcome, Plan};
 pub use session::run;

@@ -1,9 +1,8 @@
-//! What is to be run, and what came of it.
+//! What is to be run.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use model::{Case, CaseError, CaseRecord, DataLevel, Sample, ZeroCopy};
+use model::{Case, CaseRecord};
 
 /// Every case of a run and how often, in what order, for how long.
 #[derive(Debug, Clone)]
@@ -18,53 +17,11 @@ pub struct Plan {
     pub budget: Option<Duration>,
 }
 
-/// What came of a case.
-#[derive(Debug, Clone)]
-pub struct CaseOutcome {
-    /// The case.
-    pub case: Case,
-    /// The CPUs of its ends, the sender's first; empty where the scheduler chose.
-    pub cpus: Vec<u32>,
-    /// What shows that bytes passed by reference; `None` where they were copied.
-    pub zero_copy: Option<ZeroCopy>,
-    /// Sizes the system granted, in bytes, by name.
-    pub granted: BTreeMap<String, u64>,
-    /// The samples, in the order in which they were taken.
-    pub samples: Vec<Sample>,
-    /// Why there are none, or fewer than asked for.
-    pub error: Option<CaseError>,
-}
-
-impl CaseOutcome {
-    /// The case and its raw figures, as records have them; summaries are computed by whoever keeps or shows it.
-    pub fn into_record(self) -> CaseRecord {
-        let case = self.case;
-        CaseRecord {
-            check: (case.data == DataLevel::Verify).then_some(case.check),
-            role: case.role,
-            workload: case.workload,
-            tasks: case.tasks,
-            placement: case.placement,
-            cpus: self.cpus,
-            wait: case.wait,
-            data: case.data,
-            payload: case.payload,
-            block_bytes: case.block_bytes,
-            relays: case.relays,
-            zero_copy: self.zero_copy,
-            granted: self.granted,
-            samples: self.samples,
-            error: self.error,
-            ..CaseRecord::new(case.spec)
-        }
-    }
-}
-
 /// What came of a run.
-#[derive(Debug, Clone)]
-pub struct RunOutcome {
-    /// One entry for each case of the plan.
-    pub cases: Vec<CaseOutcome>,
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// One for each case of the plan: raw samples without summaries, or why there are none.
+    pub cases: Vec<CaseRecord>,
     /// True where the run ended before every trial was made: a signal, or the budget.
     pub interrupted: bool,
 }

@@ -6,14 +6,15 @@ use std::time::{Duration, Instant};
 
 use mechanism::{Capabilities, Folder};
 use model::{
-    Amount, Case, CaseError, Check, Cpu, DataLevel, ErrorKind, Observer, PayloadKind, Progress, Role, Sample,
+    Amount, Case, CaseError, CaseRecord, Check, Cpu, DataLevel, ErrorKind, Observer, PayloadKind, Progress,
+    Role, Sample,
 };
 use payload::{Period, Tile, expected_checksum};
 
 use crate::amount::{
     PLANNED_PART, TRIAL_MAX, TRIAL_MIN, blocks_with_a_sum, first_blocks, fixed_blocks, scaled_blocks,
 };
-use crate::plan::{CaseOutcome, Plan, RunOutcome};
+use crate::plan::{Outcome, Plan};
 use crate::prepare::{Ready, prepare};
 use crate::trial::{NoSample, TrialSetup, run_trial};
 
@@ -23,7 +24,8 @@ const OVERTIME_MIN: Duration = Duration::from_secs(1);
 
 /// A case on its way through the run.
 struct Runner {
-    outcome: CaseOutcome,
+    case: Case,
+    record: CaseRecord,
     ready: Option<Ready>,
     blocks: u64,
     /// What a trial takes beside its measured time: opening, starting, tearing down.
@@ -35,7 +37,7 @@ struct Runner {
 /// Runs a plan on the given CPUs. Returns what was finished, however the run ended.
 ///
 /// Must be called from a process with one thread: trials are forked from it.
-pub fn run(plan: &Plan, cpus: &[Cpu], observer: &mut dyn Observer, stop: &dyn Fn() -> bool) -> RunOutcome {
+pub fn run(plan: &Plan, cpus: &[Cpu], observer: &mut dyn Observer, stop: &dyn Fn() -> bool) -> Outcome {
     let began = Instant::now();
     let folder = Folder::private();
     let mut session = Session {
@@ -52,49 +54,43 @@ pub fn run(plan: &Plan, cpus: &[Cpu], observer: &mut dyn Observer, stop: &dyn Fn
     if interrupted && !stop() {
         session.runners.iter_mut().for_each(|runner| runner.say_that_time_ran_out(plan.budget));
     }
-    RunOutcome { cases: session.runners.into_iter().map(|runner| runner.outcome).collect(), interrupted }
-}
-
-impl CaseOutcome {
-    fn of(case: &Case) -> Self {
-        Self {
-            case: case.clone(),
-            cpus: Vec::new(),
-            zero_copy: None,
-            granted: Default::default(),
-            samples: Vec::new(),
-            error: None,
-        }
-    }
+    Outcome { cases: session.runners.into_iter().map(|runner| runner.record).collect(), interrupted }
 }
 
 impl Runner {
     fn prepare(case: &Case, cpus: &[Cpu]) -> Self {
-        let mut outcome = CaseOutcome::of(case);
+        let mut record = CaseRecord::from(case.clone());
         let ready = match prepare(case, cpus) {
             Ok(ready) => {
-                outcome.cpus.clone_from(&ready.cpus);
-                outcome.zero_copy.clone_from(&ready.zero_copy);
+                record.cpus.clone_from(&ready.cpus);
+                record.zero_copy.clone_from(&ready.zero_copy);
                 Some(ready)
             }
             Err(error) => {
-                outcome.error = Some(error);
+                record.error = Some(error);
                 None
             }
         };
-        Self { outcome, ready, blocks: 0, overhead: Duration::ZERO, expected: Duration::ZERO }
+        Self {
+            case: case.clone(),
+            record,
+            ready,
+            blocks: 0,
+            overhead: Duration::ZERO,
+            expected: Duration::ZERO,
+        }
     }
 
     /// What people call it while it runs.
     fn name(&self) -> String {
-        format!("{} ({})", self.outcome.case.spec, self.outcome.case.workload)
+        format!("{} ({})", self.case.spec, self.case.workload)
     }
 
     /// A case without a sample says why.
     fn say_that_time_ran_out(&mut self, budget: Option<Duration>) {
-        let missed = self.outcome.error.is_none() && self.outcome.samples.is_empty();
+        let missed = self.record.error.is_none() && self.record.samples.is_empty();
         if let Some(budget) = budget.filter(|_| missed) {
-            self.outcome.error = Some(CaseError {
+            self.record.error = Some(CaseError {
                 kind: ErrorKind::Time,
                 message: format!(
                     "the {} s of this run were spent before its first trial had ended",
@@ -109,7 +105,7 @@ impl Runner {
     /// Says how much a trial moves, judged by one of so many blocks that took so long.
     fn size_trial(&mut self, speed: Option<(u64, Duration)>, target: Duration) {
         let (Some(ready), Some((blocks, elapsed))) = (&self.ready, speed) else { return };
-        let case = &self.outcome.case;
+        let case = &self.case;
         let stores = ready.mechanism.descriptor().capabilities.contains(Capabilities::STORES_DATA);
         self.blocks =
             fixed_blocks(case).unwrap_or_else(|| scaled_blocks(case, stores, blocks, elapsed, target));
@@ -145,7 +141,7 @@ impl Session<'_> {
         let target = self.trial_target();
         self.size_trials(&speeds, target, |role| role == Role::Ranked);
         // A floor or a ceiling stands beside what it is compared with, and makes the run no longer than that does.
-        let ranked = self.runners.iter().filter(|runner| runner.outcome.case.role == Role::Ranked);
+        let ranked = self.runners.iter().filter(|runner| runner.case.role == Role::Ranked);
         let target = ranked.map(|runner| runner.expected.clamp(TRIAL_MIN, target)).max().unwrap_or(target);
         self.size_trials(&speeds, target, |role| role != Role::Ranked);
         self.avoid_empty_sums();
@@ -163,7 +159,7 @@ impl Session<'_> {
         these: impl Fn(Role) -> bool,
     ) {
         for (runner, speed) in self.runners.iter_mut().zip(speeds) {
-            if these(runner.outcome.case.role) {
+            if these(runner.case.role) {
                 runner.size_trial(*speed, target);
             }
         }
@@ -172,7 +168,7 @@ impl Session<'_> {
     /// Lets an XOR say something where the amount is ours to choose: zeros have the sum 0 too.
     fn avoid_empty_sums(&mut self) {
         for runner in &mut self.runners {
-            let case = &runner.outcome.case;
+            let case = &runner.case;
             if (case.data, case.check, case.amount) != (DataLevel::Verify, Check::Xor, Amount::Adaptive) {
                 continue;
             }
@@ -185,8 +181,8 @@ impl Session<'_> {
 
     /// Runs a case, unmeasured, until a trial is long enough to judge its speed by.
     fn warm_up(&mut self, index: usize) -> Result<Option<(u64, Duration)>, Ended> {
-        let fixed = fixed_blocks(&self.runners[index].outcome.case);
-        let mut blocks = first_blocks(&self.runners[index].outcome.case);
+        let fixed = fixed_blocks(&self.runners[index].case);
+        let mut blocks = first_blocks(&self.runners[index].case);
         loop {
             blocks = fixed.map_or(blocks, |fixed| blocks.min(fixed));
             let began = Instant::now();
@@ -220,13 +216,13 @@ impl Session<'_> {
                 return if indices.is_empty() { Ok(()) } else { Err(Ended) };
             }
             for index in indices {
-                if self.progress.enough(index, &self.runners[index].outcome.samples) {
+                if self.progress.enough(index, &self.runners[index].record.samples) {
                     continue;
                 }
                 self.progress.trial_started(index, &self.runners[index].name());
                 if let Some(sample) = self.trial(index, self.runners[index].blocks, round)? {
                     self.progress.trial_finished(index, &sample);
-                    self.runners[index].outcome.samples.push(sample);
+                    self.runners[index].record.samples.push(sample);
                 }
             }
         }
@@ -239,7 +235,7 @@ impl Session<'_> {
 
     /// The cases that can be run and have not failed.
     fn alive(&self) -> impl Iterator<Item = usize> {
-        let alive = |(index, runner): (usize, &Runner)| runner.outcome.error.is_none().then_some(index);
+        let alive = |(index, runner): (usize, &Runner)| runner.record.error.is_none().then_some(index);
         self.runners.iter().enumerate().filter_map(alive).collect::<Vec<_>>().into_iter()
     }
 
@@ -247,11 +243,11 @@ impl Session<'_> {
     fn trial(&mut self, index: usize, blocks: u64, round: u32) -> Result<Option<Sample>, Ended> {
         let runner = &mut self.runners[index];
         let Some(ready) = &runner.ready else { return Ok(None) };
-        let case = &runner.outcome.case;
+        let case = &runner.case;
         let tile = match tile(&mut self.tiles, &case.payload, self.plan.seed) {
             Ok(tile) => tile,
             Err(error) => {
-                runner.outcome.error = Some(error);
+                runner.record.error = Some(error);
                 return Ok(None);
             }
         };
@@ -272,12 +268,12 @@ impl Session<'_> {
         let setup = TrialSetup { case, ready, tile: &tile, folder: self.folder, blocks, round };
         match run_trial(&setup, &mut expected, &mut |part| self.progress.trial_progress(part), stop) {
             Ok(trial) => {
-                runner.outcome.granted = trial.granted;
+                runner.record.granted = trial.granted;
                 Ok(Some(trial.sample))
             }
             Err(NoSample::Stopped) => Err(Ended),
             Err(NoSample::Failed(error)) => {
-                runner.outcome.error = Some(error);
+                runner.record.error = Some(error);
                 Ok(None)
             }
         }

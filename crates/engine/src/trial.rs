@@ -288,24 +288,11 @@ fn verify(case: &Case, end: &EndReport, expected: &str) -> Result<(), CaseError>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Amount, Check, PayloadKind, Placement, Role, Spec, Wait};
+    use model::Spec;
 
     #[test]
     fn an_end_that_says_nothing_or_received_nothing_is_no_sample() {
-        let case = Case {
-            spec: Spec::plain("pipe"),
-            role: Role::Ranked,
-            workload: Workload::Stream,
-            tasks: Tasks::Processes,
-            placement: Placement::Any,
-            wait: Wait::Block,
-            data: DataLevel::None,
-            check: Check::Xxh3,
-            payload: PayloadKind::Random,
-            block_bytes: 10,
-            relays: 0,
-            amount: Amount::Adaptive,
-        };
+        let case = Case { block_bytes: 10, ..Case::stream(Spec::plain("pipe")) };
         let end = |received_bytes| EndReport {
             received_bytes,
             ..EndReport::failed(&io::Error::from(io::ErrorKind::Other))

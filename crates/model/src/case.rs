@@ -57,3 +57,23 @@ pub struct Case {
     /// How much a trial moves.
     pub amount: Amount,
 }
+
+impl Case {
+    /// A stream of 64 KiB blocks between two processes, checked, where the scheduler puts them: what is not said otherwise.
+    pub fn stream(spec: Spec) -> Self {
+        Self {
+            spec,
+            role: Role::Ranked,
+            workload: Workload::Stream,
+            tasks: Tasks::Processes,
+            placement: Placement::Any,
+            wait: Wait::Block,
+            data: DataLevel::Verify,
+            check: Check::Xxh3,
+            payload: PayloadKind::Random,
+            block_bytes: 64 << 10,
+            relays: 0,
+            amount: Amount::Adaptive,
+        }
+    }
+}

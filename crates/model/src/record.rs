@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Check, DataLevel, Host, PayloadKind, Placement, Role, Spec, Tasks, Wait, WorkerCase, Workload};
+use crate::{
+    Case, Check, DataLevel, Host, PayloadKind, Placement, Role, Spec, Tasks, Wait, WorkerCase, Workload,
+};
 
 /// The name and version of the record format.
 pub const SCHEMA: &str = "hosepipe/1";
@@ -107,23 +109,29 @@ pub struct CaseRecord {
 }
 
 impl CaseRecord {
-    /// A case without figures yet, as `hosepipe bench SPEC` has it: a stream of verified 64 KiB blocks between two
-    /// processes. Whoever means another one changes what differs.
+    /// The record of [`Case::stream`]. Whoever means another one changes what differs.
     pub fn new(spec: Spec) -> Self {
+        Case::stream(spec).into()
+    }
+}
+
+impl From<Case> for CaseRecord {
+    /// A case without figures yet.
+    fn from(case: Case) -> Self {
         Self {
-            mechanism: spec.mechanism.clone(),
-            spec,
-            role: Role::Ranked,
-            workload: Workload::Stream,
-            tasks: Tasks::Processes,
-            placement: Placement::Any,
+            mechanism: case.spec.mechanism.clone(),
+            check: (case.data == DataLevel::Verify).then_some(case.check),
+            spec: case.spec,
+            role: case.role,
+            workload: case.workload,
+            tasks: case.tasks,
+            placement: case.placement,
             cpus: Vec::new(),
-            wait: Wait::Block,
-            data: DataLevel::Verify,
-            check: Some(Check::Xxh3),
-            payload: PayloadKind::Random,
-            block_bytes: 64 << 10,
-            relays: 0,
+            wait: case.wait,
+            data: case.data,
+            payload: case.payload,
+            block_bytes: case.block_bytes,
+            relays: case.relays,
             zero_copy: None,
             worker: None,
             granted: BTreeMap::new(),

@@ -1,7 +1,7 @@
 //! Streams through the engine: cases as the studies have them, and what came of them as records have it.
 
-use engine::{CaseOutcome, Plan};
-use model::{Amount, Case, Check, DataLevel, PayloadKind, Placement, Spec, StudyPart, Tasks, Workload};
+use engine::Plan;
+use model::{Amount, Case, Check, DataLevel, PayloadKind, Placement, Spec, StudyPart, Tasks};
 
 use crate::part::{ReproduceError, Stage};
 
@@ -53,7 +53,6 @@ pub(crate) fn case_of(stream: &Stream, spec: &str) -> Result<Case, ReproduceErro
     let tasks = if has.tasks.contains(&stream.tasks) { Some(&stream.tasks) } else { has.tasks.first() };
     Ok(Case {
         role: has.role,
-        workload: Workload::Stream,
         tasks: tasks.copied().unwrap_or(stream.tasks),
         placement: stream.placement,
         wait: mechanism.wait(&options),
@@ -61,9 +60,8 @@ pub(crate) fn case_of(stream: &Stream, spec: &str) -> Result<Case, ReproduceErro
         check: stream.check,
         payload: stream.payload.clone(),
         block_bytes: stream.block_bytes,
-        relays: 0,
         amount: stream.amount,
-        spec,
+        ..Case::stream(spec)
     })
 }
 
@@ -83,6 +81,6 @@ pub(crate) fn measure(
             stage.part.minutes
         ));
     }
-    part.cases.extend(outcome.cases.into_iter().map(CaseOutcome::into_record));
+    part.cases.extend(outcome.cases);
     Ok(())
 }

@@ -88,9 +88,9 @@ impl Ceiling {
             role: Role::Ceiling,
             tasks: Tasks::Single,
             data: DataLevel::None,
-            check: None,
             payload: PayloadKind::Sequence,
             block_bytes: BLOCK_BYTES as u64,
+            check: None,
             samples: self.samples,
             ..CaseRecord::new(Spec::plain("memcpy"))
         }

@@ -5,7 +5,6 @@ mod amount;
 mod build;
 mod calls;
 mod captured;
-mod cases;
 mod ceiling;
 mod command;
 mod failure;

@@ -3,16 +3,19 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use model::{CaseError, CaseRecord, Observer, Placement, Progress, Spec, SystemCalls, WorkerStart};
+use model::{
+    CaseError, CaseRecord, Check, Observer, PayloadKind, Placement, Progress, Spec, SystemCalls,
+    WorkerCase, WorkerStart,
+};
 
 use crate::amount::Amount;
 use crate::calls::count_calls;
-use crate::cases::case_record;
 use crate::ceiling::Ceiling;
 use crate::failure::NoRun;
 use crate::job::Job;
 use crate::launcher::{Launch, Launcher, Run};
 use crate::program::Worker;
+use crate::seats::no_taskset;
 
 /// One row: who sends, who receives, and who starts the receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +56,29 @@ impl Row {
     pub fn name(&self) -> String {
         let (writer, reader) = (self.writer.end.label(), self.reader.end.label());
         if writer == reader { writer } else { format!("{writer} to {reader}") }
+    }
+
+    /// The row's case, without figures.
+    fn case_record(&self, block_bytes: u64) -> CaseRecord {
+        let apart = self.start == WorkerStart::Pair && self.cpus.first() != self.cpus.last();
+        let missing = self.writer.program.as_ref().err().or(self.reader.program.as_ref().err());
+        let worker = WorkerCase {
+            writer: self.writer.end.clone(),
+            reader: self.reader.end.clone(),
+            start: self.start,
+            warmup_bytes: 0,
+            system_calls: None,
+        };
+        CaseRecord {
+            cpus: self.cpus.clone(),
+            worker: Some(worker),
+            error: missing.cloned().or_else(|| if apart { no_taskset() } else { None }),
+            check: Some(Check::Xor),
+            payload: PayloadKind::Sequence,
+            placement: self.placement,
+            block_bytes,
+            ..CaseRecord::new(Spec::plain("pipe"))
+        }
     }
 
     /// What is started, where both programs are there.
@@ -113,7 +139,7 @@ struct Session<'a> {
 /// # Errors
 /// No folder for results, or no process, can be made.
 pub fn measure(plan: &Plan, observer: &mut dyn Observer, stop: &dyn Fn() -> bool) -> io::Result<Outcome> {
-    let cases = plan.rows.iter().map(|row| case_record(row, plan.block_bytes)).collect();
+    let cases = plan.rows.iter().map(|row| row.case_record(plan.block_bytes)).collect();
     let jobs = vec![Job { bytes: 0, block_bytes: plan.block_bytes, warmup_bytes: 0 }; plan.rows.len()];
     let mut session = Session {
         plan,

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::{Stover, stover};
-use engine::{CaseOutcome, Plan};
+use engine::Plan;
 use mechanism::Folder;
 use model::{
     Amount, ByteSize, Case, Check, DataLevel, Measure, Observer, PayloadKind, Placement, Sample, StudyPart,
@@ -55,7 +55,7 @@ fn columns(stage: &mut Stage<'_>) -> Result<StudyPart, ReproduceError> {
     turns.filters_until(rounds);
 
     part.measures = turns.measures;
-    part.cases = outcome.cases.into_iter().map(CaseOutcome::into_record).collect();
+    part.cases = outcome.cases;
     for (case, (column, _)) in part.cases.iter_mut().zip(BOUND) {
         case.samples.retain(|sample| sample.round >= study.warmup());
         part.measures[column].error = case.error.as_ref().map(|error| error.message.clone());
