@@ -4,8 +4,8 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use model::{
-    CaseError, CaseRecord, Check, Observer, PayloadKind, Placement, Progress, Spec, SystemCalls,
-    WorkerCase, WorkerStart,
+    CaseError, CaseRecord, Check, Observer, PayloadKind, Placement, Progress, Spec, SystemCalls, WorkerCase,
+    WorkerStart,
 };
 
 use crate::amount::Amount;
