@@ -1,26 +1,23 @@
 //! Figures: pure data in, SVG and a table out. One generator serves the page, the SVG files for papers and the
 //! figures in docs/. It knows charts and units; what was measured, and how, is told by whoever makes the data.
 
+mod axis;
 mod bars;
 mod canvas;
-mod distribution;
 mod flow;
 mod heat;
-mod lines;
 mod plot;
-mod scale;
 mod table;
 mod theme;
-mod tip;
-mod unit;
 
+pub use axis::{Scale, Unit};
 pub use theme::Theme;
 pub(crate) use theme::page_style;
-pub use unit::{Scale, Unit};
 
 use maud::Markup;
 use model::visible;
 
+use crate::{noise, numbers};
 use canvas::Canvas;
 
 /// A chart with the words around it.
@@ -45,8 +42,6 @@ pub enum Chart {
     Bars(Bars),
     /// A matrix whose cells are coloured by value.
     Heat(Heat),
-    /// How a quantity is distributed, percentile by percentile.
-    Distribution(Distribution),
     /// The stages of pipelines and what flows between them.
     Flow(Flow),
 }
@@ -63,7 +58,7 @@ pub struct Axis {
 }
 
 /// Lines over an axis. A value that a logarithmic axis cannot show (0 or less) is left out of the picture and
-/// stays in the table.
+/// stays in the table. Over [`Unit::Rarity`] each line is how a quantity is distributed, percentile by percentile.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lines {
     /// The axis along the bottom.
@@ -193,35 +188,6 @@ pub struct Cell {
     pub note: String,
 }
 
-/// How a quantity is distributed in several series.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Distribution {
-    /// The axis of the quantity.
-    pub axis: Axis,
-    /// The series, in the order of the legend.
-    pub series: Vec<DistributionSeries>,
-}
-
-/// The percentiles of one series.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DistributionSeries {
-    /// What the legend calls it.
-    pub name: String,
-    /// How many values it was made from.
-    pub count: u64,
-    /// Value by value, from the smallest: which share of all values is no larger.
-    pub points: Vec<Share>,
-}
-
-/// A value, and the share of all values that are no larger.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Share {
-    /// The value.
-    pub value: f64,
-    /// The share, more than 0 and at most 1.
-    pub share: f64,
-}
-
 /// Pipelines: their stages and the links between.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Flow {
@@ -294,11 +260,28 @@ impl Figure {
 
     fn draw(&self, canvas: &Canvas) -> canvas::Drawing {
         match &self.chart {
-            Chart::Lines(lines) => lines::draw(lines, canvas, &self.id),
+            Chart::Lines(lines) => plot::draw(lines, canvas, &self.id),
             Chart::Bars(bars) => bars::draw(bars, canvas),
             Chart::Heat(heat) => heat::draw(heat, canvas),
-            Chart::Distribution(distribution) => distribution::draw(distribution, canvas, &self.id),
             Chart::Flow(flow) => flow::draw(flow, canvas),
         }
     }
+}
+
+/// What is said of a mark when a reader points at it, line by line: its name, its figure, its interval, how many samples.
+fn tip(
+    name: &str,
+    unit: Unit,
+    value: f64,
+    (low, high): (Option<f64>, Option<f64>),
+    n: Option<u32>,
+    note: &str,
+) -> String {
+    let ends = low.zip(high).map(|(low, high)| format!("{} to {}", unit.text(low), unit.text(high)));
+    let interval = ends.zip(noise::interval_name(n)).map(|(ends, name)| format!("{name} {ends}"));
+    let count = n.map(|n| format!("n = {}", numbers::grouped(f64::from(n), 0)));
+    let note = (!note.is_empty()).then(|| note.to_owned());
+    let lines =
+        [Some(name.to_owned()), Some(unit.text(value)), Some(unit.exact(value)), interval, count, note];
+    lines.into_iter().flatten().collect::<Vec<String>>().join("\n")
 }

@@ -2,8 +2,10 @@
 
 use maud::{Markup, html};
 
-use super::canvas::{Canvas, Drawing, TEXT, labels_apart, mono_width, px, sans_width, shortened, text};
-use super::scale::Range;
+use super::axis::Range;
+use super::canvas::{
+    Canvas, Drawing, TEXT, labels_apart, mono_width, pointed_at, px, sans_width, shortened, text,
+};
 use super::theme::SERIES_COLORS;
 use super::{Bar, Bars, Reference, Scale, SeriesStyle, tip};
 use crate::layout;
@@ -49,7 +51,7 @@ impl Layout {
         let references = bars.references.iter().filter(near).map(|reference| reference.value);
         let range = Range::of(bars.axis.scale, bars.axis.unit, figures.iter().copied().chain(references));
         let names = all().map(|bar| mono_width(&bar.name)).fold(40.0, f64::max) + 14.0;
-        let narrow = canvas.is_narrow();
+        let narrow = canvas.narrow;
         let left = if narrow { 1.0 } else { names.min(NAMES_MAX) };
         let values = if narrow { 14.0 } else { VALUES };
         let row = if narrow { 42.0 } else { 28.0 };
@@ -81,7 +83,7 @@ pub(super) fn draw(bars: &Bars, canvas: &Canvas) -> Drawing {
     let body = html! {
         (axis(bars, &layout, (top, y), canvas))
         (references(bars, &layout, (top, y), canvas))
-        g data-columns=[canvas.is_live().then_some("1")] { @for row in rows { (row) } }
+        g { @for row in rows { (row) } }
     };
     Drawing { height: y + FOOT, body }
 }
@@ -102,23 +104,20 @@ fn row(bar: &Bar, bars: &Bars, layout: &Layout, (y, color): (f64, usize), canvas
     let (name_y, middle) = if layout.narrow { (y + 15.0, y + 27.0) } else { (y + 18.0, y + 13.0) };
     let value = bar.value.map(|value| bars.axis.unit.text(value)).unwrap_or_default();
     let room = if layout.narrow { canvas.width - sans_width(&value) - 16.0 } else { layout.left - 14.0 };
-    let said = bar_tip(bar, bars);
-    let published = if bar.style == SeriesStyle::Published { " published" } else { "" };
-    html! {
-        g class={ "row" (published) } data-tip=[canvas.tip(&said)] tabindex=[canvas.is_live().then_some("-1")]
-            role=[canvas.is_live().then_some("img")] aria-label=[canvas.is_live().then(|| said.replace('\n', ", "))] {
-            (canvas.tip_inside(&said))
+    let class = if bar.style == SeriesStyle::Published { "row published" } else { "row" };
+    let drawn = bar.value.and_then(|value| layout.x(value));
+    pointed_at(
+        class,
+        &bar_tip(bar, bars),
+        html! {
             rect class="ring" x="0" y=(px(y + 1.0)) width=(px(canvas.width)) height=(px(layout.row - 2.0)) rx="3"
                 fill="transparent" {}
             (text(if layout.narrow { INSET } else { 0.0 }, name_y, "mono", &shortened(&bar.name, room)))
-            @if let Some(value) = bar.value.and_then(|value| layout.x(value)) {
-                (figure(bar, layout, (value, middle), color))
-            } @else {
-                (reason(bar, layout, y, canvas))
-            }
+            @if let Some(value) = drawn { (figure(bar, layout, (value, middle), color)) }
+            @else { (reason(bar, layout, y, canvas)) }
             @if !value.is_empty() { (text(canvas.width, if layout.narrow { name_y } else { y + 18.0 }, "end", &value)) }
-        }
-    }
+        },
+    )
 }
 
 /// The bar or the mark, its interval, and its samples below.
@@ -229,7 +228,7 @@ fn named(reference: &Reference, bars: &Bars, layout: &Layout, canvas: &Canvas) -
 /// What is said of a bar, or why there is none.
 fn bar_tip(bar: &Bar, bars: &Bars) -> String {
     match bar.value {
-        Some(value) => tip::of(&bar.name, None, bars.axis.unit, value, (bar.low, bar.high), bar.n, &bar.note),
+        Some(value) => tip(&bar.name, bars.axis.unit, value, (bar.low, bar.high), bar.n, &bar.note),
         None => format!("{}\n{}", bar.name, if bar.note.is_empty() { "no figure" } else { &bar.note }),
     }
 }

@@ -17,21 +17,11 @@ pub(super) const TEXT: f64 = 12.0;
 /// Between the labels of two ticks.
 const LABEL_GAP: f64 = 6.0;
 
-/// Who looks at the figure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// A file of its own.
-    Alone(Theme),
-    /// A page, on a desktop.
-    Wide,
-    /// A page, on a phone.
-    Narrow,
-}
-
-/// The sheet.
+/// The sheet: a file of its own for who has a theme, else a page on a desktop or on a phone.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Canvas {
-    place: Place,
+    theme: Option<Theme>,
+    pub(super) narrow: bool,
     pub(super) width: f64,
 }
 
@@ -43,39 +33,35 @@ pub(super) struct Drawing {
 
 impl Canvas {
     pub(super) fn stand_alone(theme: Theme) -> Self {
-        Self { place: Place::Alone(theme), width: 760.0 }
+        Self { theme: Some(theme), narrow: false, width: 760.0 }
     }
 
     pub(super) fn wide() -> Self {
-        Self { place: Place::Wide, width: 760.0 }
+        Self { theme: None, narrow: false, width: 760.0 }
     }
 
     pub(super) fn narrow() -> Self {
-        Self { place: Place::Narrow, width: 340.0 }
+        Self { theme: None, narrow: true, width: 340.0 }
     }
 
-    pub(super) fn is_narrow(&self) -> bool {
-        self.place == Place::Narrow
-    }
-
-    /// Whether a reader can point at marks and switch series off.
-    pub(super) fn is_live(&self) -> bool {
-        !matches!(self.place, Place::Alone(_))
+    /// Whether this is the drawing from which the page's script zooms: the other one has the same axes.
+    pub(super) fn has_finer_ticks(&self) -> bool {
+        self.theme.is_none() && !self.narrow
     }
 
     /// A name for a part of a figure, once on a page.
     pub(super) fn part(&self, figure: &str, part: &str) -> String {
-        let place = match self.place {
-            Place::Alone(_) => "alone",
-            Place::Wide => "wide",
-            Place::Narrow => "narrow",
+        let place = match (self.theme, self.narrow) {
+            (Some(_), _) => "alone",
+            (None, false) => "wide",
+            (None, true) => "narrow",
         };
         format!("{figure}-{place}-{part}")
     }
 
     /// The drawing as an `svg` element.
     pub(super) fn frame(&self, figure: &Figure, drawing: Drawing) -> Markup {
-        let Place::Alone(theme) = self.place else { return self.frame_in_page(figure, &drawing) };
+        let Some(theme) = self.theme else { return self.frame_in_page(figure, &drawing) };
         const MARGIN: f64 = 16.0;
         const HEAD: f64 = 34.0;
         let (width, height) = (self.width + 2.0 * MARGIN, drawing.height + HEAD + 2.0 * MARGIN);
@@ -94,23 +80,18 @@ impl Canvas {
     }
 
     fn frame_in_page(&self, figure: &Figure, drawing: &Drawing) -> Markup {
-        let class = if self.is_narrow() { "figure narrow" } else { "figure wide" };
+        let class = if self.narrow { "figure narrow" } else { "figure wide" };
         html! {
             svg xmlns="http://www.w3.org/2000/svg" class=(class)
                 viewBox={ "0 0 " (px(self.width)) " " (px(drawing.height)) }
                 role="group" aria-label=(figure.title) { (drawing.body) }
         }
     }
+}
 
-    /// The attribute that tells the page what to say of a mark.
-    pub(super) fn tip(&self, text: &str) -> Option<String> {
-        self.is_live().then(|| text.to_owned())
-    }
-
-    /// The same inside a mark of a figure that stands alone.
-    pub(super) fn tip_inside(&self, text: &str) -> Markup {
-        html! { @if !self.is_live() { title { (text) } } }
-    }
+/// What says more when a reader points at it. A browser shows the title; the page's script shows it as its own tip.
+pub(super) fn pointed_at(class: &str, said: &str, pieces: Markup) -> Markup {
+    html! { g class=(class) { title { (said) } (pieces) } }
 }
 
 /// A line of text.

@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 
-use super::canvas::{Canvas, Drawing, px, sans_width, shortened, text};
+use super::canvas::{Canvas, Drawing, pointed_at, px, sans_width, shortened, text};
 use super::{Flow, FlowLink, FlowStage, Unit};
 use crate::numbers::decimal_size;
 
@@ -40,10 +40,7 @@ pub(super) fn draw(flow: &Flow, canvas: &Canvas) -> Drawing {
             None => {}
         }
     }
-    Drawing {
-        height: y + 4.0,
-        body: html! { g data-columns=[canvas.is_live().then_some("1")] { @for piece in pieces { (piece) } } },
-    }
+    Drawing { height: y + 4.0, body: html! { g { @for piece in pieces { (piece) } } } }
 }
 
 /// What the colours mean, in as many lines as it takes, and where the stages begin.
@@ -68,16 +65,14 @@ fn key(canvas: &Canvas) -> (Markup, f64) {
 }
 
 fn stage_box(flow: &Flow, stage: &FlowStage, y: f64, canvas: &Canvas) -> Markup {
-    let said = stage_tip(stage);
     let right = canvas.width - INSET;
     let wall = Unit::Seconds.text(stage.wall_s);
     let ending = if stage.exit == "0" { wall } else { format!("{wall} · exit {}", stage.exit) };
     let room = right - INSET - sans_width(&ending) - 16.0;
-    html! {
-        g class="stage" data-tip=[canvas.tip(&said)] tabindex=[canvas.is_live().then_some("-1")]
-            role=[canvas.is_live().then_some("img")]
-            aria-label=[canvas.is_live().then(|| said.replace('\n', ", "))] {
-            (canvas.tip_inside(&said))
+    pointed_at(
+        "stage",
+        &stage_tip(stage),
+        html! {
             rect class=(if stage.held_up { "box held" } else { "box" }) x="1" y=(px(y + 1.0))
                 width=(px(canvas.width - 2.0)) height=(px(STAGE - 2.0)) rx="6" {}
             (text(INSET, y + 22.0, "mono", &shortened(&stage.command, room)))
@@ -86,8 +81,8 @@ fn stage_box(flow: &Flow, stage: &FlowStage, y: f64, canvas: &Canvas) -> Markup 
                 rect class=(class) x=(px(INSET + x)) y=(px(y + 33.0)) width=(px(width)) height=(px(BAR)) rx="1.5" {}
             }
             @if stage.held_up { (held_up(y, canvas)) }
-        }
-    }
+        },
+    )
 }
 
 /// The mark of the stage that everybody else waited for, on the frame of its box.
@@ -130,17 +125,18 @@ fn hose(link: &FlowLink, most: u64, y: f64, canvas: &Canvas) -> Markup {
     let spec = shortened(&link.spec, canvas.width - left - sans_width(&amount) - 30.0);
     let said = [link.spec.clone(), amount.clone(), link.note.clone()];
     let said: Vec<String> = said.into_iter().filter(|line| !line.is_empty()).collect();
-    html! {
-        g class="link" data-tip=[canvas.tip(&said.join("\n"))] {
-            (canvas.tip_inside(&said.join("\n")))
+    pointed_at(
+        "link",
+        &said.join("\n"),
+        html! {
             path class="hose" d=(arrow(thick, y)) {}
             text x=(px(left)) y=(px(y + 23.0)) {
                 tspan class="strong" { (amount) }
                 tspan class="quiet" { " over " }
                 tspan class="mono" { (spec) }
             }
-        }
-    }
+        },
+    )
 }
 
 /// A hose as an arrow down, from one stage's frame to the next one's.

@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 
-use super::canvas::{Canvas, Drawing, mono_width, px, sans_width, shortened, text};
-use super::scale::{Range, can_show};
+use super::axis::{Range, can_show};
+use super::canvas::{Canvas, Drawing, mono_width, pointed_at, px, sans_width, shortened, text};
 use super::theme::HEAT_STEPS;
 use super::{Cell, Heat, Scale, Unit, tip};
 use crate::numbers::three_digits;
@@ -42,10 +42,10 @@ pub(super) fn draw(heat: &Heat, canvas: &Canvas) -> Drawing {
     let bottom = layout.top + heat.rows.len() as f64 * ROW;
     let body = html! {
         (names(heat, &layout, canvas))
-        g class="cells" data-columns=[canvas.is_live().then_some(heat.columns.len())] {
+        g class="cells" {
             @for (row, cells) in heat.cells.iter().enumerate() {
                 @for (column, cell) in cells.iter().enumerate() {
-                    (square(heat, (row, column), cell, &range, &layout, canvas))
+                    (square(heat, (row, column), cell, &range, &layout))
                 }
             }
         }
@@ -55,7 +55,7 @@ pub(super) fn draw(heat: &Heat, canvas: &Canvas) -> Drawing {
 }
 
 fn layout(heat: &Heat, largest: f64, canvas: &Canvas) -> Layout {
-    let narrow = usize::from(canvas.is_narrow());
+    let narrow = usize::from(canvas.narrow);
     let names_max = NAMES_MAX[narrow];
     let widest =
         |names: &[String]| names.iter().map(|name| mono_width(name)).fold(0.0, f64::max).min(names_max);
@@ -77,7 +77,7 @@ fn layout(heat: &Heat, largest: f64, canvas: &Canvas) -> Layout {
 }
 
 fn names(heat: &Heat, layout: &Layout, canvas: &Canvas) -> Markup {
-    let names_max = NAMES_MAX[usize::from(canvas.is_narrow())];
+    let names_max = NAMES_MAX[usize::from(canvas.narrow)];
     html! {
         (text(0.0, layout.top - 8.0, "quiet", &format!("{} ↓", heat.rows_label)))
         (text(layout.left, 12.0, "quiet", &format!("{} →", heat.columns_label)))
@@ -98,14 +98,7 @@ fn names(heat: &Heat, layout: &Layout, canvas: &Canvas) -> Markup {
     }
 }
 
-fn square(
-    heat: &Heat,
-    (row, column): (usize, usize),
-    cell: &Cell,
-    range: &Range,
-    layout: &Layout,
-    canvas: &Canvas,
-) -> Markup {
+fn square(heat: &Heat, (row, column): (usize, usize), cell: &Cell, range: &Range, layout: &Layout) -> Markup {
     let (x, y) = (layout.left + column as f64 * layout.cell, layout.top + row as f64 * ROW);
     let step = cell.value.map(|value| step(range, value));
     let class = step.map_or("ground".to_owned(), |step| format!("h{step}"));
@@ -116,15 +109,14 @@ fn square(
         Some(_) => "middle",
         None => "middle quiet",
     };
-    let said = cell_tip(heat, (row, column), cell);
-    html! {
-        g class="cell" data-tip=[canvas.tip(&said)] tabindex=[canvas.is_live().then_some("-1")]
-            aria-label=[canvas.is_live().then(|| said.replace('\n', ", "))] {
-            (canvas.tip_inside(&said))
+    pointed_at(
+        "cell",
+        &cell_tip(heat, (row, column), cell),
+        html! {
             rect class=(class) x=(px(x + 0.5)) y=(px(y + 0.5)) width=(px(layout.cell - 1.0)) height=(px(ROW - 1.0)) rx="2" {}
             @if let Some(shown) = shown { (text(x + layout.cell / 2.0, y + 18.0, text_class, &shown)) }
-        }
-    }
+        },
+    )
 }
 
 /// Which of the colours a value has; the middle one where all values are equal.
@@ -137,7 +129,7 @@ fn cell_tip(heat: &Heat, (row, column): (usize, usize), cell: &Cell) -> String {
     let name = |names: &[String], at: usize| names.get(at).cloned().unwrap_or_default();
     let name = format!("{} → {}", name(&heat.rows, row), name(&heat.columns, column));
     match cell.value {
-        Some(value) => tip::of(&name, None, heat.unit, value, (cell.low, cell.high), cell.n, &cell.note),
+        Some(value) => tip(&name, heat.unit, value, (cell.low, cell.high), cell.n, &cell.note),
         None => format!("{name}\n{}", if cell.note.is_empty() { "not measured" } else { &cell.note }),
     }
 }

@@ -1,17 +1,17 @@
-//! Lines in a frame with two axes and a legend: what figures of lines and of distributions share.
-//!
-//! In a page every mark carries its place in the frame as shares of it (`data-at`: across, up, and the ends of the
-//! interval), so that the page's script can zoom without knowing the data.
+//! Lines in a frame with two axes and a legend. Over an axis of rarities each line is how a quantity is distributed, its
+//! tail with as much room as its middle.
 
 use maud::{Markup, html};
 
-use super::SeriesStyle;
+use super::axis::Range;
 use super::canvas::{Canvas, Drawing, labels_apart, mono_width, px, sans_width, shortened, text};
-use super::scale::Range;
 use super::theme::SERIES_COLORS;
+use super::{Axis, Lines, Point, Series, SeriesStyle, Unit, tip};
 
 /// Height of the frame on a desktop and on a phone.
 const HEIGHTS: [f64; 2] = [330.0, 260.0];
+/// Ticks along the bottom on a desktop and on a phone, and along the left.
+const TICKS: [usize; 3] = [11, 5, 6];
 /// Above the frame, for the label of the axis along its left.
 const HEAD: f64 = 26.0;
 /// Below the frame, for ticks and the label of the axis along the bottom.
@@ -23,188 +23,192 @@ const KEY_TEXT: f64 = 30.0;
 /// Space for the widest tick's last letters at the right.
 const RIGHT: f64 = 18.0;
 
-/// An axis, ready to be drawn.
-pub(super) struct PlotAxis {
-    pub(super) label: String,
-    pub(super) range: Range,
-    /// Values and their texts.
-    pub(super) ticks: Vec<(f64, String)>,
-    /// How the page's script writes values: a unit's word, or `percentile`.
-    pub(super) writing: &'static str,
-}
-
-/// A line with its marks.
-pub(super) struct PlotSeries {
-    pub(super) name: String,
-    pub(super) style: SeriesStyle,
-    pub(super) points: Vec<PlotPoint>,
-}
-
-/// A point, in values.
-pub(super) struct PlotPoint {
-    pub(super) x: f64,
-    pub(super) y: f64,
-    pub(super) interval: Option<(f64, f64)>,
-    pub(super) tip: String,
-}
-
-/// Lines, axes, and whether each point has a visible mark.
-pub(super) struct Plot {
-    pub(super) x: PlotAxis,
-    pub(super) y: PlotAxis,
-    pub(super) series: Vec<PlotSeries>,
-    pub(super) marks: bool,
-}
-
-/// The frame in pixels.
-struct Frame {
+/// The frame in pixels, and the axes that are drawn to it.
+struct Frame<'a> {
+    lines: &'a Lines,
+    canvas: &'a Canvas,
+    x: Range,
+    y: Range,
     left: f64,
-    top: f64,
     width: f64,
     height: f64,
 }
 
-/// A point as shares of the frame: across from the left, up from the bottom.
-struct Place<'p> {
-    across: f64,
-    up: f64,
-    interval: Option<(f64, f64)>,
-    tip: &'p str,
+/// A point in pixels.
+struct Place<'a> {
+    x: f64,
+    y: f64,
+    /// The ends of its interval.
+    ends: Option<(f64, f64)>,
+    point: &'a Point,
 }
 
-impl Frame {
-    fn x(&self, share: f64) -> f64 {
-        self.left + share * self.width
-    }
-
-    fn y(&self, share: f64) -> f64 {
-        self.top + (1.0 - share) * self.height
-    }
-}
-
-/// Draws the plot; `figure` names its parts.
-pub(super) fn draw(plot: &Plot, canvas: &Canvas, figure: &str) -> Drawing {
-    let widest = plot.y.ticks.iter().map(|(_, words)| sans_width(words)).fold(0.0, f64::max);
-    let left = (widest + 12.0).max(30.0);
-    let height = HEIGHTS[usize::from(canvas.is_narrow())];
-    let frame = Frame { left, top: HEAD, width: canvas.width - left - RIGHT, height };
+/// Draws the lines; `figure` names the parts.
+pub(super) fn draw(lines: &Lines, canvas: &Canvas, figure: &str) -> Drawing {
+    let frame = Frame::of(lines, canvas);
+    let (left, right, top, bottom) = (frame.left, frame.left + frame.width, HEAD, HEAD + frame.height);
     let clip = canvas.part(figure, "clip");
-    let (legend, legend_height) = legend(plot, canvas, frame.top + frame.height + FOOT + 8.0);
+    let (legend, legend_height) = frame.legend(bottom + FOOT + 8.0);
     let body = html! {
-        clipPath id=(clip) {
-            rect x=(px(frame.left)) y=(px(frame.top)) width=(px(frame.width)) height=(px(frame.height)) {}
-        }
-        g class="plot" data-x=[axis_data(&plot.x, canvas)] data-y=[axis_data(&plot.y, canvas)]
-            data-frame=[canvas.is_live().then(|| frame_data(&frame))]
-            tabindex=[canvas.is_live().then_some("0")]
-            role=[canvas.is_live().then_some("application")]
-            aria-label=[canvas.is_live().then_some("Points: arrow keys walk along them; + and - zoom, 0 shows all")] {
-            rect class="ground" x=(px(frame.left)) y=(px(frame.top)) width=(px(frame.width)) height=(px(frame.height)) {}
-            g class="ticks" { (ticks(plot, &frame, canvas)) }
+        clipPath id=(clip) { rect x=(px(left)) y=(px(top)) width=(px(frame.width)) height=(px(frame.height)) {} }
+        g class="plot" data-x=[finer_ticks(frame.x, canvas)] data-y=[finer_ticks(frame.y, canvas)] {
+            rect class="ground" x=(px(left)) y=(px(top)) width=(px(frame.width)) height=(px(frame.height)) {}
+            g class="ticks" { (frame.ticks()) }
             g clip-path={ "url(#" (clip) ")" } {
-                @for (index, series) in plot.series.iter().enumerate() { (line(plot, series, index, &frame, canvas)) }
+                @for (index, series) in lines.series.iter().enumerate() { (frame.line(series, index)) }
             }
         }
-        (text(0.0, 12.0, "quiet", &plot.y.label))
-        (text(frame.x(1.0), frame.top + frame.height + FOOT - 8.0, "quiet end", &plot.x.label))
+        (text(0.0, 12.0, "quiet", &lines.y_axis.label))
+        (text(right, bottom + FOOT - 8.0, "quiet end", &lines.x_axis.label))
         (legend)
     };
-    Drawing { height: frame.top + frame.height + FOOT + legend_height, body }
+    Drawing { height: bottom + FOOT + legend_height, body }
 }
 
-/// The axis for the page's script: how values are written, the scale, and the values at both ends.
-fn axis_data(axis: &PlotAxis, canvas: &Canvas) -> Option<String> {
-    let Range { scale, low, high, .. } = axis.range;
-    canvas.is_live().then(|| format!("{} {} {low:e} {high:e}", axis.writing, scale.word()))
+/// Lists of ticks for the page's script, each finer than the one before: "place text;place text|…", the place from 0 to 1.
+fn finer_ticks(range: Range, canvas: &Canvas) -> Option<String> {
+    let tick = |value: f64| Some(format!("{:.4} {}", range.share(value)?, range.unit.tick(value)));
+    let list = |list: Vec<f64>| list.into_iter().filter_map(tick).collect::<Vec<String>>().join(";");
+    let lists = || range.ever_finer_ticks().into_iter().map(list).collect::<Vec<String>>().join("|");
+    canvas.has_finer_ticks().then(lists)
 }
 
-fn frame_data(frame: &Frame) -> String {
-    [frame.left, frame.top, frame.width, frame.height].map(px).join(" ")
-}
-
-fn ticks(plot: &Plot, frame: &Frame, canvas: &Canvas) -> Markup {
-    let (bottom, right) = (frame.y(0.0), frame.x(1.0));
-    let places = |axis: &PlotAxis| -> Vec<(f64, String)> {
-        let place = |(value, words): &(f64, String)| Some((axis.range.share(*value)?, words.clone()));
-        axis.ticks.iter().filter_map(place).collect()
-    };
-    let across: Vec<(f64, String)> =
-        places(&plot.x).into_iter().map(|(share, words)| (frame.x(share), words)).collect();
-    html! {
-        @for (share, words) in places(&plot.y) {
-            line class="gridline" x1=(px(frame.left)) x2=(px(right)) y1=(px(frame.y(share))) y2=(px(frame.y(share))) {}
-            (text(frame.left - 8.0, frame.y(share) + 4.0, "quiet end", &words))
-        }
-        @for (x, _) in &across {
-            line class="gridline" x1=(px(*x)) x2=(px(*x)) y1=(px(frame.top)) y2=(px(bottom)) {}
-        }
-        @for (x, words) in labels_apart(across, canvas) { (text(x, bottom + 17.0, "quiet middle", &words)) }
-        line class="axisline" x1=(px(frame.left)) x2=(px(right)) y1=(px(bottom)) y2=(px(bottom)) {}
+impl<'a> Frame<'a> {
+    fn of(lines: &'a Lines, canvas: &'a Canvas) -> Self {
+        let points = || lines.series.iter().flat_map(|series| &series.points);
+        let range = |axis: &Axis, values: &mut dyn Iterator<Item = f64>| {
+            let range = Range::of(axis.scale, axis.unit, values);
+            if axis.unit == Unit::Rarity {
+                Range { low: 1.0, high: range.high.max(10.0) * 1.1, ..range }
+            } else {
+                range.padded(0.04)
+            }
+        };
+        let x = range(&lines.x_axis, &mut points().map(|point| x_of(lines, point)));
+        let figures = points().flat_map(|point| [Some(point.y), point.low, point.high]);
+        let y = range(&lines.y_axis, &mut figures.flatten());
+        let widest = y.ticks(TICKS[2]).into_iter().map(|value| sans_width(&y.unit.tick(value)));
+        let left = (widest.fold(0.0, f64::max) + 12.0).max(30.0);
+        let height = HEIGHTS[usize::from(canvas.narrow)];
+        Self { lines, canvas, x, y, left, width: canvas.width - left - RIGHT, height }
     }
-}
 
-fn line(plot: &Plot, series: &PlotSeries, index: usize, frame: &Frame, canvas: &Canvas) -> Markup {
-    let places: Vec<Place> = series.points.iter().filter_map(|point| place(plot, point)).collect();
-    html! {
-        g class={ (class(series, index)) (again(plot, index)) } data-series=[canvas.is_live().then_some(index)] {
-            @if let Some(band) = band(&places, frame) { path class="band" d=(band) {} }
-            path class="line" d=(path(&places, frame)) {}
-            @for place in &places {
-                path class=(if plot.marks { "mark" } else { "mark hidden" }) d=(mark(index))
-                    visibility=[(!plot.marks && !canvas.is_live()).then_some("hidden")]
-                    transform={ "translate(" (px(frame.x(place.across))) " " (px(frame.y(place.up))) ")" }
-                    data-at=[canvas.is_live().then(|| at(place))] data-tip=[canvas.tip(place.tip)] {
-                    (canvas.tip_inside(place.tip))
+    fn x(&self, value: f64) -> Option<f64> {
+        self.x.share(value).map(|share| self.left + share * self.width)
+    }
+
+    fn y(&self, value: f64) -> Option<f64> {
+        self.y.share(value).map(|share| HEAD + (1.0 - share) * self.height)
+    }
+
+    /// Whether points have marks that are seen. There are too many percentiles for that.
+    fn has_marks(&self) -> bool {
+        self.lines.x_axis.unit != Unit::Rarity
+    }
+
+    fn ticks(&self) -> Markup {
+        let (left, right, top, bottom) = (self.left, self.left + self.width, HEAD, HEAD + self.height);
+        let up = self.y.ticks(TICKS[2]).into_iter();
+        let up = up.filter_map(|value| Some((self.y(value)?, self.y.unit.tick(value))));
+        let across = self.x.ticks(TICKS[usize::from(self.canvas.narrow)]).into_iter();
+        let across: Vec<(f64, String)> =
+            across.filter_map(|value| Some((self.x(value)?, self.x.unit.tick(value)))).collect();
+        html! {
+            @for (y, words) in up {
+                line class="gridline" x1=(px(left)) x2=(px(right)) y1=(px(y)) y2=(px(y)) {}
+                (text(left - 8.0, y + 4.0, "quiet end", &words))
+            }
+            @for (x, _) in &across {
+                line class="gridline" x1=(px(*x)) x2=(px(*x)) y1=(px(top)) y2=(px(bottom)) {}
+            }
+            @for (x, words) in labels_apart(across, self.canvas) { (text(x, bottom + 17.0, "quiet middle", &words)) }
+            line class="axisline" x1=(px(left)) x2=(px(right)) y1=(px(bottom)) y2=(px(bottom)) {}
+        }
+    }
+
+    fn line(&self, series: &Series, index: usize) -> Markup {
+        let places: Vec<Place> = series.points.iter().filter_map(|point| self.place(point)).collect();
+        html! {
+            g class=(self.class(series, index)) {
+                @if let Some(band) = band(&places) { path class="band" d=(band) {} }
+                path class="line" d=(joined(places.iter().map(|place| (place.x, place.y)))) {}
+                @for place in &places {
+                    path class=(if self.has_marks() { "mark" } else { "mark hidden" }) d=(mark(index))
+                        visibility=[(!self.has_marks()).then_some("hidden")]
+                        transform={ "translate(" (px(place.x)) " " (px(place.y)) ")" } {
+                        title { (self.tip(series, place.point)) }
+                    }
                 }
             }
         }
     }
-}
 
-fn class(series: &PlotSeries, index: usize) -> String {
-    match series.style {
-        SeriesStyle::Measured => format!("series c{}", index % SERIES_COLORS),
-        SeriesStyle::Published => format!("series c{} published", index % SERIES_COLORS),
-        SeriesStyle::Reference => "series bound".to_owned(),
+    fn place(&self, point: &'a Point) -> Option<Place<'a>> {
+        let ends = point.low.zip(point.high).and_then(|(low, high)| Some((self.y(low)?, self.y(high)?)));
+        Some(Place { x: self.x(x_of(self.lines, point))?, y: self.y(point.y)?, ends, point })
+    }
+
+    fn tip(&self, series: &Series, point: &Point) -> String {
+        let name = format!("{} · {}", series.name, self.x.unit.text(point.x));
+        tip(&name, self.y.unit, point.y, (point.low, point.high), point.n, "")
+    }
+
+    /// Lines without marks are told apart by dashes once the colours have come round.
+    fn class(&self, series: &Series, index: usize) -> String {
+        let again = match index / SERIES_COLORS {
+            _ if self.has_marks() => "",
+            0 => "",
+            1 => " again",
+            _ => " once-more",
+        };
+        match series.style {
+            SeriesStyle::Measured => format!("series c{}{again}", index % SERIES_COLORS),
+            SeriesStyle::Published => format!("series c{} published{again}", index % SERIES_COLORS),
+            SeriesStyle::Reference => format!("series bound{again}"),
+        }
+    }
+
+    /// The legend in as many lines as the sheet's width makes necessary, and its height.
+    fn legend(&self, top: f64) -> (Markup, f64) {
+        let (mut x, mut y) = (0.0, top);
+        let mut keys = Vec::new();
+        for (index, series) in self.lines.series.iter().enumerate() {
+            let name = shortened(&series.name, self.canvas.width - KEY_TEXT);
+            let width = KEY_TEXT + mono_width(&name) + 16.0;
+            if x > 0.0 && x + width - 16.0 > self.canvas.width {
+                (x, y) = (0.0, y + KEY_HEIGHT);
+            }
+            keys.push(html! {
+                g class={ "key " (self.class(series, index)) } {
+                    rect class="ring" x=(px(x - 2.0)) y=(px(y)) width=(px(width - 10.0)) height=(px(KEY_HEIGHT - 2.0))
+                        rx="4" fill="none" stroke="none" {}
+                    path class="line" d={ "M" (px(x + 2.0)) " " (px(y + 10.0)) "h20" } {}
+                    @if self.has_marks() {
+                        path class="mark" d=(mark(index)) transform={ "translate(" (px(x + 12.0)) " " (px(y + 10.0)) ")" } {}
+                    }
+                    text class="mono" x=(px(x + KEY_TEXT)) y=(px(y + 14.0)) stroke="none" { (name) }
+                }
+            });
+            x += width;
+        }
+        let height = if keys.is_empty() { 0.0 } else { y + KEY_HEIGHT + 8.0 - top };
+        (html! { g class="legend" { @for key in keys { (key) } } }, height)
     }
 }
 
-/// Lines without marks are told apart by dashes once the colours have come round.
-fn again(plot: &Plot, index: usize) -> &'static str {
-    match index / SERIES_COLORS {
-        _ if plot.marks => "",
-        0 => "",
-        1 => " again",
-        _ => " once-more",
-    }
-}
-
-fn place<'p>(plot: &Plot, point: &'p PlotPoint) -> Option<Place<'p>> {
-    let up = |value| plot.y.range.share(value);
-    let interval = point.interval.and_then(|(low, high)| Some((up(low)?, up(high)?)));
-    Some(Place { across: plot.x.range.share(point.x)?, up: up(point.y)?, interval, tip: &point.tip })
-}
-
-fn at(place: &Place) -> String {
-    match place.interval {
-        Some((low, high)) => format!("{:.5} {:.5} {low:.5} {high:.5}", place.across, place.up),
-        None => format!("{:.5} {:.5}", place.across, place.up),
-    }
-}
-
-fn path(places: &[Place], frame: &Frame) -> String {
-    joined(places.iter().map(|place| (frame.x(place.across), frame.y(place.up))))
+/// Where a point stands along the bottom. Over all values none is larger, which has no place: it stands where one value
+/// more would.
+fn x_of(lines: &Lines, point: &Point) -> f64 {
+    let most = f64::from(point.n.unwrap_or(u32::MAX).max(2));
+    if lines.x_axis.unit == Unit::Rarity { point.x.min(most) } else { point.x }
 }
 
 /// The intervals as an area around the line; `None` where fewer than two points have one.
-fn band(places: &[Place], frame: &Frame) -> Option<String> {
-    let ends: Vec<(f64, f64, f64)> = places
-        .iter()
-        .filter_map(|place| place.interval.map(|(low, high)| (place.across, low, high)))
-        .collect();
-    let above = ends.iter().map(|(across, _, high)| (frame.x(*across), frame.y(*high)));
-    let below = ends.iter().rev().map(|(across, low, _)| (frame.x(*across), frame.y(*low)));
-    (ends.len() > 1).then(|| format!("{}Z", joined(above.chain(below))))
+fn band(places: &[Place]) -> Option<String> {
+    let ends = || places.iter().filter_map(|place| Some((place.x, place.ends?)));
+    let above = ends().map(|(x, (_, high))| (x, high));
+    let below = ends().map(|(x, (low, _))| (x, low)).collect::<Vec<_>>();
+    (below.len() > 1).then(|| format!("{}Z", joined(above.chain(below.into_iter().rev()))))
 }
 
 fn joined(points: impl Iterator<Item = (f64, f64)>) -> String {
@@ -223,37 +227,4 @@ fn mark(index: usize) -> &'static str {
         "M0 4.8L4.6 -3.6H-4.6Z",
     ];
     MARKS[index % MARKS.len()]
-}
-
-/// The legend in as many lines as the sheet's width makes necessary, and its height.
-fn legend(plot: &Plot, canvas: &Canvas, top: f64) -> (Markup, f64) {
-    let (mut x, mut y) = (0.0, top);
-    let mut keys = Vec::new();
-    for (index, series) in plot.series.iter().enumerate() {
-        let name = shortened(&series.name, canvas.width - KEY_TEXT);
-        let width = KEY_TEXT + mono_width(&name) + 16.0;
-        if x > 0.0 && x + width - 16.0 > canvas.width {
-            (x, y) = (0.0, y + KEY_HEIGHT);
-        }
-        keys.push(key(plot, index, &name, (x, y, width), canvas));
-        x += width;
-    }
-    let height = if keys.is_empty() { 0.0 } else { y + KEY_HEIGHT + 8.0 - top };
-    (html! { g class="legend" { @for key in keys { (key) } } }, height)
-}
-
-fn key(plot: &Plot, index: usize, name: &str, (x, y, width): (f64, f64, f64), canvas: &Canvas) -> Markup {
-    let series = &plot.series[index];
-    let live = canvas.is_live();
-    html! {
-        g class={ "key " (class(series, index)) (again(plot, index)) } data-series=[live.then_some(index)] role=[live.then_some("button")]
-            tabindex=[live.then_some("0")] aria-pressed=[live.then_some("true")]
-            aria-label=[live.then(|| format!("Show {}", series.name))] {
-            rect class="ring" x=(px(x - 2.0)) y=(px(y)) width=(px(width - 10.0)) height=(px(KEY_HEIGHT - 2.0)) rx="4"
-                fill="none" stroke="none" {}
-            path class="line" d={ "M" (px(x + 2.0)) " " (px(y + 10.0)) "h20" } {}
-            @if plot.marks { path class="mark" d=(mark(index)) transform={ "translate(" (px(x + 12.0)) " " (px(y + 10.0)) ")" } {} }
-            text class="mono" x=(px(x + KEY_TEXT)) y=(px(y + 14.0)) stroke="none" { (name) }
-        }
-    }
 }

@@ -1,8 +1,8 @@
 //! Figures as tables: for readers who cannot see a chart, and for those who want the digits.
 
-use super::distribution::percentile;
+use super::axis::percentile;
 use super::flow::amount;
-use super::{Bars, Cell, Chart, Distribution, Figure, Flow, Heat, Lines, SeriesStyle, Table, Unit};
+use super::{Bars, Cell, Chart, Figure, Flow, Heat, Lines, Series, SeriesStyle, Table, Unit};
 use crate::noise;
 
 /// What stands for a figure that is not there.
@@ -10,10 +10,10 @@ const ABSENT: &str = "–";
 
 pub(super) fn of(figure: &Figure) -> Table {
     let (columns, rows) = match &figure.chart {
+        Chart::Lines(lines) if lines.x_axis.unit == Unit::Rarity => of_percentiles(lines),
         Chart::Lines(lines) => of_lines(lines),
         Chart::Bars(bars) => of_bars(bars),
         Chart::Heat(heat) => of_heat(heat),
-        Chart::Distribution(distribution) => of_distribution(distribution),
         Chart::Flow(flow) => of_flow(flow),
     };
     let mut table = Table { caption: figure.title.clone(), columns, rows };
@@ -84,26 +84,22 @@ fn of_heat(heat: &Heat) -> Parts {
     (columns, rows.collect())
 }
 
-/// The percentiles people ask for, as shares.
-const PERCENTILES: [f64; 6] = [0.5, 0.9, 0.99, 0.999, 0.9999, 1.0];
+/// The percentiles people ask for, as rarities.
+const RARITIES: [f64; 6] = [2.0, 1e1, 1e2, 1e3, 1e4, f64::INFINITY];
 
-fn of_distribution(distribution: &Distribution) -> Parts {
-    let mut columns = vec!["series".to_owned(), "n".to_owned()];
-    columns
-        .extend(PERCENTILES.map(|share| if share < 1.0 { percentile(share) } else { "largest".to_owned() }));
-    let rows = distribution.series.iter().map(|series| {
-        let at = |share: f64| series.points.iter().find(|point| point.share >= share - 1e-12);
+fn of_percentiles(lines: &Lines) -> Parts {
+    let name = |rarity: f64| if rarity.is_finite() { percentile(rarity) } else { "largest".to_owned() };
+    let columns = ["series", "n"].map(str::to_owned).into_iter().chain(RARITIES.map(name)).collect();
+    let row = |series: &Series| {
+        let n = series.points.iter().find_map(|point| point.n).unwrap_or_default();
+        let at = |rarity: f64| series.points.iter().find(|point| point.x >= rarity * (1.0 - 1e-9));
         // A percentile that fewer values stand behind than it divides is not known.
-        let known = |share: f64| share >= 1.0 || series.count as f64 * (1.0 - share) >= 1.0;
-        let figure = |share: f64| at(share).filter(|_| known(share)).map(|point| point.value);
-        let mut row = vec![series.name.clone(), Unit::Count.text(series.count as f64)];
-        row.extend(
-            PERCENTILES
-                .map(|share| figure(share).map_or(ABSENT.to_owned(), |v| distribution.axis.unit.text(v))),
-        );
-        row
-    });
-    (columns, rows.collect())
+        let known = |rarity: f64| rarity.is_infinite() || f64::from(n) >= rarity;
+        let figure = |rarity: f64| Some(lines.y_axis.unit.text(at(rarity).filter(|_| known(rarity))?.y));
+        let figures = RARITIES.map(|rarity| figure(rarity).unwrap_or_else(|| ABSENT.to_owned()));
+        [series.name.clone(), Unit::Count.text(f64::from(n))].into_iter().chain(figures).collect()
+    };
+    (columns, lines.series.iter().map(row).collect())
 }
 
 fn of_flow(flow: &Flow) -> Parts {

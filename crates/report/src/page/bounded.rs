@@ -51,8 +51,6 @@ fn bound_figure(figure: &mut Figure) {
     let left_out = match &mut figure.chart {
         Chart::Bars(bars) => bound_bars(bars),
         Chart::Lines(lines) => bound_lines(lines),
-        // Whoever makes it merges no more histograms than are shown.
-        Chart::Distribution(_) => Vec::new(),
         Chart::Heat(heat) => bound_heat(heat),
         Chart::Flow(flow) => bound_flow(flow),
     };

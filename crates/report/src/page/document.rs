@@ -11,16 +11,14 @@ use crate::figure::{Figure, Table, Theme, page_style};
 
 /// The page's own style.
 const STYLE: &str = include_str!("style.css");
-/// The page's script: one file for each thing it does, the last one starts them.
+/// The page's script: one file for each thing it does.
 const SCRIPTS: &[&str] = &[
     include_str!("script/theme.js"),
     include_str!("script/tip.js"),
-    include_str!("script/unit.js"),
     include_str!("script/plot.js"),
     include_str!("script/legend.js"),
     include_str!("script/walk.js"),
     include_str!("script/save.js"),
-    include_str!("script/start.js"),
 ];
 /// Nothing may be fetched, whatever a record says.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";

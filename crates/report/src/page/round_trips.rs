@@ -5,7 +5,7 @@ use stats::decode_histogram;
 
 use super::bounded::{LINES_MAX, cut};
 use super::cases::{Entry, Set};
-use crate::figure::{Axis, Chart, Distribution, DistributionSeries, Figure, Scale, Share, Unit};
+use crate::figure::{Axis, Chart, Figure, Lines, Point, Scale, Series, SeriesStyle, Unit};
 use crate::numbers;
 
 /// Shares between two nines: 90 %, 91 %… 99 %, 99.1 %…
@@ -27,7 +27,7 @@ pub(super) fn figures(set: &Set, number: usize) -> Vec<Figure> {
         entries.sort_by_key(|entry| entry.case.latency_ns.as_ref().map_or(u64::MAX, |found| found.p50));
         let left_out = cut("lines", LINES_MAX, entries.len()).map(|sentence| format!(" {sentence}"));
         entries.truncate(LINES_MAX);
-        let series: Vec<DistributionSeries> = entries.into_iter().filter_map(series).collect();
+        let series: Vec<Series> = entries.into_iter().filter_map(series).collect();
         (!series.is_empty()).then(|| Figure {
             id: format!("round-trips-{}", number * 10 + at),
             title: format!("Round trips of {}", numbers::size(bytes)),
@@ -35,8 +35,9 @@ pub(super) fn figures(set: &Set, number: usize) -> Vec<Figure> {
                       one in how rare a value is, so that the tail has as much room as the middle."
                 .to_owned()
                 + &left_out.unwrap_or_default(),
-            chart: Chart::Distribution(Distribution {
-                axis: Axis { label: "round trip".to_owned(), unit: Unit::Ns, scale: Scale::Log },
+            chart: Chart::Lines(Lines {
+                x_axis: Axis { label: "percentile".to_owned(), unit: Unit::Rarity, scale: Scale::Log },
+                y_axis: Axis { label: "round trip".to_owned(), unit: Unit::Ns, scale: Scale::Log },
                 series,
             }),
         })
@@ -44,20 +45,24 @@ pub(super) fn figures(set: &Set, number: usize) -> Vec<Figure> {
     blocks.into_iter().enumerate().filter_map(figure).collect()
 }
 
-fn series(entry: &Entry) -> Option<DistributionSeries> {
-    let (count, points) = percentiles(entry.case)?;
-    Some(DistributionSeries { name: entry.full_name(), count, points })
+fn series(entry: &Entry) -> Option<Series> {
+    let points = percentiles(entry.case)?;
+    Some(Series { name: entry.full_name(), style: SeriesStyle::Measured, points })
 }
 
-/// How many round trips there were, and their percentiles; `None` where no sample kept any.
-fn percentiles(case: &CaseRecord) -> Option<(u64, Vec<Share>)> {
+/// The percentiles of all round trips; `None` where no sample kept any.
+fn percentiles(case: &CaseRecord) -> Option<Vec<Point>> {
     let kept = case.samples.iter().filter_map(|sample| sample.latency_histogram.as_deref());
     let histograms: Vec<_> = kept.filter_map(|text| decode_histogram(text).ok()).collect();
     let merged = stats::histogram::merge(&histograms).ok()??;
     let count = merged.len();
+    let n = Some(u32::try_from(count).unwrap_or(u32::MAX));
     let shares = shares().filter(|share| *share < 1.0 - 1.0 / count.max(1) as f64).chain([1.0]);
-    let points = shares.map(|share| Share { value: merged.value_at_quantile(share) as f64, share });
-    (count > 0).then(|| (count, points.collect()))
+    let point = |share: f64| {
+        let y = merged.value_at_quantile(share) as f64;
+        Point { x: 1.0 / (1.0 - share), y, low: None, high: None, n }
+    };
+    (count > 0).then(|| shares.map(point).collect())
 }
 
 /// Shares of which each nine has as many: 10 %… 80 %, 90 %, 91 %… 99 %, 99.1 %…

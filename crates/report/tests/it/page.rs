@@ -251,11 +251,11 @@ fn few_trials_have_a_range_and_one_has_nothing() {
             Mock::stream("pipe").gb_per_s(1.4, 5.0, Work::Copying).with(|case| case.samples.truncate(trials));
         let records = [bench("run.json", record([pipe]))];
         let caption = figures(&page(&records))[0].caption.clone();
-        let tips: Vec<String> = render(&records).split("data-tip=\"").skip(1).map(str::to_owned).collect();
+        let tips: Vec<String> = render(&records).split("<title>").skip(2).map(str::to_owned).collect();
         (
             caption,
             tips.into_iter()
-                .map(|tip| tip.split('"').next().unwrap_or_default().to_owned())
+                .map(|tip| tip.split('<').next().unwrap_or_default().to_owned())
                 .collect::<String>(),
         )
     };

@@ -1,18 +1,18 @@
-// What is said of a mark when a reader points at it or walks to it with the keyboard.
+// What is said of a mark when a reader points at it or walks to it with the keyboard: its title, which a browser without
+// scripts shows by itself.
 const tip = {
   box: document.getElementById("tip"),
 
   // Shows the lines of an element's data-tip beside it, or above the pointer where it is wide: the name, the figure, what
   // else there is to say.
   show(element, pointer) {
-    const lines = element.dataset.tip.split("\n");
     const piece = (line, at) => {
       const figure = at === 1 && line.length < 24 && /^[\d<≥]/.test(line);
       const made = document.createElement(at === 0 ? "b" : figure ? "strong" : "span");
       made.textContent = line;
       return made;
     };
-    tip.box.replaceChildren(...lines.map(piece));
+    tip.box.replaceChildren(...element.dataset.tip.split("\n").map(piece));
     tip.box.hidden = false;
     tip.place(element.getBoundingClientRect(), pointer);
   },
@@ -31,21 +31,22 @@ const tip = {
   hide() { tip.box.hidden = true; },
 };
 
-// Rows, cells, stages and links have their tips by themselves; points of a plot are found by the plot.
-function startTips() {
-  const own = (target) => {
-    const found = target instanceof Element ? target.closest("[data-tip]") : null;
-    return found && !found.closest(".plot") ? found : null;
-  };
-  for (const event of ["pointerover", "focusin"]) {
-    document.addEventListener(event, (happened) => {
-      const found = own(happened.target);
-      if (found) tip.show(found, happened);
-    });
-  }
-  for (const event of ["pointerout", "focusout"]) {
-    document.addEventListener(event, ({ target }) => { if (own(target)) tip.hide(); });
-  }
-  document.addEventListener("scroll", tip.hide, { passive: true });
-  document.addEventListener("keydown", ({ key }) => { if (key === "Escape") tip.hide(); });
+for (const title of document.querySelectorAll("svg.figure title")) {
+  const mark = title.parentElement;
+  mark.dataset.tip = title.textContent;
+  title.remove();
 }
+
+// Rows, cells, stages and links have their tips by themselves; points of a plot are found by the plot.
+const withTip = (target) => (target instanceof Element ? target.closest("[data-tip]:not(.mark)") : null);
+for (const event of ["pointerover", "focusin"]) {
+  document.addEventListener(event, (happened) => {
+    const found = withTip(happened.target);
+    if (found) tip.show(found, happened);
+  });
+}
+for (const event of ["pointerout", "focusout"]) {
+  document.addEventListener(event, ({ target }) => { if (withTip(target)) tip.hide(); });
+}
+document.addEventListener("scroll", tip.hide, { passive: true });
+document.addEventListener("keydown", ({ key }) => { if (key === "Escape") tip.hide(); });

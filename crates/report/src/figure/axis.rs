@@ -1,0 +1,337 @@
+//! Axes: the one place where values become places on a scale, ticks and texts. The page's script knows none of it: it
+//! is given lists of ticks that grow finer, and picks among them.
+
+use crate::numbers;
+
+/// What a value is measured in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Sizes in bytes, divided by powers of two.
+    Bytes,
+    /// Bytes per second, decimal.
+    BytesPerS,
+    /// Seconds.
+    Seconds,
+    /// Nanoseconds.
+    Ns,
+    /// How many.
+    Count,
+    /// A multiple.
+    Ratio,
+    /// One value in so many is larger: 100 is written as the percentile 99 %. Over all values none is; that is infinity.
+    Rarity,
+}
+
+/// How an axis is divided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// Equal steps for equal differences, from zero where all values are positive.
+    Linear,
+    /// Equal steps for equal ratios.
+    Log,
+}
+
+/// A logarithmic axis over fewer decades than this has ticks at 2 and 5 as well.
+const DECADES_MIN: f64 = 2.5;
+/// No quantity is larger, nor, on a logarithmic axis, smaller than its inverse: what is, is an error of arithmetic.
+const LARGEST: f64 = 1e24;
+/// Rarities that have a tick: 0 %, 50 %, 90 %, 99 %…
+const RARITIES: [f64; 9] = [1.0, 2.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7];
+/// As many ticks as this on a whole axis leave some on a sixteenth of it, which is as far as the page zooms.
+const FINE: usize = 100;
+
+impl Unit {
+    /// Three digits and a unit, as tables in the terminal have them.
+    pub(crate) fn text(self, value: f64) -> String {
+        match self {
+            Self::Seconds if value == 0.0 => "0 s".to_owned(),
+            Self::Ns if value == 0.0 => "0 ns".to_owned(),
+            Self::Bytes => numbers::binary_size(value),
+            Self::BytesPerS => numbers::throughput(value),
+            Self::Seconds => numbers::time(value * 1e9),
+            Self::Ns => numbers::time(value),
+            Self::Count => numbers::plain(value),
+            Self::Ratio => format!("{}×", numbers::ratio(value)),
+            Self::Rarity => format!("percentile {}", percentile(value)),
+        }
+    }
+
+    /// Every digit that means something, in the base unit: "1,388,021,234 B/s".
+    pub(super) fn exact(self, value: f64) -> String {
+        match self {
+            Self::Bytes => format!("{} B", numbers::grouped(value, 0)),
+            Self::BytesPerS => format!("{} B/s", numbers::grouped(value, 0)),
+            Self::Seconds => format!("{} s", numbers::grouped(value, 6)),
+            Self::Ns => format!("{} ns", numbers::grouped(value, if value < 100.0 { 2 } else { 0 })),
+            Self::Count => numbers::grouped(value, if value.fract() == 0.0 { 0 } else { 3 }),
+            Self::Ratio => format!("{}×", numbers::fixed(value, 4)),
+            Self::Rarity => percentile(value),
+        }
+    }
+
+    /// A value on an axis: no more digits than it needs.
+    pub(super) fn tick(self, value: f64) -> String {
+        match self {
+            Self::Rarity => return percentile(value),
+            _ if value == 0.0 => return "0".to_owned(),
+            _ => {}
+        }
+        let (digits, unit) = self.parted(value);
+        let short =
+            if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { &digits };
+        format!("{short}{unit}")
+    }
+
+    /// What to divide values by, and the name of the unit they are in then, so that the largest one is short.
+    pub(super) fn step(self, largest: f64) -> (f64, String) {
+        let (digits, unit) = self.parted(largest);
+        let shown: f64 = digits.replace(',', "").parse().unwrap_or(0.0);
+        let whole_power = |base: f64| base.powf(((largest / shown).ln() / base.ln()).round());
+        let factor = match self {
+            _ if !(shown > 0.0 && largest > 0.0) => 1.0,
+            Self::Bytes => whole_power(1024.0),
+            Self::BytesPerS | Self::Seconds | Self::Ns => whole_power(1000.0),
+            Self::Count | Self::Ratio | Self::Rarity => 1.0,
+        };
+        (factor, unit.trim_start().to_owned())
+    }
+
+    /// The text as its digits and its unit, which keeps the space before it.
+    fn parted(self, value: f64) -> (String, String) {
+        let text = self.text(value);
+        let end = text.find([' ', '×']).unwrap_or(text.len());
+        (text[..end].to_owned(), text[end..].to_owned())
+    }
+}
+
+/// "99.9 %" for one in a thousand, with as many nines as it takes.
+pub(super) fn percentile(rarity: f64) -> String {
+    let rarity = rarity.clamp(1.0, 1e12);
+    let decimals = (rarity.log10() - 1.0 - 1e-9).ceil().clamp(0.0, 8.0) as usize;
+    let text = format!("{:.decimals$}", 100.0 - 100.0 / rarity);
+    let short = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{short} %")
+}
+
+/// The stretch of values that an axis shows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Range {
+    pub(super) scale: Scale,
+    pub(super) unit: Unit,
+    pub(super) low: f64,
+    pub(super) high: f64,
+}
+
+impl Range {
+    /// A range with room for all values that the scale can show; any range where there is none.
+    pub(super) fn of(scale: Scale, unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
+        let shown = values.into_iter().filter(|value| can_show(scale, *value));
+        let (low, high) = shown
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
+        let range = |low, high| Self { scale, unit, low, high };
+        match scale {
+            _ if low > high => range(1.0, 10.0),
+            Scale::Log if low == high => range(low / 2.0, high * 2.0),
+            Scale::Log => range(low, high),
+            Scale::Linear if low == high && low == 0.0 => range(0.0, 1.0),
+            Scale::Linear if low >= 0.0 => range(0.0, high),
+            Scale::Linear => range(low, high.max(0.0)),
+        }
+    }
+
+    /// The range with a margin, so that no mark sits on the frame. A linear range keeps its zero.
+    pub(super) fn padded(self, share: f64) -> Self {
+        match self.scale {
+            Scale::Log => {
+                let factor = (self.high / self.low).powf(share);
+                Self { low: self.low / factor, high: self.high * factor, ..self }
+            }
+            Scale::Linear => {
+                let margin = (self.high - self.low) * share;
+                let low = if self.low == 0.0 { 0.0 } else { self.low - margin };
+                let high = if self.high == 0.0 { 0.0 } else { self.high + margin };
+                Self { low, high, ..self }
+            }
+        }
+    }
+
+    /// Where a value stands between the ends, as 0 to 1; `None` where the scale cannot show it.
+    pub(super) fn share(&self, value: f64) -> Option<f64> {
+        let place = match self.scale {
+            Scale::Log => (value / self.low).ln() / (self.high / self.low).ln(),
+            Scale::Linear => (value - self.low) / (self.high - self.low),
+        };
+        (can_show(self.scale, value) && place.is_finite()).then_some(place)
+    }
+
+    /// Values at which a tick stands, about so many.
+    pub(super) fn ticks(&self, about: usize) -> Vec<f64> {
+        let about = about.max(2) as f64;
+        let step = (self.high - self.low) / about;
+        match (self.scale, self.unit) {
+            (_, Unit::Rarity) => RARITIES.into_iter().filter(|rarity| *rarity <= self.high).collect(),
+            (Scale::Log, Unit::Bytes) => self.powers(2.0, about),
+            (Scale::Log, _) if (self.high / self.low).log10() < DECADES_MIN => {
+                let within = self.multiplied_powers(10.0, &[1.0, 2.0, 5.0]);
+                if within.len() >= 2 { within } else { self.multiples(round_step(step)) }
+            }
+            (Scale::Log, _) => self.powers(10.0, about),
+            (Scale::Linear, Unit::Bytes) => self.multiples(2f64.powf(step.log2().ceil())),
+            (Scale::Linear, _) => self.multiples(round_step(step)),
+        }
+    }
+
+    /// Ticks for who looks at a part of the axis: each list is finer than the one before.
+    pub(super) fn ever_finer_ticks(&self) -> Vec<Vec<f64>> {
+        let fractions = |base: f64, step: f64| {
+            let factors = (0..).map(|count| 1.0 + f64::from(count) * step);
+            self.multiplied_powers(base, &factors.take_while(|factor| *factor < base).collect::<Vec<f64>>())
+        };
+        let mut lists = match (self.scale, self.unit) {
+            (_, Unit::Rarity) => vec![self.ticks(0)],
+            (Scale::Linear, _) => [6, 15, 40, FINE].map(|about| self.ticks(about)).to_vec(),
+            (Scale::Log, Unit::Bytes) => {
+                let whole = [6, FINE].map(|about| self.ticks(about)).into_iter();
+                whole.chain([0.5, 0.25, 0.0625].map(|step| fractions(2.0, step))).collect()
+            }
+            (Scale::Log, _) => {
+                let whole = [vec![1.0], vec![1.0, 2.0, 5.0]].map(|list| self.multiplied_powers(10.0, &list));
+                let finer = [1.0, 0.5, 0.1].map(|step| fractions(10.0, step));
+                std::iter::once(self.ticks(6)).chain(whole).chain(finer).collect()
+            }
+        };
+        let enough = lists.iter().position(|list| list.len() >= FINE).map_or(lists.len(), |at| at + 1);
+        lists.truncate(enough);
+        lists
+    }
+
+    /// Whole powers of a base, every so-many-th of them.
+    fn powers(&self, base: f64, about: f64) -> Vec<f64> {
+        let log = |value: f64| value.ln() / base.ln();
+        // A hair outside, as the logarithm of a power is not quite whole.
+        let (first, last) = ((log(self.low) - 1e-9).ceil() as i32, (log(self.high) + 1e-9).floor() as i32);
+        let step = ((f64::from(last - first) / about).ceil() as i32).max(1);
+        (first..=last).filter(|power| power.rem_euclid(step) == 0).map(|power| base.powi(power)).collect()
+    }
+
+    /// Each power of a base times each of these factors.
+    fn multiplied_powers(&self, base: f64, factors: &[f64]) -> Vec<f64> {
+        let log = |value: f64| value.ln() / base.ln();
+        let powers = log(self.low).floor() as i32..=log(self.high).ceil() as i32;
+        let all = powers.flat_map(|power| factors.iter().map(move |factor| factor * base.powi(power)));
+        all.filter(|value| (self.low..=self.high).contains(value)).collect()
+    }
+
+    fn multiples(&self, step: f64) -> Vec<f64> {
+        if !(step.is_finite() && step > 0.0) {
+            return Vec::new();
+        }
+        let (first, last) =
+            ((self.low / step - 1e-9).ceil() as i64, (self.high / step + 1e-9).floor() as i64);
+        (first..=last).map(|count| count as f64 * step).collect()
+    }
+}
+
+/// Whether an axis has a place for a value.
+pub(super) fn can_show(scale: Scale, value: f64) -> bool {
+    let bounded = value.abs() <= LARGEST;
+    bounded && (scale == Scale::Linear || value >= LARGEST.recip())
+}
+
+/// The next larger of 1, 2, 5, 10, 20…
+fn round_step(step: f64) -> f64 {
+    let power = 10f64.powf(step.log10().floor());
+    let digit = [1.0, 2.0, 5.0].into_iter().find(|digit| digit * power >= step * 0.999).unwrap_or(10.0);
+    digit * power
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn range(scale: Scale, unit: Unit, low: f64, high: f64) -> Range {
+        Range { scale, unit, low, high }
+    }
+
+    #[test]
+    fn ticks_are_short_and_exact_figures_are_not() {
+        assert_eq!(Unit::BytesPerS.tick(2e9), "2 GB/s");
+        assert_eq!(Unit::Ns.tick(52_500.0), "52.5 µs");
+        assert_eq!(Unit::Bytes.tick(65536.0), "64 KiB");
+        assert_eq!(Unit::Count.tick(20.0), "20");
+        assert_eq!(Unit::Ratio.tick(2.0), "2×");
+        assert_eq!(Unit::BytesPerS.exact(1_388_021_234.4), "1,388,021,234 B/s");
+        assert_eq!(Unit::Seconds.exact(0.1984), "0.198400 s");
+        assert_eq!(Unit::Ns.exact(1.25), "1.25 ns");
+        assert_eq!(Unit::BytesPerS.step(2.43e9), (1e9, "GB/s".to_owned()));
+        assert_eq!(Unit::Seconds.step(0.0021), (1e-3, "ms".to_owned()));
+        assert_eq!(Unit::Count.step(12.0), (1.0, String::new()));
+        assert_eq!(Unit::Ratio.step(12.0), (1.0, "×".to_owned()));
+        assert_eq!(Unit::Ns.step(0.0), (1.0, "ns".to_owned()));
+    }
+
+    #[test]
+    fn percentiles_have_the_nines_they_need() {
+        for (share, text) in
+            [(0.0, "0 %"), (0.5, "50 %"), (0.999, "99.9 %"), (0.99999, "99.999 %"), (1.0, "100 %")]
+        {
+            assert_eq!(percentile(1.0 / (1.0 - share)), text);
+        }
+    }
+
+    #[test]
+    fn ticks_are_round() {
+        let sizes = range(Scale::Log, Unit::Bytes, 1.0, 1048576.0).ticks(6);
+        assert_eq!(sizes, [1.0, 16.0, 256.0, 4096.0, 65536.0, 1048576.0]);
+        assert_eq!(range(Scale::Linear, Unit::BytesPerS, 0.0, 24.1).ticks(5), [0.0, 5.0, 10.0, 15.0, 20.0]);
+        assert_eq!(range(Scale::Log, Unit::Ns, 90.0, 600.0).ticks(5), [100.0, 200.0, 500.0]);
+        assert_eq!(range(Scale::Log, Unit::Ns, 1e2, 1e6).ticks(5), [1e2, 1e3, 1e4, 1e5, 1e6]);
+    }
+
+    #[test]
+    fn what_a_logarithm_does_not_have_is_not_shown() {
+        let range = Range::of(Scale::Log, Unit::Ns, [0.0, 5.0, f64::NAN, 50.0]);
+        assert_eq!((range.low, range.high), (5.0, 50.0));
+        assert_eq!(range.share(0.0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn every_range_has_ticks_within_it(
+            low in 1e-6f64..1e12,
+            factor in 1.0f64..1e9,
+            log in prop::bool::ANY,
+            bytes in prop::bool::ANY,
+        ) {
+            let scale = if log { Scale::Log } else { Scale::Linear };
+            let unit = if bytes { Unit::Bytes } else { Unit::Ns };
+            let range = Range::of(scale, unit, [low, low * factor]).padded(0.04);
+            let ticks = range.ticks(6);
+            prop_assert!(ticks.len() <= 40, "{range:?} {ticks:?}");
+            let finer = range.ever_finer_ticks();
+            prop_assert!(finer.iter().all(|list| list.len() <= 600), "{range:?} {finer:?}");
+            for tick in ticks.into_iter().chain(finer.into_iter().flatten()) {
+                let place = range.share(tick).expect("a tick has a place");
+                prop_assert!((-1e-6..=1.000001).contains(&place), "{tick} at {place} of {range:?}");
+            }
+        }
+
+        /// A sixteenth of an axis, which is as far as the page zooms, still has ticks to be read by.
+        #[test]
+        fn every_part_of_an_axis_has_ticks(
+            low in 1e-3f64..1e9,
+            factor in 1.5f64..1e7,
+            at in 0.0f64..0.9375,
+            log in prop::bool::ANY,
+            bytes in prop::bool::ANY,
+        ) {
+            let scale = if log { Scale::Log } else { Scale::Linear };
+            let unit = if bytes { Unit::Bytes } else { Unit::Ns };
+            let range = Range::of(scale, unit, [low, low * factor]);
+            let finest = range.ever_finer_ticks().pop().expect("a list");
+            let shares = finest.iter().filter_map(|tick| range.share(*tick));
+            prop_assert!(shares.filter(|share| (at..=at + 0.0625).contains(share)).count() >= 2, "{range:?} {finest:?}");
+        }
+    }
+}

@@ -1,6 +1,0 @@
-startTheme();
-startTips();
-startPlots();
-startLegends();
-startWalks();
-startSaving();
