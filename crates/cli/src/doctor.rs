@@ -40,7 +40,7 @@ pub(crate) fn run(json: bool) -> anyhow::Result<ExitCode> {
 /// never broken, so that they can be copied; what is good gets one line.
 pub(crate) fn render(findings: &[Finding], width: usize, color: bool) -> String {
     let mut text = String::new();
-    for state in State::ALL {
+    for state in State::ALL.iter().copied() {
         for finding in findings.iter().filter(|finding| finding.state == state) {
             text.push_str(&entry(finding, width.saturating_sub(STATE + NAME).max(24), color));
         }
@@ -60,7 +60,7 @@ fn entry(finding: &Finding, width: usize, color: bool) -> String {
     if finding.state != State::Good {
         lines.extend(wrap(finding.why, width));
     }
-    lines.extend(finding.mend.iter().map(|command| format!("$ {command}")));
+    lines.extend(finding.remedy.iter().map(|command| format!("$ {command}")));
     let mut text = String::new();
     for (index, line) in lines.iter().enumerate() {
         let (state, name) = if index == 0 { (finding.state.word(), finding.name) } else { ("", "") };
@@ -90,12 +90,12 @@ mod tests {
     use super::*;
 
     fn findings() -> Vec<Finding> {
-        let finding = |name, state, mend: Option<&str>| Finding {
+        let finding = |name, state, remedy: Option<&str>| Finding {
             name,
             state,
             what: format!("the {name} is as it is"),
             why: "It makes the figures of this machine unlike those of any other.",
-            mend: mend.map(str::to_owned),
+            remedy: remedy.map(str::to_owned),
         };
         let command = "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/governor";
         vec![

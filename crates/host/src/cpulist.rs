@@ -4,29 +4,29 @@ use std::fmt;
 
 /// CPU numbers, sorted, without repetition; prints in the kernel's list format.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CpuList(Vec<u32>);
+pub(crate) struct CpuList(Vec<u32>);
 
 /// More CPUs than any Linux has (NR_CPUS ends at 8192): a range beyond it is damage, not a machine.
 const CPUS_MAX: u32 = 1 << 16;
 
 impl CpuList {
     /// Reads the list format; what is no number or range is left out.
-    pub fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         text.trim().split(',').filter_map(range).flatten().collect()
     }
 
     /// The numbers, ascending.
-    pub fn as_slice(&self) -> &[u32] {
+    pub(crate) fn as_slice(&self) -> &[u32] {
         &self.0
     }
 
     /// True where no CPU is in the list.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// True where `cpu` is in the list.
-    pub fn contains(&self, cpu: u32) -> bool {
+    pub(crate) fn contains(&self, cpu: u32) -> bool {
         self.0.binary_search(&cpu).is_ok()
     }
 }

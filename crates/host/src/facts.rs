@@ -21,7 +21,7 @@ pub fn facts() -> Host {
 
 /// The facts in another /proc and /sys. Kernel, architecture and RLIMIT_* come from system calls, and are
 /// this machine's.
-pub fn facts_at(roots: &Roots, allowed: &CpuList) -> Host {
+fn facts_at(roots: &Roots, allowed: &CpuList) -> Host {
     let kernel = uname();
     let cpus = topology::cpus_at(roots, allowed);
     let first = cpus.first().map_or(0, |cpu| cpu.id);

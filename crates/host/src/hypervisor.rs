@@ -47,7 +47,9 @@ pub(crate) fn hypervisor(roots: &Roots, signature: Option<&str>) -> Option<Strin
         .or_else(|| roots.sys_text("hypervisor/type").filter(|kind| kind == "xen").map(|_| "Xen"))
         .or_else(|| device_tree(roots))
         .or_else(|| firmware(roots))
-        .or_else(|| known(&CLOCKS, &roots.sys_text(crate::vitals::CLOCKS_AVAILABLE)?));
+        .or_else(|| {
+            known(&CLOCKS, &roots.sys_text(&format!("{}/available_clocksource", crate::vitals::CLOCKS))?)
+        });
     named.or_else(|| (flag == Some(true)).then_some("unknown")).map(str::to_owned)
 }
 

@@ -15,10 +15,9 @@ mod roots;
 mod topology;
 mod vitals;
 
-pub use cpulist::CpuList;
-pub use doctor::{Finding, State, diagnose, examine};
-pub use facts::{available_memory_bytes, facts, facts_at};
+use cpulist::CpuList;
+pub use doctor::{Finding, State, diagnose};
+pub use facts::{available_memory_bytes, facts};
 pub use placement::{PlacementError, resolve};
-pub use roots::Roots;
-pub use topology::{allowed, cpus, cpus_at};
-pub use vitals::{Activity, Boost, Clockwork, Confinement, FileSystem, Quota, Storage, Switches, Vitals};
+use roots::Roots;
+pub use topology::cpus;

@@ -6,55 +6,10 @@ use thiserror::Error;
 
 use crate::CpuList;
 
-/// Why a placement cannot be had here, and what can.
+/// Why a placement cannot be had here, and which can: a sentence that names the CPUs this process may use.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum PlacementError {
-    /// A CPU was named that does not exist, is offline, or is forbidden (taskset(1), cpuset(7)).
-    #[error(
-        "CPU {cpu} is not among the CPUs this process may use ({usable}): name two of those, \
-         or widen the set with `taskset -c` or the cpuset of the container"
-    )]
-    NotUsable {
-        /// The CPU asked for.
-        cpu: u32,
-        /// The CPUs there are.
-        usable: CpuList,
-    },
-    /// `smt` on a machine without siblings.
-    #[error(
-        "this machine shows no SMT siblings among the CPUs this process may use ({usable}): \
-         use --place cross or same"
-    )]
-    NoSiblings {
-        /// The CPUs there are.
-        usable: CpuList,
-    },
-    /// Two CPUs were asked for and there is one.
-    #[error("this process may use only one CPU ({usable}): use --place same or any")]
-    OneCpu {
-        /// The CPU there is.
-        usable: CpuList,
-    },
-    /// `cross` where all CPUs are threads of one core.
-    #[error("the CPUs this process may use ({usable}) are threads of one core: use --place smt, same or any")]
-    OneCore {
-        /// The CPUs there are.
-        usable: CpuList,
-    },
-    /// `numa` on a machine of one node.
-    #[error(
-        "the CPUs this process may use ({usable}) are all on NUMA node {node}: use --place cross or same"
-    )]
-    OneNode {
-        /// The CPUs there are.
-        usable: CpuList,
-        /// Their node.
-        node: u32,
-    },
-    /// No CPU is known.
-    #[error("no usable CPU is known: use --place any")]
-    NoCpu,
-}
+#[error("{0}")]
+pub struct PlacementError(String);
 
 /// The CPUs of the two ends, the sender's first; empty where the scheduler is to choose.
 ///
@@ -64,33 +19,48 @@ pub enum PlacementError {
 /// # Errors
 /// A sentence with the placements that would work.
 pub fn resolve(placement: Placement, cpus: &[Cpu]) -> Result<Vec<u32>, PlacementError> {
-    let usable = || cpus.iter().map(|cpu| cpu.id).collect::<CpuList>();
-    let first = cpus.iter().min_by_key(|cpu| cpu.id).ok_or(PlacementError::NoCpu);
+    let usable = cpus.iter().map(|cpu| cpu.id).collect::<CpuList>();
+    let first = || {
+        let lowest = cpus.iter().min_by_key(|cpu| cpu.id);
+        lowest.ok_or_else(|| PlacementError("no usable CPU is known: use --place any".to_owned()))
+    };
     match placement {
         Placement::Any => Ok(Vec::new()),
-        Placement::Same => first.map(|cpu| vec![cpu.id, cpu.id]),
+        Placement::Same => first().map(|cpu| vec![cpu.id, cpu.id]),
+        // Absent, offline, or forbidden (taskset(1), cpuset(7)).
         Placement::Cpus(a, b) => match [a, b].into_iter().find(|id| cpus.iter().all(|cpu| cpu.id != *id)) {
-            Some(cpu) => Err(PlacementError::NotUsable { cpu, usable: usable() }),
+            Some(cpu) => Err(PlacementError(format!(
+                "CPU {cpu} is not among the CPUs this process may use ({usable}): name two of those, \
+                or widen the set with `taskset -c` or the cpuset of the container"
+            ))),
             None => Ok(vec![a, b]),
         },
         Placement::Smt => {
-            first?;
-            let pair = nearest(cpus, |a, b| same_core(a, b).then_some(0));
-            pair.ok_or_else(|| PlacementError::NoSiblings { usable: usable() })
+            first()?;
+            nearest(cpus, |a, b| same_core(a, b).then_some(0)).ok_or_else(|| {
+                PlacementError(format!(
+                    "this machine shows no SMT siblings among the CPUs this process may use ({usable}): \
+                    use --place cross or same"
+                ))
+            })
         }
         Placement::Cross => {
-            first?;
-            nearest(cpus, |a, b| (!same_core(a, b)).then_some(distance(a, b))).ok_or_else(|| {
-                match cpus.len() {
-                    1 => PlacementError::OneCpu { usable: usable() },
-                    _ => PlacementError::OneCore { usable: usable() },
-                }
+            first()?;
+            nearest(cpus, |a, b| (!same_core(a, b)).then_some(distance(a, b))).ok_or_else(|| match cpus.len() {
+                1 => PlacementError(format!("this process may use only one CPU ({usable}): use --place same or any")),
+                _ => PlacementError(format!(
+                    "the CPUs this process may use ({usable}) are threads of one core: use --place smt, same or any"
+                )),
             })
         }
         Placement::Numa => {
-            let node = first?.node;
+            let node = first()?.node;
             let pair = nearest(cpus, |a, b| (a.node != b.node).then_some(a.node.min(b.node)));
-            pair.ok_or_else(|| PlacementError::OneNode { usable: usable(), node })
+            pair.ok_or_else(|| {
+                PlacementError(format!(
+                    "the CPUs this process may use ({usable}) are all on NUMA node {node}: use --place cross or same"
+                ))
+            })
         }
     }
 }
@@ -191,7 +161,8 @@ mod tests {
             assert_eq!(resolve(*placement, &big()), resolve(*placement, &reversed));
         }
         for placement in [Placement::Same, Placement::Smt, Placement::Cross, Placement::Numa] {
-            assert_eq!(resolve(placement, &[]), Err(PlacementError::NoCpu));
+            let error = resolve(placement, &[]).expect_err("no CPU").to_string();
+            assert_eq!(error, "no usable CPU is known: use --place any");
         }
     }
 }

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 /// The two folders everything in this room is read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Roots {
+pub(crate) struct Roots {
     /// proc(5).
-    pub proc: PathBuf,
+    pub(crate) proc: PathBuf,
     /// sysfs(5).
-    pub sys: PathBuf,
+    pub(crate) sys: PathBuf,
 }
 
 impl Default for Roots {
@@ -20,27 +20,27 @@ impl Default for Roots {
 
 impl Roots {
     /// The text of a file below /proc, without surrounding blanks; `None` where it cannot be read.
-    pub fn proc_text(&self, path: &str) -> Option<String> {
+    pub(crate) fn proc_text(&self, path: &str) -> Option<String> {
         read(self.proc.join(path))
     }
 
     /// The text of a file below /sys, without surrounding blanks; `None` where it cannot be read.
-    pub fn sys_text(&self, path: &str) -> Option<String> {
+    pub(crate) fn sys_text(&self, path: &str) -> Option<String> {
         read(self.sys.join(path))
     }
 
     /// The number that is all a file below /proc holds.
-    pub fn proc_number(&self, path: &str) -> Option<u64> {
+    pub(crate) fn proc_number(&self, path: &str) -> Option<u64> {
         self.proc_text(path)?.parse().ok()
     }
 
     /// The number that is all a file below /sys holds.
-    pub fn sys_number(&self, path: &str) -> Option<u64> {
+    pub(crate) fn sys_number(&self, path: &str) -> Option<u64> {
         self.sys_text(path)?.parse().ok()
     }
 
     /// The names in a folder below /sys, sorted; none where it cannot be read.
-    pub fn sys_names(&self, path: &str) -> Vec<String> {
+    pub(crate) fn sys_names(&self, path: &str) -> Vec<String> {
         let entries = fs::read_dir(self.sys.join(path)).into_iter().flatten().flatten();
         let mut names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
         names.sort();

@@ -17,7 +17,7 @@ pub fn cpus() -> Vec<Cpu> {
 
 /// The CPUs the calling thread may run on. sched_getaffinity(2) with a fixed set is EINVAL on kernels
 /// built for more than 1024 CPUs: /proc/self/status says it there.
-pub fn allowed(roots: &Roots) -> CpuList {
+pub(crate) fn allowed(roots: &Roots) -> CpuList {
     match sched_getaffinity(None) {
         Ok(set) => {
             (0..CpuSet::MAX_CPU).filter(|n| set.is_set(*n)).filter_map(|n| u32::try_from(n).ok()).collect()
@@ -31,7 +31,7 @@ pub fn allowed(roots: &Roots) -> CpuList {
 
 /// The CPUs that are both `allowed` and online, ascending. Where /sys says nothing, as in some
 /// containers, each CPU is taken for a core of its own in package 0, node 0.
-pub fn cpus_at(roots: &Roots, allowed: &CpuList) -> Vec<Cpu> {
+pub(crate) fn cpus_at(roots: &Roots, allowed: &CpuList) -> Vec<Cpu> {
     let online = roots.sys_text("devices/system/cpu/online").map(|text| CpuList::parse(&text));
     let online = online.filter(|online| allowed.as_slice().iter().any(|id| online.contains(*id)));
     let usable =

@@ -1,45 +1,268 @@
-//! What the doctor asks beyond the facts of a record: what changes from minute to minute, who this process
-//! is, and the switches that cap one mechanism or another.
+//! What the doctor asks beyond the facts of a record: what changes from minute to minute, clocks and idle states,
+//! kernel switches, where files go, and what holds this process back.
 
-mod activity;
-mod clockwork;
 mod confinement;
-mod storage;
-mod switches;
 
-pub use activity::Activity;
-pub(crate) use clockwork::CLOCKS_AVAILABLE;
-pub use clockwork::{Boost, Clockwork};
-pub use confinement::{Confinement, Quota};
-pub use storage::{FileSystem, Storage};
-pub use switches::Switches;
+use std::path::{Path, PathBuf};
 
-use crate::Roots;
+use rustix::fs::statfs;
+
+pub(crate) use confinement::Confinement;
+#[cfg(test)]
+pub(crate) use confinement::Quota;
+
+use crate::facts::meminfo_bytes;
+use crate::roots::field;
+use crate::{CpuList, Roots};
+
+/// The folder of the kernel's clock sources, below /sys.
+pub(crate) const CLOCKS: &str = "devices/system/clocksource/clocksource0";
+
+/// Names of file systems by their magic number (statfs(2), linux/magic.h).
+const FILE_SYSTEMS: [(u64, &str); 15] = [
+    (0x0102_1994, "tmpfs"),
+    (0x8584_58f6, "ramfs"),
+    (0xef53, "ext4"),
+    (0x5846_5342, "xfs"),
+    (0x9123_683e, "btrfs"),
+    (0x794c_7630, "overlayfs"),
+    (0x2fc1_2fc1, "zfs"),
+    (0xf2f5_2010, "f2fs"),
+    (0xca45_1a4e, "bcachefs"),
+    (0x6969, "nfs"),
+    (0xff53_4d42, "cifs"),
+    (0xfe53_4d42, "smb2"),
+    (0x6573_5546, "fuse"),
+    (0x0102_1997, "9p"),
+    (0x9fa0, "proc"),
+];
 
 /// The machine and this process, now. A field the system would not tell is `None`.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Vitals {
-    /// What else runs.
-    pub activity: Activity,
-    /// Clocks, frequencies and idle states.
-    pub clockwork: Clockwork,
+pub(crate) struct Vitals {
+    /// Tasks running or ready at this moment, without the one that asks (/proc/stat, `procs_running`).
+    pub(crate) other_running_tasks: Option<u64>,
+    /// CPU time the hypervisor gave to others since boot, as a share of all CPU time in percent (/proc/stat, `steal`).
+    pub(crate) stolen_percent: Option<f64>,
+    /// Share of the last ten seconds in which some task waited for a CPU, in percent (/proc/pressure/cpu).
+    pub(crate) cpu_pressure_percent: Option<f64>,
+    /// Memory that can be had without swapping (/proc/meminfo, `MemAvailable`).
+    pub(crate) memory_available_bytes: Option<u64>,
+    /// Memory swapped out.
+    pub(crate) swap_used_bytes: Option<u64>,
+    /// What CLOCK_MONOTONIC is read from, as in "tsc".
+    pub(crate) clocksource: Option<String>,
+    /// What it could be read from.
+    pub(crate) clocksources: Vec<String>,
+    /// Whether CPUs may run above their nominal frequency.
+    pub(crate) boost: Option<Boost>,
+    /// The longest time an enabled idle state of the first CPU needs to wake, in microseconds.
+    pub(crate) idle_exit_us: Option<u64>,
+    /// CPUs the scheduler leaves alone (boot parameter isolcpus); empty where none.
+    pub(crate) isolated: Option<CpuList>,
+    /// Whether the kernel moves pages between NUMA nodes on its own (kernel.numa_balancing).
+    pub(crate) numa_balancing: Option<bool>,
+    /// kernel.io_uring_disabled: 0 for all, 1 for the privileged, 2 for nobody (since Linux 6.6).
+    pub(crate) io_uring_disabled: Option<u64>,
+    /// net.unix.max_dgram_qlen: datagrams waiting in a Unix socket before the sender does (unix(7)).
+    pub(crate) unix_max_dgram_qlen: Option<u64>,
+    /// vm.nr_hugepages: huge pages set aside for MAP_HUGETLB (mmap(2)).
+    pub(crate) nr_hugepages: Option<u64>,
+    /// /dev/shm, where shm_open(3) makes its files; `None` where it is missing.
+    pub(crate) shm: Option<FileSystem>,
+    /// $TMPDIR, or /tmp.
+    pub(crate) temporary: Option<FileSystem>,
     /// What holds this process back.
-    pub confinement: Confinement,
-    /// Where files and shared memory go.
-    pub storage: Storage,
-    /// Kernel switches that cap a mechanism and stand in no record.
-    pub switches: Switches,
+    pub(crate) confinement: Confinement,
+}
+
+/// Turbo, by whichever switch this CPU's driver has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Boost {
+    /// Frequencies above the nominal one are allowed.
+    pub(crate) on: bool,
+    /// The switch.
+    pub(crate) file: PathBuf,
+    /// What to write to it to keep the frequency down.
+    pub(crate) off: &'static str,
+}
+
+/// A folder's file system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FileSystem {
+    /// The folder.
+    pub(crate) folder: PathBuf,
+    /// Its kind by name, or its magic number in hexadecimal.
+    pub(crate) kind: String,
+    /// What an ordinary user may still fill; `None` where it has no limit of its own, as a tmpfs that was mounted
+    /// with `size=0`: it says that it has no blocks at all.
+    pub(crate) available_bytes: Option<u64>,
+    /// What the system answered to making a file there; `None` where that works.
+    pub(crate) refusal: Option<String>,
 }
 
 impl Vitals {
     /// Reads them. The file systems are found by path and are this machine's, whatever the roots.
-    pub fn read(roots: &Roots) -> Self {
+    pub(crate) fn read(roots: &Roots) -> Self {
         Self {
-            activity: Activity::read(roots),
-            clockwork: Clockwork::read(roots),
-            confinement: Confinement::read(roots),
-            storage: Storage::read(),
-            switches: Switches::read(roots),
+            shm: FileSystem::of(Path::new("/dev/shm")),
+            temporary: FileSystem::of(&model::temporary_folder()),
+            ..Self::below(roots)
         }
+    }
+
+    /// All but the file systems.
+    fn below(roots: &Roots) -> Self {
+        let stat = roots.proc_text("stat").unwrap_or_default();
+        let meminfo = roots.proc_text("meminfo").unwrap_or_default();
+        let swap = meminfo_bytes(&meminfo, "SwapTotal").zip(meminfo_bytes(&meminfo, "SwapFree"));
+        let clocks = roots.sys_text(&format!("{CLOCKS}/available_clocksource")).unwrap_or_default();
+        Self {
+            other_running_tasks: words_after(&stat, "procs_running")
+                .first()
+                .map(|tasks| tasks.saturating_sub(1)),
+            stolen_percent: stolen_percent(&words_after(&stat, "cpu")),
+            cpu_pressure_percent: roots.proc_text("pressure/cpu").and_then(|text| pressure(&text)),
+            memory_available_bytes: meminfo_bytes(&meminfo, "MemAvailable"),
+            swap_used_bytes: swap.map(|(total, free)| total.saturating_sub(free)),
+            clocksource: roots.sys_text(&format!("{CLOCKS}/current_clocksource")),
+            clocksources: clocks.split_whitespace().map(str::to_owned).collect(),
+            boost: boost(roots),
+            idle_exit_us: idle_exit_us(roots),
+            isolated: roots.sys_text("devices/system/cpu/isolated").map(|text| CpuList::parse(&text)),
+            numa_balancing: roots.proc_number("sys/kernel/numa_balancing").map(|mode| mode != 0),
+            io_uring_disabled: roots.proc_number("sys/kernel/io_uring_disabled"),
+            unix_max_dgram_qlen: roots.proc_number("sys/net/unix/max_dgram_qlen"),
+            nr_hugepages: roots.proc_number("sys/vm/nr_hugepages"),
+            shm: None,
+            temporary: None,
+            confinement: Confinement::read(roots),
+        }
+    }
+}
+
+/// The numbers behind `name` in /proc/stat.
+fn words_after(stat: &str, name: &str) -> Vec<u64> {
+    let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_default().split_whitespace().map_while(|word| word.parse().ok()).collect()
+}
+
+/// Of `user nice system idle iowait irq softirq steal`, in ticks; guest time is within user time (proc_stat(5)).
+fn stolen_percent(ticks: &[u64]) -> Option<f64> {
+    let steal = *ticks.get(7)?;
+    let total: u64 = ticks.iter().take(8).sum();
+    (total > 0).then(|| 100.0 * steal as f64 / total as f64)
+}
+
+/// `avg10` of the line `some` (kernel documentation, accounting/psi.rst).
+fn pressure(text: &str) -> Option<f64> {
+    let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
+    field(&some.replace(' ', "\n").replace('=', ":"), "avg10")?.parse().ok()
+}
+
+/// intel_pstate has a switch of its own, which says "no"; all other drivers share one.
+fn boost(roots: &Roots) -> Option<Boost> {
+    let switch = |path: &str, on: u64, off: &'static str| {
+        let value = roots.sys_number(path)?;
+        Some(Boost { on: value == on, file: roots.sys.join(path), off })
+    };
+    switch("devices/system/cpu/intel_pstate/no_turbo", 0, "1")
+        .or_else(|| switch("devices/system/cpu/cpufreq/boost", 1, "0"))
+}
+
+/// Kernel documentation, admin-guide/pm/cpuidle.rst: `latency` is the exit latency in microseconds.
+fn idle_exit_us(roots: &Roots) -> Option<u64> {
+    let folder = "devices/system/cpu/cpu0/cpuidle";
+    let number = |state: &str, name: &str| roots.sys_number(&format!("{folder}/{state}/{name}"));
+    let names = roots.sys_names(folder);
+    let enabled = names.iter().filter(|state| number(state, "disable") == Some(0));
+    enabled.filter_map(|state| number(state, "latency")).max()
+}
+
+impl FileSystem {
+    /// The file system a folder is on; `None` where there is no such folder. Makes a file there that has no name, or has
+    /// lost it before this returns.
+    fn of(folder: &Path) -> Option<Self> {
+        let stat = statfs(folder).ok()?;
+        // The widths and signs of these fields differ between architectures.
+        #[allow(clippy::unnecessary_cast)]
+        let (magic, block_bytes) = (stat.f_type as u64 & 0xffff_ffff, stat.f_bsize as u64);
+        let known = FILE_SYSTEMS.iter().find(|(number, _)| *number == magic);
+        Some(Self {
+            folder: folder.to_owned(),
+            kind: known.map_or_else(|| format!("{magic:#x}"), |(_, name)| (*name).to_owned()),
+            available_bytes: (stat.f_blocks > 0).then(|| stat.f_bavail.saturating_mul(block_bytes)),
+            // A mount that is read-only, modes, quotas and security modules all have their say: only trying tells.
+            refusal: tempfile::tempfile_in(folder).err().map(|error| model::describe_errno(&error)),
+        })
+    }
+
+    /// True where files live in memory.
+    pub(crate) fn is_memory(&self) -> bool {
+        matches!(self.kind.as_str(), "tmpfs" | "ramfs")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::Fake;
+
+    #[test]
+    fn a_busy_laptop() {
+        let fake = Fake::new();
+        fake.proc("stat", "cpu  50 0 20 20 0 0 0 10 5 0\ncpu0 1 1 1 1\nprocs_running 3\nprocs_blocked 0");
+        fake.proc("pressure/cpu", "some avg10=7.25 avg60=0.54 total=6\nfull avg10=0.00 avg60=0.00");
+        fake.proc("meminfo", "MemAvailable: 2048 kB\nSwapTotal: 100 kB\nSwapFree: 60 kB");
+        fake.proc("sys/kernel/numa_balancing", "1");
+        fake.sys(&format!("{CLOCKS}/current_clocksource"), "hpet");
+        fake.sys(&format!("{CLOCKS}/available_clocksource"), "tsc hpet acpi_pm");
+        fake.sys("devices/system/cpu/intel_pstate/no_turbo", "0");
+        fake.sys("devices/system/cpu/isolated", "2-3");
+        for (state, latency, disable) in [(0, 0, 0), (1, 133, 0), (2, 890, 1)] {
+            fake.sys(&format!("devices/system/cpu/cpu0/cpuidle/state{state}/latency"), &latency.to_string());
+            fake.sys(&format!("devices/system/cpu/cpu0/cpuidle/state{state}/disable"), &disable.to_string());
+        }
+        let no_turbo = fake.roots().sys.join("devices/system/cpu/intel_pstate/no_turbo");
+        let expected = Vitals {
+            other_running_tasks: Some(2),
+            stolen_percent: Some(10.0),
+            cpu_pressure_percent: Some(7.25),
+            memory_available_bytes: Some(2048 * 1024),
+            swap_used_bytes: Some(40 * 1024),
+            clocksource: Some("hpet".into()),
+            clocksources: ["tsc", "hpet", "acpi_pm"].map(String::from).into(),
+            boost: Some(Boost { on: true, file: no_turbo, off: "1" }),
+            // A state that is switched off does not count.
+            idle_exit_us: Some(133),
+            isolated: Some(CpuList::parse("2-3")),
+            numa_balancing: Some(true),
+            ..Vitals::default()
+        };
+        assert_eq!(Vitals::below(&fake.roots()), expected);
+    }
+
+    #[test]
+    fn the_common_boost_switch_and_nothing_at_all() {
+        let fake = Fake::new();
+        fake.sys("devices/system/cpu/cpufreq/boost", "0");
+        assert_eq!(boost(&fake.roots()).map(|boost| (boost.on, boost.off)), Some((false, "0")));
+        let nothing = Vitals::below(&Fake::new().roots());
+        assert_eq!(Vitals { confinement: Confinement::default(), ..nothing }, Vitals::default());
+    }
+
+    #[test]
+    fn proc_is_proc() {
+        let read = FileSystem::of(Path::new("/proc")).expect("every Linux has it");
+        assert_eq!(read.kind, "proc");
+        assert!(!read.is_memory());
+        assert_eq!(read.available_bytes, None);
+        assert!(read.refusal.is_some(), "no file can be made in /proc");
+        let folder = tempfile::tempdir().expect("a folder");
+        let usable = FileSystem::of(folder.path()).expect("there");
+        assert_eq!(usable.refusal, None);
+        assert!(folder.path().read_dir().expect("there").next().is_none(), "nothing is left");
+        assert_eq!(FileSystem::of(Path::new("/proc/no such folder")), None);
+        assert!(Vitals::read(&Roots::default()).temporary.is_some());
     }
 }

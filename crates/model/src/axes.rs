@@ -18,51 +18,43 @@ pub struct UnknownWord {
     choices: String,
 }
 
-/// An axis whose values are plain words: one table gives reading, printing and serde.
+/// An enum whose values are words: one table gives the list of all, the word of each, and how it prints.
+#[macro_export]
 macro_rules! words {
-    ($(#[$doc:meta])* $name:ident, $axis:literal, { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        pub enum $name { $($(#[$vdoc])* #[serde(rename = $word)] $variant),+ }
+    ($(#[$attribute:meta])* pub enum $name:ident {
+        $($(#[$variant_attribute:meta])* $variant:ident = $word:literal),+ $(,)?
+    }) => {
+        $(#[$attribute])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name { $($(#[$variant_attribute])* $variant),+ }
 
         impl $name {
             /// Every value, in the order of the documentation.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-            /// The word that stands for this value on the command line and in records.
+            /// The word that stands for this value on the command line, in tables and in records.
             pub fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { f.pad(self.word()) }
-        }
-
-        impl FromStr for $name {
-            type Err = UnknownWord;
-            fn from_str(word: &str) -> Result<Self, Self::Err> {
-                Self::ALL.iter().copied().find(|value| value.word() == word).ok_or_else(|| UnknownWord {
-                    axis: $axis,
-                    word: word.to_owned(),
-                    choices: [$($word),+].join(", "),
-                })
-            }
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { f.pad(self.word()) }
         }
     };
 }
 
-words!(
+words! {
     /// What the two ends do.
-    Workload, "workload", {
+    pub enum Workload {
         /// One way, throughput.
         Stream = "stream",
         /// Round trips, latency.
         PingPong = "pingpong",
     }
-);
-words!(
+}
+words! {
     /// Who holds the two ends.
-    Tasks, "tasks", {
+    pub enum Tasks {
         /// One thread does both.
         Single = "single",
         /// Two threads of one process.
@@ -70,10 +62,10 @@ words!(
         /// Two processes.
         Processes = "processes",
     }
-);
-words!(
+}
+words! {
     /// How an end waits when it cannot go on.
-    Wait, "wait", {
+    pub enum Wait {
         /// Asleep in the call itself.
         Block = "block",
         /// Non-blocking calls, asleep in poll(2).
@@ -81,10 +73,10 @@ words!(
         /// Non-blocking calls, tried again at once.
         Spin = "spin",
     }
-);
-words!(
+}
+words! {
     /// What the ends do with the payload.
-    DataLevel, "data level", {
+    pub enum DataLevel {
         /// Never touched.
         None = "none",
         /// The sender produces every byte.
@@ -92,16 +84,33 @@ words!(
         /// The sender produces and the receiver checks every byte.
         Verify = "verify",
     }
-);
-words!(
+}
+words! {
     /// How the receiver checks under [`DataLevel::Verify`].
-    Check, "check", {
+    pub enum Check {
         /// XXH3-64 over the whole stream: sees loss, repetition and reordering.
         Xxh3 = "xxh3",
         /// XOR of all bytes, as the study `kernel-pipe` has it: order-blind, kept for its sake.
         Xor = "xor",
     }
-);
+}
+
+/// Reads an axis back from its word.
+macro_rules! axes {
+    ($($name:ident $axis:literal),+) => {$(
+        impl FromStr for $name {
+            type Err = UnknownWord;
+            fn from_str(word: &str) -> Result<Self, Self::Err> {
+                Self::ALL.iter().copied().find(|value| value.word() == word).ok_or_else(|| UnknownWord {
+                    axis: $axis,
+                    word: word.to_owned(),
+                    choices: Self::ALL.iter().map(|value| value.word()).collect::<Vec<_>>().join(", "),
+                })
+            }
+        }
+    )+};
+}
+axes!(Workload "workload", Tasks "tasks", Wait "wait", DataLevel "data level", Check "check");
 
 /// Which CPUs the two ends sit on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -225,7 +234,7 @@ macro_rules! serde_by_word {
         }
     )+};
 }
-serde_by_word!(Placement, PayloadKind);
+serde_by_word!(Workload, Tasks, Wait, DataLevel, Check, Placement, PayloadKind);
 
 #[cfg(test)]
 mod tests {

@@ -18,8 +18,6 @@
 //! 6. Else **copies**; but no verdict where the data level is `none`: the samples do not tell a copied page
 //!    from one that was passed by reference, and a user's time is then the harness's own loop.
 
-use std::fmt;
-
 use model::{CaseRecord, DataLevel, EndUsage, Tasks, Wait, Workload};
 
 use crate::seats::shared_cpu;
@@ -39,43 +37,23 @@ const CALLS_PER_BLOCK: f64 = 1.0;
 /// Bytes in the unit of `ru_oublock` (getrusage(2)).
 const STORED_BLOCK_BYTES: f64 = 512.0;
 
-/// What holds a stream back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Bound {
-    /// The ends sleep and wait to be woken.
-    WakeUps,
-    /// The end that stores the bytes waits for the device.
-    Storage,
-    /// The ends are preempted.
-    Scheduling,
-    /// Both ends take turns on one CPU.
-    SharedCpu,
-    /// Going into the kernel and back costs more than what is carried.
-    SystemCalls,
-    /// Producing and checking the bytes costs more than moving them.
-    Data,
-    /// Moving the bytes.
-    Copies,
-}
-
-impl Bound {
-    /// The word in tables.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::WakeUps => "wake-ups",
-            Self::Storage => "storage",
-            Self::Scheduling => "scheduling",
-            Self::SharedCpu => "one CPU",
-            Self::SystemCalls => "system calls",
-            Self::Data => "data",
-            Self::Copies => "copies",
-        }
-    }
-}
-
-impl fmt::Display for Bound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
+model::words! {
+    /// What holds a stream back; the word is the one in tables.
+    pub enum Bound {
+        /// The ends sleep and wait to be woken.
+        WakeUps = "wake-ups",
+        /// The end that stores the bytes waits for the device.
+        Storage = "storage",
+        /// The ends are preempted.
+        Scheduling = "scheduling",
+        /// Both ends take turns on one CPU.
+        SharedCpu = "one CPU",
+        /// Going into the kernel and back costs more than what is carried.
+        SystemCalls = "system calls",
+        /// Producing and checking the bytes costs more than moving them.
+        Data = "data",
+        /// Moving the bytes.
+        Copies = "copies",
     }
 }
 

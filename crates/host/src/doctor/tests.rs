@@ -3,19 +3,19 @@
 use model::{Host, Limits};
 
 use super::*;
+use crate::CpuList;
 use crate::fake::cpu;
-use crate::{Activity, Boost, Clockwork, Confinement, CpuList, FileSystem, Quota, Storage, Switches};
+use crate::vitals::{Boost, Confinement, FileSystem, Quota};
 
 const SYS_RESOURCE: u64 = 1 << 24;
 
-/// Four quiet cores of bare metal where nothing is to be mended.
+fn files(kind: &str, available_bytes: u64) -> FileSystem {
+    let available_bytes = Some(available_bytes);
+    FileSystem { folder: "/tmp".into(), kind: kind.into(), available_bytes, refusal: None }
+}
+
+/// Four quiet cores of bare metal where nothing is to be repaired.
 fn healthy() -> (Host, Vitals) {
-    let big = FileSystem {
-        folder: "/tmp".into(),
-        kind: "tmpfs".into(),
-        available_bytes: Some(8 << 30),
-        refusal: None,
-    };
     let host = Host {
         cpus: (0..4).map(|id| cpu(id, id, 0, 0)).collect(),
         governor: Some("performance".into()),
@@ -38,22 +38,15 @@ fn healthy() -> (Host, Vitals) {
         ..Host::default()
     };
     let vitals = Vitals {
-        activity: Activity {
-            memory_available_bytes: Some(8 << 30),
-            other_running_tasks: Some(0),
-            ..Activity::default()
-        },
-        clockwork: Clockwork {
-            clocksource: Some("tsc".into()),
-            isolated: Some(CpuList::parse("2-3")),
-            ..Clockwork::default()
-        },
-        storage: Storage { shm: Some(big.clone()), temporary: Some(big) },
-        switches: Switches {
-            io_uring_disabled: Some(0),
-            unix_max_dgram_qlen: Some(512),
-            nr_hugepages: Some(64),
-        },
+        other_running_tasks: Some(0),
+        memory_available_bytes: Some(8 << 30),
+        clocksource: Some("tsc".into()),
+        isolated: Some(CpuList::parse("2-3")),
+        io_uring_disabled: Some(0),
+        unix_max_dgram_qlen: Some(512),
+        nr_hugepages: Some(64),
+        shm: Some(files("tmpfs", 8 << 30)),
+        temporary: Some(files("tmpfs", 8 << 30)),
         ..Vitals::default()
     };
     (host, vitals)
@@ -69,8 +62,6 @@ fn find(host: &Host, vitals: &Vitals, name: &str) -> Finding {
 
 /// Everything wrong at once.
 fn sick() -> (Host, Vitals) {
-    let full =
-        FileSystem { folder: "/tmp".into(), kind: "ext4".into(), available_bytes: Some(4096), refusal: None };
     let host = Host {
         cpus: vec![cpu(0, 0, 0, 0), cpu(1, 1, 1, 1)],
         governor: Some("powersave".into()),
@@ -97,33 +88,28 @@ fn sick() -> (Host, Vitals) {
         ..Host::default()
     };
     let vitals = Vitals {
-        activity: Activity {
-            other_running_tasks: Some(4),
-            stolen_percent: Some(7.0),
-            cpu_pressure_percent: Some(40.0),
-            memory_available_bytes: Some(1 << 20),
-            swap_used_bytes: Some(1 << 18),
-        },
-        clockwork: Clockwork {
-            clocksource: Some("hpet".into()),
-            clocksources: vec!["tsc".into(), "hpet".into()],
-            boost: Some(Boost { on: true, file: "/sys/x/no_turbo".into(), off: "1" }),
-            idle_exit_us: Some(133),
-            isolated: Some(CpuList::default()),
-            numa_balancing: Some(true),
-        },
+        other_running_tasks: Some(4),
+        stolen_percent: Some(7.0),
+        cpu_pressure_percent: Some(40.0),
+        memory_available_bytes: Some(1 << 20),
+        swap_used_bytes: Some(1 << 18),
+        clocksource: Some("hpet".into()),
+        clocksources: vec!["tsc".into(), "hpet".into()],
+        boost: Some(Boost { on: true, file: "/sys/x/no_turbo".into(), off: "1" }),
+        idle_exit_us: Some(133),
+        isolated: Some(CpuList::default()),
+        numa_balancing: Some(true),
+        io_uring_disabled: Some(2),
+        unix_max_dgram_qlen: Some(10),
+        nr_hugepages: Some(0),
+        shm: None,
+        temporary: Some(files("ext4", 4096)),
         confinement: Confinement {
             sudo: true,
             seccomp_filter: Some(true),
             tracer_pid: Some(7),
             quota: Some(Quota { cpus: 0.5, file: "/sys/fs/cgroup/cpu.max".into(), lift: "max" }),
             ..Confinement::default()
-        },
-        storage: Storage { shm: None, temporary: Some(full) },
-        switches: Switches {
-            io_uring_disabled: Some(2),
-            unix_max_dgram_qlen: Some(10),
-            nr_hugepages: Some(0),
         },
     };
     (host, vitals)
@@ -135,7 +121,7 @@ fn a_healthy_machine_is_all_good() {
     let findings = examine(&host, &vitals);
     let ill: Vec<_> = findings.iter().filter(|finding| finding.state != State::Good).collect();
     assert!(ill.is_empty(), "{ill:#?}");
-    assert!(findings.iter().all(|finding| finding.mend.is_none()));
+    assert!(findings.iter().all(|finding| finding.remedy.is_none()));
 }
 
 #[test]
@@ -143,7 +129,7 @@ fn a_sick_machine_hears_it_and_every_cap_has_its_command() {
     let (host, vitals) = sick();
     let findings = examine(&host, &vitals);
     for finding in &findings {
-        assert!(finding.state != State::Caps || finding.mend.is_some(), "{finding:?}");
+        assert!(finding.state != State::Caps || finding.remedy.is_some(), "{finding:?}");
         assert!(!finding.what.ends_with('.') && finding.why.ends_with('.'), "{finding:?}");
         // Two CPUs of one core each have no siblings: the one thing that is well with this machine.
         assert!(finding.state != State::Good || ["smt", "isolation"].contains(&finding.name), "{finding:?}");
@@ -182,7 +168,7 @@ fn commands_are_exact() {
         ),
         ("thp", "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"),
     ] {
-        assert_eq!(find(&host, &vitals, name).mend.as_deref(), Some(command));
+        assert_eq!(find(&host, &vitals, name).remedy.as_deref(), Some(command));
     }
 }
 
@@ -190,7 +176,7 @@ fn commands_are_exact() {
 fn where_there_is_no_sudo_none_is_named() {
     let (host, mut vitals) = sick();
     vitals.confinement.sudo = false;
-    let commands = examine(&host, &vitals).into_iter().filter_map(|finding| finding.mend);
+    let commands = examine(&host, &vitals).into_iter().filter_map(|finding| finding.remedy);
     let commands: Vec<String> = commands.collect();
     assert!(commands.contains(&"sysctl -w fs.pipe-max-size=1048576".to_owned()), "{commands:?}");
     assert!(commands.iter().all(|command| !command.contains("sudo")), "{commands:?}");
@@ -204,7 +190,7 @@ fn root_needs_no_sudo_and_its_capabilities_go_past_some_limits() {
     assert!(
         examine(&host, &vitals)
             .iter()
-            .all(|f| f.mend.as_ref().is_none_or(|command| !command.contains("sudo")))
+            .all(|f| f.remedy.as_ref().is_none_or(|command| !command.contains("sudo")))
     );
     for name in ["pipe-max-size", "pipe-user-pages-soft", "mq-msgsize-max", "mq-msg-max"] {
         assert_eq!(find(&host, &vitals, name).state, State::Good, "{name}");
@@ -221,7 +207,7 @@ fn root_without_its_capability_is_not_told_to_raise_limits() {
     vitals.confinement.root = true;
     for name in ["msgqueue", "memlock"] {
         let finding = find(&host, &vitals, name);
-        assert_eq!((finding.state, finding.mend), (State::Note, None), "{name}");
+        assert_eq!((finding.state, finding.remedy), (State::Note, None), "{name}");
     }
 }
 
@@ -240,7 +226,7 @@ fn load_is_judged_by_the_cpus_there_are() {
 #[test]
 fn numa_balancing_is_no_matter_on_one_node() {
     let (host, mut vitals) = healthy();
-    vitals.clockwork.numa_balancing = Some(true);
+    vitals.numa_balancing = Some(true);
     assert!(examine(&host, &vitals).iter().all(|finding| finding.name != "numa-balancing"));
 }
 
@@ -249,23 +235,10 @@ fn this_machine_can_be_examined_and_told_in_json() {
     let findings = diagnose();
     assert!(findings.len() > 15);
     assert!(
-        findings.iter().all(|finding| finding.state != State::Caps || finding.mend.is_some()),
+        findings.iter().all(|finding| finding.state != State::Caps || finding.remedy.is_some()),
         "{findings:#?}"
     );
     serde_json::to_string(&findings).expect("findings are data");
-}
-
-#[test]
-fn sizes_for_people() {
-    for (bytes, text) in [
-        (512, "512 B"),
-        (8192, "8 KiB"),
-        (1 << 20, "1 MiB"),
-        (25_276_502_016, "23.5 GiB"),
-        (819_200, "800 KiB"),
-    ] {
-        assert_eq!(size(bytes), text);
-    }
 }
 
 /// Expected: what cannot be written is not well, whatever room it has.
@@ -273,15 +246,17 @@ fn sizes_for_people() {
 #[test]
 fn a_folder_in_which_no_file_can_be_made_is_not_good() {
     let (host, mut vitals) = healthy();
-    let storage = &mut vitals.storage;
-    for files in [&mut storage.shm, &mut storage.temporary] {
+    for files in [&mut vitals.shm, &mut vitals.temporary] {
         files.as_mut().expect("there").refusal = Some("EROFS (Read-only file system)".into());
     }
     for name in ["tmpdir", "dev-shm"] {
         let found = find(&host, &vitals, name);
         assert_eq!(found.state, State::Caps);
         assert!(found.what.contains("no file can be made in /") && found.what.contains("EROFS"), "{found:?}");
-        assert!(found.mend.as_ref().is_some_and(|command| !command.contains("TMPDIR=/dev/shm")), "{found:?}");
+        assert!(
+            found.remedy.as_ref().is_some_and(|command| !command.contains("TMPDIR=/dev/shm")),
+            "{found:?}"
+        );
     }
 }
 
@@ -290,13 +265,12 @@ fn a_folder_in_which_no_file_can_be_made_is_not_good() {
 #[test]
 fn a_file_system_without_a_limit_has_room() {
     let (host, mut vitals) = healthy();
-    let storage = &mut vitals.storage;
-    for files in [&mut storage.shm, &mut storage.temporary] {
+    for files in [&mut vitals.shm, &mut vitals.temporary] {
         files.as_mut().expect("there").available_bytes = None;
     }
     for name in ["tmpdir", "dev-shm"] {
         let found = find(&host, &vitals, name);
-        assert_eq!((found.state, found.mend.clone()), (State::Good, None), "{found:?}");
+        assert_eq!((found.state, found.remedy.clone()), (State::Good, None), "{found:?}");
         assert!(found.what.ends_with("which has no limit of its own"), "{found:?}");
     }
 }

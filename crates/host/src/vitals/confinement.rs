@@ -13,36 +13,36 @@ const CAP_SYS_RESOURCE: u32 = 24;
 
 /// This process before the system, from /proc/self.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Confinement {
+pub(crate) struct Confinement {
     /// The effective user is root.
-    pub root: bool,
+    pub(crate) root: bool,
     /// What only root may do, this user does with `sudo`.
-    pub sudo: bool,
+    pub(crate) sudo: bool,
     /// Effective capabilities. Within a user namespace they say more than holds: the limits of pipes and
     /// message queues ask for the capability in the first namespace.
-    pub capabilities: u64,
+    pub(crate) capabilities: u64,
     /// A seccomp filter runs at each system call.
-    pub seccomp_filter: Option<bool>,
+    pub(crate) seccomp_filter: Option<bool>,
     /// The process that traces this one, 0 where none does.
-    pub tracer_pid: Option<u32>,
+    pub(crate) tracer_pid: Option<u32>,
     /// The tightest CPU quota on the way from this process' control group to the root.
-    pub quota: Option<Quota>,
+    pub(crate) quota: Option<Quota>,
 }
 
 /// A CPU quota (cgroups(7); kernel documentation, admin-guide/cgroup-v2.rst and scheduler/sched-bwc.rst).
 #[derive(Debug, Clone, PartialEq)]
-pub struct Quota {
+pub(crate) struct Quota {
     /// CPUs' worth of time in each period.
-    pub cpus: f64,
+    pub(crate) cpus: f64,
     /// The file that holds it.
-    pub file: PathBuf,
+    pub(crate) file: PathBuf,
     /// What to write to it to lift it.
-    pub lift: &'static str,
+    pub(crate) lift: &'static str,
 }
 
 impl Confinement {
     /// Reads them.
-    pub fn read(roots: &Roots) -> Self {
+    pub(crate) fn read(roots: &Roots) -> Self {
         let status = roots.proc_text("self/status").unwrap_or_default();
         let effective_uid = field(&status, "Uid").and_then(|ids| ids.split_whitespace().nth(1));
         let capabilities = field(&status, "CapEff").and_then(|hex| u64::from_str_radix(hex, 16).ok());
@@ -57,22 +57,22 @@ impl Confinement {
     }
 
     /// CAP_SYS_RESOURCE: fs.pipe-max-size and the POSIX queues' maxima do not bind (pipe(7), mq_overview(7)).
-    pub fn may_exceed_resources(&self) -> bool {
+    pub(crate) fn may_exceed_resources(&self) -> bool {
         self.capable(CAP_SYS_RESOURCE)
     }
 
     /// CAP_SYS_RESOURCE or CAP_SYS_ADMIN: the pages of a user's pipes are not counted (pipe(7)).
-    pub fn may_exceed_pipe_pages(&self) -> bool {
+    pub(crate) fn may_exceed_pipe_pages(&self) -> bool {
         self.capable(CAP_SYS_RESOURCE) || self.capable(CAP_SYS_ADMIN)
     }
 
     /// CAP_IPC_LOCK: RLIMIT_MEMLOCK does not bind (mlock(2)).
-    pub fn may_lock_memory(&self) -> bool {
+    pub(crate) fn may_lock_memory(&self) -> bool {
         self.capable(CAP_IPC_LOCK)
     }
 
     /// CAP_SYS_ADMIN: `io_uring_disabled = 1` does not bind.
-    pub fn may_administer(&self) -> bool {
+    pub(crate) fn may_administer(&self) -> bool {
         self.capable(CAP_SYS_ADMIN)
     }
 
@@ -151,10 +151,5 @@ mod tests {
         fake.sys("fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000");
         let quota = quota(&fake.roots()).expect("half a CPU");
         assert_eq!((quota.cpus, quota.lift), (0.5, "-1"));
-    }
-
-    #[test]
-    fn nothing_is_nothing() {
-        assert_eq!(Confinement::read(&Fake::new().roots()), Confinement::default());
     }
 }
