@@ -59,6 +59,31 @@ fn every_file_is_short_and_says_what_it_is_for() {
     }
 }
 
+/// Each test program is linked by itself, which takes longer than most of the tests.
+#[test]
+fn the_tests_of_a_crate_are_one_program() {
+    for crate_folder in std::fs::read_dir(root().join("crates")).expect("the crates").flatten() {
+        let tests = crate_folder.path().join("tests");
+        let programs = std::fs::read_dir(&tests).map_or(0, |entries| entries.flatten().count());
+        assert!(programs <= 1, "{} holds {programs} programs", tests.display());
+    }
+}
+
+/// Every page that a page of ours links to is there.
+#[test]
+fn links_between_our_pages_lead_somewhere() {
+    let docs = std::fs::read_dir(root().join("docs")).expect("docs").flatten().map(|entry| entry.path());
+    let pages = docs.chain(["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root().join(name)));
+    for page in pages.filter(|page| page.extension().is_some_and(|extension| extension == "md")) {
+        let text = std::fs::read_to_string(&page).expect("readable");
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()) {
+            let external = target.is_empty() || target.contains("://");
+            let there = page.parent().is_some_and(|folder| folder.join(target).exists());
+            assert!(external || there, "{} links to {target}", page.display());
+        }
+    }
+}
+
 /// `println!` and its kin panic where the stream takes nothing.
 #[test]
 fn nothing_is_printed_by_a_macro_that_panics() {
@@ -73,7 +98,7 @@ fn nothing_is_printed_by_a_macro_that_panics() {
 #[test]
 fn the_readme_is_short_and_names_the_two_commands() {
     let readme = text("README.md");
-    assert!(readme.lines().count() < 200);
+    assert!(readme.lines().count() < 150);
     assert!(readme.contains("cargo run --release -- bench"));
     assert!(readme.contains("cargo test --workspace"));
 }
