@@ -30,14 +30,7 @@ pub(crate) fn interleave<F, const N: usize>(
 
 /// The middle figure, or the mean of the middle two; NaN where there are none.
 pub(crate) fn median(figures: &[f64]) -> f64 {
-    let mut sorted = figures.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => f64::NAN,
-        odd if odd % 2 == 1 => sorted[middle],
-        _ => f64::midpoint(sorted[middle - 1], sorted[middle]),
-    }
+    stats::estimate::median(figures).unwrap_or(f64::NAN)
 }
 
 /// The smallest and the largest figure.
@@ -47,24 +40,7 @@ pub(crate) fn range(figures: &[f64]) -> (f64, f64) {
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), figure| (low.min(*figure), high.max(*figure)))
 }
 
-/// The narrowest pair of figures, equally far from either end of the order, that has the true median between
-/// them in at least 95 of 100 such runs (order statistics: each figure lies below it with probability 1/2,
-/// whatever their distribution). Below six figures there is none, and the whole range is given.
+/// The 95 % interval of the median, by order statistics; below six figures the whole range, which covers less.
 pub(crate) fn median_interval(figures: &[f64]) -> (f64, f64) {
-    let mut sorted = figures.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let count = sorted.len();
-    // P(k figures below the median) is C(count, k) / 2^count; cut from each end while both tails stay in 5 %.
-    let mut probability = 0.5f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
-    let mut tail = probability;
-    let mut cut = 0;
-    while 2 * (cut + 1) < count {
-        probability *= (count - cut) as f64 / (cut + 1) as f64;
-        tail += probability;
-        if 2.0 * tail > 0.05 {
-            break;
-        }
-        cut += 1;
-    }
-    if count == 0 { (f64::NAN, f64::NAN) } else { (sorted[cut], sorted[count - 1 - cut]) }
+    stats::Estimate::of(figures).map_or((f64::NAN, f64::NAN), |estimate| (estimate.low, estimate.high))
 }

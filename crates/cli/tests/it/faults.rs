@@ -159,11 +159,7 @@ fn a_signal_ends_a_trial_that_would_go_on_for_minutes() {
         let lab = Lab::new();
         let mut running = start(&lab, &entry.endless_stream());
         running.child_in_a_long_trial(ENDS[1]);
-        signal(running.pid(), Signal::INT);
-        let done = running.wait_within(PROMPTLY).expect_code(130);
-        let record = done.record();
-        assert!(record.settings.interrupted, "{}", entry.name);
-        assert!(record.cases.iter().all(|case| case.error.is_none()), "{}: {}", entry.name, done.stdout);
+        running.stop_as_ctrl_c_does(&entry.name);
     }
 }
 
@@ -213,15 +209,8 @@ fn nothing_is_left_of_a_hosepipe_that_was_killed() {
         let lab = Lab::new();
         let mut running = start(&lab, &entry.endless_stream());
         running.child_in_a_long_trial(ENDS[1]);
-        kill_and_look(&lab, running);
+        running.kill_and_look();
     }
-}
-
-fn kill_and_look(lab: &Lab, mut running: Running<'_>) {
-    let pid = running.pid();
-    signal(pid, Signal::KILL);
-    running.end_within(PROMPTLY).expect_code(137);
-    lab.assert_nothing_left(pid, PROMPTLY);
 }
 
 #[test]
@@ -240,7 +229,7 @@ fn nothing_is_left_in_a_folder_of_the_users_choice() {
         if mechanism == "file" {
             assert_eq!(common::files_in(&folder).len(), 2, "the file has a name while it is in use");
         }
-        kill_and_look(&lab, running);
+        running.kill_and_look();
         let left = common::files_in(&folder);
         assert_eq!(left, [folder.join("mine").display().to_string()]);
     }
@@ -262,7 +251,7 @@ fn a_stopped_end_does_not_keep_the_run_from_ending() {
     running.wait_within(PROMPTLY).expect_code(130);
     let lab = Lab::new();
     let running = stopped(&lab);
-    kill_and_look(&lab, running);
+    running.kill_and_look();
 }
 
 #[test]

@@ -71,11 +71,7 @@ fn a_signal_ends_a_trial_that_would_go_on_for_minutes() {
     for entry in round_trips_only() {
         let lab = Lab::new();
         let (running, _) = start(&lab, &entry, processes_of(&entry)[0], &ENDLESS);
-        signal(running.pid(), Signal::INT);
-        let done = running.wait_within(PROMPTLY).expect_code(130);
-        let record = done.record();
-        assert!(record.settings.interrupted, "{}", entry.name);
-        assert!(record.cases.iter().all(|case| case.error.is_none()), "{}: {}", entry.name, done.stdout);
+        running.stop_as_ctrl_c_does(&entry.name);
     }
 }
 
@@ -84,11 +80,7 @@ fn nothing_is_left_of_a_hosepipe_that_was_killed() {
     let _turn = alone();
     for entry in round_trips_only() {
         let lab = Lab::new();
-        let (mut running, _) = start(&lab, &entry, processes_of(&entry)[0], &ENDLESS);
-        let pid = running.pid();
-        signal(pid, Signal::KILL);
-        running.end_within(PROMPTLY).expect_code(137);
-        lab.assert_nothing_left(pid, PROMPTLY);
+        start(&lab, &entry, processes_of(&entry)[0], &ENDLESS).0.kill_and_look();
     }
 }
 

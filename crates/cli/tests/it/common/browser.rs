@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -44,7 +44,7 @@ pub(crate) struct Browser {
 impl Browser {
     /// Starts one; `None`, said on standard error, where there is none. Under `CI=true` that is a failure.
     pub(crate) fn start() -> Option<Self> {
-        let Some(program) = NAMES.iter().find_map(|name| found(name)) else {
+        let Some(program) = NAMES.iter().find_map(model::file_on_path) else {
             assert!(
                 std::env::var_os("CI").is_none_or(|value| value != "true"),
                 "no Chromium here (apt-get install chromium)"
@@ -265,9 +265,4 @@ impl Drop for Browser {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-fn found(name: &str) -> Option<PathBuf> {
-    let folders = std::env::var_os("PATH")?;
-    std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file())
 }

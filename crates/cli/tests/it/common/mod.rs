@@ -292,6 +292,23 @@ impl Running<'_> {
         Done { status, stdout: text("stdout"), stderr: text("stderr"), elapsed: began.elapsed() }
     }
 
+    /// Asks it to stop, as Ctrl-C does: at once, with status 130 and a record of what was finished, and no row failed.
+    pub(crate) fn stop_as_ctrl_c_does(self, what: &str) {
+        signal(self.pid(), Signal::INT);
+        let done = self.wait_within(PROMPTLY).expect_code(130);
+        let record = done.record();
+        assert!(record.settings.interrupted, "{what}");
+        assert!(record.cases.iter().all(|case| case.error.is_none()), "{what}: {}", done.stdout);
+    }
+
+    /// Kills it: nothing is left of it.
+    pub(crate) fn kill_and_look(mut self) {
+        let pid = self.pid();
+        signal(pid, Signal::KILL);
+        self.end_within(PROMPTLY).expect_code(137);
+        self.lab.assert_nothing_left(pid, PROMPTLY);
+    }
+
     /// Waits for its end and for nothing being left of it.
     pub(crate) fn wait_within(mut self, deadline: Duration) -> Done {
         let done = self.end_within(deadline);

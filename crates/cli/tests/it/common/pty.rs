@@ -26,6 +26,17 @@ const PROMPT_BEGINS: &[u8] = b"\x1b[?2004h";
 const WHERE: &[u8] = b"\x1b[6n";
 const HERE: &[u8] = b"\x1b[1;1R";
 
+/// The outer end of a terminal, which ends with it, and the inner one.
+pub(crate) fn pair() -> (OwnedFd, OwnedFd) {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
+    grantpt(&master).expect("grantpt");
+    unlockpt(&master).expect("unlockpt");
+    let name = ptsname(&master, Vec::new()).expect("its name");
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let inner = open(name.as_c_str(), flags, Mode::empty()).expect("the inner end");
+    (master, inner)
+}
+
 /// A shell and who types into it.
 pub(crate) struct Person {
     master: Arc<OwnedFd>,
@@ -70,15 +81,9 @@ impl Person {
 
     /// Starts a program in `home`.
     pub(crate) fn before(home: &Path, program: &[&str]) -> Self {
-        let master =
-            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
-        grantpt(&master).expect("granted");
-        unlockpt(&master).expect("unlocked");
-        let name = ptsname(&master, Vec::new()).expect("a name");
-        let slave = open(name.as_c_str(), OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty());
-        let slave = slave.expect("the other side");
-        resize(master.as_fd(), 30, 100);
-        let copy = || Stdio::from(slave.try_clone().expect("a copy"));
+        let (master, inner) = pair();
+        resize(&master, 30, 100);
+        let copy = || Stdio::from(inner.try_clone().expect("a copy"));
         // setsid(1) makes the terminal the controlling one, and becomes the shell.
         let mut command = Command::new("setsid");
         command.arg("--ctty").args(program).current_dir(home);
@@ -265,7 +270,8 @@ fn write_all(master: &OwnedFd, mut bytes: &[u8]) {
     }
 }
 
-fn resize(master: impl AsFd, rows: u16, columns: u16) {
+/// Sets the size of a terminal's window.
+pub(crate) fn resize(master: impl AsFd, rows: u16, columns: u16) {
     let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(master, size).expect("resized");
 }

@@ -144,7 +144,7 @@ fn a_session_that_ends_takes_the_job_along() {
 fn a_window_that_is_closed_takes_the_job_along() {
     for via in ["pipe", "tmpfile"] {
         let lab = Lab::new();
-        let (outer, inner) = window::pair();
+        let (outer, inner) = crate::common::pty::pair();
         let end = || inner.try_clone().expect("a copy");
         let mut command = lab.wrapped(&LEADER, &["run", "--via", via, "sleep 60 | cat | tail -1"]);
         let mut child = command.stdin(end()).stdout(end()).stderr(end()).spawn().expect("hosepipe starts");

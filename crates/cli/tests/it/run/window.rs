@@ -7,10 +7,7 @@ use std::process::{Child, Command};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use rustix::fs::{Mode, OFlags, open};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
-
+use crate::common::pty::{pair, resize};
 use crate::common::{SOON, until};
 
 /// The outer end of a pseudo-terminal (pty(7)).
@@ -21,22 +18,10 @@ pub(crate) struct Window {
     reader: Option<JoinHandle<()>>,
 }
 
-/// The outer end of a terminal, which ends with it, and the inner one.
-pub(crate) fn pair() -> (OwnedFd, OwnedFd) {
-    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
-    grantpt(&master).expect("grantpt");
-    unlockpt(&master).expect("unlockpt");
-    let name = ptsname(&master, Vec::new()).expect("its name");
-    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let inner = open(name.as_c_str(), flags, Mode::empty()).expect("the inner end");
-    (master, inner)
-}
-
 impl Window {
     pub(crate) fn new() -> Self {
         let (master, inner) = pair();
-        let size = Winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
-        tcsetwinsize(&inner, size).expect("its size");
+        resize(&inner, 24, 100);
         let master = File::from(master);
         let shown = Arc::new(Mutex::new(Vec::new()));
         let (mut from, to) = (master.try_clone().expect("a copy"), Arc::clone(&shown));

@@ -13,7 +13,7 @@ pub(crate) fn jobs() -> Vec<Job> {
     let all: Vec<Job> = all
         .flat_map(|(bytes, block_bytes)| WARMUPS.map(|warmup_bytes| Job { bytes, block_bytes, warmup_bytes }))
         .collect();
-    if std::env::var_os("HOSEPIPE_TEST_FULL").is_some() {
+    if crate::common::full() {
         return all;
     }
     let some = [
