@@ -5,7 +5,6 @@ mod outputs;
 mod plan;
 mod plan_text;
 mod progress;
-mod record;
 mod workers;
 mod workers_args;
 
@@ -17,7 +16,7 @@ use engine::Janitor;
 use model::Settings;
 
 use crate::signals::StopRequest;
-use crate::terminal;
+use crate::{record, terminal};
 
 pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     if args.workers.are_asked_for() {
@@ -49,7 +48,7 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         interrupted: outcome.interrupted,
         precision_percent: args.precision,
     };
-    let record = record::make(settings, outcome.cases, host, started)?;
+    let record = record::bench(settings, outcome.cases, host, started)?;
     args.outputs.write(&record)?;
     if !args.outputs.use_stdout() {
         let style = terminal::style();

@@ -37,7 +37,7 @@ pub(crate) struct CompareArgs {
     texts: Vec<String>,
 
     /// The links, first the one that others are compared with; `bash` is bash itself
-    #[arg(long, value_name = "LINKS", default_value = "pipe,tmpfile,file,socketpair,bash", value_parser = typed::Link::Several)]
+    #[arg(long, value_name = "LINKS", default_value = "pipe,tmpfile,file,socketpair,bash", value_parser = typed::links())]
     via: String,
 
     /// Timed runs of each

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use filter::{GenJob, die_of_sigpipe, generate};
-use model::{ByteSize, PayloadKind, parse_size};
+use model::{ByteSize, PayloadKind};
 
 use crate::typed;
 
@@ -31,8 +31,8 @@ pub(crate) struct GenArgs {
     bytes: Option<ByteSize>,
 
     /// The most to hand over in one call
-    #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = block_bytes)]
-    block: NonZeroUsize,
+    #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = typed::positive_size)]
+    block: ByteSize,
 
     /// What to write: sequence (the bytes 0 to 255, over and over), printable, random, zero, or file:PATH, repeated
     #[arg(long, value_name = "PAYLOAD", default_value = "sequence", value_parser = typed::payload())]
@@ -43,19 +43,13 @@ pub(crate) struct GenArgs {
     seed: u64,
 }
 
-fn block_bytes(text: &str) -> Result<NonZeroUsize, String> {
-    let ByteSize(bytes) = parse_size(text).map_err(|error| error.to_string())?;
-    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-    NonZeroUsize::new(bytes)
-        .ok_or_else(|| "a block of 0 bytes moves nothing: give 1 or more, as in 64KiB".into())
-}
-
 /// Writes until done, until the reader goes away, or until the system refuses.
 pub(crate) fn run(args: GenArgs) -> anyhow::Result<ExitCode> {
     die_of_sigpipe();
+    let block_bytes = usize::try_from(args.block.0).ok().and_then(NonZeroUsize::new);
     let job = GenJob {
         bytes: args.bytes.map(|size| size.0),
-        block_bytes: args.block,
+        block_bytes: block_bytes.unwrap_or(NonZeroUsize::MAX),
         payload: args.payload,
         seed: args.seed,
     };

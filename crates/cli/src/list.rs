@@ -28,7 +28,8 @@ pub(crate) fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
     let text = if args.json {
         format!("{}\n", serde_json::to_string_pretty(&entries().collect::<Vec<_>>())?)
     } else if args.md {
-        markdown()
+        let head = "# Mechanisms\n\nGenerated from the registry by `hosepipe list --md`; a test fails when it is stale.\n";
+        head.to_owned() + &entries().map(|entry| entry.markdown()).collect::<String>()
     } else {
         entries().map(|entry| entry.text(terminal::style().width)).collect::<Vec<_>>().join("\n")
             + "\nlink: can stand between two unmodified programs (it has a readable and a writable descriptor)\n"
@@ -68,32 +69,36 @@ struct OptionEntry {
 
 impl Entry {
     fn of(mechanism: &dyn Mechanism) -> Self {
-        let descriptor = mechanism.descriptor();
+        let has = mechanism.descriptor();
         let missing = mechanism.probe().err();
+        let option = |option: &mechanism::OptionSpec| OptionEntry {
+            name: option.name,
+            value: option.kind.shape(),
+            default: option.default,
+            help: option.help,
+        };
         Self {
-            name: descriptor.name,
-            summary: descriptor.summary,
+            name: has.name,
+            summary: has.summary,
             available: missing.is_none(),
             reason: missing.as_ref().map(|missing| missing.reason.clone()),
             remedy: missing.and_then(|missing| missing.remedy),
-            capabilities: capability_words(descriptor),
-            workloads: descriptor.workloads.iter().map(|word| word.word()).collect(),
-            tasks: descriptor.tasks.iter().map(|word| word.word()).collect(),
-            waits: descriptor.waits.iter().map(|word| word.word()).collect(),
-            data: descriptor.data.iter().map(|word| word.word()).collect(),
-            options: descriptor.options.iter().map(OptionEntry::of).collect(),
-            limits: descriptor.limits,
-            man_pages: descriptor.man_pages,
+            capabilities: capability_words(has),
+            workloads: has.workloads.iter().map(|word| word.word()).collect(),
+            tasks: has.tasks.iter().map(|word| word.word()).collect(),
+            waits: has.waits.iter().map(|word| word.word()).collect(),
+            data: has.data.iter().map(|word| word.word()).collect(),
+            options: has.options.iter().map(option).collect(),
+            limits: has.limits,
+            man_pages: has.man_pages,
         }
     }
 
     fn text(&self, width: usize) -> String {
         let room = width.saturating_sub(INDENT).max(24);
         let mut text = String::new();
-        let mut first = format!("{:<INDENT$}", self.name);
-        for line in wrap(self.summary, room) {
-            text.push_str(&format!("{first}{line}\n"));
-            first = " ".repeat(INDENT);
+        for (index, line) in wrap(self.summary, room).iter().enumerate() {
+            text.push_str(&format!("{:INDENT$}{line}\n", if index == 0 { self.name } else { "" }));
         }
         let mut line = |label: &str, value: &str| {
             if !value.is_empty() {
@@ -108,63 +113,47 @@ impl Entry {
             line("try", self.remedy.as_deref().unwrap_or_default());
         }
         line("can", &self.capabilities.join(", "));
-        line(
-            "runs",
-            &format!(
-                "{}; tasks {}; waits {}",
-                self.workloads.join(", "),
-                self.tasks.join(", "),
-                self.waits.join(", ")
-            ),
-        );
+        let [workloads, tasks, waits] =
+            [&self.workloads, &self.tasks, &self.waits].map(|words| words.join(", "));
+        line("runs", &format!("{workloads}; tasks {tasks}; waits {waits}"));
         for option in &self.options {
-            let value = if option.value.is_empty() { String::new() } else { format!("={}", option.value) };
-            line(&format!("{}{value}", option.name), &format!("{} [{}]", option.help, option.default));
+            line(&option.typed(), &format!("{} [{}]", option.help, option.default));
         }
         line("limits", self.limits);
         line("see", &self.man_pages.join(", "));
         text
     }
+
+    /// A section of the page of documentation: what holds on every machine.
+    fn markdown(&self) -> String {
+        let mut text = format!("\n## `{}`\n\n{}.\n\n| | |\n|---|---|\n", self.name, self.summary);
+        for (label, value) in [
+            ("can", self.capabilities.join(", ")),
+            ("workloads", self.workloads.join(", ")),
+            ("tasks", self.tasks.join(", ")),
+            ("waits", self.waits.join(", ")),
+            ("data", self.data.join(", ")),
+            ("limits", self.limits.to_owned()),
+            ("see", self.man_pages.join(", ")),
+        ] {
+            text.push_str(&format!("| {label} | {} |\n", if value.is_empty() { "–" } else { &value }));
+        }
+        if !self.options.is_empty() {
+            text.push_str("\n| option | meaning | default |\n|---|---|---|\n");
+        }
+        for option in &self.options {
+            let typed = option.typed().replace('|', "\\|");
+            text.push_str(&format!("| `{typed}` | {} | {} |\n", option.help, option.default));
+        }
+        text
+    }
 }
 
 impl OptionEntry {
-    fn of(option: &mechanism::OptionSpec) -> Self {
-        Self { name: option.name, value: option.kind.shape(), default: option.default, help: option.help }
+    /// As it is typed: `size=SIZE`, or a bare `sync`.
+    fn typed(&self) -> String {
+        format!("{}{}{}", self.name, if self.value.is_empty() { "" } else { "=" }, self.value)
     }
-}
-
-/// The registry as a page of documentation; nothing in it depends on the machine.
-fn markdown() -> String {
-    let mut text = "# Mechanisms\n\nGenerated from the registry by `hosepipe list --md`; a test fails when it is stale.\n".to_owned();
-    for mechanism in mechanism::all() {
-        let has = mechanism.descriptor();
-        let words = |words: Vec<&str>| words.join(", ");
-        text.push_str(&format!("\n## `{}`\n\n{}.\n\n", has.name, has.summary));
-        let capabilities = capability_words(has);
-        let rows = [
-            ("can", if capabilities.is_empty() { "–".to_owned() } else { words(capabilities) }),
-            ("workloads", words(has.workloads.iter().map(|word| word.word()).collect())),
-            ("tasks", words(has.tasks.iter().map(|word| word.word()).collect())),
-            ("waits", words(has.waits.iter().map(|word| word.word()).collect())),
-            ("data", words(has.data.iter().map(|word| word.word()).collect())),
-            ("limits", if has.limits.is_empty() { "–".to_owned() } else { has.limits.to_owned() }),
-            ("see", if has.man_pages.is_empty() { "–".to_owned() } else { has.man_pages.join(", ") }),
-        ];
-        text.push_str("| | |\n|---|---|\n");
-        rows.iter().for_each(|(label, value)| text.push_str(&format!("| {label} | {value} |\n")));
-        if !has.options.is_empty() {
-            text.push_str("\n| option | meaning | default |\n|---|---|---|\n");
-        }
-        for option in has.options {
-            let shape = option.kind.shape().replace('|', "\\|");
-            let equals = if shape.is_empty() { "" } else { "=" };
-            text.push_str(&format!(
-                "| `{}{equals}{shape}` | {} | {} |\n",
-                option.name, option.help, option.default
-            ));
-        }
-    }
-    text
 }
 
 fn capability_words(descriptor: &Descriptor) -> Vec<&'static str> {

@@ -4,8 +4,9 @@ use std::io::{Read, stdin};
 use std::path::Path;
 use std::time::SystemTime;
 
-use model::{Tool, describe_errno};
+use model::{BenchRecord, CaseRecord, Host, SCHEMA, Settings, Tool, describe_errno};
 use report::read::Loaded;
+use stats::Looks;
 
 use crate::terminal::UsageError;
 
@@ -15,6 +16,29 @@ pub(crate) fn tool() -> Tool {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         revision: option_env!("HOSEPIPE_REVISION").map(str::to_owned),
     }
+}
+
+/// The record of a bench, with the summaries of its cases.
+///
+/// # Errors
+/// A histogram that does not read back.
+pub(crate) fn bench(
+    settings: Settings,
+    mut cases: Vec<CaseRecord>,
+    host: Host,
+    started: SystemTime,
+) -> anyhow::Result<BenchRecord> {
+    let looks = if settings.precision_percent.is_some() { Looks::Repeatedly } else { Looks::Once };
+    cases.iter_mut().try_for_each(|case| stats::summarise(case, looks))?;
+    Ok(BenchRecord {
+        schema: SCHEMA.to_owned(),
+        tool: tool(),
+        host,
+        arguments: arguments(),
+        started: rfc3339(started),
+        settings,
+        cases,
+    })
 }
 
 /// Reads a record back; `-` is standard input. One that cannot be read is a mistake on the command line.

@@ -72,7 +72,7 @@ pub(crate) struct RunArgs {
 #[derive(Debug, Args)]
 pub(crate) struct How {
     /// What stands between the stages, with options as in tmpfile:order=sequential
-    #[arg(long, value_name = "LINK", default_value = "pipe", value_parser = typed::Link::One)]
+    #[arg(long, value_name = "LINK", default_value = "pipe", value_parser = typed::link())]
     via: String,
 
     /// The status is the last failing stage's, as after `set -o pipefail`

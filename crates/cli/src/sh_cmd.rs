@@ -34,7 +34,7 @@ mark_pipes = false, and pipelines by name under [presets]."
 )]
 pub(crate) struct ShArgs {
     /// What stands between stages [default: pipe; at a prompt what config.toml says]
-    #[arg(long, value_name = "LINK", value_parser = typed::Link::One)]
+    #[arg(long, value_name = "LINK", value_parser = typed::link())]
     via: Option<String>,
 
     /// A pipeline's status is its last failing stage's, as after `set -o pipefail`

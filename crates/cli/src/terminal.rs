@@ -10,18 +10,12 @@ use anyhow::Context;
 use clap::Parser;
 use model::{describe_errno, visible};
 use report::Style;
+pub(crate) use report::wrap;
 
 /// A mistake on the command line that the parser could not see: exit status 2.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub(crate) struct UsageError(pub(crate) String);
-
-impl std::fmt::Display for UsageError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for UsageError {}
 
 /// Prints an error as one line and gives the exit status it stands for.
 pub(crate) fn report_error(error: &anyhow::Error) -> ExitCode {
@@ -131,19 +125,4 @@ fn style_of(stream: &(impl AsFd + IsTerminal)) -> Style {
         color: stream.is_terminal() && model::colours_are_wanted(),
         unicode: true,
     }
-}
-
-/// Breaks at blanks; a word longer than the width stands alone.
-pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }

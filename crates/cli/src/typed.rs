@@ -3,8 +3,9 @@
 use std::ffi::OsStr;
 
 use clap::builder::{OsStringValueParser, PossibleValue, StringValueParser, TypedValueParser};
+use clap::error::ErrorKind;
 use clap::{Arg, Command, Error};
-use model::PayloadKind;
+use model::{ByteSize, PayloadKind};
 use pipeline::contest::BASH;
 use pipeline::link::LinkSpec;
 
@@ -13,24 +14,47 @@ pub(crate) fn payload() -> impl TypedValueParser<Value = PayloadKind> {
     OsStringValueParser::new().try_map(|typed| PayloadKind::parse(&typed))
 }
 
-/// A link, as text; help and completions list the names, which options may follow.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Link {
-    /// One.
-    One,
-    /// Several with commas, among which may be bash.
-    Several,
+/// Words that are read by a function, and whose beginnings help and completions list: options may follow a name.
+#[derive(Clone)]
+pub(crate) struct Listed<T: 'static> {
+    /// Reads a word; the error is said as it is.
+    pub(crate) read: fn(&str) -> Result<T, String>,
+    /// What help and completions list.
+    pub(crate) values: fn() -> Vec<PossibleValue>,
 }
 
-impl TypedValueParser for Link {
-    type Value = String;
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for Listed<T> {
+    type Value = T;
 
-    fn parse_ref(&self, command: &Command, argument: Option<&Arg>, value: &OsStr) -> Result<String, Error> {
-        StringValueParser::new().parse_ref(command, argument, value)
+    fn parse_ref(&self, command: &Command, argument: Option<&Arg>, value: &OsStr) -> Result<T, Error> {
+        let text = StringValueParser::new().parse_ref(command, argument, value)?;
+        (self.read)(&text).map_err(|problem| {
+            Error::raw(ErrorKind::ValueValidation, format!("{problem}\n")).with_cmd(command)
+        })
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        let bash = matches!(self, Self::Several).then_some(BASH);
-        Some(Box::new(LinkSpec::names().chain(bash).map(PossibleValue::new)))
+        Some(Box::new((self.values)().into_iter()))
+    }
+}
+
+/// A link, as text.
+pub(crate) fn link() -> Listed<String> {
+    Listed {
+        read: |text| Ok(text.to_owned()),
+        values: || LinkSpec::names().map(PossibleValue::new).collect(),
+    }
+}
+
+/// Several links with commas, among which may be bash.
+pub(crate) fn links() -> Listed<String> {
+    Listed { values: || LinkSpec::names().chain([BASH]).map(PossibleValue::new).collect(), ..link() }
+}
+
+/// At least one byte.
+pub(crate) fn positive_size(text: &str) -> Result<ByteSize, String> {
+    match model::parse_size(text) {
+        Ok(ByteSize(0)) => Err("a block of 0 bytes moves nothing: give 1 or more, as in 64KiB".to_owned()),
+        other => other.map_err(|error| error.to_string()),
     }
 }

@@ -55,7 +55,7 @@ pub(crate) fn right(text: &str, columns: usize) -> String {
 }
 
 /// Words in lines of at most so many columns; a word that is longer has a line of its own.
-pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     fill(text.split_whitespace(), " ", columns)
 }
 

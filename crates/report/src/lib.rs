@@ -36,4 +36,5 @@ mod view;
 pub use advice::advice;
 pub use columns::{ABSENT, noise_mark};
 pub use format::{FORMATS, Format, FormatError};
+pub use layout::wrap;
 pub use table::Style;

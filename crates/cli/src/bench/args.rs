@@ -27,7 +27,7 @@ A SPEC is a mechanism with options: NAME:option=value,option. `hosepipe list` sh
 Exit status: 0 all measured; 1 something failed or differed; 2 the command line is wrong; 130 stopped by Ctrl-C.")]
 pub(crate) struct BenchArgs {
     /// Mechanisms to measure (none: the default set)
-    #[arg(value_name = "SPEC", value_parser = SpecParser)]
+    #[arg(value_name = "SPEC", value_parser = spec())]
     pub(crate) specs: Vec<Spec>,
 
     /// Every mechanism there is
@@ -35,7 +35,7 @@ pub(crate) struct BenchArgs {
     pub(crate) all: bool,
 
     /// Bytes handed over in one call; several with commas [default: 64KiB; round trips: 1 B]
-    #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = positive_size)]
+    #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = typed::positive_size)]
     pub(crate) block: Vec<ByteSize>,
 
     /// Block sizes in powers of two, 1 B to 1 MiB
@@ -43,7 +43,7 @@ pub(crate) struct BenchArgs {
     pub(crate) sweep: bool,
 
     /// Bytes per trial of a stream; of round trips only with --workload pingpong [default: as many as the time allows]
-    #[arg(long, value_name = "SIZE", value_parser = positive_size)]
+    #[arg(long, value_name = "SIZE", value_parser = typed::positive_size)]
     pub(crate) bytes: Option<ByteSize>,
 
     /// Blocks, or round trips, per trial
@@ -134,11 +134,6 @@ where
         .try_map(|word| word.parse::<T>())
 }
 
-fn positive_size(text: &str) -> Result<ByteSize, String> {
-    let size = model::parse_size(text).map_err(|error| error.to_string())?;
-    if size.0 == 0 { Err("0 bytes move nothing: give at least 1".to_owned()) } else { Ok(size) }
-}
-
 fn positive_duration(text: &str) -> Result<Duration, String> {
     let duration = model::parse_duration(text).map_err(|error| error.to_string())?;
     if duration.is_zero() {
@@ -156,35 +151,17 @@ fn percent(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("`{text}` is no percentage between 0 and 100, as in 2 or 0.5"))
 }
 
-/// Reads a spec and checks it against the registry, so that a slip is told before anything runs.
-#[derive(Debug, Clone)]
-struct SpecParser;
-
-impl TypedValueParser for SpecParser {
-    type Value = Spec;
-
-    fn parse_ref(
-        &self,
-        command: &clap::Command,
-        _argument: Option<&clap::Arg>,
-        value: &std::ffi::OsStr,
-    ) -> Result<Spec, clap::Error> {
-        let refuse = |message: String| {
-            clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("{message}\n"))
-                .with_cmd(command)
-        };
-        let text = value.to_str().ok_or_else(|| refuse("a mechanism's name is plain text".to_owned()))?;
-        let spec: Spec = text.parse().map_err(|error: model::SpecError| refuse(error.to_string()))?;
-        mechanism::resolve(&spec).map_err(|problem| refuse(problem.to_string()))?;
-        Ok(spec)
-    }
-
-    /// For completions; options follow after the name.
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        let value = |mechanism: &&dyn mechanism::Mechanism| {
-            let descriptor = mechanism.descriptor();
-            PossibleValue::new(descriptor.name).help(descriptor.summary)
-        };
-        Some(Box::new(mechanism::all().iter().map(value)))
+/// A spec that the registry knows, so that a slip is told before anything runs.
+fn spec() -> typed::Listed<Spec> {
+    typed::Listed {
+        read: |text| {
+            let spec: Spec = text.parse().map_err(|error: model::SpecError| error.to_string())?;
+            mechanism::resolve(&spec).map_err(|problem| problem.to_string())?;
+            Ok(spec)
+        },
+        values: || {
+            let descriptors = mechanism::all().iter().map(|mechanism| mechanism.descriptor());
+            descriptors.map(|has| PossibleValue::new(has.name).help(has.summary)).collect()
+        },
     }
 }

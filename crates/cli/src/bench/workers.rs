@@ -8,7 +8,8 @@ use worker::{Amount, Choice, Plan, Program, Registry, Row, Worker, Workshop};
 
 use super::args::BenchArgs;
 use super::progress::Watch;
-use super::{exit_code, plan, record, workers_args};
+use super::{exit_code, plan, workers_args};
+use crate::record;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
 
@@ -59,7 +60,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         interrupted: outcome.interrupted,
         precision_percent: None,
     };
-    let record = record::make(settings, outcome.cases, host, started)?;
+    let record = record::bench(settings, outcome.cases, host, started)?;
     args.outputs.write(&record)?;
     if !args.outputs.use_stdout() {
         terminal::print_painted(&report::table::render(&record, &terminal::style()))?;
