@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 use anyhow::Context;
 use clap::Args;
 use model::{CompareRecord, CompareResult, SCHEMA};
-use pipeline::contest::{BASH, judge, take};
-use pipeline::{Carrier, Complaints, Start, trial};
+use pipeline::Start;
+use pipeline::contest::{Contender, Contest, Follower};
 use report::read::{AnyRecord, Loaded};
 
 use crate::bar::Bar;
@@ -77,12 +77,6 @@ pub(crate) struct CompareArgs {
     html: Option<Destination>,
 }
 
-/// One pipeline over one link, and what came of it so far.
-struct Contender {
-    carrier: Carrier,
-    result: CompareResult,
-}
-
 /// Makes all runs, prints the table, writes what was asked for.
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let shell = script::shell(&args.shell)?;
@@ -92,16 +86,27 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         return Err(UsageError("two formats cannot share standard output: give one a file".to_owned()).into());
     }
     outputs.into_iter().flatten().try_for_each(Destination::check)?;
-    let mut contenders = contenders(args)?;
+    let contenders = contenders(args)?;
     let hosepipe = std::env::current_exe().context("this program's own file")?;
     let host = host::facts();
     let started = SystemTime::now();
     let stop = StopRequest::listen()?;
-    take_turns(args, &Start { hosepipe: &hosepipe, shell: &shell }, &mut contenders, &stop)?;
+    let contest = Contest {
+        start: Start { hosepipe: &hosepipe, shell: &shell },
+        warmup: args.warmup,
+        trials: args.trials,
+        seed: args.seed,
+        prepare: args.prepare.as_deref(),
+    };
+    let runs = contenders.len() as u64 * u64::from(args.warmup + args.trials);
+    let mut turns = Turns { bar: Bar::new(runs, " {pos}/{len} {bar:20} {wide_msg} {eta}"), stop: &stop };
+    turns.bar.tick_every(Duration::from_millis(200));
+    let made = contest.run(contenders, &mut turns);
+    turns.bar.finish();
+    let (mut results, signal) = made.map_err(|problem| UsageError(problem.to_string()))?;
+    stop.note(signal);
     let interrupted = stop.is_set();
 
-    let mut results: Vec<CompareResult> = contenders.into_iter().map(|contender| contender.result).collect();
-    judge(&mut results);
     stats::summarise_times(&mut results);
     let record = CompareRecord {
         schema: SCHEMA.to_owned(),
@@ -140,14 +145,9 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn contenders(args: &CompareArgs) -> anyhow::Result<Vec<Contender>> {
-    let mut contenders = Vec::new();
-    for text in &args.texts {
-        for via in links(&args.via) {
-            let carrier = if via == BASH { Carrier::Shell } else { Carrier::Link(script::link(&via)?) };
-            contenders.push(Contender { carrier, result: CompareResult::new(text, &via) });
-        }
-    }
-    Ok(contenders)
+    let vias = links(&args.via);
+    let each = args.texts.iter().flat_map(|text| vias.iter().map(move |via| Contender::new(text, text, via)));
+    each.collect::<Result<_, _>>().map_err(|problem| UsageError(problem.to_string()).into())
 }
 
 /// Splits `pipe,file:sync,order=sequential,tcp`: what follows a comma belongs to the link before it where it is no
@@ -167,64 +167,22 @@ fn links(text: &str) -> Vec<String> {
     links
 }
 
-fn take_turns(
-    args: &CompareArgs,
-    start: &Start<'_>,
-    contenders: &mut [Contender],
-    stop: &StopRequest,
-) -> anyhow::Result<()> {
-    let runs = contenders.len() as u64 * u64::from(args.warmup + args.trials);
-    let bar = Bar::new(runs, " {pos}/{len} {bar:20} {wide_msg} {eta}");
-    bar.tick_every(Duration::from_millis(200));
-    let mut rng = fastrand::Rng::with_seed(args.seed);
-    let mut order: Vec<usize> = (0..contenders.len()).collect();
-    for round in 0..args.warmup + args.trials {
-        if round >= args.warmup {
-            rng.shuffle(&mut order);
-        }
-        for &turn in &order {
-            if stop.is_set() {
-                bar.finish();
-                return Ok(());
-            }
-            let contender = &mut contenders[turn];
-            bar.say(&format!("{} · {}", contender.result.via, contender.result.pipeline));
-            if contender.result.error.is_none() {
-                prepare(args)?;
-                let timed = round >= args.warmup;
-                let complaints = if round == 0 { Complaints::Shown } else { Complaints::Hidden };
-                let made =
-                    bar.aside(|| trial(start, &contender.result.pipeline, &contender.carrier, complaints));
-                match made {
-                    Ok(made) if made.ended_by.is_some() => {
-                        bar.finish();
-                        stop.note(made.ended_by);
-                        return Ok(());
-                    }
-                    Ok(made) => take(&mut contender.result, made, timed),
-                    Err(error) => contender.result.error = Some(error.to_string()),
-                }
-            }
-            bar.advance();
-        }
-    }
-    bar.finish();
-    Ok(())
+/// Shows whose turn it is.
+struct Turns<'a> {
+    bar: Bar,
+    stop: &'a StopRequest,
 }
 
-fn prepare(args: &CompareArgs) -> anyhow::Result<()> {
-    let Some(command) = &args.prepare else { return Ok(()) };
-    let status = std::process::Command::new(&args.shell)
-        .args(["-c", command])
-        .stdout(std::process::Stdio::null())
-        .status()?;
-    if status.success() {
-        return Ok(());
+impl Follower for Turns<'_> {
+    fn stops(&self) -> bool {
+        self.stop.is_set()
     }
-    Err(UsageError(format!(
-        "`--prepare {command}` ended with {status}: what is measured would not be what was asked"
-    ))
-    .into())
+
+    fn turn(&mut self, next: &CompareResult, _done: f64, make: &mut dyn FnMut()) {
+        self.bar.say(&format!("{} · {}", next.via, next.pipeline));
+        self.bar.aside(make);
+        self.bar.advance();
+    }
 }
 
 #[cfg(test)]

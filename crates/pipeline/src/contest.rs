@@ -1,11 +1,142 @@
-//! What a comparison makes of its trials: their times, and whether their outputs are the same.
+//! Pipelines that take turns, each over a link: a warm-up, rounds in a seeded random order, their times, and whether their
+//! outputs are the same.
 
-use model::CompareResult;
+use std::process::{Command, ExitStatus, Stdio};
 
-use crate::trial::Trial;
+use model::{CompareResult, describe_errno};
+use thiserror::Error;
+
+use crate::link::{LinkProblem, LinkSpec};
+use crate::trial::{Carrier, Complaints, Start, Trial, trial};
 
 /// What stands for the shell itself among the links of a comparison.
 pub const BASH: &str = "bash";
+
+/// How often contenders run, and what happens before each run.
+pub struct Contest<'a> {
+    /// How every trial begins.
+    pub start: Start<'a>,
+    /// Untimed rounds, before the timed ones.
+    pub warmup: u32,
+    /// Timed rounds.
+    pub trials: u32,
+    /// Decides the order within timed rounds.
+    pub seed: u64,
+    /// What the shell runs before each trial, untimed.
+    pub prepare: Option<&'a str>,
+}
+
+/// A pipeline over one link, and what came of it so far.
+pub struct Contender {
+    text: String,
+    carrier: Carrier,
+    result: CompareResult,
+}
+
+impl Contender {
+    /// `text` over the link `via`, or in the shell itself where that is [`BASH`]; records call it `shown`.
+    ///
+    /// # Errors
+    /// There is no such link.
+    pub fn new(text: &str, shown: &str, via: &str) -> Result<Self, LinkProblem> {
+        let carrier = if via == BASH { Carrier::Shell } else { Carrier::Link(LinkSpec::parse(via)?) };
+        Ok(Self { text: text.to_owned(), carrier, result: CompareResult::new(shown, via) })
+    }
+}
+
+/// Who follows a contest, and may end it.
+pub trait Follower {
+    /// Whether no further trial is to be made.
+    fn stops(&self) -> bool;
+
+    /// Whether no further round is to begin.
+    fn is_over(&self) -> bool {
+        self.stops()
+    }
+
+    /// It is this contender's turn, after `done` of the whole, 0 to 1. `make` makes the trial, unless the contender has failed before.
+    fn turn(&mut self, next: &CompareResult, done: f64, make: &mut dyn FnMut());
+}
+
+/// Why a contest was given up.
+#[derive(Debug, Error)]
+pub enum NotPrepared {
+    /// The shell could not be started on the command.
+    #[error("`--prepare {0}`: {err}", err = describe_errno(.1))]
+    NotRun(String, std::io::Error),
+    /// The command failed.
+    #[error("`--prepare {0}` ended with {1}: what is measured would not be what was asked")]
+    Failed(String, ExitStatus),
+}
+
+impl Contest<'_> {
+    /// Makes all trials, or fewer where the follower or a signal ends it. A contender that could not be run is left out from then on.
+    /// Gives the results, without summaries, and the signal that ended a trial and asks this program to end, too.
+    ///
+    /// # Errors
+    /// What is to run before each trial failed.
+    pub fn run(
+        &self,
+        mut contenders: Vec<Contender>,
+        follower: &mut dyn Follower,
+    ) -> Result<(Vec<CompareResult>, Option<i32>), NotPrepared> {
+        let signal = self.take_turns(&mut contenders, follower)?;
+        let mut results: Vec<CompareResult> =
+            contenders.into_iter().map(|contender| contender.result).collect();
+        judge(&mut results);
+        Ok((results, signal))
+    }
+
+    fn take_turns(
+        &self,
+        contenders: &mut [Contender],
+        follower: &mut dyn Follower,
+    ) -> Result<Option<i32>, NotPrepared> {
+        let mut rng = fastrand::Rng::with_seed(self.seed);
+        let mut order: Vec<usize> = (0..contenders.len()).collect();
+        let rounds = self.warmup + self.trials;
+        let (mut taken, turns) = (0.0, f64::from(rounds) * order.len() as f64);
+        for round in 0..rounds {
+            if follower.is_over() {
+                break;
+            }
+            let timed = round >= self.warmup;
+            if timed {
+                rng.shuffle(&mut order);
+            }
+            for index in &order {
+                if follower.stops() {
+                    return Ok(None);
+                }
+                let Contender { text, carrier, result } = &mut contenders[*index];
+                let complaints = if round == 0 { Complaints::Shown } else { Complaints::Hidden };
+                let mut made = None;
+                follower.turn(result, taken / turns, &mut || {
+                    let make = || self.prepare().map(|()| trial(&self.start, text, carrier, complaints));
+                    made = result.error.is_none().then(make);
+                });
+                match made.transpose()? {
+                    Some(Ok(Trial { ended_by: Some(signal), .. })) => return Ok(Some(signal)),
+                    Some(Ok(made)) => take(result, made, timed),
+                    Some(Err(error)) => result.error = Some(error.to_string()),
+                    None => {}
+                }
+                taken += 1.0;
+            }
+        }
+        Ok(None)
+    }
+
+    fn prepare(&self) -> Result<(), NotPrepared> {
+        let Some(command) = self.prepare else { return Ok(()) };
+        let mut shell = Command::new(&self.start.shell.path);
+        match shell.args(["-c", command]).stdout(Stdio::null()).status() {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(NotPrepared::Failed(command.to_owned(), status)),
+            Err(error) => Err(NotPrepared::NotRun(command.to_owned(), error)),
+        }
+    }
+}
 
 /// Takes a trial into its result; outputs or statuses that differ between trials of one link are noted at once.
 pub fn take(result: &mut CompareResult, made: Trial, timed: bool) {
@@ -58,6 +189,42 @@ mod tests {
     fn judged(mut results: Vec<CompareResult>) -> Vec<Option<bool>> {
         judge(&mut results);
         results.iter().map(|result| result.equal).collect()
+    }
+
+    struct Turns(Vec<(String, f64)>, usize);
+
+    impl Follower for Turns {
+        fn stops(&self) -> bool {
+            self.0.len() >= self.1
+        }
+        fn turn(&mut self, next: &CompareResult, done: f64, make: &mut dyn FnMut()) {
+            self.0.push((next.pipeline.clone(), done));
+            make();
+        }
+    }
+
+    #[test]
+    fn contenders_take_turns_until_they_are_stopped() {
+        let shell = crate::shell::Shell::find("bash".as_ref()).expect("bash");
+        let start = || Start { hosepipe: std::path::Path::new("/nonexistent"), shell: &shell };
+        let held = |prepare, most| {
+            let texts = ["echo x", "echo y", "exit 3"];
+            let contenders = texts.map(|text| Contender::new(text, text, BASH).expect("the shell")).into();
+            let contest = Contest { start: start(), warmup: 1, trials: 2, seed: 1, prepare };
+            let mut turns = Turns(Vec::new(), most);
+            (contest.run(contenders, &mut turns), turns.0)
+        };
+        let (made, turns) = held(Some("true"), 100);
+        let (results, signal) = made.expect("prepared");
+        assert_eq!((signal, turns.len(), &turns[0]), (None, 9, &("echo x".to_owned(), 0.0)));
+        for (result, status) in results.iter().zip([0, 0, 3]) {
+            assert_eq!((result.times_s.len(), result.status, &result.error), (2, Some(status), &None));
+        }
+        let (made, turns) = held(None, 4);
+        let timed: usize = made.expect("made").0.iter().map(|result| result.times_s.len()).sum();
+        assert_eq!((timed, turns.len()), (1, 4));
+        let problem = held(Some("exit 3"), 100).0.expect_err("not prepared").to_string();
+        assert!(problem.starts_with("`--prepare exit 3` ended with exit status: 3: what"), "{problem}");
     }
 
     /// Expected: of an output that was compared with no other nothing is said.
