@@ -124,7 +124,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
             json.write(&report::json::to_text(&record)?)?;
         }
     }
-    Ok(script::exit(ran.ending, ran.summary.cut_short))
+    Ok(script::exit(ran.ended, ran.summary.cut_short))
 }
 
 fn record(args: &RunArgs, host: Host, via: &LinkSpec, ran: &Ran, started: SystemTime) -> RunRecord {

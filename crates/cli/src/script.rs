@@ -1,9 +1,9 @@
 //! What the commands that run pipelines share: reading the text, the link and the shell, and ending as the shell did.
 
 use std::ffi::OsStr;
-use std::process::{Command, ExitCode, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
-use pipeline::Ending;
 use pipeline::link::LinkSpec;
 use pipeline::shell::Shell;
 
@@ -63,9 +63,9 @@ pub(crate) fn shell(name: &OsStr) -> anyhow::Result<Shell> {
 
 /// Exits as a shell did: a signal that ended it ends us, so that who waits for us sees it too. Data that was cut short must not look
 /// like a normal end, whatever the stages made of it.
-pub(crate) fn exit(ending: Ending, cut_short: bool) -> ExitCode {
-    if let Ending::Killed(signal) = ending {
+pub(crate) fn exit(ended: ExitStatus, cut_short: bool) -> ExitCode {
+    if let Some(signal) = ended.signal() {
         pipeline::end_by(signal);
     }
-    ExitCode::from((ending.status().max(i32::from(cut_short)) & 0xff) as u8)
+    ExitCode::from((pipeline::shown_status(ended).max(i32::from(cut_short)) & 0xff) as u8)
 }

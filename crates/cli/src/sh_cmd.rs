@@ -67,7 +67,7 @@ pub(crate) fn run(args: &ShArgs) -> anyhow::Result<ExitCode> {
     let shell = script::shell(args.shell.as_deref().unwrap_or("bash".as_ref()))?;
     let text = Text { shell: &shell, arguments: words, via: &via, keep: None, watched: None };
     let ran = pipeline::run(&text)?;
-    Ok(script::exit(ran.ending, ran.summary.cut_short))
+    Ok(script::exit(ran.ended, ran.summary.cut_short))
 }
 
 fn at_prompt(args: &ShArgs, words: &[OsString]) -> anyhow::Result<ExitCode> {
@@ -77,7 +77,7 @@ fn at_prompt(args: &ShArgs, words: &[OsString]) -> anyhow::Result<ExitCode> {
     }
     let via = script::link(args.via.as_deref().unwrap_or(&config.link))?;
     let shell = script::shell(&args.shell.clone().unwrap_or_else(shell::users_shell))?;
-    let ending = pipeline::run_at_prompt(&AtPrompt {
+    let ended = pipeline::run_at_prompt(&AtPrompt {
         shell: &shell,
         via: &via,
         shown: Shown {
@@ -88,5 +88,5 @@ fn at_prompt(args: &ShArgs, words: &[OsString]) -> anyhow::Result<ExitCode> {
         },
         begin: &|names| shell::begin(&shell, words, names),
     })?;
-    Ok(script::exit(ending, false))
+    Ok(script::exit(ended, false))
 }

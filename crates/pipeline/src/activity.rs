@@ -4,6 +4,8 @@
 use std::fs;
 use std::mem::MaybeUninit;
 
+use crate::proc;
+
 /// How far down, and how many, processes of a stage are followed.
 const DEPTH_MAX: usize = 4;
 const PROCESSES_MAX: usize = 64;
@@ -30,15 +32,8 @@ pub(crate) fn of(pid: i32, with_children: bool, but: &[i32]) -> Option<Activity>
     Some(activity)
 }
 
-/// The fields of /proc/PID/stat behind the program's name: the state, the parent, and so on (proc_pid_stat(5)).
-pub(crate) fn fields(pid: i32) -> Option<Vec<String>> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may have blanks and parentheses in it.
-    Some(text.rsplit_once(')')?.1.split_whitespace().map(str::to_owned).collect())
-}
-
 fn add(pid: i32, depth: usize, but: &[i32], activity: &mut Activity) -> Option<()> {
-    let fields = fields(pid)?;
+    let fields = proc::fields(pid)?;
     let state = fields.first().map(String::as_str);
     let number = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
     activity.at_disk |= state == Some("D");
@@ -50,19 +45,16 @@ fn add(pid: i32, depth: usize, but: &[i32], activity: &mut Activity) -> Option<(
     }
     activity.is_ready |= state == Some("R");
     if number(17) > 1 {
-        let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-        for task in tasks.map(|task| task.path().display().to_string()) {
-            activity.queued_ns += queued_ns(&task);
-            activity.is_ready |=
-                fs::read_to_string(format!("{task}/stat")).is_ok_and(|stat| stat.contains(") R "));
+        for (_, thread) in proc::threads(pid) {
+            activity.queued_ns += queued_ns(&thread);
+            activity.is_ready |= fs::read_to_string(thread + "/stat").is_ok_and(|stat| stat.contains(") R "));
         }
     } else {
         activity.queued_ns += queued_ns(&format!("/proc/{pid}"));
     }
     activity.pids.push(pid);
     if depth > 0 {
-        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-        for child in children.split_whitespace().filter_map(|child| child.parse().ok()) {
+        for child in proc::children(pid) {
             if activity.pids.len() < PROCESSES_MAX && !but.contains(&child) {
                 add(child, depth - 1, but, activity);
             }
@@ -90,10 +82,8 @@ fn queued_ns(task: &str) -> u64 {
 
 /// `VmHWM` of /proc/PID/status, in bytes.
 pub(crate) fn peak_memory(pid: i32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kib: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
+    let peak = proc::value(&format!("/proc/{pid}/status"), "VmHWM")?;
+    Some(peak.strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
 }
 
 /// What a stage waits for at its standard input, as far as that can be told.
@@ -144,15 +134,8 @@ fn by_epoll(pid: i32, epoll: i64) -> Awaits {
 
 /// By the function of the kernel in which it sleeps.
 fn by_function(name: &str) -> Awaits {
-    if name.contains("pipe_read")
-        || name.contains("pipe_wait")
-        || name.contains("poll")
-        || name.contains("select")
-    {
-        Awaits::Perhaps
-    } else {
-        Awaits::Other
-    }
+    let perhaps = ["pipe_read", "pipe_wait", "poll", "select"].iter().any(|part| name.contains(part));
+    if perhaps { Awaits::Perhaps } else { Awaits::Other }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use model::{LinkRecord, StageRecord};
 use crate::activity::{self, Activity, Awaits};
 use crate::fullness::{Fill, Gauge};
 use crate::ledger::Ledger;
+use crate::proc::{self, Identity, OpenFile};
 
 /// Between two looks: short against what people wait for.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -23,7 +24,7 @@ const SIDE_DESCRIPTORS_MAX: usize = 32;
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Sight {
     /// A pipe at its reader's end, which is this file.
-    Pipe((u64, u64)),
+    Pipe(Identity),
     /// A pair of sockets.
     Sockets,
     /// It is known without looking.
@@ -347,9 +348,7 @@ impl Attention {
 /// writes, as a process substitution makes them. `None` where there is none.
 fn aside(gauge: &mut Gauge, ledger: &Ledger, stage: i32, pids: &[i32]) -> Option<String> {
     for pid in pids {
-        let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
-        let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
-        for fd in numbers.filter(|fd| *fd > 2).take(SIDE_DESCRIPTORS_MAX) {
+        for fd in proc::descriptors(*pid).filter(|fd| *fd > 2).take(SIDE_DESCRIPTORS_MAX) {
             let path = format!("/proc/{pid}/fd/{fd}");
             let Ok(link) = rustix::fs::lstat(&path) else { continue };
             // The rights of the link itself say how it was opened (proc_pid_fd(5)).
@@ -357,8 +356,7 @@ fn aside(gauge: &mut Gauge, ledger: &Ledger, stage: i32, pids: &[i32]) -> Option
             let Ok(file) = rustix::fs::stat(&path) else { continue };
             let Some(fill) = gauge.pipe(*pid, fd, None) else { continue };
             if (reads && fill.is_empty()) || (!reads && fill.is_full()) {
-                let other = i32::from(reads);
-                return at_other_end(ledger, crate::fullness::identity(&file), other, stage);
+                return at_other_end(ledger, &OpenFile::pipe(proc::identity(&file)), i32::from(reads), stage);
             }
         }
     }
@@ -366,12 +364,10 @@ fn aside(gauge: &mut Gauge, ledger: &Ledger, stage: i32, pids: &[i32]) -> Option
 }
 
 /// The program that has this file as its standard input or output.
-fn at_other_end(ledger: &Ledger, file: (u64, u64), fd: i32, but: i32) -> Option<String> {
-    let has = |pid: i32| {
-        rustix::fs::stat(format!("/proc/{pid}/fd/{fd}"))
-            .is_ok_and(|found| crate::fullness::identity(&found) == file)
+fn at_other_end(ledger: &Ledger, file: &OpenFile, fd: i32, but: i32) -> Option<String> {
+    let has = |index: &usize| {
+        let pid = ledger.processes()[*index].pid;
+        pid != but && file.is(pid, fd)
     };
-    let others = ledger.played().filter(|index| ledger.processes()[*index].pid != but);
-    let found = others.into_iter().find(|index| has(ledger.processes()[*index].pid));
-    found.map(|index| ledger.name(index))
+    ledger.played().find(has).map(|index| ledger.name(index))
 }

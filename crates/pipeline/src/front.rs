@@ -2,33 +2,37 @@
 //! preloaded into it stands in for pipe(2), and is gone from the environment before the shell looks.
 #![allow(unsafe_code)]
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use mechanism::{Folder, OpenError};
-use model::describe_errno;
-use pipes::protocol::{Head, Kind as Word, Usage};
+use model::{Bottleneck, LinkRecord, StageRecord, describe_errno, monotonic_ns};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeVal;
+use pipes::protocol::{Config, Head, Plain, Usage, kind, mode};
 use pipes::sites::Sites;
+use rustix::process::{Resource, getrlimit, setrlimit, setsid};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::command::{Bell, Shown};
-use crate::counter::Counter;
 use crate::keep::Keep;
 use crate::learn;
 use crate::link::{Link, LinkSpec};
 use crate::preload::Library;
 use crate::serve::{Picture, Service, serve};
 use crate::shell::{Kind, Shell};
-use crate::spawn::spawn;
-use crate::summary::Summary;
-use crate::supervise::{Ending, Reach, Supervisor};
+use crate::socket::Socket;
+use crate::spawn::{Environment, spawn};
+use crate::supervise::{Reach, Supervisor, shown_status};
 
 /// What a shell is to run.
 pub struct Text<'a> {
@@ -117,11 +121,24 @@ pub enum Cannot {
     Killed,
 }
 
+/// What the stages and links of a text did: the server of the shell tells it.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Every stage that has ended, pipeline by pipeline.
+    pub stages: Vec<StageRecord>,
+    /// Every link, pipeline by pipeline.
+    pub links: Vec<LinkRecord>,
+    /// What held the longest pipeline up, where somebody looked.
+    pub bottleneck: Option<Bottleneck>,
+    /// Some reader saw an end that was none.
+    pub cut_short: bool,
+}
+
 /// A text that has run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ran {
     /// How the shell ended.
-    pub ending: Ending,
+    pub ended: ExitStatus,
     /// From the shell's start until it ended.
     pub wall: Duration,
     /// What its stages and links did.
@@ -131,7 +148,7 @@ pub struct Ran {
 impl Ran {
     /// The status of the whole: the shell's, but data that was cut short must not look like a normal end.
     pub fn status(&self) -> i32 {
-        let status = self.ending.status();
+        let status = shown_status(self.ended);
         if self.summary.cut_short { status.max(1) } else { status }
     }
 }
@@ -145,17 +162,17 @@ pub fn run(text: &Text<'_>) -> Result<Ran, Cannot> {
     let library = Library::load().map_err(system("memfd_create"))?;
     // That it can be had here is better known before the shell asks for it.
     let link = had(text.via, text.keep.is_some())?;
-    let counter = Counter::open().map_err(system("a socket"))?;
+    let socket = Socket::open().map_err(system("a socket"))?;
     // Over a plain pipe nobody needs to be asked for one.
     let served = !text.via.is_pipe() || text.keep.is_some() || text.watched.is_some();
     let environment = match learnt(text.shell, &library)? {
-        None => own_environment(),
-        Some(sites) if !served => {
-            let bytes = link.granted().get("pipe_bytes").copied().unwrap_or(0);
-            let mode = format!("{}:{bytes}", if text.via.is_sized() { "exactly" } else { "own" });
-            library.environment(&mode, sites, None)
+        None => std::env::vars_os().collect(),
+        Some(sites) if served => library.asking(sites, &socket.name),
+        Some(sites) => {
+            let mode = if text.via.is_sized() { mode::EXACTLY } else { mode::OWN };
+            let argument = link.granted().get("pipe_bytes").copied().unwrap_or(0);
+            library.environment(Config { mode, argument, sites, ..Config::OFF })
         }
-        Some(sites) => library.environment("ask", sites, Some(&counter.name)),
     };
     drop(link);
     let service = Service {
@@ -165,56 +182,116 @@ pub fn run(text: &Text<'_>) -> Result<Ran, Cannot> {
         prompt: None,
         began_from: None,
     };
-    let mut supervisor = Supervisor::new(Reach::AllBelow).map_err(system("signalfd"))?;
-    let (used, began) = (used_by_children(), Instant::now());
-    let pid = start(text.shell, &text.arguments, environment).map_err(system("posix_spawn"))?;
-    supervisor.watch(pid);
+    let supervisor = Supervisor::new(Reach::AllBelow).map_err(system("signalfd"))?;
+    let mut running = Running::start(text.shell, &text.arguments, environment, supervisor)?;
     drop(library);
-    // While the shell begins: what it asks meanwhile waits.
-    let mut server = start_server(&service, counter, pid).map_err(system("fork"))?;
-    let ended = supervisor.wait(Some(server.as_fd()));
-    let (ending, _) = ended.map_err(|source| match source.kind() {
+    let server = running.serve(&service, socket).map_err(system("fork"))?;
+    let ended = running.supervisor.wait(Some(server.as_fd()));
+    let (ended, _) = ended.map_err(|source| match source.kind() {
         io::ErrorKind::BrokenPipe => Cannot::Killed,
-        _ => text.shell.refused("wait4")(source),
+        _ => system("wait4")(source),
     })?;
-    let wall = began.elapsed();
-    server.write_all(&farewell(pid, ending, used).to_bytes()).map_err(|_| Cannot::Killed)?;
-    let summary = match served {
-        true => Summary::read(&mut server).map_err(|_| Cannot::Killed)?,
-        false => Summary::default(),
-    };
-    Ok(Ran { ending, wall, summary })
+    let wall = running.began.elapsed();
+    let summary = running.end(ended, server, served).map_err(|_| Cannot::Killed)?;
+    Ok(Ran { ended, wall, summary })
 }
 
-/// What the server is told of the shell's end, as the library tells of the ends of others. `before` is what children had used.
-fn farewell(pid: i32, ending: Ending, before: Usage) -> Head {
-    let status = match ending {
-        Ending::Left(status) => status << 8,
-        Ending::Killed(signal) => signal,
-    };
-    let now = used_by_children();
-    let usage = Usage {
-        user_us: now.user_us - before.user_us,
-        system_us: now.system_us - before.system_us,
-        max_rss_kib: now.max_rss_kib,
-    };
-    let (kind, value) = (Word::Reaped as u32, i64::from(status));
-    Head { kind, pid, at_ns: model::monotonic_ns(), value, usage, ..Head::default() }
+/// A shell that was started.
+struct Running {
+    supervisor: Supervisor,
+    pid: i32,
+    began: Instant,
+    /// What children of this process had used before.
+    used: Usage,
+}
+
+impl Running {
+    fn start(
+        shell: &Shell,
+        words: &[OsString],
+        mut environment: Environment,
+        mut supervisor: Supervisor,
+    ) -> Result<Self, Cannot> {
+        // What posix_spawn(3) does in the new process happens inside the C library, where the library in the shell does not see it.
+        let forks: &[&str] =
+            if shell.kind == Kind::Fish { &["-C", "set -g fish_use_posix_spawn 0"] } else { &[] };
+        let own = std::iter::once(shell.name.clone()).chain(forks.iter().map(Into::into));
+        let words: Vec<OsString> = own.chain(words.iter().cloned()).collect();
+        // As a shell would have it from another: `_` is the program's file (bash(1)).
+        for (_, value) in environment.iter_mut().filter(|(name, _)| name == "_") {
+            *value = shell.path.clone().into();
+        }
+        let (used, began) = (used_by_children(), Instant::now());
+        let started = spawn(&shell.path, &words, &environment, &[]);
+        let pid = started.map_err(shell.refused("posix_spawn"))?;
+        supervisor.watch(pid).map_err(shell.refused("pidfd_open"))?;
+        Ok(Self { supervisor, pid, began, used })
+    }
+
+    /// Starts the process that serves the links, and ends what was started if this one is killed; the way to talk to it. The shell
+    /// begins meanwhile: what it asks waits.
+    fn serve(&self, service: &Service<'_>, socket: Socket) -> io::Result<UnixStream> {
+        let (ours, theirs) = UnixStream::pair()?;
+        // SAFETY: this program has no other thread yet that could hold a lock.
+        match unsafe { libc::fork() } {
+            -1 => return Err(io::Error::last_os_error()),
+            0 => {}
+            _ => return Ok(ours),
+        }
+        drop(ours);
+        // Whoever kills all that is called hosepipe does not kill the one that then ends the rest.
+        let _ = rustix::thread::set_name(c"pipe-links");
+        // Whatever limit the user has for one program, this one serves many.
+        let mut files = getrlimit(Resource::Nofile);
+        files.current = files.maximum;
+        let _ = setrlimit(Resource::Nofile, files);
+        // What the terminal sends is for the shell, and the shell decides what that means.
+        let _ = setsid();
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE] {
+            // SAFETY: ignoring is always a valid action.
+            unsafe { libc::signal(signal, libc::SIG_IGN) };
+        }
+        if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
+            // Who waits for the end of what the text reads or writes does not wait for this process.
+            let _ = rustix::stdio::dup2_stdin(&null).and_then(|()| rustix::stdio::dup2_stdout(&null));
+        }
+        let served = serve(service, &socket, self.pid, theirs);
+        std::process::exit(i32::from(served.is_err()));
+    }
+
+    /// Tells the server of the shell's end, as the library tells of the ends of others; what it says to that where it is listened to.
+    fn end(&self, ended: ExitStatus, mut server: UnixStream, listen: bool) -> io::Result<Summary> {
+        let now = used_by_children();
+        let usage = Usage {
+            user_us: now.user_us - self.used.user_us,
+            system_us: now.system_us - self.used.system_us,
+            max_rss_kib: now.max_rss_kib,
+        };
+        let value = i64::from(ended.into_raw());
+        let head = Head {
+            kind: kind::REAPED,
+            pid: self.pid,
+            at_ns: monotonic_ns(),
+            value,
+            usage,
+            ..Head::default()
+        };
+        server.write_all(head.as_bytes())?;
+        if !listen {
+            return Ok(Summary::default());
+        }
+        Ok(serde_json::from_reader(io::BufReader::new(server))?)
+    }
 }
 
 fn used_by_children() -> Usage {
-    let mut used = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: fills the memory it is given, which is a sound value as zeros, too.
-    let used = unsafe {
-        libc::getrusage(libc::RUSAGE_CHILDREN, used.as_mut_ptr());
-        used.assume_init()
-    };
-    let microseconds = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
-    Usage {
-        user_us: microseconds(used.ru_utime),
-        system_us: microseconds(used.ru_stime),
-        max_rss_kib: used.ru_maxrss as u64,
-    }
+    let microseconds = |time: TimeVal| time.tv_sec() as u64 * 1_000_000 + time.tv_usec() as u64;
+    // It fails only for bad arguments.
+    getrusage(UsageWho::RUSAGE_CHILDREN).map_or(Usage::default(), |used| Usage {
+        user_us: microseconds(used.user_time()),
+        system_us: microseconds(used.system_time()),
+        max_rss_kib: used.max_rss() as u64,
+    })
 }
 
 impl Shell {
@@ -242,44 +319,34 @@ pub fn text_arguments(shell: &Shell, text: &OsStr) -> Vec<OsString> {
 ///
 /// # Errors
 /// The shell or the link cannot be had.
-pub fn run_at_prompt(prompt: &AtPrompt<'_>) -> Result<Ending, Cannot> {
+pub fn run_at_prompt(prompt: &AtPrompt<'_>) -> Result<ExitStatus, Cannot> {
     let system = |call| prompt.shell.refused(call);
     let library = Library::load().map_err(system("memfd_create"))?;
     drop(had(prompt.via, false)?);
-    let counter = Counter::open().map_err(system("a socket"))?;
+    let socket = Socket::open().map_err(system("a socket"))?;
     let bell = Bell::open().map_err(system("pipe"))?;
     let [ring, answer] = bell.paths();
-    let begin = (prompt.begin)(&Names { socket: counter.name.clone(), ring, answer })?;
-    let began_from = begin.folder.as_ref().and_then(|folder| folder.path().ok());
-    let service = Service {
-        via: prompt.via,
-        keep: None,
-        watched: None,
-        prompt: Some((prompt.shown, &bell)),
-        began_from: began_from.map(ToOwned::to_owned),
-    };
+    let begin = (prompt.begin)(&Names { socket: socket.name.clone(), ring, answer })?;
+    let began_from = begin.folder.as_ref().and_then(|folder| folder.path().ok()).map(ToOwned::to_owned);
+    let prompt_shown = Some((prompt.shown, &bell));
+    let service = Service { via: prompt.via, keep: None, watched: None, prompt: prompt_shown, began_from };
     let mut environment = match learnt(prompt.shell, &library)? {
-        None => own_environment(),
-        Some(sites) => library.environment("ask", sites, Some(&counter.name)),
+        None => std::env::vars_os().collect(),
+        Some(sites) => library.asking(sites, &socket.name),
     };
-    for (name, value) in &begin.variables {
-        let prefix = [name.as_bytes(), b"="].concat();
-        environment.retain(|entry| !entry.to_bytes().starts_with(&prefix));
-        environment.push(c_string([&prefix, value.as_bytes()].concat()));
+    for (name, value) in begin.variables {
+        environment.retain(|(other, _)| other != name);
+        environment.push((name.into(), value));
     }
-    let mut supervisor = Supervisor::new(Reach::Child).map_err(system("signalfd"))?;
-    let used = used_by_children();
-    let pid = start(prompt.shell, &begin.arguments, environment).map_err(system("posix_spawn"))?;
-    supervisor.watch(pid);
+    let supervisor = Supervisor::new(Reach::Child).map_err(system("signalfd"))?;
+    let mut running = Running::start(prompt.shell, &begin.arguments, environment, supervisor)?;
     drop(library);
-    let mut server = start_server(&service, counter, pid).map_err(system("fork"))?;
+    let server = running.serve(&service, socket).map_err(system("fork"))?;
     let _for_the_shell = bell.for_the_shell();
-    let (ending, _) = supervisor.wait(None).map_err(system("waitpid"))?;
+    let (ended, _) = running.supervisor.wait(None).map_err(system("waitpid"))?;
     // A server that was killed has left nothing to wait for: the shell then made its own pipes.
-    if server.write_all(&farewell(pid, ending, used).to_bytes()).is_ok() {
-        let _ = Summary::read(&mut server);
-    }
-    Ok(ending)
+    let _ = running.end(ended, server, true);
+    Ok(ended)
 }
 
 /// A link, to see that one can be had here, and that what flows through it can be kept where that is wanted.
@@ -309,69 +376,4 @@ fn learnt(shell: &Shell, library: &Library) -> Result<Option<Sites>, Cannot> {
         );
     }
     Ok(known)
-}
-
-/// Starts the shell.
-fn start(shell: &Shell, words: &[OsString], environment: Vec<CString>) -> io::Result<i32> {
-    let path = c_string(shell.path.as_os_str().as_bytes());
-    spawn(&path, &arguments(shell, words), &named(environment, shell), &[])
-}
-
-/// Starts the process that serves the links, and ends what was started if this one is killed; the way to talk to it.
-fn start_server(service: &Service<'_>, counter: Counter, shell: i32) -> io::Result<UnixStream> {
-    let (ours, theirs) = UnixStream::pair()?;
-    // SAFETY: this program has no other thread yet that could hold a lock.
-    match unsafe { libc::fork() } {
-        -1 => return Err(io::Error::last_os_error()),
-        0 => {}
-        _ => return Ok(ours),
-    }
-    drop(ours);
-    // Whoever kills all that is called hosepipe does not kill the one that then ends the rest.
-    let _ = rustix::thread::set_name(c"pipe-links");
-    // Whatever limit the user has for one program, this one serves many.
-    let mut files = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-    files.current = files.maximum;
-    let _ = rustix::process::setrlimit(rustix::process::Resource::Nofile, files);
-    // What the terminal sends is for the shell, and the shell decides what that means.
-    let _ = rustix::process::setsid();
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE] {
-        // SAFETY: ignoring is always a valid action.
-        unsafe { libc::signal(signal, libc::SIG_IGN) };
-    }
-    if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
-        // Who waits for the end of what the text reads or writes does not wait for this process.
-        let _ = rustix::stdio::dup2_stdin(&null).and_then(|()| rustix::stdio::dup2_stdout(&null));
-    }
-    let served = serve(service, &counter, shell, theirs);
-    std::process::exit(i32::from(served.is_err()));
-}
-
-fn arguments(shell: &Shell, words: &[OsString]) -> Vec<CString> {
-    // What posix_spawn(3) does in the new process happens inside the C library, where the library in the shell does not see it.
-    let forks: &[&str] =
-        if shell.kind == Kind::Fish { &["-C", "set -g fish_use_posix_spawn 0"] } else { &[] };
-    let own = std::iter::once(shell.name.as_bytes()).chain(forks.iter().map(|word| word.as_bytes()));
-    own.chain(words.iter().map(|word| word.as_bytes())).map(c_string).collect()
-}
-
-/// The environment as a shell would have it from another: `_` is the program's file (bash(1)).
-fn named(mut environment: Vec<CString>, shell: &Shell) -> Vec<CString> {
-    for entry in environment.iter_mut().filter(|entry| entry.to_bytes().starts_with(b"_=")) {
-        *entry = c_string([b"_=", shell.path.as_os_str().as_bytes()].concat());
-    }
-    environment
-}
-
-/// This process's environment.
-pub(crate) fn own_environment() -> Vec<CString> {
-    let entry = |(name, value): (OsString, OsString)| {
-        c_string([&name.into_vec()[..], b"=", &value.into_vec()].concat())
-    };
-    std::env::vars_os().map(entry).collect()
-}
-
-/// What comes from a command line, or from the environment, has no NUL in it.
-pub(crate) fn c_string(bytes: impl AsRef<[u8]>) -> CString {
-    CString::new(bytes.as_ref()).unwrap_or_default()
 }

@@ -5,11 +5,13 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FileType, Mode, OFlags, Stat, open, stat};
+use rustix::fs::{FileType, Mode, OFlags, open, stat};
 use rustix::io::{Errno, ioctl_fionread};
 use rustix::net::{RecvFlags, recv};
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, pipe_with, tee};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
+use crate::proc::{self, Identity};
 
 /// A pipe with less room makes a writer of a whole block wait (pipe(7), PIPE_BUF).
 const BLOCK_BYTES: u64 = 4096;
@@ -51,11 +53,6 @@ impl Fill {
     }
 }
 
-/// What tells a descriptor's file from every other one.
-pub(crate) fn identity(stat: &Stat) -> (u64, u64) {
-    (stat.st_dev, stat.st_ino)
-}
-
 /// Looks at links.
 pub(crate) struct Gauge {
     /// tee(2) into a pipe of ours tells an end from a silence, and takes nothing.
@@ -69,11 +66,11 @@ impl Gauge {
 
     /// How full the pipe is that a process has as this descriptor; `None` where that is no pipe, is not the file that was
     /// expected, or belongs to somebody else.
-    pub(crate) fn pipe(&mut self, pid: i32, fd: i32, expected: Option<(u64, u64)>) -> Option<Fill> {
+    pub(crate) fn pipe(&mut self, pid: i32, fd: i32, expected: Option<Identity>) -> Option<Fill> {
         let path = format!("/proc/{pid}/fd/{fd}");
         let found = stat(&path).ok()?;
         let is_pipe = FileType::from_raw_mode(found.st_mode) == FileType::Fifo;
-        if !is_pipe || expected.is_some_and(|expected| expected != identity(&found)) {
+        if !is_pipe || expected.is_some_and(|expected| expected != proc::identity(&found)) {
             return None;
         }
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;

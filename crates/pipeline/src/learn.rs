@@ -1,6 +1,5 @@
 //! Which call of a shell makes a pipeline's pipe: learnt once for each shell's file, by running it on examples.
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::AsRawFd;
@@ -9,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use pipes::protocol::SITES_MAX;
+use pipes::protocol::{Config, Plain, SITES_MAX, mode};
 use pipes::sites::{SAMPLE_BYTES, SLOTS, Sample, Sites, tell_apart};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -95,30 +94,15 @@ fn example(shell: &Shell, library: &Library, text: &str) -> io::Result<Vec<Sampl
         Kind::Zsh => command.arg("-f"),
         _ => &mut command,
     };
-    let none = Sites { slot: 0, offsets: [0; SITES_MAX] };
-    let mode = format!("learn:{}", notes.as_raw_fd());
-    let pairs = library.environment(&mode, none, None);
-    let pairs = pairs.iter().filter_map(|entry| {
-        let bytes = entry.to_bytes();
-        let end = bytes.iter().position(|byte| *byte == b'=')?;
-        let text = <OsStr as std::os::unix::ffi::OsStrExt>::from_bytes;
-        Some((text(&bytes[..end]), text(&bytes[end + 1..])))
-    });
-    command.env_clear().envs(pairs).env_remove("BASH_ENV").env_remove("ENV");
+    let config = Config { mode: mode::LEARN, argument: notes.as_raw_fd() as u64, ..Config::OFF };
+    command.env_clear().envs(library.environment(config)).env_remove("BASH_ENV").env_remove("ENV");
     command.args(["-c", text]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn()?;
     wait(&mut child)?;
     let mut bytes = Vec::new();
     notes.rewind()?;
     notes.read_to_end(&mut bytes)?;
-    let word = |bytes: &[u8]| usize::from_ne_bytes(bytes.try_into().unwrap_or_default());
-    let sample = |bytes: &[u8]| {
-        let mut sample = [0; SLOTS];
-        let words = bytes.chunks_exact(size_of::<usize>()).map(word);
-        sample.iter_mut().zip(words).for_each(|(own, seen)| *own = seen);
-        sample
-    };
-    Ok(bytes.chunks_exact(SAMPLE_BYTES).map(sample).collect())
+    Ok(bytes.chunks_exact(SAMPLE_BYTES).filter_map(Sample::from_bytes).collect())
 }
 
 fn wait(child: &mut Child) -> io::Result<()> {
@@ -158,25 +142,15 @@ fn keep(path: &std::path::Path, text: &str) -> io::Result<()> {
     done
 }
 
-/// `SLOT OFFSET…`, or `none`.
+/// What was learnt, as text.
 fn write(found: Option<Sites>) -> String {
-    let Some(sites) = found else { return "none\n".to_owned() };
-    let offsets = sites.offsets.iter().take_while(|offset| **offset != 0);
-    let words: Vec<String> = std::iter::once(&sites.slot).chain(offsets).map(usize::to_string).collect();
-    words.join(" ") + "\n"
+    serde_json::json!(found.map(|sites| (sites.slot, sites.offsets))).to_string()
 }
 
 fn read(text: &str) -> Option<Option<Sites>> {
-    if text == "none\n" {
-        return Some(None);
-    }
-    let mut words = text.strip_suffix('\n')?.split(' ').map(str::parse);
-    let slot = words.next()?.ok().filter(|slot| *slot < SLOTS)?;
-    let mut offsets = [0; SITES_MAX];
-    for (at, word) in words.enumerate() {
-        *offsets.get_mut(at)? = word.ok()?;
-    }
-    (offsets[0] != 0).then_some(Some(Sites { slot, offsets }))
+    let found: Option<(usize, [usize; SITES_MAX])> = serde_json::from_str(text).ok()?;
+    let sound = found.is_none_or(|(slot, offsets)| slot < SLOTS && offsets[0] != 0);
+    sound.then(|| found.map(|(slot, offsets)| Sites { slot, offsets }))
 }
 
 #[cfg(test)]
@@ -185,13 +159,13 @@ mod tests {
 
     #[test]
     fn what_was_learnt_reads_back() {
-        let mut offsets = [0; SITES_MAX];
-        offsets[..2].copy_from_slice(&[0x4d1d1, 77]);
-        let sites = Sites { slot: 2, offsets };
+        let sites = Sites { slot: 2, offsets: [0x4d1d1, 77, 0, 0, 0, 0, 0, 0] };
         for found in [Some(sites), None] {
             assert_eq!(read(&write(found)), Some(found));
         }
-        for text in ["", "2\n", "2 5", "900 5\n", "2 x\n", "0 1 2 3 4 5 6 7 8 9\n"] {
+        let nowhere = write(Some(Sites { offsets: [0; SITES_MAX], ..sites }));
+        let too_deep = write(Some(Sites { slot: SLOTS, ..sites }));
+        for text in ["", "2", "[2,[5]]", &write(Some(sites))[..9], &nowhere, &too_deep] {
             assert_eq!(read(text), None, "{text:?}");
         }
     }
@@ -201,7 +175,7 @@ mod tests {
     fn the_shells_of_this_machine_are_told_apart() {
         let library = Library::load().expect("memory");
         for name in ["bash", "dash", "zsh", "fish", "yash"] {
-            let Ok(shell) = Shell::find(OsStr::new(name)) else {
+            let Ok(shell) = Shell::find(name.as_ref()) else {
                 assert!(std::env::var_os("CI").is_none(), "{name} is not here");
                 continue;
             };

@@ -2,10 +2,14 @@
 //! they became, and how they ended.
 
 use std::collections::{HashMap, HashSet};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::ExitStatus;
 
 use model::StageRecord;
 use pipes::protocol::{Head, Usage};
+
+use crate::supervise::shown_status;
 
 /// What a stage is called that became no program and started none: a builtin, a function, a loop.
 pub(crate) const IN_THE_SHELL: &str = "(in the shell)";
@@ -70,31 +74,24 @@ impl Ledger {
             |process: &Process| if number == 0 { process.reads.is_some() } else { process.writes.is_some() };
         let again =
             self.latest(pid).is_none_or(|process| process.ended.is_some() || (taken(process) && number != 2));
-        let process = if again { self.enter(pid, at_ns) } else { self.entry(pid, at_ns) };
+        let process = self.part(pid, again, at_ns);
         match number {
             0 => process.reads = Some(link),
             _ => process.writes = Some(link),
         }
     }
 
-    /// A process becomes another program, whose arguments have a zero behind each.
-    pub(crate) fn becomes(&mut self, pid: i32, parent: i32, arguments: &[u8], at_ns: u64) {
+    /// A process becomes another program, whose arguments have a zero behind each. It has these children, of its own and no part
+    /// of the program.
+    pub(crate) fn becomes(&mut self, head: &Head, arguments: &[u8], children: Vec<i32>) {
         let words = arguments.split(|byte| *byte == 0).filter(|word| !word.is_empty());
         let words: Vec<String> = words.map(|word| String::from_utf8_lossy(word).into_owned()).collect();
-        if self.latest(pid).is_some_and(|process| process.ended.is_some()) {
-            self.enter(pid, at_ns);
-        }
-        let process = self.entry(pid, at_ns);
-        process.parent = Some(parent);
+        let again = self.latest(head.pid).is_none_or(|process| process.ended.is_some());
+        let process = self.part(head.pid, again, head.at_ns);
+        process.parent = Some(head.value as i32);
         process.command = Some(words.join(" "));
-        process.became_ns = at_ns;
-    }
-
-    /// A process had these children before it became another program.
-    pub(crate) fn had_before(&mut self, pid: i32, children: Vec<i32>) {
-        if let Some(index) = self.latest.get(&pid) {
-            self.processes[*index].aside = children;
-        }
+        process.became_ns = head.at_ns;
+        process.aside = children;
     }
 
     /// A process was waited for.
@@ -140,20 +137,14 @@ impl Ledger {
         self.latest.get(&pid).map(|index| &self.processes[*index])
     }
 
-    fn enter(&mut self, pid: i32, at_ns: u64) -> &mut Process {
-        self.latest.insert(pid, self.processes.len());
-        self.processes.push(Process { pid, began_ns: at_ns, ..Process::default() });
-        self.entry(pid, at_ns)
-    }
-
-    fn entry(&mut self, pid: i32, at_ns: u64) -> &mut Process {
-        match self.latest.get(&pid) {
-            Some(index) => {
-                let index = *index;
-                &mut self.processes[index]
-            }
-            None => self.enter(pid, at_ns),
+    /// The part that a process plays, or another one that it begins now.
+    fn part(&mut self, pid: i32, another: bool, at_ns: u64) -> &mut Process {
+        if another {
+            self.latest.insert(pid, self.processes.len());
+            self.processes.push(Process { pid, began_ns: at_ns, ..Process::default() });
         }
+        let index = self.latest[&pid];
+        &mut self.processes[index]
     }
 
     /// Processes that were joined by links, in the order in which they began; a command without a pipe, that the shell itself
@@ -265,13 +256,13 @@ impl Ledger {
             || Some(Ended { at_ns: peers.map(|peer| peer.at_ns).max()?, status: 0, usage: Usage::default() });
         let own = process.pid == self.shell;
         let ended = if own { with_the_others() } else { process.ended }?;
-        let (status, signal) = shown(ended.status);
+        let status = ExitStatus::from_raw(ended.status);
         Some(StageRecord {
             pipeline,
             command: self.name(index),
             pid: Some(process.pid),
-            status,
-            signal,
+            status: shown_status(status),
+            signal: status.signal(),
             wall_ns: ended.at_ns.saturating_sub(process.began_ns),
             user_ns: ended.usage.user_us * 1000,
             system_ns: ended.usage.system_us * 1000,
@@ -284,18 +275,16 @@ impl Ledger {
     }
 }
 
-/// A status as a shell shows it, and the signal that ended the process (wait(2)).
-fn shown(status: i32) -> (i32, Option<i32>) {
-    let signal = status & 0x7f;
-    if signal == 0 { (status >> 8 & 0xff, None) } else { (128 + signal, Some(signal)) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn reaped(ledger: &mut Ledger, pid: i32, at_ns: u64, status: i64) {
         ledger.reaped(&Head { pid, at_ns, value: status, ..Head::default() });
+    }
+
+    fn becomes(ledger: &mut Ledger, pid: i32, parent: i64, arguments: &[u8], at_ns: u64) {
+        ledger.becomes(&Head { pid, value: parent, at_ns, ..Head::default() }, arguments, Vec::new());
     }
 
     fn names(ledger: &Ledger) -> Vec<Vec<String>> {
@@ -311,10 +300,10 @@ mod tests {
         ledger.took(10, 7, 1, 6);
         ledger.took(11, 7, 0, 7);
         ledger.took(11, 8, 1, 8);
-        ledger.becomes(10, 1, b"seq\x0010\0", 9);
-        ledger.becomes(11, 1, b"sort\0", 9);
-        ledger.becomes(12, 1, b"wc\0-l\0", 9);
-        ledger.becomes(13, 1, b"ls\0", 20);
+        becomes(&mut ledger, 10, 1, b"seq\x0010\0", 9);
+        becomes(&mut ledger, 11, 1, b"sort\0", 9);
+        becomes(&mut ledger, 12, 1, b"wc\0-l\0", 9);
+        becomes(&mut ledger, 13, 1, b"ls\0", 20);
         assert_eq!(names(&ledger), [vec!["seq 10", "sort", "wc -l"], vec!["ls"]]);
         reaped(&mut ledger, 11, 30, 2 << 8);
         reaped(&mut ledger, 10, 31, 13);
@@ -331,8 +320,8 @@ mod tests {
         let mut ledger = Ledger::of(1);
         ledger.took(10, 7, 1, 1);
         ledger.took(1, 7, 0, 2);
-        ledger.becomes(20, 10, b"echo\0a\0", 3);
-        ledger.becomes(21, 10, b"sleep\x001\0", 4);
+        becomes(&mut ledger, 20, 10, b"echo\0a\0", 3);
+        becomes(&mut ledger, 21, 10, b"sleep\x001\0", 4);
         // The shell reads the next pipeline, too.
         ledger.took(30, 9, 1, 9);
         ledger.took(1, 9, 0, 9);
@@ -349,7 +338,7 @@ mod tests {
         let own = std::process::id() as i32;
         let [writer, child, reader] = [i32::MAX - 3, i32::MAX - 2, i32::MAX - 1];
         ledger.took(writer, 7, 1, 1);
-        ledger.becomes(child, writer, b"echo\0", 2);
+        becomes(&mut ledger, child, writer.into(), b"echo\0", 2);
         ledger.took(reader, 7, 0, 3);
         ledger.took(own, 8, 1, 4);
         ledger.took(1, 8, 0, 4);
@@ -370,9 +359,9 @@ mod tests {
     #[test]
     fn a_number_that_comes_again_is_another_process() {
         let mut ledger = Ledger::of(1);
-        ledger.becomes(10, 1, b"a\0", 1);
+        becomes(&mut ledger, 10, 1, b"a\0", 1);
         reaped(&mut ledger, 10, 2, 0);
-        ledger.becomes(10, 1, b"b\0", 3);
+        becomes(&mut ledger, 10, 1, b"b\0", 3);
         assert_eq!(names(&ledger), [["a"], ["b"]]);
     }
 }

@@ -127,16 +127,15 @@ impl Link {
         Ok(())
     }
 
-    /// Makes a pipe smaller whose size nobody asked for: many large ones in one pipeline would spend the memory that
-    /// this user may have in pipes (pipe(7), pipe-user-pages-soft), and leave tiny ones for everybody else.
-    pub fn hold_at_most(&mut self, bytes: u64) {
+    /// Makes a pipe whose size nobody asked for smaller, one part in so many, or of the kernel's own size: many large ones in one
+    /// pipeline would spend the memory that this user may have in pipes, and leave tiny ones for everybody else.
+    pub(crate) fn shrink(&mut self, part: Option<u64>) {
+        const USUAL_BYTES: u64 = 64 << 10;
         let granted = self.granted.get("pipe_bytes").copied().unwrap_or(0);
-        let Some(pipe) = self.write.as_ref().filter(|_| granted > bytes && !self.spec.contains("size="))
-        else {
-            return;
-        };
+        let bytes = part.map_or(USUAL_BYTES, |part| granted / part);
+        let pipe = self.write.as_ref().filter(|_| bytes < granted && !self.spec.contains("size="));
         // What stands behind a relay is not this end; it says so with an error and stays as it is.
-        if let Ok(held) = fcntl_setpipe_size(pipe, usize::try_from(bytes).unwrap_or(usize::MAX)) {
+        if let Some(Ok(held)) = pipe.map(|pipe| fcntl_setpipe_size(pipe, bytes as usize)) {
             self.granted.insert("pipe_bytes".to_owned(), held as u64);
         }
     }

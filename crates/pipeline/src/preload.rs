@@ -1,15 +1,16 @@
 //! The library that is preloaded into a shell: where the loader finds it, and the environment that makes it work.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 
-use pipes::protocol::VARIABLE;
+use pipes::protocol::{Config, Plain, VARIABLE, mode};
 use pipes::sites::Sites;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
+
+use crate::spawn::Environment;
 
 /// The library (see the crate `pipes`).
 const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libpipes.so"));
@@ -38,28 +39,25 @@ impl Library {
         Ok(Self(high))
     }
 
-    /// This process's environment, with this library before whatever else is preloaded. `mode` and `name` are the first word and
-    /// the last of [`pipes::protocol::Config`].
-    pub(crate) fn environment(&self, mode: &str, sites: Sites, name: Option<&str>) -> Vec<CString> {
-        let others = |(name, _): &(std::ffi::OsString, _)| name != "LD_PRELOAD" && name != VARIABLE;
-        let entry = |name: &OsStr, value: &[u8]| {
-            // Neither can hold a NUL: the kernel gave them to us as strings that end with one.
-            CString::new([name.as_bytes(), b"=", value].concat()).unwrap_or_default()
-        };
-        let kept = std::env::vars_os().filter(others);
-        let mut environment: Vec<CString> =
-            kept.map(|(name, value)| entry(&name, value.as_bytes())).collect();
+    /// This process's environment, with this library before whatever else is preloaded.
+    pub(crate) fn environment(&self, config: Config) -> Environment {
         let fd = self.0.as_raw_fd();
-        let mut preload = format!("/proc/self/fd/{fd}").into_bytes();
+        let config = Config { close: fd, ..config };
+        let digits: String = config.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut preload = OsString::from(format!("/proc/self/fd/{fd}"));
         if let Some(theirs) = std::env::var_os("LD_PRELOAD") {
-            preload.push(b':');
-            preload.extend_from_slice(theirs.as_bytes());
+            preload.push(":");
+            preload.push(theirs);
         }
-        let offsets = sites.offsets.iter().take_while(|offset| **offset != 0);
-        let offsets: Vec<String> = offsets.map(|offset| format!("{offset:x}")).collect();
-        let config = format!("{mode} {fd} {} {} {}", sites.slot, offsets.join(","), name.unwrap_or("-"));
-        environment.push(entry(OsStr::new("LD_PRELOAD"), &preload));
-        environment.push(entry(OsStr::new(VARIABLE), config.as_bytes()));
-        environment
+        let others = |(name, _): &(OsString, _)| name != "LD_PRELOAD" && name != VARIABLE;
+        let ours = [("LD_PRELOAD".into(), preload), (VARIABLE.into(), digits.into())];
+        std::env::vars_os().filter(others).chain(ours).collect()
+    }
+
+    /// The same, with a library that asks the server at the socket of this name for each link.
+    pub(crate) fn asking(&self, sites: Sites, socket: &str) -> Environment {
+        let mut config = Config { mode: mode::ASK, sites, ..Config::OFF };
+        config.name[..socket.len()].copy_from_slice(socket.as_bytes());
+        self.environment(config)
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use mechanism::{Folder, OpenError, Order};
 use model::{Bottleneck, LinkRecord, StageRecord};
-use pipes::protocol::{HEAD_BYTES, Head, Kind, Reply};
+use pipes::protocol::{HEAD_BYTES, Head, Plain, Reply, kind, share_in_burst};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::Signal;
@@ -19,23 +19,14 @@ use rustix::process::Signal;
 use crate::attention::{Attention, Held, Sight};
 use crate::bottleneck::{Observed, judge};
 use crate::command::{Bell, Chosen, Shown};
-use crate::counter::{Counter, Message, receive, send};
-use crate::front::Watched;
+use crate::front::{Summary, Watched};
 use crate::fullness::Fill;
 use crate::keep::{Keep, KeepProblem};
 use crate::ledger::{Joined, Ledger};
 use crate::link::{Link, LinkReport, LinkSpec};
-use crate::readers;
+use crate::proc::OpenFile;
 use crate::served::{Served, complain, sight};
-use crate::summary::Summary;
-use crate::tell;
-
-/// Of pipes that nobody gave a size, so many get the whole of theirs and so many a quarter: all pipes of a user may hold 64 MiB,
-/// used or not (pipe(7), pipe-user-pages-soft).
-const LARGE_PIPES: usize = 16;
-const MIDDLING_PIPES: usize = 64;
-const MIDDLING_BYTES: u64 = 256 << 10;
-const SMALL_BYTES: u64 = 64 << 10;
+use crate::socket::{self, Message, Socket};
 
 /// Between two looks at links that tell nobody that they are over.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
@@ -82,12 +73,7 @@ const PICTURE_EVERY: Duration = Duration::from_millis(100);
 
 /// Serves until the shell has ended, and its links with it. `front` is the process that waits for the shell; it says when that has
 /// ended, and is then given the [`Summary`]. Where it goes without a word, it was killed, and everything it started with it.
-pub(crate) fn serve(
-    service: &Service<'_>,
-    counter: &Counter,
-    shell: i32,
-    front: UnixStream,
-) -> io::Result<()> {
+pub(crate) fn serve(service: &Service<'_>, socket: &Socket, shell: i32, front: UnixStream) -> io::Result<()> {
     let mut server = Server {
         service,
         chosen: Chosen {
@@ -118,9 +104,9 @@ pub(crate) fn serve(
             pause =
                 if server.ledger.played().next().is_some() { pause.min(attention.pause()) } else { pause };
         }
-        let (asked, spoken, rung) = wait(&counter.socket, front.as_ref(), bell, pause)?;
+        let (asked, spoken, rung) = wait(&socket.fd, front.as_ref(), bell, pause)?;
         if asked || rung {
-            while let Some(message) = receive(&counter.socket)? {
+            while let Some(message) = socket.receive()? {
                 server.answer(message);
             }
         }
@@ -136,7 +122,7 @@ pub(crate) fn serve(
                 return Ok(());
             };
             // What was sent before that is there by now.
-            while let Some(message) = receive(&counter.socket)? {
+            while let Some(message) = socket.receive()? {
                 server.answer(message);
             }
             server.ledger.reaped(&said);
@@ -145,7 +131,7 @@ pub(crate) fn serve(
             let pipelines = server.ledger.pipelines();
             server.name_kept(&pipelines);
             // A front that does not listen has no use for it.
-            let _ = stream.write_all(&server.summary().to_bytes());
+            let _ = serde_json::to_vec(&server.summary()).map(|summary| stream.write_all(&summary));
         }
     }
 }
@@ -188,8 +174,8 @@ impl Server<'_> {
     fn answer(&mut self, message: Message) {
         let Message { head, text, reply } = message;
         match head.kind {
-            kind if kind == Kind::Link as u32 => self.make_link(reply),
-            kind if kind == Kind::Took as u32 => {
+            kind::LINK => self.make_link(reply),
+            kind::TOOK => {
                 self.ledger.took(head.pid, head.id, head.value, head.at_ns);
                 if let (Some(reply), Some(served)) = (reply, self.links.get_mut(&head.id)) {
                     // Dropped otherwise, which lets it go on.
@@ -198,25 +184,19 @@ impl Server<'_> {
                     }
                 }
             }
-            kind if kind == Kind::Exec as u32 => {
+            kind::EXEC => {
                 let mut words = text.splitn(2, |byte| *byte == 0);
                 let children = String::from_utf8_lossy(words.next().unwrap_or_default());
                 let children = children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
-                self.ledger.becomes(
-                    head.pid,
-                    head.value as i32,
-                    words.next().unwrap_or_default(),
-                    head.at_ns,
-                );
-                self.ledger.had_before(head.pid, children);
+                self.ledger.becomes(&head, words.next().unwrap_or_default(), children);
             }
-            kind if kind == Kind::Reaped as u32 => self.ledger.reaped(&head),
-            kind if kind == Kind::Command as u32 => {
+            kind::REAPED => self.ledger.reaped(&head),
+            kind::COMMAND => {
                 let text = String::from_utf8_lossy(&text);
                 let words: Vec<&str> = text.split_terminator('\0').collect();
                 let done = self.command(&words);
                 if let Some(reply) = reply {
-                    tell::answer(reply, &done);
+                    socket::answer(reply, &done);
                 }
             }
             _ => {}
@@ -234,7 +214,7 @@ impl Server<'_> {
                 let (Some(read), Some(write)) = (link.take_read(), link.take_write()) else { return };
                 let answer = Reply { id, hold_reader: u64::from(hold), error: 0 };
                 let sight = sight(&read);
-                send(&reply, &answer, &[read.as_fd(), write.as_fd()]);
+                socket::send(&reply, &answer, &[read.as_fd(), write.as_fd()]);
                 drop((read, write));
                 let granted = link.granted().clone();
                 let served = Served {
@@ -257,7 +237,7 @@ impl Server<'_> {
                     OpenError::System { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
                     _ => libc::EIO,
                 };
-                send(&reply, &Reply { id, hold_reader: 0, error: errno as u64 }, &[]);
+                socket::send(&reply, &Reply { id, hold_reader: 0, error: errno as u64 }, &[]);
             }
         }
     }
@@ -268,11 +248,7 @@ impl Server<'_> {
             link.meter()?;
         }
         let open = self.links.values().filter(|served| served.link.is_some()).count();
-        match open {
-            ..LARGE_PIPES => {}
-            LARGE_PIPES..MIDDLING_PIPES => link.hold_at_most(MIDDLING_BYTES),
-            _ => link.hold_at_most(SMALL_BYTES),
-        }
+        link.shrink(share_in_burst(open));
         let not_kept = |problem: KeepProblem| OpenError::Unsupported {
             message: problem.to_string(),
             remedy: "another folder".to_owned(),
@@ -311,7 +287,7 @@ impl Server<'_> {
         links.reverse();
         let at_prompt = self.service.prompt.is_some();
         for pipe in links.iter().filter_map(|id| self.links.get(id)?.pipe()) {
-            readers::end(pipe, self.ledger.shell(), at_prompt);
+            OpenFile::pipe(pipe).end_readers(self.ledger.shell(), at_prompt);
         }
     }
 

@@ -10,9 +10,9 @@ use model::LinkRecord;
 use rustix::fs::FileType;
 
 use crate::attention::Sight;
-use crate::fullness::identity;
 use crate::keep::Keep;
 use crate::link::{Link, LinkReport};
+use crate::proc::{self, Identity};
 
 /// An open link and those who wait for it.
 pub(crate) struct Served {
@@ -42,7 +42,7 @@ impl Served {
     }
 
     /// What tells the pipe that it is read from, where that is one.
-    pub(crate) fn pipe(&self) -> Option<(u64, u64)> {
+    pub(crate) fn pipe(&self) -> Option<Identity> {
         match self.sight {
             Some(Sight::Pipe(identity)) => Some(identity),
             _ => None,
@@ -72,7 +72,7 @@ impl Served {
 pub(crate) fn sight(read: &OwnedFd) -> Option<Sight> {
     let stat = rustix::fs::fstat(read).ok()?;
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Fifo => Some(Sight::Pipe(identity(&stat))),
+        FileType::Fifo => Some(Sight::Pipe(proc::identity(&stat))),
         FileType::Socket => Some(Sight::Sockets),
         _ => None,
     }

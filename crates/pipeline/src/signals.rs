@@ -1,60 +1,53 @@
-//! Signals while a pipeline runs: the death of a stage, and those that ask the whole pipeline to end, come as
-//! readable events (signalfd(2)) and not as interruptions.
+//! Signals: how they were to this process when it was started; those that come while a shell runs, as readable events (signalfd(2))
+//! and not as interruptions; and those that are sent.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 
-use crate::activity;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+
+use crate::proc;
 
 /// Signals that end a pipeline, and are passed on to every stage that has not had them from the terminal.
-pub(crate) const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
+const ENDING: [Signal; 4] = [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGHUP];
 
 /// Signals that mean what the program they are sent to makes of them; who does nothing about them ends.
-const OTHERS: [i32; 8] = [
-    libc::SIGUSR1,
-    libc::SIGUSR2,
-    libc::SIGALRM,
-    libc::SIGVTALRM,
-    libc::SIGPROF,
-    libc::SIGIO,
-    libc::SIGPWR,
-    libc::SIGSTKFLT,
+const OTHERS: [Signal; 8] = [
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+    Signal::SIGALRM,
+    Signal::SIGVTALRM,
+    Signal::SIGPROF,
+    Signal::SIGIO,
+    Signal::SIGPWR,
+    Signal::SIGSTKFLT,
 ];
 
-/// Signals that were ignored when this process was started, by number.
-static IGNORED_AT_START: OnceLock<[bool; 32]> = OnceLock::new();
-
-/// Signals that were held back then.
-static MASK_AT_START: OnceLock<libc::sigset_t> = OnceLock::new();
+/// Signals that were ignored when this process was started, by number, and those that were held back.
+static AT_START: OnceLock<([bool; 32], SigSet)> = OnceLock::new();
 
 /// Before `main`, and before the Rust runtime ignores SIGPIPE for itself.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static AT_THE_START: extern "C" fn() = remember_dispositions;
+static BEFORE_MAIN: extern "C" fn() = remember;
 
-extern "C" fn remember_dispositions() {
-    IGNORED_AT_START.get_or_init(|| std::array::from_fn(|number| is_ignored(number as i32)));
-    MASK_AT_START.get_or_init(|| {
-        let mut mask = MaybeUninit::<libc::sigset_t>::zeroed();
-        // SAFETY: only asks; the set is valid as zeros.
-        unsafe {
-            libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), mask.as_mut_ptr());
-            mask.assume_init()
-        }
-    });
+extern "C" fn remember() {
+    let ignored = std::array::from_fn(|number| is_ignored(number as i32));
+    let _ = AT_START.set((ignored, SigSet::thread_get_mask().unwrap_or(SigSet::empty())));
 }
 
 /// Signals that were held back when this process was started; a program that it starts has them so.
-pub(crate) fn mask_at_start() -> Option<libc::sigset_t> {
-    MASK_AT_START.get().copied()
+pub(crate) fn mask_at_start() -> SigSet {
+    AT_START.get().map_or(SigSet::empty(), |(_, mask)| *mask)
 }
 
 /// Whether a signal was ignored when this process was started, as nohup(1) arranges for SIGHUP.
 pub fn was_ignored(signal: i32) -> bool {
-    IGNORED_AT_START.get().is_some_and(|ignored| ignored.get(signal as usize).is_some_and(|ignored| *ignored))
+    AT_START.get().is_some_and(|(ignored, _)| ignored.get(signal as usize).is_some_and(|ignored| *ignored))
 }
 
 fn is_ignored(signal: i32) -> bool {
@@ -66,31 +59,27 @@ fn is_ignored(signal: i32) -> bool {
     }
 }
 
-/// Holds every signal back from this thread, and from threads it starts meanwhile for as long as they live; until it
-/// is dropped. A signal to this process is for those who wait for it, and never for a relay.
+/// Holds signals back from this thread, and from threads it starts meanwhile for as long as they live; until it is dropped.
 pub struct NoSignals {
-    before: libc::sigset_t,
+    before: SigSet,
 }
 
 impl NoSignals {
-    /// Begins to hold them back.
+    /// Holds every signal back: one to this process is for those who wait for it, and never for a relay.
     pub fn hold() -> Self {
-        let mut every = MaybeUninit::<libc::sigset_t>::zeroed();
-        let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
-        // SAFETY: both sets are valid as zeros and large enough; neither call keeps a reference. They fail only for
-        // bad arguments.
-        unsafe {
-            libc::sigfillset(every.as_mut_ptr());
-            libc::pthread_sigmask(libc::SIG_SETMASK, every.as_ptr(), before.as_mut_ptr());
-            Self { before: before.assume_init() }
-        }
+        Self::hold_these(&SigSet::all())
+    }
+
+    fn hold_these(signals: &SigSet) -> Self {
+        // It fails only for bad arguments.
+        Self { before: signals.thread_swap_mask(SigmaskHow::SIG_BLOCK).unwrap_or(mask_at_start()) }
     }
 }
 
 impl Drop for NoSignals {
+    /// What came while nobody looked is not lost: a signal still pending acts as soon as it is let through.
     fn drop(&mut self) {
-        // SAFETY: the set is one that the kernel filled.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
+        let _ = self.before.thread_set_mask();
     }
 }
 
@@ -99,14 +88,16 @@ impl Drop for NoSignals {
 pub(crate) struct Came {
     /// Its number.
     pub(crate) signal: i32,
+    /// Whether it asks for the end.
+    pub(crate) ends: bool,
     /// Who sent it; `None` where the kernel did (a key at the terminal): then the whole process group has it.
     pub(crate) sender: Option<i32>,
 }
 
 /// Holds SIGCHLD, the ending signals and the others back and hands them out; dropping it lets them through again.
 pub(crate) struct Inbox {
-    fd: OwnedFd,
-    before: libc::sigset_t,
+    fd: SignalFd,
+    _held: NoSignals,
 }
 
 impl Inbox {
@@ -115,35 +106,18 @@ impl Inbox {
     /// # Errors
     /// No descriptor is free.
     pub(crate) fn open() -> io::Result<Self> {
-        let mut set = MaybeUninit::uninit();
-        let mut before = MaybeUninit::uninit();
-        // SAFETY: the sets are initialised by sigemptyset and pthread_sigmask before they are read, and
-        // signalfd's answer is checked before it is owned.
-        unsafe {
-            libc::sigemptyset(set.as_mut_ptr());
-            libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD);
-            for signal in ENDING.into_iter().chain(OTHERS).filter(|signal| !was_ignored(*signal)) {
-                libc::sigaddset(set.as_mut_ptr(), signal);
-            }
-            let fd = libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
-            if fd < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), before.as_mut_ptr());
-            Ok(Self { fd: OwnedFd::from_raw_fd(fd), before: before.assume_init() })
-        }
+        let wanted = ENDING.into_iter().chain(OTHERS).filter(|signal| !was_ignored(*signal as i32));
+        let signals: SigSet = wanted.chain([Signal::SIGCHLD]).collect();
+        let fd = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+        Ok(Self { fd, _held: NoSignals::hold_these(&signals) })
     }
 
     /// The next signal that came, if one did. Does not wait.
     pub(crate) fn next(&self) -> Option<Came> {
-        let mut info = MaybeUninit::<libc::signalfd_siginfo>::zeroed();
-        let size = size_of::<libc::signalfd_siginfo>();
-        // SAFETY: the buffer is of the size given, and its type is valid as zeros or as whatever the kernel writes.
-        let (len, info) =
-            unsafe { (libc::read(self.fd.as_raw_fd(), info.as_mut_ptr().cast(), size), info.assume_init()) };
-        let sender = (info.ssi_code != libc::SI_KERNEL).then_some(info.ssi_pid as i32);
-        let came = Came { signal: info.ssi_signo as i32, sender };
-        (len == size as isize).then_some(came)
+        let came = self.fd.read_signal().ok()??;
+        let signal = came.ssi_signo as i32;
+        let sender = (came.ssi_code != libc::SI_KERNEL).then_some(came.ssi_pid as i32);
+        Some(Came { signal, ends: ENDING.iter().any(|ending| *ending as i32 == signal), sender })
     }
 }
 
@@ -153,35 +127,18 @@ impl AsFd for Inbox {
     }
 }
 
-impl Drop for Inbox {
-    fn drop(&mut self) {
-        // What came while nobody looked is not lost: a signal still pending acts as soon as it is let through.
-        // SAFETY: `before` is the mask pthread_sigmask gave.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
-    }
-}
-
 /// Sends a signal to a process that is ours to wait for, so that the number is not another's, and to what it has
 /// started: a shell that waits for a program does not hand on what comes to itself alone.
 pub(crate) fn send(pid: i32, signal: i32) {
-    let below = children(pid);
+    let below = proc::children(pid);
     send_to_one(pid, signal);
     below.into_iter().for_each(|child| send(child, signal));
 }
 
 /// Whether a process is another one, or has come from it (proc_pid_stat(5)).
 pub(crate) fn is_below(pid: i32, ancestor: i32) -> bool {
-    let parent = |pid: &i32| activity::fields(*pid)?.get(1)?.parse().ok();
+    let parent = |pid: &i32| proc::fields(*pid)?.get(1)?.parse().ok();
     std::iter::successors(Some(pid), parent).any(|pid| pid == ancestor)
-}
-
-/// The children of all threads of a process (proc_pid_task_children(5)).
-fn children(pid: i32) -> Vec<i32> {
-    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
-    lists
-        .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>())
-        .collect()
 }
 
 /// Sends a signal to one process of ours.

@@ -1,33 +1,24 @@
 //! Waiting for a shell or a program that was started: what is asked of this process is passed on to it, and what happens to it
 //! happens to this process.
-#![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, getpgid, getpgrp, kill_process, pidfd_open, waitpid,
+};
 
-use crate::activity;
-use crate::signals::{self, Inbox};
+use crate::proc;
+use crate::signals::{self, Came, Inbox};
 
-/// How a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
-    /// It left with this status.
-    Left(i32),
-    /// This signal ended it.
-    Killed(i32),
-}
-
-impl Ending {
-    /// As a shell shows it: 128 and the signal's number for one that was killed.
-    pub fn status(self) -> i32 {
-        match self {
-            Self::Left(status) => status,
-            Self::Killed(signal) => 128 + signal,
-        }
-    }
+/// A status as a shell shows it: 128 and the signal's number for a process that was killed.
+pub fn shown_status(ended: ExitStatus) -> i32 {
+    ended.code().unwrap_or_else(|| 128 + ended.signal().unwrap_or_default())
 }
 
 /// Whom a signal reaches that came to this process alone.
@@ -39,17 +30,11 @@ pub(crate) enum Reach {
     AllBelow,
 }
 
-/// Waits for a child.
+/// Waits for a child. Dropped before that has ended, it ends it and all that it started.
 pub(crate) struct Supervisor {
     inbox: Inbox,
     reach: Reach,
-    child: Option<i32>,
-}
-
-/// What happened to a child.
-enum News {
-    Stopped,
-    Ended(Ending),
+    child: Option<(Pid, OwnedFd)>,
 }
 
 impl Supervisor {
@@ -62,8 +47,14 @@ impl Supervisor {
     }
 
     /// The child that was started.
-    pub(crate) fn watch(&mut self, child: i32) {
-        self.child = Some(child);
+    ///
+    /// # Errors
+    /// No descriptor is free; the child has been ended.
+    pub(crate) fn watch(&mut self, child: i32) -> io::Result<()> {
+        let child = Pid::from_raw(child).ok_or(Errno::SRCH)?;
+        let opened = pidfd_open(child, PidfdFlags::empty()).inspect_err(|_| end(child))?;
+        self.child = Some((child, opened));
+        Ok(())
     }
 
     /// Waits for the child to end. Signals that came to this process alone are passed on; the first one that asked for the end comes
@@ -72,53 +63,56 @@ impl Supervisor {
     ///
     /// # Errors
     /// What poll(2) or waitpid(2) answered; `BrokenPipe` where the server has ended.
-    pub(crate) fn wait(mut self, server: Option<BorrowedFd<'_>>) -> io::Result<(Ending, Option<i32>)> {
-        let child = self.child.ok_or(io::ErrorKind::NotFound)?;
+    pub(crate) fn wait(&mut self, server: Option<BorrowedFd<'_>>) -> io::Result<(ExitStatus, Option<i32>)> {
         let mut asked_to_end = None;
         loop {
-            match news(child)? {
-                Some(News::Ended(ending)) => {
+            let (child, ended) = self.child.as_ref().ok_or(Errno::CHILD)?;
+            let child = *child;
+            match waitpid(Some(child), WaitOptions::NOHANG | WaitOptions::UNTRACED)? {
+                Some((_, status)) if !status.stopped() => {
                     self.child = None;
-                    return Ok((ending, asked_to_end));
+                    return Ok((ExitStatus::from_raw(status.as_raw()), asked_to_end));
                 }
-                Some(News::Stopped) if stopped_alone(child) => {
-                    // SAFETY: stops this process, until somebody lets it go on.
-                    unsafe { libc::raise(libc::SIGSTOP) };
-                    signals::send_to_one(child, libc::SIGCONT);
+                Some(_) if stopped_alone(child) => {
+                    // Stops this process, until somebody lets it go on.
+                    kill_process(rustix::process::getpid(), Signal::STOP)?;
+                    signals::send_to_one(child.as_raw_pid(), libc::SIGCONT);
                 }
                 _ => {}
             }
-            let mut fds = vec![PollFd::from_borrowed_fd(self.inbox.as_fd(), PollFlags::IN)];
+            // A thread that holds no signal back takes the one that tells of the child's end: it is not relied on.
+            let mut fds = vec![PollFd::new(&self.inbox, PollFlags::IN), PollFd::new(ended, PollFlags::IN)];
             fds.extend(server.map(|server| PollFd::from_borrowed_fd(server, PollFlags::IN)));
             match poll(&mut fds, None) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
-            if fds.get(1).is_some_and(|server| !server.revents().is_empty()) {
+            if fds.get(2).is_some_and(|server| !server.revents().is_empty()) {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
             while let Some(came) = self.inbox.next() {
-                if came.signal == libc::SIGCHLD {
-                    continue;
-                }
-                let to_the_group = match came.sender {
-                    // Of a terminal that is closed only the leader of the session hears (tty_ioctl(4), TIOCNOTTY).
-                    None => came.signal != libc::SIGHUP,
-                    // A shell that sends one to hosepipe sends it to its group (`kill -INT 0`).
-                    Some(sender) => signals::is_below(sender, child),
-                };
-                let ends = signals::ENDING.contains(&came.signal);
-                if ends {
+                if came.ends {
                     asked_to_end.get_or_insert(came.signal);
                 }
-                if to_the_group && is_in_our_group(child) {
-                    continue;
-                }
-                match self.reach {
-                    Reach::AllBelow if ends => signals::send(child, came.signal),
-                    _ => signals::send_to_one(child, came.signal),
-                }
+                self.pass_on(came, child);
             }
+        }
+    }
+
+    fn pass_on(&self, came: Came, child: Pid) {
+        let pid = child.as_raw_pid();
+        let to_the_group = match came.sender {
+            // Of a terminal that is closed only the leader of the session hears (tty_ioctl(4), TIOCNOTTY).
+            None => came.signal != libc::SIGHUP,
+            // A shell that sends one to hosepipe sends it to its group (`kill -INT 0`).
+            Some(sender) => signals::is_below(sender, pid),
+        };
+        if came.signal == libc::SIGCHLD || (to_the_group && is_in_our_group(child)) {
+            return;
+        }
+        match self.reach {
+            Reach::AllBelow if came.ends => signals::send(pid, came.signal),
+            _ => signals::send_to_one(pid, came.signal),
         }
     }
 }
@@ -126,39 +120,26 @@ impl Supervisor {
 impl Drop for Supervisor {
     /// Nothing is left behind: what still runs when it is given up is ended and waited for.
     fn drop(&mut self) {
-        let Some(child) = self.child else { return };
-        signals::send(child, libc::SIGKILL);
-        let mut status = 0;
-        // SAFETY: waits for a child of ours.
-        while unsafe { libc::waitpid(child, &raw mut status, 0) } < 0
-            && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
-        {}
+        if let Some((child, _)) = self.child.take() {
+            end(child);
+        }
     }
 }
 
-fn is_in_our_group(child: i32) -> bool {
-    // SAFETY: both only ask.
-    unsafe { libc::getpgid(child) == libc::getpgrp() }
+fn end(child: Pid) {
+    signals::send(child.as_raw_pid(), libc::SIGKILL);
+    while waitpid(Some(child), WaitOptions::empty()).is_err_and(|error| error == Errno::INTR) {}
+}
+
+fn is_in_our_group(child: Pid) -> bool {
+    getpgid(Some(child)) == Ok(getpgrp())
 }
 
 /// Whether a stopped child was stopped without this process: one in its group goes on with it, at once.
-fn stopped_alone(child: i32) -> bool {
+fn stopped_alone(child: Pid) -> bool {
     const TOGETHER: Duration = Duration::from_millis(20);
     if is_in_our_group(child) {
         std::thread::sleep(TOGETHER);
     }
-    activity::fields(child).is_some_and(|fields| fields.first().is_some_and(|state| state == "T"))
-}
-
-/// What happened to a child since this was last asked.
-fn news(child: i32) -> io::Result<Option<News>> {
-    let mut status = 0;
-    // SAFETY: fills in the status of a child of ours.
-    match unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG | libc::WUNTRACED) } {
-        0 => Ok(None),
-        -1 => Err(io::Error::last_os_error()),
-        _ if libc::WIFSTOPPED(status) => Ok(Some(News::Stopped)),
-        _ if libc::WIFSIGNALED(status) => Ok(Some(News::Ended(Ending::Killed(libc::WTERMSIG(status))))),
-        _ => Ok(Some(News::Ended(Ending::Left(libc::WEXITSTATUS(status))))),
-    }
+    proc::fields(child.as_raw_pid()).is_some_and(|fields| fields.first().is_some_and(|state| state == "T"))
 }

@@ -3,12 +3,12 @@
 //! Both are started, and waited for, in the same way, so that the time of both is of the whole: from before the
 //! program is started until it has ended, with all it needs for itself.
 
-use std::ffi::CString;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -16,11 +16,11 @@ use rustix::io::fcntl_dupfd_cloexec;
 use serde::{Deserialize, Serialize};
 
 use crate::capture::{Capture, Output};
-use crate::front::{Cannot, Ran, c_string, own_environment, text_arguments};
+use crate::front::{Cannot, Ran, text_arguments};
 use crate::link::LinkSpec;
 use crate::shell::Shell;
 use crate::spawn::spawn;
-use crate::supervise::{Ending, Reach, Supervisor};
+use crate::supervise::{Reach, Supervisor, shown_status};
 
 /// What carries a text.
 #[derive(Debug, Clone)]
@@ -121,9 +121,9 @@ pub fn trial(
     let streams = Streams::open(writing, complaints).map_err(system("/dev/null"))?;
     let made = time(&program, &arguments, start.shell, streams);
     let output = capture.finish();
-    let (wall, ending, ended_by) = made?;
-    let mut trial =
-        Trial { wall, status: ending.status(), output, stored_bytes: None, trouble: None, ended_by };
+    let (wall, ended, ended_by) = made?;
+    let status = shown_status(ended);
+    let mut trial = Trial { wall, status, output, stored_bytes: None, trouble: None, ended_by };
     if matches!(carrier, Carrier::Link(_)) && ended_by.is_none() {
         let told = read(&mut outcome).map_err(|_| Cannot::Silent(trial.status))?;
         if let Some(error) = told.error {
@@ -134,18 +134,19 @@ pub fn trial(
     Ok(trial)
 }
 
-fn over_link(start: &Start<'_>, text: &str, via: &LinkSpec, outcome: &File) -> (PathBuf, Vec<CString>) {
+fn over_link(start: &Start<'_>, text: &str, via: &LinkSpec, outcome: &File) -> (PathBuf, Vec<OsString>) {
     let outcome = format!("--outcome=/proc/{}/fd/{}", std::process::id(), outcome.as_raw_fd());
-    let mut words = vec![c_string("hosepipe"), c_string("run"), c_string(outcome)];
-    words.push(c_string(format!("--via={via}")));
-    words.push(c_string([b"--shell=", start.shell.path.as_os_str().as_bytes()].concat()));
-    words.extend([c_string("--"), c_string(text)]);
-    (start.hosepipe.to_owned(), words)
+    let mut shell = OsString::from("--shell=");
+    shell.push(&start.shell.path);
+    let via = format!("--via={via}");
+    let words =
+        ["hosepipe".into(), "run".into(), outcome.into(), via.into(), shell, "--".into(), text.into()];
+    (start.hosepipe.to_owned(), words.into())
 }
 
-fn in_the_shell(start: &Start<'_>, text: &str) -> (PathBuf, Vec<CString>) {
+fn in_the_shell(start: &Start<'_>, text: &str) -> (PathBuf, Vec<OsString>) {
     let words = std::iter::once(start.shell.name.clone()).chain(text_arguments(start.shell, text.as_ref()));
-    (start.shell.path.clone(), words.map(|word| c_string(word.as_bytes())).collect())
+    (start.shell.path.clone(), words.collect())
 }
 
 /// The standard streams of a trial, above the numbers that they will have.
@@ -170,20 +171,18 @@ impl Streams {
 /// Starts a program and waits for its end; says how long it took, how it ended, and the signal that asked us to end.
 fn time(
     program: &Path,
-    arguments: &[CString],
+    words: &[OsString],
     shell: &Shell,
     streams: Streams,
-) -> Result<(Duration, Ending, Option<i32>), Cannot> {
+) -> Result<(Duration, ExitStatus, Option<i32>), Cannot> {
     let mut supervisor = Supervisor::new(Reach::AllBelow).map_err(shell.refused("signalfd"))?;
-    let environment = own_environment();
-    let path = c_string(program.as_os_str().as_bytes());
+    let environment = std::env::vars_os().collect();
     let began = Instant::now();
-    let started = spawn(&path, arguments, &environment, &streams.copies());
-    let pid = started.map_err(shell.refused("posix_spawn"))?;
-    supervisor.watch(pid);
+    let started = spawn(program, words, &environment, &streams.copies());
+    supervisor.watch(started.map_err(shell.refused("posix_spawn"))?).map_err(shell.refused("pidfd_open"))?;
     drop(streams);
-    let (ending, asked_to_end) = supervisor.wait(None).map_err(shell.refused("wait4"))?;
-    Ok((began.elapsed(), ending, asked_to_end))
+    let (ended, asked_to_end) = supervisor.wait(None).map_err(shell.refused("wait4"))?;
+    Ok((began.elapsed(), ended, asked_to_end))
 }
 
 fn read(outcome: &mut File) -> io::Result<Outcome> {

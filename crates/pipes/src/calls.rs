@@ -4,7 +4,7 @@
 use core::arch::naked_asm;
 use core::ffi::{c_char, c_int, c_void};
 
-use crate::protocol::Mode;
+use crate::protocol::{mode, share_in_burst};
 use crate::session::SESSION;
 use crate::sites::{SAMPLE_BYTES, SLOTS};
 use crate::{sys, tell};
@@ -12,52 +12,34 @@ use crate::{sys, tell};
 const O_CLOEXEC: c_int = 0o2000000;
 const FD_CLOEXEC: c_int = 1;
 
-/// Pipes of a burst that get the whole size, and a quarter of it: a user may have 64 MiB in pipes, used or not
-/// (pipe(7), pipe-user-pages-soft), and a pipeline of hundreds of programs must not take all of that.
-const LARGE_PIPES: usize = 16;
-const MIDDLING_PIPES: usize = 64;
-
-/// pipe(2), with the stack of whoever calls.
-#[cfg(target_arch = "x86_64")]
+/// pipe(2).
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn pipe(_fds: *mut c_int) -> c_int {
+    #[cfg(target_arch = "x86_64")]
+    naked_asm!("xor esi, esi", "jmp {with_stack}", with_stack = sym with_stack);
+    #[cfg(target_arch = "aarch64")]
+    naked_asm!("mov w1, wzr", "b {with_stack}", with_stack = sym with_stack);
+}
+
+/// pipe2(2).
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn pipe2(_fds: *mut c_int, _flags: c_int) -> c_int {
+    #[cfg(target_arch = "x86_64")]
+    naked_asm!("jmp {with_stack}", with_stack = sym with_stack);
+    #[cfg(target_arch = "aarch64")]
+    naked_asm!("b {with_stack}", with_stack = sym with_stack);
+}
+
+/// Calls [`make`] with the stack of whoever called: first the return address, then what was there before the call.
+#[unsafe(naked)]
+unsafe extern "C" fn with_stack(_fds: *mut c_int, _flags: c_int) -> c_int {
     // The return address is the first word of the stack.
-    naked_asm!("mov rdx, rsp", "xor esi, esi", "jmp {made}", made = sym make)
-}
-
-/// pipe2(2), with the stack of whoever calls.
-#[cfg(target_arch = "x86_64")]
-#[unsafe(naked)]
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn pipe2(_fds: *mut c_int, _flags: c_int) -> c_int {
-    naked_asm!("mov rdx, rsp", "jmp {made}", made = sym make)
-}
-
-/// pipe(2), with the stack of whoever calls.
-#[cfg(target_arch = "aarch64")]
-#[unsafe(naked)]
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn pipe(_fds: *mut c_int) -> c_int {
+    #[cfg(target_arch = "x86_64")]
+    naked_asm!("mov rdx, rsp", "jmp {made}", made = sym make);
     // The return address is in a register: it is put before the first word of the stack, and its frame behind it.
-    naked_asm!(
-        "mov w1, wzr",
-        "stp x29, x30, [sp, #-32]!",
-        "str x30, [sp, #24]",
-        "mov x29, sp",
-        "add x2, sp, #24",
-        "bl {made}",
-        "ldp x29, x30, [sp], #32",
-        "ret",
-        made = sym make
-    )
-}
-
-/// pipe2(2), with the stack of whoever calls.
-#[cfg(target_arch = "aarch64")]
-#[unsafe(naked)]
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn pipe2(_fds: *mut c_int, _flags: c_int) -> c_int {
+    #[cfg(target_arch = "aarch64")]
     naked_asm!(
         "stp x29, x30, [sp, #-32]!",
         "str x30, [sp, #24]",
@@ -67,7 +49,7 @@ pub(crate) unsafe extern "C" fn pipe2(_fds: *mut c_int, _flags: c_int) -> c_int 
         "ldp x29, x30, [sp], #32",
         "ret",
         made = sym make
-    )
+    );
 }
 
 /// Makes a pipe, or a link in its stead.
@@ -77,32 +59,21 @@ unsafe extern "C" fn make(fds: *mut c_int, flags: c_int, stack: *const usize) ->
     if made < 0 {
         return sys::answer(made);
     }
-    match SESSION.mode() {
-        Some(Mode::Learn(fd)) => note(fd, stack),
-        Some(Mode::Own(bytes)) if SESSION.is_pipelines(stack) => {
-            // SAFETY: just filled in by the kernel.
-            sys::set_pipe_size(unsafe { *fds }, in_a_burst(bytes));
+    // SAFETY: just filled in by the kernel.
+    let ends = unsafe { [*fds, *fds.add(1)] };
+    let config = SESSION.config();
+    match config.mode {
+        mode::LEARN => note(config.argument as i32, stack),
+        mode::OFF => {}
+        _ if !SESSION.is_pipelines(stack) => {}
+        mode::ASK => return sys::answer(replace(ends, flags)),
+        mode::OWN => {
+            let share = share_in_burst(SESSION.count_in_burst());
+            sys::set_pipe_size(ends[0], share.map_or(0, |part| config.argument / part));
         }
-        Some(Mode::Exactly(bytes)) if SESSION.is_pipelines(stack) => {
-            // SAFETY: as above.
-            sys::set_pipe_size(unsafe { *fds }, bytes);
-        }
-        Some(Mode::Ask) if SESSION.is_pipelines(stack) => {
-            // SAFETY: as above.
-            return sys::answer(replace(unsafe { [*fds, *fds.add(1)] }, flags));
-        }
-        _ => {}
+        _ => sys::set_pipe_size(ends[0], config.argument),
     }
     0
-}
-
-/// What a pipe may hold, of those that are made one after the other.
-fn in_a_burst(bytes: usize) -> usize {
-    match SESSION.count_in_burst() {
-        ..LARGE_PIPES => bytes,
-        ..MIDDLING_PIPES => bytes / 4,
-        _ => 0,
-    }
 }
 
 /// Puts the ends of a link in the place of the pipe's, under the pipe's own numbers. 0, or the error as a negative number.

@@ -1,117 +1,136 @@
 //! What hosepipe tells the preloaded library at its start, and what the library tells hosepipe: messages of one fixed head and a
-//! text, each a datagram of its own to the socket that the configuration names. Both sides are of one build and one machine.
+//! text, each a datagram of its own to the socket that the configuration names. Both sides are of one build and one machine, so
+//! that the structs travel as the bytes they consist of.
 
-/// The variable that holds the configuration. It is gone before the shell looks at its environment.
+use crate::sites::{Sample, Sites};
+
+/// The variable that holds the [`Config`]. It is gone before the shell looks at its environment.
 pub const VARIABLE: &str = "HOSEPIPE_PIPES";
 
-/// What the library does about a pipeline's pipe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// Writes down where every pipe is made from (the argument is the descriptor to write to), and changes nothing.
-    Learn(i32),
-    /// Makes a pipe of this size in bytes without asking anybody; smaller ones where very many are made at once.
-    Own(usize),
-    /// Makes each pipe of this size.
-    Exactly(usize),
+/// What may be sent as its bytes.
+///
+/// # Safety
+/// The type has no padding (`repr(C)`), and whatever its bytes are they are a value of it.
+pub unsafe trait Plain: Copy {
+    /// Its bytes.
+    fn as_bytes(&self) -> &[u8] {
+        // SAFETY: all bytes of the value are initialised, as there is no padding, and are borrowed for as long as it is.
+        unsafe { core::slice::from_raw_parts((&raw const *self).cast(), size_of::<Self>()) }
+    }
+
+    /// The value that these bytes begin with; `None` where they are too few.
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        // SAFETY: there are as many bytes as it has, and they are a value of it.
+        (bytes.len() >= size_of::<Self>()).then(|| unsafe { bytes.as_ptr().cast::<Self>().read_unaligned() })
+    }
+}
+
+// SAFETY: integers, or arrays and `repr(C)` structs of them in which no field needs padding before or behind it.
+unsafe impl Plain for Config {}
+// SAFETY: as above.
+unsafe impl Plain for Head {}
+// SAFETY: as above.
+unsafe impl Plain for Reply {}
+// SAFETY: as above.
+unsafe impl Plain for Sample {}
+
+/// What the library does about a pipeline's pipe: the `mode` of a [`Config`].
+pub mod mode {
+    /// Nothing.
+    pub const OFF: u32 = 0;
+    /// Writes down where every pipe is made from, to the descriptor `argument`, and changes nothing.
+    pub const LEARN: u32 = 1;
+    /// Makes a pipe of `argument` bytes without asking anybody; smaller ones where very many are made at once.
+    pub const OWN: u32 = 2;
+    /// Makes each pipe of `argument` bytes.
+    pub const EXACTLY: u32 = 3;
     /// Asks hosepipe for the ends of a link.
-    Ask,
+    pub const ASK: u32 = 4;
 }
 
 /// The most places that a shell may make a pipeline's pipe from.
 pub const SITES_MAX: usize = 8;
 
-/// The longest name of a Unix socket, without the zero that an abstract one begins with (unix(7)).
-pub const NAME_BYTES_MAX: usize = 107;
+/// The longest name of the socket.
+pub const NAME_BYTES_MAX: usize = 64;
 
-/// The configuration as it stands in [`VARIABLE`]: words with blanks between them.
-///
-/// `MODE FD SLOT SITES NAME`: `learn:N`, `own:BYTES`, `exactly:BYTES` or `ask`; a descriptor to close at the start, or -1; where on the stack to look
-/// (in words from the return address on); the places, as hexadecimal offsets with commas; the abstract name of the socket, or `-`.
+/// What the library is to do. It stands in [`VARIABLE`] as hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Config<'a> {
-    /// What to do.
-    pub mode: Mode,
-    /// The descriptor this library came from.
+#[repr(C)]
+pub struct Config {
+    /// One of [`mode`].
+    pub mode: u32,
+    /// The descriptor this library came from, to be closed.
     pub close: i32,
-    /// Which word of the stack names the place.
-    pub slot: usize,
-    /// The places a pipeline's pipe is made from, as offsets in the shell's own file; 0 ends the list.
-    pub sites: [usize; SITES_MAX],
-    /// The socket at which hosepipe listens; `None` where nobody wants to know anything.
-    pub name: Option<&'a [u8]>,
+    /// See [`mode`].
+    pub argument: u64,
+    /// Which pipes are pipelines'.
+    pub sites: Sites,
+    /// The abstract name (unix(7)) of the socket at which hosepipe listens, with zeros behind it; nothing but zeros where nobody
+    /// wants to know anything.
+    pub name: [u8; NAME_BYTES_MAX],
 }
 
-impl<'a> Config<'a> {
-    /// Reads a configuration; `None` where it is none of ours.
-    pub fn parse(text: &'a [u8]) -> Option<Self> {
-        let mut words = text.split(|byte| *byte == b' ');
-        let mut mode = words.next()?.split(|byte| *byte == b':');
-        let mode = match (mode.next()?, mode.next()) {
-            (b"learn", Some(fd)) => Mode::Learn(number(fd)? as i32),
-            (b"own", Some(bytes)) => Mode::Own(number(bytes)?),
-            (b"exactly", Some(bytes)) => Mode::Exactly(number(bytes)?),
-            (b"ask", None) => Mode::Ask,
-            _ => return None,
-        };
-        let close = match words.next()? {
-            b"-1" => -1,
-            fd => number(fd)? as i32,
-        };
-        let slot = number(words.next()?)?;
-        let mut sites = [0; SITES_MAX];
-        let list = words.next()?.split(|byte| *byte == b',').filter(|site| !site.is_empty());
-        for (at, site) in list.enumerate() {
-            *sites.get_mut(at)? = hexadecimal(site)?;
-        }
-        let name = text.splitn(5, |byte| *byte == b' ').nth(4)?;
-        let name = if name == b"-" { None } else { Some(name) };
-        if name.is_some_and(|name| name.len() > NAME_BYTES_MAX) {
+impl Config {
+    /// To do nothing.
+    pub const OFF: Self = Self {
+        mode: mode::OFF,
+        close: -1,
+        argument: 0,
+        sites: Sites { slot: 0, offsets: [0; SITES_MAX] },
+        name: [0; NAME_BYTES_MAX],
+    };
+
+    /// Reads hexadecimal digits; `None` where they are no configuration.
+    pub fn from_digits(digits: &[u8]) -> Option<Self> {
+        let mut bytes = [0; size_of::<Self>()];
+        if digits.len() != 2 * bytes.len() {
             return None;
         }
-        Some(Self { mode, close, slot, sites, name })
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok()?;
+        }
+        Self::from_bytes(&bytes)
+    }
+
+    /// The socket's name without the zeros.
+    pub fn name(&self) -> &[u8] {
+        self.name.split(|byte| *byte == 0).next().unwrap_or_default()
     }
 }
 
-fn number(digits: &[u8]) -> Option<usize> {
-    read(digits, 10)
-}
-
-fn hexadecimal(digits: &[u8]) -> Option<usize> {
-    read(digits, 16)
-}
-
-fn read(digits: &[u8], base: usize) -> Option<usize> {
-    let mut value = 0usize;
-    for digit in digits {
-        let digit = (*digit as char).to_digit(base as u32)? as usize;
-        value = value.checked_mul(base)?.checked_add(digit)?;
+/// What part of its size a pipe gets of which nobody said the size, by how many there are before it: one in so many; `None` is the
+/// kernel's own size. All pipes of a user may hold 64 MiB, used or not (pipe(7), pipe-user-pages-soft), and a pipeline of hundreds
+/// of programs must not take all of that.
+pub const fn share_in_burst(before: usize) -> Option<u64> {
+    match before {
+        ..16 => Some(1),
+        16..64 => Some(4),
+        _ => None,
     }
-    (!digits.is_empty()).then_some(value)
 }
 
-/// What a message says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Kind {
-    /// A pipeline needs a link: the answer is a [`Reply`] with its two ends, the reader's first, or without.
-    Link = 1,
+/// What a message says: the `kind` of a [`Head`].
+pub mod kind {
+    /// A pipeline needs a link: the answer is a [`Reply`](super::Reply) with its two ends, the reader's first, or without.
+    pub const LINK: u32 = 1;
     /// A process has put an end of link `id` onto its descriptor `value` (0, 1 or 2). Of a reader's end that is to wait for its
     /// writers, the answer is that they are done.
-    Took = 2,
+    pub const TOOK: u32 = 2;
     /// A process becomes another program: `value` is its parent, the text the numbers of its children and then its
     /// arguments, with a zero behind each.
-    Exec = 3,
+    pub const EXEC: u32 = 3;
     /// A process was reaped; `value` is its status as wait4(2) has it, `usage` what it used.
-    Reaped = 4,
+    pub const REAPED: u32 = 4;
     /// A command of hosepipe's own, typed in the shell: the text; the answer is a text.
-    Command = 5,
+    pub const COMMAND: u32 = 5;
 }
 
 /// The head of every message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Head {
-    /// A [`Kind`].
+    /// One of [`kind`].
     pub kind: u32,
     /// The process it is about.
     pub pid: i32,
@@ -119,7 +138,7 @@ pub struct Head {
     pub id: u64,
     /// CLOCK_MONOTONIC, in nanoseconds, when it happened.
     pub at_ns: u64,
-    /// See [`Kind`].
+    /// See [`kind`].
     pub value: i64,
     /// What a reaped process used.
     pub usage: Usage,
@@ -143,45 +162,7 @@ pub const HEAD_BYTES: usize = size_of::<Head>();
 /// The longest text of a message; longer ones are cut.
 pub const TEXT_BYTES_MAX: usize = 2048;
 
-impl Head {
-    /// The head as bytes; it has no padding.
-    pub fn to_bytes(&self) -> [u8; HEAD_BYTES] {
-        let mut bytes = [0; HEAD_BYTES];
-        let fields = [
-            u64::from(self.kind) | (self.pid as u32 as u64) << 32,
-            self.id,
-            self.at_ns,
-            self.value as u64,
-            self.usage.user_us,
-            self.usage.system_us,
-            self.usage.max_rss_kib,
-        ];
-        for (field, bytes) in fields.iter().zip(bytes.chunks_exact_mut(8)) {
-            bytes.copy_from_slice(&field.to_ne_bytes());
-        }
-        bytes
-    }
-
-    /// Reads a head; `None` where there are too few bytes.
-    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let mut words = bytes.get(..HEAD_BYTES)?.chunks_exact(8).map(|word| {
-            let mut own = [0; 8];
-            own.copy_from_slice(word);
-            u64::from_ne_bytes(own)
-        });
-        let first = words.next()?;
-        Some(Self {
-            kind: first as u32,
-            pid: (first >> 32) as u32 as i32,
-            id: words.next()?,
-            at_ns: words.next()?,
-            value: words.next()? as i64,
-            usage: Usage { user_us: words.next()?, system_us: words.next()?, max_rss_kib: words.next()? },
-        })
-    }
-}
-
-/// The answer to [`Kind::Link`].
+/// The answer to [`kind::LINK`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Reply {
@@ -196,63 +177,37 @@ pub struct Reply {
 /// Bytes of a reply.
 pub const REPLY_BYTES: usize = size_of::<Reply>();
 
-impl Reply {
-    /// The reply as bytes.
-    pub fn to_bytes(&self) -> [u8; REPLY_BYTES] {
-        let mut bytes = [0; REPLY_BYTES];
-        for (word, bytes) in [self.id, self.hold_reader, self.error].iter().zip(bytes.chunks_exact_mut(8)) {
-            bytes.copy_from_slice(&word.to_ne_bytes());
-        }
-        bytes
-    }
-
-    /// Reads a reply.
-    pub fn from_bytes(bytes: &[u8; REPLY_BYTES]) -> Self {
-        let word = |at: usize| {
-            let mut own = [0; 8];
-            own.copy_from_slice(&bytes[at..at + 8]);
-            u64::from_ne_bytes(own)
-        };
-        Self { id: word(0), hold_reader: word(8), error: word(16) }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_configuration_reads_as_it_was_written() {
-        let config = Config::parse(b"own:1048576 7 0 5fb6c,1a2b3 /tmp/a b/socket").expect("sound");
-        assert_eq!(config.mode, Mode::Own(1 << 20));
-        assert_eq!(
-            (config.close, config.slot, config.sites[..3].to_vec()),
-            (7, 0, vec![0x5fb6c, 0x1a2b3, 0])
-        );
-        assert_eq!(config.name, Some(&b"/tmp/a b/socket"[..]), "a name may have blanks");
-        assert_eq!(
-            Config::parse(b"ask -1 9 ff -").map(|config| (config.mode, config.name)),
-            Some((Mode::Ask, None))
-        );
-        assert_eq!(Config::parse(b"learn:200 -1 0  -").map(|config| config.mode), Some(Mode::Learn(200)));
-        for text in ["", "ask", "own: -1 0 1 -", "ask -1 0 xyz -", "other -1 0 1 -", "ask -1 0 1"] {
-            assert_eq!(Config::parse(text.as_bytes()), None, "{text}");
+        let sites = Sites { slot: 7, offsets: [0x5fb6c, 0x1a2b3, 0, 0, 0, 0, 0, 0] };
+        let mut config = Config { mode: mode::OWN, argument: 1 << 20, sites, ..Config::OFF };
+        config.name[..9].copy_from_slice(b"a b/socks");
+        let digits: String = config.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        let read = Config::from_digits(digits.as_bytes()).expect("sound");
+        assert_eq!((read, read.name()), (config, &b"a b/socks"[..]));
+        assert_eq!(Config::OFF.name(), b"");
+        for wrong in [&digits[1..], &digits[2..], &digits.replace('b', "x"), ""] {
+            assert_eq!(Config::from_digits(wrong.as_bytes()), None, "{wrong}");
         }
     }
 
     #[test]
     fn messages_read_back() {
         let head = Head {
-            kind: Kind::Reaped as u32,
+            kind: kind::REAPED,
             pid: -5,
             id: u64::MAX - 3,
             at_ns: 1 << 60,
             value: -77,
             usage: Usage { user_us: 1, system_us: 2, max_rss_kib: 3 },
         };
-        assert_eq!(Head::from_bytes(&head.to_bytes()), Some(head));
-        assert_eq!(Head::from_bytes(&head.to_bytes()[1..]), None);
+        assert_eq!(Head::from_bytes(head.as_bytes()), Some(head));
+        assert_eq!(Head::from_bytes(&head.as_bytes()[1..]), None);
         let reply = Reply { id: 9, hold_reader: 1, error: 28 };
-        assert_eq!(Reply::from_bytes(&reply.to_bytes()), reply);
+        assert_eq!(Reply::from_bytes(reply.as_bytes()), Some(reply));
     }
 }

@@ -14,6 +14,7 @@ pub const SAMPLE_BYTES: usize = SLOTS * size_of::<usize>();
 
 /// Where a pipeline's pipe is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
 pub struct Sites {
     /// The word of the stack to look at.
     pub slot: usize,

@@ -1,15 +1,16 @@
 //! Before the shell's main: the configuration is read, and every trace of it is taken out of the environment, so that no program the
 //! shell starts has this library.
 
-use core::ffi::{c_char, c_int};
+use core::ffi::{c_char, c_int, c_ulong};
+use core::ops::Range;
 
 use crate::protocol::{Config, VARIABLE};
 use crate::session::SESSION;
 use crate::sys;
 
 const PRELOAD: &[u8] = b"LD_PRELOAD";
-const AT_PHDR: usize = 3;
-const AT_PHNUM: usize = 5;
+const AT_PHDR: c_ulong = 3;
+const AT_PHNUM: c_ulong = 5;
 const PT_LOAD: u32 = 1;
 const PT_PHDR: u32 = 6;
 const EXECUTABLE: u32 = 1;
@@ -18,6 +19,9 @@ unsafe extern "C" {
     /// The environment as the C library has it. Not yet there where this library comes first; then the loader's word counts, which
     /// glibc passes on and musl does not.
     static environ: *mut *mut c_char;
+
+    /// What the kernel told the program at its start (getauxval(3)).
+    safe fn getauxval(kind: c_ulong) -> c_ulong;
 }
 
 #[used]
@@ -28,105 +32,72 @@ unsafe extern "C" fn start(_argc: c_int, _argv: *mut *mut c_char, envp: *mut *mu
     // SAFETY: the loader's own pointers, before anybody else runs: one of the two is the environment on the stack of the process.
     unsafe {
         let envp = if environ.is_null() { envp } else { environ };
-        if let Some(value) = take_out(envp, VARIABLE.as_bytes()) {
-            begin(value, after(envp));
-            // The text is to be seen nowhere any more; the name was copied.
-            core::ptr::write_bytes(value.as_ptr().cast_mut(), 0, value.len());
+        if let Some((entry, value)) = find(envp, VARIABLE.as_bytes()) {
+            remove(entry);
+            begin(value);
+            // The text is to be seen nowhere any more.
+            value.fill(0);
             take_own_preload_out(envp);
         }
     }
 }
 
-unsafe fn begin(text: &[u8], auxiliary: *const usize) {
-    let Some(config) = Config::parse(text) else { return };
+unsafe fn begin(digits: &[u8]) {
+    let Some(config) = Config::from_digits(digits) else { return };
     if config.close >= 0 {
         sys::close(config.close);
     }
-    // SAFETY: the caller's.
-    let Some(code) = (unsafe { code_of_the_shell(auxiliary) }) else { return };
-    SESSION.begin(&config, code);
-}
-
-/// Takes a variable out of the environment; its value.
-unsafe fn take_out<'a>(envp: *mut *mut c_char, name: &[u8]) -> Option<&'a [u8]> {
-    // SAFETY: a list of strings that ends with a null; strings end with a zero.
-    unsafe {
-        let mut at = envp;
-        while !(*at).is_null() {
-            if let Some(value) = value_of(*at, name) {
-                while !(*at).is_null() {
-                    *at = *at.add(1);
-                    at = at.add(1);
-                }
-                return Some(value);
-            }
-            at = at.add(1);
-        }
-        None
+    if let Some((base, code)) = code_of_the_shell() {
+        // SAFETY: the caller's.
+        unsafe { SESSION.begin(config, base, code) };
     }
 }
 
-/// The value of an entry of this name.
-unsafe fn value_of<'a>(entry: *const c_char, name: &[u8]) -> Option<&'a [u8]> {
-    // SAFETY: the entry ends with a zero, which no name contains.
+/// The entry of a variable in the environment, and its value.
+unsafe fn find<'a>(envp: *mut *mut c_char, name: &[u8]) -> Option<(*mut *mut c_char, &'a mut [u8])> {
+    // SAFETY: a list of strings that ends with a null; strings end with a zero, which no name contains.
     unsafe {
-        let entry = entry.cast::<u8>();
-        let same = name.iter().enumerate().all(|(at, byte)| *entry.add(at) == *byte)
-            && *entry.add(name.len()) == b'=';
-        let value = entry.add(name.len() + 1);
-        same.then(|| core::slice::from_raw_parts(value, (0..).take_while(|at| *value.add(*at) != 0).count()))
+        let mut entries = (0..).map(|at| envp.add(at)).take_while(|entry| !(**entry).is_null());
+        entries.find_map(|entry| {
+            let text = (*entry).cast::<u8>();
+            let same = name.iter().chain(b"=").enumerate().all(|(at, byte)| *text.add(at) == *byte);
+            let value = text.add(name.len() + 1);
+            let bytes = || (0..).take_while(|at| *value.add(*at) != 0).count();
+            same.then(|| (entry, core::slice::from_raw_parts_mut(value, bytes())))
+        })
+    }
+}
+
+/// Takes an entry out of the environment.
+unsafe fn remove(entry: *mut *mut c_char) {
+    // SAFETY: a list that ends with a null.
+    unsafe {
+        let mut at = entry;
+        while !(*at).is_null() {
+            *at = *at.add(1);
+            at = at.add(1);
+        }
     }
 }
 
 /// Takes this library, which stands first, out of what is preloaded; what the user preloads stays, for the user's programs.
 unsafe fn take_own_preload_out(envp: *mut *mut c_char) {
-    // SAFETY: as for `take_out`.
+    // SAFETY: the environment, as for `find`.
     unsafe {
-        let mut at = envp;
-        while !(*at).is_null() {
-            if let Some(value) = value_of(*at, PRELOAD) {
-                let own = value.iter().take_while(|byte| **byte != b':' && **byte != b' ').count();
-                if own == value.len() {
-                    take_out(envp, PRELOAD);
-                } else {
-                    let rest = value.len() - own - 1;
-                    core::ptr::copy(value.as_ptr().add(own + 1), value.as_ptr().cast_mut(), rest);
-                    core::ptr::write_bytes(value.as_ptr().cast_mut().add(rest), 0, value.len() - rest);
-                }
-                return;
+        let Some((entry, value)) = find(envp, PRELOAD) else { return };
+        match value.iter().position(|byte| *byte == b':' || *byte == b' ') {
+            None => remove(entry),
+            Some(own) => {
+                value.copy_within(own + 1.., 0);
+                let rest = value.len() - own - 1;
+                value[rest..].fill(0);
             }
-            at = at.add(1);
         }
     }
 }
 
-/// What lies behind the environment: the auxiliary vector. Read before anything is taken out.
-unsafe fn after(envp: *mut *mut c_char) -> *const usize {
-    // SAFETY: one entry was taken out already: the list ends with two nulls.
-    unsafe {
-        let mut at = envp;
-        while !(*at).is_null() {
-            at = at.add(1);
-        }
-        at.add(2).cast()
-    }
-}
-
-/// Where the shell's file is mapped, and where its code begins and ends, from its program headers (getauxval(3), elf(5)).
-unsafe fn code_of_the_shell(auxiliary: *const usize) -> Option<(usize, usize, usize)> {
-    let (mut headers, mut count) = (0usize, 0usize);
-    // SAFETY: pairs of words that end with a zero.
-    unsafe {
-        let mut at = auxiliary;
-        while *at != 0 {
-            match *at {
-                AT_PHDR => headers = *at.add(1),
-                AT_PHNUM => count = *at.add(1),
-                _ => {}
-            }
-            at = at.add(2);
-        }
-    }
+/// Where the shell's file is mapped, and where its code is, from its program headers (elf(5)).
+fn code_of_the_shell() -> Option<(usize, Range<usize>)> {
     #[repr(C)]
     struct ProgramHeader {
         kind: u32,
@@ -138,19 +109,18 @@ unsafe fn code_of_the_shell(auxiliary: *const usize) -> Option<(usize, usize, us
         memory_bytes: u64,
         align: u64,
     }
-    if headers == 0 {
+    let (begin, count) = (getauxval(AT_PHDR) as usize, getauxval(AT_PHNUM) as usize);
+    if begin == 0 {
         return None;
     }
     // SAFETY: the kernel's word for where they are and how many.
-    let headers_list = unsafe { core::slice::from_raw_parts(headers as *const ProgramHeader, count) };
-    let own = headers_list.iter().find(|header| header.kind == PT_PHDR)?;
-    let base = headers.wrapping_sub(own.address as usize);
-    let code = headers_list.iter().filter(|header| header.kind == PT_LOAD && header.flags & EXECUTABLE != 0);
-    let ends = code.map(|header| {
-        let from = base.wrapping_add(header.address as usize);
-        (from, from + header.memory_bytes as usize)
+    let headers = unsafe { core::slice::from_raw_parts(begin as *const ProgramHeader, count) };
+    let own = headers.iter().find(|header| header.kind == PT_PHDR)?;
+    let base = begin.wrapping_sub(own.address as usize);
+    let code = headers.iter().filter(|header| header.kind == PT_LOAD && header.flags & EXECUTABLE != 0);
+    let (from, to) = code.fold((usize::MAX, 0), |(from, to), header| {
+        let begins = base.wrapping_add(header.address as usize);
+        (from.min(begins), to.max(begins + header.memory_bytes as usize))
     });
-    let (from, to) =
-        ends.fold((usize::MAX, 0), |(from, to), (begins, ends)| (from.min(begins), to.max(ends)));
-    (from < to).then_some((base, from, to))
+    (from < to).then_some((base, from..to))
 }

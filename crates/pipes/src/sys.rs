@@ -3,50 +3,35 @@
 use core::arch::asm;
 use core::ffi::{c_char, c_int, c_void};
 
-#[cfg(target_arch = "x86_64")]
-mod number {
-    pub(crate) const READ: usize = 0;
-    pub(crate) const WRITE: usize = 1;
-    pub(crate) const CLOSE: usize = 3;
-    pub(crate) const FSTAT: usize = 5;
-    pub(crate) const POLL: usize = 7;
-    pub(crate) const SOCKET: usize = 41;
-    pub(crate) const SENDMSG: usize = 46;
-    pub(crate) const RECVMSG: usize = 47;
-    pub(crate) const SOCKETPAIR: usize = 53;
-    pub(crate) const EXECVE: usize = 59;
-    pub(crate) const WAIT4: usize = 61;
-    pub(crate) const FCNTL: usize = 72;
-    pub(crate) const GETPID: usize = 39;
-    pub(crate) const GETPPID: usize = 110;
-    pub(crate) const CLOCK_GETTIME: usize = 228;
-    pub(crate) const EXIT_GROUP: usize = 231;
-    pub(crate) const OPENAT: usize = 257;
-    pub(crate) const DUP3: usize = 292;
-    pub(crate) const PIPE2: usize = 293;
+/// The numbers of system calls, on x86-64 and on aarch64.
+macro_rules! numbers {
+    ($($name:ident $x86_64:literal $aarch64:literal;)*) => {
+        mod number {
+            $(pub(crate) const $name: usize = if cfg!(target_arch = "x86_64") { $x86_64 } else { $aarch64 };)*
+        }
+    };
 }
 
-#[cfg(target_arch = "aarch64")]
-mod number {
-    pub(crate) const FCNTL: usize = 25;
-    pub(crate) const DUP3: usize = 24;
-    pub(crate) const OPENAT: usize = 56;
-    pub(crate) const CLOSE: usize = 57;
-    pub(crate) const READ: usize = 63;
-    pub(crate) const PIPE2: usize = 59;
-    pub(crate) const WRITE: usize = 64;
-    pub(crate) const PPOLL: usize = 73;
-    pub(crate) const FSTAT: usize = 80;
-    pub(crate) const EXIT_GROUP: usize = 94;
-    pub(crate) const CLOCK_GETTIME: usize = 113;
-    pub(crate) const GETPID: usize = 172;
-    pub(crate) const GETPPID: usize = 173;
-    pub(crate) const SOCKET: usize = 198;
-    pub(crate) const SOCKETPAIR: usize = 199;
-    pub(crate) const SENDMSG: usize = 211;
-    pub(crate) const RECVMSG: usize = 212;
-    pub(crate) const EXECVE: usize = 221;
-    pub(crate) const WAIT4: usize = 260;
+numbers! {
+    READ 0 63;
+    WRITE 1 64;
+    CLOSE 3 57;
+    FSTAT 5 80;
+    GETPID 39 172;
+    SOCKET 41 198;
+    SENDMSG 46 211;
+    RECVMSG 47 212;
+    SOCKETPAIR 53 199;
+    EXECVE 59 221;
+    WAIT4 61 260;
+    FCNTL 72 25;
+    GETPPID 110 173;
+    CLOCK_GETTIME 228 113;
+    EXIT_GROUP 231 94;
+    OPENAT 257 56;
+    PPOLL 271 73;
+    DUP3 292 24;
+    PIPE2 293 59;
 }
 
 const AT_FDCWD: isize = -100;
@@ -185,7 +170,7 @@ pub(crate) fn read_file(path: &core::ffi::CStr, room: &mut [u8]) -> usize {
 }
 
 /// Asks for a pipe of this size; a refusal leaves it as it is.
-pub(crate) fn set_pipe_size(fd: i32, bytes: usize) {
+pub(crate) fn set_pipe_size(fd: i32, bytes: u64) {
     if bytes > 0 {
         call!(number::FCNTL, fd, F_SETPIPE_SZ, bytes);
     }
@@ -351,15 +336,9 @@ pub(crate) fn readable_within(fd: i32, milliseconds: i64) -> bool {
         if left <= 0 && milliseconds >= 0 {
             return false;
         }
-        #[cfg(target_arch = "x86_64")]
-        let found = call!(number::POLL, &raw mut asked, 1usize, if milliseconds < 0 { -1 } else { left });
-        #[cfg(target_arch = "aarch64")]
-        let found = {
-            let time = [left / 1000, left % 1000 * 1_000_000];
-            let time = if milliseconds < 0 { core::ptr::null() } else { time.as_ptr() };
-            call!(number::PPOLL, &raw mut asked, 1usize, time, 0usize)
-        };
-        match found {
+        let time = [left / 1000, left % 1000 * 1_000_000];
+        let time = if milliseconds < 0 { core::ptr::null() } else { time.as_ptr() };
+        match call!(number::PPOLL, &raw mut asked, 1usize, time, 0usize) {
             EINTR | 0 => {}
             found => return found > 0,
         }

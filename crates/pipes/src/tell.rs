@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_int};
 
-use crate::protocol::{HEAD_BYTES, Head, Kind, REPLY_BYTES, Reply, TEXT_BYTES_MAX, Usage};
+use crate::protocol::{Head, Plain, REPLY_BYTES, Reply, TEXT_BYTES_MAX, Usage, kind};
 use crate::session::SESSION;
 use crate::sys;
 
@@ -13,33 +13,25 @@ const CHILDREN_BYTES_MAX: usize = 256;
 /// out of breath may take seconds.
 const PATIENCE_MS: i64 = 20_000;
 
-fn head(kind: Kind, id: u64, value: i64) -> Head {
-    Head {
-        kind: kind as u32,
-        pid: sys::getpid(),
-        id,
-        at_ns: sys::monotonic_ns(),
-        value,
-        usage: Usage::default(),
-    }
+fn head(kind: u32, id: u64, value: i64) -> Head {
+    Head { kind, pid: sys::getpid(), id, at_ns: sys::monotonic_ns(), value, usage: Usage::default() }
 }
 
 fn send(head: &Head, text: &[u8], with: Option<i32>) -> bool {
-    let bytes: [u8; HEAD_BYTES] = head.to_bytes();
-    SESSION.with_name(|name| sys::send_to(name, &bytes, text, with))
+    sys::send_to(SESSION.config().name(), head.as_bytes(), text, with)
 }
 
 /// Asks for a link.
 pub(crate) fn ask_for_link() -> Answer {
     let Some([own, theirs]) = sys::socket_pair() else { return Answer::Nobody };
-    let asked = send(&head(Kind::Link, 0, 0), b"", Some(theirs));
+    let asked = send(&head(kind::LINK, 0, 0), b"", Some(theirs));
     sys::close(theirs);
     let mut room = [0; REPLY_BYTES];
     let mut fds = [-1; 2];
     let answered = asked && sys::readable_within(own, PATIENCE_MS);
     let received = if answered { sys::receive(own, &mut room, &mut fds) } else { None };
     sys::close(own);
-    let reply = Reply::from_bytes(&room);
+    let reply = Reply::from_bytes(&room).unwrap_or_default();
     match received {
         Some((REPLY_BYTES, 2)) => Answer::Link(reply, fds),
         Some((REPLY_BYTES, 0)) if reply.error != 0 => Answer::Refused(reply.error as isize),
@@ -64,7 +56,7 @@ pub(crate) enum Answer {
 
 /// Says that this process has an end of a link now. A reader that is to be held waits here until its writers are done.
 pub(crate) fn took(id: u64, target: c_int, hold: bool) {
-    let head = head(Kind::Took, id, target as i64);
+    let head = head(kind::TOOK, id, target as i64);
     let pair = if hold { sys::socket_pair() } else { None };
     let Some([own, theirs]) = pair else {
         send(&head, b"", None);
@@ -97,7 +89,7 @@ pub(crate) fn becomes(argv: *const *const c_char) {
             len += 1;
         }
     }
-    send(&head(Kind::Exec, 0, i64::from(sys::getppid())), &text[..len], None);
+    send(&head(kind::EXEC, 0, i64::from(sys::getppid())), &text[..len], None);
 }
 
 /// Says that a process has ended, and what it used.
@@ -108,5 +100,5 @@ pub(crate) fn reaped(pid: i32, status: c_int, used: &sys::Rusage) {
         system_us: microseconds(used.system),
         max_rss_kib: used.max_rss_kib as u64,
     };
-    send(&Head { pid, usage, ..head(Kind::Reaped, 0, i64::from(status)) }, b"", None);
+    send(&Head { pid, usage, ..head(kind::REAPED, 0, i64::from(status)) }, b"", None);
 }

@@ -1,4 +1,4 @@
-//! The processes that hold a link's file open for writing, found in /proc (proc(5)), and how they are stopped.
+//! The processes that hold a link's file open for writing, and how they are stopped.
 //!
 //! Whoever holds the file has it from us: it has no name, or one that only this user may open. So it does not
 //! matter whose child a writer is by now; over a pipe SIGPIPE reaches it too.
@@ -7,12 +7,12 @@ use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{OFlags, Stat, fstat};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::fs::OFlags;
+use rustix::process::Signal;
+
+use crate::proc::{self, OpenFile};
 
 /// How long a writer may go on after SIGPIPE, which it can ignore.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -33,9 +33,7 @@ pub(super) enum Writing {
 
 /// The holders of a file, and what each has written so far.
 pub(super) struct Holders {
-    file: Stat,
-    /// The last part of the path that /proc shows for the file, whether it has a name or not.
-    shown_as: String,
+    file: OpenFile,
     known: HashMap<i32, Known>,
     /// The first and the last look in a row that found nobody who writes.
     in_vain: Option<(Instant, Instant)>,
@@ -55,19 +53,13 @@ impl Holders {
     /// Notes who holds the file now. From here on, those who have written more are taken for its writers.
     ///
     /// # Errors
-    /// What fstat(2) answers.
+    /// /proc does not show the file.
     pub(super) fn of(file: &OwnedFd) -> io::Result<Self> {
-        let shown_as = last_part(&format!("/proc/self/fd/{}", file.as_raw_fd()));
-        let mut holders = Self {
-            file: fstat(file)?,
-            shown_as: shown_as.ok_or(io::ErrorKind::NotFound)?,
-            known: HashMap::new(),
-            in_vain: None,
-        };
-        for pid in holders.find() {
-            let known = Known { written_bytes: written_bytes(pid), signalled: None };
-            holders.known.insert(pid.as_raw_pid(), known);
-        }
+        let file = OpenFile::of(std::process::id().cast_signed(), file.as_raw_fd());
+        let file = file.ok_or(io::ErrorKind::NotFound)?;
+        let mut holders = Self { file, known: HashMap::new(), in_vain: None };
+        let known = |pid| (pid, Known { written_bytes: written_bytes(pid), signalled: None });
+        holders.known = holders.find().into_iter().map(known).collect();
         Ok(holders)
     }
 
@@ -79,13 +71,12 @@ impl Holders {
     pub(super) fn stop_writing(&mut self, grown_bytes: u64) -> Writing {
         let holders = self.find();
         let counts = holders.iter().map(|pid| (*pid, self.written_since(*pid)));
-        let mut wrote: Vec<(Pid, u64)> = counts.filter(|(_, bytes)| *bytes > 0).collect();
+        let mut wrote: Vec<(i32, u64)> = counts.filter(|(_, bytes)| *bytes > 0).collect();
         if wrote.iter().fold(0u64, |sum, (_, bytes)| sum.saturating_add(*bytes)) < grown_bytes {
             wrote.clear();
         }
-        let held = |pid: &i32| holders.iter().any(|holder| holder.as_raw_pid() == *pid);
         let before = self.known.len();
-        self.known.retain(|pid, _| held(pid));
+        self.known.retain(|pid, _| holders.contains(pid));
         if self.known.len() < before {
             // These were the last bytes of one that has gone, and not of who has written elsewhere meanwhile.
             return Writing::MayEnd;
@@ -105,10 +96,10 @@ impl Holders {
 
     /// Bytes that a holder has written since the last look, wherever; all there are where that cannot be known. One that is
     /// new has written all it ever did.
-    fn written_since(&mut self, pid: Pid) -> u64 {
+    fn written_since(&mut self, pid: i32) -> u64 {
         let now = written_bytes(pid);
         let fresh = Known { written_bytes: Some(Threads::new()), signalled: None };
-        let known = self.known.entry(pid.as_raw_pid()).or_insert(fresh);
+        let known = self.known.entry(pid).or_insert(fresh);
         let before = std::mem::replace(&mut known.written_bytes, now.clone());
         let (Some(before), Some(now)) = (before, now) else { return u64::MAX };
         let since = |(thread, bytes): (&i32, &u64)| bytes.saturating_sub(*before.get(thread).unwrap_or(&0));
@@ -117,28 +108,25 @@ impl Holders {
     }
 
     /// Sends SIGPIPE, once; says whether it goes on although that is long ago.
-    fn tell(&mut self, pid: Pid) -> bool {
-        // The number may be another process's by now; the descriptor, once the process still holds the file, is not.
-        let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
-        if !self.is_held_by(pid) {
-            return false;
-        }
-        let known = self.known.entry(pid.as_raw_pid()).or_default();
+    fn tell(&mut self, pid: i32) -> bool {
+        let known = self.known.entry(pid).or_default();
         if let Some(since) = known.signalled {
-            return since.elapsed() > PATIENCE;
+            return is_held_by(&self.file, pid) && since.elapsed() > PATIENCE;
         }
-        known.signalled = Some(Instant::now());
-        // A writer beyond our reach goes on, and that is seen.
-        let _ = pidfd_send_signal(&process, Signal::PIPE);
+        let mut told = None;
+        proc::signal_if(pid, Signal::PIPE, || {
+            let holds = is_held_by(&self.file, pid);
+            told = holds.then(Instant::now);
+            holds
+        });
+        known.signalled = told;
         false
     }
 
     /// Whether a thread of the process is in a call that puts bytes into the file without writing them
     /// (proc_pid_syscall(5): the call's number and arguments), or in one that may do anything.
-    fn is_splicing(&self, pid: Pid) -> bool {
-        let process = format!("/proc/{}", pid.as_raw_pid());
-        let tasks = fs::read_dir(format!("{process}/task")).into_iter().flatten().flatten();
-        let calls = tasks.filter_map(|task| fs::read_to_string(task.path().join("syscall")).ok());
+    fn is_splicing(&self, pid: i32) -> bool {
+        let calls = proc::threads(pid).filter_map(|(_, thread)| fs::read_to_string(thread + "/syscall").ok());
         calls.into_iter().any(|call| {
             let words: Vec<&str> = call.split_whitespace().collect();
             let number = words.first().and_then(|word| word.parse::<libc::c_long>().ok());
@@ -149,60 +137,31 @@ impl Holders {
             };
             let fd =
                 words.get(at).and_then(|word| i32::from_str_radix(word.trim_start_matches("0x"), 16).ok());
-            fd.is_some_and(|fd| self.is_this_file(&process, &fd.to_string()))
+            fd.is_some_and(|fd| self.file.is(pid, fd))
         })
     }
 
     /// Every process, this one apart, that holds the file open for writing.
-    fn find(&self) -> Vec<Pid> {
-        let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-        let own = std::process::id().cast_signed();
-        entries
-            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok())
-            .filter(|pid| *pid != own)
-            .filter_map(Pid::from_raw)
-            .filter(|pid| self.is_held_by(*pid))
-            .collect()
-    }
-
-    fn is_held_by(&self, pid: Pid) -> bool {
-        let process = format!("/proc/{}", pid.as_raw_pid());
-        // Somebody else's process, or one that has just gone.
-        let Ok(entries) = fs::read_dir(format!("{process}/fd")) else { return false };
-        let descriptors = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        descriptors.into_iter().any(|fd| self.is_this_file(&process, &fd) && is_for_writing(&process, &fd))
-    }
-
-    /// Compares what /proc shows before it asks the file itself: asking one on a dead network disk may take forever.
-    fn is_this_file(&self, process: &str, fd: &str) -> bool {
-        let path = format!("{process}/fd/{fd}");
-        last_part(&path).is_some_and(|shown_as| shown_as == self.shown_as)
-            && fs::metadata(&path)
-                .is_ok_and(|file| file.ino() == self.file.st_ino && file.dev() == self.file.st_dev)
+    fn find(&self) -> Vec<i32> {
+        proc::others().filter(|pid| is_held_by(&self.file, *pid)).collect()
     }
 }
 
-/// The last part of the path that a descriptor shows.
-fn last_part(link: &str) -> Option<String> {
-    let shown = fs::read_link(Path::new(link)).ok()?;
-    shown.file_name()?.to_str().map(str::to_owned)
+fn is_held_by(file: &OpenFile, pid: i32) -> bool {
+    proc::descriptors(pid).any(|fd| file.is(pid, fd) && is_for_writing(pid, fd))
 }
 
-fn is_for_writing(process: &str, fd: &str) -> bool {
-    let text = fs::read_to_string(format!("{process}/fdinfo/{fd}")).unwrap_or_default();
-    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
-    let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+fn is_for_writing(pid: i32, fd: i32) -> bool {
+    let flags = proc::value(&format!("/proc/{pid}/fdinfo/{fd}"), "flags");
+    let flags = flags.and_then(|flags| u32::from_str_radix(&flags, 8).ok());
     flags.is_some_and(|flags| OFlags::from_bits_retain(flags).intersects(OFlags::WRONLY | OFlags::RDWR))
 }
 
 /// Bytes that each thread of a process has handed to write(2) and its kin (proc_pid_io(5)). The process's own count has
 /// those of the children in it that it has waited for.
-fn written_bytes(pid: Pid) -> Option<Threads> {
-    let tasks = fs::read_dir(format!("/proc/{}/task", pid.as_raw_pid())).ok()?.flatten();
-    let count = |task: fs::DirEntry| {
-        let text = fs::read_to_string(task.path().join("io")).ok()?;
-        let bytes = text.lines().find_map(|line| line.strip_prefix("wchar:")?.trim().parse().ok())?;
-        Some((task.file_name().to_str()?.parse().ok()?, bytes))
+fn written_bytes(pid: i32) -> Option<Threads> {
+    let count = |(thread, folder): (i32, String)| {
+        Some((thread, proc::value(&(folder + "/io"), "wchar")?.parse().ok()?))
     };
-    Some(tasks.filter_map(count).collect::<Threads>()).filter(|threads| !threads.is_empty())
+    Some(proc::threads(pid).filter_map(count).collect::<Threads>()).filter(|threads| !threads.is_empty())
 }

@@ -1,0 +1,123 @@
+//! The socket on which the library in a shell, and the commands typed there, reach the server, and its answers.
+
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use pipes::protocol::{HEAD_BYTES, Head, Plain, Reply, TEXT_BYTES_MAX, kind};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, recvmsg, sendmsg,
+    sendmsg_addr, socket_with, sockopt,
+};
+use rustix::process::getuid;
+
+const DONE: u8 = b'0';
+const NOT_DONE: u8 = b'1';
+
+/// The server's end.
+pub(crate) struct Socket {
+    pub(crate) fd: OwnedFd,
+    /// An abstract name (unix(7)): it lives in no file system, so nothing can be left of it.
+    pub(crate) name: String,
+}
+
+/// What the library told, or asked.
+pub(crate) struct Message {
+    pub(crate) head: Head,
+    pub(crate) text: Vec<u8>,
+    pub(crate) reply: Option<OwnedFd>,
+}
+
+fn datagrams() -> rustix::io::Result<OwnedFd> {
+    socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+}
+
+impl Socket {
+    /// # Errors
+    /// What socket(2) or bind(2) answers.
+    pub(crate) fn open() -> io::Result<Self> {
+        let fd = datagrams()?;
+        // Whoever knows the name could call; the kernel's word says who it is.
+        sockopt::set_socket_passcred(&fd, true)?;
+        let mut random = [0; 16];
+        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+        let name = format!("hosepipe-{:032x}", u128::from_ne_bytes(random));
+        bind(&fd, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
+        Ok(Self { fd, name })
+    }
+
+    /// The next message of this user's, if one is there.
+    pub(crate) fn receive(&self) -> io::Result<Option<Message>> {
+        loop {
+            let mut bytes = [0; HEAD_BYTES + TEXT_BYTES_MAX];
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2), ScmCredentials(1))];
+            let mut control = RecvAncillaryBuffer::new(&mut space);
+            let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+            let len = match recvmsg(&self.fd, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
+                Ok(received) => received.bytes,
+                Err(Errno::AGAIN) => return Ok(None),
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let (mut reply, mut ours) = (None, false);
+            for message in control.drain() {
+                match message {
+                    RecvAncillaryMessage::ScmRights(fds) => reply = fds.into_iter().next(),
+                    RecvAncillaryMessage::ScmCredentials(sender) => ours = sender.uid == getuid(),
+                    _ => {}
+                }
+            }
+            if let Some(head) = Head::from_bytes(&bytes[..len]).filter(|_| ours) {
+                return Ok(Some(Message { head, text: bytes[HEAD_BYTES..len].to_vec(), reply }));
+            }
+        }
+    }
+}
+
+/// Answers the library. A shell that was killed meanwhile needs no answer.
+pub(crate) fn send(to: &OwnedFd, reply: &Reply, fds: &[BorrowedFd<'_>]) {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() {
+        control.push(SendAncillaryMessage::ScmRights(fds));
+    }
+    let _ = sendmsg(to, &[IoSlice::new(reply.as_bytes())], &mut control, SendFlags::NOSIGNAL);
+}
+
+/// Answers whoever told a command. One that has gone needs no answer.
+pub(crate) fn answer(reply: OwnedFd, done: &Result<String, String>) {
+    let (first, text) = match done {
+        Ok(text) => (DONE, text),
+        Err(text) => (NOT_DONE, text),
+    };
+    let _ = UnixStream::from(reply).write_all(&[&[first], text.as_bytes()].concat());
+}
+
+/// Tells the server of this name a command; what it says to it, or why it did not do it.
+///
+/// # Errors
+/// There is no such server (any more), or the command is too long for it.
+pub fn tell(server: &str, words: &[&str]) -> io::Result<Result<String, String>> {
+    let text: String = words.iter().flat_map(|word| [*word, "\0"]).collect();
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(io::ErrorKind::ArgumentListTooLong.into());
+    }
+    let (mut own, theirs) = UnixStream::pair()?;
+    let head = Head { kind: kind::COMMAND, pid: std::process::id() as i32, ..Head::default() };
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let ends = [theirs.as_fd()];
+    control.push(SendAncillaryMessage::ScmRights(&ends));
+    let to = SocketAddrUnix::new_abstract_name(server.as_bytes())?;
+    let parts = [IoSlice::new(head.as_bytes()), IoSlice::new(text.as_bytes())];
+    sendmsg_addr(datagrams()?, &to, &parts, &mut control, SendFlags::NOSIGNAL)?;
+    drop(theirs);
+    let mut bytes = Vec::new();
+    own.read_to_end(&mut bytes)?;
+    let (done, text) = bytes.split_first().ok_or(io::ErrorKind::ConnectionRefused)?;
+    let text = String::from_utf8_lossy(text).into_owned();
+    Ok(if *done == DONE { Ok(text) } else { Err(text) })
+}
