@@ -1,7 +1,6 @@
 //! `hosepipe bench`: the command line becomes a plan, the plan a run, the run a record, the record a table.
 
 mod args;
-mod outputs;
 mod plan;
 mod plan_text;
 mod progress;
@@ -13,7 +12,9 @@ use std::process::ExitCode;
 use anyhow::Context;
 pub(crate) use args::BenchArgs;
 use engine::Janitor;
-use model::Settings;
+use model::{BenchRecord, Settings};
+use report::Style;
+use report::read::{AnyRecord, Loaded};
 
 use crate::signals::StopRequest;
 use crate::{record, terminal};
@@ -49,22 +50,13 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         precision_percent: args.precision,
     };
     let record = record::bench(settings, outcome.cases, host, started)?;
-    args.outputs.write(&record)?;
-    if !args.outputs.use_stdout() {
-        let style = terminal::style();
-        terminal::print_painted(&report::table::render(&record, &style))?;
-        for sentence in report::advice(&record) {
-            terminal::print(&format!("\n{}\n", terminal::wrap(&sentence, style.width).join("\n")))?;
-        }
-    }
-    Ok(exit_code(&record, &stop))
+    show(&args, record, &stop)
 }
 
-fn exit_code(record: &model::BenchRecord, stop: &StopRequest) -> ExitCode {
+/// Writes the record and prints its tables.
+fn show(args: &BenchArgs, record: BenchRecord, stop: &StopRequest) -> anyhow::Result<ExitCode> {
     let failed = record.cases.iter().any(|case| case.error.as_ref().is_some_and(|error| !error.expected));
-    match stop.exit_status() {
-        Some(status) => ExitCode::from(status),
-        None if failed => ExitCode::FAILURE,
-        None => ExitCode::SUCCESS,
-    }
+    let style = Style { explain: args.explain, ..terminal::style() };
+    args.outputs.show(Loaded::new("this run", AnyRecord::Bench(record)), &style)?;
+    Ok(stop.exit_code(failed))
 }

@@ -12,7 +12,7 @@ use pipeline::contest::{Contender, Contest, Follower};
 use report::read::{AnyRecord, Loaded};
 
 use crate::bar::Bar;
-use crate::destination::{Destination, OUTPUTS};
+use crate::outputs::Outputs;
 use crate::record::{arguments, rfc3339, tool};
 use crate::script;
 use crate::signals::StopRequest;
@@ -60,32 +60,15 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Write the record as JSON (- is standard output)
-    #[arg(long, value_name = "F", help_heading = OUTPUTS, value_parser = Destination::parser())]
-    json: Option<Destination>,
-
-    /// Write one row per pipeline and link as CSV
-    #[arg(long, value_name = "F", help_heading = OUTPUTS, value_parser = Destination::parser())]
-    csv: Option<Destination>,
-
-    /// Write the table as Markdown
-    #[arg(long, value_name = "F", help_heading = OUTPUTS, value_parser = Destination::parser())]
-    md: Option<Destination>,
-
-    /// Write one page with charts, for a browser
-    #[arg(long, value_name = "F", help_heading = OUTPUTS, value_parser = Destination::parser())]
-    html: Option<Destination>,
+    #[command(flatten)]
+    outputs: Outputs,
 }
 
 /// Makes all runs, prints the table, writes what was asked for.
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let shell = script::shell(&args.shell)?;
     args.texts.iter().try_for_each(|text| script::check_syntax(text, &shell))?;
-    let outputs = [&args.json, &args.csv, &args.md, &args.html];
-    if outputs.iter().filter(|output| ***output == Some(Destination::Stdout)).count() > 1 {
-        return Err(UsageError("two formats cannot share standard output: give one a file".to_owned()).into());
-    }
-    outputs.into_iter().flatten().try_for_each(Destination::check)?;
+    args.outputs.check()?;
     let contenders = contenders(args)?;
     let hosepipe = std::env::current_exe().context("this program's own file")?;
     let host = host::facts();
@@ -120,28 +103,9 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         interrupted,
         results,
     };
-    if let Some(json) = &args.json {
-        json.write(&report::json::to_text(&record)?)?;
-    }
-    if let Some(csv) = &args.csv {
-        csv.write(&report::comparison::csv(&record)?)?;
-    }
-    if let Some(md) = &args.md {
-        md.write(&report::comparison::markdown(&record))?;
-    }
-    if let Some(html) = &args.html {
-        let loaded = Loaded::new("this run", AnyRecord::Compare(record.clone()));
-        html.write(&report::page::render(&[loaded], study::view))?;
-    }
-    if !outputs.into_iter().flatten().any(|to| *to == Destination::Stdout) {
-        terminal::print_painted(&report::comparison::render(&record, &terminal::style()))?;
-    }
     let failed = record.results.iter().any(|result| result.error.is_some() || result.equal == Some(false));
-    Ok(match stop.exit_status() {
-        Some(status) => ExitCode::from(status),
-        None if failed => ExitCode::FAILURE,
-        None => ExitCode::SUCCESS,
-    })
+    args.outputs.show(Loaded::new("this run", AnyRecord::Compare(record)), &terminal::style())?;
+    Ok(stop.exit_code(failed))
 }
 
 fn contenders(args: &CompareArgs) -> anyhow::Result<Vec<Contender>> {

@@ -9,6 +9,7 @@ mod doctor;
 mod gen_cmd;
 mod list;
 mod live;
+mod outputs;
 mod record;
 mod report_cmd;
 mod reproduce_cmd;

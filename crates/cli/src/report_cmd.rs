@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use model::visible;
-use report::Style;
-use report::read::{AnyRecord, Loaded};
+use report::read::Loaded;
+use report::{Style, sheet};
 
-use crate::destination::{Destination, OUTPUTS};
+use crate::outputs::Outputs;
 use crate::record::load;
 use crate::terminal;
 
@@ -29,24 +29,26 @@ pub(crate) struct ReportArgs {
     #[arg(value_name = "RECORD", required = true)]
     records: Vec<PathBuf>,
 
-    /// Write one page with charts (- is standard output)
-    #[arg(long, value_name = "F", help_heading = OUTPUTS, value_parser = Destination::parser())]
-    html: Option<Destination>,
+    /// Print all remarks under the tables, not only the most important ones
+    #[arg(long)]
+    explain: bool,
+
+    #[command(flatten)]
+    outputs: Outputs,
 }
 
 /// Reads the records and shows them.
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
-    if let Some(html) = &args.html {
-        html.check()?;
-    }
+    args.outputs.check()?;
     let records = args.records.iter().map(|path| load(path)).collect::<anyhow::Result<Vec<Loaded>>>()?;
     for sentence in report::page::strangers(&records) {
         terminal::remark(&format!("hosepipe: {sentence}"));
     }
-    match &args.html {
-        Some(html) => html.write(&report::page::render(&records, study::view))?,
-        None => terminal::print_painted(&tables(&records, &terminal::style()))?,
+    if args.outputs.is_empty() {
+        let style = Style { explain: args.explain, ..terminal::style() };
+        terminal::print_painted(&tables(&records, &style))?;
     }
+    args.outputs.write(&records)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -61,22 +63,7 @@ fn tables(records: &[Loaded], style: &Style) -> String {
                 visible(&loaded.name)
             ));
         }
-        text.push_str(&table(&loaded.record, style));
+        text.push_str(&sheet::terminal(&loaded.record, style, study::view));
     }
     text
-}
-
-fn table(record: &AnyRecord, style: &Style) -> String {
-    match record {
-        AnyRecord::Bench(record) => {
-            let advice = report::advice(record);
-            let advice = advice
-                .iter()
-                .map(|line| format!("\n{}\n", terminal::wrap(&visible(line), style.width).join("\n")));
-            report::table::render(record, style) + &advice.collect::<String>()
-        }
-        AnyRecord::Run(record) => report::stages::render(record, style),
-        AnyRecord::Compare(record) => report::comparison::render(record, style),
-        AnyRecord::Study(record) => report::study::render(&study::view(record), style),
-    }
 }

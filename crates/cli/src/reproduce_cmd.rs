@@ -14,7 +14,8 @@ use report::read::{AnyRecord, Loaded};
 use study::{Have, Job, Name, Part, Resume, Scale};
 
 use crate::bar::Bar;
-use crate::destination::{Destination, OUTPUTS};
+use crate::destination::Destination;
+use crate::outputs::Outputs;
 use crate::record::{arguments, load, rfc3339, tool};
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
@@ -29,6 +30,7 @@ Examples:
   hosepipe reproduce kernel-pipe --part calls,room  parts of a study; a wrong name lists them (2026)
   hosepipe reproduce bradford --resume b.json       go on where a run was stopped, or show it again
 
+The record of --json, or the one resumed, is written after each part.
 What each study did, and what is done differently here, is in docs/STUDY-*.md.
 Exit status: 0 all measured; 1 something failed or differed; 2 the command line is wrong, or there is not enough \
 disk or memory; 130 stopped by Ctrl-C, with what was finished saved.")]
@@ -61,13 +63,8 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, value_name = "SHELL", default_value = "bash")]
     shell: String,
 
-    /// Write the record as JSON, after each part (- is standard output, at the end) [default: the record resumed]
-    #[arg(long, value_name = "F", help_heading = OUTPUTS, value_parser = Destination::parser())]
-    json: Option<Destination>,
-
-    /// Write one page with charts, for a browser (- is standard output)
-    #[arg(long, value_name = "F", help_heading = OUTPUTS, value_parser = Destination::parser())]
-    html: Option<Destination>,
+    #[command(flatten)]
+    outputs: Outputs,
 
     /// Write each figure as SVG into this folder
     #[arg(long, value_name = "DIR", hide = true)]
@@ -87,22 +84,24 @@ pub(crate) fn run(args: &ReproduceArgs) -> anyhow::Result<ExitCode> {
         let have = Have::here(&model::temporary_folder());
         have.suffices(args.study, &needs).map_err(|lack| UsageError(lack.to_string()))?;
     }
-    let save = args.json.clone().or_else(|| args.resume.clone().map(Destination::File));
+    let file = |to: &Destination| to.file().map(PathBuf::from);
+    let save = args.outputs.of("json").map_or(args.resume.clone(), file).map(Destination::File);
     let (stop, outcome) = conduct(args, &mut record, &save)?;
 
     study::summarise(&mut record);
-    write(args, &record, &save)?;
-    let stdout = |to: &Option<Destination>| *to == Some(Destination::Stdout);
-    if !stdout(&args.json) && !stdout(&args.html) {
-        terminal::print_painted(&report::study::render(&study::view(&record), &terminal::style()))?;
+    if let Some(resumed) = save.filter(|_| args.outputs.of("json").is_none()) {
+        save_to(&resumed, &record)?;
     }
+    if let Some(folder) = &args.figures {
+        for (name, svg) in study::view(&record).figures() {
+            Destination::File(folder.join(format!("{name}.svg"))).write(&svg)?;
+        }
+    }
+    let failed = record.parts.iter().any(failed);
+    args.outputs.show(Loaded::new(args.study.word(), AnyRecord::Study(record)), &terminal::style())?;
     // What was finished has been shown and saved; now the reason why it is not all.
     outcome?;
-    Ok(match stop.exit_status() {
-        Some(status) => ExitCode::from(status),
-        None if record.parts.iter().any(failed) => ExitCode::FAILURE,
-        None => ExitCode::SUCCESS,
-    })
+    Ok(stop.exit_code(failed))
 }
 
 /// Whether anything that was asked for is still to be run.
@@ -123,11 +122,7 @@ fn check(args: &ReproduceArgs) -> anyhow::Result<()> {
     if !args.windows.is_empty() && args.study != Name::Bradford {
         return Err(UsageError("--windows goes with the study bradford".to_owned()).into());
     }
-    let outputs = [&args.json, &args.html];
-    if outputs.iter().filter(|output| ***output == Some(Destination::Stdout)).count() > 1 {
-        return Err(UsageError("two formats cannot share standard output: give one a file".to_owned()).into());
-    }
-    outputs.into_iter().flatten().try_for_each(Destination::check)
+    args.outputs.check()
 }
 
 /// The record to be filled: a new one, or the one to go on with.
@@ -227,23 +222,6 @@ fn save_to(destination: &Destination, record: &StudyRecord) -> anyhow::Result<()
     let mut record = record.clone();
     study::summarise(&mut record);
     destination.write(&report::json::to_text(&record)?)
-}
-
-fn write(args: &ReproduceArgs, record: &StudyRecord, save: &Option<Destination>) -> anyhow::Result<()> {
-    if let Some(json) = save {
-        json.write(&report::json::to_text(record)?)?;
-    }
-    if let Some(html) = &args.html {
-        let loaded = Loaded { name: record.study.clone(), record: AnyRecord::Study(record.clone()) };
-        html.write(&report::page::render(&[loaded], study::view))?;
-    }
-    if let Some(folder) = &args.figures {
-        for (name, svg) in study::view(record).figures() {
-            let path = folder.join(format!("{name}.svg"));
-            Destination::File(path).write(&svg)?;
-        }
-    }
-    Ok(())
 }
 
 /// Whether something of a part went wrong that was not a fact stated before anything was measured.

@@ -11,9 +11,12 @@ use clap::Args;
 use model::{Host, RunRecord, SCHEMA};
 use pipeline::link::LinkSpec;
 use pipeline::{Glance, Keep, Outcome, Ran, Text, Watched};
+use report::read::{AnyRecord, Loaded};
+use report::sheet;
 
-use crate::destination::{Destination, OUTPUTS};
+use crate::destination::OUTPUTS;
 use crate::live::Live;
+use crate::outputs::Outputs;
 use crate::record::{arguments, rfc3339, tool};
 use crate::script;
 use crate::terminal::{self, UsageError};
@@ -63,9 +66,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE", hide = true)]
     outcome: Option<PathBuf>,
 
-    /// Write the record as JSON (- is standard output)
-    #[arg(long, value_name = "F", help_heading = OUTPUTS, value_parser = Destination::parser())]
-    json: Option<Destination>,
+    #[command(flatten)]
+    outputs: Outputs,
 }
 
 /// How a text is run.
@@ -89,18 +91,16 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     script::check(&args.text)?;
     let via = script::link(&args.how.via)?;
     let shell = script::shell(&args.how.shell)?;
-    if let Some(json) = &args.json {
-        json.check()?;
-    }
+    args.outputs.check()?;
     let keep = args.keep.as_ref().map(|folder| Keep::new(folder, args.force).map(Rc::new));
     let keep = keep.transpose().map_err(|problem| UsageError(problem.to_string()))?;
     let live = RefCell::new(Live::on_stderr());
     let show = |stages: &[Glance]| live.borrow_mut().show(stages);
     let told = args.stats || args.live || args.meter;
     let watched = Watched { meter: args.meter, show: if args.live { Some(&show) } else { None } };
-    let watched = (told || args.json.is_some()).then_some(watched);
+    let watched = (told || !args.outputs.is_empty()).then_some(watched);
     // Read before the run, whose load they would show afterwards; the table alone has no use for them.
-    let host = if args.json.is_some() { host::facts() } else { Host::default() };
+    let host = if !args.outputs.is_empty() { host::facts() } else { Host::default() };
     let pipefail: &[&str] = if args.how.pipefail { &["-o", "pipefail"] } else { &[] };
     let arguments =
         pipefail.iter().map(Into::into).chain(pipeline::text_arguments(&shell, &args.text)).collect();
@@ -115,14 +115,12 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     let ran = ran?;
     if watched.is_some() {
-        let record = record(args, host, &via, &ran, started);
+        let record = AnyRecord::Run(record(args, host, &via, &ran, started));
         if told {
-            let style = terminal::style_of_stderr();
-            terminal::remark_painted(report::stages::render(&record, &style).trim_end());
+            let text = sheet::terminal(&record, &terminal::style_of_stderr(), study::view);
+            terminal::remark_painted(text.trim_end());
         }
-        if let Some(json) = &args.json {
-            json.write(&report::json::to_text(&record)?)?;
-        }
+        args.outputs.write(&[Loaded::new("this run", record)])?;
     }
     Ok(script::exit(ran.ended, ran.summary.cut_short))
 }

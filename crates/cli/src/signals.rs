@@ -2,6 +2,7 @@
 //! those that a parent has set in a way that would spoil our work are set back.
 #![allow(unsafe_code)]
 
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -48,6 +49,11 @@ impl StopRequest {
     /// The exit status a shell would show for the signal: 130 for Ctrl-C.
     pub(crate) fn exit_status(&self) -> Option<u8> {
         self.signal().map(|signal| 128 + signal as u8)
+    }
+
+    /// That, or else whether anything failed.
+    pub(crate) fn exit_code(&self, failed: bool) -> ExitCode {
+        self.exit_status().unwrap_or(u8::from(failed)).into()
     }
 }
 

@@ -123,6 +123,6 @@ fn style_of(stream: &(impl AsFd + IsTerminal)) -> Style {
     Style {
         width: window.filter(|width| *width > 0).or(columns).unwrap_or(100),
         color: stream.is_terminal() && model::colours_are_wanted(),
-        unicode: true,
+        ..Style::default()
     }
 }

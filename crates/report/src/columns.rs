@@ -1,97 +1,80 @@
-//! The columns of a ranked list: one entry each, with how much it matters when there is little room.
+//! The ranked list of a section as a table: its columns, and how much each matters when there is little room.
 
 use model::CaseRecord;
 use stats::{Group, bound_of, estimate, figure};
 
-use crate::granted;
-use crate::layout;
-use crate::noise;
-use crate::numbers;
+use crate::layout::{self, Tone};
+use crate::reason::reasons;
+use crate::table::{Column, Fit, Table};
 use crate::view::{Row, Section};
+use crate::{granted, noise, numbers};
 
-/// What stands for a figure that is not there.
-pub const ABSENT: &str = "–";
 /// Width of the longest bar.
 const BAR_COLUMNS: usize = 12;
 
-/// On which side a column is flush.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Align {
-    Left,
-    Right,
-}
-
-/// One column.
-pub(crate) struct Column {
-    pub(crate) title: &'static str,
-    /// The title where room is short.
-    pub(crate) short: &'static str,
-    pub(crate) align: Align,
-    /// The higher, the sooner it is left out; 0 always stays.
-    pub(crate) drop: u8,
-    /// True for a picture of a figure that stands beside it; only terminals show it.
-    pub(crate) picture: bool,
-    pub(crate) cell: fn(&Row, &Section) -> Option<String>,
-}
-
-const fn column(title: &'static str, drop: u8, cell: fn(&Row, &Section) -> Option<String>) -> Column {
-    Column { title, short: title, align: Align::Right, drop, picture: false, cell }
-}
-
-/// The columns of a section with streams. Figures without another word are those of the placement that ranks.
-const STREAM: &[Column] = &[
-    column("throughput", 0, |row, _| marked_speed(row.stream?)),
-    Column { align: Align::Left, picture: true, ..column("", 13, bar) },
-    column("binary", 16, |row, _| Some(numbers::throughput_binary(row.throughput()?.median_bytes_per_s))),
-    column("±95 %", 9, |row, section| spread_of_stream(row.stream?).filter(|_| !section.few_trials)),
-    column("± range", 9, |row, section| spread_of_stream(row.stream?).filter(|_| section.few_trials)),
-    column("on one CPU", 7, |row, _| Some(group(row.stream_seats()?.one_cpu?, numbers::throughput))),
-    column("on two", 7, |row, _| Some(group(row.stream_seats()?.two_cpus?, numbers::throughput))),
-    column("pinned", 2, |row, _| marked_speed(row.pinned_stream?)),
-    Column { align: Align::Left, ..column("bound by", 8, |row, _| bound(row.pinned_stream?)) },
-    column("× pipe", 6, times_pipe),
-    Column { short: "round trip", ..column("round trip p50", 1, |row, _| marked_p50(row.round_trip?)) },
-    column("p99", 10, |row, _| p99(row.round_trip?)),
-    column("trip on one CPU", 12, |row, _| Some(group(row.trip_seats()?.one_cpu?, numbers::time))),
-    column("trip on two", 12, |row, _| Some(group(row.trip_seats()?.two_cpus?, numbers::time))),
-    Column { short: "pinned", ..column("trip pinned", 3, |row, _| marked_p50(row.pinned_round_trip?)) },
-    Column { short: "CPU/block", ..column("CPU per block", 4, |row, _| cpu_per_block(row.stream?)) },
-    Column { short: "CPU/trip", ..column("CPU per trip", 5, |row, _| cpu_per_block(row.round_trip?)) },
-    column("per block", 15, |row, _| elapsed_per_block(row.stream?)),
-    Column {
-        align: Align::Left,
-        ..column("bound by", 8, |row, section| bound(row.stream?).filter(|_| section.pinned.is_none()))
-    },
-    Column { align: Align::Left, ..column("granted", 14, |row, _| granted_text(row.stream?)) },
-];
-
-/// The columns of a section that has round trips only.
-const ROUND_TRIPS: &[Column] = &[
-    Column { short: "round trip", ..column("round trip p50", 0, |row, _| marked_p50(row.round_trip?)) },
-    column("±95 %", 3, |row, section| spread_of_trips(row.round_trip?).filter(|_| !section.few_trials)),
-    column("± range", 3, |row, section| spread_of_trips(row.round_trip?).filter(|_| section.few_trials)),
-    column("on one CPU", 5, |row, _| Some(group(row.trip_seats()?.one_cpu?, numbers::time))),
-    column("on two", 5, |row, _| Some(group(row.trip_seats()?.two_cpus?, numbers::time))),
-    column("pinned", 2, |row, _| marked_p50(row.pinned_round_trip?)),
-    column("× pipe", 4, times_pipe),
-    column("p90", 8, |row, _| Some(numbers::time(row.latency()?.p90 as f64))),
-    column("p99", 1, |row, _| p99(row.round_trip?)),
-    column("p99.9", 7, |row, _| Some(numbers::time(row.latency()?.p999 as f64))),
-    column("max", 9, |row, _| Some(numbers::time(row.latency()?.max as f64))),
-    Column { short: "CPU/trip", ..column("CPU per trip", 6, |row, _| cpu_per_block(row.round_trip?)) },
-    Column { align: Align::Left, ..column("granted", 10, |row, _| granted_text(row.round_trip?)) },
-];
-
-/// The columns that have something to say in a section, in their order on the page.
-pub(crate) fn columns(section: &Section) -> Vec<&'static Column> {
-    let all = if section.rows.iter().any(|row| row.stream.is_some()) { STREAM } else { ROUND_TRIPS };
-    let speaks = |column: &&Column| section.rows.iter().any(|row| (column.cell)(row, section).is_some());
-    all.iter().filter(|column| column.drop == 0 || speaks(column)).collect()
-}
-
-/// The mark beside a figure that should not be trusted to its last digit.
-pub fn noise_mark(case: &CaseRecord) -> &'static str {
-    noise::mark(case.noise)
+/// The list, the best row first. Figures without another word are those of the placement that ranks.
+pub(crate) fn table(section: &Section, interrupted: bool) -> Table {
+    let mut table = Table::default();
+    let mut add = |column: Column, cell: &dyn Fn(&Row) -> Option<String>| {
+        table.add(column, section.rows.iter().map(cell));
+    };
+    let (left, right) = (|title: &str| Column::left(title), |title: &str| Column::right(title));
+    let spread = if section.few_trials { "± range" } else { "±95 %" };
+    // With nothing but the pipe itself the column would hold a lone 1.0.
+    let times_pipe = |row: &Row| row.times_pipe.filter(|_| section.against_pipe).map(numbers::ratio);
+    let round_trip = || right("round trip p50").short("round trip");
+    let cpu_per_trip = || right("CPU per trip").short("CPU/trip");
+    add(left("mechanism").fit(Fit::Spec), &|row| Some(row.label.clone()));
+    if section.rows.iter().any(|row| row.stream.is_some()) {
+        add(right("throughput"), &|row| marked_speed(row.stream?));
+        add(Column::picture().drop(13), &|row| bar(row, section));
+        add(right("binary").drop(16), &|row| {
+            Some(numbers::throughput_binary(row.throughput()?.median_bytes_per_s))
+        });
+        add(right(spread).drop(9), &|row| spread_of_stream(row.stream?));
+        add(right("on one CPU").drop(7), &|row| {
+            Some(group(row.stream_seats()?.one_cpu?, numbers::throughput))
+        });
+        add(right("on two").drop(7), &|row| Some(group(row.stream_seats()?.two_cpus?, numbers::throughput)));
+        add(right("pinned").drop(2), &|row| marked_speed(row.pinned_stream?));
+        if section.pinned.is_some() {
+            add(left("bound by").drop(8), &|row| bound(row.pinned_stream?));
+        }
+        add(right("× pipe").drop(6), &times_pipe);
+        add(round_trip().drop(1), &|row| marked_p50(row.round_trip?));
+        add(right("p99").drop(10), &|row| Some(numbers::time(row.latency()?.p99 as f64)));
+        add(right("trip on one CPU").drop(12), &|row| Some(group(row.trip_seats()?.one_cpu?, numbers::time)));
+        add(right("trip on two").drop(12), &|row| Some(group(row.trip_seats()?.two_cpus?, numbers::time)));
+        add(right("trip pinned").short("pinned").drop(3), &|row| marked_p50(row.pinned_round_trip?));
+        add(right("CPU per block").short("CPU/block").drop(4), &|row| cpu_per_block(row.stream?));
+        add(cpu_per_trip().drop(5), &|row| cpu_per_block(row.round_trip?));
+        add(right("per block").drop(15), &|row| elapsed_per_block(row.stream?));
+        if section.pinned.is_none() {
+            add(left("bound by").drop(8), &|row| bound(row.stream?));
+        }
+        add(left("granted").drop(14), &|row| granted_text(row.stream?));
+    } else {
+        add(round_trip(), &|row| marked_p50(row.round_trip?));
+        add(right(spread).drop(3), &|row| spread_of_trips(row.round_trip?));
+        add(right("on one CPU").drop(5), &|row| Some(group(row.trip_seats()?.one_cpu?, numbers::time)));
+        add(right("on two").drop(5), &|row| Some(group(row.trip_seats()?.two_cpus?, numbers::time)));
+        add(right("pinned").drop(2), &|row| marked_p50(row.pinned_round_trip?));
+        add(right("× pipe").drop(4), &times_pipe);
+        add(right("p90").drop(8), &|row| Some(numbers::time(row.latency()?.p90 as f64)));
+        add(right("p99").drop(1), &|row| Some(numbers::time(row.latency()?.p99 as f64)));
+        add(right("p99.9").drop(7), &|row| Some(numbers::time(row.latency()?.p999 as f64)));
+        add(right("max").drop(9), &|row| Some(numbers::time(row.latency()?.max as f64)));
+        add(cpu_per_trip().drop(6), &|row| cpu_per_block(row.round_trip?));
+        add(left("granted").drop(10), &|row| granted_text(row.round_trip?));
+    }
+    for (row, of) in table.rows.iter_mut().zip(&section.rows) {
+        row.reasons = reasons(of, interrupted);
+    }
+    let many = section.rows.iter().filter(|row| row.has_figures()).count() > 1;
+    if let Some(best) = table.rows.first_mut().filter(|_| many) {
+        best.tone = Tone::Bold;
+    }
+    table
 }
 
 fn bar(row: &Row, section: &Section) -> Option<String> {
@@ -101,23 +84,15 @@ fn bar(row: &Row, section: &Section) -> Option<String> {
     speed(row).map(|speed| layout::bar(speed / best, BAR_COLUMNS))
 }
 
-/// With nothing but the pipe itself the column would hold a lone 1.0.
-fn times_pipe(row: &Row, section: &Section) -> Option<String> {
-    row.times_pipe.filter(|_| section.against_pipe).map(numbers::ratio)
-}
-
+/// A median round trip, marked where it is noisy.
 fn marked_p50(case: &CaseRecord) -> Option<String> {
-    Some(format!("{}{}", numbers::time(case.latency_ns.as_ref()?.p50 as f64), noise_mark(case)))
-}
-
-fn p99(case: &CaseRecord) -> Option<String> {
-    Some(numbers::time(case.latency_ns.as_ref()?.p99 as f64))
+    Some(format!("{}{}", numbers::time(case.latency_ns.as_ref()?.p50 as f64), noise::mark(case.noise)))
 }
 
 /// The median of a stream, marked where it is noisy.
 pub(crate) fn marked_speed(case: &CaseRecord) -> Option<String> {
     let speed = numbers::throughput(case.throughput.as_ref()?.median_bytes_per_s);
-    Some(format!("{speed}{}", noise_mark(case)))
+    Some(format!("{speed}{}", noise::mark(case.noise)))
 }
 
 fn bound(case: &CaseRecord) -> Option<String> {

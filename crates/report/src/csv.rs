@@ -1,85 +1,212 @@
-//! CSV: one row for each case with its summary, for spreadsheets and data frames. Raw figures in base units,
-//! empty where there is none; the raw samples are in the JSON.
+//! CSV: one row for each case, stage or result, for spreadsheets and data frames. Raw figures in base units, empty where
+//! there is none; the raw samples are in the JSON.
 
-use model::{BenchRecord, CaseRecord, Ratio};
-use stats::{bound_of, figure};
+use model::{
+    BenchRecord, CaseRecord, CompareRecord, CompareResult, Measure, Ratio, RunRecord, StageRecord,
+    StudyRecord,
+};
+use stats::{Estimate, bound_of, figure};
 
 use crate::against_pipe::Pipes;
-use crate::format::{Format, FormatError};
+use crate::format::{Format, FormatError, only};
+use crate::read::AnyRecord;
+use crate::stages::link_behind;
 
 /// The registry entry.
-pub const FORMAT: Format =
-    Format { name: "CSV", flag: "csv", summary: "one row per case with its summary", render };
+pub const FORMAT: Format = Format {
+    name: "CSV",
+    flag: "csv",
+    summary: "one row per case, stage or result",
+    render: |records, _| {
+        match only("CSV", records)? {
+            AnyRecord::Bench(record) => of_cases(record),
+            AnyRecord::Run(record) => of_run(record),
+            AnyRecord::Compare(record) => of_comparison(record),
+            AnyRecord::Study(record) => of_study(record),
+        }
+        .text()
+    },
+};
 
-/// A column: its name, and its value in a case that is so many times as fast as the pipe.
-type Column = (&'static str, fn(Option<Ratio>, &CaseRecord) -> Option<String>);
+/// A heading, and rows as long as it is.
+pub(crate) struct Sheet {
+    columns: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+}
 
-const COLUMNS: &[Column] = &[
-    ("mechanism", |_, case| Some(case.mechanism.clone())),
-    ("spec", |_, case| Some(case.spec.to_string())),
-    ("role", |_, case| word(&case.role)),
-    ("writer", |_, case| Some(case.worker.as_ref()?.writer.label())),
-    ("reader", |_, case| Some(case.worker.as_ref()?.reader.label())),
-    ("workload", |_, case| Some(case.workload.to_string())),
-    ("tasks", |_, case| Some(case.tasks.to_string())),
-    ("placement", |_, case| Some(case.placement.to_string())),
-    ("cpus", |_, case| Some(case.cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(" "))),
-    ("wait", |_, case| Some(case.wait.to_string())),
-    ("data", |_, case| Some(case.data.to_string())),
-    ("check", |_, case| case.check.map(|check| check.to_string())),
-    ("payload", |_, case| Some(case.payload.to_string())),
-    ("block_bytes", |_, case| Some(case.block_bytes.to_string())),
-    ("granted", |_, case| Some(granted(case))),
-    ("samples", |_, case| Some(case.samples.len().to_string())),
-    ("throughput_median_bytes_per_s", |_, case| Some(whole(case.throughput.as_ref()?.median_bytes_per_s))),
-    ("throughput_low_bytes_per_s", |_, case| Some(whole(case.throughput.as_ref()?.low))),
-    ("throughput_high_bytes_per_s", |_, case| Some(whole(case.throughput.as_ref()?.high))),
-    ("throughput_mean_bytes_per_s", |_, case| Some(whole(case.throughput.as_ref()?.mean))),
-    ("throughput_stddev_bytes_per_s", |_, case| Some(whole(case.throughput.as_ref()?.stddev))),
-    ("round_trip_p50_ns", |_, case| Some(case.latency_ns.as_ref()?.p50.to_string())),
-    ("round_trip_p50_low_ns", |_, case| Some(case.latency_ns.as_ref()?.p50_low.to_string())),
-    ("round_trip_p50_high_ns", |_, case| Some(case.latency_ns.as_ref()?.p50_high.to_string())),
-    ("round_trip_p90_ns", |_, case| Some(case.latency_ns.as_ref()?.p90.to_string())),
-    ("round_trip_p99_ns", |_, case| Some(case.latency_ns.as_ref()?.p99.to_string())),
-    ("round_trip_p999_ns", |_, case| Some(case.latency_ns.as_ref()?.p999.to_string())),
-    ("round_trip_max_ns", |_, case| Some(case.latency_ns.as_ref()?.max.to_string())),
-    ("round_trips", |_, case| Some(case.latency_ns.as_ref()?.count.to_string())),
-    ("times_pipe", |times_pipe, _| Some(digits(times_pipe?.median))),
-    ("times_pipe_low", |times_pipe, _| Some(digits(times_pipe?.low))),
-    ("times_pipe_high", |times_pipe, _| Some(digits(times_pipe?.high))),
-    ("elapsed_per_block_ns", |_, case| median(case, figure::elapsed_per_block_ns)),
-    ("cpu_per_block_ns", |_, case| median(between_the_clocks(case)?, figure::cpu_per_block_ns)),
-    ("syscalls_per_block", |_, case| median(case, figure::syscalls_per_block)),
-    ("syscalls_per_mib", |_, case| Some(digits(case.worker.as_ref()?.system_calls.as_ref()?.per_mib))),
-    ("set_up_ns", |_, case| median(case, |sample| Some(sample.setup_ns as f64))),
-    ("voluntary_switches_per_block", |_, case| {
-        median(between_the_clocks(case)?, figure::voluntary_switches_per_block)
-    }),
-    ("bound_by", |_, case| bound_of(between_the_clocks(case)?).map(|bound| bound.to_string())),
-    ("noise", |_, case| word(&case.noise?)),
-    ("outliers", |_, case| Some(case.outliers.to_string())),
-    ("error_kind", |_, case| word(&case.error.as_ref()?.kind)),
-    ("error", |_, case| Some(case.error.as_ref()?.message.clone())),
-    ("remedy", |_, case| case.error.as_ref()?.remedy.clone()),
-];
+/// A column: its name, and its value of a thing.
+type Column<T> = (&'static str, fn(&T) -> Option<String>);
 
-fn render(record: &BenchRecord) -> Result<String, FormatError> {
-    let mut writer = ::csv::Writer::from_writer(Vec::new());
-    let refused = |error: ::csv::Error| FormatError::Csv(error.to_string());
-    writer.write_record(COLUMNS.iter().map(|(name, _)| *name)).map_err(refused)?;
-    let pipes = Pipes::of(record);
-    for case in &record.cases {
-        let times_pipe = pipes.against(case);
-        let cells = COLUMNS.iter().map(|(_, value)| value(times_pipe, case).unwrap_or_default());
-        writer.write_record(cells).map_err(refused)?;
+impl Sheet {
+    fn of<T>(columns: &[Column<T>], things: impl Iterator<Item = T>) -> Self {
+        let row = |thing: T| columns.iter().map(|(_, value)| value(&thing).unwrap_or_default()).collect();
+        Self { columns: columns.iter().map(|(name, _)| *name).collect(), rows: things.map(row).collect() }
     }
-    let bytes = writer.into_inner().map_err(|error| FormatError::Csv(error.to_string()))?;
-    String::from_utf8(bytes).map_err(|error| FormatError::Csv(error.to_string()))
+
+    /// Both under one heading: what the rows of one do not have is empty.
+    fn beside(mut self, other: Self) -> Self {
+        let (before, after) = (self.columns.len(), other.columns.len());
+        self.rows.iter_mut().for_each(|row| row.resize(before + after, String::new()));
+        let pad = |row: Vec<String>| std::iter::repeat_n(String::new(), before).chain(row).collect();
+        self.rows.extend(other.rows.into_iter().map(pad));
+        self.columns.extend(other.columns);
+        self
+    }
+
+    /// The text.
+    pub(crate) fn text(self) -> Result<String, FormatError> {
+        let refused = |error: ::csv::Error| FormatError::Csv(error.to_string());
+        let mut writer = ::csv::Writer::from_writer(Vec::new());
+        writer.write_record(&self.columns).map_err(refused)?;
+        self.rows.iter().try_for_each(|row| writer.write_record(row)).map_err(refused)?;
+        let bytes = writer.into_inner().map_err(|error| FormatError::Csv(error.to_string()))?;
+        String::from_utf8(bytes).map_err(|error| FormatError::Csv(error.to_string()))
+    }
+}
+
+/// A case, and how many times as fast as the pipe it is.
+type Case<'a> = (&'a CaseRecord, Option<Ratio>);
+
+/// The columns of a case.
+fn case_columns<'a>() -> &'a [Column<Case<'a>>] {
+    &[
+        ("mechanism", |(case, _)| Some(case.mechanism.clone())),
+        ("spec", |(case, _)| Some(case.spec.to_string())),
+        ("role", |(case, _)| word(&case.role)),
+        ("writer", |(case, _)| Some(case.worker.as_ref()?.writer.label())),
+        ("reader", |(case, _)| Some(case.worker.as_ref()?.reader.label())),
+        ("workload", |(case, _)| Some(case.workload.to_string())),
+        ("tasks", |(case, _)| Some(case.tasks.to_string())),
+        ("placement", |(case, _)| Some(case.placement.to_string())),
+        ("cpus", |(case, _)| Some(case.cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(" "))),
+        ("wait", |(case, _)| Some(case.wait.to_string())),
+        ("data", |(case, _)| Some(case.data.to_string())),
+        ("check", |(case, _)| case.check.map(|check| check.to_string())),
+        ("payload", |(case, _)| Some(case.payload.to_string())),
+        ("block_bytes", |(case, _)| Some(case.block_bytes.to_string())),
+        ("granted", |(case, _)| Some(granted(case))),
+        ("samples", |(case, _)| Some(case.samples.len().to_string())),
+        ("throughput_median_bytes_per_s", |(case, _)| {
+            Some(whole(case.throughput.as_ref()?.median_bytes_per_s))
+        }),
+        ("throughput_low_bytes_per_s", |(case, _)| Some(whole(case.throughput.as_ref()?.low))),
+        ("throughput_high_bytes_per_s", |(case, _)| Some(whole(case.throughput.as_ref()?.high))),
+        ("throughput_mean_bytes_per_s", |(case, _)| Some(whole(case.throughput.as_ref()?.mean))),
+        ("throughput_stddev_bytes_per_s", |(case, _)| Some(whole(case.throughput.as_ref()?.stddev))),
+        ("round_trip_p50_ns", |(case, _)| Some(case.latency_ns.as_ref()?.p50.to_string())),
+        ("round_trip_p50_low_ns", |(case, _)| Some(case.latency_ns.as_ref()?.p50_low.to_string())),
+        ("round_trip_p50_high_ns", |(case, _)| Some(case.latency_ns.as_ref()?.p50_high.to_string())),
+        ("round_trip_p90_ns", |(case, _)| Some(case.latency_ns.as_ref()?.p90.to_string())),
+        ("round_trip_p99_ns", |(case, _)| Some(case.latency_ns.as_ref()?.p99.to_string())),
+        ("round_trip_p999_ns", |(case, _)| Some(case.latency_ns.as_ref()?.p999.to_string())),
+        ("round_trip_max_ns", |(case, _)| Some(case.latency_ns.as_ref()?.max.to_string())),
+        ("round_trips", |(case, _)| Some(case.latency_ns.as_ref()?.count.to_string())),
+        ("times_pipe", |(_, times_pipe)| Some(digits((*times_pipe)?.median))),
+        ("times_pipe_low", |(_, times_pipe)| Some(digits((*times_pipe)?.low))),
+        ("times_pipe_high", |(_, times_pipe)| Some(digits((*times_pipe)?.high))),
+        ("elapsed_per_block_ns", |(case, _)| median(case, figure::elapsed_per_block_ns)),
+        ("cpu_per_block_ns", |(case, _)| median(between_the_clocks(case)?, figure::cpu_per_block_ns)),
+        ("syscalls_per_block", |(case, _)| median(case, figure::syscalls_per_block)),
+        ("syscalls_per_mib", |(case, _)| Some(digits(case.worker.as_ref()?.system_calls.as_ref()?.per_mib))),
+        ("set_up_ns", |(case, _)| median(case, |sample| Some(sample.setup_ns as f64))),
+        ("voluntary_switches_per_block", |(case, _)| {
+            median(between_the_clocks(case)?, figure::voluntary_switches_per_block)
+        }),
+        ("bound_by", |(case, _)| bound_of(between_the_clocks(case)?).map(|bound| bound.to_string())),
+        ("noise", |(case, _)| word(&case.noise?)),
+        ("outliers", |(case, _)| Some(case.outliers.to_string())),
+        ("error_kind", |(case, _)| word(&case.error.as_ref()?.kind)),
+        ("error", |(case, _)| Some(case.error.as_ref()?.message.clone())),
+        ("remedy", |(case, _)| case.error.as_ref()?.remedy.clone()),
+    ]
+}
+
+/// One row for each case.
+fn of_cases(record: &BenchRecord) -> Sheet {
+    let pipes = Pipes::of(record);
+    Sheet::of(case_columns(), record.cases.iter().map(|case| (case, pipes.against(case))))
+}
+
+/// One row for each stage, with the link behind it.
+fn of_run(record: &RunRecord) -> Sheet {
+    type Stage<'a> = (&'a StageRecord, Option<&'a model::LinkRecord>);
+    let columns: &[Column<Stage>] = &[
+        ("pipeline", |(stage, _)| Some(stage.pipeline.to_string())),
+        ("command", |(stage, _)| Some(stage.command.clone())),
+        ("status", |(stage, _)| Some(stage.status.to_string())),
+        ("signal", |(stage, _)| text(stage.signal)),
+        ("wall_ns", |(stage, _)| Some(stage.wall_ns.to_string())),
+        ("user_ns", |(stage, _)| Some(stage.user_ns.to_string())),
+        ("system_ns", |(stage, _)| Some(stage.system_ns.to_string())),
+        ("queued_ns", |(stage, _)| text(stage.queued_ns)),
+        ("blocked_read_ns", |(stage, _)| text(stage.blocked_read_ns)),
+        ("blocked_write_ns", |(stage, _)| text(stage.blocked_write_ns)),
+        ("max_rss_bytes", |(stage, _)| text(stage.max_rss_bytes)),
+        ("link", |(_, link)| Some((*link)?.spec.clone())),
+        ("link_bytes", |(_, link)| text((*link)?.bytes)),
+        ("link_stored_bytes", |(_, link)| text((*link)?.stored_bytes)),
+        ("link_watched_ns", |(_, link)| text((*link)?.watched_ns)),
+        ("link_full_ns", |(_, link)| text((*link)?.full_ns)),
+        ("link_empty_ns", |(_, link)| text((*link)?.empty_ns)),
+    ];
+    let stages = record.stages.iter().enumerate();
+    Sheet::of(columns, stages.map(|(at, stage)| (stage, link_behind(record, at))))
+}
+
+/// One row for each pipeline and link, times in seconds.
+pub(crate) fn of_comparison(record: &CompareRecord) -> Sheet {
+    Sheet::of(result_columns(), record.results.iter())
+}
+
+fn result_columns<'a>() -> &'a [Column<&'a CompareResult>] {
+    &[
+        ("pipeline", |result| Some(result.pipeline.clone())),
+        ("via", |result| Some(result.via.clone())),
+        ("trials", |result| Some(result.times_s.len().to_string())),
+        ("mean_s", |result| seconds(result.mean_s)),
+        ("stddev_s", |result| seconds(result.stddev_s)),
+        ("median_s", |result| seconds(result.median_s)),
+        ("low_s", |result| seconds(result.low_s)),
+        ("high_s", |result| seconds(result.high_s)),
+        ("times_first", |result| seconds(result.times_first.map(|ratio| ratio.median))),
+        ("times_bash", |result| seconds(result.times_bash.map(|ratio| ratio.median))),
+        ("stored_bytes", |result| text(result.stored_bytes)),
+        ("output_bytes", |result| Some(result.output_bytes.to_string())),
+        ("output_hash", |result| result.output_hash.clone()),
+        ("status", |result| text(result.status)),
+        ("equal", |result| text(result.equal)),
+        ("error", |result| result.error.clone()),
+    ]
+}
+
+/// One row for each case, result and measure of each part: the columns of the others are empty.
+fn of_study(record: &StudyRecord) -> Sheet {
+    let measures: &[Column<&Measure>] = &[
+        ("measure", |measure| Some(measure.name.clone())),
+        ("measure_samples", |measure| Some(measure.samples.len().to_string())),
+        ("measure_median", |measure| Estimate::of(&measure.samples).map(|found| digits(found.median))),
+        ("measure_error", |measure| measure.error.clone()),
+    ];
+    let mut all = Sheet { columns: Vec::new(), rows: Vec::new() };
+    for part in &record.parts {
+        let cases = Sheet::of(case_columns(), part.cases.iter().map(|case| (case, None)));
+        let of_part = cases.beside(Sheet::of(result_columns(), part.results.iter()));
+        let mut of_part = of_part.beside(Sheet::of(measures, part.measures.iter()));
+        of_part.columns.insert(0, "part");
+        of_part.rows.iter_mut().for_each(|row| row.insert(0, part.name.clone()));
+        all.columns = of_part.columns;
+        all.rows.append(&mut of_part.rows);
+    }
+    all
 }
 
 /// The word that stands for a value in records.
 fn word(value: &impl serde::Serialize) -> Option<String> {
     serde_json::to_value(value).ok()?.as_str().map(str::to_owned)
+}
+
+fn text(value: Option<impl ToString>) -> Option<String> {
+    value.map(|value| value.to_string())
 }
 
 /// `name=bytes` pairs with blanks between them.
@@ -104,4 +231,8 @@ fn whole(value: f64) -> String {
 /// Digits enough for any of these figures, and never `1e-7`.
 fn digits(value: f64) -> String {
     format!("{value:.4}")
+}
+
+fn seconds(value: Option<f64>) -> Option<String> {
+    value.filter(|value| value.is_finite()).map(|value| format!("{value:.6}"))
 }

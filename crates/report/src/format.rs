@@ -1,9 +1,11 @@
-//! The registry of output formats: options and help of `bench` come from here.
+//! The registry of output formats: each is an option of every command that makes records.
 
-use model::BenchRecord;
 use thiserror::Error;
 
-/// Why a record could not be put into a format.
+use crate::read::{AnyRecord, Loaded};
+use crate::study::ViewOf;
+
+/// Why records could not be put into a format.
 #[derive(Debug, Error)]
 pub enum FormatError {
     /// The JSON writer refused it.
@@ -12,9 +14,17 @@ pub enum FormatError {
     /// The CSV writer refused it.
     #[error("the record cannot be written as CSV: {0}")]
     Csv(String),
+    /// The format has no place for several records.
+    #[error("{format} holds one record, and there are {count}: give one at a time, or take --html")]
+    OneRecord {
+        /// The format.
+        format: &'static str,
+        /// How many records there are.
+        count: usize,
+    },
 }
 
-/// One way of writing a record.
+/// One way of writing records.
 #[derive(Debug, Clone, Copy)]
 pub struct Format {
     /// What people call it.
@@ -23,13 +33,21 @@ pub struct Format {
     pub flag: &'static str,
     /// What is in it, for the help text.
     pub summary: &'static str,
-    /// Turns a summarised record into text that ends with a newline.
-    pub render: fn(&BenchRecord) -> Result<String, FormatError>,
+    /// Turns summarised records into text that ends with a newline. What is shown of a study it is told.
+    pub render: fn(&[Loaded], ViewOf) -> Result<String, FormatError>,
 }
 
 /// Every format, in the order of the help text.
 pub const FORMATS: &[Format] =
     &[crate::json::FORMAT, crate::csv::FORMAT, crate::markdown::FORMAT, crate::page::FORMAT];
+
+/// The record, where a format has a place for one.
+pub(crate) fn only<'a>(format: &'static str, records: &'a [Loaded]) -> Result<&'a AnyRecord, FormatError> {
+    match records {
+        [one] => Ok(&one.record),
+        several => Err(FormatError::OneRecord { format, count: several.len() }),
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,17 +1,22 @@
 //! JSON: the record itself, one object, raw samples and all (docs/RECORD.md).
 
-use model::BenchRecord;
 use serde::Serialize;
 
-use crate::format::{Format, FormatError};
+use crate::format::{Format, FormatError, only};
+use crate::read::AnyRecord;
 
 /// The registry entry.
-pub const FORMAT: Format =
-    Format { name: "JSON", flag: "json", summary: "the whole record with its raw samples", render };
-
-fn render(record: &BenchRecord) -> Result<String, FormatError> {
-    to_text(record)
-}
+pub const FORMAT: Format = Format {
+    name: "JSON",
+    flag: "json",
+    summary: "the whole record with its raw samples",
+    render: |records, _| match only("JSON", records)? {
+        AnyRecord::Bench(record) => to_text(record),
+        AnyRecord::Run(record) => to_text(record),
+        AnyRecord::Compare(record) => to_text(record),
+        AnyRecord::Study(record) => to_text(record),
+    },
+};
 
 /// Any record as text.
 ///

@@ -7,34 +7,28 @@ mod sentences;
 
 use model::{BenchRecord, CaseRecord, Placement, Tasks, WorkerCase, WorkerEnd, WorkerStart};
 
-use crate::layout::{self, Line, Tone};
 use crate::lists::grouped;
 use crate::reason::text;
-use crate::table::Style;
+use crate::sheet::{Part, Sheet};
+use crate::table::Table;
 use crate::{numbers, words};
 
 /// What every row is compared with, where it was measured.
 const YARDSTICK: &str = "c:tuned";
 
 /// The cases whose ends sat in the same seats: only they may be compared.
-pub(crate) struct Table<'a> {
+pub(crate) struct Seating<'a> {
     placement: Placement,
     cpus: &'a [u32],
     cases: Vec<&'a CaseRecord>,
 }
 
-impl<'a> Table<'a> {
-    /// All tables of a record, in its order.
+impl<'a> Seating<'a> {
+    /// All seatings of a record, in its order.
     pub(crate) fn all(record: &'a BenchRecord) -> Vec<Self> {
-        let mut tables: Vec<Self> = Vec::new();
-        for case in record.cases.iter().filter(|case| case.worker.is_some()) {
-            let (placement, cpus) = (case.placement, case.cpus.as_slice());
-            match tables.iter_mut().find(|table| (table.placement, table.cpus) == (placement, cpus)) {
-                Some(table) => table.cases.push(case),
-                None => tables.push(Self { placement, cpus, cases: vec![case] }),
-            }
-        }
-        tables
+        let cases = record.cases.iter().filter(|case| case.worker.is_some());
+        let seated = grouped(cases.map(|case| ((case.placement, case.cpus.as_slice()), case))).into_iter();
+        seated.map(|((placement, cpus), cases)| Self { placement, cpus, cases }).collect()
     }
 
     /// Who held the ends, and where.
@@ -56,9 +50,9 @@ impl<'a> Table<'a> {
         cases.filter(move |case| worker(case).is_some_and(|worker| worker.start == start))
     }
 
-    /// The ranking with all its columns but the bars: headings and rows; `None` where no worker was measured by itself.
-    pub(crate) fn texts(&self) -> Option<(Vec<&'static str>, Vec<Vec<String>>)> {
-        Some(ranking::texts(self)).filter(|(_, rows)| !rows.is_empty())
+    /// The ranking of the workers that started their own children; `None` where there are none.
+    pub(crate) fn ranking(&self) -> Option<Table> {
+        Some(ranking::table(self)).filter(|table| !table.rows.is_empty())
     }
 }
 
@@ -67,71 +61,25 @@ pub(crate) fn is_of_workers(record: &BenchRecord) -> bool {
     record.cases.iter().any(|case| case.worker.is_some())
 }
 
-/// Renders the tables and what they say.
-pub(crate) fn render(record: &BenchRecord, style: &Style) -> String {
-    let mut lines: Vec<Line> = layout::wrap(&heading(record), style.width)
-        .into_iter()
-        .map(|line| Line::new(Tone::Dim, line))
-        .collect();
+/// The tables, and what they say.
+pub(crate) fn sheet(record: &BenchRecord) -> Sheet {
+    let mut parts = vec![Part::Heading(heading(record))];
     if record.settings.interrupted {
-        lines.push(Line::new(Tone::Bold, "Stopped early: what stands here is what was finished."));
+        parts.push(Part::Notice("Stopped early: what stands here is what was finished.".to_owned()));
     }
-    let tables = Table::all(record);
-    for table in &tables {
-        if tables.len() > 1 {
-            lines.extend([Line::default(), Line::new(Tone::Bold, table.ends())]);
+    let seatings = Seating::all(record);
+    for seating in &seatings {
+        if seatings.len() > 1 {
+            parts.push(Part::Title(seating.ends()));
         }
-        if !table.ranked().is_empty() {
-            lines.push(Line::default());
-            lines.extend(ranking::render(table, style));
-        }
-        lines.extend(matrix::render(table, style));
+        parts.extend(seating.ranking().into_iter().chain(matrix::table(seating)).map(Part::Table));
     }
-    for note in notes::all(record) {
-        lines.extend(hanging(&note, style));
-    }
-    let failures = failures(record);
-    if !failures.is_empty() {
-        lines.push(Line::default());
-    }
-    for (worker, reason) in failures {
-        lines.extend(hanging(&format!("{worker}: {reason}"), style));
-    }
-    for sentence in sentences::all(record) {
-        lines.push(Line::default());
-        lines.extend(
-            layout::wrap(&sentence, style.width).into_iter().map(|line| Line::new(Tone::Plain, line)),
-        );
-    }
-    layout::print(&lines, style.color, style.unicode)
-}
-
-/// The tables for an issue or a README.
-pub(crate) fn markdown(record: &BenchRecord) -> String {
-    let mut text = format!("{}\n", heading(record));
-    let tables = Table::all(record);
-    for table in &tables {
-        if tables.len() > 1 {
-            text.push_str(&format!("\n{}\n", table.ends()));
-        }
-        if let Some((titles, rows)) = table.texts() {
-            text.push_str(&format!("\n| {} |\n| --- |", titles.join(" | ")));
-            titles[1..].iter().for_each(|_| text.push_str(" ---: |"));
-            rows.iter().for_each(|row| text.push_str(&format!("\n| {} |", row.join(" | "))));
-            text.push('\n');
-        }
-        text.push_str(&matrix::markdown(table));
-    }
-    for note in notes::all(record) {
-        text.push_str(&format!("\n- {note}"));
-    }
-    for (worker, reason) in failures(record) {
-        text.push_str(&format!("\n- {worker}: {}", reason.replace('\n', " ")));
-    }
-    for sentence in sentences::all(record) {
-        text.push_str(&format!("\n\n{sentence}"));
-    }
-    text.trim_end().to_owned() + "\n"
+    parts.extend(
+        failures(record).into_iter().map(|(worker, reason)| Part::Note(format!("{worker}: {reason}"))),
+    );
+    parts.push(Part::Remarks(notes::all(record)));
+    parts.extend(sentences::all(record).into_iter().map(Part::Paragraph));
+    Sheet { parts }
 }
 
 /// What the tables say in words, and what a reader must know of them.
@@ -140,15 +88,12 @@ pub(crate) fn findings(record: &BenchRecord) -> Vec<String> {
 }
 
 /// The machine and what all rows have in common.
-fn heading(record: &BenchRecord) -> String {
+fn heading(record: &BenchRecord) -> Vec<String> {
     let blocks = record.cases.iter().find(|case| case.worker.is_some()).map_or(0, |case| case.block_bytes);
     let warmup = record.cases.iter().filter_map(worker).map(|worker| worker.warmup_bytes).max().unwrap_or(0);
     let mut pieces = vec![
         words::machine(&record.host),
-        format!(
-            "bytes 0 to 255 in {} blocks from writer to reader, the receiver's XOR checked",
-            numbers::size(blocks)
-        ),
+        format!("bytes 0 to 255 in {} blocks, checked by XOR", numbers::size(blocks)),
         format!(
             "{}, fresh processes each, interleaved",
             words::count(record.settings.trials as usize, "trial")
@@ -157,10 +102,10 @@ fn heading(record: &BenchRecord) -> String {
     if warmup > 0 {
         pieces.push(format!("after up to {} of warm-up", numbers::size(warmup)));
     }
-    if let [table] = Table::all(record).as_slice() {
-        pieces.push(table.ends());
+    if let [seating] = Seating::all(record).as_slice() {
+        pieces.push(seating.ends());
     }
-    pieces.join(" · ")
+    pieces
 }
 
 fn worker(case: &CaseRecord) -> Option<&WorkerCase> {
@@ -201,15 +146,4 @@ fn failures(record: &BenchRecord) -> Vec<(String, String)> {
     let failed = |case: &CaseRecord| Some((text(case.error.as_ref()?), title(worker(case)?)));
     let said = grouped(record.cases.iter().filter_map(failed));
     said.into_iter().filter_map(|(reason, workers)| Some((workers.into_iter().next()?, reason))).collect()
-}
-
-/// Lines of which all but the first are indented.
-fn hanging(text: &str, style: &Style) -> Vec<Line> {
-    text.lines()
-        .flat_map(|line| layout::wrap(line, style.width.saturating_sub(3)))
-        .enumerate()
-        .map(|(number, line)| {
-            Line::new(Tone::Dim, format!("{}{line}", if number == 0 { " " } else { "   " }))
-        })
-        .collect()
 }

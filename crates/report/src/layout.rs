@@ -4,9 +4,10 @@ use model::visible;
 use unicode_width::UnicodeWidthStr;
 
 /// How a piece of text stands out, where colour is wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tone {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Tone {
     /// As it is.
+    #[default]
     Plain,
     /// The best row.
     Bold,
@@ -23,13 +24,25 @@ impl Line {
         Self::default().and(tone, text)
     }
 
-    /// Columns it takes in a terminal.
-    pub(crate) fn width(&self) -> usize {
-        self.0.iter().map(|(_, piece)| width(piece)).sum()
+    /// The line itself; where it is too wide, its words in several.
+    pub(crate) fn within(self, columns: usize) -> Vec<Self> {
+        let text: String = self.0.iter().map(|(_, piece)| piece.as_str()).collect();
+        if width(text.trim_end()) <= columns {
+            return vec![self];
+        }
+        let tone = self.0.first().map_or(Tone::Plain, |(tone, _)| *tone);
+        wrap(&text, columns.saturating_sub(1))
+            .into_iter()
+            .map(|line| Self::new(tone, format!(" {line}")))
+            .collect()
     }
 
     pub(crate) fn and(mut self, tone: Tone, text: impl Into<String>) -> Self {
-        self.0.push((tone, visible(&text.into())));
+        let text = visible(&text.into());
+        match self.0.last_mut() {
+            Some((last, piece)) if *last == tone => piece.push_str(&text),
+            _ => self.0.push((tone, text)),
+        }
         self
     }
 }
@@ -85,6 +98,22 @@ pub(crate) fn fill<'a>(
         }
     }
     lines
+}
+
+/// A command in one line, of at most so many columns.
+pub(crate) fn shortened(command: &str, columns: usize) -> String {
+    let line = command.split_whitespace().collect::<Vec<_>>().join(" ");
+    if width(&line) <= columns {
+        return line;
+    }
+    let mut kept = String::new();
+    for character in line.chars() {
+        if width(&kept) + 2 > columns {
+            break;
+        }
+        kept.push(character);
+    }
+    kept + "…"
 }
 
 /// A bar of at most so many columns, in eighths of a column, for a share of 0 to 1.

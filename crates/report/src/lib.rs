@@ -1,9 +1,10 @@
 //! A record as text. This room runs nothing and does no I/O: a summarised record goes in, strings come out.
 //!
-//! A new output format is one file and one entry in [`FORMATS`]. The terminal's [`table`] stands apart,
-//! because it alone must know how wide and how colourful its reader is; [`advice`] is said after either.
+//! What is shown of a record is a [`sheet`]: headings, [`table`]s, remarks. It is printed in a terminal, or as Markdown. A
+//! new output format is one file and one entry in [`FORMATS`], and every command that makes records has it.
 
 pub mod advice;
+pub mod bench;
 pub mod comparison;
 pub mod csv;
 pub mod figure;
@@ -14,6 +15,7 @@ pub mod noise;
 pub mod numbers;
 pub mod page;
 pub mod read;
+pub mod sheet;
 pub mod stages;
 pub mod study;
 pub mod table;
@@ -23,7 +25,6 @@ mod against_pipe;
 mod beside;
 mod columns;
 mod granted;
-mod grid;
 mod languages;
 mod layout;
 mod lists;
@@ -34,7 +35,6 @@ mod verdict;
 mod view;
 
 pub use advice::advice;
-pub use columns::{ABSENT, noise_mark};
 pub use format::{FORMATS, Format, FormatError};
 pub use layout::wrap;
-pub use table::Style;
+pub use table::{ABSENT, Style, Table};

@@ -3,7 +3,7 @@
 
 use model::ByteSize;
 
-use crate::columns::ABSENT;
+use crate::table::ABSENT;
 
 /// From here on digits say less than their number.
 const HUGE: f64 = 1e15;

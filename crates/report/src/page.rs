@@ -25,17 +25,21 @@ pub use section::{Block, Section};
 use model::{BenchRecord, Workload};
 
 use crate::figure::Figure;
-use crate::format::{Format, FormatError};
+use crate::format::Format;
 use crate::lists::{distinct, grouped};
 use crate::page::cases::{Set, Source};
 use crate::read::{AnyRecord, Loaded};
-use crate::study::{StudyView, ViewOf};
+use crate::study::ViewOf;
 use crate::view::Group;
 use crate::{advice, remarks, view, words};
 
 /// The registry entry.
-pub const FORMAT: Format =
-    Format { name: "HTML", flag: "html", summary: "one page with charts, for a browser", render: of_bench };
+pub const FORMAT: Format = Format {
+    name: "HTML",
+    flag: "html",
+    summary: "one page with charts, for a browser",
+    render: |records, view_of| Ok(render(records, view_of)),
+};
 
 /// Everything on a page, before it is HTML.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,10 +65,6 @@ pub fn render(records: &[Loaded], view_of: ViewOf) -> String {
 pub fn strangers(records: &[Loaded]) -> Vec<String> {
     let bench = records.iter().filter_map(|loaded| Some((loaded.name.as_str(), bench(&loaded.record)?)));
     common::strangers(&bench.collect::<Vec<_>>())
-}
-
-fn of_bench(record: &BenchRecord) -> Result<String, FormatError> {
-    Ok(render(&[Loaded::new("this run", AnyRecord::Bench(record.clone()))], StudyView::unknown))
 }
 
 fn bench(record: &AnyRecord) -> Option<&BenchRecord> {
@@ -203,14 +203,13 @@ fn remarks_of(sources: &[Source]) -> Option<Block> {
 fn remarks_of_one(record: &BenchRecord) -> Vec<String> {
     let view = view::View::of(record);
     let footer = |group| match group {
-        Group::Ranked(section) => Some(remarks::footer(&view, section)),
+        Group::Ranked(section) => remarks::footer(&view, section),
         // Over many block sizes the ceiling is a line of the figure.
         Group::Sweep(_) => None,
     };
     let mut lines = distinct(view.groups().into_iter().filter_map(footer));
-    lines.push(remarks::references(&view));
-    lines.extend(remarks::remarks(&view, remarks::Told { granted: false, seats: false }));
-    lines.retain(|line| !line.is_empty());
+    lines.extend(remarks::references(&view));
+    lines.extend(remarks::remarks(&view));
     lines
 }
 

@@ -51,8 +51,8 @@ pub(crate) fn interruption(view: &View) -> Option<String> {
     settings.interrupted.then(|| format!("Stopped early: {range} of {} trials were made.", settings.trials))
 }
 
-/// The ceiling and the floor of a section, on one line; empty where neither was measured.
-pub(crate) fn footer(view: &View, section: &Section) -> String {
+/// The ceiling and the floor of a section, on one line; `None` where neither was measured.
+pub(crate) fn footer(view: &View, section: &Section) -> Option<String> {
     let mut parts = Vec::new();
     for case in view.beside.section(&section.axes, Role::Ceiling) {
         let speed = case.throughput.as_ref().map(|t| numbers::throughput(t.median_bytes_per_s));
@@ -74,7 +74,7 @@ pub(crate) fn footer(view: &View, section: &Section) -> String {
             floors.iter().rev().map(|(name, costs)| format!("{name} {}", costs.join(", "))).collect();
         parts.push(format!("floor  {}", floors.join("; ")));
     }
-    parts.join("  ·  ")
+    (!parts.is_empty()).then(|| parts.join("  ·  "))
 }
 
 /// What a floor costs, by the same statistic as the column it stands under.
@@ -91,37 +91,26 @@ fn where_else(case: &CaseRecord, section: &Section) -> String {
     if elsewhere { format!(" on {}", words::cpus(&case.cpus)) } else { String::new() }
 }
 
-/// Rows that are a check of one end and no transport; empty where there are none.
-pub(crate) fn references(view: &View) -> String {
+/// Rows that are a check of one end and no transport; `None` where there are none.
+pub(crate) fn references(view: &View) -> Option<String> {
     let cases = view.record.cases.iter().filter(|case| case.role == Role::Reference);
     let shown = cases.filter_map(|case| {
         let speed = numbers::throughput(case.throughput.as_ref()?.median_bytes_per_s);
         Some(format!("{} {speed}", case.spec))
     });
     let shown: Vec<String> = shown.collect();
-    if shown.is_empty() { String::new() } else { format!("one end only  {}", shown.join(", ")) }
-}
-
-/// What columns tell already, and remarks need not.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Told {
-    /// The sizes granted.
-    pub(crate) granted: bool,
-    /// What streams reached on one CPU and on two.
-    pub(crate) seats: bool,
+    (!shown.is_empty()).then(|| format!("one end only  {}", shown.join(", ")))
 }
 
 /// What a reader must know before believing a row.
-pub(crate) fn remarks(view: &View, told: Told) -> Vec<String> {
+pub(crate) fn remarks(view: &View) -> Vec<String> {
     let above = view.sections.iter().flat_map(|section| above_the_ceiling(view, section));
     let mut remarks = first_lines(distinct(above));
     remarks.extend(zero_copy(view));
     remarks.extend(empty_sums(view));
-    if !told.granted {
-        remarks.extend(granted_otherwise(view));
-    }
+    remarks.extend(granted_otherwise(view));
     remarks.extend(noise_legend(view.record));
-    remarks.extend(mixtures(view, told));
+    remarks.extend(mixtures(view));
     remarks.extend(few_trials(view.record));
     remarks.extend(outliers(view.record));
     remarks
@@ -243,14 +232,13 @@ pub(crate) fn noise_legend(record: &BenchRecord) -> Option<String> {
     noise::legend(has(NoiseLevel::Noisy), wild)
 }
 
-/// Where the scheduler's choice makes a median of two figures; with the figures of the first rows, unless columns have them.
-fn mixtures(view: &View, told: Told) -> Option<String> {
+/// Where the scheduler's choice makes a median of two figures; with the figures of the first rows.
+fn mixtures(view: &View) -> Option<String> {
     let rows = view.sections.iter().flat_map(|section| &section.rows);
     let mixed: Vec<String> = rows.flat_map(two_figures).collect();
     let rest = mixed.len().saturating_sub(MIXTURES_MAX);
-    let named = match (told.seats, rest) {
-        (true, _) => String::new(),
-        (_, 0) => format!(": {}", mixed.join("; ")),
+    let named = match rest {
+        0 => format!(": {}", mixed.join("; ")),
         _ => format!(": {}; and {rest} more (--md shows all)", mixed[..MIXTURES_MAX].join("; ")),
     };
     (!mixed.is_empty()).then(|| {

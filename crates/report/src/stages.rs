@@ -2,101 +2,58 @@
 
 use model::{ByteSize, LinkRecord, RunRecord, signal_name};
 
-use crate::columns::ABSENT;
-use crate::grid::{Heading, lay_out};
-use crate::layout::{Line, Tone, print, width, wrap};
+use crate::layout::{Tone, shortened};
 use crate::numbers::{decimal_size, percent, time};
-use crate::table::Style;
+use crate::sheet::{Part, Sheet};
+use crate::table::{ABSENT, Column, Fit, Table};
 
 /// Below this a time asleep is not told from none.
 const SEEN_NS: u64 = 1_000_000;
-/// A command keeps at least so many columns; where there is less room, figures go.
-const COMMAND_COLUMNS_MIN: usize = 12;
-/// Which figures go first, as places among [`HEADINGS`].
-const DISPENSABLE: [usize; 2] = [MEMORY, QUEUED];
-const QUEUED: usize = 3;
-const MEMORY: usize = 7;
 
-const HEADINGS: &[Heading] = &[
-    Heading::left("stage"),
-    Heading::right("wall"),
-    Heading::right("CPU"),
-    Heading::right("queued"),
-    Heading::right("out"),
-    Heading::right("full"),
-    Heading::right("empty"),
-    Heading::right("memory"),
-    Heading::right("exit"),
-    Heading::left(""),
-];
-
-/// Renders the table, the links' remarks and the sentence on what held the run up.
-pub fn render(record: &RunRecord, style: &Style) -> String {
-    let held_up = record.bottleneck.as_ref().and_then(|bottleneck| bottleneck.stage);
-    let mut rows = Vec::new();
-    let mut number = 0;
-    for (index, stage) in record.stages.iter().enumerate() {
-        let first = index == 0 || record.stages[index - 1].pipeline != stage.pipeline;
-        number = if first { 1 } else { number + 1 };
-        let tone = if held_up == Some(index) { Tone::Bold } else { Tone::Plain };
-        let mut cells = vec![number.to_string()];
-        cells.extend(figures(record, index));
-        cells.push(if held_up == Some(index) { "←".to_owned() } else { String::new() });
-        rows.push((tone, cells));
-    }
-    let mut dispensable = DISPENSABLE.iter();
-    let mut room = room_for_commands(&rows, style.width);
-    while room < COMMAND_COLUMNS_MIN
-        && let Some(&column) = dispensable.next()
-    {
-        rows.iter_mut().for_each(|(_, cells)| cells[column].clear());
-        room = room_for_commands(&rows, style.width);
-    }
-    for ((_, cells), stage) in rows.iter_mut().zip(&record.stages) {
-        let command = shortened(&stage.command, room.max(COMMAND_COLUMNS_MIN));
-        cells[0] = format!("{} {command}", cells[0]);
-    }
-    let mut lines = lay_out(HEADINGS, &rows);
-    for sentence in sentences(record) {
-        lines.extend(wrap(&sentence, style.width).into_iter().map(|line| Line::new(Tone::Plain, line)));
-    }
-    print(&lines, style.color, style.unicode)
+/// The table, the links' remarks and the sentence on what held the run up.
+pub fn sheet(record: &RunRecord) -> Sheet {
+    let mut parts = vec![Part::Table(table(record))];
+    parts.extend(sentences(record).into_iter().map(Part::Line));
+    Sheet { parts }
 }
 
-/// Columns that are left for the commands, once the figures and the stages' numbers have theirs.
-fn room_for_commands(rows: &[(Tone, Vec<String>)], columns: usize) -> usize {
-    let taken = lay_out(HEADINGS, rows).iter().map(Line::width).max().unwrap_or(0);
-    // The heading of the commands' column is as wide as the widest number, and more.
-    columns.saturating_sub(taken) + HEADINGS[0].title.len() - 3
-}
-
-/// The cells behind the command.
-fn figures(record: &RunRecord, index: usize) -> Vec<String> {
-    let stage = &record.stages[index];
-    let link = link_behind(record, index);
-    let measured = |ns: Option<u64>| match ns {
-        Some(ns) if ns >= SEEN_NS => time(ns as f64),
-        _ => ABSENT.to_owned(),
+fn table(record: &RunRecord) -> Table {
+    let mut table = Table::default();
+    let mut add = |column: Column, cell: &dyn Fn(usize) -> String| {
+        table.add(column, (0..record.stages.len()).map(|at| Some(cell(at))));
     };
-    let share = |part: fn(&LinkRecord) -> Option<u64>| {
-        let Some(link) = link else { return String::new() };
+    let stage = |at: usize| &record.stages[at];
+    let share = |at: usize, part: fn(&LinkRecord) -> Option<u64>| {
+        let Some(link) = link_behind(record, at) else { return String::new() };
         let watched = link.watched_ns.filter(|ns| *ns > 0);
         let share = watched.and_then(|watched| Some(part(link)? as f64 / watched as f64));
         share.map_or_else(|| ABSENT.to_owned(), |share| percent(share.min(1.0)))
     };
-    vec![
-        measured(Some(stage.wall_ns)),
-        measured(Some(stage.user_ns + stage.system_ns)),
-        measured(stage.queued_ns),
-        link.and_then(|link| link.bytes).map(decimal_size).unwrap_or_default(),
-        share(|link| link.full_ns),
-        share(|link| link.empty_ns),
-        stage.max_rss_bytes.map(decimal_size).unwrap_or_default(),
-        match stage.signal {
-            Some(signal) => signal_name(signal),
-            None => stage.status.to_string(),
-        },
-    ]
+    let number = |at: usize| {
+        record.stages[..at].iter().filter(|before| before.pipeline == stage(at).pipeline).count() + 1
+    };
+    let bytes_behind = |at| link_behind(record, at).and_then(|link| link.bytes);
+    let held_up = record.bottleneck.as_ref().and_then(|bottleneck| bottleneck.stage);
+    add(Column::left("stage").fit(Fit::Cut), &|at| format!("{} {}", number(at), stage(at).command));
+    add(Column::right("wall"), &|at| measured(Some(stage(at).wall_ns)));
+    add(Column::right("CPU"), &|at| measured(Some(stage(at).user_ns + stage(at).system_ns)));
+    add(Column::right("queued").drop(1), &|at| measured(stage(at).queued_ns));
+    add(Column::right("out"), &|at| bytes_behind(at).map(decimal_size).unwrap_or_default());
+    add(Column::right("full"), &|at| share(at, |link| link.full_ns));
+    add(Column::right("empty"), &|at| share(at, |link| link.empty_ns));
+    add(Column::right("memory").drop(2), &|at| stage(at).max_rss_bytes.map(decimal_size).unwrap_or_default());
+    add(Column::right("exit"), &|at| {
+        stage(at).signal.map_or_else(|| stage(at).status.to_string(), signal_name)
+    });
+    add(Column::left(""), &|at| if held_up == Some(at) { "←".to_owned() } else { String::new() });
+    if let Some(row) = held_up.and_then(|at| table.rows.get_mut(at)) {
+        row.tone = Tone::Bold;
+    }
+    table
+}
+
+fn measured(ns: Option<u64>) -> String {
+    ns.filter(|ns| *ns >= SEEN_NS).map_or_else(|| ABSENT.to_owned(), |ns| time(ns as f64))
 }
 
 /// The link that a stage writes to; `None` behind the last one of a pipeline.
@@ -165,22 +122,6 @@ fn link_text(link: &LinkRecord) -> String {
         Some(bytes) if !link.spec.contains("size=") => format!("{} ({})", link.spec, ByteSize(*bytes)),
         _ => link.spec.clone(),
     }
-}
-
-/// A command in one line, of at most so many columns.
-pub(crate) fn shortened(command: &str, columns: usize) -> String {
-    let line = command.split_whitespace().collect::<Vec<_>>().join(" ");
-    if width(&line) <= columns {
-        return line;
-    }
-    let mut kept = String::new();
-    for character in line.chars() {
-        if width(&kept) + 2 > columns {
-            break;
-        }
-        kept.push(character);
-    }
-    kept + "…"
 }
 
 /// The number of SIGPIPE, everywhere.

@@ -1,23 +1,17 @@
-//! The table on a terminal: a heading, ranked lists or sweeps, the floor and the ceiling, remarks.
-//! Columns are left out in the order of their weight until the lists fit.
+//! The table: every column of figures that hosepipe shows is laid out here, for a terminal, as Markdown and as HTML.
 
-use model::BenchRecord;
+mod terminal;
 
-use crate::columns::{ABSENT, Align, Column, columns};
-use crate::layout::{self, Line, Tone};
-use crate::reason::reasons;
-use crate::remarks::Told;
-use crate::view::{Group, Row, Section, View};
-use crate::{languages, remarks, sweep};
+use maud::{Markup, html};
 
-/// Between two columns.
-const GAP: &str = "  ";
-/// Before each line of figures.
-pub(crate) const MARGIN: &str = " ";
-/// From this width on there is room for the long titles.
-const WIDE: usize = 100;
+pub use crate::layout::Tone;
 
-/// What the reader's terminal can show.
+/// What stands for a figure that is not there.
+pub const ABSENT: &str = "–";
+/// The column that tells, in Markdown and HTML, what stands below a row in a terminal.
+const WHY_NOT: &str = "why not";
+
+/// What the reader's terminal can show, and how much the reader wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     /// Columns of the terminal.
@@ -26,208 +20,343 @@ pub struct Style {
     pub color: bool,
     /// Whether to use characters beyond ASCII.
     pub unicode: bool,
+    /// Whether to print all remarks, and not only the first.
+    pub explain: bool,
 }
 
 impl Default for Style {
-    /// What is safe where nothing is known: 80 columns, no colour, Unicode.
+    /// What is safe where nothing is known: 80 columns, no colour, Unicode, the most important remarks.
     fn default() -> Self {
-        Self { width: 80, color: false, unicode: true }
+        Self { width: 80, color: false, unicode: true, explain: false }
     }
 }
 
-/// The record as a table; the text ends with a newline.
-pub fn render(record: &BenchRecord, style: &Style) -> String {
-    if languages::is_of_workers(record) {
-        return languages::render(record, style);
+/// A table: columns with their headings, and rows of cells.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Table {
+    /// What it shows; may be empty.
+    pub title: String,
+    /// Its columns. The first one names the rows.
+    pub columns: Vec<Column>,
+    /// Its rows, as long as there are columns.
+    pub rows: Vec<Row>,
+    /// What stands below it: the floor and the ceiling, the meaning of a mark.
+    pub notes: Vec<String>,
+}
+
+/// A column. Columns in which no cell says anything are not shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Its heading.
+    pub title: String,
+    /// Its heading in a terminal of fewer than 100 columns; empty: the same.
+    pub short: String,
+    /// On which side its cells are flush.
+    pub align: Align,
+    /// How it becomes narrower where a terminal has too little room.
+    pub fit: Fit,
+    /// The higher, the sooner a terminal leaves it out; 0: never. Columns of one number go together.
+    pub drop: u8,
+    /// True for a picture of a figure that stands beside it: only terminals show it.
+    pub picture: bool,
+}
+
+/// On which side a column is flush.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Align {
+    /// Words.
+    Left,
+    /// Figures.
+    Right,
+    /// As most of its cells want it.
+    Auto,
+}
+
+/// How a cell that is too wide for a terminal is made to fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fit {
+    /// Not at all: where the table is too wide, its last columns go below, each time with the first column again.
+    Whole,
+    /// A spec: it takes a third of the terminal at the most, and is broken after commas and colons.
+    Spec,
+    /// A command: its end is cut off.
+    Cut,
+    /// Words: they go on below.
+    Wrap,
+}
+
+/// A row.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Row {
+    /// A text for each column.
+    pub cells: Vec<String>,
+    /// How the row stands out.
+    pub tone: Tone,
+    /// The cell that stands out.
+    pub best: Option<usize>,
+    /// Why it lacks figures, and what to try: below the row in a terminal, else a column of its own.
+    pub reasons: Vec<String>,
+}
+
+impl Table {
+    /// A table of texts whose columns are flush as their cells want it.
+    pub fn new<C: Into<Column>>(
+        title: impl Into<String>,
+        columns: impl IntoIterator<Item = C>,
+        rows: impl IntoIterator<Item = Vec<String>>,
+    ) -> Self {
+        let columns = columns.into_iter().map(Into::into).collect();
+        let rows = rows.into_iter().map(Row::from).collect();
+        Self { title: title.into(), columns, rows, notes: Vec::new() }
     }
-    let view = View::of(record);
-    let mut lines = head(&view, style);
-    let footers: Vec<String> = view.sections.iter().map(|section| remarks::footer(&view, section)).collect();
-    let one_footer = footers.windows(2).all(|pair| pair[0] == pair[1]);
-    let mut told = Told { granted: !view.sections.is_empty(), seats: !view.sections.is_empty() };
-    for group in view.groups() {
-        lines.push(Line::default());
-        match &group {
-            Group::Ranked(section) => {
-                lines.extend(title(&view.title(section, true)));
-                let shown = fitting(section, style);
-                told.granted &= shown.shows("granted");
-                told.seats &= shown.shows("on two");
-                lines.extend(list(section, &shown, record.settings.interrupted));
-            }
-            Group::Sweep(sections) => {
-                told = Told { granted: false, seats: false };
-                lines.extend(title(&view.title(sections[0], false)));
-                lines.extend(sweep::grid(sections, style.width, record.settings.interrupted));
+
+    /// Adds a column with a cell for each row; `None` is a figure that is missing. A column that says nothing is left out,
+    /// unless it must stay (`drop` is 0).
+    pub fn add(&mut self, column: Column, cells: impl IntoIterator<Item = Option<String>>) {
+        let cells: Vec<Option<String>> = cells.into_iter().collect();
+        if column.drop > 0 && cells.iter().all(Option::is_none) {
+            return;
+        }
+        self.rows.resize(cells.len(), Row::default());
+        let absent = if column.picture { "" } else { ABSENT };
+        for (row, cell) in self.rows.iter_mut().zip(cells) {
+            row.cells.push(cell.unwrap_or_else(|| absent.to_owned()));
+        }
+        self.columns.push(column);
+    }
+
+    /// The cells of a column, from above.
+    fn cells(&self, at: usize) -> impl Iterator<Item = &str> + Clone {
+        self.rows.iter().map(move |row| row.cells.get(at).map_or("", String::as_str))
+    }
+
+    /// The columns that say something.
+    fn speaking(&self) -> impl Iterator<Item = usize> {
+        let speaks = |at: &usize| *at == 0 || self.cells(*at).any(|cell| !cell.is_empty());
+        (0..self.columns.len()).filter(move |at| self.rows.is_empty() || speaks(at))
+    }
+
+    fn is_flush_right(&self, at: usize) -> bool {
+        match self.columns[at].align {
+            Align::Left => false,
+            Align::Right => true,
+            Align::Auto => at > 0 && are_figures(self.cells(at)),
+        }
+    }
+
+    /// The columns of Markdown and HTML, and the rows without what terminals alone show.
+    fn plain(&self) -> (Vec<usize>, bool) {
+        let columns = self.speaking().filter(|at| !self.columns[*at].picture).collect();
+        (columns, self.rows.iter().any(|row| !row.reasons.is_empty()))
+    }
+
+    /// The rows as texts, with the reasons in a column of their own.
+    pub(crate) fn into_texts(self) -> crate::figure::Table {
+        let (columns, with_reasons) = self.plain();
+        let titles = columns.iter().map(|at| self.columns[*at].title.clone());
+        let row = |row: &Row| {
+            let cells = columns.iter().map(|at| row.cells.get(*at).cloned().unwrap_or_default());
+            cells.chain(with_reasons.then(|| row.reasons.join("; "))).collect()
+        };
+        crate::figure::Table {
+            columns: titles.chain(with_reasons.then(|| WHY_NOT.to_owned())).collect(),
+            rows: self.rows.iter().map(row).collect(),
+            caption: self.title,
+        }
+    }
+
+    /// The columns and rows as Markdown, without the title and the notes.
+    pub fn markdown(&self) -> String {
+        let (columns, with_reasons) = self.plain();
+        let mut text = String::new();
+        let mut line = |cells: &mut dyn Iterator<Item = String>, last: &str| {
+            // A bar inside a cell would end it.
+            let last = with_reasons.then(|| last.to_owned());
+            let cells = cells.chain(last).map(|cell| cell.trim_end().replace('|', "\\|").replace('\n', " "));
+            text.push_str(&format!("| {} |\n", cells.collect::<Vec<String>>().join(" | ")));
+        };
+        line(&mut columns.iter().map(|at| self.columns[*at].title.clone()), WHY_NOT);
+        let rule = |at: &usize| if self.is_flush_right(*at) { "---:" } else { "---" };
+        line(&mut columns.iter().map(|at| rule(at).to_owned()), "---");
+        for row in &self.rows {
+            let cell = |at: &usize| match (self.columns[*at].fit, row.cells.get(*at)) {
+                (Fit::Spec, Some(spec)) => format!("`{spec}`"),
+                (_, cell) => cell.cloned().unwrap_or_default(),
+            };
+            line(&mut columns.iter().map(cell), &row.reasons.join("; "));
+        }
+        text
+    }
+
+    /// The table as HTML, its title as a caption.
+    pub fn html(&self) -> Markup {
+        let (columns, with_reasons) = self.plain();
+        let class = |at: usize| self.is_flush_right(at).then_some("number");
+        html! {
+            table {
+                caption { (self.title) }
+                thead {
+                    tr {
+                        @for &at in &columns { th scope="col" class=[class(at)] { (self.columns[at].title) } }
+                        @if with_reasons { th scope="col" { (WHY_NOT) } }
+                    }
+                }
+                tbody {
+                    @for row in &self.rows {
+                        tr {
+                            @for &at in &columns {
+                                @let cell = row.cells.get(at).map_or("", String::as_str);
+                                @if at == 0 { th scope="row" { (cell) } } @else { td class=[class(at)] { (cell) } }
+                            }
+                            @if with_reasons { td { (row.reasons.join("; ")) } }
+                        }
+                    }
+                }
             }
         }
-        if !one_footer {
-            lines.extend(group_footer(&view, &group).iter().flat_map(|footer| framed(footer, style)));
-        }
     }
-    if one_footer {
-        lines.extend(framed(footers.first().map_or("", String::as_str), style));
+}
+
+impl Column {
+    /// A column of words.
+    pub fn left(title: impl Into<String>) -> Self {
+        Self { align: Align::Left, ..title.into().into() }
     }
-    lines.extend(framed(&remarks::references(&view), style));
-    for remark in remarks::remarks(&view, told) {
-        lines.extend(framed(&remark, style));
+
+    /// A column of figures.
+    pub fn right(title: impl Into<String>) -> Self {
+        Self { align: Align::Right, ..title.into().into() }
     }
-    layout::print(&lines, style.color, style.unicode)
+
+    /// A picture of a figure beside it, which has no heading.
+    pub fn picture() -> Self {
+        Self { picture: true, ..Self::left("") }
+    }
+
+    /// How soon a terminal leaves it out.
+    pub fn drop(self, drop: u8) -> Self {
+        Self { drop, ..self }
+    }
+
+    /// How it becomes narrower.
+    pub fn fit(self, fit: Fit) -> Self {
+        Self { fit, ..self }
+    }
+
+    /// Its heading where room is short.
+    pub fn short(self, short: impl Into<String>) -> Self {
+        Self { short: short.into(), ..self }
+    }
 }
 
-fn head(view: &View, style: &Style) -> Vec<Line> {
-    let pieces = remarks::heading(view);
-    let wrapped = layout::fill(pieces.iter().map(String::as_str), " · ", style.width);
-    let mut lines: Vec<Line> = wrapped.into_iter().map(|line| Line::new(Tone::Dim, line)).collect();
-    lines.extend(remarks::interruption(view).map(|sentence| Line::new(Tone::Bold, sentence)));
-    lines
+impl From<String> for Column {
+    fn from(title: String) -> Self {
+        Self { title, short: String::new(), align: Align::Auto, fit: Fit::Whole, drop: 0, picture: false }
+    }
 }
 
-fn title(text: &str) -> Option<Line> {
-    (!text.is_empty()).then(|| Line::new(Tone::Bold, text))
+impl From<&str> for Column {
+    fn from(title: &str) -> Self {
+        title.to_owned().into()
+    }
 }
 
-/// A remark below the figures, wrapped.
-fn framed(text: &str, style: &Style) -> Vec<Line> {
-    let lines =
-        layout::wrap_kept(&layout::spell(text, style.unicode), style.width.saturating_sub(MARGIN.len()));
-    lines.into_iter().map(|line| Line::new(Tone::Dim, format!("{MARGIN}{line}"))).collect()
+impl From<crate::figure::Table> for Table {
+    fn from(table: crate::figure::Table) -> Self {
+        Self::new(table.caption, table.columns, table.rows)
+    }
 }
 
-/// The floor and the ceiling of a group; of a sweep those of its ends, where they are not the same.
-fn group_footer(view: &View, group: &Group) -> Vec<String> {
-    let ends = match group {
-        Group::Ranked(section) => return vec![remarks::footer(view, section)],
-        Group::Sweep(sections) => sections.first().into_iter().chain(sections.last()),
+impl From<Vec<String>> for Row {
+    fn from(cells: Vec<String>) -> Self {
+        Self { cells, ..Self::default() }
+    }
+}
+
+/// Whether most of the cells that say something hold figures rather than words.
+fn are_figures<'a>(cells: impl Iterator<Item = &'a str> + Clone) -> bool {
+    let figure = |text: &&str| {
+        text.trim_start_matches(['<', '≥', '±', '-', ' ']).starts_with(|c: char| c.is_ascii_digit())
     };
-    let footers: Vec<(&Section, String)> =
-        ends.map(|section| (*section, remarks::footer(view, section))).collect();
-    match footers.as_slice() {
-        [(_, first), (_, last)] if first == last => vec![first.clone()],
-        several => several
-            .iter()
-            .map(|(section, footer)| format!("{}:  {footer}", sweep::size_of(section)))
-            .collect(),
-    }
+    let spoken = cells.filter(|text| !text.is_empty() && *text != ABSENT);
+    spoken.clone().filter(figure).count() * 2 >= spoken.count().max(1)
 }
 
-/// The columns that fit, and their widths.
-struct Fitting {
-    label_width: usize,
-    columns: Vec<Filled>,
-    style: Style,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{print, width};
 
-/// A column with its title, what it says of each row, and as wide as that.
-struct Filled {
-    column: &'static Column,
-    title: String,
-    cells: Vec<String>,
-    width: usize,
-}
-
-impl Filled {
-    fn of(column: &'static Column, section: &Section, style: &Style) -> Self {
-        let title = if style.width >= WIDE { column.title } else { column.short };
-        let title = layout::spell(title, style.unicode);
-        let cells: Vec<String> = section.rows.iter().map(|row| cell(column, row, section)).collect();
-        let widths = cells.iter().map(|cell| layout::width(cell));
-        let width = widths.max().unwrap_or(0).max(layout::width(&title));
-        Self { column, title, cells, width }
-    }
-}
-
-impl Fitting {
-    fn shows(&self, title: &str) -> bool {
-        self.columns.iter().any(|filled| filled.column.title == title)
+    fn terminal(table: &Table, width: usize) -> String {
+        print(&table.lines(&Style { width, ..Style::default() }), false, true)
     }
 
-    fn total(&self) -> usize {
-        let columns = self.columns.iter().map(|filled| GAP.len() + filled.width);
-        MARGIN.len() + self.label_width + columns.sum::<usize>()
+    fn ways() -> Table {
+        let mut table = Table { title: "ways".to_owned(), ..Table::default() };
+        table.add(
+            Column::left("way").fit(Fit::Spec),
+            ["pipe:recv=splice,size=1MiB", "tcp"].map(|t| Some(t.to_owned())),
+        );
+        table.add(Column::right("speed"), [Some("1.40 GB/s".to_owned()), None]);
+        table.add(Column::picture().drop(2), [Some("███".to_owned()), None]);
+        table.add(Column::right("nothing").drop(3), [None, None]);
+        table.add("round trip".into(), [Some("52.0 µs".to_owned()), None]);
+        table.rows[0].tone = Tone::Bold;
+        table.rows[1].reasons = vec!["there is no | network".to_owned()];
+        table
     }
-}
 
-/// Leaves out the least important column until the rest fits.
-fn fitting(section: &Section, style: &Style) -> Fitting {
-    let label_max = (style.width / 3).max(20);
-    let labels = section.rows.iter().flat_map(|row| label_lines(&row.label, label_max));
-    let label_width = labels.map(|line| layout::width(&line)).max().unwrap_or(0).max("mechanism".len());
-    let columns = columns(section).into_iter().map(|column| Filled::of(column, section, style)).collect();
-    let mut fitting = Fitting { label_width, columns, style: *style };
-    loop {
-        let least = fitting.columns.iter().map(|filled| filled.column.drop).max().unwrap_or(0);
-        if least == 0 || fitting.total() <= style.width {
-            return fitting;
+    #[test]
+    fn a_terminal_has_the_columns_that_fit_and_reasons_below() {
+        let wide = "
+ way                             speed       round trip
+ pipe:recv=splice,size=1MiB  1.40 GB/s  ███     52.0 µs
+ tcp                         – there is no | network
+";
+        assert_eq!(format!("\n{}", terminal(&ways(), 80)), wide);
+        let narrow = "
+ way                    speed  round trip
+ pipe:recv=splice,  1.40 GB/s     52.0 µs
+   size=1MiB
+ tcp                – there is no |
+                      network
+";
+        assert_eq!(format!("\n{}", terminal(&ways(), 41)), narrow);
+        let below = terminal(&ways(), 36);
+        assert!(
+            below.contains("\n\n way                round trip\n"),
+            "the first column comes again: {below}"
+        );
+        for columns in 24..80 {
+            let text = terminal(&ways(), columns);
+            assert!(text.lines().all(|line| width(line) <= columns), "{columns} columns:\n{text}");
         }
-        // Columns of one weight say something only together.
-        fitting.columns.retain(|filled| filled.column.drop != least);
     }
-}
 
-fn list(section: &Section, fitting: &Fitting, interrupted: bool) -> Vec<Line> {
-    let titles = fitting.columns.iter().map(|filled| filled.title.as_str());
-    let mut lines = vec![Line::new(Tone::Dim, figures("mechanism", titles, fitting))];
-    let many = section.rows.iter().filter(|row| row.has_figures()).count() > 1;
-    for (at, row) in section.rows.iter().enumerate() {
-        let tone = if at == 0 && many { Tone::Bold } else { Tone::Plain };
-        lines.extend(row_lines((at, row), fitting, tone, interrupted));
+    #[test]
+    fn words_are_wrapped_and_commands_cut() {
+        let row =
+            ["cat a/long/path of files", "no such program: apt-get install it"].map(str::to_owned).to_vec();
+        let columns = [Column::left("command").fit(Fit::Cut), Column::left("remark").fit(Fit::Wrap)];
+        let expected = "
+ command         remark
+ cat a/long/pa…  no such program: apt-get
+                 install it
+";
+        assert_eq!(format!("\n{}", terminal(&Table::new("", columns, [row]), 41)), expected);
     }
-    lines
-}
 
-fn row_lines((at, row): (usize, &Row), fitting: &Fitting, tone: Tone, cut: bool) -> Vec<Line> {
-    let labels = label_lines(&row.label, fitting.label_width);
-    let first = labels.first().map_or("", String::as_str);
-    let indent = MARGIN.len() + fitting.label_width + GAP.len();
-    let mut reasons: Vec<String> = reasons(row, cut)
-        .iter()
-        .flat_map(|reason| layout::wrap(reason, fitting.style.width.saturating_sub(indent + 2)))
-        .collect();
-    let mut lines = Vec::new();
-    if row.has_figures() {
-        let cells = fitting.columns.iter().map(|filled| filled.cells[at].as_str());
-        lines.push(Line::new(tone, figures(first, cells, fitting)));
-    } else {
-        let reason = if reasons.is_empty() { String::new() } else { reasons.remove(0) };
-        let start = format!("{MARGIN}{}{GAP}", layout::left(first, fitting.label_width));
-        lines.push(Line::new(tone, start).and(Tone::Dim, format!("{ABSENT} {reason}")));
+    #[test]
+    fn markdown_and_html_have_no_pictures_and_a_column_for_reasons() {
+        let expected = "\
+| way | speed | round trip | why not |
+| --- | ---: | ---: | --- |
+| `pipe:recv=splice,size=1MiB` | 1.40 GB/s | 52.0 µs |  |
+| `tcp` | – | – | there is no \\| network |
+";
+        assert_eq!(ways().markdown(), expected);
+        let html = ways().html().into_string();
+        assert!(html.contains("<th scope=\"row\">tcp</th><td class=\"number\">–</td>"), "{html}");
+        assert!(html.contains("<td>there is no | network</td>") && !html.contains('█'), "{html}");
     }
-    // What is left of the label and of the reasons goes on below, side by side.
-    let below = labels.len().saturating_sub(1).max(reasons.len());
-    for index in 0..below {
-        let label = labels.get(index + 1).map_or("", String::as_str);
-        let reason = reasons.get(index).map_or("", String::as_str);
-        let start = format!("{MARGIN}{}{GAP}  ", layout::left(label, fitting.label_width));
-        lines.push(Line::new(tone, start).and(Tone::Dim, reason));
-    }
-    lines
-}
-
-/// A figure, a dash where it is missing, or nothing where a bar is missing.
-fn cell(column: &Column, row: &Row, section: &Section) -> String {
-    let absent = if column.picture { "" } else { ABSENT };
-    (column.cell)(row, section).unwrap_or_else(|| absent.to_owned())
-}
-
-fn figures<'a>(label: &str, cells: impl Iterator<Item = &'a str>, fitting: &Fitting) -> String {
-    let mut line = format!("{MARGIN}{}", layout::left(label, fitting.label_width));
-    for (cell, Filled { column, width, .. }) in cells.zip(&fitting.columns) {
-        line.push_str(GAP);
-        line.push_str(&match column.align {
-            Align::Left => layout::left(cell, *width),
-            Align::Right => layout::right(cell, *width),
-        });
-    }
-    line
-}
-
-/// A long spec broken after its colon and commas; what follows is indented.
-fn label_lines(label: &str, width: usize) -> Vec<String> {
-    if layout::width(label) <= width {
-        return vec![label.to_owned()];
-    }
-    let pieces = label.split_inclusive([',', ':']);
-    let lines = layout::fill(pieces, "", width.saturating_sub(2));
-    lines.into_iter().enumerate().map(|(at, line)| if at == 0 { line } else { format!("  {line}") }).collect()
 }

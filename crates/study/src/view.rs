@@ -3,13 +3,13 @@
 
 use model::{CaseRecord, NoiseLevel, StudyPart, StudyRecord};
 
+use report::ABSENT;
 use report::figure::{Axis, Bar, Point, Scale, SeriesStyle, Table, Unit};
 use report::noise;
 use report::numbers;
 use report::page::{Block, Section};
 use report::study::StudyView;
 use report::words::machine;
-use report::{ABSENT, noise_mark};
 
 use crate::registry::{Head, Name, head};
 use crate::{bradford, comp517, kernel_pipe, stover};
@@ -85,7 +85,7 @@ pub(crate) fn case_of<'a>(
 pub(crate) fn speed(case: Option<&CaseRecord>) -> String {
     let Some(case) = case else { return ABSENT.to_owned() };
     match (median(case), &case.error) {
-        (Some(median), _) => format!("{}{}", numbers::throughput(median), noise_mark(case)),
+        (Some(median), _) => format!("{}{}", numbers::throughput(median), noise::mark(case.noise)),
         (None, Some(error)) => error.message.clone(),
         (None, None) => ABSENT.to_owned(),
     }

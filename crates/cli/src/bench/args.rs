@@ -6,8 +6,8 @@ use clap::Args;
 use clap::builder::{PossibleValue, TypedValueParser};
 use model::{ByteSize, Check, DataLevel, PayloadKind, Placement, Spec, Tasks, Wait, Workload};
 
-use super::outputs::Outputs;
 use super::workers_args::WorkersArgs;
+use crate::outputs::Outputs;
 use crate::typed;
 
 /// Measures mechanisms and prints a ranked table.
@@ -102,6 +102,10 @@ pub(crate) struct BenchArgs {
     /// Print the plan and measure nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+
+    /// Print all remarks under the table, not only the most important ones
+    #[arg(long)]
+    pub(crate) explain: bool,
 
     #[command(flatten)]
     pub(crate) workers: WorkersArgs,

@@ -8,7 +8,7 @@ use worker::{Amount, Choice, Plan, Program, Registry, Row, Worker, Workshop};
 
 use super::args::BenchArgs;
 use super::progress::Watch;
-use super::{exit_code, plan, workers_args};
+use super::{plan, workers_args};
 use crate::record;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
@@ -61,11 +61,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         precision_percent: None,
     };
     let record = record::bench(settings, outcome.cases, host, started)?;
-    args.outputs.write(&record)?;
-    if !args.outputs.use_stdout() {
-        terminal::print_painted(&report::table::render(&record, &terminal::style()))?;
-    }
-    Ok(exit_code(&record, &stop))
+    super::show(args, record, &stop)
 }
 
 /// For a matrix a language stands once, with its tuned variant where it has one; one that was named with its

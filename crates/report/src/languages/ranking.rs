@@ -3,106 +3,55 @@
 use model::{CaseRecord, SystemCalls};
 use stats::{Estimate, figure, seats};
 
-use super::{Table, is_yardstick, speed, title, worker};
+use super::{Seating, is_yardstick, speed, title, worker};
 use crate::columns::{group, marked_speed, spread_of_stream};
-use crate::grid::{Heading, lay_out};
-use crate::layout::{self, Line, Tone};
-use crate::table::Style;
+use crate::layout::{self, Tone};
+use crate::table::{Column, Table};
 use crate::{noise, numbers};
 
 /// Width of the longest bar.
 const BAR_COLUMNS: usize = 12;
 
-const HEADINGS: &[Heading] = &[
-    Heading::left("worker"),
-    Heading::right("throughput"),
-    Heading::left(""),
-    Heading::right("±95 %"),
-    Heading::right("± range"),
-    Heading::right("on one CPU"),
-    Heading::right("on two"),
-    Heading::right("ms/GB, mean ± sd"),
-    Heading::right("× C"),
-    Heading::right("calls/MiB"),
-    Heading::right("CPU s/GB"),
-    Heading::right("start-up"),
-];
-const BAR: usize = 2;
-/// Which columns go first where room is short: the bar, the mean, CPU time, start-up, the spread.
-const DISPENSABLE: [usize; 6] = [BAR, 7, 10, 11, 3, 4];
-
-/// The list for a terminal.
-pub(super) fn render(table: &Table, style: &Style) -> Vec<Line> {
-    let ranked = table.ranked();
-    let (best, c) = (ranked.first().map_or(0.0, |case| speed(case)), yardstick(&ranked));
-    let mut rows: Vec<(Tone, Vec<String>)> = ranked
-        .iter()
-        .enumerate()
-        .map(|(place, case)| {
-            let tone = if place == 0 && ranked.len() > 1 { Tone::Bold } else { Tone::Plain };
-            (tone, cells(case, best, c))
-        })
-        .collect();
-    if ranked.len() < 2 {
-        rows.iter_mut().for_each(|(_, cells)| cells[BAR].clear());
-    }
-    let mut lines = lay_out(HEADINGS, &rows);
-    for column in DISPENSABLE {
-        if lines.iter().map(Line::width).max().unwrap_or(0) <= style.width {
-            break;
-        }
-        rows.iter_mut().for_each(|(_, cells)| cells[column].clear());
-        lines = lay_out(HEADINGS, &rows);
-    }
-    lines
-}
-
-/// The titles and the rows of every column that says something, the bars apart.
-pub(super) fn texts(table: &Table) -> (Vec<&'static str>, Vec<Vec<String>>) {
-    let ranked = table.ranked();
-    let c = yardstick(&ranked);
-    let rows: Vec<Vec<String>> = ranked.iter().map(|case| cells(case, 1.0, c)).collect();
-    let speaks = |column: &usize| *column != BAR && rows.iter().any(|cells| !cells[*column].is_empty());
-    let columns: Vec<usize> = (0..HEADINGS.len()).filter(speaks).collect();
-    let kept = |cells: &Vec<String>| columns.iter().map(|column| cells[*column].clone()).collect();
-    (columns.iter().map(|column| HEADINGS[*column].title).collect(), rows.iter().map(kept).collect())
-}
-
-fn cells(case: &CaseRecord, best: f64, c: Option<&CaseRecord>) -> Vec<String> {
-    let calls = worker(case).and_then(|worker| worker.system_calls.as_ref());
-    let few = noise::is_range(case.samples.len());
-    let spread = |wanted: bool| spread_of_stream(case).filter(|_| few == wanted).unwrap_or_default();
-    let seats = seats(case, figure::throughput_bytes_per_s);
+/// The list.
+pub(super) fn table(seating: &Seating) -> Table {
+    let ranked = seating.ranked();
+    let best = ranked.first().map_or(0.0, |case| speed(case));
+    // What the rows are a multiple of: tuned C in the same seats.
+    let yardstick = ranked.iter().copied().find(|case| is_yardstick(case));
+    let mut table = Table::default();
+    let mut add = |column: Column, cell: &dyn Fn(&CaseRecord) -> Option<String>| {
+        table.add(column, ranked.iter().map(|case| cell(case)));
+    };
+    let is_range = |case: &CaseRecord| noise::is_range(case.samples.len());
+    let seats = |case: &CaseRecord| seats(case, figure::throughput_bytes_per_s);
     let seated = |found| group(found, numbers::throughput);
-    vec![
-        worker(case).map_or_else(String::new, title),
-        marked_speed(case).unwrap_or_default(),
-        layout::bar(speed(case) / best, BAR_COLUMNS),
-        spread(false),
-        spread(true),
-        seats.and_then(|seats| seats.one_cpu).map(seated).unwrap_or_default(),
-        seats.and_then(|seats| seats.two_cpus).map(seated).unwrap_or_default(),
-        mean_time(case),
-        c.map(|c| numbers::fixed(speed(case) / speed(c), 2)).unwrap_or_default(),
-        calls.map(per_mib).unwrap_or_default(),
-        cpu_s_per_gb(case).map(|seconds| numbers::fixed(seconds, 2)).unwrap_or_default(),
-        start_up_ns(case).map(numbers::time).unwrap_or_default(),
-    ]
+    add(Column::left("worker"), &|case| worker(case).map(title));
+    add(Column::right("throughput"), &marked_speed);
+    add(Column::picture().drop(7), &|case| {
+        (ranked.len() > 1).then(|| layout::bar(speed(case) / best, BAR_COLUMNS))
+    });
+    add(Column::right("±95 %").drop(3), &|case| spread_of_stream(case).filter(|_| !is_range(case)));
+    add(Column::right("± range").drop(2), &|case| spread_of_stream(case).filter(|_| is_range(case)));
+    add(Column::right("on one CPU").drop(1), &|case| seats(case)?.one_cpu.map(seated));
+    add(Column::right("on two").drop(1), &|case| seats(case)?.two_cpus.map(seated));
+    add(Column::right("ms/GB, mean ± sd").drop(6), &mean_time);
+    add(Column::right("× C").drop(1), &|case| Some(numbers::fixed(speed(case) / speed(yardstick?), 2)));
+    add(Column::right("calls/MiB").drop(1), &|case| worker(case)?.system_calls.as_ref().map(per_mib));
+    add(Column::right("CPU s/GB").drop(5), &|case| Some(numbers::fixed(cpu_s_per_gb(case)?, 2)));
+    add(Column::right("start-up").drop(4), &|case| start_up_ns(case).map(numbers::time));
+    if let Some(first) = table.rows.first_mut().filter(|_| ranked.len() > 1) {
+        first.tone = Tone::Bold;
+    }
+    table
 }
 
 /// Mean and standard deviation of the trials' times, as the study gives them, for 10^9 bytes: a slow worker is
 /// given fewer bytes than a fast one.
-fn mean_time(case: &CaseRecord) -> String {
+fn mean_time(case: &CaseRecord) -> Option<String> {
     let rates = case.samples.iter().filter_map(figure::throughput_bytes_per_s);
     let times: Vec<f64> = rates.filter(|rate| *rate > 0.0).map(|rate| 1e12 / rate).collect();
-    Estimate::of(&times)
-        .map(|found| format!("{} ± {}", numbers::fixed(found.mean, 0), numbers::fixed(found.stddev, 0)))
-        .unwrap_or_default()
-}
-
-/// What the rows are a multiple of: tuned C in the same seats.
-fn yardstick<'a>(ranked: &[&'a CaseRecord]) -> Option<&'a CaseRecord> {
-    ranked.iter().copied().find(|case| is_yardstick(case))
+    let found = Estimate::of(&times)?;
+    Some(format!("{} ± {}", numbers::fixed(found.mean, 0), numbers::fixed(found.stddev, 0)))
 }
 
 pub(super) fn per_mib(calls: &SystemCalls) -> String {

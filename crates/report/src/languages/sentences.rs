@@ -6,7 +6,7 @@ use model::{BenchRecord, CaseRecord, NoiseLevel, SystemCalls, WorkerStart};
 use stats::{figure, paired_ratio};
 
 use super::ranking::per_mib;
-use super::{Table, speed, worker};
+use super::{Seating, speed, worker};
 use crate::numbers;
 
 /// An idiom that costs less than this is none worth a sentence.
@@ -14,28 +14,28 @@ const COST_MIN: f64 = 1.05;
 /// System calls named at the most.
 const CALLS_NAMED: usize = 3;
 
-/// For each table a sentence for each language whose idiom costs something, the dearest first; none where there is nothing to
+/// For each seating a sentence for each language whose idiom costs something, the dearest first; none where there is nothing to
 /// say.
 pub(super) fn all(record: &BenchRecord) -> Vec<String> {
-    let tables = Table::all(record);
-    let heading = |table: &Table| match tables.len() {
+    let seatings = Seating::all(record);
+    let heading = |seating: &Seating| match seatings.len() {
         1 => "What the idiom costs.".to_owned(),
-        _ => format!("What the idiom costs ({}).", table.ends()),
+        _ => format!("What the idiom costs ({}).", seating.ends()),
     };
-    let told = tables.iter().map(|table| (heading(table), costs(table)));
+    let told = seatings.iter().map(|seating| (heading(seating), costs(seating)));
     told.filter(|(_, costs)| !costs.is_empty())
         .map(|(heading, costs)| format!("{heading} {}", costs.join(" ")))
         .collect()
 }
 
-fn costs(table: &Table) -> Vec<String> {
+fn costs(seating: &Seating) -> Vec<String> {
     let mut tuned: HashMap<&str, &CaseRecord> = HashMap::new();
-    for case in table.started_by(WorkerStart::Pair) {
+    for case in seating.started_by(WorkerStart::Pair) {
         if let Some(worker) = worker(case).filter(|worker| worker.writer.variant == "tuned") {
             tuned.entry(&worker.writer.language).or_insert(case);
         }
     }
-    let mut costs: Vec<(f64, String)> = table
+    let mut costs: Vec<(f64, String)> = seating
         .ranked()
         .into_iter()
         .filter(|case| worker(case).is_some_and(|worker| worker.writer.variant == "idiomatic"))

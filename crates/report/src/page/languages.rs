@@ -12,15 +12,14 @@ use crate::reason::reason;
 
 /// The section of a record's workers; `None` where it has none.
 pub(super) fn section(source: &Source, number: usize) -> Option<Section> {
-    let tables = languages::Table::all(source.record);
+    let tables = languages::Seating::all(source.record);
     let mut blocks: Vec<Block> = ranking(source, &tables, number).map(Block::Figure).into_iter().collect();
     for (place, table) in tables.iter().enumerate() {
         // What sets it apart, where there are several.
         let apart = if tables.len() > 1 { format!("; {}", table.ends()) } else { String::new() };
-        if let Some((columns, rows)) = table.texts() {
-            let columns = columns.into_iter().map(str::to_owned).collect();
+        if let Some(ranking) = table.ranking() {
             let caption = format!("By language: time, system calls, CPU time and start-up{apart}");
-            blocks.push(Block::Table(Table { caption, columns, rows }));
+            blocks.push(Block::Table(Table { caption, ..ranking.into_texts() }));
         }
         let id = if place == 0 { format!("matrix-{number}") } else { format!("matrix-{number}-{place}") };
         blocks.extend(matrix(source, table, id, &apart).map(Block::Figure));
@@ -45,13 +44,13 @@ pub(super) fn section(source: &Source, number: usize) -> Option<Section> {
 }
 
 /// The cases of workers that were started in one way, with what is known of the workers.
-fn cases<'a>(table: &languages::Table<'a>, start: WorkerStart) -> Vec<(&'a CaseRecord, &'a WorkerCase)> {
+fn cases<'a>(table: &languages::Seating<'a>, start: WorkerStart) -> Vec<(&'a CaseRecord, &'a WorkerCase)> {
     table.started_by(start).filter_map(|case| Some((case, case.worker.as_ref()?))).collect()
 }
 
-fn ranking(source: &Source, tables: &[languages::Table], number: usize) -> Option<Figure> {
+fn ranking(source: &Source, tables: &[languages::Seating], number: usize) -> Option<Figure> {
     let speed = |case: &CaseRecord| case.throughput.as_ref().map_or(-1.0, |found| found.median_bytes_per_s);
-    let group = |table: &languages::Table| {
+    let group = |table: &languages::Seating| {
         let mut cases = cases(table, WorkerStart::Pair);
         cases.sort_by(|(a, _), (b, _)| speed(b).total_cmp(&speed(a)));
         let bars = cases.iter().map(|(case, worker)| bar(source, case, worker)).collect();
@@ -98,7 +97,7 @@ fn note(worker: &WorkerCase) -> String {
     parts.into_iter().flatten().collect::<Vec<String>>().join("; ")
 }
 
-fn matrix(source: &Source, table: &languages::Table, id: String, apart: &str) -> Option<Figure> {
+fn matrix(source: &Source, table: &languages::Seating, id: String, apart: &str) -> Option<Figure> {
     let matrix = Matrix::of(table)?;
     let row = |writer: &&WorkerEnd| {
         let met = matrix.readers.iter().map(|reader| matrix.case(writer, reader));

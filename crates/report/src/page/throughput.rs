@@ -255,19 +255,7 @@ pub(super) fn gaps(set: &Set) -> Option<Table> {
 pub(super) fn tables(source: &Source) -> Vec<Table> {
     let view = view::View::of(source.record);
     let table = |section: &view::Section| {
-        let mut columns = crate::columns::columns(section);
-        columns.retain(|column| !column.picture);
-        let mut titles = vec!["mechanism".to_owned()];
-        titles.extend(columns.iter().map(|column| column.title.to_owned()));
-        titles.push("why not".to_owned());
-        let rows = section.rows.iter().map(|row| {
-            let mut cells = vec![row.label.clone()];
-            cells.extend(columns.iter().map(|column| {
-                (column.cell)(row, section).unwrap_or_else(|| crate::columns::ABSENT.to_owned())
-            }));
-            cells.push(crate::reason::reasons(row, source.record.settings.interrupted).join("; "));
-            cells
-        });
+        let table = crate::columns::table(section, source.record.settings.interrupted);
         let (stream, round_trip) = section.blocks();
         let parts = [crate::words::blocks(stream, round_trip), section.ends(), section.data().to_owned()];
         let caption = if source.label.is_empty() {
@@ -275,7 +263,7 @@ pub(super) fn tables(source: &Source) -> Vec<Table> {
         } else {
             format!("{}: {}", source.label, parts.join(" · "))
         };
-        Table { caption, columns: titles, rows: rows.collect() }
+        Table { caption, ..table.into_texts() }
     };
     view.sections.iter().map(table).collect()
 }

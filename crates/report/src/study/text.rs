@@ -105,7 +105,7 @@ fn grid(first: &[&str], others: &[&Vec<&str>], style: &Style, lines: &mut Vec<Li
 /// Whether a column holds words rather than figures: it is flush on the left then.
 fn is_words(cells: &[&str]) -> bool {
     let figure = |text: &&&str| text.starts_with(|c: char| c.is_ascii_digit() || c == '<');
-    let spoken = cells.iter().filter(|text| !text.is_empty() && **text != crate::columns::ABSENT);
+    let spoken = cells.iter().filter(|text| !text.is_empty() && **text != crate::table::ABSENT);
     spoken.clone().filter(figure).count() * 2 < spoken.count().max(1)
 }
 

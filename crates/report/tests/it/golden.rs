@@ -7,15 +7,17 @@ use model::{
     BenchRecord, CaseRecord, Check, DataLevel, ErrorKind, Placement, Role, SystemCalls, WorkerCase,
     WorkerEnd, WorkerStart, ZeroCopy,
 };
-use report::{FORMATS, Style, advice, table};
+use report::read::{AnyRecord, Loaded};
+use report::{FORMATS, Style, advice, bench};
 
 fn plain(record: &BenchRecord, width: usize) -> String {
-    table::render(record, &Style { width, color: false, unicode: true })
+    bench::sheet(record, true).terminal(&Style { width, ..Style::default() })
 }
 
 fn format(record: &BenchRecord, flag: &str) -> String {
     let format = FORMATS.iter().find(|format| format.flag == flag).expect("a registered format");
-    (format.render)(record).expect("a sound record")
+    let loaded = [Loaded::new("this run", AnyRecord::Bench(record.clone()))];
+    (format.render)(&loaded, report::study::StudyView::unknown).expect("a sound record")
 }
 
 #[test]
@@ -33,9 +35,10 @@ fn ordinary_at_three_widths() {
 #[test]
 fn ordinary_in_colour_and_in_ascii() {
     let record = record(ordinary());
-    let color = table::render(&record, &Style { width: 100, color: true, unicode: true });
+    let color = bench::sheet(&record, true).terminal(&Style { width: 100, color: true, ..Style::default() });
     insta::assert_snapshot!("ordinary_colour", color.replace('\u{1b}', "ESC"));
-    let ascii = table::render(&record, &Style { width: 120, color: false, unicode: false });
+    let ascii =
+        bench::sheet(&record, true).terminal(&Style { width: 120, unicode: false, ..Style::default() });
     assert!(ascii.is_ascii());
     insta::assert_snapshot!("ordinary_ascii", ascii);
 }
@@ -335,7 +338,7 @@ fn an_empty_record_is_a_heading() {
     assert_eq!(text, "AMD EPYC 9B14, 2 cores (KVM), Linux 6.18.0 · 9 trials, interleaved\n");
     assert!(advice(&record([])).is_empty());
     for format in FORMATS {
-        assert!((format.render)(&record([])).expect("an empty record is sound").ends_with('\n'));
+        assert!(self::format(&record([]), format.flag).ends_with('\n'));
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 use model::{BenchRecord, CaseRecord, Role, Spec, WorkerCase, WorkerEnd, WorkerStart};
 use report::page::Block;
 use report::read::{AnyRecord, Loaded};
-use report::{FORMATS, Style, table};
+use report::{FORMATS, Style, bench};
 
 use crate::mock::{ordinary, record};
 use crate::page::page;
@@ -74,17 +74,18 @@ fn growth<T>(apart: Apart, prepared: impl Fn(BenchRecord) -> T, work: impl Fn(&T
 fn very_many_cases_are_shown_in_time_that_grows_with_them() {
     for apart in [Apart::Nothing, Apart::Spec, Apart::Block, Apart::Worker] {
         let as_table = |record: &BenchRecord| {
-            let shown = table::render(record, &Style::default());
+            let shown = bench::sheet(record, true).terminal(&Style::default());
             assert!(shown.lines().count() > record.cases.len() / 10, "{apart:?}: every row is in the table");
             drop(report::advice(record));
         };
-        let as_files = |record: &BenchRecord| {
+        let loaded = |record| [Loaded::new("many.json", AnyRecord::Bench(record))];
+        let as_files = |records: &[Loaded; 1]| {
             for format in FORMATS {
-                let text = (format.render)(record).expect("a text");
+                let text = (format.render)(records, report::study::StudyView::unknown).expect("a text");
                 assert!(text.lines().count() > 10, "{apart:?} as {}", format.name);
             }
         };
-        let growth = [growth(apart, |record| record, as_table), growth(apart, |record| record, as_files)];
+        let growth = [growth(apart, |record| record, as_table), growth(apart, loaded, as_files)];
         assert!(growth.iter().all(|times| *times < GROWTH_MAX), "{apart:?}: {growth:?} times as long");
     }
 }

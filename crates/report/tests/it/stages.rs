@@ -61,7 +61,7 @@ fn record() -> RunRecord {
 }
 
 fn table(width: usize) -> String {
-    report::stages::render(&record(), &Style { width, color: false, unicode: true })
+    report::stages::sheet(&record()).terminal(&Style { width, ..Style::default() })
 }
 
 #[test]

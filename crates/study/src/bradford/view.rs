@@ -10,8 +10,7 @@ use crate::view::{
     years_since,
 };
 use report::figure::{Chart, Figure, Lines, Point, Scale, Series, SeriesStyle, Table};
-use report::noise::is_range;
-use report::noise_mark;
+use report::noise::{self, is_range};
 use report::numbers::{fixed, ratio, size, throughput};
 use report::page::{Block, Section};
 
@@ -71,7 +70,7 @@ fn steady(cases: &[CaseRecord]) -> Option<f64> {
 fn at_block(case: Option<&CaseRecord>) -> String {
     let text = |case: &CaseRecord| {
         let at = format!("{} at {}", throughput(median(case)?), size(case.block_bytes));
-        Some(format!("{at}{}", noise_mark(case)))
+        Some(format!("{at}{}", noise::mark(case.noise)))
     };
     or_absent(case.and_then(text))
 }
@@ -291,7 +290,7 @@ fn named_row(
 
 fn huge_section(huge: &StudyPart) -> Section {
     let figure = |case: &CaseRecord| {
-        or_absent(median(case).map(|median| format!("{}{}", throughput(median), noise_mark(case))))
+        or_absent(median(case).map(|median| format!("{}{}", throughput(median), noise::mark(case.noise))))
     };
     let row =
         |case: &CaseRecord| vec![case.tasks.to_string(), case.spec.to_string(), figure(case), spread(case)];

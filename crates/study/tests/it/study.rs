@@ -39,7 +39,7 @@ fn measure(name: &str, unit: &str, samples: &[f64]) -> Measure {
 }
 
 fn plain(record: &StudyRecord, width: usize) -> String {
-    let text = render(&view(record), &Style { width, color: false, unicode: true });
+    let text = render(&view(record), &Style { width, ..Style::default() });
     for line in text.lines() {
         assert!(line.chars().count() <= width, "{width} columns: {line}");
     }

@@ -1,0 +1,84 @@
+//! `--json F`, `--csv F`, `--md F`…: one option for each format of the registry, alike in every command that makes records.
+
+use clap::{Arg, ArgMatches, Command, FromArgMatches};
+use report::read::Loaded;
+use report::{FORMATS, Format, Style, sheet};
+
+use crate::destination::{Destination, OUTPUTS};
+use crate::terminal::{self, UsageError};
+
+/// The formats asked for and where each goes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Outputs(Vec<(&'static Format, Destination)>);
+
+impl Outputs {
+    /// Where a format goes, by its option.
+    pub(crate) fn of(&self, flag: &str) -> Option<&Destination> {
+        self.0.iter().find_map(|(format, destination)| (format.flag == flag).then_some(destination))
+    }
+
+    /// Whether any format was asked for.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Refuses what could not be written after the run, before it.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        for (index, (_, destination)) in self.0.iter().enumerate() {
+            if self.0[..index].iter().any(|(_, other)| other == destination) {
+                let shared = match destination {
+                    Destination::Stdout => "standard output: give one a file".to_owned(),
+                    Destination::File(path) => path.display().to_string(),
+                };
+                return Err(UsageError(format!("two formats cannot share {shared}")).into());
+            }
+        }
+        self.0.iter().try_for_each(|(_, destination)| destination.check())
+    }
+
+    /// Writes records in every format asked for.
+    pub(crate) fn write(&self, records: &[Loaded]) -> anyhow::Result<()> {
+        for (format, destination) in &self.0 {
+            destination.write(&(format.render)(records, study::view)?)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a record in every format asked for, and prints its tables unless one of them has standard output.
+    pub(crate) fn show(&self, record: Loaded, style: &Style) -> anyhow::Result<()> {
+        let record = [record];
+        self.write(&record)?;
+        if self.0.iter().any(|(_, destination)| *destination == Destination::Stdout) {
+            return Ok(());
+        }
+        terminal::print_painted(&sheet::terminal(&record[0].record, style, study::view))
+    }
+}
+
+impl clap::Args for Outputs {
+    fn augment_args(command: Command) -> Command {
+        FORMATS.iter().fold(command, |command, format| {
+            let help = format!("Write {} (- is standard output)", format.summary);
+            let option = Arg::new(format.flag).long(format.flag).value_name("F").help(help);
+            command.arg(option.help_heading(OUTPUTS).value_parser(Destination::parser()))
+        })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Outputs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let asked = FORMATS
+            .iter()
+            .filter_map(|format| Some((format, matches.get_one::<Destination>(format.flag)?.clone())));
+        Ok(Self(asked.collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! What `hosepipe bench` shows: a heading, ranked lists or sweeps, the floor and the ceiling, remarks, and what to do.
+
+use model::BenchRecord;
+
+use crate::sheet::{Part, Sheet};
+use crate::table::Table;
+use crate::view::{Group, Section, View};
+use crate::{advice, columns, languages, remarks, sweep};
+
+/// The sheet of a record. Many block sizes are shown as grids where `grids` is true, else as a list for each.
+pub fn sheet(record: &BenchRecord, grids: bool) -> Sheet {
+    if languages::is_of_workers(record) {
+        return languages::sheet(record);
+    }
+    let view = View::of(record);
+    let groups = match grids {
+        true => view.groups(),
+        false => view.sections.iter().map(Group::Ranked).collect(),
+    };
+    let mut tables: Vec<Table> = Vec::new();
+    for group in &groups {
+        let mut of_group = match group {
+            Group::Ranked(section) => vec![columns::table(section, record.settings.interrupted)],
+            Group::Sweep(sections) => sweep::tables(sections, record.settings.interrupted),
+        };
+        let title = match group {
+            Group::Ranked(section) => view.title(section, true),
+            Group::Sweep(sections) => view.title(sections[0], false),
+        };
+        if let Some(first) = of_group.first_mut().filter(|_| !title.is_empty()) {
+            first.title = if first.title.is_empty() { title } else { format!("{title} · {}", first.title) };
+        }
+        if let Some(last) = of_group.last_mut() {
+            last.notes.extend(beside(&view, group));
+        }
+        tables.append(&mut of_group);
+    }
+    // What stands below every table is said once.
+    if tables.windows(2).all(|pair| pair[0].notes == pair[1].notes) {
+        let count = tables.len();
+        tables.iter_mut().take(count.saturating_sub(1)).for_each(|table| table.notes.clear());
+    }
+    let mut parts = vec![Part::Heading(remarks::heading(&view))];
+    parts.extend(remarks::interruption(&view).map(Part::Notice));
+    parts.extend(tables.into_iter().map(Part::Table));
+    parts.extend(remarks::references(&view).map(Part::Note));
+    parts.push(Part::Remarks(remarks::remarks(&view)));
+    parts.extend(advice(record).into_iter().map(Part::Paragraph));
+    Sheet { parts }
+}
+
+/// The floor and the ceiling of a group; of a sweep those of its ends, where they are not the same.
+fn beside(view: &View, group: &Group) -> Vec<String> {
+    let ends = match group {
+        Group::Ranked(section) => return remarks::footer(view, section).into_iter().collect(),
+        Group::Sweep(sections) => sections.first().into_iter().chain(sections.last()),
+    };
+    let footers: Vec<(&Section, String)> =
+        ends.filter_map(|section| Some((*section, remarks::footer(view, section)?))).collect();
+    match footers.as_slice() {
+        [(_, first), (_, last)] if first == last => vec![first.clone()],
+        several => several
+            .iter()
+            .map(|(section, footer)| format!("{}:  {footer}", sweep::size_of(section)))
+            .collect(),
+    }
+}

@@ -1,0 +1,180 @@
+//! A table in a terminal. Columns are left out by their number until the rest fits; what still does not fit goes below.
+
+use super::{ABSENT, Column, Fit, Row, Style, Table};
+use crate::layout::{Line, Tone, fill, left, right, shortened, spell, width, wrap};
+
+/// Between two columns.
+const GAP: &str = "  ";
+/// Before each line of figures.
+pub(crate) const MARGIN: &str = " ";
+/// From this width on there is room for the long headings.
+const WIDE: usize = 100;
+/// What is left, at the least, of a command and of words that go on below.
+const CUT_COLUMNS_MIN: usize = 14;
+const WRAP_COLUMNS_MIN: usize = 24;
+
+/// A column that is shown.
+struct Shown<'t> {
+    /// Its place in the table.
+    at: usize,
+    column: &'t Column,
+    title: String,
+    cells: Vec<String>,
+    /// As wide as it must be.
+    width: usize,
+    /// As wide as it would be with enough room.
+    wanted: usize,
+    flush_right: bool,
+}
+
+impl Table {
+    /// The heading and the rows in lines; the title and the notes are not among them.
+    pub(crate) fn lines(&self, style: &Style) -> Vec<Line> {
+        let mut shown = self.fitting(style);
+        let mut lines = Vec::new();
+        let mut others = if shown.is_empty() { Vec::new() } else { shown.split_off(1) };
+        let Some(first) = shown.first() else { return lines };
+        loop {
+            let mut used = MARGIN.len() + first.width;
+            let fits = |column: &&Shown| {
+                used += GAP.len() + column.width;
+                used <= style.width
+            };
+            let count = others.iter().take_while(fits).count().max(1).min(others.len());
+            let later = others.split_off(count);
+            let columns: Vec<&Shown> = std::iter::once(first).chain(&others).collect();
+            self.grid(&columns, style, &mut lines);
+            if later.is_empty() {
+                return lines;
+            }
+            lines.push(Line::default());
+            others = later;
+        }
+    }
+
+    /// The columns that are shown: the least important ones are left out until the rest fits.
+    fn fitting(&self, style: &Style) -> Vec<Shown<'_>> {
+        let mut shown: Vec<Shown> = self.speaking().map(|at| self.shown(at, style)).collect();
+        let needed = |shown: &[Shown]| {
+            let columns = shown.iter().map(|column| GAP.len() + column.width);
+            (MARGIN.len() + columns.sum::<usize>()).saturating_sub(GAP.len())
+        };
+        loop {
+            let least = shown.iter().map(|column| column.column.drop).max().unwrap_or(0);
+            if least == 0 || needed(&shown) <= style.width {
+                break;
+            }
+            shown.retain(|column| column.column.drop != least);
+        }
+        let mut room = style.width.saturating_sub(needed(&shown));
+        for column in &mut shown {
+            let more = room.min(column.wanted - column.width);
+            column.width += more;
+            room -= more;
+        }
+        shown
+    }
+
+    fn shown(&self, at: usize, style: &Style) -> Shown<'_> {
+        let column = &self.columns[at];
+        let short = style.width < WIDE && !column.short.is_empty();
+        let title = spell(if short { &column.short } else { &column.title }, style.unicode);
+        let cells: Vec<String> = self.cells(at).map(|cell| spell(cell, style.unicode)).collect();
+        let cell_width = |cell: &String| match column.fit {
+            Fit::Spec => {
+                spec_lines(cell, spec_columns(style)).iter().map(|line| width(line)).max().unwrap_or(0)
+            }
+            _ => width(cell),
+        };
+        let wanted = cells.iter().map(cell_width).max().unwrap_or(0).max(width(&title));
+        let width = match column.fit {
+            Fit::Whole | Fit::Spec => wanted,
+            Fit::Cut => wanted.min(CUT_COLUMNS_MIN.max(width(&title))),
+            Fit::Wrap => wanted.min(WRAP_COLUMNS_MIN.max(width(&title))),
+        };
+        Shown { at, column, title, cells, width, wanted, flush_right: self.is_flush_right(at) }
+    }
+
+    /// The heading and all rows of some columns.
+    fn grid(&self, columns: &[&Shown], style: &Style, lines: &mut Vec<Line>) {
+        let titles = columns.iter().map(|column| column.padded(&column.title)).collect::<Vec<String>>();
+        let mut push = |line: Line| lines.extend(line.within(style.width));
+        push(Line::new(Tone::Dim, format!("{MARGIN}{}", titles.join(GAP))));
+        for (at, row) in self.rows.iter().enumerate() {
+            row_lines(at, row, columns, style).into_iter().for_each(&mut push);
+        }
+    }
+}
+
+impl Shown<'_> {
+    /// A text as wide as the column.
+    fn padded(&self, text: &str) -> String {
+        if self.flush_right { right(text, self.width) } else { left(text, self.width) }
+    }
+
+    /// A cell in the lines it takes.
+    fn lines_of(&self, row: usize, style: &Style) -> Vec<String> {
+        let cell = &self.cells[row];
+        match self.column.fit {
+            Fit::Whole => vec![cell.clone()],
+            Fit::Spec => spec_lines(cell, spec_columns(style)),
+            Fit::Cut => vec![shortened(cell, self.width)],
+            Fit::Wrap => wrap(cell, self.width),
+        }
+    }
+}
+
+/// A row, and below it what is left of its cells and of its reasons, side by side.
+fn row_lines(at: usize, row: &Row, columns: &[&Shown], style: &Style) -> Vec<Line> {
+    let cells: Vec<Vec<String>> = columns.iter().map(|column| column.lines_of(at, style)).collect();
+    let line_of = |number: usize| {
+        let mut line = Line::new(row.tone, MARGIN);
+        for (place, (column, lines)) in columns.iter().zip(&cells).enumerate() {
+            let tone = if row.best == Some(column.at) { Tone::Bold } else { row.tone };
+            let gap = if place == 0 { "" } else { GAP };
+            let cell = lines.get(number).map_or("", String::as_str);
+            line = line.and(tone, format!("{gap}{}", column.padded(cell)));
+        }
+        line
+    };
+    let name = |number: usize| {
+        let name = cells.first().and_then(|lines| lines.get(number)).map_or("", String::as_str);
+        format!("{MARGIN}{}{GAP}", columns.first().map_or(String::new(), |column| left(name, column.width)))
+    };
+    let room = style.width.saturating_sub(width(&name(0)) + 2);
+    let mut reasons = row.reasons.iter().flat_map(|reason| wrap(&spell(reason, style.unicode), room));
+    let is_figure = |column: &&Shown| !column.cells[at].is_empty() && column.cells[at] != ABSENT;
+    let first = match columns.iter().skip(1).any(|column| is_figure(&column)) {
+        false if !row.reasons.is_empty() => {
+            let reason = format!("{ABSENT} {}", reasons.next().unwrap_or_default());
+            Line::new(row.tone, name(0)).and(Tone::Dim, reason)
+        }
+        _ => line_of(0),
+    };
+    let mut lines = vec![first];
+    let taken = cells.iter().map(Vec::len).max().unwrap_or(0);
+    for number in 1.. {
+        match reasons.next() {
+            Some(reason) => {
+                lines.push(Line::new(row.tone, name(number)).and(Tone::Dim, format!("  {reason}")))
+            }
+            None if number < taken => lines.push(line_of(number)),
+            None => break,
+        }
+    }
+    lines
+}
+
+/// What a spec may take of a line.
+fn spec_columns(style: &Style) -> usize {
+    (style.width / 3).max(20)
+}
+
+/// A long spec broken after its colon and commas; what follows is indented.
+fn spec_lines(spec: &str, columns: usize) -> Vec<String> {
+    if width(spec) <= columns {
+        return vec![spec.to_owned()];
+    }
+    let lines = fill(spec.split_inclusive([',', ':']), "", columns.saturating_sub(2));
+    lines.into_iter().enumerate().map(|(at, line)| if at == 0 { line } else { format!("  {line}") }).collect()
+}
