@@ -47,6 +47,11 @@ pub struct Channel {
 /// Sizes granted, in bytes, by name: `pipe_bytes`, `sndbuf_bytes`…
 pub type Granted = BTreeMap<String, u64>;
 
+/// Sizes granted, from their names.
+pub(crate) fn granted<const N: usize>(sizes: [(&str, u64); N]) -> Granted {
+    sizes.map(|(name, bytes)| (name.to_owned(), bytes)).into()
+}
+
 /// A mechanism that is not there.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{reason}")]
@@ -94,11 +99,36 @@ impl From<Unsupported> for OpenError {
     }
 }
 
+impl From<OpenError> for Unsupported {
+    fn from(error: OpenError) -> Self {
+        Self { reason: error.to_string(), remedy: error.remedy().map(str::to_owned) }
+    }
+}
+
 impl OpenError {
     /// A refusal of the system, for `map_err`.
     pub(crate) fn system<E: Into<io::Error>>(call: impl Into<String>) -> impl FnOnce(E) -> Self {
         let call = call.into();
         move |error| Self::System { call, source: error.into(), remedy: None }
+    }
+
+    /// The same where something can be done about it.
+    pub(crate) fn system_with(
+        call: impl Into<String>,
+        source: impl Into<io::Error>,
+        remedy: Option<String>,
+    ) -> Self {
+        Self::System { call: call.into(), source: source.into(), remedy }
+    }
+
+    /// A combination that has no meaning.
+    pub(crate) fn unsupported(message: &str, remedy: &str) -> Self {
+        Self::Unsupported { message: message.to_owned(), remedy: remedy.to_owned() }
+    }
+
+    /// More than a limit allows.
+    pub(crate) fn limit(message: String, remedy: impl Into<String>) -> Self {
+        Self::Limit { message, remedy: remedy.into() }
     }
 
     /// A block larger than the mechanism's largest message.
@@ -117,4 +147,9 @@ impl OpenError {
             Self::System { remedy, .. } => remedy.as_deref(),
         }
     }
+}
+
+/// A number that the kernel keeps under /proc/sys, such as `fs/pipe-max-size`.
+pub(crate) fn kernel_setting(path: &str) -> Option<u64> {
+    std::fs::read_to_string(format!("/proc/sys/{path}")).ok()?.trim().parse().ok()
 }

@@ -4,10 +4,11 @@ use std::io;
 
 use payload::{Consumer, Producer};
 
-/// The sending end of one direction. A concrete type per mechanism, so that loops over it are compiled for it.
-pub trait Sender: Send {
+/// What a sender and a receiver have in common.
+pub trait End: Send {
     /// Makes what only the task that uses the end can make (a ring, a connection). Called once, in that task,
-    /// before the barrier: none of it is measured.
+    /// before the barrier: none of it is measured. A task that has both prepares its sender first; a receiver may
+    /// wait for the other end's sender, which may not wait for it.
     ///
     /// # Errors
     /// What the system answered.
@@ -15,6 +16,14 @@ pub trait Sender: Send {
         Ok(())
     }
 
+    /// System calls made so far; `None` where nobody counts them.
+    fn syscalls(&self) -> Option<u64> {
+        Some(0)
+    }
+}
+
+/// The sending end of one direction. A concrete type per mechanism, so that loops over it are compiled for it.
+pub trait Sender: End {
     /// Hands over one block, all of it, however many calls that takes.
     ///
     /// # Errors
@@ -38,22 +47,10 @@ pub trait Sender: Send {
     fn finish(&mut self) -> io::Result<()> {
         Ok(())
     }
-
-    /// System calls made so far, where they are counted.
-    fn syscalls(&self) -> Option<u64>;
 }
 
 /// The receiving end of one direction.
-pub trait Receiver: Send {
-    /// As [`Sender::prepare`], and after that of the same task. It may wait for the other end's sender,
-    /// which may not wait for it.
-    ///
-    /// # Errors
-    /// What the system answered.
-    fn prepare(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
+pub trait Receiver: End {
     /// Receives what is there, at most as much as there is room for; waits if there is nothing.
     /// 0 is the end of the stream.
     ///
@@ -72,7 +69,16 @@ pub trait Receiver: Send {
         consumer.accept(received);
         Ok(received)
     }
+}
 
-    /// System calls made so far, where they are counted.
-    fn syscalls(&self) -> Option<u64>;
+/// The ends that one task holds.
+impl<A: End, B: End> End for (A, B) {
+    fn prepare(&mut self) -> io::Result<()> {
+        self.0.prepare()?;
+        self.1.prepare()
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.0.syscalls()? + self.1.syscalls()?)
+    }
 }

@@ -8,6 +8,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
+use crate::ends::End;
 use crate::{OpenError, Receiver, Request, Sender};
 
 /// What an end does when a call would block.
@@ -24,9 +25,9 @@ pub(crate) enum FdWait {
 }
 
 impl FdWait {
-    /// How the ends of this request wait.
+    /// How the ends of this request wait: as the spec says, or else as the case does.
     pub(crate) fn of(request: &Request<'_>) -> Self {
-        match (request.tasks, request.wait) {
+        match (request.tasks, request.options.parsed("wait").unwrap_or(request.wait)) {
             (Tasks::Single, _) => Self::Never,
             (_, Wait::Block) => Self::InCall,
             (_, Wait::Poll) => Self::InPoll,
@@ -62,78 +63,86 @@ impl FdWait {
     }
 }
 
-/// The writing end of a byte stream.
-pub(crate) struct FdSender {
+/// An end that is a descriptor: read(2) and write(2) until all is done.
+pub(crate) struct FdEnd {
+    /// `None` once it was closed.
     fd: Option<OwnedFd>,
-    wait: FdWait,
-    syscalls: u64,
+    pub(crate) wait: FdWait,
+    pub(crate) syscalls: u64,
 }
 
-impl FdSender {
+impl FdEnd {
     /// Takes a descriptor and puts it in the mode its waiting needs.
     pub(crate) fn new(fd: OwnedFd, wait: FdWait) -> Result<Self, OpenError> {
         wait.apply(&fd)?;
         Ok(Self { fd: Some(fd), wait, syscalls: 0 })
     }
-}
 
-impl Sender for FdSender {
+    /// The descriptor, unless it was closed.
     #[inline]
-    fn send(&mut self, block: &[u8]) -> io::Result<()> {
+    pub(crate) fn fd(&self) -> io::Result<&OwnedFd> {
+        self.fd.as_ref().ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
+    /// Makes a call until it is neither interrupted nor would have to wait; each try counts as a system call.
+    #[inline(always)]
+    pub(crate) fn retry<T>(
+        &mut self,
+        interest: PollFlags,
+        mut call: impl FnMut(&OwnedFd) -> rustix::io::Result<T>,
+    ) -> io::Result<T> {
         let fd = self.fd.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        let mut rest = block;
         loop {
             self.syscalls += 1;
-            match rustix::io::write(fd, rest) {
-                Ok(written) if written == rest.len() => return Ok(()),
-                Ok(written) => rest = &rest[written..],
+            match call(fd) {
+                Ok(done) => return Ok(done),
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => self.syscalls += self.wait.after_would_block(fd, PollFlags::OUT)?,
+                Err(Errno::AGAIN) => self.syscalls += self.wait.after_would_block(fd, interest)?,
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// Writes `len` bytes with a call that is given the descriptor and how many are left, and says how many it took.
+    #[inline(always)]
+    pub(crate) fn write_all(
+        &mut self,
+        len: usize,
+        mut write: impl FnMut(&OwnedFd, usize) -> rustix::io::Result<usize>,
+    ) -> io::Result<()> {
+        let mut left = len;
+        while left > 0 {
+            match self.retry(PollFlags::OUT, |fd| write(fd, left))? {
+                // It would be tried again for ever.
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                written => left -= written,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl End for FdEnd {
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.syscalls)
+    }
+}
+
+impl Sender for FdEnd {
+    #[inline]
+    fn send(&mut self, block: &[u8]) -> io::Result<()> {
+        self.write_all(block.len(), |fd, left| rustix::io::write(fd, &block[block.len() - left..]))
     }
 
     fn finish(&mut self) -> io::Result<()> {
         self.fd = None;
         Ok(())
     }
-
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.syscalls)
-    }
 }
 
-/// The reading end of a byte stream.
-pub(crate) struct FdReceiver {
-    fd: OwnedFd,
-    wait: FdWait,
-    syscalls: u64,
-}
-
-impl FdReceiver {
-    /// Takes a descriptor and puts it in the mode its waiting needs.
-    pub(crate) fn new(fd: OwnedFd, wait: FdWait) -> Result<Self, OpenError> {
-        wait.apply(&fd)?;
-        Ok(Self { fd, wait, syscalls: 0 })
-    }
-}
-
-impl Receiver for FdReceiver {
+impl Receiver for FdEnd {
     #[inline]
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        loop {
-            self.syscalls += 1;
-            match rustix::io::read(&self.fd, &mut *room) {
-                Ok(received) => return Ok(received),
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => self.syscalls += self.wait.after_would_block(&self.fd, PollFlags::IN)?,
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.syscalls)
+        self.retry(PollFlags::IN, |fd| rustix::io::read(fd, &mut *room))
     }
 }

@@ -16,6 +16,7 @@ mod link;
 mod loops;
 mod mechanism;
 mod options;
+mod prelude;
 mod progress;
 mod registry;
 mod shared;
@@ -23,7 +24,7 @@ mod shared;
 pub use channel::{Channel, Granted, OpenError, Request, Unsupported};
 pub use descriptor::{Capabilities, Descriptor, OptionKind, OptionSpec};
 pub use endpoint::{Endpoint, EndpointRole, Job};
-pub use ends::{Receiver, Sender};
+pub use ends::{End, Receiver, Sender};
 pub use folder::{Folder, free_bytes};
 pub use leftover::{
     Announcement, announce, announce_leftovers_to, remove_message_queues_of, stop_announcing,

@@ -4,12 +4,12 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use model::{DataLevel, Tasks, Wait, Workload};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
 
+use crate::channel::kernel_setting;
 use crate::leftover::NamedPath;
-use crate::{Folder, Granted, OpenError, Options, Request};
+use crate::{Granted, OpenError, Options};
 
 /// The two ends of a link. Both are close-on-exec, in blocking mode, and none is descriptor 0, 1 or 2, so that
 /// they can be moved there in any order.
@@ -59,7 +59,7 @@ pub enum Order {
 impl Order {
     /// What `order=` says; in parallel where it is not given.
     pub fn of(options: &Options) -> Self {
-        if options.word("order") == Some("sequential") { Self::Sequential } else { Self::Parallel }
+        options.one_of("order", &[("parallel", Self::Parallel), ("sequential", Self::Sequential)])
     }
 }
 
@@ -104,21 +104,6 @@ fn above_standard(fd: OwnedFd) -> Result<OwnedFd, OpenError> {
     fcntl_dupfd_cloexec(&fd, 3).map_err(OpenError::system("fcntl(F_DUPFD_CLOEXEC, 3)"))
 }
 
-/// What a link asks of the functions that open a mechanism for measuring.
-pub(crate) fn link_request<'a>(options: &'a Options, folder: &'a Folder) -> Request<'a> {
-    Request {
-        options,
-        workload: Workload::Stream,
-        tasks: Tasks::Processes,
-        wait: Wait::Block,
-        data: DataLevel::None,
-        relays: 0,
-        block_bytes: 0,
-        total_bytes: 0,
-        folder,
-    }
-}
-
 /// A pipe as large as [`grow`] makes it, for whoever relays bytes into a program: the writing end, the reading
 /// end (both close-on-exec), and its size in bytes.
 ///
@@ -137,8 +122,8 @@ const PIPE_BYTES_MAX: usize = 1 << 20;
 /// Makes a pipe as large as this user may have it, up to [`PIPE_BYTES_MAX`]: half of what was refused is asked for
 /// next, down to what the pipe has. Returns its size in bytes.
 pub(crate) fn grow(pipe: &impl AsFd) -> io::Result<u64> {
-    let limit = std::fs::read_to_string("/proc/sys/fs/pipe-max-size").unwrap_or_default();
-    let mut asked = limit.trim().parse().map_or(PIPE_BYTES_MAX, |limit: usize| limit.min(PIPE_BYTES_MAX));
+    let limit = kernel_setting("fs/pipe-max-size").unwrap_or(u64::MAX);
+    let mut asked = limit.min(PIPE_BYTES_MAX as u64) as usize;
     let held = fcntl_getpipe_size(pipe)?;
     while asked > held {
         match fcntl_setpipe_size(pipe, asked) {
@@ -154,7 +139,7 @@ pub(crate) fn grow(pipe: &impl AsFd) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Capabilities;
+    use crate::{Capabilities, Folder};
     use rustix::fs::{OFlags, fcntl_getfl};
     use rustix::io::{FdFlags, fcntl_getfd};
 

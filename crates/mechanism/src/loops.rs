@@ -1,32 +1,45 @@
 //! The hot loops, written once and compiled for each mechanism: dynamic dispatch happens once per trial.
 
+use std::any::Any;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use model::{Tasks, Workload};
 
-use crate::channel::{Granted, Request};
+use crate::channel::granted;
 use crate::endpoint::{Endpoint, EndpointRole, Job};
-use crate::{Channel, OpenError, Receiver, Sender};
+use crate::ends::End;
+use crate::{Channel, Granted, OpenError, Receiver, Request, Sender};
 
-/// One direction of a mechanism, open.
+/// One direction of a mechanism, open: a sender and its receiver.
 pub(crate) struct Direction<S, R> {
     pub(crate) sender: S,
     pub(crate) receiver: R,
     /// Sizes the system granted this direction.
     pub(crate) granted: Granted,
+    /// What must outlive both ends: a name, to be removed by the process that made it.
+    pub(crate) keep: Option<Box<dyn Any>>,
 }
 
-/// Makes a channel of a mechanism whose directions are independent: one for a stream, two for a ping-pong.
-pub(crate) fn one_way<S, R>(
+impl<S, R> Direction<S, R> {
+    pub(crate) fn new(sender: S, receiver: R) -> Self {
+        Self { sender, receiver, granted: Granted::new(), keep: None }
+    }
+
+    /// With sizes that the system granted, in bytes.
+    pub(crate) fn granted<const N: usize>(mut self, sizes: [(&str, u64); N]) -> Self {
+        self.granted.append(&mut granted(sizes));
+        self
+    }
+}
+
+/// Makes a channel of a mechanism whose directions are independent: one for a stream, two for a ping-pong, one for
+/// each hop of a chain.
+pub(crate) fn one_way<S: Sender + 'static, R: Receiver + 'static>(
     request: &Request<'_>,
     mut open_direction: impl FnMut() -> Result<Direction<S, R>, OpenError>,
-) -> Result<Channel, OpenError>
-where
-    S: Sender + 'static,
-    R: Receiver + 'static,
-{
+) -> Result<Channel, OpenError> {
     let forth = open_direction()?;
     if request.relays > 0 {
         return chain(request, forth, open_direction);
@@ -37,302 +50,215 @@ where
 
 /// A channel over connected pairs of descriptors that carry bytes both ways: a stream goes from the first to
 /// the second, a ping-pong both ways over the one pair, a chain over a pair for each hop.
-pub(crate) fn over_connected<S, R>(
+pub(crate) fn over_connected<S: Sender + 'static, R: Receiver + 'static>(
     request: &Request<'_>,
     mut connect: impl FnMut() -> Result<(OwnedFd, OwnedFd), OpenError>,
-    line: impl Fn(OwnedFd, OwnedFd) -> Result<Direction<S, R>, OpenError>,
-) -> Result<Channel, OpenError>
-where
-    S: Sender + 'static,
-    R: Receiver + 'static,
-{
+    direction: impl Fn(OwnedFd, OwnedFd) -> Result<Direction<S, R>, OpenError>,
+) -> Result<Channel, OpenError> {
     if request.workload == Workload::PingPong && request.relays == 0 {
         let (near, far) = connect()?;
         let copy = |fd: &OwnedFd| fd.try_clone().map_err(OpenError::system("dup"));
-        let forth = line(copy(&near)?, copy(&far)?)?;
-        return Ok(assemble(request, forth, Some(line(far, near)?)));
+        let forth = direction(copy(&near)?, copy(&far)?)?;
+        return Ok(assemble(request, forth, Some(direction(far, near)?)));
     }
-    one_way(request, || {
-        let (near, far) = connect()?;
-        line(near, far)
-    })
+    one_way(request, || connect().and_then(|(near, far)| direction(near, far)))
 }
 
 /// Makes a channel with copying tasks between the ends: sender | relay | … | receiver.
-fn chain<S, R>(
+fn chain<S: Sender + 'static, R: Receiver + 'static>(
     request: &Request<'_>,
     first: Direction<S, R>,
     mut open_direction: impl FnMut() -> Result<Direction<S, R>, OpenError>,
-) -> Result<Channel, OpenError>
-where
-    S: Sender + 'static,
-    R: Receiver + 'static,
-{
+) -> Result<Channel, OpenError> {
     if request.workload == Workload::PingPong || request.tasks == Tasks::Single {
-        return Err(OpenError::Unsupported {
-            message: "a chain carries a stream between two tasks".to_owned(),
-            remedy: "--workload stream, and --tasks processes or threads".to_owned(),
-        });
+        return Err(no_chain());
     }
-    let mut endpoints: Vec<Box<dyn Endpoint>> = vec![Box::new(StreamSender(first.sender))];
+    let mut endpoints = vec![endpoint(EndpointRole::Sender, first.sender, send_stream)];
+    let mut keep = Vec::from_iter(first.keep);
     let mut receiver = first.receiver;
     for _ in 0..request.relays {
         let next = open_direction()?;
-        endpoints.push(Box::new(Relay(Pair { sender: next.sender, receiver })));
+        endpoints.push(endpoint(EndpointRole::Relay, (next.sender, receiver), relay));
+        keep.extend(next.keep);
         receiver = next.receiver;
     }
-    endpoints.push(Box::new(StreamReceiver(receiver)));
-    Ok(Channel { endpoints, granted: first.granted, keep: Vec::new() })
+    endpoints.push(endpoint(EndpointRole::Receiver, receiver, receive_stream));
+    Ok(Channel { endpoints, granted: first.granted, keep })
+}
+
+/// Why there are no relays in a round trip, or beside a single task.
+pub(crate) fn no_chain() -> OpenError {
+    OpenError::unsupported(
+        "a chain carries a stream between two tasks",
+        "--workload stream, and --tasks processes or threads",
+    )
 }
 
 /// Makes a channel of its directions and the tasks that will hold them.
-pub(crate) fn assemble<S, R>(
+pub(crate) fn assemble<S: Sender + 'static, R: Receiver + 'static>(
     request: &Request<'_>,
     forth: Direction<S, R>,
-    back: Option<Direction<S, R>>,
-) -> Channel
-where
-    S: Sender + 'static,
-    R: Receiver + 'static,
-{
-    let Direction { sender, receiver, granted } = forth;
-    let endpoints: Vec<Box<dyn Endpoint>> = match (request.tasks, back) {
-        (Tasks::Single, None) => vec![Box::new(Alone(Pair { sender, receiver }))],
-        (Tasks::Single, Some(back)) => vec![Box::new(AloneThereAndBack {
-            forth: Pair { sender, receiver },
-            back: Pair { sender: back.sender, receiver: back.receiver },
-        })],
-        (_, None) => vec![Box::new(StreamSender(sender)), Box::new(StreamReceiver(receiver))],
+    mut back: Option<Direction<S, R>>,
+) -> Channel {
+    let Direction { sender, receiver, granted, keep } = forth;
+    let keep = keep.into_iter().chain(back.as_mut().and_then(|back| back.keep.take())).collect();
+    let both = EndpointRole::Both;
+    let endpoints = match (request.tasks, back) {
+        (Tasks::Single, None) => vec![endpoint(both, (sender, receiver), pass_blocks)],
+        (Tasks::Single, Some(back)) => {
+            vec![endpoint(both, ((sender, receiver), (back.sender, back.receiver)), pass_there_and_back)]
+        }
+        (_, None) => vec![
+            endpoint(EndpointRole::Sender, sender, send_stream),
+            endpoint(EndpointRole::Receiver, receiver, receive_stream),
+        ],
         (_, Some(back)) => vec![
-            Box::new(Pinger(Pair { sender, receiver: back.receiver })),
-            Box::new(Ponger(Pair { sender: back.sender, receiver })),
+            endpoint(both, (sender, back.receiver), ask),
+            endpoint(both, (back.sender, receiver), answer),
         ],
     };
-    Channel { endpoints, granted, keep: Vec::new() }
+    Channel { endpoints, granted, keep }
 }
 
-/// The two ends that one task holds, whether of one direction or of two.
-struct Pair<S, R> {
-    sender: S,
-    receiver: R,
+/// The ends that one task holds, and what it does with them in a trial. The loop is a function compiled for these
+/// ends: it is called through a pointer, once.
+struct Task<E> {
+    role: EndpointRole,
+    ends: E,
+    run: fn(&mut E, &mut Job<'_>) -> io::Result<()>,
 }
 
-impl<S: Sender, R: Receiver> Pair<S, R> {
-    fn prepare(&mut self) -> io::Result<()> {
-        self.sender.prepare()?;
-        self.receiver.prepare()
+/// Makes a task's side of a channel.
+pub(crate) fn endpoint<E: End + 'static>(
+    role: EndpointRole,
+    ends: E,
+    run: fn(&mut E, &mut Job<'_>) -> io::Result<()>,
+) -> Box<dyn Endpoint> {
+    Box::new(Task { role, ends, run })
+}
+
+impl<E: End> Endpoint for Task<E> {
+    fn role(&self) -> EndpointRole {
+        self.role
     }
 
-    /// Sends a block, then receives one.
-    #[inline]
-    fn pass(&mut self, job: &mut Job<'_>) -> io::Result<()> {
-        self.sender.send_next(&mut job.producer)?;
-        receive_block(&mut self.receiver, job)
+    fn prepare(&mut self) -> io::Result<()> {
+        self.ends.prepare()
+    }
+
+    fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
+        (self.run)(&mut self.ends, job)
     }
 
     fn syscalls(&self) -> Option<u64> {
-        Some(self.sender.syscalls()? + self.receiver.syscalls()?)
+        self.ends.syscalls()
     }
 }
 
 /// Sends every block, then says that no more comes.
-struct StreamSender<S>(S);
-
-impl<S: Sender> Endpoint for StreamSender<S> {
-    fn role(&self) -> EndpointRole {
-        EndpointRole::Sender
-    }
-
-    fn prepare(&mut self) -> io::Result<()> {
-        self.0.prepare()
-    }
-
-    fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
-        let mut sent: u64 = 0;
-        for _ in 0..job.blocks {
-            self.0.send_next(&mut job.producer)?;
-            sent += job.block_bytes as u64;
-            job.progress.tell(sent);
-        }
-        self.0.finish()
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        self.0.syscalls()
-    }
+fn send_stream<S: Sender>(sender: &mut S, job: &mut Job<'_>) -> io::Result<()> {
+    each_block(job, |job| sender.send_next(&mut job.producer))?;
+    sender.finish()
 }
 
 /// Receives every byte.
-struct StreamReceiver<R>(R);
-
-impl<R: Receiver> Endpoint for StreamReceiver<R> {
-    fn role(&self) -> EndpointRole {
-        EndpointRole::Receiver
-    }
-
-    fn prepare(&mut self) -> io::Result<()> {
-        self.0.prepare()
-    }
-
-    fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
-        let total = job.blocks * job.block_bytes as u64;
-        let mut left = total;
-        while left > 0 {
-            let most = if left < job.block_bytes as u64 { left as usize } else { job.block_bytes };
-            let received = self.0.recv_next(&mut job.consumer, most)?;
-            if received == 0 {
-                return Err(closed_early(total - left, total));
-            }
-            left -= received as u64;
-            job.progress.tell(total - left);
-        }
-        job.received_bytes = total;
-        Ok(())
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        self.0.syscalls()
-    }
+fn receive_stream<R: Receiver>(receiver: &mut R, job: &mut Job<'_>) -> io::Result<()> {
+    each_piece(job, |job, most| receiver.recv_next(&mut job.consumer, most))?;
+    job.received_bytes = job.blocks * job.block_bytes as u64;
+    Ok(())
 }
 
 /// A task in a chain, as `cat` is in a pipeline: receives what is there and sends it on.
-struct Relay<S, R>(Pair<S, R>);
-
-impl<S: Sender, R: Receiver> Endpoint for Relay<S, R> {
-    fn role(&self) -> EndpointRole {
-        EndpointRole::Relay
-    }
-
-    fn prepare(&mut self) -> io::Result<()> {
-        self.0.prepare()
-    }
-
-    fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
-        let total = job.blocks * job.block_bytes as u64;
-        let mut passed = 0;
-        while passed < total {
-            let received = self.0.receiver.recv(job.consumer.room())?;
-            if received == 0 {
-                return Err(closed_early(passed, total));
-            }
-            self.0.sender.send(&job.consumer.room()[..received])?;
-            passed += received as u64;
-            job.progress.tell(passed);
+fn relay<S: Sender, R: Receiver>((sender, receiver): &mut (S, R), job: &mut Job<'_>) -> io::Result<()> {
+    each_piece(job, |job, _| {
+        let received = receiver.recv(job.consumer.room())?;
+        if received > 0 {
+            sender.send(&job.consumer.room()[..received])?;
         }
-        self.0.sender.finish()
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        self.0.syscalls()
-    }
+        Ok(received)
+    })?;
+    sender.finish()
 }
 
 /// One task that sends a block and takes it out again (Bradford's single-threaded program).
-struct Alone<S, R>(Pair<S, R>);
-
-impl<S: Sender, R: Receiver> Endpoint for Alone<S, R> {
-    fn role(&self) -> EndpointRole {
-        EndpointRole::Both
-    }
-
-    fn prepare(&mut self) -> io::Result<()> {
-        self.0.prepare()
-    }
-
-    fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
-        let mut moved: u64 = 0;
-        for _ in 0..job.blocks {
-            self.0.pass(job)?;
-            moved += job.block_bytes as u64;
-            job.progress.tell(moved);
-        }
-        job.received_bytes = moved;
-        self.0.sender.finish()
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        self.0.syscalls()
-    }
+fn pass_blocks<S: Sender, R: Receiver>(ends: &mut (S, R), job: &mut Job<'_>) -> io::Result<()> {
+    each_block(job, |job| pass(ends, job))?;
+    job.received_bytes = job.blocks * job.block_bytes as u64;
+    ends.0.finish()
 }
 
 /// One task that passes a block there and back: the round trip without a second task.
-struct AloneThereAndBack<S, R> {
-    forth: Pair<S, R>,
-    back: Pair<S, R>,
-}
-
-impl<S: Sender, R: Receiver> Endpoint for AloneThereAndBack<S, R> {
-    fn role(&self) -> EndpointRole {
-        EndpointRole::Both
-    }
-
-    fn prepare(&mut self) -> io::Result<()> {
-        self.forth.prepare()?;
-        self.back.prepare()
-    }
-
-    fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
-        time_round_trips(job, |job| {
-            self.forth.pass(job)?;
-            self.back.pass(job)
-        })?;
-        // Both directions went through the one consumer.
-        job.received_bytes *= 2;
-        Ok(())
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.forth.syscalls()? + self.back.syscalls()?)
-    }
+fn pass_there_and_back<S: Sender, R: Receiver>(
+    (forth, back): &mut ((S, R), (S, R)),
+    job: &mut Job<'_>,
+) -> io::Result<()> {
+    time_round_trips(job, |job| {
+        pass(forth, job)?;
+        pass(back, job)
+    })?;
+    // Both directions went through the one consumer.
+    job.received_bytes *= 2;
+    Ok(())
 }
 
 /// The side that asks, and times the answers.
-struct Pinger<S, R>(Pair<S, R>);
-
-impl<S: Sender, R: Receiver> Endpoint for Pinger<S, R> {
-    fn role(&self) -> EndpointRole {
-        EndpointRole::Both
-    }
-
-    fn prepare(&mut self) -> io::Result<()> {
-        self.0.prepare()
-    }
-
-    fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
-        time_round_trips(job, |job| self.0.pass(job))?;
-        self.0.sender.finish()
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        self.0.syscalls()
-    }
+fn ask<S: Sender, R: Receiver>(ends: &mut (S, R), job: &mut Job<'_>) -> io::Result<()> {
+    time_round_trips(job, |job| pass(ends, job))?;
+    ends.0.finish()
 }
 
 /// The side that answers.
-struct Ponger<S, R>(Pair<S, R>);
-
-impl<S: Sender, R: Receiver> Endpoint for Ponger<S, R> {
-    fn role(&self) -> EndpointRole {
-        EndpointRole::Both
+fn answer<S: Sender, R: Receiver>((sender, receiver): &mut (S, R), job: &mut Job<'_>) -> io::Result<()> {
+    for round in 0..job.blocks {
+        receive_block(receiver, job)?;
+        sender.send_next(&mut job.producer)?;
+        tell_of_round(job, round);
     }
+    job.received_bytes = job.blocks * job.block_bytes as u64;
+    sender.finish()
+}
 
-    fn prepare(&mut self) -> io::Result<()> {
-        self.0.prepare()
+/// Does something with each block of a stream, and tells of it.
+#[inline(always)]
+pub(crate) fn each_block(
+    job: &mut Job<'_>,
+    mut step: impl FnMut(&mut Job<'_>) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut moved: u64 = 0;
+    for _ in 0..job.blocks {
+        step(job)?;
+        moved += job.block_bytes as u64;
+        job.progress.tell(moved);
     }
+    Ok(())
+}
 
-    fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
-        for round in 0..job.blocks {
-            receive_block(&mut self.0.receiver, job)?;
-            self.0.sender.send_next(&mut job.producer)?;
-            tell_of_round(job, round);
+/// Moves a stream in pieces as they come, at most a block each, and tells of them. `step` says how many bytes there
+/// were; 0 is an end before the last byte.
+#[inline(always)]
+pub(crate) fn each_piece(
+    job: &mut Job<'_>,
+    mut step: impl FnMut(&mut Job<'_>, usize) -> io::Result<usize>,
+) -> io::Result<()> {
+    let total = job.blocks * job.block_bytes as u64;
+    let mut left = total;
+    while left > 0 {
+        let most = if left < job.block_bytes as u64 { left as usize } else { job.block_bytes };
+        let moved = step(job, most)?;
+        if moved == 0 {
+            return Err(closed_early(total - left, total));
         }
-        job.received_bytes = job.blocks * job.block_bytes as u64;
-        self.0.sender.finish()
+        left -= moved as u64;
+        job.progress.tell(total - left);
     }
+    Ok(())
+}
 
-    fn syscalls(&self) -> Option<u64> {
-        self.0.syscalls()
-    }
+/// Sends a block, then receives one.
+#[inline]
+fn pass<S: Sender, R: Receiver>((sender, receiver): &mut (S, R), job: &mut Job<'_>) -> io::Result<()> {
+    sender.send_next(&mut job.producer)?;
+    receive_block(receiver, job)
 }
 
 /// Receives exactly one block, in however many pieces it comes.

@@ -18,8 +18,9 @@ pub trait Mechanism: Sync {
     }
 
     /// How its ends wait when these options are given and `--wait` is not.
-    fn wait(&self, _options: &Options) -> Wait {
-        self.descriptor().waits.first().copied().unwrap_or(Wait::Block)
+    fn wait(&self, options: &Options) -> Wait {
+        let first = || self.descriptor().waits.first().copied().unwrap_or(Wait::Block);
+        options.parsed("wait").unwrap_or_else(first)
     }
 
     /// What its ends can do with the payload when these options are given.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use model::{Spec, parse_size};
 use thiserror::Error;
@@ -112,8 +113,19 @@ impl Options {
         }
     }
 
-    /// Whether a flag was given.
-    pub fn flag(&self, name: &str) -> bool {
+    /// What the word given for an option stands for; the first of these where none is given.
+    pub(crate) fn one_of<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> T {
+        let given = self.word(name);
+        words.iter().find(|(word, _)| given == Some(word)).unwrap_or(&words[0]).1
+    }
+
+    /// What the word given for an option reads as: a number, a way of waiting.
+    pub(crate) fn parsed<T: FromStr>(&self, name: &str) -> Option<T> {
+        self.word(name)?.parse().ok()
+    }
+
+    /// Whether an option was given, such as a flag.
+    pub fn has(&self, name: &str) -> bool {
         self.values.contains_key(name)
     }
 

@@ -10,7 +10,7 @@ use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use rustix::param::page_size;
 
-const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
+pub(crate) const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 const POPULATED: MapFlags = MapFlags::SHARED.union(MapFlags::POPULATE);
 
 /// Anonymous memory, inherited by forked children and written by all (mmap(2), MAP_SHARED).
@@ -76,6 +76,16 @@ impl SharedMemory {
             mmap(first.byte_add(len), len + more, READ_WRITE, POPULATED | MapFlags::FIXED, file, 0)?;
         }
         Ok(memory)
+    }
+
+    /// Maps the first `len` bytes of a file, all of them now: rather that than a fault for each page.
+    ///
+    /// # Errors
+    /// What mmap(2) answers.
+    pub(crate) fn of_file(file: &impl AsFd, len: usize, access: ProtFlags) -> io::Result<Self> {
+        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
+        let start = unsafe { mmap(std::ptr::null_mut(), len, access, POPULATED, file, 0) }?;
+        Ok(Self { start: NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?, len })
     }
 
     /// Whole huge pages, on their boundary; they are ordinary pages where the kernel has no huge ones to give.

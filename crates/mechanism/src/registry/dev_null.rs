@@ -2,13 +2,8 @@
 
 use std::fs::OpenOptions;
 
-use model::{DataLevel, Role};
-
 use super::null::Nothing;
-use crate::descriptor::{BLOCK_ONLY, Descriptor, ONE_TASK, STREAM_ONLY};
-use crate::fd::{FdSender, FdWait};
-use crate::loops::{Direction, assemble};
-use crate::{Channel, Mechanism, OpenError, Request};
+use crate::prelude::*;
 
 pub(crate) struct DevNull;
 
@@ -31,7 +26,6 @@ impl Mechanism for DevNull {
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
         let file = OpenOptions::new().write(true).open("/dev/null");
         let file = file.map_err(OpenError::system("open(/dev/null)"))?;
-        let sender = FdSender::new(file.into(), FdWait::InCall)?;
-        Ok(assemble(request, Direction { sender, receiver: Nothing, granted: Default::default() }, None))
+        Ok(assemble(request, Direction::new(FdEnd::new(file.into(), FdWait::InCall)?, Nothing), None))
     }
 }

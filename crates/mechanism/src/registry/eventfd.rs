@@ -1,16 +1,9 @@
 //! `eventfd`: a pair of counters in the kernel, eventfd(2): 8 bytes written add to it, a read takes all of it.
 
-use std::io;
-use std::os::fd::OwnedFd;
-
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::knock::{Hear, Hearer, Knock, Knocker};
-use crate::descriptor::Descriptor;
-use crate::fd::{FdReceiver, FdSender, FdWait};
-use crate::loops::{Direction, one_way};
-use crate::{Channel, Mechanism, OpenError, Request};
-use crate::{Receiver, Sender};
+use super::notify::Notification;
+use crate::prelude::*;
 
 pub(crate) struct Eventfd;
 
@@ -30,35 +23,20 @@ impl Mechanism for Eventfd {
         let wait = FdWait::of(request);
         one_way(request, || {
             let reads = eventfd(0, EventfdFlags::CLOEXEC).map_err(OpenError::system("eventfd2"))?;
-            let writes: OwnedFd = reads.try_clone().map_err(OpenError::system("dup"))?;
-            Ok(Direction {
-                sender: Knocker(FdSender::new(writes, wait)?),
-                receiver: Hearer(FdReceiver::new(reads, wait)?),
-                granted: Default::default(),
-            })
+            let writes = reads.try_clone().map_err(OpenError::system("dup"))?;
+            let (mut writes, mut reads) = (FdEnd::new(writes, wait)?, FdEnd::new(reads, wait)?);
+            let notify = move || {
+                let before = writes.syscalls;
+                writes.send(&1u64.to_ne_bytes())?;
+                Ok(Some(writes.syscalls - before))
+            };
+            let wait = move || {
+                let before = reads.syscalls;
+                // What was counted is one notification: each is answered before the next.
+                reads.recv(&mut [0; size_of::<u64>()])?;
+                Ok(Some(reads.syscalls - before))
+            };
+            Ok(Direction::new(Notification::new(notify), Notification::new(wait)))
         })
-    }
-}
-
-impl Knock for FdSender {
-    #[inline]
-    fn knock(&mut self) -> io::Result<()> {
-        self.send(&1u64.to_ne_bytes())
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        Sender::syscalls(self)
-    }
-}
-
-impl Hear for FdReceiver {
-    #[inline]
-    fn hear(&mut self) -> io::Result<()> {
-        // What was counted is one knock: each is answered before the next.
-        self.recv(&mut [0; size_of::<u64>()]).map(|_| ())
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        Receiver::syscalls(self)
     }
 }

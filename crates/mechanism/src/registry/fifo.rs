@@ -1,16 +1,10 @@
 //! `fifo`: a pipe with a name in the file system, fifo(7).
 
-use std::os::fd::OwnedFd;
-
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
 
 use super::pipe::{SIZE_LIMITS, SIZE_OPTION, pipe_direction, pipe_ends};
-use crate::descriptor::{Capabilities, Descriptor};
 use crate::leftover::NamedPath;
-use crate::link::{LinkEnds, link_request};
-use crate::loops::one_way;
-use crate::{Channel, Mechanism, OpenError, Request};
-use crate::{Folder, Options};
+use crate::prelude::*;
 
 pub(crate) struct Fifo;
 
@@ -30,21 +24,17 @@ impl Mechanism for Fifo {
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        one_way(request, || {
-            let (reader, writer) = open_both(request)?;
-            pipe_direction(request, reader, writer)
-        })
+        one_way(request, || pipe_direction(request, open_both(request.folder)?))
     }
 
     fn connect(&self, options: &Options, folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
-        let request = link_request(options, folder);
-        Some(open_both(&request).and_then(|(reader, writer)| pipe_ends(&request, reader, writer)))
+        Some(open_both(folder).and_then(|ends| pipe_ends(options, ends)))
     }
 }
 
-/// Makes the FIFO, opens both ends and removes the name: the ends live on without it.
-fn open_both(request: &Request<'_>) -> Result<(OwnedFd, OwnedFd), OpenError> {
-    let path = request.folder.path()?.join("fifo");
+/// Makes the FIFO, opens the reading and the writing end and removes the name: the ends live on without it.
+fn open_both(folder: &Folder) -> Result<(OwnedFd, OwnedFd), OpenError> {
+    let path = folder.path()?.join("fifo");
     let (_removed_on_return, ()) =
         NamedPath::make(path.clone(), |path| mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR))
             .map_err(OpenError::system(format!("mkfifo({})", path.display())))?;

@@ -1,17 +1,11 @@
 //! `file`: a file with a name (study `comp517`), written through the page cache or, with `sync`, to the disk.
 
-use std::any::Any;
-
 use rustix::fs::OFlags;
 
 use super::tmpfile::{
     DIR_OPTION, ORDER_OPTION, check_free_space, file_ends, follow_direction, make_named, storage_folder,
 };
-use crate::descriptor::{BLOCK_OR_SPIN, Capabilities, Descriptor, OptionKind, OptionSpec, STREAM_ONLY};
-use crate::link::{LinkEnds, link_request};
-use crate::loops::one_way;
-use crate::{Channel, Mechanism, OpenError, Request};
-use crate::{Folder, Options};
+use crate::prelude::*;
 
 pub(crate) struct NamedFile;
 
@@ -44,27 +38,22 @@ impl Mechanism for NamedFile {
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let folder = storage_folder(request)?;
-        let mut names: Vec<Box<dyn Any>> = Vec::new();
-        let mut channel = one_way(request, || {
+        let folder = storage_folder(request.options, request.folder)?;
+        one_way(request, || {
             check_free_space(request, folder)?;
             let (name, writer) = make_named(folder, sync(request.options))?;
-            names.push(Box::new(name));
-            follow_direction(request, writer)
-        })?;
-        channel.keep = names;
-        Ok(channel)
+            Ok(Direction { keep: Some(Box::new(name)), ..follow_direction(request, writer)? })
+        })
     }
 
     fn connect(&self, options: &Options, folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
-        let request = link_request(options, folder);
-        Some(storage_folder(&request).and_then(|folder| {
+        Some(storage_folder(options, folder).and_then(|folder| {
             let (name, writer) = make_named(folder, sync(options))?;
-            file_ends(&request, folder, writer, Some(name))
+            file_ends(options, folder, writer, Some(name))
         }))
     }
 }
 
 fn sync(options: &Options) -> OFlags {
-    if options.flag("sync") { OFlags::SYNC } else { OFlags::empty() }
+    if options.has("sync") { OFlags::SYNC } else { OFlags::empty() }
 }

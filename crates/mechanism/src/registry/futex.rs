@@ -1,20 +1,13 @@
 //! `futex`: two words in shared memory, one for each direction: asleep in futex(2) until the word changes.
 #![allow(unsafe_code)]
 
-use std::io;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
-use model::Tasks;
-use rustix::io::Errno;
 use rustix::thread::futex;
 
-use super::knock::{Hear, Hearer, Knock, Knocker};
-use crate::SharedMemory;
-use crate::descriptor::Descriptor;
-use crate::loops::{Direction, one_way};
-use crate::{Channel, Mechanism, OpenError, Request};
+use super::notify::Notification;
+use crate::prelude::*;
 
 pub(crate) struct Futex;
 
@@ -33,62 +26,38 @@ impl Mechanism for Futex {
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
         one_way(request, || {
             let memory = SharedMemory::new(size_of::<AtomicU32>());
-            let memory = Arc::new(memory.map_err(OpenError::system("mmap(MAP_SHARED)"))?);
-            let side = || Word { memory: memory.clone(), count: 0, syscalls: 0 };
-            Ok(Direction { sender: Knocker(side()), receiver: Hearer(side()), granted: Default::default() })
+            let notified = Arc::new(memory.map_err(OpenError::system("mmap(MAP_SHARED)"))?);
+            let waited = notified.clone();
+            let (mut given, mut seen) = (0u32, 0u32);
+            let notify = move || {
+                given = given.wrapping_add(1);
+                word(&notified).store(given, Release);
+                // Always: asking first whether anybody sleeps would be a second word, and here somebody does.
+                futex::wake(word(&notified), futex::Flags::empty(), 1)?;
+                Ok(Some(1))
+            };
+            let wait = move || {
+                let mut syscalls = 0;
+                while word(&waited).load(Acquire) == seen {
+                    syscalls += 1;
+                    match futex::wait(word(&waited), futex::Flags::empty(), seen, None) {
+                        // AGAIN: the word changed before we slept.
+                        Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                seen = seen.wrapping_add(1);
+                Ok(Some(syscalls))
+            };
+            Ok(Direction::new(Notification::new(notify), Notification::new(wait)))
         })
     }
 }
 
-/// Either side of a word that counts knocks.
-struct Word {
-    memory: Arc<SharedMemory>,
-    /// Knocks given, or knocks heard.
-    count: u32,
-    syscalls: u64,
-}
-
-impl Word {
-    #[inline]
-    fn value(&self) -> &AtomicU32 {
-        // SAFETY: the mapping is page-aligned, at least a page, zeroed (a valid AtomicU32), and only ever
-        // reached through this atomic; it lives as long as `self`.
-        unsafe { &*self.memory.as_ptr().cast::<AtomicU32>() }
-    }
-}
-
-impl Knock for Word {
-    #[inline]
-    fn knock(&mut self) -> io::Result<()> {
-        self.count = self.count.wrapping_add(1);
-        self.value().store(self.count, Release);
-        // Always: asking first whether anybody sleeps would be a second word, and here somebody does.
-        self.syscalls += 1;
-        futex::wake(self.value(), futex::Flags::empty(), 1)?;
-        Ok(())
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.syscalls)
-    }
-}
-
-impl Hear for Word {
-    #[inline]
-    fn hear(&mut self) -> io::Result<()> {
-        while self.value().load(Acquire) == self.count {
-            self.syscalls += 1;
-            match futex::wait(self.value(), futex::Flags::empty(), self.count, None) {
-                // AGAIN: the word changed before we slept.
-                Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        self.count = self.count.wrapping_add(1);
-        Ok(())
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.syscalls)
-    }
+/// The word that counts notifications.
+#[inline]
+fn word(memory: &SharedMemory) -> &AtomicU32 {
+    // SAFETY: the mapping is page-aligned, at least a page, zeroed (a valid AtomicU32), and only ever reached through
+    // this atomic; it lives as long as `memory`.
+    unsafe { &*memory.as_ptr().cast::<AtomicU32>() }
 }

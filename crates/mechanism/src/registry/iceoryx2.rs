@@ -5,10 +5,7 @@ mod ports;
 #[cfg(feature = "iceoryx2")]
 mod segments;
 
-use model::Wait;
-
-use crate::descriptor::{Capabilities, Descriptor, OptionKind, OptionSpec};
-use crate::{Channel, Mechanism, OpenError, Request};
+use crate::prelude::*;
 
 #[cfg(feature = "iceoryx2")]
 pub(crate) use segments::remove_segments_of;
@@ -36,12 +33,12 @@ impl Mechanism for Iceoryx2 {
     }
 
     #[cfg(not(feature = "iceoryx2"))]
-    fn probe(&self) -> Result<(), crate::Unsupported> {
+    fn probe(&self) -> Result<(), Unsupported> {
         Err(super::not_built_in("iceoryx2"))
     }
 
     #[cfg(feature = "iceoryx2")]
-    fn zero_copy(&self, _options: &crate::Options) -> Option<model::ZeroCopy> {
+    fn zero_copy(&self, _options: &Options) -> Option<ZeroCopy> {
         Some(ports::canary())
     }
 

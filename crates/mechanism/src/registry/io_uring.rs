@@ -1,29 +1,23 @@
 //! `io-uring`: a pipe or a socket through io_uring(7): requests in a queue instead of system calls.
 
+use std::fs;
+use std::thread::sleep;
+use std::time::Duration;
+
+use rustix::net::SocketType;
+
+use self::ring::{Ring, RingPlan, RingWait};
+use self::slots::{Slots, bytes_of};
+use self::stream::{StreamPlan, TaskEnd};
+use super::pipe::{SIZE_LIMITS, SIZE_OPTION, new_pipe, size_as_asked};
+use super::sockets::{sndbuf_bytes, unix_pair};
+use crate::prelude::*;
+
 mod lane;
 mod msg_ring;
 mod ring;
 mod slots;
 mod stream;
-
-use std::fs;
-use std::io;
-use std::os::fd::OwnedFd;
-use std::thread::sleep;
-use std::time::Duration;
-
-use model::{ByteSize, Tasks, Wait, Workload, sudo};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
-use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
-
-use self::ring::{Ring, RingPlan, RingWait};
-use self::slots::{Slots, bytes_of};
-use self::stream::{RingReader, RingWriter, StreamPlan, Task};
-use super::pipe::{SIZE_LIMITS, SIZE_OPTION, set_size};
-use crate::descriptor::{BLOCK_OR_SPIN, Descriptor, OptionKind, OptionSpec};
-use crate::fd::FdWait;
-use crate::loops::{Direction, assemble, one_way};
-use crate::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
 
 /// The largest buffer that can be registered (io_uring_register(2)), and the longest request by far.
 const BUFFER_BYTES_MAX: usize = 1 << 30;
@@ -101,14 +95,12 @@ impl Mechanism for IoUring {
         one_way(request, || {
             let (reader, writer, granted) = connect(request, &plan)?;
             let (sender, receiver) = if plan.alone {
-                let task = Task::shared(plan, Some(writer), Some(reader));
-                (task.writer(), task.reader())
+                TaskEnd::pair(plan, Some(writer), Some(reader))
             } else {
-                let (near, far) =
-                    (Task::shared(plan, Some(writer), None), Task::shared(plan, None, Some(reader)));
-                (near.writer(), far.reader())
+                let (sender, _) = TaskEnd::pair(plan, Some(writer), None);
+                (sender, TaskEnd::pair(plan, None, Some(reader)).1)
             };
-            Ok(Direction { sender, receiver, granted })
+            Ok(Direction { granted, ..Direction::new(sender, receiver) })
         })
     }
 }
@@ -117,34 +109,27 @@ impl Mechanism for IoUring {
 fn round_trips(request: &Request<'_>, plan: StreamPlan) -> Result<Channel, OpenError> {
     let (far_in, near_out, granted) = connect(request, &plan)?;
     let (near_in, far_out, _) = connect(request, &plan)?;
-    let near = Task::shared(plan, Some(near_out), Some(near_in));
-    let far = Task::shared(plan, Some(far_out), Some(far_in));
-    let forth: Direction<RingWriter, RingReader> =
-        Direction { sender: near.writer(), receiver: far.reader(), granted };
-    let back = Direction { sender: far.writer(), receiver: near.reader(), granted: Granted::new() };
-    Ok(assemble(request, forth, Some(back)))
+    let (asks, is_answered) = TaskEnd::pair(plan, Some(near_out), Some(near_in));
+    let (answers, is_asked) = TaskEnd::pair(plan, Some(far_out), Some(far_in));
+    let forth = Direction { granted, ..Direction::new(asks, is_asked) };
+    Ok(assemble(request, forth, Some(Direction::new(answers, is_answered))))
 }
 
 fn plan(request: &Request<'_>) -> Result<StreamPlan, OpenError> {
     let options = request.options;
     let block_bytes = request.block_bytes;
     if block_bytes > BUFFER_BYTES_MAX {
-        return Err(OpenError::block_too_large(
-            block_bytes,
-            BUFFER_BYTES_MAX as u64,
-            "one request of io_uring",
-            "another mechanism",
-        ));
+        let (most, limit) = (BUFFER_BYTES_MAX as u64, "one request of io_uring");
+        return Err(OpenError::block_too_large(block_bytes, most, limit, "another mechanism"));
     }
-    let depth = options.word("depth").and_then(|word| word.parse().ok()).unwrap_or(2);
     Ok(StreamPlan {
         socket: options.word("on") == Some("socket"),
-        fixed: options.flag("fixed"),
-        sqpoll: options.flag("sqpoll"),
+        fixed: options.has("fixed"),
+        sqpoll: options.has("sqpoll"),
         wait: ring_wait(request),
         alone: request.tasks == Tasks::Single,
         answered: request.tasks != Tasks::Single && request.workload == Workload::PingPong,
-        depth,
+        depth: options.parsed("depth").unwrap_or(2),
         block_bytes,
     })
 }
@@ -157,24 +142,16 @@ fn ring_wait(request: &Request<'_>) -> RingWait {
 /// io_uring does the waiting.
 fn connect(request: &Request<'_>, plan: &StreamPlan) -> Result<(OwnedFd, OwnedFd, Granted), OpenError> {
     let (reader, writer, granted) = if plan.socket {
-        let pair = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
-        let (reader, writer) = pair.map_err(OpenError::system("socketpair(AF_UNIX, SOCK_STREAM)"))?;
-        if request.options.size("size").is_some() {
-            return Err(OpenError::Unsupported {
-                message: "size= is a pipe's".to_owned(),
-                remedy: "on=pipe, or without size=".to_owned(),
-            });
+        if request.options.size(SIZE_OPTION.name).is_some() {
+            return Err(OpenError::unsupported("size= is a pipe's", "on=pipe, or without size="));
         }
-        let sndbuf =
-            sockopt::socket_send_buffer_size(&writer).map_err(OpenError::system("getsockopt(SO_SNDBUF)"))?;
-        (reader, writer, Granted::from([("sndbuf_bytes".to_owned(), sndbuf as u64)]))
+        let (reader, writer) = unix_pair(request.options, SocketType::STREAM)?;
+        let granted = granted([("sndbuf_bytes", sndbuf_bytes(&writer)?)]);
+        (reader, writer, granted)
     } else {
-        let (reader, writer) = pipe_with(PipeFlags::CLOEXEC).map_err(OpenError::system("pipe2"))?;
-        if let Some(size) = request.options.size("size") {
-            set_size(&writer, size)?;
-        }
-        let size = fcntl_getpipe_size(&writer).map_err(OpenError::system("fcntl(F_GETPIPE_SZ)"))?;
-        (reader, writer, Granted::from([("pipe_bytes".to_owned(), size as u64)]))
+        let (reader, writer) = new_pipe()?;
+        let granted = granted([("pipe_bytes", size_as_asked(request.options, &writer)?)]);
+        (reader, writer, granted)
     };
     let mode = if plan.alone { FdWait::Never } else { FdWait::InCall };
     mode.apply(&reader)?;
@@ -194,25 +171,26 @@ fn try_to_register(request: &Request<'_>, plan: &StreamPlan) -> Result<(), OpenE
         Slots::new(count, plan.block_bytes)?.register_with(&ring)?;
         ring.unregister_buffers()
     };
+    let refused = |result: &io::Result<()>| {
+        result.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::ENOMEM))
+    };
     let mut registered = register();
     for _ in 0..RETRIES {
-        match &registered {
-            Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => sleep(PAUSE),
-            _ => break,
+        if refused(&registered) {
+            sleep(PAUSE);
+            registered = register();
         }
-        registered = register();
     }
-    match registered {
-        Ok(()) => Ok(()),
-        Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => Err(OpenError::Limit {
-            message: format!(
+    if refused(&registered) {
+        return Err(OpenError::limit(
+            format!(
                 "{} of registered buffers are more than this user may lock into memory (RLIMIT_MEMLOCK)",
                 ByteSize(bytes as u64)
             ),
-            remedy: format!("ulimit -l {} (KiB), a smaller depth= or --block, or without fixed", bytes >> 9),
-        }),
-        Err(error) => Err(OpenError::system("io_uring_register(IORING_REGISTER_BUFFERS)")(error)),
+            format!("ulimit -l {} (KiB), a smaller depth= or --block, or without fixed", bytes >> 9),
+        ));
     }
+    registered.map_err(OpenError::system("io_uring_register(IORING_REGISTER_BUFFERS)"))
 }
 
 /// Who forbids io_uring: the administrator, a sandbox, or the kernel's maker.
@@ -236,7 +214,7 @@ fn why_not(error: &io::Error) -> Unsupported {
             "a kernel with CONFIG_IO_URING=y, or a seccomp profile that allows io_uring_setup".to_owned(),
         ),
         _ => (
-            format!("io_uring_setup: {}", model::describe_errno(error)),
+            format!("io_uring_setup: {}", describe_errno(error)),
             "look at ulimit -n and ulimit -l".to_owned(),
         ),
     };

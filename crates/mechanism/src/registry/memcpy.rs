@@ -1,13 +1,10 @@
 //! `memcpy`: one core copies private memory. The ceiling: nothing that copies once can be faster.
 
-use std::io;
-
-use model::Role;
 use payload::Block;
 
-use crate::descriptor::{BLOCK_ONLY, Descriptor, ONE_TASK, STREAM_ONLY};
-use crate::endpoint::{Endpoint, EndpointRole, Job};
-use crate::{Channel, Mechanism, OpenError, Request};
+use crate::endpoint::{EndpointRole, Job};
+use crate::loops::{each_block, endpoint};
+use crate::prelude::*;
 
 pub(crate) struct Memcpy;
 
@@ -27,36 +24,24 @@ impl Mechanism for Memcpy {
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let copier = Copier { copy: Block::new(request.block_bytes) };
-        Ok(Channel { endpoints: vec![Box::new(copier)], granted: Default::default(), keep: Vec::new() })
+        let copier = endpoint(EndpointRole::Both, Copy(Block::new(request.block_bytes)), copy_blocks);
+        Ok(Channel { endpoints: vec![copier], granted: Granted::new(), keep: Vec::new() })
     }
 }
 
-/// Copies each block once, from the producer's buffer to one of its own.
-struct Copier {
-    copy: Block,
-}
+/// Where each block is copied to, from the producer's buffer.
+struct Copy(Block);
 
-impl Endpoint for Copier {
-    fn role(&self) -> EndpointRole {
-        EndpointRole::Both
-    }
+impl End for Copy {}
 
-    fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
-        let mut copied: u64 = 0;
-        for _ in 0..job.blocks {
-            self.copy.copy_from_slice(job.producer.next_block());
-            // The copy is "used": the compiler may not leave it out.
-            std::hint::black_box(self.copy.as_mut_ptr());
-            job.consumer.inspect(&self.copy);
-            copied += job.block_bytes as u64;
-            job.progress.tell(copied);
-        }
-        job.received_bytes = copied;
+fn copy_blocks(Copy(copy): &mut Copy, job: &mut Job<'_>) -> io::Result<()> {
+    each_block(job, |job| {
+        copy.copy_from_slice(job.producer.next_block());
+        // The copy is "used": the compiler may not leave it out.
+        std::hint::black_box(copy.as_mut_ptr());
+        job.consumer.inspect(copy);
         Ok(())
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        Some(0)
-    }
+    })?;
+    job.received_bytes = job.blocks * job.block_bytes as u64;
+    Ok(())
 }

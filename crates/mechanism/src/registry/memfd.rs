@@ -2,17 +2,12 @@
 //! nobody can change it any more, and its descriptor passed over a Unix socket (SCM_RIGHTS), as Wayland and D-Bus do.
 #![allow(unsafe_code)]
 
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
-use std::ptr::NonNull;
 
-use model::ZeroCopy;
-use payload::Consumer;
-use rustix::event::PollFlags;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
-use rustix::io::{Errno, pread, pwrite};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::io::{pread, pwrite, retry_on_intr};
+use rustix::mm::ProtFlags;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair, sockopt,
@@ -20,11 +15,8 @@ use rustix::net::{
 
 use super::evidence::{but_copied, judge};
 use super::messages::or_the_end;
-use crate::descriptor::{Descriptor, OptionKind, OptionSpec};
-use crate::fd::FdWait;
-use crate::loops::{Direction, one_way};
-use crate::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
-use crate::{Options, Receiver, Sender};
+use super::sockets::sndbuf_bytes;
+use crate::prelude::*;
 
 /// What makes a file a message: no byte of it changes, and it neither grows nor shrinks under its reader.
 const SEALS: SealFlags =
@@ -52,7 +44,7 @@ impl Mechanism for Memfd {
 
     fn probe(&self) -> Result<(), Unsupported> {
         sealed(b"x").map(|_| ()).map_err(|error| Unsupported {
-            reason: format!("memfd_create(2) and its seals: {}", model::describe_errno(&error)),
+            reason: format!("memfd_create(2) and its seals: {}", describe_errno(&error)),
             remedy: Some("a kernel from 3.17 on, and a sandbox that allows them".to_owned()),
         })
     }
@@ -69,15 +61,9 @@ impl Mechanism for Memfd {
         let (wait, opening) = (FdWait::of(request), Opening::of(request.options));
         one_way(request, || {
             let (near, far) = connect().map_err(OpenError::system("socketpair(AF_UNIX, SOCK_SEQPACKET)"))?;
-            let sndbuf = sockopt::socket_send_buffer_size(&near)
-                .map_err(OpenError::system("getsockopt(SO_SNDBUF)"))?;
-            wait.apply(&near)?;
-            wait.apply(&far)?;
-            Ok(Direction {
-                sender: Passer { socket: Some(near), wait, syscalls: 0 },
-                receiver: Taker { socket: far, wait, opening, current: None, syscalls: 0 },
-                granted: Granted::from([("sndbuf_bytes".to_owned(), sndbuf as u64)]),
-            })
+            let sndbuf = sndbuf_bytes(&near)?;
+            let receiver = Taker { socket: FdEnd::new(far, wait)?, opening, current: None };
+            Ok(Direction::new(Passer(FdEnd::new(near, wait)?), receiver).granted([("sndbuf_bytes", sndbuf)]))
         })
     }
 }
@@ -91,7 +77,7 @@ enum Opening {
 
 impl Opening {
     fn of(options: &Options) -> Self {
-        if options.word("recv") == Some("read") { Self::Read } else { Self::Mmap }
+        options.one_of("recv", &[("mmap", Self::Mmap), ("read", Self::Read)])
     }
 }
 
@@ -109,11 +95,7 @@ fn sealed(block: &[u8]) -> io::Result<(OwnedFd, u64)> {
     let (mut written, mut syscalls) = (0, 2);
     while written < block.len() {
         syscalls += 1;
-        match pwrite(&file, &block[written..], written as u64) {
-            Ok(more) => written += more,
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
+        written += retry_on_intr(|| pwrite(&file, &block[written..], written as u64))?;
     }
     fcntl_add_seals(&file, SEALS)?;
     Ok((file, syscalls))
@@ -148,46 +130,32 @@ fn take(socket: &OwnedFd) -> rustix::io::Result<Option<(OwnedFd, u64)>> {
 }
 
 /// Puts each block into a file and passes that.
-struct Passer {
-    socket: Option<OwnedFd>,
-    wait: FdWait,
-    syscalls: u64,
+struct Passer(FdEnd);
+
+impl End for Passer {
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.0.syscalls)
+    }
 }
 
 impl Sender for Passer {
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
-        let socket = self.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         let (file, syscalls) = sealed(block)?;
         // One more to close it.
-        self.syscalls += syscalls + 1;
-        loop {
-            self.syscalls += 1;
-            match pass(socket, &file, block.len() as u64) {
-                Ok(()) => return Ok(()),
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => self.syscalls += self.wait.after_would_block(socket, PollFlags::OUT)?,
-                Err(error) => return Err(error.into()),
-            }
-        }
+        self.0.syscalls += syscalls + 1;
+        self.0.retry(PollFlags::OUT, |socket| pass(socket, &file, block.len() as u64))
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        self.socket = None;
-        Ok(())
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.syscalls)
+        self.0.finish()
     }
 }
 
 /// Takes files, and the blocks out of them.
 struct Taker {
-    socket: OwnedFd,
-    wait: FdWait,
+    socket: FdEnd,
     opening: Opening,
     current: Option<Taken>,
-    syscalls: u64,
 }
 
 /// A block that is being received.
@@ -199,7 +167,7 @@ struct Taken {
 }
 
 enum Bytes {
-    Mapped(Mapping),
+    Mapped(SharedMemory),
     InFile(OwnedFd),
 }
 
@@ -207,34 +175,22 @@ impl Taker {
     /// The block that is being received, or else the next one; `None` at the end.
     fn current(&mut self) -> io::Result<Option<&mut Taken>> {
         if self.current.is_none() {
-            let Some((file, len)) = self.take_file()? else { return Ok(None) };
+            let taken =
+                self.socket.retry(PollFlags::IN, |socket| or_the_end(|| take(socket), Option::is_none))?;
+            let Some((file, len)) = taken else { return Ok(None) };
             let len = usize::try_from(len).map_err(io::Error::other)?;
             // A peer could go on writing to what is not sealed. Beside this call: mmap, close, munmap, or close.
-            self.syscalls += if self.opening == Opening::Mmap { 4 } else { 2 };
+            self.socket.syscalls += if self.opening == Opening::Mmap { 4 } else { 2 };
             if !fcntl_get_seals(&file)?.contains(SEALS) {
                 return Err(io::Error::other("the memfd is not sealed"));
             }
             let bytes = match self.opening {
-                Opening::Mmap => Bytes::Mapped(Mapping::new(&file, len)?),
+                Opening::Mmap => Bytes::Mapped(map(&file, len)?),
                 Opening::Read => Bytes::InFile(file),
             };
             self.current = Some(Taken { bytes, len, at: 0 });
         }
         Ok(self.current.as_mut())
-    }
-
-    fn take_file(&mut self) -> io::Result<Option<(OwnedFd, u64)>> {
-        loop {
-            self.syscalls += 1;
-            match or_the_end(|| take(&self.socket), Option::is_none) {
-                Ok(taken) => return Ok(taken),
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => {
-                    self.syscalls += self.wait.after_would_block(&self.socket, PollFlags::IN)?
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
     }
 
     /// Takes at most `most` bytes of the block in: where they lie, if they can be seen there and it is enough.
@@ -244,11 +200,11 @@ impl Taker {
         let part = taken.at..taken.at + len;
         let received = match (&taken.bytes, target) {
             (Bytes::Mapped(mapping), Target::Room(room)) => {
-                room[..len].copy_from_slice(&mapping.bytes()[part]);
+                room[..len].copy_from_slice(&bytes_of(mapping)[part]);
                 len
             }
             (Bytes::Mapped(mapping), Target::Consumer(consumer)) => {
-                consumer.inspect(&mapping.bytes()[part]);
+                consumer.inspect(&bytes_of(mapping)[part]);
                 len
             }
             (Bytes::InFile(file), Target::Room(room)) => read_at(file, &mut room[..len], taken.at)?,
@@ -262,7 +218,7 @@ impl Taker {
         if taken.at == taken.len {
             self.current = None;
         }
-        self.syscalls += u64::from(self.opening == Opening::Read);
+        self.socket.syscalls += u64::from(self.opening == Opening::Read);
         Ok(received)
     }
 }
@@ -274,12 +230,15 @@ enum Target<'a> {
 }
 
 fn read_at(file: &OwnedFd, room: &mut [u8], at: usize) -> io::Result<usize> {
-    loop {
-        match pread(file, &mut *room, at as u64) {
-            Ok(0) => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the memfd is too short")),
-            Err(Errno::INTR) => {}
-            done => return Ok(done?),
-        }
+    match retry_on_intr(|| pread(file, &mut *room, at as u64))? {
+        0 => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the memfd is too short")),
+        received => Ok(received),
+    }
+}
+
+impl End for Taker {
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.socket.syscalls)
     }
 }
 
@@ -292,41 +251,16 @@ impl Receiver for Taker {
     fn recv_next(&mut self, consumer: &mut Consumer, most: usize) -> io::Result<usize> {
         self.receive(Target::Consumer(consumer), most)
     }
-
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.syscalls)
-    }
 }
 
-/// A file in memory, mapped to be read.
-struct Mapping {
-    start: NonNull<u8>,
-    len: usize,
+/// Maps a file of `len` bytes to be read.
+fn map(file: &OwnedFd, len: usize) -> io::Result<SharedMemory> {
+    SharedMemory::of_file(file, len, ProtFlags::READ)
 }
 
-// SAFETY: memory that is only read, and unmapped by whoever owns this value.
-unsafe impl Send for Mapping {}
-
-impl Mapping {
-    /// Maps a file of `len` bytes; all pages at once, rather than one fault each.
-    fn new(file: &OwnedFd, len: usize) -> io::Result<Self> {
-        let flags = MapFlags::SHARED | MapFlags::POPULATE;
-        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
-        let start = unsafe { mmap(std::ptr::null_mut(), len, ProtFlags::READ, flags, file, 0) }?;
-        Ok(Self { start: NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?, len })
-    }
-
-    fn bytes(&self) -> &[u8] {
-        // SAFETY: mapped until the drop; the seals keep the file from changing or shrinking.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: this value owns the mapping, and `bytes` borrows from it.
-        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
-    }
+fn bytes_of(mapping: &SharedMemory) -> &[u8] {
+    // SAFETY: mapped until the drop; the seals keep the file from changing or shrinking.
+    unsafe { std::slice::from_raw_parts(mapping.as_ptr(), mapping.len()) }
 }
 
 /// Passes an unsealed file that begins with 1, makes that a 2 behind the receiver's back, and returns what its mapping
@@ -337,9 +271,9 @@ fn change_is_seen() -> io::Result<bool> {
     pwrite(&file, &[1; 4096], 0)?;
     pass(&near, &file, 4096)?;
     let (taken, len) = take(&far)?.ok_or(io::ErrorKind::UnexpectedEof)?;
-    let mapping = Mapping::new(&taken, len as usize)?;
+    let mapping = map(&taken, len as usize)?;
     // SAFETY: within the mapping; volatile, since the file is not sealed and does change.
-    let first = || unsafe { mapping.start.as_ptr().read_volatile() };
+    let first = || unsafe { mapping.as_ptr().read_volatile() };
     let before = first();
     pwrite(&file, &[2], 0)?;
     Ok((before, first()) == (1, 2))

@@ -3,18 +3,13 @@
 //! The payload needs no place of its own here: send(2) takes a block from where it was produced, recv(2) puts
 //! it where it is checked. So every byte is copied twice, into the kernel's buffer and out of it.
 
-use std::io;
-use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use model::{ByteSize, describe_errno, sudo};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use rustix::event::{PollFd, Timespec, poll};
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown, sockopt};
 
-use crate::channel::{OpenError, Request};
-use crate::fd::FdWait;
-use crate::{Receiver, Sender};
+use super::sockets::sndbuf_bytes;
+use crate::prelude::*;
 
 /// An end that spins looks at the clock once in so many tries.
 const TRIES_BETWEEN_LOOKS: u64 = 4096;
@@ -43,11 +38,6 @@ impl MessageEnd {
     /// The socket.
     pub(super) fn fd(&self) -> &OwnedFd {
         &self.fd
-    }
-
-    /// System calls made so far.
-    pub(super) fn calls(&self) -> u64 {
-        self.syscalls
     }
 
     /// Hands over one message: all of it or, after an error, nothing.
@@ -111,6 +101,12 @@ impl MessageEnd {
     }
 }
 
+impl End for MessageEnd {
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.syscalls)
+    }
+}
+
 impl Sender for MessageEnd {
     #[inline]
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
@@ -122,20 +118,12 @@ impl Sender for MessageEnd {
         let _ = shutdown(&self.fd, Shutdown::Write);
         Ok(())
     }
-
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.syscalls)
-    }
 }
 
 impl Receiver for MessageEnd {
     #[inline]
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
         self.receive_message(room)
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.syscalls)
     }
 }
 
@@ -220,17 +208,12 @@ pub(super) fn check_block(
     far: &OwnedFd,
     spec: &str,
 ) -> Result<u64, OpenError> {
-    let sndbuf =
-        sockopt::socket_send_buffer_size(near).map_err(OpenError::system("getsockopt(SO_SNDBUF)"))? as u64;
+    let sndbuf = sndbuf_bytes(near)?;
     let limit = sndbuf.saturating_sub(RESERVED_BYTES);
     if request.block_bytes as u64 > limit {
         let remedy = larger_buffer(request.block_bytes as u64, spec);
-        return Err(OpenError::block_too_large(
-            request.block_bytes,
-            limit,
-            "SO_SNDBUF less 32 bytes",
-            &remedy,
-        ));
+        let what = "SO_SNDBUF less 32 bytes";
+        return Err(OpenError::block_too_large(request.block_bytes, limit, what, &remedy));
     }
     if request.block_bytes >= IN_ONE_PIECE_BYTES {
         try_one(request.block_bytes, near, far)?;
@@ -241,7 +224,7 @@ pub(super) fn check_block(
 /// The kernel doubles what is asked for, and cuts it to wmem_max without a word.
 fn larger_buffer(block_bytes: u64, spec: &str) -> String {
     let ask = (block_bytes + RESERVED_BYTES).div_ceil(2).next_multiple_of(1024);
-    let raise = if core_limit("wmem_max").is_some_and(|most| ask <= most) {
+    let raise = if kernel_setting("net/core/wmem_max").is_some_and(|most| ask <= most) {
         String::new()
     } else {
         format!("{}sysctl -w net.core.wmem_max={ask} and ", sudo())
@@ -254,14 +237,13 @@ fn larger_buffer(block_bytes: u64, spec: &str) -> String {
 fn try_one(block_bytes: usize, near: &OwnedFd, far: &OwnedFd) -> Result<(), OpenError> {
     let mut block = vec![0xA5; block_bytes];
     match send(near, &block, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
-        Err(Errno::NOBUFS) => Err(OpenError::Limit {
-            message: format!(
+        Err(Errno::NOBUFS) => Err(OpenError::limit(
+            format!(
                 "{} blocks: ENOBUFS, the kernel has no memory in one piece for such a message",
                 ByteSize(block_bytes as u64)
             ),
-            remedy: "a smaller --block (4 MiB and less may pass), or unix-stream, which cuts blocks"
-                .to_owned(),
-        }),
+            "a smaller --block (4 MiB and less may pass), or unix-stream, which cuts blocks",
+        )),
         Err(error) => Err(OpenError::system("send")(error)),
         Ok(_) => {
             let (taken, _) =
@@ -270,10 +252,6 @@ fn try_one(block_bytes: usize, near: &OwnedFd, far: &OwnedFd) -> Result<(), Open
             Ok(())
         }
     }
-}
-
-fn core_limit(name: &str) -> Option<u64> {
-    std::fs::read_to_string(format!("/proc/sys/net/core/{name}")).ok()?.trim().parse().ok()
 }
 
 #[cfg(test)]

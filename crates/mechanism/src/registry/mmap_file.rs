@@ -1,22 +1,17 @@
 //! `mmap-file`: the ring of `shm-ring` in a file that both ends have mapped: what a program does whose peer knows
 //! nothing but a path. The kernel keeps track of which pages were written, and writes them back now and then.
 
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use model::{ByteSize, Wait, ZeroCopy};
 use rustix::fs::{Mode, OFlags, open};
-use rustix::io::{Errno, pwrite};
+use rustix::io::{pwrite, retry_on_intr};
 
 use super::ring::{COPY_OPTION, Ring, RingWait, SIZE_OPTION, WAIT_OPTION};
 use super::ring::{control_bytes, evidence, mapped_bytes, payload_direction, ring_bytes};
 use super::tmpfile::{DIR_OPTION, storage_folder};
-use crate::descriptor::{BLOCK_OR_SPIN, Capabilities, Descriptor};
 use crate::leftover::NamedPath;
-use crate::loops::one_way;
-use crate::{Channel, Mechanism, OpenError, Request};
-use crate::{Options, SharedMemory};
+use crate::prelude::*;
 
 pub(crate) struct MmapFile;
 
@@ -35,10 +30,6 @@ impl Mechanism for MmapFile {
         }
     }
 
-    fn wait(&self, options: &Options) -> Wait {
-        RingWait::named(options)
-    }
-
     fn zero_copy(&self, options: &Options) -> Option<ZeroCopy> {
         evidence(options, |bytes| {
             let (_name, file) = make_file(&model::temporary_folder(), bytes)?;
@@ -47,7 +38,7 @@ impl Mechanism for MmapFile {
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let (bytes, folder) = (ring_bytes(request)?, storage_folder(request)?);
+        let (bytes, folder) = (ring_bytes(request)?, storage_folder(request.options, request.folder)?);
         one_way(request, || {
             // The name goes at the end of this: both ends have the mapping, and the file lives as long as that.
             let (_name, file) = make_file(folder, bytes)?;
@@ -65,10 +56,10 @@ fn make_file(folder: &Path, ring_bytes: usize) -> Result<(NamedPath, OwnedFd), O
         open(path, flags, Mode::RUSR | Mode::WUSR)
             .map_err(OpenError::system(format!("open({})", path.display())))
     })?;
-    write_zeros(&file, mapped_bytes(ring_bytes) + control_bytes()).map_err(|source| OpenError::System {
-        call: format!("making a file of {} in {}", ByteSize(ring_bytes as u64), folder.display()),
-        source: source.into(),
-        remedy: Some("a smaller size=, or dir= on a larger file system".to_owned()),
+    write_zeros(&file, mapped_bytes(ring_bytes) + control_bytes()).map_err(|error| {
+        let call = format!("making a file of {} in {}", ByteSize(ring_bytes as u64), folder.display());
+        let remedy = "a smaller size=, or dir= on a larger file system";
+        OpenError::system_with(call, error, Some(remedy.to_owned()))
     })?;
     Ok((name, file))
 }
@@ -78,21 +69,16 @@ fn write_zeros(file: &OwnedFd, len: usize) -> Result<(), Errno> {
     const ZEROS: &[u8] = &[0; 64 << 10];
     let mut written = 0;
     while written < len {
-        match pwrite(file, &ZEROS[..ZEROS.len().min(len - written)], written as u64) {
-            Ok(more) => written += more,
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error),
-        }
+        let zeros = &ZEROS[..ZEROS.len().min(len - written)];
+        written += retry_on_intr(|| pwrite(file, zeros, written as u64))?;
     }
     Ok(())
 }
 
 fn map(file: &OwnedFd, ring_bytes: usize, wait: RingWait) -> Result<Ring, OpenError> {
     let memory = SharedMemory::file_twice(file, mapped_bytes(ring_bytes), control_bytes());
-    let memory = memory.map_err(|source| OpenError::System {
-        call: "mmap(MAP_SHARED) of the file".to_owned(),
-        source,
-        remedy: Some("dir= on a file system whose files can be mapped and written".to_owned()),
-    })?;
+    let remedy = "dir= on a file system whose files can be mapped and written".to_owned();
+    let memory = memory
+        .map_err(|error| OpenError::system_with("mmap(MAP_SHARED) of the file", error, Some(remedy)))?;
     Ring::over(memory, ring_bytes, wait)
 }

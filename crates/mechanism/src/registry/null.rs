@@ -1,14 +1,6 @@
 //! `null`: moves nothing. What it costs is what the harness costs.
 
-use std::io;
-
-use model::{DataLevel, Role, Wait, Workload};
-use payload::Consumer;
-
-use crate::descriptor::{BLOCK_ONLY, Descriptor, ONE_TASK};
-use crate::loops::{Direction, assemble};
-use crate::{Channel, Mechanism, OpenError, Request};
-use crate::{Options, Receiver, Sender};
+use crate::prelude::*;
 
 pub(crate) struct Null;
 
@@ -26,34 +18,25 @@ impl Mechanism for Null {
         }
     }
 
-    fn wait(&self, _options: &Options) -> Wait {
-        Wait::Block
-    }
-
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let line = || Direction { sender: Nowhere, receiver: Nothing, granted: Default::default() };
-        let back = (request.workload == Workload::PingPong).then(line);
-        Ok(assemble(request, line(), back))
+        let direction = || Direction::new(Nothing, Nothing);
+        let back = (request.workload == Workload::PingPong).then(direction);
+        Ok(assemble(request, direction(), back))
     }
 }
 
-/// Takes blocks and forgets them.
-struct Nowhere;
+/// Takes blocks and forgets them, and says that all of what was never sent came.
+pub(super) struct Nothing;
 
-impl Sender for Nowhere {
+impl End for Nothing {}
+
+impl Sender for Nothing {
     #[inline]
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
         std::hint::black_box(block.as_ptr());
         Ok(())
     }
-
-    fn syscalls(&self) -> Option<u64> {
-        Some(0)
-    }
 }
-
-/// The receiver of what was never sent: says that all of it came.
-pub(super) struct Nothing;
 
 impl Receiver for Nothing {
     #[inline]
@@ -64,9 +47,5 @@ impl Receiver for Nothing {
     #[inline]
     fn recv_next(&mut self, _consumer: &mut Consumer, most: usize) -> io::Result<usize> {
         Ok(most)
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        Some(0)
     }
 }

@@ -1,31 +1,18 @@
 //! `pipe`: the kernel's own pipe, pipe(7), and the faster roads into it and out of it: splice(2) and its kin.
 
-use std::os::fd::OwnedFd;
-
-use model::{ByteSize, DataLevel, Wait, ZeroCopy, sudo};
-use rustix::io::Errno;
-use rustix::param::page_size;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
 
-use crate::descriptor::{Capabilities, Descriptor, OptionKind, OptionSpec};
-use crate::fd::{FdReceiver, FdSender, FdWait};
-use crate::link::{LinkEnds, LinkKind, grow, link_request};
-use crate::loops::{Direction, one_way};
-use crate::{Channel, Granted, Mechanism, OpenError, Request};
-use crate::{Folder, Options, Receiver, Sender};
+use crate::link::grow;
+use crate::prelude::*;
 
-mod drain;
+mod ends;
 pub(super) mod file_ring;
 pub(super) mod page_ring;
-mod tee;
-pub(super) mod vmsplice;
-mod writev;
+mod vmsplice;
 
 use super::evidence::{self, but_copied};
-use drain::Drain;
-use tee::TeeSender;
-use vmsplice::VmspliceSender;
-use writev::WritevSender;
+use ends::{Drain, TeeSender, WritevSender};
+use vmsplice::PipePages;
 
 /// The option every pipe-like mechanism has.
 pub(super) const SIZE_OPTION: OptionSpec = OptionSpec {
@@ -108,59 +95,130 @@ impl Mechanism for Pipe {
         }
     }
 
-    fn wait(&self, options: &Options) -> Wait {
-        wait_of(options).unwrap_or(Wait::Block)
-    }
-
     fn data(&self, options: &Options) -> &'static [DataLevel] {
-        match (options.word("send"), options.word("recv")) {
-            (Some("tee"), _) => &[DataLevel::None],
-            (_, Some("splice")) => &[DataLevel::None, DataLevel::Write],
+        match PipeOptions::of(options) {
+            PipeOptions { send: SendBy::Tee, .. } => &[DataLevel::None],
+            PipeOptions { recv: RecvBy::Splice, .. } => &[DataLevel::None, DataLevel::Write],
             _ => self.descriptor().data,
         }
     }
 
     fn zero_copy(&self, options: &Options) -> Option<ZeroCopy> {
-        let evidence = match options.word("send") {
-            Some("vmsplice") => evidence::of_vmsplice(),
-            Some("tee") => evidence::of_tee(),
-            _ => return None,
+        let asked = PipeOptions::of(options);
+        let evidence = match asked.send {
+            SendBy::Vmsplice => evidence::of_vmsplice(),
+            SendBy::Tee => evidence::of_tee(),
+            SendBy::Write | SendBy::Writev => return None,
         };
-        Some(match options.word("recv") {
-            Some("splice") => evidence,
-            _ => but_copied(evidence, 1, "read(2) copies out of the pipe"),
+        Some(match asked.recv {
+            RecvBy::Splice => evidence,
+            RecvBy::Read => but_copied(evidence, 1, "read(2) copies out of the pipe"),
         })
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let request = &Request { wait: wait_of(request.options).unwrap_or(request.wait), ..*request };
-        check_combination(request)?;
-        let wait = FdWait::of(request);
-        match (request.options.word("send"), request.options.word("recv")) {
-            (None | Some("write"), None | Some("read")) => one_way(request, || {
-                pair(request).and_then(|(reader, writer)| pipe_direction(request, reader, writer))
-            }),
-            (None | Some("write"), _) => open_with(request, |fd, _| FdSender::new(fd, wait)),
-            (Some("writev"), _) => open_with(request, |fd, _| WritevSender::new(fd, wait)),
-            (Some("tee"), _) => open_with(request, |fd, _| TeeSender::new(fd, wait)),
-            (_, _) => open_with(request, |fd, granted| {
-                let slots = granted["pipe_bytes"] as usize / page_size();
-                let sender = VmspliceSender::new(request, fd, wait, slots)?;
-                granted.insert("ring_bytes".to_owned(), sender.ring_bytes());
+        let asked = PipeOptions::of(request.options);
+        asked.check(request)?;
+        match asked.send {
+            SendBy::Write => asked.open_with(request, |end, _| Ok(end)),
+            SendBy::Writev => asked.open_with(request, |end, _| Ok(WritevSender(end))),
+            SendBy::Tee => asked.open_with(request, |end, _| Ok(TeeSender::new(end))),
+            SendBy::Vmsplice => asked.open_with(request, |end, granted| {
+                let (sender, ring_bytes) = PipePages::sender(request, end, granted["pipe_bytes"])?;
+                granted.insert("ring_bytes".to_owned(), ring_bytes);
                 Ok(sender)
             }),
         }
     }
 
-    fn connect(&self, options: &Options, folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
-        let request = link_request(options, folder);
-        Some(pair(&request).and_then(|(reader, writer)| pipe_ends(&request, reader, writer)))
+    fn connect(&self, options: &Options, _folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
+        Some(new_pipe().and_then(|ends| pipe_ends(options, ends)))
     }
 }
 
-/// How the spec says that ends wait.
-pub(super) fn wait_of(options: &Options) -> Option<Wait> {
-    options.word("wait").and_then(|word| word.parse().ok())
+/// What a spec of a pipe says, beside its size and how its ends wait.
+#[derive(Clone, Copy)]
+struct PipeOptions {
+    packet: bool,
+    send: SendBy,
+    recv: RecvBy,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum SendBy {
+    Write,
+    Writev,
+    Vmsplice,
+    Tee,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum RecvBy {
+    Read,
+    Splice,
+}
+
+impl PipeOptions {
+    fn of(options: &Options) -> Self {
+        let sends = [
+            ("write", SendBy::Write),
+            ("writev", SendBy::Writev),
+            ("vmsplice", SendBy::Vmsplice),
+            ("tee", SendBy::Tee),
+        ];
+        let recvs = [("read", RecvBy::Read), ("splice", RecvBy::Splice)];
+        Self {
+            packet: options.has("packet"),
+            send: options.one_of("send", &sends),
+            recv: options.one_of("recv", &recvs),
+        }
+    }
+
+    /// Refuses options that contradict each other or the task at hand.
+    fn check(&self, request: &Request<'_>) -> Result<(), OpenError> {
+        let by_reference = matches!(self.send, SendBy::Vmsplice | SendBy::Tee) || self.recv == RecvBy::Splice;
+        let (message, remedy) = if self.packet && by_reference {
+            ("packets are made by write(2) and taken by read(2) only", "send=write or writev, recv=read")
+        } else if request.relays > 0 && self.recv == RecvBy::Splice {
+            ("a relay cannot pass on what went to /dev/null", "recv=read")
+        } else if request.relays > 0 && self.send == SendBy::Tee {
+            ("a relay has nothing of its own to send again and again", "send=write or vmsplice")
+        } else {
+            return Ok(());
+        };
+        Err(OpenError::unsupported(message, remedy))
+    }
+
+    /// A channel whose sender is made of the writing end; the receiver is what `recv=` says.
+    fn open_with<S: Sender + 'static>(
+        &self,
+        request: &Request<'_>,
+        make_sender: impl Fn(FdEnd, &mut Granted) -> Result<S, OpenError>,
+    ) -> Result<Channel, OpenError> {
+        match self.recv {
+            RecvBy::Read => self.open_between(request, make_sender, Ok),
+            RecvBy::Splice => self.open_between(request, make_sender, Drain::new),
+        }
+    }
+
+    fn open_between<S: Sender + 'static, R: Receiver + 'static>(
+        &self,
+        request: &Request<'_>,
+        make_sender: impl Fn(FdEnd, &mut Granted) -> Result<S, OpenError>,
+        make_receiver: impl Fn(FdEnd) -> Result<R, OpenError>,
+    ) -> Result<Channel, OpenError> {
+        let packet = if self.packet { PipeFlags::DIRECT } else { PipeFlags::empty() };
+        one_way(request, || {
+            let ends = pipe_with(PipeFlags::CLOEXEC | packet).map_err(OpenError::system("pipe2"))?;
+            let Direction { sender, receiver, mut granted, .. } = pipe_direction(request, ends)?;
+            if self.packet {
+                let packet_bytes = request.block_bytes.min(PACKET_BYTES_MAX);
+                granted.insert("packet_bytes".to_owned(), packet_bytes as u64);
+            }
+            let sender = make_sender(sender, &mut granted)?;
+            Ok(Direction { granted, ..Direction::new(sender, make_receiver(receiver)?) })
+        })
+    }
 }
 
 /// What the calls of splice(2)'s family are told, since not all of them look at O_NONBLOCK.
@@ -168,108 +226,49 @@ pub(super) fn splice_flags(wait: FdWait) -> SpliceFlags {
     if wait == FdWait::InCall { SpliceFlags::empty() } else { SpliceFlags::NONBLOCK }
 }
 
-/// Options that contradict each other or the task at hand.
-fn check_combination(request: &Request<'_>) -> Result<(), OpenError> {
-    let refuse = |message: &str, remedy: &str| {
-        Err(OpenError::Unsupported { message: message.to_owned(), remedy: remedy.to_owned() })
-    };
-    let (send, recv) = (request.options.word("send"), request.options.word("recv"));
-    let by_reference = matches!(send, Some("vmsplice" | "tee")) || recv == Some("splice");
-    if request.options.flag("packet") && by_reference {
-        return refuse(
-            "packets are made by write(2) and taken by read(2) only",
-            "send=write or writev, recv=read",
-        );
-    }
-    if request.relays > 0 && recv == Some("splice") {
-        return refuse("a relay cannot pass on what went to /dev/null", "recv=read");
-    }
-    if request.relays > 0 && send == Some("tee") {
-        return refuse("a relay has nothing of its own to send again and again", "send=write or vmsplice");
-    }
-    Ok(())
+/// A plain pipe: its reading and its writing end.
+pub(super) fn new_pipe() -> Result<(OwnedFd, OwnedFd), OpenError> {
+    pipe_with(PipeFlags::CLOEXEC).map_err(OpenError::system("pipe2"))
 }
 
-fn pair(request: &Request<'_>) -> Result<(OwnedFd, OwnedFd), OpenError> {
-    let packet = if request.options.flag("packet") { PipeFlags::DIRECT } else { PipeFlags::empty() };
-    pipe_with(PipeFlags::CLOEXEC | packet).map_err(OpenError::system("pipe2"))
-}
-
-/// A channel whose sender is made of the writing end; the receiver is what `recv=` says.
-fn open_with<S: Sender + 'static>(
-    request: &Request<'_>,
-    make_sender: impl Fn(OwnedFd, &mut Granted) -> Result<S, OpenError>,
-) -> Result<Channel, OpenError> {
-    let wait = FdWait::of(request);
-    if request.options.word("recv") == Some("splice") {
-        open_between(request, make_sender, |fd| Drain::new(fd, wait))
-    } else {
-        open_between(request, make_sender, |fd| FdReceiver::new(fd, wait))
-    }
-}
-
-fn open_between<S: Sender + 'static, R: Receiver + 'static>(
-    request: &Request<'_>,
-    make_sender: impl Fn(OwnedFd, &mut Granted) -> Result<S, OpenError>,
-    make_receiver: impl Fn(OwnedFd) -> Result<R, OpenError>,
-) -> Result<Channel, OpenError> {
-    one_way(request, || {
-        let (reader, writer) = pair(request)?;
-        let mut granted = size_as_asked(request, &writer)?;
-        Ok(Direction {
-            sender: make_sender(writer, &mut granted)?,
-            receiver: make_receiver(reader)?,
-            granted,
-        })
-    })
-}
-
-/// Sizes a pipe or FIFO as asked and makes a line of its two descriptors.
+/// Sizes a pipe or FIFO as asked and makes a direction of its reading and its writing end.
 pub(super) fn pipe_direction(
     request: &Request<'_>,
-    reader: OwnedFd,
-    writer: OwnedFd,
-) -> Result<Direction<FdSender, FdReceiver>, OpenError> {
-    let granted = size_as_asked(request, &writer)?;
-    let wait = FdWait::of(request);
-    Ok(Direction { sender: FdSender::new(writer, wait)?, receiver: FdReceiver::new(reader, wait)?, granted })
+    (reader, writer): (OwnedFd, OwnedFd),
+) -> Result<Direction<FdEnd, FdEnd>, OpenError> {
+    let (wait, bytes) = (FdWait::of(request), size_as_asked(request.options, &writer)?);
+    Ok(Direction::new(FdEnd::new(writer, wait)?, FdEnd::new(reader, wait)?).granted([("pipe_bytes", bytes)]))
 }
 
 /// Makes a pipe or FIFO the ends of a link: sized as asked, or else as large as it may be.
 pub(super) fn pipe_ends(
-    request: &Request<'_>,
-    reader: OwnedFd,
-    writer: OwnedFd,
+    options: &Options,
+    (reader, writer): (OwnedFd, OwnedFd),
 ) -> Result<LinkEnds, OpenError> {
-    if request.options.size(SIZE_OPTION.name).is_none() {
+    if options.size(SIZE_OPTION.name).is_none() {
         grow(&writer).map_err(OpenError::system("fcntl(F_SETPIPE_SZ)"))?;
     }
     // Both ends have one size; whoever opened a FIFO without waiting gives the reader its ordinary mode back.
     FdWait::InCall.apply(&reader)?;
-    let granted = size_as_asked(request, &writer)?;
+    let granted = granted([("pipe_bytes", size_as_asked(options, &writer)?)]);
     LinkEnds::new(writer, reader, granted, LinkKind::Stream)
 }
 
-/// Sizes a pipe as the options ask, and says what the kernel gave.
-pub(super) fn size_as_asked(request: &Request<'_>, writer: &OwnedFd) -> Result<Granted, OpenError> {
-    if let Some(size) = request.options.size("size") {
+/// Sizes a pipe as the options ask, and says how many bytes the kernel gave.
+pub(super) fn size_as_asked(options: &Options, writer: &OwnedFd) -> Result<u64, OpenError> {
+    if let Some(size) = options.size(SIZE_OPTION.name) {
         set_size(writer, size)?;
     }
     let size = fcntl_getpipe_size(writer).map_err(OpenError::system("fcntl(F_GETPIPE_SZ)"))?;
-    let mut granted = Granted::from([("pipe_bytes".to_owned(), size as u64)]);
-    if request.options.flag("packet") {
-        granted.insert("packet_bytes".to_owned(), request.block_bytes.min(PACKET_BYTES_MAX) as u64);
-    }
-    Ok(granted)
+    Ok(size as u64)
 }
 
-pub(super) fn set_size(writer: &OwnedFd, size: u64) -> Result<(), OpenError> {
+fn set_size(writer: &OwnedFd, size: u64) -> Result<(), OpenError> {
     // Above 2^31 the kernel answers EINVAL to everybody, root included (fcntl(2)).
-    let asked =
-        usize::try_from(size).ok().filter(|size| *size <= 1 << 31).ok_or_else(|| OpenError::Limit {
-            message: format!("a pipe of {} is more than the kernel can make (2GiB)", ByteSize(size)),
-            remedy: "a smaller size=".to_owned(),
-        })?;
+    let asked = usize::try_from(size).ok().filter(|size| *size <= 1 << 31).ok_or_else(|| {
+        let message = format!("a pipe of {} is more than the kernel can make (2GiB)", ByteSize(size));
+        OpenError::limit(message, "a smaller size=")
+    })?;
     match fcntl_setpipe_size(writer, asked) {
         Ok(_) => Ok(()),
         Err(Errno::PERM) => Err(refused(size)),
@@ -279,8 +278,7 @@ pub(super) fn set_size(writer: &OwnedFd, size: u64) -> Result<(), OpenError> {
 
 /// EPERM has two causes (fcntl(2)): the pipe is too large, or this user's pipes together are.
 fn refused(size: u64) -> OpenError {
-    let text = std::fs::read_to_string("/proc/sys/fs/pipe-max-size").unwrap_or_default();
-    let spent = text.trim().parse().is_ok_and(|largest: u64| size.next_power_of_two() <= largest);
+    let spent = kernel_setting("fs/pipe-max-size").is_some_and(|largest| size.next_power_of_two() <= largest);
     let (limit, remedy) = if spent {
         (
             "fs.pipe-user-pages-soft: other pipes have spent it",
@@ -289,8 +287,8 @@ fn refused(size: u64) -> OpenError {
     } else {
         ("fs.pipe-max-size", format!("{}sysctl -w fs.pipe-max-size={size}", sudo()))
     };
-    OpenError::Limit {
-        message: format!("a pipe of {} is more than this user may have ({limit})", ByteSize(size)),
-        remedy: format!("{remedy}, or a smaller size="),
-    }
+    OpenError::limit(
+        format!("a pipe of {} is more than this user may have ({limit})", ByteSize(size)),
+        format!("{remedy}, or a smaller size="),
+    )
 }

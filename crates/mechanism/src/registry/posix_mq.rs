@@ -2,17 +2,10 @@
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
-use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use model::{Tasks, Wait, sudo};
-use payload::{Consumer, Producer};
-
-use crate::descriptor::{BLOCK_OR_SPIN, Capabilities, Descriptor};
-use crate::loops::{Direction, one_way};
-use crate::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
-use crate::{Receiver, Sender};
+use super::queue::{Queue, QueueEnd, never_waits};
+use crate::prelude::*;
 
 /// Messages asked for: what fs.mqueue.msg_max allows by default (mq_overview(7)).
 const MESSAGES: i64 = 10;
@@ -44,45 +37,36 @@ impl Mechanism for PosixMq {
     }
 
     fn probe(&self) -> Result<(), Unsupported> {
-        Queue::open(1, 1, false).map(|_| ()).map_err(|error| Unsupported {
-            reason: format!("mq_open: {}", model::describe_errno(&error)),
+        PosixQueue::open(1, 1, false).map(|_| ()).map_err(|error| Unsupported {
+            reason: format!("mq_open: {}", describe_errno(&error)),
             remedy: match error.raw_os_error() {
-                Some(libc::ENOSYS) => {
-                    Some("this kernel has no POSIX queues (CONFIG_POSIX_MQUEUE)".to_owned())
-                }
-                Some(libc::EMFILE) => Some("raise the limit: ulimit -q unlimited".to_owned()),
-                Some(libc::ENOSPC) => Some("raise fs.mqueue.queues_max, or remove stale queues".to_owned()),
+                Some(libc::ENOSYS) => Some("this kernel has no POSIX queues (CONFIG_POSIX_MQUEUE)"),
+                Some(libc::EMFILE) => Some("raise the limit: ulimit -q unlimited"),
+                Some(libc::ENOSPC) => Some("raise fs.mqueue.queues_max, or remove stale queues"),
                 _ => None,
-            },
+            }
+            .map(str::to_owned),
         })
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
         one_way(request, || {
-            let retry = request.tasks == Tasks::Single || request.wait == Wait::Spin;
-            let (queue, messages) = open_as_deep_as_granted(request.block_bytes, retry)?;
+            let (queue, messages) = open_as_deep_as_granted(request.block_bytes, never_waits(request))?;
             let queue = Arc::new(queue);
-            let spins = request.tasks != Tasks::Single && request.wait == Wait::Spin;
-            let end = || MessageEnd {
-                queue: queue.clone(),
-                message: vec![0xA5; request.block_bytes],
-                spins,
-                syscalls: 0,
-            };
-            let granted = Granted::from([
-                ("queue_bytes".to_owned(), messages as u64 * request.block_bytes as u64),
-                ("queue_messages".to_owned(), messages as u64),
-            ]);
-            Ok(Direction { sender: end(), receiver: end(), granted })
+            let end = || QueueEnd::new(&queue, request);
+            Ok(Direction::new(end(), end()).granted([
+                ("queue_bytes", messages as u64 * request.block_bytes as u64),
+                ("queue_messages", messages as u64),
+            ]))
         })
     }
 }
 
 /// RLIMIT_MSGQUEUE counts a queue's capacity when it is made: where ten messages do not fit, fewer may.
-fn open_as_deep_as_granted(block_bytes: usize, non_blocking: bool) -> Result<(Queue, i64), OpenError> {
+fn open_as_deep_as_granted(block_bytes: usize, non_blocking: bool) -> Result<(PosixQueue, i64), OpenError> {
     let mut messages = MESSAGES;
     loop {
-        let error = match Queue::open(messages, block_bytes, non_blocking) {
+        let error = match PosixQueue::open(messages, block_bytes, non_blocking) {
             Ok(queue) => return Ok((queue, messages)),
             Err(error) => error,
         };
@@ -94,28 +78,26 @@ fn open_as_deep_as_granted(block_bytes: usize, non_blocking: bool) -> Result<(Qu
 }
 
 fn refusal(block_bytes: usize, error: io::Error) -> OpenError {
-    let msgsize_max = std::fs::read_to_string("/proc/sys/fs/mqueue/msgsize_max");
-    let msgsize_max: Option<u64> = msgsize_max.ok().and_then(|text| text.trim().parse().ok());
-    match (error.raw_os_error(), msgsize_max) {
+    match (error.raw_os_error(), kernel_setting("fs/mqueue/msgsize_max")) {
         (Some(libc::EINVAL), Some(limit)) if block_bytes as u64 > limit => {
             let remedy = format!("{}sysctl -w fs.mqueue.msgsize_max={block_bytes}", sudo());
             OpenError::block_too_large(block_bytes, limit, "fs.mqueue.msgsize_max", &remedy)
         }
         // EMFILE is also the answer of a process that has no descriptor left (mq_open(3)).
-        (Some(libc::EMFILE), _) if std::fs::File::open("/dev/null").is_ok() => OpenError::Limit {
-            message: format!("not one message of {block_bytes} bytes fits in RLIMIT_MSGQUEUE"),
-            remedy: "ulimit -q unlimited (as root), or a smaller --block".to_owned(),
-        },
+        (Some(libc::EMFILE), _) if std::fs::File::open("/dev/null").is_ok() => OpenError::limit(
+            format!("not one message of {block_bytes} bytes fits in RLIMIT_MSGQUEUE"),
+            "ulimit -q unlimited (as root), or a smaller --block",
+        ),
         _ => OpenError::system("mq_open")(error),
     }
 }
 
 /// A queue without a name: it goes when its last descriptor is closed.
-struct Queue {
+struct PosixQueue {
     descriptor: libc::mqd_t,
 }
 
-impl Queue {
+impl PosixQueue {
     fn open(messages: i64, message_bytes: usize, non_blocking: bool) -> io::Result<Self> {
         // SAFETY: all-zero is a valid mq_attr; the fields that matter are set below.
         let mut attributes: libc::mq_attr = unsafe { std::mem::zeroed() };
@@ -145,101 +127,27 @@ impl Queue {
     }
 }
 
-impl Drop for Queue {
+impl Drop for PosixQueue {
     fn drop(&mut self) {
         // SAFETY: the descriptor is this value's own.
         unsafe { libc::mq_close(self.descriptor) };
     }
 }
 
-/// Either end: a message buffer in which the payload is produced and checked where it lies.
-struct MessageEnd {
-    queue: Arc<Queue>,
-    message: Vec<u8>,
-    spins: bool,
-    syscalls: u64,
-}
-
-impl MessageEnd {
-    fn again(&self, error: &io::Error) -> bool {
-        match error.raw_os_error() {
-            Some(libc::EINTR) => true,
-            Some(libc::EAGAIN) => self.spins,
-            _ => false,
+impl Queue for PosixQueue {
+    fn send(&self, message: &[u8]) -> io::Result<()> {
+        // SAFETY: the buffer is valid for its length.
+        match unsafe { libc::mq_send(self.descriptor, message.as_ptr().cast(), message.len(), 0) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
         }
     }
 
-    fn send_message(&mut self) -> io::Result<()> {
-        loop {
-            self.syscalls += 1;
-            // SAFETY: the buffer is valid for its length.
-            let sent = unsafe {
-                libc::mq_send(self.queue.descriptor, self.message.as_ptr().cast(), self.message.len(), 0)
-            };
-            if sent == 0 {
-                return Ok(());
-            }
-            let error = io::Error::last_os_error();
-            if !self.again(&error) {
-                return Err(error);
-            }
-        }
-    }
-
-    fn receive_message(&mut self) -> io::Result<usize> {
-        loop {
-            self.syscalls += 1;
-            // SAFETY: the buffer is valid for its length, which is the queue's message size.
-            let received = unsafe {
-                libc::mq_receive(
-                    self.queue.descriptor,
-                    self.message.as_mut_ptr().cast(),
-                    self.message.len(),
-                    std::ptr::null_mut(),
-                )
-            };
-            if let Ok(received) = usize::try_from(received) {
-                return Ok(received);
-            }
-            let error = io::Error::last_os_error();
-            if !self.again(&error) {
-                return Err(error);
-            }
-        }
-    }
-}
-
-impl Sender for MessageEnd {
-    fn send(&mut self, block: &[u8]) -> io::Result<()> {
-        self.message.copy_from_slice(block);
-        self.send_message()
-    }
-
-    fn send_next(&mut self, producer: &mut Producer) -> io::Result<()> {
-        producer.fill(&mut self.message);
-        self.send_message()
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.syscalls)
-    }
-}
-
-impl Receiver for MessageEnd {
-    fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let received = self.receive_message()?;
-        room[..received].copy_from_slice(&self.message[..received]);
-        Ok(received)
-    }
-
-    fn recv_next(&mut self, consumer: &mut Consumer, _most: usize) -> io::Result<usize> {
-        let received = self.receive_message()?;
-        consumer.inspect(&self.message[..received]);
-        Ok(received)
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.syscalls)
+    fn receive(&self, message: &mut [u8]) -> io::Result<usize> {
+        let (start, len) = (message.as_mut_ptr().cast(), message.len());
+        // SAFETY: the buffer is valid for its length, which is the queue's message size.
+        let received = unsafe { libc::mq_receive(self.descriptor, start, len, std::ptr::null_mut()) };
+        usize::try_from(received).map_err(|_| io::Error::last_os_error())
     }
 }
 
@@ -262,7 +170,7 @@ mod tests {
                 unsafe { libc::mq_open(name.as_ptr(), libc::O_CREAT | libc::O_RDWR, 0o600, &mut small) };
             assert!(made >= 0, "{}", io::Error::last_os_error());
         }
-        let opened = Queue::open(1, 1, false).map(drop);
+        let opened = PosixQueue::open(1, 1, false).map(drop);
         // SAFETY: C strings.
         let stayed: Vec<bool> =
             names.iter().map(|name| unsafe { libc::mq_unlink(name.as_ptr()) } == 0).collect();

@@ -5,17 +5,11 @@
 
 use std::ffi::c_void;
 use std::fs;
-use std::io;
-use std::sync::Arc;
 
-use model::{Wait, describe_errno, sudo};
-use payload::{Block, Producer};
+use payload::Block;
 
 use super::ring::{Copying, Ring, RingReceiver, RingSender, RingWait, WAIT_OPTION};
-use crate::descriptor::{BLOCK_OR_SPIN, Descriptor};
-use crate::loops::{Direction, one_way};
-use crate::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
-use crate::{Options, Receiver, Sender};
+use crate::prelude::*;
 
 /// Blocks that may be on their way: the sender produces the next ones while the receiver copies.
 const BLOCKS_MAX: usize = 4;
@@ -34,10 +28,6 @@ impl Mechanism for ProcessVm {
             more_specs: &["process-vm:wait=spin", "process-vm:wait=futex"],
             ..Descriptor::MESSAGES
         }
-    }
-
-    fn wait(&self, options: &Options) -> Wait {
-        RingWait::named(options)
     }
 
     fn probe(&self) -> Result<(), Unsupported> {
@@ -59,14 +49,10 @@ impl Mechanism for ProcessVm {
             let pool = (0..BLOCKS_MAX).map(|_| Block::new(request.block_bytes)).collect();
             let sender = RingSender::new(ring.clone(), wait, Copying::InOut);
             let notices = RingReceiver::new(ring, wait, Copying::InOut);
-            Ok(Direction {
-                sender: Lender { notices: sender, pool, next: 0 },
-                receiver: Copier { notices, current: None, syscalls: 0 },
-                granted: Granted::from([(
-                    "blocks_in_flight_bytes".to_owned(),
-                    BLOCKS_MAX as u64 * request.block_bytes as u64,
-                )]),
-            })
+            let bytes = BLOCKS_MAX as u64 * request.block_bytes as u64;
+            let sender = Lender { notices: sender, pool, next: 0 };
+            Ok(Direction::new(sender, Copier { notices, current: None, syscalls: 0 })
+                .granted([("blocks_in_flight_bytes", bytes)]))
         })
     }
 }
@@ -146,7 +132,7 @@ impl Lender {
     }
 }
 
-impl Sender for Lender {
+impl End for Lender {
     /// Allows any process of this user to read this one's memory, where Yama would let only its parents do so. A
     /// kernel without Yama says EINVAL, and needs no permission.
     fn prepare(&mut self) -> io::Result<()> {
@@ -155,6 +141,12 @@ impl Sender for Lender {
         Ok(())
     }
 
+    fn syscalls(&self) -> Option<u64> {
+        self.notices.syscalls()
+    }
+}
+
+impl Sender for Lender {
     /// The block is the caller's, who may write it again as soon as this returns: waits until it was copied.
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
         self.notify(block.as_ptr(), block.len())?;
@@ -175,10 +167,6 @@ impl Sender for Lender {
     fn finish(&mut self) -> io::Result<()> {
         self.notices.wait_until_left(0)
     }
-
-    fn syscalls(&self) -> Option<u64> {
-        Sender::syscalls(&self.notices)
-    }
 }
 
 /// Copies blocks out of the sender's memory.
@@ -187,6 +175,12 @@ struct Copier {
     /// What is left of a block.
     current: Option<Notice>,
     syscalls: u64,
+}
+
+impl End for Copier {
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.syscalls + self.notices.syscalls()?)
+    }
 }
 
 impl Receiver for Copier {
@@ -211,10 +205,6 @@ impl Receiver for Copier {
             self.notices.release(Notice::BYTES)?;
         }
         Ok(copied)
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.syscalls + Receiver::syscalls(&self.notices)?)
     }
 }
 

@@ -9,22 +9,13 @@
 //! 8 KiB, by a kernel thread from there into the reader's line discipline (4 KiB), by read(2) out of that in
 //! pieces of 64 bytes (drivers/tty: tty_io.c, tty_buffer.c, n_tty.c). None of the sizes can be changed.
 
-use std::io;
-use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use model::{Workload, sudo};
-use rustix::io::Errno;
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
 use super::messages::receiver_wait;
-use crate::descriptor::{Capabilities, Descriptor};
-use crate::fd::{FdReceiver, FdSender, FdWait};
-use crate::link::{LinkEnds, LinkKind};
-use crate::loops::{Direction, over_connected};
-use crate::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
-use crate::{Folder, Options, Receiver, Sender};
+use crate::prelude::*;
 
 /// What a line discipline holds (N_TTY_BUF_SIZE, drivers/tty/n_tty.c); it cannot be asked.
 const LINE_BYTES: u64 = 4096;
@@ -45,10 +36,7 @@ impl Mechanism for Pty {
     }
 
     fn probe(&self) -> Result<(), Unsupported> {
-        open_pair().map(|_| ()).map_err(|error| Unsupported {
-            reason: error.to_string(),
-            remedy: error.remedy().map(str::to_owned),
-        })
+        Ok(open_pair().map(drop)?)
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
@@ -58,35 +46,25 @@ impl Mechanism for Pty {
             Ok(if request.workload == Workload::PingPong { (master, slave) } else { (slave, master) })
         };
         over_connected(request, connect, |from, to| {
-            Ok(Direction {
-                sender: TerminalSender(FdSender::new(from, wait)?),
-                receiver: TerminalReceiver(FdReceiver::new(to, receiver_wait(request))?),
-                granted: granted(),
-            })
+            let sender = TerminalEnd(FdEnd::new(from, wait)?);
+            let receiver = TerminalEnd(FdEnd::new(to, receiver_wait(request))?);
+            Ok(Direction::new(sender, receiver).granted([("line_bytes", LINE_BYTES)]))
         })
     }
 
     fn connect(&self, _options: &Options, _folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
-        Some(
-            open_pair()
-                .and_then(|(master, slave)| LinkEnds::new(slave, master, granted(), LinkKind::Terminal)),
-        )
+        let granted = granted([("line_bytes", LINE_BYTES)]);
+        let ends = |(master, slave)| LinkEnds::new(slave, master, granted, LinkKind::Terminal);
+        Some(open_pair().and_then(ends))
     }
-}
-
-fn granted() -> Granted {
-    Granted::from([("line_bytes".to_owned(), LINE_BYTES)])
 }
 
 /// A master and its slave, raw: no echo, no signals, no translation, eight bits (cfmakeraw(3)).
 fn open_pair() -> Result<(OwnedFd, OwnedFd), OpenError> {
     // NOCTTY: a terminal opened for measuring must not become anybody's controlling terminal.
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-    let master = openpt(flags).map_err(|error| OpenError::System {
-        call: "open(/dev/ptmx)".to_owned(),
-        source: error.into(),
-        remedy: remedy(error),
-    })?;
+    let master =
+        openpt(flags).map_err(|errno| OpenError::system_with("open(/dev/ptmx)", errno, remedy(errno)))?;
     grantpt(&master).map_err(OpenError::system("grantpt"))?;
     unlockpt(&master).map_err(OpenError::system("ioctl(TIOCSPTLCK)"))?;
     // By the master's descriptor and not by name: no other devpts can stand in the way.
@@ -115,10 +93,24 @@ fn is_hangup(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::IO.raw_os_error())
 }
 
-/// Writes, and says that the other side hung up where the terminal says EIO.
-struct TerminalSender(FdSender);
+/// Looks and their distance until EIO is believed. It can come while the last bytes are still on their way: the
+/// reader has emptied the line discipline, the other side has closed, and the kernel's thread is about to be
+/// started again (Linux 6.18, seen once in some 400 streams, in plain C too; the bytes were there at the next
+/// look, a millisecond later).
+const LOOKS_AFTER_HANGUP: u32 = 20;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
-impl Sender for TerminalSender {
+/// Writes, and says that the other side hung up where the terminal says EIO; reads, and takes EIO for the end, as it
+/// comes once the other side has closed and everything is read.
+struct TerminalEnd(FdEnd);
+
+impl End for TerminalEnd {
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.0.syscalls)
+    }
+}
+
+impl Sender for TerminalEnd {
     #[inline]
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
         self.0.send(block).map_err(|error| {
@@ -133,35 +125,17 @@ impl Sender for TerminalSender {
     fn finish(&mut self) -> io::Result<()> {
         self.0.finish()
     }
-
-    fn syscalls(&self) -> Option<u64> {
-        Sender::syscalls(&self.0)
-    }
 }
 
-/// Reads; EIO is the end, as it comes once the other side has closed and everything is read.
-struct TerminalReceiver(FdReceiver);
-
-/// Looks and their distance until EIO is believed. It can come while the last bytes are still on their way: the
-/// reader has emptied the line discipline, the other side has closed, and the kernel's thread is about to be
-/// started again (Linux 6.18, seen once in some 400 streams, in plain C too; the bytes were there at the next
-/// look, a millisecond later).
-const LOOKS_AFTER_HANGUP: u32 = 20;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
-
-impl Receiver for TerminalReceiver {
+impl Receiver for TerminalEnd {
     #[inline]
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
         let answer = self.0.recv(room);
         if answer.as_ref().is_err_and(is_hangup) { self.look_again(room) } else { answer }
     }
-
-    fn syscalls(&self) -> Option<u64> {
-        Receiver::syscalls(&self.0)
-    }
 }
 
-impl TerminalReceiver {
+impl TerminalEnd {
     #[cold]
     fn look_again(&mut self, room: &mut [u8]) -> io::Result<usize> {
         for _ in 0..LOOKS_AFTER_HANGUP {
@@ -183,8 +157,8 @@ mod tests {
     fn all_bytes_pass_unchanged_and_then_comes_the_end() {
         let (master, slave) = open_pair().expect("a terminal");
         let every_byte: Vec<u8> = (0..=255).collect();
-        let mut sender = TerminalSender(FdSender::new(slave, FdWait::InCall).expect("sender"));
-        let mut receiver = TerminalReceiver(FdReceiver::new(master, FdWait::InCall).expect("receiver"));
+        let mut sender = TerminalEnd(FdEnd::new(slave, FdWait::InCall).expect("sender"));
+        let mut receiver = TerminalEnd(FdEnd::new(master, FdWait::InCall).expect("receiver"));
         sender.send(&every_byte).expect("write");
         sender.finish().expect("close");
         let mut seen = Vec::new();
@@ -201,7 +175,7 @@ mod tests {
     #[test]
     fn a_write_to_a_terminal_that_hung_up_says_so() {
         let (master, slave) = open_pair().expect("a terminal");
-        let mut sender = TerminalSender(FdSender::new(slave, FdWait::InCall).expect("sender"));
+        let mut sender = TerminalEnd(FdEnd::new(slave, FdWait::InCall).expect("sender"));
         drop(master);
         let error = sender.send(b"x").expect_err("nobody is there");
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{error}");

@@ -1,24 +1,21 @@
 //! A ring of bytes in shared memory, one sender, one receiver: what `shm-ring`, `mmap-file` and `process-vm` share.
 //! It makes no system call while both ends keep up; where it lies, and what it carries, is theirs to say.
+#![allow(unsafe_code)]
 
 mod ends;
-mod evidence;
 mod layout;
 mod wait;
 
 pub(super) use ends::{Copying, RingReceiver, RingSender};
-pub(super) use evidence::evidence;
 pub(super) use layout::{Ring, control_bytes, mapped_bytes};
 pub(super) use wait::RingWait;
 
-use std::sync::Arc;
-
-use model::ByteSize;
-
-use crate::channel::{Granted, OpenError, Request};
-use crate::descriptor::{OptionKind, OptionSpec};
-use crate::loops::Direction;
+use super::evidence::judge;
+use crate::prelude::*;
 use layout::{BYTES_MAX, DEFAULT_BYTES};
+
+/// Bytes in the block of the experiment with a change behind the receiver's back.
+const BLOCK_BYTES: usize = 4096;
 
 /// `size=`.
 pub(super) const SIZE_OPTION: OptionSpec = OptionSpec {
@@ -49,24 +46,46 @@ pub(super) const COPY_OPTION: OptionSpec = OptionSpec {
 /// # Errors
 /// More than a ring may have.
 pub(super) fn ring_bytes(request: &Request<'_>) -> Result<usize, OpenError> {
-    let bytes = request.options.size("size").unwrap_or(DEFAULT_BYTES);
+    let bytes = request.options.size(SIZE_OPTION.name).unwrap_or(DEFAULT_BYTES);
     if bytes <= BYTES_MAX {
         return Ok(bytes.next_power_of_two() as usize);
     }
-    Err(OpenError::Limit {
-        message: format!("a ring of {} (limit {})", ByteSize(bytes), ByteSize(BYTES_MAX)),
-        remedy: "a smaller size=".to_owned(),
-    })
+    let message = format!("a ring of {} (limit {})", ByteSize(bytes), ByteSize(BYTES_MAX));
+    Err(OpenError::limit(message, "a smaller size="))
 }
 
 /// A ring that carries the payload, as one direction of a channel.
 pub(super) fn payload_direction(request: &Request<'_>, ring: Ring) -> Direction<RingSender, RingReceiver> {
+    let bytes = ring.bytes() as u64;
     let ring = Arc::new(ring);
-    let granted = Granted::from([("ring_bytes".to_owned(), ring.bytes() as u64)]);
     let (wait, copying) = (RingWait::of(request), Copying::of(request.options));
-    Direction {
-        sender: RingSender::new(ring.clone(), wait, copying),
-        receiver: RingReceiver::new(ring, wait, copying),
-        granted,
+    let sender = RingSender::new(ring.clone(), wait, copying);
+    Direction::new(sender, RingReceiver::new(ring, wait, copying)).granted([("ring_bytes", bytes)])
+}
+
+/// What `Mechanism::zero_copy` says of these options; `make` makes a ring of some bytes to try it on.
+pub(super) fn evidence(
+    options: &Options,
+    make: impl FnOnce(usize) -> Result<Ring, OpenError>,
+) -> Option<ZeroCopy> {
+    if Copying::of(options) == Copying::InOut {
+        return None;
     }
+    let seen = make(4 * BLOCK_BYTES).map_err(io::Error::other).and_then(change_is_seen);
+    Some(judge("what the sender changed after it had handed a block over", seen))
+}
+
+/// Hands over a block that begins with 1, makes that a 2 behind the receiver's back, and says whether the receiver saw both.
+fn change_is_seen(ring: Ring) -> io::Result<bool> {
+    let (ring, wait) = (Arc::new(ring), RingWait::Never);
+    let mut sender = RingSender::new(ring.clone(), wait, Copying::InPlace);
+    let mut receiver = RingReceiver::new(ring, wait, Copying::InPlace);
+    let slot = sender.reserve(BLOCK_BYTES)?;
+    slot[0] = 1;
+    let first = slot.as_mut_ptr();
+    sender.commit()?;
+    let before = receiver.peek(BLOCK_BYTES)?[0];
+    // SAFETY: the ring is alive, and nobody holds a reference into it at this moment.
+    unsafe { first.write_volatile(2) };
+    Ok((before, receiver.peek(BLOCK_BYTES)?[0]) == (1, 2))
 }

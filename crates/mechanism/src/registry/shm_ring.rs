@@ -1,14 +1,9 @@
 //! `shm-ring`: a ring of bytes in shared memory, one sender, one receiver, no system call while both keep up.
 
-use model::{Wait, ZeroCopy};
-
 use super::ring::{
     COPY_OPTION, Ring, RingWait, SIZE_OPTION, WAIT_OPTION, evidence, payload_direction, ring_bytes,
 };
-use crate::Options;
-use crate::descriptor::{BLOCK_OR_SPIN, Descriptor};
-use crate::loops::one_way;
-use crate::{Channel, Mechanism, OpenError, Request};
+use crate::prelude::*;
 
 pub(crate) struct ShmRing;
 
@@ -29,10 +24,6 @@ impl Mechanism for ShmRing {
             ],
             ..Descriptor::STREAM
         }
-    }
-
-    fn wait(&self, options: &Options) -> Wait {
-        RingWait::named(options)
     }
 
     fn zero_copy(&self, options: &Options) -> Option<ZeroCopy> {

@@ -3,17 +3,12 @@
 //! has blocked the signal: a signal that came sooner would end it.
 #![allow(unsafe_code)]
 
-use std::io;
 use std::mem::MaybeUninit;
-use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use super::knock::{Hear, Hearer, Knock, Knocker};
-use crate::SharedMemory;
-use crate::descriptor::Descriptor;
-use crate::loops::{Direction, one_way};
-use crate::{Channel, Mechanism, OpenError, Request};
+use super::notify::Notification;
+use crate::prelude::*;
 
 pub(crate) struct Signal;
 
@@ -32,9 +27,10 @@ impl Mechanism for Signal {
         one_way(request, || {
             let memory = SharedMemory::new(size_of::<Address>());
             let address = Arc::new(memory.map_err(OpenError::system("mmap(MAP_SHARED)"))?);
-            let caller = Caller { address: address.clone(), syscalls: 0 };
-            let listener = Listener { address, blocked: None, syscalls: 0 };
-            Ok(Direction { sender: Knocker(caller), receiver: Hearer(listener), granted: Default::default() })
+            let target = address.clone();
+            let notify = move || send_signal(self::address(&target)).map(|()| Some(1));
+            let waiter = Waiter { address, blocked: None, wait: Notification::new(wait_for_signal) };
+            Ok(Direction::new(Notification::new(notify), waiter))
         })
     }
 }
@@ -44,7 +40,7 @@ fn signal() -> libc::c_int {
     libc::SIGRTMIN()
 }
 
-/// Where the listening task can be reached; all zero until it listens.
+/// Where the waiting task can be reached; all zero until it can.
 #[repr(C)]
 struct Address {
     process: AtomicI32,
@@ -58,54 +54,57 @@ fn address(memory: &SharedMemory) -> &Address {
     unsafe { &*memory.as_ptr().cast::<Address>() }
 }
 
-/// Sends signals.
-struct Caller {
-    address: Arc<SharedMemory>,
-    syscalls: u64,
+fn send_signal(to: &Address) -> io::Result<()> {
+    let (thread, process) = (to.thread.load(Acquire), to.process.load(Relaxed));
+    if thread == 0 {
+        return Err(io::Error::other("the other task has not said where to send signals"));
+    }
+    // SAFETY: all zeros is a valid siginfo_t.
+    let mut info: libc::siginfo_t = unsafe { MaybeUninit::zeroed().assume_init() };
+    info.si_signo = signal();
+    info.si_code = libc::SI_QUEUE;
+    // SAFETY: `info` is alive and initialised; the kernel checks the numbers, and delivers only where
+    // the thread is one of the process, so that a number used anew after a death is not hit.
+    let result = unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, signal(), &info) };
+    if result == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    Err(match error.raw_os_error() {
+        Some(libc::ESRCH) => io::Error::new(io::ErrorKind::UnexpectedEof, "the other task is gone"),
+        // No EAGAIN: that would be taken for a block that does not fit.
+        Some(libc::EAGAIN) => io::Error::other(
+            "rt_tgsigqueueinfo: EAGAIN, too many signals are pending for this user (ulimit -i)",
+        ),
+        _ => error,
+    })
 }
 
-impl Knock for Caller {
-    fn knock(&mut self) -> io::Result<()> {
-        let address = address(&self.address);
-        let (thread, process) = (address.thread.load(Acquire), address.process.load(Relaxed));
-        if thread == 0 {
-            return Err(io::Error::other("the other task has not said where to send signals"));
-        }
-        // SAFETY: all zeros is a valid siginfo_t.
-        let mut info: libc::siginfo_t = unsafe { MaybeUninit::zeroed().assume_init() };
-        info.si_signo = signal();
-        info.si_code = libc::SI_QUEUE;
-        self.syscalls += 1;
-        // SAFETY: `info` is alive and initialised; the kernel checks the numbers, and delivers only where
-        // the thread is one of the process, so that a number used anew after a death is not hit.
-        let result = unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, signal(), &info) };
-        if result == 0 {
-            return Ok(());
+/// Returns how many system calls it took.
+fn wait_for_signal() -> io::Result<Option<u64>> {
+    let set = only_our_signal();
+    let mut syscalls = 0;
+    loop {
+        syscalls += 1;
+        // SAFETY: `set` is initialised and outlives the call; no information is asked for.
+        if unsafe { libc::sigwaitinfo(&set, std::ptr::null_mut()) } >= 0 {
+            return Ok(Some(syscalls));
         }
         let error = io::Error::last_os_error();
-        Err(match error.raw_os_error() {
-            Some(libc::ESRCH) => io::Error::new(io::ErrorKind::UnexpectedEof, "the other task is gone"),
-            // No EAGAIN: that would be taken for a block that does not fit.
-            Some(libc::EAGAIN) => io::Error::other(
-                "rt_tgsigqueueinfo: EAGAIN, too many signals are pending for this user (ulimit -i)",
-            ),
-            _ => error,
-        })
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.syscalls)
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
     }
 }
 
 /// Waits for signals.
-struct Listener {
+struct Waiter<W> {
     address: Arc<SharedMemory>,
     blocked: Option<Blocked>,
-    syscalls: u64,
+    wait: W,
 }
 
-impl Hear for Listener {
+impl<W: Receiver> End for Waiter<W> {
     /// Blocks the signal in this thread, and says where it can be sent.
     fn prepare(&mut self) -> io::Result<()> {
         self.blocked = Some(Blocked::now()?);
@@ -115,23 +114,18 @@ impl Hear for Listener {
         Ok(())
     }
 
-    fn hear(&mut self) -> io::Result<()> {
-        let set = only_our_signal();
-        loop {
-            self.syscalls += 1;
-            // SAFETY: `set` is initialised and outlives the call; no information is asked for.
-            if unsafe { libc::sigwaitinfo(&set, std::ptr::null_mut()) } >= 0 {
-                return Ok(());
-            }
-            let error = io::Error::last_os_error();
-            if error.kind() != io::ErrorKind::Interrupted {
-                return Err(error);
-            }
-        }
+    fn syscalls(&self) -> Option<u64> {
+        self.wait.syscalls()
+    }
+}
+
+impl<W: Receiver> Receiver for Waiter<W> {
+    fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        self.wait.recv(room)
     }
 
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.syscalls)
+    fn recv_next(&mut self, consumer: &mut Consumer, most: usize) -> io::Result<usize> {
+        self.wait.recv_next(consumer, most)
     }
 }
 

@@ -1,14 +1,9 @@
 //! `socketpair`: a connected pair of Unix stream sockets, socketpair(2).
 
-use std::os::fd::OwnedFd;
+use rustix::net::SocketType;
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-
-use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pairs, set_buffers, socket_ends};
-use crate::descriptor::{Capabilities, Descriptor};
-use crate::link::{LinkEnds, link_request};
-use crate::{Channel, Mechanism, OpenError, Request};
-use crate::{Folder, Options};
+use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pairs, socket_ends, unix_pair};
+use crate::prelude::*;
 
 pub(crate) struct SocketPair;
 
@@ -28,18 +23,10 @@ impl Mechanism for SocketPair {
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        over_pairs(request, || pair(request))
+        over_pairs(request, || unix_pair(request.options, SocketType::STREAM))
     }
 
-    fn connect(&self, options: &Options, folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
-        Some(pair(&link_request(options, folder)).and_then(socket_ends))
+    fn connect(&self, options: &Options, _folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
+        Some(unix_pair(options, SocketType::STREAM).and_then(socket_ends))
     }
-}
-
-fn pair(request: &Request<'_>) -> Result<(OwnedFd, OwnedFd), OpenError> {
-    let pair = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
-    let (near, far) = pair.map_err(OpenError::system("socketpair(AF_UNIX, SOCK_STREAM)"))?;
-    set_buffers(request, &near)?;
-    set_buffers(request, &far)?;
-    Ok((near, far))
 }

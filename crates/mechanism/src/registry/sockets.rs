@@ -1,14 +1,8 @@
-//! What the stream sockets share: buffer options, read-back sizes, and a channel from a connected pair.
+//! What the sockets share: how they are made, buffer options, read-back sizes, and a channel from a connected pair.
 
-use std::os::fd::OwnedFd;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, socketpair, sockopt};
 
-use rustix::net::sockopt;
-
-use crate::channel::{Channel, Granted, OpenError, Request};
-use crate::descriptor::{OptionKind, OptionSpec};
-use crate::fd::{FdReceiver, FdSender, FdWait};
-use crate::link::{LinkEnds, LinkKind};
-use crate::loops::{Direction, over_connected};
+use crate::prelude::*;
 
 /// `sndbuf=SIZE`.
 pub(super) const SNDBUF_OPTION: OptionSpec = OptionSpec {
@@ -29,22 +23,64 @@ pub(super) const RCVBUF_OPTION: OptionSpec = OptionSpec {
 /// What bounds a socket's buffers.
 pub(super) const BUFFER_LIMITS: &str = "sndbuf, rcvbuf: net.core.wmem_max and net.core.rmem_max";
 
+/// What a call is about, as man pages write it.
+fn arguments(family: AddressFamily, kind: SocketType) -> String {
+    let family = if family == AddressFamily::UNIX { "UNIX" } else { "INET" };
+    let kind = match kind {
+        SocketType::STREAM => "STREAM",
+        SocketType::DGRAM => "DGRAM",
+        _ => "SEQPACKET",
+    };
+    format!("AF_{family}, SOCK_{kind}")
+}
+
+/// A socket with the buffers that the options ask for.
+pub(super) fn socket(
+    options: &Options,
+    family: AddressFamily,
+    kind: SocketType,
+) -> Result<OwnedFd, OpenError> {
+    let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None)
+        .map_err(OpenError::system(format!("socket({})", arguments(family, kind))))?;
+    set_buffers(options, &socket)?;
+    Ok(socket)
+}
+
+/// A connected pair of Unix sockets with the buffers that the options ask for.
+pub(super) fn unix_pair(options: &Options, kind: SocketType) -> Result<(OwnedFd, OwnedFd), OpenError> {
+    let pair = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None);
+    let (near, far) =
+        pair.map_err(OpenError::system(format!("socketpair({})", arguments(AddressFamily::UNIX, kind))))?;
+    set_buffers(options, &near)?;
+    set_buffers(options, &far)?;
+    Ok((near, far))
+}
+
 /// Asks for the buffers the options name; the kernel clamps them without a word, so they are read back later.
-pub(super) fn set_buffers(request: &Request<'_>, socket: &OwnedFd) -> Result<(), OpenError> {
-    if let Some(size) = request.options.size("sndbuf") {
-        sockopt::set_socket_send_buffer_size(socket, clamp(size))
+pub(super) fn set_buffers(options: &Options, socket: &OwnedFd) -> Result<(), OpenError> {
+    // setsockopt takes a C int.
+    let asked = |name| options.size(name).map(|bytes| bytes.min(i32::MAX as u64) as usize);
+    if let Some(bytes) = asked(SNDBUF_OPTION.name) {
+        sockopt::set_socket_send_buffer_size(socket, bytes)
             .map_err(OpenError::system("setsockopt(SO_SNDBUF)"))?;
     }
-    if let Some(size) = request.options.size("rcvbuf") {
-        sockopt::set_socket_recv_buffer_size(socket, clamp(size))
+    if let Some(bytes) = asked(RCVBUF_OPTION.name) {
+        sockopt::set_socket_recv_buffer_size(socket, bytes)
             .map_err(OpenError::system("setsockopt(SO_RCVBUF)"))?;
     }
     Ok(())
 }
 
-/// setsockopt takes a C int.
-fn clamp(size: u64) -> usize {
-    size.min(i32::MAX as u64) as usize
+/// The send buffer that the kernel gave, in bytes.
+pub(super) fn sndbuf_bytes(socket: &OwnedFd) -> Result<u64, OpenError> {
+    let bytes = sockopt::socket_send_buffer_size(socket);
+    bytes.map(|bytes| bytes as u64).map_err(OpenError::system("getsockopt(SO_SNDBUF)"))
+}
+
+/// The receive buffer that the kernel gave, in bytes.
+pub(super) fn rcvbuf_bytes(socket: &OwnedFd) -> Result<u64, OpenError> {
+    let bytes = sockopt::socket_recv_buffer_size(socket);
+    bytes.map(|bytes| bytes as u64).map_err(OpenError::system("getsockopt(SO_RCVBUF)"))
 }
 
 /// A channel over connected pairs of stream sockets.
@@ -52,32 +88,24 @@ pub(super) fn over_pairs(
     request: &Request<'_>,
     connect: impl FnMut() -> Result<(OwnedFd, OwnedFd), OpenError>,
 ) -> Result<Channel, OpenError> {
-    over_connected(request, connect, |near, far| line(request, near, far))
+    let wait = FdWait::of(request);
+    over_connected(request, connect, |from, to| {
+        let (sndbuf, rcvbuf) = (sndbuf_bytes(&from)?, rcvbuf_bytes(&to)?);
+        Ok(Direction::new(FdEnd::new(from, wait)?, FdEnd::new(to, wait)?)
+            .granted([("sndbuf_bytes", sndbuf), ("rcvbuf_bytes", rcvbuf)]))
+    })
 }
 
 /// Makes a connected pair the ends of a link: the second socket reads.
 pub(super) fn socket_ends((near, far): (OwnedFd, OwnedFd)) -> Result<LinkEnds, OpenError> {
-    let granted = buffers(&near, &far)?;
+    let granted = granted([("sndbuf_bytes", sndbuf_bytes(&near)?), ("rcvbuf_bytes", rcvbuf_bytes(&far)?)]);
     LinkEnds::new(near, far, granted, LinkKind::Stream)
 }
 
-/// The buffers between a sending and a receiving socket, as the kernel keeps them.
-fn buffers(from: &OwnedFd, to: &OwnedFd) -> Result<Granted, OpenError> {
-    let sndbuf =
-        sockopt::socket_send_buffer_size(from).map_err(OpenError::system("getsockopt(SO_SNDBUF)"))?;
-    let rcvbuf = sockopt::socket_recv_buffer_size(to).map_err(OpenError::system("getsockopt(SO_RCVBUF)"))?;
-    Ok(Granted::from([
-        ("sndbuf_bytes".to_owned(), sndbuf as u64),
-        ("rcvbuf_bytes".to_owned(), rcvbuf as u64),
-    ]))
-}
-
-fn line(
-    request: &Request<'_>,
-    from: OwnedFd,
-    to: OwnedFd,
-) -> Result<Direction<FdSender, FdReceiver>, OpenError> {
-    let granted = buffers(&from, &to)?;
-    let wait = FdWait::of(request);
-    Ok(Direction { sender: FdSender::new(from, wait)?, receiver: FdReceiver::new(to, wait)?, granted })
+/// A mechanism that is not there because the loopback interface is down.
+pub(super) fn no_loopback(error: OpenError) -> Unsupported {
+    Unsupported {
+        reason: error.to_string(),
+        remedy: Some("bring the loopback interface up: ip link set lo up".to_owned()),
+    }
 }

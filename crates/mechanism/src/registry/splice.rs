@@ -8,33 +8,18 @@
 //! chain every relay splices, and no byte comes near its memory: compare with the chain of `pipe` or `socketpair`,
 //! whose relays read and write.
 
-use std::os::fd::OwnedFd;
-
-use model::{DataLevel, Tasks, Wait, Workload, ZeroCopy};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, splice};
 
+use super::by_reference::{Content, PageSender, Pages};
 use super::evidence::{but_copied, try_road};
-use super::pipe::file_ring::FileLayout;
-use super::pipe::page_ring::Lengths;
-use super::pipe::vmsplice::Content;
-use super::pipe::{SIZE_OPTION, WAIT_OPTION, size_as_asked, wait_of};
-use super::sendfile::{buffers, unix_pair};
-use super::sockets::SNDBUF_OPTION;
-use crate::Options;
-use crate::descriptor::{Descriptor, OptionKind, OptionSpec};
-use crate::endpoint::Endpoint;
-use crate::fd::{FdReceiver, FdWait};
-use crate::loops::{Direction, assemble, one_way};
-use crate::{Channel, Granted, Mechanism, OpenError, Request};
-
-mod onward;
-mod relay;
-mod sender;
-
-use onward::Onward;
-use relay::SpliceRelay;
-use sender::{Source, SpliceSender};
+use super::pipe::file_ring::{FileLayout, FileRing};
+use super::pipe::page_ring::{Lengths, refer};
+use super::pipe::{SIZE_OPTION, WAIT_OPTION, new_pipe, size_as_asked, splice_flags};
+use super::sockets::{SNDBUF_OPTION, rcvbuf_bytes, sndbuf_bytes, unix_pair};
+use crate::endpoint::{Endpoint, EndpointRole, Job};
+use crate::loops::{each_piece, endpoint, no_chain};
+use crate::prelude::*;
 
 pub(crate) struct Splice;
 
@@ -67,13 +52,10 @@ impl Mechanism for Splice {
         }
     }
 
-    fn wait(&self, options: &Options) -> Wait {
-        wait_of(options).unwrap_or(Wait::Block)
-    }
-
     fn zero_copy(&self, options: &Options) -> Option<ZeroCopy> {
-        let evidence = if is_to_socket(options) { evidence_to_socket() } else { evidence_to_pipe() };
-        Some(if is_vmspliced(options) {
+        let asked = SpliceOptions::of(options);
+        let evidence = if asked.to_socket { evidence_to_socket() } else { evidence_to_pipe() };
+        Some(if asked.vmspliced {
             but_copied(evidence, 1, "read(2) copies out of the socket")
         } else {
             but_copied(evidence, 2, "write(2) before the hop and read(2) after it copy")
@@ -81,114 +63,308 @@ impl Mechanism for Splice {
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let request = &Request { wait: wait_of(request.options).unwrap_or(request.wait), ..*request };
-        check_combination(request)?;
-        if request.relays > 0 {
-            return chain(request);
+        let asked = SpliceOptions::of(request.options);
+        asked.check(request)?;
+        if !asked.vmspliced {
+            return asked.open(request, |_, way| Ok(CopyingSender(way)));
         }
-        one_way(request, || {
-            let hop = Hop::open(request)?;
-            let sender = hop.sender(request)?;
-            Ok(Direction { sender, receiver: FdReceiver::new(hop.reader, hop.wait)?, granted: hop.granted })
+        asked.open(request, |hop, way| {
+            let layout = FileLayout::new(request.block_bytes, hop.sndbuf_bytes as usize, Lengths::Even);
+            // Relays splice: this is the only end that sends from memory.
+            let content = Content::of(&Request { relays: 0, ..*request });
+            Ok(PageSender { pages: SplicedPages { way, layout, ring: None }, content })
         })
     }
 }
 
-fn is_to_socket(options: &Options) -> bool {
-    options.word("to") == Some("socket")
+/// What a spec of `splice` says.
+#[derive(Clone, Copy)]
+struct SpliceOptions {
+    to_socket: bool,
+    vmspliced: bool,
 }
 
-fn is_vmspliced(options: &Options) -> bool {
-    options.word("send") == Some("vmsplice")
+impl SpliceOptions {
+    fn of(options: &Options) -> Self {
+        Self {
+            to_socket: options.word("to") == Some("socket"),
+            vmspliced: options.word("send") == Some("vmsplice"),
+        }
+    }
+
+    fn check(&self, request: &Request<'_>) -> Result<(), OpenError> {
+        if self.vmspliced && !self.to_socket {
+            return Err(OpenError::unsupported(
+                "a pipe needs no second pipe to be given pages",
+                "pipe:send=vmsplice, or splice:to=socket,send=vmsplice",
+            ));
+        }
+        if self.vmspliced && request.relays > 0 && request.data != DataLevel::None {
+            // The books of the first socket know nothing of the pages that a relay has passed on.
+            return Err(OpenError::unsupported(
+                "nothing says when pages that a relay passes on by reference may be written again",
+                "send=write, or --data none",
+            ));
+        }
+        if request.relays > 0 && (request.workload == Workload::PingPong || request.tasks == Tasks::Single) {
+            return Err(no_chain());
+        }
+        Ok(())
+    }
+
+    /// A channel whose senders are made of a hop and the way into it: sender | splicing relay | … | receiver.
+    fn open<S: Sender + 'static>(
+        &self,
+        request: &Request<'_>,
+        make_sender: impl Fn(&Hop, WayIn) -> Result<S, OpenError>,
+    ) -> Result<Channel, OpenError> {
+        let wait = FdWait::of(request);
+        let direction = |first: Hop, reader: OwnedFd| {
+            let way = WayIn::new(request, &first)?;
+            let sender = make_sender(&first, way)?;
+            Ok(Direction { granted: first.granted, ..Direction::new(sender, FdEnd::new(reader, wait)?) })
+        };
+        if request.relays == 0 {
+            return one_way(request, || {
+                let (hop, reader) = self.hop(request)?;
+                direction(hop, reader)
+            });
+        }
+        let (first, mut reader) = self.hop(request)?;
+        let mut relays: Vec<Box<dyn Endpoint>> = Vec::new();
+        for _ in 0..request.relays {
+            let (next, next_reader) = self.hop(request)?;
+            let relay = self.relay(request, reader, next.writer)?;
+            relays.push(endpoint(EndpointRole::Relay, relay, SpliceRelay::run));
+            reader = next_reader;
+        }
+        let mut channel = assemble(request, direction(first, reader)?, None);
+        channel.endpoints.splice(1..1, relays);
+        Ok(channel)
+    }
+
+    /// What lies between two tasks, or between the sender's own pipe and the receiver; and its reading end.
+    fn hop(&self, request: &Request<'_>) -> Result<(Hop, OwnedFd), OpenError> {
+        if self.to_socket {
+            let (writer, reader) = unix_pair(request.options, SocketType::STREAM)?;
+            let (sndbuf_bytes, rcvbuf_bytes) = (sndbuf_bytes(&writer)?, rcvbuf_bytes(&reader)?);
+            let granted = granted([("sndbuf_bytes", sndbuf_bytes), ("rcvbuf_bytes", rcvbuf_bytes)]);
+            return Ok((Hop { writer, granted, sndbuf_bytes }, reader));
+        }
+        let (reader, writer) = new_pipe()?;
+        let granted = granted([("pipe_bytes", size_as_asked(request.options, &writer)?)]);
+        Ok((Hop { writer, granted, sndbuf_bytes: 0 }, reader))
+    }
+
+    fn relay(&self, request: &Request<'_>, from: OwnedFd, to: OwnedFd) -> Result<SpliceRelay, OpenError> {
+        let wait = FdWait::of(request);
+        wait.apply(&from)?;
+        wait.apply(&to)?;
+        if !self.to_socket {
+            return Ok(SpliceRelay { inward: Onward::new(from, to, wait), onward: None });
+        }
+        let (read_end, write_end) = new_pipe()?;
+        size_as_asked(request.options, &write_end)?;
+        let onward = Some(Onward::new(read_end, to, wait));
+        Ok(SpliceRelay { inward: Onward::new(from, write_end, wait), onward })
+    }
 }
 
-fn check_combination(request: &Request<'_>) -> Result<(), OpenError> {
-    let refuse = |message: &str, remedy: &str| {
-        Err(OpenError::Unsupported { message: message.to_owned(), remedy: remedy.to_owned() })
-    };
-    if is_vmspliced(request.options) && !is_to_socket(request.options) {
-        return refuse(
-            "a pipe needs no second pipe to be given pages",
-            "pipe:send=vmsplice, or splice:to=socket,send=vmsplice",
-        );
-    }
-    if is_vmspliced(request.options) && request.relays > 0 && request.data != DataLevel::None {
-        // The books of the first socket know nothing of the pages that a relay has passed on.
-        return refuse(
-            "nothing says when pages that a relay passes on by reference may be written again",
-            "send=write, or --data none",
-        );
-    }
-    if request.relays > 0 && (request.workload == Workload::PingPong || request.tasks == Tasks::Single) {
-        return refuse(
-            "a chain carries a stream between two tasks",
-            "--workload stream, and --tasks processes or threads",
-        );
-    }
-    Ok(())
-}
-
-/// What lies between two tasks, or between the sender's own pipe and the receiver.
+/// A pipe or a socket, as the one who writes sees it.
 struct Hop {
-    reader: OwnedFd,
     writer: OwnedFd,
     granted: Granted,
-    wait: FdWait,
+    sndbuf_bytes: u64,
 }
 
-impl Hop {
-    fn open(request: &Request<'_>) -> Result<Self, OpenError> {
-        let wait = FdWait::of(request);
-        if is_to_socket(request.options) {
-            let (writer, reader) = unix_pair(request)?;
-            let (_, granted) = buffers(&writer, &reader)?;
-            return Ok(Self { reader, writer, granted, wait });
-        }
-        let (reader, writer) = own_pipe()?;
-        let granted = size_as_asked(request, &writer)?;
-        Ok(Self { reader, writer, granted, wait })
-    }
+/// A pipe of the sender's own, always emptied into a hop before it is filled again.
+struct WayIn {
+    write_end: OwnedFd,
+    onward: Onward,
+}
 
-    /// The sending end of this hop.
-    fn sender(&self, request: &Request<'_>) -> Result<SpliceSender, OpenError> {
-        let (read_end, write_end) = own_pipe()?;
-        size_as_asked(request, &write_end)?;
+impl WayIn {
+    fn new(request: &Request<'_>, hop: &Hop) -> Result<Self, OpenError> {
+        let (read_end, write_end) = new_pipe()?;
+        size_as_asked(request.options, &write_end)?;
         FdWait::Never.apply(&write_end)?;
-        self.wait.apply(&self.writer)?;
-        let out = self.writer.try_clone().map_err(OpenError::system("dup"))?;
-        let source = if is_vmspliced(request.options) {
-            let sndbuf = self.granted.get("sndbuf_bytes").copied().unwrap_or(0) as usize;
-            let layout = FileLayout::new(request.block_bytes, sndbuf, Lengths::Even);
-            // Relays splice: this is the only end that sends from memory.
-            let content = Content::of(&Request { relays: 0, ..*request });
-            Source::Pages { layout, ring: None, content }
-        } else {
-            Source::Written
-        };
-        Ok(SpliceSender { source, write_end, onward: Onward::new(read_end, out, self.wait) })
+        let wait = FdWait::of(request);
+        wait.apply(&hop.writer)?;
+        let out = hop.writer.try_clone().map_err(OpenError::system("dup"))?;
+        Ok(Self { write_end, onward: Onward::new(read_end, out, wait) })
+    }
+
+    /// Fills the pipe with as much as it takes, empties it onwards, and so on to the last byte.
+    #[inline(always)]
+    fn pass(
+        &mut self,
+        block: &[u8],
+        fill: impl Fn(&OwnedFd, &[u8]) -> rustix::io::Result<usize>,
+    ) -> io::Result<()> {
+        let mut rest = block;
+        while !rest.is_empty() {
+            self.onward.syscalls += 1;
+            match fill(&self.write_end, rest) {
+                Ok(taken) => {
+                    self.onward.all(taken)?;
+                    rest = &rest[taken..];
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 }
 
-fn own_pipe() -> Result<(OwnedFd, OwnedFd), OpenError> {
-    pipe_with(PipeFlags::CLOEXEC).map_err(OpenError::system("pipe2"))
+/// A sender whose bytes are copied into its pipe by write(2).
+struct CopyingSender(WayIn);
+
+impl End for CopyingSender {
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.0.onward.syscalls)
+    }
 }
 
-/// sender | splicing relay | … | receiver.
-fn chain(request: &Request<'_>) -> Result<Channel, OpenError> {
-    let first = Hop::open(request)?;
-    let sender = first.sender(request)?;
-    let mut relays: Vec<Box<dyn Endpoint>> = Vec::new();
-    let granted = first.granted;
-    let mut reader = first.reader;
-    for _ in 0..request.relays {
-        let next = Hop::open(request)?;
-        relays.push(Box::new(SpliceRelay::new(request, reader, next.writer)?));
-        reader = next.reader;
+impl Sender for CopyingSender {
+    #[inline]
+    fn send(&mut self, block: &[u8]) -> io::Result<()> {
+        self.0.pass(block, |pipe, rest| rustix::io::write(pipe, rest))
     }
-    let receiver = FdReceiver::new(reader, FdWait::of(request))?;
-    let mut channel = assemble(request, Direction { sender, receiver, granted }, None);
-    channel.endpoints.splice(1..1, relays);
-    Ok(channel)
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.0.onward.to = None;
+        Ok(())
+    }
+}
+
+/// A sender of a file's pages, by vmsplice(2) from where it is mapped.
+struct SplicedPages {
+    way: WayIn,
+    layout: FileLayout,
+    ring: Option<FileRing>,
+}
+
+impl End for SplicedPages {
+    fn prepare(&mut self) -> io::Result<()> {
+        self.ring = Some(FileRing::new(self.layout)?);
+        Ok(())
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.way.onward.syscalls + self.ring.as_ref().map_or(0, FileRing::syscalls))
+    }
+}
+
+impl Pages for SplicedPages {
+    #[inline]
+    fn room(&mut self, len: usize) -> io::Result<&mut [u8]> {
+        let socket = self.way.onward.to.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        self.ring.as_mut().ok_or(io::ErrorKind::NotConnected)?.next(socket.as_fd(), len)
+    }
+
+    #[inline]
+    fn hand_over(&mut self, len: usize) -> io::Result<()> {
+        let ring = self.ring.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        self.way.pass(ring.block(len), |pipe, rest| refer(pipe, rest, SpliceFlags::NONBLOCK))?;
+        ring.handed_over(len);
+        Ok(())
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        self.way.onward.to = None;
+        Ok(())
+    }
+}
+
+/// A task in a chain that splices on what comes without looking at it, as `cat` does between two pipes: no byte comes
+/// near its memory.
+struct SpliceRelay {
+    /// From the hop before.
+    inward: Onward,
+    /// To the hop after, by way of a pipe of the relay's own, where neither hop is a pipe.
+    onward: Option<Onward>,
+}
+
+impl SpliceRelay {
+    fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
+        each_piece(job, |_, most| {
+            let moved = self.inward.some(most, Awaits::Both)?;
+            if let Some(onward) = &mut self.onward {
+                onward.all(moved)?;
+            }
+            Ok(moved)
+        })?;
+        self.inward.to = None;
+        if let Some(onward) = &mut self.onward {
+            onward.to = None;
+        }
+        Ok(())
+    }
+}
+
+impl End for SpliceRelay {
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.inward.syscalls + self.onward.as_ref().map_or(0, |onward| onward.syscalls))
+    }
+}
+
+/// What a call may have to wait for: it says that it would block, not why.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Awaits {
+    /// There is something to move, and it waits for room.
+    Room,
+    /// Something to move, and then room for it.
+    Both,
+}
+
+/// Moves pages from one descriptor to another.
+struct Onward {
+    from: OwnedFd,
+    /// `None` once no more comes.
+    to: Option<OwnedFd>,
+    wait: FdWait,
+    flags: SpliceFlags,
+    syscalls: u64,
+}
+
+impl Onward {
+    fn new(from: OwnedFd, to: OwnedFd, wait: FdWait) -> Self {
+        Self { from, to: Some(to), wait, flags: splice_flags(wait), syscalls: 0 }
+    }
+
+    /// Moves at most `most` bytes. 0 is the end of the stream.
+    #[inline]
+    fn some(&mut self, most: usize, awaits: Awaits) -> io::Result<usize> {
+        let to = self.to.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        loop {
+            self.syscalls += 1;
+            match splice(&self.from, None, to, None, most, self.flags) {
+                Ok(moved) => return Ok(moved),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    if awaits == Awaits::Both {
+                        self.syscalls += self.wait.after_would_block(&self.from, PollFlags::IN)?;
+                    }
+                    self.syscalls += self.wait.after_would_block(to, PollFlags::OUT)?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Moves all of `len` bytes that lie in `from`.
+    #[inline]
+    fn all(&mut self, len: usize) -> io::Result<()> {
+        let mut left = len;
+        while left > 0 {
+            match self.some(left, Awaits::Room)? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                moved => left -= moved,
+            }
+        }
+        Ok(())
+    }
 }
 
 fn evidence_to_pipe() -> ZeroCopy {

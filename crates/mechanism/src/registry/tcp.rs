@@ -1,18 +1,16 @@
 //! `tcp`: TCP over the loopback interface, tcp(7).
 
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::OwnedFd;
 
 use rustix::net::{
-    AddressFamily, Shutdown, SocketFlags, SocketType, acceptfrom_with, bind, connect, getsockname, listen,
-    shutdown, socket_with, sockopt,
+    AddressFamily, Shutdown, SocketAddrAny, SocketFlags, SocketType, acceptfrom_with, bind, connect,
+    getsockname, listen, shutdown, sockopt,
 };
 
-use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pairs, set_buffers, socket_ends};
-use crate::descriptor::{Capabilities, Descriptor, OptionKind, OptionSpec};
-use crate::link::{LinkEnds, link_request};
-use crate::{Channel, Mechanism, OpenError, Request, Unsupported};
-use crate::{Folder, Options};
+use super::sockets::{
+    BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, no_loopback, over_pairs, socket, socket_ends,
+};
+use crate::prelude::*;
 
 pub(crate) struct Tcp;
 
@@ -42,18 +40,15 @@ impl Mechanism for Tcp {
     }
 
     fn probe(&self) -> Result<(), Unsupported> {
-        reach().map_err(|error| Unsupported {
-            reason: error.to_string(),
-            remedy: Some("bring the loopback interface up: ip link set lo up".to_owned()),
-        })
+        reach().map_err(no_loopback)
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        over_pairs(request, || connect_pair(request))
+        over_pairs(request, || connect_pair(request.options))
     }
 
-    fn connect(&self, options: &Options, folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
-        Some(connect_pair(&link_request(options, folder)).and_then(|(near, far)| {
+    fn connect(&self, options: &Options, _folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
+        Some(connect_pair(options).and_then(|(near, far)| {
             // The reader never answers. Said at once, this turns the reset that a writer meets when the reader has
             // gone into EPIPE and SIGPIPE, as over a pipe (tcp_reset() in state CLOSE_WAIT).
             shutdown(&far, Shutdown::Write).map_err(OpenError::system("shutdown(SHUT_WR)"))?;
@@ -64,19 +59,18 @@ impl Mechanism for Tcp {
 
 /// Whether the loopback interface carries a connection; a listener alone is granted without one.
 fn reach() -> Result<(), OpenError> {
-    let listener = loopback_listener(None)?;
-    let address = getsockname(&listener).map_err(OpenError::system("getsockname"))?;
-    connect(&tcp_socket(None)?, &address).map_err(OpenError::system("connect(127.0.0.1)"))
+    let (_listener, address) = loopback_listener(&Options::default())?;
+    let caller = socket(&Options::default(), AddressFamily::INET, SocketType::STREAM)?;
+    connect(&caller, &address).map_err(OpenError::system("connect(127.0.0.1)"))
 }
 
 /// Connects two sockets over the loopback interface.
-fn connect_pair(request: &Request<'_>) -> Result<(OwnedFd, OwnedFd), OpenError> {
-    let listener = loopback_listener(Some(request))?;
-    let address = getsockname(&listener).map_err(OpenError::system("getsockname"))?;
-    let near = tcp_socket(Some(request))?;
+fn connect_pair(options: &Options) -> Result<(OwnedFd, OwnedFd), OpenError> {
+    let (listener, address) = loopback_listener(options)?;
+    let near = socket(options, AddressFamily::INET, SocketType::STREAM)?;
     connect(&near, &address).map_err(OpenError::system("connect(127.0.0.1)"))?;
     let far = accept_own(&listener, &near)?;
-    if request.options.flag("nodelay") {
+    if options.has("nodelay") {
         for socket in [&near, &far] {
             sockopt::set_tcp_nodelay(socket, true).map_err(OpenError::system("setsockopt(TCP_NODELAY)"))?;
         }
@@ -96,21 +90,13 @@ fn accept_own(listener: &OwnedFd, near: &OwnedFd) -> Result<OwnedFd, OpenError> 
     }
 }
 
-/// A listener on a port of the kernel's choice. Buffers are set here, before the connection is made, so
-/// that the window is agreed on with them (tcp(7)); accepted sockets inherit them.
-fn loopback_listener(request: Option<&Request<'_>>) -> Result<OwnedFd, OpenError> {
-    let listener = tcp_socket(request)?;
+/// A listener on a port of the kernel's choice, and its address. Buffers are set here, before the connection is made,
+/// so that the window is agreed on with them (tcp(7)); accepted sockets inherit them.
+fn loopback_listener(options: &Options) -> Result<(OwnedFd, SocketAddrAny), OpenError> {
+    let listener = socket(options, AddressFamily::INET, SocketType::STREAM)?;
     let anywhere = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
     bind(&listener, &anywhere).map_err(OpenError::system("bind(127.0.0.1)"))?;
     listen(&listener, 1).map_err(OpenError::system("listen"))?;
-    Ok(listener)
-}
-
-fn tcp_socket(request: Option<&Request<'_>>) -> Result<OwnedFd, OpenError> {
-    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)
-        .map_err(OpenError::system("socket(AF_INET, SOCK_STREAM)"))?;
-    if let Some(request) = request {
-        set_buffers(request, &socket)?;
-    }
-    Ok(socket)
+    let address = getsockname(&listener).map_err(OpenError::system("getsockname"))?;
+    Ok((listener, address))
 }

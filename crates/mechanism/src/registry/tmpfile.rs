@@ -1,23 +1,16 @@
 //! `tmpfile`: a file without a name, open(2) O_TMPFILE (study `comp517`). Also the home of what both file
 //! mechanisms share: a writer that appends, a reader that follows it.
 
-use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use model::{ByteSize, Tasks, Wait, sudo};
 use rustix::fs::{Mode, OFlags, inotify, open, statvfs};
-use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::descriptor::{BLOCK_OR_SPIN, Capabilities, Descriptor, OptionKind, OptionSpec, STREAM_ONLY};
+use super::pipe::new_pipe;
 use crate::folder::free_bytes;
 use crate::leftover::NamedPath;
-use crate::link::{LinkEnds, LinkKind, Order, Stored, StoredName, link_request};
-use crate::loops::{Direction, one_way};
-use crate::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
-use crate::{Folder, Options, Receiver, Sender};
+use crate::link::{Order, Stored, StoredName};
+use crate::prelude::*;
 
 /// `order=`.
 pub(super) const ORDER_OPTION: OptionSpec = OptionSpec {
@@ -55,26 +48,20 @@ impl Mechanism for TmpFile {
     }
 
     fn probe(&self) -> Result<(), Unsupported> {
-        let folder = model::temporary_folder();
-        open_nameless(&folder).map(|_| ()).map_err(|error| Unsupported {
-            reason: error.to_string(),
-            remedy: error.remedy().map(str::to_owned),
-        })
+        Ok(open_nameless(&model::temporary_folder()).map(drop)?)
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
         one_way(request, || {
-            let folder = nameless_folder(request);
+            let folder = nameless_folder(request.options, request.folder);
             check_free_space(request, folder)?;
-            let writer = open_nameless(folder)?;
-            follow_direction(request, writer)
+            follow_direction(request, open_nameless(folder)?)
         })
     }
 
     fn connect(&self, options: &Options, folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
-        let request = link_request(options, folder);
-        let folder = nameless_folder(&request);
-        Some(open_or_unlink(folder).and_then(|writer| file_ends(&request, folder, writer, None)))
+        let folder = nameless_folder(options, folder);
+        Some(open_or_unlink(folder).and_then(|writer| file_ends(options, folder, writer, None)))
     }
 }
 
@@ -88,7 +75,7 @@ fn open_nameless(folder: &Path) -> Result<OwnedFd, OpenError> {
 fn refused(call: String, errno: Errno) -> OpenError {
     let ours = matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::INTR);
     let remedy = (!ours).then(|| "another folder: TMPDIR=/var/tmp, or the option dir=DIR".to_owned());
-    OpenError::System { call, source: errno.into(), remedy }
+    OpenError::system_with(call, errno, remedy)
 }
 
 /// Where the file system has no O_TMPFILE: a file whose name is removed as soon as it is open.
@@ -125,12 +112,12 @@ fn unique_name() -> String {
 
 /// Makes a file that is open for appending the ends of a link.
 pub(super) fn file_ends(
-    request: &Request<'_>,
+    options: &Options,
     folder: &Path,
     writer: OwnedFd,
     name: Option<StoredName>,
 ) -> Result<LinkEnds, OpenError> {
-    let order = Order::of(request.options);
+    let order = Order::of(options);
     let kind = LinkKind::Stored(Stored { order, folder: folder.to_owned(), name });
     let reader = reader_of(&writer)?;
     LinkEnds::new(writer, reader, Granted::new(), kind)
@@ -148,28 +135,24 @@ fn proc_path(file: &OwnedFd) -> String {
 }
 
 /// Where a file with a name lies: `dir=`, or the run's own folder.
-pub(super) fn storage_folder<'a>(request: &Request<'a>) -> Result<&'a Path, OpenError> {
-    request.options.folder("dir").map_or_else(|| request.folder.path(), Ok)
+pub(super) fn storage_folder<'a>(options: &'a Options, folder: &'a Folder) -> Result<&'a Path, OpenError> {
+    options.folder(DIR_OPTION.name).map_or_else(|| folder.path(), Ok)
 }
 
 /// Where a file without one lies: beside that folder, which need not be made for it.
-fn nameless_folder<'a>(request: &Request<'a>) -> &'a Path {
-    request.options.folder("dir").unwrap_or(request.folder.place())
+fn nameless_folder<'a>(options: &'a Options, folder: &'a Folder) -> &'a Path {
+    options.folder(DIR_OPTION.name).unwrap_or(folder.place())
 }
 
 /// Refuses what cannot fit before it fills the disk. What fills up meanwhile is ENOSPC, a failed row.
 pub(super) fn check_free_space(request: &Request<'_>, folder: &Path) -> Result<(), OpenError> {
     let space = statvfs(folder).map_err(OpenError::system(format!("statvfs({})", folder.display())))?;
     let Some(free) = free_bytes(&space).filter(|free| *free < request.total_bytes) else { return Ok(()) };
-    Err(OpenError::Limit {
-        message: format!(
-            "{} a trial, {} free in {} (ENOSPC)",
-            ByteSize(request.total_bytes),
-            ByteSize(free >> 20 << 20),
-            folder.display()
-        ),
-        remedy: "a smaller --bytes, or dir= on a larger file system".to_owned(),
-    })
+    let (wanted, free) = (ByteSize(request.total_bytes), ByteSize(free >> 20 << 20));
+    Err(OpenError::limit(
+        format!("{wanted} a trial, {free} free in {} (ENOSPC)", folder.display()),
+        "a smaller --bytes, or dir= on a larger file system",
+    ))
 }
 
 /// Makes a line of a file that is open for appending.
@@ -178,25 +161,22 @@ pub(super) fn follow_direction(
     writer: OwnedFd,
 ) -> Result<Direction<Appender, Follower>, OpenError> {
     let reader = reader_of(&writer)?;
-    let (follow, done) = match (request.options.word("order"), request.tasks, request.wait) {
-        (Some("sequential"), Tasks::Single, _) => {
-            return Err(OpenError::Unsupported {
-                message: "order=sequential needs a writer that finishes before the reader starts".to_owned(),
-                remedy: "--tasks threads or processes".to_owned(),
-            });
+    let (follow, done) = match (Order::of(request.options), request.tasks, request.wait) {
+        (Order::Sequential, Tasks::Single, _) => {
+            return Err(OpenError::unsupported(
+                "order=sequential needs a writer that finishes before the reader starts",
+                "--tasks threads or processes",
+            ));
         }
-        (Some("sequential"), ..) => {
-            let (wait, done) = pipe_with(PipeFlags::CLOEXEC).map_err(OpenError::system("pipe2"))?;
+        (Order::Sequential, ..) => {
+            let (wait, done) = new_pipe()?;
             (Follow::AfterTheEnd(Some(wait)), Some(done))
         }
         (_, _, Wait::Spin) | (_, Tasks::Single, _) => (Follow::Spin, None),
         _ => (Follow::Watch(watch(&proc_path(&writer))?), None),
     };
-    Ok(Direction {
-        sender: Appender { file: Some(writer), done, syscalls: 0 },
-        receiver: Follower { file: reader, follow, syscalls: 0 },
-        granted: Granted::new(),
-    })
+    let end = |file| FdEnd::new(file, FdWait::InCall);
+    Ok(Direction::new(Appender { file: end(writer)?, done }, Follower { file: end(reader)?, follow }))
 }
 
 fn watch(path: &str) -> Result<OwnedFd, OpenError> {
@@ -204,7 +184,7 @@ fn watch(path: &str) -> Result<OwnedFd, OpenError> {
         let remedy = format!("{}sysctl -w fs.inotify.{limit}, or --wait spin, which does without", sudo());
         move |error: Errno| {
             let spent = matches!(error, Errno::MFILE | Errno::NOSPC);
-            OpenError::System { call, source: error.into(), remedy: spent.then_some(remedy) }
+            OpenError::system_with(call, error, spent.then_some(remedy))
         }
     };
     let watcher = inotify::init(inotify::CreateFlags::CLOEXEC)
@@ -215,37 +195,27 @@ fn watch(path: &str) -> Result<OwnedFd, OpenError> {
 }
 
 /// The writer: appends, whatever the reader does.
-pub(crate) struct Appender {
-    file: Option<OwnedFd>,
+pub(super) struct Appender {
+    file: FdEnd,
     /// Closed after the file: the sequential reader waits for that.
     done: Option<OwnedFd>,
-    syscalls: u64,
+}
+
+impl End for Appender {
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.file.syscalls)
+    }
 }
 
 impl Sender for Appender {
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
-        let file = self.file.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        let mut rest = block;
-        while !rest.is_empty() {
-            self.syscalls += 1;
-            match rustix::io::write(file, rest) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(written) => rest = &rest[written..],
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
+        self.file.send(block)
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        self.file = None;
+        self.file.finish()?;
         self.done = None;
         Ok(())
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.syscalls)
     }
 }
 
@@ -260,10 +230,15 @@ enum Follow {
 }
 
 /// The reader: follows the writer to the last byte.
-pub(crate) struct Follower {
-    file: OwnedFd,
+pub(super) struct Follower {
+    file: FdEnd,
     follow: Follow,
-    syscalls: u64,
+}
+
+impl End for Follower {
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.file.syscalls)
+    }
 }
 
 impl Receiver for Follower {
@@ -271,50 +246,26 @@ impl Receiver for Follower {
         if let Follow::AfterTheEnd(wait) = &mut self.follow
             && let Some(wait) = wait.take()
         {
-            self.syscalls += 1;
-            wait_for_end(&wait)?;
+            self.file.syscalls += 1;
+            sleep_in(&wait)?;
         }
         loop {
-            self.syscalls += 1;
-            match rustix::io::read(&self.file, &mut *room) {
-                Ok(0) => match &self.follow {
-                    Follow::Watch(watcher) => {
-                        self.syscalls += 1;
-                        wait_for_change(watcher)?;
-                    }
-                    Follow::Spin => std::hint::spin_loop(),
-                    Follow::AfterTheEnd(_) => return Ok(0),
-                },
-                Ok(received) => return Ok(received),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
+            let received = self.file.recv(room)?;
+            match &self.follow {
+                _ if received > 0 => return Ok(received),
+                Follow::Watch(watcher) => {
+                    self.file.syscalls += 1;
+                    sleep_in(watcher)?;
+                }
+                Follow::Spin => std::hint::spin_loop(),
+                Follow::AfterTheEnd(_) => return Ok(0),
             }
         }
     }
-
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.syscalls)
-    }
 }
 
-/// Sleeps until the writer's end of the pipe is closed.
-fn wait_for_end(wait: &OwnedFd) -> io::Result<()> {
-    loop {
-        match rustix::io::read(wait, &mut [0u8; 1]) {
-            Ok(_) => return Ok(()),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
-/// Sleeps until the file changed since the last call. What the events say does not matter: the file is read next.
-fn wait_for_change(watcher: &OwnedFd) -> io::Result<()> {
-    loop {
-        match rustix::io::read(watcher, &mut [0u8; 4096]) {
-            Ok(_) => return Ok(()),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
+/// Sleeps until the file changed since the last call, or until the writer's end of the pipe is closed. What is read
+/// does not matter.
+fn sleep_in(events: &OwnedFd) -> io::Result<()> {
+    Ok(rustix::io::retry_on_intr(|| rustix::io::read(events, &mut [0u8; 4096])).map(drop)?)
 }

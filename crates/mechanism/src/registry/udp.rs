@@ -12,26 +12,15 @@
 //! says how many the kernel dropped; nobody waits for ever.
 #![allow(unsafe_code)]
 
-use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
-use model::{ByteSize, Tasks, Workload};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, connect, getsockname, recv, send,
-    socket_with, sockopt,
-};
+use rustix::event::{PollFd, Timespec, poll};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, bind, connect, getsockname, recv, send};
 
 use super::messages::{MessageEnd, receiver_wait};
-use super::sockets::{RCVBUF_OPTION, SNDBUF_OPTION, set_buffers};
-use crate::descriptor::{Capabilities, Descriptor, OptionKind, OptionSpec};
-use crate::fd::FdWait;
-use crate::loops::{Direction, one_way};
-use crate::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
-use crate::{Receiver, Sender};
+use super::sockets::{RCVBUF_OPTION, SNDBUF_OPTION, no_loopback, rcvbuf_bytes, sndbuf_bytes, socket};
+use crate::prelude::*;
 
 /// The largest payload of a datagram over IPv4: 65535 less 20 bytes of IP header and 8 of UDP.
 const DATAGRAM_BYTES_MAX: u64 = 65507;
@@ -72,15 +61,12 @@ impl Mechanism for Udp {
     }
 
     fn probe(&self) -> Result<(), Unsupported> {
-        connect_pair(None).map(|_| ()).map_err(|error| Unsupported {
-            reason: error.to_string(),
-            remedy: Some("bring the loopback interface up: ip link set lo up".to_owned()),
-        })
+        connect_pair(&Options::default()).map(|_| ()).map_err(no_loopback)
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
         let datagram_bytes = datagram_bytes(request)?;
-        one_way(request, || line(request, datagram_bytes))
+        one_way(request, || direction(request, datagram_bytes))
     }
 }
 
@@ -93,80 +79,55 @@ fn datagram_bytes(request: &Request<'_>) -> Result<usize, OpenError> {
         return Ok(bytes as usize);
     }
     let limit = "the largest UDP datagram over IPv4";
-    if asked.is_none() {
+    Err(if asked.is_none() {
         let remedy = "udp:datagram=32KiB, which cuts blocks";
-        return Err(OpenError::block_too_large(request.block_bytes, DATAGRAM_BYTES_MAX, limit, remedy));
-    }
-    Err(OpenError::Limit {
-        message: format!(
-            "datagrams of {}, limit {} ({limit})",
-            ByteSize(bytes),
-            ByteSize(DATAGRAM_BYTES_MAX)
-        ),
-        remedy: "udp:datagram=32KiB".to_owned(),
+        OpenError::block_too_large(request.block_bytes, DATAGRAM_BYTES_MAX, limit, remedy)
+    } else {
+        let (bytes, most) = (ByteSize(bytes), ByteSize(DATAGRAM_BYTES_MAX));
+        OpenError::limit(format!("datagrams of {bytes}, limit {most} ({limit})"), "udp:datagram=32KiB")
     })
 }
 
-fn line(
+fn direction(
     request: &Request<'_>,
     datagram_bytes: usize,
 ) -> Result<Direction<UdpSender, UdpReceiver>, OpenError> {
-    let (near, far) = connect_pair(Some(request))?;
+    let (near, far) = connect_pair(request.options)?;
     let charge = try_one(&near, &far, datagram_bytes)?;
-    let size = |bytes: usize| bytes as u64;
-    let sndbuf = sockopt::socket_send_buffer_size(&near).map(size);
-    let rcvbuf = sockopt::socket_recv_buffer_size(&far).map(size);
-    let rcvbuf = rcvbuf.map_err(OpenError::system("getsockopt(SO_RCVBUF)"))?;
+    let (sndbuf, rcvbuf) = (sndbuf_bytes(&near)?, rcvbuf_bytes(&far)?);
     let window = Window::of(rcvbuf, charge);
-    let granted = Granted::from([
-        ("sndbuf_bytes".to_owned(), sndbuf.map_err(OpenError::system("getsockopt(SO_SNDBUF)"))?),
-        ("rcvbuf_bytes".to_owned(), rcvbuf),
-        ("datagram_bytes".to_owned(), datagram_bytes as u64),
-        ("charge_bytes".to_owned(), charge),
-        ("window_datagrams".to_owned(), window.datagrams),
-    ]);
+    let granted = [
+        ("sndbuf_bytes", sndbuf),
+        ("rcvbuf_bytes", rcvbuf),
+        ("datagram_bytes", datagram_bytes as u64),
+        ("charge_bytes", charge),
+        ("window_datagrams", window.datagrams),
+    ];
     // Where a block must be answered, or received by the same task, before the next is sent, a window that
     // holds it can never be exceeded.
     let in_turns = request.workload == Workload::PingPong || request.tasks == Tasks::Single;
     let pieces = request.block_bytes.div_ceil(datagram_bytes) as u64;
     let window = if in_turns && pieces <= window.datagrams { None } else { Some(window) };
-    let wait = FdWait::of(request);
-    Ok(Direction {
-        sender: UdpSender {
-            socket: MessageEnd::new(near, wait, Some(SENDER_PATIENCE))?,
-            datagram_bytes,
-            window,
-            unacknowledged: 0,
-            acknowledged: 0,
-        },
-        receiver: UdpReceiver {
-            socket: MessageEnd::new(far, receiver_wait(request), Some(RECEIVER_PATIENCE))?,
-            window,
-            received: 0,
-        },
-        granted,
-    })
+    let socket = MessageEnd::new(near, FdWait::of(request), Some(SENDER_PATIENCE))?;
+    let sender = UdpSender { socket, datagram_bytes, window, unacknowledged: 0, acknowledged: 0 };
+    let socket = MessageEnd::new(far, receiver_wait(request), Some(RECEIVER_PATIENCE))?;
+    Ok(Direction::new(sender, UdpReceiver { socket, window, received: 0 }).granted(granted))
 }
 
 /// Two sockets connected to each other: each hears nobody else.
-fn connect_pair(request: Option<&Request<'_>>) -> Result<(OwnedFd, OwnedFd), OpenError> {
-    let (near, far) = (loopback_socket(request)?, loopback_socket(request)?);
+fn connect_pair(options: &Options) -> Result<(OwnedFd, OwnedFd), OpenError> {
+    let loopback_socket = || -> Result<OwnedFd, OpenError> {
+        let socket = socket(options, AddressFamily::INET, SocketType::DGRAM)?;
+        let anywhere = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+        bind(&socket, &anywhere).map_err(OpenError::system("bind(127.0.0.1)"))?;
+        Ok(socket)
+    };
+    let (near, far) = (loopback_socket()?, loopback_socket()?);
     for (from, to) in [(&near, &far), (&far, &near)] {
         let address = getsockname(to).map_err(OpenError::system("getsockname"))?;
         connect(from, &address).map_err(OpenError::system("connect(127.0.0.1)"))?;
     }
     Ok((near, far))
-}
-
-fn loopback_socket(request: Option<&Request<'_>>) -> Result<OwnedFd, OpenError> {
-    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
-        .map_err(OpenError::system("socket(AF_INET, SOCK_DGRAM)"))?;
-    if let Some(request) = request {
-        set_buffers(request, &socket)?;
-    }
-    let anywhere = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
-    bind(&socket, &anywhere).map_err(OpenError::system("bind(127.0.0.1)"))?;
-    Ok(socket)
 }
 
 /// Sends one datagram of this size and takes it out again. Returns what it was charged for in the receive
@@ -183,13 +144,9 @@ fn try_one(near: &OwnedFd, far: &OwnedFd, datagram_bytes: usize) -> Result<u64, 
         }
     };
     if arrived == 0 {
-        return Err(OpenError::System {
-            call: format!("a datagram of {datagram_bytes} bytes did not arrive at 127.0.0.1"),
-            source: Errno::TIMEDOUT.into(),
-            remedy: Some(
-                "look for a firewall rule on the loopback interface, or a small MTU on it".to_owned(),
-            ),
-        });
+        let call = format!("a datagram of {datagram_bytes} bytes did not arrive at 127.0.0.1");
+        let remedy = "look for a firewall rule on the loopback interface, or a small MTU on it";
+        return Err(OpenError::system_with(call, Errno::TIMEDOUT, Some(remedy.to_owned())));
     }
     let charge = Account::of(far).map_err(OpenError::system("getsockopt(SO_MEMINFO)"))?.charged_bytes;
     recv(far, &mut datagram[..], RecvFlags::DONTWAIT).map_err(OpenError::system("recv"))?;
@@ -245,6 +202,12 @@ impl UdpSender {
     }
 }
 
+impl End for UdpSender {
+    fn syscalls(&self) -> Option<u64> {
+        self.socket.syscalls()
+    }
+}
+
 impl Sender for UdpSender {
     #[inline]
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
@@ -269,10 +232,6 @@ impl Sender for UdpSender {
         }
         Ok(())
     }
-
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.socket.calls())
-    }
 }
 
 /// Receives, and acknowledges.
@@ -280,6 +239,12 @@ struct UdpReceiver {
     socket: MessageEnd,
     window: Option<Window>,
     received: u64,
+}
+
+impl End for UdpReceiver {
+    fn syscalls(&self) -> Option<u64> {
+        self.socket.syscalls()
+    }
 }
 
 impl Receiver for UdpReceiver {
@@ -294,10 +259,6 @@ impl Receiver for UdpReceiver {
         }
         Ok(len)
     }
-
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.socket.calls())
-    }
 }
 
 impl UdpReceiver {
@@ -308,15 +269,11 @@ impl UdpReceiver {
         }
         let dropped = Account::of(self.socket.fd()).map_or(0, |account| account.dropped);
         let came = self.received;
-        io::Error::new(
-            error.kind(),
-            match dropped {
-                0 => {
-                    format!("{error} after {came} datagrams; this socket dropped none (look at `nstat -az`)")
-                }
-                lost => format!("{error} after {came} datagrams: {lost} lost, the receive buffer was full"),
-            },
-        )
+        let text = match dropped {
+            0 => format!("{error} after {came} datagrams; this socket dropped none (look at `nstat -az`)"),
+            lost => format!("{error} after {came} datagrams: {lost} lost, the receive buffer was full"),
+        };
+        io::Error::new(error.kind(), text)
     }
 }
 
@@ -334,13 +291,8 @@ impl Account {
         let mut len = size_of_val(&values) as libc::socklen_t;
         // SAFETY: room for as many values as `len` says; the kernel writes no more.
         let result = unsafe {
-            libc::getsockopt(
-                socket.as_raw_fd(),
-                libc::SOL_SOCKET,
-                SO_MEMINFO,
-                values.as_mut_ptr().cast(),
-                &mut len,
-            )
+            let (fd, values) = (socket.as_raw_fd(), values.as_mut_ptr().cast());
+            libc::getsockopt(fd, libc::SOL_SOCKET, SO_MEMINFO, values, &mut len)
         };
         if result != 0 {
             return Err(io::Error::last_os_error());
@@ -369,7 +321,7 @@ mod tests {
     #[test]
     fn a_lost_datagram_is_an_error_and_no_hang() {
         for wait in [FdWait::InCall, FdWait::InPoll, FdWait::Spin] {
-            let (near, far) = connect_pair(None).expect("sockets");
+            let (near, far) = connect_pair(&Options::default()).expect("sockets");
             let patience = Some(Duration::from_millis(50));
             let mut sender = MessageEnd::new(near, FdWait::InCall, None).expect("sender");
             let socket = MessageEnd::new(far, wait, patience).expect("receiver");
@@ -387,10 +339,9 @@ mod tests {
     #[test]
     fn a_full_window_is_never_lost() {
         for bytes in [1, 1000, 1472, 4096, 16_000, 40_000, 65_507] {
-            let (near, far) = connect_pair(None).expect("sockets");
+            let (near, far) = connect_pair(&Options::default()).expect("sockets");
             let charge = try_one(&near, &far, bytes).expect("arrives");
-            let rcvbuf = sockopt::socket_recv_buffer_size(&far).expect("size") as u64;
-            let window = Window::of(rcvbuf, charge).datagrams;
+            let window = Window::of(rcvbuf_bytes(&far).expect("size"), charge).datagrams;
             let block = vec![1; bytes];
             let mut room = vec![0; bytes];
             // Endpoint a window is read before the next is sent: room given back late would be missing.

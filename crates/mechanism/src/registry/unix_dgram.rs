@@ -7,19 +7,11 @@
 //! point of the two specs. The name is one of the kernel's choosing in the abstract namespace: it needs no
 //! removing. A receiver is not told that its sender has gone; a sender is refused.
 
-use std::os::fd::OwnedFd;
-
-use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, getsockname, socket_with,
-    socketpair,
-};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, connect, getsockname};
 
 use super::messages::{MessageEnd, check_block};
-use super::sockets::{SNDBUF_OPTION, set_buffers};
-use crate::descriptor::{Descriptor, OptionKind, OptionSpec};
-use crate::fd::FdWait;
-use crate::loops::{Direction, one_way};
-use crate::{Channel, Granted, Mechanism, OpenError, Request};
+use super::sockets::{SNDBUF_OPTION, socket, unix_pair};
+use crate::prelude::*;
 
 pub(crate) struct UnixDgram;
 
@@ -46,59 +38,43 @@ impl Mechanism for UnixDgram {
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
+        let (options, wait) = (request.options, FdWait::of(request));
+        let paired = options.has("pair");
         one_way(request, || {
-            let paired = request.options.flag("pair");
-            let (near, far) = if paired { pair()? } else { connect_by_name()? };
-            set_buffers(request, &near)?;
+            let (near, far) =
+                if paired { unix_pair(options, SocketType::DGRAM)? } else { connect_by_name(options)? };
             let spec = if paired { "unix-dgram:pair," } else { "unix-dgram:" };
             let sndbuf = check_block(request, &near, &far, spec)?;
-            let mut granted = Granted::from([("sndbuf_bytes".to_owned(), sndbuf)]);
-            if let Some(messages) = queue_messages().filter(|_| !paired) {
-                granted.insert("queue_messages".to_owned(), messages);
-            }
-            let wait = FdWait::of(request);
-            Ok(Direction {
-                sender: MessageEnd::new(near, wait, None)?,
-                receiver: MessageEnd::new(far, wait, None)?,
-                granted,
+            let (sender, receiver) = (MessageEnd::new(near, wait, None)?, MessageEnd::new(far, wait, None)?);
+            let direction = Direction::new(sender, receiver).granted([("sndbuf_bytes", sndbuf)]);
+            Ok(match queue_messages().filter(|_| !paired) {
+                Some(messages) => direction.granted([("queue_messages", messages)]),
+                None => direction,
             })
         })
     }
 }
 
-fn pair() -> Result<(OwnedFd, OwnedFd), OpenError> {
-    socketpair(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
-        .map_err(OpenError::system("socketpair(AF_UNIX, SOCK_DGRAM)"))
-}
-
 /// A sender connected to a receiver's name, and not the other way round.
-fn connect_by_name() -> Result<(OwnedFd, OwnedFd), OpenError> {
-    let far = datagram_socket()?;
+fn connect_by_name(options: &Options) -> Result<(OwnedFd, OwnedFd), OpenError> {
+    let far = socket(options, AddressFamily::UNIX, SocketType::DGRAM)?;
     // An address without a path: the kernel chooses an abstract name (unix(7), autobind).
     bind(&far, &SocketAddrUnix::new_unnamed()).map_err(OpenError::system("bind(AF_UNIX, autobind)"))?;
     let name = getsockname(&far).map_err(OpenError::system("getsockname"))?;
-    let near = datagram_socket()?;
+    let near = socket(options, AddressFamily::UNIX, SocketType::DGRAM)?;
     connect(&near, &name).map_err(OpenError::system("connect(AF_UNIX, SOCK_DGRAM)"))?;
     Ok((near, far))
-}
-
-fn datagram_socket() -> Result<OwnedFd, OpenError> {
-    socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
-        .map_err(OpenError::system("socket(AF_UNIX, SOCK_DGRAM)"))
 }
 
 /// Messages that may lie unread in a socket made now. The kernel lets one more in than the limit says
 /// (`unix_recvq_full`, net/unix/af_unix.c).
 fn queue_messages() -> Option<u64> {
-    let limit: u64 =
-        std::fs::read_to_string("/proc/sys/net/unix/max_dgram_qlen").ok()?.trim().parse().ok()?;
-    Some(limit + 1)
+    Some(kernel_setting("net/unix/max_dgram_qlen")? + 1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::io::Errno;
     use rustix::net::{SendFlags, send};
 
     fn messages_that_fit((near, _far): (OwnedFd, OwnedFd)) -> u64 {
@@ -117,9 +93,12 @@ mod tests {
     #[test]
     fn a_name_is_bounded_by_messages_and_a_pair_by_bytes() {
         let limit = queue_messages().expect("Linux has net.unix.max_dgram_qlen");
-        assert_eq!(messages_that_fit(connect_by_name().expect("sockets")), limit);
+        assert_eq!(messages_that_fit(connect_by_name(&Options::default()).expect("sockets")), limit);
         if limit < 100 {
-            assert!(messages_that_fit(pair().expect("sockets")) > limit);
+            assert!(
+                messages_that_fit(unix_pair(&Options::default(), SocketType::DGRAM).expect("sockets"))
+                    > limit
+            );
         }
     }
 }

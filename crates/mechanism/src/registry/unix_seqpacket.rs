@@ -4,14 +4,11 @@
 //! message arrives whole. Between unmodified programs it is no link: a read smaller than the message throws
 //! the rest away.
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::net::SocketType;
 
 use super::messages::{MESSAGE_LIMITS, MessageEnd, check_block};
-use super::sockets::{SNDBUF_OPTION, set_buffers};
-use crate::descriptor::Descriptor;
-use crate::fd::FdWait;
-use crate::loops::{Direction, over_connected};
-use crate::{Channel, Granted, Mechanism, OpenError, Request};
+use super::sockets::{SNDBUF_OPTION, unix_pair};
+use crate::prelude::*;
 
 pub(crate) struct UnixSeqpacket;
 
@@ -30,21 +27,11 @@ impl Mechanism for UnixSeqpacket {
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let wait = FdWait::of(request);
-        let connect = || {
-            let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
-            let (near, far) = pair.map_err(OpenError::system("socketpair(AF_UNIX, SOCK_SEQPACKET)"))?;
-            set_buffers(request, &near)?;
-            set_buffers(request, &far)?;
-            Ok((near, far))
-        };
+        let (wait, connect) = (FdWait::of(request), || unix_pair(request.options, SocketType::SEQPACKET));
         over_connected(request, connect, |from, to| {
             let sndbuf = check_block(request, &from, &to, "unix-seqpacket:")?;
-            Ok(Direction {
-                sender: MessageEnd::new(from, wait, None)?,
-                receiver: MessageEnd::new(to, wait, None)?,
-                granted: Granted::from([("sndbuf_bytes".to_owned(), sndbuf)]),
-            })
+            let (sender, receiver) = (MessageEnd::new(from, wait, None)?, MessageEnd::new(to, wait, None)?);
+            Ok(Direction::new(sender, receiver).granted([("sndbuf_bytes", sndbuf)]))
         })
     }
 }

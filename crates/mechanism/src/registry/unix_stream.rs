@@ -1,20 +1,17 @@
 //! `unix-stream`: Unix stream sockets met by name: bind, listen, connect, accept (study `stover`).
 
-use std::os::fd::OwnedFd;
-
 use rustix::fs::{Mode, OFlags, open};
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, socket_with,
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
 };
 use rustix::process::getpid;
 
-use super::sockets::{BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pairs, set_buffers, socket_ends};
-use crate::descriptor::{Capabilities, Descriptor};
+use super::sockets::{
+    BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pairs, set_buffers, socket, socket_ends,
+};
 use crate::leftover::NamedPath;
-use crate::link::{LinkEnds, link_request};
-use crate::{Channel, Mechanism, OpenError, Request};
-use crate::{Folder, Options};
+use crate::prelude::*;
 
 pub(crate) struct UnixStream;
 
@@ -34,33 +31,32 @@ impl Mechanism for UnixStream {
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        over_pairs(request, || connect_pair(request))
+        over_pairs(request, || connect_pair(request.options, request.folder))
     }
 
     fn connect(&self, options: &Options, folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
-        Some(connect_pair(&link_request(options, folder)).and_then(socket_ends))
+        Some(connect_pair(options, folder).and_then(socket_ends))
     }
 }
 
 /// Connects two sockets through a name, and removes the name: the connection lives on without it.
-fn connect_pair(request: &Request<'_>) -> Result<(OwnedFd, OwnedFd), OpenError> {
-    let folder = request.folder.path()?;
+fn connect_pair(options: &Options, folder: &Folder) -> Result<(OwnedFd, OwnedFd), OpenError> {
+    let folder = folder.path()?;
     let name = folder.join("socket");
     // A socket's name holds 108 bytes (unix(7)); the way through /proc is short whatever TMPDIR is.
     let folder = open(folder, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
         .map_err(OpenError::system(format!("open({})", folder.display())))?;
-    let path = format!("/proc/self/fd/{}/socket", std::os::fd::AsRawFd::as_raw_fd(&folder));
+    let path = format!("/proc/self/fd/{}/socket", folder.as_raw_fd());
     let address = SocketAddrUnix::new(path.as_str()).map_err(OpenError::system(format!("address {path}")))?;
 
-    let listener = stream_socket()?;
+    let listener = socket(options, AddressFamily::UNIX, SocketType::STREAM)?;
     let (_removed_on_return, ()) = NamedPath::make(name.clone(), |_| bind(&listener, &address))
         .map_err(OpenError::system(format!("bind({})", name.display())))?;
     listen(&listener, 1).map_err(OpenError::system("listen"))?;
-    let near = stream_socket()?;
+    let near = socket(options, AddressFamily::UNIX, SocketType::STREAM)?;
     connect(&near, &address).map_err(OpenError::system(format!("connect({})", name.display())))?;
     let far = accept_own(&listener)?;
-    set_buffers(request, &near)?;
-    set_buffers(request, &far)?;
+    set_buffers(options, &far)?;
     Ok((near, far))
 }
 
@@ -76,15 +72,14 @@ fn accept_own(listener: &OwnedFd) -> Result<OwnedFd, OpenError> {
     }
 }
 
-fn stream_socket() -> Result<OwnedFd, OpenError> {
-    socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
-        .map_err(OpenError::system("socket(AF_UNIX, SOCK_STREAM)"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use rustix::process::{WaitOptions, waitpid};
+
+    fn stream_socket() -> OwnedFd {
+        socket(&Options::default(), AddressFamily::UNIX, SocketType::STREAM).expect("a socket")
+    }
 
     /// Expected: the reader is given what the writer writes.
     /// Happened: it was given what the first to call had to say, another user's process too.
@@ -93,10 +88,10 @@ mod tests {
     fn whoever_else_calls_first_is_turned_away() {
         let folder = tempfile::tempdir().expect("temp dir");
         let address = SocketAddrUnix::new(folder.path().join("socket")).expect("a short path");
-        let listener = stream_socket().expect("a socket");
+        let listener = stream_socket();
         bind(&listener, &address).expect("a new name");
         listen(&listener, 1).expect("bound");
-        let stranger = stream_socket().expect("a socket");
+        let stranger = stream_socket();
         // SAFETY: the child makes one system call and leaves.
         match unsafe { libc::fork() } {
             // SAFETY: as above.
@@ -107,7 +102,7 @@ mod tests {
                 assert_eq!(status.exit_status(), Some(0), "it called");
             }
         }
-        let near = stream_socket().expect("a socket");
+        let near = stream_socket();
         connect(&near, &address).expect("room for two");
         let far = accept_own(&listener).expect("ours");
         rustix::io::write(&near, b"ours").expect("written");

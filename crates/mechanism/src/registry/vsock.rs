@@ -5,20 +5,12 @@
 //! guest: the only address used is the local one.
 #![allow(unsafe_code)]
 
-use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::FromRawFd;
 
-use model::{describe_errno, sudo};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, listen, socket_with};
 
 use super::messages::receiver_wait;
-use crate::descriptor::{Capabilities, Descriptor, OptionKind, OptionSpec};
-use crate::fd::{FdReceiver, FdSender, FdWait};
-use crate::link::{LinkEnds, LinkKind};
-use crate::loops::{Direction, over_connected};
-use crate::{Channel, Granted, Mechanism, OpenError, Request, Unsupported};
-use crate::{Folder, Options};
+use crate::prelude::*;
 
 /// Socket options of the level AF_VSOCK (linux/vm_sockets.h): 64-bit sizes in bytes.
 const SO_VM_SOCKETS_BUFFER_SIZE: libc::c_int = 0;
@@ -47,29 +39,23 @@ impl Mechanism for Vsock {
     }
 
     fn probe(&self) -> Result<(), Unsupported> {
-        local_listener(None).map(|_| ()).map_err(|error| Unsupported {
-            reason: error.to_string(),
-            remedy: error.remedy().map(str::to_owned),
-        })
+        Ok(local_listener(None).map(drop)?)
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
         let wait = FdWait::of(request);
         let connect = || connect_pair(request.options.size("buffer"));
         over_connected(request, connect, |from, to| {
-            let granted = buffer_bytes(&to).map_err(OpenError::system("getsockopt(BUFFER_SIZE)"))?;
-            Ok(Direction {
-                sender: FdSender::new(from, wait)?,
-                receiver: FdReceiver::new(to, receiver_wait(request))?,
-                granted: Granted::from([("buffer_bytes".to_owned(), granted)]),
-            })
+            let bytes = buffer_bytes(&to)?;
+            Ok(Direction::new(FdEnd::new(from, wait)?, FdEnd::new(to, receiver_wait(request))?)
+                .granted([("buffer_bytes", bytes)]))
         })
     }
 
     fn connect(&self, options: &Options, _folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
         Some(connect_pair(options.size("buffer")).and_then(|(near, far)| {
-            let granted = buffer_bytes(&far).map_err(OpenError::system("getsockopt(BUFFER_SIZE)"))?;
-            LinkEnds::new(near, far, Granted::from([("buffer_bytes".to_owned(), granted)]), LinkKind::Stream)
+            let granted = granted([("buffer_bytes", buffer_bytes(&far)?)]);
+            LinkEnds::new(near, far, granted, LinkKind::Stream)
         }))
     }
 }
@@ -112,31 +98,26 @@ fn accept_own(listener: &OwnedFd, near: &OwnedFd) -> io::Result<OwnedFd> {
 /// that this is also how its absence is found out.
 fn local_listener(buffer: Option<u64>) -> Result<OwnedFd, OpenError> {
     let listener = vsock_socket(buffer)?;
-    bind_locally(&listener).map_err(|source| OpenError::System {
-        remedy: bind_remedy(&source),
-        call: "bind(AF_VSOCK, VMADDR_CID_LOCAL)".to_owned(),
-        source,
+    bind_locally(&listener).map_err(|error| {
+        let remedy = bind_remedy(&error);
+        OpenError::system_with("bind(AF_VSOCK, VMADDR_CID_LOCAL)", error, remedy)
     })?;
     listen(&listener, 1).map_err(OpenError::system("listen(AF_VSOCK)"))?;
     Ok(listener)
 }
 
 fn bind_remedy(error: &io::Error) -> Option<String> {
-    let text = || {
-        let modprobe = format!("{}modprobe vsock_loopback", sudo());
-        format!(
-            "this kernel's vsock has no loopback transport: {modprobe} (a kernel with CONFIG_VSOCKETS_LOOPBACK)"
-        )
-    };
-    (error.raw_os_error() == Some(libc::EADDRNOTAVAIL)).then(text)
+    let modprobe = format!("{}modprobe vsock_loopback (a kernel with CONFIG_VSOCKETS_LOOPBACK)", sudo());
+    let none = error.raw_os_error() == Some(libc::EADDRNOTAVAIL);
+    none.then(|| format!("this kernel's vsock has no loopback transport: {modprobe}"))
 }
 
-fn socket_remedy(error: &io::Error) -> Option<String> {
-    match error.raw_os_error() {
-        Some(libc::EAFNOSUPPORT) => {
+fn socket_remedy(errno: Errno) -> Option<String> {
+    match errno {
+        Errno::AFNOSUPPORT => {
             Some(format!("{}modprobe vsock vsock_loopback (a kernel with CONFIG_VSOCKETS)", sudo()))
         }
-        Some(libc::EPERM | libc::EACCES) => {
+        Errno::PERM | Errno::ACCESS => {
             Some("a container's seccomp filter may forbid AF_VSOCK: run outside of it".to_owned())
         }
         _ => None,
@@ -145,18 +126,19 @@ fn socket_remedy(error: &io::Error) -> Option<String> {
 
 fn vsock_socket(buffer: Option<u64>) -> Result<OwnedFd, OpenError> {
     let socket = socket_with(AddressFamily::VSOCK, SocketType::STREAM, SocketFlags::CLOEXEC, None);
-    let socket = socket.map_err(io::Error::from).map_err(|source| OpenError::System {
-        remedy: socket_remedy(&source),
-        call: "socket(AF_VSOCK, SOCK_STREAM)".to_owned(),
-        source,
+    let socket = socket.map_err(|errno| {
+        OpenError::system_with("socket(AF_VSOCK, SOCK_STREAM)", errno, socket_remedy(errno))
     })?;
     if let Some(bytes) = buffer {
         // The limit first: a size above it is cut without a word.
         for option in [SO_VM_SOCKETS_BUFFER_MAX_SIZE, SO_VM_SOCKETS_BUFFER_SIZE] {
-            set_size(&socket, option, bytes).map_err(|error| OpenError::System {
-                call: format!("setsockopt(AF_VSOCK, buffer of {bytes} bytes)"),
-                remedy: Some(format!("a smaller buffer= ({})", describe_errno(&error))),
-                source: error,
+            set_size(&socket, option, bytes).map_err(|error| {
+                let remedy = format!("a smaller buffer= ({})", describe_errno(&error));
+                OpenError::system_with(
+                    format!("setsockopt(AF_VSOCK, buffer of {bytes} bytes)"),
+                    error,
+                    Some(remedy),
+                )
             })?;
         }
     }
@@ -213,14 +195,12 @@ fn set_size(socket: &OwnedFd, option: libc::c_int, bytes: u64) -> io::Result<()>
     })
 }
 
-fn buffer_bytes(socket: &impl AsFd) -> io::Result<u64> {
-    let mut bytes = MaybeUninit::<u64>::zeroed();
-    let mut len = size_of::<u64>() as libc::socklen_t;
-    let fd = socket.as_fd().as_raw_fd();
+/// Bytes that the receiver gives credit for.
+fn buffer_bytes(socket: &OwnedFd) -> Result<u64, OpenError> {
+    let (mut bytes, mut len) = (0u64, size_of::<u64>() as libc::socklen_t);
+    let (fd, value) = (socket.as_raw_fd(), (&raw mut bytes).cast());
     // SAFETY: room for a u64, and its length.
-    answer(unsafe {
-        libc::getsockopt(fd, libc::AF_VSOCK, SO_VM_SOCKETS_BUFFER_SIZE, bytes.as_mut_ptr().cast(), &mut len)
-    })?;
-    // SAFETY: zeroed above, so initialised whatever was written.
-    Ok(unsafe { bytes.assume_init() })
+    answer(unsafe { libc::getsockopt(fd, libc::AF_VSOCK, SO_VM_SOCKETS_BUFFER_SIZE, value, &mut len) })
+        .map_err(OpenError::system("getsockopt(BUFFER_SIZE)"))?;
+    Ok(bytes)
 }

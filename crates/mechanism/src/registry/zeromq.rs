@@ -1,11 +1,10 @@
 //! `zeromq`: PUSH and PULL sockets of libzmq, over ipc or within one process. Built with `--features zeromq`
 //! only: libzmq is compiled from the sources that the `zmq` crate brings.
 
+use crate::prelude::*;
+
 #[cfg(feature = "zeromq")]
 mod sockets;
-
-use crate::descriptor::{BLOCK_OR_SPIN, Capabilities, Descriptor, OptionKind, OptionSpec};
-use crate::{Channel, Mechanism, OpenError, Request};
 
 pub(crate) struct ZeroMq;
 
@@ -38,7 +37,7 @@ impl Mechanism for ZeroMq {
     }
 
     #[cfg(not(feature = "zeromq"))]
-    fn probe(&self) -> Result<(), crate::Unsupported> {
+    fn probe(&self) -> Result<(), Unsupported> {
         Err(super::not_built_in("zeromq"))
     }
 

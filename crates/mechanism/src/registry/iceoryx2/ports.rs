@@ -3,7 +3,6 @@
 #![allow(unsafe_code)]
 
 use std::fmt::Debug;
-use std::io;
 use std::time::{Duration, Instant};
 
 use iceoryx2::port::publisher::Publisher;
@@ -12,14 +11,11 @@ use iceoryx2::port::update_connections::UpdateConnections;
 use iceoryx2::prelude::*;
 use iceoryx2::sample::Sample;
 use iceoryx2::service::port_factory::publish_subscribe::PortFactory as PubSub;
-use model::{ByteSize, Tasks, Workload, ZeroCopy};
-use payload::{Consumer, Producer};
 
 use super::segments::{SHARED_MEMORY_FOLDER, Site, remove_what_the_dead_left};
-use crate::channel::{Channel, Granted, OpenError, Request};
-use crate::loops::{Direction, one_way};
+use crate::free_bytes;
+use crate::prelude::*;
 use crate::registry::evidence::judge;
-use crate::{Folder, Receiver, Sender, free_bytes};
 
 /// Samples in the subscriber's queue.
 const DEFAULT_DEPTH: usize = 16;
@@ -35,7 +31,7 @@ type IpcService = ipc::Service;
 pub(super) fn open(request: &Request<'_>) -> Result<Channel, OpenError> {
     set_log_level(LogLevel::Fatal);
     remove_what_the_dead_left();
-    let depth = request.options.word("depth").and_then(|word| word.parse().ok()).unwrap_or(DEFAULT_DEPTH);
+    let depth = request.options.parsed("depth").unwrap_or(DEFAULT_DEPTH);
     let lines = if request.workload == Workload::PingPong { 2 } else { 1 + u64::from(request.relays) };
     check_room(request.block_bytes as u64, depth as u64, lines)?;
     let site = Site::new(request.folder.path()?)?;
@@ -50,11 +46,9 @@ pub(super) fn open(request: &Request<'_>) -> Result<Channel, OpenError> {
             alone: request.tasks == Tasks::Single,
         };
         let bytes = request.block_bytes as u64 * depth as u64;
-        Ok(Direction {
-            sender: Publishing { plan: plan.clone(), port: None },
-            receiver: Subscribing { plan, port: None, at_hand: None },
-            granted: Granted::from([("queue_bytes".to_owned(), bytes)]),
-        })
+        let sender = Publishing { plan: plan.clone(), port: None };
+        let receiver = Subscribing { plan, port: None, at_hand: None };
+        Ok(Direction::new(sender, receiver).granted([("queue_bytes", bytes)]))
     })?;
     channel.keep.push(Box::new(site));
     Ok(channel)
@@ -72,10 +66,10 @@ fn check_room(block_bytes: u64, depth: u64, lines: u64) -> Result<(), OpenError>
     let needed = block_bytes.saturating_add(4096).saturating_mul(chunks).saturating_mul(lines);
     let folder = rustix::fs::statvfs(SHARED_MEMORY_FOLDER).map_err(OpenError::system("statvfs(/dev/shm)"))?;
     let Some(room) = free_bytes(&folder).filter(|room| *room < needed) else { return Ok(()) };
-    Err(OpenError::Limit {
-        message: format!("{} of samples, room for {} in /dev/shm", ByteSize(needed), ByteSize(room)),
-        remedy: "a smaller --block or depth=, or mount -o remount,size=… /dev/shm".to_owned(),
-    })
+    Err(OpenError::limit(
+        format!("{} of samples, room for {} in /dev/shm", ByteSize(needed), ByteSize(room)),
+        "a smaller --block or depth=, or mount -o remount,size=… /dev/shm",
+    ))
 }
 
 /// What an end needs to make its port.
@@ -177,22 +171,24 @@ impl Publishing {
     }
 }
 
-impl Sender for Publishing {
+impl End for Publishing {
     fn prepare(&mut self) -> io::Result<()> {
         self.port = Some(self.plan.publisher()?);
         Ok(())
     }
 
+    fn syscalls(&self) -> Option<u64> {
+        None
+    }
+}
+
+impl Sender for Publishing {
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
         self.publish(block.len(), |slot| slot.copy_from_slice(block))
     }
 
     fn send_next(&mut self, producer: &mut Producer) -> io::Result<()> {
         self.publish(producer.block_bytes(), |slot| producer.fill(slot))
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        None
     }
 }
 
@@ -256,7 +252,7 @@ impl Subscribing {
     }
 }
 
-impl Receiver for Subscribing {
+impl End for Subscribing {
     fn prepare(&mut self) -> io::Result<()> {
         let made = self.plan.subscriber()?;
         // A publisher counts on nobody whose side of the connection is not open: samples would be lost.
@@ -272,16 +268,18 @@ impl Receiver for Subscribing {
         Ok(())
     }
 
+    fn syscalls(&self) -> Option<u64> {
+        None
+    }
+}
+
+impl Receiver for Subscribing {
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
         self.take(room.len(), |bytes| room[..bytes.len()].copy_from_slice(bytes))
     }
 
     fn recv_next(&mut self, consumer: &mut Consumer, most: usize) -> io::Result<usize> {
         self.take(most, |bytes| consumer.inspect(bytes))
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        None
     }
 }
 

@@ -8,19 +8,14 @@
 #![allow(unsafe_code)]
 
 use std::collections::VecDeque;
-use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use io_uring::squeue::Flags;
 use io_uring::{opcode, types};
-use model::{Tasks, Workload};
 
 use super::ring::{Ring, RingPlan};
 use super::ring_wait;
-use crate::channel::{Channel, Granted, OpenError, Request};
-use crate::loops::{Direction, assemble, one_way};
-use crate::{Receiver, Sender, SharedMemory};
+use crate::prelude::*;
 
 /// Blocks under way at most.
 const WINDOW: usize = 16;
@@ -33,28 +28,25 @@ const CREDIT: u64 = 2;
 const REFUSED: u64 = 3;
 
 pub(super) fn open(request: &Request<'_>) -> Result<Channel, OpenError> {
-    if ["fixed", "sqpoll"].iter().any(|flag| request.options.flag(flag))
-        || request.options.size("size").is_some()
-    {
-        return Err(OpenError::Unsupported {
-            message: "size, fixed and sqpoll are for a pipe or a socket beneath".to_owned(),
-            remedy: "on=msg-ring alone, or without on=msg-ring".to_owned(),
-        });
+    if ["fixed", "sqpoll", "size"].iter().any(|option| request.options.has(option)) {
+        return Err(OpenError::unsupported(
+            "size, fixed and sqpoll are for a pipe or a socket beneath",
+            "on=msg-ring alone, or without on=msg-ring",
+        ));
     }
+    let direction = |from: &Station, to: &Station| {
+        let window = Window::new(request)?;
+        let bytes = (WINDOW * window.stride) as u64;
+        let (sender, receiver) = (from.end(&window, from.at_once), to.end(&window, true));
+        Ok(Direction::new(sender, receiver).granted([("window_bytes", bytes)]))
+    };
     if request.workload == Workload::PingPong && request.tasks != Tasks::Single {
         let (near, far) = connect_pair(request)?;
-        let (forth, back) = (Window::new(request)?, Window::new(request)?);
-        let granted = forth.granted();
-        let forth = Direction { sender: near.sender(&forth), receiver: far.receiver(&forth), granted };
-        let back =
-            Direction { sender: far.sender(&back), receiver: near.receiver(&back), granted: Granted::new() };
-        return Ok(assemble(request, forth, Some(back)));
+        return Ok(assemble(request, direction(&near, &far)?, Some(direction(&far, &near)?)));
     }
     one_way(request, || {
         let (near, far) = connect_pair(request)?;
-        let window = Window::new(request)?;
-        let granted = window.granted();
-        Ok(Direction { sender: near.sender(&window), receiver: far.receiver(&window), granted })
+        direction(&near, &far)
     })
 }
 
@@ -65,10 +57,7 @@ fn connect_pair(request: &Request<'_>) -> Result<(Station, Station), OpenError> 
     let ring = || Ring::set_up(plan).map_err(OpenError::system("io_uring_setup"));
     let (near, far) = (ring()?, ring()?);
     if !near.knows(opcode::MsgRingData::CODE).map_err(OpenError::system("io_uring_register(PROBE)"))? {
-        return Err(OpenError::Unsupported {
-            message: "this kernel has no IORING_OP_MSG_RING".to_owned(),
-            remedy: "Linux 5.18 or later".to_owned(),
-        });
+        return Err(OpenError::unsupported("this kernel has no IORING_OP_MSG_RING", "Linux 5.18 or later"));
     }
     let held = |ring: &Ring| hold(ring).map_err(OpenError::system("dup of a ring"));
     let (near_fd, far_fd) = (held(&near)?, held(&far)?);
@@ -102,10 +91,6 @@ impl Window {
         let bytes = stride.and_then(|stride| stride.checked_mul(WINDOW)).unwrap_or(usize::MAX);
         let memory = SharedMemory::new(bytes).map_err(OpenError::system("mmap(MAP_SHARED)"))?;
         Ok(Self { memory: Arc::new(memory), stride: bytes / WINDOW, block_bytes: request.block_bytes })
-    }
-
-    fn granted(&self) -> Granted {
-        Granted::from([("window_bytes".to_owned(), (WINDOW * self.stride) as u64)])
     }
 
     /// Where the slot of a stream's `number`th block begins.
@@ -155,124 +140,108 @@ impl Post {
     }
 }
 
+/// One task of the two.
 struct Station {
     post: Arc<Mutex<Post>>,
+    /// The sender may not send more than there are free slots; in a round trip the answer says so.
     credits: bool,
+    /// What is sent is handed to the kernel at once, and not by the call that waits for the answer.
     at_once: bool,
 }
 
 impl Station {
-    fn sender(&self, window: &Window) -> MessageSender {
-        MessageSender { end: self.end(window), at_once: self.at_once }
-    }
-
-    fn receiver(&self, window: &Window) -> MessageReceiver {
-        MessageReceiver { end: self.end(window), taken: 0, owed: 0 }
-    }
-
-    fn end(&self, window: &Window) -> End {
-        End { post: self.post.clone(), window: window.clone(), credits: self.credits, blocks: 0 }
+    /// One of its ends. Where it sends and receives through its ring, only one of them counts the system calls.
+    fn end(&self, window: &Window, counts: bool) -> MessageEnd {
+        MessageEnd {
+            post: self.post.clone(),
+            window: window.clone(),
+            credits: self.credits,
+            at_once: self.at_once,
+            counts,
+            blocks: 0,
+            taken: 0,
+            owed: 0,
+        }
     }
 }
 
-/// What both ends have.
-struct End {
+/// The sending or the receiving end of a task.
+struct MessageEnd {
     post: Arc<Mutex<Post>>,
     window: Window,
-    /// The sender may not send more than there are free slots; in a round trip the answer says so.
     credits: bool,
+    at_once: bool,
+    counts: bool,
     /// Blocks sent or taken so far.
     blocks: u64,
-}
-
-impl End {
-    /// Both ends of a task share its ring; the lock is never waited for.
-    fn post(&self) -> MutexGuard<'_, Post> {
-        self.post.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-struct MessageSender {
-    end: End,
-    at_once: bool,
-}
-
-impl MessageSender {
-    fn send_block(&mut self, block: &[u8]) -> io::Result<()> {
-        let end = &mut self.end;
-        let mut post = end.post.lock().unwrap_or_else(PoisonError::into_inner);
-        while end.credits && post.credits == 0 {
-            post.turn()?;
-        }
-        post.credits = post.credits.saturating_sub(1);
-        // SAFETY: a block is no longer than a slot, and this one is free: the receiver gave it back (or has
-        // answered since), and looks at it only after the message below, which the kernel hands on.
-        unsafe { std::ptr::copy_nonoverlapping(block.as_ptr(), end.window.slot(end.blocks), block.len()) };
-        end.blocks += 1;
-        post.tell(BLOCK, block.len())?;
-        if self.at_once { post.ring.submit() } else { Ok(()) }
-    }
-}
-
-impl Sender for MessageSender {
-    fn send(&mut self, block: &[u8]) -> io::Result<()> {
-        let most = self.end.window.block_bytes;
-        block.chunks(most).try_for_each(|piece| self.send_block(piece))
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        self.end.post().ring.submit()
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        // Where a task sends and receives through one ring, the receiver counts.
-        if self.at_once { Some(self.end.post().ring.enters()) } else { Some(0) }
-    }
-}
-
-struct MessageReceiver {
-    end: End,
     /// Bytes taken of the block at the front.
     taken: usize,
     /// Slots emptied and not yet given back.
     owed: usize,
 }
 
-impl MessageReceiver {
-    fn take(&mut self, most: usize, take: impl FnOnce(&[u8])) -> io::Result<usize> {
-        let end = &mut self.end;
-        let mut post = end.post.lock().unwrap_or_else(PoisonError::into_inner);
+/// Both ends of a task share its ring; the lock is never waited for.
+fn lock(post: &Mutex<Post>) -> MutexGuard<'_, Post> {
+    post.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl MessageEnd {
+    fn send_block(&mut self, block: &[u8]) -> io::Result<()> {
+        let mut post = lock(&self.post);
+        while self.credits && post.credits == 0 {
+            post.turn()?;
+        }
+        post.credits = post.credits.saturating_sub(1);
+        // SAFETY: a block is no longer than a slot, and this one is free: the receiver gave it back (or has
+        // answered since), and looks at it only after the message below, which the kernel hands on.
+        unsafe { std::ptr::copy_nonoverlapping(block.as_ptr(), self.window.slot(self.blocks), block.len()) };
+        self.blocks += 1;
+        post.tell(BLOCK, block.len())?;
+        if self.at_once { post.ring.submit() } else { Ok(()) }
+    }
+}
+
+impl End for MessageEnd {
+    fn syscalls(&self) -> Option<u64> {
+        Some(if self.counts { lock(&self.post).ring.enters() } else { 0 })
+    }
+}
+
+impl Sender for MessageEnd {
+    fn send(&mut self, block: &[u8]) -> io::Result<()> {
+        let most = self.window.block_bytes;
+        block.chunks(most).try_for_each(|piece| self.send_block(piece))
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        lock(&self.post).ring.submit()
+    }
+}
+
+impl Receiver for MessageEnd {
+    fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let mut post = lock(&self.post);
         let block_bytes = loop {
             if let Some(len) = post.mail.front() {
-                break (*len).min(end.window.block_bytes);
+                break (*len).min(self.window.block_bytes);
             }
             post.turn()?;
         };
-        let len = most.min(block_bytes - self.taken);
-        let start = end.window.slot(end.blocks).wrapping_add(self.taken).cast_const();
+        let len = room.len().min(block_bytes - self.taken);
+        let start = self.window.slot(self.blocks).wrapping_add(self.taken).cast_const();
         // SAFETY: a sender announced the block, all of it written, and leaves it alone until it is given back.
-        take(unsafe { std::slice::from_raw_parts(start, len) });
+        room[..len].copy_from_slice(unsafe { std::slice::from_raw_parts(start, len) });
         self.taken += len;
         if self.taken == block_bytes {
-            (self.taken, end.blocks) = (0, end.blocks + 1);
+            (self.taken, self.blocks) = (0, self.blocks + 1);
             post.mail.pop_front();
             self.owed += 1;
-            if end.credits && self.owed >= WINDOW / 2 {
+            if self.credits && self.owed >= WINDOW / 2 {
                 post.tell(CREDIT, self.owed)?;
                 self.owed = 0;
                 post.ring.submit()?;
             }
         }
         Ok(len)
-    }
-}
-
-impl Receiver for MessageReceiver {
-    fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        self.take(room.len(), |bytes| room[..bytes.len()].copy_from_slice(bytes))
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.end.post().ring.enters())
     }
 }

@@ -9,17 +9,15 @@
 //! **Round trips.** The task that sends and receives has one ring for both: the question is queued, and
 //! handed to the kernel by the call that waits for the answer.
 
-use std::io;
-use std::os::fd::{OwnedFd, RawFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::os::fd::RawFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use io_uring::squeue::{self, Flags};
-use payload::{Consumer, Producer};
 
 use super::lane::{Lane, Span};
 use super::ring::{Ring, RingPlan, RingWait};
 use super::slots::{Slots, push};
-use crate::{Receiver, Sender};
+use crate::prelude::*;
 
 /// What a task's ring is for.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +45,7 @@ impl StreamPlan {
 }
 
 /// Everything one task does through its ring: it sends, receives, or both.
-pub(super) struct Task {
+struct Task {
     plan: StreamPlan,
     out: Option<Lane>,
     incoming: Option<Lane>,
@@ -80,9 +78,9 @@ impl Working {
 
 impl Task {
     /// A task that writes to `out` and reads from `incoming`.
-    pub(super) fn shared(plan: StreamPlan, out: Option<OwnedFd>, incoming: Option<OwnedFd>) -> Shared {
+    fn new(plan: StreamPlan, out: Option<OwnedFd>, incoming: Option<OwnedFd>) -> Self {
         let first = if out.is_some() { plan.depth } else { 0 };
-        let task = Self {
+        Self {
             plan,
             out: out.map(|fd| Lane::new(fd, 0, plan.depth)),
             incoming: incoming.map(|fd| Lane::new(fd, first, plan.depth)),
@@ -90,8 +88,7 @@ impl Task {
             last: false,
             dry: false,
             working: None,
-        };
-        Shared(Arc::new(Mutex::new(task)))
+        }
     }
 
     fn prepare(&mut self) -> io::Result<()> {
@@ -301,76 +298,59 @@ fn would_wait_for_itself() -> io::Error {
     )
 }
 
-/// A task's ring, shared by its sending and its receiving end. Both are in the same task: the lock is never
-/// waited for.
-pub(super) struct Shared(Arc<Mutex<Task>>);
+/// The sending or the receiving end of a task: both share its ring. The lock is never waited for.
+pub(super) struct TaskEnd {
+    task: Arc<Mutex<Task>>,
+    /// Whether this end counts the ring's system calls: where there are two, the receiving one does.
+    counts: bool,
+}
 
-impl Shared {
+impl TaskEnd {
+    /// The sending and the receiving end of a task that writes to `out` and reads from `incoming`.
+    pub(super) fn pair(plan: StreamPlan, out: Option<OwnedFd>, incoming: Option<OwnedFd>) -> (Self, Self) {
+        let counts = incoming.is_none();
+        let task = Arc::new(Mutex::new(Task::new(plan, out, incoming)));
+        (Self { task: task.clone(), counts }, Self { task, counts: true })
+    }
+
     fn lock(&self) -> MutexGuard<'_, Task> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The sending end.
-    pub(super) fn writer(&self) -> RingWriter {
-        RingWriter(Self(self.0.clone()))
-    }
-
-    /// The receiving end.
-    pub(super) fn reader(&self) -> RingReader {
-        RingReader(Self(self.0.clone()))
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        let task = self.lock();
-        Some(task.working.as_ref().map_or(0, |working| working.ring.enters()))
+        self.task.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The sending end of a task.
-pub(super) struct RingWriter(Shared);
-
-impl Sender for RingWriter {
+impl End for TaskEnd {
     fn prepare(&mut self) -> io::Result<()> {
-        self.0.lock().prepare()
+        self.lock().prepare()
     }
 
+    fn syscalls(&self) -> Option<u64> {
+        let enters = self.lock().working.as_ref().map_or(0, |working| working.ring.enters());
+        Some(if self.counts { enters } else { 0 })
+    }
+}
+
+impl Sender for TaskEnd {
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
-        let mut task = self.0.lock();
+        let mut task = self.lock();
         let most = task.plan.block_bytes;
         block.chunks(most).try_for_each(|piece| task.send(piece.len(), |slot| slot.copy_from_slice(piece)))
     }
 
     fn send_next(&mut self, producer: &mut Producer) -> io::Result<()> {
-        self.0.lock().send(producer.block_bytes(), |slot| producer.fill(slot))
+        self.lock().send(producer.block_bytes(), |slot| producer.fill(slot))
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        self.0.lock().finish()
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        // A ring shared with a receiving end is counted there.
-        if self.0.lock().incoming.is_some() { Some(0) } else { self.0.syscalls() }
+        self.lock().finish()
     }
 }
 
-/// The receiving end of a task.
-pub(super) struct RingReader(Shared);
-
-impl Receiver for RingReader {
-    fn prepare(&mut self) -> io::Result<()> {
-        self.0.lock().prepare()
-    }
-
+impl Receiver for TaskEnd {
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        self.0.lock().recv(room.len(), |bytes| room[..bytes.len()].copy_from_slice(bytes))
+        self.lock().recv(room.len(), |bytes| room[..bytes.len()].copy_from_slice(bytes))
     }
 
     fn recv_next(&mut self, consumer: &mut Consumer, most: usize) -> io::Result<usize> {
-        self.0.lock().recv(most, |bytes| consumer.inspect(bytes))
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        self.0.syscalls()
+        self.lock().recv(most, |bytes| consumer.inspect(bytes))
     }
 }

@@ -12,14 +12,12 @@
 //! for a reader that splices onwards. Neither is had here.
 #![allow(unsafe_code)]
 
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::ptr::{NonNull, null_mut};
+use rustix::event::{PollFd, Timespec, poll};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
 use super::page_ring::Lengths;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use crate::prelude::*;
+use crate::shared::READ_WRITE;
 
 /// The least a queued block is charged with, in bytes: less than the buffer header that each has.
 const CHARGE_MIN: usize = 512;
@@ -63,8 +61,7 @@ impl FileLayout {
 /// The file, mapped, and what was handed over of it.
 pub(in crate::registry) struct FileRing {
     file: OwnedFd,
-    mapping: NonNull<u8>,
-    mapped_bytes: usize,
+    memory: SharedMemory,
     chunk_bytes: usize,
     /// For each chunk, how many bytes had been handed over when its own last one was.
     handed_over_by: Vec<u64>,
@@ -76,30 +73,17 @@ pub(in crate::registry) struct FileRing {
     syscalls: u64,
 }
 
-// SAFETY: the mapping is this value's alone and is not bound to a thread.
-unsafe impl Send for FileRing {}
-
 impl FileRing {
     /// Makes the file and maps it. To be called in the task that sends, whose page table then has the pages from
     /// the start.
     pub(in crate::registry) fn new(layout: FileLayout) -> io::Result<Self> {
-        let FileLayout { chunk_bytes, chunks } = layout;
-        let mapped_bytes = layout.bytes();
         let file = memfd_create("hosepipe", MemfdFlags::CLOEXEC)?;
-        ftruncate(&file, mapped_bytes as u64)?;
-        let flags = MapFlags::SHARED | MapFlags::POPULATE;
-        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing; the file is ours and is
-        // never shortened.
-        let mapping =
-            unsafe { mmap(null_mut(), mapped_bytes, ProtFlags::READ | ProtFlags::WRITE, flags, &file, 0) }?;
-        let mapping = NonNull::new(mapping.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let handed_over_by = vec![0; chunks];
+        ftruncate(&file, layout.bytes() as u64)?;
         Ok(Self {
+            memory: SharedMemory::of_file(&file, layout.bytes(), READ_WRITE)?,
             file,
-            mapping,
-            mapped_bytes,
-            chunk_bytes,
-            handed_over_by,
+            chunk_bytes: layout.chunk_bytes,
+            handed_over_by: vec![0; layout.chunks],
             chunk: 0,
             handed_over: 0,
             drained: 0,
@@ -116,7 +100,7 @@ impl FileRing {
         assert!(len <= self.chunk_bytes, "a block longer than the ring was made for");
         // SAFETY: inside the mapping, by the assertion; borrowed from `self`, so that nothing else here refers to
         // it; and no socket does any more: see the top of this file.
-        Ok(unsafe { std::slice::from_raw_parts_mut(self.mapping.as_ptr().add(self.offset()), len) })
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.memory.as_ptr().add(self.offset()), len) })
     }
 
     /// The file, and where in it the block lies that [`Self::next`] made room for.
@@ -128,7 +112,7 @@ impl FileRing {
     pub(in crate::registry) fn block(&self, len: usize) -> &[u8] {
         assert!(len <= self.chunk_bytes, "a block longer than the ring was made for");
         // SAFETY: as in `next`; written through `self` alone.
-        unsafe { std::slice::from_raw_parts(self.mapping.as_ptr().add(self.offset()), len) }
+        unsafe { std::slice::from_raw_parts(self.memory.as_ptr().add(self.offset()), len) }
     }
 
     /// Notes that the socket has taken the block that [`Self::next`] made room for, `len` bytes.
@@ -159,13 +143,6 @@ impl FileRing {
             }
         }
         Ok(())
-    }
-}
-
-impl Drop for FileRing {
-    fn drop(&mut self) {
-        // SAFETY: this value owns the mapping, and every reference into it borrowed `self`.
-        let _ = unsafe { munmap(self.mapping.as_ptr().cast(), self.mapped_bytes) };
     }
 }
 

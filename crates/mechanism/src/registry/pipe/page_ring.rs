@@ -17,7 +17,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::param::page_size;
 use rustix::pipe::{IoSliceRaw, PipeFlags, SpliceFlags, fcntl_getpipe_size, pipe_with, vmsplice};
 
-use crate::{OpenError, SharedMemory};
+use crate::{OpenError, Request, SharedMemory};
 
 /// vmsplice(2) looks pages up 16 at a time: in a huge page that is one step, and half as much again was moved in
 /// a second when measured.
@@ -40,6 +40,13 @@ pub(in crate::registry) enum Lengths {
     Even,
     /// What a relay passes on: as much as there was, at most a block.
     Uneven,
+}
+
+impl Lengths {
+    /// What the sender of a request sends.
+    pub(in crate::registry) fn of(request: &Request<'_>) -> Self {
+        if request.relays == 0 { Self::Even } else { Self::Uneven }
+    }
 }
 
 impl Layout {
@@ -79,6 +86,8 @@ pub(in crate::registry) struct PageRing {
     memory: SharedMemory,
     layout: Layout,
     next_unit: usize,
+    /// Where the block lies that room was made for last.
+    offset: usize,
 }
 
 impl PageRing {
@@ -93,7 +102,7 @@ impl PageRing {
     }
 
     fn of(layout: Layout, bytes: usize) -> io::Result<Self> {
-        Ok(Self { memory: SharedMemory::new(bytes)?, layout, next_unit: 0 })
+        Ok(Self { memory: SharedMemory::new(bytes)?, layout, next_unit: 0, offset: 0 })
     }
 
     /// Room for the next block, to be written and then handed over, all of it.
@@ -103,19 +112,19 @@ impl PageRing {
         let wanted = len.div_ceil(unit_bytes);
         let first = if self.next_unit + wanted <= units { self.next_unit } else { 0 };
         self.next_unit = first + wanted;
-        let offset = first * unit_bytes;
-        assert!(offset + len <= self.memory.len(), "a block longer than the ring was made for");
+        self.offset = first * unit_bytes;
+        assert!(self.offset + len <= self.memory.len(), "a block longer than the ring was made for");
         // SAFETY: inside the mapping, by the assertion; borrowed from `self`, so that nothing else here refers to
         // it; and no pipe does any more: see the top of this file.
-        unsafe { std::slice::from_raw_parts_mut(self.memory.as_ptr().add(offset), len) }
+        unsafe { std::slice::from_raw_parts_mut(self.memory.as_ptr().add(self.offset), len) }
     }
 
-    /// The ring's first `len` bytes, for content that stays.
+    /// The first `len` bytes of that block; before there was one, of the ring.
     #[inline]
-    pub(in crate::registry) fn first(&self, len: usize) -> &[u8] {
-        assert!(len <= self.memory.len(), "a block longer than the ring was made for");
+    pub(in crate::registry) fn block(&self, len: usize) -> &[u8] {
+        assert!(self.offset + len <= self.memory.len(), "a block longer than the ring was made for");
         // SAFETY: inside the mapping, and borrowed from `self`, through which alone it is written.
-        unsafe { std::slice::from_raw_parts(self.memory.as_ptr(), len) }
+        unsafe { std::slice::from_raw_parts(self.memory.as_ptr().add(self.offset), len) }
     }
 }
 
@@ -138,16 +147,14 @@ pub(in crate::registry) fn takes_pages() -> Result<(), OpenError> {
     let holds = fcntl_getpipe_size(&writer).map_err(OpenError::system("fcntl(F_GETPIPE_SZ)"))?;
     let layout = Layout::new(4 * holds, 0, page_size(), Lengths::Even);
     let offer = PageRing::new(layout).map_err(OpenError::system("mmap"))?;
-    let taken = refer(&writer, offer.first(4 * holds), SpliceFlags::NONBLOCK);
+    let taken = refer(&writer, offer.block(4 * holds), SpliceFlags::NONBLOCK);
     if taken.map_err(OpenError::system("vmsplice"))? <= holds {
         return Ok(());
     }
-    Err(OpenError::Unsupported {
-        message:
-            "this kernel's pipes hold more than a page a slot: nothing says when a page may be written again"
-                .to_owned(),
-        remedy: "--data none, or send=write".to_owned(),
-    })
+    Err(OpenError::unsupported(
+        "this kernel's pipes hold more than a page a slot: nothing says when a page may be written again",
+        "--data none, or send=write",
+    ))
 }
 
 /// Sends a page into a pipe by reference, lets `road` carry it from there to the descriptor it returns, changes the
@@ -161,7 +168,7 @@ pub(in crate::registry) fn page_is_passed<F: AsFd>(
     let mut ring = PageRing::new(Layout::constant(page_bytes, page_bytes))?;
     ring.next(page_bytes).fill(BEFORE);
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-    refer(&writer, ring.first(page_bytes), SpliceFlags::NONBLOCK)?;
+    refer(&writer, ring.block(page_bytes), SpliceFlags::NONBLOCK)?;
     let end = road(reader.as_fd(), page_bytes)?;
     // The kernel still refers to the page, and so it may: it is no Rust reference, and reads bytes.
     ring.next(page_bytes).fill(AFTER);

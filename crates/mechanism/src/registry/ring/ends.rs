@@ -2,14 +2,9 @@
 //! are peeked at and released.
 #![allow(unsafe_code)]
 
-use std::io;
-use std::sync::Arc;
-
-use payload::{Consumer, Producer};
-
 use super::layout::{Ring, SHORT_BYTES};
 use super::wait::{RingWait, Side};
-use crate::{Options, Receiver, Sender};
+use crate::prelude::*;
 
 /// Whether the payload is copied into and out of the ring, or made and looked at in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +15,7 @@ pub(in super::super) enum Copying {
 
 impl Copying {
     pub(in super::super) fn of(options: &Options) -> Self {
-        if options.word("copy") == Some("in-place") { Self::InPlace } else { Self::InOut }
+        options.one_of("copy", &[("in-out", Self::InOut), ("in-place", Self::InPlace)])
     }
 }
 
@@ -118,12 +113,18 @@ impl RingSender {
     }
 }
 
-impl Sender for RingSender {
+impl End for RingSender {
     fn prepare(&mut self) -> io::Result<()> {
         self.ring.populate();
         Ok(())
     }
 
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.syscalls)
+    }
+}
+
+impl Sender for RingSender {
     #[inline(always)]
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
         let mut rest = block;
@@ -151,10 +152,6 @@ impl Sender for RingSender {
             left -= len;
         }
         Ok(())
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.syscalls)
     }
 }
 
@@ -229,12 +226,18 @@ impl RingReceiver {
     }
 }
 
-impl Receiver for RingReceiver {
+impl End for RingReceiver {
     fn prepare(&mut self) -> io::Result<()> {
         self.ring.populate();
         Ok(())
     }
 
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.syscalls)
+    }
+}
+
+impl Receiver for RingReceiver {
     #[inline(always)]
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
         let bytes = self.peek(room.len())?;
@@ -256,10 +259,6 @@ impl Receiver for RingReceiver {
         consumer.inspect(bytes);
         self.release(len)?;
         Ok(len)
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.syscalls)
     }
 }
 

@@ -2,8 +2,6 @@
 #![allow(unsafe_code)]
 
 use std::cell::UnsafeCell;
-use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -11,7 +9,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::param::page_size;
 
 use super::wait::RingWait;
-use crate::{OpenError, SharedMemory};
+use crate::prelude::*;
 
 /// Bytes in a ring when `size=` is not given.
 pub(super) const DEFAULT_BYTES: u64 = 1 << 20;
@@ -221,16 +219,6 @@ impl Ring {
         released.bytes.store(bytes, Release);
         released.message.store(message, Release);
     }
-}
-
-/// The error of a task that would have to wait for itself.
-#[cold]
-pub(super) fn would_wait_for_itself() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::WouldBlock,
-        "one task that sends and then receives would wait for itself: the block does not fit in the ring \
-         (smaller --block, larger size=, or --tasks processes)",
-    )
 }
 
 #[cfg(test)]

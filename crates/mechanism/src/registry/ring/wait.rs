@@ -1,16 +1,13 @@
 //! How an end of a ring waits for the other: looking again, or asleep until it is woken.
 
-use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU32, fence};
 
-use model::{Tasks, Wait};
-use rustix::io::Errno;
+use rustix::io::retry_on_intr;
 use rustix::thread::futex;
 
-use super::layout::{Ring, would_wait_for_itself};
-use crate::{Options, Request};
+use super::layout::Ring;
+use crate::prelude::*;
 
 /// How an end of a ring waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,11 +31,6 @@ impl RingWait {
             (_, Some("eventfd"), _) => Self::Eventfd,
             _ => Self::Futex,
         }
-    }
-
-    /// What `Mechanism::wait` says of these options.
-    pub(in super::super) fn named(options: &Options) -> Wait {
-        if options.word("wait") == Some("spin") { Wait::Spin } else { Wait::Block }
     }
 
     #[inline]
@@ -113,18 +105,18 @@ impl Ring {
         flag.store(0, Relaxed);
         match bell {
             None => futex::wake(flag, futex::Flags::empty(), 1).map(|_| ())?,
-            Some(bell) => ring_bell(bell)?,
+            Some(bell) => retry_on_intr(|| rustix::io::write(bell, &1u64.to_ne_bytes())).map(|_| ())?,
         }
         Ok(1)
     }
 }
 
-fn ring_bell(bell: &OwnedFd) -> io::Result<()> {
-    loop {
-        match rustix::io::write(bell, &1u64.to_ne_bytes()) {
-            Ok(_) => return Ok(()),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
+/// The error of a task that would have to wait for itself.
+#[cold]
+fn would_wait_for_itself() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::WouldBlock,
+        "one task that sends and then receives would wait for itself: the block does not fit in the ring \
+         (smaller --block, larger size=, or --tasks processes)",
+    )
 }

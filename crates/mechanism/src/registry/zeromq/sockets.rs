@@ -1,22 +1,15 @@
 //! The ends: a PUSH socket that connects, a PULL socket that binds and waits for a greeting. Contexts have threads, so they are made
 //! after fork(2), in the task that uses them; within one process both ends share one.
 
-use std::io;
-use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use model::{Tasks, Wait, Workload};
-use payload::Consumer;
-use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, pipe_with};
 use zmq::{Context, Message, PollEvents, Socket, SocketType};
 
-use crate::channel::{Channel, Granted, OpenError, Request};
-use crate::loops::{Direction, assemble, one_way};
-use crate::{Receiver, Sender};
+use super::super::pipe::new_pipe;
+use crate::prelude::*;
 
 /// How long the ends look for each other before the trial.
 const MEETING: Duration = Duration::from_secs(5);
@@ -30,29 +23,29 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 pub(super) fn open(request: &Request<'_>) -> Result<Channel, OpenError> {
     let inproc = request.options.word("transport") == Some("inproc");
     if inproc && request.tasks == Tasks::Processes {
-        return Err(OpenError::Unsupported {
-            message: "transport=inproc stays within one process".to_owned(),
-            remedy: "--tasks threads, or transport=ipc".to_owned(),
-        });
+        return Err(OpenError::unsupported(
+            "transport=inproc stays within one process",
+            "--tasks threads, or transport=ipc",
+        ));
     }
     let context = TaskContext::default;
     let near = context();
     // Who shares a process may share a context, and must for inproc.
     let far = if inproc { near.clone() } else { context() };
     if request.workload == Workload::PingPong && request.tasks != Tasks::Single {
-        let forth = line(request, &near, &far, inproc)?;
-        return Ok(assemble(request, forth, Some(line(request, &far, &near, inproc)?)));
+        let forth = direction(request, &near, &far, inproc)?;
+        return Ok(assemble(request, forth, Some(direction(request, &far, &near, inproc)?)));
     }
     one_way(request, || {
         if inproc {
-            line(request, &near, &near, inproc)
+            direction(request, &near, &near, inproc)
         } else {
-            line(request, &context(), &context(), inproc)
+            direction(request, &context(), &context(), inproc)
         }
     })
 }
 
-fn line(
+fn direction(
     request: &Request<'_>,
     from: &TaskContext,
     to: &TaskContext,
@@ -61,9 +54,9 @@ fn line(
     let name = format!("hosepipe-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
     // `@`: the abstract namespace of unix(7), which leaves no file behind, whatever happens.
     let endpoint = if inproc { format!("inproc://{name}") } else { format!("ipc://@{name}") };
-    let depth = request.options.word("depth").and_then(|word| word.parse().ok()).unwrap_or(16);
+    let depth = request.options.parsed("depth").unwrap_or(16);
     let flags = if request.wait == Wait::Spin { zmq::DONTWAIT } else { 0 };
-    let end = |context: &TaskContext| End {
+    let end = |context: &TaskContext| ZmqEnd {
         context: context.clone(),
         endpoint: endpoint.clone(),
         depth,
@@ -72,19 +65,15 @@ fn line(
     };
     // In a round trip nothing is on its way when an end closes, and one task would wait for itself.
     let streams = request.workload == Workload::Stream && request.tasks != Tasks::Single;
-    let told =
-        if streams { Some(pipe_with(PipeFlags::CLOEXEC).map_err(OpenError::system("pipe2"))?) } else { None };
+    let told = if streams { Some(new_pipe()?) } else { None };
     let (until_all_taken, all_taken) = told.unzip();
     let bytes = (request.block_bytes as u64).saturating_mul(2 * depth as u64);
-    Ok(Direction {
-        sender: Push { end: end(from), until_all_taken },
-        receiver: Pull { end: end(to), message: Message::new(), taken: 0, _all_taken: all_taken },
-        granted: Granted::from([("queue_bytes".to_owned(), bytes)]),
-    })
+    let receiver = Pull { end: end(to), message: Message::new(), taken: 0, _all_taken: all_taken };
+    Ok(Direction::new(Push { end: end(from), until_all_taken }, receiver).granted([("queue_bytes", bytes)]))
 }
 
 /// What both ends have. The socket goes before its context.
-struct End {
+struct ZmqEnd {
     socket: Option<Socket>,
     context: TaskContext,
     endpoint: String,
@@ -92,7 +81,7 @@ struct End {
     flags: i32,
 }
 
-impl End {
+impl ZmqEnd {
     fn make(&self, kind: SocketType) -> io::Result<Socket> {
         let socket = self.context.get_or_init(Context::new).socket(kind)?;
         socket.set_sndhwm(self.depth)?;
@@ -123,7 +112,7 @@ fn insist<T>(mut call: impl FnMut() -> zmq::Result<T>) -> io::Result<T> {
 
 /// The sending end.
 struct Push {
-    end: End,
+    end: ZmqEnd,
     /// Closed by the receiving end when it has everything. A PULL socket whose queue is full when the PUSH
     /// socket closes loses what it has not yet read (seen with libzmq 4.3.4, whatever ZMQ_LINGER says).
     until_all_taken: Option<OwnedFd>,
@@ -137,7 +126,7 @@ impl Drop for Push {
     }
 }
 
-impl Sender for Push {
+impl End for Push {
     fn prepare(&mut self) -> io::Result<()> {
         let socket = self.end.make(SocketType::PUSH)?;
         socket.connect(&self.end.endpoint)?;
@@ -147,13 +136,15 @@ impl Sender for Push {
         Ok(())
     }
 
+    fn syscalls(&self) -> Option<u64> {
+        None
+    }
+}
+
+impl Sender for Push {
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
         let socket = self.end.socket()?;
         insist(|| socket.send(block, self.end.flags))
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        None
     }
 }
 
@@ -162,23 +153,27 @@ struct Pull {
     message: Message,
     /// Bytes of the message already taken.
     taken: usize,
-    end: End,
+    end: ZmqEnd,
     _all_taken: Option<OwnedFd>,
 }
 
 impl Pull {
-    /// The bytes at hand; waits for a message where there are none.
-    fn at_hand(&mut self) -> io::Result<&[u8]> {
+    /// Takes at most `most` of the bytes at hand; waits for a message where there are none.
+    fn take(&mut self, most: usize, take: impl FnOnce(&[u8])) -> io::Result<usize> {
         while self.taken == self.message.len() {
             let socket = self.end.socket()?;
             insist(|| socket.recv(&mut self.message, self.end.flags))?;
             self.taken = 0;
         }
-        Ok(&self.message[self.taken..])
+        let bytes = &self.message[self.taken..];
+        let len = bytes.len().min(most);
+        take(&bytes[..len]);
+        self.taken += len;
+        Ok(len)
     }
 }
 
-impl Receiver for Pull {
+impl End for Pull {
     fn prepare(&mut self) -> io::Result<()> {
         let socket = self.end.make(SocketType::PULL)?;
         socket.bind(&self.end.endpoint)?;
@@ -190,23 +185,17 @@ impl Receiver for Pull {
         Ok(())
     }
 
+    fn syscalls(&self) -> Option<u64> {
+        None
+    }
+}
+
+impl Receiver for Pull {
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let bytes = self.at_hand()?;
-        let len = bytes.len().min(room.len());
-        room[..len].copy_from_slice(&bytes[..len]);
-        self.taken += len;
-        Ok(len)
+        self.take(room.len(), |bytes| room[..bytes.len()].copy_from_slice(bytes))
     }
 
     fn recv_next(&mut self, consumer: &mut Consumer, most: usize) -> io::Result<usize> {
-        let bytes = self.at_hand()?;
-        let len = bytes.len().min(most);
-        consumer.inspect(&bytes[..len]);
-        self.taken += len;
-        Ok(len)
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        None
+        self.take(most, |bytes| consumer.inspect(bytes))
     }
 }

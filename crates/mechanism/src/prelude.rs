@@ -1,0 +1,20 @@
+//! What an entry of the registry is written with.
+
+pub(crate) use std::io;
+pub(crate) use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+pub(crate) use std::sync::Arc;
+
+pub(crate) use model::{ByteSize, DataLevel, Role, Tasks, Wait, Workload, ZeroCopy, describe_errno, sudo};
+pub(crate) use payload::{Consumer, Producer};
+pub(crate) use rustix::event::PollFlags;
+pub(crate) use rustix::io::Errno;
+
+pub(crate) use crate::channel::{granted, kernel_setting};
+pub(crate) use crate::descriptor::*;
+pub(crate) use crate::ends::{End, Receiver, Sender};
+pub(crate) use crate::fd::{FdEnd, FdWait};
+pub(crate) use crate::link::LinkKind;
+pub(crate) use crate::loops::{Direction, assemble, one_way, over_connected};
+pub(crate) use crate::{
+    Channel, Folder, Granted, LinkEnds, Mechanism, OpenError, Options, Request, SharedMemory, Unsupported,
+};

@@ -1,0 +1,94 @@
+//! What the two message queues share: an end with a message buffer, in which the payload is produced and checked where
+//! it lies.
+
+use crate::prelude::*;
+
+/// A queue of messages in the kernel, as both ends hold it.
+pub(super) trait Queue: Send + Sync {
+    /// Bytes of a message buffer before the payload.
+    const HEADER: &'static [u8] = &[];
+
+    /// Hands over a message, header and all.
+    fn send(&self, message: &[u8]) -> io::Result<()>;
+
+    /// Takes a message; returns how many bytes of payload it has.
+    fn receive(&self, message: &mut [u8]) -> io::Result<usize>;
+}
+
+/// Whether a queue must not wait in its calls: an end that spins tries again, and a single task would wait for itself.
+pub(super) fn never_waits(request: &Request<'_>) -> bool {
+    matches!(FdWait::of(request), FdWait::Never | FdWait::Spin)
+}
+
+/// Either end of a queue.
+pub(super) struct QueueEnd<Q> {
+    queue: Arc<Q>,
+    message: Vec<u8>,
+    spins: bool,
+    syscalls: u64,
+}
+
+impl<Q: Queue> QueueEnd<Q> {
+    pub(super) fn new(queue: &Arc<Q>, request: &Request<'_>) -> Self {
+        let mut message = Q::HEADER.to_vec();
+        message.resize(Q::HEADER.len() + request.block_bytes, 0xA5);
+        Self { queue: queue.clone(), message, spins: FdWait::of(request) == FdWait::Spin, syscalls: 0 }
+    }
+
+    fn payload(&mut self) -> &mut [u8] {
+        &mut self.message[Q::HEADER.len()..]
+    }
+
+    #[inline]
+    fn retry<T>(&mut self, mut call: impl FnMut(&Q, &mut [u8]) -> io::Result<T>) -> io::Result<T> {
+        loop {
+            self.syscalls += 1;
+            match call(&self.queue, &mut self.message) {
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::EINTR) => {}
+                    // ENOMSG: there is no message (msgop(2)).
+                    Some(libc::EAGAIN | libc::ENOMSG) if self.spins => {}
+                    _ => return Err(error),
+                },
+                done => return done,
+            }
+        }
+    }
+
+    fn receive(&mut self) -> io::Result<&[u8]> {
+        let received = self.retry(|queue, message| queue.receive(message))?;
+        Ok(&self.payload()[..received])
+    }
+}
+
+impl<Q: Queue> End for QueueEnd<Q> {
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.syscalls)
+    }
+}
+
+impl<Q: Queue> Sender for QueueEnd<Q> {
+    fn send(&mut self, block: &[u8]) -> io::Result<()> {
+        self.payload().copy_from_slice(block);
+        self.retry(|queue, message| queue.send(message))
+    }
+
+    fn send_next(&mut self, producer: &mut Producer) -> io::Result<()> {
+        producer.fill(self.payload());
+        self.retry(|queue, message| queue.send(message))
+    }
+}
+
+impl<Q: Queue> Receiver for QueueEnd<Q> {
+    fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let payload = self.receive()?;
+        room[..payload.len()].copy_from_slice(payload);
+        Ok(payload.len())
+    }
+
+    fn recv_next(&mut self, consumer: &mut Consumer, _most: usize) -> io::Result<usize> {
+        let payload = self.receive()?;
+        consumer.inspect(payload);
+        Ok(payload.len())
+    }
+}
