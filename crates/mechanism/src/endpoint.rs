@@ -13,9 +13,6 @@ pub trait Endpoint: Send {
     fn role(&self) -> EndpointRole;
 
     /// Makes what only the task that runs it can make. Called once, in that task, before the barrier.
-    ///
-    /// # Errors
-    /// What the system answered.
     fn prepare(&mut self) -> io::Result<()> {
         Ok(())
     }

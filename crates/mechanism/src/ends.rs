@@ -9,9 +9,6 @@ pub trait End: Send {
     /// Makes what only the task that uses the end can make (a ring, a connection). Called once, in that task,
     /// before the barrier: none of it is measured. A task that has both prepares its sender first; a receiver may
     /// wait for the other end's sender, which may not wait for it.
-    ///
-    /// # Errors
-    /// What the system answered.
     fn prepare(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -32,18 +29,12 @@ pub trait Sender: End {
 
     /// Produces the next block and hands it over. A mechanism that can have the payload produced in place
     /// does better than this.
-    ///
-    /// # Errors
-    /// As [`Sender::send`].
     #[inline]
     fn send_next(&mut self, producer: &mut Producer) -> io::Result<()> {
         self.send(producer.next_block())
     }
 
     /// Says that no more comes.
-    ///
-    /// # Errors
-    /// What the system answered.
     fn finish(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -53,21 +44,60 @@ pub trait Sender: End {
 pub trait Receiver: End {
     /// Receives what is there, at most as much as there is room for; waits if there is nothing.
     /// 0 is the end of the stream.
-    ///
-    /// # Errors
-    /// What the system answered.
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize>;
 
     /// Receives at most `most` bytes into the consumer. A mechanism whose payload can be looked at where it
     /// lies does better than this.
-    ///
-    /// # Errors
-    /// As [`Receiver::recv`].
     #[inline]
     fn recv_next(&mut self, consumer: &mut Consumer, most: usize) -> io::Result<usize> {
         let received = self.recv(&mut consumer.room()[..most])?;
         consumer.accept(received);
         Ok(received)
+    }
+}
+
+/// A sender in whose memory a block can be produced where it is handed over from.
+pub(crate) trait SendInPlace: End {
+    /// Has a block of `len` bytes written, and hands it over.
+    fn put(&mut self, len: usize, fill: impl FnOnce(&mut [u8])) -> io::Result<()>;
+
+    /// As [`Sender::finish`].
+    fn end_stream(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<T: SendInPlace> Sender for T {
+    #[inline]
+    fn send(&mut self, block: &[u8]) -> io::Result<()> {
+        self.put(block.len(), |room| room.copy_from_slice(block))
+    }
+
+    #[inline]
+    fn send_next(&mut self, producer: &mut Producer) -> io::Result<()> {
+        self.put(producer.block_bytes(), |room| producer.fill(room))
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.end_stream()
+    }
+}
+
+/// A receiver whose payload can be looked at where it lies.
+pub(crate) trait ReceiveInPlace: End {
+    /// Shows at most `most` of the bytes that are there, and says how many; waits if there are none. 0 is the end.
+    fn take(&mut self, most: usize, show: impl FnOnce(&[u8])) -> io::Result<usize>;
+}
+
+impl<T: ReceiveInPlace> Receiver for T {
+    #[inline]
+    fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        self.take(room.len(), |bytes| room[..bytes.len()].copy_from_slice(bytes))
+    }
+
+    #[inline]
+    fn recv_next(&mut self, consumer: &mut Consumer, most: usize) -> io::Result<usize> {
+        self.take(most, |bytes| consumer.inspect(bytes))
     }
 }
 

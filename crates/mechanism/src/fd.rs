@@ -89,7 +89,17 @@ impl FdEnd {
     pub(crate) fn retry<T>(
         &mut self,
         interest: PollFlags,
+        call: impl FnMut(&OwnedFd) -> rustix::io::Result<T>,
+    ) -> io::Result<T> {
+        self.retry_with(call, |fd, wait| wait.after_would_block(fd, interest))
+    }
+
+    /// The same with another way to wait after EAGAIN, which says how many system calls it took.
+    #[inline(always)]
+    pub(crate) fn retry_with<T>(
+        &mut self,
         mut call: impl FnMut(&OwnedFd) -> rustix::io::Result<T>,
+        mut wait: impl FnMut(&OwnedFd, FdWait) -> io::Result<u64>,
     ) -> io::Result<T> {
         let fd = self.fd.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         loop {
@@ -97,7 +107,7 @@ impl FdEnd {
             match call(fd) {
                 Ok(done) => return Ok(done),
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => self.syscalls += self.wait.after_would_block(fd, interest)?,
+                Err(Errno::AGAIN) => self.syscalls += wait(fd, self.wait)?,
                 Err(error) => return Err(error.into()),
             }
         }

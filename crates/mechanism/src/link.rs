@@ -106,9 +106,6 @@ fn above_standard(fd: OwnedFd) -> Result<OwnedFd, OpenError> {
 
 /// A pipe as large as [`grow`] makes it, for whoever relays bytes into a program: the writing end, the reading
 /// end (both close-on-exec), and its size in bytes.
-///
-/// # Errors
-/// What pipe2(2) answers.
 pub fn large_pipe() -> io::Result<(OwnedFd, OwnedFd, u64)> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     let pipe_bytes = grow(&write)?;

@@ -11,7 +11,7 @@ pub(crate) use rustix::io::Errno;
 
 pub(crate) use crate::channel::{granted, kernel_setting};
 pub(crate) use crate::descriptor::*;
-pub(crate) use crate::ends::{End, Receiver, Sender};
+pub(crate) use crate::ends::{End, ReceiveInPlace, Receiver, SendInPlace, Sender};
 pub(crate) use crate::fd::{FdEnd, FdWait};
 pub(crate) use crate::link::LinkKind;
 pub(crate) use crate::loops::{Direction, assemble, one_way, over_connected};

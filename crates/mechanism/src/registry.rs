@@ -51,7 +51,7 @@ pub(crate) use iceoryx2::remove_segments_of;
 pub(crate) use sysv_msgq::{queue_key, remove_queue};
 
 /// The registry, in the order of `hosepipe list`.
-static ALL: [&dyn Mechanism; 31] = [
+static ALL: &[&dyn Mechanism] = &[
     &null::Null,
     &memcpy::Memcpy,
     &pipe::Pipe,
@@ -96,7 +96,7 @@ fn not_built_in(feature: &str) -> Unsupported {
 
 /// Every mechanism, in the order of `hosepipe list`.
 pub fn all() -> &'static [&'static dyn Mechanism] {
-    &ALL
+    ALL
 }
 
 /// Finds a spec's mechanism and checks its options.
@@ -123,11 +123,12 @@ pub fn default_specs() -> Vec<Spec> {
 
 /// The specs of the table of everything, mechanism by mechanism.
 pub fn all_specs() -> Vec<Spec> {
-    let texts = |mechanism: &&dyn Mechanism| {
-        let has = mechanism.descriptor();
-        has.default_specs.iter().chain(has.more_specs)
-    };
-    all().iter().flat_map(texts).filter_map(|text| text.parse().ok()).collect()
+    all_texts().filter_map(|text| text.parse().ok()).collect()
+}
+
+fn all_texts() -> impl Iterator<Item = &'static str> {
+    let descriptors = all().iter().map(|mechanism| mechanism.descriptor());
+    descriptors.flat_map(|has| has.default_specs.iter().chain(has.more_specs)).copied()
 }
 
 #[cfg(test)]
@@ -141,7 +142,8 @@ mod tests {
         assert_eq!(names.len(), all().len());
         for mechanism in all() {
             let descriptor = mechanism.descriptor();
-            assert!(!descriptor.summary.is_empty() && !descriptor.summary.ends_with('.'), "{descriptor:?}");
+            assert!(!descriptor.name.is_empty() && !descriptor.summary.is_empty(), "{descriptor:?}");
+            assert!(!descriptor.summary.ends_with('.'), "{descriptor:?}");
             assert!(!descriptor.workloads.is_empty() && !descriptor.tasks.is_empty(), "{descriptor:?}");
             assert!(!descriptor.waits.is_empty() && !descriptor.data.is_empty(), "{descriptor:?}");
         }
@@ -149,11 +151,7 @@ mod tests {
 
     #[test]
     fn every_default_spec_resolves() {
-        let texts = |mechanism: &&dyn Mechanism| {
-            let has = mechanism.descriptor();
-            has.default_specs.iter().chain(has.more_specs)
-        };
-        for text in all().iter().flat_map(texts) {
+        for text in all_texts() {
             let spec: Spec = text.parse().expect(text);
             resolve(&spec).map(|_| ()).expect(text);
         }

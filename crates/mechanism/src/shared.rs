@@ -36,9 +36,6 @@ const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 impl SharedMemory {
     /// Maps `len` bytes of zeros.
-    ///
-    /// # Errors
-    /// ENOMEM, or what else mmap(2) answers.
     pub fn new(len: usize) -> io::Result<Self> {
         if len >= HUGE_FROM_BYTES {
             return Self::on_huge_pages(len);
@@ -50,9 +47,6 @@ impl SharedMemory {
 
     /// Maps `len` bytes of zeros twice, one copy after the other, and then `more` bytes: what runs over the end
     /// of the first copy goes on at its beginning, and lies in one piece. Both are whole pages.
-    ///
-    /// # Errors
-    /// As [`SharedMemory::new`], or what memfd_create(2) and ftruncate(2) answer.
     pub(crate) fn twice(len: usize, more: usize) -> io::Result<Self> {
         let file = memfd_create("hosepipe-ring", MemfdFlags::CLOEXEC)?;
         let huge = if len >= HUGE_FROM_BYTES { len.next_multiple_of(HUGE_PAGE_BYTES) } else { 0 };
@@ -64,9 +58,6 @@ impl SharedMemory {
     }
 
     /// The same with the first bytes of a file, which must be as long as `len` and `more` together.
-    ///
-    /// # Errors
-    /// What mmap(2) answers.
     pub(crate) fn file_twice(file: &impl AsFd, len: usize, more: usize) -> io::Result<Self> {
         let memory = Self::reserve(2 * len + more)?;
         let first = memory.start.as_ptr().cast::<c_void>();
@@ -79,9 +70,6 @@ impl SharedMemory {
     }
 
     /// Maps the first `len` bytes of a file, all of them now: rather that than a fault for each page.
-    ///
-    /// # Errors
-    /// What mmap(2) answers.
     pub(crate) fn of_file(file: &impl AsFd, len: usize, access: ProtFlags) -> io::Result<Self> {
         // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
         let start = unsafe { mmap(std::ptr::null_mut(), len, access, POPULATED, file, 0) }?;

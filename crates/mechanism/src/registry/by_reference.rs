@@ -1,4 +1,4 @@
-//! A sender whose blocks are pages that the kernel takes by reference: what the roads by vmsplice(2), sendfile(2) and
+//! A sender whose blocks are pages that the kernel takes by reference: what the ways by vmsplice(2), sendfile(2) and
 //! splice(2) share.
 
 use crate::prelude::*;

@@ -1,4 +1,4 @@
-//! Whether a road passes pages or copies them, found out: a page is sent, changed afterwards, and read. Whoever
+//! Whether a transfer passes pages or copies them, found out: a page is sent, changed afterwards, and read. Whoever
 //! reads the change was given the page; whoever reads what was sent was given a copy.
 
 use std::io;
@@ -9,16 +9,16 @@ use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, tee};
 
 use super::pipe::page_ring::page_is_passed;
 
-/// Carries a page from a pipe to the descriptor that `road` returns. `way` names what was done, for people.
-pub(super) fn try_road<F: AsFd>(
+/// Carries a page from a pipe to the descriptor that `transfer` returns. `way` names what was done, for people.
+pub(super) fn try_transfer<F: AsFd>(
     way: &str,
-    road: impl FnOnce(BorrowedFd<'_>, usize) -> io::Result<F>,
+    transfer: impl FnOnce(BorrowedFd<'_>, usize) -> io::Result<F>,
 ) -> ZeroCopy {
-    judge(&format!("a page changed after {way}"), page_is_passed(road))
+    verdict(&format!("a page changed after {way}"), page_is_passed(transfer))
 }
 
 /// The verdict on an experiment that changed something after it had been sent; nothing is copied.
-pub(super) fn judge(what: &str, seen_changed: io::Result<bool>) -> ZeroCopy {
+pub(super) fn verdict(what: &str, seen_changed: io::Result<bool>) -> ZeroCopy {
     let (proven, seen) = match seen_changed {
         Ok(true) => (true, "reached the reader changed: it was passed by reference".to_owned()),
         Ok(false) => (false, "reached the reader as it had been: it was copied".to_owned()),
@@ -38,12 +38,12 @@ pub(super) fn but_copied(evidence: ZeroCopy, copies_per_byte: u32, where_copied:
 
 /// Out of the sender's memory by vmsplice(2).
 pub(super) fn of_vmsplice() -> ZeroCopy {
-    try_road("vmsplice(2)", |pipe, _| pipe.try_clone_to_owned())
+    try_transfer("vmsplice(2)", |pipe, _| pipe.try_clone_to_owned())
 }
 
 /// From pipe to pipe by tee(2).
 pub(super) fn of_tee() -> ZeroCopy {
-    try_road("tee(2) to a second pipe", |pipe, len| {
+    try_transfer("tee(2) to a second pipe", |pipe, len| {
         let (reader, writer): (OwnedFd, OwnedFd) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         tee(pipe, &writer, len, SpliceFlags::NONBLOCK)?;
         Ok(reader)
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_copy_is_told_from_a_reference() {
-        let copied = try_road("a copy", |pipe, _| {
+        let copied = try_transfer("a copy", |pipe, _| {
             let mut page = [0u8; 4096];
             let len = rustix::io::read(pipe, &mut page)?;
             let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;

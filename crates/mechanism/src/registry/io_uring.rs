@@ -77,7 +77,7 @@ impl Mechanism for IoUring {
     }
 
     fn probe(&self) -> Result<(), Unsupported> {
-        let plan = RingPlan { entries: 1, wait: RingWait::Enter, sqpoll: false, inherited: false };
+        let plan = RingPlan { entries: 1, ..RingPlan::default() };
         Ring::set_up(plan).map(|_| ()).map_err(|error| why_not(&error))
     }
 
@@ -165,7 +165,7 @@ fn try_to_register(request: &Request<'_>, plan: &StreamPlan) -> Result<(), OpenE
     let directions = if request.workload == Workload::PingPong { 2 } else { 1 + request.relays as usize };
     let count = 2 * directions * plan.depth;
     let bytes = bytes_of(count, plan.block_bytes).unwrap_or(usize::MAX);
-    let ring_plan = RingPlan { entries: 1, wait: RingWait::Enter, sqpoll: false, inherited: false };
+    let ring_plan = RingPlan { entries: 1, ..RingPlan::default() };
     let ring = Ring::set_up(ring_plan).map_err(OpenError::system("io_uring_setup"))?;
     let register = || {
         Slots::new(count, plan.block_bytes)?.register_with(&ring)?;

@@ -13,7 +13,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair, sockopt,
 };
 
-use super::evidence::{but_copied, judge};
+use super::evidence::{but_copied, verdict};
 use super::messages::or_the_end;
 use super::sockets::sndbuf_bytes;
 use crate::prelude::*;
@@ -52,7 +52,7 @@ impl Mechanism for Memfd {
     fn zero_copy(&self, options: &Options) -> Option<ZeroCopy> {
         (Opening::of(options) == Opening::Mmap).then(|| {
             let evidence =
-                judge("a page changed in an unsealed memfd that was passed and mapped", change_is_seen());
+                verdict("a page changed in an unsealed memfd that was passed and mapped", change_is_seen());
             but_copied(evidence, 1, "write(2) copies into it")
         })
     }
@@ -62,8 +62,9 @@ impl Mechanism for Memfd {
         one_way(request, || {
             let (near, far) = connect().map_err(OpenError::system("socketpair(AF_UNIX, SOCK_SEQPACKET)"))?;
             let sndbuf = sndbuf_bytes(&near)?;
-            let receiver = Taker { socket: FdEnd::new(far, wait)?, opening, current: None };
-            Ok(Direction::new(Passer(FdEnd::new(near, wait)?), receiver).granted([("sndbuf_bytes", sndbuf)]))
+            let receiver = MemfdReceiver { socket: FdEnd::new(far, wait)?, opening, current: None };
+            Ok(Direction::new(MemfdSender(FdEnd::new(near, wait)?), receiver)
+                .granted([("sndbuf_bytes", sndbuf)]))
         })
     }
 }
@@ -130,15 +131,15 @@ fn take(socket: &OwnedFd) -> rustix::io::Result<Option<(OwnedFd, u64)>> {
 }
 
 /// Puts each block into a file and passes that.
-struct Passer(FdEnd);
+struct MemfdSender(FdEnd);
 
-impl End for Passer {
+impl End for MemfdSender {
     fn syscalls(&self) -> Option<u64> {
         Some(self.0.syscalls)
     }
 }
 
-impl Sender for Passer {
+impl Sender for MemfdSender {
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
         let (file, syscalls) = sealed(block)?;
         // One more to close it.
@@ -152,7 +153,7 @@ impl Sender for Passer {
 }
 
 /// Takes files, and the blocks out of them.
-struct Taker {
+struct MemfdReceiver {
     socket: FdEnd,
     opening: Opening,
     current: Option<Taken>,
@@ -171,7 +172,7 @@ enum Bytes {
     InFile(OwnedFd),
 }
 
-impl Taker {
+impl MemfdReceiver {
     /// The block that is being received, or else the next one; `None` at the end.
     fn current(&mut self) -> io::Result<Option<&mut Taken>> {
         if self.current.is_none() {
@@ -193,63 +194,53 @@ impl Taker {
         Ok(self.current.as_mut())
     }
 
-    /// Takes at most `most` bytes of the block in: where they lie, if they can be seen there and it is enough.
-    fn receive(&mut self, target: Target<'_>, most: usize) -> io::Result<usize> {
-        let Some(taken) = self.current()? else { return Ok(0) };
-        let len = most.min(taken.len - taken.at);
-        let part = taken.at..taken.at + len;
-        let received = match (&taken.bytes, target) {
-            (Bytes::Mapped(mapping), Target::Room(room)) => {
-                room[..len].copy_from_slice(&bytes_of(mapping)[part]);
-                len
+    /// Notes that so many more bytes of the block were received.
+    fn received(&mut self, len: usize) -> usize {
+        if let Some(taken) = &mut self.current {
+            taken.at += len;
+            if taken.at == taken.len {
+                self.current = None;
             }
-            (Bytes::Mapped(mapping), Target::Consumer(consumer)) => {
-                consumer.inspect(&bytes_of(mapping)[part]);
-                len
-            }
-            (Bytes::InFile(file), Target::Room(room)) => read_at(file, &mut room[..len], taken.at)?,
-            (Bytes::InFile(file), Target::Consumer(consumer)) => {
-                let received = read_at(file, &mut consumer.room()[..len], taken.at)?;
-                consumer.accept(received);
-                received
-            }
-        };
-        taken.at += received;
-        if taken.at == taken.len {
-            self.current = None;
         }
-        self.socket.syscalls += u64::from(self.opening == Opening::Read);
-        Ok(received)
+        len
     }
 }
 
-/// Where received bytes go.
-enum Target<'a> {
-    Room(&'a mut [u8]),
-    Consumer(&'a mut Consumer),
-}
-
-fn read_at(file: &OwnedFd, room: &mut [u8], at: usize) -> io::Result<usize> {
-    match retry_on_intr(|| pread(file, &mut *room, at as u64))? {
-        0 => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the memfd is too short")),
-        received => Ok(received),
-    }
-}
-
-impl End for Taker {
+impl End for MemfdReceiver {
     fn syscalls(&self) -> Option<u64> {
         Some(self.socket.syscalls)
     }
 }
 
-impl Receiver for Taker {
+impl Receiver for MemfdReceiver {
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let most = room.len();
-        self.receive(Target::Room(room), most)
+        let Some(taken) = self.current()? else { return Ok(0) };
+        let len = room.len().min(taken.len - taken.at);
+        let (at, room) = (taken.at, &mut room[..len]);
+        match &taken.bytes {
+            Bytes::Mapped(mapping) => room.copy_from_slice(&bytes_of(mapping)[at..at + len]),
+            Bytes::InFile(file) => {
+                let len = retry_on_intr(|| pread(file, &mut *room, at as u64))?;
+                if len == 0 {
+                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the memfd is too short"));
+                }
+                self.socket.syscalls += 1;
+                return Ok(self.received(len));
+            }
+        }
+        Ok(self.received(len))
     }
 
+    /// Where the bytes lie, if they can be seen there.
     fn recv_next(&mut self, consumer: &mut Consumer, most: usize) -> io::Result<usize> {
-        self.receive(Target::Consumer(consumer), most)
+        if let Some(Taken { bytes: Bytes::Mapped(mapping), len, at }) = self.current()? {
+            let len = most.min(*len - *at);
+            consumer.inspect(&bytes_of(mapping)[*at..*at + len]);
+            return Ok(self.received(len));
+        }
+        let received = self.recv(&mut consumer.room()[..most])?;
+        consumer.accept(received);
+        Ok(received)
     }
 }
 

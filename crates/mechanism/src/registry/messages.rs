@@ -16,94 +16,65 @@ const TRIES_BETWEEN_LOOKS: u64 = 4096;
 
 /// Either end of a message socket.
 pub(super) struct MessageEnd {
-    fd: OwnedFd,
-    wait: FdWait,
+    end: FdEnd,
     /// How long nothing may come; `None` where nothing can be lost.
     patience: Option<Duration>,
-    syscalls: u64,
 }
 
 impl MessageEnd {
     /// Takes a socket and puts it in the mode its waiting needs. With `patience`, a receiver that hears
     /// nothing for so long gives up.
     pub(super) fn new(fd: OwnedFd, wait: FdWait, patience: Option<Duration>) -> Result<Self, OpenError> {
-        wait.apply(&fd)?;
         if wait == FdWait::InCall && patience.is_some() {
             sockopt::set_socket_timeout(&fd, sockopt::Timeout::Recv, patience)
                 .map_err(OpenError::system("setsockopt(SO_RCVTIMEO)"))?;
         }
-        Ok(Self { fd, wait, patience, syscalls: 0 })
+        // A single task never waits, however patient.
+        let patience = patience.filter(|_| wait != FdWait::Never);
+        Ok(Self { end: FdEnd::new(fd, wait)?, patience })
     }
 
     /// The socket.
-    pub(super) fn fd(&self) -> &OwnedFd {
-        &self.fd
+    pub(super) fn fd(&self) -> io::Result<&OwnedFd> {
+        self.end.fd()
     }
 
     /// Hands over one message: all of it or, after an error, nothing.
     #[inline]
     pub(super) fn send_message(&mut self, message: &[u8]) -> io::Result<()> {
-        let mut waiting = Waiting::default();
-        loop {
-            self.syscalls += 1;
-            match send(&self.fd, message, SendFlags::NOSIGNAL) {
-                Ok(_) => return Ok(()),
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => self.after_would_block(PollFlags::OUT, &mut waiting)?,
-                Err(error) => return Err(in_words(error)),
-            }
-        }
+        self.retry(PollFlags::OUT, |fd| send(fd, message, SendFlags::NOSIGNAL)).map(|_| ())
     }
 
     /// Receives one message. One that is larger than the room is an error: its rest would be thrown away.
     #[inline]
     pub(super) fn receive_message(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let mut waiting = Waiting::default();
-        loop {
-            self.syscalls += 1;
-            // MSG_TRUNC: the answer is the message's own length, whatever there was room for.
-            let received =
-                or_the_end(|| recv(&self.fd, &mut *room, RecvFlags::TRUNC), |(_, whole)| *whole == 0);
-            match received {
-                Ok((taken, whole)) if taken == whole => return Ok(taken),
-                Ok((taken, whole)) => return Err(cut_short(taken, whole)),
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => self.after_would_block(PollFlags::IN, &mut waiting)?,
-                Err(error) => return Err(in_words(error)),
-            }
-        }
+        // MSG_TRUNC: the answer is the message's own length, whatever there was room for.
+        let (taken, whole) = self.retry(PollFlags::IN, |fd| {
+            or_the_end(|| recv(fd, &mut *room, RecvFlags::TRUNC), |(_, whole)| *whole == 0)
+        })?;
+        if taken == whole { Ok(taken) } else { Err(cut_short(taken, whole)) }
     }
 
-    #[cold]
-    fn after_would_block(&mut self, interest: PollFlags, waiting: &mut Waiting) -> io::Result<()> {
-        let Some(patience) = self.patience.filter(|_| self.wait != FdWait::Never) else {
-            self.syscalls += self.wait.after_would_block(&self.fd, interest)?;
-            return Ok(());
+    /// As [`FdEnd::retry`], as long as there is patience.
+    #[inline]
+    fn retry<T>(
+        &mut self,
+        interest: PollFlags,
+        call: impl FnMut(&OwnedFd) -> rustix::io::Result<T>,
+    ) -> io::Result<T> {
+        let patience = self.patience;
+        let mut spinning = Spinning::default();
+        let wait = |fd: &OwnedFd, wait: FdWait| match patience {
+            None => wait.after_would_block(fd, interest),
+            Some(patience) => spinning.wait(fd, wait, interest, patience),
         };
-        let enough = match self.wait {
-            // Only a receive timeout ends a sleep with EAGAIN (socket(7), SO_RCVTIMEO).
-            FdWait::InCall | FdWait::Never => true,
-            FdWait::Spin => {
-                std::hint::spin_loop();
-                waiting.longer_than(patience)
-            }
-            FdWait::InPoll => {
-                self.syscalls += 1;
-                let timeout = Timespec::try_from(patience).ok();
-                match poll(&mut [PollFd::new(&self.fd, interest)], timeout.as_ref()) {
-                    Ok(ready) => ready == 0,
-                    Err(Errno::INTR) => false,
-                    Err(error) => return Err(error.into()),
-                }
-            }
-        };
-        if enough { Err(out_of_patience(patience)) } else { Ok(()) }
+        self.end.retry_with(call, wait).map_err(in_words)
     }
 }
 
 impl End for MessageEnd {
     fn syscalls(&self) -> Option<u64> {
-        Some(self.syscalls)
+        Some(self.end.syscalls)
     }
 }
 
@@ -115,7 +86,7 @@ impl Sender for MessageEnd {
 
     fn finish(&mut self) -> io::Result<()> {
         // The receiver of a sequence reads the rest and then 0; of one that has gone there is nothing to tell.
-        let _ = shutdown(&self.fd, Shutdown::Write);
+        let _ = self.end.fd().map(|fd| shutdown(fd, Shutdown::Write));
         Ok(())
     }
 }
@@ -151,37 +122,53 @@ pub(super) fn receiver_wait(request: &Request<'_>) -> FdWait {
     }
 }
 
-/// How long an end has been spinning.
+/// How long an end with patience has been spinning.
 #[derive(Default)]
-struct Waiting {
+struct Spinning {
     tries: u64,
     since: Option<Instant>,
 }
 
-impl Waiting {
-    fn longer_than(&mut self, patience: Duration) -> bool {
-        self.tries += 1;
-        if !self.tries.is_multiple_of(TRIES_BETWEEN_LOOKS) {
-            return false;
-        }
-        let since = *self.since.get_or_insert_with(Instant::now);
-        since.elapsed() > patience
+impl Spinning {
+    /// Waits after EAGAIN. Returns how many system calls that took.
+    #[cold]
+    fn wait(
+        &mut self,
+        fd: &OwnedFd,
+        wait: FdWait,
+        interest: PollFlags,
+        patience: Duration,
+    ) -> io::Result<u64> {
+        let (enough, syscalls) = match wait {
+            // Only a receive timeout ends a sleep with EAGAIN (socket(7), SO_RCVTIMEO).
+            FdWait::InCall | FdWait::Never => (true, 0),
+            FdWait::Spin => {
+                std::hint::spin_loop();
+                self.tries += 1;
+                let looks = self.tries.is_multiple_of(TRIES_BETWEEN_LOOKS);
+                (looks && self.since.get_or_insert_with(Instant::now).elapsed() > patience, 0)
+            }
+            FdWait::InPoll => {
+                let timeout = Timespec::try_from(patience).ok();
+                match poll(&mut [PollFd::new(fd, interest)], timeout.as_ref()) {
+                    Ok(ready) => (ready == 0, 1),
+                    Err(Errno::INTR) => (false, 1),
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        };
+        let text = || format!("nothing came for {} s", patience.as_secs_f64());
+        if enough { Err(io::Error::new(io::ErrorKind::TimedOut, text())) } else { Ok(syscalls) }
     }
-}
-
-fn out_of_patience(patience: Duration) -> io::Error {
-    let text = format!("nothing came for {} s", patience.as_secs_f64());
-    io::Error::new(io::ErrorKind::TimedOut, text)
 }
 
 /// A datagram to a socket that has gone is refused, where a stream's end would read 0 or write EPIPE.
 #[cold]
-fn in_words(error: Errno) -> io::Error {
-    if matches!(error, Errno::CONNREFUSED | Errno::NOTCONN) {
-        let text = format!("the other end closed: {}", describe_errno(&error.into()));
-        return io::Error::new(io::ErrorKind::UnexpectedEof, text);
+fn in_words(error: io::Error) -> io::Error {
+    if !matches!(Errno::from_io_error(&error), Some(Errno::CONNREFUSED | Errno::NOTCONN)) {
+        return error;
     }
-    error.into()
+    io::Error::new(io::ErrorKind::UnexpectedEof, format!("the other end closed: {}", describe_errno(&error)))
 }
 
 #[cold]

@@ -7,12 +7,19 @@ use crate::prelude::*;
 /// says how many system calls it made, or `None` where nobody knows.
 pub(super) struct Notification<F> {
     call: F,
+    /// What the task does first.
+    prepare: Option<Box<dyn FnMut() -> io::Result<()> + Send>>,
     syscalls: Option<u64>,
 }
 
 impl<F: FnMut() -> io::Result<Option<u64>> + Send> Notification<F> {
     pub(super) fn new(call: F) -> Self {
-        Self { call, syscalls: Some(0) }
+        Self { call, prepare: None, syscalls: Some(0) }
+    }
+
+    /// With something to do in the task that uses it, before the barrier.
+    pub(super) fn prepared_by(self, prepare: impl FnMut() -> io::Result<()> + Send + 'static) -> Self {
+        Self { prepare: Some(Box::new(prepare)), ..self }
     }
 
     #[inline(always)]
@@ -24,6 +31,10 @@ impl<F: FnMut() -> io::Result<Option<u64>> + Send> Notification<F> {
 }
 
 impl<F: FnMut() -> io::Result<Option<u64>> + Send> End for Notification<F> {
+    fn prepare(&mut self) -> io::Result<()> {
+        self.prepare.as_mut().map_or(Ok(()), |prepare| prepare())
+    }
+
     fn syscalls(&self) -> Option<u64> {
         self.syscalls
     }

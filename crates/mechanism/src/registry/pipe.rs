@@ -1,4 +1,4 @@
-//! `pipe`: the kernel's own pipe, pipe(7), and the faster roads into it and out of it: splice(2) and its kin.
+//! `pipe`: the kernel's own pipe, pipe(7), and the faster ways into it and out of it: splice(2) and its kin.
 
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
 

@@ -4,7 +4,7 @@
 use std::ffi::CString;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use super::queue::{Queue, QueueEnd, never_waits};
+use super::queue::{QUEUE, Queue, QueueEnd, never_waits};
 use crate::prelude::*;
 
 /// Messages asked for: what fs.mqueue.msg_max allows by default (mq_overview(7)).
@@ -23,16 +23,10 @@ impl Mechanism for PosixMq {
         &Descriptor {
             name: "posix-mq",
             summary: "a POSIX message queue",
-            capabilities: const {
-                Capabilities::KEEPS_BOUNDARIES
-                    .union(Capabilities::STORES_DATA)
-                    .union(Capabilities::NEEDS_CLEANUP)
-            },
-            waits: BLOCK_OR_SPIN,
             limits: "block: fs.mqueue.msgsize_max; queue: RLIMIT_MSGQUEUE",
             man_pages: &["mq_overview(7)", "mq_open(3)", "mq_send(3)", "mq_receive(3)"],
             default_specs: &["posix-mq"],
-            ..Descriptor::MESSAGES
+            ..QUEUE
         }
     }
 

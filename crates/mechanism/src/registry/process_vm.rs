@@ -50,8 +50,8 @@ impl Mechanism for ProcessVm {
             let sender = RingSender::new(ring.clone(), wait, Copying::InOut);
             let notices = RingReceiver::new(ring, wait, Copying::InOut);
             let bytes = BLOCKS_MAX as u64 * request.block_bytes as u64;
-            let sender = Lender { notices: sender, pool, next: 0 };
-            Ok(Direction::new(sender, Copier { notices, current: None, syscalls: 0 })
+            let sender = MemorySender { notices: sender, pool, next: 0 };
+            Ok(Direction::new(sender, MemoryReceiver { notices, current: None, syscalls: 0 })
                 .granted([("blocks_in_flight_bytes", bytes)]))
         })
     }
@@ -68,7 +68,7 @@ fn may_trace(ptrace_scope: &str, capable: bool) -> Result<(), Unsupported> {
             reason: "kernel.yama.ptrace_scope is 2: only CAP_SYS_PTRACE may read another's memory".to_owned(),
             remedy: Some(format!("{}sysctl -w kernel.yama.ptrace_scope=1, or run as root", sudo())),
         }),
-        // At 1 the sender names those who may (see `Lender::prepare`).
+        // At 1 the sender names those who may (see `MemorySender::prepare`).
         _ => Ok(()),
     }
 }
@@ -102,27 +102,27 @@ impl Notice {
     const BYTES: usize = 32;
 
     fn write(self, slot: &mut [u8]) {
-        slot[..8].copy_from_slice(&self.address.to_ne_bytes());
-        slot[8..16].copy_from_slice(&self.len.to_ne_bytes());
-        slot[16..20].copy_from_slice(&self.process.to_ne_bytes());
+        let words = [self.address, self.len, self.process as u64];
+        slot.chunks_exact_mut(8)
+            .zip(words)
+            .for_each(|(place, word)| place.copy_from_slice(&word.to_ne_bytes()));
     }
 
     fn read(slot: &[u8]) -> Self {
-        let word = |at: usize| u64::from_ne_bytes(std::array::from_fn(|index| slot[at + index]));
-        let process = libc::pid_t::from_ne_bytes(std::array::from_fn(|index| slot[16 + index]));
-        Self { process, address: word(0), len: word(8) }
+        let word = |at: usize| u64::from_ne_bytes(std::array::from_fn(|index| slot[8 * at + index]));
+        Self { address: word(0), len: word(1), process: word(2) as libc::pid_t }
     }
 }
 
 /// Leaves its blocks where they are and says where that is.
-struct Lender {
+struct MemorySender {
     notices: RingSender,
     pool: Vec<Block>,
     /// The block of the pool that was lent longest ago.
     next: usize,
 }
 
-impl Lender {
+impl MemorySender {
     #[inline]
     fn notify(&mut self, address: *const u8, len: usize) -> io::Result<()> {
         let process = rustix::process::getpid().as_raw_nonzero().get();
@@ -132,7 +132,7 @@ impl Lender {
     }
 }
 
-impl End for Lender {
+impl End for MemorySender {
     /// Allows any process of this user to read this one's memory, where Yama would let only its parents do so. A
     /// kernel without Yama says EINVAL, and needs no permission.
     fn prepare(&mut self) -> io::Result<()> {
@@ -146,7 +146,7 @@ impl End for Lender {
     }
 }
 
-impl Sender for Lender {
+impl Sender for MemorySender {
     /// The block is the caller's, who may write it again as soon as this returns: waits until it was copied.
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
         self.notify(block.as_ptr(), block.len())?;
@@ -170,20 +170,20 @@ impl Sender for Lender {
 }
 
 /// Copies blocks out of the sender's memory.
-struct Copier {
+struct MemoryReceiver {
     notices: RingReceiver,
     /// What is left of a block.
     current: Option<Notice>,
     syscalls: u64,
 }
 
-impl End for Copier {
+impl End for MemoryReceiver {
     fn syscalls(&self) -> Option<u64> {
         Some(self.syscalls + self.notices.syscalls()?)
     }
 }
 
-impl Receiver for Copier {
+impl Receiver for MemoryReceiver {
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
         let mut notice = match self.current {
             Some(notice) => notice,

@@ -3,6 +3,15 @@
 
 use crate::prelude::*;
 
+/// What both say of themselves.
+pub(super) const QUEUE: Descriptor = Descriptor {
+    capabilities: Capabilities::KEEPS_BOUNDARIES
+        .union(Capabilities::STORES_DATA)
+        .union(Capabilities::NEEDS_CLEANUP),
+    waits: BLOCK_OR_SPIN,
+    ..Descriptor::MESSAGES
+};
+
 /// A queue of messages in the kernel, as both ends hold it.
 pub(super) trait Queue: Send + Sync {
     /// Bytes of a message buffer before the payload.
@@ -54,11 +63,6 @@ impl<Q: Queue> QueueEnd<Q> {
             }
         }
     }
-
-    fn receive(&mut self) -> io::Result<&[u8]> {
-        let received = self.retry(|queue, message| queue.receive(message))?;
-        Ok(&self.payload()[..received])
-    }
 }
 
 impl<Q: Queue> End for QueueEnd<Q> {
@@ -67,28 +71,17 @@ impl<Q: Queue> End for QueueEnd<Q> {
     }
 }
 
-impl<Q: Queue> Sender for QueueEnd<Q> {
-    fn send(&mut self, block: &[u8]) -> io::Result<()> {
-        self.payload().copy_from_slice(block);
-        self.retry(|queue, message| queue.send(message))
-    }
-
-    fn send_next(&mut self, producer: &mut Producer) -> io::Result<()> {
-        producer.fill(self.payload());
+impl<Q: Queue> SendInPlace for QueueEnd<Q> {
+    fn put(&mut self, _len: usize, fill: impl FnOnce(&mut [u8])) -> io::Result<()> {
+        fill(self.payload());
         self.retry(|queue, message| queue.send(message))
     }
 }
 
-impl<Q: Queue> Receiver for QueueEnd<Q> {
-    fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let payload = self.receive()?;
-        room[..payload.len()].copy_from_slice(payload);
-        Ok(payload.len())
-    }
-
-    fn recv_next(&mut self, consumer: &mut Consumer, _most: usize) -> io::Result<usize> {
-        let payload = self.receive()?;
-        consumer.inspect(payload);
-        Ok(payload.len())
+impl<Q: Queue> ReceiveInPlace for QueueEnd<Q> {
+    fn take(&mut self, _most: usize, show: impl FnOnce(&[u8])) -> io::Result<usize> {
+        let received = self.retry(|queue, message| queue.receive(message))?;
+        show(&self.payload()[..received]);
+        Ok(received)
     }
 }

@@ -10,7 +10,7 @@ pub(super) use ends::{Copying, RingReceiver, RingSender};
 pub(super) use layout::{Ring, control_bytes, mapped_bytes};
 pub(super) use wait::RingWait;
 
-use super::evidence::judge;
+use super::evidence::verdict;
 use crate::prelude::*;
 use layout::{BYTES_MAX, DEFAULT_BYTES};
 
@@ -72,7 +72,7 @@ pub(super) fn evidence(
         return None;
     }
     let seen = make(4 * BLOCK_BYTES).map_err(io::Error::other).and_then(change_is_seen);
-    Some(judge("what the sender changed after it had handed a block over", seen))
+    Some(verdict("what the sender changed after it had handed a block over", seen))
 }
 
 /// Hands over a block that begins with 1, makes that a 2 behind the receiver's back, and says whether the receiver saw both.

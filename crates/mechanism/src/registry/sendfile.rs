@@ -8,7 +8,7 @@ use rustix::fs::sendfile;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::by_reference::{Content, PageSender, Pages};
-use super::evidence::{but_copied, judge};
+use super::evidence::{but_copied, verdict};
 use super::pipe::WAIT_OPTION;
 use super::pipe::file_ring::{FileLayout, FileRing};
 use super::pipe::page_ring::Lengths;
@@ -31,7 +31,7 @@ impl Mechanism for Sendfile {
     }
 
     fn zero_copy(&self, _options: &Options) -> Option<ZeroCopy> {
-        let evidence = judge("a page changed after sendfile(2) to a Unix socket", page_is_passed());
+        let evidence = verdict("a page changed after sendfile(2) to a Unix socket", page_is_passed());
         Some(but_copied(evidence, 1, "read(2) copies out of the socket"))
     }
 

@@ -29,7 +29,16 @@ impl Mechanism for Signal {
             let address = Arc::new(memory.map_err(OpenError::system("mmap(MAP_SHARED)"))?);
             let target = address.clone();
             let notify = move || send_signal(self::address(&target)).map(|()| Some(1));
-            let waiter = Waiter { address, blocked: None, wait: Notification::new(wait_for_signal) };
+            let mut blocked: Option<Blocked> = None;
+            // Blocks the signal in the waiting thread, and says where it can be sent.
+            let prepare = move || {
+                drop(blocked.replace(Blocked::now()?));
+                let address = self::address(&address);
+                address.process.store(rustix::process::getpid().as_raw_nonzero().get(), Relaxed);
+                address.thread.store(rustix::thread::gettid().as_raw_nonzero().get(), Release);
+                Ok(())
+            };
+            let waiter = Notification::new(wait_for_signal).prepared_by(prepare);
             Ok(Direction::new(Notification::new(notify), waiter))
         })
     }
@@ -94,38 +103,6 @@ fn wait_for_signal() -> io::Result<Option<u64>> {
         if error.kind() != io::ErrorKind::Interrupted {
             return Err(error);
         }
-    }
-}
-
-/// Waits for signals.
-struct Waiter<W> {
-    address: Arc<SharedMemory>,
-    blocked: Option<Blocked>,
-    wait: W,
-}
-
-impl<W: Receiver> End for Waiter<W> {
-    /// Blocks the signal in this thread, and says where it can be sent.
-    fn prepare(&mut self) -> io::Result<()> {
-        self.blocked = Some(Blocked::now()?);
-        let address = address(&self.address);
-        address.process.store(rustix::process::getpid().as_raw_nonzero().get(), Relaxed);
-        address.thread.store(rustix::thread::gettid().as_raw_nonzero().get(), Release);
-        Ok(())
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        self.wait.syscalls()
-    }
-}
-
-impl<W: Receiver> Receiver for Waiter<W> {
-    fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        self.wait.recv(room)
-    }
-
-    fn recv_next(&mut self, consumer: &mut Consumer, most: usize) -> io::Result<usize> {
-        self.wait.recv_next(consumer, most)
     }
 }
 

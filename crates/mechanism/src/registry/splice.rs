@@ -12,7 +12,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, splice};
 
 use super::by_reference::{Content, PageSender, Pages};
-use super::evidence::{but_copied, try_road};
+use super::evidence::{but_copied, try_transfer};
 use super::pipe::file_ring::{FileLayout, FileRing};
 use super::pipe::page_ring::{Lengths, refer};
 use super::pipe::{SIZE_OPTION, WAIT_OPTION, new_pipe, size_as_asked, splice_flags};
@@ -66,13 +66,13 @@ impl Mechanism for Splice {
         let asked = SpliceOptions::of(request.options);
         asked.check(request)?;
         if !asked.vmspliced {
-            return asked.open(request, |_, way| Ok(CopyingSender(way)));
+            return asked.open(request, |_, own_pipe| Ok(CopyingSender(own_pipe)));
         }
-        asked.open(request, |hop, way| {
+        asked.open(request, |hop, own_pipe| {
             let layout = FileLayout::new(request.block_bytes, hop.sndbuf_bytes as usize, Lengths::Even);
             // Relays splice: this is the only end that sends from memory.
             let content = Content::of(&Request { relays: 0, ..*request });
-            Ok(PageSender { pages: SplicedPages { way, layout, ring: None }, content })
+            Ok(PageSender { pages: SplicedPages { own_pipe, layout, ring: None }, content })
         })
     }
 }
@@ -112,16 +112,16 @@ impl SpliceOptions {
         Ok(())
     }
 
-    /// A channel whose senders are made of a hop and the way into it: sender | splicing relay | … | receiver.
+    /// A channel whose senders are made of a hop and a pipe of their own: sender | splicing relay | … | receiver.
     fn open<S: Sender + 'static>(
         &self,
         request: &Request<'_>,
-        make_sender: impl Fn(&Hop, WayIn) -> Result<S, OpenError>,
+        make_sender: impl Fn(&Hop, OwnPipe) -> Result<S, OpenError>,
     ) -> Result<Channel, OpenError> {
         let wait = FdWait::of(request);
         let direction = |first: Hop, reader: OwnedFd| {
-            let way = WayIn::new(request, &first)?;
-            let sender = make_sender(&first, way)?;
+            let own_pipe = OwnPipe::new(request, &first)?;
+            let sender = make_sender(&first, own_pipe)?;
             Ok(Direction { granted: first.granted, ..Direction::new(sender, FdEnd::new(reader, wait)?) })
         };
         if request.relays == 0 {
@@ -159,14 +159,13 @@ impl SpliceOptions {
     fn relay(&self, request: &Request<'_>, from: OwnedFd, to: OwnedFd) -> Result<SpliceRelay, OpenError> {
         let wait = FdWait::of(request);
         wait.apply(&from)?;
-        wait.apply(&to)?;
         if !self.to_socket {
-            return Ok(SpliceRelay { inward: Onward::new(from, to, wait), onward: None });
+            return Ok(SpliceRelay { inward: Onward::new(from, to, wait)?, onward: None });
         }
         let (read_end, write_end) = new_pipe()?;
         size_as_asked(request.options, &write_end)?;
-        let onward = Some(Onward::new(read_end, to, wait));
-        Ok(SpliceRelay { inward: Onward::new(from, write_end, wait), onward })
+        let onward = Some(Onward::new(read_end, to, wait)?);
+        Ok(SpliceRelay { inward: Onward::new(from, write_end, wait)?, onward })
     }
 }
 
@@ -178,20 +177,18 @@ struct Hop {
 }
 
 /// A pipe of the sender's own, always emptied into a hop before it is filled again.
-struct WayIn {
+struct OwnPipe {
     write_end: OwnedFd,
     onward: Onward,
 }
 
-impl WayIn {
+impl OwnPipe {
     fn new(request: &Request<'_>, hop: &Hop) -> Result<Self, OpenError> {
         let (read_end, write_end) = new_pipe()?;
         size_as_asked(request.options, &write_end)?;
         FdWait::Never.apply(&write_end)?;
-        let wait = FdWait::of(request);
-        wait.apply(&hop.writer)?;
         let out = hop.writer.try_clone().map_err(OpenError::system("dup"))?;
-        Ok(Self { write_end, onward: Onward::new(read_end, out, wait) })
+        Ok(Self { write_end, onward: Onward::new(read_end, out, FdWait::of(request))? })
     }
 
     /// Fills the pipe with as much as it takes, empties it onwards, and so on to the last byte.
@@ -203,7 +200,7 @@ impl WayIn {
     ) -> io::Result<()> {
         let mut rest = block;
         while !rest.is_empty() {
-            self.onward.syscalls += 1;
+            self.onward.to.syscalls += 1;
             match fill(&self.write_end, rest) {
                 Ok(taken) => {
                     self.onward.all(taken)?;
@@ -218,11 +215,11 @@ impl WayIn {
 }
 
 /// A sender whose bytes are copied into its pipe by write(2).
-struct CopyingSender(WayIn);
+struct CopyingSender(OwnPipe);
 
 impl End for CopyingSender {
     fn syscalls(&self) -> Option<u64> {
-        Some(self.0.onward.syscalls)
+        Some(self.0.onward.to.syscalls)
     }
 }
 
@@ -233,14 +230,13 @@ impl Sender for CopyingSender {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        self.0.onward.to = None;
-        Ok(())
+        self.0.onward.to.finish()
     }
 }
 
 /// A sender of a file's pages, by vmsplice(2) from where it is mapped.
 struct SplicedPages {
-    way: WayIn,
+    own_pipe: OwnPipe,
     layout: FileLayout,
     ring: Option<FileRing>,
 }
@@ -252,28 +248,27 @@ impl End for SplicedPages {
     }
 
     fn syscalls(&self) -> Option<u64> {
-        Some(self.way.onward.syscalls + self.ring.as_ref().map_or(0, FileRing::syscalls))
+        Some(self.own_pipe.onward.to.syscalls + self.ring.as_ref().map_or(0, FileRing::syscalls))
     }
 }
 
 impl Pages for SplicedPages {
     #[inline]
     fn room(&mut self, len: usize) -> io::Result<&mut [u8]> {
-        let socket = self.way.onward.to.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        let socket = self.own_pipe.onward.to.fd()?;
         self.ring.as_mut().ok_or(io::ErrorKind::NotConnected)?.next(socket.as_fd(), len)
     }
 
     #[inline]
     fn hand_over(&mut self, len: usize) -> io::Result<()> {
         let ring = self.ring.as_mut().ok_or(io::ErrorKind::NotConnected)?;
-        self.way.pass(ring.block(len), |pipe, rest| refer(pipe, rest, SpliceFlags::NONBLOCK))?;
+        self.own_pipe.pass(ring.block(len), |pipe, rest| refer(pipe, rest, SpliceFlags::NONBLOCK))?;
         ring.handed_over(len);
         Ok(())
     }
 
     fn close(&mut self) -> io::Result<()> {
-        self.way.onward.to = None;
-        Ok(())
+        self.own_pipe.onward.to.finish()
     }
 }
 
@@ -289,86 +284,56 @@ struct SpliceRelay {
 impl SpliceRelay {
     fn run(&mut self, job: &mut Job<'_>) -> io::Result<()> {
         each_piece(job, |_, most| {
-            let moved = self.inward.some(most, Awaits::Both)?;
+            let moved = self.inward.some(most)?;
             if let Some(onward) = &mut self.onward {
                 onward.all(moved)?;
             }
             Ok(moved)
         })?;
-        self.inward.to = None;
-        if let Some(onward) = &mut self.onward {
-            onward.to = None;
-        }
-        Ok(())
+        self.inward.to.finish()?;
+        self.onward.as_mut().map_or(Ok(()), |onward| onward.to.finish())
     }
 }
 
 impl End for SpliceRelay {
     fn syscalls(&self) -> Option<u64> {
-        Some(self.inward.syscalls + self.onward.as_ref().map_or(0, |onward| onward.syscalls))
+        Some(self.inward.to.syscalls + self.onward.as_ref().map_or(0, |onward| onward.to.syscalls))
     }
-}
-
-/// What a call may have to wait for: it says that it would block, not why.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Awaits {
-    /// There is something to move, and it waits for room.
-    Room,
-    /// Something to move, and then room for it.
-    Both,
 }
 
 /// Moves pages from one descriptor to another.
 struct Onward {
     from: OwnedFd,
-    /// `None` once no more comes.
-    to: Option<OwnedFd>,
-    wait: FdWait,
-    flags: SpliceFlags,
-    syscalls: u64,
+    to: FdEnd,
 }
 
 impl Onward {
-    fn new(from: OwnedFd, to: OwnedFd, wait: FdWait) -> Self {
-        Self { from, to: Some(to), wait, flags: splice_flags(wait), syscalls: 0 }
+    fn new(from: OwnedFd, to: OwnedFd, wait: FdWait) -> Result<Self, OpenError> {
+        Ok(Self { from, to: FdEnd::new(to, wait)? })
     }
 
-    /// Moves at most `most` bytes. 0 is the end of the stream.
+    /// Moves at most `most` bytes, once there are any. 0 is the end of the stream.
     #[inline]
-    fn some(&mut self, most: usize, awaits: Awaits) -> io::Result<usize> {
-        let to = self.to.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        loop {
-            self.syscalls += 1;
-            match splice(&self.from, None, to, None, most, self.flags) {
-                Ok(moved) => return Ok(moved),
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => {
-                    if awaits == Awaits::Both {
-                        self.syscalls += self.wait.after_would_block(&self.from, PollFlags::IN)?;
-                    }
-                    self.syscalls += self.wait.after_would_block(to, PollFlags::OUT)?;
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
+    fn some(&mut self, most: usize) -> io::Result<usize> {
+        let (from, flags) = (&self.from, splice_flags(self.to.wait));
+        // A call that would block does not say on which side: it waits for something to move, then for room.
+        let wait_for_both = |to: &OwnedFd, wait: FdWait| {
+            let syscalls = wait.after_would_block(from, PollFlags::IN)?;
+            Ok(syscalls + wait.after_would_block(to, PollFlags::OUT)?)
+        };
+        self.to.retry_with(|to| splice(from, None, to, None, most, flags), wait_for_both)
     }
 
     /// Moves all of `len` bytes that lie in `from`.
     #[inline]
     fn all(&mut self, len: usize) -> io::Result<()> {
-        let mut left = len;
-        while left > 0 {
-            match self.some(left, Awaits::Room)? {
-                0 => return Err(io::ErrorKind::WriteZero.into()),
-                moved => left -= moved,
-            }
-        }
-        Ok(())
+        let (from, flags) = (&self.from, splice_flags(self.to.wait));
+        self.to.write_all(len, |to, left| splice(from, None, to, None, left, flags))
     }
 }
 
 fn evidence_to_pipe() -> ZeroCopy {
-    try_road("splice(2) to a second pipe", |pipe, len| {
+    try_transfer("splice(2) to a second pipe", |pipe, len| {
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         splice(pipe, None, &writer, None, len, SpliceFlags::NONBLOCK)?;
         Ok(reader)
@@ -376,7 +341,7 @@ fn evidence_to_pipe() -> ZeroCopy {
 }
 
 fn evidence_to_socket() -> ZeroCopy {
-    try_road("splice(2) to a Unix socket", |pipe, len| {
+    try_transfer("splice(2) to a Unix socket", |pipe, len| {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let (near, far) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         splice(pipe, None, &near, None, len, SpliceFlags::NONBLOCK)?;

@@ -3,7 +3,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::queue::{Queue, QueueEnd, never_waits};
+use super::queue::{QUEUE, Queue, QueueEnd, never_waits};
 use crate::prelude::*;
 
 pub(crate) struct SysvMsgq;
@@ -13,12 +13,6 @@ impl Mechanism for SysvMsgq {
         &Descriptor {
             name: "sysv-msgq",
             summary: "a System V message queue",
-            capabilities: const {
-                Capabilities::KEEPS_BOUNDARIES
-                    .union(Capabilities::STORES_DATA)
-                    .union(Capabilities::NEEDS_CLEANUP)
-            },
-            waits: BLOCK_OR_SPIN,
             options: &[OptionSpec {
                 name: "size",
                 kind: OptionKind::Size,
@@ -28,7 +22,7 @@ impl Mechanism for SysvMsgq {
             limits: "block: kernel.msgmax; queue: kernel.msgmnb",
             man_pages: &["msgget(2)", "msgop(2)", "msgctl(2)"],
             default_specs: &["sysv-msgq"],
-            ..Descriptor::MESSAGES
+            ..QUEUE
         }
     }
 

@@ -267,7 +267,8 @@ impl UdpReceiver {
         if error.kind() != io::ErrorKind::TimedOut {
             return error;
         }
-        let dropped = Account::of(self.socket.fd()).map_or(0, |account| account.dropped);
+        let account = self.socket.fd().and_then(Account::of);
+        let dropped = account.map_or(0, |account| account.dropped);
         let came = self.received;
         let text = match dropped {
             0 => format!("{error} after {came} datagrams; this socket dropped none (look at `nstat -az`)"),

@@ -15,7 +15,7 @@ use iceoryx2::service::port_factory::publish_subscribe::PortFactory as PubSub;
 use super::segments::{SHARED_MEMORY_FOLDER, Site, remove_what_the_dead_left};
 use crate::free_bytes;
 use crate::prelude::*;
-use crate::registry::evidence::judge;
+use crate::registry::evidence::verdict;
 
 /// Samples in the subscriber's queue.
 const DEFAULT_DEPTH: usize = 16;
@@ -157,20 +157,6 @@ struct Publishing {
     port: Option<Port<Publisher<IpcService, [u8], ()>>>,
 }
 
-impl Publishing {
-    fn publish(&mut self, len: usize, fill: impl FnOnce(&mut [u8])) -> io::Result<()> {
-        let port = &self.port.as_ref().ok_or(io::ErrorKind::NotConnected)?.port;
-        let sample = port.loan_slice_uninit(len).map_err(refused("loan"))?;
-        // SAFETY: the sample lies in shared memory, every byte of which `publisher` has written once.
-        let mut sample = unsafe { sample.assume_init() };
-        fill(sample.payload_mut());
-        match sample.send().map_err(refused("send"))? {
-            0 => Err(io::Error::new(io::ErrorKind::BrokenPipe, "the subscriber has gone")),
-            _ => Ok(()),
-        }
-    }
-}
-
 impl End for Publishing {
     fn prepare(&mut self) -> io::Result<()> {
         self.port = Some(self.plan.publisher()?);
@@ -182,13 +168,17 @@ impl End for Publishing {
     }
 }
 
-impl Sender for Publishing {
-    fn send(&mut self, block: &[u8]) -> io::Result<()> {
-        self.publish(block.len(), |slot| slot.copy_from_slice(block))
-    }
-
-    fn send_next(&mut self, producer: &mut Producer) -> io::Result<()> {
-        self.publish(producer.block_bytes(), |slot| producer.fill(slot))
+impl SendInPlace for Publishing {
+    fn put(&mut self, len: usize, fill: impl FnOnce(&mut [u8])) -> io::Result<()> {
+        let port = &self.port.as_ref().ok_or(io::ErrorKind::NotConnected)?.port;
+        let sample = port.loan_slice_uninit(len).map_err(refused("loan"))?;
+        // SAFETY: the sample lies in shared memory, every byte of which `publisher` has written once.
+        let mut sample = unsafe { sample.assume_init() };
+        fill(sample.payload_mut());
+        match sample.send().map_err(refused("send"))? {
+            0 => Err(io::Error::new(io::ErrorKind::BrokenPipe, "the subscriber has gone")),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -232,24 +222,6 @@ impl Subscribing {
             std::hint::spin_loop();
         }
     }
-
-    fn take(&mut self, most: usize, take: impl FnOnce(&[u8])) -> io::Result<usize> {
-        let mut at_hand = match self.at_hand.take() {
-            Some(at_hand) => at_hand,
-            None => match self.next()? {
-                Some(sample) => AtHand { sample, taken: 0 },
-                None => return Ok(0),
-            },
-        };
-        let bytes = &at_hand.sample.payload()[at_hand.taken..];
-        let len = bytes.len().min(most);
-        take(&bytes[..len]);
-        if len < bytes.len() {
-            at_hand.taken += len;
-            self.at_hand = Some(at_hand);
-        }
-        Ok(len)
-    }
 }
 
 impl End for Subscribing {
@@ -273,19 +245,29 @@ impl End for Subscribing {
     }
 }
 
-impl Receiver for Subscribing {
-    fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        self.take(room.len(), |bytes| room[..bytes.len()].copy_from_slice(bytes))
-    }
-
-    fn recv_next(&mut self, consumer: &mut Consumer, most: usize) -> io::Result<usize> {
-        self.take(most, |bytes| consumer.inspect(bytes))
+impl ReceiveInPlace for Subscribing {
+    fn take(&mut self, most: usize, show: impl FnOnce(&[u8])) -> io::Result<usize> {
+        let mut at_hand = match self.at_hand.take() {
+            Some(at_hand) => at_hand,
+            None => match self.next()? {
+                Some(sample) => AtHand { sample, taken: 0 },
+                None => return Ok(0),
+            },
+        };
+        let bytes = &at_hand.sample.payload()[at_hand.taken..];
+        let len = bytes.len().min(most);
+        show(&bytes[..len]);
+        if len < bytes.len() {
+            at_hand.taken += len;
+            self.at_hand = Some(at_hand);
+        }
+        Ok(len)
     }
 }
 
 /// Writes to a sample after it was sent, and looks whether the receiver sees it.
 pub(super) fn canary() -> ZeroCopy {
-    judge("a byte changed after the send", seen_after_send())
+    verdict("a byte changed after the send", seen_after_send())
 }
 
 fn seen_after_send() -> io::Result<bool> {

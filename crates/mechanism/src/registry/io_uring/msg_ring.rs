@@ -34,7 +34,7 @@ pub(super) fn open(request: &Request<'_>) -> Result<Channel, OpenError> {
             "on=msg-ring alone, or without on=msg-ring",
         ));
     }
-    let direction = |from: &Station, to: &Station| {
+    let direction = |from: &RingTask, to: &RingTask| {
         let window = Window::new(request)?;
         let bytes = (WINDOW * window.stride) as u64;
         let (sender, receiver) = (from.end(&window, from.at_once), to.end(&window, true));
@@ -50,8 +50,8 @@ pub(super) fn open(request: &Request<'_>) -> Result<Channel, OpenError> {
     })
 }
 
-/// Two stations that hold each other's ring.
-fn connect_pair(request: &Request<'_>) -> Result<(Station, Station), OpenError> {
+/// Two tasks that hold each other's ring.
+fn connect_pair(request: &Request<'_>) -> Result<(RingTask, RingTask), OpenError> {
     let plan =
         RingPlan { entries: 2 * WINDOW as u32, wait: ring_wait(request), sqpoll: false, inherited: true };
     let ring = || Ring::set_up(plan).map_err(OpenError::system("io_uring_setup"));
@@ -64,11 +64,11 @@ fn connect_pair(request: &Request<'_>) -> Result<(Station, Station), OpenError> 
     let credits = request.workload == Workload::Stream;
     // A task that asks is told to wait for the answer next: both in one call.
     let at_once = credits || request.tasks == Tasks::Single;
-    let station = |ring, peer| {
-        let post = Post { ring, peer, mail: VecDeque::with_capacity(WINDOW), credits: WINDOW };
-        Station { post: Arc::new(Mutex::new(post)), credits, at_once }
+    let task = |ring, peer| {
+        let shared = TaskRing { ring, peer, announced: VecDeque::with_capacity(WINDOW), credits: WINDOW };
+        RingTask { shared: Arc::new(Mutex::new(shared)), credits, at_once }
     };
-    Ok((station(near, far_fd), station(far, near_fd)))
+    Ok((task(near, far_fd), task(far, near_fd)))
 }
 
 /// The peer's ring, for as long as this task needs it: the peer's own handle is dropped after fork(2).
@@ -100,17 +100,17 @@ impl Window {
 }
 
 /// What a task holds: its own ring, and the other's as an address.
-struct Post {
+struct TaskRing {
     ring: Ring,
     peer: OwnedFd,
     /// Lengths of the blocks announced and not yet taken.
-    mail: VecDeque<usize>,
+    announced: VecDeque<usize>,
     /// Slots the peer is known to have emptied.
     credits: usize,
 }
 
-impl Post {
-    fn tell(&mut self, what: u64, number: usize) -> io::Result<()> {
+impl TaskRing {
+    fn send_message(&mut self, what: u64, number: usize) -> io::Result<()> {
         let to = types::Fd(self.peer.as_raw_fd());
         let message = opcode::MsgRingData::new(to, number as i32, what, None).build();
         let message = message.flags(Flags::SKIP_SUCCESS).user_data(REFUSED);
@@ -126,12 +126,12 @@ impl Post {
     }
 
     /// Hands over what is queued, and waits for a message.
-    fn turn(&mut self) -> io::Result<()> {
+    fn wait_for_message(&mut self) -> io::Result<()> {
         self.ring.wait(1)?;
         while let Some(message) = self.ring.next() {
             let number = message.result();
             match message.user_data() {
-                BLOCK => self.mail.push_back(number as usize),
+                BLOCK => self.announced.push_back(number as usize),
                 CREDIT => self.credits += number as usize,
                 _ => return Err(io::Error::from_raw_os_error(-number)),
             }
@@ -141,19 +141,19 @@ impl Post {
 }
 
 /// One task of the two.
-struct Station {
-    post: Arc<Mutex<Post>>,
+struct RingTask {
+    shared: Arc<Mutex<TaskRing>>,
     /// The sender may not send more than there are free slots; in a round trip the answer says so.
     credits: bool,
     /// What is sent is handed to the kernel at once, and not by the call that waits for the answer.
     at_once: bool,
 }
 
-impl Station {
+impl RingTask {
     /// One of its ends. Where it sends and receives through its ring, only one of them counts the system calls.
     fn end(&self, window: &Window, counts: bool) -> MessageEnd {
         MessageEnd {
-            post: self.post.clone(),
+            shared: self.shared.clone(),
             window: window.clone(),
             credits: self.credits,
             at_once: self.at_once,
@@ -167,7 +167,7 @@ impl Station {
 
 /// The sending or the receiving end of a task.
 struct MessageEnd {
-    post: Arc<Mutex<Post>>,
+    shared: Arc<Mutex<TaskRing>>,
     window: Window,
     credits: bool,
     at_once: bool,
@@ -181,29 +181,29 @@ struct MessageEnd {
 }
 
 /// Both ends of a task share its ring; the lock is never waited for.
-fn lock(post: &Mutex<Post>) -> MutexGuard<'_, Post> {
-    post.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(shared: &Mutex<TaskRing>) -> MutexGuard<'_, TaskRing> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl MessageEnd {
     fn send_block(&mut self, block: &[u8]) -> io::Result<()> {
-        let mut post = lock(&self.post);
-        while self.credits && post.credits == 0 {
-            post.turn()?;
+        let mut shared = lock(&self.shared);
+        while self.credits && shared.credits == 0 {
+            shared.wait_for_message()?;
         }
-        post.credits = post.credits.saturating_sub(1);
+        shared.credits = shared.credits.saturating_sub(1);
         // SAFETY: a block is no longer than a slot, and this one is free: the receiver gave it back (or has
         // answered since), and looks at it only after the message below, which the kernel hands on.
         unsafe { std::ptr::copy_nonoverlapping(block.as_ptr(), self.window.slot(self.blocks), block.len()) };
         self.blocks += 1;
-        post.tell(BLOCK, block.len())?;
-        if self.at_once { post.ring.submit() } else { Ok(()) }
+        shared.send_message(BLOCK, block.len())?;
+        if self.at_once { shared.ring.submit() } else { Ok(()) }
     }
 }
 
 impl End for MessageEnd {
     fn syscalls(&self) -> Option<u64> {
-        Some(if self.counts { lock(&self.post).ring.enters() } else { 0 })
+        Some(if self.counts { lock(&self.shared).ring.enters() } else { 0 })
     }
 }
 
@@ -214,18 +214,18 @@ impl Sender for MessageEnd {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        lock(&self.post).ring.submit()
+        lock(&self.shared).ring.submit()
     }
 }
 
 impl Receiver for MessageEnd {
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let mut post = lock(&self.post);
+        let mut shared = lock(&self.shared);
         let block_bytes = loop {
-            if let Some(len) = post.mail.front() {
+            if let Some(len) = shared.announced.front() {
                 break (*len).min(self.window.block_bytes);
             }
-            post.turn()?;
+            shared.wait_for_message()?;
         };
         let len = room.len().min(block_bytes - self.taken);
         let start = self.window.slot(self.blocks).wrapping_add(self.taken).cast_const();
@@ -234,12 +234,12 @@ impl Receiver for MessageEnd {
         self.taken += len;
         if self.taken == block_bytes {
             (self.taken, self.blocks) = (0, self.blocks + 1);
-            post.mail.pop_front();
+            shared.announced.pop_front();
             self.owed += 1;
             if self.credits && self.owed >= WINDOW / 2 {
-                post.tell(CREDIT, self.owed)?;
+                shared.send_message(CREDIT, self.owed)?;
                 self.owed = 0;
-                post.ring.submit()?;
+                shared.ring.submit()?;
             }
         }
         Ok(len)

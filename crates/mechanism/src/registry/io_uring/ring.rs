@@ -10,16 +10,17 @@ use io_uring::{IoUring, Probe, cqueue, squeue, types};
 const SQ_THREAD_IDLE_MS: u32 = 20;
 
 /// How a task waits for a completion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum RingWait {
     /// Asleep in io_uring_enter(2).
+    #[default]
     Enter,
     /// Looking at the completion queue again and again, without a system call.
     Look,
 }
 
 /// What a ring is set up for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RingPlan {
     pub(super) entries: u32,
     pub(super) wait: RingWait,

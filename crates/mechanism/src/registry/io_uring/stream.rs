@@ -329,28 +329,18 @@ impl End for TaskEnd {
     }
 }
 
-impl Sender for TaskEnd {
-    fn send(&mut self, block: &[u8]) -> io::Result<()> {
-        let mut task = self.lock();
-        let most = task.plan.block_bytes;
-        block.chunks(most).try_for_each(|piece| task.send(piece.len(), |slot| slot.copy_from_slice(piece)))
+impl SendInPlace for TaskEnd {
+    fn put(&mut self, len: usize, fill: impl FnOnce(&mut [u8])) -> io::Result<()> {
+        self.lock().send(len, fill)
     }
 
-    fn send_next(&mut self, producer: &mut Producer) -> io::Result<()> {
-        self.lock().send(producer.block_bytes(), |slot| producer.fill(slot))
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
+    fn end_stream(&mut self) -> io::Result<()> {
         self.lock().finish()
     }
 }
 
-impl Receiver for TaskEnd {
-    fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        self.lock().recv(room.len(), |bytes| room[..bytes.len()].copy_from_slice(bytes))
-    }
-
-    fn recv_next(&mut self, consumer: &mut Consumer, most: usize) -> io::Result<usize> {
-        self.lock().recv(most, |bytes| consumer.inspect(bytes))
+impl ReceiveInPlace for TaskEnd {
+    fn take(&mut self, most: usize, show: impl FnOnce(&[u8])) -> io::Result<usize> {
+        self.lock().recv(most, show)
     }
 }

@@ -33,7 +33,7 @@ const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
 /// How long the ring is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::registry) struct FileLayout {
+pub(crate) struct FileLayout {
     chunk_bytes: usize,
     chunks: usize,
 }
@@ -41,7 +41,7 @@ pub(in crate::registry) struct FileLayout {
 impl FileLayout {
     /// A ring for blocks of up to `block_bytes` and a socket with this send buffer: long enough that the socket is
     /// full before the ring is.
-    pub(in crate::registry) fn new(block_bytes: usize, sndbuf_bytes: usize, lengths: Lengths) -> Self {
+    pub(crate) fn new(block_bytes: usize, sndbuf_bytes: usize, lengths: Lengths) -> Self {
         let page_bytes = rustix::param::page_size();
         let grain = if block_bytes < page_bytes { CHUNK_BYTES_MIN } else { page_bytes };
         let usual_bytes = match lengths {
@@ -53,13 +53,13 @@ impl FileLayout {
     }
 
     /// Bytes of memory this takes.
-    pub(in crate::registry) fn bytes(self) -> usize {
+    pub(crate) fn bytes(self) -> usize {
         self.chunk_bytes * self.chunks
     }
 }
 
 /// The file, mapped, and what was handed over of it.
-pub(in crate::registry) struct FileRing {
+pub(crate) struct FileRing {
     file: OwnedFd,
     memory: SharedMemory,
     chunk_bytes: usize,
@@ -76,7 +76,7 @@ pub(in crate::registry) struct FileRing {
 impl FileRing {
     /// Makes the file and maps it. To be called in the task that sends, whose page table then has the pages from
     /// the start.
-    pub(in crate::registry) fn new(layout: FileLayout) -> io::Result<Self> {
+    pub(crate) fn new(layout: FileLayout) -> io::Result<Self> {
         let file = memfd_create("hosepipe", MemfdFlags::CLOEXEC)?;
         ftruncate(&file, layout.bytes() as u64)?;
         Ok(Self {
@@ -93,7 +93,7 @@ impl FileRing {
 
     /// Room for the next block, once `socket`'s other end has read what lay there.
     #[inline]
-    pub(in crate::registry) fn next(&mut self, socket: BorrowedFd<'_>, len: usize) -> io::Result<&mut [u8]> {
+    pub(crate) fn next(&mut self, socket: BorrowedFd<'_>, len: usize) -> io::Result<&mut [u8]> {
         let next = if self.chunk + 1 == self.handed_over_by.len() { 0 } else { self.chunk + 1 };
         self.wait_until_read(socket, self.handed_over_by[next])?;
         self.chunk = next;
@@ -104,12 +104,12 @@ impl FileRing {
     }
 
     /// The file, and where in it the block lies that [`Self::next`] made room for.
-    pub(in crate::registry) fn file(&self) -> (BorrowedFd<'_>, u64) {
+    pub(crate) fn file(&self) -> (BorrowedFd<'_>, u64) {
         (self.file.as_fd(), self.offset() as u64)
     }
 
     /// The first `len` bytes of that block, in memory.
-    pub(in crate::registry) fn block(&self, len: usize) -> &[u8] {
+    pub(crate) fn block(&self, len: usize) -> &[u8] {
         assert!(len <= self.chunk_bytes, "a block longer than the ring was made for");
         // SAFETY: as in `next`; written through `self` alone.
         unsafe { std::slice::from_raw_parts(self.memory.as_ptr().add(self.offset()), len) }
@@ -117,13 +117,13 @@ impl FileRing {
 
     /// Notes that the socket has taken the block that [`Self::next`] made room for, `len` bytes.
     #[inline]
-    pub(in crate::registry) fn handed_over(&mut self, len: usize) {
+    pub(crate) fn handed_over(&mut self, len: usize) {
         self.handed_over += len as u64;
         self.handed_over_by[self.chunk] = self.handed_over;
     }
 
     /// System calls made to find out what was read.
-    pub(in crate::registry) fn syscalls(&self) -> u64 {
+    pub(crate) fn syscalls(&self) -> u64 {
         self.syscalls
     }
 

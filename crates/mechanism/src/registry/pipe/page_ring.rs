@@ -28,14 +28,14 @@ const UNIT_BYTES_MIN: usize = 128;
 
 /// How blocks lie in the ring: each begins at a unit, and each unit it lies in is one slot of the pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::registry) struct Layout {
+pub(crate) struct Layout {
     unit_bytes: usize,
     units: usize,
 }
 
 /// Whether blocks are all of one length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::registry) enum Lengths {
+pub(crate) enum Lengths {
     /// Every block is as long as the first.
     Even,
     /// What a relay passes on: as much as there was, at most a block.
@@ -44,19 +44,14 @@ pub(in crate::registry) enum Lengths {
 
 impl Lengths {
     /// What the sender of a request sends.
-    pub(in crate::registry) fn of(request: &Request<'_>) -> Self {
+    pub(crate) fn of(request: &Request<'_>) -> Self {
         if request.relays == 0 { Self::Even } else { Self::Uneven }
     }
 }
 
 impl Layout {
     /// Units enough that none is used again before pipes of `slots` together took that many after it.
-    pub(in crate::registry) fn new(
-        block_bytes: usize,
-        slots: usize,
-        page_bytes: usize,
-        lengths: Lengths,
-    ) -> Self {
+    pub(crate) fn new(block_bytes: usize, slots: usize, page_bytes: usize, lengths: Lengths) -> Self {
         // A power of two up to a page never lies across two of them: such a unit is one slot.
         let unit_bytes = block_bytes.next_power_of_two().clamp(UNIT_BYTES_MIN, page_bytes);
         let block_units = block_bytes.div_ceil(unit_bytes);
@@ -71,18 +66,18 @@ impl Layout {
     }
 
     /// Room for one block of constant content, which may be sent again at once.
-    pub(in crate::registry) fn constant(block_bytes: usize, page_bytes: usize) -> Self {
+    pub(crate) fn constant(block_bytes: usize, page_bytes: usize) -> Self {
         Self::new(block_bytes, 0, page_bytes, Lengths::Even)
     }
 
     /// Bytes of memory this takes.
-    pub(in crate::registry) fn bytes(self) -> usize {
+    pub(crate) fn bytes(self) -> usize {
         self.unit_bytes * self.units
     }
 }
 
 /// The memory, and where the next block goes.
-pub(in crate::registry) struct PageRing {
+pub(crate) struct PageRing {
     memory: SharedMemory,
     layout: Layout,
     next_unit: usize,
@@ -92,12 +87,12 @@ pub(in crate::registry) struct PageRing {
 
 impl PageRing {
     /// Maps the memory. To be called in the task that sends, whose page table then has the pages from the start.
-    pub(in crate::registry) fn new(layout: Layout) -> io::Result<Self> {
+    pub(crate) fn new(layout: Layout) -> io::Result<Self> {
         Self::of(layout, layout.bytes())
     }
 
     /// The same on huge pages, however little is needed of them.
-    pub(in crate::registry) fn on_huge_pages(layout: Layout) -> io::Result<Self> {
+    pub(crate) fn on_huge_pages(layout: Layout) -> io::Result<Self> {
         Self::of(layout, layout.bytes().max(HUGE_PAGE_BYTES))
     }
 
@@ -107,7 +102,7 @@ impl PageRing {
 
     /// Room for the next block, to be written and then handed over, all of it.
     #[inline]
-    pub(in crate::registry) fn next(&mut self, len: usize) -> &mut [u8] {
+    pub(crate) fn next(&mut self, len: usize) -> &mut [u8] {
         let Layout { unit_bytes, units } = self.layout;
         let wanted = len.div_ceil(unit_bytes);
         let first = if self.next_unit + wanted <= units { self.next_unit } else { 0 };
@@ -121,7 +116,7 @@ impl PageRing {
 
     /// The first `len` bytes of that block; before there was one, of the ring.
     #[inline]
-    pub(in crate::registry) fn block(&self, len: usize) -> &[u8] {
+    pub(crate) fn block(&self, len: usize) -> &[u8] {
         assert!(self.offset + len <= self.memory.len(), "a block longer than the ring was made for");
         // SAFETY: inside the mapping, and borrowed from `self`, through which alone it is written.
         unsafe { std::slice::from_raw_parts(self.memory.as_ptr().add(self.offset), len) }
@@ -130,11 +125,7 @@ impl PageRing {
 
 /// Hands bytes of a [`PageRing`] to a pipe by reference; returns how many it took.
 #[inline]
-pub(in crate::registry) fn refer(
-    pipe: impl AsFd,
-    block: &[u8],
-    flags: SpliceFlags,
-) -> rustix::io::Result<usize> {
+pub(crate) fn refer(pipe: impl AsFd, block: &[u8], flags: SpliceFlags) -> rustix::io::Result<usize> {
     // SAFETY: a ring's bytes are not written again before the pipe was drained of them (top of this file). The
     // descriptor is a pipe's write end: the bytes are only read.
     unsafe { vmsplice(pipe, &[IoSliceRaw::from_slice(block)], flags) }
@@ -142,7 +133,7 @@ pub(in crate::registry) fn refer(
 
 /// Whether this kernel's pipes take one page a slot, on which the ring's safety rests: a pipe of S slots must take
 /// S pages of a larger offer, no more.
-pub(in crate::registry) fn takes_pages() -> Result<(), OpenError> {
+pub(crate) fn takes_pages() -> Result<(), OpenError> {
     let (_reader, writer) = pipe_with(PipeFlags::CLOEXEC).map_err(OpenError::system("pipe2"))?;
     let holds = fcntl_getpipe_size(&writer).map_err(OpenError::system("fcntl(F_GETPIPE_SZ)"))?;
     let layout = Layout::new(4 * holds, 0, page_size(), Lengths::Even);
@@ -157,10 +148,10 @@ pub(in crate::registry) fn takes_pages() -> Result<(), OpenError> {
     ))
 }
 
-/// Sends a page into a pipe by reference, lets `road` carry it from there to the descriptor it returns, changes the
+/// Sends a page into a pipe by reference, lets `transfer` carry it from there to the descriptor it returns, changes the
 /// page, and reads: whether the reader sees the change. For experiments: this is what must not happen to a payload.
-pub(in crate::registry) fn page_is_passed<F: AsFd>(
-    road: impl FnOnce(BorrowedFd<'_>, usize) -> io::Result<F>,
+pub(crate) fn page_is_passed<F: AsFd>(
+    transfer: impl FnOnce(BorrowedFd<'_>, usize) -> io::Result<F>,
 ) -> io::Result<bool> {
     const BEFORE: u8 = b'b';
     const AFTER: u8 = b'a';
@@ -169,7 +160,7 @@ pub(in crate::registry) fn page_is_passed<F: AsFd>(
     ring.next(page_bytes).fill(BEFORE);
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
     refer(&writer, ring.block(page_bytes), SpliceFlags::NONBLOCK)?;
-    let end = road(reader.as_fd(), page_bytes)?;
+    let end = transfer(reader.as_fd(), page_bytes)?;
     // The kernel still refers to the page, and so it may: it is no Rust reference, and reads bytes.
     ring.next(page_bytes).fill(AFTER);
     let mut read = [0u8; 64];

@@ -8,13 +8,13 @@ use crate::prelude::*;
 
 /// Whether the payload is copied into and out of the ring, or made and looked at in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Copying {
+pub(crate) enum Copying {
     InOut,
     InPlace,
 }
 
 impl Copying {
-    pub(in super::super) fn of(options: &Options) -> Self {
+    pub(crate) fn of(options: &Options) -> Self {
         options.one_of("copy", &[("in-out", Self::InOut), ("in-place", Self::InPlace)])
     }
 }
@@ -42,7 +42,7 @@ fn copy(to: &mut [u8], from: &[u8]) {
 }
 
 /// The end that sends.
-pub(in super::super) struct RingSender {
+pub(crate) struct RingSender {
     ring: Arc<Ring>,
     /// The number of the next message, from 1 on.
     next: u64,
@@ -59,13 +59,13 @@ pub(in super::super) struct RingSender {
 
 impl RingSender {
     /// The only sender of a fresh ring.
-    pub(in super::super) fn new(ring: Arc<Ring>, wait: RingWait, copying: Copying) -> Self {
+    pub(crate) fn new(ring: Arc<Ring>, wait: RingWait, copying: Copying) -> Self {
         Self { ring, next: 1, head: 0, released: (0, 0), reserved: 0, wait, copying, syscalls: 0 }
     }
 
     /// Waits until all but the last `most` messages were released by the receiver.
     #[inline(always)]
-    pub(in super::super) fn wait_until_left(&mut self, most: u64) -> io::Result<()> {
+    pub(crate) fn wait_until_left(&mut self, most: u64) -> io::Result<()> {
         self.wait_until_released((self.next - 1).saturating_sub(most), 0)
     }
 
@@ -92,7 +92,7 @@ impl RingSender {
     /// Waits until there is room, and lends a part of it in one piece: `most` bytes, or less where that is more
     /// than one message takes.
     #[inline(always)]
-    pub(in super::super) fn reserve(&mut self, most: usize) -> io::Result<&mut [u8]> {
+    pub(crate) fn reserve(&mut self, most: usize) -> io::Result<&mut [u8]> {
         let len = most.min(self.ring.piece_bytes());
         let bytes = (self.head + len as u64).saturating_sub(self.ring.bytes() as u64);
         self.wait_until_released(Ring::before_in_slot(self.next), bytes)?;
@@ -104,7 +104,7 @@ impl RingSender {
 
     /// Hands over what is lent, as one message.
     #[inline(always)]
-    pub(in super::super) fn commit(&mut self) -> io::Result<()> {
+    pub(crate) fn commit(&mut self) -> io::Result<()> {
         self.ring.slot(self.next).publish(self.next, self.reserved);
         self.next += 1;
         self.head += self.reserved as u64;
@@ -156,7 +156,7 @@ impl Sender for RingSender {
 }
 
 /// The end that receives.
-pub(in super::super) struct RingReceiver {
+pub(crate) struct RingReceiver {
     ring: Arc<Ring>,
     /// The number of the message that is being received.
     current: u64,
@@ -173,7 +173,7 @@ pub(in super::super) struct RingReceiver {
 
 impl RingReceiver {
     /// The only receiver of a fresh ring.
-    pub(in super::super) fn new(ring: Arc<Ring>, wait: RingWait, copying: Copying) -> Self {
+    pub(crate) fn new(ring: Arc<Ring>, wait: RingWait, copying: Copying) -> Self {
         Self { ring, current: 1, taken: 0, len: 0, tail: 0, wait, copying, syscalls: 0 }
     }
 
@@ -202,7 +202,7 @@ impl RingReceiver {
 
     /// Waits for a message, and lends what is left of it: at most `most` bytes.
     #[inline(always)]
-    pub(in super::super) fn peek(&mut self, most: usize) -> io::Result<&[u8]> {
+    pub(crate) fn peek(&mut self, most: usize) -> io::Result<&[u8]> {
         self.len = self.arrived()?;
         let begin = self.ring.message(self.current, self.tail - self.taken as u64, self.len);
         // SAFETY: these bytes were handed over by the sender, which writes them again only after they are released,
@@ -214,7 +214,7 @@ impl RingReceiver {
 
     /// Gives back the first `len` bytes of what was lent.
     #[inline(always)]
-    pub(in super::super) fn release(&mut self, len: usize) -> io::Result<()> {
+    pub(crate) fn release(&mut self, len: usize) -> io::Result<()> {
         self.tail += len as u64;
         self.taken += len;
         if self.taken == self.len {

@@ -106,57 +106,53 @@ pub(super) struct Control {
 }
 
 /// What two ends sleep on beside the words of [`Sleepers`], if anything.
-pub(super) struct Bells {
+pub(super) struct WakeFds {
     pub(super) sender: OwnedFd,
     pub(super) receiver: OwnedFd,
 }
 
 /// Bytes of the control lines, in whole pages.
-pub(in super::super) fn control_bytes() -> usize {
+pub(crate) fn control_bytes() -> usize {
     size_of::<Control>().next_multiple_of(page_size())
 }
 
 /// Bytes that a ring of this size takes of a memory that is mapped in whole pages.
-pub(in super::super) fn mapped_bytes(ring_bytes: usize) -> usize {
+pub(crate) fn mapped_bytes(ring_bytes: usize) -> usize {
     ring_bytes.next_multiple_of(page_size())
 }
 
 /// The ring as both ends see it: its bytes twice, back to back, so that nothing ever wraps, then the control lines.
-pub(in super::super) struct Ring {
+pub(crate) struct Ring {
     memory: SharedMemory,
     bytes: usize,
     mapped_bytes: usize,
     /// See [`PIECE_BYTES_MAX`].
     piece_bytes: usize,
-    bells: Option<Bells>,
+    wake_fds: Option<WakeFds>,
 }
 
 impl Ring {
     /// A ring in anonymous memory. `bytes` is a power of two.
-    pub(in super::super) fn new(bytes: usize, wait: RingWait) -> Result<Self, OpenError> {
+    pub(crate) fn new(bytes: usize, wait: RingWait) -> Result<Self, OpenError> {
         let memory = SharedMemory::twice(mapped_bytes(bytes), control_bytes());
         Self::over(memory.map_err(OpenError::system("mmap(MAP_SHARED) of the ring"))?, bytes, wait)
     }
 
     /// A ring in memory that was mapped twice, all zeros. `bytes` is a power of two.
-    pub(in super::super) fn over(
-        memory: SharedMemory,
-        bytes: usize,
-        wait: RingWait,
-    ) -> Result<Self, OpenError> {
+    pub(crate) fn over(memory: SharedMemory, bytes: usize, wait: RingWait) -> Result<Self, OpenError> {
         let mapped_bytes = mapped_bytes(bytes);
         assert!(bytes.is_power_of_two() && memory.len() >= 2 * mapped_bytes + control_bytes());
-        let bell = || eventfd(0, EventfdFlags::CLOEXEC).map_err(OpenError::system("eventfd2"));
-        let bells = match wait {
-            RingWait::Eventfd => Some(Bells { sender: bell()?, receiver: bell()? }),
+        let wake_fd = || eventfd(0, EventfdFlags::CLOEXEC).map_err(OpenError::system("eventfd2"));
+        let wake_fds = match wait {
+            RingWait::Eventfd => Some(WakeFds { sender: wake_fd()?, receiver: wake_fd()? }),
             RingWait::Spin | RingWait::Futex | RingWait::Never => None,
         };
         let piece_bytes = (bytes / 4).clamp(1, PIECE_BYTES_MAX);
-        Ok(Self { memory, bytes, mapped_bytes, piece_bytes, bells })
+        Ok(Self { memory, bytes, mapped_bytes, piece_bytes, wake_fds })
     }
 
     /// Bytes it holds.
-    pub(in super::super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
@@ -190,8 +186,8 @@ impl Ring {
         number.saturating_sub(SLOTS as u64)
     }
 
-    pub(super) fn bells(&self) -> Option<&Bells> {
-        self.bells.as_ref()
+    pub(super) fn wake_fds(&self) -> Option<&WakeFds> {
+        self.wake_fds.as_ref()
     }
 
     /// Where message `number` of `len` bytes lies, which begins at a stream offset: in its slot if it is short, else in

@@ -11,7 +11,7 @@ use crate::prelude::*;
 
 /// How an end of a ring waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum RingWait {
+pub(crate) enum RingWait {
     /// Looks again at once.
     Spin,
     /// Asleep in futex(2).
@@ -24,7 +24,7 @@ pub(in super::super) enum RingWait {
 
 impl RingWait {
     /// How the ends of this request wait: the spec's own word first.
-    pub(in super::super) fn of(request: &Request<'_>) -> Self {
+    pub(crate) fn of(request: &Request<'_>) -> Self {
         match (request.tasks, request.options.word("wait"), request.wait) {
             (Tasks::Single, ..) => Self::Never,
             (_, Some("spin"), _) | (_, None, Wait::Spin) => Self::Spin,
@@ -47,11 +47,11 @@ pub(super) enum Side {
 }
 
 impl Ring {
-    fn bed(&self, side: Side) -> (&AtomicU32, Option<&OwnedFd>) {
-        let (sleepers, bells) = (&self.control().sleepers, self.bells());
+    fn sleeper(&self, side: Side) -> (&AtomicU32, Option<&OwnedFd>) {
+        let (sleepers, wake_fds) = (&self.control().sleepers, self.wake_fds());
         match side {
-            Side::Sender => (&sleepers.sender, bells.map(|bells| &bells.sender)),
-            Side::Receiver => (&sleepers.receiver, bells.map(|bells| &bells.receiver)),
+            Side::Sender => (&sleepers.sender, wake_fds.map(|wake_fds| &wake_fds.sender)),
+            Side::Receiver => (&sleepers.receiver, wake_fds.map(|wake_fds| &wake_fds.receiver)),
         }
     }
 
@@ -72,17 +72,17 @@ impl Ring {
     /// The fences pair with [`Ring::wake_sleeper`]: either the other end sees our flag, or we see its publication.
     #[cold]
     fn sleep(&self, side: Side, ready: impl Fn() -> bool) -> io::Result<u64> {
-        let (flag, bell) = self.bed(side);
+        let (flag, wake_fd) = self.sleeper(side);
         flag.store(1, Relaxed);
         fence(SeqCst);
         if ready() {
             flag.store(0, Relaxed);
             return Ok(0);
         }
-        let slept = match bell {
+        let slept = match wake_fd {
             None => futex::wait(flag, futex::Flags::empty(), 1, None),
             // A ring that was meant for a sleep that we then did not take only makes us look once more.
-            Some(bell) => rustix::io::read(bell, &mut [0; size_of::<u64>()]).map(|_| ()),
+            Some(wake_fd) => rustix::io::read(wake_fd, &mut [0; size_of::<u64>()]).map(|_| ()),
         };
         match slept {
             Ok(()) | Err(Errno::AGAIN | Errno::INTR) => Ok(1),
@@ -97,15 +97,15 @@ impl Ring {
     }
 
     fn wake_sleeper(&self, side: Side) -> io::Result<u64> {
-        let (flag, bell) = self.bed(side);
+        let (flag, wake_fd) = self.sleeper(side);
         fence(SeqCst);
         if flag.load(Relaxed) == 0 {
             return Ok(0);
         }
         flag.store(0, Relaxed);
-        match bell {
+        match wake_fd {
             None => futex::wake(flag, futex::Flags::empty(), 1).map(|_| ())?,
-            Some(bell) => retry_on_intr(|| rustix::io::write(bell, &1u64.to_ne_bytes())).map(|_| ())?,
+            Some(wake_fd) => retry_on_intr(|| rustix::io::write(wake_fd, &1u64.to_ne_bytes())).map(|_| ())?,
         }
         Ok(1)
     }

@@ -157,22 +157,6 @@ struct Pull {
     _all_taken: Option<OwnedFd>,
 }
 
-impl Pull {
-    /// Takes at most `most` of the bytes at hand; waits for a message where there are none.
-    fn take(&mut self, most: usize, take: impl FnOnce(&[u8])) -> io::Result<usize> {
-        while self.taken == self.message.len() {
-            let socket = self.end.socket()?;
-            insist(|| socket.recv(&mut self.message, self.end.flags))?;
-            self.taken = 0;
-        }
-        let bytes = &self.message[self.taken..];
-        let len = bytes.len().min(most);
-        take(&bytes[..len]);
-        self.taken += len;
-        Ok(len)
-    }
-}
-
 impl End for Pull {
     fn prepare(&mut self) -> io::Result<()> {
         let socket = self.end.make(SocketType::PULL)?;
@@ -190,12 +174,17 @@ impl End for Pull {
     }
 }
 
-impl Receiver for Pull {
-    fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        self.take(room.len(), |bytes| room[..bytes.len()].copy_from_slice(bytes))
-    }
-
-    fn recv_next(&mut self, consumer: &mut Consumer, most: usize) -> io::Result<usize> {
-        self.take(most, |bytes| consumer.inspect(bytes))
+impl ReceiveInPlace for Pull {
+    fn take(&mut self, most: usize, show: impl FnOnce(&[u8])) -> io::Result<usize> {
+        while self.taken == self.message.len() {
+            let socket = self.end.socket()?;
+            insist(|| socket.recv(&mut self.message, self.end.flags))?;
+            self.taken = 0;
+        }
+        let bytes = &self.message[self.taken..];
+        let len = bytes.len().min(most);
+        show(&bytes[..len]);
+        self.taken += len;
+        Ok(len)
     }
 }
