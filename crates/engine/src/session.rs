@@ -16,7 +16,8 @@ use crate::amount::{
 };
 use crate::plan::{Outcome, Plan};
 use crate::prepare::{Ready, prepare};
-use crate::trial::{NoSample, TrialSetup, run_trial};
+use crate::trial::{TrialSetup, run_trial};
+use crate::watch::NoSample;
 
 /// How far beyond the budget a run may go, as a factor and at least, before a trial is cut short.
 const OVERTIME: f64 = 1.25;

@@ -209,6 +209,22 @@ impl Sample {
     }
 }
 
+impl EndUsage {
+    /// What was used since an earlier look at the same end.
+    pub fn since(&self, before: &Self) -> Self {
+        let grown = |of: fn(&Self) -> u64| of(self).saturating_sub(of(before));
+        Self {
+            syscalls: self.syscalls.zip(before.syscalls).map(|(now, before)| now.saturating_sub(before)),
+            voluntary_switches: grown(|usage| usage.voluntary_switches),
+            involuntary_switches: grown(|usage| usage.involuntary_switches),
+            minor_faults: grown(|usage| usage.minor_faults),
+            blocks_stored: grown(|usage| usage.blocks_stored),
+            user_ns: grown(|usage| usage.user_ns),
+            system_ns: grown(|usage| usage.system_ns),
+        }
+    }
+}
+
 /// What one end used between barrier and clock stop.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndUsage {

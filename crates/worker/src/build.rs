@@ -11,16 +11,14 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use model::describe_errno;
+use process::{Captured, Cleaner};
 use thiserror::Error;
 use twox_hash::XxHash3_64;
 
-use crate::captured::Captured;
 use crate::command::{NotRun, run, shown};
-use crate::guard::Guard;
 use crate::private;
 use crate::registry::Language;
 use crate::sources::Sources;
-use crate::toolchain::ending;
 
 /// A compiler that takes longer hangs: the slowest of them, with cold caches on a small machine, takes one minute.
 const BUILD_MAX: Duration = Duration::from_secs(600);
@@ -157,7 +155,7 @@ impl Site<'_> {
 
     /// Builds it, unless that was done before. Two that build the same do not disturb each other: a build is made
     /// aside and gets its name when it is complete.
-    pub(crate) fn build(&self, guard: &Guard, stop: &dyn Fn() -> bool) -> Result<Built, BuildError> {
+    pub(crate) fn build(&self, cleaner: &Cleaner, stop: &dyn Fn() -> bool) -> Result<Built, BuildError> {
         let (built, files) = self.place()?;
         if built.is_sound() {
             mark_as_used(&built.folder);
@@ -186,7 +184,7 @@ impl Site<'_> {
             .map_err(|error| failed("make a folder in", self.root, &error))?;
         write_sources(aside.path(), &files)
             .map_err(|error| failed("write sources to", aside.path(), &error))?;
-        self.compile(aside.path(), &built.cache, guard, stop)?;
+        self.compile(aside.path(), &built.cache, cleaner, stop)?;
         hand_over(aside.path()).map_err(|error| failed("finish", aside.path(), &error))?;
         match fs::rename(aside.path(), &built.folder) {
             Ok(()) => {
@@ -204,7 +202,7 @@ impl Site<'_> {
         &self,
         folder: &Path,
         cache: &Path,
-        guard: &Guard,
+        cleaner: &Cleaner,
         stop: &dyn Fn() -> bool,
     ) -> Result<(), BuildError> {
         let language = self.language;
@@ -217,9 +215,9 @@ impl Site<'_> {
         command.env("TMPDIR", folder.join(TEMPORARY));
         let failed =
             |how: String, said: String| Err(BuildError::Compiler { command: shown(&words), how, said });
-        match run(command, BUILD_MAX, Captured::keeping(HEAD_MAX, TAIL_MAX), guard, stop) {
-            Ok(said) if said.status.success() => Ok(()),
-            Ok(said) => failed(ending(said.status), said.text),
+        match run(command, BUILD_MAX, Captured::keeping(HEAD_MAX, TAIL_MAX), cleaner, stop) {
+            Ok(said) if said.ending.is_success() => Ok(()),
+            Ok(said) => failed(said.ending.to_string(), said.text),
             Err(NotRun::Late(said)) => failed(format!("took longer than {} s", BUILD_MAX.as_secs()), said),
             Err(NotRun::Stopped) => Err(BuildError::Stopped),
             Err(NotRun::Start(error)) => {
@@ -310,13 +308,14 @@ mod tests {
     struct Shop {
         sources: TempDir,
         root: TempDir,
-        guard: Guard,
+        cleaner: Cleaner,
     }
 
     impl Shop {
         fn new() -> Self {
             let folder = || TempDir::new().expect("a folder");
-            let shop = Self { sources: folder(), root: folder(), guard: Guard::start().expect("a guard") };
+            let shop =
+                Self { sources: folder(), root: folder(), cleaner: Cleaner::start().expect("a cleaner") };
             fs::create_dir(shop.sources.path().join("x")).expect("made");
             shop.write("one");
             shop
@@ -343,7 +342,7 @@ mod tests {
             };
             let sources = Sources::Folder(self.sources.path().to_owned());
             let site = Site { language: &language, sources: &sources, version: "1", root };
-            site.build(&self.guard, &|| false)
+            site.build(&self.cleaner, &|| false)
         }
 
         /// How often something was built.

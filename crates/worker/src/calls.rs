@@ -48,7 +48,7 @@ pub fn count_calls(
         for command in &mut commands {
             command.stderr(Stdio::null());
         }
-        trace(commands, launcher.guard(), job.limit(), stop)
+        trace(commands, launcher.cleaner(), job.limit(), stop)
     };
     let few = part(BLOCKS_FEW);
     let mut shorter = count(few)?;

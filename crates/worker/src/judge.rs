@@ -1,22 +1,24 @@
 //! Whether a run did what was asked, and whose fault it was if not.
 
-use std::os::unix::process::ExitStatusExt;
-
 use model::ErrorKind;
+use process::{Ended, Ending};
 
 use crate::failure::Failure;
 use crate::job::Job;
-use crate::process::Ended;
 use crate::result_line::{RecvLine, ResultLines, SendLine, WrongLine};
-use crate::toolchain::ending;
 
-/// A process of a run that has ended.
-pub(crate) struct Witness {
+/// What a process of a run is there for.
+pub(crate) struct Role {
     /// What people call it: `the reader c:tuned`.
     pub(crate) name: String,
-    /// Which ends it held.
+    /// Which ends it holds.
     pub(crate) sends: bool,
     pub(crate) receives: bool,
+}
+
+/// A process of a run that has ended.
+pub(crate) struct Finished {
+    pub(crate) role: Role,
     /// How it ended.
     pub(crate) ended: Ended,
     /// The end of what it wrote to standard error.
@@ -33,14 +35,14 @@ pub(crate) struct Span {
 
 /// The two lines of a sound run; or the first thing that went wrong, and not what followed from it.
 pub(crate) fn judge(
-    mut witnesses: Vec<Witness>,
+    mut processes: Vec<Finished>,
     lines: &Result<ResultLines, WrongLine>,
     job: &Job,
     span: &Span,
 ) -> Result<(SendLine, RecvLine), Failure> {
-    witnesses.sort_by_key(|witness| (witness.ended.place, follows_from_another(&witness.ended)));
-    for witness in &witnesses {
-        examine(witness, lines, job).map_err(|failure| failure.saying(witness.said.clone()))?;
+    processes.sort_by_key(|process| (follows_from_another(&process.ended), process.ended.at));
+    for process in &processes {
+        examine(process, lines, job).map_err(|failure| failure.saying(process.said.clone()))?;
     }
     match lines {
         Ok(ResultLines { send: Some(send), recv: Some(recv) }) => {
@@ -52,18 +54,18 @@ pub(crate) fn judge(
 
 /// An end that was ended because its peer was gone tells nothing new.
 fn follows_from_another(ended: &Ended) -> bool {
-    ended.by_us || ended.status.signal() == Some(libc::SIGPIPE)
+    ended.by_us || ended.ending == Ending::Killed(libc::SIGPIPE)
 }
 
-fn examine(witness: &Witness, lines: &Result<ResultLines, WrongLine>, job: &Job) -> Result<(), Failure> {
-    let name = &witness.name;
+fn examine(process: &Finished, lines: &Result<ResultLines, WrongLine>, job: &Job) -> Result<(), Failure> {
+    let Role { name, sends, receives } = &process.role;
     let found = lines.as_ref().copied().unwrap_or_default();
     let (sent, received) = (found.send.map(|line| line.bytes), found.recv.map(|line| line.bytes));
-    if !witness.ended.status.success() {
-        let count = if witness.receives { received } else { sent };
+    if !process.ended.ending.is_success() {
+        let count = if *receives { received } else { sent };
         let count = count.filter(|count| *count != job.total_bytes());
         let count = count.map(|count| format!(" after {count} of {} bytes", job.total_bytes()));
-        let how = ending(witness.ended.status);
+        let how = process.ended.ending;
         return Err(Failure::new(ErrorKind::Died, format!("{name} {how}{}", count.unwrap_or_default())));
     }
     if let Err(wrong) = lines {
@@ -80,7 +82,7 @@ fn examine(witness: &Witness, lines: &Result<ResultLines, WrongLine>, job: &Job)
             Err(Failure::new(ErrorKind::Corrupt, format!("{name} left no `{end}` line")))
         }
     };
-    if witness.receives {
+    if *receives {
         miscounts("received", received)?;
         let xor = found.recv.map(|line| line.xor).unwrap_or_default();
         if xor != job.xor() {
@@ -89,7 +91,7 @@ fn examine(witness: &Witness, lines: &Result<ResultLines, WrongLine>, job: &Job)
             return Err(Failure::new(ErrorKind::Corrupt, message));
         }
     }
-    if witness.sends { miscounts("sent", sent) } else { Ok(()) }
+    if *sends { miscounts("sent", sent) } else { Ok(()) }
 }
 
 /// Times that lie outside the run are of another clock.
@@ -111,38 +113,42 @@ fn clocks_agree(send: &SendLine, recv: &RecvLine, span: &Span) -> Result<(), Fai
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::ExitStatus;
+    use std::sync::LazyLock;
+    use std::time::{Duration, Instant};
+
+    static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
     const JOB: Job = Job { bytes: 10, block_bytes: 4, warmup_bytes: 0 };
     const SPAN: Span = Span { started_ns: 100, over_ns: 200 };
     const GOOD: &str =
         "send bytes=10 ready_ns=110 began_ns=111\nrecv bytes=10 xor=1 ready_ns=105 ended_ns=120\n";
 
-    /// An end that ended with this wait status, the so-manieth to end.
-    fn witness(name: &str, status: i32, place: usize) -> Witness {
-        let ended =
-            Ended { status: ExitStatus::from_raw(status), usage: Default::default(), by_us: false, place };
-        let (sends, receives) = (name != "reader", name != "writer");
-        Witness { name: name.to_owned(), sends, receives, ended, said: format!("{name} speaks") }
+    /// An end that ended with this wait status, so many milliseconds after the first one.
+    fn process(name: &str, status: i32, after_ms: u64) -> Finished {
+        let ending = Ending::of_wait_status(status);
+        let at = *BEGAN + Duration::from_millis(after_ms);
+        let ended = Ended { ending, usage: Default::default(), by_us: false, at };
+        let role = Role { name: name.to_owned(), sends: name != "reader", receives: name != "writer" };
+        Finished { role, ended, said: format!("{name} speaks") }
     }
 
-    fn verdict(witnesses: Vec<Witness>, text: &str) -> Result<(), Failure> {
-        judge(witnesses, &ResultLines::parse(text), &JOB, &SPAN).map(|_| ())
+    fn verdict(processes: Vec<Finished>, text: &str) -> Result<(), Failure> {
+        judge(processes, &ResultLines::parse(text), &JOB, &SPAN).map(|_| ())
     }
 
     #[test]
     fn a_sound_run_is_one() {
-        assert_eq!(verdict(vec![witness("pair", 0, 0)], GOOD), Ok(()));
-        assert_eq!(verdict(vec![witness("writer", 0, 1), witness("reader", 0, 0)], GOOD), Ok(()));
+        assert_eq!(verdict(vec![process("pair", 0, 0)], GOOD), Ok(()));
+        assert_eq!(verdict(vec![process("writer", 0, 1), process("reader", 0, 0)], GOOD), Ok(()));
     }
 
     #[test]
     fn each_fault_has_its_sentence() {
-        let pair = |status, text: &str| verdict(vec![witness("pair", status, 0)], text).unwrap_err();
+        let pair = |status, text: &str| verdict(vec![process("pair", status, 0)], text).unwrap_err();
         assert_eq!(pair(11, "").message, "pair was ended by SIGSEGV");
         assert_eq!(pair(3 << 8, "").message, "pair exited with 3");
         assert_eq!(pair(0, "").message, "pair left no `recv` line");
-        assert_eq!(pair(0, "hello\n").message, "pair wrote a result line that is none: `hello`");
+        assert_eq!(pair(0, "hello\n").message, "pair wrote what is not a result line: `hello`");
         assert_eq!(
             pair(0, &GOOD.replace("recv bytes=10", "recv bytes=9")).message,
             "pair says that it received 9 of 10 bytes"
@@ -157,17 +163,17 @@ mod tests {
 
     #[test]
     fn the_cause_is_named_and_not_what_followed() {
-        let crashed = vec![witness("writer", 11, 0), witness("reader", 1 << 8, 1)];
+        let crashed = vec![process("writer", 11, 0), process("reader", 1 << 8, 1)];
         let failure = verdict(crashed, "recv bytes=3 xor=3 ready_ns=105 ended_ns=120\n").unwrap_err();
         assert_eq!(
             (failure.message.as_str(), failure.said.as_str()),
             ("writer was ended by SIGSEGV", "writer speaks")
         );
         // Both ends were found at once.
-        let left = vec![witness("writer", libc::SIGPIPE, 0), witness("reader", 4 << 8, 0)];
+        let left = vec![process("writer", libc::SIGPIPE, 0), process("reader", 4 << 8, 0)];
         assert_eq!(verdict(left, "").unwrap_err().message, "reader exited with 4");
         // A reader that is content with less.
-        let content = vec![witness("writer", 1 << 8, 1), witness("reader", 0, 0)];
+        let content = vec![process("writer", 1 << 8, 1), process("reader", 0, 0)];
         let failure = verdict(content, "recv bytes=3 xor=3 ready_ns=105 ended_ns=120\n").unwrap_err();
         assert_eq!(failure.message, "reader says that it received 3 of 10 bytes");
     }

@@ -4,8 +4,8 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use model::{
-    CaseError, CaseRecord, Check, Observer, PayloadKind, Placement, Progress, Spec, SystemCalls, WorkerCase,
-    WorkerStart,
+    CaseError, CaseRecord, Check, ErrorKind, Observer, PayloadKind, Placement, Progress, Spec, SystemCalls,
+    WorkerCase, WorkerStart, file_on_path,
 };
 
 use crate::amount::Amount;
@@ -15,7 +15,6 @@ use crate::failure::NoRun;
 use crate::job::Job;
 use crate::launcher::{Launch, Launcher, Run};
 use crate::program::Worker;
-use crate::seats::no_taskset;
 
 /// One row: who sends, who receives, and who starts the receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +71,7 @@ impl Row {
         CaseRecord {
             cpus: self.cpus.clone(),
             worker: Some(worker),
-            error: missing.cloned().or_else(|| if apart { no_taskset() } else { None }),
+            error: missing.cloned().or_else(|| no_taskset().filter(|_| apart)),
             check: Some(Check::Xor),
             payload: PayloadKind::Sequence,
             placement: self.placement,
@@ -291,4 +290,14 @@ impl Session<'_> {
         self.progress.preparing(&format!("{} failed", self.plan.rows[index].name()), None);
         self.cases[index].error = Some(error);
     }
+}
+
+/// What is said where a writer's child cannot be started on another CPU; `None` where it can.
+fn no_taskset() -> Option<CaseError> {
+    file_on_path("taskset").is_none().then(|| CaseError {
+        kind: ErrorKind::Unavailable,
+        message: "no `taskset` here, which puts the writer's child on another CPU".to_owned(),
+        remedy: Some("apt-get install util-linux".to_owned()),
+        expected: true,
+    })
 }

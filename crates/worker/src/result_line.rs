@@ -62,7 +62,7 @@ impl ResultLines {
         let mut lines = Self::default();
         for line in text.split_terminator('\n') {
             let wrong = |why| WrongLine { line: line.chars().take(SHOWN_MAX).collect(), why };
-            let none = || wrong("a result line that is none");
+            let none = || wrong("what is not a result line");
             let (end, fields) = line.split_once(' ').ok_or_else(none)?;
             let twice = match end {
                 "send" => lines.send.replace(send_line(fields).ok_or_else(none)?).is_some(),

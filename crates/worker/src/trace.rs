@@ -4,24 +4,19 @@
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Command, ExitStatus};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use model::{ErrorKind, describe_errno};
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use process::{Cleaner, Ending, LOOK_UP, VARIABLE};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, waitpid};
 
 use crate::failure::{Failure, NoRun};
-use crate::guard::Guard;
-use crate::marked::VARIABLE;
-use crate::toolchain::ending;
 
 /// How many calls there were of each number.
 pub(crate) type Counts = BTreeMap<u64, u64>;
-
-/// How often the user's patience is asked for.
-const LOOK_UP: Duration = Duration::from_millis(50);
 
 /// What a stop at a system call looks like under PTRACE_O_TRACESYSGOOD.
 const AT_A_CALL: i32 = libc::SIGTRAP | 0x80;
@@ -40,12 +35,12 @@ const OPTIONS: i32 = libc::PTRACE_O_TRACESYSGOOD
 /// Stopped, late, refused, or a program did not exit with 0.
 pub(crate) fn trace(
     mut commands: Vec<Command>,
-    guard: &Guard,
+    cleaner: &Cleaner,
     limit: Duration,
     stop: &dyn Fn() -> bool,
 ) -> Result<Counts, NoRun> {
     let began = Instant::now();
-    let mark = guard.mark();
+    let mark = cleaner.mark();
     for command in &mut commands {
         command.env(VARIABLE, mark.value());
     }
@@ -58,7 +53,7 @@ pub(crate) fn trace(
         loop {
             match told.recv_timeout(LOOK_UP) {
                 Ok(group) => {
-                    guard.watch(group);
+                    cleaner.watch(group);
                     groups.push(group);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -76,7 +71,7 @@ pub(crate) fn trace(
         }
         tracer.join()
     });
-    groups.iter().for_each(|group| guard.forget(*group));
+    groups.iter().for_each(|group| cleaner.forget(*group));
     mark.end_all();
     match (cut, counted) {
         (Some(cut), _) => Err(cut),
@@ -154,7 +149,8 @@ impl Tracer {
             }
             let first = self.seen.insert(pid);
             let signal = self.stopped(pid, status, first);
-            resume(pid, signal);
+            // One that was killed meanwhile is no error.
+            let _ = ptrace(libc::PTRACE_SYSCALL, pid, 0, signal as usize);
             return;
         }
         self.seen.remove(&pid);
@@ -164,9 +160,9 @@ impl Tracer {
             if self.running.is_empty() {
                 self.seen.iter().copied().for_each(end);
             }
-            let status = ExitStatus::from_raw(status);
-            if !status.success() {
-                let message = format!("{} while its system calls were traced", ending(status));
+            let ending = Ending::of_wait_status(status);
+            if !ending.is_success() {
+                let message = format!("{ending} while its system calls were traced");
                 self.failure.get_or_insert_with(|| Failure::new(ErrorKind::Died, message));
             }
         }
@@ -178,7 +174,7 @@ impl Tracer {
         let event = status >> 16;
         if first && self.running.contains(&pid) {
             // It has just become the program (execve(2)) and has done nothing yet.
-            if let Err(error) = set_options(pid) {
+            if let Err(error) = ptrace(libc::PTRACE_SETOPTIONS, pid, 0, OPTIONS as usize) {
                 self.failure.get_or_insert_with(|| no_trace(&error));
                 self.end_all();
             }
@@ -206,58 +202,38 @@ impl Tracer {
 fn start(mut command: Command) -> io::Result<Pid> {
     command.process_group(0);
     // SAFETY: between fork and exec only an async-signal-safe system call is made.
-    unsafe {
-        command.pre_exec(|| match libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) {
-            -1 => Err(io::Error::last_os_error()),
-            _ => Ok(()),
-        });
-    }
+    unsafe { command.pre_exec(|| ptrace(libc::PTRACE_TRACEME, 0, 0, 0)) };
     command.spawn().map(|child| Pid::from_child(&child))
 }
 
-/// The next thing that happens to a child or tracee of this thread; `None` when there is none left.
+/// The next thing that happens to a child or tracee of this thread, with its wait status; `None` when there is none left.
+/// (nix's `waitpid` loses the stops at real-time signals, which its `Signal` does not know.)
 fn wait() -> Option<(i32, i32)> {
-    let mut status = 0;
+    let options = WaitOptions::from_bits_retain((libc::__WALL | libc::__WNOTHREAD) as u32);
     loop {
-        // SAFETY: the buffer is of the type waitpid fills.
-        let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL | libc::__WNOTHREAD) };
-        if pid > 0 {
-            return Some((pid, status));
+        match waitpid(None, options) {
+            Ok(Some((pid, status))) => return Some((pid.as_raw_nonzero().get(), status.as_raw())),
+            Ok(None) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return None,
         }
-        if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-            return None;
-        }
-    }
-}
-
-fn set_options(pid: i32) -> io::Result<()> {
-    // SAFETY: sets flags of a stopped tracee; no memory is involved.
-    match unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, pid, 0, OPTIONS) } {
-        -1 => Err(io::Error::last_os_error()),
-        _ => Ok(()),
     }
 }
 
 /// The number of the call that a stopped tracee enters; `None` where it leaves one.
 fn entered_call(pid: i32) -> io::Result<Option<u64>> {
     let mut info = MaybeUninit::<libc::ptrace_syscall_info>::zeroed();
-    // SAFETY: the kernel writes no more than the size given; the type is valid as zeros and as what it writes.
-    let (answer, info) = unsafe {
-        let size = size_of::<libc::ptrace_syscall_info>();
-        let answer = libc::ptrace(libc::PTRACE_GET_SYSCALL_INFO, pid, size, info.as_mut_ptr());
-        (answer, info.assume_init())
-    };
-    if answer < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    if info.op != libc::PTRACE_SYSCALL_INFO_ENTRY {
-        return Ok(None);
-    }
-    // SAFETY: `op` says that this member of the union was written.
-    Ok(Some(unsafe { info.u.entry.nr }))
+    let room = info.as_mut_ptr().expose_provenance();
+    ptrace(libc::PTRACE_GET_SYSCALL_INFO, pid, size_of_val(&info), room)?;
+    // SAFETY: every member of the union is numbers, which are valid as zeros and as whatever the kernel writes.
+    let (op, number) = unsafe { (info.assume_init().op, info.assume_init().u.entry.nr) };
+    Ok((op == libc::PTRACE_SYSCALL_INFO_ENTRY).then_some(number))
 }
 
-fn resume(pid: i32, signal: i32) {
-    // SAFETY: lets a stopped tracee go on; one that was killed meanwhile is no error.
-    unsafe { libc::ptrace(libc::PTRACE_SYSCALL, pid, 0, signal) };
+/// ptrace(2). (nix asks for no byte of PTRACE_GET_SYSCALL_INFO, and hands on no real-time signal.)
+fn ptrace(request: libc::c_uint, pid: i32, address: usize, data: usize) -> io::Result<()> {
+    // SAFETY: of the requests made here one has the kernel write to memory of ours: as much as it is told.
+    match unsafe { libc::ptrace(request, pid, address, data) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
 }

@@ -4,22 +4,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
 
 use model::{CaseError, ErrorKind, Observer, WorkerEnd};
+use process::{Cleaner, LOOK_UP};
 use rustix::process::geteuid;
 use thiserror::Error;
 
 use crate::build::{BuildError, Built, Site};
-use crate::guard::{Guard, no_guard};
+use crate::launcher::start_cleaner;
 use crate::private;
 use crate::program::{Program, Worker};
 use crate::registry::{Language, Registry};
 use crate::select::Choice;
 use crate::toolchain::{Missing, probe};
-
-/// How often the user's patience is asked for while others build.
-const LOOK_UP: Duration = Duration::from_millis(50);
 
 /// What cargo puts into the folder it builds in (bford.info/cachedir).
 const CACHE_TAG: &str = "CACHEDIR.TAG";
@@ -51,7 +48,7 @@ pub enum Unbuilt {
 pub struct Workshop {
     registry: Registry,
     root: PathBuf,
-    guard: Guard,
+    cleaner: Cleaner,
 }
 
 impl Workshop {
@@ -70,8 +67,8 @@ impl Workshop {
     /// # Errors
     /// No process can be started.
     pub fn open_in(registry: Registry, root: PathBuf) -> io::Result<Self> {
-        let guard = Guard::start().map_err(|error| io::Error::other(no_guard(&error)))?;
-        Ok(Self { registry, root, guard })
+        let cleaner = start_cleaner()?;
+        Ok(Self { registry, root, cleaner })
     }
 
     /// The registry it builds from.
@@ -89,7 +86,7 @@ impl Workshop {
         let state = |language: &Language, stop: &dyn Fn() -> bool| match probe(
             language,
             &self.root,
-            &self.guard,
+            &self.cleaner,
             stop,
         ) {
             Err(missing) => State::Missing(missing),
@@ -109,8 +106,8 @@ impl Workshop {
         stop: &dyn Fn() -> bool,
     ) -> Vec<Result<Built, Unbuilt>> {
         let build = |language: &Language, stop: &dyn Fn() -> bool| {
-            let version = probe(language, &self.root, &self.guard, stop).map_err(Unbuilt::Missing)?;
-            self.site(language, &version).build(&self.guard, stop).map_err(Unbuilt::Failed)
+            let version = probe(language, &self.root, &self.cleaner, stop).map_err(Unbuilt::Missing)?;
+            self.site(language, &version).build(&self.cleaner, stop).map_err(Unbuilt::Failed)
         };
         side_by_side(languages, &build, stop, &mut |event| match event {
             Event::Started(index) => observer.progress(&format!("building {}", languages[index].name), None),

@@ -53,7 +53,7 @@ fn each_fault_is_a_row_that_says_what_happened_and_what_the_worker_said() {
     let expected = [
         ("crashes", ErrorKind::Died, "was ended by SIGSEGV"),
         ("leaves", ErrorKind::Died, "exited with 3"),
-        ("rubbish", ErrorKind::Corrupt, "wrote a result line that is none: `all is well`"),
+        ("rubbish", ErrorKind::Corrupt, "wrote what is not a result line: `all is well`"),
         ("miscounts", ErrorKind::Corrupt, "says that it received 1310"),
         ("wrong-xor", ErrorKind::Corrupt, "their XOR is 77, not "),
         ("other-clock", ErrorKind::Corrupt, "not of CLOCK_MONOTONIC"),
