@@ -86,7 +86,8 @@ pub(crate) fn judge(children: &[Child<'_>], case: &Case) -> Result<Vec<EndReport
     for (index, child) in children.iter().enumerate() {
         let Some(ended) = child.ended() else { continue };
         // What we have ended is not the cause. The words of a task that failed, if it had any, are on standard error.
-        if !ended.ending.is_success() && !(ended.by_us && matches!(ended.ending, Ending::Killed(_))) {
+        let killed_by_us = ended.by_us && matches!(ended.ending, Ending::Killed(_));
+        if !ended.ending.is_success() && !killed_by_us {
             let message = format!(
                 "the {} (process {}) {} during a {} trial",
                 task_name(index, case),
