@@ -3,6 +3,7 @@
 
 mod amount;
 mod build;
+mod build_cache;
 mod calls;
 mod ceiling;
 mod command;
@@ -20,10 +21,10 @@ mod sources;
 mod toolchain;
 mod trace;
 mod whereabouts;
-mod workshop;
 
 pub use amount::Amount;
-pub use build::{BuildError, Built};
+pub use build::{Built, Unbuilt};
+pub use build_cache::BuildCache;
 pub use calls::count_calls;
 pub use failure::{Failure, NoRun};
 pub use job::Job;
@@ -35,4 +36,3 @@ pub use result_line::{RecvLine, ResultLines, SendLine, WrongLine};
 pub use select::{Choice, SelectError};
 pub use sources::WORKERS_VARIABLE;
 pub use toolchain::Missing;
-pub use workshop::{State, Unbuilt, Workshop};

@@ -170,6 +170,11 @@ pub(crate) mod tests {
     "#;
 
     impl Registry {
+        /// A folder of sources, of which nothing is registered.
+        pub(crate) fn of_folder(folder: &Path) -> Self {
+            Self { sources: Sources::Folder(folder.to_owned()), languages: Vec::new() }
+        }
+
         pub(crate) fn of_text(text: &str) -> Self {
             Self { sources: Sources::Embedded, languages: parse(text).expect("a good registry") }
         }

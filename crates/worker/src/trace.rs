@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use model::{ErrorKind, describe_errno};
 use process::{Cleaner, Ending, LOOK_UP, VARIABLE};
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, wait};
 
 use crate::failure::{Failure, NoRun};
 
@@ -128,7 +128,7 @@ impl Tracer {
                 }
             }
         }
-        while let Some((pid, status)) = wait() {
+        while let Some((pid, status)) = next_event() {
             tracer.attend(pid, status);
         }
         match tracer.failure {
@@ -208,10 +208,10 @@ fn start(mut command: Command) -> io::Result<Pid> {
 
 /// The next thing that happens to a child or tracee of this thread, with its wait status; `None` when there is none left.
 /// (nix's `waitpid` loses the stops at real-time signals, which its `Signal` does not know.)
-fn wait() -> Option<(i32, i32)> {
+fn next_event() -> Option<(i32, i32)> {
     let options = WaitOptions::from_bits_retain((libc::__WALL | libc::__WNOTHREAD) as u32);
     loop {
-        match waitpid(None, options) {
+        match wait(options) {
             Ok(Some((pid, status))) => return Some((pid.as_raw_nonzero().get(), status.as_raw())),
             Ok(None) | Err(rustix::io::Errno::INTR) => {}
             Err(_) => return None,

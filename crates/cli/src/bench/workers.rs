@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use model::{Placement, Settings};
-use worker::{Amount, Choice, Plan, Program, Registry, Row, Worker, Workshop};
+use worker::{Amount, BuildCache, Choice, Plan, Program, Registry, Row, Worker};
 
 use super::args::BenchArgs;
 use super::progress::Watch;
@@ -45,9 +45,9 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let host = host::facts();
     let started = std::time::SystemTime::now();
     let stop = StopRequest::listen()?;
-    let workshop = Workshop::open(registry.clone())?;
+    let cache = BuildCache::open(registry.clone())?;
     let mut progress = Watch::new(None);
-    let mut workers = workshop.workers(&choices, &mut progress, &|| stop.is_set());
+    let mut workers = cache.workers(&choices, &mut progress, &|| stop.is_set());
     workers.extend(args.workers.worker.iter().map(|path| Worker::from(Program::of_path(path))));
     let plan = plan(args, &workers, &places);
     let mut outcome = worker::measure(&plan, &mut progress, &|| stop.is_set())?;

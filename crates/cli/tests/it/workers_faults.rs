@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use model::{BenchRecord, CaseError, ErrorKind, Silent};
 use rustix::process::{Pid, Signal, kill_process};
-use worker::{Job, Launch, Launcher, NoRun, Registry, WORKERS_VARIABLE, Workshop};
+use worker::{BuildCache, Job, Launch, Launcher, NoRun, Registry, WORKERS_VARIABLE};
 
 /// The registry of awkward workers.
 fn awkward() -> PathBuf {
@@ -184,9 +184,9 @@ fn write_program(path: &Path, script: &str) {
 fn a_worker_that_hangs_is_ended_at_its_limit() {
     let registry = Registry::open_folder(&awkward()).expect("a registry");
     let folder = tempfile::tempdir().expect("a folder");
-    let workshop = Workshop::open_in(registry, folder.path().to_owned()).expect("a workshop");
-    let choices = workshop.registry().select("awkward:hangs,awkward:hides").expect("registered");
-    for worker in workshop.workers(&choices, &mut Silent, &|| false) {
+    let cache = BuildCache::open_in(registry, folder.path().to_owned()).expect("a build cache");
+    let choices = cache.registry().select("awkward:hangs,awkward:hides").expect("registered");
+    for worker in cache.workers(&choices, &mut Silent, &|| false) {
         let program = worker.program.expect("built");
         let name = program.end.label();
         let job = Job { bytes: 1000, block_bytes: 10, warmup_bytes: 0 };
