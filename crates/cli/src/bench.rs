@@ -22,7 +22,7 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     if args.workers.are_asked_for() {
         return workers::run(&args);
     }
-    workers_args::check(&args)?;
+    workers::check(&args)?;
     let cpus = host::cpus();
     let plan = plan::make(&args, &cpus)?;
     if args.dry_run {
@@ -37,7 +37,7 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     // Both before anything is made: what is left behind is theirs.
     let cleaner = mechanism::start_cleaner().context("cannot start the process that cleans up after us")?;
     let stop = StopRequest::listen()?;
-    let mut progress = progress::Watch::new(args.precision);
+    let mut progress = progress::BenchProgress::new(args.precision);
     let outcome = engine::run(&plan, &cpus, &mut progress, &|| stop.is_set());
     progress.finish();
     drop(cleaner);
