@@ -5,14 +5,14 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use mechanism::{Channel, Endpoint, EndpointRole, Folder, Job, OpenError, Progress, Request};
-use model::{Case, CaseError, DataLevel, ErrorKind, Sample, Tasks, Workload, monotonic_ns};
+use model::{Case, CaseError, DataLevel, ErrorKind, NoSample, Sample, Tasks, Workload, monotonic_ns};
 use payload::{Consumer, Producer, Tile};
 use process::{Child, leave};
 
 use crate::control::Control;
 use crate::end::{EndReport, latency_histogram, run_end};
 use crate::prepare::{Ready, tasks};
-use crate::watch::{NoSample, judge, system_failure, wait_for_tasks};
+use crate::watch::{judge, system_failure, wait_for_tasks};
 
 /// What a trial is made of, beside its case.
 pub(crate) struct TrialSetup<'a> {
@@ -38,18 +38,18 @@ pub(crate) fn run_trial(
     stop: &dyn Fn() -> bool,
 ) -> Result<TrialOutcome, NoSample> {
     let began = monotonic_ns();
-    let mut channel = open(setup).map_err(NoSample::Failed)?;
+    let mut channel = open(setup)?;
     let control = Control::new().map_err(|error| system_failure("mmap of the control page", &error))?;
     let mut tasks = start_tasks(setup, &mut channel, &control)?;
     // The tasks hold the ends now. An end kept open here would hide that the other one closed.
     channel.endpoints.clear();
     wait_for_tasks(&mut tasks, setup.case, setup.blocks, &control, progress, stop)?;
-    let ends = judge(&tasks, setup.case).map_err(NoSample::Failed)?;
-    all_arrived(setup.case, setup.blocks, &ends).map_err(NoSample::Failed)?;
+    let ends = judge(&tasks, setup.case)?;
+    all_arrived(setup.case, setup.blocks, &ends)?;
     if setup.case.data == DataLevel::Verify {
         for end in ends.iter().filter(|end| end.received_bytes > 0) {
             let expected = expected(end.received_bytes).ok_or(NoSample::Stopped)?;
-            verify(setup.case, end, &expected).map_err(NoSample::Failed)?;
+            verify(setup.case, end, &expected)?;
         }
     }
     let sample = make_sample(setup, &ends, began);
@@ -84,7 +84,7 @@ fn start_tasks(
     setup: &TrialSetup<'_>,
     channel: &mut Channel,
     control: &Control,
-) -> Result<Vec<Child<'static>>, NoSample> {
+) -> Result<Vec<Child<'static>>, CaseError> {
     let endpoints = std::mem::take(&mut channel.endpoints);
     let started = if setup.case.tasks == Tasks::Processes {
         start_processes(setup, endpoints, control)
@@ -240,29 +240,24 @@ fn all_arrived(case: &Case, blocks: u64, ends: &[EndReport]) -> Result<(), CaseE
     if reports == tasks && received >= sent {
         return Ok(());
     }
-    Err(CaseError {
-        kind: ErrorKind::Corrupt,
-        message: format!("{reports} of {tasks} ends reported, and {received} of {sent} bytes arrived"),
-        remedy: Some("a fault of the mechanism or of its code here: please tell us".to_owned()),
-        expected: false,
-    })
+    Err(corrupt(format!("{reports} of {tasks} ends reported, and {received} of {sent} bytes arrived")))
+}
+
+fn corrupt(message: String) -> CaseError {
+    let remedy = "a fault of the mechanism or of its code here: please tell us".to_owned();
+    CaseError::new(ErrorKind::Corrupt, message).with_remedy(remedy)
 }
 
 fn verify(case: &Case, end: &EndReport, expected: &str) -> Result<(), CaseError> {
     if end.checksum.as_deref() == Some(expected) {
         return Ok(());
     }
-    Err(CaseError {
-        kind: ErrorKind::Corrupt,
-        message: format!(
-            "the {} of {} received bytes is {}, not {expected}: bytes were lost, repeated, swapped or changed",
-            case.check,
-            end.received_bytes,
-            end.checksum.as_deref().unwrap_or("missing")
-        ),
-        remedy: Some("a fault of the mechanism or of its code here: please tell us".to_owned()),
-        expected: false,
-    })
+    Err(corrupt(format!(
+        "the {} of {} received bytes is {}, not {expected}: bytes were lost, repeated, swapped or changed",
+        case.check,
+        end.received_bytes,
+        end.checksum.as_deref().unwrap_or("missing")
+    )))
 }
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 //! says what went wrong in the words of whoever knows it best.
 
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
-use model::{Case, CaseError, ErrorKind, Tasks, Workload, describe_errno};
-use process::{Child, Ending, LOOK_UP, wait_for_all};
+use model::{Case, CaseError, ErrorKind, NoSample, Tasks, Workload, describe_errno};
+use process::{Child, LOOK_UP, describe_ending, wait_for_all};
 
 use crate::control::Control;
 use crate::end::{EndFailure, EndReport};
@@ -14,27 +15,17 @@ use crate::prepare::tasks;
 /// A trial in which neither end moves a byte for this long hangs.
 const STALL_MAX: Duration = Duration::from_secs(10);
 
-/// Why a trial gave no sample.
-pub(crate) enum NoSample {
-    /// The user wants to stop.
-    Stopped,
-    /// The case cannot be measured.
-    Failed(CaseError),
+pub(crate) fn system_failure(what: &str, error: &io::Error) -> CaseError {
+    CaseError::new(ErrorKind::Open, format!("{what}: {}", describe_errno(error)))
 }
 
-impl From<io::Error> for NoSample {
+/// Why waiting for tasks ended early.
+struct Cut(NoSample);
+
+impl From<io::Error> for Cut {
     fn from(error: io::Error) -> Self {
-        system_failure("poll", &error)
+        Self(system_failure("poll", &error).into())
     }
-}
-
-pub(crate) fn system_failure(what: &str, error: &io::Error) -> NoSample {
-    NoSample::Failed(CaseError {
-        kind: ErrorKind::Open,
-        message: format!("{what}: {}", describe_errno(error)),
-        remedy: None,
-        expected: false,
-    })
 }
 
 /// Waits for every task of a trial of so many blocks, ends those that cannot end by themselves, and gives up where the user does.
@@ -54,31 +45,27 @@ pub(crate) fn wait_for_tasks(
     let mut stillness = Stillness::from(Instant::now());
     wait_for_all(children, &|child| !succeeded(child), &mut || {
         if stop() {
-            return Err(NoSample::Stopped);
+            return Err(Cut(NoSample::Stopped));
         }
         let (slowest, sum) = control.slowest_and_sum(tasks(case));
         stillness.look(Instant::now(), sum);
         progress(slowest as f64 / goal.max(1) as f64);
-        if stillness.lasted > STALL_MAX { Err(NoSample::Failed(hung(case, sum))) } else { Ok(()) }
+        if stillness.lasted > STALL_MAX { Err(Cut(hung(case, sum).into())) } else { Ok(()) }
     })
+    .map_err(|Cut(why)| why)
 }
 
 fn succeeded(child: &Child<'_>) -> bool {
-    child.ended().is_some_and(|ended| ended.ending.is_success())
+    child.ended().is_some_and(|ended| ended.status.success())
         && reports(child).iter().all(|end| end.failure.is_none())
 }
 
 fn hung(case: &Case, progress: u64) -> CaseError {
     let unit = if case.workload == Workload::Stream { "bytes" } else { "round trips" };
-    CaseError {
-        kind: ErrorKind::Hung,
-        message: format!(
-            "nothing moved for {} s (progress of all ends: {progress} {unit})",
-            STALL_MAX.as_secs()
-        ),
-        remedy: Some("look for a stopped process (SIGSTOP) or a full or very slow disk".to_owned()),
-        expected: false,
-    }
+    let limit_s = STALL_MAX.as_secs();
+    let message = format!("nothing moved for {limit_s} s (progress of all ends: {progress} {unit})");
+    let remedy = "look for a stopped process (SIGSTOP) or a full or very slow disk".to_owned();
+    CaseError::new(ErrorKind::Hung, message).with_remedy(remedy)
 }
 
 /// The reports of all ends, the sender's first; or what went wrong, told by whoever knows it best.
@@ -86,16 +73,16 @@ pub(crate) fn judge(children: &[Child<'_>], case: &Case) -> Result<Vec<EndReport
     for (index, child) in children.iter().enumerate() {
         let Some(ended) = child.ended() else { continue };
         // What we have ended is not the cause. The words of a task that failed, if it had any, are on standard error.
-        let killed_by_us = ended.by_us && matches!(ended.ending, Ending::Killed(_));
-        if !ended.ending.is_success() && !killed_by_us {
+        let killed_by_us = ended.by_us && ended.status.signal().is_some();
+        if !ended.status.success() && !killed_by_us {
             let message = format!(
                 "the {} (process {}) {} during a {} trial",
                 task_name(index, case),
                 child.pid(),
-                ended.ending,
+                describe_ending(ended.status),
                 case.workload
             );
-            return Err(died(message));
+            return Err(CaseError::new(ErrorKind::Died, message));
         }
     }
     let ends: Vec<EndReport> = children.iter().flat_map(reports).collect();
@@ -107,7 +94,8 @@ pub(crate) fn judge(children: &[Child<'_>], case: &Case) -> Result<Vec<EndReport
     }
     let silent = children.iter().any(|child| !succeeded(child) || reports(child).is_empty());
     if silent || ends.is_empty() {
-        return Err(died("an end left without a report (a bug in hosepipe: please tell us)".to_owned()));
+        let message = "an end left without a report (a bug in hosepipe: please tell us)";
+        return Err(CaseError::new(ErrorKind::Died, message));
     }
     Ok(ends)
 }
@@ -137,18 +125,10 @@ fn reports(child: &Child<'_>) -> Vec<EndReport> {
     serde_json::from_str(&child.said()).unwrap_or_default()
 }
 
-fn died(message: String) -> CaseError {
-    CaseError { kind: ErrorKind::Died, message, remedy: None, expected: false }
-}
-
 fn failed(failure: &EndFailure, case: &Case) -> CaseError {
     if failure.would_block {
-        return CaseError {
-            kind: ErrorKind::Limit,
-            message: failure.message.clone(),
-            remedy: Some("--tasks processes, or a smaller --block".to_owned()),
-            expected: true,
-        };
+        let remedy = "--tasks processes, or a smaller --block".to_owned();
+        return CaseError::stated(ErrorKind::Limit, failure.message.clone()).with_remedy(remedy);
     }
     let remedy = match failure.errno {
         Some(libc::ENOSPC) => Some("free some space, a smaller --bytes, or dir= on a larger file system"),
@@ -156,17 +136,9 @@ fn failed(failure: &EndFailure, case: &Case) -> CaseError {
         Some(libc::EDQUOT) => Some("your disk quota is spent: a smaller --bytes, or dir= elsewhere"),
         _ => None,
     };
-    CaseError {
-        kind: ErrorKind::Failed,
-        message: format!(
-            "{} of {} blocks: {}",
-            case.workload,
-            model::ByteSize(case.block_bytes),
-            failure.message
-        ),
-        remedy: remedy.map(str::to_owned),
-        expected: false,
-    }
+    let blocks = model::ByteSize(case.block_bytes);
+    let message = format!("{} of {blocks} blocks: {}", case.workload, failure.message);
+    CaseError::new(ErrorKind::Failed, message).with_remedy(remedy.map(str::to_owned))
 }
 
 /// What people call the task.

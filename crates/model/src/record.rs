@@ -330,3 +330,35 @@ pub struct CaseError {
     /// and not something that went wrong while measuring (which makes the exit status 1).
     pub expected: bool,
 }
+
+impl CaseError {
+    /// What went wrong while a case was measured.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), remedy: None, expected: false }
+    }
+
+    /// A fact that stood before anything was measured.
+    pub fn stated(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { expected: true, ..Self::new(kind, message) }
+    }
+
+    /// With what to try, where something is known.
+    pub fn with_remedy(self, remedy: impl Into<Option<String>>) -> Self {
+        Self { remedy: remedy.into(), ..self }
+    }
+}
+
+/// Why a trial gave no sample.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoSample {
+    /// The user wants to stop.
+    Stopped,
+    /// The case cannot be measured.
+    Failed(CaseError),
+}
+
+impl From<CaseError> for NoSample {
+    fn from(error: CaseError) -> Self {
+        Self::Failed(error)
+    }
+}

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::time::Instant;
 
 use model::EndUsage;
@@ -19,8 +19,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group,
 
 use crate::captured::Captured;
 use crate::cleaner::{Cleaner, Mark};
-use crate::ending::{Ending, reap};
 use crate::marked::VARIABLE;
+use crate::reap::reap;
 
 /// Reads in a row: they empty a pipe of the default size several times.
 const READS_MAX: usize = 64;
@@ -38,7 +38,7 @@ pub enum Capture {
 #[derive(Debug, Clone)]
 pub struct Ended {
     /// Its exit status, or the signal.
-    pub ending: Ending,
+    pub status: ExitStatus,
     /// What it used, the children that it waited for included.
     pub usage: EndUsage,
     /// True where we ended it.
@@ -196,8 +196,8 @@ impl<'c> Child<'c> {
             end(self.pid, true);
             cleaner.forget(self.pid);
         }
-        let (ending, usage) = reap(self.pid)?;
-        self.ended = Some(Ended { ending, usage, by_us: self.killed, at: Instant::now() });
+        let (status, usage) = reap(self.pid)?;
+        self.ended = Some(Ended { status, usage, by_us: self.killed, at: Instant::now() });
         self.listen();
         Ok(())
     }

@@ -19,32 +19,21 @@ use crate::child::leave;
 use crate::marked::{VARIABLE, end_marked};
 use crate::remove::{remove, remove_file};
 
-/// What an announcement says of a path, or of the number of a process group.
+/// What an announcement says of a path, or of the number of a process group. Announcements are this letter, the path or number,
+/// and a NUL, which no path holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Announcement {
     /// A file is about to be made.
-    File,
+    File = b'f',
     /// A folder is about to be made, to be removed with all that is in it.
-    Folder,
+    Folder = b'd',
     /// It is removed, or was not made after all: what bears its name is somebody else's.
-    Withdrawn,
+    Withdrawn = b'-',
     /// A process group was started.
-    Group,
+    Group = b'g',
     /// The maker ends in good order.
-    Over,
-}
-
-impl Announcement {
-    /// Messages are this letter, the path or number, and a NUL, which no path holds.
-    const fn letter(self) -> u8 {
-        match self {
-            Self::File => b'f',
-            Self::Folder => b'd',
-            Self::Withdrawn => b'-',
-            Self::Group => b'g',
-            Self::Over => b'q',
-        }
-    }
+    Over = b'q',
 }
 
 /// The way of announcements to a cleaner.
@@ -63,7 +52,7 @@ impl Announcer {
     }
 
     fn tell(&self, what: Announcement, name: &[u8]) {
-        let message = [&[what.letter()], name, &[0]].concat();
+        let message = [&[what as u8], name, &[0]].concat();
         // Without a cleaner (somebody killed it) everything works as long as this process ends in good order.
         let _ = rustix::io::write(&self.0, &message);
     }
@@ -195,7 +184,7 @@ fn get_out_of_reach(listens: RawFd, says_ready: RawFd) {
 /// Listens until the maker ends, and then does what it has left undone.
 fn clean_up(standing: &mut Standing, marks: &[u8]) {
     if !standing.listen() {
-        for (_, group) in standing.all().filter(|(letter, _)| *letter == Announcement::Group.letter()) {
+        for (_, group) in standing.all().filter(|(letter, _)| *letter == Announcement::Group as u8) {
             let group = group.to_str().ok().and_then(|group| group.parse().ok()).and_then(Pid::from_raw);
             // It is not reaped before it is withdrawn, so the number is no other's.
             let _ = group.map(|group| kill_process_group(group, Signal::KILL));
@@ -262,10 +251,10 @@ impl Standing {
         }
         if std::mem::take(&mut self.is_full) {
             self.filled = self.whole;
-        } else if self.memory[self.whole] == Announcement::Withdrawn.letter() {
+        } else if self.memory[self.whole] == Announcement::Withdrawn as u8 {
             self.withdraw();
         } else {
-            let is_over = self.memory[self.whole..self.filled] == [Announcement::Over.letter(), 0];
+            let is_over = self.memory[self.whole..self.filled] == [Announcement::Over as u8, 0];
             self.whole = self.filled;
             return is_over;
         }

@@ -6,8 +6,8 @@ mod captured;
 mod child;
 mod cleaner;
 mod cpu;
-mod ending;
 mod marked;
+mod reap;
 mod remove;
 mod wait;
 
@@ -15,6 +15,6 @@ pub use captured::Captured;
 pub use child::{Capture, Child, Ended, leave};
 pub use cleaner::{Announcement, Announcer, Cleaner, Mark};
 pub use cpu::{Pinned, pin};
-pub use ending::{Ending, end_usage, reap};
 pub use marked::VARIABLE;
+pub use reap::{describe_ending, end_usage, reap};
 pub use wait::{LOOK_UP, wait_for_all};

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use model::{CaseError, ErrorKind, describe_errno};
-use process::Captured;
+use process::{Captured, describe_ending};
 use thiserror::Error;
 use twox_hash::XxHash3_64;
 
@@ -81,18 +81,10 @@ impl Unbuilt {
     /// As a row's error. A missing toolchain is a fact about the machine.
     pub fn case_error(&self, language: &Language) -> CaseError {
         match self {
-            Self::Missing(missing) => CaseError {
-                kind: ErrorKind::Unavailable,
-                message: missing.reason.clone(),
-                remedy: Some(missing.remedy.clone()),
-                expected: true,
-            },
-            error => CaseError {
-                kind: ErrorKind::Failed,
-                message: format!("{} was not built: {error}", language.name),
-                remedy: None,
-                expected: false,
-            },
+            Self::Missing(Missing { reason, remedy }) => {
+                CaseError::stated(ErrorKind::Unavailable, reason.clone()).with_remedy(remedy.clone())
+            }
+            error => CaseError::new(ErrorKind::Failed, format!("{} was not built: {error}", language.name)),
         }
     }
 }
@@ -230,8 +222,8 @@ impl BuildCache {
         command.env("TMPDIR", folder.join(TEMPORARY));
         let failed = |how: String, said: String| Err(Unbuilt::Compiler { command: shown(&words), how, said });
         match run(command, BUILD_MAX, Captured::keeping(HEAD_MAX, TAIL_MAX), self.cleaner(), stop) {
-            Ok(said) if said.ending.is_success() => Ok(()),
-            Ok(said) => failed(said.ending.to_string(), said.text),
+            Ok(said) if said.status.success() => Ok(()),
+            Ok(said) => failed(describe_ending(said.status), said.text),
             Err(NotRun::Late(said)) => failed(format!("took longer than {} s", BUILD_MAX.as_secs()), said),
             Err(NotRun::Stopped) => Err(Unbuilt::Stopped),
             Err(NotRun::Start(error)) => {

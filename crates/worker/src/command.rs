@@ -2,10 +2,10 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use process::{Capture, Captured, Child, Cleaner, Ending, wait_for_all};
+use process::{Capture, Captured, Child, Cleaner, wait_for_all};
 
 /// Why a wait ended before the processes did. They have been ended then.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(crate) fn wait(
     look: &mut dyn FnMut(),
 ) -> Result<(), Cut> {
     let began = Instant::now();
-    let failed = |child: &Child<'_>| child.ended().is_some_and(|ended| !ended.ending.is_success());
+    let failed = |child: &Child<'_>| child.ended().is_some_and(|ended| !ended.status.success());
     wait_for_all(children, &failed, &mut || {
         look();
         match began.elapsed() > limit {
@@ -47,7 +47,7 @@ pub(crate) fn wait(
 /// What a command said, and how it ended.
 pub(crate) struct Said {
     /// Its exit status, or the signal.
-    pub(crate) ending: Ending,
+    pub(crate) status: ExitStatus,
     /// Both of its outputs.
     pub(crate) text: String,
 }
@@ -81,7 +81,7 @@ pub(crate) fn run(
     }
     let text = children[0].said();
     match (waited, children[0].ended()) {
-        (Ok(()), Some(ended)) => Ok(Said { ending: ended.ending, text }),
+        (Ok(()), Some(ended)) => Ok(Said { status: ended.status, text }),
         (Err(Cut::Stopped), _) => Err(NotRun::Stopped),
         (Err(Cut::Late), _) => Err(NotRun::Late(text)),
         (Err(Cut::System(error)), _) => Err(NotRun::Start(error)),

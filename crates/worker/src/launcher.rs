@@ -7,15 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use model::{ErrorKind, Sample, WorkerStart, describe_errno, monotonic_ns};
+use model::{CaseError, ErrorKind, NoSample, Sample, WorkerStart, describe_errno, monotonic_ns};
 use process::{Announcement, Capture, Captured, Child, Cleaner, Mark, Pinned};
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 use tempfile::TempDir;
 
 use crate::command::{Cut, wait};
-use crate::failure::{Failure, NoRun};
 use crate::job::Job;
-use crate::judge::{Finished, Role, Span, judge};
+use crate::judge::{Finished, Role, Span, judge, saying};
 use crate::program::Program;
 use crate::result_line::ResultLines;
 use crate::whereabouts::Whereabouts;
@@ -78,7 +77,7 @@ impl<'a> Launch<'a> {
     }
 
     /// The processes to be started, the sender's first, and what the pipe holds, in bytes, where we made it.
-    fn parts(&self, job: &Job, result: &Path) -> Result<(Vec<Part>, Option<u64>), NoRun> {
+    fn parts(&self, job: &Job, result: &Path) -> Result<(Vec<Part>, Option<u64>), NoSample> {
         let (writer, reader) = (self.writer.end.label(), self.reader.end.label());
         let (writers_cpu, readers_cpu) = (self.cpus.first().copied(), self.cpus.last().copied());
         if self.start == WorkerStart::Pair {
@@ -122,14 +121,14 @@ impl Launcher {
     /// Runs programs to their end, and ends whatever they have left running.
     ///
     /// # Errors
-    /// See [`NoRun`].
+    /// See [`NoSample`].
     pub fn run(
         &mut self,
         launch: &Launch<'_>,
         job: &Job,
         limit: Duration,
         stop: &dyn Fn() -> bool,
-    ) -> Result<Run, NoRun> {
+    ) -> Result<Run, NoSample> {
         let (parts, pipe_bytes) = self.parts(launch, job)?;
         let mark = self.cleaner.mark();
         let run = self.run_parts(parts, &mark, job, limit, stop);
@@ -145,7 +144,7 @@ impl Launcher {
         job: &Job,
         limit: Duration,
         stop: &dyn Fn() -> bool,
-    ) -> Result<Run, NoRun> {
+    ) -> Result<Run, NoSample> {
         let mut result = self.fresh_result().map_err(|error| refused("a file for the results", &error))?;
         let started_ns = monotonic_ns();
         let (mut children, mut roles) = (Vec::new(), Vec::new());
@@ -156,7 +155,7 @@ impl Launcher {
             let child =
                 Child::spawn(command, Capture::Errors, said, &self.cleaner, mark).map_err(|error| {
                     let message = format!("{} cannot be started: {}", role.name, describe_errno(&error));
-                    NoRun::Failed(Failure::new(ErrorKind::Failed, message))
+                    NoSample::Failed(CaseError::new(ErrorKind::Failed, message))
                 })?;
             children.push(child);
             roles.push(role);
@@ -167,13 +166,13 @@ impl Launcher {
         let over_ns = monotonic_ns();
         match waited {
             Ok(()) => {}
-            Err(Cut::Stopped) => return Err(NoRun::Stopped),
+            Err(Cut::Stopped) => return Err(NoSample::Stopped),
             Err(Cut::System(error)) => return Err(refused("to wait", &error)),
             Err(Cut::Late) => {
                 let said = children.iter().map(Child::said).collect::<Vec<_>>().join("\n");
                 let names: Vec<&str> = roles.iter().map(|role| role.name.as_str()).collect();
                 let message = format!("{} took longer than {:.0?}", names.join(" and "), limit);
-                return Err(NoRun::Failed(Failure::new(ErrorKind::Hung, message).saying(said)));
+                return Err(NoSample::Failed(saying(CaseError::new(ErrorKind::Hung, message), &said)));
             }
         }
         let finished = |(role, child): (Role, &Child<'_>)| {
@@ -183,7 +182,7 @@ impl Launcher {
         let usages = finished.iter().map(|finished| finished.ended.usage.clone()).collect();
         let lines = ResultLines::parse(&text_of(&mut result));
         let (send, recv) =
-            judge(finished, &lines, job, &Span { started_ns, over_ns }).map_err(NoRun::Failed)?;
+            judge(finished, &lines, job, &Span { started_ns, over_ns }).map_err(NoSample::Failed)?;
         let sample = Sample {
             round: 0,
             elapsed_ns: recv.ended_ns - send.began_ns,
@@ -203,7 +202,7 @@ impl Launcher {
     }
 
     /// The processes of a launch, with a new folder for their temporary files: a worker that is ended cannot remove them.
-    pub(crate) fn parts(&self, launch: &Launch<'_>, job: &Job) -> Result<(Vec<Part>, Option<u64>), NoRun> {
+    pub(crate) fn parts(&self, launch: &Launch<'_>, job: &Job) -> Result<(Vec<Part>, Option<u64>), NoSample> {
         let fresh = |folder: &Path| {
             clear_away(folder)?;
             fs::create_dir(folder)
@@ -253,8 +252,8 @@ fn text_of(result: &mut File) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn refused(what: &str, error: &io::Error) -> NoRun {
-    NoRun::Failed(Failure::new(
+fn refused(what: &str, error: &io::Error) -> NoSample {
+    NoSample::Failed(CaseError::new(
         ErrorKind::Open,
         format!("the system refused {what}: {}", describe_errno(error)),
     ))

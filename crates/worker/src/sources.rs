@@ -43,25 +43,17 @@ impl Sources {
     }
 
     /// The text of workers.toml.
-    ///
-    /// # Errors
-    /// What the file system answered.
     pub(crate) fn registry_text(&self) -> io::Result<String> {
-        match self {
+        let bytes = match self {
             Self::Embedded => {
-                let file = EMBEDDED.get_file("workers.toml").ok_or(io::ErrorKind::NotFound)?;
-                String::from_utf8(file.contents().to_vec()).map_err(io::Error::other)
+                EMBEDDED.get_file("workers.toml").ok_or(io::ErrorKind::NotFound)?.contents().to_vec()
             }
-            Self::Folder(folder) => {
-                String::from_utf8(read_file(&folder.join("workers.toml"))?).map_err(io::Error::other)
-            }
-        }
+            Self::Folder(folder) => read_file(&folder.join("workers.toml"))?,
+        };
+        String::from_utf8(bytes).map_err(io::Error::other)
     }
 
     /// Every file of a worker's folder, by its path within it.
-    ///
-    /// # Errors
-    /// What the file system answered; ENOENT where there is no such folder.
     pub(crate) fn files(&self, folder: &str) -> io::Result<Files> {
         let mut files = BTreeMap::new();
         match self {

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use model::describe_errno;
-use process::{Captured, Cleaner};
+use process::{Captured, Cleaner, describe_ending};
 
 use crate::build::{cache_of, environment};
 use crate::command::{NotRun, run, shown};
@@ -55,10 +55,10 @@ pub(crate) fn probe(
         }
         Err(NotRun::Stopped) => return Err(missing("stopped before it was looked for".to_owned())),
     };
-    if !said.ending.is_success() {
+    if !said.status.success() {
         let last = said.text.lines().last().unwrap_or_default();
         let colon = if last.is_empty() { "" } else { ": " };
-        return Err(missing(format!("`{}` {}{colon}{last}", shown(&words), said.ending)));
+        return Err(missing(format!("`{}` {}{colon}{last}", shown(&words), describe_ending(said.status))));
     }
     let first = said.text.lines().map(str::trim).find(|line| !line.is_empty());
     Ok(first.unwrap_or("of an unknown version").to_owned())

@@ -4,16 +4,14 @@
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use model::{ErrorKind, describe_errno};
-use process::{Cleaner, Ending, LOOK_UP, VARIABLE};
+use model::{CaseError, ErrorKind, NoSample, describe_errno};
+use process::{Cleaner, LOOK_UP, VARIABLE, describe_ending};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, wait};
-
-use crate::failure::{Failure, NoRun};
 
 /// How many calls there were of each number.
 pub(crate) type Counts = BTreeMap<u64, u64>;
@@ -30,15 +28,12 @@ const OPTIONS: i32 = libc::PTRACE_O_TRACESYSGOOD
     | libc::PTRACE_O_EXITKILL;
 
 /// Runs programs to their end and counts their calls.
-///
-/// # Errors
-/// Stopped, late, refused, or a program did not exit with 0.
 pub(crate) fn trace(
     mut commands: Vec<Command>,
     cleaner: &Cleaner,
     limit: Duration,
     stop: &dyn Fn() -> bool,
-) -> Result<Counts, NoRun> {
+) -> Result<Counts, NoSample> {
     let began = Instant::now();
     let mark = cleaner.mark();
     for command in &mut commands {
@@ -60,10 +55,10 @@ pub(crate) fn trace(
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             if stop() {
-                cut = Some(NoRun::Stopped);
+                cut = Some(NoSample::Stopped);
             } else if began.elapsed() > limit {
                 let message = format!("took longer than {limit:.0?} while its system calls were traced");
-                cut = Some(NoRun::Failed(Failure::new(ErrorKind::Hung, message)));
+                cut = Some(NoSample::Failed(CaseError::new(ErrorKind::Hung, message)));
             }
             if cut.is_some() {
                 groups.iter().copied().for_each(end_group);
@@ -76,18 +71,18 @@ pub(crate) fn trace(
     match (cut, counted) {
         (Some(cut), _) => Err(cut),
         (None, Ok(Ok(counts))) => Ok(counts),
-        (None, Ok(Err(failure))) => Err(NoRun::Failed(failure)),
+        (None, Ok(Err(failure))) => Err(NoSample::Failed(failure)),
         (None, Err(_)) => Err(refused(&io::ErrorKind::Other.into())),
     }
 }
 
-fn refused(error: &io::Error) -> NoRun {
-    NoRun::Failed(no_trace(error))
+fn refused(error: &io::Error) -> NoSample {
+    NoSample::Failed(no_trace(error))
 }
 
-fn no_trace(error: &io::Error) -> Failure {
+fn no_trace(error: &io::Error) -> CaseError {
     let message = format!("system calls cannot be traced here: ptrace: {}", describe_errno(error));
-    Failure::new(ErrorKind::Failed, message)
+    CaseError::new(ErrorKind::Failed, message)
 }
 
 fn end_group(group: Pid) {
@@ -108,11 +103,11 @@ struct Tracer {
     running: HashSet<i32>,
     /// Processes and threads that have stopped once.
     seen: HashSet<i32>,
-    failure: Option<Failure>,
+    failure: Option<CaseError>,
 }
 
 impl Tracer {
-    fn run(commands: Vec<Command>, tell: &Sender<Pid>) -> Result<Counts, Failure> {
+    fn run(commands: Vec<Command>, tell: &Sender<Pid>) -> Result<Counts, CaseError> {
         let mut tracer = Self::default();
         for command in commands {
             match start(command) {
@@ -160,10 +155,10 @@ impl Tracer {
             if self.running.is_empty() {
                 self.seen.iter().copied().for_each(end);
             }
-            let ending = Ending::of_wait_status(status);
-            if !ending.is_success() {
-                let message = format!("{ending} while its system calls were traced");
-                self.failure.get_or_insert_with(|| Failure::new(ErrorKind::Died, message));
+            let status = ExitStatus::from_raw(status);
+            if !status.success() {
+                let message = format!("{} while its system calls were traced", describe_ending(status));
+                self.failure.get_or_insert_with(|| CaseError::new(ErrorKind::Died, message));
             }
         }
     }

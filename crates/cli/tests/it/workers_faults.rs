@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use model::{BenchRecord, CaseError, ErrorKind, Silent};
+use model::{BenchRecord, CaseError, ErrorKind, NoSample, Silent};
 use rustix::process::{Pid, Signal, kill_process};
-use worker::{BuildCache, Job, Launch, Launcher, NoRun, Registry, WORKERS_VARIABLE};
+use worker::{BuildCache, Job, Launch, Launcher, Registry, WORKERS_VARIABLE};
 
 /// The registry of awkward workers.
 fn awkward() -> PathBuf {
@@ -194,16 +194,16 @@ fn a_worker_that_hangs_is_ended_at_its_limit() {
         let began = Instant::now();
         let limit = Duration::from_millis(300);
         let pair = Launch::pair(&program, &program);
-        let NoRun::Failed(failure) = launcher.run(&pair, &job, limit, &|| false).unwrap_err() else {
+        let NoSample::Failed(failure) = launcher.run(&pair, &job, limit, &|| false).unwrap_err() else {
             panic!("nobody stopped it");
         };
         assert!(began.elapsed() < Duration::from_secs(10), "{name}");
         assert_eq!(failure.kind, ErrorKind::Hung);
-        assert_eq!(failure.message, format!("{name} took longer than 300ms"));
-        assert_eq!(failure.said, format!("this worker {}", name.trim_start_matches("awkward:")));
+        let said = format!("this worker {}", name.trim_start_matches("awkward:"));
+        assert_eq!(failure.message, format!("{name} took longer than 300ms; it said: {said}"));
         assert_eq!(marked_by(launcher.folder()), 0, "{name} left somebody behind");
         let stopped = launcher.run(&Launch::between(&program, &program), &job, job.limit(), &|| true);
-        assert_eq!(stopped, Err(NoRun::Stopped));
+        assert_eq!(stopped, Err(NoSample::Stopped));
     }
 }
 

@@ -1,53 +1,19 @@
 //! How a process ended, and what it used (wait4(2)).
 #![allow(unsafe_code)]
 
-use std::fmt;
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 
 use model::{EndUsage, signal_name};
 use rustix::process::Pid;
 
-/// How a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
-    /// It exited with this status.
-    Exited(i32),
-    /// This signal ended it.
-    Killed(i32),
-}
-
-impl Ending {
-    /// From a status as wait(2) gives it, of a process that has ended.
-    pub fn of_wait_status(status: i32) -> Self {
-        if libc::WIFSIGNALED(status) {
-            Self::Killed(libc::WTERMSIG(status))
-        } else {
-            Self::Exited(libc::WEXITSTATUS(status))
-        }
-    }
-
-    /// Whether it exited with 0.
-    pub fn is_success(self) -> bool {
-        self == Self::Exited(0)
-    }
-
-    /// As a shell shows it: 128 and the signal's number for one that was killed.
-    pub fn status(self) -> i32 {
-        match self {
-            Self::Exited(status) => status,
-            Self::Killed(signal) => 128 + signal,
-        }
-    }
-}
-
-/// As the rest of a sentence.
-impl fmt::Display for Ending {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Exited(status) => write!(f, "exited with {status}"),
-            Self::Killed(signal) => write!(f, "was ended by {}", signal_name(*signal)),
-        }
+/// How a process ended, as the rest of a sentence: "exited with 3", "was ended by SIGSEGV".
+pub fn describe_ending(status: ExitStatus) -> String {
+    match status.signal() {
+        Some(signal) => format!("was ended by {}", signal_name(signal)),
+        None => format!("exited with {}", status.code().unwrap_or_default()),
     }
 }
 
@@ -55,7 +21,7 @@ impl fmt::Display for Ending {
 ///
 /// # Errors
 /// ECHILD where it is no child of ours.
-pub fn reap(pid: Pid) -> io::Result<(Ending, EndUsage)> {
+pub fn reap(pid: Pid) -> io::Result<(ExitStatus, EndUsage)> {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     loop {
@@ -64,7 +30,7 @@ pub fn reap(pid: Pid) -> io::Result<(Ending, EndUsage)> {
             unsafe { libc::wait4(pid.as_raw_nonzero().get(), &raw mut status, 0, usage.as_mut_ptr()) };
         if answer > 0 {
             // SAFETY: valid as zeros, and wait4 has filled it.
-            return Ok((Ending::of_wait_status(status), end_usage(&unsafe { usage.assume_init() })));
+            return Ok((ExitStatus::from_raw(status), end_usage(&unsafe { usage.assume_init() })));
         }
         let error = io::Error::last_os_error();
         if error.kind() != io::ErrorKind::Interrupted {
