@@ -11,7 +11,6 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 pub(crate) use args::BenchArgs;
-use engine::Janitor;
 use model::{BenchRecord, Settings};
 use report::Style;
 use report::read::{AnyRecord, Loaded};
@@ -23,7 +22,7 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     if args.workers.are_asked_for() {
         return workers::run(&args);
     }
-    workers_args::check(&args)?;
+    workers::check(&args)?;
     let cpus = host::cpus();
     let plan = plan::make(&args, &cpus)?;
     if args.dry_run {
@@ -36,12 +35,12 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     let host = host::facts();
     let started = std::time::SystemTime::now();
     // Both before anything is made: what is left behind is theirs.
-    let janitor = Janitor::start().context("cannot start the process that cleans up after us")?;
+    let cleaner = mechanism::start_cleaner().context("cannot start the process that cleans up after us")?;
     let stop = StopRequest::listen()?;
-    let mut progress = progress::Watch::new(args.precision);
+    let mut progress = progress::BenchProgress::new(args.precision);
     let outcome = engine::run(&plan, &cpus, &mut progress, &|| stop.is_set());
     progress.finish();
-    drop(janitor);
+    drop(cleaner);
 
     let settings = Settings {
         seed: plan.seed,

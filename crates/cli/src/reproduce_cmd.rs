@@ -8,7 +8,6 @@ use std::time::SystemTime;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use engine::Janitor;
 use model::{CompareResult, Observer, SCHEMA, StudyPart, StudyRecord};
 use report::read::{AnyRecord, Loaded};
 use study::{Have, Job, Name, Part, Resume, Scale};
@@ -175,7 +174,7 @@ fn conduct(
     let cpus = host::cpus();
     let hosepipe = std::env::current_exe().context("this program's own file")?;
     // Both before anything is made: what is left behind is theirs.
-    let janitor = Janitor::start().context("cannot start the process that cleans up after us")?;
+    let cleaner = mechanism::start_cleaner().context("cannot start the process that cleans up after us")?;
     let stop = StopRequest::listen()?;
     let job = Job {
         study: args.study,
@@ -190,7 +189,7 @@ fn conduct(
     let mut keeper = Keeper { bar: Bar::of_shares("{prefix} {bar:20} {wide_msg}"), save: save.clone() };
     let outcome = study::conduct(&job, record, &args.part, &mut keeper);
     keeper.bar.finish();
-    drop(janitor);
+    drop(cleaner);
     Ok((stop, outcome.map_err(|error| anyhow!(error))))
 }
 

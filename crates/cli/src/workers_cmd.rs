@@ -6,7 +6,7 @@ use std::time::Instant;
 use clap::Args;
 use model::Observer;
 use serde::Serialize;
-use worker::{Built, Language, Missing, Registry, State, Unbuilt, Workshop};
+use worker::{BuildCache, Built, Language, Registry, Unbuilt};
 
 use crate::destination::OUTPUTS;
 use crate::signals::StopRequest;
@@ -40,18 +40,18 @@ pub(crate) struct WorkersArgs {
 pub(crate) fn run(args: &WorkersArgs) -> anyhow::Result<ExitCode> {
     let stop = StopRequest::listen()?;
     let registry = Registry::open()?;
-    let workshop = Workshop::open(registry.clone())?;
+    let cache = BuildCache::open(registry.clone())?;
     let typed = if args.languages.is_empty() { "all".to_owned() } else { args.languages.join(",") };
     let languages = registry.select_languages(&typed).map_err(|error| UsageError(error.to_string()))?;
 
     let stopped = || stop.is_set();
-    let entries: Vec<Entry> = if args.build {
-        let results = workshop.build(&languages, &mut Builds(Instant::now()), &stopped);
-        languages.iter().zip(results).map(|(language, result)| Entry::after_build(language, result)).collect()
+    let results = if args.build {
+        cache.build(&languages, &mut Builds(Instant::now()), &stopped)
     } else {
-        let states = workshop.states(&languages, &stopped);
-        languages.iter().zip(states).map(|(language, state)| Entry::of(language, state)).collect()
+        cache.states(&languages, &stopped)
     };
+    let entries: Vec<Entry> =
+        languages.iter().zip(results).map(|(language, result)| Entry::of(language, result)).collect();
     if let Some(status) = stop.exit_status() {
         return Ok(ExitCode::from(status));
     }
@@ -81,24 +81,24 @@ struct Entry {
 }
 
 impl Entry {
-    fn of(language: &Language, state: State) -> Self {
+    fn of(language: &Language, result: Result<Built, Unbuilt>) -> Self {
         let entry = Self::blank(language);
-        match state {
-            State::Missing(missing) => entry.missing(missing),
-            State::NotBuilt(version) => {
-                let state = if language.build.is_empty() { "ready" } else { "not-built" };
+        let needs_no_build = language.build.is_empty();
+        match result {
+            Ok(built) => Self {
+                toolchain: Some(built.version),
+                state: if needs_no_build { "ready" } else { "built" },
+                folder: Some(built.folder.display().to_string()),
+                ..entry
+            },
+            Err(Unbuilt::NotYet(version)) => {
+                let state = if needs_no_build { "ready" } else { "not-built" };
                 Self { toolchain: Some(version), state, ..entry }
             }
-            State::Built(built) => entry.built(language, &built),
-        }
-    }
-
-    fn after_build(language: &Language, result: Result<Built, Unbuilt>) -> Self {
-        let entry = Self::blank(language);
-        match result {
-            Ok(built) => entry.built(language, &built),
-            Err(Unbuilt::Missing(missing)) => entry.missing(missing),
-            Err(Unbuilt::Failed(error)) => Self { state: "failed", reason: Some(error.to_string()), ..entry },
+            Err(Unbuilt::Missing(missing)) => {
+                Self { reason: Some(missing.reason), remedy: Some(missing.remedy), ..entry }
+            }
+            Err(error) => Self { state: "failed", reason: Some(error.to_string()), ..entry },
         }
     }
 
@@ -114,16 +114,6 @@ impl Entry {
             remedy: None,
             folder: None,
         }
-    }
-
-    fn missing(self, missing: Missing) -> Self {
-        Self { reason: Some(missing.reason), remedy: Some(missing.remedy), ..self }
-    }
-
-    fn built(self, language: &Language, built: &Built) -> Self {
-        let state = if language.build.is_empty() { "ready" } else { "built" };
-        let folder = Some(built.folder.display().to_string());
-        Self { toolchain: Some(built.version.clone()), state, folder, ..self }
     }
 
     /// What stands in the last column: the toolchain, or why there is none and what brings it.

@@ -8,8 +8,8 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use mechanism::{Endpoint, Job};
 use model::{EndUsage, describe_errno, monotonic_ns};
-use nix::sys::resource::{Usage, UsageWho, getrusage};
-use nix::sys::time::TimeValLike;
+use nix::sys::resource::{UsageWho, getrusage};
+use process::end_usage;
 use serde::{Deserialize, Serialize};
 
 use crate::control::Control;
@@ -107,7 +107,7 @@ pub(crate) fn run_end(
         end_ns,
         received_bytes: job.received_bytes,
         checksum: job.consumer.checksum(),
-        usage: usage_between(before, after, syscalls),
+        usage: EndUsage { syscalls, ..after.since(&before) },
         latency_histogram: job.latencies_ns.as_ref().and_then(encode),
         looks: job.progress.looks(),
         failure: result.err().as_ref().map(EndFailure::of),
@@ -115,24 +115,8 @@ pub(crate) fn run_end(
 }
 
 /// RUSAGE_THREAD: the calling thread's own, which is the whole end's also where it is a process.
-fn thread_usage() -> Option<Usage> {
-    getrusage(UsageWho::RUSAGE_THREAD).ok()
-}
-
-fn usage_between(before: Option<Usage>, after: Option<Usage>, syscalls: Option<u64>) -> EndUsage {
-    let (Some(before), Some(after)) = (before, after) else {
-        return EndUsage { syscalls, ..EndUsage::default() };
-    };
-    let grown = |of: fn(&Usage) -> i64| (of(&after) - of(&before)).max(0) as u64;
-    EndUsage {
-        syscalls,
-        voluntary_switches: grown(|usage| usage.voluntary_context_switches()),
-        involuntary_switches: grown(|usage| usage.involuntary_context_switches()),
-        minor_faults: grown(|usage| usage.minor_page_faults()),
-        blocks_stored: grown(|usage| usage.block_writes()),
-        user_ns: grown(|usage| usage.user_time().num_microseconds() * 1_000),
-        system_ns: grown(|usage| usage.system_time().num_microseconds() * 1_000),
-    }
+fn thread_usage() -> EndUsage {
+    getrusage(UsageWho::RUSAGE_THREAD).map(|usage| end_usage(usage.as_ref())).unwrap_or_default()
 }
 
 fn encode(histogram: &Histogram<u64>) -> Option<String> {

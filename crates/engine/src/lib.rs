@@ -7,14 +7,11 @@
 mod amount;
 mod control;
 mod end;
-mod janitor;
 mod plan;
 mod prepare;
 mod session;
-mod task;
 mod trial;
 mod watch;
 
-pub use janitor::Janitor;
 pub use plan::{Outcome, Plan};
 pub use session::run;

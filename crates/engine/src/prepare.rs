@@ -25,23 +25,21 @@ pub(crate) fn tasks(case: &Case) -> usize {
 /// Looks a case up and checks it against what the mechanism and the machine have.
 pub(crate) fn prepare(case: &Case, cpus: &[Cpu]) -> Result<Ready, CaseError> {
     let (mechanism, options) = mechanism::resolve(&case.spec)
-        .map_err(|problem| stated(ErrorKind::Unsupported, problem.to_string(), None))?;
+        .map_err(|problem| CaseError::stated(ErrorKind::Unsupported, problem.to_string()))?;
     check_combination(mechanism, &options, case)?;
     mechanism.probe().map_err(|missing| {
-        stated(ErrorKind::Unavailable, format!("not available here: {}", missing.reason), missing.remedy)
+        let message = format!("not available here: {}", missing.reason);
+        CaseError::stated(ErrorKind::Unavailable, message).with_remedy(missing.remedy)
     })?;
     let mut chosen = host::resolve(case.placement, cpus)
-        .map_err(|problem| stated(ErrorKind::Unavailable, problem.to_string(), None))?;
+        .map_err(|problem| CaseError::stated(ErrorKind::Unavailable, problem.to_string()))?;
     if case.tasks == Tasks::Single {
         chosen.truncate(1);
     }
     let block_bytes = block_that_fits(case.block_bytes)?;
     if tasks(case) > TASKS_MAX {
-        return Err(stated(
-            ErrorKind::Limit,
-            format!("a chain of {} (limit {})", case.relays, TASKS_MAX - 2),
-            None,
-        ));
+        let message = format!("a chain of {} (limit {})", case.relays, TASKS_MAX - 2);
+        return Err(CaseError::stated(ErrorKind::Limit, message));
     }
     let zero_copy = mechanism.zero_copy(&options);
     Ok(Ready { mechanism, options, cpus: chosen, block_bytes, zero_copy })
@@ -57,13 +55,16 @@ fn block_that_fits(block_bytes: u64) -> Result<usize, CaseError> {
     usize::try_from(block_bytes).ok().filter(|_| block_bytes <= most).ok_or_else(|| {
         let message =
             format!("{} blocks, {} of memory", ByteSize(block_bytes), ByteSize(memory_bytes >> 20 << 20));
-        stated(ErrorKind::Limit, message, Some(format!("--block {} or less", ByteSize(most >> 20 << 20))))
+        let remedy = format!("--block {} or less", ByteSize(most >> 20 << 20));
+        CaseError::stated(ErrorKind::Limit, message).with_remedy(remedy)
     })
 }
 
 fn check_combination(mechanism: &dyn Mechanism, options: &Options, case: &Case) -> Result<(), CaseError> {
     let has = mechanism.descriptor();
-    let refuse = |what: String, remedy: String| Err(stated(ErrorKind::Unsupported, what, Some(remedy)));
+    let refuse = |what: String, remedy: String| {
+        Err(CaseError::stated(ErrorKind::Unsupported, what).with_remedy(remedy))
+    };
     let words = |words: Vec<&str>| words.join(" or ");
     if !has.workloads.contains(&case.workload) {
         let what = match case.workload {
@@ -86,9 +87,4 @@ fn check_combination(mechanism: &dyn Mechanism, options: &Options, case: &Case) 
         return refuse(format!("has no data level `{}`", case.data), format!("--data {known}"));
     }
     Ok(())
-}
-
-/// A fact that stands before anything is measured.
-fn stated(kind: ErrorKind, message: String, remedy: Option<String>) -> CaseError {
-    CaseError { kind, message, remedy, expected: true }
 }

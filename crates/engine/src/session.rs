@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use mechanism::{Capabilities, Folder};
 use model::{
-    Amount, Case, CaseError, CaseRecord, Check, Cpu, DataLevel, ErrorKind, Observer, PayloadKind, Progress,
-    Role, Sample,
+    Amount, Case, CaseError, CaseRecord, Check, Cpu, DataLevel, ErrorKind, NoSample, Observer, PayloadKind,
+    Progress, Role, Sample,
 };
 use payload::{Period, Tile, expected_checksum};
 
@@ -16,7 +16,7 @@ use crate::amount::{
 };
 use crate::plan::{Outcome, Plan};
 use crate::prepare::{Ready, prepare};
-use crate::trial::{NoSample, TrialSetup, run_trial};
+use crate::trial::{TrialSetup, run_trial};
 
 /// How far beyond the budget a run may go, as a factor and at least, before a trial is cut short.
 const OVERTIME: f64 = 1.25;
@@ -40,7 +40,7 @@ struct Runner {
 pub fn run(plan: &Plan, cpus: &[Cpu], observer: &mut dyn Observer, stop: &dyn Fn() -> bool) -> Outcome {
     let began = Instant::now();
     let folder = Folder::private();
-    let mut session = Session {
+    let mut bench = Bench {
         plan,
         began,
         progress: Progress::new(observer),
@@ -50,11 +50,11 @@ pub fn run(plan: &Plan, cpus: &[Cpu], observer: &mut dyn Observer, stop: &dyn Fn
         checksums: HashMap::new(),
         runners: plan.cases.iter().map(|case| Runner::prepare(case, cpus)).collect(),
     };
-    let interrupted = session.calibrate().is_err() || session.take_rounds().is_err();
+    let interrupted = bench.calibrate().is_err() || bench.take_rounds().is_err();
     if interrupted && !stop() {
-        session.runners.iter_mut().for_each(|runner| runner.say_that_time_ran_out(plan.budget));
+        bench.runners.iter_mut().for_each(|runner| runner.say_that_time_ran_out(plan.budget));
     }
-    Outcome { cases: session.runners.into_iter().map(|runner| runner.record).collect(), interrupted }
+    Outcome { cases: bench.runners.into_iter().map(|runner| runner.record).collect(), interrupted }
 }
 
 impl Runner {
@@ -90,19 +90,14 @@ impl Runner {
     fn say_that_time_ran_out(&mut self, budget: Option<Duration>) {
         let missed = self.record.error.is_none() && self.record.samples.is_empty();
         if let Some(budget) = budget.filter(|_| missed) {
-            self.record.error = Some(CaseError {
-                kind: ErrorKind::Time,
-                message: format!(
-                    "the {} s of this run were spent before its first trial had ended",
-                    budget.as_secs_f64()
-                ),
-                remedy: Some("a larger --time, a smaller --bytes or --count, or fewer mechanisms".to_owned()),
-                expected: false,
-            });
+            let spent_s = budget.as_secs_f64();
+            let message = format!("the {spent_s} s of this run were spent before its first trial had ended");
+            let remedy = "a larger --time, a smaller --bytes or --count, or fewer mechanisms".to_owned();
+            self.record.error = Some(CaseError::new(ErrorKind::Time, message).with_remedy(remedy));
         }
     }
 
-    /// Says how much a trial moves, judged by one of so many blocks that took so long.
+    /// Decides how many blocks a trial moves. `speed` is what a trial before took: its blocks, and its time.
     fn size_trial(&mut self, speed: Option<(u64, Duration)>, target: Duration) {
         let (Some(ready), Some((blocks, elapsed))) = (&self.ready, speed) else { return };
         let case = &self.case;
@@ -116,7 +111,7 @@ impl Runner {
 /// The user or the budget ended the run.
 struct Ended;
 
-struct Session<'a> {
+struct Bench<'a> {
     plan: &'a Plan,
     began: Instant,
     progress: Progress<'a>,
@@ -127,7 +122,7 @@ struct Session<'a> {
     runners: Vec<Runner>,
 }
 
-impl Session<'_> {
+impl Bench<'_> {
     /// Warms every case up and sizes its trials.
     fn calibrate(&mut self) -> Result<(), Ended> {
         let mut speeds = vec![None; self.runners.len()];
@@ -288,13 +283,10 @@ fn tile(
     if let Some(tile) = tiles.get(kind) {
         return Ok(tile.clone());
     }
-    let tile = Tile::make(kind, seed, Period::Bench).map_err(|error| CaseError {
-        kind: ErrorKind::Open,
-        message: error.to_string(),
-        remedy: Some(
-            "--payload file:PATH of a readable file, or sequence, printable, random, zero".to_owned(),
-        ),
-        expected: true,
+    let tile = Tile::make(kind, seed, Period::Bench).map_err(|error| {
+        let remedy =
+            "--payload file:PATH of a readable file, or sequence, printable, random, zero".to_owned();
+        CaseError::stated(ErrorKind::Open, error.to_string()).with_remedy(remedy)
     })?;
     let tile = Arc::new(tile);
     tiles.insert(kind.clone(), tile.clone());

@@ -5,15 +5,14 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use mechanism::{Channel, Endpoint, EndpointRole, Folder, Job, OpenError, Progress, Request};
-use model::{Case, CaseError, DataLevel, ErrorKind, Sample, Tasks, Workload, describe_errno, monotonic_ns};
+use model::{Case, CaseError, DataLevel, ErrorKind, NoSample, Sample, Tasks, Workload, monotonic_ns};
 use payload::{Consumer, Producer, Tile};
-use rustix::thread::{CpuSet, sched_setaffinity};
+use process::{Child, leave};
 
 use crate::control::Control;
 use crate::end::{EndReport, latency_histogram, run_end};
 use crate::prepare::{Ready, tasks};
-use crate::task::{Task, leave};
-use crate::watch::Watch;
+use crate::watch::{judge, system_failure, wait_for_tasks};
 
 /// What a trial is made of, beside its case.
 pub(crate) struct TrialSetup<'a> {
@@ -23,14 +22,6 @@ pub(crate) struct TrialSetup<'a> {
     pub(crate) folder: &'a Folder,
     pub(crate) blocks: u64,
     pub(crate) round: u32,
-}
-
-/// Why a trial gave no sample.
-pub(crate) enum NoSample {
-    /// The user wants to stop.
-    Stopped,
-    /// The case cannot be measured.
-    Failed(CaseError),
 }
 
 /// Sizes granted, and the raw figures.
@@ -47,31 +38,22 @@ pub(crate) fn run_trial(
     stop: &dyn Fn() -> bool,
 ) -> Result<TrialOutcome, NoSample> {
     let began = monotonic_ns();
-    let mut channel = open(setup).map_err(NoSample::Failed)?;
+    let mut channel = open(setup)?;
     let control = Control::new().map_err(|error| system_failure("mmap of the control page", &error))?;
-    let mut watch = Watch::over(start_tasks(setup, &mut channel, &control)?, &control);
+    let mut tasks = start_tasks(setup, &mut channel, &control)?;
     // The tasks hold the ends now. An end kept open here would hide that the other one closed.
     channel.endpoints.clear();
-    watch.until_all_ended(setup, progress, stop)?;
-    let ends = watch.judge(setup.case).map_err(NoSample::Failed)?;
-    all_arrived(setup.case, setup.blocks, &ends).map_err(NoSample::Failed)?;
+    wait_for_tasks(&mut tasks, setup.case, setup.blocks, &control, progress, stop)?;
+    let ends = judge(&tasks, setup.case)?;
+    all_arrived(setup.case, setup.blocks, &ends)?;
     if setup.case.data == DataLevel::Verify {
         for end in ends.iter().filter(|end| end.received_bytes > 0) {
             let expected = expected(end.received_bytes).ok_or(NoSample::Stopped)?;
-            verify(setup.case, end, &expected).map_err(NoSample::Failed)?;
+            verify(setup.case, end, &expected)?;
         }
     }
     let sample = make_sample(setup, &ends, began);
     Ok(TrialOutcome { sample, granted: channel.granted })
-}
-
-pub(crate) fn system_failure(what: &str, error: &io::Error) -> NoSample {
-    NoSample::Failed(CaseError {
-        kind: ErrorKind::Open,
-        message: format!("{what}: {}", describe_errno(error)),
-        remedy: None,
-        expected: false,
-    })
 }
 
 fn open(setup: &TrialSetup<'_>) -> Result<Channel, CaseError> {
@@ -102,7 +84,7 @@ fn start_tasks(
     setup: &TrialSetup<'_>,
     channel: &mut Channel,
     control: &Control,
-) -> Result<Vec<Task>, NoSample> {
+) -> Result<Vec<Child<'static>>, CaseError> {
     let endpoints = std::mem::take(&mut channel.endpoints);
     let started = if setup.case.tasks == Tasks::Processes {
         start_processes(setup, endpoints, control)
@@ -125,12 +107,12 @@ fn start_processes(
     setup: &TrialSetup<'_>,
     endpoints: Vec<Box<dyn Endpoint>>,
     control: &Control,
-) -> io::Result<Vec<Task>> {
+) -> io::Result<Vec<Child<'static>>> {
     let count = endpoints.len() as u32;
     let mut endpoints: Vec<Option<Box<dyn Endpoint>>> = endpoints.into_iter().map(Some).collect();
     let mut tasks = Vec::new();
     for index in 0..endpoints.len() {
-        let task = Task::start(process_name(index, endpoints.len()), |report| {
+        let task = Child::fork(process_name(index, endpoints.len()), |report| {
             let endpoint = endpoints[index].take();
             // The other end's descriptors are the other process's alone.
             endpoints.clear();
@@ -149,9 +131,9 @@ fn start_host(
     setup: &TrialSetup<'_>,
     endpoints: Vec<Box<dyn Endpoint>>,
     control: &Control,
-) -> io::Result<Task> {
+) -> io::Result<Child<'static>> {
     let count = endpoints.len() as u32;
-    Task::start(c"hosepipe-tasks", |report| {
+    Child::fork(c"hosepipe-tasks", |report| {
         let ends: Vec<EndReport> = std::thread::scope(|scope| {
             let mut threads = Vec::new();
             for (index, mut endpoint) in endpoints.into_iter().enumerate() {
@@ -161,7 +143,7 @@ fn start_host(
                     Err(error) => {
                         // Those already started wait at the barrier for ever: nothing but leaving ends them.
                         write_report(report, &[EndReport::failed(&error)]);
-                        leave();
+                        leave(0);
                     }
                 }
             }
@@ -192,10 +174,8 @@ fn work(
         _ => setup.ready.cpus.last(),
     };
     if let Some(cpu) = cpu {
-        let mut set = CpuSet::new();
-        set.set(*cpu as usize);
         // Checked before the run against the CPUs this process may use.
-        let _ = sched_setaffinity(None, &set);
+        let _ = process::pin(*cpu);
     }
     let block_bytes = setup.ready.block_bytes;
     // An end that only sends needs no room to receive, and the other way round.
@@ -220,16 +200,16 @@ fn work(
 /// Puts the reports of the ends together.
 fn make_sample(setup: &TrialSetup<'_>, ends: &[EndReport], began_ns: u64) -> Sample {
     let case = setup.case;
-    let judge = judge(case, ends);
+    let last = last_end(case, ends);
     let start_ns = ends.iter().map(|end| end.start_ns).min().unwrap_or(began_ns);
     let usage = ends.iter().map(|end| end.usage.clone()).collect();
     Sample {
         round: setup.round,
-        elapsed_ns: judge.map_or(0, |judge| judge.end_ns.saturating_sub(start_ns)).max(1),
+        elapsed_ns: last.map_or(0, |last| last.end_ns.saturating_sub(start_ns)).max(1),
         setup_ns: start_ns.saturating_sub(began_ns),
         bytes: setup.blocks * case.block_bytes,
         messages: setup.blocks,
-        checksum: judge.and_then(|judge| judge.checksum.clone()),
+        checksum: last.and_then(|last| last.checksum.clone()),
         latency_histogram: ends.first().and_then(|end| end.latency_histogram.clone()),
         same_cpu_share: same_cpu_share(ends),
         ..Sample::of_ends(usage)
@@ -244,7 +224,7 @@ fn same_cpu_share(ends: &[EndReport]) -> Option<f64> {
 }
 
 /// The end that has the last byte, at which the clock stops: the receiver of a stream, the asker of a round trip.
-fn judge<'a>(case: &Case, ends: &'a [EndReport]) -> Option<&'a EndReport> {
+fn last_end<'a>(case: &Case, ends: &'a [EndReport]) -> Option<&'a EndReport> {
     match case.workload {
         Workload::Stream => ends.last(),
         Workload::PingPong => ends.first(),
@@ -256,33 +236,28 @@ fn judge<'a>(case: &Case, ends: &'a [EndReport]) -> Option<&'a EndReport> {
 fn all_arrived(case: &Case, blocks: u64, ends: &[EndReport]) -> Result<(), CaseError> {
     let (reports, tasks) = (ends.len(), tasks(case));
     let sent = blocks.saturating_mul(case.block_bytes);
-    let received = judge(case, ends).map_or(0, |end| end.received_bytes);
+    let received = last_end(case, ends).map_or(0, |end| end.received_bytes);
     if reports == tasks && received >= sent {
         return Ok(());
     }
-    Err(CaseError {
-        kind: ErrorKind::Corrupt,
-        message: format!("{reports} of {tasks} ends reported, and {received} of {sent} bytes arrived"),
-        remedy: Some("a fault of the mechanism or of its code here: please tell us".to_owned()),
-        expected: false,
-    })
+    Err(corrupt(format!("{reports} of {tasks} ends reported, and {received} of {sent} bytes arrived")))
+}
+
+fn corrupt(message: String) -> CaseError {
+    let remedy = "a fault of the mechanism or of its code here: please tell us".to_owned();
+    CaseError::new(ErrorKind::Corrupt, message).with_remedy(remedy)
 }
 
 fn verify(case: &Case, end: &EndReport, expected: &str) -> Result<(), CaseError> {
     if end.checksum.as_deref() == Some(expected) {
         return Ok(());
     }
-    Err(CaseError {
-        kind: ErrorKind::Corrupt,
-        message: format!(
-            "the {} of {} received bytes is {}, not {expected}: bytes were lost, repeated, swapped or changed",
-            case.check,
-            end.received_bytes,
-            end.checksum.as_deref().unwrap_or("missing")
-        ),
-        remedy: Some("a fault of the mechanism or of its code here: please tell us".to_owned()),
-        expected: false,
-    })
+    Err(corrupt(format!(
+        "the {} of {} received bytes is {}, not {expected}: bytes were lost, repeated, swapped or changed",
+        case.check,
+        end.received_bytes,
+        end.checksum.as_deref().unwrap_or("missing")
+    )))
 }
 
 #[cfg(test)]

@@ -2,139 +2,102 @@
 //! says what went wrong in the words of whoever knows it best.
 
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
-use model::{Case, CaseError, ErrorKind, Tasks, Workload, signal_name};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use model::{Case, CaseError, ErrorKind, NoSample, Tasks, Workload, describe_errno};
+use process::{Child, LOOK_UP, describe_ending, wait_for_all};
 
 use crate::control::Control;
 use crate::end::{EndFailure, EndReport};
 use crate::prepare::tasks;
-use crate::task::{Ending, Task};
-use crate::trial::{NoSample, TrialSetup, system_failure};
-
-/// How often the supervisor looks up from waiting: at progress, at the stop flag.
-const LOOK_UP: Duration = Duration::from_millis(50);
 
 /// A trial in which neither end moves a byte for this long hangs.
 const STALL_MAX: Duration = Duration::from_secs(10);
 
-/// How long an end may go on alone after the other died, to say in its own words what it met.
-const GRACE: Duration = Duration::from_millis(500);
-
-/// The supervisor's view of a running trial.
-pub(crate) struct Watch<'a> {
-    tasks: Vec<Task>,
-    control: &'a Control,
+pub(crate) fn system_failure(what: &str, error: &io::Error) -> CaseError {
+    CaseError::new(ErrorKind::Open, format!("{what}: {}", describe_errno(error)))
 }
 
-impl<'a> Watch<'a> {
-    /// Watches over tasks that share a control page.
-    pub(crate) fn over(tasks: Vec<Task>, control: &'a Control) -> Self {
-        Self { tasks, control }
-    }
+/// Why waiting for tasks ended early.
+struct Cut(NoSample);
 
-    /// Waits for every task, ends those that cannot end by themselves, and gives up where the user does.
-    pub(crate) fn until_all_ended(
-        &mut self,
-        setup: &TrialSetup<'_>,
-        progress: &mut dyn FnMut(f64),
-        stop: &dyn Fn() -> bool,
-    ) -> Result<(), NoSample> {
-        let ends = tasks(setup.case);
-        let goal = match setup.case.workload {
-            Workload::Stream => setup.blocks.saturating_mul(setup.case.block_bytes),
-            Workload::PingPong => setup.blocks,
-        };
-        let mut stillness = Stillness::from(Instant::now());
-        let mut peer_died: Option<Instant> = None;
-        while self.tasks.iter().any(|task| task.ended().is_none()) {
-            self.hear_news().map_err(|error| system_failure("poll", &error))?;
-            if stop() {
-                return Err(NoSample::Stopped);
-            }
-            let (slowest, sum) = self.control.slowest_and_sum(ends);
-            stillness.look(Instant::now(), sum);
-            progress(slowest as f64 / goal.max(1) as f64);
-            if self.tasks.iter().any(|task| task.ended().is_some() && !self.succeeded(task)) {
-                let died = *peer_died.get_or_insert_with(Instant::now);
-                if died.elapsed() > GRACE {
-                    self.tasks.iter_mut().for_each(Task::kill);
-                }
-            }
-            if stillness.lasted > STALL_MAX {
-                return Err(NoSample::Failed(self.hung(setup.case, sum)));
-            }
-        }
-        Ok(())
+impl From<io::Error> for Cut {
+    fn from(error: io::Error) -> Self {
+        Self(system_failure("poll", &error).into())
     }
+}
 
-    fn hear_news(&mut self) -> io::Result<()> {
-        let pipes: Vec<BorrowedFd<'_>> = self.tasks.iter().filter_map(Task::news).collect();
-        let mut polled: Vec<PollFd<'_>> = pipes.iter().map(|pipe| PollFd::new(pipe, PollFlags::IN)).collect();
-        let timeout = Timespec { tv_sec: 0, tv_nsec: LOOK_UP.as_nanos() as i64 };
-        match poll(&mut polled, Some(&timeout)) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+/// Waits for every task of a trial of so many blocks, ends those that cannot end by themselves, and gives up where the user does.
+/// Meanwhile `progress` is told the part that is done, 0 to 1.
+pub(crate) fn wait_for_tasks(
+    children: &mut [Child<'_>],
+    case: &Case,
+    blocks: u64,
+    control: &Control,
+    progress: &mut dyn FnMut(f64),
+    stop: &dyn Fn() -> bool,
+) -> Result<(), NoSample> {
+    let goal = match case.workload {
+        Workload::Stream => blocks.saturating_mul(case.block_bytes),
+        Workload::PingPong => blocks,
+    };
+    let mut stillness = Stillness::from(Instant::now());
+    wait_for_all(children, &|child| !succeeded(child), &mut || {
+        if stop() {
+            return Err(Cut(NoSample::Stopped));
         }
-        let heard: Vec<bool> = polled.iter().map(|polled| !polled.revents().is_empty()).collect();
-        let running = self.tasks.iter_mut().filter(|task| task.news().is_some());
-        for (task, _) in running.zip(heard).filter(|(_, heard)| *heard) {
-            task.listen()?;
-        }
-        Ok(())
-    }
+        let (slowest, sum) = control.slowest_and_sum(tasks(case));
+        stillness.look(Instant::now(), sum);
+        progress(slowest as f64 / goal.max(1) as f64);
+        if stillness.lasted > STALL_MAX { Err(Cut(hung(case, sum).into())) } else { Ok(()) }
+    })
+    .map_err(|Cut(why)| why)
+}
 
-    fn succeeded(&self, task: &Task) -> bool {
-        task.ended() == Some(Ending::Left(0)) && reports(task).iter().all(|end| end.failure.is_none())
-    }
+fn succeeded(child: &Child<'_>) -> bool {
+    child.ended().is_some_and(|ended| ended.status.success())
+        && reports(child).iter().all(|end| end.failure.is_none())
+}
 
-    fn hung(&self, case: &Case, progress: u64) -> CaseError {
-        let unit = if case.workload == Workload::Stream { "bytes" } else { "round trips" };
-        CaseError {
-            kind: ErrorKind::Hung,
-            message: format!(
-                "nothing moved for {} s (progress of all ends: {progress} {unit})",
-                STALL_MAX.as_secs()
-            ),
-            remedy: Some("look for a stopped process (SIGSTOP) or a full or very slow disk".to_owned()),
-            expected: false,
-        }
-    }
+fn hung(case: &Case, progress: u64) -> CaseError {
+    let unit = if case.workload == Workload::Stream { "bytes" } else { "round trips" };
+    let limit_s = STALL_MAX.as_secs();
+    let message = format!("nothing moved for {limit_s} s (progress of all ends: {progress} {unit})");
+    let remedy = "look for a stopped process (SIGSTOP) or a full or very slow disk".to_owned();
+    CaseError::new(ErrorKind::Hung, message).with_remedy(remedy)
+}
 
-    /// The reports of all ends, the sender's first; or what went wrong, told by whoever knows it best.
-    pub(crate) fn judge(&self, case: &Case) -> Result<Vec<EndReport>, CaseError> {
-        for (index, task) in self.tasks.iter().enumerate() {
-            let how = match task.ended() {
-                Some(Ending::Killed(signal)) if !task.ended_by_us() => {
-                    format!("was ended by {}", signal_name(signal))
-                }
-                // Its own words, if it had any, are on standard error.
-                Some(Ending::Left(status)) if status != 0 => format!("left with status {status}"),
-                _ => continue,
-            };
-            return Err(died(task, &task_name(index, case), case, &how));
+/// The reports of all ends, the sender's first; or what went wrong, told by whoever knows it best.
+pub(crate) fn judge(children: &[Child<'_>], case: &Case) -> Result<Vec<EndReport>, CaseError> {
+    for (index, child) in children.iter().enumerate() {
+        let Some(ended) = child.ended() else { continue };
+        // What we have ended is not the cause. The words of a task that failed, if it had any, are on standard error.
+        let killed_by_us = ended.by_us && ended.status.signal().is_some();
+        if !ended.status.success() && !killed_by_us {
+            let message = format!(
+                "the {} (process {}) {} during a {} trial",
+                task_name(index, case),
+                child.pid(),
+                describe_ending(ended.status),
+                case.workload
+            );
+            return Err(CaseError::new(ErrorKind::Died, message));
         }
-        let ends: Vec<EndReport> = self.tasks.iter().flat_map(reports).collect();
-        let failures = || ends.iter().filter_map(|end| end.failure.as_ref());
-        // "The other end closed" is a consequence; the other end's failure is the cause.
-        let cause = failures().find(|failure| !failure.peer_closed).or_else(|| failures().next());
-        if let Some(failure) = cause {
-            return Err(failed(failure, case));
-        }
-        let silent = self.tasks.iter().any(|task| !self.succeeded(task) || reports(task).is_empty());
-        if silent || ends.is_empty() {
-            return Err(CaseError {
-                kind: ErrorKind::Died,
-                message: "an end left without a report (a bug in hosepipe: please tell us)".to_owned(),
-                remedy: None,
-                expected: false,
-            });
-        }
-        Ok(ends)
     }
+    let ends: Vec<EndReport> = children.iter().flat_map(reports).collect();
+    let failures = || ends.iter().filter_map(|end| end.failure.as_ref());
+    // "The other end closed" is a consequence; the other end's failure is the cause.
+    let cause = failures().find(|failure| !failure.peer_closed).or_else(|| failures().next());
+    if let Some(failure) = cause {
+        return Err(failed(failure, case));
+    }
+    let silent = children.iter().any(|child| !succeeded(child) || reports(child).is_empty());
+    if silent || ends.is_empty() {
+        let message = "an end left without a report (a bug in hosepipe: please tell us)";
+        return Err(CaseError::new(ErrorKind::Died, message));
+    }
+    Ok(ends)
 }
 
 /// How long nothing has moved, as far as the supervisor was there to see it: Ctrl-Z stops it with the ends. Of the
@@ -158,27 +121,14 @@ impl Stillness {
     }
 }
 
-fn reports(task: &Task) -> Vec<EndReport> {
-    serde_json::from_slice(task.report()).unwrap_or_default()
-}
-
-fn died(task: &Task, name: &str, case: &Case, how: &str) -> CaseError {
-    CaseError {
-        kind: ErrorKind::Died,
-        message: format!("the {name} (process {}) {how} during a {} trial", task.pid(), case.workload),
-        remedy: None,
-        expected: false,
-    }
+fn reports(child: &Child<'_>) -> Vec<EndReport> {
+    serde_json::from_str(&child.said()).unwrap_or_default()
 }
 
 fn failed(failure: &EndFailure, case: &Case) -> CaseError {
     if failure.would_block {
-        return CaseError {
-            kind: ErrorKind::Limit,
-            message: failure.message.clone(),
-            remedy: Some("--tasks processes, or a smaller --block".to_owned()),
-            expected: true,
-        };
+        let remedy = "--tasks processes, or a smaller --block".to_owned();
+        return CaseError::stated(ErrorKind::Limit, failure.message.clone()).with_remedy(remedy);
     }
     let remedy = match failure.errno {
         Some(libc::ENOSPC) => Some("free some space, a smaller --bytes, or dir= on a larger file system"),
@@ -186,17 +136,9 @@ fn failed(failure: &EndFailure, case: &Case) -> CaseError {
         Some(libc::EDQUOT) => Some("your disk quota is spent: a smaller --bytes, or dir= elsewhere"),
         _ => None,
     };
-    CaseError {
-        kind: ErrorKind::Failed,
-        message: format!(
-            "{} of {} blocks: {}",
-            case.workload,
-            model::ByteSize(case.block_bytes),
-            failure.message
-        ),
-        remedy: remedy.map(str::to_owned),
-        expected: false,
-    }
+    let blocks = model::ByteSize(case.block_bytes);
+    let message = format!("{} of {blocks} blocks: {}", case.workload, failure.message);
+    CaseError::new(ErrorKind::Failed, message).with_remedy(remedy.map(str::to_owned))
 }
 
 /// What people call the task.

@@ -10,7 +10,8 @@ use rustix::fs::StatVfs;
 use tempfile::TempDir;
 
 use crate::OpenError;
-use crate::leftover::{Announcement, announce};
+use crate::leftover::announce;
+use process::Announcement;
 
 /// A folder for names: one of our own, made when the first name is, or one that is there.
 #[derive(Debug)]
@@ -96,11 +97,11 @@ mod tests {
     #[test]
     fn a_folder_is_announced_before_it_is_made() {
         let (hears, tells) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).expect("a pipe");
-        crate::leftover::announce_leftovers_to(tells);
+        crate::leftover::announce_to(Some(process::Announcer::over(tells)));
         let place = PathBuf::from("/nonexistent/announced");
         let folder = Folder { place, private: Some(OnceLock::new()) };
         assert!(folder.path().is_err());
-        crate::leftover::stop_announcing();
+        crate::leftover::announce_to(None);
         let mut told = Vec::new();
         std::io::Read::read_to_end(&mut std::fs::File::from(hears), &mut told).expect("told");
         let told = String::from_utf8_lossy(&told).into_owned();

@@ -1,63 +1,39 @@
 //! Names that outlive their users unless they are removed.
 //!
 //! Every name is owned by a value whose drop removes it. Should this process be killed before it can drop
-//! anything, whoever was told of the names ([`announce_leftovers_to`]) removes them in its stead.
+//! anything, the cleaner, which was told of the names, removes them in its stead.
 
 use std::fs;
-use std::os::fd::OwnedFd;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
+use process::{Announcement, Announcer, Cleaner};
 use rustix::process::geteuid;
 
 /// Where names are announced.
-static LISTENER: Mutex<Option<OwnedFd>> = Mutex::new(None);
+static ANNOUNCER: Mutex<Option<Announcer>> = Mutex::new(None);
 
-fn listener() -> MutexGuard<'static, Option<OwnedFd>> {
+/// Starts the cleaner of everything that mechanisms make from now on. Call it before there is any other thread.
+///
+/// # Errors
+/// As [`Cleaner::start`].
+pub fn start_cleaner() -> io::Result<Cleaner> {
+    let cleaner = Cleaner::start_with(remove_message_queues_of)?;
+    announce_to(Some(cleaner.announcer()?));
+    Ok(cleaner)
+}
+
+/// Announces every path made from now on there.
+pub(crate) fn announce_to(announcer: Option<Announcer>) {
     // A panic elsewhere does not make the descriptor wrong.
-    LISTENER.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// From now on, announces every path made to `to`.
-pub fn announce_leftovers_to(to: OwnedFd) {
-    *listener() = Some(to);
-}
-
-/// Closes the way announcements went.
-pub fn stop_announcing() {
-    *listener() = None;
-}
-
-/// What an announcement says of a path. Announcements are a letter, the path, and a NUL, which no path holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Announcement {
-    /// A file is about to be made.
-    File,
-    /// A folder is about to be made, to be removed with all that is in it.
-    Folder,
-    /// It was not made after all: what bears its name is somebody else's.
-    Withdrawn,
-}
-
-impl Announcement {
-    /// The letter that stands for it.
-    pub fn letter(self) -> u8 {
-        match self {
-            Self::File => b'f',
-            Self::Folder => b'd',
-            Self::Withdrawn => b'-',
-        }
-    }
+    *ANNOUNCER.lock().unwrap_or_else(PoisonError::into_inner) = announcer;
 }
 
 /// Announces a path.
-pub fn announce(what: Announcement, path: &Path) {
-    if let Some(listener) = listener().as_ref() {
-        let mut message = vec![what.letter()];
-        message.extend_from_slice(path.as_os_str().as_encoded_bytes());
-        message.push(0);
-        // A listener that has gone away is no reason not to measure.
-        let _ = rustix::io::write(listener, &message);
+pub(crate) fn announce(what: Announcement, path: &Path) {
+    if let Some(announcer) = ANNOUNCER.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+        announcer.announce(what, path);
     }
 }
 
@@ -91,13 +67,14 @@ impl Drop for NamedPath {
     fn drop(&mut self) {
         if self.owner == std::process::id() {
             let _ = fs::remove_file(&self.path);
+            announce(Announcement::Withdrawn, &self.path);
         }
     }
 }
 
 /// Removes the System V message queues a process made and can no longer remove, having died.
 /// (With iceoryx2, its shared memory too.) They have no name that could be announced; the kernel remembers their maker (proc(5), sysvipc/msg).
-pub fn remove_message_queues_of(process: u32) {
+fn remove_message_queues_of(process: u32) {
     #[cfg(feature = "iceoryx2")]
     crate::registry::remove_segments_of(process);
     let Ok(table) = fs::read_to_string("/proc/sysvipc/msg") else { return };

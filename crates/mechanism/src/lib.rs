@@ -26,9 +26,7 @@ pub use descriptor::{Capabilities, Descriptor, OptionKind, OptionSpec};
 pub use endpoint::{Endpoint, EndpointRole, Job};
 pub use ends::{End, Receiver, Sender};
 pub use folder::{Folder, free_bytes};
-pub use leftover::{
-    Announcement, announce, announce_leftovers_to, remove_message_queues_of, stop_announcing,
-};
+pub use leftover::start_cleaner;
 pub use link::{LinkEnds, LinkKind, Order, Stored, StoredName, large_pipe};
 pub use mechanism::Mechanism;
 pub use options::{Options, SpecProblem};

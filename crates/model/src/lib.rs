@@ -23,8 +23,8 @@ pub use host::{Cpu, Host, Limits};
 pub use observer::{Observer, Progress, Silent};
 pub use quantity::{ByteSize, QuantityError, parse_duration, parse_size};
 pub use record::{
-    BenchRecord, CaseError, CaseRecord, EndUsage, ErrorKind, Latency, NoiseLevel, SCHEMA, Sample, Settings,
-    Throughput, Tool, ZeroCopy,
+    BenchRecord, CaseError, CaseRecord, EndUsage, ErrorKind, Latency, NoSample, NoiseLevel, SCHEMA, Sample,
+    Settings, Throughput, Tool, ZeroCopy,
 };
 pub use run::{Bottleneck, LinkRecord, RunRecord, StageRecord};
 pub use screen::{colours_are_wanted, is_dumb, visible};

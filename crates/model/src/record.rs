@@ -209,6 +209,22 @@ impl Sample {
     }
 }
 
+impl EndUsage {
+    /// What was used since an earlier look at the same end.
+    pub fn since(&self, before: &Self) -> Self {
+        let grown = |of: fn(&Self) -> u64| of(self).saturating_sub(of(before));
+        Self {
+            syscalls: self.syscalls.zip(before.syscalls).map(|(now, before)| now.saturating_sub(before)),
+            voluntary_switches: grown(|usage| usage.voluntary_switches),
+            involuntary_switches: grown(|usage| usage.involuntary_switches),
+            minor_faults: grown(|usage| usage.minor_faults),
+            blocks_stored: grown(|usage| usage.blocks_stored),
+            user_ns: grown(|usage| usage.user_ns),
+            system_ns: grown(|usage| usage.system_ns),
+        }
+    }
+}
+
 /// What one end used between barrier and clock stop.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndUsage {
@@ -313,4 +329,36 @@ pub struct CaseError {
     /// True where this is a fact about the machine or the request, stated before anything was measured,
     /// and not something that went wrong while measuring (which makes the exit status 1).
     pub expected: bool,
+}
+
+impl CaseError {
+    /// What went wrong while a case was measured.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), remedy: None, expected: false }
+    }
+
+    /// A fact that stood before anything was measured.
+    pub fn stated(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { expected: true, ..Self::new(kind, message) }
+    }
+
+    /// With what to try, where something is known.
+    pub fn with_remedy(self, remedy: impl Into<Option<String>>) -> Self {
+        Self { remedy: remedy.into(), ..self }
+    }
+}
+
+/// Why a trial gave no sample.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoSample {
+    /// The user wants to stop.
+    Stopped,
+    /// The case cannot be measured.
+    Failed(CaseError),
+}
+
+impl From<CaseError> for NoSample {
+    fn from(error: CaseError) -> Self {
+        Self::Failed(error)
+    }
 }

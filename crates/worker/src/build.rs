@@ -1,6 +1,5 @@
 //! Building a language's program, once for each state of its sources, its build command, its toolchain and this CPU.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::hash::Hasher;
@@ -10,17 +9,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use model::describe_errno;
+use model::{CaseError, ErrorKind, describe_errno};
+use process::{Captured, describe_ending};
 use thiserror::Error;
 use twox_hash::XxHash3_64;
 
-use crate::captured::Captured;
+use crate::build_cache::BuildCache;
 use crate::command::{NotRun, run, shown};
-use crate::guard::Guard;
 use crate::private;
 use crate::registry::Language;
-use crate::sources::Sources;
-use crate::toolchain::ending;
+use crate::sources::Files;
+use crate::toolchain::Missing;
 
 /// A compiler that takes longer hangs: the slowest of them, with cold caches on a small machine, takes one minute.
 const BUILD_MAX: Duration = Duration::from_secs(600);
@@ -51,9 +50,15 @@ pub struct Built {
     pub cache: PathBuf,
 }
 
-/// Why a program was not built.
+/// Why a language has no program.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum BuildError {
+pub enum Unbuilt {
+    /// No toolchain.
+    #[error("{} ({})", .0.reason, .0.remedy)]
+    Missing(Missing),
+    /// There is a toolchain, of this version; nobody has asked for a build.
+    #[error("not built")]
+    NotYet(String),
     /// The compiler refused, or died.
     #[error("`{command}` {how}:\n{said}")]
     Compiler {
@@ -72,14 +77,16 @@ pub enum BuildError {
     Stopped,
 }
 
-/// What a build needs to know.
-pub(crate) struct Site<'a> {
-    pub(crate) language: &'a Language,
-    pub(crate) sources: &'a Sources,
-    /// The toolchain's version.
-    pub(crate) version: &'a str,
-    /// The folder of all languages' builds.
-    pub(crate) root: &'a Path,
+impl Unbuilt {
+    /// As a row's error. A missing toolchain is a fact about the machine.
+    pub fn case_error(&self, language: &Language) -> CaseError {
+        match self {
+            Self::Missing(Missing { reason, remedy }) => {
+                CaseError::stated(ErrorKind::Unavailable, reason.clone()).with_remedy(remedy.clone())
+            }
+            error => CaseError::new(ErrorKind::Failed, format!("{} was not built: {error}", language.name)),
+        }
+    }
 }
 
 impl Built {
@@ -126,67 +133,66 @@ fn expand(word: &str, folder: &Path, cache: &Path) -> OsString {
     expanded
 }
 
-impl Site<'_> {
-    /// Where the finished build is, or will be.
-    ///
-    /// # Errors
-    /// The sources cannot be read.
-    fn place(&self) -> Result<(Built, BTreeMap<PathBuf, Vec<u8>>), BuildError> {
-        let language = self.language;
-        let files = self.sources.files(&language.folder).map_err(|error| {
-            let whence = self.sources.name();
-            BuildError::System(format!(
-                "cannot read {} of {whence}: {}",
-                language.folder,
-                describe_errno(&error)
-            ))
+impl BuildCache {
+    /// Where the finished build is, or will be, and what it is made of.
+    fn place(&self, language: &Language, version: &str) -> Result<(Built, Files), Unbuilt> {
+        let sources = self.registry().sources();
+        let files = sources.files(&language.folder).map_err(|error| {
+            let (folder, whence, why) = (&language.folder, sources.name(), describe_errno(&error));
+            Unbuilt::System(format!("cannot read {folder} of {whence}: {why}"))
         })?;
-        let key = hash(language, &files, self.version);
+        let key = hash(language, &files, version);
         let built = Built {
-            version: self.version.to_owned(),
-            folder: self.root.join(format!("{}-{key:016x}", language.key)),
-            cache: cache_of(language, self.root),
+            version: version.to_owned(),
+            folder: self.root().join(format!("{}-{key:016x}", language.key)),
+            cache: cache_of(language, self.root()),
         };
         Ok((built, files))
     }
 
     /// What was built before.
-    pub(crate) fn find(&self) -> Option<Built> {
-        self.place().ok().map(|(built, _)| built).filter(Built::is_sound)
+    pub(crate) fn find(&self, language: &Language, version: &str) -> Option<Built> {
+        self.place(language, version).ok().map(|(built, _)| built).filter(Built::is_sound)
     }
 
-    /// Builds it, unless that was done before. Two that build the same do not disturb each other: a build is made
+    /// Builds a program, unless that was done before. Two that build the same do not disturb each other: a build is made
     /// aside and gets its name when it is complete.
-    pub(crate) fn build(&self, guard: &Guard, stop: &dyn Fn() -> bool) -> Result<Built, BuildError> {
-        let (built, files) = self.place()?;
+    pub(crate) fn make(
+        &self,
+        language: &Language,
+        version: &str,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Built, Unbuilt> {
+        let (built, files) = self.place(language, version)?;
         if built.is_sound() {
             mark_as_used(&built.folder);
             return Ok(built);
         }
+        let root = self.root();
         let failed = |what: &str, path: &Path, error: &io::Error| {
-            BuildError::System(format!("cannot {what} {}: {}", path.display(), describe_errno(error)))
+            Unbuilt::System(format!("cannot {what} {}: {}", path.display(), describe_errno(error)))
         };
-        let caches = self.root.join(CACHES);
-        for (folder, mode) in [(self.root, 0o755), (&caches, 0o700), (&built.cache, 0o700)] {
+        let caches = root.join(CACHES);
+        for (folder, mode) in [(root, 0o755), (&caches, 0o700), (&built.cache, 0o700)] {
             private::make(folder, mode).map_err(|error| failed("make the folder", folder, &error))?;
         }
-        if let Some(why) = private::open_to_others(self.root) {
-            return Err(BuildError::System(format!("nothing is built where others could change it: {why}")));
+        if let Some(why) = private::open_to_others(root) {
+            return Err(Unbuilt::System(format!("nothing is built where others could change it: {why}")));
         }
         mark_as_used(&caches);
-        clear(self.root);
+        clear(root);
         if built.folder.is_dir() && !built.is_sound() {
             // Others have changed it, or could have.
             fs::remove_dir_all(&built.folder).map_err(|error| failed("remove", &built.folder, &error))?;
         }
         let aside = tempfile::Builder::new()
-            .prefix(&format!("{UNFINISHED}{}-", self.language.key))
+            .prefix(&format!("{UNFINISHED}{}-", language.key))
             .permissions(fs::Permissions::from_mode(0o700))
-            .tempdir_in(self.root)
-            .map_err(|error| failed("make a folder in", self.root, &error))?;
+            .tempdir_in(root)
+            .map_err(|error| failed("make a folder in", root, &error))?;
         write_sources(aside.path(), &files)
             .map_err(|error| failed("write sources to", aside.path(), &error))?;
-        self.compile(aside.path(), &built.cache, guard, stop)?;
+        self.compile(language, aside.path(), &built.cache, stop)?;
         hand_over(aside.path()).map_err(|error| failed("finish", aside.path(), &error))?;
         match fs::rename(aside.path(), &built.folder) {
             Ok(()) => {
@@ -202,12 +208,11 @@ impl Site<'_> {
 
     fn compile(
         &self,
+        language: &Language,
         folder: &Path,
         cache: &Path,
-        guard: &Guard,
         stop: &dyn Fn() -> bool,
-    ) -> Result<(), BuildError> {
-        let language = self.language;
+    ) -> Result<(), Unbuilt> {
         let words: Vec<OsString> = language.build.iter().map(|word| expand(word, folder, cache)).collect();
         let Some((program, arguments)) = words.split_first() else { return Ok(()) };
         let mut command = Command::new(program);
@@ -215,22 +220,21 @@ impl Site<'_> {
         command.envs(environment(language, folder, cache));
         // What a compiler that is ended leaves behind goes with the folder.
         command.env("TMPDIR", folder.join(TEMPORARY));
-        let failed =
-            |how: String, said: String| Err(BuildError::Compiler { command: shown(&words), how, said });
-        match run(command, BUILD_MAX, Captured::keeping(HEAD_MAX, TAIL_MAX), guard, stop) {
+        let failed = |how: String, said: String| Err(Unbuilt::Compiler { command: shown(&words), how, said });
+        match run(command, BUILD_MAX, Captured::keeping(HEAD_MAX, TAIL_MAX), self.cleaner(), stop) {
             Ok(said) if said.status.success() => Ok(()),
-            Ok(said) => failed(ending(said.status), said.text),
+            Ok(said) => failed(describe_ending(said.status), said.text),
             Err(NotRun::Late(said)) => failed(format!("took longer than {} s", BUILD_MAX.as_secs()), said),
-            Err(NotRun::Stopped) => Err(BuildError::Stopped),
+            Err(NotRun::Stopped) => Err(Unbuilt::Stopped),
             Err(NotRun::Start(error)) => {
-                Err(BuildError::System(format!("`{}`: {}", shown(&words), describe_errno(&error))))
+                Err(Unbuilt::System(format!("`{}`: {}", shown(&words), describe_errno(&error))))
             }
         }
     }
 }
 
 /// Everything that the result of a build depends on. The CPU is part of it: programs are built for the one they run on.
-fn hash(language: &Language, files: &BTreeMap<PathBuf, Vec<u8>>, version: &str) -> u64 {
+fn hash(language: &Language, files: &Files, version: &str) -> u64 {
     let mut hasher = XxHash3_64::with_seed(0);
     // Parts do not run into each other.
     let mut part = |bytes: &[u8]| {
@@ -258,7 +262,7 @@ fn cpu_abilities() -> String {
     line.unwrap_or_default().to_owned()
 }
 
-fn write_sources(folder: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Result<()> {
+fn write_sources(folder: &Path, files: &Files) -> io::Result<()> {
     fs::create_dir(folder.join("out"))?;
     fs::create_dir(folder.join(TEMPORARY))?;
     for (path, bytes) in files {
@@ -294,9 +298,9 @@ fn clear(root: &Path) {
     }
 }
 
-/// Dates a folder of the workshop: it was asked for now.
+/// Dates a folder of the cache: it was asked for now.
 fn mark_as_used(folder: &Path) {
-    // A workshop that only others may write to is theirs to clear.
+    // A cache that only others may write to is theirs to clear.
     let _ = fs::File::open(folder).and_then(|folder| folder.set_modified(SystemTime::now()));
 }
 
@@ -306,31 +310,32 @@ mod tests {
 
     use tempfile::TempDir;
 
+    use crate::registry::Registry;
+
     /// A language whose build copies its only source and notes that it was run.
-    struct Shop {
+    struct Lab {
         sources: TempDir,
         root: TempDir,
-        guard: Guard,
     }
 
-    impl Shop {
+    impl Lab {
         fn new() -> Self {
             let folder = || TempDir::new().expect("a folder");
-            let shop = Self { sources: folder(), root: folder(), guard: Guard::start().expect("a guard") };
-            fs::create_dir(shop.sources.path().join("x")).expect("made");
-            shop.write("one");
-            shop
+            let lab = Self { sources: folder(), root: folder() };
+            fs::create_dir(lab.sources.path().join("x")).expect("made");
+            lab.write("one");
+            lab
         }
 
         fn write(&self, text: &str) {
             fs::write(self.sources.path().join("x/source"), text).expect("written");
         }
 
-        fn build(&self, command: &str) -> Result<Built, BuildError> {
+        fn build(&self, command: &str) -> Result<Built, Unbuilt> {
             self.build_in(self.root.path(), command)
         }
 
-        fn build_in(&self, root: &Path, command: &str) -> Result<Built, BuildError> {
+        fn build_in(&self, root: &Path, command: &str) -> Result<Built, Unbuilt> {
             let language = Language {
                 name: "X".to_owned(),
                 key: "x".to_owned(),
@@ -341,9 +346,8 @@ mod tests {
                 environment: [("NOTES".to_owned(), "{cache}/notes".to_owned())].into(),
                 variants: Vec::new(),
             };
-            let sources = Sources::Folder(self.sources.path().to_owned());
-            let site = Site { language: &language, sources: &sources, version: "1", root };
-            site.build(&self.guard, &|| false)
+            let registry = Registry::of_folder(self.sources.path());
+            BuildCache::open_in(registry, root.to_owned()).expect("a cache").make(&language, "1", &|| false)
         }
 
         /// How often something was built.
@@ -356,67 +360,67 @@ mod tests {
 
     #[test]
     fn what_was_built_is_not_built_again_until_it_changes() {
-        let shop = Shop::new();
-        let first = shop.build(COPY).expect("built");
+        let lab = Lab::new();
+        let first = lab.build(COPY).expect("built");
         assert_eq!(fs::read_to_string(first.folder.join("out/program")).expect("there"), "one");
-        assert_eq!(shop.build(COPY), Ok(first.clone()));
-        assert_eq!(shop.builds(), 1);
-        shop.write("two");
-        let second = shop.build(COPY).expect("built");
+        assert_eq!(lab.build(COPY), Ok(first.clone()));
+        assert_eq!(lab.builds(), 1);
+        lab.write("two");
+        let second = lab.build(COPY).expect("built");
         assert_ne!(first.folder, second.folder);
         assert_eq!(fs::read_to_string(second.folder.join("out/program")).expect("there"), "two");
-        assert_eq!(shop.builds(), 2);
-        assert!(shop.build(&format!("{COPY}; true")).expect("built").folder != second.folder);
+        assert_eq!(lab.builds(), 2);
+        assert!(lab.build(&format!("{COPY}; true")).expect("built").folder != second.folder);
     }
 
     #[test]
     fn what_others_could_have_changed_is_built_anew_and_they_cannot() {
-        let shop = Shop::new();
+        let lab = Lab::new();
         // As under a umask of 0.
-        let built = shop.build(&format!("umask 0; {COPY}; chmod 777 {{out}}/program")).expect("built");
+        let built = lab.build(&format!("umask 0; {COPY}; chmod 777 {{out}}/program")).expect("built");
         let program = built.folder.join("out/program");
         assert!(!private::is_open_to_others(&built.folder).expect("there"));
         fs::write(&program, "planted").expect("written");
         fs::set_permissions(&program, fs::Permissions::from_mode(0o777)).expect("chmod");
-        let again = shop.build(&format!("umask 0; {COPY}; chmod 777 {{out}}/program")).expect("built");
-        assert_eq!((again, shop.builds()), (built, 2));
+        let again = lab.build(&format!("umask 0; {COPY}; chmod 777 {{out}}/program")).expect("built");
+        assert_eq!((again, lab.builds()), (built, 2));
         assert_eq!(fs::read_to_string(&program).expect("there"), "one");
         // In a folder of everybody's nothing is built at all.
-        fs::set_permissions(shop.root.path(), fs::Permissions::from_mode(0o755)).expect("chmod");
-        let everybodys = shop.root.path().join("everybodys");
+        fs::set_permissions(lab.root.path(), fs::Permissions::from_mode(0o755)).expect("chmod");
+        let everybodys = lab.root.path().join("everybodys");
         fs::create_dir(&everybodys).expect("made");
         fs::set_permissions(&everybodys, fs::Permissions::from_mode(0o777)).expect("chmod");
-        let error = shop.build_in(&everybodys.join("workers"), COPY).expect_err("refused").to_string();
+        let error = lab.build_in(&everybodys.join("workers"), COPY).expect_err("refused").to_string();
         assert!(error.ends_with(&format!("others may write to {}", everybodys.display())), "{error}");
     }
 
     #[test]
     fn a_compilers_own_files_go_with_it() {
-        let shop = Shop::new();
-        let built = shop.build(&format!("{COPY} && touch $TMPDIR/cc1.s && echo $TMPDIR >{{out}}/where"));
+        let lab = Lab::new();
+        let built = lab.build(&format!("{COPY} && touch $TMPDIR/cc1.s && echo $TMPDIR >{{out}}/where"));
         let told = fs::read_to_string(built.expect("built").folder.join("out/where")).expect("there");
         let folder = Path::new(told.trim());
-        assert!(folder.starts_with(shop.root.path()) && !folder.exists(), "{told}");
+        assert!(folder.starts_with(lab.root.path()) && !folder.exists(), "{told}");
     }
 
     #[test]
     fn a_build_that_fails_leaves_nothing_and_shows_its_words() {
-        let shop = Shop::new();
-        let Err(BuildError::Compiler { how, said, .. }) = shop.build("echo line 3: no >&2; exit 7") else {
+        let lab = Lab::new();
+        let Err(Unbuilt::Compiler { how, said, .. }) = lab.build("echo line 3: no >&2; exit 7") else {
             panic!("it failed");
         };
         assert_eq!((how.as_str(), said.as_str()), ("exited with 7", "line 3: no"));
-        let left: Vec<_> = fs::read_dir(shop.root.path()).expect("a folder").flatten().collect();
+        let left: Vec<_> = fs::read_dir(lab.root.path()).expect("a folder").flatten().collect();
         assert_eq!(left.len(), 1, "the language's own cache and nothing else: {left:?}");
     }
 
     #[test]
     fn two_who_build_the_same_both_have_it() {
-        let shop = Shop::new();
+        let lab = Lab::new();
         let slow = format!("sleep 0.1; {COPY}");
         let (one, other) = std::thread::scope(|scope| {
-            let other = scope.spawn(|| shop.build(&slow));
-            (shop.build(&slow), other.join().expect("no panic"))
+            let other = scope.spawn(|| lab.build(&slow));
+            (lab.build(&slow), other.join().expect("no panic"))
         });
         assert!(one.is_ok());
         assert_eq!(one, other);
@@ -424,9 +428,9 @@ mod tests {
 
     #[test]
     fn what_is_old_is_cleared_away() {
-        let shop = Shop::new();
+        let lab = Lab::new();
         let old = |name: &str, age: Duration| {
-            let path = shop.root.path().join(name);
+            let path = lab.root.path().join(name);
             fs::create_dir(&path).expect("made");
             let folder = fs::File::open(&path).expect("opened");
             folder.set_modified(SystemTime::now() - age).expect("dated");
@@ -435,7 +439,7 @@ mod tests {
         let hour = Duration::from_secs(3600);
         let [gone, kept, unused] = [(".making-x-1", hour), ("x-1", hour), ("x-2", UNUSED_MAX + hour)]
             .map(|(name, age)| old(name, age));
-        shop.build(COPY).expect("built");
+        lab.build(COPY).expect("built");
         assert_eq!([gone, kept, unused].map(|path| path.exists()), [false, true, false]);
     }
 }

@@ -4,10 +4,9 @@
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 
-use model::SystemCalls;
+use model::{NoSample, SystemCalls};
 use syscalls::Sysno;
 
-use crate::failure::NoRun;
 use crate::job::Job;
 use crate::launcher::{Launch, Launcher};
 use crate::trace::{Counts, trace};
@@ -39,7 +38,7 @@ pub fn count_calls(
     launch: &Launch<'_>,
     block_bytes: u64,
     stop: &dyn Fn() -> bool,
-) -> Result<SystemCalls, NoRun> {
+) -> Result<SystemCalls, NoSample> {
     let part = |blocks: u64| block_bytes.saturating_mul(blocks).min(PART_MAX_BYTES).max(block_bytes);
     let count = |bytes| {
         let job = Job { bytes, block_bytes, warmup_bytes: part(BLOCKS_BEFORE) };
@@ -48,7 +47,7 @@ pub fn count_calls(
         for command in &mut commands {
             command.stderr(Stdio::null());
         }
-        trace(commands, launcher.guard(), job.limit(), stop)
+        trace(commands, launcher.cleaner(), job.limit(), stop)
     };
     let few = part(BLOCKS_FEW);
     let mut shorter = count(few)?;
@@ -116,7 +115,7 @@ mod tests {
         });
         match told.recv_timeout(Duration::from_secs(50)).expect("an end long before the limit of a job") {
             Ok(calls) => Some(calls),
-            Err(NoRun::Failed(failure)) if failure.message.contains("trace") => None,
+            Err(NoSample::Failed(failure)) if failure.message.contains("trace") => None,
             Err(error) => panic!("{error:?}"),
         }
     }

@@ -4,9 +4,8 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use model::{CaseRecord, DataLevel, ErrorKind, PayloadKind, Role, Sample, Spec, Tasks};
+use model::{CaseError, CaseRecord, DataLevel, ErrorKind, PayloadKind, Role, Sample, Spec, Tasks};
 
-use crate::failure::Failure;
 use crate::job::Job;
 
 /// Small enough that both buffers stay in a core's first cache: no copy of other sizes is faster.
@@ -63,7 +62,7 @@ impl Ceiling {
     }
 
     /// Refuses a sample that cannot be true.
-    pub(crate) fn check(&self, who: &str, job: &Job, sample: &Sample) -> Result<(), Failure> {
+    pub(crate) fn check(&self, who: &str, job: &Job, sample: &Sample) -> Result<(), CaseError> {
         let elapsed = Duration::from_nanos(sample.elapsed_ns);
         let cpu = Duration::from_nanos(sample.user_ns + sample.system_ns);
         let (timed, all) = (self.copying(sample.bytes), self.copying(job.total_bytes()));
@@ -71,7 +70,7 @@ impl Ceiling {
             let message = format!(
                 "{who} {what}: a memory copy of as many, which is less work, takes {copying:.1?} here at its best"
             );
-            Err(Failure::new(ErrorKind::Corrupt, message))
+            Err(CaseError::new(ErrorKind::Corrupt, message))
         };
         if elapsed < timed {
             return refused(format!("says that it moved {} bytes in {elapsed:.1?}", sample.bytes), timed);

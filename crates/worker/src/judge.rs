@@ -2,21 +2,24 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use model::ErrorKind;
+use model::{CaseError, ErrorKind};
+use process::{Ended, describe_ending};
 
-use crate::failure::Failure;
 use crate::job::Job;
-use crate::process::Ended;
-use crate::result_line::{RecvLine, ResultLines, SendLine, WrongLine};
-use crate::toolchain::ending;
+use crate::result_line::{RecvLine, ResultLines, SendLine};
 
-/// A process of a run that has ended.
-pub(crate) struct Witness {
+/// What a process of a run is there for.
+pub(crate) struct Role {
     /// What people call it: `the reader c:tuned`.
     pub(crate) name: String,
-    /// Which ends it held.
+    /// Which ends it holds.
     pub(crate) sends: bool,
     pub(crate) receives: bool,
+}
+
+/// A process of a run that has ended.
+pub(crate) struct Finished {
+    pub(crate) role: Role,
     /// How it ended.
     pub(crate) ended: Ended,
     /// The end of what it wrote to standard error.
@@ -33,21 +36,28 @@ pub(crate) struct Span {
 
 /// The two lines of a sound run; or the first thing that went wrong, and not what followed from it.
 pub(crate) fn judge(
-    mut witnesses: Vec<Witness>,
-    lines: &Result<ResultLines, WrongLine>,
+    mut processes: Vec<Finished>,
+    lines: &Result<ResultLines, String>,
     job: &Job,
     span: &Span,
-) -> Result<(SendLine, RecvLine), Failure> {
-    witnesses.sort_by_key(|witness| (witness.ended.place, follows_from_another(&witness.ended)));
-    for witness in &witnesses {
-        examine(witness, lines, job).map_err(|failure| failure.saying(witness.said.clone()))?;
+) -> Result<(SendLine, RecvLine), CaseError> {
+    processes.sort_by_key(|process| (follows_from_another(&process.ended), process.ended.at));
+    for process in &processes {
+        examine(process, lines, job).map_err(|error| saying(error, &process.said))?;
     }
     match lines {
         Ok(ResultLines { send: Some(send), recv: Some(recv) }) => {
             clocks_agree(send, recv, span).map(|()| (*send, *recv))
         }
-        _ => Err(Failure::new(ErrorKind::Corrupt, "an end is without a result line")),
+        _ => Err(CaseError::new(ErrorKind::Corrupt, "an end is without a result line")),
     }
+}
+
+/// The error with what the program said, its lines set in one.
+pub(crate) fn saying(error: CaseError, said: &str) -> CaseError {
+    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let said = if lines.is_empty() { String::new() } else { format!("; it said: {}", lines.join(" | ")) };
+    CaseError { message: error.message + &said, ..error }
 }
 
 /// An end that was ended because its peer was gone tells nothing new.
@@ -55,45 +65,45 @@ fn follows_from_another(ended: &Ended) -> bool {
     ended.by_us || ended.status.signal() == Some(libc::SIGPIPE)
 }
 
-fn examine(witness: &Witness, lines: &Result<ResultLines, WrongLine>, job: &Job) -> Result<(), Failure> {
-    let name = &witness.name;
+fn examine(process: &Finished, lines: &Result<ResultLines, String>, job: &Job) -> Result<(), CaseError> {
+    let Role { name, sends, receives } = &process.role;
     let found = lines.as_ref().copied().unwrap_or_default();
     let (sent, received) = (found.send.map(|line| line.bytes), found.recv.map(|line| line.bytes));
-    if !witness.ended.status.success() {
-        let count = if witness.receives { received } else { sent };
+    if !process.ended.status.success() {
+        let count = if *receives { received } else { sent };
         let count = count.filter(|count| *count != job.total_bytes());
         let count = count.map(|count| format!(" after {count} of {} bytes", job.total_bytes()));
-        let how = ending(witness.ended.status);
-        return Err(Failure::new(ErrorKind::Died, format!("{name} {how}{}", count.unwrap_or_default())));
+        let how = describe_ending(process.ended.status);
+        return Err(CaseError::new(ErrorKind::Died, format!("{name} {how}{}", count.unwrap_or_default())));
     }
     if let Err(wrong) = lines {
-        return Err(Failure::new(ErrorKind::Corrupt, format!("{name} wrote {wrong}")));
+        return Err(CaseError::new(ErrorKind::Corrupt, format!("{name} wrote {wrong}")));
     }
     let miscounts = |what: &str, bytes: Option<u64>| match bytes {
         Some(bytes) if bytes == job.total_bytes() => Ok(()),
         Some(bytes) => {
             let message = format!("{name} says that it {what} {bytes} of {} bytes", job.total_bytes());
-            Err(Failure::new(ErrorKind::Corrupt, message))
+            Err(CaseError::new(ErrorKind::Corrupt, message))
         }
         None => {
             let end = if what == "sent" { "send" } else { "recv" };
-            Err(Failure::new(ErrorKind::Corrupt, format!("{name} left no `{end}` line")))
+            Err(CaseError::new(ErrorKind::Corrupt, format!("{name} left no `{end}` line")))
         }
     };
-    if witness.receives {
+    if *receives {
         miscounts("received", received)?;
         let xor = found.recv.map(|line| line.xor).unwrap_or_default();
         if xor != job.xor() {
             let message =
                 format!("{name} received others than were sent: their XOR is {xor}, not {}", job.xor());
-            return Err(Failure::new(ErrorKind::Corrupt, message));
+            return Err(CaseError::new(ErrorKind::Corrupt, message));
         }
     }
-    if witness.sends { miscounts("sent", sent) } else { Ok(()) }
+    if *sends { miscounts("sent", sent) } else { Ok(()) }
 }
 
 /// Times that lie outside the run are of another clock.
-fn clocks_agree(send: &SendLine, recv: &RecvLine, span: &Span) -> Result<(), Failure> {
+fn clocks_agree(send: &SendLine, recv: &RecvLine, span: &Span) -> Result<(), CaseError> {
     let in_order = |times: [u64; 4]| times.is_sorted();
     if in_order([span.started_ns, send.ready_ns, send.began_ns, span.over_ns])
         && in_order([span.started_ns, recv.ready_ns, recv.ended_ns, span.over_ns])
@@ -105,44 +115,52 @@ fn clocks_agree(send: &SendLine, recv: &RecvLine, span: &Span) -> Result<(), Fai
         "the times are not of CLOCK_MONOTONIC, or out of order: started {}, send ready {} began {}, recv ready {} ended {}, over {}",
         span.started_ns, send.ready_ns, send.began_ns, recv.ready_ns, recv.ended_ns, span.over_ns
     );
-    Err(Failure::new(ErrorKind::Corrupt, message))
+    Err(CaseError::new(ErrorKind::Corrupt, message))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::process::ExitStatus;
+    use std::sync::LazyLock;
+    use std::time::{Duration, Instant};
+
+    static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
     const JOB: Job = Job { bytes: 10, block_bytes: 4, warmup_bytes: 0 };
     const SPAN: Span = Span { started_ns: 100, over_ns: 200 };
     const GOOD: &str =
         "send bytes=10 ready_ns=110 began_ns=111\nrecv bytes=10 xor=1 ready_ns=105 ended_ns=120\n";
 
-    /// An end that ended with this wait status, the so-manieth to end.
-    fn witness(name: &str, status: i32, place: usize) -> Witness {
-        let ended =
-            Ended { status: ExitStatus::from_raw(status), usage: Default::default(), by_us: false, place };
-        let (sends, receives) = (name != "reader", name != "writer");
-        Witness { name: name.to_owned(), sends, receives, ended, said: format!("{name} speaks") }
+    /// An end that ended with this wait status, so many milliseconds after the first one.
+    fn process(name: &str, status: i32, after_ms: u64) -> Finished {
+        let status = ExitStatus::from_raw(status);
+        let at = *BEGAN + Duration::from_millis(after_ms);
+        let ended = Ended { status, usage: Default::default(), by_us: false, at };
+        let role = Role { name: name.to_owned(), sends: name != "reader", receives: name != "writer" };
+        Finished { role, ended, said: format!("{name} speaks") }
     }
 
-    fn verdict(witnesses: Vec<Witness>, text: &str) -> Result<(), Failure> {
-        judge(witnesses, &ResultLines::parse(text), &JOB, &SPAN).map(|_| ())
+    fn verdict(processes: Vec<Finished>, text: &str) -> Result<(), CaseError> {
+        judge(processes, &ResultLines::parse(text), &JOB, &SPAN).map(|_| ())
     }
 
     #[test]
     fn a_sound_run_is_one() {
-        assert_eq!(verdict(vec![witness("pair", 0, 0)], GOOD), Ok(()));
-        assert_eq!(verdict(vec![witness("writer", 0, 1), witness("reader", 0, 0)], GOOD), Ok(()));
+        assert_eq!(verdict(vec![process("pair", 0, 0)], GOOD), Ok(()));
+        assert_eq!(verdict(vec![process("writer", 0, 1), process("reader", 0, 0)], GOOD), Ok(()));
     }
 
     #[test]
     fn each_fault_has_its_sentence() {
-        let pair = |status, text: &str| verdict(vec![witness("pair", status, 0)], text).unwrap_err();
+        let pair = |status, text: &str| {
+            let silent = Finished { said: String::new(), ..process("pair", status, 0) };
+            verdict(vec![silent], text).unwrap_err()
+        };
         assert_eq!(pair(11, "").message, "pair was ended by SIGSEGV");
         assert_eq!(pair(3 << 8, "").message, "pair exited with 3");
         assert_eq!(pair(0, "").message, "pair left no `recv` line");
-        assert_eq!(pair(0, "hello\n").message, "pair wrote a result line that is none: `hello`");
+        assert_eq!(pair(0, "hello\n").message, "pair wrote what is not a result line: `hello`");
         assert_eq!(
             pair(0, &GOOD.replace("recv bytes=10", "recv bytes=9")).message,
             "pair says that it received 9 of 10 bytes"
@@ -157,18 +175,23 @@ mod tests {
 
     #[test]
     fn the_cause_is_named_and_not_what_followed() {
-        let crashed = vec![witness("writer", 11, 0), witness("reader", 1 << 8, 1)];
+        let crashed = vec![process("writer", 11, 0), process("reader", 1 << 8, 1)];
         let failure = verdict(crashed, "recv bytes=3 xor=3 ready_ns=105 ended_ns=120\n").unwrap_err();
-        assert_eq!(
-            (failure.message.as_str(), failure.said.as_str()),
-            ("writer was ended by SIGSEGV", "writer speaks")
-        );
+        assert_eq!(failure.message, "writer was ended by SIGSEGV; it said: writer speaks");
         // Both ends were found at once.
-        let left = vec![witness("writer", libc::SIGPIPE, 0), witness("reader", 4 << 8, 0)];
-        assert_eq!(verdict(left, "").unwrap_err().message, "reader exited with 4");
+        let left = vec![process("writer", libc::SIGPIPE, 0), process("reader", 4 << 8, 0)];
+        assert_eq!(verdict(left, "").unwrap_err().message, "reader exited with 4; it said: reader speaks");
         // A reader that is content with less.
-        let content = vec![witness("writer", 1 << 8, 1), witness("reader", 0, 0)];
+        let content = vec![process("writer", 1 << 8, 1), process("reader", 0, 0)];
         let failure = verdict(content, "recv bytes=3 xor=3 ready_ns=105 ended_ns=120\n").unwrap_err();
-        assert_eq!(failure.message, "reader says that it received 3 of 10 bytes");
+        assert_eq!(failure.message, "reader says that it received 3 of 10 bytes; it said: reader speaks");
+    }
+
+    #[test]
+    fn what_a_program_said_is_set_in_one_line() {
+        let error = CaseError::new(ErrorKind::Died, "c:tuned exited with 3");
+        assert_eq!(saying(error.clone(), "").message, "c:tuned exited with 3");
+        let said = saying(error, "no luck\n\n  at all\n").message;
+        assert_eq!(said, "c:tuned exited with 3; it said: no luck | at all");
     }
 }

@@ -7,20 +7,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use model::{ErrorKind, Sample, WorkerStart, describe_errno, monotonic_ns};
+use model::{CaseError, ErrorKind, NoSample, Sample, WorkerStart, describe_errno, monotonic_ns};
+use process::{Announcement, Capture, Captured, Child, Cleaner, Mark, Pinned};
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 use tempfile::TempDir;
 
-use crate::captured::Captured;
-use crate::failure::{Failure, NoRun};
-use crate::guard::{Guard, Mark, no_guard};
+use crate::command::{Cut, wait};
 use crate::job::Job;
-use crate::judge::{Span, Witness, judge};
-use crate::process::{Capture, Process};
+use crate::judge::{Finished, Role, Span, judge, saying};
 use crate::program::Program;
 use crate::result_line::ResultLines;
-use crate::seats::{Seat, elsewhere};
-use crate::supervise::{Cut, wait_for_all};
 use crate::whereabouts::Whereabouts;
 
 /// As much of what a worker writes to standard error is kept: the end of it.
@@ -58,16 +54,13 @@ pub struct Launch<'a> {
 pub struct Launcher {
     result: PathBuf,
     scratch: PathBuf,
-    // In this order: the guard goes home before the folder is removed.
-    guard: Guard,
+    cleaner: Cleaner,
     folder: TempDir,
 }
 
 /// A process to be started.
 pub(crate) struct Part {
-    name: String,
-    sends: bool,
-    receives: bool,
+    role: Role,
     cpu: Option<u32>,
     pub(crate) command: Command,
 }
@@ -84,16 +77,16 @@ impl<'a> Launch<'a> {
     }
 
     /// The processes to be started, the sender's first, and what the pipe holds, in bytes, where we made it.
-    fn parts(&self, job: &Job, result: &Path) -> Result<(Vec<Part>, Option<u64>), NoRun> {
+    fn parts(&self, job: &Job, result: &Path) -> Result<(Vec<Part>, Option<u64>), NoSample> {
         let (writer, reader) = (self.writer.end.label(), self.reader.end.label());
         let (writers_cpu, readers_cpu) = (self.cpus.first().copied(), self.cpus.last().copied());
         if self.start == WorkerStart::Pair {
             let apart = readers_cpu.filter(|_| readers_cpu != writers_cpu);
-            let reader = apart.map_or_else(|| self.reader.clone(), |cpu| elsewhere(self.reader, cpu));
+            let reader = apart.map_or_else(|| self.reader.clone(), |cpu| self.reader.on_cpu(cpu));
             let mut command = self.writer.pair_command(&reader, job, result);
             command.stdin(Stdio::null()).stdout(Stdio::null());
-            let both = Part { name: writer, sends: true, receives: true, cpu: writers_cpu, command };
-            return Ok((vec![both], None));
+            let role = Role { name: writer, sends: true, receives: true };
+            return Ok((vec![Part { role, cpu: writers_cpu, command }], None));
         }
         let (read_end, write_end) =
             pipe_with(PipeFlags::CLOEXEC).map_err(|error| refused("a pipe", &error.into()))?;
@@ -102,44 +95,42 @@ impl<'a> Launch<'a> {
         sends.stdin(Stdio::null()).stdout(write_end);
         let mut receives = self.reader.end_command("recv", job, result);
         receives.stdin(read_end).stdout(Stdio::null());
-        let part = |role, name, sends, command| Part {
-            name: format!("the {role} {name}"),
-            sends,
-            receives: !sends,
-            cpu: if sends { writers_cpu } else { readers_cpu },
-            command,
-        };
-        Ok((vec![part("writer", writer, true, sends), part("reader", reader, false, receives)], pipe_bytes))
+        let writer = Role { name: format!("the writer {writer}"), sends: true, receives: false };
+        let reader = Role { name: format!("the reader {reader}"), sends: false, receives: true };
+        let parts = [(writer, writers_cpu, sends), (reader, readers_cpu, receives)];
+        Ok((parts.map(|(role, cpu, command)| Part { role, cpu, command }).into(), pipe_bytes))
     }
 }
 
 impl Launcher {
-    /// Makes a folder for results and starts the guard.
+    /// Starts the cleaner and makes a folder for results.
     ///
     /// # Errors
     /// The system refused one of them; the message says which.
     pub fn new() -> io::Result<Self> {
+        let cleaner = start_cleaner()?;
+        let name = format!("hosepipe-{:016x}", fastrand::u64(..));
         let private = Permissions::from_mode(0o700);
-        let folder = tempfile::Builder::new().prefix("hosepipe-").permissions(private).tempdir()?;
+        // Announced first: who is killed as soon as the folder is there must not leave it.
+        cleaner.announce(Announcement::Folder, &std::env::temp_dir().join(&name));
+        let folder = tempfile::Builder::new().prefix(&name).rand_bytes(0).permissions(private).tempdir()?;
         let (result, scratch) = (folder.path().join("result"), folder.path().join("tmp"));
-        let guard =
-            Guard::start_over(Some(folder.path())).map_err(|error| io::Error::other(no_guard(&error)))?;
-        Ok(Self { result, scratch, guard, folder })
+        Ok(Self { result, scratch, cleaner, folder })
     }
 
     /// Runs programs to their end, and ends whatever they have left running.
     ///
     /// # Errors
-    /// See [`NoRun`].
+    /// See [`NoSample`].
     pub fn run(
         &mut self,
         launch: &Launch<'_>,
         job: &Job,
         limit: Duration,
         stop: &dyn Fn() -> bool,
-    ) -> Result<Run, NoRun> {
+    ) -> Result<Run, NoSample> {
         let (parts, pipe_bytes) = self.parts(launch, job)?;
-        let mark = self.guard.mark();
+        let mark = self.cleaner.mark();
         let run = self.run_parts(parts, &mark, job, limit, stop);
         mark.end_all();
         run.map(|run| Run { pipe_bytes, ..run })
@@ -153,50 +144,45 @@ impl Launcher {
         job: &Job,
         limit: Duration,
         stop: &dyn Fn() -> bool,
-    ) -> Result<Run, NoRun> {
+    ) -> Result<Run, NoSample> {
         let mut result = self.fresh_result().map_err(|error| refused("a file for the results", &error))?;
         let started_ns = monotonic_ns();
-        let mut processes = Vec::new();
-        let mut names = Vec::new();
-        for part in parts {
+        let (mut children, mut roles) = (Vec::new(), Vec::new());
+        for Part { role, cpu, command } in parts {
+            let pinned = cpu.map(Pinned::to).transpose();
+            let _pinned = pinned.map_err(|error| refused("a CPU to run on", &error))?;
             let said = Captured::keeping(0, SAID_MAX);
-            let seat = part.cpu.map(Seat::take).transpose();
-            let _seat = seat.map_err(|error| refused("a CPU to sit on", &error))?;
-            let process =
-                Process::start(part.command, Capture::Errors, said, &self.guard, mark).map_err(|error| {
-                    let message = format!("{} cannot be started: {}", part.name, describe_errno(&error));
-                    NoRun::Failed(Failure::new(ErrorKind::Failed, message))
+            let child =
+                Child::spawn(command, Capture::Errors, said, &self.cleaner, mark).map_err(|error| {
+                    let message = format!("{} cannot be started: {}", role.name, describe_errno(&error));
+                    NoSample::Failed(CaseError::new(ErrorKind::Failed, message))
                 })?;
-            processes.push(process);
-            names.push((part.name, part.sends, part.receives));
+            children.push(child);
+            roles.push(role);
         }
-        let ends = names.iter().zip(&processes).map(|((_, sends, _), process)| (process.pid(), *sends));
+        let ends = roles.iter().zip(&children).map(|(role, child)| (child.pid(), role.sends));
         let mut seen = Whereabouts::of(ends, job);
-        let waited = wait_for_all(&mut processes, limit, stop, &mut || seen.look());
+        let waited = wait(&mut children, limit, stop, &mut || seen.look());
         let over_ns = monotonic_ns();
-        let named = || names.iter().zip(&processes);
         match waited {
             Ok(()) => {}
-            Err(Cut::Stopped) => return Err(NoRun::Stopped),
+            Err(Cut::Stopped) => return Err(NoSample::Stopped),
             Err(Cut::System(error)) => return Err(refused("to wait", &error)),
             Err(Cut::Late) => {
-                let said = named().map(|(_, process)| process.said()).collect::<Vec<_>>().join("\n");
-                let names: Vec<&str> = names.iter().map(|(name, ..)| name.as_str()).collect();
+                let said = children.iter().map(Child::said).collect::<Vec<_>>().join("\n");
+                let names: Vec<&str> = roles.iter().map(|role| role.name.as_str()).collect();
                 let message = format!("{} took longer than {:.0?}", names.join(" and "), limit);
-                return Err(NoRun::Failed(Failure::new(ErrorKind::Hung, message).saying(said)));
+                return Err(NoSample::Failed(saying(CaseError::new(ErrorKind::Hung, message), &said)));
             }
         }
-        let witnesses: Vec<Witness> = named()
-            .filter_map(|((name, sends, receives), process)| {
-                let ended = process.ended()?.clone();
-                let said = process.said();
-                Some(Witness { name: name.clone(), sends: *sends, receives: *receives, ended, said })
-            })
-            .collect();
-        let usages = witnesses.iter().map(|witness| witness.ended.usage.clone()).collect();
+        let finished = |(role, child): (Role, &Child<'_>)| {
+            Some(Finished { role, ended: child.ended()?.clone(), said: child.said() })
+        };
+        let finished: Vec<Finished> = roles.into_iter().zip(&children).filter_map(finished).collect();
+        let usages = finished.iter().map(|finished| finished.ended.usage.clone()).collect();
         let lines = ResultLines::parse(&text_of(&mut result));
         let (send, recv) =
-            judge(witnesses, &lines, job, &Span { started_ns, over_ns }).map_err(NoRun::Failed)?;
+            judge(finished, &lines, job, &Span { started_ns, over_ns }).map_err(NoSample::Failed)?;
         let sample = Sample {
             round: 0,
             elapsed_ns: recv.ended_ns - send.began_ns,
@@ -216,7 +202,7 @@ impl Launcher {
     }
 
     /// The processes of a launch, with a new folder for their temporary files: a worker that is ended cannot remove them.
-    pub(crate) fn parts(&self, launch: &Launch<'_>, job: &Job) -> Result<(Vec<Part>, Option<u64>), NoRun> {
+    pub(crate) fn parts(&self, launch: &Launch<'_>, job: &Job) -> Result<(Vec<Part>, Option<u64>), NoSample> {
         let fresh = |folder: &Path| {
             clear_away(folder)?;
             fs::create_dir(folder)
@@ -230,8 +216,8 @@ impl Launcher {
     }
 
     /// Who ends what is started here.
-    pub(crate) fn guard(&self) -> &Guard {
-        &self.guard
+    pub(crate) fn cleaner(&self) -> &Cleaner {
+        &self.cleaner
     }
 
     /// An empty file for the results. It is read through this descriptor: whatever a worker puts in the place of the path, a
@@ -240,6 +226,14 @@ impl Launcher {
         clear_away(&self.result)?;
         File::options().read(true).write(true).create_new(true).open(&self.result)
     }
+}
+
+/// Starts what ends workers and removes their files should this process be killed.
+pub(crate) fn start_cleaner() -> io::Result<Cleaner> {
+    Cleaner::start().map_err(|error| {
+        let why = describe_errno(&error);
+        io::Error::other(format!("cannot start the process that ends workers after us: {why}"))
+    })
 }
 
 /// Removes what is there, if there is anything.
@@ -258,8 +252,8 @@ fn text_of(result: &mut File) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn refused(what: &str, error: &io::Error) -> NoRun {
-    NoRun::Failed(Failure::new(
+fn refused(what: &str, error: &io::Error) -> NoSample {
+    NoSample::Failed(CaseError::new(
         ErrorKind::Open,
         format!("the system refused {what}: {}", describe_errno(error)),
     ))

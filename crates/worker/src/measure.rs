@@ -4,18 +4,16 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use model::{
-    CaseError, CaseRecord, Check, Observer, PayloadKind, Placement, Progress, Spec, SystemCalls, WorkerCase,
-    WorkerStart,
+    CaseError, CaseRecord, Check, ErrorKind, NoSample, Observer, PayloadKind, Placement, Progress, Spec,
+    WorkerCase, WorkerStart, file_on_path,
 };
 
 use crate::amount::Amount;
 use crate::calls::count_calls;
 use crate::ceiling::Ceiling;
-use crate::failure::NoRun;
 use crate::job::Job;
 use crate::launcher::{Launch, Launcher, Run};
 use crate::program::Worker;
-use crate::seats::no_taskset;
 
 /// One row: who sends, who receives, and who starts the receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +70,7 @@ impl Row {
         CaseRecord {
             cpus: self.cpus.clone(),
             worker: Some(worker),
-            error: missing.cloned().or_else(|| if apart { no_taskset() } else { None }),
+            error: missing.cloned().or_else(|| no_taskset().filter(|_| apart)),
             check: Some(Check::Xor),
             payload: PayloadKind::Sequence,
             placement: self.placement,
@@ -121,7 +119,7 @@ pub struct Outcome {
 /// The user or the budget ended the run.
 struct Ended;
 
-struct Session<'a> {
+struct Measurement<'a> {
     plan: &'a Plan,
     launcher: Launcher,
     ceiling: Ceiling,
@@ -141,7 +139,7 @@ struct Session<'a> {
 pub fn measure(plan: &Plan, observer: &mut dyn Observer, stop: &dyn Fn() -> bool) -> io::Result<Outcome> {
     let cases = plan.rows.iter().map(|row| row.case_record(plan.block_bytes)).collect();
     let jobs = vec![Job { bytes: 0, block_bytes: plan.block_bytes, warmup_bytes: 0 }; plan.rows.len()];
-    let mut session = Session {
+    let mut measurement = Measurement {
         plan,
         launcher: Launcher::new()?,
         ceiling: Ceiling::new(),
@@ -152,19 +150,16 @@ pub fn measure(plan: &Plan, observer: &mut dyn Observer, stop: &dyn Fn() -> bool
         residues: fastrand::Rng::with_seed(plan.seed),
     };
     let began = Instant::now();
-    let interrupted = session.warm_up().is_err() || session.take_rounds(began).is_err();
-    Ok(Outcome { cases: session.cases, ceiling: session.ceiling.into_record(), interrupted })
+    let interrupted = measurement.warm_up().is_err() || measurement.take_rounds(began).is_err();
+    Ok(Outcome { cases: measurement.cases, ceiling: measurement.ceiling.into_record(), interrupted })
 }
 
-impl Session<'_> {
+impl Measurement<'_> {
     /// Launches every row: caches are filled, what does not work at all is known, and how much a trial shall move.
     fn warm_up(&mut self) -> Result<(), Ended> {
         for index in self.alive() {
             self.progress.preparing(&format!("warming up {}", self.plan.rows[index].name()), None);
-            if !self.look_at(index)? {
-                continue;
-            }
-            if self.plan.counts_calls {
+            if self.look_at(index)? && self.plan.counts_calls {
                 self.count_calls(index)?;
             }
         }
@@ -198,34 +193,27 @@ impl Session<'_> {
         let same = |other: &&Row| {
             (&other.writer, &other.reader, other.start) == (&row.writer, &row.reader, row.start)
         };
-        if let Some(counted) =
-            self.plan.rows.iter().position(|other| same(&other)).filter(|first| *first < index)
-        {
+        let first = self.plan.rows.iter().position(|other| same(&other)).filter(|first| *first < index);
+        let counted = if let Some(first) = first {
             // The same programs elsewhere make the same calls.
-            let counted = self.cases[counted].worker.as_ref().and_then(|worker| worker.system_calls.clone());
-            self.note_calls(index, counted);
-            return Ok(());
-        }
-        self.progress.preparing(&format!("counting the system calls of {}", row.name()), None);
-        match count_calls(&mut self.launcher, &launch, self.plan.block_bytes, self.stop) {
-            Ok(counted) => {
-                self.note_calls(index, Some(counted));
-                Ok(())
+            self.cases[first].worker.as_ref().and_then(|worker| worker.system_calls.clone())
+        } else {
+            self.progress.preparing(&format!("counting the system calls of {}", row.name()), None);
+            match count_calls(&mut self.launcher, &launch, self.plan.block_bytes, self.stop) {
+                Ok(counted) => Some(counted),
+                Err(NoSample::Stopped) => return Err(Ended),
+                Err(NoSample::Failed(error)) => {
+                    let (row, why) = (row.name(), error.message);
+                    let what = format!("the system calls of {row} cannot be counted: {why}");
+                    self.progress.preparing(&what, None);
+                    None
+                }
             }
-            Err(NoRun::Stopped) => Err(Ended),
-            Err(NoRun::Failed(failure)) => {
-                let (row, why) = (row.name(), failure.case_error().message);
-                let what = format!("the system calls of {row} cannot be counted: {why}");
-                self.progress.preparing(&what, None);
-                Ok(())
-            }
-        }
-    }
-
-    fn note_calls(&mut self, index: usize, counted: Option<SystemCalls>) {
+        };
         if let Some(worker) = &mut self.cases[index].worker {
             worker.system_calls = counted;
         }
+        Ok(())
     }
 
     fn take_rounds(&mut self, began: Instant) -> Result<(), Ended> {
@@ -267,7 +255,7 @@ impl Session<'_> {
         let run = self.launcher.run(&launch, job, job.limit(), self.stop);
         let who = row.name();
         let run = run.and_then(|run| {
-            self.ceiling.check(&who, job, &run.sample).map_err(NoRun::Failed)?;
+            self.ceiling.check(&who, job, &run.sample)?;
             Ok(run)
         });
         match run {
@@ -279,16 +267,21 @@ impl Session<'_> {
                 }
                 Ok(Some(run))
             }
-            Err(NoRun::Stopped) => Err(Ended),
-            Err(NoRun::Failed(failure)) => {
-                self.fail(index, failure.case_error());
+            Err(NoSample::Stopped) => Err(Ended),
+            Err(NoSample::Failed(failure)) => {
+                self.progress.preparing(&format!("{who} failed"), None);
+                self.cases[index].error = Some(failure);
                 Ok(None)
             }
         }
     }
+}
 
-    fn fail(&mut self, index: usize, error: CaseError) {
-        self.progress.preparing(&format!("{} failed", self.plan.rows[index].name()), None);
-        self.cases[index].error = Some(error);
-    }
+/// What is said where a writer's child cannot be started on another CPU; `None` where it can.
+fn no_taskset() -> Option<CaseError> {
+    file_on_path("taskset").is_none().then(|| {
+        let message = "no `taskset` here, which puts the writer's child on another CPU";
+        let remedy = "apt-get install util-linux".to_owned();
+        CaseError::stated(ErrorKind::Unavailable, message).with_remedy(remedy)
+    })
 }

@@ -15,9 +15,6 @@ const EVERYBODY_WRITES: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 
 /// Makes a folder and those above it, and takes from it, where it is ours, what permissions go beyond these.
-///
-/// # Errors
-/// What the file system answered.
 pub(crate) fn make(folder: &Path, mode: u32) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(mode).create(folder)?;
     let found = fs::metadata(folder)?;
@@ -49,9 +46,6 @@ pub(crate) fn open_to_others(folder: &Path) -> Option<String> {
 }
 
 /// Whether others can change, or have made, anything of what lies there.
-///
-/// # Errors
-/// What the file system answered.
 pub(crate) fn is_open_to_others(path: &Path) -> io::Result<bool> {
     let found = fs::symlink_metadata(path)?;
     if !is_trusted(found.uid()) || (!found.is_symlink() && found.mode() & OTHERS_WRITE != 0) {
@@ -68,9 +62,6 @@ pub(crate) fn is_open_to_others(path: &Path) -> io::Result<bool> {
 }
 
 /// Takes the permission to write from all others, whatever the umask was.
-///
-/// # Errors
-/// What the file system answered.
 pub(crate) fn close_to_others(path: &Path) -> io::Result<()> {
     let found = fs::symlink_metadata(path)?;
     if found.is_symlink() {

@@ -67,6 +67,13 @@ impl Program {
         command
     }
 
+    /// The same, to be started on this CPU whatever its parent's is: through taskset(1).
+    pub(crate) fn on_cpu(&self, cpu: u32) -> Self {
+        let words = ["taskset", "-c", &cpu.to_string()].map(OsString::from);
+        let command = words.into_iter().chain(self.command.iter().cloned()).collect();
+        Self { command, ..self.clone() }
+    }
+
     fn sets(&self, name: &OsStr) -> bool {
         self.environment.iter().any(|(own, _)| own == name)
     }

@@ -47,11 +47,8 @@ pub struct Variant {
 
 /// Why there is no registry.
 #[derive(Debug, Error)]
-#[error("cannot read the registry of {whence}: {why}")]
-pub struct RegistryError {
-    whence: String,
-    why: String,
-}
+#[error("cannot read the registry of {0}: {1}")]
+pub struct RegistryError(String, String);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -86,7 +83,7 @@ impl Registry {
     }
 
     pub(crate) fn of(sources: Sources) -> Result<Self, RegistryError> {
-        let wrong = |why: String| RegistryError { whence: sources.name(), why };
+        let wrong = |why: String| RegistryError(sources.name(), why);
         let text = sources
             .registry_text()
             .map_err(|error| wrong(format!("workers.toml: {}", describe_errno(&error))))?;
@@ -170,6 +167,11 @@ pub(crate) mod tests {
     "#;
 
     impl Registry {
+        /// A folder of sources, of which nothing is registered.
+        pub(crate) fn of_folder(folder: &Path) -> Self {
+            Self { sources: Sources::Folder(folder.to_owned()), languages: Vec::new() }
+        }
+
         pub(crate) fn of_text(text: &str) -> Self {
             Self { sources: Sources::Embedded, languages: parse(text).expect("a good registry") }
         }

@@ -1,7 +1,5 @@
 //! The result lines of docs/WORKERS.md.
 
-use std::fmt;
-
 /// What a sender reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SendLine {
@@ -35,21 +33,6 @@ pub struct ResultLines {
     pub recv: Option<RecvLine>,
 }
 
-/// A line that is no result line, as far as it can be shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WrongLine {
-    /// The line.
-    pub line: String,
-    /// What is wrong with it.
-    pub why: &'static str,
-}
-
-impl fmt::Display for WrongLine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: `{}`", self.why, self.line)
-    }
-}
-
 /// As much of a wrong line as is shown.
 const SHOWN_MAX: usize = 120;
 
@@ -57,29 +40,28 @@ impl ResultLines {
     /// Reads a result file.
     ///
     /// # Errors
-    /// The first line that is none, or stands there twice.
-    pub fn parse(text: &str) -> Result<Self, WrongLine> {
+    /// What is wrong with the first line that is, and the line as far as it can be shown.
+    pub fn parse(text: &str) -> Result<Self, String> {
         let mut lines = Self::default();
-        for line in text.split_terminator('\n') {
-            let wrong = |why| WrongLine { line: line.chars().take(SHOWN_MAX).collect(), why };
-            let none = || wrong("a result line that is none");
-            let (end, fields) = line.split_once(' ').ok_or_else(none)?;
-            let twice = match end {
-                "send" => lines.send.replace(send_line(fields).ok_or_else(none)?).is_some(),
-                "recv" => lines.recv.replace(recv_line(fields).ok_or_else(none)?).is_some(),
-                _ => return Err(none()),
+        for line in text.split_inclusive('\n') {
+            let wrong = |why| {
+                format!(
+                    "{why}: `{}`",
+                    line.trim_end_matches('\n').chars().take(SHOWN_MAX).collect::<String>()
+                )
+            };
+            let whole = line.strip_suffix('\n').ok_or_else(|| wrong("a result line without its end"))?;
+            let other = || wrong("what is not a result line");
+            let twice = match whole.split_once(' ').ok_or_else(other)? {
+                ("send", fields) => lines.send.replace(send_line(fields).ok_or_else(other)?).is_some(),
+                ("recv", fields) => lines.recv.replace(recv_line(fields).ok_or_else(other)?).is_some(),
+                _ => return Err(other()),
             };
             if twice {
                 return Err(wrong("a second result line of one end"));
             }
         }
-        match text.rsplit_once('\n').map_or(text, |(_, rest)| rest) {
-            "" => Ok(lines),
-            rest => Err(WrongLine {
-                line: rest.chars().take(SHOWN_MAX).collect(),
-                why: "a result line without its end",
-            }),
-        }
+        Ok(lines)
     }
 }
 
@@ -142,6 +124,6 @@ mod tests {
             assert!(ResultLines::parse(text).is_err(), "{text:?}");
         }
         let twice = ResultLines::parse(&format!("{SEND}{SEND}")).unwrap_err();
-        assert_eq!(twice.why, "a second result line of one end");
+        assert!(twice.starts_with("a second result line of one end: `send bytes"), "{twice}");
     }
 }

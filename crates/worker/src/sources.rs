@@ -13,6 +13,9 @@ pub const WORKERS_VARIABLE: &str = "HOSEPIPE_WORKERS";
 /// The folder workers/ of the repository, as it was when this program was compiled.
 static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../workers");
 
+/// Files by their path within a folder.
+pub(crate) type Files = BTreeMap<PathBuf, Vec<u8>>;
+
 /// A tree of the workers' files.
 #[derive(Debug, Clone)]
 pub(crate) enum Sources {
@@ -40,26 +43,18 @@ impl Sources {
     }
 
     /// The text of workers.toml.
-    ///
-    /// # Errors
-    /// What the file system answered.
     pub(crate) fn registry_text(&self) -> io::Result<String> {
-        match self {
+        let bytes = match self {
             Self::Embedded => {
-                let file = EMBEDDED.get_file("workers.toml").ok_or(io::ErrorKind::NotFound)?;
-                String::from_utf8(file.contents().to_vec()).map_err(io::Error::other)
+                EMBEDDED.get_file("workers.toml").ok_or(io::ErrorKind::NotFound)?.contents().to_vec()
             }
-            Self::Folder(folder) => {
-                String::from_utf8(read_file(&folder.join("workers.toml"))?).map_err(io::Error::other)
-            }
-        }
+            Self::Folder(folder) => read_file(&folder.join("workers.toml"))?,
+        };
+        String::from_utf8(bytes).map_err(io::Error::other)
     }
 
     /// Every file of a worker's folder, by its path within it.
-    ///
-    /// # Errors
-    /// What the file system answered; ENOENT where there is no such folder.
-    pub(crate) fn files(&self, folder: &str) -> io::Result<BTreeMap<PathBuf, Vec<u8>>> {
+    pub(crate) fn files(&self, folder: &str) -> io::Result<Files> {
         let mut files = BTreeMap::new();
         match self {
             Self::Embedded => {
@@ -74,7 +69,7 @@ impl Sources {
 }
 
 /// Copies every file below an embedded folder, by its path below `root`.
-fn copy_tree(folder: &Dir<'_>, root: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
+fn copy_tree(folder: &Dir<'_>, root: &Path, files: &mut Files) {
     for file in folder.files() {
         let inner = file.path().strip_prefix(root).unwrap_or(file.path());
         files.insert(inner.to_owned(), file.contents().to_vec());
@@ -83,7 +78,7 @@ fn copy_tree(folder: &Dir<'_>, root: &Path, files: &mut BTreeMap<PathBuf, Vec<u8
 }
 
 /// Reads every file below a folder. Links to folders are not gone into: they may lead back.
-fn read_tree(folder: &Path, inner: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) -> io::Result<()> {
+fn read_tree(folder: &Path, inner: &Path, files: &mut Files) -> io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let path = inner.join(entry.file_name());

@@ -1,17 +1,15 @@
 //! Which toolchain a language has here.
 
 use std::ffi::OsString;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 use std::time::Duration;
 
-use model::{describe_errno, signal_name};
+use model::describe_errno;
+use process::{Captured, Cleaner, describe_ending};
 
 use crate::build::{cache_of, environment};
-use crate::captured::Captured;
 use crate::command::{NotRun, run, shown};
-use crate::guard::Guard;
 use crate::registry::Language;
 
 /// A toolchain that cannot say its version in this time is broken. A Java of a busy machine needs two seconds.
@@ -31,7 +29,7 @@ pub struct Missing {
 pub(crate) fn probe(
     language: &Language,
     root: &Path,
-    guard: &Guard,
+    cleaner: &Cleaner,
     stop: &dyn Fn() -> bool,
 ) -> Result<String, Missing> {
     let words: Vec<OsString> = language.probe.iter().map(OsString::from).collect();
@@ -43,7 +41,7 @@ pub(crate) fn probe(
     command.args(arguments);
     command.envs(environment(language, root, &cache_of(language, root)));
     command.current_dir(root.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/")));
-    let said = match run(command, PROBE_MAX, Captured::keeping(2048, 512), guard, stop) {
+    let said = match run(command, PROBE_MAX, Captured::keeping(2048, 512), cleaner, stop) {
         Ok(said) => said,
         Err(NotRun::Start(error)) if error.raw_os_error() == Some(libc::ENOENT) => {
             return Err(missing(format!("no `{}` here", program.to_string_lossy())));
@@ -60,18 +58,10 @@ pub(crate) fn probe(
     if !said.status.success() {
         let last = said.text.lines().last().unwrap_or_default();
         let colon = if last.is_empty() { "" } else { ": " };
-        return Err(missing(format!("`{}` {}{colon}{last}", shown(&words), ending(said.status))));
+        return Err(missing(format!("`{}` {}{colon}{last}", shown(&words), describe_ending(said.status))));
     }
     let first = said.text.lines().map(str::trim).find(|line| !line.is_empty());
     Ok(first.unwrap_or("of an unknown version").to_owned())
-}
-
-/// How a process ended, as the rest of a sentence.
-pub(crate) fn ending(status: ExitStatus) -> String {
-    match status.signal() {
-        Some(signal) => format!("was ended by {}", signal_name(signal)),
-        None => format!("exited with {}", status.code().unwrap_or_default()),
-    }
 }
 
 /// What to type for a package: a registered command as it stands, a Debian package through apt-get.
@@ -98,7 +88,7 @@ mod tests {
             environment: [("KEPT".to_owned(), "{cache}".to_owned())].into(),
             variants: Vec::new(),
         };
-        probe(&language, root, &Guard::start().expect("a guard"), &|| false)
+        probe(&language, root, &Cleaner::start().expect("a cleaner"), &|| false)
     }
 
     #[test]

@@ -9,19 +9,12 @@ use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use model::{ErrorKind, describe_errno};
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-
-use crate::failure::{Failure, NoRun};
-use crate::guard::Guard;
-use crate::marked::VARIABLE;
-use crate::toolchain::ending;
+use model::{CaseError, ErrorKind, NoSample, describe_errno};
+use process::{Cleaner, LOOK_UP, VARIABLE, describe_ending};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, wait};
 
 /// How many calls there were of each number.
 pub(crate) type Counts = BTreeMap<u64, u64>;
-
-/// How often the user's patience is asked for.
-const LOOK_UP: Duration = Duration::from_millis(50);
 
 /// What a stop at a system call looks like under PTRACE_O_TRACESYSGOOD.
 const AT_A_CALL: i32 = libc::SIGTRAP | 0x80;
@@ -35,17 +28,14 @@ const OPTIONS: i32 = libc::PTRACE_O_TRACESYSGOOD
     | libc::PTRACE_O_EXITKILL;
 
 /// Runs programs to their end and counts their calls.
-///
-/// # Errors
-/// Stopped, late, refused, or a program did not exit with 0.
 pub(crate) fn trace(
     mut commands: Vec<Command>,
-    guard: &Guard,
+    cleaner: &Cleaner,
     limit: Duration,
     stop: &dyn Fn() -> bool,
-) -> Result<Counts, NoRun> {
+) -> Result<Counts, NoSample> {
     let began = Instant::now();
-    let mark = guard.mark();
+    let mark = cleaner.mark();
     for command in &mut commands {
         command.env(VARIABLE, mark.value());
     }
@@ -58,17 +48,17 @@ pub(crate) fn trace(
         loop {
             match told.recv_timeout(LOOK_UP) {
                 Ok(group) => {
-                    guard.watch(group);
+                    cleaner.watch(group);
                     groups.push(group);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             if stop() {
-                cut = Some(NoRun::Stopped);
+                cut = Some(NoSample::Stopped);
             } else if began.elapsed() > limit {
                 let message = format!("took longer than {limit:.0?} while its system calls were traced");
-                cut = Some(NoRun::Failed(Failure::new(ErrorKind::Hung, message)));
+                cut = Some(NoSample::Failed(CaseError::new(ErrorKind::Hung, message)));
             }
             if cut.is_some() {
                 groups.iter().copied().for_each(end_group);
@@ -76,23 +66,23 @@ pub(crate) fn trace(
         }
         tracer.join()
     });
-    groups.iter().for_each(|group| guard.forget(*group));
+    groups.iter().for_each(|group| cleaner.forget(*group));
     mark.end_all();
     match (cut, counted) {
         (Some(cut), _) => Err(cut),
         (None, Ok(Ok(counts))) => Ok(counts),
-        (None, Ok(Err(failure))) => Err(NoRun::Failed(failure)),
+        (None, Ok(Err(failure))) => Err(NoSample::Failed(failure)),
         (None, Err(_)) => Err(refused(&io::ErrorKind::Other.into())),
     }
 }
 
-fn refused(error: &io::Error) -> NoRun {
-    NoRun::Failed(no_trace(error))
+fn refused(error: &io::Error) -> NoSample {
+    NoSample::Failed(no_trace(error))
 }
 
-fn no_trace(error: &io::Error) -> Failure {
+fn no_trace(error: &io::Error) -> CaseError {
     let message = format!("system calls cannot be traced here: ptrace: {}", describe_errno(error));
-    Failure::new(ErrorKind::Failed, message)
+    CaseError::new(ErrorKind::Failed, message)
 }
 
 fn end_group(group: Pid) {
@@ -113,11 +103,11 @@ struct Tracer {
     running: HashSet<i32>,
     /// Processes and threads that have stopped once.
     seen: HashSet<i32>,
-    failure: Option<Failure>,
+    failure: Option<CaseError>,
 }
 
 impl Tracer {
-    fn run(commands: Vec<Command>, tell: &Sender<Pid>) -> Result<Counts, Failure> {
+    fn run(commands: Vec<Command>, tell: &Sender<Pid>) -> Result<Counts, CaseError> {
         let mut tracer = Self::default();
         for command in commands {
             match start(command) {
@@ -133,7 +123,7 @@ impl Tracer {
                 }
             }
         }
-        while let Some((pid, status)) = wait() {
+        while let Some((pid, status)) = next_event() {
             tracer.attend(pid, status);
         }
         match tracer.failure {
@@ -154,7 +144,8 @@ impl Tracer {
             }
             let first = self.seen.insert(pid);
             let signal = self.stopped(pid, status, first);
-            resume(pid, signal);
+            // One that was killed meanwhile is no error.
+            let _ = ptrace(libc::PTRACE_SYSCALL, pid, 0, signal as usize);
             return;
         }
         self.seen.remove(&pid);
@@ -166,8 +157,8 @@ impl Tracer {
             }
             let status = ExitStatus::from_raw(status);
             if !status.success() {
-                let message = format!("{} while its system calls were traced", ending(status));
-                self.failure.get_or_insert_with(|| Failure::new(ErrorKind::Died, message));
+                let message = format!("{} while its system calls were traced", describe_ending(status));
+                self.failure.get_or_insert_with(|| CaseError::new(ErrorKind::Died, message));
             }
         }
     }
@@ -178,7 +169,7 @@ impl Tracer {
         let event = status >> 16;
         if first && self.running.contains(&pid) {
             // It has just become the program (execve(2)) and has done nothing yet.
-            if let Err(error) = set_options(pid) {
+            if let Err(error) = ptrace(libc::PTRACE_SETOPTIONS, pid, 0, OPTIONS as usize) {
                 self.failure.get_or_insert_with(|| no_trace(&error));
                 self.end_all();
             }
@@ -206,58 +197,38 @@ impl Tracer {
 fn start(mut command: Command) -> io::Result<Pid> {
     command.process_group(0);
     // SAFETY: between fork and exec only an async-signal-safe system call is made.
-    unsafe {
-        command.pre_exec(|| match libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) {
-            -1 => Err(io::Error::last_os_error()),
-            _ => Ok(()),
-        });
-    }
+    unsafe { command.pre_exec(|| ptrace(libc::PTRACE_TRACEME, 0, 0, 0)) };
     command.spawn().map(|child| Pid::from_child(&child))
 }
 
-/// The next thing that happens to a child or tracee of this thread; `None` when there is none left.
-fn wait() -> Option<(i32, i32)> {
-    let mut status = 0;
+/// The next thing that happens to a child or tracee of this thread, with its wait status; `None` when there is none left.
+/// (nix's `waitpid` loses the stops at real-time signals, which its `Signal` does not know.)
+fn next_event() -> Option<(i32, i32)> {
+    let options = WaitOptions::from_bits_retain((libc::__WALL | libc::__WNOTHREAD) as u32);
     loop {
-        // SAFETY: the buffer is of the type waitpid fills.
-        let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL | libc::__WNOTHREAD) };
-        if pid > 0 {
-            return Some((pid, status));
+        match wait(options) {
+            Ok(Some((pid, status))) => return Some((pid.as_raw_nonzero().get(), status.as_raw())),
+            Ok(None) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return None,
         }
-        if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-            return None;
-        }
-    }
-}
-
-fn set_options(pid: i32) -> io::Result<()> {
-    // SAFETY: sets flags of a stopped tracee; no memory is involved.
-    match unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, pid, 0, OPTIONS) } {
-        -1 => Err(io::Error::last_os_error()),
-        _ => Ok(()),
     }
 }
 
 /// The number of the call that a stopped tracee enters; `None` where it leaves one.
 fn entered_call(pid: i32) -> io::Result<Option<u64>> {
     let mut info = MaybeUninit::<libc::ptrace_syscall_info>::zeroed();
-    // SAFETY: the kernel writes no more than the size given; the type is valid as zeros and as what it writes.
-    let (answer, info) = unsafe {
-        let size = size_of::<libc::ptrace_syscall_info>();
-        let answer = libc::ptrace(libc::PTRACE_GET_SYSCALL_INFO, pid, size, info.as_mut_ptr());
-        (answer, info.assume_init())
-    };
-    if answer < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    if info.op != libc::PTRACE_SYSCALL_INFO_ENTRY {
-        return Ok(None);
-    }
-    // SAFETY: `op` says that this member of the union was written.
-    Ok(Some(unsafe { info.u.entry.nr }))
+    let room = info.as_mut_ptr().expose_provenance();
+    ptrace(libc::PTRACE_GET_SYSCALL_INFO, pid, size_of_val(&info), room)?;
+    // SAFETY: every member of the union is numbers, which are valid as zeros and as whatever the kernel writes.
+    let (op, number) = unsafe { (info.assume_init().op, info.assume_init().u.entry.nr) };
+    Ok((op == libc::PTRACE_SYSCALL_INFO_ENTRY).then_some(number))
 }
 
-fn resume(pid: i32, signal: i32) {
-    // SAFETY: lets a stopped tracee go on; one that was killed meanwhile is no error.
-    unsafe { libc::ptrace(libc::PTRACE_SYSCALL, pid, 0, signal) };
+/// ptrace(2). (nix asks for no byte of PTRACE_GET_SYSCALL_INFO, and hands on no real-time signal.)
+fn ptrace(request: libc::c_uint, pid: i32, address: usize, data: usize) -> io::Result<()> {
+    // SAFETY: of the requests made here one has the kernel write to memory of ours: as much as it is told.
+    match unsafe { libc::ptrace(request, pid, address, data) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
 }

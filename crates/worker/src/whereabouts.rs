@@ -6,8 +6,6 @@ use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::time::{Duration, Instant};
 
-use rustix::process::Pid;
-
 use crate::job::Job;
 
 /// Looks are not closer than this: a look costs tens of microseconds for each thread.
@@ -45,14 +43,14 @@ pub(crate) struct Whereabouts {
 
 impl Whereabouts {
     /// Looks at processes by the ends they hold: one that holds both starts its reader itself.
-    pub(crate) fn of(processes: impl Iterator<Item = (Pid, bool)>, job: &Job) -> Self {
+    pub(crate) fn of(processes: impl Iterator<Item = (i32, bool)>, job: &Job) -> Self {
         let end = |sends| if sends { End::Writer } else { End::Reader };
         let words = |role: &str| {
             let words = std::iter::once(role.to_owned()).chain(job.arguments());
             words.map(|word| format!("{word}\0")).collect::<String>().into_bytes()
         };
         Self {
-            roots: processes.map(|(pid, sends)| (pid.as_raw_nonzero().get(), end(sends))).collect(),
+            roots: processes.map(|(pid, sends)| (pid, end(sends))).collect(),
             reader_words: words("recv"),
             pair_words: words("pair"),
             ticks: HashMap::new(),

@@ -65,7 +65,7 @@ pub(crate) struct BenchArgs {
     /// Where the ends sit: any (the scheduler's choice), same, smt, cross, numa, CPU,CPU, or all of them in turn [default: any
     /// beside cross]
     #[arg(long, value_name = "PLACE")]
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<PlaceArgument>,
 
     /// What the ends do with the payload [default: verify]
     #[arg(long, value_parser = words(DataLevel::ALL))]
@@ -116,12 +116,12 @@ pub(crate) struct BenchArgs {
 
 /// One placement, or every one this machine has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum PlaceArgument {
     One(Placement),
     All,
 }
 
-impl std::str::FromStr for Place {
+impl std::str::FromStr for PlaceArgument {
     type Err = model::UnknownWord;
     fn from_str(word: &str) -> Result<Self, Self::Err> {
         if word == "all" { Ok(Self::All) } else { word.parse().map(Self::One) }

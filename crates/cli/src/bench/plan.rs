@@ -7,7 +7,7 @@ use mechanism::{Descriptor, Mechanism, Options};
 use model::{Amount, Case, Cpu, DataLevel, Placement, Role, Spec, Tasks, Wait, Workload};
 use payload::{Period, Tile};
 
-use super::args::{BenchArgs, Place};
+use super::args::{BenchArgs, PlaceArgument};
 use crate::terminal::{self, UsageError};
 
 /// Bytes in a block of a stream when `--block` is not given.
@@ -107,11 +107,11 @@ pub(super) fn placements(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<Vec<P
                 Ok(vec![Placement::Same])
             }
         },
-        Some(Place::One(placement)) => {
+        Some(PlaceArgument::One(placement)) => {
             there(placement).map_err(|problem| UsageError(problem.to_string()))?;
             Ok(vec![placement])
         }
-        Some(Place::All) => {
+        Some(PlaceArgument::All) => {
             let (found, missing): (Vec<_>, Vec<_>) = Placement::NAMED
                 .iter()
                 .map(|placement| (*placement, there(*placement)))

@@ -4,14 +4,14 @@ use model::{Observer, Sample};
 
 use crate::bar::Bar;
 
-/// Watches a run.
-pub(crate) struct Watch {
+/// BenchProgresses a run.
+pub(crate) struct BenchProgress {
     bar: Bar,
     /// The interval's half width, in percent of the median, that is narrow enough.
     precision_percent: Option<f64>,
 }
 
-impl Watch {
+impl BenchProgress {
     pub(crate) fn new(precision_percent: Option<f64>) -> Self {
         Self { bar: Bar::of_shares("{bar:30} {msg}"), precision_percent }
     }
@@ -22,7 +22,7 @@ impl Watch {
     }
 }
 
-impl Observer for Watch {
+impl Observer for BenchProgress {
     fn progress(&mut self, what: &str, done: Option<f64>) {
         self.bar.show(what, done);
     }

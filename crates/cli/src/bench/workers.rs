@@ -1,14 +1,15 @@
 //! `bench --workers` and `bench --worker`: programs in other languages at the two ends of a pipe.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use model::{Placement, Settings};
-use worker::{Amount, Choice, Plan, Program, Registry, Row, Worker, Workshop};
+use worker::{Amount, BuildCache, Choice, Plan, Program, Registry, Row, Worker};
 
 use super::args::BenchArgs;
-use super::progress::Watch;
-use super::{plan, workers_args};
+use super::plan;
+use super::progress::BenchProgress;
 use crate::record;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
@@ -27,7 +28,7 @@ const TRIALS_OF_A_CELL: u32 = 3;
 
 /// Builds what is to be built, measures, and shows the table.
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
-    workers_args::check(args)?;
+    check(args)?;
     let registry = Registry::open()?;
     let choices = match &args.workers.workers {
         Some(text) => registry.select(text).map_err(|error| UsageError(error.to_string()))?,
@@ -45,9 +46,9 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let host = host::facts();
     let started = std::time::SystemTime::now();
     let stop = StopRequest::listen()?;
-    let workshop = Workshop::open(registry.clone())?;
-    let mut progress = Watch::new(None);
-    let mut workers = workshop.workers(&choices, &mut progress, &|| stop.is_set());
+    let cache = BuildCache::open(registry.clone())?;
+    let mut progress = BenchProgress::new(None);
+    let mut workers = cache.workers(&choices, &mut progress, &|| stop.is_set());
     workers.extend(args.workers.worker.iter().map(|path| Worker::from(Program::of_path(path))));
     let plan = plan(args, &workers, &places);
     let mut outcome = worker::measure(&plan, &mut progress, &|| stop.is_set())?;
@@ -80,10 +81,10 @@ fn one_of_each<'a>(choices: &[Choice<'a>], typed: &str) -> Vec<Choice<'a>> {
 }
 
 /// A placement as asked, and the CPUs it comes to.
-type Place = (Placement, Vec<u32>);
+type Placed = (Placement, Vec<u32>);
 
 /// Where the ends are to sit: the scheduler's choice, which is what programs get, unless something else is asked for.
-fn places(args: &BenchArgs) -> anyhow::Result<Vec<Place>> {
+fn places(args: &BenchArgs) -> anyhow::Result<Vec<Placed>> {
     let cpus = host::cpus();
     let asked = match args.place {
         None => vec![Placement::Any],
@@ -93,7 +94,7 @@ fn places(args: &BenchArgs) -> anyhow::Result<Vec<Place>> {
     seated.collect()
 }
 
-fn plan(args: &BenchArgs, workers: &[Worker], places: &[Place]) -> Plan {
+fn plan(args: &BenchArgs, workers: &[Worker], places: &[Placed]) -> Plan {
     let matrix = args.workers.matrix;
     let with_each = |writer: &Worker| -> Vec<Row> {
         workers.iter().map(|reader| Row::between(writer.clone(), reader.clone())).collect()
@@ -103,7 +104,7 @@ fn plan(args: &BenchArgs, workers: &[Worker], places: &[Place]) -> Plan {
     } else {
         workers.iter().cloned().map(Row::pair).collect()
     };
-    let on = |(placement, cpus): &Place| -> Vec<Row> {
+    let on = |(placement, cpus): &Placed| -> Vec<Row> {
         rows.iter().map(|row| row.clone().on(*placement, cpus.clone())).collect()
     };
     let rows = places.iter().flat_map(on).collect();
@@ -130,7 +131,7 @@ fn block_bytes(args: &BenchArgs) -> u64 {
 }
 
 /// What would be measured; builds nothing.
-fn dry_run(args: &BenchArgs, choices: &[Choice<'_>], places: &[Place]) -> String {
+fn dry_run(args: &BenchArgs, choices: &[Choice<'_>], places: &[Placed]) -> String {
     let mut names: Vec<String> =
         choices.iter().map(|choice| format!("{} {}", choice.language.name, choice.variant.name)).collect();
     names.extend(args.workers.worker.iter().map(|path| path.display().to_string()));
@@ -143,7 +144,7 @@ fn dry_run(args: &BenchArgs, choices: &[Choice<'_>], places: &[Place]) -> String
     };
     let each = if args.workers.matrix { names.len() * names.len() } else { names.len() };
     let rows = each * places.len();
-    let seated = |(placement, cpus): &Place| match cpus.as_slice() {
+    let seated = |(placement, cpus): &Placed| match cpus.as_slice() {
         [] => placement.to_string(),
         cpus => format!("{placement} ({})", cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")),
     };
@@ -158,4 +159,29 @@ fn dry_run(args: &BenchArgs, choices: &[Choice<'_>], places: &[Place]) -> String
         model::ByteSize(plan.block_bytes),
         plan.seed,
     )
+}
+
+/// Refuses what the parser cannot know to be in the way.
+///
+/// # Errors
+/// Several block sizes, relays, or a matrix of nothing.
+pub(super) fn check(args: &BenchArgs) -> Result<(), UsageError> {
+    let wrong = |message: &str| Err(UsageError(message.to_owned()));
+    match args {
+        _ if args.workers.matrix && !args.workers.are_asked_for() => {
+            wrong("--matrix needs programs to pair: --workers all --matrix")
+        }
+        _ if !args.workers.are_asked_for() => Ok(()),
+        _ if args.block.len() > 1 => wrong("workers take one block size at a time: --block 64KiB"),
+        _ if args.workers.worker.iter().any(|path| names_no_file(path)) => {
+            wrong("--worker names a program that is not there: a path, as in ./my-program, or a name in PATH")
+        }
+        _ if args.chain > 0 => wrong("there are no relays between workers: without --chain"),
+        _ => Ok(()),
+    }
+}
+
+/// A path that leads nowhere; a bare name may be found in PATH.
+fn names_no_file(path: &Path) -> bool {
+    path.components().count() > 1 && !path.is_file()
 }

@@ -1,11 +1,8 @@
 //! `--workers`, `--worker` and `--matrix`: what of the command line goes with them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-
-use super::args::BenchArgs;
-use crate::terminal::UsageError;
 
 /// Programs in other languages instead of mechanisms.
 #[derive(Debug, Args)]
@@ -34,29 +31,4 @@ impl WorkersArgs {
     pub(crate) fn are_asked_for(&self) -> bool {
         self.workers.is_some() || !self.worker.is_empty()
     }
-}
-
-/// Refuses what the parser cannot know to be in the way.
-///
-/// # Errors
-/// Several block sizes, relays, or a matrix of nothing.
-pub(crate) fn check(args: &BenchArgs) -> Result<(), UsageError> {
-    let wrong = |message: &str| Err(UsageError(message.to_owned()));
-    match args {
-        _ if args.workers.matrix && !args.workers.are_asked_for() => {
-            wrong("--matrix needs programs to pair: --workers all --matrix")
-        }
-        _ if !args.workers.are_asked_for() => Ok(()),
-        _ if args.block.len() > 1 => wrong("workers take one block size at a time: --block 64KiB"),
-        _ if args.workers.worker.iter().any(|path| names_no_file(path)) => {
-            wrong("--worker names a program that is not there: a path, as in ./my-program, or a name in PATH")
-        }
-        _ if args.chain > 0 => wrong("there are no relays between workers: without --chain"),
-        _ => Ok(()),
-    }
-}
-
-/// A path that leads nowhere; a bare name may be found in PATH.
-fn names_no_file(path: &Path) -> bool {
-    path.components().count() > 1 && !path.is_file()
 }

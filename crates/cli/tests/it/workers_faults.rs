@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use model::{BenchRecord, CaseError, ErrorKind, Silent};
+use model::{BenchRecord, CaseError, ErrorKind, NoSample, Silent};
 use rustix::process::{Pid, Signal, kill_process};
-use worker::{Job, Launch, Launcher, NoRun, Registry, WORKERS_VARIABLE, Workshop};
+use worker::{BuildCache, Job, Launch, Launcher, Registry, WORKERS_VARIABLE};
 
 /// The registry of awkward workers.
 fn awkward() -> PathBuf {
@@ -53,7 +53,7 @@ fn each_fault_is_a_row_that_says_what_happened_and_what_the_worker_said() {
     let expected = [
         ("crashes", ErrorKind::Died, "was ended by SIGSEGV"),
         ("leaves", ErrorKind::Died, "exited with 3"),
-        ("rubbish", ErrorKind::Corrupt, "wrote a result line that is none: `all is well`"),
+        ("rubbish", ErrorKind::Corrupt, "wrote what is not a result line: `all is well`"),
         ("miscounts", ErrorKind::Corrupt, "says that it received 1310"),
         ("wrong-xor", ErrorKind::Corrupt, "their XOR is 77, not "),
         ("other-clock", ErrorKind::Corrupt, "not of CLOCK_MONOTONIC"),
@@ -184,9 +184,9 @@ fn write_program(path: &Path, script: &str) {
 fn a_worker_that_hangs_is_ended_at_its_limit() {
     let registry = Registry::open_folder(&awkward()).expect("a registry");
     let folder = tempfile::tempdir().expect("a folder");
-    let workshop = Workshop::open_in(registry, folder.path().to_owned()).expect("a workshop");
-    let choices = workshop.registry().select("awkward:hangs,awkward:hides").expect("registered");
-    for worker in workshop.workers(&choices, &mut Silent, &|| false) {
+    let cache = BuildCache::open_in(registry, folder.path().to_owned()).expect("a build cache");
+    let choices = cache.registry().select("awkward:hangs,awkward:hides").expect("registered");
+    for worker in cache.workers(&choices, &mut Silent, &|| false) {
         let program = worker.program.expect("built");
         let name = program.end.label();
         let job = Job { bytes: 1000, block_bytes: 10, warmup_bytes: 0 };
@@ -194,16 +194,16 @@ fn a_worker_that_hangs_is_ended_at_its_limit() {
         let began = Instant::now();
         let limit = Duration::from_millis(300);
         let pair = Launch::pair(&program, &program);
-        let NoRun::Failed(failure) = launcher.run(&pair, &job, limit, &|| false).unwrap_err() else {
+        let NoSample::Failed(failure) = launcher.run(&pair, &job, limit, &|| false).unwrap_err() else {
             panic!("nobody stopped it");
         };
         assert!(began.elapsed() < Duration::from_secs(10), "{name}");
         assert_eq!(failure.kind, ErrorKind::Hung);
-        assert_eq!(failure.message, format!("{name} took longer than 300ms"));
-        assert_eq!(failure.said, format!("this worker {}", name.trim_start_matches("awkward:")));
+        let said = format!("this worker {}", name.trim_start_matches("awkward:"));
+        assert_eq!(failure.message, format!("{name} took longer than 300ms; it said: {said}"));
         assert_eq!(marked_by(launcher.folder()), 0, "{name} left somebody behind");
         let stopped = launcher.run(&Launch::between(&program, &program), &job, job.limit(), &|| true);
-        assert_eq!(stopped, Err(NoRun::Stopped));
+        assert_eq!(stopped, Err(NoSample::Stopped));
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::kernel_pipe;
 use model::{ByteSize, CaseRecord, StudyPart};
-use worker::{Amount, Plan, Registry, Row, Workshop, measure};
+use worker::{Amount, BuildCache, Plan, Registry, Row, measure};
 
 use crate::part::{ReproduceError, Stage};
 
@@ -66,9 +66,9 @@ pub(super) fn run(stage: &mut Stage<'_>) -> Result<StudyPart, ReproduceError> {
 fn rows(stage: &mut Stage<'_>) -> Result<Vec<Row>, ReproduceError> {
     let refused = |error: &dyn std::fmt::Display| ReproduceError::Workers(error.to_string());
     let registry = Registry::open().map_err(|error| refused(&error))?;
-    let workshop = Workshop::open(registry).map_err(ReproduceError::system("the folder of workers"))?;
-    let choices = workshop.registry().select("all").map_err(|error| refused(&error))?;
-    let workers = workshop.workers(&choices, stage.watcher, stage.job.stop);
+    let cache = BuildCache::open(registry).map_err(ReproduceError::system("the folder of workers"))?;
+    let choices = cache.registry().select("all").map_err(|error| refused(&error))?;
+    let workers = cache.workers(&choices, stage.watcher, stage.job.stop);
     Ok(workers.into_iter().map(Row::pair).collect())
 }
 

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use model::Silent;
 use tempfile::TempDir;
-use worker::{Choice, Language, Program, Registry, ResultLines, Unbuilt, Workshop};
+use worker::{BuildCache, Choice, Language, Program, Registry, ResultLines, Unbuilt};
 
 /// All programs that can be run here. One that is not here is skipped with a line on standard error; where CI is set
 /// everything has to be here. A program that does not build is a failure everywhere.
@@ -14,9 +14,9 @@ pub(crate) fn fleet() -> &'static [Program] {
     static FLEET: OnceLock<Vec<Program>> = OnceLock::new();
     FLEET.get_or_init(|| {
         let registry = Registry::open().expect("the registry reads");
-        let workshop = Workshop::open(registry.clone()).expect("a workshop");
+        let cache = BuildCache::open(registry.clone()).expect("a build cache");
         let languages: Vec<&Language> = registry.languages().iter().collect();
-        for (language, result) in languages.iter().zip(workshop.build(&languages, &mut Silent, &|| false)) {
+        for (language, result) in languages.iter().zip(cache.build(&languages, &mut Silent, &|| false)) {
             match result {
                 Ok(_) => {}
                 Err(Unbuilt::Missing(missing)) => {
@@ -25,11 +25,11 @@ pub(crate) fn fleet() -> &'static [Program] {
                     let (name, reason) = (&language.name, &missing.reason);
                     let _ = writeln!(std::io::stderr(), "skipped: {name}: {reason}; try {}", missing.remedy);
                 }
-                Err(Unbuilt::Failed(error)) => panic!("{}: {error}", language.name),
+                Err(error) => panic!("{}: {error}", language.name),
             }
         }
         let choices: Vec<Choice<'_>> = languages.iter().flat_map(|language| language.choices()).collect();
-        let workers = workshop.workers(&choices, &mut Silent, &|| false);
+        let workers = cache.workers(&choices, &mut Silent, &|| false);
         workers.into_iter().filter_map(|worker| worker.program.ok()).collect()
     })
 }

@@ -2,7 +2,7 @@
 
 /// The first and the last bytes of an output.
 #[derive(Debug, Clone)]
-pub(crate) struct Captured {
+pub struct Captured {
     head: Vec<u8>,
     tail: Vec<u8>,
     head_max: usize,
@@ -12,8 +12,13 @@ pub(crate) struct Captured {
 
 impl Captured {
     /// Keeps so many bytes of the beginning and of the end.
-    pub(crate) fn keeping(head_max: usize, tail_max: usize) -> Self {
+    pub fn keeping(head_max: usize, tail_max: usize) -> Self {
         Self { head: Vec::new(), tail: Vec::new(), head_max, tail_max, left_out: false }
+    }
+
+    /// Keeps everything.
+    pub fn all() -> Self {
+        Self::keeping(usize::MAX, 0)
     }
 
     /// Takes in what was said next.
@@ -29,7 +34,7 @@ impl Captured {
     }
 
     /// What was kept, as text; a mark stands where something was left out.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let mut bytes = self.head.clone();
         if self.left_out {
             bytes.extend_from_slice("[…]".as_bytes());

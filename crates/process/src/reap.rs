@@ -1,4 +1,4 @@
-//! Reaping a process, and what it used (wait4(2)).
+//! How a process ended, and what it used (wait4(2)).
 #![allow(unsafe_code)]
 
 use std::io;
@@ -6,14 +6,22 @@ use std::mem::MaybeUninit;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-use model::EndUsage;
+use model::{EndUsage, signal_name};
 use rustix::process::Pid;
+
+/// How a process ended, as the rest of a sentence: "exited with 3", "was ended by SIGSEGV".
+pub fn describe_ending(status: ExitStatus) -> String {
+    match status.signal() {
+        Some(signal) => format!("was ended by {}", signal_name(signal)),
+        None => format!("exited with {}", status.code().unwrap_or_default()),
+    }
+}
 
 /// Waits for a child to end and reaps it. The usage holds that of its own children, as far as it has waited for them.
 ///
 /// # Errors
 /// ECHILD where it is no child of ours.
-pub(crate) fn reap(pid: Pid) -> io::Result<(ExitStatus, EndUsage)> {
+pub fn reap(pid: Pid) -> io::Result<(ExitStatus, EndUsage)> {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     loop {
@@ -31,7 +39,8 @@ pub(crate) fn reap(pid: Pid) -> io::Result<(ExitStatus, EndUsage)> {
     }
 }
 
-fn end_usage(usage: &libc::rusage) -> EndUsage {
+/// What getrusage(2) and wait4(2) tell, as records have it.
+pub fn end_usage(usage: &libc::rusage) -> EndUsage {
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
     EndUsage {
         syscalls: None,

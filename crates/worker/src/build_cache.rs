@@ -4,58 +4,32 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
 
-use model::{CaseError, ErrorKind, Observer, WorkerEnd};
+use model::{Observer, Silent, WorkerEnd};
+use process::{Cleaner, LOOK_UP};
 use rustix::process::geteuid;
-use thiserror::Error;
 
-use crate::build::{BuildError, Built, Site};
-use crate::guard::{Guard, no_guard};
+use crate::build::{Built, Unbuilt};
+use crate::launcher::start_cleaner;
 use crate::private;
 use crate::program::{Program, Worker};
 use crate::registry::{Language, Registry};
 use crate::select::Choice;
-use crate::toolchain::{Missing, probe};
-
-/// How often the user's patience is asked for while others build.
-const LOOK_UP: Duration = Duration::from_millis(50);
+use crate::toolchain::probe;
 
 /// What cargo puts into the folder it builds in (bford.info/cachedir).
 const CACHE_TAG: &str = "CACHEDIR.TAG";
 
-/// How far a language is on this machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
-    /// No toolchain.
-    Missing(Missing),
-    /// There is a toolchain, of this version.
-    NotBuilt(String),
-    /// Its program is ready.
-    Built(Built),
-}
-
-/// Why a language has no program.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum Unbuilt {
-    /// No toolchain.
-    #[error("{} ({})", .0.reason, .0.remedy)]
-    Missing(Missing),
-    /// It was tried.
-    #[error("{0}")]
-    Failed(BuildError),
-}
-
 /// The folder of builds, and a registry to build from.
 #[derive(Debug)]
-pub struct Workshop {
+pub struct BuildCache {
     registry: Registry,
     root: PathBuf,
-    guard: Guard,
+    cleaner: Cleaner,
 }
 
-impl Workshop {
-    /// Opens the workshop in the cargo target folder that this program lies in; a program installed elsewhere builds in
+impl BuildCache {
+    /// Opens the cache in the cargo target folder that this program lies in; a program installed elsewhere builds in
     /// `$XDG_CACHE_HOME/hosepipe/workers`, in `~/.cache/hosepipe/workers`, or in a folder of the user's below that for
     /// temporary files: in the first in which nobody else can change what is built.
     ///
@@ -65,13 +39,13 @@ impl Workshop {
         Self::open_in(registry, root()?)
     }
 
-    /// Opens the workshop in this folder, which is made when it is needed.
+    /// Opens the cache in this folder, which is made when it is needed.
     ///
     /// # Errors
     /// No process can be started.
     pub fn open_in(registry: Registry, root: PathBuf) -> io::Result<Self> {
-        let guard = Guard::start().map_err(|error| io::Error::other(no_guard(&error)))?;
-        Ok(Self { registry, root, guard })
+        let cleaner = start_cleaner()?;
+        Ok(Self { registry, root, cleaner })
     }
 
     /// The registry it builds from.
@@ -84,21 +58,18 @@ impl Workshop {
         &self.root
     }
 
+    /// Who ends what is started here.
+    pub(crate) fn cleaner(&self) -> &Cleaner {
+        &self.cleaner
+    }
+
     /// How far each language is. Builds nothing.
-    pub fn states(&self, languages: &[&Language], stop: &dyn Fn() -> bool) -> Vec<State> {
-        let state = |language: &Language, stop: &dyn Fn() -> bool| match probe(
-            language,
-            &self.root,
-            &self.guard,
-            stop,
-        ) {
-            Err(missing) => State::Missing(missing),
-            Ok(version) => match self.site(language, &version).find() {
-                Some(built) => State::Built(built),
-                None => State::NotBuilt(version),
-            },
+    pub fn states(&self, languages: &[&Language], stop: &dyn Fn() -> bool) -> Vec<Result<Built, Unbuilt>> {
+        let state = |language: &Language, stop: &dyn Fn() -> bool| {
+            let version = probe(language, &self.root, &self.cleaner, stop).map_err(Unbuilt::Missing)?;
+            self.find(language, &version).ok_or(Unbuilt::NotYet(version))
         };
-        side_by_side(languages, &state, stop, &mut |_| {})
+        side_by_side(languages, &state, &mut Silent, stop)
     }
 
     /// Builds languages side by side, those that were not built before; answers in their order.
@@ -109,16 +80,10 @@ impl Workshop {
         stop: &dyn Fn() -> bool,
     ) -> Vec<Result<Built, Unbuilt>> {
         let build = |language: &Language, stop: &dyn Fn() -> bool| {
-            let version = probe(language, &self.root, &self.guard, stop).map_err(Unbuilt::Missing)?;
-            self.site(language, &version).build(&self.guard, stop).map_err(Unbuilt::Failed)
+            let version = probe(language, &self.root, &self.cleaner, stop).map_err(Unbuilt::Missing)?;
+            self.make(language, &version, stop)
         };
-        side_by_side(languages, &build, stop, &mut |event| match event {
-            Event::Started(index) => observer.progress(&format!("building {}", languages[index].name), None),
-            Event::Ended(index, result) => {
-                let problem = result.as_ref().err().map(Unbuilt::to_string);
-                observer.built(&languages[index].name, problem.as_deref());
-            }
-        })
+        side_by_side(languages, &build, observer, stop)
     }
 
     /// The programs of these choices, built where they were not; one that cannot be built says why.
@@ -138,10 +103,6 @@ impl Workshop {
         let of =
             |language: &Language| languages.iter().position(|known| *known == language).map(|at| &built[at]);
         choices.iter().filter_map(|choice| Some(worker(choice, of(choice.language)?))).collect()
-    }
-
-    fn site<'a>(&'a self, language: &'a Language, version: &'a str) -> Site<'a> {
-        Site { language, sources: self.registry.sources(), version, root: &self.root }
     }
 }
 
@@ -168,47 +129,24 @@ fn worker(choice: &Choice<'_>, built: &Result<Built, Unbuilt>) -> Worker {
     Worker { end, program }
 }
 
-impl Unbuilt {
-    /// As a row's error. A missing toolchain is a fact about the machine.
-    pub fn case_error(&self, language: &Language) -> CaseError {
-        match self {
-            Self::Missing(missing) => CaseError {
-                kind: ErrorKind::Unavailable,
-                message: missing.reason.clone(),
-                remedy: Some(missing.remedy.clone()),
-                expected: true,
-            },
-            Self::Failed(error) => CaseError {
-                kind: ErrorKind::Failed,
-                message: format!("{} was not built: {error}", language.name),
-                remedy: None,
-                expected: false,
-            },
-        }
-    }
-}
+/// What a thread tells of the language of this number: that it began, or what came of it.
+type News = (usize, Option<Result<Built, Unbuilt>>);
 
-/// What is heard of work that is done side by side, by the index of what is worked on.
-enum Event<'a, T> {
-    Started(usize),
-    Ended(usize, &'a T),
-}
-
-/// Does some work on each language, as many at a time as there are CPUs. The calling thread hears of it, and asks
-/// whether to stop; the workers are told.
-fn side_by_side<T: Send>(
+/// Does some work on each language, as many at a time as there are CPUs. The calling thread tells the observer, and asks
+/// whether to stop; the others are told.
+fn side_by_side(
     languages: &[&Language],
-    work: &(dyn Fn(&Language, &dyn Fn() -> bool) -> T + Sync),
+    work: &(dyn Fn(&Language, &dyn Fn() -> bool) -> Result<Built, Unbuilt> + Sync),
+    observer: &mut dyn Observer,
     stop: &dyn Fn() -> bool,
-    hear: &mut dyn FnMut(Event<'_, T>),
-) -> Vec<T> {
+) -> Vec<Result<Built, Unbuilt>> {
     let stopped = AtomicBool::new(stop());
     let next = AtomicUsize::new(0);
-    let (tell, told) = mpsc::channel::<(usize, Option<T>)>();
-    let hands = std::thread::available_parallelism().map_or(1, usize::from).min(languages.len());
-    let mut results: Vec<Option<T>> = languages.iter().map(|_| None).collect();
+    let (tell, told) = mpsc::channel::<News>();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(languages.len());
+    let mut results: Vec<_> = languages.iter().map(|_| Err(Unbuilt::Stopped)).collect();
     std::thread::scope(|scope| {
-        for _ in 0..hands {
+        for _ in 0..threads {
             let (tell, next, stopped) = (tell.clone(), &next, &stopped);
             scope.spawn(move || {
                 loop {
@@ -224,10 +162,11 @@ fn side_by_side<T: Send>(
         drop(tell);
         loop {
             match told.recv_timeout(LOOK_UP) {
-                Ok((index, None)) => hear(Event::Started(index)),
+                Ok((index, None)) => observer.progress(&format!("building {}", languages[index].name), None),
                 Ok((index, Some(result))) => {
-                    hear(Event::Ended(index, &result));
-                    results[index] = Some(result);
+                    let problem = result.as_ref().err().map(Unbuilt::to_string);
+                    observer.built(&languages[index].name, problem.as_deref());
+                    results[index] = result;
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -237,10 +176,10 @@ fn side_by_side<T: Send>(
             }
         }
     });
-    results.into_iter().flatten().collect()
+    results
 }
 
-/// Where to build: see [`Workshop::open`].
+/// Where to build: see [`BuildCache::open`].
 fn root() -> io::Result<PathBuf> {
     let program = std::env::current_exe().unwrap_or_default();
     let target = program.ancestors().skip(1).find(|folder| folder.join(CACHE_TAG).is_file());

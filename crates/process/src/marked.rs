@@ -1,7 +1,7 @@
 //! Processes known again wherever they went: into a group or a session of their own, or to init when their parent ended. They
 //! carry a mark in their environment, which a process inherits and which /proc shows.
 //!
-//! The guard calls this after a fork: nothing here allocates.
+//! The cleaner calls this after a fork: nothing here allocates.
 
 use std::mem::MaybeUninit;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use rustix::fs::{Mode, OFlags, RawDir, open, openat};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// The variable whose value is the mark.
-pub(crate) const VARIABLE: &str = "HOSEPIPE_RUN";
+pub const VARIABLE: &str = "HOSEPIPE_RUN";
 
 /// Looks at all processes until none is left that carries the mark; some are found again while they end.
 const LOOKS_MAX: u32 = 200;

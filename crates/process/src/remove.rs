@@ -1,4 +1,4 @@
-//! Removing a folder with all it holds. The guard calls this after a fork: nothing here allocates.
+//! Removing a folder with all it holds. The cleaner calls this after a fork: nothing here allocates.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -8,6 +8,11 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, openat, unlinkat};
 
 /// Folders within folders that are gone into, so that the stack suffices.
 const DEPTH_MAX: u32 = 32;
+
+/// Removes a file, if there is one.
+pub(crate) fn remove_file(path: &CStr) {
+    let _ = unlinkat(CWD, path, AtFlags::empty());
+}
 
 /// Removes what is there, as far as it can be removed.
 pub(crate) fn remove(path: &CStr) {

@@ -1,0 +1,236 @@
+//! A child process under supervision: heard while it runs, and ended with its owner.
+#![allow(unsafe_code)]
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::{Command, ExitStatus};
+use std::time::Instant;
+
+use model::EndUsage;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
+
+use crate::captured::Captured;
+use crate::cleaner::{Cleaner, Mark};
+use crate::marked::VARIABLE;
+use crate::reap::reap;
+
+/// Reads in a row: they empty a pipe of the default size several times.
+const READS_MAX: usize = 64;
+
+/// Which of a program's outputs are captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Capture {
+    /// Standard error; standard output is the caller's affair.
+    Errors,
+    /// Both, in the order in which they are written.
+    Both,
+}
+
+/// How a child ended.
+#[derive(Debug, Clone)]
+pub struct Ended {
+    /// Its exit status, or the signal.
+    pub status: ExitStatus,
+    /// What it used, the children that it waited for included.
+    pub usage: EndUsage,
+    /// True where we ended it.
+    pub by_us: bool,
+    /// When we saw it.
+    pub at: Instant,
+}
+
+/// A child. Dropping it ends it, with its process group where it has one of its own, and waits for it.
+pub struct Child<'c> {
+    pid: Pid,
+    pidfd: OwnedFd,
+    output: Option<OwnedFd>,
+    said: Captured,
+    ended: Option<Ended>,
+    killed: bool,
+    /// Who ends its process group should this process be killed; without one it has no group of its own.
+    cleaner: Option<&'c Cleaner>,
+}
+
+impl Child<'static> {
+    /// Forks a child that does `work` and leaves; what `work` writes is what the child said. It dies with this process.
+    ///
+    /// This process must have one thread only: a forked child of a threaded process may do next to nothing (fork(2)).
+    ///
+    /// # Errors
+    /// What pipe2(2), fork(2) or pidfd_open(2) answered.
+    pub fn fork(name: &CStr, work: impl FnOnce(&mut dyn Write)) -> io::Result<Self> {
+        let (output, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+        let parent = rustix::process::getpid();
+        // SAFETY: this process has one thread (see above), so the child may go on as any process.
+        match unsafe { libc::fork() } {
+            -1 => Err(io::Error::last_os_error()),
+            0 => {
+                drop(output);
+                become_child(name, parent);
+                let mut writer = File::from(writer);
+                // A panic must not unwind into the parent's code, of which this is a copy.
+                let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut writer)));
+                drop(writer);
+                leave(if outcome.is_ok() { 0 } else { 101 })
+            }
+            pid => {
+                let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::Other)?;
+                drop(writer);
+                Self::of(pid, output, Captured::all(), None)
+            }
+        }
+    }
+}
+
+impl<'c> Child<'c> {
+    /// Starts a program in a process group of its own, with a mark; the command is used up, so that no copy of its descriptors
+    /// stays with us.
+    ///
+    /// # Errors
+    /// What the system answered; ENOENT where there is no such program.
+    pub fn spawn(
+        mut command: Command,
+        capture: Capture,
+        said: Captured,
+        cleaner: &'c Cleaner,
+        mark: &Mark,
+    ) -> io::Result<Self> {
+        let (output, write_end) = pipe_with(PipeFlags::CLOEXEC)?;
+        if capture == Capture::Both {
+            command.stdout(write_end.try_clone()?);
+        }
+        command.env(VARIABLE, mark.value()).stderr(write_end).process_group(0);
+        let pid = Pid::from_child(&command.spawn()?);
+        cleaner.watch(pid);
+        Self::of(pid, output, said, Some(cleaner))
+    }
+
+    fn of(pid: Pid, output: OwnedFd, said: Captured, cleaner: Option<&'c Cleaner>) -> io::Result<Self> {
+        let opened =
+            fcntl_setfl(&output, OFlags::NONBLOCK).and_then(|()| pidfd_open(pid, PidfdFlags::empty()));
+        match opened {
+            Ok(pidfd) => {
+                Ok(Self { pid, pidfd, output: Some(output), said, ended: None, killed: false, cleaner })
+            }
+            Err(error) => {
+                end(pid, cleaner.is_some());
+                let _ = reap(pid);
+                cleaner.into_iter().for_each(|cleaner| cleaner.forget(pid));
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Its number.
+    pub fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+
+    /// How it ended, once it has.
+    pub fn ended(&self) -> Option<&Ended> {
+        self.ended.as_ref()
+    }
+
+    /// What it wrote, as far as it was captured.
+    pub fn said(&self) -> String {
+        self.said.text()
+    }
+
+    /// What to poll: readable once it has ended; readable when it says something.
+    pub(crate) fn news(&self) -> [Option<BorrowedFd<'_>>; 2] {
+        [self.ended.is_none().then(|| self.pidfd.as_fd()), self.output.as_ref().map(AsFd::as_fd)]
+    }
+
+    /// Kills it, whatever it is doing, with its group.
+    pub fn kill(&mut self) {
+        if self.ended.is_none() {
+            self.killed = true;
+            end(self.pid, self.cleaner.is_some());
+        }
+    }
+
+    /// Kills it and waits for it.
+    pub(crate) fn end(&mut self) {
+        if self.ended.is_none() {
+            self.kill();
+            // It is a child of ours that nobody else waits for.
+            let _ = self.settle();
+        }
+    }
+
+    /// Takes in what it has said so far, and no more than that: a program that never stops talking must not keep us
+    /// from seeing it end, and what it has started may go on writing after its end.
+    pub(crate) fn listen(&mut self) {
+        let mut buffer = [0u8; 16 << 10];
+        for _ in 0..READS_MAX {
+            let Some(output) = &self.output else { return };
+            match rustix::io::read(output, &mut buffer) {
+                Ok(len) if len > 0 => self.said.push(&buffer[..len]),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return,
+                Ok(_) | Err(_) => self.output = None,
+            }
+        }
+    }
+
+    /// Waits for its end, ends what is left of its group, and hears its last words.
+    ///
+    /// # Errors
+    /// ECHILD where somebody else has reaped it.
+    pub(crate) fn settle(&mut self) -> io::Result<()> {
+        while let Err(error) = poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], None) {
+            if error != Errno::INTR {
+                return Err(error.into());
+            }
+        }
+        if let Some(cleaner) = self.cleaner {
+            // Until it is reaped its group's number is no other's.
+            end(self.pid, true);
+            cleaner.forget(self.pid);
+        }
+        let (status, usage) = reap(self.pid)?;
+        self.ended = Some(Ended { status, usage, by_us: self.killed, at: Instant::now() });
+        self.listen();
+        Ok(())
+    }
+}
+
+impl Drop for Child<'_> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Kills a child that is not reaped yet, so that the number is no other's. One that has just ended is no error.
+fn end(pid: Pid, group: bool) {
+    let _ = if group { kill_process_group(pid, Signal::KILL) } else { kill_process(pid, Signal::KILL) };
+}
+
+/// Ends the calling process at once, all its threads with it; destructors and exit handlers are not run.
+pub fn leave(status: i32) -> ! {
+    // SAFETY: leaves at once.
+    unsafe { libc::_exit(status) }
+}
+
+/// What every forked child does first: it takes a name of its own, dies with its parent, and takes signals as
+/// programs usually do, not as the parent has arranged for itself.
+fn become_child(name: &CStr, parent: Pid) {
+    let _ = rustix::thread::set_name(name);
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    if rustix::process::getppid() != Some(parent) {
+        // The parent died between fork and prctl.
+        leave(1);
+    }
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: the default action is always a valid one.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}

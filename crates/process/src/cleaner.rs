@@ -1,0 +1,325 @@
+//! The cleaner: a process that outlives this one for as long as it takes to end and remove what was left behind.
+//!
+//! Everything made is owned by a value whose drop ends or removes it, and a caught signal takes the same road. SIGKILL runs no
+//! destructor: then the cleaner, in a session of its own, sees that its maker is gone, ends every process group that it was told
+//! of and whoever left them with its mark, and removes the announced paths.
+#![allow(unsafe_code)]
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
+
+use crate::child::leave;
+use crate::marked::{VARIABLE, end_marked};
+use crate::remove::{remove, remove_file};
+
+/// What an announcement says of a path, or of the number of a process group. Announcements are this letter, the path or number,
+/// and a NUL, which no path holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Announcement {
+    /// A file is about to be made.
+    File = b'f',
+    /// A folder is about to be made, to be removed with all that is in it.
+    Folder = b'd',
+    /// It is removed, or was not made after all: what bears its name is somebody else's.
+    Withdrawn = b'-',
+    /// A process group was started.
+    Group = b'g',
+    /// The maker ends in good order.
+    Over = b'q',
+}
+
+/// The way of announcements to a cleaner.
+#[derive(Debug)]
+pub struct Announcer(OwnedFd);
+
+impl Announcer {
+    /// Announces to whoever listens at the other end of a pipe.
+    pub fn over(pipe: OwnedFd) -> Self {
+        Self(pipe)
+    }
+
+    /// Announces a path.
+    pub fn announce(&self, what: Announcement, path: &Path) {
+        self.tell(what, path.as_os_str().as_encoded_bytes());
+    }
+
+    fn tell(&self, what: Announcement, name: &[u8]) {
+        let message = [&[what as u8], name, &[0]].concat();
+        // Without a cleaner (somebody killed it) everything works as long as this process ends in good order.
+        let _ = rustix::io::write(&self.0, &message);
+    }
+}
+
+/// A running cleaner. Dropping it ends it.
+#[derive(Debug)]
+pub struct Cleaner {
+    announcer: Announcer,
+    pid: Option<Pid>,
+    /// What the marks of everything that is started under it begin with.
+    name: String,
+    marks: AtomicU64,
+}
+
+/// What the processes of one run carry in their environment.
+#[derive(Debug, Clone)]
+pub struct Mark(String);
+
+impl Mark {
+    /// The value of [`VARIABLE`].
+    pub fn value(&self) -> &str {
+        &self.0
+    }
+
+    /// Ends everybody who carries it.
+    pub fn end_all(&self) {
+        end_marked(format!("{VARIABLE}={}\0", self.0).as_bytes());
+    }
+}
+
+impl Cleaner {
+    /// Starts a cleaner, and waits until it is out of reach of signals to the process group. Call it before anything is made, and
+    /// before signals are caught: one that ends the cleaner on its way out then ends this process, too.
+    ///
+    /// # Errors
+    /// What pipe2(2) or fork(2) answered; [`io::ErrorKind::UnexpectedEof`] where the cleaner was ended.
+    pub fn start() -> io::Result<Self> {
+        Self::start_with(|_| ())
+    }
+
+    /// One that ends with a call of `last` with the number of this process, which has announced what it could. Where this process
+    /// has threads, `last` may do no more than a signal handler may (signal-safety(7)).
+    ///
+    /// # Errors
+    /// As [`Cleaner::start`].
+    pub fn start_with(last: fn(u32)) -> io::Result<Self> {
+        let (listens, tells) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (ready, says_ready) = pipe_with(PipeFlags::CLOEXEC)?;
+        let name = format!("{}-{:016x}.", std::process::id(), fastrand::u64(..));
+        let marks = format!("{VARIABLE}={name}");
+        let maker = std::process::id();
+        let mut standing = Standing::new();
+        // SAFETY: this process may have threads, so the child makes nothing but async-signal-safe calls (signal-safety(7)) and
+        // allocates no memory: what it needs was allocated above.
+        match unsafe { libc::fork() } {
+            -1 => Err(io::Error::last_os_error()),
+            0 => {
+                get_out_of_reach(listens.as_raw_fd(), says_ready.as_raw_fd());
+                clean_up(&mut standing, marks.as_bytes());
+                last(maker);
+                leave(0)
+            }
+            pid => {
+                drop((listens, says_ready));
+                let pid = Pid::from_raw(pid);
+                let cleaner = Self { announcer: Announcer(tells), pid, name, marks: AtomicU64::new(0) };
+                File::from(ready).read_exact(&mut [0])?;
+                Ok(cleaner)
+            }
+        }
+    }
+
+    /// Another way to this cleaner.
+    ///
+    /// # Errors
+    /// No descriptor is free.
+    pub fn announcer(&self) -> io::Result<Announcer> {
+        self.announcer.0.try_clone().map(Announcer)
+    }
+
+    /// Announces a path.
+    pub fn announce(&self, what: Announcement, path: &Path) {
+        self.announcer.announce(what, path);
+    }
+
+    /// A new mark for what is to be started together.
+    pub fn mark(&self) -> Mark {
+        Mark(format!("{}{}", self.name, self.marks.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    /// From now on the group ends with this process.
+    pub fn watch(&self, group: Pid) {
+        self.announcer.tell(Announcement::Group, group.to_string().as_bytes());
+    }
+
+    /// The group has ended; its number may become another's.
+    pub fn forget(&self, group: Pid) {
+        self.announcer.tell(Announcement::Withdrawn, group.to_string().as_bytes());
+    }
+}
+
+impl Drop for Cleaner {
+    fn drop(&mut self) {
+        // Not merely closed: a process forked meanwhile may hold a copy of this end.
+        self.announcer.tell(Announcement::Over, b"");
+        if let Some(pid) = self.pid.take() {
+            let _ = waitpid(Some(pid), WaitOptions::empty());
+        }
+    }
+}
+
+/// Signals to the maker's process group, Ctrl-C above all, are not for the cleaner, and whoever waits for the end of the maker's
+/// output must not wait for it.
+fn get_out_of_reach(listens: RawFd, says_ready: RawFd) {
+    // SAFETY: none of these calls touches memory of ours but the constants. The descriptors are the maker's copies here.
+    unsafe {
+        libc::setsid();
+        libc::prctl(libc::PR_SET_NAME, c"hosepipe-clean".as_ptr());
+        libc::write(says_ready, [1u8].as_ptr().cast(), 1);
+        libc::dup2(listens, 0);
+        libc::syscall(libc::SYS_close_range, 1, libc::c_uint::MAX, 0);
+        // Standard output and standard error.
+        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
+        libc::dup2(null, 2);
+    }
+}
+
+/// Listens until the maker ends, and then does what it has left undone.
+fn clean_up(standing: &mut Standing, marks: &[u8]) {
+    if !standing.listen() {
+        for (_, group) in standing.all().filter(|(letter, _)| *letter == Announcement::Group as u8) {
+            let group = group.to_str().ok().and_then(|group| group.parse().ok()).and_then(Pid::from_raw);
+            // It is not reaped before it is withdrawn, so the number is no other's.
+            let _ = group.map(|group| kill_process_group(group, Signal::KILL));
+        }
+        end_marked(marks);
+    }
+    for (letter, path) in standing.all() {
+        // What is gone already is no error.
+        match letter {
+            b'f' => remove_file(path),
+            b'd' => remove(path),
+            _ => {}
+        }
+    }
+}
+
+/// The announcements that were not withdrawn, in memory that is allocated once.
+struct Standing {
+    memory: Vec<u8>,
+    /// Bytes of whole messages.
+    whole: usize,
+    /// Bytes of them and of the message that has come in part.
+    filled: usize,
+    /// There was no room for the message that is coming in.
+    is_full: bool,
+}
+
+/// Far more than the names and process groups that stand at a time.
+const MEMORY_BYTES: usize = 1 << 20;
+
+impl Standing {
+    fn new() -> Self {
+        Self { memory: vec![0; MEMORY_BYTES], whole: 0, filled: 0, is_full: false }
+    }
+
+    /// Takes in announcements from standard input until the maker ends; says whether in good order.
+    fn listen(&mut self) -> bool {
+        let mut part = [0; 4096];
+        loop {
+            // SAFETY: the buffer has the length given.
+            match unsafe { libc::read(0, part.as_mut_ptr().cast(), part.len()) } {
+                len @ 1.. => {
+                    if part[..len as usize].iter().any(|byte| self.push(*byte)) {
+                        return true;
+                    }
+                }
+                // SAFETY: errno of this thread.
+                -1 if unsafe { *libc::__errno_location() } == libc::EINTR => {}
+                _ => return false,
+            }
+        }
+    }
+
+    /// Takes in a byte; says whether it completes the news that the maker ends in good order. A message that is cut off by its
+    /// maker's death is left alone: half a path may be another path.
+    fn push(&mut self, byte: u8) -> bool {
+        if self.filled == self.memory.len() {
+            (self.filled, self.is_full) = (self.whole, true);
+        }
+        self.memory[self.filled] = byte;
+        self.filled += 1;
+        if byte != 0 {
+            return false;
+        }
+        if std::mem::take(&mut self.is_full) {
+            self.filled = self.whole;
+        } else if self.memory[self.whole] == Announcement::Withdrawn as u8 {
+            self.withdraw();
+        } else {
+            let is_over = self.memory[self.whole..self.filled] == [Announcement::Over as u8, 0];
+            self.whole = self.filled;
+            return is_over;
+        }
+        false
+    }
+
+    /// Forgets what the last message withdraws.
+    fn withdraw(&mut self) {
+        let length = self.filled - self.whole;
+        let (messages, last) = self.memory[..self.filled].split_at(self.whole);
+        let mut begin = 0;
+        for message in messages.split_inclusive(|byte| *byte == 0) {
+            if message[1..] == last[1..] {
+                self.memory.copy_within(begin + length..self.whole, begin);
+                self.whole -= length;
+                break;
+            }
+            begin += message.len();
+        }
+        self.filled = self.whole;
+    }
+
+    /// The letter and the name of each.
+    fn all(&self) -> impl Iterator<Item = (u8, &CStr)> {
+        let messages = self.memory[..self.whole].split_inclusive(|byte| *byte == 0);
+        messages.filter_map(|message| Some((message[0], CStr::from_bytes_with_nul(&message[1..]).ok()?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn standing_after(announced: &[u8], memory_bytes: usize) -> (Vec<(u8, String)>, bool) {
+        let mut standing = Standing { memory: vec![0; memory_bytes], ..Standing::new() };
+        let over = announced.iter().any(|byte| standing.push(*byte));
+        (standing.all().map(|(letter, name)| (letter, name.to_string_lossy().into_owned())).collect(), over)
+    }
+
+    #[test]
+    fn only_whole_and_standing_announcements_count() {
+        let stands = |announced: &[u8]| standing_after(announced, 100);
+        let expected = vec![(b'f', "/a\nb".to_owned()), (b'd', "/c".to_owned()), (b'g', "12".to_owned())];
+        let announced = b"f/a\nb\0g7\0d/c\0f/gone\0-/gone\0g12\0-7\0-/never\0f/cut off";
+        assert_eq!(stands(announced), (expected, false));
+        assert_eq!(stands(b""), (Vec::new(), false));
+        assert_eq!(stands(b"f/q\0-/q\0q\0"), (vec![(b'q', String::new())], true));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_alone_and_the_rest_is_heard() {
+        let (stands, over) = standing_after(b"f/a\0f/too/long/q\0-/a\0f/b\0q\0", 10);
+        assert_eq!((stands, over), (vec![(b'f', "/b".to_owned()), (b'q', String::new())], true));
+    }
+
+    #[test]
+    fn what_still_stands_in_the_end_is_removed() {
+        let lab = tempfile::tempdir().expect("a folder");
+        let (file, folder) = (lab.path().join("file"), lab.path().join("folder"));
+        std::fs::create_dir_all(folder.join("inner")).expect("made");
+        std::fs::write(&file, "text").expect("written");
+        let cleaner = Cleaner::start().expect("a cleaner");
+        cleaner.announce(Announcement::File, &file);
+        cleaner.announce(Announcement::Folder, &folder);
+        drop(cleaner);
+        assert!(!file.exists() && !folder.exists());
+    }
+}

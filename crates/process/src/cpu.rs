@@ -1,0 +1,54 @@
+//! On which CPU the calling thread runs. A child inherits its parent's CPUs.
+
+use std::io;
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// Keeps the calling thread on one CPU.
+///
+/// # Errors
+/// EINVAL where this process may not use the CPU.
+pub fn pin(cpu: u32) -> io::Result<()> {
+    let mut only = CpuSet::new();
+    only.set(cpu as usize);
+    Ok(sched_setaffinity(None, &only)?)
+}
+
+/// The calling thread is on one CPU for as long as the value lives.
+pub struct Pinned {
+    before: CpuSet,
+}
+
+impl Pinned {
+    /// As [`pin`].
+    ///
+    /// # Errors
+    /// As [`pin`].
+    pub fn to(cpu: u32) -> io::Result<Self> {
+        let before = sched_getaffinity(None)?;
+        pin(cpu).map(|()| Self { before })
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        // The CPUs of a moment ago; should they be gone, this process works on one.
+        let _ = sched_setaffinity(None, &self.before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpus_of_before_come_back() {
+        let mine = || sched_getaffinity(None).expect("of this thread");
+        let before = mine();
+        let cpu = (0..CpuSet::MAX_CPU).find(|cpu| before.is_set(*cpu)).expect("a CPU") as u32;
+        let pinned = Pinned::to(cpu).expect("one of ours");
+        assert_eq!((mine().count(), mine().is_set(cpu as usize)), (1, true));
+        drop(pinned);
+        assert_eq!(mine(), before);
+    }
+}

@@ -1,0 +1,20 @@
+//! Processes: started, waited for, ended with all they have started, and cleaned up after. What they do is others' affair.
+//!
+//! Every wait here is for a pidfd (pidfd_open(2)): no thread's signal mask can make it last for ever.
+
+mod captured;
+mod child;
+mod cleaner;
+mod cpu;
+mod marked;
+mod reap;
+mod remove;
+mod wait;
+
+pub use captured::Captured;
+pub use child::{Capture, Child, Ended, leave};
+pub use cleaner::{Announcement, Announcer, Cleaner, Mark};
+pub use cpu::{Pinned, pin};
+pub use marked::VARIABLE;
+pub use reap::{describe_ending, end_usage, reap};
+pub use wait::{LOOK_UP, wait_for_all};
