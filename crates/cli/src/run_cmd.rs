@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use clap::Args;
 use model::{Host, RunRecord, SCHEMA};
 use pipeline::link::LinkSpec;
-use pipeline::{Glance, Keep, Outcome, Ran, Text, Watched};
+use pipeline::{Glance, Keep, Ran, Text, Watched, tell_outcome};
 use report::read::{AnyRecord, Loaded};
 use report::sheet;
 
@@ -105,13 +105,14 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let arguments =
         pipefail.iter().map(Into::into).chain(pipeline::text_arguments(&shell, &args.text)).collect();
     if let Some(outcome) = &args.outcome {
-        // Over pipes this program becomes the shell, and there is nothing else to tell.
-        Outcome::default().write(outcome)?;
+        // If this program is killed, there is nothing else to tell.
+        tell_outcome(outcome, &Ok(&[]))?;
     }
     let started = SystemTime::now();
-    let ran = pipeline::run(&Text { shell: &shell, arguments, via: &via, keep, watched });
+    let ran = pipeline::run(&Text { shell: &shell, arguments, via: &via, keep, watched, prompt: None });
     if let Some(outcome) = &args.outcome {
-        Outcome::of(&ran).write(outcome)?;
+        let links = ran.as_ref().map(|ran| &ran.summary.links[..]);
+        tell_outcome(outcome, &links.map_err(ToString::to_string))?;
     }
     let ran = ran?;
     if watched.is_some() {
@@ -122,7 +123,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         }
         args.outputs.write(&[Loaded::new("this run", record)])?;
     }
-    Ok(script::exit(ran.ended, ran.summary.cut_short))
+    Ok(script::exit(&ran))
 }
 
 fn record(args: &RunArgs, host: Host, via: &LinkSpec, ran: &Ran, started: SystemTime) -> RunRecord {

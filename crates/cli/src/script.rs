@@ -2,8 +2,9 @@
 
 use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 
+use pipeline::Ran;
 use pipeline::link::LinkSpec;
 use pipeline::shell::Shell;
 
@@ -63,9 +64,9 @@ pub(crate) fn shell(name: &OsStr) -> anyhow::Result<Shell> {
 
 /// Exits as a shell did: a signal that ended it ends us, so that who waits for us sees it too. Data that was cut short must not look
 /// like a normal end, whatever the stages made of it.
-pub(crate) fn exit(ended: ExitStatus, cut_short: bool) -> ExitCode {
-    if let Some(signal) = ended.signal() {
+pub(crate) fn exit(ran: &Ran) -> ExitCode {
+    if let Some(signal) = ran.ended.signal() {
         pipeline::end_by(signal);
     }
-    ExitCode::from((pipeline::shown_status(ended).max(i32::from(cut_short)) & 0xff) as u8)
+    ExitCode::from((ran.status() & 0xff) as u8)
 }

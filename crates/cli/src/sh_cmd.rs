@@ -5,7 +5,7 @@ use std::io::{IsTerminal, stdin};
 use std::process::ExitCode;
 
 use clap::Args;
-use pipeline::{AtPrompt, Shown, Text};
+use pipeline::{Prompt, Text};
 use shell::Config;
 
 use crate::script;
@@ -61,32 +61,30 @@ pub(crate) fn run(args: &ShArgs) -> anyhow::Result<ExitCode> {
         pipefail.iter().map(Into::into).chain(args.arguments.iter().cloned()).collect::<Vec<OsString>>();
     let prompt = if args.arguments.is_empty() { stdin().is_terminal() } else { args.arguments == ["-i"] };
     if prompt {
-        return at_prompt(args, &words);
+        return at_prompt(args, words);
     }
     let via = script::link(args.via.as_deref().unwrap_or("pipe"))?;
     let shell = script::shell(args.shell.as_deref().unwrap_or("bash".as_ref()))?;
-    let text = Text { shell: &shell, arguments: words, via: &via, keep: None, watched: None };
-    let ran = pipeline::run(&text)?;
-    Ok(script::exit(ran.ended, ran.summary.cut_short))
+    exit_as(&Text { shell: &shell, arguments: words, via: &via, keep: None, watched: None, prompt: None })
 }
 
-fn at_prompt(args: &ShArgs, words: &[OsString]) -> anyhow::Result<ExitCode> {
+fn at_prompt(args: &ShArgs, arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let (config, problem) = Config::read();
     if let Some(problem) = problem {
         terminal::remark(&format!("hosepipe: {problem}"));
     }
     let via = script::link(args.via.as_deref().unwrap_or(&config.link))?;
     let shell = script::shell(&args.shell.clone().unwrap_or_else(shell::users_shell))?;
-    let ended = pipeline::run_at_prompt(&AtPrompt {
-        shell: &shell,
-        via: &via,
-        shown: Shown {
-            line: &shell::line,
-            stats: config.stats,
-            above: config.above(),
-            mark_pipes: config.mark_pipes,
-        },
-        begin: &|names| shell::begin(&shell, words, names),
-    })?;
-    Ok(script::exit(ended, false))
+    let prompt = Prompt {
+        begin: &|names| shell::begin(&shell, names),
+        line: &shell::line,
+        stats: config.stats,
+        above: config.above(),
+        mark_pipes: config.mark_pipes,
+    };
+    exit_as(&Text { shell: &shell, arguments, via: &via, keep: None, watched: None, prompt: Some(prompt) })
+}
+
+fn exit_as(text: &Text<'_>) -> anyhow::Result<ExitCode> {
+    Ok(script::exit(&pipeline::run(text)?))
 }

@@ -38,7 +38,7 @@ pub struct RunRecord {
 }
 
 /// One stage of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StageRecord {
     /// Which pipeline of the list it stood in, from 0.
     pub pipeline: u32,
@@ -71,7 +71,7 @@ pub struct StageRecord {
 }
 
 /// One link of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkRecord {
     /// Which pipeline of the list it stood in, from 0.
     pub pipeline: u32,

@@ -8,8 +8,9 @@ use model::{LinkRecord, StageRecord};
 
 use crate::activity::{self, Activity, Awaits};
 use crate::fullness::{Fill, Gauge};
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Process};
 use crate::proc::{self, Identity, OpenFile};
+use crate::serve::Glance;
 
 /// Between two looks: short against what people wait for.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -91,6 +92,27 @@ struct Slice {
     idle: bool,
 }
 
+/// One look: what lives, and how full the links between are.
+struct Look<'a> {
+    ledger: &'a Ledger,
+    slices: HashMap<usize, Slice>,
+    fills: HashMap<u64, Fill>,
+}
+
+impl Look<'_> {
+    fn process(&self, index: usize) -> &Process {
+        &self.ledger.processes[index]
+    }
+
+    fn find(&self, is_it: impl Fn(&Process) -> bool) -> Option<usize> {
+        self.slices.keys().copied().find(|index| is_it(self.process(*index)))
+    }
+
+    fn fill(&self, link: Option<u64>) -> Option<Fill> {
+        self.fills.get(&link?).copied()
+    }
+}
+
 impl Attention {
     pub(crate) fn new() -> Self {
         Self {
@@ -115,18 +137,16 @@ impl Attention {
             return;
         }
         let now_ns = model::monotonic_ns();
-        let living: Vec<usize> = ledger.played().collect();
-        let slices: HashMap<usize, Slice> =
-            living.iter().filter_map(|index| Some((*index, self.slice(ledger, *index, now_ns)?))).collect();
-        let fills = self.fills(ledger, &slices, sight);
-        for (index, slice) in &slices {
-            self.note_waits(ledger, *index, slice, &fills);
-            let reader_lives =
-                |link| slices.keys().any(|other| ledger.processes()[*other].reads == Some(link));
-            let process = &ledger.processes()[*index];
+        let living = ledger.played();
+        let slices = living.filter_map(|index| Some((index, self.slice(ledger, index, now_ns)?))).collect();
+        let mut look = Look { ledger, slices, fills: HashMap::new() };
+        look.fills = self.fills(&look, sight);
+        for index in look.slices.keys() {
+            self.note_waits(&look, *index);
+            let reader_lives = |link| look.find(|process| process.reads == Some(link)).is_some();
             // One without any link is a stage alone, or no stage at all; that is told apart later.
-            if !process.writes.is_some_and(reader_lives) {
-                self.walk(ledger, *index, &slices, &fills);
+            if !look.process(*index).writes.is_some_and(reader_lives) {
+                self.walk(&look, *index);
             }
         }
         self.last_ns = now_ns;
@@ -135,8 +155,8 @@ impl Attention {
 
     /// What a stage did since the last look; `None` where it has gone.
     fn slice(&mut self, ledger: &Ledger, index: usize, now_ns: u64) -> Option<Slice> {
-        let process = &ledger.processes()[index];
-        let is_shell = ledger.shell() == process.pid;
+        let process = &ledger.processes[index];
+        let is_shell = ledger.shell == process.pid;
         let activity = activity::of(process.pid, !is_shell, &process.aside)?;
         let ns = now_ns.saturating_sub(self.last_ns.max(process.began_ns));
         let stage = self.stages.entry(index).or_default();
@@ -157,72 +177,53 @@ impl Attention {
         // It is told how long a process waited for a CPU once it has got one.
         let waits_on = activity.is_ready && cpu + queued == 0.0;
         let queued = if waits_on { 1.0 } else { queued.min(1.0 - cpu) };
-        Some(Slice {
-            ns: ns as f64,
-            cpu,
-            queued,
-            at_disk: activity.at_disk,
-            is_ready: activity.is_ready,
-            idle,
-        })
+        let Activity { at_disk, is_ready, .. } = activity;
+        Some(Slice { ns: ns as f64, cpu, queued, at_disk, is_ready, idle })
     }
 
-    fn fills(
-        &mut self,
-        ledger: &Ledger,
-        slices: &HashMap<usize, Slice>,
-        sight: &dyn Fn(u64) -> Option<Sight>,
-    ) -> HashMap<u64, Fill> {
+    fn fills(&mut self, look: &Look<'_>, sight: &dyn Fn(u64) -> Option<Sight>) -> HashMap<u64, Fill> {
         let mut fills = HashMap::new();
-        for (index, slice) in slices {
-            let reader = &ledger.processes()[*index];
-            let Some(link) = reader.reads else { continue };
-            let writer = || slices.keys().map(|other| &ledger.processes()[*other]);
-            let writer = || writer().find(|process| process.writes == Some(link)).map(|process| process.pid);
-            let fill = match sight(link) {
-                Some(Sight::Pipe(file)) => self.gauge.pipe(reader.pid, 0, Some(file)),
-                Some(Sight::Sockets) => crate::fullness::of_sockets(reader.pid, writer()),
-                Some(Sight::Known(fill)) => Some(fill),
-                None => None,
+        for (index, slice) in &look.slices {
+            let reader = look.process(*index);
+            let Some((link, sight)) = reader.reads.and_then(|link| Some((link, sight(link)?))) else {
+                continue;
+            };
+            let writer = || look.find(|process| process.writes == Some(link)).map(|at| look.process(at).pid);
+            let fill = match sight {
+                Sight::Pipe(file) => self.gauge.pipe(reader.pid, 0, Some(file)),
+                Sight::Sockets => crate::fullness::of_sockets(reader.pid, writer()),
+                Sight::Known(fill) => Some(fill),
             };
             let Some(fill) = fill else { continue };
             fills.insert(link, fill);
-            if matches!(sight(link), Some(Sight::Known(_))) {
-                continue;
+            if !matches!(sight, Sight::Known(_)) {
+                let has_writer = !fill.holds || writer().is_some();
+                let seen = self.links.entry(link).or_default();
+                seen.watched_ns += slice.ns as u64;
+                seen.full_ns += if fill.is_full() { slice.ns as u64 } else { 0 };
+                seen.empty_ns += if fill.is_empty() && has_writer { slice.ns as u64 } else { 0 };
             }
-            let seen = self.links.entry(link).or_default();
-            seen.watched_ns += slice.ns as u64;
-            seen.full_ns += if fill.is_full() { slice.ns as u64 } else { 0 };
-            let has_writer = !fill.holds || writer().is_some();
-            seen.empty_ns += if fill.is_empty() && has_writer { slice.ns as u64 } else { 0 };
         }
         fills
     }
 
-    fn note_waits(&mut self, ledger: &Ledger, index: usize, slice: &Slice, fills: &HashMap<u64, Fill>) {
-        let process = &ledger.processes()[index];
-        let fill = |link: Option<u64>| link.and_then(|link| fills.get(&link));
+    fn note_waits(&mut self, look: &Look<'_>, index: usize) {
+        let (process, slice) = (look.process(index), look.slices[&index]);
         let Some(stage) = self.stages.get_mut(&index).filter(|_| slice.idle) else { return };
-        if fill(process.reads).is_some_and(|fill| fill.is_empty() && !fill.holds) {
+        if look.fill(process.reads).is_some_and(|fill| fill.is_empty() && !fill.holds) {
             stage.blocked_read_ns += slice.ns as u64;
-        } else if fill(process.writes).is_some_and(|fill| fill.is_full()) {
+        } else if look.fill(process.writes).is_some_and(|fill| fill.is_full()) {
             stage.blocked_write_ns += slice.ns as u64;
         }
     }
 
     /// Puts the time of a slice down to stages, from the last one upstream.
-    fn walk(
-        &mut self,
-        ledger: &Ledger,
-        last: usize,
-        slices: &HashMap<usize, Slice>,
-        fills: &HashMap<u64, Fill>,
-    ) {
+    fn walk(&mut self, look: &Look<'_>, last: usize) {
         let (mut index, mut left) = (last, 1.0);
-        if ledger.processes()[last].writes.is_none() && slices[&last].idle {
+        let slice = look.slices[&last];
+        if look.process(last).writes.is_none() && slice.idle {
             // Whoever reads the output of the whole may be the slow one.
-            let slice = slices[&last];
-            let output = self.gauge.pipe(ledger.processes()[last].pid, 1, None);
+            let output = self.gauge.pipe(look.process(last).pid, 1, None);
             let taken = output.filter(|fill| fill.is_full()).map_or(0.0, Fill::up_to_reader);
             if let Some(stage) = self.stages.get_mut(&last) {
                 stage.held.after_ns += slice.ns * taken;
@@ -230,24 +231,18 @@ impl Attention {
             }
             left -= taken;
         }
-        for _ in 0..slices.len() {
-            let process = &ledger.processes()[index];
-            let slice = slices[&index];
-            let writer = slices
-                .keys()
-                .copied()
-                .find(|other| process.reads.is_some() && ledger.processes()[*other].writes == process.reads);
-            let here = match process.reads {
-                None => 1.0,
-                Some(link) => match fills.get(&link) {
-                    // Something is there that it does not take, or all that will ever be.
-                    Some(fill) if fill.holds && (slice.idle || writer.is_none()) => 1.0,
-                    Some(fill) => fill.up_to_reader(),
-                    None if slice.idle => return,
-                    None => 1.0,
-                },
+        for _ in 0..look.slices.len() {
+            let (process, slice) = (look.process(index), look.slices[&index]);
+            let writer = process.reads.and_then(|link| look.find(|other| other.writes == Some(link)));
+            let here = match (process.reads, look.fill(process.reads)) {
+                (None, _) => 1.0,
+                // Something is there that it does not take, or all that will ever be.
+                (_, Some(fill)) if fill.holds && (slice.idle || writer.is_none()) => 1.0,
+                (_, Some(fill)) => fill.up_to_reader(),
+                (_, None) if slice.idle => return,
+                (_, None) => 1.0,
             };
-            self.put_down(ledger, index, &slice, left * here);
+            self.put_down(look.ledger, index, &slice, left * here);
             left *= 1.0 - here;
             match writer.filter(|_| left > 0.0) {
                 Some(writer) => index = writer,
@@ -257,7 +252,7 @@ impl Attention {
     }
 
     fn put_down(&mut self, ledger: &Ledger, index: usize, slice: &Slice, share: f64) {
-        let process = &ledger.processes()[index];
+        let process = &ledger.processes[index];
         let ns = slice.ns * share;
         if ns <= 0.0 {
             return;
@@ -271,17 +266,13 @@ impl Attention {
                 && let Some(input) = self.gauge.pipe(process.pid, 0, None)
             {
                 stage.has_input |= input.share > 0.0 || input.over;
-                let awaits = if input.is_empty() { activity::awaits_input(&pids) } else { Awaits::Other };
-                match awaits {
+                match if input.is_empty() { activity::awaits_input(&pids) } else { Awaits::Other } {
                     Awaits::Input => {
                         stage.held.before_ns += ns;
                         stage.blocked_read_ns += ns as u64;
                         return;
                     }
-                    Awaits::Perhaps => {
-                        stage.held.perhaps_before_ns += ns;
-                        return;
-                    }
+                    Awaits::Perhaps => return stage.held.perhaps_before_ns += ns,
                     Awaits::Other => {}
                 }
             }
@@ -291,10 +282,10 @@ impl Attention {
         held.cpu_ns += ns * slice.cpu;
         held.queued_ns += ns * slice.queued;
         let rest_ns = ns * (1.0 - slice.cpu - slice.queued);
-        match (slice.at_disk, slice.is_ready) {
-            (true, _) => held.disk_ns += rest_ns,
-            (false, true) => {}
-            (false, false) => held.slept_ns += rest_ns,
+        if slice.at_disk {
+            held.disk_ns += rest_ns;
+        } else if !slice.is_ready {
+            held.slept_ns += rest_ns;
         }
     }
 
@@ -335,11 +326,14 @@ impl Attention {
         record.empty_ns = Some(link.empty_ns);
     }
 
-    /// What a stage has done so far: CPU time, time queued, waiting to read and to write, in nanoseconds.
-    pub(crate) fn so_far(&self, index: usize) -> [u64; 4] {
-        self.stages.get(&index).map_or([0; 4], |stage| {
-            let cpu_ns = stage.last.as_ref().map_or(0, |last| last.cpu_ns);
-            [cpu_ns, stage.queued_ns, stage.blocked_read_ns, stage.blocked_write_ns]
+    /// What a stage has done so far.
+    pub(crate) fn so_far(&self, index: usize) -> Glance {
+        self.stages.get(&index).map_or(Glance::default(), |stage| Glance {
+            cpu_ns: stage.last.as_ref().map_or(0, |last| last.cpu_ns),
+            queued_ns: stage.queued_ns,
+            blocked_read_ns: stage.blocked_read_ns,
+            blocked_write_ns: stage.blocked_write_ns,
+            ..Glance::default()
         })
     }
 }
@@ -366,7 +360,7 @@ fn aside(gauge: &mut Gauge, ledger: &Ledger, stage: i32, pids: &[i32]) -> Option
 /// The program that has this file as its standard input or output.
 fn at_other_end(ledger: &Ledger, file: &OpenFile, fd: i32, but: i32) -> Option<String> {
     let has = |index: &usize| {
-        let pid = ledger.processes()[*index].pid;
+        let pid = ledger.processes[*index].pid;
         pid != but && file.is(pid, fd)
     };
     ledger.played().find(has).map(|index| ledger.name(index))

@@ -67,23 +67,21 @@ fn judge_among(pipeline: &Observed<'_>, around: &Surroundings) -> Option<Bottlen
     if share < NAMED_SHARE || ns < AHEAD * next_ns {
         return say(None, nobody(pipeline, &shares, whole_ns));
     }
+    let (stage, percent) = (|index| named(pipeline, index), percent(share));
     match culprit {
-        Culprit::Before => say(
-            None,
-            format!(
-                "What feeds the pipeline holds it up: for {} of the time nothing was there at the standard input of {}.",
-                percent(share),
-                named(pipeline, 0)
-            ),
-        ),
-        Culprit::After => say(
-            None,
-            format!(
-                "What reads the output holds the pipeline up: for {} of the time it left no room to {}.",
-                percent(share),
-                named(pipeline, pipeline.stages.len() - 1)
-            ),
-        ),
+        Culprit::Before => {
+            let name = stage(0);
+            let what = "What feeds the pipeline holds it up";
+            let sentence = format!(
+                "{what}: for {percent} of the time nothing was there at the standard input of {name}."
+            );
+            say(None, sentence)
+        }
+        Culprit::After => {
+            let name = stage(pipeline.stages.len() - 1);
+            let what = "What reads the output holds the pipeline up";
+            say(None, format!("{what}: for {percent} of the time it left no room to {name}."))
+        }
         Culprit::Stage(index) => say(Some(index), of_stage(pipeline, index, share, around)),
     }
 }
@@ -103,31 +101,23 @@ fn of_stage(pipeline: &Observed<'_>, index: usize, share: f64, around: &Surround
     let of = |ns: f64| ns / held.total_ns.max(1.0);
     let aside = held.aside_ns.iter().max_by(|one, other| one.1.total_cmp(other.1));
     let (cpu, queued, disk) = (of(held.cpu_ns), of(held.queued_ns), of(held.disk_ns));
-    if let Some((other, ns)) = aside.filter(|(_, ns)| of(**ns) >= MAIN_SHARE) {
-        let other = shortened(other);
-        return format!(
-            "{begin}{who} waited for `{other}`, with which it shares a pipe, for {} of that.",
-            percent(of(*ns))
-        );
-    }
-    if queued >= WORTH_SAYING_SHARE && queued + cpu >= MAIN_SHARE {
-        return format!(
-            "{begin}{who} queued for a CPU for {} of that, which something else used. It computed for {}.",
-            percent(queued),
-            percent(cpu)
-        );
-    }
-    if disk >= WORTH_SAYING_SHARE && disk >= cpu {
-        return format!("{begin}{who} waited for a disk for {} of that.", percent(disk));
-    }
-    if cpu >= MAIN_SHARE {
+    let computed = format!("computed for {}", percent(cpu));
+    let did = if let Some((other, ns)) = aside.filter(|(_, ns)| of(**ns) >= MAIN_SHARE) {
+        let (other, share) = (shortened(other), percent(of(*ns)));
+        format!("waited for `{other}`, with which it shares a pipe, for {share} of that.")
+    } else if queued >= WORTH_SAYING_SHARE && queued + cpu >= MAIN_SHARE {
+        let share = percent(queued);
+        format!("queued for a CPU for {share} of that, which something else used. It {computed}.")
+    } else if disk >= WORTH_SAYING_SHARE && disk >= cpu {
+        format!("waited for a disk for {} of that.", percent(disk))
+    } else if cpu >= MAIN_SHARE {
         let help = help_for(&stage.command, around).map(|help| format!(" Try {help}.")).unwrap_or_default();
-        return format!("{begin}{who} computed for {} of that.{help}", percent(cpu));
-    }
-    let computed = if cpu < 0.01 { String::new() } else { format!(" It computed for {}.", percent(cpu)) };
-    format!(
-        "{begin}{who} slept, until time had passed or something came from outside the pipeline.{computed}"
-    )
+        format!("{computed} of that.{help}")
+    } else {
+        let computed = if cpu < 0.01 { String::new() } else { format!(" It {computed}.") };
+        format!("slept, until time had passed or something came from outside the pipeline.{computed}")
+    };
+    format!("{begin}{who} {did}")
 }
 
 /// Nobody in particular, then; the first two are told all the same.
@@ -164,35 +154,32 @@ fn named(pipeline: &Observed<'_>, index: usize) -> String {
 const C_LOCALE: &str = "LC_ALL=C";
 
 /// What makes a well-known program faster, where the command does not do so already.
-const HELP: &[(&str, &str, &str)] = &[
+const HELP: &[(&[&str], &str, &str)] = &[
     (
-        "sort",
+        &["sort"],
         C_LOCALE,
         "LC_ALL=C (bytes instead of the language's order), `sort --parallel` or a larger `-S`",
     ),
-    ("uniq", C_LOCALE, "LC_ALL=C, which compares bytes and not letters"),
-    ("grep", C_LOCALE, "LC_ALL=C, or `grep -F` where the pattern is a plain text"),
-    ("egrep", C_LOCALE, "LC_ALL=C, or `grep -F` where the pattern is a plain text"),
-    ("cut", C_LOCALE, "LC_ALL=C, which cuts bytes and not letters"),
-    ("tr", C_LOCALE, "LC_ALL=C"),
-    ("wc", C_LOCALE, "LC_ALL=C, which counts bytes and not letters"),
-    ("sed", C_LOCALE, "LC_ALL=C"),
-    ("awk", C_LOCALE, "LC_ALL=C, or mawk, which is often several times as fast"),
-    ("gawk", C_LOCALE, "LC_ALL=C, or mawk, which is often several times as fast"),
-    ("gzip", "--fast", "pigz, which uses every CPU, or zstd, which is several times as fast"),
-    ("gunzip", "", "zstd for files of your own: it unpacks several times as fast"),
-    ("zcat", "", "zstd for files of your own: it unpacks several times as fast"),
-    ("bzip2", "", "lbzip2, which uses every CPU"),
-    ("bzcat", "", "lbzip2 -dc, which uses every CPU"),
-    ("xz", "-T", "`xz -T0`, which uses every CPU"),
-    ("xzcat", "-T", "`xz -dc -T0`, which uses every CPU for files of many blocks"),
-    ("zstd", "-T", "`zstd -T0`, which uses every CPU"),
-    ("md5sum", "", "b3sum or xxhsum, if the sum is yours to choose"),
-    ("sha256sum", "", "b3sum, if the sum is yours to choose"),
-    ("cat", "", "giving the file to the next stage with `<`: cat only copies"),
+    (&["uniq"], C_LOCALE, "LC_ALL=C, which compares bytes and not letters"),
+    (&["grep", "egrep"], C_LOCALE, "LC_ALL=C, or `grep -F` where the pattern is a plain text"),
+    (&["cut"], C_LOCALE, "LC_ALL=C, which cuts bytes and not letters"),
+    (&["tr", "sed"], C_LOCALE, "LC_ALL=C"),
+    (&["wc"], C_LOCALE, "LC_ALL=C, which counts bytes and not letters"),
+    (&["awk", "gawk"], C_LOCALE, "LC_ALL=C, or mawk, which is often several times as fast"),
+    (&["gzip"], "--fast", "pigz, which uses every CPU, or zstd, which is several times as fast"),
+    (&["gunzip", "zcat"], "", "zstd for files of your own: it unpacks several times as fast"),
+    (&["bzip2"], "", "lbzip2, which uses every CPU"),
+    (&["bzcat"], "", "lbzip2 -dc, which uses every CPU"),
+    (&["xz"], "-T", "`xz -T0`, which uses every CPU"),
+    (&["xzcat"], "-T", "`xz -dc -T0`, which uses every CPU for files of many blocks"),
+    (&["zstd"], "-T", "`zstd -T0`, which uses every CPU"),
+    (&["md5sum"], "", "b3sum or xxhsum, if the sum is yours to choose"),
+    (&["sha256sum"], "", "b3sum, if the sum is yours to choose"),
+    (&["cat"], "", "giving the file to the next stage with `<`: cat only copies"),
 ];
 
 /// What the programs of a pipeline find around them.
+#[derive(Clone, Copy)]
 struct Surroundings {
     /// Whether bytes are compared as bytes where a command does not say so itself.
     c_locale: bool,
@@ -221,7 +208,7 @@ fn real_name(program: &str) -> Option<String> {
 /// another program (awk for mawk, gzip for pigz).
 fn help_for(command: &str, around: &Surroundings) -> Option<&'static str> {
     let program = command.split_whitespace().find(|word| !word.contains('='))?;
-    let entry = |name: &str| HELP.iter().find(|(program, ..)| *program == name);
+    let entry = |name: &str| HELP.iter().find(|(programs, ..)| programs.contains(&name));
     let (_, already, help) = entry(program.rsplit('/').next()?)?;
     let told = !already.is_empty() && command.contains(already);
     let by_locale = around.c_locale && *already == C_LOCALE;
@@ -249,21 +236,8 @@ mod tests {
     const MS: f64 = 1e6;
 
     fn stage(command: &str, wall_ms: u64, held: Held) -> (StageRecord, Held) {
-        let stage = StageRecord {
-            pipeline: 0,
-            command: command.to_owned(),
-            pid: Some(1),
-            status: 0,
-            signal: None,
-            wall_ns: wall_ms * 1_000_000,
-            user_ns: 0,
-            system_ns: 0,
-            blocked_read_ns: None,
-            blocked_write_ns: None,
-            queued_ns: None,
-            held_up_ns: None,
-            max_rss_bytes: None,
-        };
+        let command = command.to_owned();
+        let stage = StageRecord { command, wall_ns: wall_ms * 1_000_000, ..StageRecord::default() };
         (stage, held)
     }
 
@@ -284,84 +258,70 @@ mod tests {
     }
 
     #[test]
-    fn the_stage_that_is_waited_for_is_named_with_what_it_did() {
-        let others = || [stage("cat f", 2000, held(100.0, 50.0)), stage("wc", 2000, Held::default())];
-        let around = |middle: Held| {
-            let [first, last] = others();
-            judged(&[first, stage("sort", 2000, middle), last], false)
+    fn the_one_that_is_waited_for_is_named_with_what_it_did() {
+        let none = Held::default;
+        let among = |middle: Held| {
+            vec![
+                stage("cat f", 2000, held(100.0, 50.0)),
+                stage("sort", 2000, middle),
+                stage("wc", 2000, none()),
+            ]
         };
-        let (place, sentence) = around(held(1900.0, 1800.0));
-        assert_eq!(place, Some(1));
-        assert!(sentence.contains("`sort` (stage 2)") && sentence.contains("LC_ALL=C"), "{sentence}");
+        let aside_ns = [("sleep 1".to_owned(), 1800.0 * MS)].into();
+        let before = Held { before_ns: 950.0 * MS, ..none() };
+        let after = Held { after_ns: 950.0 * MS, ..none() };
         let cases = [
-            (Held { queued_ns: 900.0 * MS, ..held(1900.0, 900.0) }, "queued for a CPU"),
-            (Held { disk_ns: 1500.0 * MS, ..held(1900.0, 100.0) }, "waited for a disk"),
+            (among(held(1900.0, 1800.0)), Some(1), ["`sort` (stage 2)", "LC_ALL=C"]),
+            (among(Held { queued_ns: 900.0 * MS, ..held(1900.0, 900.0) }), Some(1), ["queued for a CPU", ""]),
+            (among(Held { disk_ns: 1500.0 * MS, ..held(1900.0, 100.0) }), Some(1), ["waited for a disk", ""]),
+            (among(Held { aside_ns, ..held(1900.0, 0.0) }), Some(1), ["`sleep 1`", ""]),
+            (among(held(1900.0, 10.0)), Some(1), ["slept", ""]),
             (
-                Held { aside_ns: [("sleep 1".to_owned(), 1800.0 * MS)].into(), ..held(1900.0, 0.0) },
-                "`sleep 1`",
+                vec![stage("cat", 1000, before), stage("wc", 1000, none())],
+                None,
+                ["feeds the pipeline", "`cat`"],
             ),
-            (held(1900.0, 10.0), "slept"),
+            (vec![stage("cat", 1000, none()), stage("tr", 1000, after)], None, ["reads the output", "`tr`"]),
+            // Nobody is named without reason.
+            (
+                vec![stage("cat f", 1000, held(480.0, 400.0)), stage("wc -c", 1000, held(450.0, 400.0))],
+                None,
+                ["No stage in particular", ""],
+            ),
+            (vec![stage("true", 3, held(3.0, 1.0))], None, ["Too short", ""]),
+            (vec![stage("a", 1000, held(100.0, 0.0)), stage("b", 1000, none())], None, ["No stage", ""]),
         ];
-        for (middle, said) in cases {
-            let (place, sentence) = around(middle);
-            assert!(place == Some(1) && sentence.contains(said) && !sentence.contains("Try"), "{sentence}");
+        for (stages, expected, said) in cases {
+            let (place, sentence) = judged(&stages, false);
+            assert_eq!(place, expected, "{sentence}");
+            assert!(said.iter().all(|said| sentence.contains(said)), "{sentence}");
+            assert_eq!(sentence.contains("Try "), said[1] == "LC_ALL=C", "{sentence}");
         }
-    }
-
-    #[test]
-    fn what_stands_outside_is_told_from_the_stages() {
-        let before = Held { before_ns: 950.0 * MS, ..Held::default() };
-        let (place, sentence) =
-            judged(&[stage("cat", 1000, before), stage("wc", 1000, Held::default())], false);
-        assert!(
-            place.is_none() && sentence.contains("feeds the pipeline") && sentence.contains("`cat`"),
-            "{sentence}"
-        );
-        let after = Held { after_ns: 950.0 * MS, ..Held::default() };
-        let (place, sentence) =
-            judged(&[stage("cat", 1000, Held::default()), stage("tr", 1000, after)], false);
-        assert!(
-            place.is_none() && sentence.contains("reads the output") && sentence.contains("`tr`"),
-            "{sentence}"
-        );
-    }
-
-    #[test]
-    fn nobody_is_named_without_reason() {
-        let even = [stage("cat f", 1000, held(480.0, 400.0)), stage("wc -c", 1000, held(450.0, 400.0))];
-        let (place, sentence) = judged(&even, false);
-        assert!(place.is_none() && sentence.contains("No stage in particular"), "{sentence}");
-        assert_eq!(judged(&[stage("true", 3, held(3.0, 1.0))], false).0, None);
-        let unseen = [stage("a", 1000, held(100.0, 0.0)), stage("b", 1000, Held::default())];
-        assert_eq!(judged(&unseen, false).0, None);
-    }
-
-    #[test]
-    fn in_sequential_order_each_has_its_own_time() {
         let stages = [stage("a", 300, held(300.0, 290.0)), stage("b", 1000, held(650.0, 600.0))];
         let (place, sentence) = judged(&stages, true);
         assert!(place == Some(1) && sentence.contains("after the other"), "{sentence}");
     }
 
-    #[test]
-    fn help_is_not_given_twice() {
-        let help = |command| help_for(command, &AROUND);
-        assert!(help("sort").is_some());
-        assert!(help("LC_ALL=C sort").is_none());
-        assert!(help("/usr/bin/gzip -c").is_some());
-        assert!(help("frobnicate").is_none());
-    }
-
     /// Expected: advice that changes something.
     /// Happened: "try mawk" where awk was mawk, and LC_ALL=C in the C locale.
     #[test]
-    fn help_is_not_what_the_machine_does_already() {
-        assert_eq!(help_for("awk '{print $1}'", &AROUND), None);
+    fn help_is_not_what_is_done_already() {
         let gawk = Surroundings { real_name: |_| Some("gawk".to_owned()), ..AROUND };
-        assert!(help_for("awk '{print $1}'", &gawk).is_some_and(|help| help.contains("mawk")));
         let bytes = Surroundings { c_locale: true, ..AROUND };
-        assert_eq!(help_for("sort", &bytes), None);
-        assert!(help_for("gzip", &bytes).is_some());
+        let cases = [
+            ("sort", AROUND, "LC_ALL=C"),
+            ("LC_ALL=C sort", AROUND, ""),
+            ("/usr/bin/gzip -c", AROUND, "pigz"),
+            ("frobnicate", AROUND, ""),
+            ("awk '{print $1}'", AROUND, ""),
+            ("awk '{print $1}'", gawk, "mawk"),
+            ("sort", bytes, ""),
+            ("gzip", bytes, "pigz"),
+        ];
+        for (command, around, expected) in cases {
+            let help = help_for(command, &around).unwrap_or_default();
+            assert!(help.contains(expected) && help.is_empty() == expected.is_empty(), "{command}: {help}");
+        }
     }
 
     #[test]

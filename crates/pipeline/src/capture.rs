@@ -37,9 +37,6 @@ pub struct Output {
 
 impl Capture {
     /// Begins to read; gives the end that a pipeline writes to.
-    ///
-    /// # Errors
-    /// No pipe or thread is to be had.
     pub(crate) fn start() -> io::Result<(OwnedFd, Self)> {
         let (writing, reading, _) = large_pipe()?;
         fcntl_setfl(&reading, OFlags::NONBLOCK)?;

@@ -7,12 +7,15 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use mechanism::OpenError;
 use model::{LinkRecord, StageRecord};
 use rustix::io::{read, write};
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use crate::front::{Begin, Names};
 use crate::link::LinkSpec;
 use crate::serve::Server;
+use crate::socket::Socket;
 
 /// How long what is said before a prompt waits for figures of links that are just closing.
 const LAST_FIGURES: Duration = Duration::from_millis(100);
@@ -32,7 +35,9 @@ pub(crate) struct Chosen {
 
 /// What a prompt shows.
 #[derive(Clone, Copy)]
-pub struct Shown<'a> {
+pub struct Prompt<'a> {
+    /// Makes what the shell begins with.
+    pub begin: &'a dyn Fn(&Names) -> Result<Begin, OpenError>,
     /// The line after a pipeline.
     pub line: &'a Line,
     /// Whether there is one to begin with.
@@ -52,17 +57,16 @@ pub(crate) struct Bell {
 }
 
 impl Bell {
-    /// # Errors
-    /// No descriptor is free.
     pub(crate) fn open() -> io::Result<Self> {
         let (rung, ring) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         let (heard, answers) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         Ok(Self { rung, ring, heard, answers })
     }
 
-    /// Where the shell writes a line to ask, and where it reads a line, the mark, as the answer. (Opened anew there, they block.)
-    pub(crate) fn paths(&self) -> [String; 2] {
-        [&self.ring, &self.heard].map(|fd| format!("/proc/{}/fd/{}", std::process::id(), fd.as_raw_fd()))
+    /// Where the shell's functions find the server and these pipes. (Opened anew there, they block.)
+    pub(crate) fn names(&self, server: &Socket) -> Names {
+        let path = |fd: &OwnedFd| format!("/proc/{}/fd/{}", std::process::id(), fd.as_raw_fd());
+        Names { socket: server.name.clone(), ring: path(&self.ring), answer: path(&self.heard) }
     }
 
     /// Readable when the shell asks.
@@ -100,25 +104,21 @@ impl Server<'_> {
                 Ok(String::new())
             }
             ["stats"] => Ok(format!("{}\n", if self.chosen.stats { "on" } else { "off" })),
-            ["stats", "on"] => self.say_statistics(true),
-            ["stats", "off"] => self.say_statistics(false),
-            ["keep"] => Ok(self
-                .chosen
-                .keep
-                .as_ref()
-                .map_or("off\n".to_owned(), |kept| format!("{}\n", kept.display()))),
-            ["keep", "off"] => {
-                self.chosen.keep = None;
-                self.keep = None;
+            ["stats", word @ ("on" | "off")] => {
+                self.chosen.stats = *word == "on";
                 Ok(String::new())
             }
+            ["keep"] => {
+                let folder = self.chosen.keep.as_ref().map(|folder| folder.display().to_string());
+                Ok(format!("{}\n", folder.as_deref().unwrap_or("off")))
+            }
             ["keep", folder] => {
+                let chosen = (*folder != "off").then(|| PathBuf::from(folder));
                 // That nothing can be kept there is better known now than at the next pipeline.
-                std::fs::create_dir_all(folder).map_err(|error| {
+                chosen.as_ref().map_or(Ok(()), std::fs::create_dir_all).map_err(|error| {
                     format!("cannot keep anything in {folder}: {}", model::describe_errno(&error))
                 })?;
-                self.chosen.keep = Some(PathBuf::from(folder));
-                self.keep = None;
+                (self.chosen.keep, self.keep) = (chosen, None);
                 Ok(String::new())
             }
             // Where files lie that go with the shell.
@@ -133,11 +133,6 @@ impl Server<'_> {
         }
     }
 
-    fn say_statistics(&mut self, stats: bool) -> Result<String, String> {
-        self.chosen.stats = stats;
-        Ok(String::new())
-    }
-
     /// The shell is about to show its prompt: says what stands in that, and what the pipelines did that have ended since the last
     /// one, which are then forgotten.
     pub(crate) fn before_a_prompt(&mut self) {
@@ -145,11 +140,11 @@ impl Server<'_> {
             // It has been read. Where it cannot be removed now, it is at the end.
             let _ = std::fs::remove_dir_all(folder);
         }
-        let Some((shown, bell)) = self.service.prompt else { return };
-        let lines = self.lines(&shown);
+        let Some((prompt, bell)) = self.service.text.prompt.zip(self.service.bell) else { return };
+        let lines = self.lines(&prompt);
         let via = self.chosen.via.to_string();
         let mark =
-            if via != "pipe" || shown.mark_pipes { format!("({}) ", harmless(&via)) } else { String::new() };
+            if via != "pipe" || prompt.mark_pipes { format!("({}) ", harmless(&via)) } else { String::new() };
         for line in lines {
             // That it cannot be said changes nothing.
             let _ = writeln!(io::stderr(), "{line}");
@@ -157,7 +152,7 @@ impl Server<'_> {
         bell.answer(&format!("{mark}\n"));
     }
 
-    fn lines(&mut self, shown: &Shown<'_>) -> Vec<String> {
+    fn lines(&mut self, prompt: &Prompt<'_>) -> Vec<String> {
         let over = self.ledger.over();
         let open = |server: &Self| {
             let mut links = over.iter().flat_map(|joined| &joined.links);
@@ -174,11 +169,11 @@ impl Server<'_> {
             let Some(stages) = stages.collect::<Option<Vec<StageRecord>>>() else { continue };
             let wall = stages.iter().map(|stage| stage.wall_ns).max().unwrap_or(0);
             let interrupted = stages.iter().any(|stage| stage.signal == Some(libc::SIGINT));
-            if u128::from(wall) < shown.above.as_nanos() || interrupted || lines.len() == LINES_MAX {
+            if u128::from(wall) < prompt.above.as_nanos() || interrupted || lines.len() == LINES_MAX {
                 continue;
             }
-            let links = joined.links.iter().filter_map(|id| Some(self.links.get(id)?.record(0)));
-            lines.push((shown.line)(&stages, &links.collect::<Vec<_>>()));
+            let links = joined.links.iter().filter_map(|id| Some(self.links.get(id)?.record.clone()));
+            lines.push((prompt.line)(&stages, &links.collect::<Vec<_>>()));
         }
         self.name_kept(&over);
         self.keep = None;

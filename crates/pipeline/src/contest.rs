@@ -1,7 +1,7 @@
 //! Pipelines that take turns, each over a link: a warm-up, rounds in a seeded random order, their times, and whether their
 //! outputs are the same.
 
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 
 use model::{CompareResult, describe_errno};
 use thiserror::Error;
@@ -58,16 +58,10 @@ pub trait Follower {
     fn turn(&mut self, next: &CompareResult, done: f64, make: &mut dyn FnMut());
 }
 
-/// Why a contest was given up.
+/// Why a contest was given up: what is to run before each trial failed.
 #[derive(Debug, Error)]
-pub enum NotPrepared {
-    /// The shell could not be started on the command.
-    #[error("`--prepare {0}`: {err}", err = describe_errno(.1))]
-    NotRun(String, std::io::Error),
-    /// The command failed.
-    #[error("`--prepare {0}` ended with {1}: what is measured would not be what was asked")]
-    Failed(String, ExitStatus),
-}
+#[error("{0}")]
+pub struct NotPrepared(String);
 
 impl Contest<'_> {
     /// Makes all trials, or fewer where the follower or a signal ends it. A contender that could not be run is left out from then on.
@@ -130,11 +124,12 @@ impl Contest<'_> {
     fn prepare(&self) -> Result<(), NotPrepared> {
         let Some(command) = self.prepare else { return Ok(()) };
         let mut shell = Command::new(&self.start.shell.path);
-        match shell.args(["-c", command]).stdout(Stdio::null()).status() {
-            Ok(status) if status.success() => Ok(()),
-            Ok(status) => Err(NotPrepared::Failed(command.to_owned(), status)),
-            Err(error) => Err(NotPrepared::NotRun(command.to_owned(), error)),
-        }
+        let problem = match shell.args(["-c", command]).stdout(Stdio::null()).status() {
+            Ok(status) if status.success() => return Ok(()),
+            Ok(status) => format!("ended with {status}: what is measured would not be what was asked"),
+            Err(error) => format!("could not be run: {}", describe_errno(&error)),
+        };
+        Err(NotPrepared(format!("`--prepare {command}` {problem}")))
     }
 }
 

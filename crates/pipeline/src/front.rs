@@ -23,10 +23,10 @@ use rustix::process::{Resource, getrlimit, setrlimit, setsid};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::command::{Bell, Shown};
+use crate::command::{Bell, Prompt};
 use crate::keep::Keep;
 use crate::learn;
-use crate::link::{Link, LinkSpec};
+use crate::link::{Link, LinkSpec, refused};
 use crate::preload::Library;
 use crate::serve::{Picture, Service, serve};
 use crate::shell::{Kind, Shell};
@@ -40,12 +40,14 @@ pub struct Text<'a> {
     pub shell: &'a Shell,
     /// Its arguments, without its name.
     pub arguments: Vec<OsString>,
-    /// What stands between the stages of its pipelines.
+    /// What stands between the stages of its pipelines, at a prompt until another is chosen.
     pub via: &'a LinkSpec,
     /// Where what flows through the links is kept.
     pub keep: Option<Rc<Keep>>,
     /// How its stages are looked at while they run; `None` where nobody wants to know.
     pub watched: Option<Watched<'a>>,
+    /// What it shows, where it has a prompt.
+    pub prompt: Option<Prompt<'a>>,
 }
 
 /// How stages are looked at.
@@ -55,18 +57,6 @@ pub struct Watched<'a> {
     pub meter: bool,
     /// Shows what is seen, while it is seen, in the process that serves the links.
     pub show: Option<&'a Picture<'a>>,
-}
-
-/// A prompt, and what stands between the stages of pipelines there at first.
-pub struct AtPrompt<'a> {
-    /// The shell.
-    pub shell: &'a Shell,
-    /// What stands between the stages of its pipelines.
-    pub via: &'a LinkSpec,
-    /// What is shown beside that.
-    pub shown: Shown<'a>,
-    /// Makes what the shell begins with.
-    pub begin: &'a dyn Fn(&Names) -> Result<Begin, OpenError>,
 }
 
 /// Where a shell's functions find their server.
@@ -79,7 +69,8 @@ pub struct Names {
     pub answer: String,
 }
 
-/// What a shell begins with.
+/// What a shell with a prompt begins with.
+#[derive(Default)]
 pub struct Begin {
     /// Its arguments, without its name.
     pub arguments: Vec<OsString>,
@@ -104,13 +95,10 @@ pub enum Cannot {
         /// What it answered.
         source: io::Error,
     },
-    /// There is no such link here, for this reason.
-    #[error("{0}")]
-    Link(String),
     /// What a prompt begins with could not be made.
     #[error(transparent)]
     Begin(#[from] OpenError),
-    /// What a run that was started told.
+    /// There is no such link here, or a run that was started told why it could not be made.
     #[error("{0}")]
     Told(String),
     /// A run that was started ended with this status, and told nothing.
@@ -153,7 +141,7 @@ impl Ran {
     }
 }
 
-/// Runs a text.
+/// Runs a text, or a shell with a prompt, whose functions can change the link at any time.
 ///
 /// # Errors
 /// The shell or a link cannot be had.
@@ -163,37 +151,48 @@ pub fn run(text: &Text<'_>) -> Result<Ran, Cannot> {
     // That it can be had here is better known before the shell asks for it.
     let link = had(text.via, text.keep.is_some())?;
     let socket = Socket::open().map_err(system("a socket"))?;
+    let at_prompt = text.prompt.is_some();
     // Over a plain pipe nobody needs to be asked for one.
-    let served = !text.via.is_pipe() || text.keep.is_some() || text.watched.is_some();
-    let environment = match learnt(text.shell, &library)? {
+    let served = at_prompt || !text.via.is_pipe() || text.keep.is_some() || text.watched.is_some();
+    let mut environment = match learnt(text.shell, &library)? {
         None => std::env::vars_os().collect(),
         Some(sites) if served => library.asking(sites, &socket.name),
         Some(sites) => {
             let mode = if text.via.is_sized() { mode::EXACTLY } else { mode::OWN };
-            let argument = link.granted().get("pipe_bytes").copied().unwrap_or(0);
+            let argument = link.record().granted.get("pipe_bytes").copied().unwrap_or(0);
             library.environment(Config { mode, argument, sites, ..Config::OFF })
         }
     };
     drop(link);
-    let service = Service {
-        via: text.via,
-        keep: text.keep.clone(),
-        watched: text.watched,
-        prompt: None,
-        began_from: None,
+    let bell = text.prompt.map(|_| Bell::open()).transpose().map_err(system("pipe"))?;
+    let begin = match text.prompt.zip(bell.as_ref()) {
+        Some((prompt, bell)) => (prompt.begin)(&bell.names(&socket))?,
+        None => Begin::default(),
     };
-    let supervisor = Supervisor::new(Reach::AllBelow).map_err(system("signalfd"))?;
-    let mut running = Running::start(text.shell, &text.arguments, environment, supervisor)?;
+    for (name, value) in begin.variables {
+        environment.retain(|(other, _)| other != name);
+        environment.push((name.into(), value));
+    }
+    let began_from = begin.folder.as_ref().and_then(|folder| folder.path().ok()).map(ToOwned::to_owned);
+    let words = [&begin.arguments[..], &text.arguments].concat();
+    let reach = if at_prompt { Reach::Child } else { Reach::AllBelow };
+    let supervisor = Supervisor::new(reach).map_err(system("signalfd"))?;
+    let mut running = Running::start(text.shell, &words, environment, supervisor)?;
     drop(library);
+    let service = Service { text, bell: bell.as_ref(), began_from };
     let server = running.serve(&service, socket).map_err(system("fork"))?;
-    let ended = running.supervisor.wait(Some(server.as_fd()));
+    let _for_the_shell = bell.map(Bell::for_the_shell);
+    // Without its server a shell with a prompt makes its own pipes.
+    let ended = running.supervisor.wait((!at_prompt).then(|| server.as_fd()));
     let (ended, _) = ended.map_err(|source| match source.kind() {
         io::ErrorKind::BrokenPipe => Cannot::Killed,
         _ => system("wait4")(source),
     })?;
     let wall = running.began.elapsed();
-    let summary = running.end(ended, server, served).map_err(|_| Cannot::Killed)?;
-    Ok(Ran { ended, wall, summary })
+    match running.end(ended, server, served) {
+        Err(_) if !at_prompt => Err(Cannot::Killed),
+        summary => Ok(Ran { ended, wall, summary: summary.unwrap_or_default() }),
+    }
 }
 
 /// A shell that was started.
@@ -315,54 +314,16 @@ pub fn text_arguments(shell: &Shell, text: &OsStr) -> Vec<OsString> {
     ["-c"].into_iter().chain(end_of_options).map(OsString::from).chain([text]).collect()
 }
 
-/// Runs a shell with a prompt, whose functions can change the link at any time.
-///
-/// # Errors
-/// The shell or the link cannot be had.
-pub fn run_at_prompt(prompt: &AtPrompt<'_>) -> Result<ExitStatus, Cannot> {
-    let system = |call| prompt.shell.refused(call);
-    let library = Library::load().map_err(system("memfd_create"))?;
-    drop(had(prompt.via, false)?);
-    let socket = Socket::open().map_err(system("a socket"))?;
-    let bell = Bell::open().map_err(system("pipe"))?;
-    let [ring, answer] = bell.paths();
-    let begin = (prompt.begin)(&Names { socket: socket.name.clone(), ring, answer })?;
-    let began_from = begin.folder.as_ref().and_then(|folder| folder.path().ok()).map(ToOwned::to_owned);
-    let prompt_shown = Some((prompt.shown, &bell));
-    let service = Service { via: prompt.via, keep: None, watched: None, prompt: prompt_shown, began_from };
-    let mut environment = match learnt(prompt.shell, &library)? {
-        None => std::env::vars_os().collect(),
-        Some(sites) => library.asking(sites, &socket.name),
-    };
-    for (name, value) in begin.variables {
-        environment.retain(|(other, _)| other != name);
-        environment.push((name.into(), value));
-    }
-    let supervisor = Supervisor::new(Reach::Child).map_err(system("signalfd"))?;
-    let mut running = Running::start(prompt.shell, &begin.arguments, environment, supervisor)?;
-    drop(library);
-    let server = running.serve(&service, socket).map_err(system("fork"))?;
-    let _for_the_shell = bell.for_the_shell();
-    let (ended, _) = running.supervisor.wait(None).map_err(system("waitpid"))?;
-    // A server that was killed has left nothing to wait for: the shell then made its own pipes.
-    let _ = running.end(ended, server, true);
-    Ok(ended)
-}
-
 /// A link, to see that one can be had here, and that what flows through it can be kept where that is wanted.
 fn had(via: &LinkSpec, keep: bool) -> Result<Link, Cannot> {
     let had = || {
         let mut link = via.connect(&Folder::private())?;
         if keep {
-            let nowhere = File::options()
-                .write(true)
-                .open("/dev/null")
-                .map_err(|source| OpenError::System { call: "/dev/null".to_owned(), source, remedy: None })?;
-            link.keep(nowhere)?;
+            link.keep(File::options().write(true).open("/dev/null").map_err(refused("/dev/null"))?)?;
         }
         Ok(link)
     };
-    had().map_err(|error: OpenError| Cannot::Link(via.refusal(&error)))
+    had().map_err(|error: OpenError| Cannot::Told(via.refusal(&error)))
 }
 
 /// Which pipes are a shell's pipelines'; says so where nothing tells them.

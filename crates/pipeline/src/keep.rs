@@ -76,9 +76,6 @@ impl Keep {
     }
 
     /// The first numbered folder in this one that is not there yet.
-    ///
-    /// # Errors
-    /// It cannot be made.
     pub(crate) fn numbered(folder: &Path) -> Result<Self, KeepProblem> {
         let mut number = 1;
         loop {
@@ -98,9 +95,6 @@ impl Keep {
     }
 
     /// Makes the file for a link, empty. It has a name of its own until it is known what wrote it.
-    ///
-    /// # Errors
-    /// It cannot be made.
     pub(crate) fn file(&self, link: u64) -> Result<File, KeepProblem> {
         let name = unfinished(link);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::TRUNC;

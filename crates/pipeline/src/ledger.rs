@@ -18,8 +18,9 @@ pub(crate) const IN_THE_SHELL: &str = "(in the shell)";
 #[derive(Debug)]
 pub(crate) struct Ledger {
     /// The shell itself.
-    shell: i32,
-    processes: Vec<Process>,
+    pub(crate) shell: i32,
+    /// Every part that some process played.
+    pub(crate) processes: Vec<Process>,
     /// The latest entry of each process number.
     latest: HashMap<i32, usize>,
 }
@@ -63,11 +64,6 @@ impl Ledger {
         Self { shell, processes: Vec::new(), latest: HashMap::new() }
     }
 
-    /// The shell's own process.
-    pub(crate) fn shell(&self) -> i32 {
-        self.shell
-    }
-
     /// A process has an end of a link as its standard input (0), output or error stream now.
     pub(crate) fn took(&mut self, pid: i32, link: u64, number: i64, at_ns: u64) {
         let taken =
@@ -104,11 +100,6 @@ impl Ledger {
     /// Every process of a number that holds an end of this link and has not been waited for.
     pub(crate) fn living(&self) -> impl Iterator<Item = &Process> {
         self.processes.iter().filter(|process| process.ended.is_none())
-    }
-
-    /// Every part that some process played.
-    pub(crate) fn processes(&self) -> &[Process] {
-        &self.processes
     }
 
     /// The parts that are still being played.
@@ -266,11 +257,8 @@ impl Ledger {
             wall_ns: ended.at_ns.saturating_sub(process.began_ns),
             user_ns: ended.usage.user_us * 1000,
             system_ns: ended.usage.system_us * 1000,
-            blocked_read_ns: None,
-            blocked_write_ns: None,
-            queued_ns: None,
-            held_up_ns: None,
             max_rss_bytes: (!own).then_some(ended.usage.max_rss_kib * 1024),
+            ..StageRecord::default()
         })
     }
 }

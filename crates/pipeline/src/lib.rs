@@ -16,11 +16,9 @@ mod keep;
 mod learn;
 mod ledger;
 pub mod link;
-mod lookup;
 mod preload;
 mod proc;
 mod serve;
-mod served;
 pub mod shell;
 mod signals;
 mod socket;
@@ -30,14 +28,10 @@ mod trial;
 
 pub use bottleneck::shortened;
 pub use capture::Output;
-pub use command::{Line, Shown};
-pub use front::{
-    AtPrompt, Begin, Cannot, Names, Ran, Summary, Text, Watched, run, run_at_prompt, text_arguments,
-};
+pub use command::{Line, Prompt};
+pub use front::{Begin, Cannot, Names, Ran, Summary, Text, Watched, run, text_arguments};
 pub use keep::{Keep, KeepProblem};
-pub use lookup::program;
 pub use serve::{Glance, Picture};
 pub use signals::{NoSignals, end_by, was_ignored};
 pub use socket::tell;
-pub use supervise::shown_status;
-pub use trial::{Carrier, Complaints, Outcome, Start, Trial, trial};
+pub use trial::{Carrier, Complaints, Start, Trial, tell_outcome, trial};

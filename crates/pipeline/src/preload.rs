@@ -26,8 +26,6 @@ const FD_MIN: i32 = 60;
 pub(crate) struct Library(OwnedFd);
 
 impl Library {
-    /// # Errors
-    /// What memfd_create(2) answers.
     pub(crate) fn load() -> io::Result<Self> {
         let made = memfd_create("hosepipe-pipes", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         let mut file = File::from(made);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -13,19 +13,19 @@ use mechanism::{Folder, OpenError, Order};
 use model::{Bottleneck, LinkRecord, StageRecord};
 use pipes::protocol::{HEAD_BYTES, Head, Plain, Reply, kind, share_in_burst};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 use rustix::process::Signal;
 
 use crate::attention::{Attention, Held, Sight};
 use crate::bottleneck::{Observed, judge};
-use crate::command::{Bell, Chosen, Shown};
-use crate::front::{Summary, Watched};
+use crate::command::{Bell, Chosen};
+use crate::front::{Summary, Text};
 use crate::fullness::Fill;
 use crate::keep::{Keep, KeepProblem};
 use crate::ledger::{Joined, Ledger};
-use crate::link::{Link, LinkReport, LinkSpec};
-use crate::proc::OpenFile;
-use crate::served::{Served, complain, sight};
+use crate::link::Link;
+use crate::proc::{self, OpenFile};
 use crate::socket::{self, Message, Socket};
 
 /// Between two looks at links that tell nobody that they are over.
@@ -38,12 +38,9 @@ const LAST_BYTES: Duration = Duration::from_millis(500);
 
 /// What is served.
 pub(crate) struct Service<'a> {
-    pub(crate) via: &'a LinkSpec,
-    pub(crate) watched: Option<Watched<'a>>,
-    /// Where what flows is kept.
-    pub(crate) keep: Option<Rc<Keep>>,
-    /// What there is to say before each prompt, and where that is asked for.
-    pub(crate) prompt: Option<(Shown<'a>, &'a Bell)>,
+    pub(crate) text: &'a Text<'a>,
+    /// Where a prompt asks what there is to say.
+    pub(crate) bell: Option<&'a Bell>,
     /// A folder that the shell reads at its start, and nobody afterwards.
     pub(crate) began_from: Option<PathBuf>,
 }
@@ -74,24 +71,24 @@ const PICTURE_EVERY: Duration = Duration::from_millis(100);
 /// Serves until the shell has ended, and its links with it. `front` is the process that waits for the shell; it says when that has
 /// ended, and is then given the [`Summary`]. Where it goes without a word, it was killed, and everything it started with it.
 pub(crate) fn serve(service: &Service<'_>, socket: &Socket, shell: i32, front: UnixStream) -> io::Result<()> {
+    let text = service.text;
     let mut server = Server {
         service,
         chosen: Chosen {
-            via: service.via.clone(),
+            via: text.via.clone(),
             keep: None,
-            stats: service.prompt.is_some_and(|(shown, _)| shown.stats),
+            stats: text.prompt.is_some_and(|prompt| prompt.stats),
         },
-        keep: service.keep.clone(),
+        keep: text.keep.clone(),
         began_from: service.began_from.clone(),
         folder: Folder::private(),
         links: BTreeMap::new(),
         next: 0,
         ledger: Ledger::of(shell),
-        attention: service.watched.map(|_| Attention::new()),
+        attention: text.watched.map(|_| Attention::new()),
         drawn: Instant::now(),
     };
     let mut front = Some(front);
-    let bell = service.prompt.map(|(_, bell)| bell.asked());
     loop {
         server.look_at_links();
         let waiting = server.links.values().any(|served| served.link.is_some());
@@ -100,11 +97,14 @@ pub(crate) fn serve(service: &Service<'_>, socket: &Socket, shell: i32, front: U
         }
         server.look_at_stages();
         let mut pause = if waiting { LOOK_AGAIN } else { IDLE };
-        if let Some(attention) = server.attention.as_ref().filter(|_| front.is_some()) {
-            pause =
-                if server.ledger.played().next().is_some() { pause.min(attention.pause()) } else { pause };
+        if let Some(attention) = server.attention.as_ref().filter(|_| front.is_some())
+            && server.ledger.played().next().is_some()
+        {
+            pause = pause.min(attention.pause());
         }
-        let (asked, spoken, rung) = wait(&socket.fd, front.as_ref(), bell, pause)?;
+        let bell = service.bell.map(|bell| bell.asked().as_fd());
+        let from = [Some(socket.fd.as_fd()), front.as_ref().map(AsFd::as_fd), bell];
+        let [asked, spoken, rung] = wait(from, pause)?;
         if asked || rung {
             while let Some(message) = socket.receive()? {
                 server.answer(message);
@@ -136,24 +136,49 @@ pub(crate) fn serve(service: &Service<'_>, socket: &Socket, shell: i32, front: U
     }
 }
 
-/// Whether there are messages, whether the front has spoken or gone, and whether the shell asks what to say.
-fn wait(
-    socket: &OwnedFd,
-    front: Option<&UnixStream>,
-    bell: Option<&OwnedFd>,
-    pause: Duration,
-) -> io::Result<(bool, bool, bool)> {
-    let mut fds = vec![PollFd::new(socket, PollFlags::IN)];
-    fds.extend(bell.map(|bell| PollFd::new(bell, PollFlags::IN)));
-    fds.extend(front.map(|front| PollFd::new(front, PollFlags::IN)));
-    match poll(&mut fds, Timespec::try_from(pause).ok().as_ref()) {
-        Ok(_) => {}
-        Err(Errno::INTR) => return Ok((false, false, false)),
+/// A link that was given to a shell, and those who wait for it.
+pub(crate) struct Served {
+    /// `None` when it is over.
+    pub(crate) link: Option<Link>,
+    /// What is known of it; complete when it is over.
+    pub(crate) record: LinkRecord,
+    cut_short: bool,
+    order: Order,
+    /// Readers that are held until the writers are done; closing one lets it go on.
+    held: Vec<OwnedFd>,
+    written: bool,
+    /// How it can be seen from outside how full it is.
+    sight: Option<Sight>,
+    /// Where what flows is kept.
+    keep: Option<Rc<Keep>>,
+}
+
+/// How it can be seen from outside how full a link is, by its reading end.
+fn sight(read: &OwnedFd) -> Option<Sight> {
+    let stat = fstat(read).ok()?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Fifo => Some(Sight::Pipe(proc::identity(&stat))),
+        FileType::Socket => Some(Sight::Sockets),
+        _ => None,
+    }
+}
+
+/// Says on standard error what went wrong with a link.
+fn complain(what: &str) {
+    // That it cannot be said changes nothing.
+    let _ = writeln!(io::stderr(), "hosepipe: {}", model::visible(what));
+}
+
+/// Which of these have something to say, after so much time at most.
+fn wait(fds: [Option<BorrowedFd<'_>>; 3], pause: Duration) -> io::Result<[bool; 3]> {
+    let there = fds.iter().flatten();
+    let mut polled: Vec<PollFd<'_>> = there.map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+    match poll(&mut polled, Timespec::try_from(pause).ok().as_ref()) {
+        Ok(_) | Err(Errno::INTR) => {}
         Err(error) => return Err(error.into()),
     }
-    let came = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
-    let bells = usize::from(bell.is_some());
-    Ok((came(0), came(1 + bells), bells == 1 && came(1)))
+    let mut came = polled.iter().map(|fd| !fd.revents().is_empty());
+    Ok(fds.map(|fd| fd.is_some() && came.next().unwrap_or(false)))
 }
 
 pub(crate) struct Server<'a> {
@@ -213,21 +238,16 @@ impl Server<'_> {
                 let hold = order == Order::Sequential;
                 let (Some(read), Some(write)) = (link.take_read(), link.take_write()) else { return };
                 let answer = Reply { id, hold_reader: u64::from(hold), error: 0 };
-                let sight = sight(&read);
                 socket::send(&reply, &answer, &[read.as_fd(), write.as_fd()]);
-                drop((read, write));
-                let granted = link.granted().clone();
                 let served = Served {
+                    record: link.record().clone(),
                     link: Some(link),
-                    spec: self.chosen.via.to_string(),
-                    granted,
                     order,
                     held: Vec::new(),
                     written: !hold,
-                    sight,
-                    report: LinkReport::default(),
+                    sight: sight(&read),
+                    cut_short: false,
                     keep: self.keep.clone(),
-                    kept: None,
                 };
                 self.links.insert(id, served);
             }
@@ -244,7 +264,7 @@ impl Server<'_> {
 
     fn connect(&mut self, id: u64) -> Result<Link, OpenError> {
         let mut link = self.chosen.via.connect(&self.folder)?;
-        if self.service.watched.is_some_and(|watched| watched.meter) {
+        if self.service.text.watched.is_some_and(|watched| watched.meter) {
             link.meter()?;
         }
         let open = self.links.values().filter(|served| served.link.is_some()).count();
@@ -267,13 +287,17 @@ impl Server<'_> {
     pub(crate) fn look_at_links(&mut self) {
         self.end_readers_of_failed();
         for served in self.links.values_mut() {
-            let Some(link) = &served.link else { continue };
+            let Some(link) = &mut served.link else { continue };
             if !served.written && link.is_written().unwrap_or(true) {
                 served.written = true;
                 served.held.clear();
             }
-            if served.written && (served.order == Order::Sequential || link.is_over()) {
-                served.close();
+            let is_over = served.written && (served.order == Order::Sequential || link.is_over());
+            if let Some(link) = served.link.take_if(|_| is_over) {
+                (served.record, served.cut_short) = link.finish();
+                if let Some(trouble) = &served.record.trouble {
+                    complain(trouble);
+                }
             }
         }
     }
@@ -285,9 +309,11 @@ impl Server<'_> {
         let mut links: Vec<u64> = failed.flat_map(|(id, _)| self.ledger.downstream(*id)).collect();
         // The last ones first, so that they do not see the end of those before them.
         links.reverse();
-        let at_prompt = self.service.prompt.is_some();
-        for pipe in links.iter().filter_map(|id| self.links.get(id)?.pipe()) {
-            OpenFile::pipe(pipe).end_readers(self.ledger.shell(), at_prompt);
+        let at_prompt = self.service.text.prompt.is_some();
+        for sight in links.iter().filter_map(|id| self.links.get(id)?.sight) {
+            if let Sight::Pipe(identity) = sight {
+                OpenFile::pipe(identity).end_readers(self.ledger.shell, at_prompt);
+            }
         }
     }
 
@@ -307,7 +333,7 @@ impl Server<'_> {
 
     /// Shows the latest pipeline of which something lives.
     fn draw(&mut self) {
-        let Some(show) = self.service.watched.and_then(|watched| watched.show) else { return };
+        let Some(show) = self.service.text.watched.and_then(|watched| watched.show) else { return };
         if self.drawn.elapsed() < PICTURE_EVERY {
             return;
         }
@@ -317,16 +343,15 @@ impl Server<'_> {
         let lives = |joined: &&Joined| joined.processes.iter().any(|index| played.contains(index));
         let Some(joined) = pipelines.iter().rev().find(lives) else { return };
         let glance = |index: &usize| {
-            let so_far = self.attention.as_ref().map(|attention| attention.so_far(*index));
-            let [cpu_ns, queued_ns, blocked_read_ns, blocked_write_ns] = so_far.unwrap_or_default();
+            let seen = self.attention.as_ref().map(|attention| attention.so_far(*index));
             let (command, ended) = (self.ledger.name(*index), !played.contains(index));
-            Glance { command, ended, cpu_ns, queued_ns, blocked_read_ns, blocked_write_ns }
+            Glance { command, ended, ..seen.unwrap_or_default() }
         };
         show(&joined.processes.iter().map(glance).collect::<Vec<Glance>>());
     }
 
     fn draw_nothing(&self) {
-        if let Some(show) = self.service.watched.and_then(|watched| watched.show) {
+        if let Some(show) = self.service.text.watched.and_then(|watched| watched.show) {
             show(&[]);
         }
     }
@@ -362,7 +387,7 @@ impl Server<'_> {
         }
         // Who wrote these was not told: fish starts some programs without a fork(2) of its own, and does some things itself.
         let nameless = self.links.iter().filter(|(id, served)| {
-            served.link.is_none() && served.kept.is_none() && !self.ledger.is_written(**id)
+            served.link.is_none() && served.record.kept.is_none() && !self.ledger.is_written(**id)
         });
         for id in nameless.map(|(id, _)| *id).collect::<Vec<u64>>() {
             let number = self.links[&id].keep.as_ref().and_then(|keep| keep.next_number(false));
@@ -374,13 +399,13 @@ impl Server<'_> {
         let Some(served) = self.links.get_mut(&link) else { return };
         let Some(keep) = &served.keep else { return };
         match keep.name(link, number, stage, command) {
-            Ok(path) => served.kept = Some(path),
+            Ok(path) => served.record.kept = Some(path.to_string_lossy().into_owned()),
             Err(problem) => complain(&problem.to_string()),
         }
     }
 
     fn summary(&self) -> Summary {
-        let cut_short = self.links.values().any(|served| served.report.cut_short);
+        let cut_short = self.links.values().any(|served| served.cut_short);
         let mut summary = Summary { cut_short, ..Summary::default() };
         let mut longest_ns = 0;
         for (number, joined) in self.ledger.pipelines().iter().enumerate() {
@@ -396,7 +421,7 @@ impl Server<'_> {
             let wall_ns = stages.iter().map(|(stage, _)| stage.wall_ns).max().unwrap_or(0);
             if self.attention.is_some() && wall_ns > longest_ns {
                 longest_ns = wall_ns;
-                let is_sequential = self.service.via.order() == Order::Sequential && stages.len() > 1;
+                let is_sequential = self.service.text.via.order() == Order::Sequential && stages.len() > 1;
                 let judged = judge(&Observed { stages: &stages, links: &links, is_sequential });
                 summary.bottleneck = judged
                     .map(|judged| Bottleneck { stage: judged.stage.map(|stage| first + stage), ..judged });
@@ -409,7 +434,7 @@ impl Server<'_> {
 
     fn link_records(&self, pipeline: u32, joined: &Joined) -> Vec<LinkRecord> {
         let record = |id: &u64| {
-            let mut record = self.links.get(id)?.record(pipeline);
+            let mut record = LinkRecord { pipeline, ..self.links.get(id)?.record.clone() };
             if let Some(attention) = &self.attention {
                 attention.complete_link(*id, &mut record);
             }
@@ -421,7 +446,7 @@ impl Server<'_> {
     /// hosepipe was killed: those whom it gave links go with it, before their links do, so that data cut short does not look like
     /// a normal end.
     fn end_everything(&mut self) {
-        crate::signals::send(self.ledger.shell(), Signal::KILL.as_raw());
+        crate::signals::send(self.ledger.shell, Signal::KILL.as_raw());
         for process in self.ledger.living() {
             crate::signals::send(process.pid, Signal::KILL.as_raw());
         }

@@ -3,13 +3,13 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use model::describe_errno;
+use rustix::fs::{Access, access};
 use thiserror::Error;
-
-use crate::lookup;
 
 /// A shell that runs texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,9 +64,7 @@ impl Shell {
     /// # Errors
     /// There is none, or none that a library can be preloaded into.
     pub fn find(name: &OsStr) -> Result<Self, NoShell> {
-        let search = std::env::var_os("PATH");
-        let path = lookup::program(name, search.as_deref().or(Some(OsStr::new("/usr/bin:/bin"))));
-        let path = path.ok_or_else(|| NoShell::Missing(name.to_owned()))?;
+        let path = program(name).ok_or_else(|| NoShell::Missing(name.to_owned()))?;
         let read = begins_with(&path).map_err(|error| NoShell::Unreadable(path.clone(), error));
         let (fingerprint, bytes) = read?;
         if !bytes.starts_with(b"\x7fELF") {
@@ -93,6 +91,18 @@ impl Kind {
         let name = file.file_name().and_then(OsStr::to_str).unwrap_or_default();
         kinds.iter().find(|(known, _)| name.starts_with(known)).map_or(Self::Other, |(_, kind)| *kind)
     }
+}
+
+/// The file that a name leads to, as execvp(3) finds it: one with a slash is a path, any other is looked for along PATH. `None` where
+/// there is none that may be executed.
+fn program(name: &OsStr) -> Option<PathBuf> {
+    let runnable = |path: &PathBuf| path.is_file() && access(path, Access::EXEC_OK).is_ok();
+    if name.as_bytes().contains(&b'/') {
+        return Some(PathBuf::from(name)).filter(runnable);
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
+    // An empty entry is the current folder (environ(7)).
+    std::env::split_paths(&folders).map(|folder| Path::new(".").join(folder).join(name)).find(runnable)
 }
 
 /// What tells a file from every other one, and from what it was before it was changed; and its first bytes, among which an ELF
@@ -131,7 +141,9 @@ mod tests {
         let bash = Shell::find(OsStr::new("bash")).expect("bash");
         assert_eq!((bash.kind, bash.path.is_absolute()), (Kind::Bash, true));
         let problem = |name: &str| Shell::find(OsStr::new(name)).expect_err("none").to_string();
-        assert!(problem("no-such-shell").contains("there is no shell"));
+        for missing in ["no-such-shell", "/etc/passwd", "/usr"] {
+            assert!(problem(missing).contains("there is no shell"), "{missing}");
+        }
         let folder = tempfile::tempdir().expect("temp dir");
         let script = folder.path().join("script");
         std::fs::write(&script, "#!/bin/sh\n").expect("a file");

@@ -7,25 +7,17 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 
+use nix::sys::signal::Signal::*;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use crate::proc;
 
 /// Signals that end a pipeline, and are passed on to every stage that has not had them from the terminal.
-const ENDING: [Signal; 4] = [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGHUP];
+const ENDING: [Signal; 4] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP];
 
 /// Signals that mean what the program they are sent to makes of them; who does nothing about them ends.
-const OTHERS: [Signal; 8] = [
-    Signal::SIGUSR1,
-    Signal::SIGUSR2,
-    Signal::SIGALRM,
-    Signal::SIGVTALRM,
-    Signal::SIGPROF,
-    Signal::SIGIO,
-    Signal::SIGPWR,
-    Signal::SIGSTKFLT,
-];
+const OTHERS: [Signal; 8] = [SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGPWR, SIGSTKFLT];
 
 /// Signals that were ignored when this process was started, by number, and those that were held back.
 static AT_START: OnceLock<([bool; 32], SigSet)> = OnceLock::new();
@@ -102,12 +94,9 @@ pub(crate) struct Inbox {
 
 impl Inbox {
     /// From now on the signals wait to be read. Only the calling thread, and threads it starts, hold them back.
-    ///
-    /// # Errors
-    /// No descriptor is free.
     pub(crate) fn open() -> io::Result<Self> {
         let wanted = ENDING.into_iter().chain(OTHERS).filter(|signal| !was_ignored(*signal as i32));
-        let signals: SigSet = wanted.chain([Signal::SIGCHLD]).collect();
+        let signals: SigSet = wanted.chain([SIGCHLD]).collect();
         let fd = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
         Ok(Self { fd, _held: NoSignals::hold_these(&signals) })
     }

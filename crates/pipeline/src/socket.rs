@@ -36,8 +36,6 @@ fn datagrams() -> rustix::io::Result<OwnedFd> {
 }
 
 impl Socket {
-    /// # Errors
-    /// What socket(2) or bind(2) answers.
     pub(crate) fn open() -> io::Result<Self> {
         let fd = datagrams()?;
         // Whoever knows the name could call; the kernel's word says who it is.

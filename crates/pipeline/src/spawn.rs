@@ -3,7 +3,7 @@
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -24,7 +24,7 @@ pub(crate) fn spawn(
     path: &Path,
     words: &[OsString],
     environment: &Environment,
-    copies: &[(RawFd, RawFd)],
+    copies: &[(OwnedFd, RawFd)],
 ) -> io::Result<i32> {
     // This process, or the Rust runtime, may ignore what a program expects to find as it was.
     let reset: SigSet = Signal::iterator().filter(|signal| !was_ignored(*signal as i32)).collect();
@@ -34,7 +34,7 @@ pub(crate) fn spawn(
     attributes.set_flags(PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK)?;
     let mut actions = PosixSpawnFileActions::init()?;
     for (source, number) in copies {
-        actions.add_dup2(*source, *number)?;
+        actions.add_dup2(source.as_raw_fd(), *number)?;
     }
     let words: Vec<CString> = words.iter().map(|word| c_string(&[word])).collect();
     let entry = |(name, value): &(OsString, OsString)| c_string(&[name, OsStr::new("="), value]);

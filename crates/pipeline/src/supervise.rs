@@ -17,7 +17,7 @@ use crate::proc;
 use crate::signals::{self, Came, Inbox};
 
 /// A status as a shell shows it: 128 and the signal's number for a process that was killed.
-pub fn shown_status(ended: ExitStatus) -> i32 {
+pub(crate) fn shown_status(ended: ExitStatus) -> i32 {
     ended.code().unwrap_or_else(|| 128 + ended.signal().unwrap_or_default())
 }
 
@@ -39,17 +39,11 @@ pub(crate) struct Supervisor {
 
 impl Supervisor {
     /// Begins to listen; to be made before the program is started, so that no signal in between is lost.
-    ///
-    /// # Errors
-    /// No descriptor is free.
     pub(crate) fn new(reach: Reach) -> io::Result<Self> {
         Ok(Self { inbox: Inbox::open()?, reach, child: None })
     }
 
     /// The child that was started.
-    ///
-    /// # Errors
-    /// No descriptor is free; the child has been ended.
     pub(crate) fn watch(&mut self, child: i32) -> io::Result<()> {
         let child = Pid::from_raw(child).ok_or(Errno::SRCH)?;
         let opened = pidfd_open(child, PidfdFlags::empty()).inspect_err(|_| end(child))?;

@@ -5,18 +5,18 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read, Seek};
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
+use model::LinkRecord;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::fcntl_dupfd_cloexec;
-use serde::{Deserialize, Serialize};
 
 use crate::capture::{Capture, Output};
-use crate::front::{Cannot, Ran, text_arguments};
+use crate::front::{Cannot, text_arguments};
 use crate::link::LinkSpec;
 use crate::shell::Shell;
 use crate::spawn::spawn;
@@ -65,39 +65,12 @@ pub enum Complaints {
     Hidden,
 }
 
-/// What `hosepipe run` tells a comparison that started it, beside its output and its status.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outcome {
-    stored_bytes: Option<u64>,
-    trouble: Option<String>,
-    /// Why it could not be run.
-    error: Option<String>,
-}
-
-impl Outcome {
-    /// What came of a run.
-    pub fn of(result: &Result<Ran, Cannot>) -> Self {
-        match result {
-            Err(error) => Self { error: Some(error.to_string()), ..Self::default() },
-            Ok(ran) => {
-                let links = &ran.summary.links;
-                let stored: Vec<u64> = links.iter().filter_map(|link| link.stored_bytes).collect();
-                Self {
-                    stored_bytes: (!stored.is_empty()).then(|| stored.iter().sum()),
-                    trouble: links.iter().find_map(|link| link.trouble.clone()),
-                    error: None,
-                }
-            }
-        }
-    }
-
-    /// Tells it.
-    ///
-    /// # Errors
-    /// What writing the file answers.
-    pub fn write(&self, path: &Path) -> io::Result<()> {
-        std::fs::write(path, serde_json::to_vec(self)?)
-    }
+/// Tells a comparison that started this run, beside its output and its status, what its links did, or why it could not be run.
+///
+/// # Errors
+/// What writing the file answers.
+pub fn tell_outcome(file: &Path, links: &Result<&[LinkRecord], String>) -> io::Result<()> {
+    std::fs::write(file, serde_json::to_vec(links)?)
 }
 
 /// Runs a text once, with empty input.
@@ -113,59 +86,50 @@ pub fn trial(
     let system = |call| start.shell.refused(call);
     let (writing, capture) = Capture::start().map_err(system("pipe"))?;
     let outcome = memfd_create("outcome", MemfdFlags::CLOEXEC).map_err(io::Error::from);
-    let mut outcome = File::from(outcome.map_err(system("memfd_create"))?);
-    let (program, arguments) = match carrier {
-        Carrier::Link(via) => over_link(start, text, via, &outcome),
-        Carrier::Shell => in_the_shell(start, text),
+    let outcome = outcome.map_err(system("memfd_create"))?;
+    let told = format!("/proc/{}/fd/{}", std::process::id(), outcome.as_raw_fd());
+    let (program, words) = match carrier {
+        Carrier::Link(via) => (start.hosepipe, over_link(start, text, via, &told)),
+        Carrier::Shell => (&*start.shell.path, in_the_shell(start, text)),
     };
-    let streams = Streams::open(writing, complaints).map_err(system("/dev/null"))?;
-    let made = time(&program, &arguments, start.shell, streams);
+    let streams = streams(writing, complaints).map_err(system("/dev/null"))?;
+    let made = time(program, &words, start.shell, streams);
     let output = capture.finish();
     let (wall, ended, ended_by) = made?;
     let status = shown_status(ended);
     let mut trial = Trial { wall, status, output, stored_bytes: None, trouble: None, ended_by };
     if matches!(carrier, Carrier::Link(_)) && ended_by.is_none() {
-        let told = read(&mut outcome).map_err(|_| Cannot::Silent(trial.status))?;
-        if let Some(error) = told.error {
-            return Err(Cannot::Told(error));
-        }
-        (trial.stored_bytes, trial.trouble) = (told.stored_bytes, told.trouble);
+        let told = std::fs::read(told).map_err(system("/proc/self/fd"))?;
+        let told: Result<Vec<LinkRecord>, String> =
+            serde_json::from_slice(&told).map_err(|_| Cannot::Silent(status))?;
+        let links = told.map_err(Cannot::Told)?;
+        trial.stored_bytes =
+            links.iter().filter_map(|link| link.stored_bytes).reduce(|sum, bytes| sum + bytes);
+        trial.trouble = links.into_iter().find_map(|link| link.trouble);
     }
     Ok(trial)
 }
 
-fn over_link(start: &Start<'_>, text: &str, via: &LinkSpec, outcome: &File) -> (PathBuf, Vec<OsString>) {
-    let outcome = format!("--outcome=/proc/{}/fd/{}", std::process::id(), outcome.as_raw_fd());
+fn over_link(start: &Start<'_>, text: &str, via: &LinkSpec, outcome: &str) -> Vec<OsString> {
     let mut shell = OsString::from("--shell=");
     shell.push(&start.shell.path);
-    let via = format!("--via={via}");
-    let words =
-        ["hosepipe".into(), "run".into(), outcome.into(), via.into(), shell, "--".into(), text.into()];
-    (start.hosepipe.to_owned(), words.into())
+    let options = [format!("--outcome={outcome}"), format!("--via={via}")].map(OsString::from);
+    let before = ["hosepipe", "run"].map(OsString::from).into_iter().chain(options);
+    before.chain([shell, "--".into(), text.into()]).collect()
 }
 
-fn in_the_shell(start: &Start<'_>, text: &str) -> (PathBuf, Vec<OsString>) {
-    let words = std::iter::once(start.shell.name.clone()).chain(text_arguments(start.shell, text.as_ref()));
-    (start.shell.path.clone(), words.collect())
+fn in_the_shell(start: &Start<'_>, text: &str) -> Vec<OsString> {
+    std::iter::once(start.shell.name.clone()).chain(text_arguments(start.shell, text.as_ref())).collect()
 }
 
-/// The standard streams of a trial, above the numbers that they will have.
-struct Streams(Vec<(i32, OwnedFd)>);
-
-impl Streams {
-    fn open(writing: OwnedFd, complaints: Complaints) -> io::Result<Self> {
-        let null = || File::options().read(true).write(true).open("/dev/null").map(OwnedFd::from);
-        let mut streams = vec![(0, null()?), (1, writing)];
-        if complaints == Complaints::Hidden {
-            streams.push((2, null()?));
-        }
-        let above = |(number, fd): (i32, OwnedFd)| Ok((number, fcntl_dupfd_cloexec(&fd, 3)?));
-        streams.into_iter().map(above).collect::<io::Result<_>>().map(Self)
+/// The standard streams of a trial, above the numbers that they will have, and those numbers.
+fn streams(writing: OwnedFd, complaints: Complaints) -> io::Result<Vec<(OwnedFd, RawFd)>> {
+    let null = || File::options().read(true).write(true).open("/dev/null").map(OwnedFd::from);
+    let mut streams = vec![(null()?, 0), (writing, 1)];
+    if complaints == Complaints::Hidden {
+        streams.push((null()?, 2));
     }
-
-    fn copies(&self) -> Vec<(RawFd, RawFd)> {
-        self.0.iter().map(|(number, fd)| (fd.as_raw_fd(), *number)).collect()
-    }
+    streams.into_iter().map(|(fd, number)| Ok((fcntl_dupfd_cloexec(&fd, 3)?, number))).collect()
 }
 
 /// Starts a program and waits for its end; says how long it took, how it ended, and the signal that asked us to end.
@@ -173,21 +137,14 @@ fn time(
     program: &Path,
     words: &[OsString],
     shell: &Shell,
-    streams: Streams,
+    streams: Vec<(OwnedFd, RawFd)>,
 ) -> Result<(Duration, ExitStatus, Option<i32>), Cannot> {
     let mut supervisor = Supervisor::new(Reach::AllBelow).map_err(shell.refused("signalfd"))?;
     let environment = std::env::vars_os().collect();
     let began = Instant::now();
-    let started = spawn(program, words, &environment, &streams.copies());
+    let started = spawn(program, words, &environment, &streams);
     supervisor.watch(started.map_err(shell.refused("posix_spawn"))?).map_err(shell.refused("pidfd_open"))?;
     drop(streams);
     let (ended, asked_to_end) = supervisor.wait(None).map_err(shell.refused("wait4"))?;
     Ok((began.elapsed(), ended, asked_to_end))
-}
-
-fn read(outcome: &mut File) -> io::Result<Outcome> {
-    let mut text = Vec::new();
-    outcome.rewind()?;
-    outcome.read_to_end(&mut text)?;
-    Ok(serde_json::from_slice(&text)?)
 }

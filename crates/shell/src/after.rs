@@ -16,12 +16,8 @@ pub fn line(stages: &[StageRecord], links: &[LinkRecord]) -> String {
     let dim = Style::new().dimmed();
     let columns = tcgetwinsize(stderr()).map_or(0, |size| usize::from(size.ws_col));
     // A mark, and the rest of the line filled: the mark is overwritten only where it is on a line by itself.
-    let begin = if columns > 1 {
-        format!("{}{}\r\x1b[K", dim.paint("⏎"), " ".repeat(columns - 1))
-    } else {
-        String::new()
-    };
-    format!("{begin}{}", dim.paint(flow))
+    let begin = (columns > 1).then(|| format!("{}{}\r\x1b[K", dim.paint("⏎"), " ".repeat(columns - 1)));
+    format!("{}{}", begin.unwrap_or_default(), dim.paint(flow))
 }
 
 /// `1.2 s · cat →1.0 GB→ sort →133 MB→ wc · tmpfile`.
@@ -55,35 +51,11 @@ mod tests {
 
     #[test]
     fn the_flow_names_programs_and_the_bytes_that_were_counted() {
-        let stage = |command: &str| StageRecord {
-            pipeline: 0,
-            command: command.to_owned(),
-            pid: None,
-            status: 0,
-            signal: None,
-            wall_ns: 1_000_000,
-            user_ns: 0,
-            system_ns: 0,
-            blocked_read_ns: None,
-            blocked_write_ns: None,
-            queued_ns: None,
-            held_up_ns: None,
-            max_rss_bytes: None,
+        let stage = |command: &str| {
+            let command = command.to_owned();
+            StageRecord { command, wall_ns: 1_000_000, ..StageRecord::default() }
         };
-        let link = |bytes| LinkRecord {
-            pipeline: 0,
-            spec: "file".to_owned(),
-            granted: Default::default(),
-            bytes,
-            stored_bytes: None,
-            path: None,
-            relay: false,
-            kept: None,
-            trouble: None,
-            watched_ns: None,
-            full_ns: None,
-            empty_ns: None,
-        };
+        let link = |bytes| LinkRecord { spec: "file".to_owned(), bytes, ..LinkRecord::default() };
         let stages = [stage("/bin/cat big"), stage("(sleep 1; sort)"), stage("wc -c")];
         assert_eq!(
             flow(&stages, &[link(Some(2000)), link(None)]),

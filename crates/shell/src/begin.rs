@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use mechanism::{Folder, OpenError};
-use pipeline::link::LinkSpec;
+use pipeline::link::{LinkSpec, refused};
 use pipeline::shell::{Kind, Shell};
 use pipeline::{Begin, Names};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -16,36 +16,36 @@ use rustix::fs::{MemfdFlags, memfd_create};
 const FUNCTIONS: &str = include_str!("begin/functions.sh");
 const ASK: &str = include_str!("begin/ask.sh");
 
-/// Makes what a shell begins with. `before` are arguments that it gets besides.
+/// Makes what a shell begins with.
 ///
 /// # Errors
 /// This program's own file is not known, or the system refuses memory or a folder.
-pub fn begin(shell: &Shell, before: &[OsString], names: &Names) -> Result<Begin, OpenError> {
+pub fn begin(shell: &Shell, names: &Names) -> Result<Begin, OpenError> {
     let text = |template: &str| text(template, shell, names).map_err(refused("readlink of /proc/self/exe"));
-    let mut begin = Begin { arguments: Vec::new(), variables: Vec::new(), file: None, folder: None };
-    let mut arguments = Vec::new();
+    let mut begin = Begin::default();
+    // Where the shell can read a text.
+    let mut readable = |template: &str| {
+        let (file, path) = in_memory(&text(template)?)?;
+        begin.file = Some(file);
+        Ok::<OsString, OpenError>(path)
+    };
     match shell.kind {
         Kind::Bash => {
-            let path = begin.reads(&text(include_str!("begin/bash.sh"))?)?;
-            arguments.extend(["--rcfile".into(), path]);
+            begin.arguments = vec!["--rcfile".into(), readable(include_str!("begin/bash.sh"))?];
         }
         Kind::Yash => {
             let mut option = OsString::from("--rcfile=");
-            option.push(begin.reads(&text(include_str!("begin/yash.sh"))?)?);
-            arguments.push(option);
+            option.push(readable(include_str!("begin/yash.sh"))?);
+            begin.arguments.push(option);
         }
-        Kind::Dash => {
-            let path = begin.reads(&text(include_str!("begin/dash.sh"))?)?;
-            begin.variables.push(("ENV", path));
-        }
+        Kind::Dash => begin.variables.push(("ENV", readable(include_str!("begin/dash.sh"))?)),
         Kind::Fish => {
-            let path = begin.reads(&text(include_str!("begin/fish.fish"))?)?;
             let mut command = OsString::from("source ");
-            command.push(path);
-            arguments.extend(["--init-command".into(), command]);
+            command.push(readable(include_str!("begin/fish.fish"))?);
+            begin.arguments = vec!["--init-command".into(), command];
         }
         Kind::Zsh => {
-            let rest = begin.reads(&text(include_str!("begin/zsh.zsh"))?)?;
+            let rest = readable(include_str!("begin/zsh.zsh"))?;
             let folder = Folder::private();
             let path = folder.path()?.to_owned();
             let first = text(include_str!("begin/zshenv.zsh"))?.replace("@REST@", &rest.to_string_lossy());
@@ -55,30 +55,16 @@ pub fn begin(shell: &Shell, before: &[OsString], names: &Names) -> Result<Begin,
         }
         Kind::Other => {}
     }
-    arguments.extend_from_slice(before);
-    begin.arguments = arguments;
     Ok(begin)
 }
 
-trait Reads {
-    fn reads(&mut self, text: &str) -> Result<OsString, OpenError>;
-}
-
-impl Reads for Begin {
-    /// Puts a text where the shell can read it, in memory: nothing can be left of it.
-    fn reads(&mut self, text: &str) -> Result<OsString, OpenError> {
-        let made = memfd_create("hosepipe-begin", MemfdFlags::CLOEXEC)
-            .map_err(|error| refused("memfd_create")(error.into()))?;
-        let mut file = File::from(made);
-        file.write_all(text.as_bytes()).map_err(refused("write"))?;
-        let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
-        self.file = Some(OwnedFd::from(file));
-        Ok(path.into())
-    }
-}
-
-fn refused(call: &'static str) -> impl FnOnce(io::Error) -> OpenError {
-    move |source| OpenError::System { call: call.to_owned(), source, remedy: None }
+/// Puts a text where a shell can read it, in memory: nothing can be left of it. The file, and its path.
+fn in_memory(text: &str) -> Result<(OwnedFd, OsString), OpenError> {
+    let made = memfd_create("hosepipe-begin", MemfdFlags::CLOEXEC).map_err(io::Error::from);
+    let mut file = File::from(made.map_err(refused("memfd_create"))?);
+    file.write_all(text.as_bytes()).map_err(refused("write"))?;
+    let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+    Ok((file.into(), path.into()))
 }
 
 /// A text with the names of this run in it.

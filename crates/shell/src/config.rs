@@ -8,6 +8,8 @@ use std::time::Duration;
 use pipeline::link::LinkSpec;
 use serde::Deserialize;
 
+const PROMPT_IS_OLD: &str = "`prompt` means nothing any more: the prompt is your own shell's";
+
 /// What the file may say.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -43,25 +45,16 @@ impl Config {
     /// Reads the user's file. What is wrong with it comes back as a sentence, and the defaults stand.
     pub fn read() -> (Self, Option<String>) {
         let Some(path) = config_file() else { return (Self::default(), None) };
-        match read_text(&path) {
-            Ok(text) => match Self::parse(&text) {
-                Ok(config) => {
-                    let note = config.prompt.is_some().then(|| {
-                        let what = "`prompt` means nothing any more: the prompt is your own shell's";
-                        format!("{}: {what}", path.display())
-                    });
-                    (config, note)
-                }
-                Err(problem) => {
-                    (Self::default(), Some(format!("{}: {problem}; the defaults are used", path.display())))
-                }
-            },
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => (Self::default(), None),
-            Err(error) => {
-                let problem = model::describe_errno(&error);
-                (Self::default(), Some(format!("{}: {problem}; the defaults are used", path.display())))
-            }
-        }
+        let text = match read_text(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return (Self::default(), None),
+            read => read.map_err(|error| model::describe_errno(&error)),
+        };
+        let read = text.and_then(|text| Self::parse(&text));
+        let note = match &read {
+            Err(problem) => Some(format!("{problem}; the defaults are used")),
+            Ok(config) => config.prompt.as_ref().map(|_| PROMPT_IS_OLD.to_owned()),
+        };
+        (read.unwrap_or_default(), note.map(|note| format!("{}: {note}", path.display())))
     }
 
     fn parse(text: &str) -> Result<Self, String> {

@@ -18,32 +18,20 @@ pub(crate) fn line(study: &Comp517, index: usize) -> String {
 }
 
 /// Makes in `place` what a pipeline runs on, if it is not there yet.
-///
-/// # Errors
-/// ENOSPC and whatever else open(2), write(2) and mkdir(2) answer.
 pub(crate) fn make(study: &Comp517, needs: Runs, place: &Path) -> io::Result<()> {
+    let (file, folder) = (place.join(FILE_NAME), place.join(FOLDER_NAME));
     match needs {
-        Runs::Nothing => Ok(()),
-        Runs::Lines => make_lines(study, &place.join(FILE_NAME)),
-        Runs::Files => make_files(study, &place.join(FOLDER_NAME)),
+        Runs::Lines if !file.exists() => {
+            let mut file = BufWriter::new(File::create(file)?);
+            study.material.write_lines(&mut file)?;
+            file.flush()
+        }
+        Runs::Files if !folder.exists() => {
+            std::fs::create_dir(&folder)?;
+            study.material.file_names().try_for_each(|name| File::create(folder.join(name)).map(drop))
+        }
+        _ => Ok(()),
     }
-}
-
-fn make_lines(study: &Comp517, path: &Path) -> io::Result<()> {
-    if path.exists() {
-        return Ok(());
-    }
-    let mut file = BufWriter::new(File::create(path)?);
-    study.material.write_lines(&mut file)?;
-    file.flush()
-}
-
-fn make_files(study: &Comp517, folder: &Path) -> io::Result<()> {
-    if folder.exists() {
-        return Ok(());
-    }
-    std::fs::create_dir(folder)?;
-    study.material.file_names().try_for_each(|name| File::create(folder.join(name)).map(drop))
 }
 
 #[cfg(test)]

@@ -97,9 +97,6 @@ impl LinkFile {
     }
 
     /// Puts what it holds into another file: by reference where the file system can, else by a copy.
-    ///
-    /// # Errors
-    /// A full disk.
     pub(super) fn copy_to(&self, mut copy: File) -> io::Result<()> {
         let path = format!("/proc/self/fd/{}", self.reader.as_raw_fd());
         let held_bytes = self.closed_at.get().copied().unwrap_or(u64::MAX);

@@ -5,18 +5,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 
 use super::file::LinkFile;
 use super::holders::{Holders, Writing};
-use super::relay::{Pass, Source, Until};
-use super::wait::{Stop, sleep_on};
+use super::relay::{PIECE_BYTES, Pass, Source};
+use super::wait::{Stop, sleep_on_reads};
 use super::watch::Watch;
-
-/// The most one call moves, in bytes: no pipe of a link holds more.
-const PIECE_BYTES: usize = 1 << 20;
 
 /// The first and the longest pause between two looks at a writer that does not stop.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
@@ -35,7 +31,7 @@ const GATHER: Duration = Duration::from_micros(500);
 /// Bytes go from the page cache into the pipe by reference. They do not change under the reader, since the
 /// writer's description appends. (A program that opens its standard output anew, to cut or overwrite what it wrote,
 /// finds a file where it expects a pipe, and its reader may see either.)
-pub(super) struct Follower {
+pub(super) struct FileFollower {
     file: Arc<LinkFile>,
     watch: Watch,
     passed_bytes: u64,
@@ -47,7 +43,7 @@ pub(super) struct Follower {
     room: Option<Vec<u8>>,
 }
 
-impl Follower {
+impl FileFollower {
     /// Follows a file from its beginning. `watch` is older than the first write.
     pub(super) fn new(file: Arc<LinkFile>, watch: Watch) -> Self {
         Self { file, watch, passed_bytes: 0, idle_at_bytes: 0, complete: false, room: None }
@@ -64,8 +60,7 @@ impl Follower {
         while !self.watch.all_closed()? {
             let Some(left) = SOON.checked_sub(began.elapsed()) else { return Ok(false) };
             let time = self.watch.look_again().map_or(left, |time| time.min(left));
-            let watched = [self.watch.as_fd(), stop.as_fd()];
-            sleep_on(&mut watched.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)), Some(time))?;
+            sleep_on_reads([self.watch.as_fd(), stop.as_fd()], Some(time))?;
         }
         Ok(true)
     }
@@ -82,20 +77,20 @@ impl Follower {
     }
 }
 
-impl Source for Follower {
+impl Source for FileFollower {
     fn pass(&mut self, pipe: &OwnedFd) -> io::Result<Pass> {
         match self.piece(pipe) {
             Ok(0) if self.complete => Ok(Pass::End),
             Ok(0) if self.flows() => {
                 self.idle_at_bytes = self.passed_bytes;
-                Ok(Pass::Idle(Until::Over(GATHER)))
+                Ok(Pass::Pause(GATHER))
             }
             Ok(0) if self.watch.all_closed()? => {
                 // Something may have been written between the two looks.
                 self.complete = true;
                 Ok(Pass::Moved(0))
             }
-            Ok(0) => Ok(Pass::Idle(self.watch.look_again().map_or(Until::Woken, Until::WokenOr))),
+            Ok(0) => Ok(Pass::Idle(self.watch.look_again())),
             Ok(moved) => {
                 self.passed_bytes += moved as u64;
                 Ok(Pass::Moved(moved as u64))
@@ -126,7 +121,7 @@ impl Source for Follower {
         self.file.look()?;
         let mut held_bytes = self.file.discard()?;
         let mut pause = PAUSE_MIN;
-        let mut farewell = Farewell::default();
+        let mut grace = Grace::default();
         while !self.watch.all_closed()? {
             // A file that is kept holds what was written before, too.
             let grown_bytes = self.file.look()?.saturating_sub(held_bytes);
@@ -145,9 +140,8 @@ impl Source for Follower {
                 self.watch.look_again()
             };
             if !stop.raised() {
-                let watched = [self.watch.as_fd(), stop.as_fd()];
-                sleep_on(&mut watched.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)), time)?;
-            } else if farewell.is_over(grown) {
+                sleep_on_reads([self.watch.as_fd(), stop.as_fd()], time)?;
+            } else if grace.is_over(grown) {
                 break;
             } else {
                 std::thread::sleep(PAUSE_MIN);
@@ -161,12 +155,12 @@ impl Source for Follower {
 /// After the stages have ended, programs in the background may still hold the file: one that goes on writing is
 /// stopped, one that keeps still is left alone, and neither is waited for much longer than it takes to tell.
 #[derive(Default)]
-pub(super) struct Farewell {
+pub(super) struct Grace {
     begun: Option<Instant>,
     grown: Option<Instant>,
 }
 
-impl Farewell {
+impl Grace {
     const QUIET: Duration = Duration::from_millis(30);
     const LONGEST: Duration = Duration::from_millis(500);
 

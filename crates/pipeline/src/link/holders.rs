@@ -51,9 +51,6 @@ type Threads = HashMap<i32, u64>;
 
 impl Holders {
     /// Notes who holds the file now. From here on, those who have written more are taken for its writers.
-    ///
-    /// # Errors
-    /// /proc does not show the file.
     pub(super) fn of(file: &OwnedFd) -> io::Result<Self> {
         let file = OpenFile::of(std::process::id().cast_signed(), file.as_raw_fd());
         let file = file.ok_or(io::ErrorKind::NotFound)?;

@@ -27,6 +27,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const DRAIN: Duration = Duration::from_micros(100);
 const LARGE_PIPE_BYTES: usize = 512 << 10;
 
+/// The most one call moves, in bytes: no pipe of a link holds more.
+pub(super) const PIECE_BYTES: usize = 1 << 20;
+
 /// What moves bytes from somewhere into a pipe. The pipe is in non-blocking mode, and no call of these waits.
 pub(super) trait Source: Send {
     /// Moves what is there.
@@ -39,9 +42,6 @@ pub(super) trait Source: Send {
     fn wakes(&self) -> BorrowedFd<'_>;
 
     /// Passes on to the writer that nobody reads any more; returns when the writer has gone too, or soon after `stop`.
-    ///
-    /// # Errors
-    /// What kept it from doing so.
     fn hang_up(self: Box<Self>, stop: &Stop) -> io::Result<()>;
 
     /// What went wrong beside the way of the bytes to their reader.
@@ -56,21 +56,12 @@ pub(super) enum Pass {
     Moved(u64),
     /// The pipe takes no more for now.
     Full,
-    /// There is nothing for now.
-    Idle(Until),
+    /// There is nothing until the source's descriptor is readable, for so long at most.
+    Idle(Option<Duration>),
+    /// There is nothing for so long; the source's descriptor has nothing to say.
+    Pause(Duration),
     /// There is nothing left, and never will be.
     End,
-}
-
-/// Until when there is nothing.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Until {
-    /// Until the source's descriptor is readable.
-    Woken,
-    /// Until then, but not longer than this.
-    WokenOr(Duration),
-    /// For this long; the descriptor has nothing to say.
-    Over(Duration),
 }
 
 /// What a relay did.
@@ -93,9 +84,6 @@ pub(super) struct Relay {
 
 impl Relay {
     /// Starts a relay from `source` into `pipe`, whose reading end belongs to the reader alone.
-    ///
-    /// # Errors
-    /// EMFILE, or EAGAIN for a thread too many.
     pub(super) fn start(source: Box<dyn Source>, pipe: OwnedFd) -> io::Result<Self> {
         fcntl_setfl(&pipe, fcntl_getfl(&pipe)? | OFlags::NONBLOCK)?;
         let stop = Arc::new(Stop::new()?);
@@ -119,11 +107,7 @@ impl Relay {
     }
 
     /// Stops the relay and says what it did. Takes no longer than [`GRACE`] and a signal's way.
-    pub(super) fn finish(mut self) -> Outcome {
-        self.join()
-    }
-
-    fn join(&mut self) -> Outcome {
+    pub(super) fn finish(&mut self) -> Outcome {
         self.stop.raise();
         let Some(thread) = self.thread.take() else { return Outcome::default() };
         thread.join().unwrap_or_else(|_| Outcome {
@@ -136,7 +120,7 @@ impl Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        self.join();
+        self.finish();
     }
 }
 
@@ -176,6 +160,7 @@ fn carry(source: &mut dyn Source, pipe: &OwnedFd, stop: &Stop, bytes: &mut u64) 
     let mut deadline = None;
     let large = is_large(pipe);
     let mut may_drain = large;
+    let wait = |source: Option<BorrowedFd<'_>>, interest, time| sleep(source, (pipe, interest), stop, time);
     loop {
         if stop.raised() && Instant::now() >= *deadline.get_or_insert_with(|| Instant::now() + GRACE) {
             return Err(io::Error::other(
@@ -189,19 +174,15 @@ fn carry(source: &mut dyn Source, pipe: &OwnedFd, stop: &Stop, bytes: &mut u64) 
                 may_drain = large;
             }
             // Once; a reader that has taken nothing meanwhile is waited for.
-            Pass::Full if std::mem::take(&mut may_drain) => {
-                sleep(None, (pipe, PollFlags::empty()), stop, Some(DRAIN))?;
-            }
-            Pass::Full => sleep(None, (pipe, PollFlags::OUT), stop, left)?,
-            Pass::Idle(until) => {
-                let (fd, time) = match until {
-                    Until::Woken => (Some(source.wakes()), None),
-                    Until::WokenOr(time) => (Some(source.wakes()), Some(time)),
-                    Until::Over(time) => (None, Some(time)),
-                };
-                // Of a pipe that is watched for nothing, poll(2) still tells that its reader has gone.
+            Pass::Full if std::mem::take(&mut may_drain) => wait(None, PollFlags::empty(), Some(DRAIN))?,
+            Pass::Full => wait(None, PollFlags::OUT, left)?,
+            // Of a pipe that is watched for nothing, poll(2) still tells that its reader has gone.
+            Pass::Idle(time) => {
                 let time = time.into_iter().chain(left).min();
-                sleep(fd, (pipe, PollFlags::empty()), stop, time)?;
+                wait(Some(source.wakes()), PollFlags::empty(), time)?;
+            }
+            Pass::Pause(time) => {
+                wait(None, PollFlags::empty(), [time].into_iter().chain(left).min())?;
             }
             Pass::End => return Ok(()),
         }

@@ -1,9 +1,8 @@
 //! What a user may type for a link, checked before anything is started.
 
 use std::fmt;
-use std::str::FromStr;
 
-use mechanism::{Capabilities, Folder, Mechanism, OpenError, Options, Order, SpecProblem};
+use mechanism::{Capabilities, Descriptor, Folder, Mechanism, OpenError, Options, Order};
 use model::{Spec, SpecError};
 use thiserror::Error;
 
@@ -17,34 +16,10 @@ pub struct LinkSpec {
     options: Options,
 }
 
-/// Why a text names no link. Each is a mistake on the command line.
+/// Why a text names no link, and what would be right: a mistake on the command line.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum LinkProblem {
-    /// Not the shape of a spec.
-    #[error(transparent)]
-    Text(#[from] SpecError),
-    /// No such mechanism, or an option it does not take.
-    #[error(transparent)]
-    Spec(#[from] SpecProblem),
-    /// A mechanism without descriptors that two programs could have.
-    #[error("`{mechanism}` cannot stand between two programs; these can: {links}")]
-    NotALink {
-        /// The mechanism.
-        mechanism: &'static str,
-        /// Those that can.
-        links: String,
-    },
-    /// An option that says how the ends of a measurement behave.
-    #[error("`{option}` of `{mechanism}` is for measuring; between two programs it takes: {known}")]
-    MeasuringOnly {
-        /// The mechanism.
-        mechanism: &'static str,
-        /// The option.
-        option: String,
-        /// The options of the link.
-        known: String,
-    },
-}
+#[error("{0}")]
+pub struct LinkProblem(String);
 
 impl LinkSpec {
     /// Reads a spec and checks that it can be a link; whether this machine grants it shows when it is connected.
@@ -52,22 +27,21 @@ impl LinkSpec {
     /// # Errors
     /// What is wrong with the text, and what would be right.
     pub fn parse(text: &str) -> Result<Self, LinkProblem> {
-        let spec: Spec = text.parse()?;
-        let (mechanism, options) = mechanism::resolve(&spec)?;
-        let descriptor = mechanism.descriptor();
-        if !descriptor.capabilities.contains(Capabilities::LINK) {
-            return Err(LinkProblem::NotALink {
-                mechanism: descriptor.name,
-                links: Self::names().collect::<Vec<_>>().join(", "),
-            });
+        let spec: Spec = text.parse().map_err(|problem: SpecError| LinkProblem(problem.to_string()))?;
+        let (mechanism, options) =
+            mechanism::resolve(&spec).map_err(|problem| LinkProblem(problem.to_string()))?;
+        let Descriptor { name, capabilities, link_options, .. } = mechanism.descriptor();
+        if !capabilities.contains(Capabilities::LINK) {
+            let links = Self::names().collect::<Vec<_>>().join(", ");
+            let problem = format!("`{name}` cannot stand between two programs; these can: {links}");
+            return Err(LinkProblem(problem));
         }
-        let known = descriptor.link_options;
-        if let Some(option) = spec.options.keys().find(|option| !known.contains(&option.as_str())) {
-            return Err(LinkProblem::MeasuringOnly {
-                mechanism: descriptor.name,
-                option: option.clone(),
-                known: if known.is_empty() { "no option".to_owned() } else { known.join(", ") },
-            });
+        if let Some(option) = spec.options.keys().find(|option| !link_options.contains(&option.as_str())) {
+            let known =
+                if link_options.is_empty() { "no option".to_owned() } else { link_options.join(", ") };
+            let problem =
+                format!("`{option}` of `{name}` is for measuring; between two programs it takes: {known}");
+            return Err(LinkProblem(problem));
         }
         Ok(Self { text: text.to_owned(), mechanism, options })
     }
@@ -78,12 +52,6 @@ impl LinkSpec {
         descriptors
             .filter(|descriptor| descriptor.capabilities.contains(Capabilities::LINK))
             .map(|descriptor| descriptor.name)
-    }
-
-    /// The options that a link of this name takes; none where there is no such link.
-    pub fn options_of(name: &str) -> &'static [&'static str] {
-        let mut descriptors = mechanism::all().iter().map(|mechanism| mechanism.descriptor());
-        descriptors.find(|descriptor| descriptor.name == name).map_or(&[], |found| found.link_options)
     }
 
     /// When the reading program may start: with the writer, or, through a file, after it.
@@ -99,11 +67,6 @@ impl LinkSpec {
     /// Whether its size was said.
     pub fn is_sized(&self) -> bool {
         self.text.contains("size=")
-    }
-
-    /// Whether it makes names in a file system, which want a folder of their own.
-    pub fn has_names(&self) -> bool {
-        self.mechanism.descriptor().capabilities.contains(Capabilities::NEEDS_CLEANUP)
     }
 
     /// Why it cannot be had, and what to do about it.
@@ -129,13 +92,6 @@ impl LinkSpec {
     }
 }
 
-impl FromStr for LinkSpec {
-    type Err = LinkProblem;
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::parse(text)
-    }
-}
-
 impl fmt::Display for LinkSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.text)
@@ -145,13 +101,6 @@ impl fmt::Display for LinkSpec {
 impl fmt::Debug for LinkSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("LinkSpec").field(&self.text).finish()
-    }
-}
-
-impl PartialEq for LinkSpec {
-    /// The same mechanism with the same options, however typed.
-    fn eq(&self, other: &Self) -> bool {
-        self.mechanism.descriptor().name == other.mechanism.descriptor().name && self.options == other.options
     }
 }
 

@@ -9,9 +9,9 @@ use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl, open};
 use rustix::io::Errno;
 use rustix::pty::ptsname;
 
-use super::follow::Farewell;
+use super::follow::Grace;
 use super::holders::{Holders, Writing};
-use super::relay::{Pass, Source, Until};
+use super::relay::{Pass, Source};
 use super::wait::Stop;
 
 /// What a line discipline holds: no read(2) brings more.
@@ -34,8 +34,6 @@ pub(super) struct TerminalSource {
 }
 
 impl TerminalSource {
-    /// # Errors
-    /// What fcntl(2), or looking for the slave's name, answers.
     pub(super) fn new(master: OwnedFd) -> io::Result<Self> {
         fcntl_setfl(&master, fcntl_getfl(&master)? | OFlags::NONBLOCK)?;
         let slave = open(ptsname(&master, Vec::new())?, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
@@ -50,12 +48,12 @@ impl TerminalSource {
                 self.looks = 0;
                 Ok(None)
             }
-            Err(Errno::AGAIN) => Ok(Some(Pass::Idle(Until::Woken))),
+            Err(Errno::AGAIN) => Ok(Some(Pass::Idle(None))),
             Err(Errno::INTR) => Ok(Some(Pass::Moved(0))),
             // The slave is closed: EIO, as on Linux, or an end as elsewhere.
             Ok(_) | Err(Errno::IO) if self.looks < LOOKS_AFTER_HANGUP => {
                 self.looks += 1;
-                Ok(Some(Pass::Idle(Until::Over(BETWEEN_LOOKS))))
+                Ok(Some(Pass::Pause(BETWEEN_LOOKS)))
             }
             Ok(_) | Err(Errno::IO) => Ok(Some(Pass::End)),
             Err(error) => Err(error.into()),
@@ -90,7 +88,7 @@ impl Source for TerminalSource {
     /// for one that ignores the signal the master is closed.
     fn hang_up(mut self: Box<Self>, stop: &Stop) -> io::Result<()> {
         let mut holders = Holders::of(&self.slave)?;
-        let mut farewell = Farewell::default();
+        let mut grace = Grace::default();
         let mut looks = 0;
         loop {
             let grown_bytes = match rustix::io::read(&self.master, self.room.as_mut_slice()) {
@@ -111,7 +109,7 @@ impl Source for TerminalSource {
                     return Ok(());
                 }
             }
-            if stop.raised() && farewell.is_over(grown) {
+            if stop.raised() && grace.is_over(grown) {
                 return Ok(());
             }
             std::thread::sleep(BETWEEN_LOOKS);

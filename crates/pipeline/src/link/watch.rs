@@ -33,9 +33,6 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Watches the file of a description that is for reading only. Nothing that happens from now on is missed.
-    ///
-    /// # Errors
-    /// EMFILE: this process has no descriptor left.
     pub(super) fn new(file: &OwnedFd) -> io::Result<Self> {
         kernel::prepare(file)?;
         let (inotify, notified) = match notifier(file) {

@@ -58,7 +58,7 @@ fn a_file_is_emptied_when_its_reader_leaves() {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert_eq!(held(), 0);
-    let report = coupled.link.finish();
+    let report = coupled.link.finish().0;
     assert!(report.stored_bytes.is_some_and(|bytes| bytes > 0), "{report:?}");
     assert_eq!(fs::read_dir(folder.path()).expect("folder").count(), 0);
 }
@@ -98,7 +98,7 @@ fn a_shell_that_waited_for_a_writer_is_no_writer() {
             assert!(reading.wait().expect("reader").success());
             assert_eq!(writing.wait().expect("writer").code(), Some(7), "{text}, kept: {keep}");
             assert_eq!(fs::read_to_string(marker.path()).expect("written"), "x\nx\n", "{text}, kept: {keep}");
-            assert_eq!(link.finish().trouble, None, "{text}, kept: {keep}");
+            assert_eq!(link.finish().0.trouble, None, "{text}, kept: {keep}");
             let kept_bytes = kept.metadata().expect("its size").len();
             assert!(kept_bytes <= 588_895 && (kept_bytes > 0) == keep, "{text}: {kept_bytes} bytes are kept");
         }

@@ -10,7 +10,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use mechanism::Folder;
-use pipeline::link::{Link, LinkReport, LinkSpec};
+use model::LinkRecord;
+use pipeline::link::{Link, LinkSpec};
 
 /// The forms of every link there is, but for those this machine lacks.
 const SPECS: &[&str] = &[
@@ -96,23 +97,30 @@ fn reader(link: &mut Link, script: &str) -> Child {
     command.spawn().expect("bash")
 }
 
+/// Waits until the writer's end is closed, where the reader may only begin then.
+fn written(link: &mut Link) {
+    while !link.is_written().expect("asked") {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 fn couple(spec: &LinkSpec, folder: &Path, write: &str, read: &str) -> Coupled {
     let mut link = spec.connect(&Folder::at(folder)).unwrap_or_else(|error| panic!("{spec}: {error}"));
     let writer = writer(&mut link, write);
-    link.wait_written(&|| false).expect("written");
+    written(&mut link);
     let reader = reader(&mut link, read);
     Coupled { link, writer, reader }
 }
 
 impl Coupled {
-    fn end(mut self) -> (ExitStatus, ExitStatus, LinkReport) {
+    fn end(mut self) -> (ExitStatus, ExitStatus, LinkRecord) {
         let reader = self.reader.wait().expect("reader");
         let writer = self.writer.wait().expect("writer");
-        (writer, reader, self.link.finish())
+        (writer, reader, self.link.finish().0)
     }
 }
 
-fn run(text: &str, folder: &Path, write: &str, read: &str) -> (ExitStatus, ExitStatus, LinkReport) {
+fn run(text: &str, folder: &Path, write: &str, read: &str) -> (ExitStatus, ExitStatus, LinkRecord) {
     couple(&LinkSpec::parse(text).expect(text), folder, write, read).end()
 }
 
@@ -234,7 +242,7 @@ fn links_stand_in_a_row() {
         let spec = LinkSpec::parse(text).expect(text);
         let mut first = spec.connect(&Folder::at(folder.path())).expect(text);
         let mut numbers = writer(&mut first, "seq 100000");
-        first.wait_written(&|| false).expect("written");
+        written(&mut first);
         let mut second = spec.connect(&Folder::at(folder.path())).expect(text);
         let mut sort = Command::new("sort");
         sort.arg("-rn")
@@ -242,15 +250,15 @@ fn links_stand_in_a_row() {
             .stdout(second.take_write().expect("an end"));
         let mut sorter = sort.stderr(Stdio::null()).spawn().expect("sort");
         drop(sort);
-        second.wait_written(&|| false).expect("written");
+        written(&mut second);
         let mut last = reader(&mut second, "[ $(head -1) = 100000 ]");
         for child in [&mut last, &mut numbers] {
             assert!(child.wait().expect("a child").success(), "{text}");
         }
         // It is stopped, or was done before.
         sorter.wait().expect("sort");
-        assert_eq!(first.finish().trouble, None, "{text}");
-        assert_eq!(second.finish().trouble, None, "{text}");
+        assert_eq!(first.finish().0.trouble, None, "{text}");
+        assert_eq!(second.finish().0.trouble, None, "{text}");
     }
 }
 
@@ -262,27 +270,13 @@ fn a_sequential_reader_starts_after_the_writer() {
         let start = Instant::now();
         let mut link = LinkSpec::parse(text).expect(text).connect(&Folder::at(folder.path())).expect(text);
         let mut writing = writer(&mut link, "echo a; (sleep 0.3; echo b) &");
-        link.wait_written(&|| false).expect("written");
+        written(&mut link);
         assert!(start.elapsed() > Duration::from_millis(300), "{text}: the child of the writer still wrote");
         assert!(writing.wait().expect("writer").success());
         let mut reading = reader(&mut link, "[ -f /dev/stdin ] && [ \"$(cat)\" = $'a\\nb' ]");
         assert!(reading.wait().expect("reader").success(), "{text}");
-        assert_eq!(link.finish().bytes, Some(4), "{text}");
+        assert_eq!(link.finish().0.bytes, Some(4), "{text}");
     }
-}
-
-#[test]
-fn a_wait_for_the_writer_can_be_given_up() {
-    let _alone = alone();
-    let folder = tempfile::tempdir().expect("temp dir");
-    let link = LinkSpec::parse("tmpfile:order=sequential")
-        .expect("a link")
-        .connect(&Folder::at(folder.path()))
-        .expect("link");
-    let start = Instant::now();
-    let error = link.wait_written(&|| start.elapsed() > Duration::from_millis(100)).expect_err("stopped");
-    assert_eq!(error.kind(), std::io::ErrorKind::Interrupted);
-    assert!(start.elapsed() < Duration::from_secs(1));
 }
 
 #[test]
@@ -329,7 +323,7 @@ fn sizes_are_what_was_granted() {
     let folder = tempfile::tempdir().expect("temp dir");
     let granted = |text: &str, name: &str| {
         let link = LinkSpec::parse(text).expect(text).connect(&Folder::at(folder.path())).expect(text);
-        link.granted().get(name).copied().unwrap_or_else(|| panic!("{text} grants {name}"))
+        link.record().granted.get(name).copied().unwrap_or_else(|| panic!("{text} grants {name}"))
     };
     assert_eq!(granted("pipe:size=100KiB", "pipe_bytes"), 128 << 10);
     assert_eq!(granted("fifo:size=4KiB", "pipe_bytes"), 4 << 10);

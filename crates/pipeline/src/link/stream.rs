@@ -1,0 +1,152 @@
+//! What a relay passes on of a pipe or a socket: by splice(2), which moves pages and copies nothing; and where it is kept, by tee(2),
+//! and then into its file. The reader gets the very pages; only the file costs a copy.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use mechanism::large_pipe;
+use rustix::event::PollFlags;
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
+use rustix::io::Errno;
+use rustix::pipe::{SpliceFlags, splice, tee};
+
+use super::relay::{PIECE_BYTES, Pass, Source};
+use super::wait::{Stop, has_now};
+
+/// A link's reading end.
+pub(super) struct Stream {
+    /// In non-blocking mode.
+    input: OwnedFd,
+    copy: Option<KeptCopy>,
+}
+
+/// The file that keeps what flows.
+struct KeptCopy {
+    /// tee(2) wants a pipe: bytes of a socket go through this one first.
+    own_pipe: Option<(OwnedFd, OwnedFd)>,
+    /// `None` once it could not take more: the reader still gets everything.
+    file: Option<File>,
+    /// Where the file is, for people.
+    name: String,
+    /// Bytes that the reader has and the file has not; they still lie in the pipe.
+    owed_bytes: usize,
+    /// What kept the file from taking everything.
+    trouble: Option<io::Error>,
+    nowhere: File,
+}
+
+impl Stream {
+    /// # Errors
+    /// What fcntl(2), pipe2(2) or opening /dev/null answers; ENOSYS, or what a sandbox says, where there is no tee(2).
+    pub(super) fn new(input: OwnedFd, kept: Option<File>) -> io::Result<Self> {
+        fcntl_setfl(&input, fcntl_getfl(&input)? | OFlags::NONBLOCK)?;
+        let copy = kept.map(|file| KeptCopy::new(&input, file)).transpose()?;
+        Ok(Self { input, copy })
+    }
+
+    /// Nothing went over: for want of bytes, or of room.
+    fn obstacle(&self, pipe: &OwnedFd, ended: bool) -> io::Result<Pass> {
+        let source = self.copy.as_ref().map_or(&self.input, |copy| copy.source(&self.input));
+        Ok(match (has_now(source, PollFlags::IN)?, ended) {
+            // Both came meanwhile.
+            (true, _) if has_now(pipe, PollFlags::OUT)? => Pass::Moved(0),
+            (true, _) => Pass::Full,
+            (false, true) => Pass::End,
+            (false, false) => Pass::Idle(None),
+        })
+    }
+}
+
+impl Source for Stream {
+    fn pass(&mut self, pipe: &OwnedFd) -> io::Result<Pass> {
+        let (mut ended, mut direct) = (false, true);
+        let moved = match &self.copy {
+            None => splice(&self.input, None, pipe, None, PIECE_BYTES, SpliceFlags::NONBLOCK),
+            Some(copy) => {
+                ended = copy.fill(&self.input)?;
+                direct = copy.own_pipe.is_none();
+                tee(copy.source(&self.input), pipe, PIECE_BYTES, SpliceFlags::NONBLOCK)
+            }
+        };
+        match moved {
+            Ok(0) if direct => Ok(Pass::End),
+            Ok(0) | Err(Errno::AGAIN) => self.obstacle(pipe, ended),
+            Ok(moved) => {
+                if let Some(copy) = &mut self.copy {
+                    copy.owed_bytes += moved;
+                    copy.settle(&self.input)?;
+                }
+                Ok(Pass::Moved(moved as u64))
+            }
+            Err(Errno::INTR) => Ok(Pass::Moved(0)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn wakes(&self) -> BorrowedFd<'_> {
+        self.input.as_fd()
+    }
+
+    /// Closing the reading end tells the writer, as the reader's own closing would have.
+    fn hang_up(self: Box<Self>, _stop: &Stop) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn trouble(&self) -> Option<String> {
+        let copy = self.copy.as_ref()?;
+        let error = model::describe_errno(copy.trouble.as_ref()?);
+        Some(format!("what flowed could not all be kept in {}: {error}", copy.name))
+    }
+}
+
+impl KeptCopy {
+    fn new(input: &OwnedFd, file: File) -> io::Result<Self> {
+        let is_pipe = FileType::from_raw_mode(fstat(input)?.st_mode) == FileType::Fifo;
+        let (write, read, _) = large_pipe()?;
+        match tee(&read, &write, PIECE_BYTES, SpliceFlags::NONBLOCK) {
+            // Of an empty pipe into itself: the call is there.
+            Err(Errno::AGAIN | Errno::INVAL) | Ok(_) => {}
+            Err(missing) => return Err(missing.into()),
+        }
+        let nowhere = File::options().write(true).open("/dev/null")?;
+        let path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        let name = path.map_or_else(|_| "its file".to_owned(), |path| path.display().to_string());
+        let own_pipe = (!is_pipe).then_some((write, read));
+        Ok(Self { own_pipe, file: Some(file), name, owed_bytes: 0, trouble: None, nowhere })
+    }
+
+    /// The pipe that bytes are taken from.
+    fn source<'a>(&'a self, input: &'a OwnedFd) -> &'a OwnedFd {
+        self.own_pipe.as_ref().map_or(input, |(_, read)| read)
+    }
+
+    /// Brings what a socket has into our own pipe; whether its end was reached.
+    fn fill(&self, input: &OwnedFd) -> io::Result<bool> {
+        let Some((write, _)) = &self.own_pipe else { return Ok(false) };
+        match splice(input, None, write, None, PIECE_BYTES, SpliceFlags::NONBLOCK) {
+            Ok(0) => Ok(true),
+            // Full, or nothing there: what is in the pipe goes on first.
+            Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Moves what the reader has been given out of the pipe and into the file.
+    fn settle(&mut self, input: &OwnedFd) -> io::Result<()> {
+        while self.owed_bytes > 0 {
+            let target = self.file.as_ref().unwrap_or(&self.nowhere);
+            match splice(self.source(input), None, target, None, self.owed_bytes, SpliceFlags::empty()) {
+                Ok(0) => return Err(Errno::IO.into()),
+                Ok(moved) => self.owed_bytes -= moved,
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(error) if self.file.is_some() => {
+                    self.trouble = Some(error.into());
+                    self.file = None;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
