@@ -6,7 +6,7 @@ use std::process::{Command, ExitStatus};
 use std::os::unix::process::ExitStatusExt;
 
 use super::place::{has_line, script};
-use super::window::{self, Window};
+use super::window::Window;
 use crate::common::{Lab, PROMPTLY, SOON, signal, until};
 
 /// Makes the command the leader of its terminal's session (setsid(1)).
