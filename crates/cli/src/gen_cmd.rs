@@ -6,10 +6,10 @@ use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 use clap::Args;
-use filter::{GenJob, die_of_sigpipe, generate};
+use filter::{GenJob, generate};
 use model::{ByteSize, PayloadKind};
 
-use crate::typed;
+use crate::{signals, typed};
 
 /// What a shell reports of a filter that died of SIGPIPE.
 const STATUS_SIGPIPE: u8 = 141;
@@ -45,7 +45,7 @@ pub(crate) struct GenArgs {
 
 /// Writes until done, until the reader goes away, or until the system refuses.
 pub(crate) fn run(args: GenArgs) -> anyhow::Result<ExitCode> {
-    die_of_sigpipe();
+    signals::die_of_sigpipe();
     let block_bytes = usize::try_from(args.block.0).ok().and_then(NonZeroUsize::new);
     let job = GenJob {
         bytes: args.bytes.map(|size| size.0),

@@ -67,3 +67,10 @@ pub(crate) fn settle() {
         libc::signal(SIGCHLD, libc::SIG_DFL);
     }
 }
+
+/// Lets this process die of SIGPIPE (status 141 in a shell) when its reader goes away, as `yes | head` does: the Rust
+/// runtime ignores the signal from the start.
+pub(crate) fn die_of_sigpipe() {
+    // SAFETY: SIG_DFL runs no code of ours, so there is no handler that could be unsound.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+}

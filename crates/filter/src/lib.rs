@@ -7,11 +7,9 @@ mod generate;
 mod outlet;
 mod pages;
 mod pipe;
-mod signal;
 mod sink;
 
 pub use error::FilterError;
 pub use generate::{GenJob, GenReport, generate};
 pub use outlet::GenRoad;
-pub use signal::die_of_sigpipe;
 pub use sink::{SinkJob, SinkReport, SinkRoad, Verify, sink};

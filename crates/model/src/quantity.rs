@@ -12,23 +12,22 @@ use thiserror::Error;
 #[serde(transparent)]
 pub struct ByteSize(pub u64);
 
-/// What was wrong with a size or a duration.
+/// What was wrong with a size or a duration: a sentence with examples of what is right.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum QuantityError {
-    /// The text is no size at all.
-    #[error(
-        "`{0}` is not a size: write bytes or a unit, as in 4096, 64KiB, 64k (=1024), 64kB (=1000), 1.5MiB"
-    )]
-    NotASize(String),
-    /// The size does not fit in 64 bits.
-    #[error("`{0}` is larger than this machine can count (16 EiB)")]
-    TooLarge(String),
-    /// The size is not a whole number of bytes.
-    #[error("`{0}` is not a whole number of bytes")]
-    Fraction(String),
-    /// The text is no duration.
-    #[error("`{0}` is not a duration: write a number and a unit, as in 500ms, 30s, 2m")]
-    NotADuration(String),
+#[error("`{text}` {wrong}")]
+pub struct QuantityError {
+    text: String,
+    wrong: &'static str,
+}
+
+impl QuantityError {
+    const NOT_A_SIZE: &str =
+        "is not a size: write bytes or a unit, as in 4096, 64KiB, 64k (=1024), 64kB (=1000), 1.5MiB";
+    const TOO_LARGE: &str = "is larger than this machine can count (16 EiB)";
+
+    fn new(text: &str, wrong: &'static str) -> Self {
+        Self { text: text.to_owned(), wrong }
+    }
 }
 
 /// Unit suffixes and their bytes; `k` alone is 1024, `kB` is 1000, as dd(1) has it.
@@ -62,39 +61,30 @@ const UNITS: [(&str, u64); 22] = [
 /// # Errors
 /// A sentence saying what was wrong, with examples of what is right.
 pub fn parse_size(text: &str) -> Result<ByteSize, QuantityError> {
+    let wrong = |wrong| QuantityError::new(text, wrong);
+    let too_large = || wrong(QuantityError::TOO_LARGE);
     let trimmed = text.trim();
     let split = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(trimmed.len());
     let (number, unit) = trimmed.split_at(split);
     let unit = unit.trim().to_ascii_lowercase();
     let factor = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, bytes)| *bytes);
-    let Some(factor) = factor.filter(|_| !number.is_empty()) else {
-        return Err(QuantityError::NotASize(text.to_owned()));
+    // `1.5MiB`: exact in integers, so that a size never depends on floating-point rounding.
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    let digits_are_fine = !whole.is_empty() && (1..=15).contains(&fraction.len()) && !fraction.contains('.');
+    let Some(factor) = factor.filter(|_| digits_are_fine) else {
+        return Err(wrong(QuantityError::NOT_A_SIZE));
     };
-    if let Some((whole, fraction)) = number.split_once('.') {
-        return parse_fraction(text, whole, fraction, factor);
-    }
-    let value: u64 = number.parse().map_err(|_| QuantityError::TooLarge(text.to_owned()))?;
-    value.checked_mul(factor).map(ByteSize).ok_or_else(|| QuantityError::TooLarge(text.to_owned()))
-}
-
-/// `1.5MiB`: exact in integers, so that a size never depends on floating-point rounding.
-fn parse_fraction(text: &str, whole: &str, fraction: &str, factor: u64) -> Result<ByteSize, QuantityError> {
-    let digits = fraction.len();
-    if digits == 0 || digits > 15 || fraction.contains('.') || whole.is_empty() {
-        return Err(QuantityError::NotASize(text.to_owned()));
-    }
-    let scale = 10u128.pow(u32::try_from(digits).unwrap_or(15));
-    let whole: u128 = whole.parse().map_err(|_| QuantityError::TooLarge(text.to_owned()))?;
-    let fraction: u128 = fraction.parse().map_err(|_| QuantityError::NotASize(text.to_owned()))?;
-    let scaled = whole
-        .checked_mul(scale)
-        .and_then(|v| v.checked_add(fraction))
-        .and_then(|v| v.checked_mul(u128::from(factor)))
-        .ok_or_else(|| QuantityError::TooLarge(text.to_owned()))?;
+    let scale = 10u128.pow(fraction.len() as u32);
+    let [whole, fraction]: [u128; 2] = match [whole.parse(), fraction.parse()] {
+        [Ok(whole), Ok(fraction)] => [whole, fraction],
+        _ => return Err(too_large()),
+    };
+    let scaled = whole.checked_mul(scale).and_then(|value| value.checked_add(fraction));
+    let scaled = scaled.and_then(|value| value.checked_mul(u128::from(factor))).ok_or_else(too_large)?;
     if scaled % scale != 0 {
-        return Err(QuantityError::Fraction(text.to_owned()));
+        return Err(wrong("is not a whole number of bytes"));
     }
-    u64::try_from(scaled / scale).map(ByteSize).map_err(|_| QuantityError::TooLarge(text.to_owned()))
+    u64::try_from(scaled / scale).map(ByteSize).map_err(|_| too_large())
 }
 
 /// Reads a duration such as `500ms`, `30s`, `2m`.
@@ -102,7 +92,8 @@ fn parse_fraction(text: &str, whole: &str, fraction: &str, factor: u64) -> Resul
 /// # Errors
 /// A sentence with examples of what is right.
 pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
-    humantime::parse_duration(text.trim()).map_err(|_| QuantityError::NotADuration(text.to_owned()))
+    let wrong = "is not a duration: write a number and a unit, as in 500ms, 30s, 2m";
+    humantime::parse_duration(text.trim()).map_err(|_| QuantityError::new(text, wrong))
 }
 
 impl ByteSize {

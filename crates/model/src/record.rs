@@ -245,37 +245,37 @@ pub struct EndUsage {
     pub system_ns: u64,
 }
 
-/// Summary of a stream's samples.
+/// Summary of a stream's samples; every field is in bytes per second.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Throughput {
     /// The headline.
     pub median_bytes_per_s: f64,
-    /// Lower end of the 95 % interval of the median.
+    /// Lower end of the 95 % interval of the median, in bytes per second.
     pub low: f64,
-    /// Upper end of the 95 % interval of the median.
+    /// Upper end of the 95 % interval of the median, in bytes per second.
     pub high: f64,
-    /// Arithmetic mean.
+    /// Arithmetic mean, in bytes per second.
     pub mean: f64,
-    /// Standard deviation of the samples.
+    /// Standard deviation of the samples, in bytes per second.
     pub stddev: f64,
 }
 
-/// Summary of round trip times, over all trials' histograms merged.
+/// Summary of round trip times, over all trials' histograms merged; every time is in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latency {
-    /// Median of the trials' median round trips.
+    /// Median of the trials' median round trips, in nanoseconds.
     pub p50: u64,
-    /// 90th percentile.
+    /// 90th percentile, in nanoseconds.
     pub p90: u64,
-    /// 99th percentile.
+    /// 99th percentile, in nanoseconds.
     pub p99: u64,
-    /// 99.9th percentile.
+    /// 99.9th percentile, in nanoseconds.
     pub p999: u64,
-    /// The longest seen.
+    /// The longest seen, in nanoseconds.
     pub max: u64,
-    /// Lower end of the 95 % interval of the trials' medians.
+    /// Lower end of the 95 % interval of the trials' medians, in nanoseconds.
     pub p50_low: u64,
-    /// Upper end of the 95 % interval of the trials' medians.
+    /// Upper end of the 95 % interval of the trials' medians, in nanoseconds.
     pub p50_high: u64,
     /// Round trips in all trials.
     pub count: u64,

@@ -16,24 +16,10 @@ pub struct Spec {
     pub options: BTreeMap<String, Option<String>>,
 }
 
-/// Why a text is no spec.
+/// Why a text is no spec: a sentence that says what is right.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum SpecError {
-    /// No mechanism before the colon.
-    #[error("`{0}` names no mechanism: write NAME or NAME:option=value,option (see `hosepipe list`)")]
-    NoName(String),
-    /// An empty option, as in `pipe:` or `pipe:size=1k,,`.
-    #[error("`{0}` has an empty option: write NAME:option=value,option")]
-    EmptyOption(String),
-    /// The same option twice.
-    #[error("`{spec}` gives the option `{option}` twice")]
-    Twice {
-        /// What was typed.
-        spec: String,
-        /// The option that stands in it twice.
-        option: String,
-    },
-}
+#[error("`{0}` {1}")]
+pub struct SpecError(String, String);
 
 impl Spec {
     /// A mechanism without options.
@@ -50,7 +36,8 @@ impl FromStr for Spec {
             None => (text, None),
         };
         if name.trim().is_empty() {
-            return Err(SpecError::NoName(text.to_owned()));
+            let right = "names no mechanism: write NAME or NAME:option=value,option (see `hosepipe list`)";
+            return Err(SpecError(text.to_owned(), right.to_owned()));
         }
         let mut options = BTreeMap::new();
         for item in rest.into_iter().flat_map(|rest| rest.split(',')) {
@@ -59,10 +46,11 @@ impl FromStr for Spec {
                 None => (item.trim(), None),
             };
             if key.is_empty() {
-                return Err(SpecError::EmptyOption(text.to_owned()));
+                let right = "has an empty option: write NAME:option=value,option";
+                return Err(SpecError(text.to_owned(), right.to_owned()));
             }
             if options.insert(key.to_owned(), value).is_some() {
-                return Err(SpecError::Twice { spec: text.to_owned(), option: key.to_owned() });
+                return Err(SpecError(text.to_owned(), format!("gives the option `{key}` twice")));
             }
         }
         Ok(Self { mechanism: name.trim().to_owned(), options })
@@ -111,10 +99,16 @@ mod tests {
 
     #[test]
     fn wrong_specs_say_what_is_wrong() {
-        assert!(matches!("".parse::<Spec>(), Err(SpecError::NoName(_))));
-        assert!(matches!(":size=1".parse::<Spec>(), Err(SpecError::NoName(_))));
-        assert!(matches!("pipe:".parse::<Spec>(), Err(SpecError::EmptyOption(_))));
-        assert!(matches!("pipe:size=1,size=2".parse::<Spec>(), Err(SpecError::Twice { .. })));
+        for (text, wrong) in [
+            ("", "`` names no mechanism"),
+            (":size=1", "`:size=1` names no mechanism"),
+            ("pipe:", "`pipe:` has an empty option"),
+            ("pipe:size=1k,,", "`pipe:size=1k,,` has an empty option"),
+            ("pipe:size=1,size=2", "`pipe:size=1,size=2` gives the option `size` twice"),
+        ] {
+            let error = text.parse::<Spec>().expect_err(text).to_string();
+            assert!(error.starts_with(wrong), "{error}");
+        }
     }
 
     proptest! {

@@ -52,19 +52,6 @@ impl Comparer {
         Ok(())
     }
 
-    /// Compares with the first `bytes` bytes of another payload, as a stand-in for a stream that is gone.
-    fn follow(&mut self, other: &Tile, bytes: u64) -> Result<(), Mismatch> {
-        let (mut phase, mut left) = (0, bytes);
-        while left > 0 {
-            let piece = other.piece(phase);
-            let len = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-            self.check(&piece[..len])?;
-            phase = other.advance(phase, len);
-            left -= len as u64;
-        }
-        Ok(())
-    }
-
     fn first_difference(&self, bytes: &[u8]) -> Mismatch {
         let pairs = self.tile.piece(self.phase).iter().zip(bytes);
         let at = pairs.clone().take_while(|(expected, found)| expected == found).count();
@@ -119,7 +106,9 @@ impl Detector {
         for kind in self.waiting.by_ref() {
             let Ok(tile) = Tile::make(&kind, self.seed, Period::Filter) else { continue };
             let mut rival = Comparer::new(tile);
-            match rival.follow(&self.leader.1.tile, seen).and_then(|()| rival.check(bytes)) {
+            // The leader's bytes stand in for those of the stream that are gone.
+            let fits = self.leader.1.tile.pieces(seen).try_for_each(|piece| rival.check(piece));
+            match fits.and_then(|()| rival.check(bytes)) {
                 Ok(()) => {
                     self.leader = (kind, rival);
                     return Ok(());

@@ -107,6 +107,18 @@ impl Tile {
         if next < self.period { next } else { next % self.period }
     }
 
+    /// The first `bytes` bytes of the stream, in pieces of 64 KiB or more (the last may be shorter).
+    pub fn pieces(&self, bytes: u64) -> impl Iterator<Item = &[u8]> {
+        let (mut phase, mut left) = (0, bytes);
+        std::iter::from_fn(move || {
+            let piece = self.piece(phase);
+            let len = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            phase = self.advance(phase, len);
+            left -= len as u64;
+            (len > 0).then(|| &piece[..len])
+        })
+    }
+
     /// Writes the stream's bytes from `phase` on into `out`, and returns the phase after them.
     pub fn copy_from(&self, mut phase: usize, out: &mut [u8]) -> usize {
         let mut done = 0;

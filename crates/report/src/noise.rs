@@ -24,7 +24,7 @@ pub(crate) fn word(level: Option<NoiseLevel>) -> Option<&'static str> {
 
 /// How noisy the median of these values is; `None` where one value shows no spread.
 pub fn level(values: &[f64]) -> Option<NoiseLevel> {
-    Estimate::of(values).as_ref().and_then(stats::noise::verdict)
+    Estimate::of(values).as_ref().and_then(stats::spread::verdict)
 }
 
 /// What the marks mean, where there are any.

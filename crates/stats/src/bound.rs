@@ -195,52 +195,53 @@ mod tests {
     }
 
     #[test]
-    fn a_default_pipe_waits_for_wake_ups() {
-        let ends = [end(0.1, 0.4, 1.0, 1.0), end(0.2, 0.3, 1.0, 1.0)];
-        assert_eq!(bound_of(&case(65536, &ends)), Some(Bound::WakeUps));
+    fn what_the_ends_cost_decides() {
+        let (half, copying) = (end(0.1, 0.4, 1.0, 1.0), end(0.1, 0.85, 1.0, 0.1));
+        let (idle, checking) = (end(0.2, 0.4, 1.0, 0.1), end(0.7, 0.25, 1.0, 0.1));
+        let spinning = end(1.0, 0.0, 0.0, 0.0);
+        for (what, block_bytes, ends, expected) in [
+            ("a default pipe", 65536, [half, end(0.2, 0.3, 1.0, 1.0)], Some(Bound::WakeUps)),
+            ("4 ms a sleep", 65536, [end(0.1, 0.1, 1.0, 0.02), end(0.1, 0.1, 1.0, 0.0)], None),
+            ("busy in the kernel", 65536, [copying.clone(), idle.clone()], Some(Bound::Copies)),
+            ("busy in the kernel with little", 64, [copying, idle], Some(Bound::SystemCalls)),
+            ("busy in user mode", 65536, [end(0.3, 0.2, 1.0, 0.1), checking], Some(Bound::Data)),
+            ("spinning hides what it waits for", 65536, [spinning.clone(), spinning], None),
+            // Nobody knows whether it copies or checks.
+            (
+                "a ring that sleeps now and then",
+                65536,
+                [end(0.9, 0.05, 0.02, 0.02), end(0.5, 0.1, 0.02, 0.02)],
+                None,
+            ),
+        ] {
+            assert_eq!(bound_of(&case(block_bytes, &ends)), expected, "{what}");
+        }
     }
 
     #[test]
-    fn long_sleeps_are_not_wake_ups() {
-        let mut case = case(65536, &[end(0.1, 0.1, 1.0, 0.02), end(0.1, 0.1, 1.0, 0.0)]);
-        assert_eq!(bound_of(&case), None, "4 ms a sleep");
-        case.samples[0].involuntary_switches = BLOCKS;
-        assert_eq!(bound_of(&case), Some(Bound::Scheduling));
-    }
-
-    #[test]
-    fn a_busy_end_in_the_kernel_copies_or_calls() {
-        let ends = [end(0.1, 0.85, 1.0, 0.1), end(0.2, 0.4, 1.0, 0.1)];
-        assert_eq!(bound_of(&case(65536, &ends)), Some(Bound::Copies));
-        assert_eq!(bound_of(&case(64, &ends)), Some(Bound::SystemCalls));
-        let mut untouched = case(65536, &ends);
-        untouched.data = DataLevel::None;
-        assert_eq!(bound_of(&untouched), None, "its pages may have passed by reference");
-    }
-
-    #[test]
-    fn a_busy_end_in_user_mode_works_on_the_data() {
-        let ends = [end(0.3, 0.2, 1.0, 0.1), end(0.7, 0.25, 1.0, 0.1)];
-        let mut case = case(65536, &ends);
-        assert_eq!(bound_of(&case), Some(Bound::Data));
-        case.data = DataLevel::None;
-        assert_eq!(bound_of(&case), None);
-    }
-
-    #[test]
-    fn spinning_hides_what_it_waits_for() {
-        let ends = [end(1.0, 0.0, 0.0, 0.0), end(1.0, 0.0, 0.0, 0.0)];
-        assert_eq!(bound_of(&case(65536, &ends)), None);
-        let mut spin = case(65536, &[end(0.1, 0.85, 1.0, 0.1), end(0.2, 0.4, 1.0, 0.1)]);
-        assert_eq!(bound_of(&spin), Some(Bound::Copies));
-        spin.wait = Wait::Spin;
-        assert_eq!(bound_of(&spin), None);
-    }
-
-    #[test]
-    fn a_ring_in_memory_that_sleeps_in_a_futex_now_and_then_copies_or_checks_nobody_knows() {
-        let ends = [end(0.9, 0.05, 0.02, 0.02), end(0.5, 0.1, 0.02, 0.02)];
-        assert_eq!(bound_of(&case(65536, &ends)), None);
+    fn the_case_has_its_say() {
+        type Change = fn(&mut CaseRecord);
+        let copies = [end(0.1, 0.85, 1.0, 0.1), end(0.2, 0.4, 1.0, 0.1)];
+        let data = [end(0.3, 0.2, 1.0, 0.1), end(0.7, 0.25, 1.0, 0.1)];
+        let long_sleeps = [end(0.1, 0.1, 1.0, 0.02), end(0.1, 0.1, 1.0, 0.0)];
+        let half = [end(0.1, 0.4, 1.0, 1.0), end(0.2, 0.3, 1.0, 1.0)];
+        let cases: [(&str, _, Change, _); 5] = [
+            ("pages may have passed by reference", copies.clone(), |case| case.data = DataLevel::None, None),
+            ("the user's time is the harness's", data, |case| case.data = DataLevel::None, None),
+            ("it waits by spinning", copies, |case| case.wait = Wait::Spin, None),
+            (
+                "preempted for every block",
+                long_sleeps,
+                |case| case.samples[0].involuntary_switches = BLOCKS,
+                Some(Bound::Scheduling),
+            ),
+            ("one CPU for both", half, |case| case.cpus = vec![1, 1], Some(Bound::SharedCpu)),
+        ];
+        for (what, ends, change, expected) in cases {
+            let mut case = case(65536, &ends);
+            change(&mut case);
+            assert_eq!(bound_of(&case), expected, "{what}");
+        }
     }
 
     #[test]
@@ -248,18 +249,8 @@ mod tests {
         let stored = |sleeps| EndUsage { blocks_stored: BLOCKS * 128, ..end(0.01, 0.1, 1.0, sleeps) };
         let reader = end(0.01, 0.05, 2.0, 1.0);
         assert_eq!(bound_of(&case(65536, &[stored(3.0), reader.clone()])), Some(Bound::Storage));
-        assert_eq!(
-            bound_of(&case(65536, &[stored(0.0), reader])),
-            Some(Bound::WakeUps),
-            "only the reader slept"
-        );
-    }
-
-    #[test]
-    fn one_cpu_for_both() {
-        let mut case = case(65536, &[end(0.1, 0.4, 1.0, 1.0), end(0.2, 0.3, 1.0, 1.0)]);
-        case.cpus = vec![1, 1];
-        assert_eq!(bound_of(&case), Some(Bound::SharedCpu));
+        let only_the_reader_slept = case(65536, &[stored(0.0), reader]);
+        assert_eq!(bound_of(&only_the_reader_slept), Some(Bound::WakeUps));
     }
 
     #[test]

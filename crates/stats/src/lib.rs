@@ -7,10 +7,9 @@ pub mod converged;
 pub mod estimate;
 pub mod figure;
 pub mod histogram;
-pub mod noise;
-pub mod outliers;
 pub mod paired;
 pub mod seats;
+pub mod spread;
 pub mod summary;
 pub mod times;
 

@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 use model::{CaseRecord, Latency, Throughput, Workload};
 
 use crate::estimate::Looks;
-use crate::{Estimate, HistogramError, decode_histogram, figure, histogram, noise, outliers};
+use crate::{Estimate, HistogramError, decode_histogram, figure, histogram, spread};
 
 /// Fills `throughput` or `latency_ns`, `noise` and `outliers` from `samples`; without samples all are empty. `looks` says
 /// whether a narrow interval may have ended the case (`--precision`).
@@ -27,8 +27,8 @@ pub fn summarise(case: &mut CaseRecord, looks: Looks) -> Result<(), HistogramErr
             medians
         }
     };
-    case.noise = Estimate::after(&values, looks).as_ref().and_then(noise::verdict);
-    case.outliers = outliers::count(&values);
+    case.noise = Estimate::after(&values, looks).as_ref().and_then(spread::verdict);
+    case.outliers = spread::outliers(&values);
     Ok(())
 }
 

@@ -1,6 +1,24 @@
-//! Values far from the others: counted and shown, never dropped.
+//! What the spread of values says: how quiet the machine was, and which values are far from the others. Those are
+//! counted and shown, never dropped.
 
+use model::NoiseLevel;
+
+use crate::Estimate;
 use crate::estimate::median;
+
+/// Up to this share of the median on either side, rank by the figure.
+const QUIET: f64 = 0.05;
+/// Up to this share, a smaller difference may be chance; beyond it, believe nothing.
+const NOISY: f64 = 0.15;
+
+/// The verdict on an estimate; `None` where one value shows no spread.
+pub fn verdict(estimate: &Estimate) -> Option<NoiseLevel> {
+    estimate.relative_half_width().map(|share| match share {
+        share if share <= QUIET => NoiseLevel::Quiet,
+        share if share <= NOISY => NoiseLevel::Noisy,
+        _ => NoiseLevel::Wild,
+    })
+}
 
 /// Beyond this modified z-score a value is an outlier (Iglewicz and Hoaglin, *How to Detect and Handle
 /// Outliers*, 1993).
@@ -11,7 +29,7 @@ const MAD_TO_SIGMA: f64 = 1.4826;
 const MEAN_AD_TO_SIGMA: f64 = 1.2533;
 
 /// How many values are outliers by their modified z-score; 0 for fewer than three values.
-pub fn count(values: &[f64]) -> u32 {
+pub fn outliers(values: &[f64]) -> u32 {
     let Some(center) = median(values).filter(|_| values.len() >= 3) else { return 0 };
     let deviations: Vec<f64> = values.iter().map(|value| (value - center).abs()).collect();
     let mad = median(&deviations).unwrap_or(0.0);
@@ -27,23 +45,32 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
+    fn the_wider_the_wilder() {
+        let of = |spread: f64| verdict(&Estimate::of(&[100.0 - spread, 100.0, 100.0 + spread]).unwrap());
+        assert_eq!(of(5.0), Some(NoiseLevel::Quiet));
+        assert_eq!(of(5.1), Some(NoiseLevel::Noisy));
+        assert_eq!(of(16.0), Some(NoiseLevel::Wild));
+        assert_eq!(verdict(&Estimate::of(&[1.0]).unwrap()), None);
+    }
+
+    #[test]
     fn one_far_value_is_counted() {
-        assert_eq!(count(&[10.0, 10.1, 9.9, 10.2, 9.8, 30.0]), 1);
-        assert_eq!(count(&[10.0, 10.0, 10.0, 10.0, 10.0, 10.0, 30.0]), 1, "also where the MAD is zero");
-        assert_eq!(count(&[1.0, 1000.0]), 0, "of two, neither is the odd one");
+        assert_eq!(outliers(&[10.0, 10.1, 9.9, 10.2, 9.8, 30.0]), 1);
+        assert_eq!(outliers(&[10.0, 10.0, 10.0, 10.0, 10.0, 10.0, 30.0]), 1, "also where the MAD is zero");
+        assert_eq!(outliers(&[1.0, 1000.0]), 0, "of two, neither is the odd one");
     }
 
     proptest! {
         #[test]
         fn never_more_than_half_are_outliers(values in prop::collection::vec(-1e9f64..1e9, 0..40)) {
-            prop_assert!(2 * count(&values) as usize <= values.len());
+            prop_assert!(2 * outliers(&values) as usize <= values.len());
         }
 
         #[test]
         fn shifting_all_values_changes_nothing(values in prop::collection::vec(0u32..1000, 3..40)) {
             let plain: Vec<f64> = values.iter().map(|v| f64::from(*v)).collect();
             let shifted: Vec<f64> = plain.iter().map(|v| v + 4096.0).collect();
-            prop_assert_eq!(count(&plain), count(&shifted));
+            prop_assert_eq!(outliers(&plain), outliers(&shifted));
         }
     }
 }
