@@ -2,15 +2,14 @@
 //! nothing but a path. The kernel keeps track of which pages were written, and writes them back now and then.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use rustix::fs::{Mode, OFlags, open};
-use rustix::io::{pwrite, retry_on_intr};
+use rustix::fs::OFlags;
+use rustix::io::{retry_on_intr, write};
 
 use super::ring::{COPY_OPTION, Ring, RingWait, SIZE_OPTION, WAIT_OPTION};
 use super::ring::{control_bytes, evidence, mapped_bytes, payload_direction, ring_bytes};
-use super::tmpfile::{DIR_OPTION, storage_folder};
-use crate::leftover::NamedPath;
+use super::tmpfile::{DIR_OPTION, make_named, storage_folder};
+use crate::link::StoredName;
 use crate::prelude::*;
 
 pub(crate) struct MmapFile;
@@ -48,14 +47,8 @@ impl Mechanism for MmapFile {
 }
 
 /// Makes a file as long as the ring needs.
-fn make_file(folder: &Path, ring_bytes: usize) -> Result<(NamedPath, OwnedFd), OpenError> {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let name = format!(".hosepipe-ring-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed));
-    let (name, file) = NamedPath::make(folder.join(name), |path| {
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
-        open(path, flags, Mode::RUSR | Mode::WUSR)
-            .map_err(OpenError::system(format!("open({})", path.display())))
-    })?;
+fn make_file(folder: &Path, ring_bytes: usize) -> Result<(StoredName, OwnedFd), OpenError> {
+    let (name, file) = make_named(folder, OFlags::empty())?;
     write_zeros(&file, mapped_bytes(ring_bytes) + control_bytes()).map_err(|error| {
         let call = format!("making a file of {} in {}", ByteSize(ring_bytes as u64), folder.display());
         let remedy = "a smaller size=, or dir= on a larger file system";
@@ -67,10 +60,9 @@ fn make_file(folder: &Path, ring_bytes: usize) -> Result<(NamedPath, OwnedFd), O
 /// Real bytes, not a hole: a mapped page that finds no room on the disk when it is written is a SIGBUS.
 fn write_zeros(file: &OwnedFd, len: usize) -> Result<(), Errno> {
     const ZEROS: &[u8] = &[0; 64 << 10];
-    let mut written = 0;
-    while written < len {
-        let zeros = &ZEROS[..ZEROS.len().min(len - written)];
-        written += retry_on_intr(|| pwrite(file, zeros, written as u64))?;
+    let mut left = len;
+    while left > 0 {
+        left -= retry_on_intr(|| write(file, &ZEROS[..ZEROS.len().min(left)]))?;
     }
     Ok(())
 }

@@ -155,7 +155,7 @@ pub(super) fn check_free_space(request: &Request<'_>, folder: &Path) -> Result<(
     ))
 }
 
-/// Makes a line of a file that is open for appending.
+/// Makes a direction of a file that is open for appending.
 pub(super) fn follow_direction(
     request: &Request<'_>,
     writer: OwnedFd,

@@ -345,7 +345,7 @@ mod tests {
             let window = Window::of(rcvbuf_bytes(&far).expect("size"), charge).datagrams;
             let block = vec![1; bytes];
             let mut room = vec![0; bytes];
-            // Endpoint a window is read before the next is sent: room given back late would be missing.
+            // Half a window is read before the next is sent: room given back late would be missing.
             let mut unread = 0;
             for _ in 0..20 {
                 while unread < window {

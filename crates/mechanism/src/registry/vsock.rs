@@ -5,9 +5,11 @@
 //! guest: the only address used is the local one.
 #![allow(unsafe_code)]
 
-use std::os::fd::FromRawFd;
-
-use rustix::net::{AddressFamily, SocketFlags, SocketType, listen, socket_with};
+use rustix::io::retry_on_intr;
+use rustix::net::{
+    AddressFamily, SocketAddrAny, SocketFlags, SocketType, acceptfrom_with, bind, connect, getsockname,
+    listen, socket_with,
+};
 
 use super::messages::receiver_wait;
 use crate::prelude::*;
@@ -60,35 +62,25 @@ impl Mechanism for Vsock {
     }
 }
 
-/// Connects two sockets through the loopback transport. Both have their buffers before they connect_pair: credit is
+/// Connects two sockets through the loopback transport. Both have their buffers before they connect: credit is
 /// given from the first packet on, and an accepted socket has what its listener had.
 fn connect_pair(buffer: Option<u64>) -> Result<(OwnedFd, OwnedFd), OpenError> {
     let listener = local_listener(buffer)?;
-    let address = own_address(&listener).map_err(OpenError::system("getsockname(AF_VSOCK)"))?;
+    let address = getsockname(&listener).map_err(OpenError::system("getsockname(AF_VSOCK)"))?;
     let near = vsock_socket(buffer)?;
-    connect_to(&near, &address).map_err(OpenError::system("connect(AF_VSOCK, VMADDR_CID_LOCAL)"))?;
+    retry_on_intr(|| connect(&near, &address))
+        .map_err(OpenError::system("connect(AF_VSOCK, VMADDR_CID_LOCAL)"))?;
     let far = accept_own(&listener, &near).map_err(OpenError::system("accept(AF_VSOCK)"))?;
     Ok((near, far))
 }
 
 /// Accepts the connection that `near` made: anybody on this machine may call the port, and earlier.
-fn accept_own(listener: &OwnedFd, near: &OwnedFd) -> io::Result<OwnedFd> {
-    let own = own_address(near)?;
+fn accept_own(listener: &OwnedFd, near: &OwnedFd) -> rustix::io::Result<OwnedFd> {
+    let own = getsockname(near)?;
     loop {
-        let mut caller = local_address();
-        let mut len = ADDRESS_BYTES;
-        // SAFETY: room for an address, and its length.
-        let far = unsafe {
-            libc::accept4(listener.as_raw_fd(), (&raw mut caller).cast(), &mut len, libc::SOCK_CLOEXEC)
-        };
-        match answer(far.min(0)) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            accepted => accepted?,
-        }
-        // SAFETY: just accepted, and nobody else's.
-        let far = unsafe { OwnedFd::from_raw_fd(far) };
+        let (far, caller) = retry_on_intr(|| acceptfrom_with(listener, SocketFlags::CLOEXEC))?;
         // The caller's own address may still be any; its port is its own.
-        if caller.svm_port == own.svm_port {
+        if caller.is_some_and(|caller| port(&caller) == port(&own)) {
             return Ok(far);
         }
     }
@@ -98,18 +90,17 @@ fn accept_own(listener: &OwnedFd, near: &OwnedFd) -> io::Result<OwnedFd> {
 /// that this is also how its absence is found out.
 fn local_listener(buffer: Option<u64>) -> Result<OwnedFd, OpenError> {
     let listener = vsock_socket(buffer)?;
-    bind_locally(&listener).map_err(|error| {
-        let remedy = bind_remedy(&error);
-        OpenError::system_with("bind(AF_VSOCK, VMADDR_CID_LOCAL)", error, remedy)
+    bind(&listener, &local_address()).map_err(|errno| {
+        OpenError::system_with("bind(AF_VSOCK, VMADDR_CID_LOCAL)", errno, bind_remedy(errno))
     })?;
     listen(&listener, 1).map_err(OpenError::system("listen(AF_VSOCK)"))?;
     Ok(listener)
 }
 
-fn bind_remedy(error: &io::Error) -> Option<String> {
+fn bind_remedy(errno: Errno) -> Option<String> {
     let modprobe = format!("{}modprobe vsock_loopback (a kernel with CONFIG_VSOCKETS_LOOPBACK)", sudo());
-    let none = error.raw_os_error() == Some(libc::EADDRNOTAVAIL);
-    none.then(|| format!("this kernel's vsock has no loopback transport: {modprobe}"))
+    (errno == Errno::ADDRNOTAVAIL)
+        .then(|| format!("this kernel's vsock has no loopback transport: {modprobe}"))
 }
 
 fn socket_remedy(errno: Errno) -> Option<String> {
@@ -146,45 +137,25 @@ fn vsock_socket(buffer: Option<u64>) -> Result<OwnedFd, OpenError> {
 }
 
 /// The local address at a port of the kernel's choice.
-fn local_address() -> libc::sockaddr_vm {
+fn local_address() -> SocketAddrAny {
     // SAFETY: all zeros is a valid sockaddr_vm; the fields that matter are set below.
     let mut address: libc::sockaddr_vm = unsafe { std::mem::zeroed() };
     address.svm_family = libc::AF_VSOCK as libc::sa_family_t;
     address.svm_cid = libc::VMADDR_CID_LOCAL;
     address.svm_port = libc::VMADDR_PORT_ANY;
-    address
+    // SAFETY: an address, and its length.
+    unsafe { SocketAddrAny::read((&raw const address).cast(), size_of_val(&address) as u32) }
 }
 
-const ADDRESS_BYTES: libc::socklen_t = size_of::<libc::sockaddr_vm>() as libc::socklen_t;
+/// The port of a vsock's address.
+fn port(address: &SocketAddrAny) -> u32 {
+    assert!(address.addr_len() as usize >= size_of::<libc::sockaddr_vm>(), "not the address of a vsock");
+    // SAFETY: that long by the assertion, and a sockaddr_vm is valid whatever its bytes.
+    unsafe { address.as_ptr().cast::<libc::sockaddr_vm>().read_unaligned() }.svm_port
+}
 
 fn answer(result: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-fn bind_locally(socket: &OwnedFd) -> io::Result<()> {
-    let address = local_address();
-    // SAFETY: an address and its length.
-    answer(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), ADDRESS_BYTES) })
-}
-
-fn own_address(socket: &OwnedFd) -> io::Result<libc::sockaddr_vm> {
-    let mut address = local_address();
-    let mut len = ADDRESS_BYTES;
-    // SAFETY: room for an address, and its length.
-    answer(unsafe { libc::getsockname(socket.as_raw_fd(), (&raw mut address).cast(), &mut len) })?;
-    Ok(address)
-}
-
-fn connect_to(socket: &OwnedFd, address: &libc::sockaddr_vm) -> io::Result<()> {
-    loop {
-        // SAFETY: an address and its length.
-        let result =
-            unsafe { libc::connect(socket.as_raw_fd(), std::ptr::from_ref(address).cast(), ADDRESS_BYTES) };
-        match answer(result) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            done => return done,
-        }
-    }
 }
 
 fn set_size(socket: &OwnedFd, option: libc::c_int, bytes: u64) -> io::Result<()> {
@@ -203,4 +174,19 @@ fn buffer_bytes(socket: &OwnedFd) -> Result<u64, OpenError> {
     answer(unsafe { libc::getsockopt(fd, libc::AF_VSOCK, SO_VM_SOCKETS_BUFFER_SIZE, value, &mut len) })
         .map_err(OpenError::system("getsockopt(BUFFER_SIZE)"))?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_says_its_port() {
+        assert_eq!(port(&local_address()), libc::VMADDR_PORT_ANY);
+        // A kernel without AF_VSOCK has no socket to ask.
+        if let Ok(socket) = vsock_socket(None) {
+            let own = getsockname(&socket).expect("an address, bound or not");
+            assert_eq!((own.address_family(), port(&own)), (AddressFamily::VSOCK, libc::VMADDR_PORT_ANY));
+        }
+    }
 }

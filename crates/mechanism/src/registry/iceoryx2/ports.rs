@@ -21,7 +21,7 @@ use crate::registry::evidence::verdict;
 const DEFAULT_DEPTH: usize = 16;
 
 /// How long a subscriber looks for its publisher before the trial.
-const MEETING: Duration = Duration::from_secs(5);
+const CONNECT_TIME: Duration = Duration::from_secs(5);
 
 /// A subscriber that finds nothing asks this seldom whether the publisher has gone.
 const LOOKS_BEFORE_ASKING: u32 = 1 << 16;
@@ -32,8 +32,8 @@ pub(super) fn open(request: &Request<'_>) -> Result<Channel, OpenError> {
     set_log_level(LogLevel::Fatal);
     remove_what_the_dead_left();
     let depth = request.options.parsed("depth").unwrap_or(DEFAULT_DEPTH);
-    let lines = if request.workload == Workload::PingPong { 2 } else { 1 + u64::from(request.relays) };
-    check_room(request.block_bytes as u64, depth as u64, lines)?;
+    let directions = if request.workload == Workload::PingPong { 2 } else { 1 + u64::from(request.relays) };
+    check_room(request.block_bytes as u64, depth as u64, directions)?;
     let site = Site::new(request.folder.path()?)?;
     let mut number = 0;
     let mut channel = one_way(request, || {
@@ -61,9 +61,9 @@ fn loans(depth: usize) -> usize {
 }
 
 /// More than there is room for would end an end by SIGBUS, not by an error.
-fn check_room(block_bytes: u64, depth: u64, lines: u64) -> Result<(), OpenError> {
+fn check_room(block_bytes: u64, depth: u64, directions: u64) -> Result<(), OpenError> {
     let chunks = 2 * depth + 4;
-    let needed = block_bytes.saturating_add(4096).saturating_mul(chunks).saturating_mul(lines);
+    let needed = block_bytes.saturating_add(4096).saturating_mul(chunks).saturating_mul(directions);
     let folder = rustix::fs::statvfs(SHARED_MEMORY_FOLDER).map_err(OpenError::system("statvfs(/dev/shm)"))?;
     let Some(room) = free_bytes(&folder).filter(|room| *room < needed) else { return Ok(()) };
     Err(OpenError::limit(
@@ -230,7 +230,7 @@ impl End for Subscribing {
         // A publisher counts on nobody whose side of the connection is not open: samples would be lost.
         let began = Instant::now();
         while made.factory.dynamic_config().number_of_publishers() == 0 {
-            if began.elapsed() > MEETING {
+            if began.elapsed() > CONNECT_TIME {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, "the publisher did not come"));
             }
             std::thread::sleep(Duration::from_micros(100));

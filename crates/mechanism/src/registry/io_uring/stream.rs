@@ -38,7 +38,7 @@ pub(super) struct StreamPlan {
 }
 
 impl StreamPlan {
-    /// Endpoint of the buffers are in flight while the others are worked on.
+    /// Half of the buffers are in flight while the others are worked on.
     fn batch(&self) -> usize {
         (self.depth / 2).max(1)
     }

@@ -12,7 +12,7 @@ use super::super::pipe::new_pipe;
 use crate::prelude::*;
 
 /// How long the ends look for each other before the trial.
-const MEETING: Duration = Duration::from_secs(5);
+const CONNECT_TIME: Duration = Duration::from_secs(5);
 
 /// A task's context, made when first needed.
 type TaskContext = Arc<OnceLock<Context>>;
@@ -161,7 +161,7 @@ impl End for Pull {
     fn prepare(&mut self) -> io::Result<()> {
         let socket = self.end.make(SocketType::PULL)?;
         socket.bind(&self.end.endpoint)?;
-        if insist(|| socket.poll(PollEvents::POLLIN, MEETING.as_millis() as i64))? == 0 {
+        if insist(|| socket.poll(PollEvents::POLLIN, CONNECT_TIME.as_millis() as i64))? == 0 {
             return Err(io::Error::new(io::ErrorKind::TimedOut, "the other end did not connect"));
         }
         insist(|| socket.recv(&mut self.message, 0))?;
