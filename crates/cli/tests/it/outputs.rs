@@ -281,9 +281,9 @@ fn help_has_the_outputs_under_a_heading_of_their_own() {
     for (command, options) in [
         ("bench", &["--json", "--csv", "--md", "--html"][..]),
         ("compare", &["--json", "--csv", "--md", "--html"]),
-        ("reproduce", &["--json", "--html"]),
-        ("report", &["--html"]),
-        ("run", &["--json", "--keep"]),
+        ("reproduce", &["--json", "--csv", "--md", "--html"]),
+        ("report", &["--json", "--csv", "--md", "--html"]),
+        ("run", &["--json", "--csv", "--md", "--html", "--keep"]),
         ("sink", &["--json"]),
         ("list", &["--json", "--md"]),
         ("workers", &["--json"]),
