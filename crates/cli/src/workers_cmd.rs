@@ -5,12 +5,14 @@ use std::time::Instant;
 
 use clap::Args;
 use model::Observer;
+use report::table::{Column, Fit};
+use report::{Style, Table};
 use serde::Serialize;
 use worker::{BuildCache, Built, Language, Registry, Unbuilt};
 
 use crate::destination::OUTPUTS;
 use crate::signals::StopRequest;
-use crate::terminal::{self, UsageError, wrap};
+use crate::terminal::{self, UsageError};
 
 /// Shows the languages, or builds their programs.
 #[derive(Debug, Args)]
@@ -58,7 +60,7 @@ pub(crate) fn run(args: &WorkersArgs) -> anyhow::Result<ExitCode> {
     let text = if args.json {
         format!("{}\n", serde_json::to_string_pretty(&entries)?)
     } else {
-        table(&entries, terminal::style().width)
+        table(&entries, &terminal::style())
     };
     if args.json { terminal::print_data(&text) } else { terminal::print(&text) }?;
     let failed = entries.iter().any(|entry| entry.state == "failed");
@@ -131,29 +133,14 @@ impl Entry {
 }
 
 /// One row for each language; what does not fit goes on below, in its column.
-fn table(entries: &[Entry], width: usize) -> String {
-    let headings = ["language", "type", "variants", "state", "toolchain"].map(str::to_owned);
-    let rows: Vec<[String; 5]> = std::iter::once(headings)
-        .chain(entries.iter().map(|entry| {
-            let state = entry.state.replace('-', " ");
-            [entry.name.clone(), entry.key.clone(), entry.variants.join(", "), state, entry.remark()]
-        }))
-        .collect();
-    let widest = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..4).map(widest).collect();
-    let indent = 1 + widths.iter().map(|width| width + 2).sum::<usize>();
-    let mut text = String::new();
-    for row in &rows {
-        let mut first = " ".to_owned();
-        for (cell, width) in row.iter().zip(&widths) {
-            first.push_str(&format!("{cell:<width$}  "));
-        }
-        let mut lines = wrap(&row[4], width.saturating_sub(indent).max(24)).into_iter();
-        text.push_str(format!("{first}{}", lines.next().unwrap_or_default()).trim_end());
-        text.push('\n');
-        lines.for_each(|line| text.push_str(&format!("{:indent$}{line}\n", "")));
-    }
-    text
+fn table(entries: &[Entry], style: &Style) -> String {
+    let columns = ["language", "type", "variants", "state"].map(Column::left);
+    let columns = columns.into_iter().chain([Column::left("toolchain").fit(Fit::Wrap)]);
+    let row = |entry: &Entry| {
+        let state = entry.state.replace('-', " ");
+        vec![entry.name.clone(), entry.key.clone(), entry.variants.join(", "), state, entry.remark()]
+    };
+    Table::new("", columns, entries.iter().map(row)).terminal(style)
 }
 
 /// Says on standard error what was built, as it happens.
@@ -193,6 +180,6 @@ mod tests {
                                                  apt-get install pack
 ";
         let entries = [entry("Go", "not-built"), entry("Fortran", "missing")];
-        assert_eq!(format!("\n{}", table(&entries, 75)), expected);
+        assert_eq!(format!("\n{}", table(&entries, &Style { width: 75, ..Style::default() })), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! A sentence or two after the table: what the figures say to do next, with the command to try.
+//! What the figures say to do next, with the command to try.
 //! Every figure named here is in the record, is steady, and holds for the placement that the sentence names; what the record does
 //! not show is at most suggested.
 
@@ -21,16 +21,16 @@ const WORTH_A_SENTENCE: f64 = 1.1;
 /// The half width in percent at which figures have settled: they are quiet then.
 const PRECISION_PERCENT: f64 = 5.0;
 
-/// What to do next, the most useful first, and which mechanism to take; empty where the figures suggest nothing.
+/// Whether to believe the figures, which mechanism to take, and what to try next; empty where the figures suggest nothing.
 pub fn advice(record: &BenchRecord) -> Vec<String> {
     // The table of languages says it itself.
     if languages::is_of_workers(record) {
         return Vec::new();
     }
     let view = View::of(record);
-    let rules = [noise, placement, pipe_waits, one_core, limits, sockets, fastest_checked];
-    let advice = rules.iter().filter_map(|rule| rule(&view)).take(SENTENCES_MAX);
-    advice.chain(verdict(&view)).collect()
+    let rules = [placement, pipe_waits, one_core, limits, sockets, fastest_checked];
+    let next = rules.iter().filter_map(|rule| rule(&view)).take(SENTENCES_MAX);
+    noise(&view).into_iter().chain(verdict(&view)).chain(next).collect()
 }
 
 /// Whether a case was steady enough to base advice on.
@@ -58,11 +58,20 @@ fn gain(better: &CaseRecord, worse: &CaseRecord) -> Option<Ratio> {
     ratio.filter(|ratio| ratio.low > WORTH_A_SENTENCE)
 }
 
-/// Where the ends of a case sat, to begin a sentence with.
-fn whereabouts(case: &CaseRecord) -> String {
+/// Where the ends of a case were: "on CPUs 0,1".
+pub(crate) fn whereabouts(case: &CaseRecord) -> String {
     match case.cpus.as_slice() {
-        [] => "Left to the scheduler".to_owned(),
-        cpus => format!("Pinned to {}", words::cpus(cpus)),
+        [] => "placed by the scheduler".to_owned(),
+        cpus => format!("on {}", words::cpus(cpus)),
+    }
+}
+
+/// By how many times one case is faster: "moves 3.0 times as much", or "answers 3.0 times as fast".
+pub(crate) fn faster(workload: Workload, times: f64) -> String {
+    let times = numbers::ratio(times);
+    match workload {
+        Workload::Stream => format!("moves {times} times as much"),
+        Workload::PingPong => format!("answers {times} times as fast"),
     }
 }
 
@@ -81,7 +90,7 @@ fn noise(view: &View) -> Option<String> {
             _ => format!("measure until they settle (hosepipe bench --precision {PRECISION_PERCENT})"),
         };
         let are = if wild == 1 { "is" } else { "are" };
-        format!("{wild} of {measured} cases {are} too noisy to believe: quieten the machine, or {more}.")
+        format!("{wild} of {measured} cases {are} too noisy to believe: use a quieter machine, or {more}.")
     })
 }
 
@@ -103,25 +112,18 @@ fn placement_of(row: &Row) -> Option<String> {
     let cpus = words::cpus(&pairs.first()?.1.cpus);
     let command = format!("hosepipe bench {} --place all", pairs.first()?.0.spec);
     let gains = |better: &dyn Fn(&(&CaseRecord, &CaseRecord)) -> Option<Ratio>| -> Vec<String> {
-        let words = |pair: &(&CaseRecord, &CaseRecord)| {
-            let times = numbers::ratio(better(pair)?.median);
-            Some(match pair.0.workload {
-                Workload::Stream => format!("moves {times} times as much"),
-                Workload::PingPong => format!("answers {times} times as fast"),
-            })
-        };
-        pairs.iter().filter_map(words).collect()
+        pairs.iter().filter_map(|pair| Some(faster(pair.0.workload, better(pair)?.median))).collect()
     };
     let free = gains(&|(free, pinned)| gain(free, pinned));
     let pinned = gains(&|(free, pinned)| gain(pinned, free));
     match (free.is_empty(), pinned.is_empty()) {
         (false, true) => Some(format!(
-            "Left to the scheduler `{}` {}, against ends pinned to {cpus}: do not pin them apart ({command}).",
+            "Placed by the scheduler, `{}` {}, compared with {cpus}: do not pin its ends ({command}).",
             row.label,
             free.join(" and "),
         )),
         (true, false) => Some(format!(
-            "Pinned to {cpus} `{}` {}, against the scheduler's choice: pin its ends, as taskset(1) does ({command}).",
+            "On {cpus}, `{}` {}, compared with the scheduler's choice: pin its ends with taskset(1) ({command}).",
             row.label,
             pinned.join(" and "),
         )),
@@ -149,16 +151,15 @@ fn pipe_waits_in(section: &Section, pinned: bool) -> Option<String> {
     let whereabouts = whereabouts(pipe);
     Some(match larger().find_map(|case| Some((case, gain(case, pipe)?))) {
         Some((case, ratio)) => format!(
-            "{whereabouts}, your pipes wait for wake-ups, not for copies: `{}` moves {} times as much through the same \
-             programs (hosepipe bench pipe {} --place {place}).",
+            "A pipe {whereabouts} waits for wake-ups, not for copies: `{}` {} (hosepipe bench pipe {} --place {place}).",
             case.spec,
-            numbers::ratio(ratio.median),
+            faster(Workload::Stream, ratio.median),
             case.spec,
         ),
         // A larger pipe that was measured and did not help is no advice.
         None if larger().next().is_some() => return None,
         None => format!(
-            "{whereabouts}, your pipes wait for wake-ups, not for copies: try a larger one (hosepipe bench pipe \
+            "A pipe {whereabouts} waits for wake-ups, not for copies: try a larger one (hosepipe bench pipe \
              pipe:size=1MiB --place {place})."
         ),
     })
@@ -202,9 +203,9 @@ fn one_core(view: &View) -> Option<String> {
     let command = format!("hosepipe bench {} --workload pingpong --place same", far.spec);
     let Some(near) = trips().find(alike) else {
         return Some(format!(
-            "{}, a round trip over `{}` wakes a sleeping CPU each way: try both ends on one core ({command}).",
-            whereabouts(far),
-            far.spec
+            "A round trip over `{}` {} wakes a sleeping CPU each way: try both ends on one core ({command}).",
+            far.spec,
+            whereabouts(far)
         ));
     };
     let ratio = gain(near, far)?;
@@ -223,10 +224,7 @@ fn limits(view: &View) -> Option<String> {
     let names = distinct(limited);
     let meet = if names.len() == 1 { "meets a limit" } else { "meet limits" };
     (!names.is_empty()).then(|| {
-        format!(
-            "{} {meet} of this machine: `hosepipe doctor` says which and how to raise them.",
-            first_of(&names, NAMES_MAX, ", ")
-        )
+        format!("{} {meet} of this machine: see `hosepipe doctor`.", first_of(&names, NAMES_MAX, ", "))
     })
 }
 
@@ -239,10 +237,10 @@ fn sockets(view: &View) -> Option<String> {
     let socket = sockets.find_map(|row| row.stream)?;
     let ratio = gain(socket, pipe)?;
     Some(format!(
-        "{}, `{}` moves {} times as much as the pipe: hosepipe bench pipe {} --place {}.",
-        whereabouts(pipe),
+        "`{}` {} {} as the pipe (hosepipe bench pipe {} --place {}).",
         socket.spec,
-        numbers::ratio(ratio.median),
+        whereabouts(pipe),
+        faster(Workload::Stream, ratio.median),
         socket.spec,
         pipe.placement,
     ))
@@ -256,7 +254,7 @@ fn fastest_checked(view: &View) -> Option<String> {
     let section = view.sections.iter().find(|section| section.axes.data == DataLevel::Verify)?;
     let best = section.rows.first().filter(|row| row.stream.is_some_and(steady))?;
     Some(format!(
-        "Of what was checked byte for byte `{}` is the fastest, with {}: hosepipe bench {} --data verify.",
+        "The fastest with every byte checked: `{}`, {} (hosepipe bench {} --data verify).",
         best.label,
         numbers::throughput(best.throughput()?.median_bytes_per_s),
         best.stream?.spec

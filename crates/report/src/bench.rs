@@ -1,4 +1,4 @@
-//! What `hosepipe bench` shows: a heading, ranked lists or sweeps, the floor and the ceiling, remarks, and what to do.
+//! What `hosepipe bench` shows: a heading, ranked lists or sweeps, the floor and the ceiling, what to do, and remarks.
 
 use model::BenchRecord;
 
@@ -44,8 +44,8 @@ pub fn sheet(record: &BenchRecord, grids: bool) -> Sheet {
     parts.extend(remarks::interruption(&view).map(Part::Notice));
     parts.extend(tables.into_iter().map(Part::Table));
     parts.extend(remarks::references(&view).map(Part::Note));
-    parts.push(Part::Remarks(remarks::remarks(&view)));
-    parts.extend(advice(record).into_iter().map(Part::Paragraph));
+    parts.extend(remarks::noise_legend(record).map(Part::Note));
+    parts.push(Part::Remarks(advice(record).into_iter().chain(remarks::remarks(&view)).collect()));
     Sheet { parts }
 }
 

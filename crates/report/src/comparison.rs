@@ -82,7 +82,7 @@ fn remarks(record: &CompareRecord) -> Vec<String> {
     let levels = record.results.iter().filter_map(|result| noise::level(&result.times_s));
     let few = if trials().any(noise::is_range) {
         Some(format!(
-            "Fewer than {ENOUGH_FOR_95_PERCENT} trials have no 95 % interval: ± is their whole range."
+            "Fewer than {ENOUGH_FOR_95_PERCENT} trials give no 95 % interval: ± is then the range of all trials."
         ))
     } else {
         trials().any(|count| count == 1).then(|| "A single trial shows no spread.".to_owned())
@@ -146,7 +146,7 @@ mod tests {
         let five = text(&[("pipe", &[1.0, 1.0, 1.0, 1.0, 1.1])]);
         assert!(five.contains("± range") && !five.contains("±95 %"), "{five}");
         assert!(five.contains("1.00 s ~") && five.contains("~ noisy"), "{five}");
-        assert!(five.contains("Fewer than 6 trials have no 95 % interval"), "{five}");
+        assert!(five.contains("Fewer than 6 trials give no 95 % interval"), "{five}");
         let seven = text(&[("pipe", &[1.0, 1.0, 1.0, 1.0, 1.0, 1.01, 1.01])]);
         assert!(seven.contains("±95 %") && !seven.contains("range") && !seven.contains('~'), "{seven}");
         let wild = sheet(&record(&[("pipe", &[1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 2.0])])).markdown();

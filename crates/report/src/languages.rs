@@ -11,7 +11,7 @@ use crate::lists::grouped;
 use crate::reason::text;
 use crate::sheet::{Part, Sheet};
 use crate::table::Table;
-use crate::{numbers, words};
+use crate::{numbers, remarks, words};
 
 /// What every row is compared with, where it was measured.
 const YARDSTICK: &str = "c:tuned";
@@ -77,8 +77,8 @@ pub(crate) fn sheet(record: &BenchRecord) -> Sheet {
     parts.extend(
         failures(record).into_iter().map(|(worker, reason)| Part::Note(format!("{worker}: {reason}"))),
     );
-    parts.push(Part::Remarks(notes::all(record)));
-    parts.extend(sentences::all(record).into_iter().map(Part::Paragraph));
+    parts.extend(remarks::noise_legend(record).map(Part::Note));
+    parts.push(Part::Remarks(findings(record)));
     Sheet { parts }
 }
 

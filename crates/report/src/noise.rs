@@ -30,7 +30,7 @@ pub fn level(values: &[f64]) -> Option<NoiseLevel> {
 /// What the marks mean, where there are any.
 pub(crate) fn legend(noisy: bool, wild: bool) -> Option<String> {
     let noisy = noisy.then_some("~ noisy: a difference below 15 % may be chance");
-    let wild = wild.then_some("! wild: repeat on a quieter machine before believing it");
+    let wild = wild.then_some("! wild: measure again");
     let marks: Vec<&str> = noisy.into_iter().chain(wild).collect();
     (!marks.is_empty()).then(|| format!("{}.", marks.join("; ")))
 }

@@ -102,16 +102,15 @@ pub(crate) fn references(view: &View) -> Option<String> {
     (!shown.is_empty()).then(|| format!("one end only  {}", shown.join(", ")))
 }
 
-/// What a reader must know before believing a row.
+/// What a reader must know before believing a row, the most important first.
 pub(crate) fn remarks(view: &View) -> Vec<String> {
     let above = view.sections.iter().flat_map(|section| above_the_ceiling(view, section));
-    let mut remarks = first_lines(distinct(above));
-    remarks.extend(zero_copy(view));
-    remarks.extend(empty_sums(view));
-    remarks.extend(granted_otherwise(view));
-    remarks.extend(noise_legend(view.record));
+    let mut remarks: Vec<String> = empty_sums(view).into_iter().collect();
+    remarks.extend(first_lines(distinct(above)));
     remarks.extend(mixtures(view));
     remarks.extend(few_trials(view.record));
+    remarks.extend(granted_otherwise(view));
+    remarks.extend(zero_copy(view));
     remarks.extend(outliers(view.record));
     remarks
 }
@@ -168,10 +167,10 @@ fn above_the_ceiling(view: &View, section: &Section) -> Vec<String> {
     let Some(ceiling) = ceilings.max_by(|a, b| speed(a).total_cmp(&speed(b))) else { return Vec::new() };
     let above = section.rows.iter().filter(|row| row.stream.is_some_and(|case| speed(case) > speed(ceiling)));
     let why = |case: &CaseRecord| match (&case.zero_copy, section.axes.data) {
-        (Some(evidence), _) if evidence.proven => "its bytes pass by reference, at least in part",
-        (_, DataLevel::None) => "nobody touched its bytes, so that pages may have passed by reference",
-        _ if ceiling.data != section.axes.data => "the ceiling did other work on its bytes",
-        _ => "its bytes were touched, but need not have been copied",
+        (Some(evidence), _) if evidence.proven => "at least some of its bytes are passed by reference",
+        (_, DataLevel::None) => "nothing reads its bytes, so pages may be passed by reference",
+        _ if ceiling.data != section.axes.data => "the ceiling does other work on its bytes",
+        _ => "its bytes are read, but perhaps not copied",
     };
     let line = |row: &Row| {
         Some(format!("{} is above the ceiling ({}): {}.", row.label, ceiling.spec, why(row.stream?)))
@@ -202,8 +201,8 @@ fn empty_sums(view: &View) -> Option<String> {
     let specs: Vec<String> = specs.into_iter().collect();
     (!specs.is_empty()).then(|| {
         format!(
-            "{}: the XOR of all bytes is 0, as that of zeros would be, so that it shows little: another --count or --payload, \
-             or --check xxh3.",
+            "{}: the XOR of all bytes is 0, as it would be of zeros, so it proves little: try another --count or --payload, or \
+             --check xxh3.",
             specs.join("; ")
         )
     })
@@ -221,7 +220,7 @@ fn granted_otherwise(view: &View) -> Vec<String> {
 fn first_lines(mut lines: Vec<String>) -> Vec<String> {
     let rest = lines.len().saturating_sub(LINES_MAX);
     lines.truncate(LINES_MAX);
-    lines.extend((rest > 0).then(|| format!("The same is so of {rest} more: the record has them (--json).")));
+    lines.extend((rest > 0).then(|| format!("The same of {rest} more: see the record (--json).")));
     lines
 }
 
@@ -239,11 +238,11 @@ fn mixtures(view: &View) -> Option<String> {
     let rest = mixed.len().saturating_sub(MIXTURES_MAX);
     let named = match rest {
         0 => format!(": {}", mixed.join("; ")),
-        _ => format!(": {}; and {rest} more (--md shows all)", mixed[..MIXTURES_MAX].join("; ")),
+        _ => format!(": {}; and {rest} more", mixed[..MIXTURES_MAX].join("; ")),
     };
     (!mixed.is_empty()).then(|| {
         format!(
-            "Where the scheduler used one CPU in some trials and two in others, the median lies between two figures{named}."
+            "The scheduler used one CPU in some trials and two in others, so the median is between two figures{named}."
         )
     })
 }
@@ -268,10 +267,10 @@ pub(crate) fn few_trials(record: &BenchRecord) -> Option<String> {
     let any = |which: fn(usize) -> bool| ranked(record).any(|case| which(case.samples.len()));
     if any(noise::is_range) {
         return Some(format!(
-            "Fewer than {ENOUGH_FOR_95_PERCENT} trials have no 95 % interval: where that is so, ± is the whole range."
+            "Fewer than {ENOUGH_FOR_95_PERCENT} trials give no 95 % interval: ± is then the range of all trials."
         ));
     }
-    any(|trials| trials == 1).then(|| "A single trial shows no spread: its figure may be far off.".to_owned())
+    any(|trials| trials == 1).then(|| "A single trial shows no spread: the figure may be far off.".to_owned())
 }
 
 /// How many samples lie far from the others.
@@ -279,6 +278,5 @@ pub(crate) fn outliers(record: &BenchRecord) -> Option<String> {
     let of = |case: &CaseRecord| case.outliers as usize;
     let total: usize = ranked(record).map(of).sum();
     let samples: usize = ranked(record).map(|case| case.samples.len()).sum();
-    (total > 0)
-        .then(|| format!("{} among {samples} samples, counted and kept.", words::count(total, "outlier")))
+    (total > 0).then(|| format!("{} in {samples} samples; none was removed.", words::count(total, "outlier")))
 }

@@ -4,6 +4,7 @@ mod terminal;
 
 use maud::{Markup, html};
 
+use crate::layout;
 pub use crate::layout::Tone;
 
 /// What stands for a figure that is not there.
@@ -165,6 +166,11 @@ impl Table {
         }
     }
 
+    /// The heading and the rows as text for a terminal.
+    pub fn terminal(&self, style: &Style) -> String {
+        layout::print(&self.lines(style), style.color, style.unicode)
+    }
+
     /// The columns and rows as Markdown, without the title and the notes.
     pub fn markdown(&self) -> String {
         let (columns, with_reasons) = self.plain();
@@ -285,10 +291,10 @@ fn are_figures<'a>(cells: impl Iterator<Item = &'a str> + Clone) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::{print, width};
+    use crate::layout::width;
 
     fn terminal(table: &Table, width: usize) -> String {
-        print(&table.lines(&Style { width, ..Style::default() }), false, true)
+        table.terminal(&Style { width, ..Style::default() })
     }
 
     fn ways() -> Table {

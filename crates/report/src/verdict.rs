@@ -1,32 +1,35 @@
-//! Which to take: one sentence for streams and one for round trips, at the end of a table. Only steady rows are named as the
-//! choice; a mechanism whose ends spin is named with what that costs.
+//! Which to take: a sentence for streams and one for round trips. Only steady rows are named as the choice; a mechanism whose
+//! ends spin is named with what that costs.
 
 use model::{CaseRecord, Tasks, Workload};
 use stats::{figure, shared_cpu};
 
-use crate::advice::{spins, steady};
+use crate::advice::{faster, spins, steady, whereabouts};
+use crate::numbers;
 use crate::view::{Group, Row, Section, View};
-use crate::{numbers, words};
 
 /// Rows named as equally good; with more, the list is no help.
 const LEVEL_MAX: usize = 2;
 
-/// Which mechanism to take, for streams and for round trips; empty where there is no choice between two.
+/// Which mechanism to take, for streams and for round trips, then what may be better; empty where there is no choice between
+/// two.
 pub(crate) fn verdict(view: &View) -> Vec<String> {
     // The figures that say most: of checked bytes, where there are any. Over many block sizes the best changes with the size.
     let Some(Group::Ranked(section)) = view.groups().into_iter().next() else { return Vec::new() };
-    Workload::ALL.iter().filter_map(|workload| of_workload(section, *workload)).collect()
+    let told: Vec<Vec<String>> =
+        Workload::ALL.iter().map(|workload| of_workload(section, *workload)).collect();
+    let choices = told.iter().filter_map(|sentences| sentences.first());
+    choices.chain(told.iter().flat_map(|sentences| sentences.iter().skip(1))).cloned().collect()
 }
 
 /// The verdict for the scheduler's choice or, where nothing is steady there, for pinned ends.
-fn of_workload(section: &Section, workload: Workload) -> Option<String> {
-    let free = Candidates::of(section, workload, false);
-    let pinned = Candidates::of(section, workload, true);
-    let sentences = [free.sentence(), pinned.sentence()];
-    let what = free.what()?;
-    sentences.into_iter().flatten().next().or_else(|| {
-        Some(format!("For {what} no row is steady enough to say which to take: measure on a quieter machine, or more trials."))
-    })
+fn of_workload(section: &Section, workload: Workload) -> Vec<String> {
+    let placements = [false, true].map(|pinned| Candidates::of(section, workload, pinned));
+    let unsteady = |what| format!("{what}: no row is steady enough to choose one.");
+    match placements.iter().find_map(Candidates::sentences) {
+        Some(sentences) => sentences,
+        None => placements[0].what().map(unsteady).into_iter().collect(),
+    }
 }
 
 /// The cases of one workload in one placement, among which one is to be taken.
@@ -41,17 +44,18 @@ impl<'a> Candidates<'a> {
         Self { cases: section.rows.iter().filter_map(case).filter(measured).collect() }
     }
 
-    /// "streams of 64 KiB blocks"; `None` where there are not two to choose from.
+    /// "Streams of 64 KiB"; `None` where there are not two to choose from.
     fn what(&self) -> Option<String> {
         let first = self.cases.first().filter(|_| self.cases.len() > 1)?;
         let size = numbers::size(first.block_bytes);
         Some(match first.workload {
-            Workload::Stream => format!("streams in blocks of {size}"),
-            Workload::PingPong => format!("round trips of {size}"),
+            Workload::Stream => format!("Streams of {size}"),
+            Workload::PingPong => format!("Round trips of {size}"),
         })
     }
 
-    fn sentence(&self) -> Option<String> {
+    /// Which to take, and what may be better.
+    fn sentences(&self) -> Option<Vec<String>> {
         let what = self.what()?;
         let sleeping = || self.cases.iter().copied().filter(|case| steady(case) && !spins(case));
         let fastest = sleeping().max_by(|a, b| score(a).total_cmp(&score(b)))?;
@@ -64,39 +68,30 @@ impl<'a> Candidates<'a> {
             .collect();
         let level = match level.len() {
             0 => String::new(),
-            count if count <= LEVEL_MAX => {
-                format!(", or {}, which cannot be told apart from it", level.join(" or "))
-            }
-            count => format!(", which cannot be told apart from {count} others"),
+            count if count <= LEVEL_MAX => format!("; no measurable difference: {}", level.join(", ")),
+            count => format!("; no measurable difference from {count} others"),
         };
-        let mut sentence =
-            format!("For {what}, {}, take `{}` ({}){level}.", whereabouts(best), best.spec, figures(best),);
-        if let Some(spinning) = self.better_by_spinning(best) {
-            sentence.push_str(&format!(" {spinning}"));
-        }
-        if let Some(unsteady) =
-            self.cases.iter().find(|case| !steady(case) && !spins(case) && above(case, best))
-        {
-            sentence.push_str(&format!(" `{}` may be better, but was too unsteady to say.", unsteady.spec));
-        }
-        Some(sentence)
+        let (place, figures) = (whereabouts(best), figures(best));
+        let mut sentences = vec![format!("{what} {place}: take `{}` ({figures}){level}.", best.spec)];
+        sentences.extend(self.better_by_spinning(best));
+        let unsteady = self.cases.iter().find(|case| !steady(case) && !spins(case) && above(case, best));
+        sentences.extend(
+            unsteady.map(|case| format!("`{}` may be better, but its figures vary too much.", case.spec)),
+        );
+        Some(sentences)
     }
 
     /// The best of those whose ends spin, where it is better, and what it costs.
     fn better_by_spinning(&self, best: &CaseRecord) -> Option<String> {
         let spinning = self.cases.iter().filter(|case| spins(case) && above(case, best));
         let fastest = spinning.max_by(|a, b| score(a).total_cmp(&score(b)))?;
-        let times = numbers::ratio(score(fastest) / score(best));
-        let verb = match fastest.workload {
-            Workload::Stream => format!("moves {times} times as much"),
-            Workload::PingPong => format!("answers {times} times as fast"),
-        };
+        let verb = faster(fastest.workload, score(fastest) / score(best));
         let busy = if fastest.tasks == Tasks::Single || shared_cpu(fastest) == Some(true) {
             "its CPU"
         } else {
             "two CPUs"
         };
-        Some(format!("`{}` {verb}, and keeps {busy} busy also while it waits.", fastest.spec))
+        Some(format!("`{}` {verb}, but keeps {busy} busy while it waits.", fastest.spec))
     }
 }
 
@@ -123,13 +118,6 @@ fn overlap(one: &CaseRecord, other: &CaseRecord) -> bool {
 /// Whether the whole interval of one lies above that of the other.
 fn above(one: &CaseRecord, other: &CaseRecord) -> bool {
     score(one) > score(other) && !overlap(one, other)
-}
-
-fn whereabouts(case: &CaseRecord) -> String {
-    match case.cpus.as_slice() {
-        [] => "left to the scheduler".to_owned(),
-        cpus => format!("pinned to {}", words::cpus(cpus)),
-    }
 }
 
 /// The figure and what it costs: "8.73 GB/s, 7.50 µs of CPU per block".

@@ -17,8 +17,8 @@ use stats::{Seats, figure, round_trip_seats, seats};
 use crate::beside::Beside;
 use crate::{noise, words};
 
-/// From this many block sizes on, a sweep is shown as a grid and not as a list for each size.
-const SWEEP_FROM: usize = 4;
+/// From this many block sizes on, a sweep is shown over the sizes and not as a list for each.
+pub(crate) const SWEEP_FROM: usize = 4;
 
 /// What all rows of a section have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,30 +1,28 @@
 //! `--dry-run`: the plan as a table.
 
 use engine::Plan;
-use model::{ByteSize, Cpu, Tasks};
+use model::{ByteSize, Case, Cpu, Tasks};
+use report::{Style, Table};
 
 /// What would be measured, in the order of the plan.
 pub(crate) fn render(plan: &Plan, cpus: &[Cpu]) -> String {
-    let mut text = format!(
-        "{:<28} {:<9} {:>8} {:<10} {:<12} {:<6} {:<7} {}\n",
-        "mechanism", "workload", "block", "tasks", "placement", "wait", "data", "remark"
-    );
-    for case in &plan.cases {
+    let columns = ["mechanism", "workload", "block", "tasks", "placement", "wait", "data", "remark"];
+    let row = |case: &Case| {
         let missing = mechanism::resolve(&case.spec).ok().and_then(|(mechanism, _)| mechanism.probe().err());
-        let line = format!(
-            "{:<28} {:<9} {:>8} {:<10} {:<12} {:<6} {:<7} {}",
-            case.spec,
-            case.workload,
-            ByteSize(case.block_bytes),
-            case.tasks,
+        vec![
+            case.spec.to_string(),
+            case.workload.to_string(),
+            ByteSize(case.block_bytes).to_string(),
+            case.tasks.to_string(),
             placement(case, cpus),
-            case.wait,
-            case.data,
-            missing.map(|missing| format!("not available here: {missing}")).unwrap_or_default()
-        );
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
+            case.wait.to_string(),
+            case.data.to_string(),
+            missing.map(|missing| format!("not available here: {missing}")).unwrap_or_default(),
+        ]
+    };
+    // A case is a line, however long.
+    let style = Style { width: usize::MAX, ..Style::default() };
+    let mut text = Table::new("", columns, plan.cases.iter().map(row)).terminal(&style);
     let budget = plan
         .budget
         .map_or(String::new(), |budget| format!(", within {}", humantime::format_duration(budget)));
@@ -38,7 +36,7 @@ pub(crate) fn render(plan: &Plan, cpus: &[Cpu]) -> String {
 }
 
 /// The placement and the CPUs it comes to.
-fn placement(case: &model::Case, cpus: &[Cpu]) -> String {
+fn placement(case: &Case, cpus: &[Cpu]) -> String {
     let chosen = host::resolve(case.placement, cpus).unwrap_or_default();
     let ends = if case.tasks == Tasks::Single { 1 } else { 2 };
     let numbers: Vec<String> = chosen.iter().take(ends).map(u32::to_string).collect();

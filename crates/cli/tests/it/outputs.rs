@@ -164,7 +164,7 @@ fn all_is_every_mechanism_of_the_registry() {
     let lab = Lab::new();
     let plan = lab.run(&["bench", "--all", "--dry-run"]).expect_code(0).stdout;
     for entry in registry(&lab) {
-        let of_it = |line: &str| line.split([' ', ':']).next() == Some(entry.name.as_str());
+        let of_it = |line: &str| line.trim_start().split([' ', ':']).next() == Some(entry.name.as_str());
         assert!(plan.lines().any(of_it), "no {} in: {plan}", entry.name);
     }
 }
@@ -281,9 +281,9 @@ fn help_has_the_outputs_under_a_heading_of_their_own() {
     for (command, options) in [
         ("bench", &["--json", "--csv", "--md", "--html"][..]),
         ("compare", &["--json", "--csv", "--md", "--html"]),
-        ("reproduce", &["--json", "--html"]),
-        ("report", &["--html"]),
-        ("run", &["--json", "--keep"]),
+        ("reproduce", &["--json", "--csv", "--md", "--html"]),
+        ("report", &["--json", "--csv", "--md", "--html"]),
+        ("run", &["--json", "--csv", "--md", "--html", "--keep"]),
         ("sink", &["--json"]),
         ("list", &["--json", "--md"]),
         ("workers", &["--json"]),

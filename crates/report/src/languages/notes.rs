@@ -21,22 +21,18 @@ pub(super) fn all(record: &BenchRecord) -> Vec<String> {
         .collect();
     sockets.dedup();
     if !sockets.is_empty() {
-        notes.push(format!(
-            "{}: its child is joined by a pair of sockets, not by a pipe.",
-            sockets.join(", ")
-        ));
+        notes.push(format!("{}: a pair of sockets joins it to its child, not a pipe.", sockets.join(", ")));
     }
     if measured().any(is_pair) {
-        notes.push("CPU s/GB is of whole processes, start-up and warm-up included.".to_owned());
+        notes.push("CPU s/GB is of whole processes, with start-up and warm-up.".to_owned());
     }
     if measured().any(is_mixed) {
         notes.push(
-            "Where the scheduler used one CPU in some trials and two in others, the median lies between two figures; --place \
-             same and --place cross measure them apart."
+            "The scheduler used one CPU in some trials and two in others, so the median is between two figures; --place same \
+             and --place cross measure each."
                 .to_owned(),
         );
     }
-    notes.extend(remarks::noise_legend(record));
     notes.extend(remarks::few_trials(record));
     notes.extend(remarks::outliers(record));
     notes

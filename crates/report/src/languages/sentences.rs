@@ -18,17 +18,14 @@ const CALLS_NAMED: usize = 3;
 /// say.
 pub(super) fn all(record: &BenchRecord) -> Vec<String> {
     let seatings = Seating::all(record);
-    let heading = |seating: &Seating| match seatings.len() {
-        1 => "What the idiom costs.".to_owned(),
-        _ => format!("What the idiom costs ({}).", seating.ends()),
+    let apart = |seating: &Seating| match seatings.len() {
+        1 => String::new(),
+        _ => format!(" ({})", seating.ends()),
     };
-    let told = seatings.iter().map(|seating| (heading(seating), costs(seating)));
-    told.filter(|(_, costs)| !costs.is_empty())
-        .map(|(heading, costs)| format!("{heading} {}", costs.join(" ")))
-        .collect()
+    seatings.iter().flat_map(|seating| costs(seating, &apart(seating))).collect()
 }
 
-fn costs(seating: &Seating) -> Vec<String> {
+fn costs(seating: &Seating, apart: &str) -> Vec<String> {
     let mut tuned: HashMap<&str, &CaseRecord> = HashMap::new();
     for case in seating.started_by(WorkerStart::Pair) {
         if let Some(worker) = worker(case).filter(|worker| worker.writer.variant == "tuned") {
@@ -46,26 +43,26 @@ fn costs(seating: &Seating) -> Vec<String> {
             let steady = [tuned, idiomatic].iter().all(|case| case.noise != Some(NoiseLevel::Wild));
             let times = speed(tuned) / speed(idiomatic);
             (steady && ratio.low > COST_MIN && times > COST_MIN)
-                .then(|| (times, cost(idiomatic, tuned, times)))
+                .then(|| (times, cost(idiomatic, tuned, times, apart)))
         })
         .collect();
     costs.sort_by(|one, other| other.0.total_cmp(&one.0));
     costs.into_iter().map(|(_, sentence)| sentence).collect()
 }
 
-fn cost(idiomatic: &CaseRecord, tuned: &CaseRecord, times: f64) -> String {
+fn cost(idiomatic: &CaseRecord, tuned: &CaseRecord, times: f64, apart: &str) -> String {
     let language = worker(idiomatic).map_or("", |worker| worker.writer.language.as_str());
     let times = numbers::ratio(times);
     let calls = |case: &CaseRecord| worker(case).and_then(|worker| worker.system_calls.clone());
     match (calls(idiomatic), calls(tuned)) {
         (Some(many), Some(few)) => format!(
-            "{language}: {times} times; {} system calls per MiB ({}) against {} ({}).",
+            "{language} idiomatic{apart} takes {times} times as long as tuned; {} system calls per MiB ({}) against {} ({}).",
             per_mib(&many),
             named(&many),
             per_mib(&few),
             named(&few)
         ),
-        _ => format!("{language}: {times} times."),
+        _ => format!("{language} idiomatic{apart} takes {times} times as long as tuned."),
     }
 }
 

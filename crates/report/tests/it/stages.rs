@@ -1,7 +1,9 @@
 //! The table of `hosepipe run --stats`, at several widths.
 
 use model::{Bottleneck, Host, LinkRecord, RunRecord, SCHEMA, StageRecord, Tool};
-use report::Style;
+use report::read::{AnyRecord, Loaded};
+use report::study::StudyView;
+use report::{FORMATS, Style};
 
 fn stage(command: &str, wall_ms: u64, waits_ms: [u64; 2], signal: Option<i32>) -> StageRecord {
     StageRecord {
@@ -72,6 +74,32 @@ fn the_table_at_a_hundred_columns() {
 #[test]
 fn the_table_at_eighty_columns() {
     insta::assert_snapshot!(table(80));
+}
+
+#[test]
+fn a_run_has_every_format() {
+    let loaded = [Loaded::new("run.json", AnyRecord::Run(record()))];
+    let text = |flag: &str| {
+        let format = FORMATS.iter().find(|format| format.flag == flag).expect("a registered format");
+        (format.render)(&loaded, StudyView::unknown).expect("a sound record")
+    };
+    for format in FORMATS {
+        assert!(text(format.flag).contains("some/rather/long/path"), "{}", format.name);
+    }
+    assert_eq!(text("csv").lines().count(), 4, "a heading and a line for each stage");
+    assert!(text("md").contains("| 2 sort | 8.94 s |"), "{}", text("md"));
+}
+
+#[test]
+fn formats_for_one_record_refuse_several() {
+    let two = ["one.json", "two.json"].map(|name| Loaded::new(name, AnyRecord::Run(record())));
+    for format in FORMATS {
+        let made = (format.render)(&two, StudyView::unknown).map_err(|error| error.to_string());
+        match format.flag {
+            "json" | "csv" => assert!(made.is_err_and(|message| message.contains("holds one record"))),
+            _ => assert!(made.is_ok(), "{}", format.name),
+        }
+    }
 }
 
 #[test]
