@@ -46,7 +46,8 @@ fn of_lines(lines: &Lines) -> Parts {
 fn of_bars(bars: &Bars) -> Parts {
     let unit = bars.axis.unit;
     let all = bars.groups.iter().flat_map(|group| &group.bars);
-    let interval = interval_heading(all.filter(|bar| bar.low.is_some()).map(|bar| bar.n));
+    let interval =
+        interval_heading(all.map(|bar| &bar.cell).filter(|cell| cell.low.is_some()).map(|cell| cell.n));
     let columns = ["group", "name", bars.axis.label.as_str(), interval, "to", "n", "remark"];
     let mut rows: Vec<Vec<String>> = Vec::new();
     for group in &bars.groups {
@@ -54,11 +55,11 @@ fn of_bars(bars: &Bars) -> Parts {
             vec![
                 group.name.clone(),
                 with_origin(&bar.name, bar.style),
-                bar.value.map_or(ABSENT.to_owned(), |value| unit.text(value)),
-                optional(unit, bar.low),
-                optional(unit, bar.high),
-                count(bar.n),
-                bar.note.clone(),
+                bar.cell.value.map_or(ABSENT.to_owned(), |value| unit.text(value)),
+                optional(unit, bar.cell.low),
+                optional(unit, bar.cell.high),
+                count(bar.cell.n),
+                bar.cell.note.clone(),
             ]
         }));
     }

@@ -1,13 +1,11 @@
 //! What records are called on a page: the shortest end of their paths that tells them apart.
 
 use crate::lists::distinct;
-use crate::read::Loaded;
 
 /// A name for each record, in their order; no two are the same.
-pub(super) fn labels(records: &[Loaded]) -> Vec<String> {
-    let longest = records.iter().map(|record| record.name.split('/').count()).max().unwrap_or(1);
-    let endings =
-        |parts: usize| -> Vec<String> { records.iter().map(|record| ending(&record.name, parts)).collect() };
+pub(super) fn labels(names: &[&str]) -> Vec<String> {
+    let longest = names.iter().map(|name| name.split('/').count()).max().unwrap_or(1);
+    let endings = |parts: usize| names.iter().map(|name| ending(name, parts)).collect::<Vec<String>>();
     let differ = |labels: &Vec<String>| distinct(labels.iter()).len() == labels.len();
     (1..=longest).map(endings).find(differ).unwrap_or_else(|| numbered(&endings(longest)))
 }
@@ -32,31 +30,11 @@ fn numbered(labels: &[String]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::AnyRecord;
-    use model::{CompareRecord, Host, SCHEMA, Tool};
-
-    fn named(names: &[&str]) -> Vec<String> {
-        let record = CompareRecord {
-            schema: SCHEMA.to_owned(),
-            tool: Tool { version: String::new(), revision: None },
-            host: Host::default(),
-            arguments: Vec::new(),
-            started: String::new(),
-            seed: 1,
-            trials: 1,
-            warmup: 0,
-            interrupted: false,
-            results: Vec::new(),
-        };
-        let loaded =
-            |name: &&str| Loaded { name: (*name).to_owned(), record: AnyRecord::Compare(record.clone()) };
-        labels(&names.iter().map(loaded).collect::<Vec<_>>())
-    }
 
     #[test]
     fn the_shortest_end_that_tells_records_apart() {
-        assert_eq!(named(&["/tmp/run.json"]), ["run"]);
-        assert_eq!(named(&["a/run.json", "b/run.json", "c.json"]), ["a/run", "b/run", "c"]);
-        assert_eq!(named(&["run.json", "run.json"]), ["run", "run (2)"]);
+        assert_eq!(labels(&["/tmp/run.json"]), ["run"]);
+        assert_eq!(labels(&["a/run.json", "b/run.json", "c.json"]), ["a/run", "b/run", "c"]);
+        assert_eq!(labels(&["run.json", "run.json"]), ["run", "run (2)"]);
     }
 }

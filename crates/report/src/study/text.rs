@@ -122,8 +122,8 @@ fn figure_lines(figure: &Figure, style: &Style, lines: &mut Vec<Line>) {
 
 fn bars_lines(bars: &Bars, style: &Style, lines: &mut Vec<Line>) {
     let all = || bars.groups.iter().flat_map(|group| &group.bars);
-    let most = all().filter_map(|bar| bar.value).fold(0.0, f64::max);
-    let least = all().filter_map(|bar| bar.value).fold(f64::INFINITY, f64::min);
+    let most = all().filter_map(|bar| bar.cell.value).fold(0.0, f64::max);
+    let least = all().filter_map(|bar| bar.cell.value).fold(f64::INFINITY, f64::min);
     let share = |value: f64| match bars.axis.scale {
         Scale::Linear => value / most,
         // The shortest bar of a logarithmic axis is a tenth of the longest.
@@ -138,8 +138,8 @@ fn bars_lines(bars: &Bars, style: &Style, lines: &mut Vec<Line>) {
     let room = style.width.saturating_sub(columns + VALUE_COLUMNS + 2 * width(GAP) + 1).min(BAR_COLUMNS);
     for group in &bars.groups {
         for one in &group.bars {
-            let value = one.value.map(|value| bars.axis.unit.text(value)).unwrap_or_default();
-            let drawn = one.value.map(|value| bar(share(value), room)).unwrap_or_default();
+            let value = one.cell.value.map(|value| bars.axis.unit.text(value)).unwrap_or_default();
+            let drawn = one.cell.value.map(|value| bar(share(value), room)).unwrap_or_default();
             let label = left(&name(&group.name, &one.name), columns);
             let text = format!(" {label}{GAP}{}{GAP}{drawn}", right(&value, VALUE_COLUMNS));
             let tone = if one.style == SeriesStyle::Published { Tone::Dim } else { Tone::Plain };
