@@ -17,6 +17,7 @@ pub(crate) use theme::page_style;
 use maud::Markup;
 use model::visible;
 
+use crate::table::Table;
 use crate::{noise, numbers};
 use canvas::Canvas;
 
@@ -242,17 +243,6 @@ pub struct FlowLink {
     pub bytes: Option<u64>,
     /// What else is to be said about it, in a few words; empty for nothing.
     pub note: String,
-}
-
-/// A figure as text: what it draws, in full digits.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Table {
-    /// What it holds.
-    pub caption: String,
-    /// The headings.
-    pub columns: Vec<String>,
-    /// The rows, each of as many cells as there are headings.
-    pub rows: Vec<Vec<String>>,
 }
 
 impl Figure {

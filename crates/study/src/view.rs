@@ -4,11 +4,12 @@
 use model::{CaseRecord, NoiseLevel, StudyPart, StudyRecord};
 
 use report::ABSENT;
-use report::figure::{Axis, Bar, Cell, Point, Scale, SeriesStyle, Table, Unit};
+use report::figure::{Axis, Bar, Cell, Point, Scale, SeriesStyle, Unit};
 use report::noise;
 use report::numbers;
 use report::page::{Block, Section};
 use report::study::StudyView;
+use report::table::Table;
 use report::words::machine;
 
 use crate::registry::{Head, Name, head};
@@ -147,8 +148,7 @@ pub(crate) fn block_axis() -> Axis {
 
 /// A table with these headings.
 pub(crate) fn table(caption: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Table {
-    let columns = columns.iter().map(|column| (*column).to_owned()).collect();
-    Table { caption: caption.to_owned(), columns, rows }
+    Table::new(caption, columns.iter().copied(), rows)
 }
 
 /// A figure that may not be there.

@@ -3,7 +3,8 @@
 
 use super::Page;
 use super::section::Block;
-use crate::figure::{BarGroup, Bars, Chart, Figure, Heat, Lines, Series, SeriesStyle, Table};
+use crate::figure::{BarGroup, Bars, Chart, Figure, Heat, Lines, Series, SeriesStyle};
+use crate::table::Table;
 
 /// Bars of a figure.
 const BARS_MAX: usize = 80;
@@ -121,14 +122,14 @@ fn bound_tables(tables: &mut Vec<Table>) {
     }
     tables.truncate(kept);
     if let Some((sentence, last)) = cut("tables", kept, all).zip(tables.last_mut()) {
-        last.caption = format!("{}. {sentence}", last.caption);
+        last.title = format!("{}. {sentence}", last.title);
     }
 }
 
 /// Leaves at most so many rows, and gives how many are left.
 fn bound_rows(table: &mut Table, most: usize) -> usize {
     if let Some(sentence) = cut("rows", most, table.rows.len()) {
-        table.caption = format!("{}. {sentence}", table.caption);
+        table.title = format!("{}. {sentence}", table.title);
     }
     table.rows.truncate(most);
     table.rows.len()

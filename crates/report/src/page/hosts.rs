@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Cpu, Host, Limits};
 
-use crate::figure::Table;
 use crate::read::AnyRecord;
+use crate::table::{Column, Table};
 use crate::{numbers, words};
 
 /// A column of facts: a machine, and the records made on it.
@@ -26,10 +26,10 @@ pub(super) fn facts(records: &[(String, &AnyRecord)]) -> Table {
     }
     let several = machines.len() > 1;
     let heading = |machine: &Machine| if several { machine.records.join(", ") } else { "value".to_owned() };
-    let columns = std::iter::once("fact".to_owned()).chain(machines.iter().map(heading)).collect();
+    let columns = std::iter::once("fact".to_owned()).chain(machines.iter().map(heading));
     let row = |((_, name), cells): (_, Vec<String>)| std::iter::once(name).chain(cells).collect();
     let caption = if several { "The machines" } else { "The machine" };
-    Table { caption: caption.to_owned(), columns, rows: rows.into_iter().map(row).collect() }
+    Table::new(caption, columns.map(Column::left), rows.into_iter().map(row))
 }
 
 /// Whether there is more than one machine.
@@ -69,11 +69,7 @@ pub(super) fn runs(records: &[(String, &AnyRecord)]) -> Table {
         ]
     };
     let columns = ["record", "command", "began", "hosepipe", "load before"];
-    Table {
-        caption: "The records".to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows: records.iter().map(row).collect(),
-    }
+    Table::new("The records", columns.map(Column::left), records.iter().map(row))
 }
 
 /// Every fact that is known: its place among the others, its name and its value. Facts of one place are in the order of

@@ -6,10 +6,11 @@ use stats::figure;
 use super::cases::Source;
 use super::section::{Block, Section};
 use super::throughput::estimated;
-use crate::figure::{Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Heat, Scale, SeriesStyle, Table, Unit};
+use crate::figure::{Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Heat, Scale, SeriesStyle, Unit};
 use crate::languages;
 use crate::languages::matrix::Matrix;
 use crate::reason::reason;
+use crate::table::Table;
 
 /// The section of a record's workers; `None` where it has none.
 pub(super) fn section(source: &Source, number: usize) -> Option<Section> {
@@ -19,8 +20,8 @@ pub(super) fn section(source: &Source, number: usize) -> Option<Section> {
         // What sets it apart, where there are several.
         let apart = if tables.len() > 1 { format!("; {}", table.ends()) } else { String::new() };
         if let Some(ranking) = table.ranking() {
-            let caption = format!("By language: time, system calls, CPU time and start-up{apart}");
-            blocks.push(Block::Table(Table { caption, ..ranking.into_texts() }));
+            let title = format!("By language: time, system calls, CPU time and start-up{apart}");
+            blocks.push(Block::Table(Table { title, ..ranking.into_texts() }));
         }
         let id = if place == 0 { format!("matrix-{number}") } else { format!("matrix-{number}-{place}") };
         blocks.extend(matrix(source, table, id, &apart).map(Block::Figure));

@@ -6,10 +6,10 @@ use stats::{bound_of, figure};
 use super::bounded::bars_of;
 use super::cases::{Entry, Set, Source};
 use crate::figure::{
-    Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Lines, Point, Reference, Scale, Series, SeriesStyle,
-    Table, Unit,
+    Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Lines, Point, Reference, Scale, Series, SeriesStyle, Unit,
 };
 use crate::lists::grouped;
+use crate::table::{Column, Table};
 use crate::{noise, numbers, view, words};
 
 /// The figures of a set of cases; `number` tells its figures from those of others.
@@ -229,11 +229,8 @@ pub(super) fn gaps(set: &Set) -> Option<Table> {
         vec![name, sizes, reason.unwrap_or_default()]
     };
     let rows: Vec<Vec<String>> = grouped(gaps).into_iter().map(row).collect();
-    (!rows.is_empty()).then(|| Table {
-        caption: "Not measured".to_owned(),
-        columns: ["mechanism", "block size", "why"].map(str::to_owned).to_vec(),
-        rows,
-    })
+    let columns = ["mechanism", "block size", "why"].map(Column::left);
+    (!rows.is_empty()).then(|| Table::new("Not measured", columns, rows))
 }
 
 /// Every column of the ranked lists of one record, as the terminal has them on a very wide screen.
@@ -243,12 +240,12 @@ pub(super) fn tables(source: &Source) -> Vec<Table> {
         let table = crate::columns::table(section, source.record.settings.interrupted);
         let (stream, round_trip) = section.blocks();
         let parts = [crate::words::blocks(stream, round_trip), section.ends(), section.data().to_owned()];
-        let caption = if source.label.is_empty() {
+        let title = if source.label.is_empty() {
             parts.join(" · ")
         } else {
             format!("{}: {}", source.label, parts.join(" · "))
         };
-        Table { caption, ..table.into_texts() }
+        Table { title, ..table.into_texts() }
     };
     view.sections.iter().map(table).collect()
 }

@@ -1,11 +1,11 @@
 //! A study on a terminal: sections as headings, tables as columns, figures as bars or columns of figures.
 
 use super::StudyView;
-use crate::figure::{Bars, Chart, Figure, Lines, Scale, SeriesStyle, Table};
+use crate::figure::{Bars, Chart, Figure, Lines, Scale, SeriesStyle};
 use crate::layout::{Line, Tone, bar, left, print, right, width, wrap};
 use crate::numbers;
 use crate::page::{Block, Section};
-use crate::table::Style;
+use crate::table::{Style, Table};
 
 /// Columns of the longest bar.
 const BAR_COLUMNS: usize = 24;
@@ -53,8 +53,8 @@ fn table_lines(table: &Table, style: &Style, lines: &mut Vec<Line>) {
     lines.push(Line::default());
     let texts: Vec<Vec<&str>> = (0..table.columns.len())
         .map(|column| {
-            let cells = table.rows.iter().map(move |row| row.get(column).map_or("", String::as_str));
-            std::iter::once(table.columns[column].as_str()).chain(cells).collect()
+            let cells = table.rows.iter().map(move |row| row.cells.get(column).map_or("", String::as_str));
+            std::iter::once(table.columns[column].title.as_str()).chain(cells).collect()
         })
         .collect();
     // A column that says nothing in any row has nothing to do here.
@@ -174,6 +174,6 @@ fn lines_lines(chart: &Lines, style: &Style, lines: &mut Vec<Line>) {
     let mut columns = vec![chart.x_axis.label.clone()];
     columns.extend(shown.iter().map(|series| series.name.clone()));
     columns.push(String::new());
-    let rows = places.iter().map(row).collect();
-    table_lines(&Table { caption: String::new(), columns, rows }, style, lines);
+    let rows: Vec<Vec<String>> = places.iter().map(row).collect();
+    table_lines(&Table::new("", columns, rows), style, lines);
 }

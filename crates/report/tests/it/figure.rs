@@ -256,7 +256,7 @@ proptest! {
         prop_assert!(!svg.contains('\u{1b}') && !svg.contains("<a"), "escaped");
         let table = figure.table();
         for row in &table.rows {
-            prop_assert_eq!(row.len(), table.columns.len());
+            prop_assert_eq!(row.cells.len(), table.columns.len());
         }
     }
 }

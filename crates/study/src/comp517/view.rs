@@ -4,10 +4,11 @@ use super::{Comp517, Link, comp517};
 use model::{CompareResult, StudyPart, StudyRecord};
 
 use crate::view::{closing, or_absent, part, published_bar, section, table};
-use report::figure::{Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Scale, SeriesStyle, Table, Unit};
+use report::figure::{Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Scale, SeriesStyle, Unit};
 use report::noise::{is_range, level, mark};
 use report::numbers::{decimal_size, ratio};
 use report::page::{Block, Section};
+use report::table::Table;
 
 /// The parts, in the order of the study's pipelines.
 const PARTS: [&str; 4] = ["ps", "sort", "ls-h", "ls-l"];

@@ -4,9 +4,10 @@ use super::{PublishedHost, Stover, stover};
 use model::{Measure, MechanismFacts, StudyPart, StudyRecord};
 
 use crate::view::{closing, or_absent, part, published_bar, section, table, years_since};
-use report::figure::{Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Scale, SeriesStyle, Table, Unit};
+use report::figure::{Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Scale, SeriesStyle, Unit};
 use report::numbers::{fixed, ratio};
 use report::page::{Block, Section};
+use report::table::Table;
 
 /// Below this scale a trial is so short that starting two programs is what it measures.
 const STARTS_SHOW: f64 = 0.05;
