@@ -17,6 +17,7 @@ pub(crate) use theme::page_style;
 use maud::Markup;
 use model::visible;
 
+use crate::table::Table;
 use crate::{noise, numbers};
 use canvas::Canvas;
 
@@ -133,18 +134,10 @@ pub struct Bar {
     pub name: String,
     /// Where its figure comes from.
     pub style: SeriesStyle,
-    /// The figure; `None` where there is none, which `note` then explains.
-    pub value: Option<f64>,
-    /// Lower end of its interval.
-    pub low: Option<f64>,
-    /// Upper end of its interval.
-    pub high: Option<f64>,
-    /// Samples it is made of.
-    pub n: Option<u32>,
+    /// The figure, or why there is none.
+    pub cell: Cell,
     /// Each sample, drawn as a speck; empty where only the summary is known.
     pub samples: Vec<f64>,
-    /// What else is to be said about it, in a few words; empty for nothing.
-    pub note: String,
 }
 
 /// A value to hold bars against.
@@ -173,7 +166,7 @@ pub struct Heat {
     pub cells: Vec<Vec<Cell>>,
 }
 
-/// One cell of a matrix.
+/// What a bar or a square of a matrix stands for.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Cell {
     /// The value; `None` where there is none, which `note` then explains.
@@ -184,8 +177,31 @@ pub struct Cell {
     pub high: Option<f64>,
     /// Samples it is made of.
     pub n: Option<u32>,
-    /// What else is to be said about it; empty for nothing.
+    /// What else is to be said about it, in a few words; empty for nothing.
     pub note: String,
+}
+
+impl Cell {
+    /// A value with the ends of its interval, found in so many samples; or nothing but a note on why there is none.
+    pub fn of(found: Option<[f64; 3]>, samples: usize, note: String) -> Self {
+        let [value, low, high] = found.map_or([None; 3], |found| found.map(Some));
+        Self { value, low, high, n: found.and(u32::try_from(samples).ok()), note }
+    }
+
+    /// What is said of it when a reader points at it, line by line: its name, its figure, its interval, how many samples.
+    fn tip(&self, name: &str, unit: Unit) -> String {
+        let ends =
+            self.low.zip(self.high).map(|(low, high)| format!("{} to {}", unit.text(low), unit.text(high)));
+        let lines = [
+            Some(name.to_owned()),
+            self.value.map(|value| unit.text(value)),
+            self.value.map(|value| unit.exact(value)),
+            ends.zip(noise::interval_name(self.n)).map(|(ends, name)| format!("{name} {ends}")),
+            self.n.map(|n| format!("n = {}", numbers::grouped(f64::from(n), 0))),
+            Some(self.note.clone()).filter(|note| !note.is_empty()),
+        ];
+        lines.into_iter().flatten().collect::<Vec<String>>().join("\n")
+    }
 }
 
 /// Pipelines: their stages and the links between.
@@ -225,19 +241,8 @@ pub struct FlowLink {
     pub spec: String,
     /// Bytes that went through it; `None` where unknown.
     pub bytes: Option<u64>,
-    /// What else is to be said about it; empty for nothing.
+    /// What else is to be said about it, in a few words; empty for nothing.
     pub note: String,
-}
-
-/// A figure as text: what it draws, in full digits.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Table {
-    /// What it holds.
-    pub caption: String,
-    /// The headings.
-    pub columns: Vec<String>,
-    /// The rows, each of as many cells as there are headings.
-    pub rows: Vec<Vec<String>>,
 }
 
 impl Figure {
@@ -266,22 +271,4 @@ impl Figure {
             Chart::Flow(flow) => flow::draw(flow, canvas),
         }
     }
-}
-
-/// What is said of a mark when a reader points at it, line by line: its name, its figure, its interval, how many samples.
-fn tip(
-    name: &str,
-    unit: Unit,
-    value: f64,
-    (low, high): (Option<f64>, Option<f64>),
-    n: Option<u32>,
-    note: &str,
-) -> String {
-    let ends = low.zip(high).map(|(low, high)| format!("{} to {}", unit.text(low), unit.text(high)));
-    let interval = ends.zip(noise::interval_name(n)).map(|(ends, name)| format!("{name} {ends}"));
-    let count = n.map(|n| format!("n = {}", numbers::grouped(f64::from(n), 0)));
-    let note = (!note.is_empty()).then(|| note.to_owned());
-    let lines =
-        [Some(name.to_owned()), Some(unit.text(value)), Some(unit.exact(value)), interval, count, note];
-    lines.into_iter().flatten().collect::<Vec<String>>().join("\n")
 }

@@ -76,7 +76,7 @@ fn bench(record: &AnyRecord) -> Option<&BenchRecord> {
 
 /// What is on the page of these records.
 pub fn page(records: &[Loaded], view_of: ViewOf) -> Page {
-    let labels = labels::labels(records);
+    let labels = labels::labels(&records.iter().map(|loaded| loaded.name.as_str()).collect::<Vec<&str>>());
     // One record of its kind needs no name among the others.
     let kind = |at: usize| std::mem::discriminant(&records[at].record);
     let alone = |at: usize| (0..records.len()).all(|other| other == at || kind(other) != kind(at));

@@ -74,11 +74,9 @@ fn of_section(section: &Section) -> Vec<Part> {
     parts.extend(section.lead.iter().cloned().map(Part::Paragraph));
     for block in &section.blocks {
         match block {
-            Block::Figure(figure) => parts.push(Part::Table(figure.table().into())),
-            Block::Table(table) => parts.push(Part::Table(table.clone().into())),
-            Block::Folded(_, tables) => {
-                parts.extend(tables.iter().cloned().map(|table| Part::Table(table.into())))
-            }
+            Block::Figure(figure) => parts.push(Part::Table(figure.table())),
+            Block::Table(table) => parts.push(Part::Table(table.clone())),
+            Block::Folded(_, tables) => parts.extend(tables.iter().cloned().map(Part::Table)),
             Block::Remarks(remarks) => parts.push(Part::Remarks(remarks.clone())),
         }
     }

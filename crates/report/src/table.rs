@@ -151,18 +151,18 @@ impl Table {
         (columns, self.rows.iter().any(|row| !row.reasons.is_empty()))
     }
 
-    /// The rows as texts, with the reasons in a column of their own.
-    pub(crate) fn into_texts(self) -> crate::figure::Table {
+    /// What is shown where there is no terminal: no pictures, no column that says nothing, the reasons in a column of their own.
+    pub(crate) fn into_texts(self) -> Self {
         let (columns, with_reasons) = self.plain();
-        let titles = columns.iter().map(|at| self.columns[*at].title.clone());
         let row = |row: &Row| {
             let cells = columns.iter().map(|at| row.cells.get(*at).cloned().unwrap_or_default());
-            cells.chain(with_reasons.then(|| row.reasons.join("; "))).collect()
+            cells.chain(with_reasons.then(|| row.reasons.join("; "))).collect::<Vec<String>>().into()
         };
-        crate::figure::Table {
-            columns: titles.chain(with_reasons.then(|| WHY_NOT.to_owned())).collect(),
+        let kept = columns.iter().map(|at| self.columns[*at].clone());
+        Self {
+            columns: kept.chain(with_reasons.then(|| Column::left(WHY_NOT))).collect(),
             rows: self.rows.iter().map(row).collect(),
-            caption: self.title,
+            ..self
         }
     }
 
@@ -197,7 +197,14 @@ impl Table {
     /// The table as HTML, its title as a caption.
     pub fn html(&self) -> Markup {
         let (columns, with_reasons) = self.plain();
-        let class = |at: usize| self.is_flush_right(at).then_some("number");
+        // On a page a column of figures is never wrapped: one that holds any words is not such a column.
+        let is_number = |at: usize| match self.columns[at].align {
+            Align::Auto => {
+                at > 0 && self.cells(at).all(is_figure) && self.cells(at).any(|cell| !cell.is_empty())
+            }
+            align => align == Align::Right,
+        };
+        let class = |at: usize| is_number(at).then_some("number");
         html! {
             table {
                 caption { (self.title) }
@@ -267,12 +274,6 @@ impl From<&str> for Column {
     }
 }
 
-impl From<crate::figure::Table> for Table {
-    fn from(table: crate::figure::Table) -> Self {
-        Self::new(table.caption, table.columns, table.rows)
-    }
-}
-
 impl From<Vec<String>> for Row {
     fn from(cells: Vec<String>) -> Self {
         Self { cells, ..Self::default() }
@@ -286,6 +287,17 @@ fn are_figures<'a>(cells: impl Iterator<Item = &'a str> + Clone) -> bool {
     };
     let spoken = cells.filter(|text| !text.is_empty() && *text != ABSENT);
     spoken.clone().filter(figure).count() * 2 >= spoken.count().max(1)
+}
+
+/// A number with its unit and a mark at most, or nothing, or what stands for it.
+fn is_figure(cell: &str) -> bool {
+    let mut words = cell.trim_start_matches(['≥', '<', '±', ' ']).split_whitespace();
+    let number = words.next().unwrap_or_default().trim_end_matches(['×', '%']).replace(',', "");
+    let is_unit = |word: &str| word.chars().count() <= 5;
+    cell.is_empty()
+        || (number == ABSENT || number.parse::<f64>().is_ok())
+            && words.clone().count() <= 2
+            && words.all(is_unit)
 }
 
 #[cfg(test)]

@@ -4,11 +4,12 @@
 use model::{CaseRecord, NoiseLevel, StudyPart, StudyRecord};
 
 use report::ABSENT;
-use report::figure::{Axis, Bar, Point, Scale, SeriesStyle, Table, Unit};
+use report::figure::{Axis, Bar, Cell, Point, Scale, SeriesStyle, Unit};
 use report::noise;
 use report::numbers;
 use report::page::{Block, Section};
 use report::study::StudyView;
+use report::table::Table;
 use report::words::machine;
 
 use crate::registry::{Head, Name, head};
@@ -122,32 +123,17 @@ pub(crate) fn point(case: &CaseRecord) -> Option<Point> {
 
 /// A bar of a case's throughput.
 pub(crate) fn bar(name: &str, case: &CaseRecord) -> Bar {
-    let throughput = case.throughput.as_ref();
-    let values = case.samples.iter().filter_map(stats::figure::throughput_bytes_per_s);
-    Bar {
-        name: name.to_owned(),
-        style: SeriesStyle::Measured,
-        value: throughput.map(|one| one.median_bytes_per_s),
-        low: throughput.map(|one| one.low),
-        high: throughput.map(|one| one.high),
-        n: u32::try_from(case.samples.len()).ok().filter(|n| *n > 0),
-        samples: values.collect(),
-        note: case.error.as_ref().map(|error| error.message.clone()).unwrap_or_default(),
-    }
+    let found = case.throughput.as_ref().map(|one| [one.median_bytes_per_s, one.low, one.high]);
+    let note = case.error.as_ref().map(|error| error.message.clone()).unwrap_or_default();
+    let samples = case.samples.iter().filter_map(stats::figure::throughput_bytes_per_s).collect();
+    let cell = Cell::of(found, case.samples.len(), note);
+    Bar { name: name.to_owned(), style: SeriesStyle::Measured, cell, samples }
 }
 
 /// A bar of a published figure.
 pub(crate) fn published_bar(name: &str, value: Option<f64>, note: &str) -> Bar {
-    Bar {
-        name: name.to_owned(),
-        style: SeriesStyle::Published,
-        value,
-        low: None,
-        high: None,
-        n: None,
-        samples: Vec::new(),
-        note: note.to_owned(),
-    }
+    let cell = Cell { value, note: note.to_owned(), ..Cell::default() };
+    Bar { name: name.to_owned(), style: SeriesStyle::Published, cell, samples: Vec::new() }
 }
 
 /// An axis of bytes per second.
@@ -162,8 +148,7 @@ pub(crate) fn block_axis() -> Axis {
 
 /// A table with these headings.
 pub(crate) fn table(caption: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Table {
-    let columns = columns.iter().map(|column| (*column).to_owned()).collect();
-    Table { caption: caption.to_owned(), columns, rows }
+    Table::new(caption, columns.iter().copied(), rows)
 }
 
 /// A figure that may not be there.

@@ -7,7 +7,7 @@ use super::canvas::{
     Canvas, Drawing, TEXT, labels_apart, mono_width, pointed_at, px, sans_width, shortened, text,
 };
 use super::theme::SERIES_COLORS;
-use super::{Bar, Bars, Reference, Scale, SeriesStyle, tip};
+use super::{Bar, Bars, Reference, Scale, SeriesStyle};
 use crate::layout;
 use crate::lists::distinct;
 
@@ -42,7 +42,7 @@ struct Layout {
 impl Layout {
     fn of(bars: &Bars, canvas: &Canvas) -> Self {
         let all = || bars.groups.iter().flat_map(|group| &group.bars);
-        let figures = all().flat_map(|bar| [bar.value, bar.low, bar.high]).flatten();
+        let figures = all().flat_map(|bar| [bar.cell.value, bar.cell.low, bar.cell.high]).flatten();
         let figures: Vec<f64> = figures.chain(all().flat_map(|bar| bar.samples.iter().copied())).collect();
         let longest = figures.iter().copied().fold(0.0, f64::max);
         let near = |reference: &&Reference| {
@@ -102,10 +102,10 @@ fn color(colors: &[&str], bar: &Bar) -> usize {
 
 fn row(bar: &Bar, bars: &Bars, layout: &Layout, (y, color): (f64, usize), canvas: &Canvas) -> Markup {
     let (name_y, middle) = if layout.narrow { (y + 15.0, y + 27.0) } else { (y + 18.0, y + 13.0) };
-    let value = bar.value.map(|value| bars.axis.unit.text(value)).unwrap_or_default();
+    let value = bar.cell.value.map(|value| bars.axis.unit.text(value)).unwrap_or_default();
     let room = if layout.narrow { canvas.width - sans_width(&value) - 16.0 } else { layout.left - 14.0 };
     let class = if bar.style == SeriesStyle::Published { "row published" } else { "row" };
-    let drawn = bar.value.and_then(|value| layout.x(value));
+    let drawn = bar.cell.value.and_then(|value| layout.x(value));
     pointed_at(
         class,
         &bar_tip(bar, bars),
@@ -129,7 +129,8 @@ fn figure(bar: &Bar, layout: &Layout, (value, middle): (f64, f64), color: usize)
         .filter_map(|sample| layout.x(*sample))
         .map(|x| format!("M{} {}h0", px(x), px(middle + BAR / 2.0 + 4.0)))
         .collect();
-    let ends = bar.low.zip(bar.high).and_then(|(low, high)| Some((layout.x(low)?, layout.x(high)?)));
+    let ends =
+        bar.cell.low.zip(bar.cell.high).and_then(|(low, high)| Some((layout.x(low)?, layout.x(high)?)));
     html! {
         @if layout.range.scale == Scale::Linear {
             @let zero = layout.x(0.0).unwrap_or(layout.left);
@@ -153,7 +154,7 @@ fn whisker(low: f64, high: f64, y: f64) -> String {
 fn reason(bar: &Bar, layout: &Layout, y: f64, canvas: &Canvas) -> Markup {
     let width = if layout.narrow { canvas.width - 2.0 * INSET } else { canvas.width - layout.left - INSET };
     let columns = (width / sans_width("n")).floor().max(10.0) as usize;
-    let note = bar.note.as_str();
+    let note = bar.cell.note.as_str();
     let mut lines = layout::wrap(if note.is_empty() { "no figure" } else { note }, columns);
     if lines.len() > REASON_LINES {
         lines.truncate(REASON_LINES);
@@ -227,8 +228,6 @@ fn named(reference: &Reference, bars: &Bars, layout: &Layout, canvas: &Canvas) -
 
 /// What is said of a bar, or why there is none.
 fn bar_tip(bar: &Bar, bars: &Bars) -> String {
-    match bar.value {
-        Some(value) => tip(&bar.name, bars.axis.unit, value, (bar.low, bar.high), bar.n, &bar.note),
-        None => format!("{}\n{}", bar.name, if bar.note.is_empty() { "no figure" } else { &bar.note }),
-    }
+    let silent = bar.cell.value.is_none() && bar.cell.note.is_empty();
+    bar.cell.tip(&bar.name, bars.axis.unit) + if silent { "\nno figure" } else { "" }
 }

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::axis::{Range, can_show};
 use super::canvas::{Canvas, Drawing, mono_width, pointed_at, px, sans_width, shortened, text};
 use super::theme::HEAT_STEPS;
-use super::{Cell, Heat, Scale, Unit, tip};
+use super::{Cell, Heat, Scale, Unit};
 use crate::numbers::three_digits;
 
 /// The widest column of names.
@@ -128,10 +128,8 @@ fn step(range: &Range, value: f64) -> usize {
 fn cell_tip(heat: &Heat, (row, column): (usize, usize), cell: &Cell) -> String {
     let name = |names: &[String], at: usize| names.get(at).cloned().unwrap_or_default();
     let name = format!("{} → {}", name(&heat.rows, row), name(&heat.columns, column));
-    match cell.value {
-        Some(value) => tip(&name, heat.unit, value, (cell.low, cell.high), cell.n, &cell.note),
-        None => format!("{name}\n{}", if cell.note.is_empty() { "not measured" } else { &cell.note }),
-    }
+    let silent = cell.value.is_none() && cell.note.is_empty();
+    cell.tip(&name, heat.unit) + if silent { "\nnot measured" } else { "" }
 }
 
 /// The colours from least to most.

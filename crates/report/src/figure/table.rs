@@ -2,11 +2,9 @@
 
 use super::axis::percentile;
 use super::flow::amount;
-use super::{Bars, Cell, Chart, Figure, Flow, Heat, Lines, Series, SeriesStyle, Table, Unit};
+use super::{Bars, Cell, Chart, Figure, Flow, Heat, Lines, Series, SeriesStyle, Unit};
 use crate::noise;
-
-/// What stands for a figure that is not there.
-const ABSENT: &str = "–";
+use crate::table::{ABSENT, Table};
 
 pub(super) fn of(figure: &Figure) -> Table {
     let (columns, rows) = match &figure.chart {
@@ -16,9 +14,7 @@ pub(super) fn of(figure: &Figure) -> Table {
         Chart::Heat(heat) => of_heat(heat),
         Chart::Flow(flow) => of_flow(flow),
     };
-    let mut table = Table { caption: figure.title.clone(), columns, rows };
-    drop_empty_columns(&mut table);
-    table
+    Table::new(&figure.title, columns, rows).into_texts()
 }
 
 type Parts = (Vec<String>, Vec<Vec<String>>);
@@ -46,7 +42,8 @@ fn of_lines(lines: &Lines) -> Parts {
 fn of_bars(bars: &Bars) -> Parts {
     let unit = bars.axis.unit;
     let all = bars.groups.iter().flat_map(|group| &group.bars);
-    let interval = interval_heading(all.filter(|bar| bar.low.is_some()).map(|bar| bar.n));
+    let interval =
+        interval_heading(all.map(|bar| &bar.cell).filter(|cell| cell.low.is_some()).map(|cell| cell.n));
     let columns = ["group", "name", bars.axis.label.as_str(), interval, "to", "n", "remark"];
     let mut rows: Vec<Vec<String>> = Vec::new();
     for group in &bars.groups {
@@ -54,11 +51,11 @@ fn of_bars(bars: &Bars) -> Parts {
             vec![
                 group.name.clone(),
                 with_origin(&bar.name, bar.style),
-                bar.value.map_or(ABSENT.to_owned(), |value| unit.text(value)),
-                optional(unit, bar.low),
-                optional(unit, bar.high),
-                count(bar.n),
-                bar.note.clone(),
+                bar.cell.value.map_or(ABSENT.to_owned(), |value| unit.text(value)),
+                optional(unit, bar.cell.low),
+                optional(unit, bar.cell.high),
+                count(bar.cell.n),
+                bar.cell.note.clone(),
             ]
         }));
     }
@@ -157,14 +154,4 @@ fn interval_heading(mut trials: impl Iterator<Item = Option<u32>> + Clone) -> &'
 
 fn count(n: Option<u32>) -> String {
     n.map(|n| n.to_string()).unwrap_or_default()
-}
-
-/// Columns of which no cell says anything are left out.
-fn drop_empty_columns(table: &mut Table) {
-    let empty = |at: usize| table.rows.iter().all(|row| row[at].is_empty());
-    let kept: Vec<usize> =
-        (0..table.columns.len()).filter(|at| table.rows.is_empty() || !empty(*at)).collect();
-    let pick = |cells: &[String]| kept.iter().map(|at| cells[*at].clone()).collect::<Vec<String>>();
-    table.columns = pick(&table.columns);
-    table.rows = table.rows.iter().map(|row| pick(row)).collect();
 }

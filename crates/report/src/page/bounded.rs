@@ -3,7 +3,8 @@
 
 use super::Page;
 use super::section::Block;
-use crate::figure::{BarGroup, Bars, Chart, Figure, Flow, Heat, Lines, Series, SeriesStyle, Table};
+use crate::figure::{BarGroup, Bars, Chart, Figure, Heat, Lines, Series, SeriesStyle};
+use crate::table::Table;
 
 /// Bars of a figure.
 const BARS_MAX: usize = 80;
@@ -22,12 +23,9 @@ const BLOCKS_MAX: usize = 60;
 /// Bounds every section of a page.
 pub(super) fn bounded(mut page: Page) -> Page {
     for section in &mut page.sections {
-        let rest = section.blocks.len().saturating_sub(BLOCKS_MAX);
-        section.blocks.truncate(BLOCKS_MAX);
+        let left_out = truncated("figures", &mut section.blocks, BLOCKS_MAX);
         section.blocks.iter_mut().for_each(bound);
-        if rest > 0 {
-            section.blocks.push(Block::Remarks(vec![sentence("figures", BLOCKS_MAX, BLOCKS_MAX + rest)]));
-        }
+        section.blocks.extend(left_out.map(|sentence| Block::Remarks(vec![sentence])));
     }
     page
 }
@@ -40,9 +38,8 @@ fn bound(block: &mut Block) {
         }
         Block::Folded(_, tables) => bound_tables(tables),
         Block::Remarks(lines) => {
-            let all = lines.len();
-            lines.truncate(ROWS_MAX);
-            lines.extend((all > ROWS_MAX).then(|| sentence("remarks", ROWS_MAX, all)));
+            let left_out = truncated("remarks", lines, ROWS_MAX);
+            lines.extend(left_out);
         }
     }
 }
@@ -52,7 +49,7 @@ fn bound_figure(figure: &mut Figure) {
         Chart::Bars(bars) => bound_bars(bars),
         Chart::Lines(lines) => bound_lines(lines),
         Chart::Heat(heat) => bound_heat(heat),
-        Chart::Flow(flow) => bound_flow(flow),
+        Chart::Flow(flow) => truncated("stages", &mut flow.stages, STAGES_MAX).into_iter().collect(),
     };
     for sentence in left_out {
         figure.caption.push(' ');
@@ -60,14 +57,17 @@ fn bound_figure(figure: &mut Figure) {
     }
 }
 
-/// "The first 80 of 50,000 bars are shown; `hosepipe report` prints all."
-fn sentence(what: &str, shown: usize, all: usize) -> String {
-    format!("The first {shown} of {all} {what} are shown; hosepipe report prints all.")
+/// "The first 80 of 50,000 bars are shown; `hosepipe report` prints all." Nothing where all are.
+pub(super) fn cut(what: &str, most: usize, all: usize) -> Option<String> {
+    let sentence = || format!("The first {most} of {all} {what} are shown; hosepipe report prints all.");
+    (all > most).then(sentence)
 }
 
-/// The sentence where there are more than are shown.
-pub(super) fn cut(what: &str, most: usize, all: usize) -> Option<String> {
-    (all > most).then(|| sentence(what, most, all))
+/// Shortens a list to so many, and tells so.
+fn truncated<T>(what: &str, list: &mut Vec<T>, most: usize) -> Option<String> {
+    let all = list.len();
+    list.truncate(most);
+    cut(what, most, all)
 }
 
 fn bound_bars(bars: &mut Bars) -> Vec<String> {
@@ -92,8 +92,7 @@ pub(super) fn bars_of<T>(mut groups: Vec<(String, Vec<T>)>) -> (Vec<(String, Vec
 fn bound_lines(lines: &mut Lines) -> Vec<String> {
     let is_reference = |series: &Series| series.style == SeriesStyle::Reference;
     let (references, mut series): (Vec<Series>, _) = lines.series.drain(..).partition(is_reference);
-    let all = series.len();
-    series.truncate(LINES_MAX);
+    let left_out = truncated("lines", &mut series, LINES_MAX);
     lines.series = series.into_iter().chain(references).collect();
     let longest = lines.series.iter().map(|series| series.points.len()).max().unwrap_or(0);
     let step = longest.div_ceil(POINTS_MAX).max(1);
@@ -104,22 +103,14 @@ fn bound_lines(lines: &mut Lines) -> Vec<String> {
             points.filter(|(at, _)| at % step == 0 || *at == last).map(|(_, point)| point).collect();
     }
     let thinned = (step > 1).then(|| format!("Of each {step} points of a line one is drawn."));
-    cut("lines", LINES_MAX, all).into_iter().chain(thinned).collect()
+    left_out.into_iter().chain(thinned).collect()
 }
 
 fn bound_heat(heat: &mut Heat) -> Vec<String> {
-    let (rows, columns) = (heat.rows.len(), heat.columns.len());
-    heat.rows.truncate(CELLS_MAX);
-    heat.columns.truncate(CELLS_MAX);
     heat.cells.truncate(CELLS_MAX);
     heat.cells.iter_mut().for_each(|row| row.truncate(CELLS_MAX));
-    cut("rows", CELLS_MAX, rows).into_iter().chain(cut("columns", CELLS_MAX, columns)).collect()
-}
-
-fn bound_flow(flow: &mut Flow) -> Vec<String> {
-    let all = flow.stages.len();
-    flow.stages.truncate(STAGES_MAX);
-    cut("stages", STAGES_MAX, all).into_iter().collect()
+    let names = [("rows", &mut heat.rows), ("columns", &mut heat.columns)];
+    names.into_iter().filter_map(|(what, names)| truncated(what, names, CELLS_MAX)).collect()
 }
 
 /// Bounds the rows of several tables together.
@@ -131,14 +122,14 @@ fn bound_tables(tables: &mut Vec<Table>) {
     }
     tables.truncate(kept);
     if let Some((sentence, last)) = cut("tables", kept, all).zip(tables.last_mut()) {
-        last.caption = format!("{}. {sentence}", last.caption);
+        last.title = format!("{}. {sentence}", last.title);
     }
 }
 
 /// Leaves at most so many rows, and gives how many are left.
 fn bound_rows(table: &mut Table, most: usize) -> usize {
     if let Some(sentence) = cut("rows", most, table.rows.len()) {
-        table.caption = format!("{}. {sentence}", table.caption);
+        table.title = format!("{}. {sentence}", table.title);
     }
     table.rows.truncate(most);
     table.rows.len()

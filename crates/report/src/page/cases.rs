@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use model::{BenchRecord, CaseRecord, DataLevel, Placement, Tasks, Workload};
 
 use crate::lists::grouped;
+use crate::reason::reason;
 use crate::view::{Labels, ranked};
 use crate::words;
 
@@ -134,6 +135,11 @@ impl Entry<'_> {
             "" => self.name.clone(),
             label => format!("{} · {label}", self.name),
         }
+    }
+
+    /// Why there is no figure.
+    pub(super) fn why_not(&self) -> Option<String> {
+        reason(self.case, self.source.record.settings.interrupted)
     }
 
     /// Samples the figures are made of.

@@ -3,7 +3,7 @@
 use model::{CompareRecord, CompareResult};
 
 use super::section::{Block, Section};
-use crate::figure::{Axis, Bar, BarGroup, Bars, Chart, Figure, Scale, SeriesStyle, Unit};
+use crate::figure::{Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Scale, SeriesStyle, Unit};
 use crate::lists::grouped;
 use crate::{noise, numbers, words};
 
@@ -45,16 +45,9 @@ fn figure(pipeline: &str, results: &[&CompareResult], number: usize) -> Figure {
 }
 
 fn bar(result: &CompareResult) -> Bar {
-    Bar {
-        name: result.via.clone(),
-        style: SeriesStyle::Measured,
-        value: result.median_s,
-        low: result.low_s,
-        high: result.high_s,
-        n: u32::try_from(result.times_s.len()).ok().filter(|n| *n > 0),
-        samples: result.times_s.clone(),
-        note: note(result),
-    }
+    let n = u32::try_from(result.times_s.len()).ok().filter(|n| *n > 0);
+    let cell = Cell { value: result.median_s, low: result.low_s, high: result.high_s, n, note: note(result) };
+    Bar { name: result.via.clone(), style: SeriesStyle::Measured, cell, samples: result.times_s.clone() }
 }
 
 /// What else came of it: the error first, as it may be all there is.

@@ -7,7 +7,8 @@ use model::visible;
 use super::method;
 use super::section::{Block, Section};
 use super::{Highlight, Page};
-use crate::figure::{Figure, Table, Theme, page_style};
+use crate::figure::{Figure, Theme, page_style};
+use crate::table::Table;
 
 /// The page's own style.
 const STYLE: &str = include_str!("style.css");
@@ -128,13 +129,11 @@ fn section(section: &Section) -> Markup {
 fn block(block: &Block) -> Markup {
     match block {
         Block::Figure(figure) => self::figure(figure),
-        Block::Table(table) => {
-            html! { div.scroll tabindex="0" role="region" aria-label=(table.caption) { (self::table(table)) } }
-        }
+        Block::Table(table) => self::table(table),
         Block::Folded(heading, tables) => html! {
             details {
                 summary { (heading) }
-                @for table in tables { div.scroll tabindex="0" role="region" aria-label=(table.caption) { (self::table(table)) } }
+                @for table in tables { (self::table(table)) }
             }
         },
         Block::Remarks(lines) => html! {
@@ -145,7 +144,6 @@ fn block(block: &Block) -> Markup {
 
 fn figure(figure: &Figure) -> Markup {
     let [wide, narrow] = figure.inline();
-    let table = figure.table();
     html! {
         figure id=(figure.id) {
             figcaption {
@@ -159,54 +157,14 @@ fn figure(figure: &Figure) -> Markup {
             }
             details {
                 summary { "As a table" }
-                div.scroll tabindex="0" role="region" aria-label=(table.caption) { (self::table(&table)) }
+                (table(&figure.table()))
             }
         }
     }
 }
 
 fn table(table: &Table) -> Markup {
-    let numeric = numeric_columns(table);
-    html! {
-        table {
-            caption { (table.caption) }
-            thead {
-                tr {
-                    @for (at, column) in table.columns.iter().enumerate() {
-                        th scope="col" class=[numeric[at].then_some("number")] { (column) }
-                    }
-                }
-            }
-            tbody {
-                @for row in &table.rows {
-                    tr {
-                        @for (at, cell) in row.iter().enumerate() {
-                            @if at == 0 { th scope="row" { (cell) } }
-                            @else { td class=[numeric.get(at).copied().unwrap_or(false).then_some("number")] { (cell) } }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Columns of figures, which are flush right.
-fn numeric_columns(table: &Table) -> Vec<bool> {
-    let column = |at: usize| {
-        let cells = || table.rows.iter().filter_map(move |row| row.get(at)).filter(|cell| !cell.is_empty());
-        at > 0 && cells().next().is_some() && cells().all(|cell| is_figure(cell))
-    };
-    (0..table.columns.len()).map(column).collect()
-}
-
-/// A number with its unit and a mark at most, or a dash in its place.
-fn is_figure(cell: &str) -> bool {
-    let mut words = cell.trim_start_matches(['≥', '<', '±', ' ']).split_whitespace();
-    let number = words.next().unwrap_or_default().trim_end_matches(['×', '%']).replace(',', "");
-    (number == "–" || number.parse::<f64>().is_ok())
-        && words.clone().count() <= 2
-        && words.all(|word| word.chars().count() <= 5)
+    html! { div.scroll tabindex="0" role="region" aria-label=(table.title) { (table.html()) } }
 }
 
 /// A sentence in which what stands between backquotes is code.

@@ -1,11 +1,11 @@
 //! The machines and the runs, side by side: what has to be known before figures of two records are compared.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Host, Limits};
+use model::{Cpu, Host, Limits};
 
-use crate::figure::Table;
 use crate::read::AnyRecord;
+use crate::table::{Column, Table};
 use crate::{numbers, words};
 
 /// A column of facts: a machine, and the records made on it.
@@ -17,19 +17,19 @@ struct Machine<'a> {
 /// Facts about every machine, a column for each; the load is told record by record in [`runs`].
 pub(super) fn facts(records: &[(String, &AnyRecord)]) -> Table {
     let machines = machines(records);
-    let mut rows: Vec<Vec<String>> = Vec::new();
-    let columns: Vec<BTreeMap<String, String>> = machines.iter().map(|machine| all(machine.host)).collect();
-    for name in ORDER.iter().map(|name| (*name).to_owned()).chain(other_names(&columns)) {
-        let cells: Vec<String> =
-            columns.iter().map(|facts| facts.get(&name).cloned().unwrap_or_default()).collect();
-        if cells.iter().any(|cell| !cell.is_empty()) {
-            rows.push(std::iter::once(name).chain(cells).collect());
+    let mut rows: BTreeMap<(usize, String), Vec<String>> = BTreeMap::new();
+    for (at, machine) in machines.iter().enumerate() {
+        for (place, name, value) in all(machine.host) {
+            let cells = rows.entry((place, name)).or_insert_with(|| vec![String::new(); machines.len()]);
+            cells[at] = value;
         }
     }
     let several = machines.len() > 1;
     let heading = |machine: &Machine| if several { machine.records.join(", ") } else { "value".to_owned() };
-    let columns = std::iter::once("fact".to_owned()).chain(machines.iter().map(heading)).collect();
-    Table { caption: if several { "The machines" } else { "The machine" }.to_owned(), columns, rows }
+    let columns = std::iter::once("fact".to_owned()).chain(machines.iter().map(heading));
+    let row = |((_, name), cells): (_, Vec<String>)| std::iter::once(name).chain(cells).collect();
+    let caption = if several { "The machines" } else { "The machine" };
+    Table::new(caption, columns.map(Column::left), rows.into_iter().map(row))
 }
 
 /// Whether there is more than one machine.
@@ -69,31 +69,14 @@ pub(super) fn runs(records: &[(String, &AnyRecord)]) -> Table {
         ]
     };
     let columns = ["record", "command", "began", "hosepipe", "load before"];
-    Table {
-        caption: "The records".to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows: records.iter().map(row).collect(),
-    }
+    Table::new("The records", columns.map(Column::left), records.iter().map(row))
 }
 
-/// The order of the facts; others follow by name.
-const ORDER: &[&str] = &[
-    "kernel",
-    "architecture",
-    "processor",
-    "CPUs",
-    "caches",
-    "memory",
-    "hypervisor",
-    "frequency governor",
-    "huge pages",
-    "huge pages of shared memory",
-];
-
-/// Every fact that is known, by name.
-fn all(host: &Host) -> BTreeMap<String, String> {
+/// Every fact that is known: its place among the others, its name and its value. Facts of one place are in the order of
+/// their names.
+fn all(host: &Host) -> Vec<(usize, String, String)> {
     let caches = host.caches_bytes.iter().map(|(name, bytes)| format!("{name} {}", numbers::size(*bytes)));
-    let mut facts: Vec<(String, Option<String>)> = [
+    let facts = [
         ("kernel", Some(host.kernel.clone())),
         ("architecture", Some(host.architecture.clone())),
         ("processor", Some(host.cpu_model.clone())),
@@ -104,37 +87,32 @@ fn all(host: &Host) -> BTreeMap<String, String> {
         ("frequency governor", host.governor.clone()),
         ("huge pages", host.transparent_huge_pages.clone()),
         ("huge pages of shared memory", host.shmem_huge_pages.clone()),
-    ]
-    .into_iter()
-    .map(|(name, value)| (name.to_owned(), value))
-    .collect();
-    facts.extend(limits(&host.limits));
-    facts.extend(
-        host.mitigations.iter().map(|(name, state)| (format!("mitigation: {name}"), Some(state.clone()))),
-    );
-    facts
-        .into_iter()
-        .filter_map(|(name, value)| Some((name, value.filter(|text| !text.is_empty())?)))
+    ];
+    let last = facts.len();
+    let facts = facts.into_iter().enumerate().map(|(place, (name, value))| (place, name.to_owned(), value));
+    let limits = limits(&host.limits).into_iter().map(|(name, value)| (last, name.to_owned(), value));
+    let mitigation =
+        |(name, state): (&String, &String)| (last, format!("mitigation: {name}"), Some(state.clone()));
+    let all = facts.chain(limits).chain(host.mitigations.iter().map(mitigation));
+    all.filter_map(|(place, name, value)| Some((place, name, value.filter(|text| !text.is_empty())?)))
         .collect()
 }
 
 fn cpus(host: &Host) -> String {
-    let count = |of: fn(&model::Cpu) -> u32| {
-        host.cpus.iter().map(of).collect::<std::collections::BTreeSet<_>>().len()
-    };
-    let cores =
-        host.cpus.iter().map(|cpu| (cpu.package, cpu.core)).collect::<std::collections::BTreeSet<_>>();
+    fn count<T: Ord>(host: &Host, of: impl Fn(&Cpu) -> T) -> usize {
+        host.cpus.iter().map(of).collect::<BTreeSet<T>>().len()
+    }
     format!(
         "{} on {}, {}, {}",
         words::count(host.cpus.len(), "CPU"),
-        words::count(cores.len(), "core"),
-        words::count(count(|cpu| cpu.package), "socket"),
-        words::count(count(|cpu| cpu.node), "NUMA node"),
+        words::count(count(host, |cpu| (cpu.package, cpu.core)), "core"),
+        words::count(count(host, |cpu| cpu.package), "socket"),
+        words::count(count(host, |cpu| cpu.node), "NUMA node"),
     )
 }
 
 /// The limits that cap mechanisms, by the name the system has for them.
-fn limits(limits: &Limits) -> Vec<(String, Option<String>)> {
+fn limits(limits: &Limits) -> [(&'static str, Option<String>); 13] {
     let bytes = |value: Option<u64>| value.map(numbers::size);
     let count = |value: Option<u64>| value.map(|value| numbers::grouped(value as f64, 0));
     [
@@ -152,13 +130,4 @@ fn limits(limits: &Limits) -> Vec<(String, Option<String>)> {
         ("net.core.wmem_max", bytes(limits.wmem_max)),
         ("net.core.rmem_max", bytes(limits.rmem_max)),
     ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .to_vec()
-}
-
-/// Names that [`ORDER`] does not have.
-fn other_names(columns: &[BTreeMap<String, String>]) -> impl Iterator<Item = String> + use<> {
-    let names: std::collections::BTreeSet<String> =
-        columns.iter().flat_map(BTreeMap::keys).cloned().collect();
-    names.into_iter().filter(|name| !ORDER.contains(&name.as_str()))
 }

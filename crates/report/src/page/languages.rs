@@ -5,10 +5,12 @@ use stats::figure;
 
 use super::cases::Source;
 use super::section::{Block, Section};
-use crate::figure::{Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Heat, Scale, SeriesStyle, Table, Unit};
+use super::throughput::estimated;
+use crate::figure::{Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Heat, Scale, SeriesStyle, Unit};
 use crate::languages;
 use crate::languages::matrix::Matrix;
 use crate::reason::reason;
+use crate::table::Table;
 
 /// The section of a record's workers; `None` where it has none.
 pub(super) fn section(source: &Source, number: usize) -> Option<Section> {
@@ -18,8 +20,8 @@ pub(super) fn section(source: &Source, number: usize) -> Option<Section> {
         // What sets it apart, where there are several.
         let apart = if tables.len() > 1 { format!("; {}", table.ends()) } else { String::new() };
         if let Some(ranking) = table.ranking() {
-            let caption = format!("By language: time, system calls, CPU time and start-up{apart}");
-            blocks.push(Block::Table(Table { caption, ..ranking.into_texts() }));
+            let title = format!("By language: time, system calls, CPU time and start-up{apart}");
+            blocks.push(Block::Table(Table { title, ..ranking.into_texts() }));
         }
         let id = if place == 0 { format!("matrix-{number}") } else { format!("matrix-{number}-{place}") };
         blocks.extend(matrix(source, table, id, &apart).map(Block::Figure));
@@ -72,21 +74,12 @@ fn ranking(source: &Source, tables: &[languages::Seating], number: usize) -> Opt
 }
 
 fn bar(source: &Source, case: &CaseRecord, worker: &WorkerCase) -> Bar {
-    let found = case.throughput.as_ref();
-    let why_not = reason(case, source.record.settings.interrupted);
-    Bar {
-        name: worker.writer.label(),
-        style: SeriesStyle::Measured,
-        value: found.map(|found| found.median_bytes_per_s),
-        low: found.map(|found| found.low),
-        high: found.map(|found| found.high),
-        n: found.and(u32::try_from(case.samples.len()).ok()),
-        samples: case.samples.iter().filter_map(figure::throughput_bytes_per_s).collect(),
-        note: match found {
-            Some(_) => note(worker),
-            None => why_not.unwrap_or_default(),
-        },
+    let samples = case.samples.iter().filter_map(figure::throughput_bytes_per_s).collect();
+    let mut cell = cell(source, case);
+    if cell.value.is_some() {
+        cell.note = note(worker);
     }
+    Bar { name: worker.writer.label(), style: SeriesStyle::Measured, cell, samples }
 }
 
 /// What the program is, and the system calls it took.
@@ -123,12 +116,6 @@ fn matrix(source: &Source, table: &languages::Seating, id: String, apart: &str) 
 }
 
 fn cell(source: &Source, case: &CaseRecord) -> Cell {
-    let found = case.throughput.as_ref();
-    Cell {
-        value: found.map(|found| found.median_bytes_per_s),
-        low: found.map(|found| found.low),
-        high: found.map(|found| found.high),
-        n: found.and(u32::try_from(case.samples.len()).ok()),
-        note: reason(case, source.record.settings.interrupted).unwrap_or_default(),
-    }
+    let why_not = reason(case, source.record.settings.interrupted);
+    Cell::of(estimated(case), case.samples.len(), why_not.unwrap_or_default())
 }

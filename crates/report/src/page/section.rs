@@ -1,6 +1,7 @@
 //! What a page is made of, before it is HTML.
 
-use crate::figure::{Figure, Table};
+use crate::figure::Figure;
+use crate::table::Table;
 
 /// A part of the page with its heading.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,15 +6,11 @@ use stats::{bound_of, figure};
 use super::bounded::bars_of;
 use super::cases::{Entry, Set, Source};
 use crate::figure::{
-    Axis, Bar, BarGroup, Bars, Chart, Figure, Lines, Point, Reference, Scale, Series, SeriesStyle, Table,
-    Unit,
+    Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Lines, Point, Reference, Scale, Series, SeriesStyle, Unit,
 };
 use crate::lists::grouped;
-use crate::reason::reason;
+use crate::table::{Column, Table};
 use crate::{noise, numbers, view, words};
-
-/// A figure of a case: the point, the ends of its interval.
-type Estimated = (f64, f64, f64);
 
 /// The figures of a set of cases; `number` tells its figures from those of others.
 pub(super) fn figures(set: &Set, number: usize, sources: &[Source]) -> Vec<Figure> {
@@ -25,14 +21,15 @@ pub(super) fn figures(set: &Set, number: usize, sources: &[Source]) -> Vec<Figur
     blocks.iter().enumerate().map(|(at, bytes)| ranking(set, *bytes, number * 10 + at, sources)).collect()
 }
 
-fn estimated(case: &CaseRecord) -> Option<Estimated> {
+/// The figure of a case and the ends of its interval.
+pub(super) fn estimated(case: &CaseRecord) -> Option<[f64; 3]> {
     match case.workload {
         Workload::Stream => {
-            case.throughput.as_ref().map(|found| (found.median_bytes_per_s, found.low, found.high))
+            case.throughput.as_ref().map(|found| [found.median_bytes_per_s, found.low, found.high])
         }
         Workload::PingPong => {
             let found = case.latency_ns.as_ref()?;
-            Some((found.p50 as f64, found.p50_low as f64, found.p50_high as f64))
+            Some([found.p50, found.p50_low, found.p50_high].map(|ns| ns as f64))
         }
     }
 }
@@ -59,7 +56,7 @@ fn axis(workload: Workload) -> Axis {
 fn ranking(set: &Set, bytes: u64, number: usize, sources: &[Source]) -> Figure {
     let workload = set.axes.workload;
     let mut entries: Vec<&Entry> = set.of_block(bytes).collect();
-    let rank = |entry: &Entry| estimated(entry.case).map(|(point, ..)| point);
+    let rank = |entry: &Entry| estimated(entry.case).map(|[point, ..]| point);
     entries.sort_by(|a, b| match (rank(a), rank(b)) {
         (Some(a), Some(b)) if workload == Workload::Stream => b.total_cmp(&a),
         (Some(a), Some(b)) => a.total_cmp(&b),
@@ -107,21 +104,9 @@ fn groups(entries: &[&Entry]) -> (Vec<BarGroup>, Option<String>) {
 fn bar(entry: &Entry, name: String) -> Bar {
     let case = entry.case;
     let found = estimated(case);
-    let why_not = reason(case, entry.source.record.settings.interrupted);
-    let note = match found {
-        Some(_) => note(case),
-        None => why_not.unwrap_or_default(),
-    };
-    Bar {
-        name,
-        style: SeriesStyle::Measured,
-        value: found.map(|(point, ..)| point),
-        low: found.map(|(_, low, _)| low),
-        high: found.map(|(.., high)| high),
-        n: found.and(entry.n()),
-        samples: case.samples.iter().filter_map(|one| sample(one, case.workload)).collect(),
-        note,
-    }
+    let note = if found.is_some() { note(case) } else { entry.why_not().unwrap_or_default() };
+    let samples = case.samples.iter().filter_map(|one| sample(one, case.workload)).collect();
+    Bar { name, style: SeriesStyle::Measured, cell: Cell::of(found, case.samples.len(), note), samples }
 }
 
 /// What limits a stream, and how far to believe the figure.
@@ -225,15 +210,15 @@ fn series(points: impl IntoIterator<Item = (String, Point)>, style: SeriesStyle)
 }
 
 fn point(entry: &Entry) -> Option<Point> {
-    let (y, low, high) = estimated(entry.case)?;
+    let [y, low, high] = estimated(entry.case)?;
     Some(Point { x: entry.case.block_bytes as f64, y, low: Some(low), high: Some(high), n: entry.n() })
 }
 
 /// The rows of a sweep that have no figure, with the sizes this is so at and the reason.
 pub(super) fn gaps(set: &Set) -> Option<Table> {
     let without = set.entries.iter().filter(|entry| estimated(entry.case).is_none());
-    let why = |entry: &Entry| reason(entry.case, entry.source.record.settings.interrupted);
-    let gaps = without.filter_map(|entry| Some((entry.full_name(), (why(entry)?, entry.case.block_bytes))));
+    let gaps =
+        without.filter_map(|entry| Some((entry.full_name(), (entry.why_not()?, entry.case.block_bytes))));
     // Reasons differ in the size that they name, at most: the first one stands for all.
     let row = |(name, gaps): (String, Vec<(String, u64)>)| {
         let sizes = match gaps.as_slice() {
@@ -244,11 +229,8 @@ pub(super) fn gaps(set: &Set) -> Option<Table> {
         vec![name, sizes, reason.unwrap_or_default()]
     };
     let rows: Vec<Vec<String>> = grouped(gaps).into_iter().map(row).collect();
-    (!rows.is_empty()).then(|| Table {
-        caption: "Not measured".to_owned(),
-        columns: ["mechanism", "block size", "why"].map(str::to_owned).to_vec(),
-        rows,
-    })
+    let columns = ["mechanism", "block size", "why"].map(Column::left);
+    (!rows.is_empty()).then(|| Table::new("Not measured", columns, rows))
 }
 
 /// Every column of the ranked lists of one record, as the terminal has them on a very wide screen.
@@ -258,12 +240,12 @@ pub(super) fn tables(source: &Source) -> Vec<Table> {
         let table = crate::columns::table(section, source.record.settings.interrupted);
         let (stream, round_trip) = section.blocks();
         let parts = [crate::words::blocks(stream, round_trip), section.ends(), section.data().to_owned()];
-        let caption = if source.label.is_empty() {
+        let title = if source.label.is_empty() {
             parts.join(" · ")
         } else {
             format!("{}: {}", source.label, parts.join(" · "))
         };
-        Table { caption, ..table.into_texts() }
+        Table { title, ..table.into_texts() }
     };
     view.sections.iter().map(table).collect()
 }

@@ -1,11 +1,11 @@
 //! A study on a terminal: sections as headings, tables as columns, figures as bars or columns of figures.
 
 use super::StudyView;
-use crate::figure::{Bars, Chart, Figure, Lines, Scale, SeriesStyle, Table};
+use crate::figure::{Bars, Chart, Figure, Lines, Scale, SeriesStyle};
 use crate::layout::{Line, Tone, bar, left, print, right, width, wrap};
 use crate::numbers;
 use crate::page::{Block, Section};
-use crate::table::Style;
+use crate::table::{Style, Table};
 
 /// Columns of the longest bar.
 const BAR_COLUMNS: usize = 24;
@@ -53,8 +53,8 @@ fn table_lines(table: &Table, style: &Style, lines: &mut Vec<Line>) {
     lines.push(Line::default());
     let texts: Vec<Vec<&str>> = (0..table.columns.len())
         .map(|column| {
-            let cells = table.rows.iter().map(move |row| row.get(column).map_or("", String::as_str));
-            std::iter::once(table.columns[column].as_str()).chain(cells).collect()
+            let cells = table.rows.iter().map(move |row| row.cells.get(column).map_or("", String::as_str));
+            std::iter::once(table.columns[column].title.as_str()).chain(cells).collect()
         })
         .collect();
     // A column that says nothing in any row has nothing to do here.
@@ -122,8 +122,8 @@ fn figure_lines(figure: &Figure, style: &Style, lines: &mut Vec<Line>) {
 
 fn bars_lines(bars: &Bars, style: &Style, lines: &mut Vec<Line>) {
     let all = || bars.groups.iter().flat_map(|group| &group.bars);
-    let most = all().filter_map(|bar| bar.value).fold(0.0, f64::max);
-    let least = all().filter_map(|bar| bar.value).fold(f64::INFINITY, f64::min);
+    let most = all().filter_map(|bar| bar.cell.value).fold(0.0, f64::max);
+    let least = all().filter_map(|bar| bar.cell.value).fold(f64::INFINITY, f64::min);
     let share = |value: f64| match bars.axis.scale {
         Scale::Linear => value / most,
         // The shortest bar of a logarithmic axis is a tenth of the longest.
@@ -138,8 +138,8 @@ fn bars_lines(bars: &Bars, style: &Style, lines: &mut Vec<Line>) {
     let room = style.width.saturating_sub(columns + VALUE_COLUMNS + 2 * width(GAP) + 1).min(BAR_COLUMNS);
     for group in &bars.groups {
         for one in &group.bars {
-            let value = one.value.map(|value| bars.axis.unit.text(value)).unwrap_or_default();
-            let drawn = one.value.map(|value| bar(share(value), room)).unwrap_or_default();
+            let value = one.cell.value.map(|value| bars.axis.unit.text(value)).unwrap_or_default();
+            let drawn = one.cell.value.map(|value| bar(share(value), room)).unwrap_or_default();
             let label = left(&name(&group.name, &one.name), columns);
             let text = format!(" {label}{GAP}{}{GAP}{drawn}", right(&value, VALUE_COLUMNS));
             let tone = if one.style == SeriesStyle::Published { Tone::Dim } else { Tone::Plain };
@@ -174,6 +174,6 @@ fn lines_lines(chart: &Lines, style: &Style, lines: &mut Vec<Line>) {
     let mut columns = vec![chart.x_axis.label.clone()];
     columns.extend(shown.iter().map(|series| series.name.clone()));
     columns.push(String::new());
-    let rows = places.iter().map(row).collect();
-    table_lines(&Table { caption: String::new(), columns, rows }, style, lines);
+    let rows: Vec<Vec<String>> = places.iter().map(row).collect();
+    table_lines(&Table::new("", columns, rows), style, lines);
 }

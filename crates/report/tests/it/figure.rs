@@ -27,12 +27,8 @@ fn bar(name: &str, value: Option<f64>, note: &str) -> Bar {
     Bar {
         name: name.to_owned(),
         style: SeriesStyle::Measured,
-        value,
-        low: value.map(|value| value * 0.9),
-        high: value.map(|value| value * 1.1),
-        n: value.map(|_| 9),
+        cell: Cell::of(value.map(|value| [value, value * 0.9, value * 1.1]), 9, note.to_owned()),
         samples: value.map(|value| vec![value * 0.95, value, value * 1.05]).unwrap_or_default(),
-        note: note.to_owned(),
     }
 }
 
@@ -260,7 +256,7 @@ proptest! {
         prop_assert!(!svg.contains('\u{1b}') && !svg.contains("<a"), "escaped");
         let table = figure.table();
         for row in &table.rows {
-            prop_assert_eq!(row.len(), table.columns.len());
+            prop_assert_eq!(row.cells.len(), table.columns.len());
         }
     }
 }

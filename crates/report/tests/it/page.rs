@@ -17,10 +17,11 @@ use model::{
     BenchRecord, Bottleneck, CompareRecord, CompareResult, DataLevel, ErrorKind, Host, LinkRecord, Placement,
     RunRecord, SCHEMA, Spec, StageRecord, Tool, WorkerCase, WorkerEnd, WorkerStart,
 };
-use report::figure::{Figure, Table};
+use report::figure::Figure;
 use report::page::{self, Block, Page, strangers};
 use report::read::{AnyRecord, Loaded};
 use report::study::StudyView;
+use report::table::Table;
 
 fn bench(name: &str, record: BenchRecord) -> Loaded {
     Loaded { name: name.to_owned(), record: AnyRecord::Bench(record) }
@@ -187,13 +188,10 @@ fn text(page: &Page) -> String {
 }
 
 fn rows(table: &Table) -> String {
-    let line = |cells: &Vec<String>| format!("{}\n", cells.join(" | "));
-    format!(
-        "\n{}\n{}{}",
-        table.caption,
-        line(&table.columns),
-        table.rows.iter().map(line).collect::<String>()
-    )
+    let columns: Vec<String> = table.columns.iter().map(|column| column.title.clone()).collect();
+    let lines = std::iter::once(&columns).chain(table.rows.iter().map(|row| &row.cells));
+    let lines = lines.map(|cells| format!("{}\n", cells.join(" | ")));
+    format!("\n{}\n{}", table.title, lines.collect::<String>())
 }
 
 fn figures(page: &Page) -> Vec<&Figure> {

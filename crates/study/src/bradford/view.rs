@@ -9,10 +9,11 @@ use crate::view::{
     block_axis, case_of, closing, median, or_absent, part, point, section, speed, speed_axis, spread, table,
     years_since,
 };
-use report::figure::{Chart, Figure, Lines, Point, Scale, Series, SeriesStyle, Table};
+use report::figure::{Chart, Figure, Lines, Point, Scale, Series, SeriesStyle};
 use report::noise::{self, is_range};
 use report::numbers::{fixed, ratio, size, throughput};
 use report::page::{Block, Section};
+use report::table::Table;
 
 /// From this size on, blocks are "very large": far beyond what a pipe holds.
 const VERY_LARGE_BYTES: u64 = 4 << 20;

@@ -4,10 +4,11 @@ use super::{Comp517, Link, comp517};
 use model::{CompareResult, StudyPart, StudyRecord};
 
 use crate::view::{closing, or_absent, part, published_bar, section, table};
-use report::figure::{Axis, Bar, BarGroup, Bars, Chart, Figure, Scale, SeriesStyle, Table, Unit};
+use report::figure::{Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Scale, SeriesStyle, Unit};
 use report::noise::{is_range, level, mark};
 use report::numbers::{decimal_size, ratio};
 use report::page::{Block, Section};
+use report::table::Table;
 
 /// The parts, in the order of the study's pipelines.
 const PARTS: [&str; 4] = ["ps", "sort", "ls-h", "ls-l"];
@@ -133,8 +134,9 @@ fn figure(study: &Comp517, index: usize, part: &StudyPart, title: &str) -> Figur
     let group = |link: &Link| {
         let mut bars = Vec::new();
         if let Some([mean, sd, _]) = link.published.get(index) {
-            let bar = published_bar("published", Some(*mean), "mean and standard deviation");
-            bars.push(Bar { low: Some((mean - sd).max(0.0)), high: Some(mean + sd), ..bar });
+            let mut bar = published_bar("published", Some(*mean), "mean and standard deviation");
+            (bar.cell.low, bar.cell.high) = (Some((mean - sd).max(0.0)), Some(mean + sd));
+            bars.push(bar);
         }
         bars.extend(result_of(part, link).map(here_bar));
         BarGroup { name: link.name.clone(), bars }
@@ -159,16 +161,11 @@ fn figure(study: &Comp517, index: usize, part: &StudyPart, title: &str) -> Figur
 }
 
 fn here_bar(result: &CompareResult) -> Bar {
-    Bar {
-        name: "here".to_owned(),
-        style: SeriesStyle::Measured,
-        value: result.median_s,
-        low: result.low_s,
-        high: result.high_s,
-        n: u32::try_from(result.times_s.len()).ok().filter(|n| *n > 0),
-        samples: result.times_s.clone(),
-        note: result.error.clone().unwrap_or_default(),
-    }
+    let n = u32::try_from(result.times_s.len()).ok().filter(|n| *n > 0);
+    let note = result.error.clone().unwrap_or_default();
+    let cell = Cell { value: result.median_s, low: result.low_s, high: result.high_s, n, note };
+    let samples = result.times_s.clone();
+    Bar { name: "here".to_owned(), style: SeriesStyle::Measured, cell, samples }
 }
 
 fn what_changed(study: &Comp517, record: &StudyRecord) -> Vec<String> {

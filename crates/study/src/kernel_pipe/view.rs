@@ -5,9 +5,10 @@ use model::{CaseRecord, StudyPart, StudyRecord};
 
 use super::beliefs;
 use crate::view::{bar, closing, median, or_absent, part, published_bar, section, speed_axis, table};
-use report::figure::{BarGroup, Bars, Chart, Figure, Scale, Table};
+use report::figure::{BarGroup, Bars, Chart, Figure, Scale};
 use report::numbers::{ratio, throughput, time};
 use report::page::{Block, Section};
+use report::table::Table;
 
 pub(crate) fn sections(record: &StudyRecord) -> Vec<Section> {
     let study = kernel_pipe();

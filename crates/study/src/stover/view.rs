@@ -4,9 +4,10 @@ use super::{PublishedHost, Stover, stover};
 use model::{Measure, MechanismFacts, StudyPart, StudyRecord};
 
 use crate::view::{closing, or_absent, part, published_bar, section, table, years_since};
-use report::figure::{Axis, Bar, BarGroup, Bars, Chart, Figure, Scale, SeriesStyle, Table, Unit};
+use report::figure::{Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Scale, SeriesStyle, Unit};
 use report::numbers::{fixed, ratio};
 use report::page::{Block, Section};
+use report::table::Table;
 
 /// Below this scale a trial is so short that starting two programs is what it measures.
 const STARTS_SHOW: f64 = 0.05;
@@ -107,16 +108,9 @@ fn here_bar(part: &StudyPart, name: &str) -> Option<Bar> {
     let pipe = stats::estimate::median(&measure(part, "pipe")?.samples)?;
     let samples: Vec<f64> = measure(part, name)?.samples.iter().map(|seconds| seconds / pipe).collect();
     let estimate = stats::Estimate::of(&samples)?;
-    Some(Bar {
-        name: "here".to_owned(),
-        style: SeriesStyle::Measured,
-        value: Some(estimate.median),
-        low: Some(estimate.low),
-        high: Some(estimate.high),
-        n: u32::try_from(estimate.count).ok(),
-        samples,
-        note: String::new(),
-    })
+    let found = Some([estimate.median, estimate.low, estimate.high]);
+    let cell = Cell::of(found, estimate.count, String::new());
+    Some(Bar { name: "here".to_owned(), style: SeriesStyle::Measured, cell, samples })
 }
 
 fn mechanisms_section(study: &Stover, part: &StudyPart) -> Section {
