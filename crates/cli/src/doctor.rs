@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use host::{Finding, State};
+use host::{Finding, Severity};
 use model::visible;
 
 use crate::destination::OUTPUTS;
@@ -40,14 +40,14 @@ pub(crate) fn run(json: bool) -> anyhow::Result<ExitCode> {
 /// never broken, so that they can be copied; what is good gets one line.
 pub(crate) fn render(findings: &[Finding], width: usize, color: bool) -> String {
     let mut text = String::new();
-    for state in State::ALL.iter().copied() {
+    for state in Severity::ALL.iter().copied() {
         for finding in findings.iter().filter(|finding| finding.state == state) {
             text.push_str(&entry(finding, width.saturating_sub(STATE + NAME).max(24), color));
         }
     }
-    let counts = State::ALL.iter().filter_map(|state| {
+    let counts = Severity::ALL.iter().filter_map(|state| {
         let count = findings.iter().filter(|finding| finding.state == *state).count();
-        let plural = if state == &State::Note && count > 1 { "s" } else { "" };
+        let plural = if state == &Severity::Note && count > 1 { "s" } else { "" };
         (count > 0).then(|| format!("{count} {state}{plural}"))
     });
     text.push_str(&format!("\n{}\n", counts.collect::<Vec<_>>().join(", ")));
@@ -57,7 +57,7 @@ pub(crate) fn render(findings: &[Finding], width: usize, color: bool) -> String 
 /// One finding: state, name, what was found; below it why it matters and the command.
 fn entry(finding: &Finding, width: usize, color: bool) -> String {
     let mut lines = wrap(&finding.what, width);
-    if finding.state != State::Good {
+    if finding.state != Severity::Good {
         lines.extend(wrap(finding.why, width));
     }
     lines.extend(finding.remedy.iter().map(|command| format!("$ {command}")));
@@ -70,13 +70,13 @@ fn entry(finding: &Finding, width: usize, color: bool) -> String {
 }
 
 /// The state's word, padded, in its colour.
-fn paint(word: &str, state: State, color: bool) -> String {
+fn paint(word: &str, state: Severity, color: bool) -> String {
     let code = match state {
-        State::Spoils => "31",
-        State::Caps => "33",
-        State::Note => "36",
-        State::Unknown => "2",
-        State::Good => "32",
+        Severity::Spoils => "31",
+        Severity::Caps => "33",
+        Severity::Note => "36",
+        Severity::Unknown => "2",
+        Severity::Good => "32",
     };
     if color && !word.is_empty() {
         format!("\x1b[{code}m{word:STATE$}\x1b[0m")
@@ -99,9 +99,9 @@ mod tests {
         };
         let command = "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/governor";
         vec![
-            finding("clock", State::Good, None),
-            finding("governor", State::Spoils, Some(command)),
-            finding("hypervisor", State::Note, None),
+            finding("clock", Severity::Good, None),
+            finding("governor", Severity::Spoils, Some(command)),
+            finding("hypervisor", Severity::Note, None),
         ]
     }
 

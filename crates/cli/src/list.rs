@@ -24,7 +24,7 @@ pub(crate) struct ListArgs {
 }
 
 pub(crate) fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
-    let entries = || mechanism::all().iter().map(|mechanism| Entry::of(*mechanism));
+    let entries = || mechanism::all().iter().map(|mechanism| MechanismEntry::of(*mechanism));
     let text = if args.json {
         format!("{}\n", serde_json::to_string_pretty(&entries().collect::<Vec<_>>())?)
     } else if args.md {
@@ -43,7 +43,7 @@ const INDENT: usize = 16;
 
 /// A mechanism as `list` shows it.
 #[derive(Serialize)]
-struct Entry {
+struct MechanismEntry {
     name: &'static str,
     summary: &'static str,
     available: bool,
@@ -67,7 +67,7 @@ struct OptionEntry {
     help: &'static str,
 }
 
-impl Entry {
+impl MechanismEntry {
     fn of(mechanism: &dyn Mechanism) -> Self {
         let has = mechanism.descriptor();
         let missing = mechanism.probe().err();

@@ -54,7 +54,7 @@ pub(crate) fn links() -> Listed<String> {
 /// At least one byte.
 pub(crate) fn positive_size(text: &str) -> Result<ByteSize, String> {
     match model::parse_size(text) {
-        Ok(ByteSize(0)) => Err("a block of 0 bytes moves nothing: give 1 or more, as in 64KiB".to_owned()),
+        Ok(ByteSize(0)) => Err("0 bytes move nothing: give at least 1, as in 64KiB".to_owned()),
         other => other.map_err(|error| error.to_string()),
     }
 }

@@ -13,7 +13,7 @@ model::words! {
     /// What a finding means for the figures; worst first.
     #[derive(Serialize)]
     #[serde(rename_all = "lowercase")]
-    pub enum State {
+    pub enum Severity {
         /// The figures become unsteady, or belong to another machine than the one named.
         Spoils = "spoils",
         /// A limit keeps a mechanism below what this machine could do; `remedy` lifts it.
@@ -33,7 +33,7 @@ pub struct Finding {
     /// What was looked at, as in "governor" or "pipe-max-size".
     pub name: &'static str,
     /// What it means for the figures.
-    pub state: State,
+    pub state: Severity,
     /// The value found, as a sentence without a full stop.
     pub what: String,
     /// What it does to the figures.
@@ -49,22 +49,24 @@ type Rule = fn(&Host, &Vitals) -> Option<Finding>;
 
 impl Finding {
     /// A finding without a remedy.
-    fn new(name: &'static str, state: State, what: impl Into<String>, why: &'static str) -> Self {
+    fn new(name: &'static str, state: Severity, what: impl Into<String>, why: &'static str) -> Self {
         Self { name, state, what: what.into(), why, remedy: None }
     }
 
     /// The same with a remedy, unless all is well.
     fn remedy(mut self, command: impl Into<String>) -> Option<Self> {
-        self.remedy = (self.state != State::Good).then(|| command.into());
+        self.remedy = (self.state != Severity::Good).then(|| command.into());
         Some(self)
     }
 
     /// The same for a limit of setrlimit(2). Root in a container often lacks CAP_SYS_RESOURCE, and then no
     /// command from within raises it: the cap is a fact to read the figures with.
     fn raise(mut self, limit: &str, vitals: &Vitals) -> Option<Self> {
-        if self.state == State::Caps && vitals.confinement.root && !vitals.confinement.may_exceed_resources()
+        if self.state == Severity::Caps
+            && vitals.confinement.root
+            && !vitals.confinement.may_exceed_resources()
         {
-            self.state = State::Note;
+            self.state = Severity::Note;
             self.what.push_str("; only whoever started this container or machine can raise that");
             return Some(self);
         }
@@ -91,8 +93,8 @@ fn examine(host: &Host, vitals: &Vitals) -> Vec<Finding> {
 }
 
 /// `Good` where `fine`, else `otherwise`.
-fn unless(fine: bool, otherwise: State) -> State {
-    if fine { State::Good } else { otherwise }
+fn unless(fine: bool, otherwise: Severity) -> Severity {
+    if fine { Severity::Good } else { otherwise }
 }
 
 /// Bytes as a person reads them: "1 MiB", "23.5 GiB".

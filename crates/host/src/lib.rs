@@ -16,7 +16,7 @@ mod topology;
 mod vitals;
 
 use cpulist::CpuList;
-pub use doctor::{Finding, State, diagnose};
+pub use doctor::{Finding, Severity, diagnose};
 pub use facts::{available_memory_bytes, facts};
 pub use placement::{PlacementError, resolve};
 use roots::Roots;

@@ -1,7 +1,7 @@
 //! The ranked list of a section as a table: its columns, and how much each matters when there is little room.
 
 use model::CaseRecord;
-use stats::{Group, bound_of, estimate, figure};
+use stats::{SeatGroup, bound_of, estimate, figure};
 
 use crate::layout::{self, Tone};
 use crate::reason::reasons;
@@ -100,7 +100,7 @@ fn bound(case: &CaseRecord) -> Option<String> {
 }
 
 /// The median of some trials and how many they are: "4.90 GB/s ×7".
-pub(crate) fn group(group: Group, text: fn(f64) -> String) -> String {
+pub(crate) fn group(group: SeatGroup, text: fn(f64) -> String) -> String {
     format!("{} ×{}", text(group.median), group.trials)
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{BenchRecord, CaseRecord, Check, DataLevel, NoiseLevel, PayloadKind, Role, Tasks, Workload};
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
-use stats::{Group, Seats, figure, is_mixed};
+use stats::{SeatGroup, Seats, figure, is_mixed};
 
 use crate::lists::{distinct, first_of, grouped};
 use crate::view::{Row, Section, View, ranked};
@@ -254,7 +254,8 @@ fn two_figures(row: &Row) -> impl Iterator<Item = String> {
     let text = |spec: Option<String>, found: Option<Seats>, text: fn(f64) -> String| {
         let (one, two) = found.and_then(|found| found.one_cpu.zip(found.two_cpus))?;
         let times = one.median.max(two.median) / one.median.min(two.median);
-        let words = |group: Group, cpus: &str| format!("{} on {cpus} ({})", text(group.median), group.trials);
+        let words =
+            |group: SeatGroup, cpus: &str| format!("{} on {cpus} ({})", text(group.median), group.trials);
         let spec = spec.filter(|_| times > MIXTURE_FROM)?;
         Some(format!("`{spec}` {}, {}", words(one, "one"), words(two, "two")))
     };

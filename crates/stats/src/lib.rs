@@ -21,6 +21,6 @@ pub use converged::precise_enough;
 pub use estimate::{Estimate, Looks};
 pub use histogram::{HistogramError, decode_histogram, encode_histogram};
 pub use paired::{paired_ratio, paired_ratios, ratio_of};
-pub use seats::{Group, Seats, is_mixed, round_trip_seats, seats, shared_cpu};
+pub use seats::{SeatGroup, Seats, is_mixed, round_trip_seats, seats, shared_cpu};
 pub use summary::summarise;
 pub use times::summarise_times;

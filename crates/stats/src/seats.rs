@@ -13,7 +13,7 @@ const NEARLY_ALL: f64 = 0.8;
 
 /// The trials of one kind.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Group {
+pub struct SeatGroup {
     /// How many there are.
     pub trials: usize,
     /// The median of their figures.
@@ -24,9 +24,9 @@ pub struct Group {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Seats {
     /// Both ends mostly on one CPU.
-    pub one_cpu: Option<Group>,
+    pub one_cpu: Option<SeatGroup>,
     /// Mostly on two.
-    pub two_cpus: Option<Group>,
+    pub two_cpus: Option<SeatGroup>,
 }
 
 /// What a figure was on one CPU and on two; `None` where the user chose the CPUs, or no trial says where it ran.
@@ -37,7 +37,7 @@ pub fn seats(case: &CaseRecord, figure: impl Fn(&Sample) -> Option<f64>) -> Opti
     let group = |together: bool| {
         let values: Vec<f64> =
             told.iter().filter(|(one, _)| *one == together).map(|(_, value)| *value).collect();
-        median(&values).map(|median| Group { trials: values.len(), median })
+        median(&values).map(|median| SeatGroup { trials: values.len(), median })
     };
     (!told.is_empty()).then(|| Seats { one_cpu: group(true), two_cpus: group(false) })
 }
@@ -47,9 +47,9 @@ pub fn seats(case: &CaseRecord, figure: impl Fn(&Sample) -> Option<f64>) -> Opti
 pub fn round_trip_seats(case: &CaseRecord) -> Option<Seats> {
     let kinds = seats(case, |_| Some(0.0))?;
     let known = case.latency_ns.as_ref().map(|found| found.p50 as f64);
-    let whole = |group: Option<Group>| {
+    let whole = |group: Option<SeatGroup>| {
         let found = group.filter(|group| group.trials == case.samples.len())?;
-        Some(Group { median: known?, ..found })
+        Some(SeatGroup { median: known?, ..found })
     };
     match (whole(kinds.one_cpu), whole(kinds.two_cpus)) {
         (None, None) => seats(case, round_trip_p50_ns),
@@ -98,8 +98,8 @@ mod tests {
         let mixed =
             case(&[(4800, Some(1.0)), (600, Some(0.02)), (5000, Some(0.9)), (4900, Some(0.51)), (1, None)]);
         let found = seats(&mixed, throughput_bytes_per_s).unwrap();
-        assert_eq!(found.one_cpu, Some(Group { trials: 3, median: 4900.0 }));
-        assert_eq!(found.two_cpus, Some(Group { trials: 1, median: 600.0 }));
+        assert_eq!(found.one_cpu, Some(SeatGroup { trials: 3, median: 4900.0 }));
+        assert_eq!(found.two_cpus, Some(SeatGroup { trials: 1, median: 600.0 }));
         assert_eq!(shared_cpu(&mixed), None);
         let pinned = CaseRecord { placement: Placement::Cross, ..mixed };
         assert_eq!(seats(&pinned, throughput_bytes_per_s), None);

@@ -241,7 +241,7 @@ fn the_json_says_what_came_in() {
 #[test]
 fn a_wrong_command_line_is_status_2() {
     for (arguments, says) in [
-        ("gen --block 0", "a block of 0 bytes moves nothing"),
+        ("gen --block 0", "0 bytes move nothing"),
         ("gen --bytes much", "`much` is not a size"),
         ("gen --payload noise", "choose sequence, printable, random, zero, or file:PATH"),
         ("sink --payload zero", "--verify"),

@@ -69,9 +69,9 @@ fn the_tests_of_a_crate_are_one_program() {
     }
 }
 
-/// Every page that a page of ours links to is there.
+/// Every page that a page of ours links to is there, and every source that it names.
 #[test]
-fn links_between_our_pages_lead_somewhere() {
+fn links_and_sources_that_our_pages_name_are_there() {
     let docs = std::fs::read_dir(root().join("docs")).expect("docs").flatten().map(|entry| entry.path());
     let pages = docs.chain(["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root().join(name)));
     for page in pages.filter(|page| page.extension().is_some_and(|extension| extension == "md")) {
@@ -80,6 +80,13 @@ fn links_between_our_pages_lead_somewhere() {
             let external = target.is_empty() || target.contains("://");
             let there = page.parent().is_some_and(|folder| folder.join(target).exists());
             assert!(external || there, "{} links to {target}", page.display());
+        }
+        // Sources are named from the root, or from `crates`.
+        let is_source =
+            |word: &&str| word.ends_with(".rs") && word.contains("/") && !word.contains(['*', ' ', '{']);
+        for source in text.split('`').filter(is_source).filter(|word| !word.contains("NAME")) {
+            let there = ["", "crates"].iter().any(|folder| root().join(folder).join(source).is_file());
+            assert!(there, "{} names {source}", page.display());
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use model::Host;
 
-use super::State::{Caps, Good, Note, Unknown};
+use super::Severity::{Caps, Good, Note, Unknown};
 use super::{Finding, Rule, size, unless};
 use crate::vitals::{FileSystem, Vitals};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use model::{Host, Placement};
 
-use super::State::{Caps, Good, Note, Spoils, Unknown};
+use super::Severity::{Caps, Good, Note, Spoils, Unknown};
 use super::{Finding, Rule, size, unless};
 use crate::vitals::Vitals;
 use crate::{CpuList, resolve};

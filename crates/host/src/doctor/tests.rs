@@ -119,7 +119,7 @@ fn sick() -> (Host, Vitals) {
 fn a_healthy_machine_is_all_good() {
     let (host, vitals) = healthy();
     let findings = examine(&host, &vitals);
-    let ill: Vec<_> = findings.iter().filter(|finding| finding.state != State::Good).collect();
+    let ill: Vec<_> = findings.iter().filter(|finding| finding.state != Severity::Good).collect();
     assert!(ill.is_empty(), "{ill:#?}");
     assert!(findings.iter().all(|finding| finding.remedy.is_none()));
 }
@@ -129,10 +129,13 @@ fn a_sick_machine_hears_it_and_every_cap_has_its_command() {
     let (host, vitals) = sick();
     let findings = examine(&host, &vitals);
     for finding in &findings {
-        assert!(finding.state != State::Caps || finding.remedy.is_some(), "{finding:?}");
+        assert!(finding.state != Severity::Caps || finding.remedy.is_some(), "{finding:?}");
         assert!(!finding.what.ends_with('.') && finding.why.ends_with('.'), "{finding:?}");
         // Two CPUs of one core each have no siblings: the one thing that is well with this machine.
-        assert!(finding.state != State::Good || ["smt", "isolation"].contains(&finding.name), "{finding:?}");
+        assert!(
+            finding.state != Severity::Good || ["smt", "isolation"].contains(&finding.name),
+            "{finding:?}"
+        );
     }
     let names: std::collections::BTreeSet<_> = findings.iter().map(|finding| finding.name).collect();
     assert_eq!(names.len(), findings.len(), "each name stands once");
@@ -149,7 +152,7 @@ fn a_machine_that_says_nothing_is_unknown_and_not_good() {
     {
         let finding =
             findings.iter().find(|finding| finding.name == name).unwrap_or_else(|| panic!("no {name}"));
-        assert_eq!(finding.state, State::Unknown, "{finding:?}");
+        assert_eq!(finding.state, Severity::Unknown, "{finding:?}");
     }
 }
 
@@ -193,10 +196,10 @@ fn root_needs_no_sudo_and_its_capabilities_go_past_some_limits() {
             .all(|f| f.remedy.as_ref().is_none_or(|command| !command.contains("sudo")))
     );
     for name in ["pipe-max-size", "pipe-user-pages-soft", "mq-msgsize-max", "mq-msg-max"] {
-        assert_eq!(find(&host, &vitals, name).state, State::Good, "{name}");
+        assert_eq!(find(&host, &vitals, name).state, Severity::Good, "{name}");
     }
     for name in ["msgmax", "msgqueue"] {
-        assert_eq!(find(&host, &vitals, name).state, State::Caps, "{name} binds root too");
+        assert_eq!(find(&host, &vitals, name).state, Severity::Caps, "{name} binds root too");
     }
 }
 
@@ -207,16 +210,19 @@ fn root_without_its_capability_is_not_told_to_raise_limits() {
     vitals.confinement.root = true;
     for name in ["msgqueue", "memlock"] {
         let finding = find(&host, &vitals, name);
-        assert_eq!((finding.state, finding.remedy), (State::Note, None), "{name}");
+        assert_eq!((finding.state, finding.remedy), (Severity::Note, None), "{name}");
     }
 }
 
 #[test]
 fn load_is_judged_by_the_cpus_there_are() {
     let (mut host, vitals) = healthy();
-    for (cpus, load, state) in
-        [(2, 0.2, State::Good), (2, 0.5, State::Spoils), (64, 20.0, State::Good), (4, 1.5, State::Spoils)]
-    {
+    for (cpus, load, state) in [
+        (2, 0.2, Severity::Good),
+        (2, 0.5, Severity::Spoils),
+        (64, 20.0, Severity::Good),
+        (4, 1.5, Severity::Spoils),
+    ] {
         host.cpus = (0..cpus).map(|id| cpu(id, id, 0, 0)).collect();
         host.load_average_1m = Some(load);
         assert_eq!(find(&host, &vitals, "load").state, state, "{load} on {cpus}");
@@ -235,7 +241,7 @@ fn this_machine_can_be_examined_and_told_in_json() {
     let findings = diagnose();
     assert!(findings.len() > 15);
     assert!(
-        findings.iter().all(|finding| finding.state != State::Caps || finding.remedy.is_some()),
+        findings.iter().all(|finding| finding.state != Severity::Caps || finding.remedy.is_some()),
         "{findings:#?}"
     );
     serde_json::to_string(&findings).expect("findings are data");
@@ -251,7 +257,7 @@ fn a_folder_in_which_no_file_can_be_made_is_not_good() {
     }
     for name in ["tmpdir", "dev-shm"] {
         let found = find(&host, &vitals, name);
-        assert_eq!(found.state, State::Caps);
+        assert_eq!(found.state, Severity::Caps);
         assert!(found.what.contains("no file can be made in /") && found.what.contains("EROFS"), "{found:?}");
         assert!(
             found.remedy.as_ref().is_some_and(|command| !command.contains("TMPDIR=/dev/shm")),
@@ -270,7 +276,7 @@ fn a_file_system_without_a_limit_has_room() {
     }
     for name in ["tmpdir", "dev-shm"] {
         let found = find(&host, &vitals, name);
-        assert_eq!((found.state, found.remedy.clone()), (State::Good, None), "{found:?}");
+        assert_eq!((found.state, found.remedy.clone()), (Severity::Good, None), "{found:?}");
         assert!(found.what.ends_with("which has no limit of its own"), "{found:?}");
     }
 }

@@ -144,7 +144,7 @@ fn row_lines(at: usize, row: &Row, columns: &[&Shown], style: &Style) -> Vec<Lin
     let room = style.width.saturating_sub(width(&name(0)) + 2);
     let mut reasons = row.reasons.iter().flat_map(|reason| wrap(&spell(reason, style.unicode), room));
     let is_figure = |column: &&Shown| !column.cells[at].is_empty() && column.cells[at] != ABSENT;
-    let first = match columns.iter().skip(1).any(|column| is_figure(&column)) {
+    let first = match columns.iter().skip(1).any(is_figure) {
         false if !row.reasons.is_empty() => {
             let reason = format!("{ABSENT} {}", reasons.next().unwrap_or_default());
             Line::new(row.tone, name(0)).and(Tone::Dim, reason)
