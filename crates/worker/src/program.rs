@@ -53,13 +53,13 @@ impl Program {
 
     /// The command of one end: `send` or `recv`.
     pub fn end_command(&self, role: &str, job: &Job, result: &Path) -> Command {
-        self.with(self.arguments(role, job, result).into_iter().skip(self.command.len()))
+        self.with(arguments(role, job, result))
     }
 
     /// The command of a `pair` whose child is the receiver of another program, or of the same.
     pub fn pair_command(&self, receiver: &Self, job: &Job, result: &Path) -> Command {
-        let own = self.arguments("pair", job, result).into_iter().skip(self.command.len());
-        let mut command = self.with(own.chain(receiver.arguments("recv", job, result)));
+        let childs = receiver.command.iter().cloned().chain(arguments("recv", job, result));
+        let mut command = self.with(arguments("pair", job, result).chain(childs));
         // The child's variables come through the parent, whose own win where they differ.
         for (name, value) in receiver.environment.iter().filter(|(name, _)| !self.sets(name)) {
             command.env(name, value);
@@ -78,14 +78,6 @@ impl Program {
         self.environment.iter().any(|(own, _)| own == name)
     }
 
-    fn arguments(&self, role: &str, job: &Job, result: &Path) -> Vec<OsString> {
-        let mut words = self.command.clone();
-        words.push(role.into());
-        words.extend(job.arguments().map(OsString::from));
-        words.push(result.into());
-        words
-    }
-
     fn with(&self, arguments: impl Iterator<Item = OsString>) -> Command {
         let (program, first) = self.command.split_first().map_or((OsStr::new(""), &[][..]), |(p, a)| (p, a));
         let mut command = Command::new(program);
@@ -96,6 +88,12 @@ impl Program {
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
     }
+}
+
+/// What follows a program's own words.
+fn arguments(role: &str, job: &Job, result: &Path) -> impl Iterator<Item = OsString> {
+    let job = job.arguments().map(OsString::from);
+    std::iter::once(role.into()).chain(job).chain([result.into()])
 }
 
 #[cfg(test)]

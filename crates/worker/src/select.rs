@@ -51,31 +51,15 @@ impl Registry {
     }
 
     fn choices_of(&self, word: &str) -> Result<Vec<Choice<'_>>, SelectError> {
-        let (key, variant) = match word.split_once(':') {
-            Some((key, variant)) => (key.to_lowercase(), Some(variant.to_lowercase())),
-            None => (word.to_lowercase(), None),
+        let typed = word.to_lowercase();
+        let (key, variant) = typed.split_once(':').map_or((&*typed, None), |(key, name)| (key, Some(name)));
+        let is_meant = |language: &&Language| {
+            [&language.key, &language.folder, &language.name.to_lowercase(), "all"].contains(&key)
         };
-        let every = || self.languages().iter().flat_map(Language::choices);
-        if key == "all" {
-            let chosen: Vec<Choice<'_>> = every()
-                .filter(|choice| variant.as_ref().is_none_or(|name| choice.variant.name == *name))
-                .collect();
-            return if chosen.is_empty() { Err(self.unknown(word)) } else { Ok(chosen) };
-        }
-        let language = self
-            .languages()
-            .iter()
-            .find(|language| {
-                [&language.key, &language.folder].contains(&&key) || language.name.to_lowercase() == key
-            })
-            .ok_or_else(|| self.unknown(word))?;
-        match variant {
-            None => Ok(language.choices().collect()),
-            Some(name) => match language.choices().find(|choice| choice.variant.name == name) {
-                Some(choice) => Ok(vec![choice]),
-                None => Err(self.unknown(word)),
-            },
-        }
+        let is_wanted = |choice: &Choice<'_>| variant.is_none_or(|name| choice.variant.name == name);
+        let languages = self.languages().iter().filter(is_meant);
+        let chosen: Vec<Choice<'_>> = languages.flat_map(Language::choices).filter(is_wanted).collect();
+        if chosen.is_empty() { Err(self.unknown(word)) } else { Ok(chosen) }
     }
 
     fn unknown(&self, word: &str) -> SelectError {

@@ -276,23 +276,23 @@ fn an_end_that_hangs_costs_its_row() {
 }
 
 #[test]
-fn a_run_whose_janitor_was_killed_cleans_up_after_itself() {
+fn a_run_whose_cleaner_was_killed_cleans_up_after_itself() {
     let _turn = alone();
     let lab = Lab::new();
     let args = ["file", "sysv-msgq", "null", "memcpy", "--block", "512", "--count", "2000", "--trials", "30"];
     let running = start(&lab, &args);
-    let janitor = until("the janitor", SOON, || {
+    let cleaner = until("the cleaner", SOON, || {
         running.children().into_iter().find(|(_, name)| name == "hosepipe-clean").map(|(pid, _)| pid)
     });
-    signal(janitor, Signal::KILL);
+    signal(cleaner, Signal::KILL);
     let done = running.wait_within(common::HANGS_AFTER).expect_code(0);
     assert!(done.record().cases.iter().all(|case| case.error.is_none()), "{}", done.stdout);
 }
 
-/// Expected: the janitor removes what was announced to it, and nothing else.
+/// Expected: the cleaner removes what was announced to it, and nothing else.
 /// Happened: paths are announced one a line. With TMPDIR="X/precious\nfolder" the first line is "X/precious",
-/// and at the end of every run, good or bad, the janitor removes that folder with all that is in it.
-/// Expected: a signal to the whole process group never ends the janitor alone.
+/// and at the end of every run, good or bad, the cleaner removes that folder with all that is in it.
+/// Expected: a signal to the whole process group never ends the cleaner alone.
 /// Happened: in its first moments, before it had a session of its own, it did; nothing was left to clean up after a
 /// run that was then killed.
 #[test]
@@ -302,7 +302,7 @@ fn an_early_signal_to_the_group_does_not_end_who_cleans_up() {
     let mut reached = 0;
     for microseconds in (0..4000).step_by(50) {
         let args = ["bench", "file", "--workload", "stream", "--block", "1", "--count", "100000000"];
-        // On one CPU the janitor waits for its turn, and the moments are long ones.
+        // On one CPU the cleaner waits for its turn, and the moments are long ones.
         let mut command = lab.wrapped(&["taskset", "-c", "0", "chrt", "--batch", "0"], &args);
         command.process_group(0);
         let mut running = lab.start(command);
@@ -325,7 +325,7 @@ fn an_early_signal_to_the_group_does_not_end_who_cleans_up() {
 }
 
 #[test]
-fn the_janitor_removes_nothing_that_is_not_ours() {
+fn the_cleaner_removes_nothing_that_is_not_ours() {
     let _turn = alone();
     let lab = Lab::new();
     let precious = lab.here("precious");
@@ -337,7 +337,7 @@ fn the_janitor_removes_nothing_that_is_not_ours() {
     let mut command = lab.command(&["bench", "null", "pipe", "memcpy", "--count", "4", "--trials", "1"]);
     command.env("TMPDIR", &odd);
     let _ = lab.finish(command);
-    assert!(precious.join("keep").exists(), "the janitor removed a folder of the user's");
+    assert!(precious.join("keep").exists(), "the cleaner removed a folder of the user's");
     assert_eq!(common::files_in(&odd), Vec::<String>::new());
 }
 

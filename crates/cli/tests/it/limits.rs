@@ -209,7 +209,7 @@ fn too_little_address_space_costs_the_row_that_needs_it() {
 }
 
 /// Expected: no more processes or threads for this user: rows with the reason (EAGAIN), or a sentence that names
-/// it where not even the janitor could be started.
+/// it where not even the cleaner could be started.
 /// Happened: the sentence has a number for a name ("os error 11"); and where the host process has no threads,
 /// the row says "an end left without a report (a bug in hosepipe: please tell us)".
 #[test]
@@ -256,7 +256,7 @@ fn a_signal_ignored_from_the_beginning_stays_ignored() {
     let lab = Lab::new();
     let args = ["bench", "--json", "-", "pipe", "null", "memcpy", "--count", "10", "--trials", "200"];
     let running = lab.start(lab.wrapped(&["env", "--ignore-signal=HUP"], &args));
-    until("the janitor", PROMPTLY, || {
+    until("the cleaner", PROMPTLY, || {
         running.children().into_iter().find(|(_, name)| name == "hosepipe-clean")
     });
     until("a first trial", PROMPTLY, || running.children().into_iter().find(|(_, name)| name == ENDS[0]));
