@@ -1,7 +1,6 @@
 //! Programs in other languages: which there are, how they are built, what they did. Knows no mechanism but the
 //! pipe between them. The contract of a worker is docs/WORKERS.md.
 
-mod amount;
 mod build;
 mod build_cache;
 mod calls;
@@ -19,9 +18,9 @@ mod select;
 mod sources;
 mod toolchain;
 mod trace;
+mod trial_size;
 mod whereabouts;
 
-pub use amount::Amount;
 pub use build::{Built, Unbuilt};
 pub use build_cache::BuildCache;
 pub use calls::count_calls;
@@ -34,3 +33,4 @@ pub use result_line::{RecvLine, ResultLines, SendLine};
 pub use select::{Choice, SelectError};
 pub use sources::WORKERS_VARIABLE;
 pub use toolchain::Missing;
+pub use trial_size::TrialSize;

@@ -8,12 +8,12 @@ use model::{
     WorkerCase, WorkerStart, file_on_path,
 };
 
-use crate::amount::Amount;
 use crate::calls::count_calls;
 use crate::ceiling::Ceiling;
 use crate::job::Job;
 use crate::launcher::{Launch, Launcher, Run};
 use crate::program::Worker;
+use crate::trial_size::TrialSize;
 
 /// One row: who sends, who receives, and who starts the receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,7 +94,7 @@ pub struct Plan {
     /// Bytes handed over in one call.
     pub block_bytes: u64,
     /// What each launch moves, up to 255 bytes more apart, which keep the expected XOR from being 0 or known.
-    pub amount: Amount,
+    pub amount: TrialSize,
     /// Measured launches of each row.
     pub trials: u32,
     /// Decides the order within each round.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use model::{Placement, Settings};
-use worker::{Amount, BuildCache, Choice, Plan, Program, Registry, Row, Worker};
+use worker::{BuildCache, Choice, Plan, Program, Registry, Row, TrialSize, Worker};
 
 use super::args::BenchArgs;
 use super::plan;
@@ -114,10 +114,11 @@ fn plan(args: &BenchArgs, workers: &[Worker], places: &[Placed]) -> Plan {
         rows,
         block_bytes,
         amount: match bytes {
-            Some(bytes) => Amount::Fixed { bytes, warmup_bytes: WARMUP_BYTES.min(bytes / 4) },
-            None => {
-                Amount::Lasting { trial: if matrix { CELL } else { TRIAL }, warmup_bytes_max: WARMUP_BYTES }
-            }
+            Some(bytes) => TrialSize::Fixed { bytes, warmup_bytes: WARMUP_BYTES.min(bytes / 4) },
+            None => TrialSize::Lasting {
+                trial: if matrix { CELL } else { TRIAL },
+                warmup_bytes_max: WARMUP_BYTES,
+            },
         },
         trials: args.trials.unwrap_or(if matrix { TRIALS_OF_A_CELL } else { TRIALS }),
         seed: args.seed,
@@ -137,8 +138,8 @@ fn dry_run(args: &BenchArgs, choices: &[Choice<'_>], places: &[Placed]) -> Strin
     names.extend(args.workers.worker.iter().map(|path| path.display().to_string()));
     let plan = plan(args, &[], &[]);
     let amount = match plan.amount {
-        Amount::Fixed { bytes, warmup_bytes } => format!("{bytes} bytes after {warmup_bytes} of warm-up"),
-        Amount::Lasting { trial, .. } => {
+        TrialSize::Fixed { bytes, warmup_bytes } => format!("{bytes} bytes after {warmup_bytes} of warm-up"),
+        TrialSize::Lasting { trial, .. } => {
             format!("as many bytes as take {}", humantime::format_duration(trial))
         }
     };

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::kernel_pipe;
 use model::{ByteSize, CaseRecord, StudyPart};
-use worker::{Amount, BuildCache, Plan, Registry, Row, measure};
+use worker::{BuildCache, Plan, Registry, Row, TrialSize, measure};
 
 use crate::part::{ReproduceError, Stage};
 
@@ -83,7 +83,7 @@ fn launch(
     let plan = Plan {
         rows: rows.to_vec(),
         block_bytes: kernel_pipe().block_bytes(),
-        amount: Amount::Fixed { bytes, warmup_bytes: 0 },
+        amount: TrialSize::Fixed { bytes, warmup_bytes: 0 },
         trials,
         seed: stage.job.seed,
         budget: Some(stage.budget().saturating_sub(stage.began.elapsed())),

@@ -22,7 +22,7 @@ const WARMUP_PART: u64 = 2;
 
 /// How much each trial moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Amount {
+pub enum TrialSize {
     /// The same for every row.
     Fixed {
         /// Bytes of the timed stream.
@@ -39,7 +39,7 @@ pub enum Amount {
     },
 }
 
-impl Amount {
+impl TrialSize {
     /// The job of the first launch.
     pub(crate) fn first_look(&self, block_bytes: u64) -> Job {
         match *self {
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_slow_worker_is_given_less() {
-        let amount = Amount::Lasting { trial: Duration::from_secs(1), warmup_bytes_max: 64 << 20 };
+        let amount = TrialSize::Lasting { trial: Duration::from_secs(1), warmup_bytes_max: 64 << 20 };
         let look = amount.first_look(4096);
         let fast = amount.job(&look, Duration::from_micros(500));
         let slow = amount.job(&look, Duration::from_secs(4));
@@ -87,7 +87,7 @@ mod tests {
     }
 
     /// What every launch moves, the looks' and then the trial's, of a worker that takes so long for a job.
-    fn launches(amount: Amount, takes: impl Fn(&Job) -> Duration) -> (Vec<Job>, Job) {
+    fn launches(amount: TrialSize, takes: impl Fn(&Job) -> Duration) -> (Vec<Job>, Job) {
         let (mut looks, mut before) = (vec![amount.first_look(4096)], None);
         loop {
             let look = looks[looks.len() - 1];
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn looks_grow_until_one_is_large_and_no_surprise() {
-        let amount = Amount::Lasting { trial: Duration::from_secs(1), warmup_bytes_max: 64 << 20 };
+        let amount = TrialSize::Lasting { trial: Duration::from_secs(1), warmup_bytes_max: 64 << 20 };
         let looked = |bytes_per_s: u64| -> Vec<u64> {
             let takes = |job: &Job| Duration::from_secs_f64(job.bytes as f64 / bytes_per_s as f64);
             launches(amount, takes).0.iter().map(|job| job.bytes >> 20).collect()
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn a_slow_starter_is_given_as_much_as_it_can_move_once_it_is_warm() {
         // A byte costs a hundred times as much until so many have gone, as in a Java beside other programs.
-        let amount = Amount::Lasting { trial: Duration::from_millis(500), warmup_bytes_max: 512 << 20 };
+        let amount = TrialSize::Lasting { trial: Duration::from_millis(500), warmup_bytes_max: 512 << 20 };
         for cold_bytes in [1 << 20, 4 << 20, 40 << 20] {
             let takes = |job: &Job| {
                 let cold = job.total_bytes().min(cold_bytes).saturating_sub(job.warmup_bytes);
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn what_is_fixed_stays() {
-        let amount = Amount::Fixed { bytes: 10, warmup_bytes: 3 };
+        let amount = TrialSize::Fixed { bytes: 10, warmup_bytes: 3 };
         let look = amount.first_look(7);
         assert_eq!(look, Job { bytes: 10, block_bytes: 7, warmup_bytes: 3 });
         assert_eq!(amount.next_look(&look, &look, None), None);
