@@ -129,20 +129,21 @@ fn worker(choice: &Choice<'_>, built: &Result<Built, Unbuilt>) -> Worker {
     Worker { end, program }
 }
 
-/// What a thread tells of the language of this number: that it began, or what came of it.
-type News = (usize, Option<Result<Built, Unbuilt>>);
+/// A program, or why there is none.
+type Answer = Result<Built, Unbuilt>;
 
 /// Does some work on each language, as many at a time as there are CPUs. The calling thread tells the observer, and asks
 /// whether to stop; the others are told.
 fn side_by_side(
     languages: &[&Language],
-    work: &(dyn Fn(&Language, &dyn Fn() -> bool) -> Result<Built, Unbuilt> + Sync),
+    work: &(dyn Fn(&Language, &dyn Fn() -> bool) -> Answer + Sync),
     observer: &mut dyn Observer,
     stop: &dyn Fn() -> bool,
-) -> Vec<Result<Built, Unbuilt>> {
+) -> Vec<Answer> {
     let stopped = AtomicBool::new(stop());
     let next = AtomicUsize::new(0);
-    let (tell, told) = mpsc::channel::<News>();
+    // That work on the language of a number has begun, or what came of it.
+    let (tell, told) = mpsc::channel::<(usize, Option<Answer>)>();
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(languages.len());
     let mut results: Vec<_> = languages.iter().map(|_| Err(Unbuilt::Stopped)).collect();
     std::thread::scope(|scope| {
