@@ -2,22 +2,24 @@
 
 use std::collections::HashMap;
 
-use model::{BenchRecord, CaseRecord, DataLevel, Placement, Ratio, Role, Spec, Tasks, Workload};
+use model::{BenchRecord, CaseRecord, Ratio, Role, Spec, Workload};
 use stats::{figure, paired_ratio};
+
+use crate::view::Axes;
 
 /// What a case and the pipe it is held against have in common. How the ends wait may differ (`shm-ring:wait=spin` has
 /// no blocking pipe of its own kind).
-type Axes = (Workload, Tasks, Placement, DataLevel, u64);
+type Key = (Axes, u64);
 
 /// The plain pipes of a record.
-pub(crate) struct Pipes<'a>(HashMap<Axes, Vec<&'a CaseRecord>>);
+pub(crate) struct Pipes<'a>(HashMap<Key, Vec<&'a CaseRecord>>);
 
 impl<'a> Pipes<'a> {
     pub(crate) fn of(record: &'a BenchRecord) -> Self {
         let plain = Spec::plain("pipe");
-        let mut pipes: HashMap<Axes, Vec<&CaseRecord>> = HashMap::new();
+        let mut pipes: HashMap<Key, Vec<&CaseRecord>> = HashMap::new();
         for case in record.cases.iter().filter(|case| case.role == Role::Ranked && case.spec == plain) {
-            pipes.entry(axes(case)).or_default().push(case);
+            pipes.entry(key(case)).or_default().push(case);
         }
         Self(pipes)
     }
@@ -34,11 +36,11 @@ impl<'a> Pipes<'a> {
 
     /// The plain pipe beside a case; where there are several, the one that waits alike.
     fn beside(&self, case: &CaseRecord) -> Option<&'a CaseRecord> {
-        let alike = self.0.get(&axes(case))?.iter().copied();
+        let alike = self.0.get(&key(case))?.iter().copied();
         alike.min_by_key(|pipe| (pipe.wait != case.wait, pipe.payload != case.payload))
     }
 }
 
-fn axes(case: &CaseRecord) -> Axes {
-    (case.workload, case.tasks, case.placement, case.data, case.block_bytes)
+fn key(case: &CaseRecord) -> Key {
+    (Axes::of(case), case.block_bytes)
 }

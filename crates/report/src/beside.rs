@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use model::{BenchRecord, CaseRecord, Role, Workload};
 
 use crate::lists::grouped;
-use crate::view::Axes;
+use crate::view::SectionAxes;
 
 /// A case and its place in the record.
 type Placed<'a> = (usize, &'a CaseRecord);
@@ -36,7 +36,7 @@ impl<'a> Beside<'a> {
     }
 
     /// The cases of a role that stand beside a section, in their order in the record.
-    pub(crate) fn section(&self, axes: &Axes, role: Role) -> Vec<&'a CaseRecord> {
+    pub(crate) fn section(&self, axes: &SectionAxes, role: Role) -> Vec<&'a CaseRecord> {
         let mut found: Vec<Placed> = Vec::new();
         for kind in self.0.iter().filter(|kind| kind.role == role) {
             let block = match kind.workload {

@@ -227,8 +227,14 @@ fn first_lines(mut lines: Vec<String>) -> Vec<String> {
 /// What the marks of noise mean, where there are any.
 pub(crate) fn noise_legend(record: &BenchRecord) -> Option<String> {
     let has = |level| ranked(record).any(|case| case.noise == Some(level));
-    let wild = ranked(record).any(|case| case.noise == Some(NoiseLevel::Wild) && !is_mixed(case));
-    noise::legend(has(NoiseLevel::Noisy), wild)
+    let wild =
+        |mixed| move |case: &CaseRecord| case.noise == Some(NoiseLevel::Wild) && is_mixed(case) == mixed;
+    let legend = noise::legend(has(NoiseLevel::Noisy), ranked(record).any(wild(false)));
+    let mixed = ranked(record).any(wild(true));
+    let mixed =
+        mixed.then(|| "! may also be a median between two figures, of one CPU and of two.".to_owned());
+    let parts: Vec<String> = legend.into_iter().chain(mixed).collect();
+    (!parts.is_empty()).then(|| parts.join(" "))
 }
 
 /// Where the scheduler's choice makes a median of two figures; with the figures of the first rows.

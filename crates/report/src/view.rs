@@ -20,9 +20,32 @@ use crate::{noise, words};
 /// From this many block sizes on, a sweep is shown over the sizes and not as a list for each.
 pub(crate) const SWEEP_FROM: usize = 4;
 
-/// What all rows of a section have in common.
+/// What two cases must have in common to be compared, their block apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Axes {
+    pub(crate) workload: Workload,
+    pub(crate) data: DataLevel,
+    pub(crate) tasks: Tasks,
+    pub(crate) placement: Placement,
+    pub(crate) relays: u32,
+}
+
+impl Axes {
+    pub(crate) fn of(case: &CaseRecord) -> Self {
+        let CaseRecord { workload, data, tasks, placement, relays, .. } = *case;
+        Self { workload, data, tasks, placement, relays }
+    }
+
+    /// Streams before round trips, checked figures first.
+    pub(crate) fn order(&self) -> impl Ord + use<> {
+        let Self { workload, data, tasks, placement, relays } = *self;
+        (workload, Reverse(data), tasks, placement, relays)
+    }
+}
+
+/// What all rows of a section have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct SectionAxes {
     pub(crate) data: DataLevel,
     pub(crate) tasks: Tasks,
     pub(crate) placement: Placement,
@@ -35,7 +58,7 @@ pub(crate) struct Axes {
 /// Rows that may be ranked against each other, the best first.
 #[derive(Debug)]
 pub(crate) struct Section<'a> {
-    pub(crate) axes: Axes,
+    pub(crate) axes: SectionAxes,
     /// The placement whose figures stand beside those of the scheduler's choice.
     pub(crate) pinned: Option<Placement>,
     pub(crate) rows: Vec<Row<'a>>,
@@ -93,10 +116,10 @@ impl<'a> View<'a> {
         let pinned = blocks.pinned_beside();
         let mut sections: Vec<Section<'a>> = Vec::new();
         // Where each section is, and in it the rows of a name: a record may have thousands of either.
-        let mut known: HashMap<Axes, (usize, HashMap<String, Vec<usize>>)> = HashMap::new();
+        let mut known: HashMap<SectionAxes, (usize, HashMap<String, Vec<usize>>)> = HashMap::new();
         for case in ranked(record) {
             let axes = blocks.axes(case);
-            let axes = Axes { placement: pinned.map_or(axes.placement, |_| Placement::Any), ..axes };
+            let axes = SectionAxes { placement: pinned.map_or(axes.placement, |_| Placement::Any), ..axes };
             let (at, rows) = known.entry(axes).or_insert_with(|| {
                 sections.push(Section {
                     axes,
@@ -282,7 +305,7 @@ impl<'a> Row<'a> {
     }
 }
 
-impl Axes {
+impl SectionAxes {
     /// The order of the sections: the checked figures first, streams before round trips.
     fn order(&self) -> impl Ord + use<> {
         let Self { data, tasks, placement, stream_bytes, round_trip_bytes } = *self;
@@ -322,7 +345,7 @@ impl Blocks {
         pinned.filter(|_| both && !swept)
     }
 
-    fn axes(&self, case: &CaseRecord) -> Axes {
+    fn axes(&self, case: &CaseRecord) -> SectionAxes {
         let block = Some(case.block_bytes);
         let (stream_bytes, round_trip_bytes) = match (case.workload, self.stream.len(), self.round_trip.len())
         {
@@ -331,8 +354,8 @@ impl Blocks {
             (Workload::Stream, ..) => (block, None),
             (Workload::PingPong, ..) => (None, block),
         };
-        let CaseRecord { data, tasks, placement, .. } = *case;
-        Axes { data, tasks, placement, stream_bytes, round_trip_bytes }
+        let Axes { data, tasks, placement, .. } = Axes::of(case);
+        SectionAxes { data, tasks, placement, stream_bytes, round_trip_bytes }
     }
 }
 

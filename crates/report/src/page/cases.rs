@@ -1,34 +1,20 @@
 //! The cases of several bench records, put together where they may be compared: one workload, one data level, the
 //! same tasks, placement and relays.
 
-use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use model::{BenchRecord, CaseRecord, DataLevel, Placement, Tasks, Workload};
+use model::{BenchRecord, CaseRecord};
 
 use crate::lists::grouped;
 use crate::reason::reason;
-use crate::view::{Labels, ranked};
+use crate::view::{Axes, Labels, SWEEP_FROM, ranked};
 use crate::words;
-
-/// From this many block sizes on, figures are drawn over the size and not for each.
-const SWEEP_FROM: usize = 4;
 
 /// A bench record on the page, and what tells its rows from those of others; empty where it is the only one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Source<'a> {
     pub(super) label: &'a str,
     pub(super) record: &'a BenchRecord,
-}
-
-/// What all cases of a set have in common.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Axes {
-    pub(super) workload: Workload,
-    pub(super) data: DataLevel,
-    pub(super) tasks: Tasks,
-    pub(super) placement: Placement,
-    pub(super) relays: u32,
 }
 
 /// A case, its name, and where it comes from.
@@ -57,18 +43,6 @@ pub(super) fn sets<'a>(sources: &[Source<'a>]) -> Vec<Set<'a>> {
     let mut sets: Vec<Set<'a>> = sets.map(|(axes, entries)| Set { axes, entries }).collect();
     sets.sort_by_key(|set| set.axes.order());
     sets
-}
-
-impl Axes {
-    pub(super) fn of(case: &CaseRecord) -> Self {
-        let CaseRecord { workload, data, tasks, placement, relays, .. } = *case;
-        Self { workload, data, tasks, placement, relays }
-    }
-
-    fn order(&self) -> impl Ord + use<> {
-        let Self { workload, data, tasks, placement, relays } = *self;
-        (workload, Reverse(data), tasks, placement, relays)
-    }
 }
 
 impl<'a> Set<'a> {

@@ -4,9 +4,8 @@ use std::collections::HashSet;
 
 use model::{BenchRecord, CaseRecord, Spec};
 
-use super::cases::Axes;
 use crate::lists::{distinct, first_of};
-use crate::view::ranked;
+use crate::view::{Axes, ranked};
 
 /// A sentence for each bench record that shares no case with any other one; empty where there is one record only.
 pub(super) fn strangers(records: &[(&str, &BenchRecord)]) -> Vec<String> {
