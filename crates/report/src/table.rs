@@ -133,7 +133,7 @@ impl Table {
 
     /// The columns that say something.
     fn speaking(&self) -> impl Iterator<Item = usize> {
-        let speaks = |at: &usize| *at == 0 || self.cells(*at).any(|cell| !cell.is_empty());
+        let speaks = |at: &usize| self.cells(*at).any(|cell| !cell.is_empty());
         (0..self.columns.len()).filter(move |at| self.rows.is_empty() || speaks(at))
     }
 
@@ -141,7 +141,7 @@ impl Table {
         match self.columns[at].align {
             Align::Left => false,
             Align::Right => true,
-            Align::Auto => at > 0 && are_figures(self.cells(at)),
+            Align::Auto => self.speaking().next() != Some(at) && are_figures(self.cells(at)),
         }
     }
 
@@ -197,10 +197,11 @@ impl Table {
     /// The table as HTML, its title as a caption.
     pub fn html(&self) -> Markup {
         let (columns, with_reasons) = self.plain();
+        let names = |at: usize| columns.first() == Some(&at);
         // On a page a column of figures is never wrapped: one that holds any words is not such a column.
         let is_number = |at: usize| match self.columns[at].align {
             Align::Auto => {
-                at > 0 && self.cells(at).all(is_figure) && self.cells(at).any(|cell| !cell.is_empty())
+                !names(at) && self.cells(at).all(is_figure) && self.cells(at).any(|cell| !cell.is_empty())
             }
             align => align == Align::Right,
         };
@@ -219,7 +220,7 @@ impl Table {
                         tr {
                             @for &at in &columns {
                                 @let cell = row.cells.get(at).map_or("", String::as_str);
-                                @if at == 0 { th scope="row" { (cell) } } @else { td class=[class(at)] { (cell) } }
+                                @if names(at) { th scope="row" { (cell) } } @else { td class=[class(at)] { (cell) } }
                             }
                             @if with_reasons { td { (row.reasons.join("; ")) } }
                         }
