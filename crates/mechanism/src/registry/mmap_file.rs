@@ -74,3 +74,15 @@ fn map(file: &OwnedFd, ring_bytes: usize, wait: RingWait) -> Result<Ring, OpenEr
         .map_err(|error| OpenError::system_with("mmap(MAP_SHARED) of the file", error, Some(remedy)))?;
     Ring::over(memory, ring_bytes, wait)
 }
+
+#[cfg(test)]
+mod tests {
+
+    #[test]
+    fn both_ends_work_on_the_file_s_pages() {
+        let (mechanism, options) =
+            crate::resolve(&"mmap-file:copy=in-place".parse().expect("a spec")).expect("known");
+        let found = mechanism.zero_copy(&options).expect("copy=in-place copies nothing");
+        assert!(found.proven, "{found:?}");
+    }
+}
