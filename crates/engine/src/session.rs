@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use mechanism::{Capabilities, Folder};
 use model::{
     Amount, Case, CaseError, CaseRecord, Check, Cpu, DataLevel, ErrorKind, NoSample, Observer, PayloadKind,
-    Progress, Role, Sample,
+    Role, RunProgress, Sample,
 };
 use payload::{Period, Tile, expected_checksum};
 
@@ -43,7 +43,7 @@ pub fn run(plan: &Plan, cpus: &[Cpu], observer: &mut dyn Observer, stop: &dyn Fn
     let mut bench = Bench {
         plan,
         began,
-        progress: Progress::new(observer),
+        progress: RunProgress::new(observer),
         stop,
         folder: &folder,
         tiles: HashMap::new(),
@@ -109,12 +109,12 @@ impl Runner {
 }
 
 /// The user or the budget ended the run.
-struct Ended;
+struct Interrupted;
 
 struct Bench<'a> {
     plan: &'a Plan,
     began: Instant,
-    progress: Progress<'a>,
+    progress: RunProgress<'a>,
     stop: &'a dyn Fn() -> bool,
     folder: &'a Folder,
     tiles: HashMap<PayloadKind, Arc<Tile>>,
@@ -124,7 +124,7 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     /// Warms every case up and sizes its trials.
-    fn calibrate(&mut self) -> Result<(), Ended> {
+    fn calibrate(&mut self) -> Result<(), Interrupted> {
         let mut speeds = vec![None; self.runners.len()];
         for (index, speed) in speeds.iter_mut().enumerate() {
             if self.runners[index].ready.is_some() {
@@ -175,7 +175,7 @@ impl Bench<'_> {
     }
 
     /// Runs a case, unmeasured, until a trial is long enough to judge its speed by.
-    fn warm_up(&mut self, index: usize) -> Result<Option<(u64, Duration)>, Ended> {
+    fn warm_up(&mut self, index: usize) -> Result<Option<(u64, Duration)>, Interrupted> {
         let fixed = fixed_blocks(&self.runners[index].case);
         let mut blocks = first_blocks(&self.runners[index].case);
         loop {
@@ -202,13 +202,13 @@ impl Bench<'_> {
         (round / cases).clamp(TRIAL_MIN, TRIAL_MAX)
     }
 
-    fn take_rounds(&mut self) -> Result<(), Ended> {
+    fn take_rounds(&mut self) -> Result<(), Interrupted> {
         let mut order = fastrand::Rng::with_seed(self.plan.seed);
         for round in 0..self.plan.trials {
             let mut indices: Vec<usize> = self.alive().collect();
             order.shuffle(&mut indices);
             if round > 0 && self.budget_spent() {
-                return if indices.is_empty() { Ok(()) } else { Err(Ended) };
+                return if indices.is_empty() { Ok(()) } else { Err(Interrupted) };
             }
             for index in indices {
                 if self.progress.enough(index, &self.runners[index].record.samples) {
@@ -235,7 +235,7 @@ impl Bench<'_> {
     }
 
     /// Runs one trial; a failure is noted with the case, which is then not alive any more.
-    fn trial(&mut self, index: usize, blocks: u64, round: u32) -> Result<Option<Sample>, Ended> {
+    fn trial(&mut self, index: usize, blocks: u64, round: u32) -> Result<Option<Sample>, Interrupted> {
         let runner = &mut self.runners[index];
         let Some(ready) = &runner.ready else { return Ok(None) };
         let case = &runner.case;
@@ -266,7 +266,7 @@ impl Bench<'_> {
                 runner.record.granted = trial.granted;
                 Ok(Some(trial.sample))
             }
-            Err(NoSample::Stopped) => Err(Ended),
+            Err(NoSample::Stopped) => Err(Interrupted),
             Err(NoSample::Failed(error)) => {
                 runner.record.error = Some(error);
                 Ok(None)

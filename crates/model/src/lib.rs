@@ -20,7 +20,7 @@ pub use axes::{Check, DataLevel, PayloadKind, Placement, Tasks, UnknownWord, Wai
 pub use case::{Amount, Case, Role};
 pub use compare::{CompareRecord, CompareResult, Ratio};
 pub use host::{Cpu, Host, Limits};
-pub use observer::{Observer, Progress, Silent};
+pub use observer::{Observer, RunProgress, Silent};
 pub use quantity::{ByteSize, QuantityError, parse_duration, parse_size};
 pub use record::{
     BenchRecord, CaseError, CaseRecord, EndUsage, ErrorKind, Latency, NoSample, NoiseLevel, SCHEMA, Sample,

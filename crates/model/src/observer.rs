@@ -38,7 +38,7 @@ pub struct Silent;
 impl Observer for Silent {}
 
 /// The trials of a run, counted and told to an observer.
-pub struct Progress<'a> {
+pub struct RunProgress<'a> {
     observer: &'a mut dyn Observer,
     trials: u64,
     finished: u64,
@@ -47,7 +47,7 @@ pub struct Progress<'a> {
     what: String,
 }
 
-impl<'a> Progress<'a> {
+impl<'a> RunProgress<'a> {
     /// No trial is planned yet.
     pub fn new(observer: &'a mut dyn Observer) -> Self {
         Self { observer, trials: 0, finished: 0, over_at: None, what: String::new() }

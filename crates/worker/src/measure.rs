@@ -4,7 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use model::{
-    CaseError, CaseRecord, Check, ErrorKind, NoSample, Observer, PayloadKind, Placement, Progress, Spec,
+    CaseError, CaseRecord, Check, ErrorKind, NoSample, Observer, PayloadKind, Placement, RunProgress, Spec,
     WorkerCase, WorkerStart, file_on_path,
 };
 
@@ -117,13 +117,13 @@ pub struct Outcome {
 }
 
 /// The user or the budget ended the run.
-struct Ended;
+struct Interrupted;
 
 struct Measurement<'a> {
     plan: &'a Plan,
     launcher: Launcher,
     ceiling: Ceiling,
-    progress: Progress<'a>,
+    progress: RunProgress<'a>,
     stop: &'a dyn Fn() -> bool,
     cases: Vec<CaseRecord>,
     /// What each row's trials move, once it has been looked at.
@@ -143,7 +143,7 @@ pub fn measure(plan: &Plan, observer: &mut dyn Observer, stop: &dyn Fn() -> bool
         plan,
         launcher: Launcher::new()?,
         ceiling: Ceiling::new(),
-        progress: Progress::new(observer),
+        progress: RunProgress::new(observer),
         stop,
         cases,
         jobs,
@@ -156,7 +156,7 @@ pub fn measure(plan: &Plan, observer: &mut dyn Observer, stop: &dyn Fn() -> bool
 
 impl Measurement<'_> {
     /// Launches every row: caches are filled, what does not work at all is known, and how much a trial shall move.
-    fn warm_up(&mut self) -> Result<(), Ended> {
+    fn warm_up(&mut self) -> Result<(), Interrupted> {
         for index in self.alive() {
             self.progress.preparing(&format!("warming up {}", self.plan.rows[index].name()), None);
             if self.look_at(index)? && self.plan.counts_calls {
@@ -167,7 +167,7 @@ impl Measurement<'_> {
     }
 
     /// Sizes a row's trials by its first launches; false where it failed.
-    fn look_at(&mut self, index: usize) -> Result<bool, Ended> {
+    fn look_at(&mut self, index: usize) -> Result<bool, Interrupted> {
         let amount = self.plan.amount;
         let mut look = Some(amount.first_look(self.plan.block_bytes));
         let mut before = None;
@@ -187,7 +187,7 @@ impl Measurement<'_> {
         Ok(true)
     }
 
-    fn count_calls(&mut self, index: usize) -> Result<(), Ended> {
+    fn count_calls(&mut self, index: usize) -> Result<(), Interrupted> {
         let row = &self.plan.rows[index];
         let Some(launch) = row.launch() else { return Ok(()) };
         let same = |other: &&Row| {
@@ -201,7 +201,7 @@ impl Measurement<'_> {
             self.progress.preparing(&format!("counting the system calls of {}", row.name()), None);
             match count_calls(&mut self.launcher, &launch, self.plan.block_bytes, self.stop) {
                 Ok(counted) => Some(counted),
-                Err(NoSample::Stopped) => return Err(Ended),
+                Err(NoSample::Stopped) => return Err(Interrupted),
                 Err(NoSample::Failed(error)) => {
                     let (row, why) = (row.name(), error.message);
                     let what = format!("the system calls of {row} cannot be counted: {why}");
@@ -216,7 +216,7 @@ impl Measurement<'_> {
         Ok(())
     }
 
-    fn take_rounds(&mut self, began: Instant) -> Result<(), Ended> {
+    fn take_rounds(&mut self, began: Instant) -> Result<(), Interrupted> {
         let mut order = fastrand::Rng::with_seed(self.plan.seed);
         self.progress.planned(u64::from(self.plan.trials) * self.alive().len() as u64, None);
         for round in 0..self.plan.trials {
@@ -226,7 +226,7 @@ impl Measurement<'_> {
                 && !indices.is_empty()
                 && self.plan.budget.is_some_and(|budget| began.elapsed() >= budget)
             {
-                return Err(Ended);
+                return Err(Interrupted);
             }
             self.ceiling.measure(round);
             for index in indices {
@@ -248,7 +248,7 @@ impl Measurement<'_> {
     }
 
     /// Launches a row; a failure is noted with its case, which is then not alive any more.
-    fn launch(&mut self, index: usize, job: &Job) -> Result<Option<Run>, Ended> {
+    fn launch(&mut self, index: usize, job: &Job) -> Result<Option<Run>, Interrupted> {
         let row = &self.plan.rows[index];
         let Some(launch) = row.launch() else { return Ok(None) };
         let job = &job.with_residue(&mut self.residues);
@@ -267,7 +267,7 @@ impl Measurement<'_> {
                 }
                 Ok(Some(run))
             }
-            Err(NoSample::Stopped) => Err(Ended),
+            Err(NoSample::Stopped) => Err(Interrupted),
             Err(NoSample::Failed(failure)) => {
                 self.progress.preparing(&format!("{who} failed"), None);
                 self.cases[index].error = Some(failure);
