@@ -81,11 +81,13 @@ fn links_and_sources_that_our_pages_name_are_there() {
             let there = page.parent().is_some_and(|folder| folder.join(target).exists());
             assert!(external || there, "{} links to {target}", page.display());
         }
-        // Sources are named from the root, or from `crates`.
+        // Sources are named from the root, from `crates`, or as a room and a file of it.
         let is_source =
             |word: &&str| word.ends_with(".rs") && word.contains("/") && !word.contains(['*', ' ', '{']);
         for source in text.split('`').filter(is_source).filter(|word| !word.contains("NAME")) {
-            let there = ["", "crates"].iter().any(|folder| root().join(folder).join(source).is_file());
+            let of_a_room = source.split_once('/').map(|(room, file)| format!("crates/{room}/src/{file}"));
+            let places = [Some(source.to_owned()), Some(format!("crates/{source}")), of_a_room];
+            let there = places.into_iter().flatten().any(|place| root().join(place).is_file());
             assert!(there, "{} names {source}", page.display());
         }
     }
