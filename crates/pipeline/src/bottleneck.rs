@@ -217,7 +217,7 @@ fn help_for(command: &str, around: &Surroundings) -> Option<&'static str> {
 }
 
 /// A command as sentences name it: in one line, and the beginning of it.
-pub fn shortened(command: &str) -> String {
+fn shortened(command: &str) -> String {
     let line = command.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.chars().count() <= COMMAND_CHARACTERS_MAX {
         return line;

@@ -12,8 +12,8 @@ use model::{LinkRecord, StageRecord};
 use rustix::io::{read, write};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::front::{Begin, Names};
 use crate::link::LinkSpec;
+use crate::run::{Begin, Names};
 use crate::serve::Server;
 use crate::socket::Socket;
 
@@ -49,41 +49,43 @@ pub struct Prompt<'a> {
 }
 
 /// The pipes through which a shell asks what there is to say before a prompt.
-pub(crate) struct Bell {
-    rung: OwnedFd,
-    ring: OwnedFd,
-    heard: OwnedFd,
+pub(crate) struct PromptPipes {
+    /// Where the shell writes a line to ask, and where that is read here.
+    ask: OwnedFd,
+    questions: OwnedFd,
+    /// Where it reads a line, the mark, as the answer, and where that is written here.
+    answer: OwnedFd,
     answers: OwnedFd,
 }
 
-impl Bell {
+impl PromptPipes {
     pub(crate) fn open() -> io::Result<Self> {
-        let (rung, ring) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        let (heard, answers) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        Ok(Self { rung, ring, heard, answers })
+        let (questions, ask) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let (answer, answers) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        Ok(Self { ask, questions, answer, answers })
     }
 
     /// Where the shell's functions find the server and these pipes. (Opened anew there, they block.)
     pub(crate) fn names(&self, server: &Socket) -> Names {
         let path = |fd: &OwnedFd| format!("/proc/{}/fd/{}", std::process::id(), fd.as_raw_fd());
-        Names { socket: server.name.clone(), ring: path(&self.ring), answer: path(&self.heard) }
+        Names { socket: server.name.clone(), ask: path(&self.ask), answer: path(&self.answer) }
     }
 
     /// Readable when the shell asks.
     pub(crate) fn asked(&self) -> &OwnedFd {
-        &self.rung
+        &self.questions
     }
 
     /// What the shell needs as long as this process lives, beside the server: not the end whose absence tells it of the server's end.
     pub(crate) fn for_the_shell(self) -> [OwnedFd; 3] {
-        [self.rung, self.ring, self.heard]
+        [self.questions, self.ask, self.answer]
     }
 
     fn answer(&self, text: &str) {
         // An answer that nobody took, because Ctrl-C came between, is not the answer to this question.
         let mut room = [0; 4096];
-        while read(&self.rung, &mut room).is_ok_and(|len| len > 0) {}
-        while read(&self.heard, &mut room).is_ok_and(|len| len > 0) {}
+        while read(&self.questions, &mut room).is_ok_and(|len| len > 0) {}
+        while read(&self.answer, &mut room).is_ok_and(|len| len > 0) {}
         // Far shorter than a pipe's room.
         let _ = write(&self.answers, text.as_bytes());
     }
@@ -140,7 +142,9 @@ impl Server<'_> {
             // It has been read. Where it cannot be removed now, it is at the end.
             let _ = std::fs::remove_dir_all(folder);
         }
-        let Some((prompt, bell)) = self.service.text.prompt.zip(self.service.bell) else { return };
+        let Some((prompt, prompt_pipes)) = self.service.text.prompt.zip(self.service.prompt_pipes) else {
+            return;
+        };
         let lines = self.lines(&prompt);
         let via = self.chosen.via.to_string();
         let mark =
@@ -149,7 +153,7 @@ impl Server<'_> {
             // That it cannot be said changes nothing.
             let _ = writeln!(io::stderr(), "{line}");
         }
-        bell.answer(&format!("{mark}\n"));
+        prompt_pipes.answer(&format!("{mark}\n"));
     }
 
     fn lines(&mut self, prompt: &Prompt<'_>) -> Vec<String> {

@@ -19,13 +19,13 @@ use rustix::process::Signal;
 
 use crate::attention::{Attention, Held, Sight};
 use crate::bottleneck::{Observed, judge};
-use crate::command::{Bell, Chosen};
-use crate::front::{Summary, Text};
+use crate::command::{Chosen, PromptPipes};
 use crate::fullness::Fill;
 use crate::keep::{Keep, KeepProblem};
 use crate::ledger::{Joined, Ledger};
 use crate::link::Link;
 use crate::proc::{self, OpenFile};
+use crate::run::{Summary, Text};
 use crate::socket::{self, Message, Socket};
 
 /// Between two looks at links that tell nobody that they are over.
@@ -40,7 +40,7 @@ const LAST_BYTES: Duration = Duration::from_millis(500);
 pub(crate) struct Service<'a> {
     pub(crate) text: &'a Text<'a>,
     /// Where a prompt asks what there is to say.
-    pub(crate) bell: Option<&'a Bell>,
+    pub(crate) prompt_pipes: Option<&'a PromptPipes>,
     /// A folder that the shell reads at its start, and nobody afterwards.
     pub(crate) began_from: Option<PathBuf>,
 }
@@ -102,15 +102,15 @@ pub(crate) fn serve(service: &Service<'_>, socket: &Socket, shell: i32, front: U
         {
             pause = pause.min(attention.pause());
         }
-        let bell = service.bell.map(|bell| bell.asked().as_fd());
-        let from = [Some(socket.fd.as_fd()), front.as_ref().map(AsFd::as_fd), bell];
-        let [asked, spoken, rung] = wait(from, pause)?;
-        if asked || rung {
+        let prompt_pipes = service.prompt_pipes.map(|prompt_pipes| prompt_pipes.asked().as_fd());
+        let from = [Some(socket.fd.as_fd()), front.as_ref().map(AsFd::as_fd), prompt_pipes];
+        let [asked, spoken, prompted] = wait(from, pause)?;
+        if asked || prompted {
             while let Some(message) = socket.receive()? {
                 server.answer(message);
             }
         }
-        if rung {
+        if prompted {
             server.before_a_prompt();
         }
         if spoken && let Some(mut stream) = front.take() {

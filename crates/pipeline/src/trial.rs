@@ -16,8 +16,8 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::fcntl_dupfd_cloexec;
 
 use crate::capture::{Capture, Output};
-use crate::front::{Cannot, text_arguments};
 use crate::link::LinkSpec;
+use crate::run::{RunError, text_arguments};
 use crate::shell::Shell;
 use crate::spawn::spawn;
 use crate::supervise::{Reach, Supervisor, shown_status};
@@ -82,7 +82,7 @@ pub fn trial(
     text: &str,
     carrier: &Carrier,
     complaints: Complaints,
-) -> Result<Trial, Cannot> {
+) -> Result<Trial, RunError> {
     let system = |call| start.shell.refused(call);
     let (writing, capture) = Capture::start().map_err(system("pipe"))?;
     let outcome = memfd_create("outcome", MemfdFlags::CLOEXEC).map_err(io::Error::from);
@@ -101,8 +101,8 @@ pub fn trial(
     if matches!(carrier, Carrier::Link(_)) && ended_by.is_none() {
         let told = std::fs::read(told).map_err(system("/proc/self/fd"))?;
         let told: Result<Vec<LinkRecord>, String> =
-            serde_json::from_slice(&told).map_err(|_| Cannot::Silent(status))?;
-        let links = told.map_err(Cannot::Told)?;
+            serde_json::from_slice(&told).map_err(|_| RunError::Silent(status))?;
+        let links = told.map_err(RunError::Told)?;
         trial.stored_bytes =
             links.iter().filter_map(|link| link.stored_bytes).reduce(|sum, bytes| sum + bytes);
         trial.trouble = links.into_iter().find_map(|link| link.trouble);
@@ -138,7 +138,7 @@ fn time(
     words: &[OsString],
     shell: &Shell,
     streams: Vec<(OwnedFd, RawFd)>,
-) -> Result<(Duration, ExitStatus, Option<i32>), Cannot> {
+) -> Result<(Duration, ExitStatus, Option<i32>), RunError> {
     let mut supervisor = Supervisor::new(Reach::AllBelow).map_err(shell.refused("signalfd"))?;
     let environment = std::env::vars_os().collect();
     let began = Instant::now();

@@ -5,7 +5,7 @@
 use core::cell::UnsafeCell;
 use core::ops::Range;
 use core::sync::atomic::Ordering::Relaxed;
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use core::sync::atomic::{AtomicU64, AtomicUsize};
 
 use crate::protocol::Config;
 use crate::sys;
@@ -16,7 +16,8 @@ const LINKS: usize = 64;
 /// The state; one for each process, copied by fork(2).
 pub(crate) struct Session {
     given: UnsafeCell<Given>,
-    links: [Entry; LINKS],
+    /// Of each end of a link its device, its inode, the link's name, and whether its reader is to wait.
+    links: [[AtomicU64; 4]; LINKS],
     /// How many links were ever remembered.
     seen: AtomicUsize,
     burst: AtomicUsize,
@@ -30,28 +31,13 @@ struct Given {
     code: Range<usize>,
 }
 
-/// One end of a link.
-struct Entry {
-    device: AtomicU64,
-    inode: AtomicU64,
-    id: AtomicU64,
-    hold_reader: AtomicBool,
-}
-
 // SAFETY: what is no atomic is written by `begin` alone, before the shell's main, when there is no other thread and no handler.
 unsafe impl Sync for Session {}
 
 /// The one there is.
 pub(crate) static SESSION: Session = Session {
     given: UnsafeCell::new(Given { config: Config::OFF, base: 0, code: 0..0 }),
-    links: [const {
-        Entry {
-            device: AtomicU64::new(0),
-            inode: AtomicU64::new(0),
-            id: AtomicU64::new(0),
-            hold_reader: AtomicBool::new(false),
-        }
-    }; LINKS],
+    links: [const { [const { AtomicU64::new(0) }; 4] }; LINKS],
     seen: AtomicUsize::new(0),
     burst: AtomicUsize::new(0),
 };
@@ -109,10 +95,9 @@ impl Session {
     pub(crate) fn remember(&self, fd: i32, id: u64, hold_reader: bool) {
         let Some((device, inode)) = sys::identity(fd) else { return };
         let entry = &self.links[self.seen.fetch_add(1, Relaxed) % LINKS];
-        entry.device.store(device, Relaxed);
-        entry.inode.store(inode, Relaxed);
-        entry.id.store(id, Relaxed);
-        entry.hold_reader.store(hold_reader, Relaxed);
+        for (word, value) in entry.iter().zip([device, inode, id, u64::from(hold_reader)]) {
+            word.store(value, Relaxed);
+        }
     }
 
     /// The link that a descriptor is an end of, where this process knows of it.
@@ -124,10 +109,10 @@ impl Session {
         let (device, inode) = sys::identity(fd)?;
         // The latest first: a file's number may have been another file's before.
         let mut entries = (1..=LINKS.min(seen)).map(|back| &self.links[(seen - back) % LINKS]);
-        let is_it =
-            |entry: &&Entry| entry.device.load(Relaxed) == device && entry.inode.load(Relaxed) == inode;
-        let found = entries.find(is_it)?;
-        Some(Known { id: found.id.load(Relaxed), hold_reader: found.hold_reader.load(Relaxed) })
+        entries.find_map(|entry| {
+            let [of_device, of_inode, id, hold] = entry.each_ref().map(|word| word.load(Relaxed));
+            (of_device == device && of_inode == inode).then_some(Known { id, hold_reader: hold != 0 })
+        })
     }
 
     /// Counts a pipe of a burst: of those that were made since a process was last reaped.

@@ -82,7 +82,7 @@ fn text(template: &str, shell: &Shell, names: &Names) -> io::Result<String> {
         ("@HOSEPIPE@", program),
         ("@SHELL@", quote(shell.path.as_os_str().as_bytes())),
         ("@SOCKET@", names.socket.clone()),
-        ("@RING@", names.ring.clone()),
+        ("@RING@", names.ask.clone()),
         ("@ANSWER@", names.answer.clone()),
         ("@LINKS@", links.join(" ")),
         ("@ZDOTDIR@", again("ZDOTDIR")),
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn no_name_is_left_to_fill_in() {
-        let names = Names { socket: "s".to_owned(), ring: "/r".to_owned(), answer: "/a".to_owned() };
+        let names = Names { socket: "s".to_owned(), ask: "/r".to_owned(), answer: "/a".to_owned() };
         let shell = Shell::find("bash".as_ref()).expect("bash");
         for template in [
             include_str!("begin/bash.sh"),

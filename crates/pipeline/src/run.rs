@@ -23,7 +23,7 @@ use rustix::process::{Resource, getrlimit, setrlimit, setsid};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::command::{Bell, Prompt};
+use crate::command::{Prompt, PromptPipes};
 use crate::keep::Keep;
 use crate::learn;
 use crate::link::{Link, LinkSpec, refused};
@@ -64,7 +64,7 @@ pub struct Names {
     /// The abstract name of its socket, for [`crate::tell`].
     pub socket: String,
     /// A file into which a line is written before a prompt.
-    pub ring: String,
+    pub ask: String,
     /// A file that then gives a line: what the prompt says of the link.
     pub answer: String,
 }
@@ -84,7 +84,7 @@ pub struct Begin {
 
 /// Why a text could not be run.
 #[derive(Debug, Error)]
-pub enum Cannot {
+pub enum RunError {
     /// The system refused something.
     #[error("cannot run the shell {shell}: {call}: {}", describe_errno(.source))]
     System {
@@ -145,16 +145,16 @@ impl Ran {
 ///
 /// # Errors
 /// The shell or a link cannot be had.
-pub fn run(text: &Text<'_>) -> Result<Ran, Cannot> {
+pub fn run(text: &Text<'_>) -> Result<Ran, RunError> {
     let system = |call| text.shell.refused(call);
     let library = Library::load().map_err(system("memfd_create"))?;
     // That it can be had here is better known before the shell asks for it.
-    let link = had(text.via, text.keep.is_some())?;
+    let link = try_link(text.via, text.keep.is_some())?;
     let socket = Socket::open().map_err(system("a socket"))?;
     let at_prompt = text.prompt.is_some();
     // Over a plain pipe nobody needs to be asked for one.
     let served = at_prompt || !text.via.is_pipe() || text.keep.is_some() || text.watched.is_some();
-    let mut environment = match learnt(text.shell, &library)? {
+    let mut environment = match sites_of(text.shell, &library)? {
         None => std::env::vars_os().collect(),
         Some(sites) if served => library.asking(sites, &socket.name),
         Some(sites) => {
@@ -164,9 +164,9 @@ pub fn run(text: &Text<'_>) -> Result<Ran, Cannot> {
         }
     };
     drop(link);
-    let bell = text.prompt.map(|_| Bell::open()).transpose().map_err(system("pipe"))?;
-    let begin = match text.prompt.zip(bell.as_ref()) {
-        Some((prompt, bell)) => (prompt.begin)(&bell.names(&socket))?,
+    let prompt_pipes = text.prompt.map(|_| PromptPipes::open()).transpose().map_err(system("pipe"))?;
+    let begin = match text.prompt.zip(prompt_pipes.as_ref()) {
+        Some((prompt, prompt_pipes)) => (prompt.begin)(&prompt_pipes.names(&socket))?,
         None => Begin::default(),
     };
     for (name, value) in begin.variables {
@@ -179,18 +179,18 @@ pub fn run(text: &Text<'_>) -> Result<Ran, Cannot> {
     let supervisor = Supervisor::new(reach).map_err(system("signalfd"))?;
     let mut running = Running::start(text.shell, &words, environment, supervisor)?;
     drop(library);
-    let service = Service { text, bell: bell.as_ref(), began_from };
+    let service = Service { text, prompt_pipes: prompt_pipes.as_ref(), began_from };
     let server = running.serve(&service, socket).map_err(system("fork"))?;
-    let _for_the_shell = bell.map(Bell::for_the_shell);
+    let _for_the_shell = prompt_pipes.map(PromptPipes::for_the_shell);
     // Without its server a shell with a prompt makes its own pipes.
     let ended = running.supervisor.wait((!at_prompt).then(|| server.as_fd()));
     let (ended, _) = ended.map_err(|source| match source.kind() {
-        io::ErrorKind::BrokenPipe => Cannot::Killed,
+        io::ErrorKind::BrokenPipe => RunError::Killed,
         _ => system("wait4")(source),
     })?;
     let wall = running.began.elapsed();
     match running.end(ended, server, served) {
-        Err(_) if !at_prompt => Err(Cannot::Killed),
+        Err(_) if !at_prompt => Err(RunError::Killed),
         summary => Ok(Ran { ended, wall, summary: summary.unwrap_or_default() }),
     }
 }
@@ -210,7 +210,7 @@ impl Running {
         words: &[OsString],
         mut environment: Environment,
         mut supervisor: Supervisor,
-    ) -> Result<Self, Cannot> {
+    ) -> Result<Self, RunError> {
         // What posix_spawn(3) does in the new process happens inside the C library, where the library in the shell does not see it.
         let forks: &[&str] =
             if shell.kind == Kind::Fish { &["-C", "set -g fish_use_posix_spawn 0"] } else { &[] };
@@ -295,9 +295,9 @@ fn used_by_children() -> Usage {
 
 impl Shell {
     /// What to say where a system call was refused.
-    pub(crate) fn refused(&self, call: &'static str) -> impl FnOnce(io::Error) -> Cannot + use<> {
+    pub(crate) fn refused(&self, call: &'static str) -> impl FnOnce(io::Error) -> RunError + use<> {
         let shell = self.path.display().to_string();
-        move |source| Cannot::System { shell, call, source }
+        move |source| RunError::System { shell, call, source }
     }
 }
 
@@ -315,19 +315,19 @@ pub fn text_arguments(shell: &Shell, text: &OsStr) -> Vec<OsString> {
 }
 
 /// A link, to see that one can be had here, and that what flows through it can be kept where that is wanted.
-fn had(via: &LinkSpec, keep: bool) -> Result<Link, Cannot> {
-    let had = || {
+fn try_link(via: &LinkSpec, keep: bool) -> Result<Link, RunError> {
+    let made = || {
         let mut link = via.connect(&Folder::private())?;
         if keep {
             link.keep(File::options().write(true).open("/dev/null").map_err(refused("/dev/null"))?)?;
         }
         Ok(link)
     };
-    had().map_err(|error: OpenError| Cannot::Told(via.refusal(&error)))
+    made().map_err(|error: OpenError| RunError::Told(via.refusal(&error)))
 }
 
 /// Which pipes are a shell's pipelines'; says so where nothing tells them.
-fn learnt(shell: &Shell, library: &Library) -> Result<Option<Sites>, Cannot> {
+fn sites_of(shell: &Shell, library: &Library) -> Result<Option<Sites>, RunError> {
     let known = learn::sites(shell, library).map_err(shell.refused("running it on examples"))?;
     if known.is_none() {
         let _ = writeln!(
