@@ -71,7 +71,7 @@ fn open(setup: &TrialSetup<'_>) -> Result<Channel, CaseError> {
     };
     setup.ready.mechanism.open(&request).map_err(|error| {
         let (kind, expected) = match error {
-            OpenError::Limit { .. } => (ErrorKind::Limit, true),
+            OpenError::Limit { .. } | OpenError::BlockTooLarge { .. } => (ErrorKind::Limit, true),
             OpenError::Unsupported { .. } => (ErrorKind::Unsupported, true),
             OpenError::System { .. } => (ErrorKind::Open, false),
         };

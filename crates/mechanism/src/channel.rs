@@ -73,6 +73,18 @@ pub enum OpenError {
         /// How to raise it or live with it.
         remedy: String,
     },
+    /// A block is larger than the mechanism's largest message.
+    #[error("{} blocks, limit {} ({limit})", ByteSize(*block_bytes), ByteSize(*limit_bytes))]
+    BlockTooLarge {
+        /// What was asked.
+        block_bytes: u64,
+        /// The largest message.
+        limit_bytes: u64,
+        /// What sets the limit, as in `kernel.msgmax`.
+        limit: String,
+        /// How to raise it or live with it.
+        remedy: String,
+    },
     /// The combination has no meaning for this mechanism.
     #[error("{message}")]
     Unsupported {
@@ -133,9 +145,10 @@ impl OpenError {
 
     /// A block larger than the mechanism's largest message.
     pub(crate) fn block_too_large(block_bytes: usize, limit_bytes: u64, limit: &str, remedy: &str) -> Self {
-        let block = ByteSize(block_bytes as u64);
-        Self::Limit {
-            message: format!("{block} blocks, limit {} ({limit})", ByteSize(limit_bytes)),
+        Self::BlockTooLarge {
+            block_bytes: block_bytes as u64,
+            limit_bytes,
+            limit: limit.to_owned(),
             remedy: format!("{remedy}, or --block {}", ByteSize(limit_bytes)),
         }
     }
@@ -143,7 +156,9 @@ impl OpenError {
     /// The remedy, where one is known.
     pub fn remedy(&self) -> Option<&str> {
         match self {
-            Self::Limit { remedy, .. } | Self::Unsupported { remedy, .. } => Some(remedy),
+            Self::Limit { remedy, .. }
+            | Self::BlockTooLarge { remedy, .. }
+            | Self::Unsupported { remedy, .. } => Some(remedy),
             Self::System { remedy, .. } => remedy.as_deref(),
         }
     }

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use mechanism::{Capabilities, Folder, Mechanism, OpenError, Options, Request};
-use model::{DataLevel, MechanismFacts, Role, Spec, Tasks, Workload};
+use model::{ByteSize, DataLevel, MechanismFacts, Role, Spec, Tasks, Workload};
 
 /// Name, lines of its own, lines with what it borrows, for each module of the registry.
 const LINES: &[(&str, u32, u32)] = include!(concat!(env!("OUT_DIR"), "/lines.rs"));
@@ -13,7 +13,7 @@ const LINES: &[(&str, u32, u32)] = include!(concat!(env!("OUT_DIR"), "/lines.rs"
 const TOO_LONG_BYTES: usize = 64 << 20;
 
 /// The mechanisms that carry something from one task to another.
-pub(crate) fn mechanism_facts() -> Vec<MechanismFacts> {
+pub(super) fn mechanism_facts() -> Vec<MechanismFacts> {
     let ranked = mechanism::all().iter().filter(|mechanism| mechanism.descriptor().role == Role::Ranked);
     ranked.map(|mechanism| facts(*mechanism)).collect()
 }
@@ -59,8 +59,8 @@ fn largest_message(mechanism: &dyn Mechanism) -> Option<String> {
         folder: &Folder::at(Path::new("/nonexistent")),
     };
     match mechanism.open(&request) {
-        Err(OpenError::Limit { message, .. }) => {
-            message.split_once("limit ").map(|(_, limit)| limit.to_owned())
+        Err(OpenError::BlockTooLarge { limit_bytes, limit, .. }) => {
+            Some(format!("{} ({limit})", ByteSize(limit_bytes)))
         }
         _ => None,
     }
