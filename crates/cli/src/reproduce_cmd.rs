@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use model::{CompareResult, Observer, SCHEMA, StudyPart, StudyRecord};
+use model::{Observer, SCHEMA, StudyRecord};
 use report::read::{AnyRecord, Loaded};
-use study::{Have, Job, Name, Part, Resume, Scale};
+use study::{Have, Job, STUDIES, Scale, Study};
 
 use crate::bar::Bar;
 use crate::destination::Destination;
@@ -36,7 +36,7 @@ disk or memory; 130 stopped by Ctrl-C, with what was finished saved.")]
 pub(crate) struct ReproduceArgs {
     /// The study
     #[arg(value_name = "STUDY", value_parser = study_parser())]
-    study: Name,
+    study: &'static Study,
 
     /// How much of the study's bytes, counts and repetitions, as in 0.1
     #[arg(long, value_name = "X", default_value_t = Scale::FULL)]
@@ -70,18 +70,17 @@ pub(crate) struct ReproduceArgs {
     figures: Option<PathBuf>,
 }
 
-fn study_parser() -> impl TypedValueParser<Value = Name> {
-    PossibleValuesParser::new(Name::ALL.map(Name::word)).try_map(|word| word.parse::<Name>())
+fn study_parser() -> impl TypedValueParser<Value = &'static Study> {
+    let names = PossibleValuesParser::new(STUDIES.iter().map(|study| study.name));
+    names.try_map(|name| Study::named(&name).ok_or("unknown study"))
 }
 
 /// Runs what is missing, prints the tables, writes what was asked for.
 pub(crate) fn run(args: &ReproduceArgs) -> anyhow::Result<ExitCode> {
     check(args)?;
     let mut record = begin(args)?;
-    if is_missing_something(args, &record) {
-        let needs = study::needs(args.study, args.scale);
-        let have = Have::here(&model::temporary_folder());
-        have.suffices(args.study, &needs).map_err(|lack| UsageError(lack.to_string()))?;
+    if args.study.is_missing_any(&args.part, &record) {
+        Have::here(&model::temporary_folder()).suffices(args.study, args.scale).map_err(UsageError)?;
     }
     let file = |to: &Destination| to.file().map(PathBuf::from);
     let save = args.outputs.of("json").map_or(args.resume.clone(), file).map(Destination::File);
@@ -96,29 +95,22 @@ pub(crate) fn run(args: &ReproduceArgs) -> anyhow::Result<ExitCode> {
             Destination::File(folder.join(format!("{name}.svg"))).write(&svg)?;
         }
     }
-    let failed = record.parts.iter().any(failed);
-    args.outputs.show(Loaded::new(args.study.word(), AnyRecord::Study(record)), &terminal::style())?;
+    let failed = record.parts.iter().any(study::failed);
+    args.outputs.show(Loaded::new(args.study.name, AnyRecord::Study(record)), &terminal::style())?;
     // What was finished has been shown and saved; now the reason why it is not all.
     outcome?;
     Ok(stop.exit_code(failed))
 }
 
-/// Whether anything that was asked for is still to be run.
-fn is_missing_something(args: &ReproduceArgs, record: &StudyRecord) -> bool {
-    let wanted = |part: &&Part| args.part.is_empty() || args.part.iter().any(|name| name == part.name);
-    let made = |part: &Part| record.parts.iter().any(|one| one.name == part.name && one.complete);
-    study::parts(args.study).iter().filter(wanted).any(|part| !made(part))
-}
-
 /// Refuses what could not be done or written, before anything is run.
 fn check(args: &ReproduceArgs) -> anyhow::Result<()> {
-    let parts = study::parts(args.study);
-    if let Some(unknown) = args.part.iter().find(|name| parts.iter().all(|part| part.name != name.as_str())) {
+    let parts = args.study.parts();
+    if let Some(unknown) = args.part.iter().find(|name| parts.iter().all(|part| part.name != **name)) {
         let known: Vec<String> = parts.iter().map(|part| format!("{} ({})", part.name, part.title)).collect();
         let (study, known) = (args.study, known.join(", "));
         return Err(UsageError(format!("{study} has no part `{unknown}`; it has: {known}")).into());
     }
-    if !args.windows.is_empty() && args.study != Name::Bradford {
+    if !args.windows.is_empty() && !args.study.takes_foreign_records() {
         return Err(UsageError("--windows goes with the study bradford".to_owned()).into());
     }
     args.outputs.check()
@@ -135,7 +127,7 @@ fn begin(args: &ReproduceArgs) -> anyhow::Result<StudyRecord> {
             host,
             arguments: arguments(),
             started: rfc3339(SystemTime::now()),
-            study: args.study.word().to_owned(),
+            study: args.study.name.to_owned(),
             scale: args.scale.share(),
             seed: args.seed,
             interrupted: false,
@@ -146,9 +138,8 @@ fn begin(args: &ReproduceArgs) -> anyhow::Result<StudyRecord> {
                 let problem = format!("{}: this is no record of `hosepipe reproduce`", path.display());
                 return Err(UsageError(problem).into());
             };
-            let here = is_missing_something(args, &record).then_some(&host);
-            let now = Resume { study: args.study.word(), scale: args.scale.share(), host: here };
-            study::check_resume(&record, &now)
+            let here = args.study.is_missing_any(&args.part, &record).then_some(&host);
+            study::check_resume(&record, args.study.name, args.scale, here)
                 .map_err(|problem| UsageError(format!("cannot go on with {}: {problem}", path.display())))?;
             record
         }
@@ -187,10 +178,10 @@ fn conduct(
         note_signal: &|signal| stop.note(Some(signal)),
     };
     let mut keeper = Keeper { bar: Bar::of_shares("{prefix} {bar:20} {wide_msg}"), save: save.clone() };
-    let outcome = study::conduct(&job, record, &args.part, &mut keeper);
+    let outcome = study::run(&job, record, &args.part, &mut keeper);
     keeper.bar.finish();
     drop(cleaner);
-    Ok((stop, outcome.map_err(|error| anyhow!(error))))
+    Ok((stop, outcome))
 }
 
 /// Shows progress, and saves the record after each part.
@@ -221,19 +212,4 @@ fn save_to(destination: &Destination, record: &StudyRecord) -> anyhow::Result<()
     let mut record = record.clone();
     study::summarise(&mut record);
     destination.write(&report::json::to_text(&record)?)
-}
-
-/// Whether something of a part went wrong that was not a fact stated before anything was measured.
-fn failed(part: &StudyPart) -> bool {
-    let case = part.cases.iter().any(|case| case.error.as_ref().is_some_and(|error| !error.expected));
-    // Where the first link's own output changes from run to run, nothing can be compared. A program that reads from a
-    // file may see that it is one, and write the same otherwise (docs/LINKS.md).
-    let steady = part.results.first().is_some_and(|first| first.equal == Some(true));
-    let differs = |result: &CompareResult| {
-        steady && result.equal == Some(false) && !result.via.contains("order=sequential")
-    };
-    let result = part.results.iter().any(|result| result.error.is_some() || differs(result));
-    let bound = part.cases.iter().any(|case| case.error.is_some());
-    let measure = part.measures.iter().any(|measure| measure.error.is_some() && !bound);
-    case || result || measure
 }

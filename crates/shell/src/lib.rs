@@ -4,7 +4,6 @@
 mod after;
 mod begin;
 mod config;
-mod presets;
 mod tell;
 
 pub use after::line;

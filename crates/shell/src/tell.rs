@@ -4,10 +4,8 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
 use model::visible;
-use study::Comp517;
 
 use crate::config::Config;
-use crate::presets;
 
 const HELP: &str = "\
 What hosepipe adds to this shell (`command NAME` runs a program of one of these names):
@@ -27,7 +25,7 @@ What hosepipe adds to this shell (`command NAME` runs a program of one of these 
 pub fn tell(server: &str, words: &[&str]) -> anyhow::Result<String> {
     match words {
         ["help"] => Ok(HELP.to_owned()),
-        ["presets"] => Ok(listed(&study::comp517())),
+        ["presets"] => Ok(listed()),
         ["preset", name] => preset(server, name),
         ["keep", folder] if *folder != "off" => {
             let folder = std::path::absolute(folder)?;
@@ -44,9 +42,10 @@ fn asked(server: &str, words: &[&str]) -> anyhow::Result<String> {
     answer.context(gone)?.map_err(|problem| anyhow!(problem))
 }
 
-fn listed(study: &Comp517) -> String {
+fn listed() -> String {
+    let presets = study::presets().into_iter().zip(1..);
     let of_the_study =
-        (0..study.pipelines.len()).map(|index| format!("  {}  {}\n", index + 1, presets::line(study, index)));
+        presets.map(|(one, number)| format!("  {number}  {:<44} {}\n", one.shown(), one.runs_on()));
     let theirs = Config::read().0.presets;
     let theirs = theirs.iter().map(|(name, text)| format!("  {}  {}\n", visible(name), visible(text)));
     of_the_study.chain(theirs).collect()
@@ -57,13 +56,13 @@ fn preset(server: &str, name: &str) -> anyhow::Result<String> {
     if let Some(text) = Config::read().0.presets.remove(name) {
         return Ok(text);
     }
-    let study = study::comp517();
     let index = name.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-    let pipeline = index.and_then(|index| study.pipelines.get(index));
-    let pipeline = pipeline.with_context(|| format!("there is no preset `{name}`: `presets` shows them"))?;
+    let preset = index.and_then(|index| study::presets().into_iter().nth(index));
+    let preset = preset.with_context(|| format!("there is no preset `{name}`: `presets` shows them"))?;
     let folder = asked(server, &["folder"])?;
     let folder = Path::new(&folder);
-    presets::make(&study, pipeline.needs(), folder)
+    preset
+        .make(folder, &mut || true)
         .with_context(|| format!("cannot make its files in {}", folder.display()))?;
-    Ok(pipeline.text_at(folder))
+    Ok(preset.text_at(folder))
 }

@@ -1,7 +1,10 @@
-//! How much of a study is run.
+//! How much of a study is run, and amounts as the studies write them.
 
 use std::fmt;
 use std::str::FromStr;
+
+use model::parse_size;
+use serde::{Deserialize, Deserializer};
 
 /// A share (or a multiple) of a study's amounts: bytes, counts, lines, files. Repetitions shrink by its square root, so
 /// that a spread remains; two of them are always made.
@@ -59,6 +62,22 @@ impl FromStr for Scale {
 impl fmt::Display for Scale {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// A number as a study writes it: `3k` and `3584` are different to one of them.
+pub(crate) struct Size {
+    /// As written.
+    pub(crate) text: String,
+    /// What it means; `k` is 1024.
+    pub(crate) value: u64,
+}
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let value = parse_size(&text).map_err(serde::de::Error::custom)?.0;
+        Ok(Self { text, value })
     }
 }
 

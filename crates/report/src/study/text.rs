@@ -48,65 +48,10 @@ fn section_lines(section: &Section, style: &Style, lines: &mut Vec<Line>) {
     }
 }
 
-/// A table; where it is too wide, its last columns go below, each with the first again.
+/// A table without its title: the section's heading says what it shows.
 fn table_lines(table: &Table, style: &Style, lines: &mut Vec<Line>) {
     lines.push(Line::default());
-    let texts: Vec<Vec<&str>> = (0..table.columns.len())
-        .map(|column| {
-            let cells = table.rows.iter().map(move |row| row.cells.get(column).map_or("", String::as_str));
-            std::iter::once(table.columns[column].title.as_str()).chain(cells).collect()
-        })
-        .collect();
-    // A column that says nothing in any row has nothing to do here.
-    let spoken: Vec<&Vec<&str>> =
-        texts.iter().filter(|texts| texts[1..].iter().any(|text| !text.is_empty())).collect();
-    let Some((first, mut rest)) = spoken.split_first() else { return };
-    loop {
-        let mut used = column_width(first);
-        let fits = |texts: &&&Vec<&str>| {
-            used += width(GAP) + column_width(texts);
-            used < style.width
-        };
-        let now = rest.iter().take_while(fits).count().max(1).min(rest.len());
-        grid(first, &rest[..now], style, lines);
-        rest = &rest[now..];
-        if rest.is_empty() {
-            return;
-        }
-        lines.push(Line::default());
-    }
-}
-
-/// The widest cell of a column.
-fn column_width(texts: &[&str]) -> usize {
-    texts.iter().map(|text| width(text)).max().unwrap_or(0)
-}
-
-fn grid(first: &[&str], others: &[&Vec<&str>], style: &Style, lines: &mut Vec<Line>) {
-    for row in 0..first.len() {
-        let mut text = format!(" {}", left(first[row], column_width(first)));
-        for column in others {
-            text.push_str(GAP);
-            let columns = column_width(column);
-            let cell = column[row];
-            text.push_str(&if is_words(&column[1..]) { left(cell, columns) } else { right(cell, columns) });
-        }
-        let tone = if row == 0 { Tone::Dim } else { Tone::Plain };
-        let text = text.trim_end();
-        // A single column may still be too wide: then its words are broken.
-        if width(text) <= style.width {
-            lines.push(Line::new(tone, text));
-        } else {
-            lines.extend(wrap(text, style.width).into_iter().map(|line| Line::new(tone, format!(" {line}"))));
-        }
-    }
-}
-
-/// Whether a column holds words rather than figures: it is flush on the left then.
-fn is_words(cells: &[&str]) -> bool {
-    let figure = |text: &&&str| text.starts_with(|c: char| c.is_ascii_digit() || c == '<');
-    let spoken = cells.iter().filter(|text| !text.is_empty() && **text != crate::table::ABSENT);
-    spoken.clone().filter(figure).count() * 2 < spoken.count().max(1)
+    lines.extend(table.lines(style));
 }
 
 fn figure_lines(figure: &Figure, style: &Style, lines: &mut Vec<Line>) {
@@ -174,6 +119,6 @@ fn lines_lines(chart: &Lines, style: &Style, lines: &mut Vec<Line>) {
     let mut columns = vec![chart.x_axis.label.clone()];
     columns.extend(shown.iter().map(|series| series.name.clone()));
     columns.push(String::new());
-    let rows: Vec<Vec<String>> = places.iter().map(row).collect();
+    let rows = places.iter().map(row);
     table_lines(&Table::new("", columns, rows), style, lines);
 }

@@ -1,129 +1,95 @@
 //! `bradford`: the sweeps as lines, peaks beside the published ones, the named pipe put to the test.
 
-use super::{Bradford, bradford};
-use model::{CaseRecord, Sample, StudyPart, StudyRecord, Tasks};
-use stats::figure::throughput_bytes_per_s;
-
-use super::equivalence::{Equivalence, Verdict, equivalence};
-use crate::view::{
-    block_axis, case_of, closing, median, or_absent, part, point, section, speed, speed_axis, spread, table,
-    years_since,
-};
-use report::figure::{Chart, Figure, Lines, Point, Scale, Series, SeriesStyle};
-use report::noise::{self, is_range};
+use model::{CaseRecord, StudyPart, StudyRecord, Tasks};
+use report::ABSENT;
+use report::figure::{Point, Series, SeriesStyle};
+use report::noise::{is_range, mark};
 use report::numbers::{fixed, ratio, size, throughput};
 use report::page::{Block, Section};
-use report::table::Table;
+use stats::figure::throughput_bytes_per_s;
+
+use super::Bradford;
+use super::equivalence::{Equivalence, Verdict, equivalence};
+use crate::view::{
+    Show, line, lines, marked_speed, median, or_absent, part, remarks, speed, spread, table, text_table,
+};
 
 /// From this size on, blocks are "very large": far beyond what a pipe holds.
 const VERY_LARGE_BYTES: u64 = 4 << 20;
 
-pub(crate) fn sections(record: &StudyRecord) -> Vec<Section> {
-    let study = bradford();
-    let mut sections = Vec::new();
-    let (single, threads) = (part(record, "single"), part(record, "threads"));
-    if let Some(threads) = threads {
-        let lead = vec![
-            "One thread writes, another reads; the clock stops when the reader has everything. Blocks of any size work, \
-             and every transfer pays for context switches."
-                .to_owned(),
-        ];
-        let blocks =
-            vec![Block::Table(peaks(&study, record, threads)), Block::Figure(lines_of(&study, threads))];
-        sections.push(section(threads, "Two threads, and sockets", lead, blocks));
-    }
-    if let Some(single) = single {
-        let lead = vec![
-            "One thread writes a block and reads it back: the code path alone, with no context switch. It ends at 4 KiB, \
-             as in the study, whose pipes held no more."
-                .to_owned(),
-        ];
-        let figure =
-            series_figure("bradford-single", "One thread, run by run", single, "pipe", Tasks::Single);
-        sections.push(section(single, "One thread", lead, vec![Block::Figure(figure)]));
-    }
-    sections.extend(part(record, "named").map(|named| named_section(&study, named)));
-    sections.extend(part(record, "huge").map(huge_section));
-    sections.extend(elsewhere(record));
-    sections.push(closing(what_changed(&study, record)));
-    sections
+/// The columns of the published peaks and of ours.
+const PEAKS: [&str; 4] = ["system", "two threads, peak", "very large blocks", "one thread"];
+
+pub(super) const PARTS: &[(&str, Show)] =
+    &[("threads", threads), ("single", single), ("named", named), ("huge", huge)];
+
+fn threads(record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
+    let study = Bradford::read();
+    vec![peaks(&study, record, part), sweep(&study, part)]
 }
 
-fn pipes(part: &StudyPart, spec: &str, tasks: Tasks) -> Vec<CaseRecord> {
-    let is = |case: &&CaseRecord| case.spec.to_string() == spec && case.tasks == tasks;
-    part.cases.iter().filter(is).cloned().collect()
+fn single(_record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
+    vec![lines(
+        "bradford-single",
+        "One thread, run by run",
+        "Each run is a line of its own, as in the study's charts.",
+        run_lines(&sweep_of(part, "pipe", Tasks::Single)),
+    )]
+}
+
+/// The cases of a mechanism and tasks, block size by block size.
+fn sweep_of<'a>(part: &'a StudyPart, spec: &str, tasks: Tasks) -> Vec<&'a CaseRecord> {
+    part.cases.iter().filter(|case| case.spec.to_string() == spec && case.tasks == tasks).collect()
 }
 
 /// The best block of a sweep.
-fn peak(cases: &[CaseRecord]) -> Option<&CaseRecord> {
-    cases
-        .iter()
-        .filter(|case| median(case).is_some())
-        .max_by(|a, b| median(a).unwrap_or(0.0).total_cmp(&median(b).unwrap_or(0.0)))
+fn peak<'a>(cases: &[&'a CaseRecord]) -> Option<&'a CaseRecord> {
+    let known = cases.iter().copied().filter_map(|case| Some((median(case)?, case)));
+    known.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, case)| case)
 }
 
 /// What very large blocks settle at: the median over their medians.
-fn steady(cases: &[CaseRecord]) -> Option<f64> {
+fn steady(cases: &[&CaseRecord]) -> Option<f64> {
     let large = cases.iter().filter(|case| case.block_bytes >= VERY_LARGE_BYTES);
-    stats::estimate::median(&large.filter_map(median).collect::<Vec<f64>>())
+    stats::estimate::median(&large.filter_map(|case| median(case)).collect::<Vec<f64>>())
 }
 
-fn at_block(case: Option<&CaseRecord>) -> String {
-    let text = |case: &CaseRecord| {
+/// The peak of a sweep as text.
+fn peak_text(cases: &[&CaseRecord]) -> String {
+    or_absent(peak(cases).and_then(|case| {
         let at = format!("{} at {}", throughput(median(case)?), size(case.block_bytes));
-        Some(format!("{at}{}", noise::mark(case.noise)))
-    };
-    or_absent(case.and_then(text))
+        Some(format!("{at}{}", mark(case.noise)))
+    }))
 }
 
-fn peaks(study: &Bradford, record: &StudyRecord, threads: &StudyPart) -> Table {
-    let mut rows: Vec<Vec<String>> = study
-        .published
-        .iter()
-        .map(|system| {
-            let steady = or_absent(system.steady.clone());
-            vec![system.system.clone(), system.peak.clone(), steady, system.one_thread.clone()]
-        })
-        .collect();
-    let one_thread =
-        part(record, "single").map(|part| pipes(part, "pipe", Tasks::Single)).unwrap_or_default();
-    let cases = pipes(threads, "pipe", Tasks::Threads);
-    rows.push(vec![
-        format!("here: {}", record.host.kernel),
-        at_block(peak(&cases)),
-        or_absent(steady(&cases).map(throughput)),
-        at_block(peak(&one_thread)),
-    ]);
-    for spec in ["unix-stream", "tcp"] {
-        let cases = pipes(threads, spec, Tasks::Threads);
-        let steady = or_absent(steady(&cases).map(throughput));
-        rows.push(vec![format!("here: {spec}"), at_block(peak(&cases)), steady, String::new()]);
-    }
-    for other in record.parts.iter().filter(|part| part.host.is_some()) {
-        rows.extend(rows_of_elsewhere(other));
-    }
-    let columns = ["system", "two threads, peak", "very large blocks", "one thread"];
-    table("Published, and here", &columns, rows)
+fn steady_text(cases: &[&CaseRecord]) -> String {
+    or_absent(steady(cases).map(throughput))
 }
 
-fn rows_of_elsewhere(other: &StudyPart) -> Vec<Vec<String>> {
-    let row = |(spec, tasks): (String, Tasks)| {
-        let cases = pipes(other, &spec, tasks);
-        let name = format!("{}: {spec}", kernel_of(other));
-        match tasks {
-            Tasks::Single => vec![name, String::new(), String::new(), at_block(peak(&cases))],
-            _ => vec![name, at_block(peak(&cases)), or_absent(steady(&cases).map(throughput)), String::new()],
-        }
-    };
-    specs_of(other).into_iter().map(row).collect()
+fn peaks(study: &Bradford, record: &StudyRecord, threads: &StudyPart) -> Block {
+    let published = study.published.iter().map(|one| {
+        vec![one.system.clone(), one.peak.clone(), or_absent(one.steady.clone()), one.one_thread.clone()]
+    });
+    let mut rows: Vec<Vec<String>> = published.collect();
+    let one_thread = part(record, "single").map(|part| sweep_of(part, "pipe", Tasks::Single));
+    for (spec, name, single) in [
+        ("pipe", record.host.kernel.as_str(), peak_text(&one_thread.unwrap_or_default())),
+        ("unix-stream", "unix-stream", String::new()),
+        ("tcp", "tcp", String::new()),
+    ] {
+        let cases = sweep_of(threads, spec, Tasks::Threads);
+        rows.push(vec![format!("here: {name}"), peak_text(&cases), steady_text(&cases), single]);
+    }
+    rows.extend(others(record).flat_map(rows_of));
+    text_table("Published, and here", PEAKS.into_iter(), rows)
 }
 
 /// Each run as a line of its own, as the study's charts have it.
-fn run_lines(cases: &[CaseRecord]) -> Vec<Series> {
-    let rounds = cases.iter().flat_map(|case| &case.samples).map(|sample| sample.round).max();
+fn run_lines(cases: &[&CaseRecord]) -> Vec<Series> {
+    let rounds = cases.iter().flat_map(|case| &case.samples).map(|sample| sample.round + 1).max();
     let line = |round: u32| {
-        let of_round = |case: &CaseRecord| {
-            let sample: &Sample = case.samples.iter().find(|sample| sample.round == round)?;
+        let of_round = |case: &&CaseRecord| {
+            let sample = case.samples.iter().find(|sample| sample.round == round)?;
             let y = throughput_bytes_per_s(sample)?;
             Some(Point { x: case.block_bytes as f64, y, low: None, high: None, n: Some(1) })
         };
@@ -133,89 +99,41 @@ fn run_lines(cases: &[CaseRecord]) -> Vec<Series> {
             points: cases.iter().filter_map(of_round).collect(),
         }
     };
-    rounds.map(|last| (0..=last).map(line).collect()).unwrap_or_default()
+    (0..rounds.unwrap_or(0)).map(line).collect()
 }
 
-fn series_figure(name: &str, title: &str, part: &StudyPart, spec: &str, tasks: Tasks) -> Figure {
-    Figure {
-        id: name.to_owned(),
-        title: title.to_owned(),
-        caption: "Each run is a line of its own, as in the study's charts.".to_owned(),
-        chart: Chart::Lines(Lines {
-            x_axis: block_axis(),
-            y_axis: speed_axis(Scale::Log),
-            series: run_lines(&pipes(part, spec, tasks)),
-        }),
-    }
-}
-
-fn lines_of(study: &Bradford, threads: &StudyPart) -> Figure {
-    let mut series = run_lines(&pipes(threads, "pipe", Tasks::Threads));
-    for spec in ["unix-stream", "tcp"] {
-        let cases = pipes(threads, spec, Tasks::Threads);
-        let points = cases.iter().filter_map(point).collect();
-        series.push(Series { name: spec.to_owned(), style: SeriesStyle::Measured, points });
-    }
-    let ends = study.threads_blocks();
-    let (first, last) = (ends.first().copied().unwrap_or(1), ends.last().copied().unwrap_or(1));
-    for system in &study.published {
-        let level =
-            |x: u64| Point { x: x as f64, y: system.peak_mb_per_s * 1e6, low: None, high: None, n: None };
+fn sweep(study: &Bradford, threads: &StudyPart) -> Block {
+    let mut series = run_lines(&sweep_of(threads, "pipe", Tasks::Threads));
+    series.extend(["unix-stream", "tcp"].map(|spec| line(spec, sweep_of(threads, spec, Tasks::Threads))));
+    let ends = [1, study.choice.threads_block_max.value];
+    for one in &study.published {
+        let y = one.peak_mb_per_s * 1e6;
         series.push(Series {
-            name: format!("{}, peak", system.system.split(' ').take(2).collect::<Vec<_>>().join(" ")),
+            name: format!("{}, peak", one.system.split(' ').take(2).collect::<Vec<_>>().join(" ")),
             style: SeriesStyle::Published,
-            points: vec![level(first), level(last)],
+            points: ends.map(|x| Point { x: x as f64, y, low: None, high: None, n: None }).to_vec(),
         });
     }
-    Figure {
-        id: "bradford-threads".to_owned(),
-        title: "Two threads: a pipe in every run, and the sockets that the study announced".to_owned(),
-        caption: "Sockets are shown by their median. Of the published charts only pictures are left: their peaks, as \
-                  the text gives them, are drawn across."
-            .to_owned(),
-        chart: Chart::Lines(Lines { x_axis: block_axis(), y_axis: speed_axis(Scale::Log), series }),
-    }
+    lines(
+        "bradford-threads",
+        "Two threads: a pipe in every run, and the sockets that the study announced",
+        "Sockets are shown by their median. Of the published charts only pictures are left: their peaks, as the text gives \
+         them, are drawn across.",
+        series,
+    )
 }
 
-/// Records made elsewhere, as lines of their own.
-fn elsewhere(record: &StudyRecord) -> Option<Section> {
-    let others: Vec<&StudyPart> = record.parts.iter().filter(|part| part.host.is_some()).collect();
-    let mut series = Vec::new();
-    for other in &others {
-        let kernel = kernel_of(other);
-        for (spec, tasks) in specs_of(other) {
-            let points = pipes(other, &spec, tasks).iter().filter_map(point).collect();
-            let name = format!("{kernel}: {spec}, {tasks}");
-            series.push(Series { name, style: SeriesStyle::Measured, points });
-        }
-    }
-    let figure = Figure {
-        id: "bradford-elsewhere".to_owned(),
-        title: "Measured elsewhere".to_owned(),
-        caption:
-            "Medians of records made by another program on another machine: not to be set in proportion to \
-                  ours."
-                .to_owned(),
-        chart: Chart::Lines(Lines { x_axis: block_axis(), y_axis: speed_axis(Scale::Log), series }),
-    };
-    let lead = others.iter().map(|other| format!("{} ({}).", kernel_of(other), other.name)).collect();
-    let rows = others.iter().flat_map(|other| rows_of_elsewhere(other)).collect();
-    let columns = ["system", "two threads, peak", "very large blocks", "one thread"];
-    (!others.is_empty()).then(|| Section {
-        id: "elsewhere".to_owned(),
-        title: "Measured elsewhere (--windows)".to_owned(),
-        lead,
-        code: None,
-        blocks: vec![Block::Table(table("Peaks", &columns, rows)), Block::Figure(figure)],
-    })
+/// Records made elsewhere.
+fn others(record: &StudyRecord) -> impl Iterator<Item = &StudyPart> {
+    record.parts.iter().filter(|part| part.host.is_some())
 }
 
 fn kernel_of(other: &StudyPart) -> &str {
     other.host.as_ref().map(|host| host.kernel.as_str()).unwrap_or_default()
 }
 
-/// What a part measured, each once.
-fn specs_of(other: &StudyPart) -> Vec<(String, Tasks)> {
+/// The sweeps of a part, each once.
+fn sweeps(other: &StudyPart) -> Vec<(String, Tasks)> {
     let mut known: Vec<(String, Tasks)> = Vec::new();
     for case in &other.cases {
         let one = (case.spec.to_string(), case.tasks);
@@ -226,34 +144,88 @@ fn specs_of(other: &StudyPart) -> Vec<(String, Tasks)> {
     known
 }
 
-fn named_section(study: &Bradford, named: &StudyPart) -> Section {
-    let how = study.named();
-    let mut rows = Vec::new();
-    let mut all = Vec::new();
-    for pipe in named.cases.iter().filter(|case| case.mechanism == "pipe") {
-        let fifo = case_of(named, |case| {
+fn rows_of(other: &StudyPart) -> Vec<Vec<String>> {
+    let row = |(spec, tasks): (String, Tasks)| {
+        let cases = sweep_of(other, &spec, tasks);
+        let name = format!("{}: {spec}", kernel_of(other));
+        match tasks {
+            Tasks::Single => vec![name, String::new(), String::new(), peak_text(&cases)],
+            _ => vec![name, peak_text(&cases), steady_text(&cases), String::new()],
+        }
+    };
+    sweeps(other).into_iter().map(row).collect()
+}
+
+pub(super) fn elsewhere(record: &StudyRecord) -> Option<Section> {
+    others(record).next()?;
+    let line_of = |other, (spec, tasks): (String, Tasks)| {
+        line(&format!("{}: {spec}, {tasks}", kernel_of(other)), sweep_of(other, &spec, tasks))
+    };
+    let series =
+        others(record).flat_map(|other| sweeps(other).into_iter().map(move |one| line_of(other, one)));
+    let rows = others(record).flat_map(rows_of).collect();
+    let figure = lines(
+        "bradford-elsewhere",
+        "Measured elsewhere",
+        "Medians of records made by another program on another machine: not to be set in proportion to ours.",
+        series.collect(),
+    );
+    Some(Section {
+        id: "elsewhere".to_owned(),
+        title: "Measured elsewhere (--windows)".to_owned(),
+        lead: others(record).map(|other| format!("{} ({}).", kernel_of(other), other.name)).collect(),
+        code: None,
+        blocks: vec![text_table("Peaks", PEAKS.into_iter(), rows), figure],
+    })
+}
+
+/// A pipe and a FIFO that took turns, or all of them together, and what follows.
+type Compared<'a> = (Option<(&'a CaseRecord, &'a CaseRecord)>, Option<Equivalence>);
+
+fn named(_record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
+    let bound = Bradford::read().choice.equivalence_percent / 100.0;
+    let test = |pairs: &[(&CaseRecord, &CaseRecord)]| {
+        let samples: Vec<_> =
+            pairs.iter().map(|(pipe, fifo)| (&fifo.samples[..], &pipe.samples[..])).collect();
+        equivalence(&samples, bound)
+    };
+    let pipes = part.cases.iter().filter(|case| case.mechanism == "pipe");
+    let pairs = pipes.filter_map(|pipe| {
+        let is_pair = |case: &&CaseRecord| {
             case.mechanism == "fifo" && case.block_bytes == pipe.block_bytes && case.tasks == pipe.tasks
-        });
-        let Some(fifo) = fifo else { continue };
-        let tested = equivalence(&[(&fifo.samples, &pipe.samples)], how.equivalence);
-        rows.push(named_row(
-            &pipe.tasks.to_string(),
-            &size(pipe.block_bytes),
-            [Some(pipe), Some(fifo)],
-            tested,
-        ));
-        all.push((fifo.samples.as_slice(), pipe.samples.as_slice()));
-    }
-    let together = equivalence(&all, how.equivalence);
-    rows.push(named_row("all together", "", [None, None], together));
-    let columns = ["tasks", "block", "pipe", "FIFO", "FIFO / pipe", "95 % interval", "rounds", "verdict"];
-    let lead = vec![format!(
-        "The study found a FIFO \"indistinguishable\" from an anonymous pipe on Linux. Here both take turns, ratios are \
-         made round by round, and the word is granted where the whole 95 % interval of the ratio lies within ±{:.0} %; \
-         that bound was set before anything was measured.",
-        how.equivalence * 100.0
+        };
+        Some((pipe, part.cases.iter().find(is_pair)?))
+    });
+    let pairs: Vec<_> = pairs.collect();
+    let together = test(&pairs);
+    let rows = pairs.iter().map(|pair| (Some(*pair), test(&[*pair]))).chain([(None, together)]);
+    let of_pair = |row: &Compared<'_>, text: &dyn Fn(&CaseRecord, &CaseRecord) -> String| {
+        row.0.map(|(pipe, fifo)| text(pipe, fifo)).unwrap_or_default()
+    };
+    let found =
+        |row: &Compared<'_>, text: &dyn Fn(Equivalence) -> String| row.1.map(text).unwrap_or_default();
+    let mut blocks = vec![table(
+        "A named pipe beside an unnamed one",
+        rows,
+        &[
+            ("tasks", &|row| match row.0 {
+                Some((pipe, _)) => pipe.tasks.to_string(),
+                None => "all together".to_owned(),
+            }),
+            ("block", &|row| of_pair(row, &|pipe, _| size(pipe.block_bytes))),
+            ("pipe", &|row| of_pair(row, &|pipe, _| speed(Some(pipe)))),
+            ("FIFO", &|row| of_pair(row, &|_, fifo| speed(Some(fifo)))),
+            ("FIFO / pipe", &|row| or_absent(row.1.map(|found| fixed(found.ratio, 3)))),
+            ("95 % interval", &|row| {
+                found(row, &|found| {
+                    let range = if is_range(found.pairs) { " (range)" } else { "" };
+                    format!("{} to {}{range}", fixed(found.low, 3), fixed(found.high, 3))
+                })
+            }),
+            ("rounds", &|row| row.1.map_or(0, |found| found.pairs).to_string()),
+            ("verdict", &|row| found(row, &|found| found.verdict.words().to_owned())),
+        ],
     )];
-    let mut blocks = vec![Block::Table(table("A named pipe beside an unnamed one", &columns, rows))];
     if together.is_some_and(|found| found.verdict == Verdict::Different && found.ratio < 1.0) {
         blocks.push(Block::Remarks(vec![
             "The FIFO is slower. In 2001 both ran the same code, and nearly do today; but a FIFO is a file, whose times of \
@@ -262,72 +234,42 @@ fn named_section(study: &Bradford, named: &StudyPart) -> Section {
                 .to_owned(),
         ]));
     }
-    section(named, "Named against unnamed", lead, blocks)
+    blocks
 }
 
-fn named_row(
-    tasks: &str,
-    block: &str,
-    cases: [Option<&CaseRecord>; 2],
-    tested: Option<Equivalence>,
-) -> Vec<String> {
-    let [pipe, fifo] = cases.map(|case| case.map(|case| speed(Some(case))).unwrap_or_default());
-    let figures = match tested {
-        Some(found) => [
-            fixed(found.ratio, 3),
-            format!(
-                "{} to {}{}",
-                fixed(found.low, 3),
-                fixed(found.high, 3),
-                if is_range(found.pairs) { " (range)" } else { "" }
-            ),
-            found.pairs.to_string(),
-            found.verdict.words().to_owned(),
-        ],
-        None => [or_absent(None), String::new(), "0".to_owned(), String::new()],
-    };
-    [vec![tasks.to_owned(), block.to_owned(), pipe, fifo], figures.to_vec()].concat()
-}
-
-fn huge_section(huge: &StudyPart) -> Section {
-    let figure = |case: &CaseRecord| {
-        or_absent(median(case).map(|median| format!("{}{}", throughput(median), noise::mark(case.noise))))
-    };
-    let row =
-        |case: &CaseRecord| vec![case.tasks.to_string(), case.spec.to_string(), figure(case), spread(case)];
-    let table = table(
+fn huge(_record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
+    let mut blocks = vec![table(
         "Blocks of a size that no pipe holds",
-        &["tasks", "pipe", "throughput", "±95 %"],
-        huge.cases.iter().map(row).collect(),
-    );
+        &part.cases,
+        &[
+            ("tasks", &|case| case.tasks.to_string()),
+            ("pipe", &|case| case.spec.to_string()),
+            ("throughput", &|case| marked_speed(case)),
+            ("±95 %", &|case| spread(Some(case))),
+        ],
+    )];
     let why = |case: &CaseRecord| Some(format!("{}: {}.", case.tasks, case.error.as_ref()?.message));
-    let reasons: Vec<String> = huge.cases.iter().filter_map(why).collect();
-    let lead = vec![
-        "On Windows a block of 256 MB in one thread made the system swell the pipe's buffer and crawl. A pipe of Linux \
-         never swells: it holds what F_SETPIPE_SZ says, and a write of more than there is room for waits for a reader. \
-         One thread alone would wait for itself, so that there is a reason in place of a figure; with two threads \
-         the block flows through in pieces."
-            .to_owned(),
-    ];
-    section(huge, "A block that no pipe holds", lead, vec![Block::Table(table), Block::Remarks(reasons)])
+    blocks.extend(remarks(part.cases.iter().filter_map(why).collect()));
+    blocks
 }
 
-fn what_changed(study: &Bradford, record: &StudyRecord) -> Vec<String> {
+pub(super) fn what_changed(record: &StudyRecord, years: u32) -> Vec<String> {
+    let study = Bradford::read();
     let Some(threads) = part(record, "threads") else { return Vec::new() };
-    let cases = pipes(threads, "pipe", Tasks::Threads);
-    let (Some(best), Some(linux)) = (peak(&cases), study.published.first()) else { return Vec::new() };
-    let best_speed = median(best).unwrap_or(0.0);
-    let years = years_since(study.study.year, record);
+    let cases = sweep_of(threads, "pipe", Tasks::Threads);
+    let (Some(best), Some(linux)) = (peak(&cases).and_then(median), study.published.first()) else {
+        return Vec::new();
+    };
     let mut text = format!(
         "In {years} years the peak of two threads went from {} to {}, {} times as much",
         linux.peak,
-        throughput(best_speed),
-        ratio(best_speed / (linux.peak_mb_per_s * 1e6)),
+        throughput(best),
+        ratio(best / (linux.peak_mb_per_s * 1e6)),
     );
     if let (Some(now), Some(then)) = (steady(&cases), linux.steady_mb_per_s) {
         text.push_str(&format!(
             ", and very large blocks from {} to {}, {} times as much",
-            linux.steady.clone().unwrap_or_default(),
+            linux.steady.as_deref().unwrap_or(ABSENT),
             throughput(now),
             ratio(now / (then * 1e6))
         ));
@@ -337,8 +279,8 @@ fn what_changed(study: &Bradford, record: &StudyRecord) -> Vec<String> {
          Linux 2.6.11 it holds sixteen. And a block that does not fit a cache is fetched from main memory for each of \
          a pipe's two copies: the caches of 2001 held 256 KiB, and main memory moved a few hundred MB/s.",
     );
-    let one = part(record, "single").map(|part| pipes(part, "pipe", Tasks::Single)).unwrap_or_default();
-    let smallest = one.first().filter(|case| case.block_bytes == 1).and_then(median);
+    let one = part(record, "single").map(|part| sweep_of(part, "pipe", Tasks::Single)).unwrap_or_default();
+    let smallest = one.first().filter(|case| case.block_bytes == 1).and_then(|case| median(case));
     if let Some(bytes_per_s) = smallest {
         text.push_str(&format!(
             " What stands against it is the system call: writing one byte and reading it back takes {} ns here \

@@ -1,63 +1,55 @@
 //! `comp517`: each pipeline's table and bars, published beside here.
 
-use super::{Comp517, Link, comp517};
 use model::{CompareResult, StudyPart, StudyRecord};
-
-use crate::view::{closing, or_absent, part, published_bar, section, table};
-use report::figure::{Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Scale, SeriesStyle, Unit};
+use report::figure::{Axis, Bar, BarGroup, Cell, Scale, Unit};
 use report::noise::{is_range, level, mark};
 use report::numbers::{decimal_size, ratio};
-use report::page::{Block, Section};
-use report::table::Table;
+use report::page::Block;
 
-/// The parts, in the order of the study's pipelines.
-const PARTS: [&str; 4] = ["ps", "sort", "ls-h", "ls-l"];
+use super::{Comp517, Link};
+use crate::view::{Show, bars, measured_bar, or_absent, part, published_bar, remarks, table};
 
 /// From this multiple of the pipe's time on, a link shows.
 const SHOWS: f64 = 1.2;
 
-pub(crate) fn sections(record: &StudyRecord) -> Vec<Section> {
-    let study = comp517();
-    let mut sections: Vec<Section> = PARTS
-        .into_iter()
-        .enumerate()
-        .filter_map(|(index, name)| Some(pipeline_section(&study, index, part(record, name)?)))
-        .collect();
-    sections.push(closing(what_changed(&study, record)));
-    sections
-}
+pub(super) const PARTS: &[(&str, Show)] = &[
+    ("ps", |_, part| pipeline(part, 0)),
+    ("sort", |_, part| pipeline(part, 1)),
+    ("ls-h", |_, part| pipeline(part, 2)),
+    ("ls-l", |_, part| pipeline(part, 3)),
+];
 
-fn pipeline_section(study: &Comp517, index: usize, part: &StudyPart) -> Section {
-    let text = study.pipelines[index].shown();
-    let table = pipeline_table(study, index, part);
-    let mut lead = vec![
-        "The study's file pipes run one side after the other; those marked parallel are ours, whose reader follows the \
-         writer."
-            .to_owned(),
-    ];
+fn pipeline(part: &StudyPart, index: usize) -> Vec<Block> {
+    let study = Comp517::read();
+    let mut notes = Vec::new();
     if varies(part) {
-        lead.push(
+        notes.push(
             "The output differs from run to run even over the true pipe (it shows process numbers, and `grep` finds \
              itself): here nothing can be compared."
                 .to_owned(),
         );
-    }
-    if !varies(part) && sees_a_file(part) {
-        lead.push(
+    } else if sees_a_file(part) {
+        notes.push(
             "Over the sequential files the last program reads from a file and sees that it is one: `wc` makes its columns \
              as wide as the file's size asks for. The numbers are the same, the blanks before them are not, and a \
              comparison byte by byte says so."
                 .to_owned(),
         );
     }
-    let figure = Block::Figure(figure(study, index, part, &text));
-    Section { code: Some(text.clone()), ..section(part, &text, lead, vec![Block::Table(table), figure]) }
+    let shown = [table_of(&study, index, part), figure(&study, index, part)];
+    remarks(notes).into_iter().chain(shown).collect()
 }
 
 /// Time as a multiple of the true pipe's: the quotient of the means shown, as the published one is.
-fn times_pipe(study: &Comp517, part: &StudyPart, result: &CompareResult) -> Option<f64> {
-    let pipe = result_of(part, study.links.first()?)?;
-    Some(result.mean_s? / pipe.mean_s?)
+fn times_pipe(study: &Comp517, part: &StudyPart, via: &str) -> Option<f64> {
+    let mean_s = |via: &str| result(part, via)?.mean_s;
+    Some(mean_s(via)? / mean_s(&study.links.first()?.via)?)
+}
+
+/// The same of the published means.
+fn published_times_pipe(study: &Comp517, index: usize, via: &str) -> Option<f64> {
+    let mean_s = |link: &Link| Some(link.published.get(index)?[0]);
+    Some(mean_s(study.links.iter().find(|link| link.via == via)?)? / mean_s(study.links.first()?)?)
 }
 
 /// Whether the reference's own output changed from trial to trial.
@@ -76,41 +68,35 @@ fn differs(result: &CompareResult) -> bool {
     result.equal == Some(false)
 }
 
-fn result_of<'a>(part: &'a StudyPart, link: &Link) -> Option<&'a CompareResult> {
-    part.results.iter().find(|result| result.via == link.via)
+fn result<'a>(part: &'a StudyPart, via: &str) -> Option<&'a CompareResult> {
+    part.results.iter().find(|result| result.via == via)
 }
 
-fn pipeline_table(study: &Comp517, index: usize, part: &StudyPart) -> Table {
-    let row = |link: &Link| {
-        let published = link.published.get(index);
-        let pipe = study.links.first().and_then(|pipe| pipe.published.get(index));
-        let times_then = published.zip(pipe).map(|(link, pipe)| ratio(link[0] / pipe[0]));
-        let here = result_of(part, link);
-        let times_now = here.and_then(|result| times_pipe(study, part, result)).map(ratio);
-        vec![
-            link.name.clone(),
-            link.via.clone(),
-            or_absent(published.map(|[mean, sd, _]| format!("{mean} ± {sd} s"))),
-            or_absent(times_then),
-            or_absent(published.map(|[.., stored]| format!("{stored} MB"))),
-            here.map(mean).unwrap_or_default(),
-            or_absent(times_now),
-            or_absent(here.and_then(|result| result.stored_bytes).map(decimal_size)),
-            here.map(|result| output(result, varies(part))).unwrap_or_default(),
-        ]
-    };
-    let columns = [
-        "link",
-        "here as",
-        "published mean ± sd",
-        "× pipe",
-        "stored",
-        "here mean ± sd",
-        "× pipe",
-        "stored",
-        "output",
-    ];
-    table("Published, and here", &columns, study.links.iter().map(row).collect())
+fn table_of(study: &Comp517, index: usize, part: &StudyPart) -> Block {
+    let published = |link: &Link| link.published.get(index).copied();
+    let here = |link: &Link| result(part, &link.via);
+    table(
+        "Published, and here",
+        &study.links,
+        &[
+            ("link", &|link| link.name.clone()),
+            ("here as", &|link| link.via.clone()),
+            ("published mean ± sd", &|link| {
+                or_absent(published(link).map(|[mean, sd, _]| format!("{mean} ± {sd} s")))
+            }),
+            ("× pipe", &|link| or_absent(published_times_pipe(study, index, &link.via).map(ratio))),
+            ("stored", &|link| or_absent(published(link).map(|[.., stored]| format!("{stored} MB")))),
+            ("here mean ± sd", &|link| here(link).map(mean).unwrap_or_default()),
+            ("× pipe", &|link| or_absent(times_pipe(study, part, &link.via).map(ratio))),
+            ("stored", &|link| or_absent(here(link).and_then(|one| one.stored_bytes).map(decimal_size))),
+            ("output", &|link| match here(link).and_then(|result| result.equal) {
+                None => String::new(),
+                Some(_) if varies(part) => "varies by itself".to_owned(),
+                Some(true) => "same".to_owned(),
+                Some(false) => "DIFFERS".to_owned(),
+            }),
+        ],
+    )
 }
 
 fn mean(result: &CompareResult) -> String {
@@ -121,63 +107,47 @@ fn mean(result: &CompareResult) -> String {
     }
 }
 
-fn output(result: &CompareResult, varies: bool) -> String {
-    match result.equal {
-        None => String::new(),
-        Some(_) if varies => "varies by itself".to_owned(),
-        Some(true) => "same".to_owned(),
-        Some(false) => "DIFFERS".to_owned(),
-    }
-}
-
-fn figure(study: &Comp517, index: usize, part: &StudyPart, title: &str) -> Figure {
+fn figure(study: &Comp517, index: usize, part: &StudyPart) -> Block {
+    let title = study.presets().nth(index).map(|preset| preset.shown()).unwrap_or_default();
     let group = |link: &Link| {
-        let mut bars = Vec::new();
-        if let Some([mean, sd, _]) = link.published.get(index) {
+        let published = link.published.get(index).map(|[mean, sd, _]| {
             let mut bar = published_bar("published", Some(*mean), "mean and standard deviation");
             (bar.cell.low, bar.cell.high) = (Some((mean - sd).max(0.0)), Some(mean + sd));
-            bars.push(bar);
-        }
-        bars.extend(result_of(part, link).map(here_bar));
-        BarGroup { name: link.name.clone(), bars }
+            bar
+        });
+        let here = result(part, &link.via).map(here_bar);
+        BarGroup { name: link.name.clone(), bars: published.into_iter().chain(here).collect() }
     };
-    Figure {
-        id: format!("comp517-{}", part.name),
-        title: title.to_owned(),
-        caption: format!(
-            "Wall time, shorter is better. Here: the median with its {}, and each trial as a speck.",
-            if part.results.iter().any(|result| is_range(result.times_s.len())) {
-                "range"
-            } else {
-                "95 % interval"
-            }
+    let is_range = part.results.iter().any(|result| is_range(result.times_s.len()));
+    let interval = if is_range { "range" } else { "95 % interval" };
+    bars(
+        &format!("comp517-{}", part.name),
+        &title,
+        &format!(
+            "Wall time, shorter is better. Here: the median with its {interval}, and each trial as a speck."
         ),
-        chart: Chart::Bars(Bars {
-            axis: Axis { label: "wall time".to_owned(), unit: Unit::Seconds, scale: Scale::Log },
-            groups: study.links.iter().map(group).collect(),
-            references: Vec::new(),
-        }),
-    }
+        Axis { label: "wall time".to_owned(), unit: Unit::Seconds, scale: Scale::Log },
+        study.links.iter().map(group).collect(),
+    )
 }
 
 fn here_bar(result: &CompareResult) -> Bar {
+    let bar = measured_bar("here", None, result.times_s.clone(), result.error.as_deref());
     let n = u32::try_from(result.times_s.len()).ok().filter(|n| *n > 0);
-    let note = result.error.clone().unwrap_or_default();
-    let cell = Cell { value: result.median_s, low: result.low_s, high: result.high_s, n, note };
-    let samples = result.times_s.clone();
-    Bar { name: "here".to_owned(), style: SeriesStyle::Measured, cell, samples }
+    Bar {
+        cell: Cell { value: result.median_s, low: result.low_s, high: result.high_s, n, ..bar.cell },
+        ..bar
+    }
 }
 
-fn what_changed(study: &Comp517, record: &StudyRecord) -> Vec<String> {
-    let time = |name: &str, via: &str| {
-        let part = part(record, name)?;
-        times_pipe(study, part, part.results.iter().find(|result| result.via == via)?)
-    };
+pub(super) fn what_changed(record: &StudyRecord, _years: u32) -> Vec<String> {
+    let study = Comp517::read();
+    let sort = part(record, "sort");
+    let time = |via: &str| times_pipe(&study, sort?, via);
     let mut text = "In the study it hardly showed what the links were made of: the starts of the programs and the work of \
                     `sort` and `ls` took the time. Only O_SYNC did, which makes every write wait for the storage."
         .to_owned();
-    if let (Some(sequential), Some(parallel)) = (time("sort", "file:order=sequential"), time("sort", "file"))
-    {
+    if let (Some(sequential), Some(parallel)) = (time("file:order=sequential"), time("file")) {
         text.push_str(&format!(
             " Here a file pipe takes {} times the true pipe's time for the sorted file when one side waits for the other, \
              and {} times with both sides running, which the study could not do.",
@@ -191,7 +161,8 @@ fn what_changed(study: &Comp517, record: &StudyRecord) -> Vec<String> {
             );
         }
     }
-    if let (Some(then), Some(now)) = (published_sync(study, 1), time("sort", "file:sync,order=sequential")) {
+    const SYNC: &str = "file:sync,order=sequential";
+    if let (Some(then), Some(now)) = (published_times_pipe(&study, 1, SYNC), time(SYNC)) {
         text.push_str(&format!(
             " O_SYNC cost {} times the pipe's time then, and {} times here: that ratio is the storage's, which on a \
              virtual machine may answer before anything is on a disk, and not the kernel's.",
@@ -200,10 +171,4 @@ fn what_changed(study: &Comp517, record: &StudyRecord) -> Vec<String> {
         ));
     }
     vec![text]
-}
-
-/// What O_SYNC cost, as a multiple of the pipe.
-fn published_sync(study: &Comp517, index: usize) -> Option<f64> {
-    let of = |via: &str| study.links.iter().find(|link| link.via == via)?.published.get(index);
-    Some(of("file:sync,order=sequential")?[0] / of("pipe")?[0])
 }

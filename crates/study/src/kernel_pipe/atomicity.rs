@@ -4,38 +4,32 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use super::kernel_pipe;
-use model::{Measure, StudyPart};
 use rustix::io::{Errno, read, write};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::part::{ReproduceError, Stage};
+use super::KernelPipe;
+use crate::run::{PartRun, refused};
 
 /// Marks the first byte of a message; the other bits name the writer.
 const FIRST: u8 = 0x80;
 
-pub(super) fn run(stage: &mut Stage<'_>) -> Result<StudyPart, ReproduceError> {
-    let how = kernel_pipe().atomicity();
-    let mut part = stage.blank(1);
-    let count = how.message_bytes.len();
-    for (index, message_bytes) in how.message_bytes.iter().enumerate() {
-        if stage.is_over() {
+pub(super) fn run(run: &mut PartRun<'_>) -> anyhow::Result<()> {
+    let choice = KernelPipe::read().choice;
+    run.set("writers", format!("{} threads", choice.writers));
+    let count = choice.message_sizes.len();
+    for (index, size) in choice.message_sizes.iter().enumerate() {
+        if run.is_over() {
             break;
         }
-        let what = format!("{} writers, messages of {message_bytes} bytes", how.writers);
-        stage.watcher.progress(&what, Some(index as f64 / count as f64));
-        let each = (stage.job.scale.amount(how.writer_bytes) / message_bytes).max(16);
-        let found = contend(how.writers, each, *message_bytes as usize)
-            .map_err(ReproduceError::system("writers at once"))?;
-        let tell = |name: &str, value: u64| Measure {
-            samples: vec![value as f64],
-            ..Measure::new(&format!("{message_bytes} bytes: {name}"), "messages")
-        };
-        part.measures.extend([tell("sent", found.sent), tell("torn", found.torn)]);
+        let bytes = size.value;
+        let what = format!("{} writers, messages of {bytes} bytes", choice.writers);
+        run.progress(&what, Some(index as f64 / count as f64));
+        let each = (run.amount(choice.writer_bytes.value) / bytes).max(16);
+        let found = contend(choice.writers, each, bytes as usize).map_err(refused("writers at once"))?;
+        run.measured(&format!("{bytes} bytes: sent"), "messages", vec![found.sent as f64]);
+        run.measured(&format!("{bytes} bytes: torn"), "messages", vec![found.torn as f64]);
     }
-    part.complete = !(stage.job.stop)();
-    part.settings.insert("writers".to_owned(), format!("{} threads", how.writers));
-    Ok(part)
+    Ok(())
 }
 
 /// The reader takes a page at a time: a writer seldom finds room for all of a long message then.

@@ -1,124 +1,102 @@
 //! What `kernel-pipe` states about pipes, each statement beside a measurement.
 
-use super::{Alternative, BufferSize, KernelPipe};
-use model::{CaseRecord, DataLevel, Measure, Role, Spec, StudyPart, StudyRecord};
-
-use crate::view::{
-    bar, case_of, half_width, median, or_absent, part, section, speed, speed_axis, spread, table,
-};
-use report::figure::{BarGroup, Bars, Chart, Figure, Scale};
+use model::{CaseRecord, DataLevel, Measure, Role, Sample, Spec, StudyPart, StudyRecord};
+use report::figure::{BarGroup, Scale};
 use report::noise::{level, mark};
-use report::numbers::{fixed, grouped, percent, ratio, size, throughput, time};
-use report::page::{Block, Section};
+use report::numbers::{fixed, grouped, percent, size, throughput, time};
+use report::page::Block;
 use report::words;
+use stats::Estimate;
 
-pub(super) fn sections(study: &KernelPipe, record: &StudyRecord) -> Vec<Section> {
-    let of = |name: &str| part(record, name);
-    let made = [
-        of("buffers").map(|part| buffers(study, part)),
-        of("calls").map(|part| calls(study, part)),
-        of("copies").map(|part| copies(study, part)),
-        of("atomicity").map(|part| atomicity(study, part)),
-        of("room").map(|part| room(study, part)),
-        of("alternatives").map(|part| alternatives(study, part)),
-    ];
-    made.into_iter().flatten().collect()
-}
+use super::{Alternative, BufferSize, KernelPipe};
+use crate::view::{bar, bars, half_width, median, or_absent, part, speed, speed_axis, spread, table, times};
 
-fn buffers(study: &KernelPipe, part: &StudyPart) -> Section {
-    let at = |block_bytes: u64| case_of(part, move |case| case.block_bytes == block_bytes);
-    let reference = at(study.block_bytes()).and_then(median);
-    let row = |buffer: &BufferSize| {
-        let case = at(buffer.block.value);
-        let counted = case.and_then(|case| calls_of_the_writer(case, study.bytes()));
-        vec![
-            size(buffer.block.value),
-            buffer.said.clone(),
-            grouped(buffer.calls as f64, 0),
-            or_absent(counted.map(|calls| grouped(calls, 0))),
-            speed(case),
-            case.map(spread).unwrap_or_default(),
-            case.and_then(median).zip(reference).map(|(one, other)| ratio(one / other)).unwrap_or_default(),
-        ]
-    };
-    let rows = study.buffers.iter().map(row).collect();
-    let columns =
-        ["buffer", "said to be", "calls said for 10 GB", "write calls counted", "here", "±95 %", "× 64 KiB"];
-    let lead = vec![
-        "Two processes, every byte checked by XOR. The calls are the writer's, counted where they are made and \
-         extended to the study's 10 GB."
-            .to_owned(),
-    ];
-    let bars = study
-        .buffers
-        .iter()
-        .filter_map(|buffer| Some(bar(&size(buffer.block.value), at(buffer.block.value)?)));
-    let figure = Figure {
-        id: "kernel-pipe-buffers".to_owned(),
-        title: "Buffer size against throughput".to_owned(),
-        caption: "A pipe as it comes, two processes.".to_owned(),
-        chart: Chart::Bars(Bars {
-            axis: speed_axis(Scale::Linear),
-            groups: vec![BarGroup { name: String::new(), bars: bars.collect() }],
-            references: Vec::new(),
-        }),
-    };
-    let blocks = vec![Block::Table(table("Stated, and here", &columns, rows)), Block::Figure(figure)];
-    section(part, "Buffer size", lead, blocks)
+/// Where what is stated and what was found stand side by side.
+const BESIDE: &str = "Stated, and here";
+
+pub(super) fn buffers(_record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
+    let study = KernelPipe::read();
+    let at = |block_bytes: u64| part.cases.iter().find(|case| case.block_bytes == block_bytes);
+    let case = |buffer: &BufferSize| at(buffer.block.value);
+    let reference = at(study.workload.block.value).and_then(median);
+    let counted = |case: &CaseRecord| calls_of_the_writer(case, study.workload.bytes.value);
+    let table = table(
+        BESIDE,
+        &study.buffers,
+        &[
+            ("buffer", &|buffer| size(buffer.block.value)),
+            ("said to be", &|buffer| buffer.said.clone()),
+            ("calls said for 10 GB", &|buffer| grouped(buffer.calls as f64, 0)),
+            ("write calls counted", &|buffer| {
+                or_absent(case(buffer).and_then(counted).map(|calls| grouped(calls, 0)))
+            }),
+            ("here", &|buffer| speed(case(buffer))),
+            ("±95 %", &|buffer| spread(case(buffer))),
+            ("× 64 KiB", &|buffer| times(case(buffer), reference)),
+        ],
+    );
+    let bar_of = |buffer: &BufferSize| Some(bar(&size(buffer.block.value), case(buffer)?));
+    let figure = bars(
+        "kernel-pipe-buffers",
+        "Buffer size against throughput",
+        "A pipe as it comes, two processes.",
+        speed_axis(Scale::Linear),
+        vec![BarGroup { name: String::new(), bars: study.buffers.iter().filter_map(bar_of).collect() }],
+    );
+    vec![table, figure]
 }
 
 /// Calls of the sending end for so many bytes, from the median of the samples.
 fn calls_of_the_writer(case: &CaseRecord, bytes: u64) -> Option<f64> {
-    let per_byte = |sample: &model::Sample| Some(sample.ends.first()?.syscalls? as f64 / sample.bytes as f64);
+    let per_byte = |sample: &Sample| Some(sample.ends.first()?.syscalls? as f64 / sample.bytes as f64);
     stats::figure::median_of(case, per_byte).map(|calls| (calls * bytes as f64).round())
 }
 
-fn calls(study: &KernelPipe, part: &StudyPart) -> Section {
+pub(super) fn calls(_record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
+    let study = KernelPipe::read();
     let [from, to] = study.stated.call_us;
-    let row = |measure: &Measure| {
-        let estimate = stats::Estimate::of(&measure.samples);
-        let spread = estimate.as_ref().and_then(stats::Estimate::relative_half_width);
-        vec![
-            measure.name.clone(),
-            format!("{from} to {to} µs a call"),
-            or_absent(estimate.map(|one| format!("{}{}", time(one.median), mark(level(&measure.samples))))),
-            spread.map(|share| half_width(share, measure.samples.len())).unwrap_or_default(),
-        ]
+    let median = |one: &Measure| {
+        let median = Estimate::of(&one.samples)?.median;
+        Some(format!("{}{}", time(median), mark(level(&one.samples))))
     };
-    let rows = part.measures.iter().map(row).collect();
-    let lead = vec![
-        "One thread, in a tight loop: the shortest call there is, and two calls that move a byte.".to_owned(),
-    ];
-    let table = table("Stated, and here", &["what", "stated", "here", "±95 %"], rows);
-    section(part, "The cost of a system call", lead, vec![Block::Table(table)])
+    let spread = |one: &Measure| {
+        let share = Estimate::of(&one.samples)?.relative_half_width()?;
+        Some(half_width(share, one.samples.len()))
+    };
+    let table = table(
+        BESIDE,
+        &part.measures,
+        &[
+            ("what", &|one| one.name.clone()),
+            ("stated", &|_| format!("{from} to {to} µs a call")),
+            ("here", &|one| or_absent(median(one))),
+            ("±95 %", &|one| spread(one).unwrap_or_default()),
+        ],
+    );
+    vec![table]
 }
 
-fn copies(study: &KernelPipe, part: &StudyPart) -> Section {
-    let level = |data: DataLevel| case_of(part, move |case| case.role == Role::Ranked && case.data == data);
+pub(super) fn copies(_record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
+    let level =
+        |data: DataLevel| part.cases.iter().find(|case| case.role == Role::Ranked && case.data == data);
     let named = [
         ("handed over and received, not looked at", level(DataLevel::None)),
         ("and every byte written by the sender", level(DataLevel::Write)),
         ("and every byte checked by the receiver", level(DataLevel::Verify)),
-        ("memory copied once, no pipe", case_of(part, |case| case.role == Role::Ceiling)),
+        ("memory copied once, no pipe", part.cases.iter().find(|case| case.role == Role::Ceiling)),
     ];
-    let base = named[0].1.and_then(median);
-    let row = |(name, case): &(&str, Option<&CaseRecord>)| {
-        let times = case.and_then(median).zip(base).map(|(one, other)| ratio(one / other));
-        vec![
-            (*name).to_owned(),
-            speed(*case),
-            case.map(spread).unwrap_or_default(),
-            times.unwrap_or_default(),
-        ]
-    };
-    let rows = named.iter().map(row).collect();
-    let lead = vec![format!(
-        "The study counts {} copies of each byte, into the pipe and out of it. What its pattern and its XOR add to \
-         them is the difference between these rows.",
-        study.stated.copies
-    )];
-    let columns = ["what is done with each byte", "here", "±95 %", "× the first"];
-    section(part, "Copies", lead, vec![Block::Table(table("Here", &columns, rows))])
+    let first = named[0].1.and_then(median);
+    let table = table(
+        "Here",
+        named,
+        &[
+            ("what is done with each byte", &|(name, _)| (*name).to_owned()),
+            ("here", &|(_, case)| speed(*case)),
+            ("±95 %", &|(_, case)| spread(*case)),
+            ("× the first", &|(_, case)| times(*case, first)),
+        ],
+    );
+    vec![table]
 }
 
 /// A measure's only value.
@@ -126,113 +104,93 @@ fn value(part: &StudyPart, name: &str) -> Option<f64> {
     part.measures.iter().find(|measure| measure.name == name)?.samples.first().copied()
 }
 
-fn atomicity(study: &KernelPipe, part: &StudyPart) -> Section {
+pub(super) fn atomicity(_record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
+    let study = KernelPipe::read();
     let limit = study.stated.pipe_buf_bytes;
-    let row = |bytes: u64| {
-        let (sent, torn) =
-            (value(part, &format!("{bytes} bytes: sent"))?, value(part, &format!("{bytes} bytes: torn"))?);
-        let stated = if bytes <= limit { "never torn" } else { "may be torn" };
-        let verdict = match (bytes <= limit, torn > 0.0) {
-            (true, false) => "as stated",
-            (true, true) => "NOT as stated",
-            (false, true) => "torn indeed",
-            (false, false) => "not torn this time",
-        };
-        let share = if sent > 0.0 { percent(torn / sent) } else { String::new() };
-        let cells =
-            [size(bytes), stated.to_owned(), grouped(sent, 0), grouped(torn, 0), share, verdict.to_owned()];
-        Some(cells.to_vec())
+    let found = |bytes: u64| {
+        let of = |what: &str| value(part, &format!("{bytes} bytes: {what}"));
+        Some((bytes, of("sent")?, of("torn")?))
     };
-    let rows = study.atomicity().message_bytes.iter().filter_map(|bytes| row(*bytes)).collect();
-    let columns = ["message", "stated", "sent", "torn", "share", "verdict"];
-    let lead = vec![format!(
-        "Several writers at once, one write for each message; the reader looks at every byte. Up to PIPE_BUF, {limit} \
-         bytes, a message must arrive whole."
-    )];
-    section(part, "Writers at once", lead, vec![Block::Table(table("Stated, and here", &columns, rows))])
+    let table = table(
+        BESIDE,
+        study.message_bytes().filter_map(found),
+        &[
+            ("message", &|(bytes, ..)| size(*bytes)),
+            ("stated", &|(bytes, ..)| if *bytes <= limit { "never torn" } else { "may be torn" }.to_owned()),
+            ("sent", &|(_, sent, _)| grouped(*sent, 0)),
+            ("torn", &|(.., torn)| grouped(*torn, 0)),
+            ("share", &|(_, sent, torn)| if *sent > 0.0 { percent(torn / sent) } else { String::new() }),
+            ("verdict", &|(bytes, _, torn)| {
+                let verdict = match (*bytes <= limit, *torn > 0.0) {
+                    (true, false) => "as stated",
+                    (true, true) => "NOT as stated",
+                    (false, true) => "torn indeed",
+                    (false, false) => "not torn this time",
+                };
+                verdict.to_owned()
+            }),
+        ],
+    );
+    vec![table]
 }
 
-fn room(study: &KernelPipe, part: &StudyPart) -> Section {
+pub(super) fn room(_record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
+    let study = KernelPipe::read();
     let stated = |name: &str| match name {
         "as it comes" => size(study.stated.pipe_bytes_linux.value),
         "PIPE_BUF" => size(study.stated.pipe_buf_bytes),
         _ => String::new(),
     };
-    let row = |measure: &Measure| {
-        let bytes = measure.samples.first().map(|bytes| size(*bytes as u64));
-        vec![measure.name.clone(), stated(&measure.name), or_absent(bytes)]
-    };
-    let rows = part.measures.iter().map(row).collect();
-    let lead = vec![format!(
-        "Read back from the kernel, and tried: a pipe is a row of pages, and a write that does not fit what is left of \
-         a page begins a new one. Other systems as stated and not measured here: {}.",
-        study.stated.pipe_bytes_elsewhere
-    )];
-    section(
-        part,
-        "What a pipe holds",
-        lead,
-        vec![Block::Table(table("Stated, and here", &["pipe", "stated", "here"], rows))],
-    )
+    let table = table(
+        BESIDE,
+        &part.measures,
+        &[
+            ("pipe", &|one| one.name.clone()),
+            ("stated", &|one| stated(&one.name)),
+            ("here", &|one| or_absent(one.samples.first().map(|bytes| size(*bytes as u64)))),
+        ],
+    );
+    vec![table]
 }
 
-fn alternatives(study: &KernelPipe, part: &StudyPart) -> Section {
+pub(super) fn alternatives(_record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
+    let study = KernelPipe::read();
     let case = |text: &str, data: DataLevel| {
         let spec: Spec = text.parse().ok()?;
         part.cases.iter().find(|case| case.spec == spec && case.data == data)
     };
-    let plain = |data| case("pipe", data).and_then(median);
-    let times = |one: Option<&CaseRecord>, data| {
-        one.and_then(median).zip(plain(data)).map(|(one, plain)| ratio(one / plain)).unwrap_or_default()
+    let none = |one: &Alternative| case(&one.spec, DataLevel::None);
+    let verify = |one: &Alternative| case(&one.spec, DataLevel::Verify);
+    let plain = |data: DataLevel| case("pipe", data).and_then(median);
+    let table = table(
+        "Here",
+        &study.alternatives,
+        &[
+            ("alternative", &|one| one.name.clone()),
+            ("here as", &|one| one.spec.clone()),
+            ("not looked at", &|one| speed(none(one))),
+            ("× plain", &|one| times(none(one), plain(DataLevel::None))),
+            ("every byte checked", &|one| speed(verify(one))),
+            ("× plain", &|one| times(verify(one), plain(DataLevel::Verify))),
+            ("by reference", &|one| {
+                let evidence = none(one).or(verify(one)).and_then(|case| case.zero_copy.as_ref());
+                evidence.map(words::by_reference).unwrap_or_default()
+            }),
+        ],
+    );
+    let group = |name: &str, data: DataLevel| {
+        let bar_of = |one: &Alternative| Some(bar(&one.name, case(&one.spec, data)?));
+        BarGroup { name: name.to_owned(), bars: study.alternatives.iter().filter_map(bar_of).collect() }
     };
-    let row = |alternative: &Alternative| {
-        let (none, verify) =
-            (case(&alternative.spec, DataLevel::None), case(&alternative.spec, DataLevel::Verify));
-        let evidence = none.or(verify).and_then(|case| case.zero_copy.as_ref());
-        let proof = evidence.map(words::by_reference).unwrap_or_default();
-        vec![
-            alternative.name.clone(),
-            alternative.spec.clone(),
-            speed(none),
-            times(none, DataLevel::None),
-            speed(verify),
-            times(verify, DataLevel::Verify),
-            proof,
-        ]
-    };
-    let rows = study.alternatives.iter().map(row).collect();
-    let columns = [
-        "alternative",
-        "here as",
-        "not looked at",
-        "× plain",
-        "every byte checked",
-        "× plain",
-        "by reference",
-    ];
-    let group = |name: &str, data: DataLevel| BarGroup {
-        name: name.to_owned(),
-        bars: study
-            .alternatives
-            .iter()
-            .filter_map(|one| Some(bar(&one.name, case(&one.spec, data)?)))
-            .collect(),
-    };
-    let figure = Figure {
-        id: "kernel-pipe-alternatives".to_owned(),
-        title: "The ways to avoid copying".to_owned(),
-        caption: "Two processes, blocks of 64 KiB. The two groups are not to be compared with each other: bytes that \
-                  nobody looks at need not be anywhere near."
-            .to_owned(),
-        chart: Chart::Bars(Bars {
-            axis: speed_axis(Scale::Log),
-            groups: vec![group("not looked at", DataLevel::None), group("every byte checked", DataLevel::Verify)],
-            references: Vec::new(),
-        }),
-    };
-    let lead = vec!["The study lists these and measures none of them.".to_owned()];
-    let blocks = vec![Block::Table(table("Here", &columns, rows)), Block::Figure(figure)];
-    section(part, "Ways to avoid copying", lead, blocks)
+    let figure = bars(
+        "kernel-pipe-alternatives",
+        "The ways to avoid copying",
+        "Two processes, blocks of 64 KiB. The two groups are not to be compared with each other: bytes that nobody looks \
+         at need not be anywhere near.",
+        speed_axis(Scale::Log),
+        vec![group("not looked at", DataLevel::None), group("every byte checked", DataLevel::Verify)],
+    );
+    vec![table, figure]
 }
 
 /// What is said where another size is clearly faster.
@@ -240,19 +198,20 @@ const AGAINST: &str = "where 64 KiB is said to be best";
 
 /// Which buffer size was the fastest, and whether that can be told from the one that is said to be.
 fn fastest_buffer(study: &KernelPipe, buffers: &StudyPart) -> Option<String> {
+    let said_bytes = study.workload.block.value;
     let ends = |case: &CaseRecord| case.throughput.as_ref().map(|one| (one.low, one.high));
-    let said = buffers.cases.iter().find(|case| case.block_bytes == study.block_bytes());
+    let said = buffers.cases.iter().find(|case| case.block_bytes == said_bytes);
     let cases = buffers.cases.iter().filter_map(|case| Some((median(case)?, case)));
     let (speed, best) = cases.max_by(|a, b| a.0.total_cmp(&b.0))?;
     let against = match (ends(best), said.and_then(ends)) {
-        _ if best.block_bytes == study.block_bytes() => "as stated",
+        _ if best.block_bytes == said_bytes => "as stated",
         (Some((low, _)), Some((_, high))) if low <= high => {
             "but the runs differ by more than it is ahead of 64 KiB, which is said to be best"
         }
         _ => AGAINST,
     };
     // With blocks as large as the pipe, one write fills it and one read empties it.
-    let why = if against == AGAINST && best.block_bytes < study.block_bytes() {
+    let why = if against == AGAINST && best.block_bytes < said_bytes {
         " A block of 64 KiB fills the pipe as it comes, so that writer and reader wait for each other in turn; with \
          smaller ones both work at once."
     } else {
@@ -262,33 +221,35 @@ fn fastest_buffer(study: &KernelPipe, buffers: &StudyPart) -> Option<String> {
     Some(format!("Of the buffer sizes {block} is the fastest here, {speed}, {against}.{why}"))
 }
 
+/// What system calls cost, and whether that is less than stated.
+fn cost_of_calls(study: &KernelPipe, calls: &StudyPart) -> Option<String> {
+    let medians = calls.measures.iter().filter_map(|one| stats::estimate::median(&one.samples));
+    let [trivial, both] = medians.collect::<Vec<f64>>()[..] else { return None };
+    let [from_us, _] = study.stated.call_us;
+    let than = if trivial < from_us * 1000.0 { "less than the stated" } else { "no less than the stated" };
+    let (trivial, both) = (time(trivial), time(both));
+    Some(format!(
+        "A system call that does nothing takes {trivial}, {than} {from_us} µs; a byte written and read back takes {both}."
+    ))
+}
+
+/// Whether a short message was torn.
+fn torn(study: &KernelPipe, atomicity: &StudyPart) -> String {
+    let short = study.message_bytes().filter(|bytes| *bytes <= study.stated.pipe_buf_bytes);
+    let torn: f64 = short.filter_map(|bytes| value(atomicity, &format!("{bytes} bytes: torn"))).sum();
+    if torn == 0.0 {
+        "No message of up to PIPE_BUF was torn.".to_owned()
+    } else {
+        format!("{} messages of up to PIPE_BUF were torn, which pipe(7) rules out.", fixed(torn, 0))
+    }
+}
+
 /// What came of the beliefs, in a paragraph.
 pub(super) fn summary(study: &KernelPipe, record: &StudyRecord) -> String {
-    let mut sentences = Vec::new();
-    sentences.extend(part(record, "buffers").and_then(|buffers| fastest_buffer(study, buffers)));
-    if let Some(calls) = part(record, "calls") {
-        let medians: Vec<f64> =
-            calls.measures.iter().filter_map(|one| stats::estimate::median(&one.samples)).collect();
-        if let [trivial, both] = medians[..] {
-            let [from, _] = study.stated.call_us;
-            let than =
-                if trivial < from * 1000.0 { "less than the stated" } else { "no less than the stated" };
-            sentences.push(format!(
-                "A system call that does nothing takes {}, {than} {from} µs; a byte written and read back takes {}.",
-                time(trivial),
-                time(both)
-            ));
-        }
-    }
-    if let Some(atomicity) = part(record, "atomicity") {
-        let limit = study.stated.pipe_buf_bytes;
-        let short = study.atomicity().message_bytes.into_iter().filter(|bytes| *bytes <= limit);
-        let torn: f64 = short.filter_map(|bytes| value(atomicity, &format!("{bytes} bytes: torn"))).sum();
-        sentences.push(if torn == 0.0 {
-            "No message of up to PIPE_BUF was torn.".to_owned()
-        } else {
-            format!("{} messages of up to PIPE_BUF were torn, which pipe(7) rules out.", fixed(torn, 0))
-        });
-    }
-    sentences.join(" ")
+    let sentences = [
+        part(record, "buffers").and_then(|buffers| fastest_buffer(study, buffers)),
+        part(record, "calls").and_then(|calls| cost_of_calls(study, calls)),
+        part(record, "atomicity").map(|atomicity| torn(study, atomicity)),
+    ];
+    sentences.into_iter().flatten().collect::<Vec<String>>().join(" ")
 }

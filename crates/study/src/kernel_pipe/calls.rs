@@ -3,53 +3,53 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use super::kernel_pipe;
-use model::{Measure, StudyPart};
 use rustix::io::{read, write};
 use rustix::pipe::pipe;
 
-use crate::part::{ReproduceError, Stage};
+use super::KernelPipe;
+use crate::run::{PartRun, refused};
 
 /// Calls between two looks at the clock and the user.
 const PIECE: u64 = 10_000;
 
-pub(super) fn run(stage: &mut Stage<'_>) -> Result<StudyPart, ReproduceError> {
-    let how = kernel_pipe().calls();
-    let calls = stage.job.scale.amount(how.calls).max(PIECE);
-    let mut part = stage.blank(stage.job.scale.trials(how.samples));
-    let (reader, writer) = pipe().map_err(ReproduceError::system("pipe"))?;
-    let mut trivial = Measure::new("getppid", "ns");
-    let mut both = Measure::new("1 byte written and read", "ns");
-    for round in 0..part.series {
-        if stage.is_over() {
+pub(super) fn run(run: &mut PartRun<'_>) -> anyhow::Result<()> {
+    let choice = KernelPipe::read().choice;
+    let calls = run.amount(choice.calls).max(PIECE);
+    run.set("calls", format!("{calls} in a sample"));
+    let series = run.repeat(choice.call_samples);
+    let (reader, writer) = pipe().map_err(refused("pipe"))?;
+    let (mut trivial, mut both) = (Vec::new(), Vec::new());
+    for round in 0..series {
+        if run.is_over() {
             break;
         }
-        stage.watcher.progress("system calls", Some(f64::from(round) / f64::from(part.series)));
-        trivial.samples.push(ns_per_call(calls, || {
-            black_box(rustix::process::getppid());
-            Ok(())
-        })?);
+        run.progress("system calls", Some(f64::from(round) / f64::from(series)));
+        trivial.push(ns_per_call(calls, do_nothing)?);
         let mut byte = [0u8];
-        both.samples.push(ns_per_call(calls, || {
+        both.push(ns_per_call(calls, || {
             write(&writer, &[1])?;
             read(&reader, &mut byte)?;
             Ok(())
         })?);
     }
-    part.complete = !(stage.job.stop)();
-    part.settings.insert("calls".to_owned(), format!("{calls} in a sample"));
-    part.measures = vec![trivial, both];
-    Ok(part)
+    run.measured("getppid", "ns", trivial);
+    run.measured("1 byte written and read", "ns", both);
+    Ok(())
 }
 
-fn ns_per_call(calls: u64, mut call: impl FnMut() -> rustix::io::Result<()>) -> Result<f64, ReproduceError> {
+fn do_nothing() -> rustix::io::Result<()> {
+    black_box(rustix::process::getppid());
+    Ok(())
+}
+
+fn ns_per_call(calls: u64, mut call: impl FnMut() -> rustix::io::Result<()>) -> anyhow::Result<f64> {
     let mut elapsed_ns = 0.0;
     let mut left = calls;
     while left > 0 {
         let piece = left.min(PIECE);
         let began = Instant::now();
         for _ in 0..piece {
-            call().map_err(ReproduceError::system("a byte through a pipe"))?;
+            call().map_err(refused("a byte through a pipe"))?;
         }
         elapsed_ns += began.elapsed().as_nanos() as f64;
         left -= piece;
@@ -63,11 +63,7 @@ mod tests {
 
     #[test]
     fn a_call_takes_time_but_not_long() {
-        let ns = ns_per_call(20_000, || {
-            black_box(rustix::process::getppid());
-            Ok(())
-        });
-        let ns = ns.expect("the call has no way to fail");
+        let ns = ns_per_call(20_000, do_nothing).expect("the call has no way to fail");
         assert!(ns > 1.0 && ns < 1e6, "{ns}");
     }
 }

@@ -2,23 +2,18 @@
 
 use std::os::fd::OwnedFd;
 
-use model::{Measure, StudyPart};
 use rustix::io::{Errno, write};
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
 
-use crate::part::{ReproduceError, Stage};
+use crate::run::{PartRun, refused};
 
 /// The largest pipe of an ordinary user (pipe(7)).
 const MAX_SIZE_FILE: &str = "/proc/sys/fs/pipe-max-size";
 
-pub(super) fn run(stage: &mut Stage<'_>) -> Result<StudyPart, ReproduceError> {
-    let mut part = stage.blank(1);
-    let mut tell = |name: &str, bytes: u64| {
-        let samples = vec![bytes as f64];
-        part.measures.push(Measure { samples, ..Measure::new(name, "bytes") });
-    };
+pub(super) fn run(run: &mut PartRun<'_>) -> anyhow::Result<()> {
+    let mut tell = |name: &str, bytes: u64| run.measured(name, "bytes", vec![bytes as f64]);
     let (_reader, writer) = new_pipe()?;
-    let default = fcntl_getpipe_size(&writer).map_err(ReproduceError::system("F_GETPIPE_SZ"))? as u64;
+    let default = fcntl_getpipe_size(&writer).map_err(refused("F_GETPIPE_SZ"))? as u64;
     tell("as it comes", default);
     for write_bytes in [1, 512, 4096, 4097] {
         tell(&format!("taken in writes of {write_bytes}"), taken(write_bytes)?);
@@ -29,12 +24,11 @@ pub(super) fn run(stage: &mut Stage<'_>) -> Result<StudyPart, ReproduceError> {
         tell("granted of it", granted.unwrap_or(default as usize) as u64);
     }
     tell("PIPE_BUF", rustix::pipe::PIPE_BUF as u64);
-    part.complete = true;
-    Ok(part)
+    Ok(())
 }
 
-fn new_pipe() -> Result<(OwnedFd, OwnedFd), ReproduceError> {
-    pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map_err(ReproduceError::system("pipe2"))
+fn new_pipe() -> anyhow::Result<(OwnedFd, OwnedFd)> {
+    pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map_err(refused("pipe2"))
 }
 
 fn max_size() -> Option<u64> {
@@ -42,7 +36,7 @@ fn max_size() -> Option<u64> {
 }
 
 /// Bytes that a new pipe takes, in writes of so many, before it is full.
-fn taken(write_bytes: usize) -> Result<u64, ReproduceError> {
+fn taken(write_bytes: usize) -> anyhow::Result<u64> {
     let (_reader, writer) = new_pipe()?;
     let block = vec![0; write_bytes];
     let mut bytes = 0;
@@ -51,7 +45,7 @@ fn taken(write_bytes: usize) -> Result<u64, ReproduceError> {
             Ok(len) => bytes += len as u64,
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => return Ok(bytes),
-            Err(error) => return Err(ReproduceError::system("write")(error)),
+            Err(error) => return Err(refused("write")(error)),
         }
     }
 }

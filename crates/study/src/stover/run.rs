@@ -7,123 +7,101 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
 
-use super::{Stover, stover};
 use engine::Plan;
 use mechanism::Folder;
-use model::{
-    Amount, ByteSize, Case, Check, DataLevel, Measure, Observer, PayloadKind, Placement, Sample, StudyPart,
-    Tasks,
-};
+use model::{Amount, ByteSize, Case, DataLevel, Measure, Observer, PayloadKind, Sample, Tasks};
 use pipeline::link::LinkSpec;
-use pipeline::{Carrier, Complaints};
+use pipeline::shell::Shell;
+use pipeline::{Carrier, Complaints, Start, trial};
 
+use super::Stover;
 use super::facts::mechanism_facts;
-use crate::part::{Part, ReproduceError, Stage};
-use crate::pipelines::run_once;
-use crate::streams::Stream;
+use crate::comp517::quoted;
+use crate::run::{PartRun, Run, fit, stream, with_remedy};
 
-pub(crate) fn parts() -> Vec<Part> {
-    vec![
-        Part {
-            name: "columns",
-            title: "six ways between a generator and a sink",
-            minutes: stover().minutes(),
-            run: columns,
-        },
-        Part { name: "mechanisms", title: "what each mechanism is good for", minutes: 0.5, run: mechanisms },
-    ]
-}
+pub(super) const PARTS: &[(&str, Run)] = &[("columns", columns), ("mechanisms", mechanisms)];
 
 /// The columns that are programs of our own, bound to their mechanism: which column, and over what.
 const BOUND: [(usize, &str); 2] = [(0, "sysv-msgq"), (2, "unix-stream")];
 
-fn columns(stage: &mut Stage<'_>) -> Result<StudyPart, ReproduceError> {
-    let study = stover();
-    let mut part = stage.blank(stage.job.scale.trials(study.tests()));
-    let bytes = stage.job.scale.bytes(study.bytes(), study.chunk_bytes());
-    let place = Folder::private();
-    let place = place.path()?;
+fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
+    let study = Stover::read();
+    let (tests, warmup) = (run.repeat(study.workload.tests), study.choice.warmup);
+    let (bytes, chunk_bytes) = (study.workload.bytes(run.job.scale), study.workload.chunk.value);
+    run.set("bytes", format!("{} (512 MB is taken as 512 MiB)", ByteSize(bytes)));
+    run.set("chunk", format!("{chunk_bytes} bytes"));
+    run.set("clock", "from before connecting until both ends have gone and what they made is removed");
+    run.set("check", "the sink checks every byte, except in the last two columns, which have none of ours");
+    run.set("warm-up", format!("{warmup} untimed test of each column"));
+    run.made.measures = study.workload.columns.iter().map(|name| Measure::new(name, "s")).collect();
 
-    let rounds = study.warmup() + part.series;
-    let filters = filter_columns(stage, &study, bytes, place);
-    let cases = BOUND.map(|(_, spec)| bound_case(spec, bytes, study.chunk_bytes()));
+    let place = Folder::private();
+    let filters = filter_columns(run, chunk_bytes, bytes, place.path().map_err(with_remedy)?);
+    let cases = BOUND.map(|(_, spec)| bound_case(spec, bytes, chunk_bytes));
     let cases = cases.into_iter().collect::<Result<Vec<Case>, _>>()?;
-    let plan = Plan { cases, trials: rounds, seed: stage.job.seed, budget: Some(stage.budget()) };
-    let (cpus, stop) = (stage.job.cpus, stage.job.stop);
-    let mut turns = Turns::new(stage, &study, filters, rounds);
-    let outcome = engine::run(&plan, cpus, &mut turns, stop);
+    let rounds = warmup + tests;
+    let plan = Plan { cases, trials: rounds, seed: run.job.seed, budget: Some(run.left()) };
+    let mut turns = Turns {
+        rng: fastrand::Rng::with_seed(run.job.seed),
+        shell: run.shell()?,
+        over: Carrier::Link(LinkSpec::parse("pipe")?),
+        filters,
+        warmup,
+        rounds,
+        made: 0,
+        seen: BTreeSet::new(),
+        began: Instant::now(),
+        run,
+    };
+    let job = turns.run.job;
+    let outcome = engine::run(&plan, job.cpus, &mut turns, job.stop);
     turns.filters_until(rounds);
 
-    part.measures = turns.measures;
+    let part = &mut run.made;
     part.cases = outcome.cases;
     for (case, (column, _)) in part.cases.iter_mut().zip(BOUND) {
-        case.samples.retain(|sample| sample.round >= study.warmup());
+        case.samples.retain(|sample| sample.round >= warmup);
         part.measures[column].error = case.error.as_ref().map(|error| error.message.clone());
     }
-    part.complete = !stop();
-    describe(&mut part, &study, bytes);
-    if part.complete
-        && part.measures.iter().any(|one| one.error.is_none() && one.samples.len() < part.series as usize)
-    {
-        part.remarks
-            .push(format!("The part's time of {} min was over before every test was made.", study.minutes()));
+    if part.measures.iter().any(|one| one.error.is_none() && one.samples.len() < tests as usize) {
+        run.note_time_over("before every test was made");
     }
-    Ok(part)
+    Ok(())
 }
 
-fn describe(part: &mut StudyPart, study: &Stover, bytes: u64) {
-    let mut set = |name: &str, text: String| part.settings.insert(name.to_owned(), text);
-    set("bytes", format!("{} (512 MB is taken as 512 MiB)", ByteSize(bytes)));
-    set("chunk", format!("{} bytes", study.chunk_bytes()));
-    set("clock", "from before connecting until both ends have gone and what they made is removed".to_owned());
-    set(
-        "check",
-        "the sink checks every byte, except in the last two columns, which have none of ours".to_owned(),
-    );
-    set("warm-up", format!("{} untimed test of each column", study.warmup()));
-}
-
-fn bound_case(spec: &'static str, bytes: u64, chunk_bytes: u64) -> Result<Case, ReproduceError> {
-    let stream = Stream {
+fn bound_case(spec: &str, bytes: u64, chunk_bytes: u64) -> anyhow::Result<Case> {
+    fit(Case {
         tasks: Tasks::Processes,
-        placement: Placement::Any,
         data: DataLevel::Verify,
-        check: Check::Xxh3,
         payload: PayloadKind::Printable,
-        amount: Amount::Bytes(bytes),
-        ..Stream::threads(spec, chunk_bytes, 1)
-    };
-    stream.case()
+        ..stream(spec, chunk_bytes, Amount::Bytes(bytes))?
+    })
 }
 
-/// A column that is a command line.
-struct FilterColumn {
-    index: usize,
-    text: String,
-}
+/// A column that is a command line: its place in the table, and its text.
+type FilterColumn = (usize, String);
 
-fn filter_columns(stage: &Stage<'_>, study: &Stover, bytes: u64, place: &Path) -> Vec<FilterColumn> {
-    let quoted = |path: &Path| format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"));
-    let hosepipe = quoted(stage.job.hosepipe);
-    let (chunk, seed) = (study.chunk_bytes(), stage.job.seed);
+fn filter_columns(run: &PartRun<'_>, chunk_bytes: u64, bytes: u64, place: &Path) -> Vec<FilterColumn> {
+    let (hosepipe, seed) = (quoted(run.job.hosepipe), run.job.seed);
     let generator =
-        format!("{hosepipe} gen --bytes {bytes} --block {chunk} --payload printable --seed {seed}");
+        format!("{hosepipe} gen --bytes {bytes} --block {chunk_bytes} --payload printable --seed {seed}");
     let sink = format!("{hosepipe} sink --verify --bytes {bytes} --payload printable --seed {seed}");
     let file = quoted(&place.join("between"));
-    let texts = [
+    vec![
         (1, format!("{generator} > {file} && {sink} < {file}; s=$?; rm -f {file}; exit $s")),
         (3, format!("{generator} | {sink}")),
         (4, format!("{generator} | cat > /dev/null")),
         (5, format!("{generator} > /dev/null")),
-    ];
-    texts.into_iter().map(|(index, text)| FilterColumn { index, text }).collect()
+    ]
 }
 
 /// Takes the times of all columns, and sees to it that they take turns.
 struct Turns<'s, 'a> {
-    stage: &'s mut Stage<'a>,
+    run: &'s mut PartRun<'a>,
+    shell: Shell,
+    /// What carries the filters' pipelines.
+    over: Carrier,
     filters: Vec<FilterColumn>,
-    measures: Vec<Measure>,
     rng: fastrand::Rng,
     warmup: u32,
     rounds: u32,
@@ -131,30 +109,17 @@ struct Turns<'s, 'a> {
     made: u32,
     /// Cases of the engine that have run in this round.
     seen: BTreeSet<usize>,
+    /// When the trial of the engine began.
     began: Instant,
 }
 
-impl<'s, 'a> Turns<'s, 'a> {
-    fn new(stage: &'s mut Stage<'a>, study: &Stover, filters: Vec<FilterColumn>, rounds: u32) -> Self {
-        Self {
-            rng: fastrand::Rng::with_seed(stage.job.seed),
-            stage,
-            filters,
-            measures: study.columns.iter().map(|column| Measure::new(&column.name, "s")).collect(),
-            warmup: study.warmup(),
-            rounds,
-            made: 0,
-            seen: BTreeSet::new(),
-            began: Instant::now(),
-        }
-    }
-
+impl Turns<'_, '_> {
     /// Runs the filters' rounds up to this one, where there is time.
     fn filters_until(&mut self, round: u32) {
-        while self.made < round.min(self.rounds) && !self.stage.is_over() {
+        while self.made < round.min(self.rounds) && !self.run.is_over() {
             self.rng.shuffle(&mut self.filters);
             for index in 0..self.filters.len() {
-                if (self.stage.job.stop)() {
+                if self.run.is_stopped() {
                     return;
                 }
                 self.run_filter(index);
@@ -164,33 +129,25 @@ impl<'s, 'a> Turns<'s, 'a> {
     }
 
     fn run_filter(&mut self, index: usize) {
-        let column = &self.filters[index];
-        let measure = &mut self.measures[column.index];
+        let (column, text) = &self.filters[index];
         let done = f64::from(self.made) / f64::from(self.rounds);
-        self.stage.watcher.progress(&measure.name, Some(done));
+        let measure = &mut self.run.made.measures[*column];
+        self.run.observer.progress(&measure.name, Some(done));
         if measure.error.is_some() {
             return;
         }
-        let job = self.stage.job;
-        let via = match LinkSpec::parse("pipe") {
-            Ok(link) => Carrier::Link(link),
-            Err(problem) => {
-                measure.error = Some(problem.to_string());
-                return;
-            }
-        };
+        let start = Start { hosepipe: self.run.job.hosepipe, shell: &self.shell };
         // `sink` says on standard error what it has read, each time.
-        let made = run_once(job, &column.text, &via, Complaints::Hidden);
-        match made {
+        match trial(&start, text, &self.over, Complaints::Hidden) {
+            Err(error) => measure.error = Some(error.to_string()),
             Ok(made) => match made.ended_by {
-                Some(signal) => (job.note_signal)(signal),
+                Some(signal) => (self.run.job.note_signal)(signal),
                 None if made.status != 0 => {
-                    measure.error = Some(format!("`{}` ended with status {}", column.text, made.status));
+                    measure.error = Some(format!("`{text}` ended with status {}", made.status));
                 }
                 None if self.made >= self.warmup => measure.samples.push(made.wall.as_secs_f64()),
                 None => {}
             },
-            Err(error) => measure.error = Some(error),
         }
     }
 }
@@ -203,21 +160,19 @@ impl Observer for Turns<'_, '_> {
         }
         self.seen.insert(index);
         let done = f64::from(self.made) / f64::from(self.rounds);
-        self.stage.watcher.progress(BOUND[index].1, Some(done.min(1.0)));
+        self.run.progress(BOUND[index].1, Some(done.min(1.0)));
         self.began = Instant::now();
     }
 
     fn trial_finished(&mut self, index: usize, sample: &Sample) {
         let elapsed = self.began.elapsed();
         if sample.round >= self.warmup {
-            self.measures[BOUND[index].0].samples.push(elapsed.as_secs_f64());
+            self.run.made.measures[BOUND[index].0].samples.push(elapsed.as_secs_f64());
         }
     }
 }
 
-fn mechanisms(stage: &mut Stage<'_>) -> Result<StudyPart, ReproduceError> {
-    let mut part = stage.blank(1);
-    part.mechanisms = mechanism_facts();
-    part.complete = true;
-    Ok(part)
+fn mechanisms(run: &mut PartRun<'_>) -> anyhow::Result<()> {
+    run.made.mechanisms = mechanism_facts();
+    Ok(())
 }

@@ -1,0 +1,212 @@
+//! The study's pipelines as the shell offers them, too, and the files they run on.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::Comp517;
+use crate::Scale;
+
+/// What the file of lines is called, in the folder of the material.
+const FILE_NAME: &str = "file.txt";
+/// What the folder of files is called.
+const FOLDER_NAME: &str = "files";
+
+/// Bytes of a line of the file, at most.
+const LINE_BYTES: u64 = 20;
+/// Times that the file may lie on the disk at once: itself, what three links store, what `sort` spills.
+const COPIES: u64 = 5;
+/// Bytes that an empty file takes in its folder and in what `ls -l` writes of it, with room for three links.
+const FILE_BYTES: u64 = 1000;
+
+/// A pipeline of the study.
+#[derive(Debug, Clone)]
+pub struct Preset {
+    /// `{file}` and `{folder}` stand for what it runs on.
+    pub(super) text: String,
+    /// How much of that there is.
+    pub material: Material,
+}
+
+/// What pipelines run on.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Material {
+    /// Lines of the file.
+    pub lines: u32,
+    /// Files in the folder.
+    pub files: u32,
+}
+
+/// The study's pipelines, on as much as the study had.
+pub fn presets() -> Vec<Preset> {
+    Comp517::read().presets().collect()
+}
+
+impl Preset {
+    fn needs_file(&self) -> bool {
+        self.text.contains("{file}")
+    }
+
+    fn needs_folder(&self) -> bool {
+        self.text.contains("{folder}")
+    }
+
+    /// The text, to be run on what lies in `place`.
+    pub fn text_at(&self, place: &Path) -> String {
+        self.text
+            .replace("{file}", &quoted(&place.join(FILE_NAME)))
+            .replace("{folder}", &quoted(&place.join(FOLDER_NAME)))
+    }
+
+    /// The text as the study shows it.
+    pub fn shown(&self) -> String {
+        self.text.replace("{file}", FILE_NAME).replace(" {folder}", "")
+    }
+
+    /// What it runs on, in words.
+    pub fn runs_on(&self) -> String {
+        if self.needs_file() {
+            format!("a file of {} lines", self.material.lines)
+        } else if self.needs_folder() {
+            format!("a folder of {} empty files", self.material.files)
+        } else {
+            "the processes there are".to_owned()
+        }
+    }
+
+    /// Makes in `place` what it runs on, if it is not there yet; `goes_on` is asked now and then.
+    ///
+    /// # Errors
+    /// ENOSPC and whatever else open(2), write(2) and mkdir(2) answer.
+    pub fn make(&self, place: &Path, goes_on: &mut dyn FnMut() -> bool) -> io::Result<()> {
+        let (file, folder) = (place.join(FILE_NAME), place.join(FOLDER_NAME));
+        if self.needs_file() && !file.exists() {
+            let mut file = BufWriter::new(File::create(file)?);
+            goes_on();
+            self.material.write_lines(&mut file)?;
+            file.flush()?;
+        }
+        if self.needs_folder() && !folder.exists() {
+            fs::create_dir(&folder)?;
+            for (number, name) in self.material.file_names().enumerate() {
+                if number % 4096 == 0 && !goes_on() {
+                    break;
+                }
+                File::create(folder.join(name))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A path as a word of a shell.
+pub(crate) fn quoted(path: &Path) -> String {
+    format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
+}
+
+impl Material {
+    /// As much of it as a scale wants.
+    pub(super) fn scaled(self, scale: Scale) -> Self {
+        let amount = |full: u32| u32::try_from(scale.amount(u64::from(full))).unwrap_or(u32::MAX);
+        Self { lines: amount(self.lines), files: amount(self.files) }
+    }
+
+    /// Bytes on the disk and inodes that it takes.
+    pub(super) fn room(self) -> (u64, u64) {
+        let files = u64::from(self.files);
+        (u64::from(self.lines) * LINE_BYTES * COPIES + files * FILE_BYTES, files)
+    }
+
+    /// Writes the file's lines, of 19 bytes; every fourth is the one before it again. `uniq -u` leaves half of them, so
+    /// that the three pipes carry 2.5 times the file: the 11 MB that the study's pipes stored.
+    fn write_lines(self, out: &mut impl Write) -> io::Result<()> {
+        for line in 0..self.lines {
+            let value = scattered(line - u32::from(line % 4 == 3));
+            writeln!(out, "{value:010} {:07x}", value >> 4)?;
+        }
+        Ok(())
+    }
+
+    /// The names of the files, which are empty: some 15 bytes with the line's end, for the 1.8 MB that the study's pipes
+    /// stored of them; one in a hundred is a name that its pipeline looks for.
+    fn file_names(self) -> impl Iterator<Item = String> {
+        (0..self.files).map(|number| match number % 100 {
+            0 => format!("ourpipe{number:07}"),
+            _ => format!("file{number:06}.txt"),
+        })
+    }
+}
+
+/// A number whose neighbours are far away: every 32-bit number once (the multiplier is odd).
+fn scattered(number: u32) -> u32 {
+    number.wrapping_mul(0x9e37_79b1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    #[test]
+    fn pipes_carry_as_much_of_the_lines_as_the_study_s_did() {
+        let mut text = Vec::new();
+        let study = Comp517::read();
+        study.material.write_lines(&mut text).expect("written");
+        let text = String::from_utf8(text).expect("text");
+        let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
+        text.lines().for_each(|line| *seen.entry(line).or_default() += 1);
+        assert_eq!(text.lines().count(), 234_570);
+        let unique = seen.iter().filter(|(_, count)| **count == 1);
+        let carried = 2 * text.len() + unique.map(|(line, _)| line.len() + 1).sum::<usize>();
+        assert_eq!((carried as f64 / 1e6).round(), study.links[2].published[1][2]);
+    }
+
+    #[test]
+    fn pipes_carry_as_much_of_the_names_as_the_study_s_did() {
+        let study = Comp517::read();
+        let names: BTreeSet<String> = study.material.file_names().collect();
+        assert_eq!(names.len(), 121_501);
+        assert_eq!(names.iter().filter(|name| name.contains("ourpipe")).count(), 1216);
+        let carried: usize = names.iter().map(|name| name.len() + 1).sum();
+        assert_eq!((carried as f64 / 1e5).round() / 10.0, study.links[2].published[2][2]);
+    }
+
+    #[test]
+    fn five_links_have_a_figure_for_each_pipeline() {
+        let study = Comp517::read();
+        assert_eq!((study.material.lines, study.material.files, study.trials.count), (234_570, 121_501, 8));
+        let published = study.links.iter().filter(|link| !link.published.is_empty());
+        assert_eq!(published.clone().count(), 5);
+        assert!(published.clone().all(|link| link.published.len() == study.pipelines.len()));
+        let presets = presets();
+        let needs: Vec<_> = presets.iter().map(|one| (one.needs_file(), one.needs_folder())).collect();
+        assert_eq!(needs, [(false, false), (true, false), (false, true), (false, true)]);
+        let text = presets[1].text_at(Path::new("/tmp/it's"));
+        assert_eq!(text, r"cat '/tmp/it'\''s/file.txt' | sort | uniq -u | wc -l");
+        assert_eq!(presets[3].shown(), "ls -l | grep ourpipe | wc");
+    }
+
+    #[test]
+    fn what_a_pipeline_needs_is_made_once() {
+        let place = tempfile::tempdir().expect("a folder");
+        for preset in presets().iter().chain(&presets()) {
+            let small = Preset { material: Material { lines: 1000, files: 30 }, ..preset.clone() };
+            small.make(place.path(), &mut || true).expect("made");
+        }
+        let text = fs::read_to_string(place.path().join(FILE_NAME)).expect("there");
+        assert_eq!(text.lines().count(), 1000);
+        assert_eq!(fs::read_dir(place.path().join(FOLDER_NAME)).expect("there").count(), 30);
+    }
+
+    #[test]
+    fn each_is_a_pipeline() {
+        for preset in presets() {
+            let text = preset.text_at(Path::new("/tmp/it's"));
+            let read = std::process::Command::new("bash").args(["-n", "-c", &text]).status();
+            assert!(read.is_ok_and(|status| status.success()) && text.contains(" | "), "{text}");
+        }
+    }
+}

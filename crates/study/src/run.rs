@@ -1,0 +1,331 @@
+//! The run of a study: the parts that a record does not have yet, one after another.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use engine::Plan;
+use model::{
+    Amount, BenchRecord, Case, CompareResult, Cpu, DataLevel, Host, Measure, Observer, SCHEMA, StudyPart,
+    StudyRecord, Tasks, describe_errno,
+};
+use pipeline::shell::Shell;
+
+use crate::{Part, Scale, Study};
+
+/// What is to be run, and how.
+pub struct Job<'a> {
+    /// The study.
+    pub study: &'static Study,
+    /// How much of it.
+    pub scale: Scale,
+    /// Decides the order within rounds, and random payloads.
+    pub seed: u64,
+    /// The CPUs there are.
+    pub cpus: &'a [Cpu],
+    /// The program whose `gen` and `sink` stand at the ends of pipelines: this one.
+    pub hosepipe: &'a Path,
+    /// The shell that runs pipelines.
+    pub shell: &'a str,
+    /// Whether the user wants to stop.
+    pub stop: &'a dyn Fn() -> bool,
+    /// Called with a signal that ended a program of ours and asks us to end, too.
+    pub note_signal: &'a dyn Fn(i32),
+}
+
+/// Puts what it measures into the part that is being made.
+pub(crate) type Run = fn(&mut PartRun<'_>) -> anyhow::Result<()>;
+
+/// A part that is being run.
+pub struct PartRun<'a> {
+    pub(crate) job: &'a Job<'a>,
+    pub(crate) observer: &'a mut dyn Observer,
+    /// What is in it so far.
+    pub(crate) made: StudyPart,
+    part: &'a Part,
+    began: Instant,
+}
+
+/// Runs the parts that `record` does not have in full, into the record, and hands it to the observer after each.
+/// With `only`, parts of other names are left out.
+///
+/// # Errors
+/// A part could not be run, or the record not be saved; what was finished is in the record.
+pub fn run(
+    job: &Job<'_>,
+    record: &mut StudyRecord,
+    only: &[String],
+    observer: &mut dyn Observer,
+) -> anyhow::Result<()> {
+    let all = job.study.wanted(only);
+    record.interrupted = false;
+    for (index, part) in all.iter().enumerate() {
+        let own = job.study.runs.iter().find(|(name, _)| *name == part.name);
+        let Some((_, run)) = own.filter(|_| !is_complete(record, part)) else { continue };
+        observer.part_started(&part.name, &part.title, index + 1, all.len());
+        let made = StudyPart { name: part.name.clone(), series: 1, ..StudyPart::default() };
+        let mut running = PartRun { job, observer: &mut *observer, made, part, began: Instant::now() };
+        run(&mut running)?;
+        running.made.elapsed_s = running.began.elapsed().as_secs_f64();
+        running.made.complete = !running.is_stopped();
+        put(record, running.made, job.study);
+        record.interrupted = (job.stop)();
+        observer.part_ended(record).map_err(refused("the record"))?;
+        if record.interrupted {
+            break;
+        }
+    }
+    Ok(())
+}
+
+impl Study {
+    /// The parts of these names; all where none is named.
+    fn wanted(&self, only: &[String]) -> Vec<Part> {
+        let mut parts = self.parts();
+        parts.retain(|part| only.is_empty() || only.contains(&part.name));
+        parts
+    }
+
+    /// Whether a record lacks any of the parts of these names, or of all where none is named.
+    pub fn is_missing_any(&self, only: &[String], record: &StudyRecord) -> bool {
+        self.wanted(only).iter().any(|part| !is_complete(record, part))
+    }
+}
+
+fn is_complete(record: &StudyRecord, part: &Part) -> bool {
+    record.parts.iter().any(|made| made.name == part.name && made.complete)
+}
+
+/// Puts a part into the record, in the place that it has among the study's parts.
+fn put(record: &mut StudyRecord, part: StudyPart, study: &Study) {
+    record.parts.retain(|other| other.name != part.name);
+    record.parts.push(part);
+    let place = |made: &StudyPart| study.runs.iter().position(|(name, _)| *name == made.name);
+    record.parts.sort_by_key(|part| place(part).unwrap_or(usize::MAX));
+}
+
+impl PartRun<'_> {
+    /// An amount of the study's at this scale.
+    pub(crate) fn amount(&self, full: u64) -> u64 {
+        self.job.scale.amount(full)
+    }
+
+    /// Each of its cases is run so many times at full size; gives how often at this scale.
+    pub(crate) fn repeat(&mut self, full: u32) -> u32 {
+        self.made.series = self.job.scale.trials(full);
+        self.made.series
+    }
+
+    /// Tells people what was set.
+    pub(crate) fn set(&mut self, name: &str, text: impl Display) {
+        self.made.settings.insert(name.to_owned(), text.to_string());
+    }
+
+    /// Adds a quantity.
+    pub(crate) fn measured(&mut self, name: &str, unit: &str, samples: Vec<f64>) {
+        self.made.measures.push(Measure { samples, ..Measure::new(name, unit) });
+    }
+
+    /// Tells what is under way, and the share of the part that is done where it is known.
+    pub(crate) fn progress(&mut self, what: &str, done: Option<f64>) {
+        self.observer.progress(what, done);
+    }
+
+    /// Whether the user wants to stop.
+    pub(crate) fn is_stopped(&self) -> bool {
+        (self.job.stop)()
+    }
+
+    /// What is left of the part's time.
+    pub(crate) fn left(&self) -> Duration {
+        Duration::from_secs_f64(self.part.minutes * 60.0).saturating_sub(self.began.elapsed())
+    }
+
+    /// Whether no other round should begin.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_stopped() || self.left().is_zero()
+    }
+
+    /// Notes that the time was over `when`, unless the user wanted to stop.
+    pub(crate) fn note_time_over(&mut self, when: &str) {
+        if !self.is_stopped() {
+            let minutes = self.part.minutes;
+            self.made.remarks.push(format!("The part's time of {minutes} min was over {when}."));
+        }
+    }
+
+    /// The shell that runs pipelines.
+    pub(crate) fn shell(&self) -> anyhow::Result<Shell> {
+        Ok(Shell::find(self.job.shell.as_ref())?)
+    }
+
+    /// Runs cases in turns, within what the part may take, as near to what was asked as their mechanisms come.
+    pub(crate) fn measure(&mut self, cases: Vec<Case>) -> anyhow::Result<()> {
+        let mut fitted: Vec<Case> = Vec::new();
+        for case in cases {
+            let case = fit(case)?;
+            if !fitted.contains(&case) {
+                fitted.push(case);
+            }
+        }
+        let (trials, seed) = (self.made.series, self.job.seed);
+        let plan = Plan { cases: fitted, trials, seed, budget: Some(self.left()) };
+        let outcome = engine::run(&plan, self.job.cpus, self.observer, self.job.stop);
+        if outcome.interrupted {
+            self.note_time_over("before every trial was made");
+        }
+        self.made.cases.extend(outcome.cases);
+        Ok(())
+    }
+}
+
+/// A stream between two threads, wherever the scheduler puts them; nothing is checked.
+pub(crate) fn stream(spec: &str, block_bytes: u64, amount: Amount) -> anyhow::Result<Case> {
+    let spec = spec.parse().with_context(|| format!("`{spec}`"))?;
+    Ok(Case {
+        tasks: Tasks::Threads,
+        data: DataLevel::None,
+        payload: model::PayloadKind::Sequence,
+        block_bytes,
+        amount,
+        ..Case::stream(spec)
+    })
+}
+
+/// The case with its mechanism's own way to wait. Tasks and a data level that the mechanism does not have become the
+/// nearest that it has.
+pub(crate) fn fit(asked: Case) -> anyhow::Result<Case> {
+    let (mechanism, options) = mechanism::resolve(&asked.spec)?;
+    let has = mechanism.descriptor();
+    let levels = mechanism.data(&options).iter().copied().filter(|level| *level <= asked.data);
+    let tasks = if has.tasks.contains(&asked.tasks) { Some(&asked.tasks) } else { has.tasks.first() };
+    Ok(Case {
+        role: has.role,
+        tasks: tasks.copied().unwrap_or(asked.tasks),
+        wait: mechanism.wait(&options),
+        data: levels.max().unwrap_or(DataLevel::None),
+        ..asked
+    })
+}
+
+/// A refusal of the system, for `map_err`.
+pub(crate) fn refused<E: Into<io::Error>>(what: &str) -> impl FnOnce(E) -> anyhow::Error {
+    move |error| anyhow::anyhow!("{what}: {}", describe_errno(&error.into()))
+}
+
+/// A mechanism that cannot be opened, with what to do about it, for `map_err`.
+pub(crate) fn with_remedy(error: mechanism::OpenError) -> anyhow::Error {
+    let remedy = error.remedy().map(|remedy| format!(": {remedy}")).unwrap_or_default();
+    anyhow::anyhow!("{error}{remedy}")
+}
+
+/// Whether something of a part went wrong that was not a fact stated before anything was measured.
+pub fn failed(part: &StudyPart) -> bool {
+    let case = part.cases.iter().any(|case| case.error.as_ref().is_some_and(|error| !error.expected));
+    // Where the first link's own output changes from run to run, nothing can be compared. A program that reads from a
+    // file may see that it is one, and write the same otherwise (docs/LINKS.md).
+    let steady = part.results.first().is_some_and(|first| first.equal == Some(true));
+    let differs = |result: &CompareResult| {
+        steady && result.equal == Some(false) && !result.via.contains("order=sequential")
+    };
+    let result = part.results.iter().any(|result| result.error.is_some() || differs(result));
+    let bound = part.cases.iter().any(|case| case.error.is_some());
+    let measure = part.measures.iter().any(|measure| measure.error.is_some() && !bound);
+    case || result || measure
+}
+
+/// Whether figures made now may stand beside those of the record. `host` is this machine; `None` where nothing is to be run, and
+/// the record is only shown again.
+///
+/// # Errors
+/// What differs, in a sentence.
+pub fn check_resume(
+    record: &StudyRecord,
+    study: &str,
+    scale: Scale,
+    host: Option<&Host>,
+) -> Result<(), String> {
+    if record.schema != SCHEMA {
+        return Err(format!("its schema is `{}`, and this hosepipe knows `{SCHEMA}`", record.schema));
+    }
+    if record.study != study {
+        return Err(format!("it is of the study `{}`, not of `{}`", record.study, study));
+    }
+    if record.scale != scale.share() {
+        return Err(format!("it was made with --scale {}, not {}: give the same scale", record.scale, scale));
+    }
+    let Some(now) = host else { return Ok(()) };
+    let then = &record.host;
+    let facts = [
+        ("kernel", then.kernel.clone(), now.kernel.clone()),
+        ("CPU", then.cpu_model.clone(), now.cpu_model.clone()),
+        ("number of CPUs", then.cpus.len().to_string(), now.cpus.len().to_string()),
+    ];
+    match facts.into_iter().find(|(_, then, now)| then != now) {
+        Some((what, then, now)) => {
+            Err(format!("it was made on another machine: the {what} was {then}, and is {now} here"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// A record of a bench made elsewhere as a part of a study: its figures stand beside ours.
+pub fn foreign_part(record: BenchRecord, file: &str) -> StudyPart {
+    StudyPart {
+        name: format!("elsewhere: {file}"),
+        series: record.settings.trials,
+        complete: true,
+        settings: BTreeMap::from([
+            ("file".to_owned(), file.to_owned()),
+            ("started".to_owned(), record.started),
+        ]),
+        host: Some(Box::new(record.host)),
+        cases: record.cases,
+        ..StudyPart::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Tool;
+
+    fn record() -> StudyRecord {
+        StudyRecord {
+            schema: SCHEMA.to_owned(),
+            tool: Tool { version: "0".to_owned(), revision: None },
+            host: Host { kernel: "Linux 6.18.0".to_owned(), ..Host::default() },
+            arguments: Vec::new(),
+            started: String::new(),
+            study: "stover".to_owned(),
+            scale: 0.5,
+            seed: 1,
+            interrupted: true,
+            parts: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn only_the_same_study_at_the_same_scale_on_the_same_machine_is_resumed() {
+        let host = record().host;
+        let half: Scale = "0.5".parse().expect("a scale");
+        let check = |study, scale, host| check_resume(&record(), study, scale, host);
+        assert_eq!(check("stover", half, Some(&host)), Ok(()));
+        let other = Host { kernel: "Linux 6.17.0".to_owned(), ..Host::default() };
+        for (now, problem) in [
+            (check("comp517", half, Some(&host)), "`stover`, not of `comp517`"),
+            (check("stover", Scale::FULL, Some(&host)), "--scale 0.5"),
+            (check("stover", half, Some(&other)), "the kernel was Linux 6.18.0"),
+        ] {
+            assert!(now.as_ref().is_err_and(|text| text.contains(problem)), "{now:?}");
+        }
+        assert_eq!(check("stover", half, None), Ok(()), "nothing is run");
+        let old = StudyRecord { schema: "hosepipe/0".to_owned(), ..record() };
+        assert!(
+            check_resume(&old, "stover", half, Some(&host)).is_err_and(|text| text.contains("hosepipe/0"))
+        );
+    }
+}
