@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn a_small_scale_needs_little() {
         let small: Scale = "0.001".parse().expect("a scale");
-        for study in &STUDIES {
+        for study in STUDIES {
             assert_eq!(have(64 << 20, 2000, 1 << 30).suffices(study, small), Ok(()), "{study}");
         }
         assert!(Have::here(Path::new("/tmp")).memory_bytes.is_some_and(|bytes| bytes > 1 << 20));
