@@ -7,11 +7,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use nix::unistd::{Pid as Number, getpgid, getpgrp};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, getpgid, getpgrp, kill_process, pidfd_open, waitpid,
-};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
 
 use crate::proc;
 use crate::signals::{self, Came, Inbox};
@@ -125,8 +124,9 @@ fn end(child: Pid) {
     while waitpid(Some(child), WaitOptions::empty()).is_err_and(|error| error == Errno::INTR) {}
 }
 
+/// A group that was made outside of this namespace has the number 0 in it, which rustix takes for impossible.
 fn is_in_our_group(child: Pid) -> bool {
-    getpgid(Some(child)) == Ok(getpgrp())
+    getpgid(Some(Number::from_raw(child.as_raw_pid()))) == Ok(getpgrp())
 }
 
 /// Whether a stopped child was stopped without this process: one in its group goes on with it, at once.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::place::{bash, has_line, links, run, script};
-use crate::common::{Lab, PROMPTLY, SOON, signal, until};
+use crate::common::{Lab, PROMPTLY, SOON, signal, skip, until};
 
 /// `./hears SIGNAL FILE`: waits for the signal, writes that it came, and ends by it.
 const HEARS: &str = "\
@@ -183,4 +183,21 @@ fn a_shell_that_stops_itself_stops_us() {
     until("a stop", SOON, || fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T ")).then_some(()));
     signal(running.pid(), Signal::CONT);
     assert_eq!(running.wait_within(SOON).expect_code(0).stdout, "resumed\n");
+}
+
+/// Expected: it stops with its shell. Happened: a panic, where the group of both was made outside of their namespace of process
+/// numbers (`unshare --fork`, some containers) and has the number 0 in it.
+#[test]
+fn a_group_from_outside_of_the_namespace_has_no_number() {
+    const APART: [&str; 6] = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"];
+    let tried = std::process::Command::new(APART[0]).args(&APART[1..]).arg("true").output();
+    if !tried.is_ok_and(|tried| tried.status.success()) {
+        return skip("this user may not make namespaces");
+    }
+    let lab = Lab::new();
+    let text = "(sleep 0.2; kill -CONT 0) & kill -STOP $$; echo resumed | cat";
+    // The first process of a namespace cannot be stopped from within: it is a shell.
+    let wrapper = [&APART[..], &["sh", "-c", "\"$0\" \"$@\"; exit $?"]].concat();
+    let run = lab.start(lab.wrapped(&wrapper, &["run", text])).wait_within(SOON);
+    assert_eq!(run.expect_code(0).stdout, "resumed\n");
 }
