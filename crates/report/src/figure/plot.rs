@@ -116,7 +116,8 @@ impl<'a> Frame<'a> {
         html! {
             @for (y, words) in up {
                 line class="gridline" x1=(px(left)) x2=(px(right)) y1=(px(y)) y2=(px(y)) {}
-                (text(left - 8.0, y + 4.0, "quiet end", &words))
+                // The lowest one stays above the first one along the bottom.
+                (text(left - 8.0, (y + 4.0).min(bottom + 2.0), "quiet end", &words))
             }
             @for (x, _) in &across {
                 line class="gridline" x1=(px(*x)) x2=(px(*x)) y1=(px(top)) y2=(px(bottom)) {}

@@ -216,7 +216,7 @@ class Plot {
     const up = this.inView(this.finer.y, (tick) => y(tick) >= top && y(tick) <= bottom);
     const line = (ends) => made("line", { class: "gridline", ...ends });
     const below = across.map((tick) => made("text", { class: "quiet middle", x: x(tick), y: bottom + 17 }, tick.words));
-    const beside = up.map((tick) => made("text", { class: "quiet end", x: left - 8, y: y(tick) + 4 }, tick.words));
+    const beside = up.map((tick) => made("text", { class: "quiet end", x: left - 8, y: Math.min(y(tick) + 4, bottom + 2) }, tick.words));
     this.ticks.replaceChildren(
       ...up.map((tick) => line({ x1: left, x2: right, y1: y(tick), y2: y(tick) })),
       ...across.map((tick) => line({ x1: x(tick), x2: x(tick), y1: top, y2: bottom })),
