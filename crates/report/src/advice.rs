@@ -7,7 +7,7 @@ use stats::{Bound, bound_of, figure, is_mixed, paired_ratio, shared_cpu};
 
 use crate::lists::{distinct, first_of};
 use crate::verdict::verdict;
-use crate::view::{Row, Section, View, ranked};
+use crate::view::{RankedRow, Ranking, View, ranked};
 use crate::{languages, numbers, words};
 
 /// More sentences than this are not read.
@@ -96,16 +96,16 @@ fn noise(view: &View) -> Option<String> {
 
 /// What the scheduler's choice gains or loses against pinned ends, for the plain pipe or else the first row that shows it.
 fn placement(view: &View) -> Option<String> {
-    let sections = || view.sections.iter().filter(|section| section.pinned.is_some());
-    let rows = || sections().flat_map(|section| &section.rows);
+    let rankings = || view.rankings.iter().filter(|ranking| ranking.pinned.is_some());
+    let rows = || rankings().flat_map(|ranking| &ranking.rows);
     let told = |pipe: bool| {
-        let wanted = |row: &&Row| (row.label == "pipe") == pipe && row.cases().all(|case| !spins(case));
+        let wanted = |row: &&RankedRow| (row.label == "pipe") == pipe && row.cases().all(|case| !spins(case));
         rows().filter(wanted).find_map(placement_of)
     };
     told(true).or_else(|| told(false))
 }
 
-fn placement_of(row: &Row) -> Option<String> {
+fn placement_of(row: &RankedRow) -> Option<String> {
     let cases = [(row.stream, row.pinned_stream), (row.round_trip, row.pinned_round_trip)];
     let pairs: Vec<(&CaseRecord, &CaseRecord)> =
         cases.into_iter().filter_map(|(free, pinned)| Some((free?, pinned?))).collect();
@@ -138,12 +138,12 @@ pub(crate) fn spins(case: &CaseRecord) -> bool {
 
 /// A pipe bound by wake-ups wants to be larger.
 fn pipe_waits(view: &View) -> Option<String> {
-    let sections = view.sections.iter();
-    sections.flat_map(|section| [false, true].map(|pinned| pipe_waits_in(section, pinned))).flatten().next()
+    let rankings = view.rankings.iter();
+    rankings.flat_map(|ranking| [false, true].map(|pinned| pipe_waits_in(ranking, pinned))).flatten().next()
 }
 
-fn pipe_waits_in(section: &Section, pinned: bool) -> Option<String> {
-    let streams = || section.rows.iter().filter_map(|row| row.case(Workload::Stream, pinned));
+fn pipe_waits_in(ranking: &Ranking, pinned: bool) -> Option<String> {
+    let streams = || ranking.rows.iter().filter_map(|row| row.case(Workload::Stream, pinned));
     let cases = || streams().filter(|case| case.throughput.is_some());
     let pipe = cases().find(|case| waits_to_be_woken(case))?;
     let larger = || cases().filter(|case| is_larger_pipe(case));
@@ -185,7 +185,7 @@ fn one_core(view: &View) -> Option<String> {
         ranked(view.record).filter(|case| case.workload == Workload::PingPong && case.latency_ns.is_some())
     };
     // Where the scheduler's choice stands beside, that is the answer.
-    if view.sections.iter().any(|section| section.pinned.is_some()) {
+    if view.rankings.iter().any(|ranking| ranking.pinned.is_some()) {
         return None;
     }
     let woken = |case: &&CaseRecord| {
@@ -230,10 +230,10 @@ fn limits(view: &View) -> Option<String> {
 
 /// A socket that outruns the pipe, where no pipe was found to be waiting.
 fn sockets(view: &View) -> Option<String> {
-    let plain = |row: &&Row| row.label == "pipe";
-    let section = view.sections.iter().find(|section| section.rows.iter().any(|row| plain(&row)))?;
-    let pipe = section.rows.iter().find(plain)?.stream.filter(|case| !waits_to_be_woken(case))?;
-    let mut sockets = section.rows.iter().filter(|row| row.label.starts_with("unix-stream"));
+    let plain = |row: &&RankedRow| row.label == "pipe";
+    let ranking = view.rankings.iter().find(|ranking| ranking.rows.iter().any(|row| plain(&row)))?;
+    let pipe = ranking.rows.iter().find(plain)?.stream.filter(|case| !waits_to_be_woken(case))?;
+    let mut sockets = ranking.rows.iter().filter(|row| row.label.starts_with("unix-stream"));
     let socket = sockets.find_map(|row| row.stream)?;
     let ratio = gain(socket, pipe)?;
     Some(format!(
@@ -248,11 +248,11 @@ fn sockets(view: &View) -> Option<String> {
 
 /// Where untouched or unchecked figures stand beside checked ones, the fastest that was checked.
 fn fastest_checked(view: &View) -> Option<String> {
-    if view.common(|section| section.axes.data).is_some() {
+    if view.common(|ranking| ranking.axes.data).is_some() {
         return None;
     }
-    let section = view.sections.iter().find(|section| section.axes.data == DataLevel::Verify)?;
-    let best = section.rows.first().filter(|row| row.stream.is_some_and(steady))?;
+    let ranking = view.rankings.iter().find(|ranking| ranking.axes.data == DataLevel::Verify)?;
+    let best = ranking.rows.first().filter(|row| row.stream.is_some_and(steady))?;
     Some(format!(
         "The fastest with every byte checked: `{}`, {} (hosepipe bench {} --data verify).",
         best.label,

@@ -4,7 +4,7 @@ use model::BenchRecord;
 
 use crate::sheet::{Part, Sheet};
 use crate::table::Table;
-use crate::view::{Group, Section, View};
+use crate::view::{Group, Ranking, View};
 use crate::{advice, columns, languages, remarks, sweep};
 
 /// The sheet of a record. Many block sizes are shown as grids where `grids` is true, else as a list for each.
@@ -15,17 +15,17 @@ pub fn sheet(record: &BenchRecord, grids: bool) -> Sheet {
     let view = View::of(record);
     let groups = match grids {
         true => view.groups(),
-        false => view.sections.iter().map(Group::Ranked).collect(),
+        false => view.rankings.iter().map(Group::Ranked).collect(),
     };
     let mut tables: Vec<Table> = Vec::new();
     for group in &groups {
         let mut of_group = match group {
-            Group::Ranked(section) => vec![columns::table(section, record.settings.interrupted)],
-            Group::Sweep(sections) => sweep::tables(sections, record.settings.interrupted),
+            Group::Ranked(ranking) => vec![columns::table(ranking, record.settings.interrupted)],
+            Group::Sweep(rankings) => sweep::tables(rankings, record.settings.interrupted),
         };
         let title = match group {
-            Group::Ranked(section) => view.title(section, true),
-            Group::Sweep(sections) => view.title(sections[0], false),
+            Group::Ranked(ranking) => view.title(ranking, true),
+            Group::Sweep(rankings) => view.title(rankings[0], false),
         };
         if let Some(first) = of_group.first_mut().filter(|_| !title.is_empty()) {
             first.title = if first.title.is_empty() { title } else { format!("{title} · {}", first.title) };
@@ -52,16 +52,16 @@ pub fn sheet(record: &BenchRecord, grids: bool) -> Sheet {
 /// The floor and the ceiling of a group; of a sweep those of its ends, where they are not the same.
 fn beside(view: &View, group: &Group) -> Vec<String> {
     let ends = match group {
-        Group::Ranked(section) => return remarks::footer(view, section).into_iter().collect(),
-        Group::Sweep(sections) => sections.first().into_iter().chain(sections.last()),
+        Group::Ranked(ranking) => return remarks::footer(view, ranking).into_iter().collect(),
+        Group::Sweep(rankings) => rankings.first().into_iter().chain(rankings.last()),
     };
-    let footers: Vec<(&Section, String)> =
-        ends.filter_map(|section| Some((*section, remarks::footer(view, section)?))).collect();
+    let footers: Vec<(&Ranking, String)> =
+        ends.filter_map(|ranking| Some((*ranking, remarks::footer(view, ranking)?))).collect();
     match footers.as_slice() {
         [(_, first), (_, last)] if first == last => vec![first.clone()],
         several => several
             .iter()
-            .map(|(section, footer)| format!("{}:  {footer}", sweep::size_of(section)))
+            .map(|(ranking, footer)| format!("{}:  {footer}", sweep::size_of(ranking)))
             .collect(),
     }
 }

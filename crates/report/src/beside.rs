@@ -1,11 +1,11 @@
-//! The floors and ceilings of a record, and which of them stand beside a section: those that share most of its axes.
+//! The floors and ceilings of a record, and which of them stand beside a ranking: those that share most of its axes.
 
 use std::collections::HashMap;
 
 use model::{BenchRecord, CaseRecord, Role, Workload};
 
 use crate::lists::grouped;
-use crate::view::SectionAxes;
+use crate::view::RankingAxes;
 
 /// A case and its place in the record.
 type Placed<'a> = (usize, &'a CaseRecord);
@@ -35,8 +35,8 @@ impl<'a> Beside<'a> {
         Self(kinds.into_iter().map(kind).collect())
     }
 
-    /// The cases of a role that stand beside a section, in their order in the record.
-    pub(crate) fn section(&self, axes: &SectionAxes, role: Role) -> Vec<&'a CaseRecord> {
+    /// The cases of a role that stand beside a ranking, in their order in the record.
+    pub(crate) fn ranking(&self, axes: &RankingAxes, role: Role) -> Vec<&'a CaseRecord> {
         let mut found: Vec<Placed> = Vec::new();
         for kind in self.0.iter().filter(|kind| kind.role == role) {
             let block = match kind.workload {

@@ -1,4 +1,4 @@
-//! The ranked list of a section as a table: its columns, and how much each matters when there is little room.
+//! The ranked list of a ranking as a table: its columns, and how much each matters when there is little room.
 
 use model::CaseRecord;
 use stats::{SeatGroup, bound_of, estimate, figure};
@@ -6,28 +6,28 @@ use stats::{SeatGroup, bound_of, estimate, figure};
 use crate::layout::{self, Tone};
 use crate::reason::reasons;
 use crate::table::{Column, Fit, Table};
-use crate::view::{Row, Section};
+use crate::view::{RankedRow, Ranking};
 use crate::{granted, noise, numbers};
 
 /// Width of the longest bar.
 const BAR_COLUMNS: usize = 12;
 
 /// The list, the best row first. Figures without another word are those of the placement that ranks.
-pub(crate) fn table(section: &Section, interrupted: bool) -> Table {
+pub(crate) fn table(ranking: &Ranking, interrupted: bool) -> Table {
     let mut table = Table::default();
-    let mut add = |column: Column, cell: &dyn Fn(&Row) -> Option<String>| {
-        table.add(column, section.rows.iter().map(cell));
+    let mut add = |column: Column, cell: &dyn Fn(&RankedRow) -> Option<String>| {
+        table.add(column, ranking.rows.iter().map(cell));
     };
     let (left, right) = (|title: &str| Column::left(title), |title: &str| Column::right(title));
-    let spread = if section.few_trials { "± range" } else { "±95 %" };
+    let spread = if ranking.few_trials { "± range" } else { "±95 %" };
     // With nothing but the pipe itself the column would hold a lone 1.0.
-    let times_pipe = |row: &Row| row.times_pipe.filter(|_| section.against_pipe).map(numbers::ratio);
+    let times_pipe = |row: &RankedRow| row.times_pipe.filter(|_| ranking.against_pipe).map(numbers::ratio);
     let round_trip = || right("round trip p50").short("round trip");
     let cpu_per_trip = || right("CPU per trip").short("CPU/trip");
     add(left("mechanism").fit(Fit::Spec), &|row| Some(row.label.clone()));
-    if section.rows.iter().any(|row| row.stream.is_some()) {
+    if ranking.rows.iter().any(|row| row.stream.is_some()) {
         add(right("throughput"), &|row| marked_speed(row.stream?));
-        add(Column::picture().drop(13), &|row| bar(row, section));
+        add(Column::picture().drop(13), &|row| bar(row, ranking));
         add(right("binary").drop(16), &|row| {
             Some(numbers::throughput_binary(row.throughput()?.median_bytes_per_s))
         });
@@ -37,7 +37,7 @@ pub(crate) fn table(section: &Section, interrupted: bool) -> Table {
         });
         add(right("on two").drop(7), &|row| Some(group(row.stream_seats()?.two_cpus?, numbers::throughput)));
         add(right("pinned").drop(2), &|row| marked_speed(row.pinned_stream?));
-        if section.pinned.is_some() {
+        if ranking.pinned.is_some() {
             add(left("bound by").drop(8), &|row| bound(row.pinned_stream?));
         }
         add(right("× pipe").drop(6), &times_pipe);
@@ -49,7 +49,7 @@ pub(crate) fn table(section: &Section, interrupted: bool) -> Table {
         add(right("CPU per block").short("CPU/block").drop(4), &|row| cpu_per_block(row.stream?));
         add(cpu_per_trip().drop(5), &|row| cpu_per_block(row.round_trip?));
         add(right("per block").drop(15), &|row| elapsed_per_block(row.stream?));
-        if section.pinned.is_none() {
+        if ranking.pinned.is_none() {
             add(left("bound by").drop(8), &|row| bound(row.stream?));
         }
         add(left("granted").drop(14), &|row| granted_text(row.stream?));
@@ -67,20 +67,20 @@ pub(crate) fn table(section: &Section, interrupted: bool) -> Table {
         add(cpu_per_trip().drop(6), &|row| cpu_per_block(row.round_trip?));
         add(left("granted").drop(10), &|row| granted_text(row.round_trip?));
     }
-    for (row, of) in table.rows.iter_mut().zip(&section.rows) {
+    for (row, of) in table.rows.iter_mut().zip(&ranking.rows) {
         row.reasons = reasons(of, interrupted);
     }
-    let many = section.rows.iter().filter(|row| row.has_figures()).count() > 1;
+    let many = ranking.rows.iter().filter(|row| row.has_figures()).count() > 1;
     if let Some(best) = table.rows.first_mut().filter(|_| many) {
         best.tone = Tone::Bold;
     }
     table
 }
 
-fn bar(row: &Row, section: &Section) -> Option<String> {
-    let speed = |row: &Row| row.throughput().map(|throughput| throughput.median_bytes_per_s);
+fn bar(row: &RankedRow, ranking: &Ranking) -> Option<String> {
+    let speed = |row: &RankedRow| row.throughput().map(|throughput| throughput.median_bytes_per_s);
     // The rows are ranked. One bar alone compares nothing.
-    let (best, _) = (speed(section.rows.first()?)?, speed(section.rows.get(1)?)?);
+    let (best, _) = (speed(ranking.rows.first()?)?, speed(ranking.rows.get(1)?)?);
     speed(row).map(|speed| layout::bar(speed / best, BAR_COLUMNS))
 }
 

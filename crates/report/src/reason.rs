@@ -2,11 +2,11 @@
 
 use model::{CaseError, CaseRecord, Workload};
 
-use crate::view::Row;
+use crate::view::RankedRow;
 
 /// What happened and what to try, one entry for each different reason of a row. Says which figures are meant where others of
 /// the row went well.
-pub(crate) fn reasons(row: &Row, interrupted: bool) -> Vec<String> {
+pub(crate) fn reasons(row: &RankedRow, interrupted: bool) -> Vec<String> {
     let mut told: Vec<(String, Vec<&CaseRecord>)> = Vec::new();
     for case in row.cases() {
         let Some(reason) = reason(case, interrupted) else { continue };
@@ -23,7 +23,7 @@ pub(crate) fn reasons(row: &Row, interrupted: bool) -> Vec<String> {
 }
 
 /// Which of a row's cases are meant: "stream", "round trips", "pinned".
-fn whose(cases: &[&CaseRecord], row: &Row) -> String {
+fn whose(cases: &[&CaseRecord], row: &RankedRow) -> String {
     let all_of = |workload| row.cases().filter(move |case| case.workload == workload).count();
     let mut words: Vec<String> = Vec::new();
     for (workload, word) in [(Workload::Stream, "stream"), (Workload::PingPong, "round trips")] {

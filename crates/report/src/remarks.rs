@@ -8,7 +8,7 @@ use stats::estimate::ENOUGH_FOR_95_PERCENT;
 use stats::{SeatGroup, Seats, figure, is_mixed};
 
 use crate::lists::{distinct, first_of, grouped};
-use crate::view::{Row, Section, View, ranked};
+use crate::view::{RankedRow, Ranking, View, ranked};
 use crate::{granted, noise, numbers, words};
 
 /// Two figures of one case are told apart where one is so many times the other.
@@ -24,12 +24,12 @@ const NAMES_MAX: usize = 24;
 /// The machine and what all rows have in common, in pieces.
 pub(crate) fn heading(view: &View) -> Vec<String> {
     let mut pieces = vec![words::machine(&view.record.host)];
-    pieces.push(match view.common(Section::blocks) {
+    pieces.push(match view.common(Ranking::blocks) {
         Some((stream, round_trip)) => words::blocks(stream, round_trip),
         None => range_of_blocks(view),
     });
-    pieces.extend(view.common(Section::ends));
-    pieces.extend(view.common(Section::data).map(str::to_owned));
+    pieces.extend(view.common(Ranking::ends));
+    pieces.extend(view.common(Ranking::data).map(str::to_owned));
     pieces.extend(chain(view));
     pieces.extend(odd_payload(view));
     let trials = view.record.settings.trials as usize;
@@ -51,21 +51,21 @@ pub(crate) fn interruption(view: &View) -> Option<String> {
     settings.interrupted.then(|| format!("Stopped early: {range} of {} trials were made.", settings.trials))
 }
 
-/// The ceiling and the floor of a section, on one line; `None` where neither was measured.
-pub(crate) fn footer(view: &View, section: &Section) -> Option<String> {
+/// The ceiling and the floor of a ranking, on one line; `None` where neither was measured.
+pub(crate) fn footer(view: &View, ranking: &Ranking) -> Option<String> {
     let mut parts = Vec::new();
-    for case in view.beside.section(&section.axes, Role::Ceiling) {
+    for case in view.beside.ranking(&ranking.axes, Role::Ceiling) {
         let speed = case.throughput.as_ref().map(|t| numbers::throughput(t.median_bytes_per_s));
         parts.extend(
-            speed.map(|speed| format!("ceiling  {} {speed}{}", case.spec, other_axes(case, section))),
+            speed.map(|speed| format!("ceiling  {} {speed}{}", case.spec, other_axes(case, ranking))),
         );
     }
     let mut floors: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for case in view.beside.section(&section.axes, Role::Floor) {
+    for case in view.beside.ranking(&ranking.axes, Role::Floor) {
         let what = if case.workload == Workload::Stream { "block" } else { "round trip" };
         if let Some(cost) = floor_ns(case) {
             let costs = floors.entry(case.spec.to_string()).or_default();
-            costs.push(format!("{} per {what}{}", numbers::time(cost), where_else(case, section)));
+            costs.push(format!("{} per {what}{}", numbers::time(cost), where_else(case, ranking)));
         }
     }
     if !floors.is_empty() {
@@ -86,8 +86,8 @@ fn floor_ns(case: &CaseRecord) -> Option<f64> {
 }
 
 /// Where the two ends of a floor sat, where the rows above sat elsewhere.
-fn where_else(case: &CaseRecord, section: &Section) -> String {
-    let elsewhere = case.tasks != Tasks::Single && case.placement != section.axes.placement;
+fn where_else(case: &CaseRecord, ranking: &Ranking) -> String {
+    let elsewhere = case.tasks != Tasks::Single && case.placement != ranking.axes.placement;
     if elsewhere { format!(" on {}", words::cpus(&case.cpus)) } else { String::new() }
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn references(view: &View) -> Option<String> {
 
 /// What a reader must know before believing a row, the most important first.
 pub(crate) fn remarks(view: &View) -> Vec<String> {
-    let above = view.sections.iter().flat_map(|section| above_the_ceiling(view, section));
+    let above = view.rankings.iter().flat_map(|ranking| above_the_ceiling(view, ranking));
     let mut remarks: Vec<String> = empty_sums(view).into_iter().collect();
     remarks.extend(first_lines(distinct(above)));
     remarks.extend(mixtures(view));
@@ -148,31 +148,31 @@ fn odd_payload(view: &View) -> Option<String> {
 }
 
 /// How a ceiling differs from the rows it stands over.
-fn other_axes(case: &CaseRecord, section: &Section) -> String {
+fn other_axes(case: &CaseRecord, ranking: &Ranking) -> String {
     let mut notes = Vec::new();
-    if Some(case.block_bytes) != section.axes.stream_bytes {
+    if Some(case.block_bytes) != ranking.axes.stream_bytes {
         notes.push(format!("{} blocks", numbers::size(case.block_bytes)));
     }
-    if case.data != section.axes.data {
+    if case.data != ranking.axes.data {
         notes.push(format!("data {}", case.data));
     }
     if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) }
 }
 
 /// Why a row is faster than a memory copy (method 3: a page passed by reference is not a byte moved).
-fn above_the_ceiling(view: &View, section: &Section) -> Vec<String> {
+fn above_the_ceiling(view: &View, ranking: &Ranking) -> Vec<String> {
     let speed =
         |case: &CaseRecord| case.throughput.as_ref().map_or(0.0, |throughput| throughput.median_bytes_per_s);
-    let ceilings = view.beside.section(&section.axes, Role::Ceiling).into_iter();
+    let ceilings = view.beside.ranking(&ranking.axes, Role::Ceiling).into_iter();
     let Some(ceiling) = ceilings.max_by(|a, b| speed(a).total_cmp(&speed(b))) else { return Vec::new() };
-    let above = section.rows.iter().filter(|row| row.stream.is_some_and(|case| speed(case) > speed(ceiling)));
-    let why = |case: &CaseRecord| match (&case.zero_copy, section.axes.data) {
+    let above = ranking.rows.iter().filter(|row| row.stream.is_some_and(|case| speed(case) > speed(ceiling)));
+    let why = |case: &CaseRecord| match (&case.zero_copy, ranking.axes.data) {
         (Some(evidence), _) if evidence.proven => "at least some of its bytes are passed by reference",
         (_, DataLevel::None) => "nothing reads its bytes, so pages may be passed by reference",
-        _ if ceiling.data != section.axes.data => "the ceiling does other work on its bytes",
+        _ if ceiling.data != ranking.axes.data => "the ceiling does other work on its bytes",
         _ => "its bytes are read, but perhaps not copied",
     };
-    let line = |row: &Row| {
+    let line = |row: &RankedRow| {
         Some(format!("{} is above the ceiling ({}): {}.", row.label, ceiling.spec, why(row.stream?)))
     };
     above.filter_map(line).collect()
@@ -239,7 +239,7 @@ pub(crate) fn noise_legend(record: &BenchRecord) -> Option<String> {
 
 /// Where the scheduler's choice makes a median of two figures; with the figures of the first rows.
 fn mixtures(view: &View) -> Option<String> {
-    let rows = view.sections.iter().flat_map(|section| &section.rows);
+    let rows = view.rankings.iter().flat_map(|ranking| &ranking.rows);
     let mixed: Vec<String> = rows.flat_map(two_figures).collect();
     let rest = mixed.len().saturating_sub(MIXTURES_MAX);
     let named = match rest {
@@ -255,7 +255,7 @@ fn mixtures(view: &View) -> Option<String> {
 
 /// "`pipe` 4.80 GB/s on one (5), 1.20 GB/s on two (4)", of the streams and of the round trips; nothing where there are no two figures, or
 /// they hardly differ.
-fn two_figures(row: &Row) -> impl Iterator<Item = String> {
+fn two_figures(row: &RankedRow) -> impl Iterator<Item = String> {
     let spec = |case: Option<&CaseRecord>| case.map(|case| case.spec.to_string());
     let text = |spec: Option<String>, found: Option<Seats>, text: fn(f64) -> String| {
         let (one, two) = found.and_then(|found| found.one_cpu.zip(found.two_cpus))?;

@@ -6,7 +6,7 @@ use stats::{figure, shared_cpu};
 
 use crate::advice::{faster, spins, steady, whereabouts};
 use crate::numbers;
-use crate::view::{Group, Row, Section, View};
+use crate::view::{Group, RankedRow, Ranking, View};
 
 /// Rows named as equally good; with more, the list is no help.
 const LEVEL_MAX: usize = 2;
@@ -15,16 +15,16 @@ const LEVEL_MAX: usize = 2;
 /// two.
 pub(crate) fn verdict(view: &View) -> Vec<String> {
     // The figures that say most: of checked bytes, where there are any. Over many block sizes the best changes with the size.
-    let Some(Group::Ranked(section)) = view.groups().into_iter().next() else { return Vec::new() };
+    let Some(Group::Ranked(ranking)) = view.groups().into_iter().next() else { return Vec::new() };
     let told: Vec<Vec<String>> =
-        Workload::ALL.iter().map(|workload| of_workload(section, *workload)).collect();
+        Workload::ALL.iter().map(|workload| of_workload(ranking, *workload)).collect();
     let choices = told.iter().filter_map(|sentences| sentences.first());
     choices.chain(told.iter().flat_map(|sentences| sentences.iter().skip(1))).cloned().collect()
 }
 
 /// The verdict for the scheduler's choice or, where nothing is steady there, for pinned ends.
-fn of_workload(section: &Section, workload: Workload) -> Vec<String> {
-    let placements = [false, true].map(|pinned| Candidates::of(section, workload, pinned));
+fn of_workload(ranking: &Ranking, workload: Workload) -> Vec<String> {
+    let placements = [false, true].map(|pinned| Candidates::of(ranking, workload, pinned));
     let unsteady = |what| format!("{what}: no row is steady enough to choose one.");
     match placements.iter().find_map(Candidates::sentences) {
         Some(sentences) => sentences,
@@ -38,10 +38,10 @@ struct Candidates<'a> {
 }
 
 impl<'a> Candidates<'a> {
-    fn of(section: &Section<'a>, workload: Workload, pinned: bool) -> Self {
-        let case = |row: &Row<'a>| row.case(workload, pinned);
+    fn of(ranking: &Ranking<'a>, workload: Workload, pinned: bool) -> Self {
+        let case = |row: &RankedRow<'a>| row.case(workload, pinned);
         let measured = |case: &&CaseRecord| case.throughput.is_some() || case.latency_ns.is_some();
-        Self { cases: section.rows.iter().filter_map(case).filter(measured).collect() }
+        Self { cases: ranking.rows.iter().filter_map(case).filter(measured).collect() }
     }
 
     /// "Streams of 64 KiB"; `None` where there are not two to choose from.

@@ -1,6 +1,6 @@
-//! A record as sections of ranked rows: what stands in one list, and what must not.
+//! A record as rankings of ranked rows: what stands in one list, and what must not.
 //!
-//! A row is one spec, with its stream and its round trips side by side. A section holds what may be compared:
+//! A row is one spec, with its stream and its round trips side by side. A ranking holds what may be compared:
 //! the same data level, tasks, placement and block. Where the scheduler's choice was measured beside one pinned placement, both
 //! stand in one row: the scheduler's choice ranks, as it is what programs get. Table and Markdown are two ways of writing this down.
 
@@ -43,25 +43,25 @@ impl Axes {
     }
 }
 
-/// What all rows of a section have in common.
+/// What all rows of a ranking have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct SectionAxes {
+pub(crate) struct RankingAxes {
     pub(crate) data: DataLevel,
     pub(crate) tasks: Tasks,
     pub(crate) placement: Placement,
-    /// The block of the streams; `None` where the section has round trips only.
+    /// The block of the streams; `None` where the ranking has round trips only.
     pub(crate) stream_bytes: Option<u64>,
-    /// The block of the round trips; `None` where the section has streams only.
+    /// The block of the round trips; `None` where the ranking has streams only.
     pub(crate) round_trip_bytes: Option<u64>,
 }
 
 /// Rows that may be ranked against each other, the best first.
 #[derive(Debug)]
-pub(crate) struct Section<'a> {
-    pub(crate) axes: SectionAxes,
+pub(crate) struct Ranking<'a> {
+    pub(crate) axes: RankingAxes,
     /// The placement whose figures stand beside those of the scheduler's choice.
     pub(crate) pinned: Option<Placement>,
-    pub(crate) rows: Vec<Row<'a>>,
+    pub(crate) rows: Vec<RankedRow<'a>>,
     /// Whether other rows than that of the pipe are held against it.
     pub(crate) against_pipe: bool,
     /// Whether any case has so few trials that its spread is their whole range.
@@ -70,11 +70,11 @@ pub(crate) struct Section<'a> {
 
 /// One spec.
 #[derive(Debug, Default)]
-pub(crate) struct Row<'a> {
+pub(crate) struct RankedRow<'a> {
     pub(crate) label: String,
     pub(crate) stream: Option<&'a CaseRecord>,
     pub(crate) round_trip: Option<&'a CaseRecord>,
-    /// The same two with the ends pinned, where the section has them beside the scheduler's choice.
+    /// The same two with the ends pinned, where the ranking has them beside the scheduler's choice.
     pub(crate) pinned_stream: Option<&'a CaseRecord>,
     pub(crate) pinned_round_trip: Option<&'a CaseRecord>,
     /// How many times as fast as the plain pipe: the quotient of the medians shown.
@@ -83,23 +83,23 @@ pub(crate) struct Row<'a> {
     trip_seats: OnceCell<Option<Seats>>,
 }
 
-/// How a section, or a row of sections, is shown.
+/// How a ranking, or a row of rankings, is shown.
 #[derive(Debug)]
 pub(crate) enum Group<'v, 'a> {
     /// One ranked list.
-    Ranked(&'v Section<'a>),
+    Ranked(&'v Ranking<'a>),
     /// The same over many block sizes.
-    Sweep(Vec<&'v Section<'a>>),
+    Sweep(Vec<&'v Ranking<'a>>),
 }
 
-/// All sections of a record.
+/// All rankings of a record.
 #[derive(Debug)]
 pub(crate) struct View<'a> {
     pub(crate) record: &'a BenchRecord,
-    pub(crate) sections: Vec<Section<'a>>,
+    pub(crate) rankings: Vec<Ranking<'a>>,
     /// The floors and the ceilings.
     pub(crate) beside: Beside<'a>,
-    /// Whether all sections have the same blocks, ends and data.
+    /// Whether all rankings have the same blocks, ends and data.
     alike: Alike,
 }
 
@@ -114,47 +114,47 @@ impl<'a> View<'a> {
     pub(crate) fn of(record: &'a BenchRecord) -> Self {
         let (blocks, labels) = (Blocks::of(record), Labels::of(record));
         let pinned = blocks.pinned_beside();
-        let mut sections: Vec<Section<'a>> = Vec::new();
-        // Where each section is, and in it the rows of a name: a record may have thousands of either.
-        let mut known: HashMap<SectionAxes, (usize, HashMap<String, Vec<usize>>)> = HashMap::new();
+        let mut rankings: Vec<Ranking<'a>> = Vec::new();
+        // Where each ranking is, and in it the rows of a name: a record may have thousands of either.
+        let mut known: HashMap<RankingAxes, (usize, HashMap<String, Vec<usize>>)> = HashMap::new();
         for case in ranked(record) {
             let axes = blocks.axes(case);
-            let axes = SectionAxes { placement: pinned.map_or(axes.placement, |_| Placement::Any), ..axes };
+            let axes = RankingAxes { placement: pinned.map_or(axes.placement, |_| Placement::Any), ..axes };
             let (at, rows) = known.entry(axes).or_insert_with(|| {
-                sections.push(Section {
+                rankings.push(Ranking {
                     axes,
                     pinned,
                     rows: Vec::new(),
                     against_pipe: false,
                     few_trials: false,
                 });
-                (sections.len() - 1, HashMap::new())
+                (rankings.len() - 1, HashMap::new())
             });
             let label = labels.of_case(case);
-            sections[*at].add(case, &label, rows.entry(label.clone()).or_default());
+            rankings[*at].add(case, &label, rows.entry(label.clone()).or_default());
         }
-        for section in &mut sections {
-            section.rank();
+        for ranking in &mut rankings {
+            ranking.rank();
         }
-        sections.sort_by_key(|section| section.axes.order());
+        rankings.sort_by_key(|ranking| ranking.axes.order());
         let alike = Alike {
-            blocks: common(&sections, Section::blocks).is_some(),
-            ends: common(&sections, Section::ends).is_some(),
-            data: common(&sections, |section| section.axes.data).is_some(),
+            blocks: common(&rankings, Ranking::blocks).is_some(),
+            ends: common(&rankings, Ranking::ends).is_some(),
+            data: common(&rankings, |ranking| ranking.axes.data).is_some(),
         };
-        Self { record, sections, beside: Beside::of(record), alike }
+        Self { record, rankings, beside: Beside::of(record), alike }
     }
 
-    /// What all sections have in common; `None` where they differ.
-    pub(crate) fn common<T: PartialEq>(&self, axis: impl Fn(&Section<'a>) -> T) -> Option<T> {
-        common(&self.sections, axis)
+    /// What all rankings have in common; `None` where they differ.
+    pub(crate) fn common<T: PartialEq>(&self, axis: impl Fn(&Ranking<'a>) -> T) -> Option<T> {
+        common(&self.rankings, axis)
     }
 
     /// Sections in the order in which they are shown, long sweeps together.
     pub(crate) fn groups(&self) -> Vec<Group<'_, 'a>> {
-        let alike = |a: &Section<'a>, b: &Section<'a>| a.axes.but_for_blocks() == b.axes.but_for_blocks();
+        let alike = |a: &Ranking<'a>, b: &Ranking<'a>| a.axes.but_for_blocks() == b.axes.but_for_blocks();
         let mut groups = Vec::new();
-        for run in self.sections.chunk_by(alike) {
+        for run in self.rankings.chunk_by(alike) {
             if run.len() >= SWEEP_FROM {
                 groups.push(Group::Sweep(run.iter().collect()));
             } else {
@@ -164,25 +164,25 @@ impl<'a> View<'a> {
         groups
     }
 
-    /// What sets a section apart from the others, in words; empty where there is but one.
-    pub(crate) fn title(&self, section: &Section<'a>, with_blocks: bool) -> String {
+    /// What sets a ranking apart from the others, in words; empty where there is but one.
+    pub(crate) fn title(&self, ranking: &Ranking<'a>, with_blocks: bool) -> String {
         let mut parts = Vec::new();
         if with_blocks && !self.alike.blocks {
-            parts.push(words::blocks(section.axes.stream_bytes, section.axes.round_trip_bytes));
+            parts.push(words::blocks(ranking.axes.stream_bytes, ranking.axes.round_trip_bytes));
         }
         if !self.alike.ends {
-            parts.push(section.ends());
+            parts.push(ranking.ends());
         }
         if !self.alike.data {
-            parts.push(section.data().to_owned());
+            parts.push(ranking.data().to_owned());
         }
         parts.join(" · ")
     }
 }
 
-fn common<'a, T: PartialEq>(sections: &[Section<'a>], axis: impl Fn(&Section<'a>) -> T) -> Option<T> {
-    let first = axis(sections.first()?);
-    sections.iter().all(|section| axis(section) == first).then_some(first)
+fn common<'a, T: PartialEq>(rankings: &[Ranking<'a>], axis: impl Fn(&Ranking<'a>) -> T) -> Option<T> {
+    let first = axis(rankings.first()?);
+    rankings.iter().all(|ranking| axis(ranking) == first).then_some(first)
 }
 
 /// The cases that are ranked.
@@ -190,14 +190,14 @@ pub(crate) fn ranked(record: &BenchRecord) -> impl Iterator<Item = &CaseRecord> 
     record.cases.iter().filter(|case| case.role == Role::Ranked)
 }
 
-impl<'a> Section<'a> {
+impl<'a> Ranking<'a> {
     /// Adds a case to the first of the rows of its name, `alike`, that has none of its kind yet.
     fn add(&mut self, case: &'a CaseRecord, label: &str, alike: &mut Vec<usize>) {
         let pinned = self.pinned == Some(case.placement);
         let free = alike.partition_point(|at| self.rows[*at].case(case.workload, pinned).is_some());
         if free == alike.len() {
             alike.push(self.rows.len());
-            self.rows.push(Row { label: label.to_owned(), ..Row::default() });
+            self.rows.push(RankedRow { label: label.to_owned(), ..RankedRow::default() });
         }
         let row = &mut self.rows[alike[free]];
         let slot = match (case.workload, pinned) {
@@ -218,17 +218,17 @@ impl<'a> Section<'a> {
         }
         self.against_pipe = self.rows.iter().filter(|row| row.times_pipe.is_some()).count() > 1;
         let few = |case: &CaseRecord| noise::is_range(case.samples.len());
-        self.few_trials = self.rows.iter().flat_map(Row::cases).any(few);
+        self.few_trials = self.rows.iter().flat_map(RankedRow::cases).any(few);
         self.rows.sort_by(by_rank);
     }
 
     /// The rows of plain pipes, one for each way of waiting and each payload.
-    fn plain_pipes(&self) -> Vec<&Row<'a>> {
+    fn plain_pipes(&self) -> Vec<&RankedRow<'a>> {
         let plain = Spec::plain("pipe");
         let mut kinds = HashSet::new();
         let mut is_new = |case: &'a CaseRecord| kinds.insert((case.wait, &case.payload));
         let is_pipe =
-            |row: &&Row<'a>| row.cases().next().is_some_and(|case| case.spec == plain && is_new(case));
+            |row: &&RankedRow<'a>| row.cases().next().is_some_and(|case| case.spec == plain && is_new(case));
         self.rows.iter().filter(is_pipe).collect()
     }
 
@@ -261,11 +261,11 @@ impl<'a> Section<'a> {
 
     /// The cases of all rows.
     pub(crate) fn cases(&self) -> impl Iterator<Item = &'a CaseRecord> {
-        self.rows.iter().flat_map(Row::cases)
+        self.rows.iter().flat_map(RankedRow::cases)
     }
 }
 
-impl<'a> Row<'a> {
+impl<'a> RankedRow<'a> {
     /// The streams, then the round trips, where they were measured.
     pub(crate) fn cases(&self) -> impl Iterator<Item = &'a CaseRecord> + use<'a> {
         [self.stream, self.pinned_stream, self.round_trip, self.pinned_round_trip].into_iter().flatten()
@@ -305,8 +305,8 @@ impl<'a> Row<'a> {
     }
 }
 
-impl SectionAxes {
-    /// The order of the sections: the checked figures first, streams before round trips.
+impl RankingAxes {
+    /// The order of the rankings: the checked figures first, streams before round trips.
     fn order(&self) -> impl Ord + use<> {
         let Self { data, tasks, placement, stream_bytes, round_trip_bytes } = *self;
         (Reverse(data), tasks, placement, stream_bytes.is_none(), stream_bytes, round_trip_bytes)
@@ -345,7 +345,7 @@ impl Blocks {
         pinned.filter(|_| both && !swept)
     }
 
-    fn axes(&self, case: &CaseRecord) -> SectionAxes {
+    fn axes(&self, case: &CaseRecord) -> RankingAxes {
         let block = Some(case.block_bytes);
         let (stream_bytes, round_trip_bytes) = match (case.workload, self.stream.len(), self.round_trip.len())
         {
@@ -355,7 +355,7 @@ impl Blocks {
             (Workload::PingPong, ..) => (None, block),
         };
         let Axes { data, tasks, placement, .. } = Axes::of(case);
-        SectionAxes { data, tasks, placement, stream_bytes, round_trip_bytes }
+        RankingAxes { data, tasks, placement, stream_bytes, round_trip_bytes }
     }
 }
 
@@ -396,7 +396,7 @@ impl<'a> Labels<'a> {
 }
 
 /// How many times as fast as the plain pipe; where there are several, the one that waits alike, then of the same payload.
-fn times_pipe(row: &Row, pipes: &[&Row]) -> Option<f64> {
+fn times_pipe(row: &RankedRow, pipes: &[&RankedRow]) -> Option<f64> {
     let own = row.cases().next()?;
     let strange = |case: &CaseRecord| (case.wait != own.wait, case.payload != own.payload);
     let pipe = pipes.iter().min_by_key(|pipe| pipe.cases().next().map(strange))?;
@@ -408,9 +408,10 @@ fn times_pipe(row: &Row, pipes: &[&Row]) -> Option<f64> {
 }
 
 /// Fastest stream first, then soonest round trip, then rows without figures as they were planned.
-fn by_rank(a: &Row, b: &Row) -> Ordering {
-    let speed =
-        |row: &Row| row.throughput().map_or(f64::NEG_INFINITY, |throughput| throughput.median_bytes_per_s);
-    let trip = |row: &Row| row.latency().map_or(u64::MAX, |latency| latency.p50);
+fn by_rank(a: &RankedRow, b: &RankedRow) -> Ordering {
+    let speed = |row: &RankedRow| {
+        row.throughput().map_or(f64::NEG_INFINITY, |throughput| throughput.median_bytes_per_s)
+    };
+    let trip = |row: &RankedRow| row.latency().map_or(u64::MAX, |latency| latency.p50);
     speed(b).total_cmp(&speed(a)).then_with(|| trip(a).cmp(&trip(b)))
 }

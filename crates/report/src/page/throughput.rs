@@ -236,7 +236,7 @@ pub(super) fn gaps(set: &Set) -> Option<Table> {
 /// Every column of the ranked lists of one record, as the terminal has them on a very wide screen.
 pub(super) fn tables(source: &Source) -> Vec<Table> {
     let view = view::View::of(source.record);
-    let table = |section: &view::Section| {
+    let table = |section: &view::Ranking| {
         let table = crate::columns::table(section, source.record.settings.interrupted);
         let (stream, round_trip) = section.blocks();
         let parts = [crate::words::blocks(stream, round_trip), section.ends(), section.data().to_owned()];
@@ -247,7 +247,7 @@ pub(super) fn tables(source: &Source) -> Vec<Table> {
         };
         Table { title, ..table.into_texts() }
     };
-    view.sections.iter().map(table).collect()
+    view.rankings.iter().map(table).collect()
 }
 
 fn sentence(text: &str) -> String {
