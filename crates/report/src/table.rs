@@ -145,24 +145,20 @@ impl Table {
         }
     }
 
-    /// The columns of Markdown and HTML, and the rows without what terminals alone show.
-    fn plain(&self) -> (Vec<usize>, bool) {
-        let columns = self.speaking().filter(|at| !self.columns[*at].picture).collect();
-        (columns, self.rows.iter().any(|row| !row.reasons.is_empty()))
-    }
-
     /// What is shown where there is no terminal: no pictures, no column that says nothing, the reasons in a column of their own.
-    pub(crate) fn into_texts(self) -> Self {
-        let (columns, with_reasons) = self.plain();
+    pub(crate) fn texts(&self) -> Self {
+        let columns: Vec<usize> = self.speaking().filter(|at| !self.columns[*at].picture).collect();
+        let with_reasons = self.rows.iter().any(|row| !row.reasons.is_empty());
         let row = |row: &Row| {
             let cells = columns.iter().map(|at| row.cells.get(*at).cloned().unwrap_or_default());
             cells.chain(with_reasons.then(|| row.reasons.join("; "))).collect::<Vec<String>>().into()
         };
         let kept = columns.iter().map(|at| self.columns[*at].clone());
         Self {
+            title: self.title.clone(),
             columns: kept.chain(with_reasons.then(|| Column::left(WHY_NOT))).collect(),
             rows: self.rows.iter().map(row).collect(),
-            ..self
+            notes: self.notes.clone(),
         }
     }
 
@@ -173,56 +169,54 @@ impl Table {
 
     /// The columns and rows as Markdown, without the title and the notes.
     pub fn markdown(&self) -> String {
-        let (columns, with_reasons) = self.plain();
+        let table = self.texts();
         let mut text = String::new();
-        let mut line = |cells: &mut dyn Iterator<Item = String>, last: &str| {
+        let mut line = |cells: Vec<String>| {
             // A bar inside a cell would end it.
-            let last = with_reasons.then(|| last.to_owned());
-            let cells = cells.chain(last).map(|cell| cell.trim_end().replace('|', "\\|").replace('\n', " "));
-            text.push_str(&format!("| {} |\n", cells.collect::<Vec<String>>().join(" | ")));
+            let cell = |cell: String| cell.trim_end().replace('|', "\\|").replace('\n', " ");
+            text.push_str(&format!("| {} |\n", cells.into_iter().map(cell).collect::<Vec<_>>().join(" | ")));
         };
-        line(&mut columns.iter().map(|at| self.columns[*at].title.clone()), WHY_NOT);
-        let rule = |at: &usize| if self.is_flush_right(*at) { "---:" } else { "---" };
-        line(&mut columns.iter().map(|at| rule(at).to_owned()), "---");
-        for row in &self.rows {
-            let cell = |at: &usize| match (self.columns[*at].fit, row.cells.get(*at)) {
-                (Fit::Spec, Some(spec)) => format!("`{spec}`"),
-                (_, cell) => cell.cloned().unwrap_or_default(),
+        line(table.columns.iter().map(|column| column.title.clone()).collect());
+        let rule = |at: usize| if table.is_flush_right(at) { "---:" } else { "---" };
+        line((0..table.columns.len()).map(|at| rule(at).to_owned()).collect());
+        for row in table.rows {
+            let cell = |(column, cell): (&Column, String)| match column.fit {
+                Fit::Spec => format!("`{cell}`"),
+                _ => cell,
             };
-            line(&mut columns.iter().map(cell), &row.reasons.join("; "));
+            line(table.columns.iter().zip(row.cells).map(cell).collect());
         }
         text
     }
 
     /// The table as HTML, its title as a caption.
     pub fn html(&self) -> Markup {
-        let (columns, with_reasons) = self.plain();
-        let names = |at: usize| columns.first() == Some(&at);
+        let table = self.texts();
         // On a page a column of figures is never wrapped: one that holds any words is not such a column.
-        let is_number = |at: usize| match self.columns[at].align {
+        let is_number = |(at, column): (usize, &Column)| match column.align {
             Align::Auto => {
-                !names(at) && self.cells(at).all(is_figure) && self.cells(at).any(|cell| !cell.is_empty())
+                at > 0 && table.cells(at).all(is_figure) && table.cells(at).any(|cell| !cell.is_empty())
             }
             align => align == Align::Right,
         };
-        let class = |at: usize| is_number(at).then_some("number");
+        let classes: Vec<Option<&str>> =
+            table.columns.iter().enumerate().map(|column| is_number(column).then_some("number")).collect();
         html! {
             table {
-                caption { (self.title) }
+                caption { (table.title) }
                 thead {
                     tr {
-                        @for &at in &columns { th scope="col" class=[class(at)] { (self.columns[at].title) } }
-                        @if with_reasons { th scope="col" { (WHY_NOT) } }
+                        @for (column, class) in table.columns.iter().zip(&classes) {
+                            th scope="col" class=[class] { (column.title) }
+                        }
                     }
                 }
                 tbody {
-                    @for row in &self.rows {
+                    @for row in &table.rows {
                         tr {
-                            @for &at in &columns {
-                                @let cell = row.cells.get(at).map_or("", String::as_str);
-                                @if names(at) { th scope="row" { (cell) } } @else { td class=[class(at)] { (cell) } }
+                            @for (at, (cell, class)) in row.cells.iter().zip(&classes).enumerate() {
+                                @if at == 0 { th scope="row" { (cell) } } @else { td class=[class] { (cell) } }
                             }
-                            @if with_reasons { td { (row.reasons.join("; ")) } }
                         }
                     }
                 }

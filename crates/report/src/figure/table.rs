@@ -14,7 +14,7 @@ pub(super) fn of(figure: &Figure) -> Table {
         Chart::Heat(heat) => of_heat(heat),
         Chart::Flow(flow) => of_flow(flow),
     };
-    Table::new(&figure.title, columns, rows).into_texts()
+    Table::new(&figure.title, columns, rows).texts()
 }
 
 type Parts = (Vec<String>, Vec<Vec<String>>);

@@ -21,7 +21,7 @@ pub(super) fn section(source: &Source, number: usize) -> Option<Section> {
         let apart = if tables.len() > 1 { format!("; {}", table.ends()) } else { String::new() };
         if let Some(ranking) = table.ranking() {
             let title = format!("By language: time, system calls, CPU time and start-up{apart}");
-            blocks.push(Block::Table(Table { title, ..ranking.into_texts() }));
+            blocks.push(Block::Table(Table { title, ..ranking.texts() }));
         }
         let id = if place == 0 { format!("matrix-{number}") } else { format!("matrix-{number}-{place}") };
         blocks.extend(matrix(source, table, id, &apart).map(Block::Figure));

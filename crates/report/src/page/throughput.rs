@@ -245,7 +245,7 @@ pub(super) fn tables(source: &Source) -> Vec<Table> {
         } else {
             format!("{}: {}", source.label, parts.join(" · "))
         };
-        Table { title, ..table.into_texts() }
+        Table { title, ..table.texts() }
     };
     view.rankings.iter().map(table).collect()
 }
