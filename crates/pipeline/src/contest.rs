@@ -134,7 +134,7 @@ impl Contest<'_> {
 }
 
 /// Takes a trial into its result; outputs or statuses that differ between trials of one link are noted at once.
-pub fn take(result: &mut CompareResult, made: Trial, timed: bool) {
+fn take(result: &mut CompareResult, made: Trial, timed: bool) {
     if timed {
         result.times_s.push(made.wall.as_secs_f64());
     }
@@ -150,7 +150,7 @@ pub fn take(result: &mut CompareResult, made: Trial, timed: bool) {
 
 /// Compares every output with that of the reference: bash, or else the first link of which there is one. What could
 /// not be compared with anything stays unjudged.
-pub fn judge(results: &mut [CompareResult]) {
+fn judge(results: &mut [CompareResult]) {
     let ran = |result: &&CompareResult| result.output_hash.is_some();
     let outcome = |result: &CompareResult| (result.output_hash.clone(), result.status);
     for index in 0..results.len() {
