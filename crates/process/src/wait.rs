@@ -26,11 +26,18 @@ pub fn wait_for_all<E: From<io::Error>>(
 ) -> Result<(), E> {
     let mut failed_at: Option<Instant> = None;
     let cut = loop {
-        if children.iter().all(|child| child.ended().is_some()) {
+        let all_ended = children.iter().all(|child| child.ended().is_some());
+        // One signal to the group (Ctrl-C) can end all of them between two looks: whether it was meant for us, too, is asked
+        // before their ends are taken for failures. By then it has reached us: a child becomes waitable after the whole group
+        // has been signalled.
+        if all_ended && !children.iter().any(failed) {
             return Ok(());
         }
         if let Err(cut) = look() {
             break cut;
+        }
+        if all_ended {
+            return Ok(());
         }
         if failed_at.is_none() && children.iter().any(|child| child.ended().is_some() && failed(child)) {
             failed_at = Some(Instant::now());
@@ -67,4 +74,45 @@ fn attend(children: &mut [Child<'_>]) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
+    use super::*;
+    use crate::captured::Captured;
+    use crate::child::Capture;
+    use crate::cleaner::Cleaner;
+
+    /// Expected: Ctrl-C stops a run, and no row of it failed.
+    /// Happened, on a busy machine: both ends had died of it before we looked again, and it was told of as a failure of theirs.
+    #[test]
+    fn after_all_have_died_at_once_it_is_asked_whether_the_user_wanted_it() {
+        let cleaner = Cleaner::start().expect("a cleaner");
+        let mark = cleaner.mark();
+        let dying = |_| {
+            let mut command = Command::new("sh");
+            command.args(["-c", "kill -INT $$"]);
+            Child::spawn(command, Capture::Both, Captured::all(), &cleaner, &mark).expect("a child")
+        };
+        let mut children: Vec<Child<'_>> = (0..2).map(dying).collect();
+        let pids: Vec<Pid> = children.iter().filter_map(|child| Pid::from_raw(child.pid())).collect();
+        let mut looks = 0;
+        let failed = |child: &Child<'_>| child.ended().is_some_and(|ended| !ended.status.success());
+        let waited = wait_for_all(&mut children, &failed, &mut || {
+            looks += 1;
+            if looks > 1 {
+                return Err(io::Error::from(io::ErrorKind::Interrupted));
+            }
+            for pid in &pids {
+                // It stays to be waited for.
+                waitid(WaitId::Pid(*pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)?;
+            }
+            Ok(())
+        });
+        assert_eq!((waited.map_err(|error| error.kind()), looks), (Err(io::ErrorKind::Interrupted), 2));
+    }
 }
