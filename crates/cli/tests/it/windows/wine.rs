@@ -198,9 +198,17 @@ impl Wine {
         Done { code, stdout, stderr: self.stderr() }
     }
 
-    /// Runs `pipes.exe ARGS` to its end.
+    /// Runs `pipes.exe ARGS` to its end. Wine's server ends some time after its last program: a program that finds it in the
+    /// midst of that is not started (`wine client error: recvmsg`), and is tried again.
     pub(crate) fn run(&self, args: &[&str]) -> Done {
-        self.wait(self.start(args))
+        let mut tries = 3;
+        loop {
+            let done = self.wait(self.start(args));
+            tries -= 1;
+            if tries == 0 || !done.stderr.starts_with("wine client error") {
+                return done;
+            }
+        }
     }
 
     /// The folder outside of the prefix that holds its server's socket: Debian's Wine makes one of a random name and
