@@ -71,7 +71,8 @@ pub enum ReadError {
     },
     /// Another version wrote it.
     #[error(
-        "{name}: the record has the schema `{found}`, and this hosepipe reads `{SCHEMA}`: take the hosepipe that wrote it"
+        "{name}: the record has the schema `{found}`, and this hosepipe reads `{SCHEMA}`: use the hosepipe that \
+            wrote it"
     )]
     OtherSchema {
         /// The file.

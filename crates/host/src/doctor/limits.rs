@@ -78,8 +78,8 @@ fn pipe_max_size(host: &Host, vitals: &Vitals) -> Option<Finding> {
 fn pipe_pages(host: &Host, vitals: &Vitals) -> Option<Finding> {
     const DEFAULT: u64 = 16384;
     let name = "pipe-user-pages-soft";
-    let why = "Above it a user's new pipes shrink to one or two pages and cannot grow: pipelines \
-        of large pipes suddenly crawl. The size granted is in every record.";
+    let why = "Above it a user's new pipes shrink to one or two pages and cannot grow: pipelines of large pipes \
+        suddenly become slow. The size granted is in every record.";
     let Some(pages) = host.limits.pipe_user_pages_soft else {
         return Some(Finding::new(name, Unknown, "fs.pipe-user-pages-soft cannot be read", why));
     };
@@ -99,8 +99,8 @@ fn descriptors(host: &Host, _: &Vitals) -> Option<Finding> {
         None => "files may be open without limit".to_owned(),
         Some(files) => format!("{files} files may be open"),
     };
-    let why = "Long pipelines and chains hold several descriptors for each stage; above the limit \
-        they end in EMFILE.";
+    let why = "Long pipelines and chains hold several descriptors for each stage; above the limit they fail with \
+        EMFILE.";
     Finding::new("nofile", unless(limit.is_none_or(|files| files >= 256), Caps), what, why)
         .remedy("ulimit -n 1024")
 }
@@ -214,7 +214,7 @@ fn io_uring(_: &Host, vitals: &Vitals) -> Option<Finding> {
 
 fn shared_memory(_: &Host, vitals: &Vitals) -> Option<Finding> {
     const LITTLE: u64 = 256 << 20;
-    let why = "shm_open(3) makes its files there; a ring that does not fit dies of SIGBUS. \
+    let why = "shm_open(3) makes its files there; a program whose ring does not fit is killed by SIGBUS. \
         Containers often have 64 MiB.";
     let found = |state, what: String| Finding::new("dev-shm", state, what, why);
     match &vitals.shm {

@@ -50,7 +50,8 @@ fn cpus(host: &Host, _: &Vitals) -> Option<Finding> {
     };
     let why = match count {
         0 | 1 => {
-            "Both ends share the CPU: every hand-over is a switch, and only --place same and any mean something."
+            "Both ends share the CPU: every hand-over is a context switch, and only --place same and any are \
+                possible."
         }
         2 | 3 => "Two ends fill two CPUs, and whatever else runs takes its time from one of them.",
         _ => "Two ends, and room for everything else.",
@@ -92,9 +93,9 @@ fn isolated(host: &Host, vitals: &Vitals) -> Option<Finding> {
 }
 
 fn hypervisor(host: &Host, _: &Vitals) -> Option<Finding> {
-    let guest = "To wake another CPU leaves the guest: round trips across CPUs cost tens of microseconds, and \
-        blocking mechanisms fall behind spinning ones by more than on bare metal. The host's other guests take \
-        their share unseen.";
+    let guest = "To wake another CPU, a guest has to leave to its host: round trips across CPUs cost tens of \
+        microseconds, and blocking mechanisms fall behind spinning ones by more than on bare metal. Other guests \
+        of the host take CPU time that cannot be seen here.";
     let bare = "Wake-ups and clocks are the machine's own.";
     Some(match &host.hypervisor {
         Some(name) => Finding::new("hypervisor", Note, format!("this is a guest of {name}"), guest),
@@ -107,7 +108,7 @@ fn mitigations(host: &Host, _: &Vitals) -> Option<Finding> {
         None => (Unknown, "Some mitigations make every system call slower."),
         Some(names) if names.is_empty() => (Good, "A system call costs what the CPU asks for it."),
         Some(_) => {
-            let why = "Small blocks and round trips feel it most. Compare figures only between machines \
+            let why = "It slows small blocks and round trips most. Compare figures only between machines \
                 with the same mitigations; they are in every record.";
             (Note, why)
         }
@@ -173,7 +174,7 @@ fn clocksource(_: &Host, vitals: &Vitals) -> Option<Finding> {
         return Some(found(Good, &what, "CLOCK_MONOTONIC costs some 20 ns and no system call."));
     }
     let why =
-        "Each look at the clock is a system call of a microsecond or more, which stands in every round trip.";
+        "Each clock reading is a system call of a microsecond or more, and is part of every round trip.";
     let finding = found(Spoils, &what, why);
     let Some(better) = vitals.clocksources.iter().find(|other| is_fast(other)) else { return Some(finding) };
     let switch = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
@@ -224,14 +225,14 @@ fn running(host: &Host, vitals: &Vitals) -> Option<Finding> {
         1 => "one other task runs at this moment".to_owned(),
         _ => format!("{others} other tasks run at this moment"),
     };
-    let why = "With the two ends that is more than there are CPUs: somebody waits.";
+    let why = "With the two ends that is more than there are CPUs: some task always waits.";
     Finding::new("running", unless(fine, Spoils), what, why).remedy(WHO)
 }
 
 fn pressure(_: &Host, vitals: &Vitals) -> Option<Finding> {
     let percent = vitals.cpu_pressure_percent?;
     let what = format!("tasks waited for a CPU during {percent:.1} % of the last ten seconds");
-    let why = "A task that is ready and must wait is an end that does not move bytes.";
+    let why = "An end that waits for a CPU moves no bytes.";
     Finding::new("cpu-pressure", unless(percent < 5.0, Spoils), what, why).remedy(WHO)
 }
 

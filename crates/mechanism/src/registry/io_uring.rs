@@ -40,7 +40,7 @@ impl Mechanism for IoUring {
                     name: "on",
                     kind: OptionKind::Choice(&["pipe", "socket", "msg-ring"]),
                     default: "pipe",
-                    help: "what lies beneath; msg-ring: shared memory, and IORING_OP_MSG_RING from ring to ring",
+                    help: "what carries the bytes; msg-ring: shared memory, and IORING_OP_MSG_RING from ring to ring",
                 },
                 SIZE_OPTION,
                 OptionSpec {

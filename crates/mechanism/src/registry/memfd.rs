@@ -33,7 +33,7 @@ impl Mechanism for Memfd {
                 name: "recv",
                 kind: OptionKind::Choice(&["mmap", "read"]),
                 default: "mmap",
-                help: "how the receiver comes at the bytes: mapped and looked at where they lie, or read(2)",
+                help: "how the receiver gets the bytes: mapped and read in place, or read(2)",
             }],
             limits: "blocks on their way: what the smallest send buffer holds (a handful), and RLIMIT_NOFILE",
             man_pages: &["memfd_create(2)", "fcntl(2) F_ADD_SEALS", "unix(7) SCM_RIGHTS"],
@@ -45,7 +45,7 @@ impl Mechanism for Memfd {
     fn probe(&self) -> Result<(), Unsupported> {
         sealed(b"x").map(|_| ()).map_err(|error| Unsupported {
             reason: format!("memfd_create(2) and its seals: {}", describe_errno(&error)),
-            remedy: Some("a kernel from 3.17 on, and a sandbox that allows them".to_owned()),
+            remedy: Some("Linux 3.17 or newer, and a sandbox that allows them".to_owned()),
         })
     }
 

@@ -1,4 +1,4 @@
-//! `unix-stream`: Unix stream sockets met by name: bind, listen, connect, accept (study `stover`).
+//! `unix-stream`: Unix stream sockets connected by name: bind, listen, connect, accept (study `stover`).
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::net::sockopt::socket_peercred;
@@ -19,7 +19,7 @@ impl Mechanism for UnixStream {
     fn descriptor(&self) -> &'static Descriptor {
         &Descriptor {
             name: "unix-stream",
-            summary: "Unix stream sockets met by name: bind, listen, connect, accept",
+            summary: "Unix stream sockets connected by name: bind, listen, connect, accept",
             capabilities: const { Capabilities::LINK.union(Capabilities::NEEDS_CLEANUP) },
             options: &[SNDBUF_OPTION, RCVBUF_OPTION],
             link_options: &[SNDBUF_OPTION.name, RCVBUF_OPTION.name],

@@ -30,7 +30,8 @@ pub(super) const WORDS: &[(&str, &str, &str)] = &[
     (
         "95 % interval",
         "word-interval",
-        "Where the median would lie again. It comes from the order of the trials and assumes no bell curve; with fewer than six trials it is the whole range.",
+        "The range in which the median is expected (95 %). It is made from the ordered trials and assumes no \
+            normal distribution; with fewer than six trials it is the whole range.",
     ),
     (
         "trial, n",

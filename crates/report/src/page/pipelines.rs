@@ -26,8 +26,8 @@ fn figure(record: &RunRecord, number: usize) -> Figure {
         id: format!("flow-{number}"),
         title: "Stages and what flowed between them".to_owned(),
         caption: format!(
-            "Time runs to the right, {} in all; a hose is as thick as what went through it. Waits are sampled; \
-             bytes are known where a relay or a file counts them (--meter).",
+            "Time runs to the right, {} in all; a link is as thick as the bytes that went through it. Waits are \
+                sampled; bytes are known where a relay or a file counts them (--meter).",
             numbers::time(record.wall_ns as f64)
         ),
         chart: Chart::Flow(Flow {

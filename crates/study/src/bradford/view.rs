@@ -117,8 +117,8 @@ fn sweep(study: &Bradford, threads: &StudyPart) -> Block {
     lines(
         "bradford-threads",
         "Two threads: a pipe in every run, and the sockets that the study announced",
-        "Sockets are shown by their median. Of the published charts only pictures are left: their peaks, as the text gives \
-         them, are drawn across.",
+        "Sockets are shown by their median. The published charts exist only as pictures: the peaks that the text \
+            names are drawn as lines.",
         series,
     )
 }
@@ -167,7 +167,7 @@ pub(super) fn elsewhere(record: &StudyRecord) -> Option<Section> {
     let figure = lines(
         "bradford-elsewhere",
         "Measured elsewhere",
-        "Medians of records made by another program on another machine: not to be set in proportion to ours.",
+        "Medians of records made by another program on another machine: not comparable with ours.",
         series.collect(),
     );
     Some(Section {
@@ -283,7 +283,7 @@ pub(super) fn what_changed(record: &StudyRecord, years: u32) -> Vec<String> {
     let smallest = one.first().filter(|case| case.block_bytes == 1).and_then(|case| median(case));
     if let Some(bytes_per_s) = smallest {
         text.push_str(&format!(
-            " What stands against it is the system call: writing one byte and reading it back takes {} ns here \
+            " The other cost is the system call: writing one byte and reading it back takes {} ns here \
              ({}).",
             fixed(1e9 / bytes_per_s, 0),
             record.host.mitigations_in_words()

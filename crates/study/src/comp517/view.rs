@@ -144,9 +144,10 @@ pub(super) fn what_changed(record: &StudyRecord, _years: u32) -> Vec<String> {
     let study = Comp517::read();
     let sort = part(record, "sort");
     let time = |via: &str| times_pipe(&study, sort?, via);
-    let mut text = "In the study it hardly showed what the links were made of: the starts of the programs and the work of \
-                    `sort` and `ls` took the time. Only O_SYNC did, which makes every write wait for the storage."
-        .to_owned();
+    let mut text =
+        "In the study the kind of link made little difference: starting the programs and the work of \
+        `sort` and `ls` took the time. Only O_SYNC made one, because every write waits for the storage."
+            .to_owned();
     if let (Some(sequential), Some(parallel)) = (time("file:order=sequential"), time("file")) {
         text.push_str(&format!(
             " Here a file pipe takes {} times the true pipe's time for the sorted file when one side waits for the other, \
@@ -156,8 +157,8 @@ pub(super) fn what_changed(record: &StudyRecord, _years: u32) -> Vec<String> {
         ));
         if sequential > SHOWS {
             text.push_str(
-                " So it shows more than it did that two programs cannot work at once, and that every byte is stored on \
-                 its way.",
+                " So it matters more than it did that two programs cannot work at once, and that every byte is \
+                    stored on its way.",
             );
         }
     }

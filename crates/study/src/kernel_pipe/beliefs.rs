@@ -185,8 +185,8 @@ pub(super) fn alternatives(_record: &StudyRecord, part: &StudyPart) -> Vec<Block
     let figure = bars(
         "kernel-pipe-alternatives",
         "The ways to avoid copying",
-        "Two processes, blocks of 64 KiB. The two groups are not to be compared with each other: bytes that nobody looks \
-         at need not be anywhere near.",
+        "Two processes, blocks of 64 KiB. The two groups are not to be compared with each other: bytes that nobody \
+            reads may never have been moved.",
         speed_axis(Scale::Log),
         vec![group("not looked at", DataLevel::None), group("every byte checked", DataLevel::Verify)],
     );

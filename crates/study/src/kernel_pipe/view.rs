@@ -104,8 +104,7 @@ fn figure(study: &KernelPipe, part: &StudyPart) -> Block {
 pub(super) fn what_changed(record: &StudyRecord, _years: u32) -> Vec<String> {
     let study = KernelPipe::read();
     let mut text =
-        "The study is of our own days, and nothing about a pipe has changed since; what differs is the machine."
-            .to_owned();
+        "The study is recent, and pipes have not changed since; what differs is the machine.".to_owned();
     let cases = part(record, "languages").map(|part| part.cases.as_slice()).unwrap_or_default();
     let idiomatic = cases.iter().filter(|case| variant(case) == "idiomatic");
     let mut speeds: Vec<_> = idiomatic.filter_map(|case| Some((median(case)?, language(case)))).collect();
