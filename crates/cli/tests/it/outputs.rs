@@ -23,7 +23,7 @@ const QUICK: [&str; 13] = [
 ];
 
 /// Rows of CSV text, quotes undone.
-fn csv_rows(text: &str) -> Vec<Vec<String>> {
+pub(crate) fn csv_rows(text: &str) -> Vec<Vec<String>> {
     let mut rows = vec![vec![String::new()]];
     let mut quoted = false;
     let mut letters = text.chars().peekable();

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::{Done, Lab, PROMPTLY, SOON, is_root, signal, skip, until};
+use crate::outputs::csv_rows;
 use model::{SCHEMA, StudyPart, StudyRecord};
 use rustix::process::Signal;
 
@@ -29,12 +30,20 @@ fn part<'a>(record: &'a StudyRecord, name: &str) -> &'a StudyPart {
 
 /// A small run of a study, or of parts of it: its text and its record.
 fn small(lab: &Lab, study: &str, more: &[&str]) -> (String, StudyRecord) {
-    let args = [&[study, "--scale", "0.001", "--json", "r.json"], more].concat();
+    let args = [&[study, "--scale", "0.001", "--json", "r.json", "--csv", "r.csv"], more].concat();
     let done = reproduce(lab, &args).expect_code(0);
     assert_eq!(done.stderr, "", "no progress where there is no terminal");
     let record = record(lab, "r.json");
     assert_eq!((record.schema.as_str(), record.study.as_str(), record.scale), (SCHEMA, study, 0.001));
     assert!(!record.interrupted && record.parts.iter().all(|part| part.complete), "{record:?}");
+    let csv = csv_rows(&fs::read_to_string(lab.here("r.csv")).expect("CSV was written"));
+    let rows = |part: &StudyPart| part.cases.len() + part.results.len() + part.measures.len();
+    assert_eq!(
+        csv.len(),
+        1 + record.parts.iter().map(rows).sum::<usize>(),
+        "the names, and each figure's row"
+    );
+    assert!(csv.iter().all(|row| row.len() == csv[0].len()), "{csv:?}");
     let words = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("--scale 0.001"), "the scale is told: {}", done.stdout);
     (done.stdout, record)
