@@ -48,7 +48,7 @@ impl Bar {
     pub(crate) fn tick_every(&self, interval: Duration) {
         if !self.0.is_hidden() {
             // The thread that draws must not be the one that is told of a stage's end (SIGCHLD).
-            let _held = pipeline::NoSignals::hold();
+            let _held = process::signals::NoSignals::hold();
             self.0.enable_steady_tick(interval);
         }
     }

@@ -66,7 +66,7 @@ pub(crate) fn shell(name: &OsStr) -> anyhow::Result<Shell> {
 /// like a normal end, whatever the stages made of it.
 pub(crate) fn exit(ran: &Ran) -> ExitCode {
     if let Some(signal) = ran.ended.signal() {
-        pipeline::end_by(signal);
+        process::signals::end_by(signal);
     }
     ExitCode::from((ran.status() & 0xff) as u8)
 }

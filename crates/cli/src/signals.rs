@@ -1,13 +1,13 @@
 //! Signals: those that ask the program to end are noted, so that what was finished is still printed and saved;
 //! those that a parent has set in a way that would spoil our work are set back.
-#![allow(unsafe_code)]
 
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Context;
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use process::signals::{ignore, to_default, was_ignored};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGTERM, SIGXFSZ};
 
 /// The first signal that asked the program to end, if one did.
 #[derive(Clone)]
@@ -21,7 +21,7 @@ impl StopRequest {
     pub(crate) fn listen() -> anyhow::Result<Self> {
         let noted = Arc::new(AtomicUsize::new(0));
         // A signal ignored from the beginning (nohup(1)) stays ignored.
-        for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !pipeline::was_ignored(*signal)) {
+        for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !was_ignored(*signal)) {
             signal_hook::flag::register_usize(signal, noted.clone(), signal as usize)
                 .context("cannot install a signal handler")?;
         }
@@ -61,16 +61,12 @@ impl StopRequest {
 /// grows beyond RLIMIT_FSIZE shall be EFBIG with a sentence, not SIGXFSZ; and ends shall be there to be waited
 /// for, which an inherited SIGCHLD=SIG_IGN would prevent (wait(2)).
 pub(crate) fn settle() {
-    // SAFETY: both are valid actions for these signals, and no other thread runs yet.
-    unsafe {
-        libc::signal(SIGXFSZ, libc::SIG_IGN);
-        libc::signal(SIGCHLD, libc::SIG_DFL);
-    }
+    ignore(&[SIGXFSZ]);
+    to_default(&[SIGCHLD]);
 }
 
 /// Lets this process die of SIGPIPE (status 141 in a shell) when its reader goes away, as `yes | head` does: the Rust
 /// runtime ignores the signal from the start.
 pub(crate) fn die_of_sigpipe() {
-    // SAFETY: SIG_DFL runs no code of ours, so there is no handler that could be unsound.
-    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+    to_default(&[SIGPIPE]);
 }

@@ -1,10 +1,10 @@
 //! What the processes of a stage do, seen from outside (proc(5)): computing, queueing for a CPU, waiting for a disk, asleep.
-#![allow(unsafe_code)]
 
 use std::fs;
-use std::mem::MaybeUninit;
 
-use crate::proc;
+use nix::time::ClockId;
+use nix::unistd::Pid;
+use process::proc::{self, Stat};
 
 /// How far down, and how many, processes of a stage are followed.
 const DEPTH_MAX: usize = 4;
@@ -33,21 +33,18 @@ pub(crate) fn of(pid: i32, with_children: bool, but: &[i32]) -> Option<Activity>
 }
 
 fn add(pid: i32, depth: usize, but: &[i32], activity: &mut Activity) -> Option<()> {
-    let fields = proc::fields(pid)?;
-    let state = fields.first().map(String::as_str);
-    let number = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
-    activity.at_disk |= state == Some("D");
+    let stat = Stat::of(pid)?;
+    activity.at_disk |= stat.state == 'D';
     activity.cpu_ns += cpu_time_ns(pid).unwrap_or(0);
     if depth > 0 {
         // Of processes that were waited for.
-        activity.cpu_ns +=
-            (number(13) + number(14)) * 1_000_000_000 / rustix::param::clock_ticks_per_second();
+        activity.cpu_ns += stat.children_cpu_ticks * 1_000_000_000 / rustix::param::clock_ticks_per_second();
     }
-    activity.is_ready |= state == Some("R");
-    if number(17) > 1 {
+    activity.is_ready |= stat.state == 'R';
+    if stat.threads > 1 {
         for (_, thread) in proc::threads(pid) {
             activity.queued_ns += queued_ns(&thread);
-            activity.is_ready |= fs::read_to_string(thread + "/stat").is_ok_and(|stat| stat.contains(") R "));
+            activity.is_ready |= Stat::at(&thread).is_some_and(|stat| stat.state == 'R');
         }
     } else {
         activity.queued_ns += queued_ns(&format!("/proc/{pid}"));
@@ -65,13 +62,8 @@ fn add(pid: i32, depth: usize, but: &[i32], activity: &mut Activity) -> Option<(
 
 /// CPU time of all threads of a process, to the nanosecond (clock_getcpuclockid(3)).
 fn cpu_time_ns(pid: i32) -> Option<u64> {
-    const CPUCLOCK_SCHED: i32 = 2;
-    let mut time = MaybeUninit::<libc::timespec>::uninit();
-    // SAFETY: fills the memory it is given.
-    let answer = unsafe { libc::clock_gettime(!pid << 3 | CPUCLOCK_SCHED, time.as_mut_ptr()) };
-    // SAFETY: filled in where the call succeeded.
-    let time = (answer == 0).then(|| unsafe { time.assume_init() })?;
-    Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+    let time = ClockId::pid_cpu_clock_id(Pid::from_raw(pid)).and_then(ClockId::now).ok()?;
+    Some(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
 
 /// Time that a thread was ready to run and did not; nothing of one that has gone.
@@ -158,7 +150,7 @@ mod tests {
         }
         assert_eq!((seen.cpu_ns >= 50_000_000, seen.pids.len()), (true, 2));
         for pid in seen.pids {
-            crate::signals::send(pid, libc::SIGKILL);
+            process::signals::send(pid, nix::sys::signal::Signal::SIGKILL);
         }
         shell.wait().expect("reaped");
         assert_eq!(of(pid, true, &[]), None);

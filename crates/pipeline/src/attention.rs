@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use model::{LinkRecord, StageRecord};
+use process::proc::descriptors;
 
 use crate::activity::{self, Activity, Awaits};
 use crate::fullness::{Fill, Gauge};
 use crate::ledger::{Ledger, Process};
-use crate::proc::{self, Identity, OpenFile};
+use crate::open_file::{Identity, OpenFile, identity};
 use crate::serve::Glance;
 
 /// Between two looks: short against what people wait for.
@@ -342,7 +343,7 @@ impl Attention {
 /// writes, as a process substitution makes them. `None` where there is none.
 fn aside(gauge: &mut Gauge, ledger: &Ledger, stage: i32, pids: &[i32]) -> Option<String> {
     for pid in pids {
-        for fd in proc::descriptors(*pid).filter(|fd| *fd > 2).take(SIDE_DESCRIPTORS_MAX) {
+        for fd in descriptors(*pid).filter(|fd| *fd > 2).take(SIDE_DESCRIPTORS_MAX) {
             let path = format!("/proc/{pid}/fd/{fd}");
             let Ok(link) = rustix::fs::lstat(&path) else { continue };
             // The rights of the link itself say how it was opened (proc_pid_fd(5)).
@@ -350,7 +351,7 @@ fn aside(gauge: &mut Gauge, ledger: &Ledger, stage: i32, pids: &[i32]) -> Option
             let Ok(file) = rustix::fs::stat(&path) else { continue };
             let Some(fill) = gauge.pipe(*pid, fd, None) else { continue };
             if (reads && fill.is_empty()) || (!reads && fill.is_full()) {
-                return at_other_end(ledger, &OpenFile::pipe(proc::identity(&file)), i32::from(reads), stage);
+                return at_other_end(ledger, &OpenFile::pipe(identity(&file)), i32::from(reads), stage);
             }
         }
     }

@@ -9,11 +9,10 @@ use std::thread::JoinHandle;
 use mechanism::large_pipe;
 use model::Check;
 use payload::Checker;
+use process::signals::NoSignals;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
-
-use crate::signals::NoSignals;
 
 /// Read in one call.
 const ROOM_BYTES: usize = 256 << 10;

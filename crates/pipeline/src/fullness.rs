@@ -11,7 +11,7 @@ use rustix::net::{RecvFlags, recv};
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, pipe_with, tee};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
-use crate::proc::{self, Identity};
+use crate::open_file::{Identity, identity};
 
 /// A pipe with less room makes a writer of a whole block wait (pipe(7), PIPE_BUF).
 const BLOCK_BYTES: u64 = 4096;
@@ -70,7 +70,7 @@ impl Gauge {
         let path = format!("/proc/{pid}/fd/{fd}");
         let found = stat(&path).ok()?;
         let is_pipe = FileType::from_raw_mode(found.st_mode) == FileType::Fifo;
-        if !is_pipe || expected.is_some_and(|expected| expected != proc::identity(&found)) {
+        if !is_pipe || expected.is_some_and(|expected| expected != identity(&found)) {
             return None;
         }
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;

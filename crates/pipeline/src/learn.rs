@@ -6,13 +6,15 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use pipes::protocol::{Config, Plain, SITES_MAX, mode};
 use pipes::sites::{SAMPLE_BYTES, SLOTS, Sample, Sites, tell_apart};
+use process::{ends_within, signals};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::process::geteuid;
+use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
 
 use crate::preload::{FINGERPRINT, Library};
 use crate::shell::{Kind, Shell};
@@ -47,7 +49,6 @@ const OTHERS_OF_FISH: [&str; 1] = ["set x (true)"];
 
 /// No example takes longer, on the slowest machine.
 const EXAMPLE_TIME_MAX: Duration = Duration::from_secs(10);
-const LOOK_AGAIN: Duration = Duration::from_micros(200);
 
 /// What tells a shell's pipelines from its other pipes; `None` where nothing does.
 ///
@@ -106,17 +107,13 @@ fn example(shell: &Shell, library: &Library, text: &str) -> io::Result<Vec<Sampl
 }
 
 fn wait(child: &mut Child) -> io::Result<()> {
-    let began = Instant::now();
-    while child.try_wait()?.is_none() {
-        if began.elapsed() > EXAMPLE_TIME_MAX {
-            // With all that it started: it leads a group.
-            crate::signals::send(child.id() as i32, libc::SIGKILL);
-            child.wait()?;
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        std::thread::sleep(LOOK_AGAIN);
+    let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+    let in_time = ends_within(&process, Some(EXAMPLE_TIME_MAX))?;
+    if !in_time {
+        signals::send(child.id() as i32, Signal::SIGKILL);
     }
-    Ok(())
+    child.wait()?;
+    if in_time { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
 }
 
 /// The folder for what was learnt, where nobody else can change it.

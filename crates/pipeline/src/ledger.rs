@@ -8,8 +8,7 @@ use std::process::ExitStatus;
 
 use model::StageRecord;
 use pipes::protocol::{Head, Usage};
-
-use crate::supervise::shown_status;
+use process::shown_status;
 
 /// What a stage is called that became no program and started none: a builtin, a function, a loop.
 pub(crate) const IN_THE_SHELL: &str = "(in the shell)";

@@ -7,10 +7,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use pipes::protocol::{Config, Plain, VARIABLE, mode};
 use pipes::sites::Sites;
+use process::Environment;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
-
-use crate::spawn::Environment;
 
 /// The library (see the crate `pipes`).
 const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libpipes.so"));

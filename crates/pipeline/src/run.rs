@@ -17,8 +17,11 @@ use mechanism::{Folder, OpenError};
 use model::{Bottleneck, LinkRecord, StageRecord, describe_errno, monotonic_ns};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
+use nix::unistd::fork;
 use pipes::protocol::{Config, Head, Plain, Usage, kind, mode};
 use pipes::sites::Sites;
+use process::signals;
+use process::{Environment, Reach, Supervisor, leave, shown_status, spawn};
 use rustix::process::{Resource, getrlimit, setrlimit, setsid};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -31,8 +34,6 @@ use crate::preload::Library;
 use crate::serve::{Picture, Service, serve};
 use crate::shell::{Kind, Shell};
 use crate::socket::Socket;
-use crate::spawn::{Environment, spawn};
-use crate::supervise::{Reach, Supervisor, shown_status};
 
 /// What a shell is to run.
 pub struct Text<'a> {
@@ -232,10 +233,8 @@ impl Running {
     fn serve(&self, service: &Service<'_>, socket: Socket) -> io::Result<UnixStream> {
         let (ours, theirs) = UnixStream::pair()?;
         // SAFETY: this program has no other thread yet that could hold a lock.
-        match unsafe { libc::fork() } {
-            -1 => return Err(io::Error::last_os_error()),
-            0 => {}
-            _ => return Ok(ours),
+        if unsafe { fork() }?.is_parent() {
+            return Ok(ours);
         }
         drop(ours);
         // Whoever kills all that is called hosepipe does not kill the one that then ends the rest.
@@ -246,16 +245,13 @@ impl Running {
         let _ = setrlimit(Resource::Nofile, files);
         // What the terminal sends is for the shell, and the shell decides what that means.
         let _ = setsid();
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE] {
-            // SAFETY: ignoring is always a valid action.
-            unsafe { libc::signal(signal, libc::SIG_IGN) };
-        }
+        signals::ignore(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE]);
         if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
             // Who waits for the end of what the text reads or writes does not wait for this process.
             let _ = rustix::stdio::dup2_stdin(&null).and_then(|()| rustix::stdio::dup2_stdout(&null));
         }
         let served = serve(service, &socket, self.pid, theirs);
-        std::process::exit(i32::from(served.is_err()));
+        leave(i32::from(served.is_err()))
     }
 
     /// Tells the server of the shell's end, as the library tells of the ends of others; what it says to that where it is listened to.

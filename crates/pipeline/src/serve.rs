@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 
 use mechanism::{Folder, OpenError, Order};
 use model::{Bottleneck, LinkRecord, StageRecord};
+use nix::sys::signal::Signal;
 use pipes::protocol::{HEAD_BYTES, Head, Plain, Reply, kind, share_in_burst};
+use process::signals;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
-use rustix::process::Signal;
 
 use crate::attention::{Attention, Held, Sight};
 use crate::bottleneck::{Observed, judge};
@@ -24,7 +25,7 @@ use crate::fullness::Fill;
 use crate::keep::{Keep, KeepProblem};
 use crate::ledger::{Joined, Ledger};
 use crate::link::Link;
-use crate::proc::{self, OpenFile};
+use crate::open_file::{OpenFile, identity};
 use crate::run::{Summary, Text};
 use crate::socket::{self, Message, Socket};
 
@@ -157,7 +158,7 @@ pub(crate) struct Served {
 fn sight(read: &OwnedFd) -> Option<Sight> {
     let stat = fstat(read).ok()?;
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Fifo => Some(Sight::Pipe(proc::identity(&stat))),
+        FileType::Fifo => Some(Sight::Pipe(identity(&stat))),
         FileType::Socket => Some(Sight::Sockets),
         _ => None,
     }
@@ -446,9 +447,9 @@ impl Server<'_> {
     /// hosepipe was killed: those whom it gave links go with it, before their links do, so that data cut short does not look like
     /// a normal end.
     fn end_everything(&mut self) {
-        crate::signals::send(self.ledger.shell, Signal::KILL.as_raw());
+        signals::send(self.ledger.shell, Signal::SIGKILL);
         for process in self.ledger.living() {
-            crate::signals::send(process.pid, Signal::KILL.as_raw());
+            signals::send(process.pid, Signal::SIGKILL);
         }
     }
 }

@@ -12,6 +12,7 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use model::LinkRecord;
+use process::{Reach, Supervisor, shown_status, spawn};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::fcntl_dupfd_cloexec;
 
@@ -19,8 +20,6 @@ use crate::capture::{Capture, Output};
 use crate::link::LinkSpec;
 use crate::run::{RunError, text_arguments};
 use crate::shell::Shell;
-use crate::spawn::spawn;
-use crate::supervise::{Reach, Supervisor, shown_status};
 
 /// What carries a text.
 #[derive(Debug, Clone)]

@@ -11,7 +11,7 @@ use std::process::{Command, ExitStatus};
 use std::time::Instant;
 
 use model::EndUsage;
-use rustix::event::{PollFd, PollFlags, poll};
+use nix::unistd::{ForkResult, fork};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -21,6 +21,8 @@ use crate::captured::Captured;
 use crate::cleaner::{Cleaner, Mark};
 use crate::marked::VARIABLE;
 use crate::reap::reap;
+use crate::signals::to_default;
+use crate::wait::ends_within;
 
 /// Reads in a row: they empty a pipe of the default size several times.
 const READS_MAX: usize = 64;
@@ -70,9 +72,8 @@ impl Child<'static> {
         let (output, writer) = pipe_with(PipeFlags::CLOEXEC)?;
         let parent = rustix::process::getpid();
         // SAFETY: this process has one thread (see above), so the child may go on as any process.
-        match unsafe { libc::fork() } {
-            -1 => Err(io::Error::last_os_error()),
-            0 => {
+        match unsafe { fork() }? {
+            ForkResult::Child => {
                 drop(output);
                 become_child(name, parent);
                 let mut writer = File::from(writer);
@@ -81,8 +82,8 @@ impl Child<'static> {
                 drop(writer);
                 leave(if outcome.is_ok() { 0 } else { 101 })
             }
-            pid => {
-                let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::Other)?;
+            ForkResult::Parent { child } => {
+                let pid = Pid::from_raw(child.as_raw()).ok_or(io::ErrorKind::Other)?;
                 drop(writer);
                 Self::of(pid, output, Captured::all(), None)
             }
@@ -186,11 +187,7 @@ impl<'c> Child<'c> {
     /// # Errors
     /// ECHILD where somebody else has reaped it.
     pub(crate) fn settle(&mut self) -> io::Result<()> {
-        while let Err(error) = poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], None) {
-            if error != Errno::INTR {
-                return Err(error.into());
-            }
-        }
+        ends_within(&self.pidfd, None)?;
         if let Some(cleaner) = self.cleaner {
             // Until it is reaped its group's number is no other's.
             end(self.pid, true);
@@ -229,8 +226,5 @@ fn become_child(name: &CStr, parent: Pid) {
         // The parent died between fork and prctl.
         leave(1);
     }
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        // SAFETY: the default action is always a valid one.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
-    }
+    to_default(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]);
 }

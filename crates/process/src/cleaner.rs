@@ -8,12 +8,17 @@
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use nix::unistd::{ForkResult, fork};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, setsid, waitpid};
+use rustix::stdio::{dup2_stderr, dup2_stdin, stdin};
+use rustix::thread::set_name;
 
 use crate::child::leave;
 use crate::marked::{VARIABLE, end_marked};
@@ -108,17 +113,16 @@ impl Cleaner {
         let mut standing = Standing::new();
         // SAFETY: this process may have threads, so the child makes nothing but async-signal-safe calls (signal-safety(7)) and
         // allocates no memory: what it needs was allocated above.
-        match unsafe { libc::fork() } {
-            -1 => Err(io::Error::last_os_error()),
-            0 => {
-                get_out_of_reach(listens.as_raw_fd(), says_ready.as_raw_fd());
+        match unsafe { fork() }? {
+            ForkResult::Child => {
+                get_out_of_reach(&listens, &says_ready);
                 clean_up(&mut standing, marks.as_bytes());
                 last(maker);
                 leave(0)
             }
-            pid => {
+            ForkResult::Parent { child } => {
                 drop((listens, says_ready));
-                let pid = Pid::from_raw(pid);
+                let pid = Pid::from_raw(child.as_raw());
                 let cleaner = Self { announcer: Announcer(tells), pid, name, marks: AtomicU64::new(0) };
                 File::from(ready).read_exact(&mut [0])?;
                 Ok(cleaner)
@@ -167,17 +171,18 @@ impl Drop for Cleaner {
 
 /// Signals to the maker's process group, Ctrl-C above all, are not for the cleaner, and whoever waits for the end of the maker's
 /// output must not wait for it.
-fn get_out_of_reach(listens: RawFd, says_ready: RawFd) {
-    // SAFETY: none of these calls touches memory of ours but the constants. The descriptors are the maker's copies here.
-    unsafe {
-        libc::setsid();
-        libc::prctl(libc::PR_SET_NAME, c"hosepipe-clean".as_ptr());
-        libc::write(says_ready, [1u8].as_ptr().cast(), 1);
-        libc::dup2(listens, 0);
-        libc::syscall(libc::SYS_close_range, 1, libc::c_uint::MAX, 0);
-        // Standard output and standard error.
-        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
-        libc::dup2(null, 2);
+fn get_out_of_reach(listens: &OwnedFd, says_ready: &OwnedFd) {
+    // What is refused here changes nothing of what the cleaner is for.
+    let _ = setsid();
+    let _ = set_name(c"hosepipe-clean");
+    let _ = rustix::io::write(says_ready, &[1]);
+    let _ = dup2_stdin(listens);
+    // SAFETY: the descriptors are copies of the maker's, and nothing here uses them any more.
+    unsafe { libc::syscall(libc::SYS_close_range, 1, libc::c_uint::MAX, 0) };
+    if let Ok(null) = open(c"/dev/null", OFlags::RDWR, Mode::empty()) {
+        let _ = dup2_stderr(&null);
+        // It is standard output.
+        std::mem::forget(null);
     }
 }
 
@@ -224,15 +229,13 @@ impl Standing {
     fn listen(&mut self) -> bool {
         let mut part = [0; 4096];
         loop {
-            // SAFETY: the buffer has the length given.
-            match unsafe { libc::read(0, part.as_mut_ptr().cast(), part.len()) } {
-                len @ 1.. => {
-                    if part[..len as usize].iter().any(|byte| self.push(*byte)) {
+            match rustix::io::read(stdin(), &mut part) {
+                Ok(len @ 1..) => {
+                    if part[..len].iter().any(|byte| self.push(*byte)) {
                         return true;
                     }
                 }
-                // SAFETY: errno of this thread.
-                -1 if unsafe { *libc::__errno_location() } == libc::EINTR => {}
+                Err(Errno::INTR) => {}
                 _ => return false,
             }
         }

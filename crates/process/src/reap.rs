@@ -17,6 +17,11 @@ pub fn describe_ending(status: ExitStatus) -> String {
     }
 }
 
+/// A status as a shell shows it: 128 and the signal's number for a process that was killed.
+pub fn shown_status(ended: ExitStatus) -> i32 {
+    ended.code().unwrap_or_else(|| 128 + ended.signal().unwrap_or_default())
+}
+
 /// Waits for a child to end and reaps it. The usage holds that of its own children, as far as it has waited for them.
 ///
 /// # Errors

@@ -1,6 +1,7 @@
 //! Waiting for several children at once.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -13,6 +14,22 @@ pub const LOOK_UP: Duration = Duration::from_millis(50);
 
 /// How long a child may go on alone after another failed, to say in its own words what it met.
 const GRACE: Duration = Duration::from_millis(500);
+
+/// Waits until a process has ended, for so long at most; says whether it has. A child is not reaped by this.
+///
+/// # Errors
+/// What poll(2) answered.
+pub fn ends_within(pidfd: &OwnedFd, most: Option<Duration>) -> io::Result<bool> {
+    let began = Instant::now();
+    loop {
+        let left = most.map(|most| most.saturating_sub(began.elapsed()));
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        match poll(&mut [PollFd::new(pidfd, PollFlags::IN)], left.as_ref()) {
+            Err(Errno::INTR) => {}
+            answer => return Ok(answer? > 0),
+        }
+    }
+}
 
 /// Waits until every child has ended. After one that `failed`, the others have a moment before they are ended. Every
 /// [`LOOK_UP`] `look` is called; where it gives an error, all are ended at once.

@@ -6,6 +6,8 @@ use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::time::{Duration, Instant};
 
+use process::proc::{self, Stat};
+
 use crate::job::Job;
 
 /// Looks are not closer than this: a look costs tens of microseconds for each thread.
@@ -15,16 +17,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(40);
 enum End {
     Writer,
     Reader,
-}
-
-/// What a thread's line in /proc says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Thread {
-    /// CPU time, in clock ticks.
-    ticks: u64,
-    id: i32,
-    /// The CPU it was last on.
-    cpu: u32,
 }
 
 /// The looks at one run.
@@ -67,23 +59,22 @@ impl Whereabouts {
         }
         self.last = Instant::now();
         let at_ns = model::monotonic_ns();
-        let mut busiest: [Option<(u64, Thread)>; 2] = [None; 2];
+        // Of each end the CPU time since the last look and of all its life, in clock ticks, and the CPU.
+        let mut busiest: [Option<(u64, u64, u32)>; 2] = [None; 2];
         let mut waiting = self.roots.clone();
         while let Some((pid, end)) = waiting.pop() {
             let end = if end == End::Writer && self.is_reader(pid) { End::Reader } else { end };
-            for task in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
-                let read = |file: &str| fs::read_to_string(task.path().join(file)).unwrap_or_default();
+            for (id, folder) in proc::threads(pid) {
                 // One that has just ended says nothing any more.
-                let Some(thread) = Thread::read(&read("stat")) else { continue };
-                let before = self.ticks.insert(thread.id, thread.ticks).unwrap_or(0);
-                let found = Some((thread.ticks.saturating_sub(before), thread));
+                let Some(stat) = Stat::at(&folder) else { continue };
+                let before = self.ticks.insert(id, stat.cpu_ticks).unwrap_or(0);
+                let found = Some((stat.cpu_ticks.saturating_sub(before), stat.cpu_ticks, stat.cpu));
                 busiest[end as usize] = busiest[end as usize].max(found);
-                let children = read("children");
-                waiting.extend(children.split_whitespace().filter_map(|pid| Some((pid.parse().ok()?, end))));
+                waiting.extend(proc::children_of_thread(&folder).into_iter().map(|pid| (pid, end)));
             }
         }
-        if let [Some((_, writer)), Some((_, reader))] = busiest {
-            self.looks.push((at_ns, writer.cpu == reader.cpu));
+        if let [Some((.., writer)), Some((.., reader))] = busiest {
+            self.looks.push((at_ns, writer == reader));
         }
     }
 
@@ -112,27 +103,9 @@ impl Whereabouts {
     }
 }
 
-impl Thread {
-    fn read(stat: &str) -> Option<Self> {
-        // The name may hold anything, parentheses too. What follows it begins with the third field.
-        let (id, rest) = (stat.split_once(' ')?.0.parse().ok()?, stat.rsplit_once(')')?.1);
-        let fields: Vec<&str> = rest.split_whitespace().collect();
-        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
-        Some(Self { ticks: number(14)? + number(15)?, id, cpu: u32::try_from(number(39)?).ok()? })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_thread_reads_whatever_its_name() {
-        let rest = (4..=52).map(|field| field.to_string()).collect::<Vec<_>>().join(" ");
-        let thread = Thread::read(&format!("7 (a) b (c) R {rest}\n"));
-        assert_eq!(thread, Some(Thread { ticks: 14 + 15, id: 7, cpu: 39 }));
-        assert_eq!(Thread::read(""), None);
-    }
 
     #[test]
     fn only_looks_in_the_timed_part_count() {

@@ -9,10 +9,11 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use process::proc;
 use rustix::fs::OFlags;
 use rustix::process::Signal;
 
-use crate::proc::{self, OpenFile};
+use crate::open_file::OpenFile;
 
 /// How long a writer may go on after SIGPIPE, which it can ignore.
 const PATIENCE: Duration = Duration::from_millis(100);

@@ -8,12 +8,12 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use model::describe_errno;
+use process::signals::NoSignals;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
 use super::wait::{Stop, sleep_on};
-use crate::signals::NoSignals;
 
 /// How long a relay goes on after it was told to stop, if its reader is still there: a program in the background
 /// may be reading what the pipeline's last stage left.

@@ -1,5 +1,5 @@
-//! Signals: how they were to this process when it was started; those that come while a shell runs, as readable events (signalfd(2))
-//! and not as interruptions; and those that are sent.
+//! Signals: how they were to this process when it was started, and how they are set; those that come while a program is waited for,
+//! as readable events (signalfd(2)) and not as interruptions; and those that are sent.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -8,10 +8,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 
 use nix::sys::signal::Signal::*;
-use nix::sys::signal::{SigSet, SigmaskHow, Signal};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::Pid;
 
-use crate::proc;
+use crate::proc::{Stat, children};
 
 /// Signals that end a pipeline, and are passed on to every stage that has not had them from the terminal.
 const ENDING: [Signal; 4] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP];
@@ -78,8 +79,8 @@ impl Drop for NoSignals {
 /// A signal that came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Came {
-    /// Its number.
-    pub(crate) signal: i32,
+    /// Which one.
+    pub(crate) signal: Signal,
     /// Whether it asks for the end.
     pub(crate) ends: bool,
     /// Who sent it; `None` where the kernel did (a key at the terminal): then the whole process group has it.
@@ -104,9 +105,9 @@ impl Inbox {
     /// The next signal that came, if one did. Does not wait.
     pub(crate) fn next(&self) -> Option<Came> {
         let came = self.fd.read_signal().ok()??;
-        let signal = came.ssi_signo as i32;
+        let signal = Signal::try_from(came.ssi_signo as i32).ok()?;
         let sender = (came.ssi_code != libc::SI_KERNEL).then_some(came.ssi_pid as i32);
-        Some(Came { signal, ends: ENDING.iter().any(|ending| *ending as i32 == signal), sender })
+        Some(Came { signal, ends: ENDING.contains(&signal), sender })
     }
 }
 
@@ -118,29 +119,44 @@ impl AsFd for Inbox {
 
 /// Sends a signal to a process that is ours to wait for, so that the number is not another's, and to what it has
 /// started: a shell that waits for a program does not hand on what comes to itself alone.
-pub(crate) fn send(pid: i32, signal: i32) {
-    let below = proc::children(pid);
+pub fn send(pid: i32, signal: Signal) {
+    let below = children(pid);
     send_to_one(pid, signal);
     below.into_iter().for_each(|child| send(child, signal));
 }
 
 /// Whether a process is another one, or has come from it (proc_pid_stat(5)).
 pub(crate) fn is_below(pid: i32, ancestor: i32) -> bool {
-    let parent = |pid: &i32| proc::fields(*pid)?.get(1)?.parse().ok();
+    let parent = |pid: &i32| Some(Stat::of(*pid)?.parent);
     std::iter::successors(Some(pid), parent).any(|pid| pid == ancestor)
 }
 
 /// Sends a signal to one process of ours.
-pub(crate) fn send_to_one(pid: i32, signal: i32) {
-    // SAFETY: has no memory effects; a process that has just ended is no error here.
-    unsafe { libc::kill(pid, signal) };
+pub(crate) fn send_to_one(pid: i32, signal: Signal) {
+    // One that has just ended is no error here.
+    let _ = kill(Pid::from_raw(pid), signal);
+}
+
+/// Sets signals to what they do where nobody has arranged anything (signal(7)).
+pub fn to_default(signals: &[i32]) {
+    set(signals, libc::SIG_DFL);
+}
+
+/// Ignores signals.
+pub fn ignore(signals: &[i32]) {
+    set(signals, libc::SIG_IGN);
+}
+
+fn set(signals: &[i32], action: libc::sighandler_t) {
+    for signal in signals {
+        // SAFETY: neither the default action nor to ignore a signal runs code of ours.
+        unsafe { libc::signal(*signal, action) };
+    }
 }
 
 /// Ends this process by the signal, as a shell does whose command was ended by one: who waits for us sees it.
 pub fn end_by(signal: i32) {
-    // SAFETY: the default action is always a valid one; the signal is then ours and unblocked.
-    unsafe {
-        libc::signal(signal, libc::SIG_DFL);
-        libc::raise(signal);
-    }
+    to_default(&[signal]);
+    // SAFETY: has no memory effects. nix knows no real-time signals.
+    unsafe { libc::raise(signal) };
 }

@@ -1,9 +1,10 @@
-//! Processes of others, as /proc shows them (proc(5)), and the files they hold.
+//! Files that processes hold open, by their descriptors in /proc (proc_pid_fd(5)).
 
 use std::fs;
 
+use process::proc::{descriptors, others, signal_if};
 use rustix::fs::{Stat, stat};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::Signal;
 
 /// What tells a file from every other one: its device and its inode.
 pub(crate) type Identity = (u64, u64);
@@ -11,50 +12,6 @@ pub(crate) type Identity = (u64, u64);
 /// What tells a file from every other one.
 pub(crate) fn identity(stat: &Stat) -> Identity {
     (stat.st_dev, stat.st_ino)
-}
-
-/// The entries of a folder that are numbers; none where it cannot be read: a process that has gone, or somebody else's.
-fn numbers(folder: &str) -> impl Iterator<Item = i32> + use<> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-}
-
-/// Every process but this one.
-pub(crate) fn others() -> impl Iterator<Item = i32> {
-    let own = std::process::id().cast_signed();
-    numbers("/proc").filter(move |pid| *pid != own)
-}
-
-/// The descriptors of a process.
-pub(crate) fn descriptors(pid: i32) -> impl Iterator<Item = i32> {
-    numbers(&format!("/proc/{pid}/fd"))
-}
-
-/// The folders of a process's threads, by their numbers.
-pub(crate) fn threads(pid: i32) -> impl Iterator<Item = (i32, String)> {
-    numbers(&format!("/proc/{pid}/task")).map(move |thread| (thread, format!("/proc/{pid}/task/{thread}")))
-}
-
-/// The children of all threads of a process (proc_pid_task_children(5)).
-pub(crate) fn children(pid: i32) -> Vec<i32> {
-    let lists = threads(pid).filter_map(|(_, thread)| fs::read_to_string(thread + "/children").ok());
-    let pids =
-        |list: String| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>();
-    lists.flat_map(pids).collect()
-}
-
-/// The fields of /proc/PID/stat behind the program's name: the state, the parent, and so on (proc_pid_stat(5)).
-pub(crate) fn fields(pid: i32) -> Option<Vec<String>> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may have blanks and parentheses in it.
-    Some(text.rsplit_once(')')?.1.split_whitespace().map(str::to_owned).collect())
-}
-
-/// What stands behind a word and a colon in a file of lines such as /proc/PID/status.
-pub(crate) fn value(path: &str, name: &str) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
-    let mut values = text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    values.next().map(|value| value.trim().to_owned())
 }
 
 /// An open file, to be found among the descriptors of processes.
@@ -99,15 +56,6 @@ impl OpenFile {
 
 fn shown_as(descriptor: &str) -> Option<String> {
     fs::read_link(descriptor).ok()?.file_name()?.to_str().map(str::to_owned)
-}
-
-/// Sends a signal to a process that `is_meant`. One beyond our reach goes on, and that is seen elsewhere.
-pub(crate) fn signal_if(pid: i32, signal: Signal, is_meant: impl FnOnce() -> bool) {
-    // The number may be another process's later; this descriptor's process, of which is asked next, is always the same.
-    let process = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-    if let Some(process) = process.filter(|_| is_meant()) {
-        let _ = pidfd_send_signal(&process, signal);
-    }
 }
 
 #[cfg(test)]

@@ -7,22 +7,22 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use nix::sys::signal::{
+    Signal::{SIGCHLD, SIGCONT, SIGHUP, SIGKILL, SIGSTOP},
+    raise,
+};
 use nix::unistd::{Pid as Number, getpgid, getpgrp};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
+use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid};
 
-use crate::proc;
+use crate::proc::Stat;
+use crate::reap::reap;
 use crate::signals::{self, Came, Inbox};
-
-/// A status as a shell shows it: 128 and the signal's number for a process that was killed.
-pub(crate) fn shown_status(ended: ExitStatus) -> i32 {
-    ended.code().unwrap_or_else(|| 128 + ended.signal().unwrap_or_default())
-}
 
 /// Whom a signal reaches that came to this process alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub enum Reach {
     /// The child, which decides what it means for its jobs: a shell with a prompt.
     Child,
     /// The child and all that it started: a shell without one does not pass signals on.
@@ -30,7 +30,7 @@ pub(crate) enum Reach {
 }
 
 /// Waits for a child. Dropped before that has ended, it ends it and all that it started.
-pub(crate) struct Supervisor {
+pub struct Supervisor {
     inbox: Inbox,
     reach: Reach,
     child: Option<(Pid, OwnedFd)>,
@@ -38,12 +38,12 @@ pub(crate) struct Supervisor {
 
 impl Supervisor {
     /// Begins to listen; to be made before the program is started, so that no signal in between is lost.
-    pub(crate) fn new(reach: Reach) -> io::Result<Self> {
+    pub fn new(reach: Reach) -> io::Result<Self> {
         Ok(Self { inbox: Inbox::open()?, reach, child: None })
     }
 
     /// The child that was started.
-    pub(crate) fn watch(&mut self, child: i32) -> io::Result<()> {
+    pub fn watch(&mut self, child: i32) -> io::Result<()> {
         let child = Pid::from_raw(child).ok_or(Errno::SRCH)?;
         let opened = pidfd_open(child, PidfdFlags::empty()).inspect_err(|_| end(child))?;
         self.child = Some((child, opened));
@@ -56,7 +56,7 @@ impl Supervisor {
     ///
     /// # Errors
     /// What poll(2) or waitpid(2) answered; `BrokenPipe` where the server has ended.
-    pub(crate) fn wait(&mut self, server: Option<BorrowedFd<'_>>) -> io::Result<(ExitStatus, Option<i32>)> {
+    pub fn wait(&mut self, server: Option<BorrowedFd<'_>>) -> io::Result<(ExitStatus, Option<i32>)> {
         let mut asked_to_end = None;
         loop {
             let (child, ended) = self.child.as_ref().ok_or(Errno::CHILD)?;
@@ -68,8 +68,8 @@ impl Supervisor {
                 }
                 Some(_) if stopped_alone(child) => {
                     // Stops this process, until somebody lets it go on.
-                    kill_process(rustix::process::getpid(), Signal::STOP)?;
-                    signals::send_to_one(child.as_raw_pid(), libc::SIGCONT);
+                    raise(SIGSTOP)?;
+                    signals::send_to_one(child.as_raw_pid(), SIGCONT);
                 }
                 _ => {}
             }
@@ -85,7 +85,7 @@ impl Supervisor {
             }
             while let Some(came) = self.inbox.next() {
                 if came.ends {
-                    asked_to_end.get_or_insert(came.signal);
+                    asked_to_end.get_or_insert(came.signal as i32);
                 }
                 self.pass_on(came, child);
             }
@@ -96,11 +96,11 @@ impl Supervisor {
         let pid = child.as_raw_pid();
         let to_the_group = match came.sender {
             // Of a terminal that is closed only the leader of the session hears (tty_ioctl(4), TIOCNOTTY).
-            None => came.signal != libc::SIGHUP,
+            None => came.signal != SIGHUP,
             // A shell that sends one to hosepipe sends it to its group (`kill -INT 0`).
             Some(sender) => signals::is_below(sender, pid),
         };
-        if came.signal == libc::SIGCHLD || (to_the_group && is_in_our_group(child)) {
+        if came.signal == SIGCHLD || (to_the_group && is_in_our_group(child)) {
             return;
         }
         match self.reach {
@@ -120,8 +120,9 @@ impl Drop for Supervisor {
 }
 
 fn end(child: Pid) {
-    signals::send(child.as_raw_pid(), libc::SIGKILL);
-    while waitpid(Some(child), WaitOptions::empty()).is_err_and(|error| error == Errno::INTR) {}
+    signals::send(child.as_raw_pid(), SIGKILL);
+    // It is a child of ours that nobody else waits for.
+    let _ = reap(child);
 }
 
 /// A group that was made outside of this namespace has the number 0 in it, which rustix takes for impossible.
@@ -135,5 +136,5 @@ fn stopped_alone(child: Pid) -> bool {
     if is_in_our_group(child) {
         std::thread::sleep(TOGETHER);
     }
-    proc::fields(child.as_raw_pid()).is_some_and(|fields| fields.first().is_some_and(|state| state == "T"))
+    Stat::of(child.as_raw_pid()).is_some_and(|stat| stat.state == 'T')
 }

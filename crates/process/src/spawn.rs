@@ -13,14 +13,14 @@ use nix::sys::signal::{SigSet, Signal};
 use crate::signals::{mask_at_start, was_ignored};
 
 /// The variables of an environment.
-pub(crate) type Environment = Vec<(OsString, OsString)>;
+pub type Environment = Vec<(OsString, OsString)>;
 
 /// Starts the program at `path`. Of each pair in `copies`, the second descriptor becomes a copy of the first, which is none that is
 /// copied to. Signals are to it as they were to us when we were started: ignored (nohup(1)), held back, or neither.
 ///
 /// # Errors
 /// What execve(2), or an earlier step, answered in the child.
-pub(crate) fn spawn(
+pub fn spawn(
     path: &Path,
     words: &[OsString],
     environment: &Environment,

@@ -1,0 +1,112 @@
+//! Processes and their threads, as /proc shows them (proc(5)): what is read of them anywhere is read here.
+
+use std::fs;
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// The entries of a folder that are numbers; none where it cannot be read: a process that has gone, or somebody else's.
+fn numbers(folder: &str) -> impl Iterator<Item = i32> + use<> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Every process but this one.
+pub fn others() -> impl Iterator<Item = i32> {
+    let own = std::process::id().cast_signed();
+    numbers("/proc").filter(move |pid| *pid != own)
+}
+
+/// The descriptors of a process.
+pub fn descriptors(pid: i32) -> impl Iterator<Item = i32> {
+    numbers(&format!("/proc/{pid}/fd"))
+}
+
+/// The folders of a process's threads, by their numbers.
+pub fn threads(pid: i32) -> impl Iterator<Item = (i32, String)> {
+    numbers(&format!("/proc/{pid}/task")).map(move |thread| (thread, format!("/proc/{pid}/task/{thread}")))
+}
+
+/// The children of a thread, by its folder (proc_tid_children(5)).
+pub fn children_of_thread(folder: &str) -> Vec<i32> {
+    let list = fs::read_to_string(format!("{folder}/children")).unwrap_or_default();
+    list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+/// The children of all threads of a process.
+pub fn children(pid: i32) -> Vec<i32> {
+    threads(pid).flat_map(|(_, folder)| children_of_thread(&folder)).collect()
+}
+
+/// What the `stat` of a process or of a thread says (proc_pid_stat(5)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    /// `R` for one that runs or is ready to, `D` for one that waits for a disk, `T` for a stopped one, and so on.
+    pub state: char,
+    /// The parent's number.
+    pub parent: i32,
+    /// CPU time, in clock ticks.
+    pub cpu_ticks: u64,
+    /// CPU time of children that were waited for, in clock ticks.
+    pub children_cpu_ticks: u64,
+    /// Threads of the process.
+    pub threads: u64,
+    /// The CPU it was last on.
+    pub cpu: u32,
+}
+
+impl Stat {
+    /// Of a process.
+    pub fn of(pid: i32) -> Option<Self> {
+        Self::at(&format!("/proc/{pid}"))
+    }
+
+    /// Of whose folder it is: a process's, or a thread's.
+    pub fn at(folder: &str) -> Option<Self> {
+        Self::read(&fs::read_to_string(format!("{folder}/stat")).ok()?)
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        // The name may hold anything, parentheses too. What follows it begins with the third field.
+        let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+        Some(Self {
+            state: fields.first()?.chars().next()?,
+            parent: i32::try_from(number(4)?).ok()?,
+            cpu_ticks: number(14)? + number(15)?,
+            children_cpu_ticks: number(16)? + number(17)?,
+            threads: number(20)?,
+            cpu: u32::try_from(number(39)?).ok()?,
+        })
+    }
+}
+
+/// What stands behind a word and a colon in a file of lines such as /proc/PID/status.
+pub fn value(path: &str, name: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let mut values = text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    values.next().map(|value| value.trim().to_owned())
+}
+
+/// Sends a signal to a process that `is_meant`. One beyond our reach goes on, and that is seen elsewhere.
+pub fn signal_if(pid: i32, signal: Signal, is_meant: impl FnOnce() -> bool) {
+    // The number may be another process's later; this descriptor's process, of which is asked next, is always the same.
+    let process = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    if let Some(process) = process.filter(|_| is_meant()) {
+        let _ = pidfd_send_signal(&process, signal);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stat_reads_whatever_the_name() {
+        let rest = (4..=52).map(|field| field.to_string()).collect::<Vec<_>>().join(" ");
+        let stat = Stat::read(&format!("7 (a) b (c) R {rest}\n"));
+        let (cpu_ticks, children_cpu_ticks) = (14 + 15, 16 + 17);
+        let expected = Stat { state: 'R', parent: 4, cpu_ticks, children_cpu_ticks, threads: 20, cpu: 39 };
+        assert_eq!(stat, Some(expected));
+        assert_eq!(Stat::read(""), None);
+    }
+}
