@@ -82,7 +82,8 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         prepare: args.prepare.as_deref(),
     };
     let runs = contenders.len() as u64 * u64::from(args.warmup + args.trials);
-    let mut turns = Turns { bar: Bar::new(runs, " {pos}/{len} {bar:20} {wide_msg} {eta}"), stop: &stop };
+    let mut turns =
+        CompareProgress { bar: Bar::new(runs, " {pos}/{len} {bar:20} {wide_msg} {eta}"), stop: &stop };
     turns.bar.tick_every(Duration::from_millis(200));
     let made = contest.run(contenders, &mut turns);
     turns.bar.finish();
@@ -132,12 +133,12 @@ fn links(text: &str) -> Vec<String> {
 }
 
 /// Shows whose turn it is.
-struct Turns<'a> {
+struct CompareProgress<'a> {
     bar: Bar,
     stop: &'a StopRequest,
 }
 
-impl Follower for Turns<'_> {
+impl Follower for CompareProgress<'_> {
     fn stops(&self) -> bool {
         self.stop.is_set()
     }

@@ -186,9 +186,9 @@ mod tests {
         results.iter().map(|result| result.equal).collect()
     }
 
-    struct Turns(Vec<(String, f64)>, usize);
+    struct TurnsTaken(Vec<(String, f64)>, usize);
 
-    impl Follower for Turns {
+    impl Follower for TurnsTaken {
         fn stops(&self) -> bool {
             self.0.len() >= self.1
         }
@@ -206,7 +206,7 @@ mod tests {
             let texts = ["echo x", "echo y", "exit 3"];
             let contenders = texts.map(|text| Contender::new(text, text, BASH).expect("the shell")).into();
             let contest = Contest { start: start(), warmup: 1, trials: 2, seed: 1, prepare };
-            let mut turns = Turns(Vec::new(), most);
+            let mut turns = TurnsTaken(Vec::new(), most);
             (contest.run(contenders, &mut turns), turns.0)
         };
         let (made, turns) = held(Some("true"), 100);

@@ -2,7 +2,7 @@
 
 use model::BenchRecord;
 
-use crate::sheet::{Part, Sheet};
+use crate::sheet::{Sheet, SheetPart};
 use crate::table::Table;
 use crate::view::{Group, Ranking, View};
 use crate::{advice, columns, languages, remarks, sweep};
@@ -40,12 +40,12 @@ pub fn sheet(record: &BenchRecord, grids: bool) -> Sheet {
         let count = tables.len();
         tables.iter_mut().take(count.saturating_sub(1)).for_each(|table| table.notes.clear());
     }
-    let mut parts = vec![Part::Heading(remarks::heading(&view))];
-    parts.extend(remarks::interruption(&view).map(Part::Notice));
-    parts.extend(tables.into_iter().map(Part::Table));
-    parts.extend(remarks::references(&view).map(Part::Note));
-    parts.extend(remarks::noise_legend(record).map(Part::Note));
-    parts.push(Part::Remarks(advice(record).into_iter().chain(remarks::remarks(&view)).collect()));
+    let mut parts = vec![SheetPart::Heading(remarks::heading(&view))];
+    parts.extend(remarks::interruption(&view).map(SheetPart::Notice));
+    parts.extend(tables.into_iter().map(SheetPart::Table));
+    parts.extend(remarks::references(&view).map(SheetPart::Note));
+    parts.extend(remarks::noise_legend(record).map(SheetPart::Note));
+    parts.push(SheetPart::Remarks(advice(record).into_iter().chain(remarks::remarks(&view)).collect()));
     Sheet { parts }
 }
 

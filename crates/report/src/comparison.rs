@@ -7,7 +7,7 @@ use crate::layout::{Tone, bar};
 use crate::lists::grouped;
 use crate::noise;
 use crate::numbers::{decimal_size, fixed, percent, ratio, time};
-use crate::sheet::{Part, Sheet};
+use crate::sheet::{Sheet, SheetPart};
 use crate::table::{Column, Table};
 use crate::words::{count, machine};
 
@@ -20,14 +20,14 @@ const BASH: &str = "bash";
 /// A table for each pipeline, in the order asked for.
 pub fn sheet(record: &CompareRecord) -> Sheet {
     let trials = format!("{} each, in turns", count(record.trials as usize, "trial"));
-    let mut parts = vec![Part::Heading(vec![machine(&record.host), trials])];
+    let mut parts = vec![SheetPart::Heading(vec![machine(&record.host), trials])];
     if record.interrupted {
-        parts.push(Part::Notice("Interrupted: what stands here is what was finished.".to_owned()));
+        parts.push(SheetPart::Notice("Interrupted: what stands here is what was finished.".to_owned()));
     }
     for (pipeline, results) in grouped(record.results.iter().map(|result| (&result.pipeline, result))) {
-        parts.extend([Part::Command(pipeline.clone()), Part::Table(table(&results))]);
+        parts.extend([SheetPart::Command(pipeline.clone()), SheetPart::Table(table(&results))]);
     }
-    parts.push(Part::Remarks(remarks(record)));
+    parts.push(SheetPart::Remarks(remarks(record)));
     Sheet { parts }
 }
 

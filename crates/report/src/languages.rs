@@ -9,7 +9,7 @@ use model::{BenchRecord, CaseRecord, Placement, Tasks, WorkerCase, WorkerEnd, Wo
 
 use crate::lists::grouped;
 use crate::reason::text;
-use crate::sheet::{Part, Sheet};
+use crate::sheet::{Sheet, SheetPart};
 use crate::table::Table;
 use crate::{numbers, remarks, words};
 
@@ -63,22 +63,22 @@ pub(crate) fn is_of_workers(record: &BenchRecord) -> bool {
 
 /// The tables, and what they say.
 pub(crate) fn sheet(record: &BenchRecord) -> Sheet {
-    let mut parts = vec![Part::Heading(heading(record))];
+    let mut parts = vec![SheetPart::Heading(heading(record))];
     if record.settings.interrupted {
-        parts.push(Part::Notice("Stopped early: what stands here is what was finished.".to_owned()));
+        parts.push(SheetPart::Notice("Stopped early: what stands here is what was finished.".to_owned()));
     }
     let seatings = Seating::all(record);
     for seating in &seatings {
         if seatings.len() > 1 {
-            parts.push(Part::Title(seating.ends()));
+            parts.push(SheetPart::Title(seating.ends()));
         }
-        parts.extend(seating.ranking().into_iter().chain(matrix::table(seating)).map(Part::Table));
+        parts.extend(seating.ranking().into_iter().chain(matrix::table(seating)).map(SheetPart::Table));
     }
     parts.extend(
-        failures(record).into_iter().map(|(worker, reason)| Part::Note(format!("{worker}: {reason}"))),
+        failures(record).into_iter().map(|(worker, reason)| SheetPart::Note(format!("{worker}: {reason}"))),
     );
-    parts.extend(remarks::noise_legend(record).map(Part::Note));
-    parts.push(Part::Remarks(findings(record)));
+    parts.extend(remarks::noise_legend(record).map(SheetPart::Note));
+    parts.push(SheetPart::Remarks(findings(record)));
     Sheet { parts }
 }
 

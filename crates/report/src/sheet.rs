@@ -15,7 +15,7 @@ const REMARK_COLUMNS: usize = 80;
 
 /// A piece of a sheet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
+pub enum SheetPart {
     /// The machine and what all figures have in common, in pieces.
     Heading(Vec<String>),
     /// What must not be missed: the run did not come to its end.
@@ -40,7 +40,7 @@ pub enum Part {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sheet {
     /// From above.
-    pub parts: Vec<Part>,
+    pub parts: Vec<SheetPart>,
 }
 
 /// What is shown of a record. Many block sizes are shown as grids where `grids` is true, else as a list for each.
@@ -63,21 +63,21 @@ pub fn terminal(record: &AnyRecord, style: &Style, view_of: ViewOf) -> String {
 
 /// A study, its figures as tables.
 fn of_study(view: &StudyView) -> Sheet {
-    let mut parts = vec![Part::Title(view.title.clone())];
-    parts.extend(view.lead.iter().cloned().map(Part::Paragraph));
+    let mut parts = vec![SheetPart::Title(view.title.clone())];
+    parts.extend(view.lead.iter().cloned().map(SheetPart::Paragraph));
     parts.extend(view.sections.iter().flat_map(of_section));
     Sheet { parts }
 }
 
-fn of_section(section: &Section) -> Vec<Part> {
-    let mut parts = vec![Part::Title(section.title.clone())];
-    parts.extend(section.lead.iter().cloned().map(Part::Paragraph));
+fn of_section(section: &Section) -> Vec<SheetPart> {
+    let mut parts = vec![SheetPart::Title(section.title.clone())];
+    parts.extend(section.lead.iter().cloned().map(SheetPart::Paragraph));
     for block in &section.blocks {
         match block {
-            Block::Figure(figure) => parts.push(Part::Table(figure.table())),
-            Block::Table(table) => parts.push(Part::Table(table.clone())),
-            Block::Folded(_, tables) => parts.extend(tables.iter().cloned().map(Part::Table)),
-            Block::Remarks(remarks) => parts.push(Part::Remarks(remarks.clone())),
+            Block::Figure(figure) => parts.push(SheetPart::Table(figure.table())),
+            Block::Table(table) => parts.push(SheetPart::Table(table.clone())),
+            Block::Folded(_, tables) => parts.extend(tables.iter().cloned().map(SheetPart::Table)),
+            Block::Remarks(remarks) => parts.push(SheetPart::Remarks(remarks.clone())),
         }
     }
     parts
@@ -89,12 +89,14 @@ impl Sheet {
         let mut lines: Vec<Line> = Vec::new();
         let mut titled = true;
         for part in &self.parts {
-            let apart =
-                matches!(part, Part::Title(_) | Part::Command(_) | Part::Table(_) | Part::Paragraph(_));
+            let apart = matches!(
+                part,
+                SheetPart::Title(_) | SheetPart::Command(_) | SheetPart::Table(_) | SheetPart::Paragraph(_)
+            );
             if apart && !titled {
                 lines.push(Line::default());
             }
-            titled = matches!(part, Part::Title(_) | Part::Command(_));
+            titled = matches!(part, SheetPart::Title(_) | SheetPart::Command(_));
             lines.extend(part.lines(style));
         }
         layout::print(&lines, style.color, style.unicode)
@@ -103,12 +105,12 @@ impl Sheet {
     /// As Markdown, with all remarks, for an issue or a README; it ends with a newline.
     pub fn markdown(&self) -> String {
         let parts: Vec<String> =
-            self.parts.iter().map(Part::markdown).filter(|text| !text.is_empty()).collect();
+            self.parts.iter().map(SheetPart::markdown).filter(|text| !text.is_empty()).collect();
         visible(&(parts.join("\n\n") + "\n"))
     }
 }
 
-impl Part {
+impl SheetPart {
     fn lines(&self, style: &Style) -> Vec<Line> {
         let wrapped = |tone: Tone, text: &str| -> Vec<Line> {
             let lines = layout::wrap(&layout::spell(text, style.unicode), style.width);
@@ -191,7 +193,7 @@ mod tests {
     fn remarks() -> Sheet {
         let long = "word ".repeat(30);
         let texts = ["first", &long, "third", &long, "last"].map(|text| text.trim().to_owned());
-        Sheet { parts: vec![Part::Remarks(texts.to_vec())] }
+        Sheet { parts: vec![SheetPart::Remarks(texts.to_vec())] }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use model::{ByteSize, LinkRecord, RunRecord, signal_name};
 
 use crate::layout::{Tone, shortened};
 use crate::numbers::{decimal_size, percent, time};
-use crate::sheet::{Part, Sheet};
+use crate::sheet::{Sheet, SheetPart};
 use crate::table::{ABSENT, Column, Fit, Table};
 
 /// Below this a time asleep is not told from none.
@@ -12,8 +12,8 @@ const SEEN_NS: u64 = 1_000_000;
 
 /// The table, the links' remarks and the sentence on what held the run up.
 pub fn sheet(record: &RunRecord) -> Sheet {
-    let mut parts = vec![Part::Table(table(record))];
-    parts.extend(sentences(record).into_iter().map(Part::Line));
+    let mut parts = vec![SheetPart::Table(table(record))];
+    parts.extend(sentences(record).into_iter().map(SheetPart::Line));
     Sheet { parts }
 }
 

@@ -97,14 +97,10 @@ pub(crate) fn remarks(remarks: Vec<String>) -> Option<Block> {
 }
 
 /// A column of a table: its heading, and its cell of each row.
-pub(crate) type Column<'a, Row> = (&'a str, &'a dyn Fn(&Row) -> String);
+pub(crate) type Column<'a, R> = (&'a str, &'a dyn Fn(&R) -> String);
 
 /// A table with a row of each of `rows`.
-pub(crate) fn table<Row>(
-    caption: &str,
-    rows: impl IntoIterator<Item = Row>,
-    columns: &[Column<'_, Row>],
-) -> Block {
+pub(crate) fn table<R>(caption: &str, rows: impl IntoIterator<Item = R>, columns: &[Column<'_, R>]) -> Block {
     let texts = rows.into_iter().map(|row| columns.iter().map(|(_, cell)| cell(&row)).collect());
     text_table(caption, columns.iter().map(|(heading, _)| *heading), texts.collect())
 }

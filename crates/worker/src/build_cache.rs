@@ -14,7 +14,7 @@ use crate::launcher::start_cleaner;
 use crate::private;
 use crate::program::{Program, Worker};
 use crate::registry::{Language, Registry};
-use crate::select::Choice;
+use crate::select::LanguageVariant;
 use crate::toolchain::probe;
 
 /// What cargo puts into the folder it builds in (bford.info/cachedir).
@@ -89,7 +89,7 @@ impl BuildCache {
     /// The programs of these choices, built where they were not; one that cannot be built says why.
     pub fn workers(
         &self,
-        choices: &[Choice<'_>],
+        choices: &[LanguageVariant<'_>],
         observer: &mut dyn Observer,
         stop: &dyn Fn() -> bool,
     ) -> Vec<Worker> {
@@ -106,7 +106,7 @@ impl BuildCache {
     }
 }
 
-fn worker(choice: &Choice<'_>, built: &Result<Built, Unbuilt>) -> Worker {
+fn worker(choice: &LanguageVariant<'_>, built: &Result<Built, Unbuilt>) -> Worker {
     let end = WorkerEnd {
         language: choice.language.name.clone(),
         variant: choice.variant.name.clone(),

@@ -59,7 +59,7 @@ pub struct Launcher {
 }
 
 /// A process to be started.
-pub(crate) struct Part {
+pub(crate) struct EndCommand {
     role: Role,
     cpu: Option<u32>,
     pub(crate) command: Command,
@@ -77,7 +77,7 @@ impl<'a> Launch<'a> {
     }
 
     /// The processes to be started, the sender's first, and what the pipe holds, in bytes, where we made it.
-    fn parts(&self, job: &Job, result: &Path) -> Result<(Vec<Part>, Option<u64>), NoSample> {
+    fn parts(&self, job: &Job, result: &Path) -> Result<(Vec<EndCommand>, Option<u64>), NoSample> {
         let (writer, reader) = (self.writer.end.label(), self.reader.end.label());
         let (writers_cpu, readers_cpu) = (self.cpus.first().copied(), self.cpus.last().copied());
         if self.start == WorkerStart::Pair {
@@ -86,7 +86,7 @@ impl<'a> Launch<'a> {
             let mut command = self.writer.pair_command(&reader, job, result);
             command.stdin(Stdio::null()).stdout(Stdio::null());
             let role = Role { name: writer, sends: true, receives: true };
-            return Ok((vec![Part { role, cpu: writers_cpu, command }], None));
+            return Ok((vec![EndCommand { role, cpu: writers_cpu, command }], None));
         }
         let (read_end, write_end) =
             pipe_with(PipeFlags::CLOEXEC).map_err(|error| refused("a pipe", &error.into()))?;
@@ -98,7 +98,7 @@ impl<'a> Launch<'a> {
         let writer = Role { name: format!("the writer {writer}"), sends: true, receives: false };
         let reader = Role { name: format!("the reader {reader}"), sends: false, receives: true };
         let parts = [(writer, writers_cpu, sends), (reader, readers_cpu, receives)];
-        Ok((parts.map(|(role, cpu, command)| Part { role, cpu, command }).into(), pipe_bytes))
+        Ok((parts.map(|(role, cpu, command)| EndCommand { role, cpu, command }).into(), pipe_bytes))
     }
 }
 
@@ -139,7 +139,7 @@ impl Launcher {
     /// Runs processes, the sender's first.
     fn run_parts(
         &mut self,
-        parts: Vec<Part>,
+        parts: Vec<EndCommand>,
         mark: &Mark,
         job: &Job,
         limit: Duration,
@@ -148,7 +148,7 @@ impl Launcher {
         let mut result = self.fresh_result().map_err(|error| refused("a file for the results", &error))?;
         let started_ns = monotonic_ns();
         let (mut children, mut roles) = (Vec::new(), Vec::new());
-        for Part { role, cpu, command } in parts {
+        for EndCommand { role, cpu, command } in parts {
             let pinned = cpu.map(Pinned::to).transpose();
             let _pinned = pinned.map_err(|error| refused("a CPU to run on", &error))?;
             let said = Captured::keeping(0, SAID_MAX);
@@ -202,7 +202,11 @@ impl Launcher {
     }
 
     /// The processes of a launch, with a new folder for their temporary files: a worker that is ended cannot remove them.
-    pub(crate) fn parts(&self, launch: &Launch<'_>, job: &Job) -> Result<(Vec<Part>, Option<u64>), NoSample> {
+    pub(crate) fn parts(
+        &self,
+        launch: &Launch<'_>,
+        job: &Job,
+    ) -> Result<(Vec<EndCommand>, Option<u64>), NoSample> {
         let fresh = |folder: &Path| {
             clear_away(folder)?;
             fs::create_dir(folder)

@@ -17,7 +17,7 @@ use crate::trial_size::TrialSize;
 
 /// One row: who sends, who receives, and who starts the receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct WorkerPair {
     /// The sending end.
     pub writer: Worker,
     /// The receiving end.
@@ -30,9 +30,9 @@ pub struct Row {
     pub cpus: Vec<u32>,
 }
 
-impl Row {
+impl WorkerPair {
     /// A worker with itself, as in the study, placed by the scheduler.
-    pub fn pair(worker: Worker) -> Self {
+    pub fn with_itself(worker: Worker) -> Self {
         Self::of(worker.clone(), worker, WorkerStart::Pair)
     }
 
@@ -88,9 +88,9 @@ impl Row {
 
 /// What is to be run, and how often.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct WorkerPlan {
     /// The rows; cases come back in this order, whatever order they are run in.
-    pub rows: Vec<Row>,
+    pub rows: Vec<WorkerPair>,
     /// Bytes handed over in one call.
     pub block_bytes: u64,
     /// What each launch moves, up to 255 bytes more apart, which keep the expected XOR from being 0 or known.
@@ -107,7 +107,7 @@ pub struct Plan {
 
 /// What came of a plan.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct Measured {
     /// One for each row; raw samples without summaries.
     pub cases: Vec<CaseRecord>,
     /// The machine's memory copy, once in each round. A row that claims more has failed.
@@ -120,7 +120,7 @@ pub struct Outcome {
 struct Interrupted;
 
 struct Measurement<'a> {
-    plan: &'a Plan,
+    plan: &'a WorkerPlan,
     launcher: Launcher,
     ceiling: Ceiling,
     progress: RunProgress<'a>,
@@ -136,7 +136,11 @@ struct Measurement<'a> {
 ///
 /// # Errors
 /// No folder for results, or no process, can be made.
-pub fn measure(plan: &Plan, observer: &mut dyn Observer, stop: &dyn Fn() -> bool) -> io::Result<Outcome> {
+pub fn measure(
+    plan: &WorkerPlan,
+    observer: &mut dyn Observer,
+    stop: &dyn Fn() -> bool,
+) -> io::Result<Measured> {
     let cases = plan.rows.iter().map(|row| row.case_record(plan.block_bytes)).collect();
     let jobs = vec![Job { bytes: 0, block_bytes: plan.block_bytes, warmup_bytes: 0 }; plan.rows.len()];
     let mut measurement = Measurement {
@@ -151,7 +155,7 @@ pub fn measure(plan: &Plan, observer: &mut dyn Observer, stop: &dyn Fn() -> bool
     };
     let began = Instant::now();
     let interrupted = measurement.warm_up().is_err() || measurement.take_rounds(began).is_err();
-    Ok(Outcome { cases: measurement.cases, ceiling: measurement.ceiling.into_record(), interrupted })
+    Ok(Measured { cases: measurement.cases, ceiling: measurement.ceiling.into_record(), interrupted })
 }
 
 impl Measurement<'_> {
@@ -190,7 +194,7 @@ impl Measurement<'_> {
     fn count_calls(&mut self, index: usize) -> Result<(), Interrupted> {
         let row = &self.plan.rows[index];
         let Some(launch) = row.launch() else { return Ok(()) };
-        let same = |other: &&Row| {
+        let same = |other: &&WorkerPair| {
             (&other.writer, &other.reader, other.start) == (&row.writer, &row.reader, row.start)
         };
         let first = self.plan.rows.iter().position(|other| same(&other)).filter(|first| *first < index);

@@ -6,7 +6,7 @@ use crate::registry::{Language, Registry, Variant};
 
 /// A language in one of its ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Choice<'a> {
+pub struct LanguageVariant<'a> {
     /// The language.
     pub language: &'a Language,
     /// The way.
@@ -24,7 +24,7 @@ impl Registry {
     ///
     /// # Errors
     /// A word that names nothing, with the nearest one that does.
-    pub fn select(&self, text: &str) -> Result<Vec<Choice<'_>>, SelectError> {
+    pub fn select(&self, text: &str) -> Result<Vec<LanguageVariant<'_>>, SelectError> {
         let mut choices = Vec::new();
         for word in text.split(',').map(str::trim) {
             for choice in self.choices_of(word)? {
@@ -50,15 +50,16 @@ impl Registry {
         Ok(languages)
     }
 
-    fn choices_of(&self, word: &str) -> Result<Vec<Choice<'_>>, SelectError> {
+    fn choices_of(&self, word: &str) -> Result<Vec<LanguageVariant<'_>>, SelectError> {
         let typed = word.to_lowercase();
         let (key, variant) = typed.split_once(':').map_or((&*typed, None), |(key, name)| (key, Some(name)));
         let is_meant = |language: &&Language| {
             [&language.key, &language.folder, &language.name.to_lowercase(), "all"].contains(&key)
         };
-        let is_wanted = |choice: &Choice<'_>| variant.is_none_or(|name| choice.variant.name == name);
+        let is_wanted = |choice: &LanguageVariant<'_>| variant.is_none_or(|name| choice.variant.name == name);
         let languages = self.languages().iter().filter(is_meant);
-        let chosen: Vec<Choice<'_>> = languages.flat_map(Language::choices).filter(is_wanted).collect();
+        let chosen: Vec<LanguageVariant<'_>> =
+            languages.flat_map(Language::choices).filter(is_wanted).collect();
         if chosen.is_empty() { Err(self.unknown(word)) } else { Ok(chosen) }
     }
 
@@ -85,8 +86,8 @@ impl Registry {
 
 impl Language {
     /// Every way of this language.
-    pub fn choices(&self) -> impl Iterator<Item = Choice<'_>> {
-        self.variants.iter().map(|variant| Choice { language: self, variant })
+    pub fn choices(&self) -> impl Iterator<Item = LanguageVariant<'_>> {
+        self.variants.iter().map(|variant| LanguageVariant { language: self, variant })
     }
 }
 

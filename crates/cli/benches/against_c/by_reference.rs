@@ -10,7 +10,7 @@ use model::Workload;
 use crate::hosepipe::{self, bytes_per_s};
 use crate::reference::succeed;
 use crate::rounds::interleave;
-use crate::table::{Row, Unit, Wanted};
+use crate::table::{BenchRow, Unit, Wanted};
 use crate::targets::{GIB, Laboratory, Skipped, one_run, throughput};
 
 const SPEC: &str = "pipe:send=vmsplice,recv=splice,size=1MiB,wait=spin";
@@ -18,7 +18,7 @@ const SPEC: &str = "pipe:send=vmsplice,recv=splice,size=1MiB,wait=spin";
 const JUDGED_BLOCK: &str = "256KiB";
 
 /// The judged row, and what the block of all other rows comes to.
-pub(crate) fn against_memcpy(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+pub(crate) fn against_memcpy(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let row = |name: &str, block: &str, wanted| {
         one_run(name, lab, [SPEC, "memcpy"], &format!("--data none --block {block}"), throughput(wanted))
     };
@@ -34,7 +34,7 @@ const WAYS_OF_PV: [&str; 2] = ["", "--no-splice"];
 /// Both move the same bytes. Of pv the whole command is timed, from the start of the shell to the end of pv, which
 /// ends behind the last byte (--stop-at-size): its own display of an average rounds to three digits, and counts from
 /// its first. What is started takes some milliseconds of a run of a second.
-pub(crate) fn against_pv(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+pub(crate) fn against_pv(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     if !exists("pv") {
         return Err(Skipped("no pv to compare with (Debian: apt-get install pv)".to_owned()).into());
     }
@@ -51,7 +51,7 @@ pub(crate) fn against_pv(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
     };
     let [ours, reference] = interleave(lab.rounds_or(7), lab.seed, [&ours, &best])?;
     let (name, wanted) = (name.to_owned(), Wanted::AtLeast(1.1));
-    Ok(vec![Row { name, unit: Unit::BytesPerSecond, ours, reference, wanted }])
+    Ok(vec![BenchRow { name, unit: Unit::BytesPerSecond, ours, reference, wanted }])
 }
 
 /// Bytes per second of `yes | pv`, wherever the scheduler puts the two.

@@ -11,7 +11,7 @@ use crate::hosepipe;
 use crate::memory::{Whose, peak_bytes};
 use crate::reference::succeed;
 use crate::rounds::interleave;
-use crate::table::{Row, Unit, Wanted};
+use crate::table::{BenchRow, Unit, Wanted};
 use crate::targets::{Laboratory, Target};
 
 /// Bytes in the file that is copied, and in the text that is worked on.
@@ -89,15 +89,15 @@ pub(crate) fn times(
     rounds: usize,
     pair: [&Timed; 2],
     wanted: Wanted,
-) -> Result<Row> {
+) -> Result<BenchRow> {
     let [ours, reference] = pair;
     let [ours, reference] =
         interleave(lab.rounds_or(rounds), lab.seed, [&|| seconds(ours), &|| seconds(reference)])?;
-    Ok(Row { name: name.to_owned(), unit: Unit::Seconds, ours, reference, wanted })
+    Ok(BenchRow { name: name.to_owned(), unit: Unit::Seconds, ours, reference, wanted })
 }
 
 /// Pipelines in which hardly anything happens but copying.
-fn copying(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+fn copying(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let file = big_file()?;
     let file = file.display();
     let texts = [
@@ -114,7 +114,7 @@ fn copying(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
 }
 
 /// Pipelines in which a program computes: plumbing cannot help, and must not harm.
-fn computing(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+fn computing(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let file = text_file()?;
     let file = file.display();
     let texts = [
@@ -130,7 +130,7 @@ fn computing(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
         .collect()
 }
 
-fn through_files(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+fn through_files(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let file = text_file()?;
     let text = format!("cat {} | sort | uniq -u | wc -l", file.display());
     let both_work = format!("gzip -1 < {} | gzip -dc | wc -c", file.display());
@@ -149,7 +149,7 @@ fn through_files(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
 }
 
 /// Each time into a folder that is not there yet: to throw away what an earlier run has kept takes as long as to keep.
-fn keeping(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+fn keeping(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let (folder, file) = (built("kept"), big_file()?);
     let text = format!("cat {} | wc -c", file.display());
     let kept = run(&["--keep", &folder.display().to_string()], &text);
@@ -163,7 +163,7 @@ fn keeping(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
     let ours = || forget().and_then(|()| seconds(&kept));
     let [ours, reference] = interleave(lab.rounds_or(7), lab.seed, [&ours, &|| seconds(&plain)])?;
     forget()?;
-    Ok(vec![Row {
+    Ok(vec![BenchRow {
         name: name.to_owned(),
         unit: Unit::Seconds,
         ours,
@@ -173,13 +173,13 @@ fn keeping(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
 }
 
 /// Only our own processes: the stages' memory is theirs.
-fn many_stages(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+fn many_stages(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let text = format!("head -c 10000000 /dev/zero{} > /dev/null; sleep 0.1", " | cat".repeat(STAGES));
     let row = |via: &str| {
         let peak = || peak_bytes(run(&["--via", via], &text).command(), Whose::Largest(hosepipe::PROGRAM));
         let ours = (0..lab.rounds_or(3)).map(|_| Ok(peak()? as f64)).collect::<Result<Vec<f64>>>()?;
         let wanted = Wanted::AtMost(MEMORY_BYTES_MAX);
-        Ok(Row { name: format!("{name} {via}"), unit: Unit::Bytes, ours, reference: Vec::new(), wanted })
+        Ok(BenchRow { name: format!("{name} {via}"), unit: Unit::Bytes, ours, reference: Vec::new(), wanted })
     };
     ["socketpair", "tmpfile"].into_iter().map(row).collect()
 }

@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 
 use crate::hosepipe;
 use crate::rounds::interleave;
-use crate::table::{Row, Unit, Wanted};
+use crate::table::{BenchRow, Unit, Wanted};
 use crate::targets::{Laboratory, Target};
 use pty::{Person, home};
 
@@ -29,14 +29,14 @@ pub(crate) const TARGETS: &[Target] = &[Target {
 }];
 
 /// Both shells in turns, in homes that are alike.
-fn starts(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+fn starts(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let home = home();
     std::fs::write(home.path().join(".bashrc"), "PS1='ready> '\n").context(".bashrc")?;
     let to_prompt = |program: &[&str]| seconds_to_prompt(home.path(), program);
     let contenders: [&dyn Fn() -> Result<f64>; 2] =
         [&|| to_prompt(&[hosepipe::PROGRAM, "sh"]), &|| to_prompt(&["bash", "-i"])];
     let [ours, reference] = interleave(lab.rounds_or(STARTS), lab.seed, contenders)?;
-    let row = |more: &str, reference, wanted| Row {
+    let row = |more: &str, reference, wanted| BenchRow {
         name: format!("{name}{more}"),
         unit: Unit::Seconds,
         ours: ours.clone(),

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use crate::hosepipe;
 use crate::pipelines::{Timed, bash, built, seconds, times};
 use crate::rounds::interleave;
-use crate::table::{Row, Unit, Wanted};
+use crate::table::{BenchRow, Unit, Wanted};
 use crate::targets::{Laboratory, Target};
 
 const LINES: usize = 200;
@@ -43,14 +43,14 @@ fn sh(options: &[&str], arguments: &[&str]) -> Timed {
 }
 
 /// One start each, and what ours took longer in the same round.
-fn start(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
-    let row = |more: &str, text: &str, wanted| -> Result<Row> {
+fn start(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
+    let row = |more: &str, text: &str, wanted| -> Result<BenchRow> {
         let (ours, reference) = (sh(&[], &["-c", text]), bash(text));
         let [ours, reference] =
             interleave(lab.rounds_or(STARTS), lab.seed, [&|| seconds(&ours), &|| seconds(&reference)])?;
         let ours = ours.iter().zip(&reference).map(|(ours, reference)| ours - reference).collect();
         let name = format!("{name}{more} (more)");
-        Ok(Row { name, unit: Unit::Seconds, ours, reference: Vec::new(), wanted })
+        Ok(BenchRow { name, unit: Unit::Seconds, ours, reference: Vec::new(), wanted })
     };
     Ok(vec![
         row("", ":", Wanted::AtMost(START_S_MAX))?,
@@ -59,7 +59,7 @@ fn start(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
 }
 
 /// Lines of all kinds in turns; and each kind alone, which takes bash about as long as our start takes us, unless it forks.
-fn lines(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+fn lines(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let kinds = [
         (" assignments", "x=1 y=$x"),
         (" functions", "f() { y=$1; }; f x"),
@@ -74,7 +74,7 @@ fn lines(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn pipelines(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+fn pipelines(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let line = ["true | true | true"];
     let mut rows = vec![script(name, lab, &line, &[], WANTED)?];
     for via in ["socketpair", "tmpfile"] {
@@ -85,7 +85,13 @@ fn pipelines(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
 }
 
 /// A script of these lines in turns, from its start to its end.
-fn script(name: &str, lab: &Laboratory, lines: &[&str], options: &[&str], wanted: Wanted) -> Result<Row> {
+fn script(
+    name: &str,
+    lab: &Laboratory,
+    lines: &[&str],
+    options: &[&str],
+    wanted: Wanted,
+) -> Result<BenchRow> {
     let path = built("script");
     let text: String = lines.iter().cycle().take(LINES).flat_map(|line| [*line, "\n"]).collect();
     std::fs::write(&path, text).context("a script")?;

@@ -33,7 +33,7 @@ pub(crate) enum Verdict {
 }
 
 /// One line of the table: the figures of every round.
-pub(crate) struct Row {
+pub(crate) struct BenchRow {
     pub(crate) name: String,
     pub(crate) unit: Unit,
     pub(crate) ours: Vec<f64>,
@@ -42,7 +42,7 @@ pub(crate) struct Row {
     pub(crate) wanted: Wanted,
 }
 
-impl Row {
+impl BenchRow {
     /// The figures that are judged: ratios pair by pair, or ours alone.
     fn judged(&self) -> Vec<f64> {
         if self.reference.is_empty() {
@@ -87,7 +87,7 @@ pub(crate) fn heading(compiler: &str, seed: u64) -> String {
 }
 
 /// The line of a row.
-pub(crate) fn line(row: &Row) -> String {
+pub(crate) fn line(row: &BenchRow) -> String {
     let judged = row.judged();
     let (low, high) = range(&judged);
     let figures = match judged.len() {
@@ -125,7 +125,7 @@ pub(crate) fn line_without_figures(name: &str, skipped: bool, reason: &anyhow::E
 }
 
 /// What a reader should know before believing a row; nothing where its figures lie close together.
-pub(crate) fn remark(row: &Row) -> Option<String> {
+pub(crate) fn remark(row: &BenchRow) -> Option<String> {
     let judged = row.judged();
     let (low, high) = range(&judged);
     let spread = (high - low) / median(&judged);

@@ -13,7 +13,7 @@ use crate::hosepipe::{self, bytes_per_s, ns_per_message};
 use crate::memory::{Whose, peak_bytes};
 use crate::reference::{References, succeed};
 use crate::rounds::{interleave, median};
-use crate::table::{Row, Unit, Wanted};
+use crate::table::{BenchRow, Unit, Wanted};
 use crate::{by_reference, pipelines, prompt, scripts, trips, workers};
 
 /// How long one timed run against C lasts: long enough for the clock and for a few thousand blocks. Each run of a
@@ -45,7 +45,7 @@ pub(crate) struct Target {
     /// True where it takes a minute: measured when named or with `--full`.
     pub(crate) slow: bool,
     /// Runs the contenders. The name given becomes the row's; rows that only inform may follow.
-    pub(crate) measure: fn(&str, &Laboratory) -> Result<Vec<Row>>,
+    pub(crate) measure: fn(&str, &Laboratory) -> Result<Vec<BenchRow>>,
 }
 
 /// The targets that are not alike, in the order of measuring.
@@ -183,13 +183,13 @@ impl Laboratory {
 
 /// One way through a pipe; with a check, sender and receiver touch every byte, in hosepipe as in C. Between two
 /// CPUs, where the promise is made and wake-ups drown all else, and on one CPU, where only the work is left.
-fn pipe_stream(name: &str, lab: &Laboratory, check: Option<Check>) -> Result<Vec<Row>> {
+fn pipe_stream(name: &str, lab: &Laboratory, check: Option<Check>) -> Result<Vec<BenchRow>> {
     let cross = pipe_stream_at("cross", name.to_owned(), lab, check)?;
     let same = pipe_stream_at("same", format!("{name} one CPU"), lab, check)?;
     Ok(vec![cross, same])
 }
 
-fn pipe_stream_at(place: &str, name: String, lab: &Laboratory, check: Option<Check>) -> Result<Row> {
+fn pipe_stream_at(place: &str, name: String, lab: &Laboratory, check: Option<Check>) -> Result<BenchRow> {
     if check == Some(Check::Xxh3) && !lab.references.has_xxhash {
         return Err(
             Skipped("no xxhash.h to compile the C side with: install libxxhash-dev".to_owned()).into()
@@ -219,11 +219,11 @@ fn pipe_stream_at(place: &str, name: String, lab: &Laboratory, check: Option<Che
     let ours = || Ok(bytes_per_s(&run(bytes)?.samples[0]));
     let reference = || lab.references.pipe_stream(bytes, BLOCK_BYTES, cpus, word);
     let [ours, reference] = interleave(lab.rounds_or(ROUNDS_AGAINST_C), lab.seed, [&ours, &reference])?;
-    Ok(Row { name, unit: Unit::BytesPerSecond, ours, reference, wanted: Wanted::AtLeast(0.98) })
+    Ok(BenchRow { name, unit: Unit::BytesPerSecond, ours, reference, wanted: Wanted::AtLeast(0.98) })
 }
 
 /// What the loops and calls around a mechanism cost where the mechanism does nothing.
-fn null(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+fn null(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let ours = || {
         let record = hosepipe::bench("null --block 64KiB --data none --workload stream --trials 5")?;
         let case = hosepipe::case(&record, "null", Workload::Stream)?;
@@ -231,7 +231,7 @@ fn null(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
     };
     let [ours] = interleave(lab.rounds_or(5), lab.seed, [&ours])?;
     let (name, wanted) = (name.to_owned(), Wanted::AtMost(5.0));
-    Ok(vec![Row { name, unit: Unit::Nanoseconds, ours, reference: Vec::new(), wanted }])
+    Ok(vec![BenchRow { name, unit: Unit::Nanoseconds, ours, reference: Vec::new(), wanted }])
 }
 
 /// The fastest verified transport and the fastest verified pipe, as `hosepipe bench --all` found them.
@@ -261,7 +261,7 @@ pub(crate) fn one_run(
     specs: [&str; 2],
     options: &str,
     compared: Comparison,
-) -> Result<Vec<Row>> {
+) -> Result<Vec<BenchRow>> {
     let Comparison { workload, unit, figure, wanted } = compared;
     let [ours, reference] = specs;
     // memcpy, where nobody asks for it, is there by itself, as plain copying.
@@ -277,11 +277,11 @@ pub(crate) fn one_run(
         ours.samples.iter().filter_map(|sample| Some((figure(sample), figure(partner(sample.round)?))));
     let (ours, reference): (Vec<f64>, Vec<f64>) = pairs.unzip();
     ensure!(!ours.is_empty(), "the two have no round in common");
-    Ok(vec![Row { name: name.to_owned(), unit, ours, reference, wanted }])
+    Ok(vec![BenchRow { name: name.to_owned(), unit, ours, reference, wanted }])
 }
 
 /// A byte travels in the ring's own counter, 64 bytes take a second cache line.
-fn ring_trip(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+fn ring_trip(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let mut rows = Vec::new();
     for (name, block) in [(name.to_owned(), 1), (format!("{name} 64 B"), 64)] {
         let specs = ["shm-ring:wait=spin", "cache-line"];
@@ -292,7 +292,7 @@ fn ring_trip(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
 }
 
 /// Two filters in bash against the two everybody has; the scheduler places all four.
-fn filters(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+fn filters(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let blocks = lab.bytes.unwrap_or(10 * GIB).div_ceil(BLOCK_BYTES);
     let bytes = blocks * BLOCK_BYTES;
     let bash = |script: String| -> Result<f64> {
@@ -310,10 +310,10 @@ fn filters(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
     };
     let [ours, reference] = interleave(lab.rounds_or(5), lab.seed, [&ours, &reference])?;
     let (name, wanted) = (name.to_owned(), Wanted::AtLeast(6.0));
-    Ok(vec![Row { name, unit: Unit::BytesPerSecond, ours, reference, wanted }])
+    Ok(vec![BenchRow { name, unit: Unit::BytesPerSecond, ours, reference, wanted }])
 }
 
-fn memory(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+fn memory(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let bytes = lab.bytes.unwrap_or(8 * GIB);
     let run = || {
         Ok(peak_bytes(
@@ -323,10 +323,10 @@ fn memory(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
     };
     let ours = repeat(lab.rounds_or(1), run)?;
     let (name, wanted) = (name.to_owned(), Wanted::AtMost((300u64 << 20) as f64));
-    Ok(vec![Row { name, unit: Unit::Bytes, ours, reference: Vec::new(), wanted }])
+    Ok(vec![BenchRow { name, unit: Unit::Bytes, ours, reference: Vec::new(), wanted }])
 }
 
-fn default_table(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+fn default_table(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let run = || {
         let started = Instant::now();
         hosepipe::bench("")?;
@@ -334,7 +334,7 @@ fn default_table(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
     };
     let ours = repeat(lab.rounds_or(1), run)?;
     let (name, wanted) = (name.to_owned(), Wanted::AtMost(60.0));
-    Ok(vec![Row { name, unit: Unit::Seconds, ours, reference: Vec::new(), wanted }])
+    Ok(vec![BenchRow { name, unit: Unit::Seconds, ours, reference: Vec::new(), wanted }])
 }
 
 /// Where there is nobody to take turns with, and nothing to warm up.

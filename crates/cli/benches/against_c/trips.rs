@@ -7,7 +7,7 @@ use model::{CaseRecord, Workload};
 use crate::hosepipe::{self, ns_per_message};
 use crate::reference::{Clock, PingPong};
 use crate::rounds::interleave;
-use crate::table::{Row, Unit, Wanted};
+use crate::table::{BenchRow, Unit, Wanted};
 use crate::targets::{Laboratory, RUN_S, Target};
 
 /// Fewer than against a stream, so that all rows together take less than four minutes.
@@ -71,14 +71,14 @@ pub(crate) fn targets() -> impl Iterator<Item = Target> {
 
 /// Judged against a C program that, like hosepipe, reads the clock after each round trip: who wants a median and a tail
 /// must.
-fn against_c(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+fn against_c(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let trip = TRIPS.iter().find(|trip| trip.name == name).context("no such round trip")?;
     rows_against(name, lab, trip, Clock::Each, Wanted::AtMost(1.02))
 }
 
 /// What timing each round trip costs beside a C program that reads the clock twice in all, where it costs little and
 /// where it costs most.
-pub(crate) fn against_untimed_c(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+pub(crate) fn against_untimed_c(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let mut rows = Vec::new();
     for trip in [PIPE, SOCKETPAIR] {
         let name = format!("{name} {}", trip.kind());
@@ -87,12 +87,18 @@ pub(crate) fn against_untimed_c(name: &str, lab: &Laboratory) -> Result<Vec<Row>
     Ok(rows)
 }
 
-fn rows_against(name: &str, lab: &Laboratory, trip: &Trip, clock: Clock, wanted: Wanted) -> Result<Vec<Row>> {
+fn rows_against(
+    name: &str,
+    lab: &Laboratory,
+    trip: &Trip,
+    clock: Clock,
+    wanted: Wanted,
+) -> Result<Vec<BenchRow>> {
     let row = |(place, suffix): (&str, &str)| {
         let contest = Contest::prepare(lab, trip, place)?;
         let [ours, reference] =
             interleave(lab.rounds_or(ROUNDS), lab.seed, [&|| contest.ours(), &|| contest.c(clock)])?;
-        Ok(Row { name: format!("{name}{suffix}"), unit: Unit::Nanoseconds, ours, reference, wanted })
+        Ok(BenchRow { name: format!("{name}{suffix}"), unit: Unit::Nanoseconds, ours, reference, wanted })
     };
     PLACES.into_iter().map(row).collect()
 }

@@ -9,7 +9,7 @@ use model::{BenchRecord, CaseRecord};
 use crate::hosepipe::{self, bytes_per_s};
 use crate::reference::succeed;
 use crate::rounds::{interleave, median};
-use crate::table::{Row, Unit, Wanted};
+use crate::table::{BenchRow, Unit, Wanted};
 use crate::targets::{Laboratory, Skipped, Target};
 
 /// Bytes of a trial: half a second or less, since many short trials say more of a pipe's rhythm than a few long ones.
@@ -39,7 +39,7 @@ pub(crate) const TARGETS: &[Target] = &[
 ];
 
 /// Placed by the scheduler, as the study was; and all on one CPU, where no rhythm of wake-ups drowns the work.
-fn languages(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+fn languages(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let mut rows = Vec::new();
     for (place, suffix) in [(None, ""), (Some("0"), " one CPU")] {
         let record = measured(lab, "all:tuned", place)?;
@@ -66,10 +66,10 @@ fn row(
     language: &str,
     reference: &CaseRecord,
     wanted: Wanted,
-) -> Result<Row> {
+) -> Result<BenchRow> {
     let ours = rates(case(record, language)?);
     let name = format!("{name} {language}{suffix}");
-    Ok(Row { name, unit: Unit::BytesPerSecond, ours, reference: rates(reference), wanted })
+    Ok(BenchRow { name, unit: Unit::BytesPerSecond, ours, reference: rates(reference), wanted })
 }
 
 /// One run of hosepipe, which interleaves the languages itself.
@@ -108,7 +108,7 @@ fn rates(case: &CaseRecord) -> Vec<f64> {
 }
 
 /// The same program, the same job: once through hosepipe, once as anybody would start it.
-fn by_hand(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
+fn by_hand(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let bytes = lab.bytes.unwrap_or(BYTES);
     let program = built_worker()?;
     let folder = tempfile::tempdir()?;
@@ -121,7 +121,7 @@ fn by_hand(name: &str, lab: &Laboratory) -> Result<Vec<Row>> {
     let hand = || run_by_hand(&program, &result, bytes);
     let [ours, reference] = interleave(lab.rounds_or(ROUNDS), lab.seed, [&hosepipe, &hand])?;
     let (name, wanted) = (name.to_owned(), Wanted::AtLeast(0.98));
-    Ok(vec![Row { name, unit: Unit::BytesPerSecond, ours, reference, wanted }])
+    Ok(vec![BenchRow { name, unit: Unit::BytesPerSecond, ours, reference, wanted }])
 }
 
 /// Where hosepipe has built the C worker.

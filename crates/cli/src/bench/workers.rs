@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use model::{Placement, Settings};
-use worker::{BuildCache, Choice, Plan, Program, Registry, Row, TrialSize, Worker};
+use worker::{BuildCache, LanguageVariant, Program, Registry, TrialSize, Worker, WorkerPair, WorkerPlan};
 
 use super::args::BenchArgs;
 use super::plan;
@@ -67,13 +67,13 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
 
 /// For a matrix a language stands once, with its tuned variant where it has one; one that was named with its
 /// variant stands as named.
-fn one_of_each<'a>(choices: &[Choice<'a>], typed: &str) -> Vec<Choice<'a>> {
-    let named = |choice: &Choice<'_>| {
+fn one_of_each<'a>(choices: &[LanguageVariant<'a>], typed: &str) -> Vec<LanguageVariant<'a>> {
+    let named = |choice: &LanguageVariant<'_>| {
         let with_variant = format!("{}:{}", choice.language.key, choice.variant.name);
         let variants = format!("all:{}", choice.variant.name);
         typed.to_lowercase().split(',').any(|word| word.trim() == with_variant || word.trim() == variants)
     };
-    let tuned = |choice: &Choice<'_>| {
+    let tuned = |choice: &LanguageVariant<'_>| {
         choice.variant.name == "tuned"
             || choice.language.variants.iter().all(|variant| variant.name != "tuned")
     };
@@ -94,23 +94,23 @@ fn places(args: &BenchArgs) -> anyhow::Result<Vec<Placed>> {
     seated.collect()
 }
 
-fn plan(args: &BenchArgs, workers: &[Worker], places: &[Placed]) -> Plan {
+fn plan(args: &BenchArgs, workers: &[Worker], places: &[Placed]) -> WorkerPlan {
     let matrix = args.workers.matrix;
-    let with_each = |writer: &Worker| -> Vec<Row> {
-        workers.iter().map(|reader| Row::between(writer.clone(), reader.clone())).collect()
+    let with_each = |writer: &Worker| -> Vec<WorkerPair> {
+        workers.iter().map(|reader| WorkerPair::between(writer.clone(), reader.clone())).collect()
     };
-    let rows: Vec<Row> = if matrix {
+    let rows: Vec<WorkerPair> = if matrix {
         workers.iter().flat_map(with_each).collect()
     } else {
-        workers.iter().cloned().map(Row::pair).collect()
+        workers.iter().cloned().map(WorkerPair::with_itself).collect()
     };
-    let on = |(placement, cpus): &Placed| -> Vec<Row> {
+    let on = |(placement, cpus): &Placed| -> Vec<WorkerPair> {
         rows.iter().map(|row| row.clone().on(*placement, cpus.clone())).collect()
     };
     let rows = places.iter().flat_map(on).collect();
     let block_bytes = block_bytes(args);
     let bytes = args.bytes.map(|size| size.0).or(args.count.map(|count| count.saturating_mul(block_bytes)));
-    Plan {
+    WorkerPlan {
         rows,
         block_bytes,
         amount: match bytes {
@@ -132,7 +132,7 @@ fn block_bytes(args: &BenchArgs) -> u64 {
 }
 
 /// What would be measured; builds nothing.
-fn dry_run(args: &BenchArgs, choices: &[Choice<'_>], places: &[Placed]) -> String {
+fn dry_run(args: &BenchArgs, choices: &[LanguageVariant<'_>], places: &[Placed]) -> String {
     let mut names: Vec<String> =
         choices.iter().map(|choice| format!("{} {}", choice.language.name, choice.variant.name)).collect();
     names.extend(args.workers.worker.iter().map(|path| path.display().to_string()));

@@ -66,7 +66,7 @@ pub(super) enum Pass {
 
 /// What a relay did.
 #[derive(Debug, Default)]
-pub(super) struct Outcome {
+pub(super) struct Relayed {
     /// Bytes that went into the reader's pipe.
     pub(super) bytes: u64,
     /// What went wrong.
@@ -79,7 +79,7 @@ pub(super) struct Outcome {
 pub(super) struct Relay {
     stop: Arc<Stop>,
     failed: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Outcome>>,
+    thread: Option<JoinHandle<Relayed>>,
 }
 
 impl Relay {
@@ -107,10 +107,10 @@ impl Relay {
     }
 
     /// Stops the relay and says what it did. Takes no longer than [`GRACE`] and a signal's way.
-    pub(super) fn finish(&mut self) -> Outcome {
+    pub(super) fn finish(&mut self) -> Relayed {
         self.stop.raise();
-        let Some(thread) = self.thread.take() else { return Outcome::default() };
-        thread.join().unwrap_or_else(|_| Outcome {
+        let Some(thread) = self.thread.take() else { return Relayed::default() };
+        thread.join().unwrap_or_else(|_| Relayed {
             bytes: 0,
             trouble: Some("the relay of the link failed".to_owned()),
             cut_short: true,
@@ -124,8 +124,8 @@ impl Drop for Relay {
     }
 }
 
-fn run(mut source: Box<dyn Source>, pipe: OwnedFd, stop: &Stop, failed: &AtomicBool) -> Outcome {
-    let mut outcome = Outcome::default();
+fn run(mut source: Box<dyn Source>, pipe: OwnedFd, stop: &Stop, failed: &AtomicBool) -> Relayed {
+    let mut outcome = Relayed::default();
     let carried = carry(source.as_mut(), &pipe, stop, &mut outcome.bytes);
     outcome.trouble = source.trouble();
     let Err(error) = carried else { return outcome };

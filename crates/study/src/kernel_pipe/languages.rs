@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use model::{ByteSize, CaseRecord};
-use worker::{BuildCache, Plan, Registry, Row, TrialSize, measure};
+use worker::{BuildCache, Registry, TrialSize, WorkerPair, WorkerPlan, measure};
 
 use super::KernelPipe;
 use crate::run::{PartRun, refused};
@@ -36,7 +36,7 @@ pub(super) fn run(run: &mut PartRun<'_>) -> anyhow::Result<()> {
         elapsed as f64 / look as f64 * bytes as f64 > SLOW.as_nanos() as f64
     };
     let slow: Vec<bool> = looked.iter().map(is_slow).collect();
-    let of = |wanted: bool| -> Vec<Row> {
+    let of = |wanted: bool| -> Vec<WorkerPair> {
         rows.iter().zip(&slow).filter(|(_, slow)| **slow == wanted).map(|(row, _)| row.clone()).collect()
     };
     // The slow ones first: they are the shorter part, and the other ends with the time.
@@ -59,22 +59,22 @@ pub(super) fn run(run: &mut PartRun<'_>) -> anyhow::Result<()> {
 }
 
 /// A row for every worker there is, built where it was not.
-fn rows(run: &mut PartRun<'_>) -> anyhow::Result<Vec<Row>> {
+fn rows(run: &mut PartRun<'_>) -> anyhow::Result<Vec<WorkerPair>> {
     let cache = BuildCache::open(Registry::open()?).map_err(refused("the folder of workers"))?;
     let choices = cache.registry().select("all")?;
     let workers = cache.workers(&choices, run.observer, run.job.stop);
-    Ok(workers.into_iter().map(Row::pair).collect())
+    Ok(workers.into_iter().map(WorkerPair::with_itself).collect())
 }
 
 /// Launches rows in turns, in what is left of the part's time.
 fn launch(
     run: &mut PartRun<'_>,
-    rows: Vec<Row>,
+    rows: Vec<WorkerPair>,
     block_bytes: u64,
     bytes: u64,
     trials: u32,
 ) -> anyhow::Result<Vec<CaseRecord>> {
-    let plan = Plan {
+    let plan = WorkerPlan {
         rows,
         block_bytes,
         amount: TrialSize::Fixed { bytes, warmup_bytes: 0 },

@@ -33,12 +33,12 @@ fn languages(_record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
 }
 
 /// A language: what was published of it, beside one of our ways to do it. Its other ways have rows of their own.
-type Row<'a> = (Option<&'a PublishedLanguage>, Option<&'a CaseRecord>);
+type LanguageRow<'a> = (Option<&'a PublishedLanguage>, Option<&'a CaseRecord>);
 
-fn rows<'a>(study: &'a KernelPipe, part: &'a StudyPart) -> Vec<Row<'a>> {
+fn rows<'a>(study: &'a KernelPipe, part: &'a StudyPart) -> Vec<LanguageRow<'a>> {
     let ways = |name: &'a str| part.cases.iter().filter(move |case| language(case) == name);
     let known = |case: &&CaseRecord| study.published.iter().any(|one| one.language == language(case));
-    let mut rows: Vec<Row<'_>> = Vec::new();
+    let mut rows: Vec<LanguageRow<'_>> = Vec::new();
     for published in &study.published {
         let mut ways = ways(&published.language);
         rows.push((Some(published), ways.next()));
@@ -50,7 +50,7 @@ fn rows<'a>(study: &'a KernelPipe, part: &'a StudyPart) -> Vec<Row<'a>> {
 
 fn languages_table(study: &KernelPipe, part: &StudyPart) -> Block {
     let c = part.cases.iter().find(|case| language(case) == "C").and_then(median);
-    let then = |row: &Row<'_>, text: &dyn Fn(&PublishedLanguage) -> Option<String>| {
+    let then = |row: &LanguageRow<'_>, text: &dyn Fn(&PublishedLanguage) -> Option<String>| {
         row.0.map(|one| text(one).unwrap_or_else(|| "n/a".to_owned())).unwrap_or_default()
     };
     let mean = |case: &CaseRecord| {

@@ -41,7 +41,7 @@ fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     let cases = cases.into_iter().collect::<Result<Vec<Case>, _>>()?;
     let rounds = warmup + tests;
     let plan = Plan { cases, trials: rounds, seed: run.job.seed, budget: Some(run.left()) };
-    let mut turns = Turns {
+    let mut turns = FilterRounds {
         rng: fastrand::Rng::with_seed(run.job.seed),
         shell: run.shell()?,
         over: Carrier::Link(LinkSpec::parse("pipe")?),
@@ -96,7 +96,7 @@ fn filter_columns(run: &PartRun<'_>, chunk_bytes: u64, bytes: u64, place: &Path)
 }
 
 /// Takes the times of all columns, and sees to it that they take turns.
-struct Turns<'s, 'a> {
+struct FilterRounds<'s, 'a> {
     run: &'s mut PartRun<'a>,
     shell: Shell,
     /// What carries the filters' pipelines.
@@ -113,7 +113,7 @@ struct Turns<'s, 'a> {
     began: Instant,
 }
 
-impl Turns<'_, '_> {
+impl FilterRounds<'_, '_> {
     /// Runs the filters' rounds up to this one, where there is time.
     fn filters_until(&mut self, round: u32) {
         while self.made < round.min(self.rounds) && !self.run.is_over() {
@@ -152,7 +152,7 @@ impl Turns<'_, '_> {
     }
 }
 
-impl Observer for Turns<'_, '_> {
+impl Observer for FilterRounds<'_, '_> {
     fn trial_started(&mut self, index: usize) {
         if self.seen.is_empty() || self.seen.contains(&index) {
             self.seen.clear();

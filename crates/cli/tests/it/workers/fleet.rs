@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use model::Silent;
 use tempfile::TempDir;
-use worker::{BuildCache, Choice, Language, Program, Registry, ResultLines, Unbuilt};
+use worker::{BuildCache, Language, LanguageVariant, Program, Registry, ResultLines, Unbuilt};
 
 /// All programs that can be run here. One that is not here is skipped with a line on standard error; where CI is set
 /// everything has to be here. A program that does not build is a failure everywhere.
@@ -28,7 +28,8 @@ pub(crate) fn fleet() -> &'static [Program] {
                 Err(error) => panic!("{}: {error}", language.name),
             }
         }
-        let choices: Vec<Choice<'_>> = languages.iter().flat_map(|language| language.choices()).collect();
+        let choices: Vec<LanguageVariant<'_>> =
+            languages.iter().flat_map(|language| language.choices()).collect();
         let workers = cache.workers(&choices, &mut Silent, &|| false);
         workers.into_iter().filter_map(|worker| worker.program.ok()).collect()
     })

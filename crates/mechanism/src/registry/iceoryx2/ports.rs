@@ -38,7 +38,7 @@ pub(super) fn open(request: &Request<'_>) -> Result<Channel, OpenError> {
     let mut number = 0;
     let mut channel = one_way(request, || {
         number += 1;
-        let plan = Plan {
+        let plan = PortSettings {
             config: site.config.clone(),
             service: format!("hosepipe/{number}"),
             depth,
@@ -74,7 +74,7 @@ fn check_room(block_bytes: u64, depth: u64, directions: u64) -> Result<(), OpenE
 
 /// What an end needs to make its port.
 #[derive(Clone)]
-struct Plan {
+struct PortSettings {
     config: Config,
     service: String,
     depth: usize,
@@ -99,7 +99,7 @@ struct Port<P> {
 // that uses them (`prepare`), and are used and dropped there and nowhere else; before that there is nothing.
 unsafe impl<P> Send for Port<P> {}
 
-impl Plan {
+impl PortSettings {
     fn make<P>(
         &self,
         port: impl FnOnce(&PubSub<IpcService, [u8], ()>) -> io::Result<P>,
@@ -153,7 +153,7 @@ impl Plan {
 
 /// The sending end.
 struct Publishing {
-    plan: Plan,
+    plan: PortSettings,
     port: Option<Port<Publisher<IpcService, [u8], ()>>>,
 }
 
@@ -186,7 +186,7 @@ impl SendInPlace for Publishing {
 struct Subscribing {
     // Before the port, on which it is on loan.
     at_hand: Option<AtHand>,
-    plan: Plan,
+    plan: PortSettings,
     port: Option<Port<Subscriber<IpcService, [u8], ()>>>,
 }
 
@@ -274,7 +274,7 @@ fn seen_after_send() -> io::Result<bool> {
     set_log_level(LogLevel::Fatal);
     let folder = Folder::private();
     let site = folder.path().and_then(Site::new).map_err(io::Error::other)?;
-    let plan = Plan {
+    let plan = PortSettings {
         config: site.config.clone(),
         service: "hosepipe/canary".to_owned(),
         depth: 2,
@@ -284,7 +284,7 @@ fn seen_after_send() -> io::Result<bool> {
     let subscriber = plan.subscriber()?;
     let publisher = plan.publisher()?;
     let sample = publisher.port.loan_slice_uninit(4096).map_err(refused("loan"))?;
-    // SAFETY: written once by `Plan::publisher`.
+    // SAFETY: written once by `PortSettings::publisher`.
     let mut sample = unsafe { sample.assume_init() };
     sample.payload_mut().fill(1);
     let sent_byte = sample.payload_mut().as_mut_ptr();
