@@ -4,6 +4,7 @@
 pub mod bootstrap;
 pub mod bound;
 pub mod converged;
+pub mod cost;
 pub mod estimate;
 pub mod figure;
 pub mod histogram;
@@ -18,6 +19,7 @@ mod mock;
 
 pub use bound::{Bound, bound_of};
 pub use converged::precise_enough;
+pub use cost::{CostModel, Swept};
 pub use estimate::{Estimate, Looks};
 pub use histogram::{HistogramError, decode_histogram, encode_histogram};
 pub use paired::{paired_ratio, paired_ratios, ratio_of};

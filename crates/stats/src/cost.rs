@@ -1,0 +1,241 @@
+//! What a block costs on its way, as a line over its size: time = overhead + bytes / bandwidth, and where blocks fill the
+//! buffer between the ends, what each filling costs (both ends sleep and are woken). Computed from the raw samples of a sweep.
+//!
+//! - **Fit.** Times are compared in logarithms, since sizes span six decades and noise is a share of the time. The samples of
+//!   a size give its place (a bisquare mean: samples far from the others weigh little or nothing), the places give the line
+//!   (Huber's weights, every size alike, no parameter below zero).
+//! - **Intervals** are a jackknife's over rounds (one round left out at a time, at most [`GROUPS_MAX`] groups of them) with
+//!   Student's t: what disturbs a round disturbs all its samples, so the rounds are what is independent.
+//! - **Fillings** are part of the model only where three sizes or more fill the buffer that was granted and four do not,
+//!   and where they make the fit clearly better ([`BETTER_BELOW`]): time per block then has `filling × bytes / buffer` more from the
+//!   buffer's size on, and nothing below.
+//! - **Verdict.** A size is off the line where its time is, with its whole interval, more than [`OFF_THE_LINE`] away.
+
+mod crossing;
+mod jackknife;
+mod line;
+mod swept;
+
+pub use crossing::{Crossing, crossing};
+use jackknife::{interval, replicates};
+use line::{Line, Shape};
+pub use swept::Swept;
+
+/// Fewer sizes than this show no line.
+const SIZES_MIN: usize = 4;
+/// Fewer rounds than this say nothing of the spread.
+const ROUNDS_MIN: usize = 3;
+/// The sizes must span this factor at least.
+const SPAN_MIN: f64 = 8.0;
+/// The largest number of groups of rounds that are left out in turn.
+pub const GROUPS_MAX: usize = 25;
+/// Sizes that fill the buffer, and sizes that do not, before fillings are looked for.
+const FILLING_SIZES_MIN: [usize; 2] = [3, 4];
+/// Fillings are part of the model where they bring the mean distance of the sizes from the line below this share of what it was.
+pub const BETTER_BELOW: f64 = 0.7;
+/// Up to this share a size lies on the line; what is noisy is decided by the same share ([`crate::spread`]).
+pub const OFF_THE_LINE: f64 = 0.15;
+
+/// A parameter and its 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Fitted {
+    /// The value.
+    pub value: f64,
+    /// Lower end; never below zero.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// What filling the buffer costs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Filling {
+    /// The buffer that was granted, in bytes.
+    pub buffer_bytes: u64,
+    /// What each filling costs, in nanoseconds.
+    pub ns: Fitted,
+}
+
+/// How a size lies to the line.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Deviation {
+    /// The block.
+    pub block_bytes: u64,
+    /// Its time as a multiple of the line's.
+    pub times: Fitted,
+}
+
+/// Whether the line describes what was measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Straightness {
+    /// No size is off the line; the farthest is this share away.
+    Straight(f64),
+    /// Some sizes are off the line, with their whole intervals.
+    Bent,
+    /// No size is surely off the line, but the intervals are too wide to say that all are on it.
+    Unclear,
+}
+
+/// The line of a mechanism.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CostModel {
+    /// What every block costs however small it is, in nanoseconds.
+    pub overhead_ns: Fitted,
+    /// What every byte costs, in nanoseconds.
+    pub byte_ns: Fitted,
+    /// What filling the buffer costs, where that is part of the model.
+    pub filling: Option<Filling>,
+    /// The block whose overhead and bytes cost the same, overhead × bandwidth (Hockney's half-performance length n½): at this size half the
+    /// bandwidth is reached. `None` where the bytes cost nothing that could be told.
+    pub half_bytes: Option<Fitted>,
+    /// Every size, the smallest first.
+    pub deviations: Vec<Deviation>,
+    line: Line,
+}
+
+/// Why there is no model: a sentence.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NoModel(String);
+
+impl CostModel {
+    /// The model of a mechanism.
+    ///
+    /// # Errors
+    /// Too few sizes or rounds, or sizes too close together; in words.
+    pub fn of(swept: &Swept) -> Result<Self, NoModel> {
+        check(swept)?;
+        let places = swept.places(None);
+        let plain = Shape { buffer_bytes: None };
+        let fitted = |shape| line::fit(&places, shape).filter(|line| is_sound(line, &places));
+        let too_odd = || NoModel("its times are no numbers that a line could be drawn through".to_owned());
+        let without = fitted(plain).ok_or_else(too_odd)?;
+        let filled = swept.buffer_bytes().filter(|buffer| has_sizes_about(*buffer, swept));
+        let with = filled.and_then(|buffer| fitted(Shape { buffer_bytes: Some(buffer) }));
+        let better = |with: &Line| with.distance(&places) < BETTER_BELOW * without.distance(&places);
+        let model = with.filter(better).map(|with| Self::around(swept, with));
+        let costs = |model: &Self| model.filling.is_some_and(|filling| filling.ns.low > 0.0);
+        Ok(model.filter(costs).unwrap_or_else(|| Self::around(swept, without)))
+    }
+
+    /// A line with the intervals around it.
+    fn around(swept: &Swept, line: Line) -> Self {
+        let refitted: Vec<(Line, Vec<swept::Place>)> = replicates(swept)
+            .into_iter()
+            .filter_map(|places| Some((line::fit(&places, line.shape)?, places)))
+            .collect();
+        let fitted = |of: &dyn Fn(&Line) -> f64| {
+            let values: Vec<f64> = refitted.iter().map(|(line, _)| of(line)).collect();
+            if values.iter().chain([&of(&line)]).all(|value| *value > 0.0) {
+                let values: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+                return exponential(of(&line).ln(), interval(of(&line).ln(), &values));
+            }
+            let (low, high) = interval(of(&line), &values);
+            Fitted { value: of(&line), low: low.max(0.0), high }
+        };
+        let logarithm = |line: &Line| (line.overhead_ns / line.byte_ns).ln();
+        let byte_ns = fitted(&|line| line.byte_ns);
+        let is_told = byte_ns.low > 0.0 && refitted.iter().all(|(line, _)| logarithm(line).is_finite());
+        let half = (is_told && logarithm(&line).is_finite()).then(|| {
+            let values: Vec<f64> = refitted.iter().map(|(line, _)| logarithm(line)).collect();
+            exponential(logarithm(&line), interval(logarithm(&line), &values))
+        });
+        let own = swept.places(None);
+        let deviation = |place: &swept::Place| {
+            let same = |places: &[swept::Place]| {
+                places.iter().find(|other| other.block_bytes == place.block_bytes).copied()
+            };
+            let off = |line: &Line, place: &swept::Place| place.ln_ns - line.ns(place.block_bytes).ln();
+            let values: Vec<f64> =
+                refitted.iter().filter_map(|(line, places)| Some(off(line, &same(places)?))).collect();
+            let value = off(&line, place);
+            let times = exponential(value, interval(value, &values));
+            Deviation { block_bytes: place.block_bytes, times }
+        };
+        let filling = line.shape.buffer_bytes;
+        Self {
+            overhead_ns: fitted(&|line| line.overhead_ns),
+            byte_ns,
+            filling: filling
+                .map(|buffer_bytes| Filling { buffer_bytes, ns: fitted(&|line| line.filling_ns) }),
+            half_bytes: half,
+            deviations: own.iter().map(deviation).collect(),
+            line,
+        }
+    }
+
+    /// Bytes per second that ever larger blocks come closer to, fillings included; `None` where the bytes cost nothing that could be told.
+    pub fn bandwidth_bytes_per_s(&self) -> Option<Fitted> {
+        let Fitted { value, low, high } = self.byte_ns;
+        (low > 0.0).then(|| Fitted { value: 1e9 / value, low: 1e9 / high, high: 1e9 / low })
+    }
+
+    /// What a block of this size takes on the line, in nanoseconds.
+    pub fn ns(&self, block_bytes: u64) -> f64 {
+        self.line.ns(block_bytes)
+    }
+
+    /// Whether the line describes what was measured.
+    pub fn straightness(&self) -> Straightness {
+        if self.deviations.iter().any(Deviation::is_off) {
+            return Straightness::Bent;
+        }
+        let farthest = |share: fn(&Fitted) -> f64| {
+            self.deviations.iter().map(|deviation| share(&deviation.times)).fold(0.0, f64::max)
+        };
+        match farthest(|times| (times.low.recip() - 1.0).max(times.high - 1.0)) {
+            share if share <= 2.0 * OFF_THE_LINE => {
+                Straightness::Straight(farthest(|times| times.value.max(times.value.recip()) - 1.0))
+            }
+            _ => Straightness::Unclear,
+        }
+    }
+}
+
+impl Deviation {
+    /// Whether the size is off the line, with its whole interval.
+    pub fn is_off(&self) -> bool {
+        self.times.low > 1.0 + OFF_THE_LINE || self.times.high < (1.0 + OFF_THE_LINE).recip()
+    }
+}
+
+/// A logarithm and its interval as what they stand for.
+fn exponential(value: f64, (low, high): (f64, f64)) -> Fitted {
+    let [value, low, high] = [value, low, high].map(|ln| ln.exp().clamp(f64::MIN_POSITIVE, f64::MAX));
+    Fitted { value, low, high }
+}
+
+fn check(swept: &Swept) -> Result<(), NoModel> {
+    let blocks = swept.blocks();
+    let (sizes, rounds) = (blocks.len(), swept.rounds().len());
+    let no = |why: String| Err(NoModel(why));
+    match (blocks.first(), blocks.last()) {
+        _ if sizes < SIZES_MIN => no(format!(
+            "a line needs {SIZES_MIN} block sizes that were measured, and there {} {sizes}",
+            if sizes == 1 { "is" } else { "are" }
+        )),
+        _ if rounds < ROUNDS_MIN => no(format!(
+            "its interval needs {ROUNDS_MIN} trials, and there {} {rounds}",
+            if rounds == 1 { "is" } else { "are" }
+        )),
+        (Some(first), Some(last)) if (*last as f64) < SPAN_MIN * *first as f64 => {
+            no(format!("the largest block is not {SPAN_MIN} times the smallest: try --sweep"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether there are sizes enough on both sides of the buffer's.
+fn has_sizes_about(buffer_bytes: u64, swept: &Swept) -> bool {
+    let (below, filling): (Vec<u64>, Vec<u64>) =
+        swept.blocks().into_iter().partition(|block| *block < buffer_bytes);
+    filling.len() >= FILLING_SIZES_MIN[0] && below.len() >= FILLING_SIZES_MIN[1]
+}
+
+/// Whether every time on the line is a positive number.
+fn is_sound(line: &Line, places: &[swept::Place]) -> bool {
+    places.iter().all(|place| line.ns(place.block_bytes).ln().is_finite())
+}
+
+#[cfg(test)]
+mod tests;

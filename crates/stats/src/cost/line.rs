@@ -1,0 +1,161 @@
+//! A line through the places of block sizes: least squares in logarithms with Huber's weights, no parameter below zero.
+
+use super::swept::Place;
+use crate::estimate::median;
+
+/// From this many standard deviations on a size pulls no harder (Huber, 95 % efficient for normal values).
+const HUBER: f64 = 1.345;
+/// Makes the median absolute deviation agree with the standard deviation of a normal distribution.
+const MAD_TO_SIGMA: f64 = 1.4826;
+/// A fit that has not settled after so many steps is taken as it is.
+const STEPS_MAX: usize = 60;
+/// A step that changes no time by more than this share is the last.
+const SETTLED: f64 = 1e-7;
+/// No size is believed to be nearer to the line than this.
+const SPREAD_MIN: f64 = 1e-6;
+/// A step trusts no size to be farther off than this, in logarithms: the line comes nearer step by step.
+const STRIDE: f64 = 0.7;
+/// Parameters of a line.
+const PARAMETERS: usize = 3;
+
+/// What a line is made of, beside overhead and bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// The buffer whose fillings cost time.
+    pub(super) buffer_bytes: Option<u64>,
+}
+
+/// A line; none of its parameters is below zero.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Line {
+    pub(super) shape: Shape,
+    pub(super) overhead_ns: f64,
+    pub(super) byte_ns: f64,
+    pub(super) filling_ns: f64,
+}
+
+impl Shape {
+    /// What the parameters are multiplied by for a block: one overhead, its bytes, how often it fills the buffer.
+    fn regressors(self, block_bytes: u64) -> [f64; PARAMETERS] {
+        let fillings = match self.buffer_bytes {
+            Some(buffer) if block_bytes >= buffer && buffer > 0 => block_bytes as f64 / buffer as f64,
+            _ => 0.0,
+        };
+        [1.0, block_bytes as f64, fillings]
+    }
+}
+
+impl Line {
+    fn of(shape: Shape, [overhead_ns, byte_ns, filling_ns]: [f64; PARAMETERS]) -> Self {
+        Self { shape, overhead_ns, byte_ns, filling_ns }
+    }
+
+    /// What a block takes, in nanoseconds.
+    pub(super) fn ns(&self, block_bytes: u64) -> f64 {
+        let [one, bytes, fillings] = self.shape.regressors(block_bytes);
+        self.overhead_ns * one + self.byte_ns * bytes + self.filling_ns * fillings
+    }
+
+    /// How far the sizes lie from the line in the mean, in logarithms.
+    pub(super) fn distance(&self, places: &[Place]) -> f64 {
+        let off = |place: &Place| (place.ln_ns - self.ns(place.block_bytes).ln()).abs();
+        places.iter().map(off).sum::<f64>() / places.len().max(1) as f64
+    }
+}
+
+/// The line of this shape through some places; `None` for no places, or times that are no numbers.
+pub(super) fn fit(places: &[Place], shape: Shape) -> Option<Line> {
+    let (first, last) = (places.first()?, places.last()?);
+    let rows: Vec<[f64; PARAMETERS]> =
+        places.iter().map(|place| shape.regressors(place.block_bytes)).collect();
+    let start = [first.ln_ns.exp(), last.ln_ns.exp() / last.block_bytes.max(1) as f64, 0.0];
+    let mut line = Line::of(shape, start);
+    for _ in 0..STEPS_MAX {
+        let times: Vec<f64> = places.iter().map(|place| line.ns(place.block_bytes)).collect();
+        let off: Vec<f64> = places.iter().zip(&times).map(|(place, time)| place.ln_ns - time.ln()).collect();
+        let spread = median(&off.iter().map(|off| off.abs()).collect::<Vec<f64>>())? * MAD_TO_SIGMA;
+        let limit = HUBER * spread.max(SPREAD_MIN);
+        // Near the line a logarithm's distance is a share of the time: a linear problem in shares.
+        let weighted = rows.iter().zip(&times).zip(&off).map(|((row, time), off)| {
+            let weight = (limit / off.abs().max(limit)).sqrt();
+            (row.map(|factor| factor / time * weight), (1.0 + off.clamp(-STRIDE, STRIDE)) * weight)
+        });
+        let next = Line::of(shape, not_negative(&weighted.collect::<Vec<_>>())?);
+        let moved =
+            places.iter().zip(&times).map(|(place, time)| (next.ns(place.block_bytes) / time - 1.0).abs());
+        let settled = moved.fold(0.0, f64::max) < SETTLED;
+        line = next;
+        if settled {
+            break;
+        }
+    }
+    Some(line)
+}
+
+/// An equation: factors of the parameters, and what they are to add up to.
+type Equation = ([f64; PARAMETERS], f64);
+
+/// Least squares without negative parameters: of all choices of parameters that are not zero the best whose values are
+/// positive (Lawson and Hanson 1974, ch. 23; seven choices need no search).
+fn not_negative(equations: &[Equation]) -> Option<[f64; PARAMETERS]> {
+    let choices = 1..1usize << PARAMETERS;
+    let solutions = choices.filter_map(|choice| solve(equations, choice));
+    // A line that only fillings make has no time for the smallest blocks.
+    let possible = solutions.filter(|found| found.iter().all(|one| *one >= 0.0) && found[0] + found[1] > 0.0);
+    let error = |found: &[f64; PARAMETERS]| {
+        let off =
+            equations.iter().map(|(row, sum)| row.iter().zip(found).map(|(a, b)| a * b).sum::<f64>() - sum);
+        off.map(|off| off * off).sum::<f64>()
+    };
+    possible.min_by(|one, other| error(one).total_cmp(&error(other)))
+}
+
+/// Least squares in the chosen parameters (bits), the others zero; `None` where they cannot be told apart.
+fn solve(equations: &[Equation], choice: usize) -> Option<[f64; PARAMETERS]> {
+    let chosen: Vec<usize> = (0..PARAMETERS).filter(|at| choice >> at & 1 == 1).collect();
+    // Scaled to length one, so that a thousandth of a nanosecond and a second are alike.
+    let length = |at: usize| equations.iter().map(|(row, _)| row[at] * row[at]).sum::<f64>().sqrt();
+    let lengths: Vec<f64> = chosen.iter().map(|at| length(*at)).collect();
+    if lengths.iter().any(|length| !length.is_normal()) {
+        return None;
+    }
+    let count = chosen.len();
+    let mut normal = vec![vec![0.0; count + 1]; count];
+    for (row, sum) in equations {
+        for one in 0..count {
+            let factor = row[chosen[one]] / lengths[one];
+            for other in 0..count {
+                normal[one][other] += factor * row[chosen[other]] / lengths[other];
+            }
+            normal[one][count] += factor * sum;
+        }
+    }
+    let values = eliminate(normal)?;
+    let mut found = [0.0; PARAMETERS];
+    for ((at, length), value) in chosen.iter().zip(&lengths).zip(values) {
+        found[*at] = value / length;
+    }
+    found.iter().all(|one| one.is_finite()).then_some(found)
+}
+
+/// Solves a positive definite system, whose right side is its last column (Gauss).
+fn eliminate(mut system: Vec<Vec<f64>>) -> Option<Vec<f64>> {
+    const SINGULAR: f64 = 1e-12;
+    let count = system.len();
+    for at in 0..count {
+        if system[at][at].abs() < SINGULAR {
+            return None;
+        }
+        let pivot = system[at].clone();
+        for row in system.iter_mut().skip(at + 1) {
+            let factor = row[at] / pivot[at];
+            row.iter_mut().zip(&pivot).for_each(|(cell, above)| *cell -= factor * above);
+        }
+    }
+    let mut values = vec![0.0; count];
+    for at in (0..count).rev() {
+        let known: f64 = (at + 1..count).map(|other| system[at][other] * values[other]).sum();
+        values[at] = (system[at][count] - known) / system[at][at];
+    }
+    Some(values)
+}

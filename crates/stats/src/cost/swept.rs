@@ -1,0 +1,134 @@
+//! The trials of one mechanism over block sizes, and the place of each size: what a block of it takes, whatever single
+//! trials did.
+
+use std::collections::BTreeMap;
+
+use model::{CaseRecord, Workload};
+
+use crate::estimate::{median, middle};
+use crate::figure::elapsed_per_block_ns;
+
+/// From this many standard deviations on a sample has no weight (Beaton and Tukey's bisquare, 95 % efficient for normal values).
+const BISQUARE: f64 = 6.0;
+/// Steps of the bisquare mean; it hardly moves after the third.
+const STEPS: usize = 8;
+/// Makes the median absolute deviation agree with the standard deviation of a normal distribution.
+const MAD_TO_SIGMA: f64 = 1.4826;
+/// What the ends of a stream share and fill, by its name in `granted`; the first that is there.
+const BUFFERS: [&str; 3] = ["pipe_bytes", "ring_bytes", "sndbuf_bytes"];
+
+/// The trials of one mechanism over block sizes.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Swept {
+    /// The logarithm of the time per block in nanoseconds, by block and round.
+    sizes: BTreeMap<u64, Vec<(u32, f64)>>,
+    buffer_bytes: Option<u64>,
+}
+
+/// The place of a size.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Place {
+    pub(super) block_bytes: u64,
+    pub(super) ln_ns: f64,
+}
+
+impl Swept {
+    /// The streams among these cases, which must be of one mechanism and differ in their blocks alone. Samples of which no time per block can
+    /// be told are left out.
+    pub fn of<'a>(cases: impl IntoIterator<Item = &'a CaseRecord>) -> Self {
+        let mut swept = Self::default();
+        let mut buffers: Vec<Option<u64>> = Vec::new();
+        for case in cases {
+            if case.workload != Workload::Stream || case.samples.is_empty() || case.block_bytes == 0 {
+                continue;
+            }
+            buffers.push(BUFFERS.iter().find_map(|name| case.granted.get(*name)).copied());
+            for sample in &case.samples {
+                let ln_ns = elapsed_per_block_ns(sample).map(f64::ln).filter(|ln_ns| ln_ns.is_finite());
+                let Some(ln_ns) = ln_ns else { continue };
+                swept.sizes.entry(case.block_bytes).or_default().push((sample.round, ln_ns));
+            }
+        }
+        // One buffer for all sizes: what grows with the blocks is no buffer that larger ones fill.
+        swept.buffer_bytes =
+            buffers.first().copied().flatten().filter(|one| buffers.iter().all(|all| *all == Some(*one)));
+        swept
+    }
+
+    /// The block sizes of which there are trials, the smallest first.
+    pub fn blocks(&self) -> Vec<u64> {
+        self.sizes.keys().copied().collect()
+    }
+
+    /// The rounds of the trials, each once.
+    pub(super) fn rounds(&self) -> Vec<u32> {
+        let rounds: std::collections::BTreeSet<u32> =
+            self.sizes.values().flatten().map(|(round, _)| *round).collect();
+        rounds.into_iter().collect()
+    }
+
+    /// The trials of a size: round, and logarithm of the nanoseconds per block.
+    pub(super) fn of_block(&self, block_bytes: u64) -> &[(u32, f64)] {
+        self.sizes.get(&block_bytes).map_or(&[], Vec::as_slice)
+    }
+
+    pub(super) fn buffer_bytes(&self) -> Option<u64> {
+        self.buffer_bytes
+    }
+
+    /// The place of every size; without the trials of these rounds, where some are named.
+    pub(super) fn places(&self, without: Option<&[u32]>) -> Vec<Place> {
+        let stays = |round: &u32| without.is_none_or(|rounds| !rounds.contains(round));
+        let values: Vec<(u64, Vec<f64>)> = self
+            .sizes
+            .iter()
+            .map(|(block, trials)| (*block, trials.iter().filter(|(round, _)| stays(round)).map(|t| t.1)))
+            .map(|(block, values)| (block, values.collect::<Vec<f64>>()))
+            .filter(|(_, values)| !values.is_empty())
+            .collect();
+        let spread = spread(values.iter().map(|(_, values)| values.as_slice()));
+        let place = |(block_bytes, values): &(u64, Vec<f64>)| Place {
+            block_bytes: *block_bytes,
+            ln_ns: place(values, spread),
+        };
+        values.iter().map(place).collect()
+    }
+}
+
+/// The standard deviation of the values of all sizes around the median of each, by their median absolute deviation.
+fn spread<'a>(sizes: impl Iterator<Item = &'a [f64]>) -> f64 {
+    let off = sizes.flat_map(|values| {
+        let center = median(values).unwrap_or(0.0);
+        // Of n values one lies on their median by itself: the correction of the standard deviation, near enough.
+        let few = (values.len() as f64 / (values.len().max(2) - 1) as f64).sqrt();
+        values.iter().map(move |value| (value - center).abs() * few)
+    });
+    median(&off.collect::<Vec<f64>>()).unwrap_or(0.0) * MAD_TO_SIGMA
+}
+
+/// The bisquare mean of some values, of which there is one at least.
+fn place(values: &[f64], spread: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let mut center = middle(&sorted);
+    if spread <= 0.0 {
+        return center;
+    }
+    for _ in 0..STEPS {
+        let weight = |value: f64| {
+            let far = (value - center) / (BISQUARE * spread);
+            if far.abs() < 1.0 { (1.0 - far * far).powi(2) } else { 0.0 }
+        };
+        let (mut sum, mut weights) = (0.0, 0.0);
+        for value in &sorted {
+            sum += weight(*value) * value;
+            weights += weight(*value);
+        }
+        // Where nothing lies near the middle it is the middle all the same.
+        if weights <= 0.0 {
+            break;
+        }
+        center = sum / weights;
+    }
+    center
+}
