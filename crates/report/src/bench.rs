@@ -2,6 +2,7 @@
 
 use model::BenchRecord;
 
+use crate::costs::Costs;
 use crate::sheet::{Sheet, SheetPart};
 use crate::table::Table;
 use crate::view::{Group, Ranking, View};
@@ -18,6 +19,7 @@ pub fn sheet(record: &BenchRecord, grids: bool) -> Sheet {
         false => view.rankings.iter().map(Group::Ranked).collect(),
     };
     let mut tables: Vec<Table> = Vec::new();
+    let mut models: Vec<Table> = view.groups().iter().filter_map(|group| costs(&view, group)).collect();
     for group in &groups {
         let mut of_group = match group {
             Group::Ranked(ranking) => vec![columns::table(ranking, record.settings.interrupted)],
@@ -35,6 +37,7 @@ pub fn sheet(record: &BenchRecord, grids: bool) -> Sheet {
         }
         tables.append(&mut of_group);
     }
+    tables.append(&mut models);
     // What stands below every table is said once.
     if tables.windows(2).all(|pair| pair[0].notes == pair[1].notes) {
         let count = tables.len();
@@ -47,6 +50,18 @@ pub fn sheet(record: &BenchRecord, grids: bool) -> Sheet {
     parts.extend(remarks::noise_legend(record).map(SheetPart::Note));
     parts.push(SheetPart::Remarks(advice(record).into_iter().chain(remarks::remarks(&view)).collect()));
     Sheet { parts }
+}
+
+/// What a block costs in a sweep.
+fn costs(view: &View, group: &Group) -> Option<Table> {
+    let Group::Sweep(rankings) = group else { return None };
+    let rows = rankings.iter().flat_map(|ranking| &ranking.rows);
+    let mut table = Costs::of(rows.filter_map(|row| Some((row.label.clone(), row.stream?))))?.table();
+    let apart = view.title(rankings[0], false);
+    if !apart.is_empty() {
+        table.title = format!("{apart} · {}", table.title);
+    }
+    Some(table)
 }
 
 /// The floor and the ceiling of a group; of a sweep those of its ends, where they are not the same.

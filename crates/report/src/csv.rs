@@ -5,9 +5,10 @@ use model::{
     BenchRecord, CaseRecord, CompareRecord, CompareResult, Measure, Ratio, RunRecord, StageRecord,
     StudyRecord,
 };
-use stats::{Estimate, bound_of, figure};
+use stats::{CostModel, Estimate, bound_of, figure};
 
 use crate::against_pipe::Pipes;
+use crate::costs::models_of;
 use crate::format::{Format, FormatError, only};
 use crate::read::AnyRecord;
 use crate::stages::link_behind;
@@ -64,67 +65,72 @@ impl Sheet {
     }
 }
 
-/// A case, and how many times as fast as the pipe it is.
-type Case<'a> = (&'a CaseRecord, Option<Ratio>);
+/// A case, how many times as fast as the pipe it is, and the model of its sweep.
+type Case<'a> = (&'a CaseRecord, Option<Ratio>, Option<&'a CostModel>);
 
 /// The columns of a case.
 fn case_columns<'a>() -> &'a [Column<Case<'a>>] {
     &[
-        ("mechanism", |(case, _)| Some(case.mechanism.clone())),
-        ("spec", |(case, _)| Some(case.spec.to_string())),
-        ("role", |(case, _)| word(&case.role)),
-        ("writer", |(case, _)| Some(case.worker.as_ref()?.writer.label())),
-        ("reader", |(case, _)| Some(case.worker.as_ref()?.reader.label())),
-        ("workload", |(case, _)| Some(case.workload.to_string())),
-        ("tasks", |(case, _)| Some(case.tasks.to_string())),
-        ("placement", |(case, _)| Some(case.placement.to_string())),
-        ("cpus", |(case, _)| Some(case.cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(" "))),
-        ("wait", |(case, _)| Some(case.wait.to_string())),
-        ("data", |(case, _)| Some(case.data.to_string())),
-        ("check", |(case, _)| case.check.map(|check| check.to_string())),
-        ("payload", |(case, _)| Some(case.payload.to_string())),
-        ("block_bytes", |(case, _)| Some(case.block_bytes.to_string())),
-        ("granted", |(case, _)| Some(granted(case))),
-        ("samples", |(case, _)| Some(case.samples.len().to_string())),
-        ("throughput_median_bytes_per_s", |(case, _)| {
+        ("mechanism", |(case, ..)| Some(case.mechanism.clone())),
+        ("spec", |(case, ..)| Some(case.spec.to_string())),
+        ("role", |(case, ..)| word(&case.role)),
+        ("writer", |(case, ..)| Some(case.worker.as_ref()?.writer.label())),
+        ("reader", |(case, ..)| Some(case.worker.as_ref()?.reader.label())),
+        ("workload", |(case, ..)| Some(case.workload.to_string())),
+        ("tasks", |(case, ..)| Some(case.tasks.to_string())),
+        ("placement", |(case, ..)| Some(case.placement.to_string())),
+        ("cpus", |(case, ..)| Some(case.cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(" "))),
+        ("wait", |(case, ..)| Some(case.wait.to_string())),
+        ("data", |(case, ..)| Some(case.data.to_string())),
+        ("check", |(case, ..)| case.check.map(|check| check.to_string())),
+        ("payload", |(case, ..)| Some(case.payload.to_string())),
+        ("block_bytes", |(case, ..)| Some(case.block_bytes.to_string())),
+        ("granted", |(case, ..)| Some(granted(case))),
+        ("samples", |(case, ..)| Some(case.samples.len().to_string())),
+        ("throughput_median_bytes_per_s", |(case, ..)| {
             Some(whole(case.throughput.as_ref()?.median_bytes_per_s))
         }),
-        ("throughput_low_bytes_per_s", |(case, _)| Some(whole(case.throughput.as_ref()?.low))),
-        ("throughput_high_bytes_per_s", |(case, _)| Some(whole(case.throughput.as_ref()?.high))),
-        ("throughput_mean_bytes_per_s", |(case, _)| Some(whole(case.throughput.as_ref()?.mean))),
-        ("throughput_stddev_bytes_per_s", |(case, _)| Some(whole(case.throughput.as_ref()?.stddev))),
-        ("round_trip_p50_ns", |(case, _)| Some(case.latency_ns.as_ref()?.p50.to_string())),
-        ("round_trip_p50_low_ns", |(case, _)| Some(case.latency_ns.as_ref()?.p50_low.to_string())),
-        ("round_trip_p50_high_ns", |(case, _)| Some(case.latency_ns.as_ref()?.p50_high.to_string())),
-        ("round_trip_p90_ns", |(case, _)| Some(case.latency_ns.as_ref()?.p90.to_string())),
-        ("round_trip_p99_ns", |(case, _)| Some(case.latency_ns.as_ref()?.p99.to_string())),
-        ("round_trip_p999_ns", |(case, _)| Some(case.latency_ns.as_ref()?.p999.to_string())),
-        ("round_trip_max_ns", |(case, _)| Some(case.latency_ns.as_ref()?.max.to_string())),
-        ("round_trips", |(case, _)| Some(case.latency_ns.as_ref()?.count.to_string())),
-        ("times_pipe", |(_, times_pipe)| Some(digits((*times_pipe)?.median))),
-        ("times_pipe_low", |(_, times_pipe)| Some(digits((*times_pipe)?.low))),
-        ("times_pipe_high", |(_, times_pipe)| Some(digits((*times_pipe)?.high))),
-        ("elapsed_per_block_ns", |(case, _)| median(case, figure::elapsed_per_block_ns)),
-        ("cpu_per_block_ns", |(case, _)| median(between_the_clocks(case)?, figure::cpu_per_block_ns)),
-        ("syscalls_per_block", |(case, _)| median(case, figure::syscalls_per_block)),
-        ("syscalls_per_mib", |(case, _)| Some(digits(case.worker.as_ref()?.system_calls.as_ref()?.per_mib))),
-        ("set_up_ns", |(case, _)| median(case, |sample| Some(sample.setup_ns as f64))),
-        ("voluntary_switches_per_block", |(case, _)| {
+        ("throughput_low_bytes_per_s", |(case, ..)| Some(whole(case.throughput.as_ref()?.low))),
+        ("throughput_high_bytes_per_s", |(case, ..)| Some(whole(case.throughput.as_ref()?.high))),
+        ("throughput_mean_bytes_per_s", |(case, ..)| Some(whole(case.throughput.as_ref()?.mean))),
+        ("throughput_stddev_bytes_per_s", |(case, ..)| Some(whole(case.throughput.as_ref()?.stddev))),
+        ("round_trip_p50_ns", |(case, ..)| Some(case.latency_ns.as_ref()?.p50.to_string())),
+        ("round_trip_p50_low_ns", |(case, ..)| Some(case.latency_ns.as_ref()?.p50_low.to_string())),
+        ("round_trip_p50_high_ns", |(case, ..)| Some(case.latency_ns.as_ref()?.p50_high.to_string())),
+        ("round_trip_p90_ns", |(case, ..)| Some(case.latency_ns.as_ref()?.p90.to_string())),
+        ("round_trip_p99_ns", |(case, ..)| Some(case.latency_ns.as_ref()?.p99.to_string())),
+        ("round_trip_p999_ns", |(case, ..)| Some(case.latency_ns.as_ref()?.p999.to_string())),
+        ("round_trip_max_ns", |(case, ..)| Some(case.latency_ns.as_ref()?.max.to_string())),
+        ("round_trips", |(case, ..)| Some(case.latency_ns.as_ref()?.count.to_string())),
+        ("times_pipe", |(_, times_pipe, _)| Some(digits((*times_pipe)?.median))),
+        ("times_pipe_low", |(_, times_pipe, _)| Some(digits((*times_pipe)?.low))),
+        ("times_pipe_high", |(_, times_pipe, _)| Some(digits((*times_pipe)?.high))),
+        ("elapsed_per_block_ns", |(case, ..)| median(case, figure::elapsed_per_block_ns)),
+        ("cpu_per_block_ns", |(case, ..)| median(between_the_clocks(case)?, figure::cpu_per_block_ns)),
+        ("model_overhead_ns", |(.., model)| Some(digits((*model)?.overhead_ns.value))),
+        ("model_bandwidth_bytes_per_s", |(.., model)| Some(whole((*model)?.bandwidth_bytes_per_s()?.value))),
+        ("model_per_block_ns", |(case, _, model)| Some(digits((*model)?.ns(case.block_bytes)))),
+        ("syscalls_per_block", |(case, ..)| median(case, figure::syscalls_per_block)),
+        ("syscalls_per_mib", |(case, ..)| Some(digits(case.worker.as_ref()?.system_calls.as_ref()?.per_mib))),
+        ("set_up_ns", |(case, ..)| median(case, |sample| Some(sample.setup_ns as f64))),
+        ("voluntary_switches_per_block", |(case, ..)| {
             median(between_the_clocks(case)?, figure::voluntary_switches_per_block)
         }),
-        ("bound_by", |(case, _)| bound_of(between_the_clocks(case)?).map(|bound| bound.to_string())),
-        ("noise", |(case, _)| word(&case.noise?)),
-        ("outliers", |(case, _)| Some(case.outliers.to_string())),
-        ("error_kind", |(case, _)| word(&case.error.as_ref()?.kind)),
-        ("error", |(case, _)| Some(case.error.as_ref()?.message.clone())),
-        ("remedy", |(case, _)| case.error.as_ref()?.remedy.clone()),
+        ("bound_by", |(case, ..)| bound_of(between_the_clocks(case)?).map(|bound| bound.to_string())),
+        ("noise", |(case, ..)| word(&case.noise?)),
+        ("outliers", |(case, ..)| Some(case.outliers.to_string())),
+        ("error_kind", |(case, ..)| word(&case.error.as_ref()?.kind)),
+        ("error", |(case, ..)| Some(case.error.as_ref()?.message.clone())),
+        ("remedy", |(case, ..)| case.error.as_ref()?.remedy.clone()),
     ]
 }
 
 /// One row for each case.
 fn of_cases(record: &BenchRecord) -> Sheet {
     let pipes = Pipes::of(record);
-    Sheet::of(case_columns(), record.cases.iter().map(|case| (case, pipes.against(case))))
+    let models = models_of(record);
+    let model = |case: &CaseRecord| models.get(&std::ptr::from_ref(case));
+    Sheet::of(case_columns(), record.cases.iter().map(|case| (case, pipes.against(case), model(case))))
 }
 
 /// One row for each stage, with the link behind it.
@@ -189,7 +195,7 @@ fn of_study(record: &StudyRecord) -> Sheet {
     ];
     let mut all = Sheet { columns: Vec::new(), rows: Vec::new() };
     for part in &record.parts {
-        let cases = Sheet::of(case_columns(), part.cases.iter().map(|case| (case, None)));
+        let cases = Sheet::of(case_columns(), part.cases.iter().map(|case| (case, None, None)));
         let of_part = cases.beside(Sheet::of(result_columns(), part.results.iter()));
         let mut of_part = of_part.beside(Sheet::of(measures, part.measures.iter()));
         of_part.columns.insert(0, "part");

@@ -79,6 +79,8 @@ pub struct Series {
     pub style: SeriesStyle,
     /// Its points from left to right.
     pub points: Vec<Point>,
+    /// A curve that is to describe the points, from left to right; empty where there is none.
+    pub model: Vec<(f64, f64)>,
 }
 
 /// Where figures come from, or what they are there for.

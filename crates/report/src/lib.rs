@@ -24,6 +24,7 @@ pub mod words;
 mod against_pipe;
 mod beside;
 mod columns;
+mod costs;
 mod granted;
 mod languages;
 mod layout;

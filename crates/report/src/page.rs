@@ -145,6 +145,13 @@ fn bench_sections(sources: &[Source]) -> Vec<Section> {
         let mut blocks: Vec<Block> = Vec::new();
         for (at, set) in sets.iter().enumerate().filter(|(_, set)| set.axes.workload == workload) {
             blocks.extend(of(set, at).into_iter().map(|figure| titled(set, figure)));
+            if let Some(mut table) =
+                throughput::costs(set).filter(|_| gaps && set.is_sweep()).map(|costs| costs.table())
+            {
+                table.title.push_str(&set.apart(&sets));
+                let notes = table.notes.clone();
+                blocks.extend([Block::Table(table), Block::Remarks(notes)]);
+            }
             blocks.extend(throughput::gaps(set).filter(|_| gaps && set.is_sweep()).map(Block::Table));
         }
         blocks

@@ -143,7 +143,8 @@ impl CostModel {
         let own = swept.places(None);
         let deviation = |place: &swept::Place| {
             let same = |places: &[swept::Place]| {
-                places.iter().find(|other| other.block_bytes == place.block_bytes).copied()
+                let found = places.binary_search_by_key(&place.block_bytes, |other| other.block_bytes);
+                found.ok().map(|at| places[at])
             };
             let off = |line: &Line, place: &swept::Place| place.ln_ns - line.ns(place.block_bytes).ln();
             let values: Vec<f64> =
@@ -164,10 +165,17 @@ impl CostModel {
         }
     }
 
-    /// Bytes per second that ever larger blocks come closer to, fillings included; `None` where the bytes cost nothing that could be told.
+    /// Bytes per second that ever larger blocks come closer to, what filling a buffer costs apart; `None` where the bytes cost nothing
+    /// that could be told.
     pub fn bandwidth_bytes_per_s(&self) -> Option<Fitted> {
         let Fitted { value, low, high } = self.byte_ns;
         (low > 0.0).then(|| Fitted { value: 1e9 / value, low: 1e9 / high, high: 1e9 / low })
+    }
+
+    /// The same with what filling the buffer costs.
+    pub fn large_blocks_bytes_per_s(&self) -> Option<f64> {
+        let filling = self.filling.map_or(0.0, |filling| filling.ns.value / filling.buffer_bytes as f64);
+        Some(1e9 / (1e9 / self.bandwidth_bytes_per_s()?.value + filling))
     }
 
     /// What a block of this size takes on the line, in nanoseconds.

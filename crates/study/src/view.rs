@@ -191,7 +191,7 @@ pub(crate) fn line<'a>(name: &str, cases: impl IntoIterator<Item = &'a CaseRecor
         })
     };
     let points = cases.into_iter().filter_map(point).collect();
-    Series { name: name.to_owned(), style: SeriesStyle::Measured, points }
+    Series { name: name.to_owned(), style: SeriesStyle::Measured, points, model: Vec::new() }
 }
 
 /// A bar of what was measured: its median with its interval, and the samples that it was made of.

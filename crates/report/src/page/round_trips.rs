@@ -47,7 +47,7 @@ pub(super) fn figures(set: &Set, number: usize) -> Vec<Figure> {
 
 fn series(entry: &Entry) -> Option<Series> {
     let points = percentiles(entry.case)?;
-    Some(Series { name: entry.full_name(), style: SeriesStyle::Measured, points })
+    Some(Series { name: entry.full_name(), style: SeriesStyle::Measured, points, model: Vec::new() })
 }
 
 /// The percentiles of all round trips; `None` where no sample kept any.

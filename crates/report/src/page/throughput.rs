@@ -1,16 +1,20 @@
 //! Streams and round trips as figures: a ranking for each block size, or lines over many of them.
 
 use model::{CaseRecord, Role, Sample, Workload};
-use stats::{bound_of, figure};
+use stats::{CostModel, bound_of, figure};
 
 use super::bounded::bars_of;
 use super::cases::{Entry, Set, Source};
+use crate::costs::Costs;
 use crate::figure::{
     Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Lines, Point, Reference, Scale, Series, SeriesStyle, Unit,
 };
 use crate::lists::grouped;
 use crate::table::{Column, Table};
 use crate::{noise, numbers, view, words};
+
+/// Points of a model's curve for each doubling of the block.
+const CURVE_STEPS: f64 = 8.0;
 
 /// The figures of a set of cases; `number` tells its figures from those of others.
 pub(super) fn figures(set: &Set, number: usize, sources: &[Source]) -> Vec<Figure> {
@@ -144,6 +148,14 @@ fn over_blocks(set: &Set, number: usize, sources: &[Source]) -> Figure {
     let workload = set.axes.workload;
     let points = set.entries.iter().filter_map(|entry| Some((entry.full_name(), point(entry)?)));
     let mut series = series(points, SeriesStyle::Measured);
+    if let Some(costs) = costs(set) {
+        for (name, model) in costs.models() {
+            series
+                .iter_mut()
+                .filter(|one| one.name == name)
+                .for_each(|one| one.model = curve(model, &one.points));
+        }
+    }
     let (what, best_first): (_, fn(f64) -> f64) = match workload {
         Workload::Stream => ("Throughput over block size", |figure| -figure),
         Workload::PingPong => ("Median round trip over size", |figure| figure),
@@ -156,9 +168,14 @@ fn over_blocks(set: &Set, number: usize, sources: &[Source]) -> Figure {
         id: format!("sweep-{number}"),
         title: what.to_owned(),
         caption: format!(
-            "{}. Both axes are logarithmic; the shade around a line is {}.",
+            "{}. Both axes are logarithmic; the shade around a line is {}.{}",
             sentence(&set.conditions()),
-            noise::interval_words(set.entries.iter().map(|entry| entry.case.samples.len()))
+            noise::interval_words(set.entries.iter().map(|entry| entry.case.samples.len())),
+            if series.iter().any(|one| !one.model.is_empty()) {
+                " Dotted: the cost model below."
+            } else {
+                ""
+            }
         ),
         chart: Chart::Lines(Lines {
             x_axis: Axis { label: "block size".to_owned(), unit: Unit::Bytes, scale: Scale::Log },
@@ -166,6 +183,19 @@ fn over_blocks(set: &Set, number: usize, sources: &[Source]) -> Figure {
             series,
         }),
     }
+}
+
+/// What a block costs, mechanism by mechanism.
+pub(super) fn costs(set: &Set) -> Option<Costs> {
+    Costs::of(set.entries.iter().map(|entry| (entry.full_name(), entry.case)))
+}
+
+/// The throughput that a model says between the first and the last of these points.
+fn curve(model: &CostModel, points: &[Point]) -> Vec<(f64, f64)> {
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return Vec::new() };
+    let steps = ((last.x / first.x).log2() * CURVE_STEPS).ceil().clamp(1.0, 1000.0) as u32;
+    let at = |step: u32| (first.x * (last.x / first.x).powf(f64::from(step) / f64::from(steps))).round();
+    (0..=steps).map(at).map(|bytes| (bytes, bytes * 1e9 / model.ns(bytes as u64))).collect()
 }
 
 /// "ceiling: memcpy", and how it differs from the rows.
@@ -204,7 +234,7 @@ fn ceilings(set: &Set, sources: &[Source]) -> Vec<Series> {
 fn series(points: impl IntoIterator<Item = (String, Point)>, style: SeriesStyle) -> Vec<Series> {
     let series = |(name, mut points): (String, Vec<Point>)| {
         points.sort_by(|one, other| one.x.total_cmp(&other.x));
-        Series { name, style, points }
+        Series { name, style, points, model: Vec::new() }
     };
     grouped(points).into_iter().map(series).collect()
 }

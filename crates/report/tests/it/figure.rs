@@ -41,7 +41,7 @@ fn drawing(figure: &Figure) -> String {
 }
 
 fn series(name: &str, style: SeriesStyle, points: Vec<Point>) -> Series {
-    Series { name: name.to_owned(), style, points }
+    Series { name: name.to_owned(), style, points, model: Vec::new() }
 }
 
 #[test]
@@ -161,6 +161,7 @@ fn any_lines() -> impl Strategy<Value = Chart> {
             name,
             style,
             points: points.into_iter().map(point).collect(),
+            model: Vec::new(),
         };
         Chart::Lines(Lines {
             x_axis: axis("x", x_unit, x_scale),

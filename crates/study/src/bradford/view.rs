@@ -97,6 +97,7 @@ fn run_lines(cases: &[&CaseRecord]) -> Vec<Series> {
             name: format!("pipe, run {}", round + 1),
             style: SeriesStyle::Measured,
             points: cases.iter().filter_map(of_round).collect(),
+            model: Vec::new(),
         }
     };
     (0..rounds.unwrap_or(0)).map(line).collect()
@@ -112,6 +113,7 @@ fn sweep(study: &Bradford, threads: &StudyPart) -> Block {
             name: format!("{}, peak", one.system.split(' ').take(2).collect::<Vec<_>>().join(" ")),
             style: SeriesStyle::Published,
             points: ends.map(|x| Point { x: x as f64, y, low: None, high: None, n: None }).to_vec(),
+            model: Vec::new(),
         });
     }
     lines(

@@ -1,0 +1,246 @@
+//! What a block costs over a sweep, as a table: overhead, bandwidth, the size in between, whether a line says it all; and where
+//! two mechanisms cross.
+
+use std::collections::HashMap;
+
+use model::{BenchRecord, CaseRecord, Workload};
+use stats::cost::{Crossing, Deviation, Fitted, NoModel, Straightness, crossing};
+use stats::{CostModel, Swept};
+
+use crate::lists::{first_of, grouped};
+use crate::table::{Column, Fit, Table};
+use crate::view::{Axes, Labels, SWEEP_FROM, ranked};
+use crate::{numbers, words};
+
+/// Sentences of one kind; with more, none is read.
+const SENTENCES_MAX: usize = 5;
+/// Mechanisms that are held against each other, the cheapest of all: there are pairs upon pairs of more.
+const CROSSING_MAX: usize = 12;
+
+/// The streams of one sweep, mechanism by mechanism.
+pub(crate) struct Costs(Vec<Cost>);
+
+/// An overhead below this is none that a clock could tell.
+const SHOWN_NS_MIN: f64 = 0.01;
+
+/// One mechanism over the sizes of a sweep.
+pub(crate) struct Cost {
+    label: String,
+    swept: Swept,
+    model: Result<CostModel, NoModel>,
+}
+
+impl Costs {
+    /// Of the streams among these cases, by their labels; `None` where no mechanism has as many sizes as make a sweep.
+    pub(crate) fn of<'a>(cases: impl Iterator<Item = (String, &'a CaseRecord)>) -> Option<Self> {
+        let streams = cases.filter(|(_, case)| case.workload == Workload::Stream);
+        let cost = |(label, cases): (String, Vec<&CaseRecord>)| {
+            let swept = Swept::of(cases);
+            Cost { label, model: CostModel::of(&swept), swept }
+        };
+        let costs: Vec<Cost> = grouped(streams).into_iter().map(cost).collect();
+        costs.iter().any(|cost| cost.swept.blocks().len() >= SWEEP_FROM).then_some(Self(costs))
+    }
+
+    /// The models, by their labels.
+    pub(crate) fn models(&self) -> impl Iterator<Item = (&str, &CostModel)> {
+        self.0.iter().filter_map(|cost| Some((cost.label.as_str(), cost.model.as_ref().ok()?)))
+    }
+
+    /// The table, the cheapest block first, with its sentences below.
+    pub(crate) fn table(&self) -> Table {
+        let mut costs: Vec<&Cost> = self.0.iter().collect();
+        let overhead = |cost: &&Cost| cost.model.as_ref().map_or(f64::MAX, |model| model.overhead_ns.value);
+        costs.sort_by(|one, other| overhead(one).total_cmp(&overhead(other)));
+        let mut table = Table {
+            title: "time per block = overhead + bytes / bandwidth".to_owned(),
+            notes: sentences(&costs),
+            ..Table::default()
+        };
+        let mut add = |column: Column, cell: &dyn Fn(&CostModel) -> Option<String>| {
+            table.add(column, costs.iter().map(|cost| cell(cost.model.as_ref().ok()?)));
+        };
+        let speed = numbers::throughput;
+        add(Column::right("overhead"), &|model| {
+            Some(model.overhead_ns.value).filter(|ns| *ns >= SHOWN_NS_MIN).map(numbers::time)
+        });
+        add(Column::right("95 %").drop(3), &|model| Some(range(model.overhead_ns, numbers::time)));
+        add(Column::right("bandwidth"), &|model| Some(speed(model.bandwidth_bytes_per_s()?.value)));
+        add(Column::right("95 % ").drop(3), &|model| Some(range(model.bandwidth_bytes_per_s()?, speed)));
+        add(Column::right("half of it at").short("half at").drop(1), &|model| {
+            Some(size(model.half_bytes?.value))
+        });
+        add(Column::right("per filling").drop(2), &|model| Some(numbers::time(model.filling?.ns.value)));
+        add(Column::left("off the line").drop(1), &|model| Some(verdict(model)));
+        let names = costs.iter().map(|cost| cost.label.clone());
+        table.columns.insert(0, Column::left("mechanism").fit(Fit::Spec));
+        for ((row, name), cost) in table.rows.iter_mut().zip(names).zip(&costs) {
+            row.cells.insert(0, name);
+            row.reasons.extend(cost.model.as_ref().err().map(ToString::to_string));
+        }
+        table
+    }
+}
+
+/// The model of each case of a record that is a part of a sweep, by the case's place in memory.
+pub(crate) fn models_of(record: &BenchRecord) -> HashMap<*const CaseRecord, CostModel> {
+    let labels = Labels::of(record);
+    let own = ranked(record).filter(|case| case.worker.is_none());
+    let alike = grouped(own.map(|case| ((Axes::of(case), labels.of_case(case)), case)));
+    let mut models = HashMap::new();
+    for (_, cases) in alike {
+        let swept = Swept::of(cases.iter().copied());
+        if let Ok(model) = CostModel::of(&swept) {
+            models.extend(cases.into_iter().map(|case| (std::ptr::from_ref(case), model.clone())));
+        }
+    }
+    models
+}
+
+/// "380 to 420 ns", the unit once where it is the same.
+fn range(fitted: Fitted, text: fn(f64) -> String) -> String {
+    let (low, high) = (text(fitted.low), text(fitted.high));
+    let unit = |text: &str| text.split_once(' ').map(|(_, unit)| unit.to_owned());
+    match low.split_once(' ') {
+        Some((number, of_low)) if unit(&high).as_deref() == Some(of_low) => format!("{number} to {high}"),
+        _ => format!("{low} to {high}"),
+    }
+}
+
+fn size(bytes: f64) -> String {
+    numbers::binary_size(bytes.round())
+}
+
+/// How far the sizes are from the line.
+fn verdict(model: &CostModel) -> String {
+    match model.straightness() {
+        Straightness::Straight(share) => format!("at most {}", numbers::percent(share)),
+        Straightness::Unclear => "too noisy to tell".to_owned(),
+        Straightness::Bent => {
+            let far = |one: &&Deviation| one.times.value.ln().abs();
+            let off = model.deviations.iter().filter(|one| one.is_off());
+            let farthest = off.max_by(|one, other| far(one).total_cmp(&far(other)));
+            farthest
+                .map(|one| format!("{} at {}", times(one.times.value), numbers::size(one.block_bytes)))
+                .unwrap_or_default()
+        }
+    }
+}
+
+/// "2.1 × as long", "1.4 × as fast".
+fn times(times: f64) -> String {
+    if times > 1.0 {
+        format!("{} × as long", numbers::ratio(times))
+    } else {
+        format!("{} × as fast", numbers::ratio(times.recip()))
+    }
+}
+
+/// Where lines do not describe what was measured, what a filling is, and where mechanisms cross.
+fn sentences(costs: &[&Cost]) -> Vec<String> {
+    let with_model = || costs.iter().filter_map(|cost| Some((*cost, cost.model.as_ref().ok()?)));
+    let fillings = with_model().filter_map(|(cost, model)| {
+        let filling = model.filling?;
+        let large = numbers::throughput(model.large_blocks_bytes_per_s()?);
+        let (wait, buffer) = (numbers::time(filling.ns.value), numbers::size(filling.buffer_bytes));
+        Some(format!(
+            "`{}` waits {wait} each time a block has filled its buffer of {buffer}: large blocks come to {large}.",
+            cost.label
+        ))
+    });
+    let bends = with_model().filter_map(|(cost, model)| bends(&cost.label, model));
+    let mut all = bounded(fillings.collect());
+    all.extend(bounded(bends.collect()));
+    all.extend(crossings(costs));
+    all
+}
+
+fn bounded(mut sentences: Vec<String>) -> Vec<String> {
+    let rest = sentences.len().saturating_sub(SENTENCES_MAX);
+    sentences.truncate(SENTENCES_MAX);
+    sentences.extend((rest > 0).then(|| format!("The same of {rest} more.")));
+    sentences
+}
+
+/// "`pipe` is no line: slower than it at 64 KiB to 1 MiB, faster at 2 KiB."
+fn bends(label: &str, model: &CostModel) -> Option<String> {
+    let side = |one: &Deviation| if one.is_off() { one.times.value.total_cmp(&1.0) as i8 } else { 0 };
+    let runs = model.deviations.chunk_by(|one, other| side(one) == side(other));
+    let (mut slower, mut faster) = (Vec::new(), Vec::new());
+    for run in runs {
+        let sizes = match run {
+            [first, .., last] => {
+                format!("{} to {}", numbers::size(first.block_bytes), numbers::size(last.block_bytes))
+            }
+            one => one.iter().map(|one| numbers::size(one.block_bytes)).collect(),
+        };
+        match run.first().map(side) {
+            Some(1) => slower.push(sizes),
+            Some(-1) => faster.push(sizes),
+            _ => {}
+        }
+    }
+    let part = |word: &str, runs: &[String]| {
+        (!runs.is_empty()).then(|| format!("{word} at {}", first_of(runs, SENTENCES_MAX, ", ")))
+    };
+    let parts: Vec<String> =
+        [part("slower", &slower), part("faster", &faster)].into_iter().flatten().collect();
+    (!parts.is_empty())
+        .then(|| format!("`{label}` is no straight line: {} than its line says.", parts.join(", ")))
+}
+
+/// Where two mechanisms cross; of two alone also that they do not.
+fn crossings(costs: &[&Cost]) -> Vec<String> {
+    let costs = &costs[..costs.len().min(CROSSING_MAX)];
+    let pairs = costs
+        .iter()
+        .enumerate()
+        .flat_map(|(at, one)| costs[at + 1..].iter().map(move |other| (*one, *other)));
+    let told: Vec<(&Cost, &Cost, Crossing)> = pairs
+        .map(|(one, other)| {
+            let found =
+                crossing((&one.swept, one.model.as_ref().ok()), (&other.swept, other.model.as_ref().ok()));
+            (one, other, found)
+        })
+        .collect();
+    let mut cross: Vec<String> = bounded(
+        told.iter().filter_map(|(one, other, found)| crosses(&one.label, &other.label, found)).collect(),
+    );
+    match told.as_slice() {
+        [] => {}
+        [(one, other, Crossing::Never { first_ahead, sizes: (sure, all) })] => {
+            let (ahead, behind) = if *first_ahead { (one, other) } else { (other, one) };
+            let (ahead, behind) = (&ahead.label, &behind.label);
+            let sizes = words::count(*all, "size");
+            let rest = if sure == all { "" } else { "; at the others no difference can be told" };
+            cross.push(format!(
+                "`{ahead}` and `{behind}` never cross in the measured range: `{ahead}` is faster at {sure} of {sizes}{rest}."
+            ));
+        }
+        [(one, other, Crossing::Unclear)] => cross.push(format!(
+            "At no size can a difference between `{}` and `{}` be told.",
+            one.label, other.label
+        )),
+        _ if cross.is_empty() => {
+            cross.push("No two of them cross in the measured range, as far as can be told.".to_owned())
+        }
+        _ => {}
+    }
+    cross
+}
+
+/// "`shm-ring` is faster than `pipe` up to 1 KiB, and slower from 4 KiB on (their lines cross at 2.1 KiB)."
+fn crosses(one: &str, other: &str, found: &Crossing) -> Option<String> {
+    match *found {
+        Crossing::At { first_ahead_below, bytes, low, high } => {
+            let (below, above) = if first_ahead_below { (one, other) } else { (other, one) };
+            let (low, high) = (numbers::size(low), numbers::size(high));
+            Some(format!(
+                "`{below}` is faster than `{above}` up to {low}, and slower from {high} on: they cross at about {}.",
+                size(bytes)
+            ))
+        }
+        Crossing::Often => Some(format!("`{one}` and `{other}` cross more than once.")),
+        Crossing::Never { .. } | Crossing::Unclear => None,
+    }
+}
