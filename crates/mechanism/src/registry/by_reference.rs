@@ -1,6 +1,7 @@
 //! A sender whose blocks are pages that the kernel takes by reference: what the ways by vmsplice(2), sendfile(2) and
 //! splice(2) share.
 
+use super::pipe::file_ring::{FileLayout, FileRing};
 use crate::prelude::*;
 
 /// What the sender does with its memory before it hands it over.
@@ -38,6 +39,60 @@ pub(super) trait Pages: End {
 
     /// Says that no more comes.
     fn close(&mut self) -> io::Result<()>;
+}
+
+/// A sender to a socket that takes a file's pages by reference, too.
+pub(super) trait FileSender: Sender {
+    /// The socket, which the pages stay with until its other end has read them.
+    fn socket(&self) -> io::Result<&OwnedFd>;
+
+    /// Sends the first `len` bytes of the block that the ring made room for last.
+    fn send_pages(&mut self, ring: &FileRing, len: usize) -> io::Result<()>;
+}
+
+/// The pages of a file, for such a sender.
+pub(super) struct FilePages<S> {
+    sender: S,
+    layout: FileLayout,
+    /// Made by the task that sends.
+    ring: Option<FileRing>,
+}
+
+impl<S> FilePages<S> {
+    pub(super) fn new(sender: S, layout: FileLayout) -> Self {
+        Self { sender, layout, ring: None }
+    }
+}
+
+impl<S: FileSender> End for FilePages<S> {
+    fn prepare(&mut self) -> io::Result<()> {
+        self.ring = Some(FileRing::new(self.layout)?);
+        Ok(())
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        Some(self.sender.syscalls()? + self.ring.as_ref().map_or(0, FileRing::syscalls))
+    }
+}
+
+impl<S: FileSender> Pages for FilePages<S> {
+    #[inline]
+    fn room(&mut self, len: usize) -> io::Result<&mut [u8]> {
+        let ring = self.ring.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        ring.next(self.sender.socket()?.as_fd(), len)
+    }
+
+    #[inline]
+    fn hand_over(&mut self, len: usize) -> io::Result<()> {
+        let ring = self.ring.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        self.sender.send_pages(ring, len)?;
+        ring.handed_over(len);
+        Ok(())
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        self.sender.finish()
+    }
 }
 
 /// Produces blocks in such memory and hands them over.

@@ -7,7 +7,7 @@
 use rustix::fs::sendfile;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-use super::by_reference::{Content, PageSender, Pages};
+use super::by_reference::{Content, FilePages, FileSender, PageSender};
 use super::evidence::{but_copied, verdict};
 use super::pipe::WAIT_OPTION;
 use super::pipe::file_ring::{FileLayout, FileRing};
@@ -41,7 +41,7 @@ impl Mechanism for Sendfile {
             let (near, far) = unix_pair(request.options, SocketType::STREAM)?;
             let (sndbuf, rcvbuf) = (sndbuf_bytes(&near)?, rcvbuf_bytes(&far)?);
             let layout = FileLayout::new(request.block_bytes, sndbuf as usize, Lengths::of(request));
-            let pages = SocketPages { socket: FdEnd::new(near, wait)?, layout, ring: None };
+            let pages = FilePages::new(FdEnd::new(near, wait)?, layout);
             let sender = PageSender { pages, content: Content::of(request) };
             Ok(Direction::new(sender, FdEnd::new(far, wait)?).granted([
                 ("sndbuf_bytes", sndbuf),
@@ -52,42 +52,15 @@ impl Mechanism for Sendfile {
     }
 }
 
-/// The sending end of a socket, fed from a file.
-struct SocketPages {
-    socket: FdEnd,
-    layout: FileLayout,
-    ring: Option<FileRing>,
-}
-
-impl End for SocketPages {
-    fn prepare(&mut self) -> io::Result<()> {
-        self.ring = Some(FileRing::new(self.layout)?);
-        Ok(())
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.socket.syscalls + self.ring.as_ref().map_or(0, FileRing::syscalls))
-    }
-}
-
-impl Pages for SocketPages {
-    #[inline]
-    fn room(&mut self, len: usize) -> io::Result<&mut [u8]> {
-        let ring = self.ring.as_mut().ok_or(io::ErrorKind::NotConnected)?;
-        ring.next(self.socket.fd()?.as_fd(), len)
+impl FileSender for FdEnd {
+    fn socket(&self) -> io::Result<&OwnedFd> {
+        self.fd()
     }
 
     #[inline]
-    fn hand_over(&mut self, len: usize) -> io::Result<()> {
-        let ring = self.ring.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+    fn send_pages(&mut self, ring: &FileRing, len: usize) -> io::Result<()> {
         let (file, mut offset) = ring.file();
-        self.socket.write_all(len, |socket, left| sendfile(socket, file, Some(&mut offset), left))?;
-        ring.handed_over(len);
-        Ok(())
-    }
-
-    fn close(&mut self) -> io::Result<()> {
-        self.socket.finish()
+        self.write_all(len, |socket, left| sendfile(socket, file, Some(&mut offset), left))
     }
 }
 

@@ -11,7 +11,7 @@
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, splice};
 
-use super::by_reference::{Content, PageSender, Pages};
+use super::by_reference::{Content, FilePages, FileSender, PageSender};
 use super::evidence::{but_copied, try_transfer};
 use super::pipe::file_ring::{FileLayout, FileRing};
 use super::pipe::page_ring::{Lengths, refer};
@@ -66,13 +66,13 @@ impl Mechanism for Splice {
         let asked = SpliceOptions::of(request.options);
         asked.check(request)?;
         if !asked.vmspliced {
-            return asked.open(request, |_, own_pipe| Ok(CopyingSender(own_pipe)));
+            return asked.open(request, |_, own_pipe| own_pipe);
         }
         asked.open(request, |hop, own_pipe| {
             let layout = FileLayout::new(request.block_bytes, hop.sndbuf_bytes as usize, Lengths::Even);
             // Relays splice: this is the only end that sends from memory.
             let content = Content::of(&Request { relays: 0, ..*request });
-            Ok(PageSender { pages: SplicedPages { own_pipe, layout, ring: None }, content })
+            PageSender { pages: FilePages::new(own_pipe, layout), content }
         })
     }
 }
@@ -116,12 +116,12 @@ impl SpliceOptions {
     fn open<S: Sender + 'static>(
         &self,
         request: &Request<'_>,
-        make_sender: impl Fn(&Hop, OwnPipe) -> Result<S, OpenError>,
+        make_sender: impl Fn(&Hop, OwnPipe) -> S,
     ) -> Result<Channel, OpenError> {
         let wait = FdWait::of(request);
         let direction = |first: Hop, reader: OwnedFd| {
             let own_pipe = OwnPipe::new(request, &first)?;
-            let sender = make_sender(&first, own_pipe)?;
+            let sender = make_sender(&first, own_pipe);
             Ok(Direction { granted: first.granted, ..Direction::new(sender, FdEnd::new(reader, wait)?) })
         };
         if request.relays == 0 {
@@ -214,61 +214,33 @@ impl OwnPipe {
     }
 }
 
-/// A sender whose bytes are copied into its pipe by write(2).
-struct CopyingSender(OwnPipe);
-
-impl End for CopyingSender {
+impl End for OwnPipe {
     fn syscalls(&self) -> Option<u64> {
-        Some(self.0.onward.to.syscalls)
+        Some(self.onward.to.syscalls)
     }
 }
 
-impl Sender for CopyingSender {
+/// Bytes are copied into the pipe by write(2).
+impl Sender for OwnPipe {
     #[inline]
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
-        self.0.pass(block, |pipe, rest| rustix::io::write(pipe, rest))
+        self.pass(block, |pipe, rest| rustix::io::write(pipe, rest))
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        self.0.onward.to.finish()
+        self.onward.to.finish()
     }
 }
 
-/// A sender of a file's pages, by vmsplice(2) from where it is mapped.
-struct SplicedPages {
-    own_pipe: OwnPipe,
-    layout: FileLayout,
-    ring: Option<FileRing>,
-}
-
-impl End for SplicedPages {
-    fn prepare(&mut self) -> io::Result<()> {
-        self.ring = Some(FileRing::new(self.layout)?);
-        Ok(())
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.own_pipe.onward.to.syscalls + self.ring.as_ref().map_or(0, FileRing::syscalls))
-    }
-}
-
-impl Pages for SplicedPages {
-    #[inline]
-    fn room(&mut self, len: usize) -> io::Result<&mut [u8]> {
-        let socket = self.own_pipe.onward.to.fd()?;
-        self.ring.as_mut().ok_or(io::ErrorKind::NotConnected)?.next(socket.as_fd(), len)
+/// A file's pages get there by vmsplice(2) from where it is mapped.
+impl FileSender for OwnPipe {
+    fn socket(&self) -> io::Result<&OwnedFd> {
+        self.onward.to.fd()
     }
 
     #[inline]
-    fn hand_over(&mut self, len: usize) -> io::Result<()> {
-        let ring = self.ring.as_mut().ok_or(io::ErrorKind::NotConnected)?;
-        self.own_pipe.pass(ring.block(len), |pipe, rest| refer(pipe, rest, SpliceFlags::NONBLOCK))?;
-        ring.handed_over(len);
-        Ok(())
-    }
-
-    fn close(&mut self) -> io::Result<()> {
-        self.own_pipe.onward.to.finish()
+    fn send_pages(&mut self, ring: &FileRing, len: usize) -> io::Result<()> {
+        self.pass(ring.block(len), |pipe, rest| refer(pipe, rest, SpliceFlags::NONBLOCK))
     }
 }
 
