@@ -2,20 +2,13 @@
 
 use std::io;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use mechanism::{Endpoint, Job};
-use model::{EndUsage, describe_errno, monotonic_ns};
+use model::{EndUsage, describe_errno, encode_histogram, monotonic_ns};
 use nix::sys::resource::{UsageWho, getrusage};
 use process::end_usage;
 use serde::{Deserialize, Serialize};
 
 use crate::control::Control;
-
-/// The longest round trip a histogram holds, in nanoseconds; longer ones count as this.
-const LATENCY_NS_MAX: u64 = 60_000_000_000;
 
 /// What an end tells the supervisor, as a line of JSON.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -80,11 +73,6 @@ impl EndFailure {
     }
 }
 
-/// An empty histogram of round trip times: three significant digits from 1 ns to a minute.
-pub(crate) fn latency_histogram() -> Option<Histogram<u64>> {
-    Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).ok()
-}
-
 /// Runs one end of a trial, from the barrier on.
 pub(crate) fn run_end(
     endpoint: &mut dyn Endpoint,
@@ -108,7 +96,7 @@ pub(crate) fn run_end(
         received_bytes: job.received_bytes,
         checksum: job.consumer.checksum(),
         usage: EndUsage { syscalls, ..after.since(&before) },
-        latency_histogram: job.latencies_ns.as_ref().and_then(encode),
+        latency_histogram: job.latencies_ns.as_ref().and_then(|times| encode_histogram(times).ok()),
         looks: job.progress.looks(),
         failure: result.err().as_ref().map(EndFailure::of),
     }
@@ -117,10 +105,4 @@ pub(crate) fn run_end(
 /// RUSAGE_THREAD: the calling thread's own, which is the whole end's also where it is a process.
 fn thread_usage() -> EndUsage {
     getrusage(UsageWho::RUSAGE_THREAD).map(|usage| end_usage(usage.as_ref())).unwrap_or_default()
-}
-
-fn encode(histogram: &Histogram<u64>) -> Option<String> {
-    let mut bytes = Vec::new();
-    V2DeflateSerializer::new().serialize(histogram, &mut bytes).ok()?;
-    Some(STANDARD.encode(bytes))
 }

@@ -5,12 +5,14 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use mechanism::{Channel, Endpoint, EndpointRole, Folder, Job, OpenError, Progress, Request};
-use model::{Case, CaseError, DataLevel, ErrorKind, NoSample, Sample, Tasks, Workload, monotonic_ns};
+use model::{
+    Case, CaseError, DataLevel, ErrorKind, NoSample, Sample, Tasks, Workload, latency_histogram, monotonic_ns,
+};
 use payload::{Consumer, Producer, Tile};
 use process::{Child, leave};
 
 use crate::control::Control;
-use crate::end::{EndReport, latency_histogram, run_end};
+use crate::end::{EndReport, run_end};
 use crate::prepare::{Ready, tasks};
 use crate::watch::{judge, system_failure, wait_for_tasks};
 

@@ -4,6 +4,7 @@
 mod axes;
 mod case;
 mod compare;
+mod histogram;
 mod host;
 mod mitigations;
 mod observer;
@@ -19,6 +20,7 @@ mod worker;
 pub use axes::{Check, DataLevel, PayloadKind, Placement, Tasks, UnknownWord, Wait, Workload};
 pub use case::{Amount, Case, Role};
 pub use compare::{CompareRecord, CompareResult, Ratio};
+pub use histogram::{HistogramError, decode_histogram, encode_histogram, latency_histogram};
 pub use host::{Cpu, Host, Limits};
 pub use observer::{Observer, RunProgress, Silent};
 pub use quantity::{ByteSize, QuantityError, parse_duration, parse_size};

@@ -1,10 +1,9 @@
 //! Figures of one sample: what a trial says before any trials are put together.
 //! `None` where the sample does not say it.
 
-use model::{CaseRecord, Sample};
+use model::{CaseRecord, Sample, decode_histogram};
 
 use crate::estimate;
-use crate::histogram::decode_histogram;
 
 /// Bytes per second of one trial.
 pub fn throughput_bytes_per_s(sample: &Sample) -> Option<f64> {

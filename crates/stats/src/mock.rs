@@ -17,7 +17,7 @@ pub(crate) fn stream(round: u32, bytes_per_s: u64) -> Sample {
 pub(crate) fn round_trips(round: u32, times_ns: &[u64]) -> Sample {
     let mut histogram = Histogram::<u64>::new(3).unwrap();
     times_ns.iter().for_each(|time| histogram.record(*time).unwrap());
-    let latency_histogram = Some(crate::encode_histogram(&histogram).unwrap());
+    let latency_histogram = Some(model::encode_histogram(&histogram).unwrap());
     Sample { latency_histogram, messages: times_ns.len() as u64, ..sample(round) }
 }
 

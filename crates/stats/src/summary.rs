@@ -1,10 +1,10 @@
 //! A case's summary, computed from its raw samples alone: computing it again changes nothing.
 
 use hdrhistogram::Histogram;
-use model::{CaseRecord, Latency, Throughput, Workload};
+use model::{CaseRecord, HistogramError, Latency, Throughput, Workload, decode_histogram};
 
 use crate::estimate::Looks;
-use crate::{Estimate, HistogramError, decode_histogram, figure, histogram, spread};
+use crate::{Estimate, figure, spread};
 
 /// Fills `throughput` or `latency_ns`, `noise` and `outliers` from `samples`; without samples all are empty. `looks` says
 /// whether a narrow interval may have ended the case (`--precision`).
@@ -53,7 +53,7 @@ fn histograms(case: &CaseRecord) -> Result<Vec<Histogram<u64>>, HistogramError> 
 /// The median is that of the trials' own medians, and so is its interval, because round trips of one trial are not
 /// independent of each other. The tail is that of all round trips together: no trial alone has enough of it.
 fn latency(trials: &[Histogram<u64>], medians: Option<Estimate>) -> Result<Option<Latency>, HistogramError> {
-    let (Some(all), Some(estimate)) = (histogram::merge(trials)?, medians) else {
+    let (Some(all), Some(estimate)) = (merged(trials)?, medians) else {
         return Ok(None);
     };
     Ok(Some(Latency {
@@ -66,6 +66,20 @@ fn latency(trials: &[Histogram<u64>], medians: Option<Estimate>) -> Result<Optio
         p50_high: estimate.high.round() as u64,
         count: all.len(),
     }))
+}
+
+/// All round trips of several histograms in one, as precise as the most precise of them; `None` for none.
+///
+/// # Errors
+/// Where one cannot take the values of another.
+pub fn merged(histograms: &[Histogram<u64>]) -> Result<Option<Histogram<u64>>, HistogramError> {
+    let Some(digits) = histograms.iter().map(Histogram::sigfig).max() else { return Ok(None) };
+    let mut merged =
+        Histogram::<u64>::new(digits).map_err(|error| HistogramError::Format(error.to_string()))?;
+    for histogram in histograms {
+        merged.add(histogram).map_err(|error| HistogramError::Format(error.to_string()))?;
+    }
+    Ok(Some(merged))
 }
 
 #[cfg(test)]
@@ -125,6 +139,17 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn merged_histograms_hold_all_round_trips(times in prop::collection::vec(1u64..10_000_000_000, 1..200)) {
+            let mut histogram = Histogram::<u64>::new(3).unwrap();
+            for time in &times {
+                histogram.record(*time).unwrap();
+            }
+            let twice = merged(&[histogram.clone(), histogram.clone()]).unwrap().unwrap();
+            prop_assert_eq!(twice.len(), 2 * histogram.len());
+            prop_assert_eq!(twice.value_at_quantile(0.5), histogram.value_at_quantile(0.5));
+        }
+
         #[test]
         fn a_summary_can_be_recomputed(rates in prop::collection::vec(1u64..1 << 40, 1..20), seed: u64) {
             let samples = rates.iter().zip(0..).map(|(rate, round)| mock::stream(round, *rate)).collect();

@@ -130,9 +130,9 @@ fn very_many_round_trips(lab: &Lab) -> String {
     for case in &mut record.cases {
         case.block_bytes = 7;
         for text in case.samples.iter_mut().filter_map(|sample| sample.latency_histogram.as_mut()) {
-            let mut trips = stats::decode_histogram(text).expect("a histogram");
+            let mut trips = model::decode_histogram(text).expect("a histogram");
             (0..24).for_each(|power| trips.record_n(1_000 << power, 20_000_000 >> power).expect("a place"));
-            *text = stats::encode_histogram(&trips).expect("a text");
+            *text = model::encode_histogram(&trips).expect("a text");
         }
     }
     let file = lab.here("many.json");

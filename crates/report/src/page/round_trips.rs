@@ -1,7 +1,6 @@
 //! How round trips are distributed: the histograms of all trials of a case, merged.
 
-use model::{CaseRecord, Workload};
-use stats::decode_histogram;
+use model::{CaseRecord, Workload, decode_histogram};
 
 use super::bounded::{LINES_MAX, cut};
 use super::cases::{Entry, Set};
@@ -54,7 +53,7 @@ fn series(entry: &Entry) -> Option<Series> {
 fn percentiles(case: &CaseRecord) -> Option<Vec<Point>> {
     let kept = case.samples.iter().filter_map(|sample| sample.latency_histogram.as_deref());
     let histograms: Vec<_> = kept.filter_map(|text| decode_histogram(text).ok()).collect();
-    let merged = stats::histogram::merge(&histograms).ok()??;
+    let merged = stats::summary::merged(&histograms).ok()??;
     let count = merged.len();
     let n = Some(u32::try_from(count).unwrap_or(u32::MAX));
     let shares = shares().filter(|share| *share < 1.0 - 1.0 / count.max(1) as f64).chain([1.0]);

@@ -65,7 +65,7 @@ impl Mock {
                 let usual = (median as f64 * factor) as u64;
                 histogram.record_n(usual, 980).expect("in range");
                 histogram.record_n(3 * usual, 20).expect("in range");
-                let text = stats::encode_histogram(&histogram).expect("a histogram");
+                let text = model::encode_histogram(&histogram).expect("a histogram");
                 Sample { latency_histogram: Some(text), bytes: 1000, ..sample(round, 1000, Work::Waking) }
             })
             .collect();
