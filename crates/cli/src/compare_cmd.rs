@@ -9,6 +9,7 @@ use clap::Args;
 use model::{CompareRecord, CompareResult, SCHEMA};
 use pipeline::Start;
 use pipeline::contest::{Contender, Contest, Follower};
+use pipeline::shell::Shell;
 use report::read::{AnyRecord, Loaded};
 
 use crate::bar::Bar;
@@ -29,15 +30,16 @@ Examples:
   hosepipe compare --prepare 'sync; echo 3 > /proc/sys/vm/drop_caches' 'cat big | md5sum'
 
 All links of a pipeline take turns in a random order. A time is that of a whole program, from its start to its end:
-`hosepipe run` over the link, or `bash -c` where `bash` is among the links. The table's ratios are of the medians it
-shows; those of the record are made within rounds. The status is 1 where outputs differ or a run could not be made.")]
+`hosepipe run` over the link, or `bash -c` for the shell by itself (`--shell` names another one). The table's ratios
+are of the medians it shows; those of the record are made within rounds. The status is 1 where outputs differ or a run
+could not be made.")]
 pub(crate) struct CompareArgs {
     /// The command lines, each as the shell takes it
     #[arg(value_name = "PIPELINE", required = true)]
     texts: Vec<String>,
 
-    /// The links, first the one that others are compared with; `bash` is bash itself
-    #[arg(long, value_name = "LINKS", default_value = "pipe,tmpfile,file,socketpair,bash", value_parser = typed::links())]
+    /// The links, first the one that others are compared with; `shell`, or its name, is the shell by itself
+    #[arg(long, value_name = "LINKS", default_value = "pipe,tmpfile,file,socketpair,shell", value_parser = typed::links())]
     via: String,
 
     /// Timed runs of each
@@ -52,7 +54,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "COMMAND")]
     prepare: Option<String>,
 
-    /// The shell that runs them; `bash` among the links is this shell alone
+    /// The shell that runs them
     #[arg(long, value_name = "SHELL", default_value = "bash")]
     shell: OsString,
 
@@ -69,7 +71,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let shell = script::shell(&args.shell)?;
     args.texts.iter().try_for_each(|text| script::check_syntax(text, &shell))?;
     args.outputs.check()?;
-    let contenders = contenders(args)?;
+    let contenders = contenders(args, &shell)?;
     let hosepipe = std::env::current_exe().context("this program's own file")?;
     let host = host::facts();
     let started = SystemTime::now();
@@ -109,9 +111,10 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     Ok(stop.exit_code(failed))
 }
 
-fn contenders(args: &CompareArgs) -> anyhow::Result<Vec<Contender>> {
+fn contenders(args: &CompareArgs, shell: &Shell) -> anyhow::Result<Vec<Contender>> {
     let vias = links(&args.via);
-    let each = args.texts.iter().flat_map(|text| vias.iter().map(move |via| Contender::new(text, text, via)));
+    let each =
+        args.texts.iter().flat_map(|text| vias.iter().map(move |via| Contender::new(text, text, via, shell)));
     each.collect::<Result<_, _>>().map_err(|problem| UsageError(problem.to_string()).into())
 }
 

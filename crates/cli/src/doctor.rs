@@ -12,7 +12,7 @@ use crate::terminal::{self, wrap};
 
 /// Says what on this machine would spoil or cap figures.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  hosepipe doctor\n  hosepipe doctor --json | jq '.[] | select(.mend)'")]
+#[command(after_help = "Examples:\n  hosepipe doctor\n  hosepipe doctor --json | jq '.[] | select(.remedy)'")]
 pub(crate) struct DoctorArgs {
     /// Print JSON
     #[arg(long, help_heading = OUTPUTS)]

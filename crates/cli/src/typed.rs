@@ -6,7 +6,7 @@ use clap::builder::{OsStringValueParser, PossibleValue, StringValueParser, Typed
 use clap::error::ErrorKind;
 use clap::{Arg, Command, Error};
 use model::{ByteSize, PayloadKind};
-use pipeline::contest::BASH;
+use pipeline::contest::SHELL;
 use pipeline::link::LinkSpec;
 
 /// A payload, whose file need not have a name that is text.
@@ -46,9 +46,9 @@ pub(crate) fn link() -> Listed<String> {
     }
 }
 
-/// Several links with commas, among which may be bash.
+/// Several links with commas, among which may be the shell by itself.
 pub(crate) fn links() -> Listed<String> {
-    Listed { values: || LinkSpec::names().chain([BASH]).map(PossibleValue::new).collect(), ..link() }
+    Listed { values: || LinkSpec::names().chain([SHELL]).map(PossibleValue::new).collect(), ..link() }
 }
 
 /// At least one byte.

@@ -40,7 +40,6 @@ pub struct Finding {
     pub why: &'static str,
     /// The command that changes it until the next boot or, for limits, in this shell, or that shows who
     /// is to blame; `None` where no command can.
-    #[serde(rename = "mend")]
     pub remedy: Option<String>,
 }
 

@@ -1,5 +1,5 @@
 //! What a mechanism says of itself. Help texts, `hosepipe list`, the documentation and the planner
-//! read this table; nothing else about a mechanism is known by name anywhere.
+//! read this table. The engine knows no mechanism by name; reports know the row that others are compared with, `pipe`.
 
 use model::{DataLevel, Role, Tasks, Wait, Workload};
 

@@ -34,7 +34,7 @@ pub struct CompareRecord {
 pub struct CompareResult {
     /// The text.
     pub pipeline: String,
-    /// What stood between its stages; `bash` for bash itself.
+    /// What stood between its stages; one of [`SHELLS`] for the shell by itself.
     pub via: String,
     /// Wall time of each trial in seconds, in the order of the rounds.
     pub times_s: Vec<f64>,
@@ -50,7 +50,7 @@ pub struct CompareResult {
     pub high_s: Option<f64>,
     /// Time as a multiple of the first link's, pair by pair.
     pub times_first: Option<Ratio>,
-    /// Time as a multiple of bash's, pair by pair; `null` without bash among the links.
+    /// Time as a multiple of the shell's own, pair by pair; `null` where it is not among the links.
     pub times_bash: Option<Ratio>,
     /// Bytes the links stored in a file system, in the last trial; `null` where they store none.
     pub stored_bytes: Option<u64>,
@@ -60,14 +60,22 @@ pub struct CompareResult {
     pub output_hash: Option<String>,
     /// The status, in the last trial.
     pub status: Option<i32>,
-    /// Whether every trial gave the reference's output and status: bash's where it is among the links, else the
+    /// Whether every trial gave the reference's output and status: the shell's own where it is among the links, else the
     /// first link's; `null` where there was nothing to compare it with.
     pub equal: Option<bool>,
     /// Why there are no figures, or fewer than asked for.
     pub error: Option<String>,
 }
 
+/// What stands among the links for a shell by itself, over its own pipes; the last one for a shell of another name.
+pub const SHELLS: [&str; 6] = ["bash", "dash", "zsh", "fish", "yash", "shell"];
+
 impl CompareResult {
+    /// Whether no hosepipe was in it: the shell's own pipes were between the stages.
+    pub fn is_shell_alone(&self) -> bool {
+        SHELLS.contains(&self.via.as_str())
+    }
+
     /// A result without figures yet.
     pub fn new(pipeline: &str, via: &str) -> Self {
         Self { pipeline: pipeline.to_owned(), via: via.to_owned(), ..Self::default() }

@@ -1,5 +1,5 @@
-//! The words of hosepipe as types. This room does no I/O and knows no other room: axes of a
-//! measurement, the case they span, and the record a run leaves behind.
+//! The words of hosepipe as types: axes of a measurement, the case they span, and the record a run leaves behind. This room
+//! knows no other room, and asks the system only what every room asks (`system`, `screen`).
 
 mod axes;
 mod case;
@@ -19,7 +19,7 @@ mod worker;
 
 pub use axes::{Check, DataLevel, PayloadKind, Placement, Tasks, UnknownWord, Wait, Workload};
 pub use case::{Amount, Case, Role};
-pub use compare::{CompareRecord, CompareResult, Ratio};
+pub use compare::{CompareRecord, CompareResult, Ratio, SHELLS};
 pub use histogram::{HistogramError, decode_histogram, encode_histogram, latency_histogram};
 pub use host::{Cpu, Host, Limits};
 pub use observer::{Observer, RunProgress, Silent};

@@ -107,7 +107,7 @@ fn of_stage(pipeline: &Observed<'_>, index: usize, share: f64, around: &Surround
         format!("waited for `{other}`, with which it shares a pipe, for {share} of that.")
     } else if queued >= WORTH_SAYING_SHARE && queued + cpu >= MAIN_SHARE {
         let share = percent(queued);
-        format!("queued for a CPU for {share} of that, which something else used. It {computed}.")
+        format!("waited for a CPU for {share} of that, because other programs used the CPUs. It {computed}.")
     } else if disk >= WORTH_SAYING_SHARE && disk >= cpu {
         format!("waited for a disk for {} of that.", percent(disk))
     } else if cpu >= MAIN_SHARE {
@@ -272,7 +272,7 @@ mod tests {
         let after = Held { after_ns: 950.0 * MS, ..none() };
         let cases = [
             (among(held(1900.0, 1800.0)), Some(1), ["`sort` (stage 2)", "LC_ALL=C"]),
-            (among(Held { queued_ns: 900.0 * MS, ..held(1900.0, 900.0) }), Some(1), ["queued for a CPU", ""]),
+            (among(Held { queued_ns: 900.0 * MS, ..held(1900.0, 900.0) }), Some(1), ["waited for a CPU", ""]),
             (among(Held { disk_ns: 1500.0 * MS, ..held(1900.0, 100.0) }), Some(1), ["waited for a disk", ""]),
             (among(Held { aside_ns, ..held(1900.0, 0.0) }), Some(1), ["`sleep 1`", ""]),
             (among(held(1900.0, 10.0)), Some(1), ["slept", ""]),

@@ -7,10 +7,11 @@ use model::{CompareResult, describe_errno};
 use thiserror::Error;
 
 use crate::link::{LinkProblem, LinkSpec};
+use crate::shell::Shell;
 use crate::trial::{Carrier, Complaints, Start, Trial, trial};
 
-/// What stands for the shell itself among the links of a comparison.
-pub const BASH: &str = "bash";
+/// What stands for the shell by itself among the links that are typed; so does its own name.
+pub const SHELL: &str = "shell";
 
 /// How often contenders run, and what happens before each run.
 pub struct Contest<'a> {
@@ -34,12 +35,17 @@ pub struct Contender {
 }
 
 impl Contender {
-    /// `text` over the link `via`, or in the shell itself where that is [`BASH`]; records call it `shown`.
+    /// `text` over the link `via`, or in the shell by itself where that is [`SHELL`] or the shell's name; records call it `shown`.
     ///
     /// # Errors
     /// There is no such link.
-    pub fn new(text: &str, shown: &str, via: &str) -> Result<Self, LinkProblem> {
-        let carrier = if via == BASH { Carrier::Shell } else { Carrier::Link(LinkSpec::parse(via)?) };
+    pub fn new(text: &str, shown: &str, via: &str, shell: &Shell) -> Result<Self, LinkProblem> {
+        let own = shell.kind.word();
+        let (via, carrier) = match via {
+            SHELL => (own, Carrier::Shell),
+            via if via == own => (own, Carrier::Shell),
+            via => (via, Carrier::Link(LinkSpec::parse(via)?)),
+        };
         Ok(Self { text: text.to_owned(), carrier, result: CompareResult::new(shown, via) })
     }
 }
@@ -148,7 +154,7 @@ fn take(result: &mut CompareResult, made: Trial, timed: bool) {
     result.error = made.trouble.or(result.error.take());
 }
 
-/// Compares every output with that of the reference: bash, or else the first link of which there is one. What could
+/// Compares every output with that of the reference: the shell's own, or else the first link of which there is one. What could
 /// not be compared with anything stays unjudged.
 fn judge(results: &mut [CompareResult]) {
     let ran = |result: &&CompareResult| result.output_hash.is_some();
@@ -157,7 +163,7 @@ fn judge(results: &mut [CompareResult]) {
         let (pipeline, own) = (&results[index].pipeline, outcome(&results[index]));
         let same: Vec<&CompareResult> =
             results.iter().filter(|other| other.pipeline == *pipeline).filter(ran).collect();
-        let reference = same.iter().find(|result| result.via == BASH).or(same.first());
+        let reference = same.iter().find(|result| result.is_shell_alone()).or(same.first());
         let Some(reference) = reference.filter(|_| own.0.is_some() && same.len() > 1) else { continue };
         let equal = results[index].equal != Some(false) && outcome(reference) == own;
         results[index].equal = Some(equal);
@@ -204,7 +210,8 @@ mod tests {
         let start = || Start { hosepipe: std::path::Path::new("/nonexistent"), shell: &shell };
         let held = |prepare, most| {
             let texts = ["echo x", "echo y", "exit 3"];
-            let contenders = texts.map(|text| Contender::new(text, text, BASH).expect("the shell")).into();
+            let contenders =
+                texts.map(|text| Contender::new(text, text, SHELL, &shell).expect("the shell")).into();
             let contest = Contest { start: start(), warmup: 1, trials: 2, seed: 1, prepare };
             let mut turns = TurnsTaken(Vec::new(), most);
             (contest.run(contenders, &mut turns), turns.0)

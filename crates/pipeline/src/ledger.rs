@@ -96,7 +96,7 @@ impl Ledger {
         self.processes[*index].ended.get_or_insert(ended);
     }
 
-    /// Every process of a number that holds an end of this link and has not been waited for.
+    /// Every process that has not been waited for.
     pub(crate) fn living(&self) -> impl Iterator<Item = &Process> {
         self.processes.iter().filter(|process| process.ended.is_none())
     }

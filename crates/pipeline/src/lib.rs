@@ -2,7 +2,7 @@
 //!
 //! The user's own shell runs the text. A library that is preloaded into that shell alone stands in for pipe(2) where the shell makes
 //! a pipeline's pipe, and gets both ends of a link of the user's choice from a server of ours. Nothing of ours runs inside a
-//! pipeline, except the relays that some links need, and those never touch the data.
+//! pipeline, except relays (for files, terminals, `--keep`, `--meter`), which pass bytes on unchanged.
 
 mod activity;
 mod attention;

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use model::describe_errno;
+use model::{SHELLS, describe_errno};
 use rustix::fs::{Access, access};
 use thiserror::Error;
 
@@ -78,18 +78,24 @@ impl Shell {
 }
 
 impl Kind {
+    /// In the order of [`SHELLS`], which names them.
+    const ALL: [Self; 6] = [Self::Bash, Self::Dash, Self::Zsh, Self::Fish, Self::Yash, Self::Other];
+
     /// By the name of the file that a name leads to in the end.
     fn of(path: &Path) -> Self {
         let file = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let kinds = [
-            ("bash", Self::Bash),
-            ("dash", Self::Dash),
-            ("zsh", Self::Zsh),
-            ("fish", Self::Fish),
-            ("yash", Self::Yash),
-        ];
         let name = file.file_name().and_then(OsStr::to_str).unwrap_or_default();
-        kinds.iter().find(|(known, _)| name.starts_with(known)).map_or(Self::Other, |(_, kind)| *kind)
+        let known = Self::ALL.iter().zip(SHELLS).find(|(_, known)| name.starts_with(known));
+        known.map_or(Self::Other, |(kind, _)| *kind)
+    }
+
+    /// What stands for it among the links of a comparison.
+    pub fn word(self) -> &'static str {
+        Self::ALL
+            .iter()
+            .zip(SHELLS)
+            .find_map(|(kind, word)| (*kind == self).then_some(word))
+            .unwrap_or("shell")
     }
 }
 

@@ -14,9 +14,6 @@ use crate::words::{count, machine};
 /// Width of the longest bar.
 const BAR_COLUMNS: usize = 10;
 
-/// What stands for bash itself among the links.
-const BASH: &str = "bash";
-
 /// A table for each pipeline, in the order asked for.
 pub fn sheet(record: &CompareRecord) -> Sheet {
     let trials = format!("{} each, in turns", count(record.trials as usize, "trial"));
@@ -35,7 +32,9 @@ fn table(results: &[&CompareResult]) -> Table {
     let medians = || results.iter().filter_map(|result| result.median_s);
     let (fastest, slowest) = (medians().fold(f64::INFINITY, f64::min), medians().fold(0.0, f64::max));
     let first = results.first().and_then(|first| first.median_s);
-    let bash = results.iter().find(|result| result.via == BASH).and_then(|bash| bash.median_s);
+    let shell = results.iter().find(|result| result.is_shell_alone());
+    let times_shell = format!("× {}", shell.map_or("shell", |shell| shell.via.as_str()));
+    let shell = shell.and_then(|shell| shell.median_s);
     let several = medians().count() > 1;
     let mut table = Table::default();
     let mut add = |column: Column, cell: &dyn Fn(&CompareResult) -> Option<String>| {
@@ -56,7 +55,7 @@ fn table(results: &[&CompareResult]) -> Table {
     add(Column::right("±95 %").drop(3), &|result| spread(result, false));
     add(Column::right("± range").drop(3), &|result| spread(result, true));
     add(Column::right("× first").drop(1), &|result| times(result, first));
-    add(Column::right("× bash").drop(2), &|result| times(result, bash));
+    add(Column::right(times_shell).drop(2), &|result| times(result, shell));
     add(Column::right("stored").drop(5), &|result| result.stored_bytes.map(decimal_size));
     add(Column::right("output"), &|result| {
         result.equal.map(|equal| if equal { "same" } else { "DIFFERS" }.to_owned())

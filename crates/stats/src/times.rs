@@ -5,21 +5,18 @@ use model::{CompareResult, Ratio};
 use crate::estimate::Estimate;
 use crate::paired::ratio_of;
 
-/// What stands for bash itself among the links.
-const BASH: &str = "bash";
-
-/// Fills in the summaries. Results of one pipeline are compared with its first one, and with bash.
+/// Fills in the summaries. Results of one pipeline are compared with its first one, and with the shell's own.
 pub fn summarise_times(results: &mut [CompareResult]) {
-    let taken: Vec<(String, String, Vec<f64>)> = results
+    let taken: Vec<(String, bool, Vec<f64>)> = results
         .iter()
-        .map(|result| (result.pipeline.clone(), result.via.clone(), result.times_s.clone()))
+        .map(|result| (result.pipeline.clone(), result.is_shell_alone(), result.times_s.clone()))
         .collect();
     for result in results {
         let same = || taken.iter().filter(|(pipeline, ..)| *pipeline == result.pipeline);
         let first = same().next().map(|(.., times)| times.as_slice());
-        let bash = same().find(|(_, via, _)| via == BASH).map(|(.., times)| times.as_slice());
+        let shell = same().find(|(_, is_shell, _)| *is_shell).map(|(.., times)| times.as_slice());
         result.times_first = first.and_then(|first| multiple(&result.times_s, first));
-        result.times_bash = bash.and_then(|bash| multiple(&result.times_s, bash));
+        result.times_bash = shell.and_then(|shell| multiple(&result.times_s, shell));
         let Some(estimate) = Estimate::of(&result.times_s) else { continue };
         result.mean_s = Some(estimate.mean);
         result.stddev_s = Some(estimate.stddev);

@@ -35,7 +35,7 @@ impl Job {
     }
 
     /// The job with a few bytes more, so that their XOR is neither 0, which a worker has that received zeros or took no sum,
-    /// nor the same in each launch: at most 255 more, and of a short stream 3 and one in 256. They come last, where they
+    /// nor the same in each launch: up to BYTES/256 + 3 more, and never more than 255. They come last, where they
     /// shift no block against the pipe's pages.
     pub(crate) fn with_residue(self, random: &mut fastrand::Rng) -> Self {
         let more_max = (self.bytes / PERIOD).saturating_add(3).min(PERIOD - 1);

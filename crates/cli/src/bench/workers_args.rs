@@ -17,7 +17,7 @@ pub(crate) struct WorkersArgs {
     #[arg(long, value_name = "PROGRAM", conflicts_with_all = NOT_WITH_WORKERS)]
     pub(crate) worker: Vec<PathBuf>,
 
-    /// Put the writer of each against the reader of every other over one pipe (of a language its tuned variant)
+    /// Put the writer of each against the reader of every other over one pipe (each language in its tuned variant)
     #[arg(long)]
     pub(crate) matrix: bool,
 }

@@ -173,6 +173,30 @@ fn formats_go_where_they_were_sent() {
     assert!(!lab.here("ran").exists());
 }
 
+/// Expected: a row is called after what it ran.
+/// Happened: `--shell dash` ran dash in a row and a column called bash.
+#[test]
+fn the_shell_alone_is_called_by_its_name() {
+    let lab = Lab::new();
+    let args = [
+        "compare",
+        "--shell",
+        "dash",
+        "--via",
+        "pipe,shell",
+        "--trials",
+        "1",
+        "--warmup",
+        "0",
+        "seq 3 | tail -1",
+    ];
+    let done = lab.run(&args).expect_code(0);
+    assert!(done.stdout.contains("× dash") && !done.stdout.contains("bash"), "{}", done.stdout);
+    let args = ["compare", "--shell", "dash", "--via", "pipe,bash", "true"];
+    let refused = lab.run(&args).expect_code(2);
+    assert!(refused.stderr.contains("`bash`"), "{}", refused.stderr);
+}
+
 #[test]
 fn bash_alone_can_be_measured() {
     let lab = Lab::new();

@@ -59,6 +59,37 @@ fn every_file_is_short_and_says_what_it_is_for() {
     }
 }
 
+/// The picture in docs/ARCHITECTURE.md: a crate uses only crates of lower layers, and stands in it.
+#[test]
+fn crates_use_only_crates_of_lower_layers() {
+    let page = text("docs/ARCHITECTURE.md");
+    let picture = page.split("```").nth(1).expect("a picture");
+    let crates: Vec<String> = std::fs::read_dir(root().join("crates"))
+        .expect("the crates")
+        .flatten()
+        .map(|entry| entry.file_name().into_string().expect("a name"))
+        .collect();
+    // A line names the crates of a layer; what it says of them is behind more than three blanks.
+    let layer_of = |name: &str| {
+        let names = |line: &str| {
+            line.trim()
+                .split("    ")
+                .next()
+                .is_some_and(|names| names.split_whitespace().any(|word| word == name))
+        };
+        picture.lines().position(names).unwrap_or_else(|| panic!("{name} is not in the picture"))
+    };
+    for user in &crates {
+        let manifest = text(&format!("crates/{user}/Cargo.toml"));
+        let dependencies = manifest.split("[dependencies]").nth(1).unwrap_or_default().split("\n[").next();
+        let names =
+            dependencies.unwrap_or_default().lines().filter_map(|line| line.split(['.', ' ', '=']).next());
+        for used in names.filter(|name| crates.iter().any(|known| known == name)) {
+            assert!(layer_of(used) > layer_of(user), "{user} uses {used}, which is no lower layer");
+        }
+    }
+}
+
 /// Each test program is linked by itself, which takes longer than most of the tests.
 #[test]
 fn the_tests_of_a_crate_are_one_program() {
@@ -74,6 +105,9 @@ fn the_tests_of_a_crate_are_one_program() {
 fn links_and_sources_that_our_pages_name_are_there() {
     let docs = std::fs::read_dir(root().join("docs")).expect("docs").flatten().map(|entry| entry.path());
     let pages = docs.chain(["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root().join(name)));
+    let workers = std::fs::read_dir(root().join("workers")).expect("workers").flatten();
+    let pages =
+        pages.chain(workers.map(|entry| entry.path().join("README.md")).filter(|page| page.is_file()));
     for page in pages.filter(|page| page.extension().is_some_and(|extension| extension == "md")) {
         let text = std::fs::read_to_string(&page).expect("readable");
         for target in text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()) {

@@ -233,7 +233,7 @@ fn shells_offer_links_and_studies_and_nothing_that_is_hidden() {
         for (line, there, absent) in [
             ("hosepipe run --via ", &["pipe", "socketpair", "tmpfile"][..], "shm-ring"),
             ("hosepipe sh --via ", &["pipe", "socketpair"], "bash"),
-            ("hosepipe compare --via ", &["bash", "socketpair"], "shm-ring"),
+            ("hosepipe compare --via ", &["shell", "socketpair"], "shm-ring"),
             ("hosepipe reproduce ", &["bradford", "comp517", "kernel-pipe", "stover"], "Cargo"),
             ("hosepipe completions ", &["bash", "zsh", "fish"], "Cargo"),
             ("hosepipe run --", &["--via", "--keep"], "--outcome"),

@@ -68,7 +68,7 @@ fn note(result: &CompareResult) -> String {
         output,
         mean,
         times("the first link", result.times_first),
-        times("bash", result.times_bash),
+        times("the shell alone", result.times_bash),
         result.stored_bytes.map(|bytes| format!("stored {}", numbers::decimal_size(bytes))),
     ];
     parts.into_iter().flatten().collect::<Vec<String>>().join("; ")

@@ -31,10 +31,10 @@ fn part(run: &mut PartRun<'_>, index: usize) -> anyhow::Result<()> {
     });
     made.map_err(refused("what the pipeline runs on"))?;
 
-    let (text, shown) = (preset.text_at(place), preset.shown());
-    let contenders = study.links.iter().map(|link| Contender::new(&text, &shown, &link.via));
-    let contenders = contenders.collect::<Result<Vec<_>, _>>()?;
     let shell = run.shell()?;
+    let (text, shown) = (preset.text_at(place), preset.shown());
+    let contenders = study.links.iter().map(|link| Contender::new(&text, &shown, &link.via, &shell));
+    let contenders = contenders.collect::<Result<Vec<_>, _>>()?;
     let contest = Contest {
         start: Start { hosepipe: run.job.hosepipe, shell: &shell },
         warmup: study.choice.warmup,
