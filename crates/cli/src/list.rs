@@ -164,6 +164,7 @@ fn capability_words(descriptor: &Descriptor) -> Vec<&'static str> {
         (Capabilities::STORES_DATA, "stores data"),
         (Capabilities::CROSSES_HOSTS, "crosses hosts"),
         (Capabilities::NEEDS_CLEANUP, "needs clean-up"),
+        (Capabilities::MANY_SENDERS, "many senders"),
     ]
     .into_iter()
     .filter_map(|(capability, word)| has.contains(capability).then_some(word))

@@ -31,7 +31,9 @@ pub(crate) fn fixed_blocks(case: &Case) -> Option<u64> {
 
 /// Blocks of the first, tentative trial: few, since nothing is known of the mechanism's speed.
 pub(crate) fn first_blocks(case: &Case) -> u64 {
-    (FIRST_BYTES / case.block_bytes).clamp(4, 256)
+    // Paced ones take as long as they are told to, whatever the mechanism is.
+    let most = case.load.rate_per_s.map_or(256, |rate| (u64::from(rate) / 100).clamp(1, 256));
+    (FIRST_BYTES / case.block_bytes).clamp(4, 256).min(most)
 }
 
 /// Blocks for a trial of about `target`, judged by a trial of `blocks` that took `elapsed`.
@@ -44,7 +46,8 @@ pub(crate) fn scaled_blocks(
 ) -> u64 {
     let factor = target.as_secs_f64() / elapsed.as_secs_f64().max(1e-9);
     let scaled = ((blocks as f64) * factor).clamp(1.0, 1e15) as u64;
-    let most = if stores_data { (STORED_BYTES_MAX / case.block_bytes).max(1) } else { u64::MAX };
+    let at_once = u64::from(case.load.pairs()) * u64::from(case.load.senders());
+    let most = if stores_data { (STORED_BYTES_MAX / case.block_bytes / at_once).max(1) } else { u64::MAX };
     scaled.min(most)
 }
 

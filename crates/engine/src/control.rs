@@ -15,39 +15,49 @@ const LOOKS_BEFORE_YIELD: u32 = 2_000;
 #[repr(C, align(128))]
 struct Told {
     moved: AtomicU64,
+    /// The same when the first of several pairs, or senders, was done.
+    moved_while_all_ran: AtomicU64,
     cpu: TaskCpu,
 }
 
-/// Two ends and the longest chain of relays between them.
-pub(crate) const TASKS_MAX: usize = 66;
+/// The most tasks of a trial: each is a process or a thread, and a place in the shared memory.
+pub(crate) const TASKS_MAX: usize = 1024;
 
+/// What all tasks look at; their own parts follow it.
 #[repr(C, align(128))]
-struct Page {
+struct Head {
     arrived: AtomicU32,
-    told: [Told; TASKS_MAX],
+    done: AtomicU32,
+    all_ran_until_ns: AtomicU64,
 }
 
 /// The shared page.
 pub(crate) struct Control {
     memory: SharedMemory,
+    tasks: usize,
 }
 
 impl Control {
     /// A page of zeros: nobody has arrived, nothing was moved.
-    pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self { memory: SharedMemory::new(size_of::<Page>())? })
+    pub(crate) fn new(tasks: usize) -> io::Result<Self> {
+        Ok(Self { memory: SharedMemory::new(size_of::<Head>() + tasks * size_of::<Told>())?, tasks })
     }
 
-    fn page(&self) -> &Page {
-        // SAFETY: the mapping is page-aligned, as long as a Page, zeroed (a valid Page), and all fields are
+    fn head(&self) -> &Head {
+        // SAFETY: the mapping is page-aligned, longer than a Head, zeroed (a valid Head), and all fields are
         // atomics, so that shared references from several tasks are sound.
-        unsafe { &*self.memory.as_ptr().cast::<Page>() }
+        unsafe { &*self.memory.as_ptr().cast::<Head>() }
     }
 
-    /// Waits until all `tasks` have come here. Whoever never comes is the supervisor's business: it ends the
+    fn told(&self) -> &[Told] {
+        // SAFETY: as above; behind the head, whose size is a multiple of their alignment, lie as many as there are tasks.
+        unsafe { std::slice::from_raw_parts(self.memory.as_ptr().add(size_of::<Head>()).cast(), self.tasks) }
+    }
+
+    /// Waits until all tasks have come here. Whoever never comes is the supervisor's business: it ends the
     /// others.
-    pub(crate) fn barrier(&self, tasks: u32) {
-        let arrived = &self.page().arrived;
+    pub(crate) fn barrier(&self) {
+        let (arrived, tasks) = (&self.head().arrived, self.tasks as u32);
         arrived.fetch_add(1, AcqRel);
         let mut looks = 0;
         while arrived.load(Acquire) < tasks {
@@ -58,17 +68,39 @@ impl Control {
 
     /// How much one task has moved.
     pub(crate) fn moved(&self, task: usize) -> &AtomicU64 {
-        &self.page().told[task].moved
+        &self.told()[task].moved
+    }
+
+    /// A task of one of several pairs, or one of several senders, has moved all it had to. The first one writes down how far all
+    /// have come.
+    pub(crate) fn is_done(&self, task: usize, moved: u64, now_ns: u64) {
+        self.moved(task).store(moved, Relaxed);
+        if self.head().done.swap(1, AcqRel) == 0 {
+            self.head().all_ran_until_ns.store(now_ns, Relaxed);
+            for told in self.told() {
+                told.moved_while_all_ran.store(told.moved.load(Relaxed), Relaxed);
+            }
+        }
+    }
+
+    /// How much one task had moved when the first was done.
+    pub(crate) fn moved_while_all_ran(&self, task: usize) -> u64 {
+        self.told()[task].moved_while_all_ran.load(Relaxed)
+    }
+
+    /// When the first was done (CLOCK_MONOTONIC).
+    pub(crate) fn all_ran_until_ns(&self) -> u64 {
+        self.head().all_ran_until_ns.load(Relaxed)
     }
 
     /// Where one task says on which CPU it is.
     pub(crate) fn cpu(&self, task: usize) -> &TaskCpu {
-        &self.page().told[task].cpu
+        &self.told()[task].cpu
     }
 
     /// How far the task that is furthest behind has come, and the sum of all, which grows with any progress.
-    pub(crate) fn slowest_and_sum(&self, tasks: usize) -> (u64, u64) {
-        let values = || (0..tasks).map(|task| self.moved(task).load(Relaxed));
+    pub(crate) fn slowest_and_sum(&self) -> (u64, u64) {
+        let values = || self.told().iter().map(|told| told.moved.load(Relaxed));
         (values().min().unwrap_or(0), values().sum())
     }
 }

@@ -25,6 +25,12 @@ pub(crate) struct EndReport {
     pub(crate) usage: EndUsage,
     /// Round trip times, encoded as records have them.
     pub(crate) latency_histogram: Option<String>,
+    /// Of paced round trips the times from the real question, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) service_histogram: Option<String>,
+    /// Blocks of many senders that did not come in one piece; `None` where bytes are missing, or nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) torn_blocks: Option<u64>,
     /// How often it looked where both ends were, and how often that was one CPU.
     pub(crate) looks: (u64, u64),
     /// What went wrong.
@@ -41,6 +47,8 @@ impl EndReport {
             checksum: None,
             usage: EndUsage::default(),
             latency_histogram: None,
+            service_histogram: None,
+            torn_blocks: None,
             looks: (0, 0),
             failure: Some(EndFailure::of(error)),
         }
@@ -73,21 +81,26 @@ impl EndFailure {
     }
 }
 
-/// Runs one end of a trial, from the barrier on.
+/// Runs one end of a trial, from the barrier on. `done` is its number and what it will have moved, where it is to be known how far all of
+/// several had come when the first was done; `blocks` are those of each sender.
 pub(crate) fn run_end(
     endpoint: &mut dyn Endpoint,
     job: &mut Job<'_>,
     control: &Control,
-    tasks: u32,
+    done: Option<(usize, u64)>,
+    blocks: u64,
 ) -> EndReport {
     // An end that could not be readied still comes to the barrier: the others must not wait there for it.
     let prepared = endpoint.prepare();
-    control.barrier(tasks);
+    control.barrier();
     let before = thread_usage();
     let syscalls_before = endpoint.syscalls();
     let start_ns = monotonic_ns();
     let result = prepared.and_then(|()| endpoint.run(job));
     let end_ns = monotonic_ns();
+    if let Some((task, moved)) = done.filter(|_| result.is_ok()) {
+        control.is_done(task, moved, end_ns);
+    }
     let after = thread_usage();
     let syscalls = endpoint.syscalls().zip(syscalls_before).map(|(after, before)| after - before);
     EndReport {
@@ -97,6 +110,8 @@ pub(crate) fn run_end(
         checksum: job.consumer.checksum(),
         usage: EndUsage { syscalls, ..after.since(&before) },
         latency_histogram: job.latencies_ns.as_ref().and_then(|times| encode_histogram(times).ok()),
+        service_histogram: job.pace.as_ref().and_then(|pace| encode_histogram(&pace.service_ns).ok()),
+        torn_blocks: job.sorter.take().and_then(|sorter| sorter.torn(blocks)),
         looks: job.progress.looks(),
         failure: result.err().as_ref().map(EndFailure::of),
     }

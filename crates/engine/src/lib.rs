@@ -9,6 +9,7 @@ mod control;
 mod end;
 mod plan;
 mod prepare;
+mod sample;
 mod session;
 mod trial;
 mod watch;

@@ -1,8 +1,10 @@
 //! What can be said of a case before anything is measured: whether it has a meaning, whether the machine has
 //! the mechanism, and which CPUs its ends get.
 
-use mechanism::{Mechanism, Options};
-use model::{ByteSize, Case, CaseError, Cpu, ErrorKind, Tasks, Workload, ZeroCopy};
+use host::PlacementError;
+use mechanism::{Capabilities, Mechanism, Options};
+use model::{ByteSize, Case, CaseError, Cpu, DataLevel, ErrorKind, Tasks, Workload, ZeroCopy};
+use payload::TAG_BYTES;
 
 use crate::control::TASKS_MAX;
 
@@ -10,16 +12,36 @@ use crate::control::TASKS_MAX;
 pub(crate) struct Ready {
     pub(crate) mechanism: &'static dyn Mechanism,
     pub(crate) options: Options,
-    /// The ends' CPUs, the sender's first; empty where the scheduler chooses.
+    /// The ends' CPUs, pair after pair, the sender's first (many senders', then the receiver's); empty where the scheduler chooses.
     pub(crate) cpus: Vec<u32>,
     pub(crate) block_bytes: usize,
     /// What shows that bytes pass by reference, where they are said to.
     pub(crate) zero_copy: Option<ZeroCopy>,
+    /// The longest block of many senders that comes in one piece.
+    pub(crate) atomic_bytes: u64,
+}
+
+impl Ready {
+    /// The CPU of task number `index` of a pair, which is no relay; `None` where the scheduler chooses.
+    pub(crate) fn cpu_of(&self, case: &Case, pair: usize, index: usize) -> Option<u32> {
+        let last = index + 1 == tasks(case);
+        let (of_pair, at) = match (case.load.senders, case.tasks) {
+            (Some(_), _) => (tasks(case), index),
+            (_, Tasks::Single) => (1, 0),
+            _ => (2, usize::from(last)),
+        };
+        self.cpus.get(pair * of_pair + at).copied()
+    }
+}
+
+/// How many tasks each pair of a case has.
+pub(crate) fn tasks(case: &Case) -> usize {
+    if case.tasks == Tasks::Single { 1 } else { 1 + case.load.senders() as usize + case.relays as usize }
 }
 
 /// How many tasks a case has.
-pub(crate) fn tasks(case: &Case) -> usize {
-    if case.tasks == Tasks::Single { 1 } else { 2 + case.relays as usize }
+pub(crate) fn all_tasks(case: &Case) -> usize {
+    tasks(case) * case.load.pairs() as usize
 }
 
 /// Looks a case up and checks it against what the mechanism and the machine have.
@@ -31,27 +53,37 @@ pub(crate) fn prepare(case: &Case, cpus: &[Cpu]) -> Result<Ready, CaseError> {
         let message = format!("not available here: {}", missing.reason);
         CaseError::stated(ErrorKind::Unavailable, message).with_remedy(missing.remedy)
     })?;
-    let mut chosen = host::resolve(case.placement, cpus)
+    let chosen = seats(case, cpus)
         .map_err(|problem| CaseError::stated(ErrorKind::Unavailable, problem.to_string()))?;
-    if case.tasks == Tasks::Single {
-        chosen.truncate(1);
+    let block_bytes = block_that_fits(case)?;
+    if all_tasks(case) > TASKS_MAX {
+        let message = format!("{} tasks at once (limit {TASKS_MAX})", all_tasks(case));
+        let remedy = "fewer --pairs, --senders or --chain".to_owned();
+        return Err(CaseError::stated(ErrorKind::Limit, message).with_remedy(remedy));
     }
-    let block_bytes = block_that_fits(case.block_bytes)?;
-    if tasks(case) > TASKS_MAX {
-        let message = format!("a chain of {} (limit {})", case.relays, TASKS_MAX - 2);
-        return Err(CaseError::stated(ErrorKind::Limit, message));
+    let (zero_copy, atomic_bytes) = (mechanism.zero_copy(&options), mechanism.descriptor().atomic_bytes);
+    Ok(Ready { mechanism, options, cpus: chosen, block_bytes, zero_copy, atomic_bytes })
+}
+
+/// The CPUs of all ends, as [`Ready`] has them.
+fn seats(case: &Case, cpus: &[Cpu]) -> Result<Vec<u32>, PlacementError> {
+    if let Some(senders) = case.load.senders {
+        return host::resolve_senders(case.placement, cpus, senders);
     }
-    let zero_copy = mechanism.zero_copy(&options);
-    Ok(Ready { mechanism, options, cpus: chosen, block_bytes, zero_copy })
+    let seats = host::resolve_pairs(case.placement, cpus, case.load.pairs())?;
+    let of_pair = if case.tasks == Tasks::Single { 2 } else { 1 };
+    Ok(seats.into_iter().step_by(of_pair).collect())
 }
 
 /// Each end holds a block or two, and the mechanism may hold more.
 const BLOCKS_IN_MEMORY: u64 = 8;
 
-fn block_that_fits(block_bytes: u64) -> Result<usize, CaseError> {
+fn block_that_fits(case: &Case) -> Result<usize, CaseError> {
+    let block_bytes = case.block_bytes;
     let memory = rustix::system::sysinfo();
     let memory_bytes = memory.totalram.saturating_mul(u64::from(memory.mem_unit.max(1)));
-    let most = memory_bytes / BLOCKS_IN_MEMORY;
+    let most =
+        memory_bytes / BLOCKS_IN_MEMORY / u64::from(case.load.pairs() + case.load.senders() - 1).max(1);
     usize::try_from(block_bytes).ok().filter(|_| block_bytes <= most).ok_or_else(|| {
         let message =
             format!("{} blocks, {} of memory", ByteSize(block_bytes), ByteSize(memory_bytes >> 20 << 20));
@@ -80,6 +112,18 @@ fn check_combination(mechanism: &dyn Mechanism, options: &Options, case: &Case) 
     if !has.waits.contains(&case.wait) {
         let known = words(has.waits.iter().map(|wait| wait.word()).collect());
         return refuse(format!("its ends cannot wait by `{}`", case.wait), format!("--wait {known}"));
+    }
+    let load = case.load;
+    if load.senders.is_some() && !has.capabilities.contains(Capabilities::MANY_SENDERS) {
+        let remedy = "without --senders, or a mechanism that can have many (`hosepipe list`)".to_owned();
+        return refuse("its sending end has one holder".to_owned(), remedy);
+    }
+    if load.senders.is_some() && case.data == DataLevel::Verify && case.block_bytes < TAG_BYTES as u64 {
+        let remedy = format!("--block {TAG_BYTES} or more, or --data write");
+        return refuse(
+            format!("blocks of many senders begin with {TAG_BYTES} bytes that say whose they are"),
+            remedy,
+        );
     }
     let levels = mechanism.data(options);
     if !levels.contains(&case.data) {

@@ -47,7 +47,7 @@ pub(crate) fn wait_for_tasks(
         if stop() {
             return Err(Cut(NoSample::Stopped));
         }
-        let (slowest, sum) = control.slowest_and_sum(tasks(case));
+        let (slowest, sum) = control.slowest_and_sum();
         stillness.look(Instant::now(), sum);
         progress(slowest as f64 / goal.max(1) as f64);
         if stillness.lasted > STALL_MAX { Err(Cut(hung(case, sum).into())) } else { Ok(()) }
@@ -141,13 +141,20 @@ fn failed(failure: &EndFailure, case: &Case) -> CaseError {
     CaseError::new(ErrorKind::Failed, message).with_remedy(remedy.map(str::to_owned))
 }
 
-/// What people call the task.
-fn task_name(index: usize, case: &Case) -> String {
-    match index {
+/// What people call the task of a child.
+fn task_name(child: usize, case: &Case) -> String {
+    let of_pair = if case.tasks == Tasks::Processes { tasks(case) } else { 1 };
+    let (pair, index) = (child / of_pair, child % of_pair);
+    let name = match (index, case.load.senders) {
         _ if case.tasks != Tasks::Processes => "process of both ends".to_owned(),
-        0 => "sender".to_owned(),
-        last if last + 1 == tasks(case) => "receiver".to_owned(),
-        relay => format!("relay {relay}"),
+        (last, _) if last + 1 == tasks(case) => "receiver".to_owned(),
+        (sender, Some(senders)) => format!("sender {} of {senders}", sender + 1),
+        (0, None) => "sender".to_owned(),
+        (relay, None) => format!("relay {relay}"),
+    };
+    match case.load.pairs {
+        Some(pairs) => format!("{name} of pair {} of {pairs}", pair + 1),
+        None => name,
     }
 }
 

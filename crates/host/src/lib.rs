@@ -18,6 +18,6 @@ mod vitals;
 use cpulist::CpuList;
 pub use doctor::{Finding, Severity, diagnose};
 pub use facts::{available_memory_bytes, facts};
-pub use placement::{PlacementError, resolve};
+pub use placement::{PlacementError, resolve, resolve_pairs, resolve_senders};
 use roots::Roots;
 pub use topology::cpus;

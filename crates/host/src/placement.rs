@@ -65,6 +65,41 @@ pub fn resolve(placement: Placement, cpus: &[Cpu]) -> Result<Vec<u32>, Placement
     }
 }
 
+/// The CPUs of several pairs of ends, pair after pair: each takes CPUs that no other pair has, and where there are none left
+/// they go round again.
+///
+/// # Errors
+/// As [`resolve`].
+pub fn resolve_pairs(placement: Placement, cpus: &[Cpu], pairs: u32) -> Result<Vec<u32>, PlacementError> {
+    let (mut free, mut seats) = (cpus.to_vec(), Vec::new());
+    for _ in 0..pairs {
+        let pair = resolve(placement, &free).or_else(|_| {
+            free = cpus.to_vec();
+            resolve(placement, &free)
+        })?;
+        free.retain(|cpu| !pair.contains(&cpu.id));
+        seats.extend(pair);
+    }
+    Ok(seats)
+}
+
+/// The CPUs of so many senders, and last that of their receiver. On `cross` they go round all cores but the receiver's; else
+/// they share one CPU.
+///
+/// # Errors
+/// As [`resolve`].
+pub fn resolve_senders(placement: Placement, cpus: &[Cpu], senders: u32) -> Result<Vec<u32>, PlacementError> {
+    let pair = resolve(placement, cpus)?;
+    let &[sender, receiver] = pair.as_slice() else { return Ok(pair) };
+    let core = cpus.iter().find(|cpu| cpu.id == receiver);
+    let apart = |cpu: &&Cpu| core.is_some_and(|core| !same_core(cpu, core));
+    let others: Vec<u32> = match placement {
+        Placement::Cross => cpus.iter().filter(apart).map(|cpu| cpu.id).collect(),
+        _ => vec![sender],
+    };
+    Ok(others.into_iter().cycle().take(senders as usize).chain([receiver]).collect())
+}
+
 /// True where both are hardware threads of one core.
 fn same_core(a: &Cpu, b: &Cpu) -> bool {
     (a.package, a.core) == (b.package, b.core)
@@ -133,6 +168,19 @@ mod tests {
         assert_eq!(resolve(Placement::Cross, &big()), Ok(vec![0, 1]));
         assert_eq!(resolve(Placement::Smt, &big()), Ok(vec![0, 4]));
         assert_eq!(resolve(Placement::Numa, &big()), Ok(vec![0, 2]));
+    }
+
+    #[test]
+    fn pairs_and_senders_go_round_the_cpus() {
+        assert_eq!(resolve_pairs(Placement::Cross, &big(), 3), Ok(vec![0, 1, 2, 3, 4, 5]));
+        assert_eq!(resolve_pairs(Placement::Smt, &big(), 5), Ok(vec![0, 4, 1, 5, 2, 6, 3, 7, 0, 4]));
+        assert_eq!(resolve_pairs(Placement::Same, &big()[..2], 3), Ok(vec![0, 0, 1, 1, 0, 0]));
+        assert_eq!(resolve_pairs(Placement::Cpus(1, 0), &big(), 2), Ok(vec![1, 0, 1, 0]));
+        assert_eq!(resolve_pairs(Placement::Any, &big(), 9), Ok(vec![]));
+        assert!(resolve_pairs(Placement::Cross, &big()[..1], 2).is_err());
+        assert_eq!(resolve_senders(Placement::Cross, &big()[..3], 3), Ok(vec![0, 2, 0, 1]));
+        assert_eq!(resolve_senders(Placement::Same, &big(), 2), Ok(vec![0, 0, 0]));
+        assert_eq!(resolve_senders(Placement::Any, &big(), 2), Ok(vec![]));
     }
 
     #[test]

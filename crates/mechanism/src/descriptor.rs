@@ -26,6 +26,9 @@ pub struct Descriptor {
     pub options: &'static [OptionSpec],
     /// Those of them that mean something where it stands between two programs; the others say what measuring ends do.
     pub link_options: &'static [&'static str],
+    /// The longest block that comes in one piece where many senders share the sending end; `u64::MAX` where boundaries are kept, 0
+    /// where nothing is promised.
+    pub atomic_bytes: u64,
     /// What bounds a message or a buffer, in a sentence; empty where nothing does.
     pub limits: &'static str,
     /// Where its behaviour is documented.
@@ -50,6 +53,7 @@ impl Descriptor {
         data: &[DataLevel::None, DataLevel::Write, DataLevel::Verify],
         options: &[],
         link_options: &[],
+        atomic_bytes: 0,
         limits: "",
         man_pages: &[],
         default_specs: &[],
@@ -57,7 +61,8 @@ impl Descriptor {
     };
 
     /// The same where a block arrives as one block.
-    pub(crate) const MESSAGES: Self = Self { capabilities: Capabilities::KEEPS_BOUNDARIES, ..Self::STREAM };
+    pub(crate) const MESSAGES: Self =
+        Self { capabilities: Capabilities::KEEPS_BOUNDARIES, atomic_bytes: u64::MAX, ..Self::STREAM };
 
     /// A notification without a payload: round trips only, since a stream of them would say nothing.
     pub(crate) const NOTIFICATION: Self = Self {
@@ -83,6 +88,8 @@ bitflags::bitflags! {
         const CROSSES_HOSTS = 1 << 3;
         /// It has a name or number that outlives its users unless it is removed.
         const NEEDS_CLEANUP = 1 << 4;
+        /// Several senders may share its sending end.
+        const MANY_SENDERS = 1 << 5;
     }
 }
 

@@ -3,9 +3,9 @@
 use std::io;
 
 use hdrhistogram::Histogram;
-use payload::{Consumer, Producer};
+use payload::{Consumer, Producer, Sorter, Tagger};
 
-use crate::Progress;
+use crate::{Pace, Progress};
 
 /// One task's side of an open channel. Called once per trial: the hot loop is inside.
 pub trait Endpoint: Send {
@@ -55,6 +55,12 @@ pub struct Job<'a> {
     pub progress: Progress<'a>,
     /// Round trip times in nanoseconds; taken by the pinging side where present.
     pub latencies_ns: Option<Histogram<u64>>,
+    /// When round trips begin, where they do not follow each other.
+    pub pace: Option<Pace>,
+    /// Makes the blocks of one of many senders, instead of the producer.
+    pub tagger: Option<Tagger>,
+    /// Looks at the blocks of many senders, instead of the consumer.
+    pub sorter: Option<Sorter>,
     /// Bytes received and taken in by the consumer; set when the last one is.
     pub received_bytes: u64,
 }

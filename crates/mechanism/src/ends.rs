@@ -38,6 +38,14 @@ pub trait Sender: End {
     fn finish(&mut self) -> io::Result<()> {
         Ok(())
     }
+
+    /// The same sending end once more, for another task; `None` where tasks cannot share it.
+    fn another(&self) -> Option<io::Result<Self>>
+    where
+        Self: Sized,
+    {
+        None
+    }
 }
 
 /// The receiving end of one direction.
@@ -61,6 +69,14 @@ pub(crate) trait SendInPlace: End {
     /// Has a block of `len` bytes written, and hands it over.
     fn put(&mut self, len: usize, fill: impl FnOnce(&mut [u8])) -> io::Result<()>;
 
+    /// As [`Sender::another`].
+    fn another(&self) -> Option<io::Result<Self>>
+    where
+        Self: Sized,
+    {
+        None
+    }
+
     /// As [`Sender::finish`].
     fn end_stream(&mut self) -> io::Result<()> {
         Ok(())
@@ -80,6 +96,10 @@ impl<T: SendInPlace> Sender for T {
 
     fn finish(&mut self) -> io::Result<()> {
         self.end_stream()
+    }
+
+    fn another(&self) -> Option<io::Result<Self>> {
+        SendInPlace::another(self)
     }
 }
 

@@ -78,6 +78,11 @@ impl FdEnd {
         Ok(Self { fd: Some(fd), wait, syscalls: 0 })
     }
 
+    /// The same end once more, for another task.
+    pub(crate) fn share(&self) -> io::Result<Self> {
+        Ok(Self { fd: Some(self.fd()?.try_clone()?), wait: self.wait, syscalls: 0 })
+    }
+
     /// The descriptor, unless it was closed.
     #[inline]
     pub(crate) fn fd(&self) -> io::Result<&OwnedFd> {
@@ -147,6 +152,10 @@ impl Sender for FdEnd {
     fn finish(&mut self) -> io::Result<()> {
         self.fd = None;
         Ok(())
+    }
+
+    fn another(&self) -> Option<io::Result<Self>> {
+        Some(self.share())
     }
 }
 

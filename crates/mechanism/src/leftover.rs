@@ -86,12 +86,12 @@ fn remove_message_queues_of(process: u32) {
 /// Columns: the key, the queue…, and tenth the user who made it. The table does not name the process: our keys do,
 /// and others may have taken them.
 fn queues_made_by(table: &str, process: u32, user: u32) -> Vec<i32> {
-    let first_key = crate::registry::queue_key(process);
+    let keys = crate::registry::queue_keys(process);
     let made_by_us = |line: &str| {
         let columns: Vec<&str> = line.split_whitespace().collect();
         let (key, queue): (i32, i32) = (columns.first()?.parse().ok()?, columns.get(1)?.parse().ok()?);
         let maker: u32 = columns.get(9)?.parse().ok()?;
-        (maker == user && (first_key..first_key + 4).contains(&key)).then_some(queue)
+        (maker == user && keys.contains(&key)).then_some(queue)
     };
     table.lines().skip(1).filter_map(made_by_us).collect()
 }
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn only_our_own_queues_are_found() {
-        let (ours, others) = (crate::registry::queue_key(77), crate::registry::queue_key(78));
+        let [ours, others] = [77, 78].map(|process| crate::registry::queue_keys(process).start);
         let table = format!(
             "       key      msqid perms      cbytes       qnum lspid lrpid   uid   gid  cuid  cgid      stime\n\
              {ours:10} 5 600 0 0 0 0 3 3 3 3 0\n{others:10} 6 600 0 0 0 0 3 3 3 3 0\n\

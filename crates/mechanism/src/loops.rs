@@ -10,7 +10,8 @@ use model::{Tasks, Workload};
 use crate::channel::granted;
 use crate::endpoint::{Endpoint, EndpointRole, Job};
 use crate::ends::End;
-use crate::{Channel, Granted, OpenError, Receiver, Request, Sender};
+use crate::senders::many_senders;
+use crate::{Channel, Granted, OpenError, Pace, Receiver, Request, Sender};
 
 /// One direction of a mechanism, open: a sender and its receiver.
 pub(crate) struct Direction<S, R> {
@@ -41,6 +42,9 @@ pub(crate) fn one_way<S: Sender + 'static, R: Receiver + 'static>(
     mut open_direction: impl FnMut() -> Result<Direction<S, R>, OpenError>,
 ) -> Result<Channel, OpenError> {
     let forth = open_direction()?;
+    if let Some(senders) = request.senders {
+        return many_senders(request, senders, forth);
+    }
     if request.relays > 0 {
         return chain(request, forth, open_direction);
     }
@@ -287,11 +291,14 @@ fn tell_of_round(job: &mut Job<'_>, round: u64) {
     }
 }
 
-/// Makes the job's round trips, one clock reading each: a trip ends where the next begins.
+/// Makes the job's round trips, one clock reading each: a trip ends where the next begins. Paced ones begin when they are due.
 fn time_round_trips(
     job: &mut Job<'_>,
     mut round_trip: impl FnMut(&mut Job<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
+    if let Some(pace) = job.pace.take() {
+        return time_paced_trips(job, pace, round_trip);
+    }
     let mut latencies = job.latencies_ns.take();
     let mut began = Instant::now();
     for round in 0..job.blocks {
@@ -304,6 +311,32 @@ fn time_round_trips(
         tell_of_round(job, round);
     }
     job.latencies_ns = latencies;
+    job.received_bytes = job.blocks * job.block_bytes as u64;
+    Ok(())
+}
+
+/// The time of a trip counts from the instant at which its question was due, also where the one before had not come back by then: who
+/// asks only when nothing is under way does not see how many a stall would have held up (coordinated omission).
+fn time_paced_trips(
+    job: &mut Job<'_>,
+    mut pace: Pace,
+    mut round_trip: impl FnMut(&mut Job<'_>) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut latencies = job.latencies_ns.take();
+    let began = Instant::now();
+    for round in 0..job.blocks {
+        let due = pace.due(began, round);
+        let asked = pace.wait_until(due);
+        round_trip(job)?;
+        let answered = Instant::now();
+        pace.service_ns.saturating_record(answered.duration_since(asked).as_nanos() as u64);
+        if let Some(latencies) = &mut latencies {
+            latencies.saturating_record(answered.duration_since(due).as_nanos() as u64);
+        }
+        tell_of_round(job, round);
+    }
+    job.latencies_ns = latencies;
+    job.pace = Some(pace);
     job.received_bytes = job.blocks * job.block_bytes as u64;
     Ok(())
 }

@@ -48,7 +48,7 @@ mod zeromq;
 
 #[cfg(feature = "iceoryx2")]
 pub(crate) use iceoryx2::remove_segments_of;
-pub(crate) use sysv_msgq::{queue_key, remove_queue};
+pub(crate) use sysv_msgq::{queue_keys, remove_queue};
 
 /// The registry, in the order of `hosepipe list`.
 static ALL: &[&dyn Mechanism] = &[

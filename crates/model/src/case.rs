@@ -29,6 +29,34 @@ pub enum Role {
     Reference,
 }
 
+/// How much is asked of a mechanism at once; each part only where somebody asked for it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Load {
+    /// Independent pairs of ends at once, each with a channel of its own (`--pairs`).
+    pub pairs: Option<u32>,
+    /// Senders that share the sending end of one channel (`--senders`).
+    pub senders: Option<u32>,
+    /// Round trips that each asker begins in a second, whether or not the last one has come back (`--rate`).
+    pub rate_per_s: Option<u32>,
+}
+
+impl Load {
+    /// Whether anything was asked for.
+    pub fn is_asked(&self) -> bool {
+        *self != Self::default()
+    }
+
+    /// How many channels there are.
+    pub fn pairs(&self) -> u32 {
+        self.pairs.unwrap_or(1)
+    }
+
+    /// How many senders each channel has.
+    pub fn senders(&self) -> u32 {
+        self.senders.unwrap_or(1)
+    }
+}
+
 /// One cell of the matrix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Case {
@@ -54,7 +82,9 @@ pub struct Case {
     pub block_bytes: u64,
     /// Copying tasks between the two ends (`--chain`).
     pub relays: u32,
-    /// How much a trial moves.
+    /// How much is asked of it at once.
+    pub load: Load,
+    /// How much a trial moves, of each pair and of each sender.
     pub amount: Amount,
 }
 
@@ -73,6 +103,7 @@ impl Case {
             payload: PayloadKind::Random,
             block_bytes: 64 << 10,
             relays: 0,
+            load: Load::default(),
             amount: Amount::Adaptive,
         }
     }

@@ -18,7 +18,7 @@ mod system;
 mod worker;
 
 pub use axes::{Check, DataLevel, PayloadKind, Placement, Tasks, UnknownWord, Wait, Workload};
-pub use case::{Amount, Case, Role};
+pub use case::{Amount, Case, Load, Role};
 pub use compare::{CompareRecord, CompareResult, Ratio, SHELLS};
 pub use histogram::{HistogramError, decode_histogram, encode_histogram, latency_histogram};
 pub use host::{Cpu, Host, Limits};
@@ -26,7 +26,7 @@ pub use observer::{Observer, RunProgress, Silent};
 pub use quantity::{ByteSize, QuantityError, parse_duration, parse_size};
 pub use record::{
     BenchRecord, CaseError, CaseRecord, EndUsage, ErrorKind, Latency, NoSample, NoiseLevel, SCHEMA, Sample,
-    Settings, Throughput, Tool, ZeroCopy,
+    Settings, Share, Throughput, Tool, ZeroCopy,
 };
 pub use run::{Bottleneck, LinkRecord, RunRecord, StageRecord};
 pub use screen::{colours_are_wanted, is_dumb, visible};

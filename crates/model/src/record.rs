@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Case, Check, DataLevel, Host, PayloadKind, Placement, Role, Spec, Tasks, Wait, WorkerCase, Workload,
+    Case, Check, DataLevel, Host, Load, PayloadKind, Placement, Role, Spec, Tasks, Wait, WorkerCase, Workload,
 };
 
 /// The name and version of the record format.
@@ -70,7 +70,8 @@ pub struct CaseRecord {
     pub tasks: Tasks,
     /// Where they sat, as asked.
     pub placement: Placement,
-    /// Where they sat: the sender's CPU, then the receiver's; empty where the scheduler chose.
+    /// Where they sat: the sender's CPU, then the receiver's, pair after pair (of many senders each one's, then the receiver's);
+    /// empty where the scheduler chose.
     pub cpus: Vec<u32>,
     /// How they waited.
     pub wait: Wait,
@@ -85,6 +86,15 @@ pub struct CaseRecord {
     /// Copying tasks between the two ends (`--chain`).
     #[serde(default)]
     pub relays: u32,
+    /// Pairs of ends at once; absent where nobody asked (`--pairs`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairs: Option<u32>,
+    /// Senders on one channel; absent where nobody asked (`--senders`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub senders: Option<u32>,
+    /// Round trips that each asker was to begin in a second; absent where each began when the last had ended (`--rate`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_per_s: Option<u32>,
     /// What shows that bytes passed by reference, and how often they were copied all the same; `null` where nothing passed by
     /// reference.
     #[serde(default)]
@@ -113,6 +123,12 @@ impl CaseRecord {
     pub fn new(spec: Spec) -> Self {
         Case::stream(spec).into()
     }
+
+    /// How much was asked of it at once.
+    pub fn load(&self) -> Load {
+        let Self { pairs, senders, rate_per_s, .. } = *self;
+        Load { pairs, senders, rate_per_s }
+    }
 }
 
 impl From<Case> for CaseRecord {
@@ -132,6 +148,9 @@ impl From<Case> for CaseRecord {
             payload: case.payload,
             block_bytes: case.block_bytes,
             relays: case.relays,
+            pairs: case.load.pairs,
+            senders: case.load.senders,
+            rate_per_s: case.load.rate_per_s,
             zero_copy: None,
             worker: None,
             granted: BTreeMap::new(),
@@ -191,6 +210,30 @@ pub struct Sample {
     /// no two ends, or nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_cpu_share: Option<f64>,
+    /// What each pair, or each sender, did; absent where there is but one that nobody asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shares: Vec<Share>,
+    /// From the barrier until the first of them was done: so long all of them ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub all_ran_ns: Option<u64>,
+    /// Blocks of many senders that did not arrive in one piece (`--senders`, under `verify`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub torn_blocks: Option<u64>,
+    /// Of paced round trips (`--rate`) the times from the real question, as `latency_histogram`, which then counts from the instant
+    /// at which the question was due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_histogram: Option<String>,
+}
+
+/// What one of several pairs, or of several senders, did in a trial.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    /// From the barrier until it was done.
+    pub elapsed_ns: u64,
+    /// Bytes that it moved; for ping-pong those that came back.
+    pub bytes: u64,
+    /// Bytes of these that it had moved when the first of all was done (of small round trips up to 63 fewer).
+    pub bytes_while_all_ran: u64,
 }
 
 impl Sample {

@@ -9,6 +9,7 @@ mod compare;
 mod consumer;
 mod producer;
 mod reservoir;
+mod tagged;
 mod tile;
 mod xor;
 
@@ -18,4 +19,5 @@ pub use compare::{Comparer, Detector, Mismatch};
 pub use consumer::Consumer;
 pub use producer::Producer;
 pub use reservoir::Reservoir;
+pub use tagged::{Sorter, TAG_BYTES, Tagger};
 pub use tile::{PayloadError, Period, Tile};

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use model::{BenchRecord, CaseRecord, Ratio, Role, Spec, Workload};
+use model::{BenchRecord, CaseRecord, Load, Ratio, Role, Spec, Workload};
 use stats::{figure, paired_ratio};
 
 use crate::view::Axes;
 
 /// What a case and the pipe it is held against have in common. How the ends wait may differ (`shm-ring:wait=spin` has
 /// no blocking pipe of its own kind).
-type Key = (Axes, u64);
+type Key = (Axes, u64, Load);
 
 /// The plain pipes of a record.
 pub(crate) struct Pipes<'a>(HashMap<Key, Vec<&'a CaseRecord>>);
@@ -42,5 +42,5 @@ impl<'a> Pipes<'a> {
 }
 
 fn key(case: &CaseRecord) -> Key {
-    (Axes::of(case), case.block_bytes)
+    (Axes::of(case), case.block_bytes, case.load())
 }

@@ -6,7 +6,7 @@ use crate::costs::Costs;
 use crate::sheet::{Sheet, SheetPart};
 use crate::table::Table;
 use crate::view::{Group, Ranking, View};
-use crate::{advice, columns, languages, remarks, sweep};
+use crate::{advice, columns, languages, load, remarks, sweep};
 
 /// The sheet of a record. Many block sizes are shown as grids where `grids` is true, else as a list for each.
 pub fn sheet(record: &BenchRecord, grids: bool) -> Sheet {
@@ -43,6 +43,7 @@ pub fn sheet(record: &BenchRecord, grids: bool) -> Sheet {
         let count = tables.len();
         tables.iter_mut().take(count.saturating_sub(1)).for_each(|table| table.notes.clear());
     }
+    tables.extend(load::tables(record));
     let mut parts = vec![SheetPart::Heading(remarks::heading(&view))];
     parts.extend(remarks::interruption(&view).map(SheetPart::Notice));
     parts.extend(tables.into_iter().map(SheetPart::Table));

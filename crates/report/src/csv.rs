@@ -5,7 +5,7 @@ use model::{
     BenchRecord, CaseRecord, CompareRecord, CompareResult, Measure, Ratio, RunRecord, StageRecord,
     StudyRecord,
 };
-use stats::{CostModel, Estimate, bound_of, figure};
+use stats::{CostModel, Estimate, bound_of, figure, load};
 
 use crate::against_pipe::Pipes;
 use crate::costs::models_of;
@@ -125,12 +125,34 @@ fn case_columns<'a>() -> &'a [Column<Case<'a>>] {
     ]
 }
 
+/// What stands behind the columns of a case where a load was asked for.
+fn load_columns<'a>() -> &'a [Column<&'a CaseRecord>] {
+    &[
+        ("pairs", |case| text(case.pairs)),
+        ("senders", |case| text(case.senders)),
+        ("rate_per_s", |case| text(case.rate_per_s)),
+        ("reached_per_s", |case| load::reached_per_s(case).filter(|_| case.latency_ns.is_some()).map(digits)),
+        ("each_bytes_per_s", |case| median(case, load::share_bytes_per_s)),
+        ("fairness", |case| median(case, load::fairness)),
+        ("torn_share", |case| load::torn_share(case).map(digits)),
+        ("service_p50_ns", |case| Some(load::service_ns(case, [0.5]).ok()??[0].to_string())),
+        ("service_p99_ns", |case| Some(load::service_ns(case, [0.99]).ok()??[0].to_string())),
+    ]
+}
+
 /// One row for each case.
 fn of_cases(record: &BenchRecord) -> Sheet {
     let pipes = Pipes::of(record);
     let models = models_of(record);
     let model = |case: &CaseRecord| models.get(&std::ptr::from_ref(case));
-    Sheet::of(case_columns(), record.cases.iter().map(|case| (case, pipes.against(case), model(case))))
+    let cases = record.cases.iter();
+    let mut sheet = Sheet::of(case_columns(), cases.map(|case| (case, pipes.against(case), model(case))));
+    if record.cases.iter().any(|case| case.load().is_asked()) {
+        let more = Sheet::of(load_columns(), record.cases.iter());
+        sheet.columns.extend(more.columns);
+        sheet.rows.iter_mut().zip(more.rows).for_each(|(row, more)| row.extend(more));
+    }
+    sheet
 }
 
 /// One row for each stage, with the link behind it.

@@ -29,6 +29,7 @@ mod granted;
 mod languages;
 mod layout;
 mod lists;
+mod load;
 mod reason;
 mod remarks;
 mod sweep;

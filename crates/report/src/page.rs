@@ -31,7 +31,7 @@ use crate::page::cases::{Set, Source};
 use crate::read::{AnyRecord, Loaded};
 use crate::study::ViewOf;
 use crate::view::Group;
-use crate::{advice, remarks, view, words};
+use crate::{advice, load, remarks, view, words};
 
 /// The registry entry.
 pub const FORMAT: Format = Format {
@@ -174,6 +174,18 @@ fn bench_sections(sources: &[Source]) -> Vec<Section> {
         section("distribution", "How round trips are distributed", Vec::new(), distributions),
     ];
     sections.extend(sources.iter().enumerate().filter_map(|(at, source)| languages::section(source, at)));
+    for (at, source) in sources.iter().enumerate() {
+        let figures = load::figures(source.record, at).into_iter().map(Block::Figure);
+        let tables = load::tables(source.record).into_iter().map(Block::Table);
+        let remarks =
+            Some(load::remarks(source.record)).filter(|lines| !lines.is_empty()).map(Block::Remarks);
+        let title = match source.label {
+            "" => "Under load".to_owned(),
+            label => format!("Under load · {label}"),
+        };
+        let blocks = figures.chain(tables).chain(remarks).collect();
+        sections.push(section(&format!("under-load-{at}"), &title, Vec::new(), blocks));
+    }
     let own = |source: &&Source| view::ranked(source.record).any(|case| case.worker.is_none());
     let tables: Vec<_> = sources.iter().filter(own).flat_map(throughput::tables).collect();
     if !tables.is_empty() {

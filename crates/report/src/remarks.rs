@@ -8,8 +8,8 @@ use stats::estimate::ENOUGH_FOR_95_PERCENT;
 use stats::{SeatGroup, Seats, figure, is_mixed};
 
 use crate::lists::{distinct, first_of, grouped};
-use crate::view::{RankedRow, Ranking, View, ranked};
-use crate::{granted, noise, numbers, words};
+use crate::view::{RankedRow, Ranking, View, ranked, transports};
+use crate::{granted, load, noise, numbers, words};
 
 /// Two figures of one case are told apart where one is so many times the other.
 const MIXTURE_FROM: f64 = 1.25;
@@ -45,7 +45,7 @@ pub(crate) fn heading(view: &View) -> Vec<String> {
 /// A sentence where the run did not come to its end.
 pub(crate) fn interruption(view: &View) -> Option<String> {
     let settings = &view.record.settings;
-    let made = || ranked(view.record).filter(|case| case.error.is_none()).map(|case| case.samples.len());
+    let made = || transports(view.record).filter(|case| case.error.is_none()).map(|case| case.samples.len());
     let (least, most) = (made().min().unwrap_or(0), made().max().unwrap_or(0));
     let range = if least == most { least.to_string() } else { format!("{least} to {most}") };
     settings.interrupted.then(|| format!("Stopped early: {range} of {} trials were made.", settings.trials))
@@ -105,7 +105,7 @@ pub(crate) fn references(view: &View) -> Option<String> {
 /// What a reader must know before believing a row, the most important first.
 pub(crate) fn remarks(view: &View) -> Vec<String> {
     let above = view.rankings.iter().flat_map(|ranking| above_the_ceiling(view, ranking));
-    let mut remarks: Vec<String> = empty_sums(view).into_iter().collect();
+    let mut remarks: Vec<String> = empty_sums(view).into_iter().chain(load::remarks(view.record)).collect();
     remarks.extend(first_lines(distinct(above)));
     remarks.extend(mixtures(view));
     remarks.extend(few_trials(view.record));
@@ -185,7 +185,7 @@ fn zero_copy(view: &View) -> Vec<String> {
         let evidence = case.zero_copy.as_ref().filter(|_| !case.samples.is_empty())?;
         Some(format!("{}: {}.", words::by_reference(evidence), evidence.how.trim_end_matches('.')))
     };
-    let said = ranked(view.record).filter_map(|case| Some((sentence(case)?, case.spec.to_string())));
+    let said = transports(view.record).filter_map(|case| Some((sentence(case)?, case.spec.to_string())));
     let whose = |specs: Vec<String>| first_of(&distinct(specs), NAMES_MAX, "; ");
     grouped(said).into_iter().map(|(sentence, specs)| format!("{}: {sentence}", whose(specs))).collect()
 }
@@ -197,7 +197,7 @@ fn empty_sums(view: &View) -> Option<String> {
         case.check == Some(Check::Xor) && sums().any(|sum| sum == "00")
     };
     let specs: BTreeSet<String> =
-        ranked(view.record).filter(empty).map(|case| case.spec.to_string()).collect();
+        transports(view.record).filter(empty).map(|case| case.spec.to_string()).collect();
     let specs: Vec<String> = specs.into_iter().collect();
     (!specs.is_empty()).then(|| {
         format!(
@@ -213,7 +213,7 @@ fn granted_otherwise(view: &View) -> Vec<String> {
         let asked = granted::asked_otherwise(case)?;
         Some(format!("{} asked for {asked}; granted: {}.", case.spec, granted::text(case)))
     };
-    first_lines(distinct(ranked(view.record).filter_map(line)))
+    first_lines(distinct(transports(view.record).filter_map(line)))
 }
 
 /// As many lines of one kind as are read, and how many more there are.
@@ -226,11 +226,11 @@ fn first_lines(mut lines: Vec<String>) -> Vec<String> {
 
 /// What the marks of noise mean, where there are any.
 pub(crate) fn noise_legend(record: &BenchRecord) -> Option<String> {
-    let has = |level| ranked(record).any(|case| case.noise == Some(level));
+    let has = |level| transports(record).any(|case| case.noise == Some(level));
     let wild =
         |mixed| move |case: &CaseRecord| case.noise == Some(NoiseLevel::Wild) && is_mixed(case) == mixed;
-    let legend = noise::legend(has(NoiseLevel::Noisy), ranked(record).any(wild(false)));
-    let mixed = ranked(record).any(wild(true));
+    let legend = noise::legend(has(NoiseLevel::Noisy), transports(record).any(wild(false)));
+    let mixed = transports(record).any(wild(true));
     let mixed =
         mixed.then(|| "! may also be a median between two figures, of one CPU and of two.".to_owned());
     let parts: Vec<String> = legend.into_iter().chain(mixed).collect();
@@ -271,7 +271,7 @@ fn two_figures(row: &RankedRow) -> impl Iterator<Item = String> {
 
 /// What `±` means where there are few trials.
 pub(crate) fn few_trials(record: &BenchRecord) -> Option<String> {
-    let any = |which: fn(usize) -> bool| ranked(record).any(|case| which(case.samples.len()));
+    let any = |which: fn(usize) -> bool| transports(record).any(|case| which(case.samples.len()));
     if any(noise::is_range) {
         return Some(format!(
             "Fewer than {ENOUGH_FOR_95_PERCENT} trials give no 95 % interval: ± is then the range of all trials."
@@ -283,7 +283,7 @@ pub(crate) fn few_trials(record: &BenchRecord) -> Option<String> {
 /// How many samples lie far from the others.
 pub(crate) fn outliers(record: &BenchRecord) -> Option<String> {
     let of = |case: &CaseRecord| case.outliers as usize;
-    let total: usize = ranked(record).map(of).sum();
-    let samples: usize = ranked(record).map(|case| case.samples.len()).sum();
+    let total: usize = transports(record).map(of).sum();
+    let samples: usize = transports(record).map(|case| case.samples.len()).sum();
     (total > 0).then(|| format!("{} in {samples} samples; none was removed.", words::count(total, "outlier")))
 }

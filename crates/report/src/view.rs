@@ -185,8 +185,13 @@ fn common<'a, T: PartialEq>(rankings: &[Ranking<'a>], axis: impl Fn(&Ranking<'a>
     rankings.iter().all(|ranking| axis(ranking) == first).then_some(first)
 }
 
-/// The cases that are ranked.
+/// The cases that are ranked: one pair of ends at its own speed.
 pub(crate) fn ranked(record: &BenchRecord) -> impl Iterator<Item = &CaseRecord> {
+    transports(record).filter(|case| !case.load().is_asked())
+}
+
+/// These, and those under a load that somebody asked for.
+pub(crate) fn transports(record: &BenchRecord) -> impl Iterator<Item = &CaseRecord> {
     record.cases.iter().filter(|case| case.role == Role::Ranked)
 }
 

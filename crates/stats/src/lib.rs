@@ -7,6 +7,7 @@ pub mod converged;
 pub mod cost;
 pub mod estimate;
 pub mod figure;
+pub mod load;
 pub mod paired;
 pub mod seats;
 pub mod spread;

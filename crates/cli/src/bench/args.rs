@@ -10,6 +10,9 @@ use super::workers_args::WorkersArgs;
 use crate::outputs::Outputs;
 use crate::typed;
 
+/// The heading of what asks for more than one pair at its own speed.
+const LOAD: &str = "Load";
+
 /// Measures mechanisms and prints a ranked table.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -19,6 +22,9 @@ use crate::typed;
   hosepipe bench pipe --workload pingpong --place all  round trips by placement
   hosepipe bench --data none --json run.json           nothing checked; keep the record
   hosepipe bench --payload file:trace.bin              your own data
+  hosepipe bench pipe unix-stream --pairs 1,2,4,8      what happens when many pairs talk at once
+  hosepipe bench pipe --senders 1,4 --block 4096,8192  many writers, one reader: are blocks mixed?
+  hosepipe bench socketpair --rate 1000,10000,50000    response times at a given load
   hosepipe bench --workers all                         one workload in ten languages
   hosepipe bench --workers c,rust,java --matrix        the writer of each against the reader of each
   hosepipe bench --worker ./my-program --workers c     your own program beside C
@@ -82,6 +88,22 @@ pub(crate) struct BenchArgs {
     /// Copying tasks between the two ends, as `| cat` puts them into a pipeline
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=64))]
     pub(crate) chain: u32,
+
+    /// Independent pairs of ends at once, each with a channel of its own; several with commas, as in 1,2,4,8
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=256),
+        help_heading = LOAD)]
+    pub(crate) pairs: Vec<u32>,
+
+    /// Senders that share one channel to one receiver; several with commas. Under --data verify every block is looked at whole
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=256),
+        conflicts_with_all = ["pairs", "rate", "chain"], help_heading = LOAD)]
+    pub(crate) senders: Vec<u32>,
+
+    /// Round trips that each asker begins in a second, at instants fixed beforehand: a stall counts for every one it holds up;
+    /// several with commas
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=10_000_000),
+        conflicts_with = "chain", help_heading = LOAD)]
+    pub(crate) rate: Vec<u32>,
 
     /// Trials of each case [default: 9]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]

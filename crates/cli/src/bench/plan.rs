@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use engine::Plan;
 use mechanism::{Descriptor, Mechanism, Options};
-use model::{Amount, Case, Cpu, DataLevel, Placement, Role, Spec, Tasks, Wait, Workload};
+use model::{Amount, Case, Cpu, DataLevel, Load, Placement, Role, Spec, Tasks, Wait, Workload};
 use payload::{Period, Tile};
 
 use super::args::{BenchArgs, PlaceArgument};
@@ -41,13 +41,15 @@ pub(crate) fn make(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<Plan> {
         for placement in if alone { &placements[..1] } else { &placements[..] } {
             for workload in [Workload::Stream, Workload::PingPong] {
                 for block_bytes in blocks(args, workload) {
-                    cases.extend(case(args, &spec, *placement, workload, block_bytes));
+                    let cell = case(args, &spec, *placement, workload, block_bytes);
+                    cases.extend(cell.into_iter().flat_map(|cell| loads(args, &cell)));
                 }
             }
         }
     }
     cases.extend(references(args, &cases));
     check_amounts(&cases)?;
+    check_load(args)?;
     let fixed = args.bytes.is_some() || args.count.is_some() || args.trials.is_some();
     Ok(Plan {
         cases,
@@ -70,6 +72,20 @@ fn check_amounts(cases: &[Case]) -> Result<(), UsageError> {
     };
     let problem = "a trial of more than 1 EiB would never end: a smaller --bytes or --count";
     cases.iter().find(too_much).map_or(Ok(()), |_| Err(UsageError(problem.to_owned())))
+}
+
+/// Refuses a load that no workload has.
+fn check_load(args: &BenchArgs) -> Result<(), UsageError> {
+    let problem = match args.workload {
+        Some(Workload::Stream) if !args.rate.is_empty() => {
+            "--rate counts round trips in a second: --workload pingpong"
+        }
+        Some(Workload::PingPong) if !args.senders.is_empty() => {
+            "many senders send a stream to one receiver: --workload stream"
+        }
+        _ => return Ok(()),
+    };
+    Err(UsageError(problem.to_owned()))
 }
 
 fn specs(args: &BenchArgs) -> Vec<Spec> {
@@ -141,6 +157,9 @@ fn case(
         None if !has.workloads.contains(&workload) => return None,
         // A chain has no way back.
         None if args.chain > 0 && workload == Workload::PingPong => return None,
+        // Many senders have none either, and only what comes back has a rate of its own.
+        None if !args.senders.is_empty() && workload == Workload::PingPong => return None,
+        None if !args.rate.is_empty() && workload == Workload::Stream => return None,
         _ => {}
     }
     Some(Case {
@@ -155,8 +174,28 @@ fn case(
         payload: args.payload.clone(),
         block_bytes,
         relays: if has.role == Role::Ranked { args.chain } else { 0 },
+        load: Load::default(),
         amount: amount(args, workload),
     })
+}
+
+/// The case once for each load that was asked for; rows that are no transport once, as they are.
+fn loads(args: &BenchArgs, case: &Case) -> Vec<Case> {
+    if case.role != Role::Ranked {
+        return vec![case.clone()];
+    }
+    let choices = |asked: &[u32]| -> Vec<Option<u32>> {
+        if asked.is_empty() { vec![None] } else { asked.iter().copied().map(Some).collect() }
+    };
+    let mut cases = Vec::new();
+    for pairs in choices(&args.pairs) {
+        for senders in choices(&args.senders) {
+            for rate_per_s in choices(&args.rate) {
+                cases.push(Case { load: Load { pairs, senders, rate_per_s }, ..case.clone() });
+            }
+        }
+    }
+    cases
 }
 
 /// As asked. Bytes are asked for where bytes flow: the gigabytes of a stream, one by one, would be days of round trips.
@@ -216,6 +255,7 @@ fn references(args: &BenchArgs, cases: &[Case]) -> Vec<Case> {
                 wait: has.waits.first().copied().unwrap_or(Wait::Block),
                 data: DataLevel::None,
                 relays: 0,
+                load: Load::default(),
                 amount: Amount::Adaptive,
                 ..measured.clone()
             };

@@ -23,8 +23,20 @@ pub(crate) struct WorkersArgs {
 }
 
 /// What a worker decides by itself, or has no meaning for one.
-const NOT_WITH_WORKERS: [&str; 9] =
-    ["specs", "all", "sweep", "workload", "tasks", "wait", "data", "payload", "precision"];
+const NOT_WITH_WORKERS: [&str; 12] = [
+    "specs",
+    "all",
+    "sweep",
+    "workload",
+    "tasks",
+    "wait",
+    "data",
+    "payload",
+    "precision",
+    "pairs",
+    "senders",
+    "rate",
+];
 
 impl WorkersArgs {
     /// Whether workers are what is measured.

@@ -15,6 +15,7 @@ mod filters;
 mod hostile;
 mod house;
 mod limits;
+mod load;
 mod memory;
 mod outputs;
 mod page;

@@ -2,7 +2,7 @@
 
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
 
-use super::pipe::{SIZE_LIMITS, SIZE_OPTION, pipe_direction, pipe_ends};
+use super::pipe::{PIPE_BUF_BYTES, SIZE_LIMITS, SIZE_OPTION, pipe_direction, pipe_ends};
 use crate::leftover::NamedPath;
 use crate::prelude::*;
 
@@ -13,9 +13,12 @@ impl Mechanism for Fifo {
         &Descriptor {
             name: "fifo",
             summary: "a pipe with a name in the file system",
-            capabilities: const { Capabilities::LINK.union(Capabilities::NEEDS_CLEANUP) },
+            capabilities: const {
+                Capabilities::LINK.union(Capabilities::NEEDS_CLEANUP).union(Capabilities::MANY_SENDERS)
+            },
             options: &[SIZE_OPTION],
             link_options: &[SIZE_OPTION.name],
+            atomic_bytes: PIPE_BUF_BYTES,
             limits: SIZE_LIMITS,
             man_pages: &["fifo(7)", "mkfifo(3)"],
             default_specs: &["fifo"],

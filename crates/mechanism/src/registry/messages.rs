@@ -84,6 +84,10 @@ impl Sender for MessageEnd {
         self.send_message(block)
     }
 
+    fn another(&self) -> Option<io::Result<Self>> {
+        Some(self.end.share().map(|end| Self { end, patience: self.patience }))
+    }
+
     fn finish(&mut self) -> io::Result<()> {
         // The receiver of a sequence reads the rest and then 0; of one that has gone there is nothing to tell.
         let _ = self.end.fd().map(|fd| shutdown(fd, Shutdown::Write));

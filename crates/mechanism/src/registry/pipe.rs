@@ -34,6 +34,9 @@ pub(super) const WAIT_OPTION: OptionSpec = OptionSpec {
 pub(super) const SIZE_LIMITS: &str =
     "size: fs.pipe-max-size for ordinary users; two pages once fs.pipe-user-pages-soft is spent";
 
+/// PIPE_BUF, as limits.h has it on Linux: writes of at most so many bytes are never mixed (pipe(7)).
+pub(super) const PIPE_BUF_BYTES: u64 = 4096;
+
 /// The longest packet: PIPE_BUF, as limits.h has it on Linux. A longer block arrives as several (pipe(2)): every
 /// byte of it, but no longer its boundaries.
 const PACKET_BYTES_MAX: usize = 4096;
@@ -45,7 +48,7 @@ impl Mechanism for Pipe {
         &Descriptor {
             name: "pipe",
             summary: "the kernel's pipe, as `|` makes it",
-            capabilities: Capabilities::LINK,
+            capabilities: const { Capabilities::LINK.union(Capabilities::MANY_SENDERS) },
             options: &[
                 SIZE_OPTION,
                 OptionSpec {
@@ -69,6 +72,7 @@ impl Mechanism for Pipe {
                 WAIT_OPTION,
             ],
             link_options: &[SIZE_OPTION.name],
+            atomic_bytes: PIPE_BUF_BYTES,
             limits: "size: fs.pipe-max-size for ordinary users; two pages once fs.pipe-user-pages-soft is spent; a packet \
                      takes a page of it, however short",
             man_pages: &[
@@ -179,6 +183,11 @@ impl PipeOptions {
         let by_reference = matches!(self.send, SendBy::Vmsplice | SendBy::Tee) || self.recv == RecvBy::Splice;
         let (message, remedy) = if self.packet && by_reference {
             ("packets are made by write(2) and taken by read(2) only", "send=write or writev, recv=read")
+        } else if request.senders.is_some() && self.packet && request.block_bytes > PACKET_BYTES_MAX {
+            (
+                "packets of several senders are mixed above 4 KiB, and what is longer than a read is lost",
+                "--block 4KiB",
+            )
         } else if request.relays > 0 && self.recv == RecvBy::Splice {
             ("a relay cannot pass on what went to /dev/null", "recv=read")
         } else if request.relays > 0 && self.send == SendBy::Tee {

@@ -7,7 +7,8 @@ use crate::prelude::*;
 pub(super) const QUEUE: Descriptor = Descriptor {
     capabilities: Capabilities::KEEPS_BOUNDARIES
         .union(Capabilities::STORES_DATA)
-        .union(Capabilities::NEEDS_CLEANUP),
+        .union(Capabilities::NEEDS_CLEANUP)
+        .union(Capabilities::MANY_SENDERS),
     waits: BLOCK_OR_SPIN,
     ..Descriptor::MESSAGES
 };
@@ -72,6 +73,11 @@ impl<Q: Queue> End for QueueEnd<Q> {
 }
 
 impl<Q: Queue> SendInPlace for QueueEnd<Q> {
+    fn another(&self) -> Option<io::Result<Self>> {
+        let (queue, message) = (self.queue.clone(), self.message.clone());
+        Some(Ok(Self { queue, message, spins: self.spins, syscalls: 0 }))
+    }
+
     fn put(&mut self, _len: usize, fill: impl FnOnce(&mut [u8])) -> io::Result<()> {
         fill(self.payload());
         self.retry(|queue, message| queue.send(message))

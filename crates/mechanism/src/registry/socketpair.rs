@@ -12,7 +12,7 @@ impl Mechanism for SocketPair {
         &Descriptor {
             name: "socketpair",
             summary: "a connected pair of Unix stream sockets",
-            capabilities: Capabilities::LINK,
+            capabilities: const { Capabilities::LINK.union(Capabilities::MANY_SENDERS) },
             options: &[SNDBUF_OPTION, RCVBUF_OPTION],
             link_options: &[SNDBUF_OPTION.name, RCVBUF_OPTION.name],
             limits: BUFFER_LIMITS,

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use super::queue::{QUEUE, Queue, QueueEnd, never_waits};
 use crate::prelude::*;
@@ -57,6 +58,7 @@ impl Mechanism for SysvMsgq {
 fn queue_remedy(error: &io::Error) -> Option<String> {
     let remedy = match error.raw_os_error()? {
         libc::ENOSPC => "raise kernel.msgmni, or remove stale queues (ipcs -q, ipcrm -q ID)",
+        libc::EEXIST => "hosepipe keeps track of 64 queues at a time: fewer --pairs",
         libc::ENOSYS => "this kernel has no System V IPC (CONFIG_SYSVIPC)",
         _ => return None,
     };
@@ -81,10 +83,14 @@ fn make_queue(request: &Request<'_>) -> Result<SysvQueue, OpenError> {
     Ok(queue)
 }
 
-/// The keys of the queues that a process makes: `h`, its number, and which of up to four it is. A queue found
-/// with such a key and no such process is a leftover.
-pub(crate) fn queue_key(process: u32) -> i32 {
-    0x6800_0000 | ((process & 0x3f_ffff) << 2) as i32
+/// Queues that a process may have at a time.
+const QUEUES_MAX: i32 = 64;
+
+/// The keys of the queues that a process makes: 6, its number (22 bits, proc_sys_kernel(5), pid_max), and which of them it is. A
+/// queue found with such a key and no such process is a leftover.
+pub(crate) fn queue_keys(process: u32) -> Range<i32> {
+    let first = 0x6000_0000 | ((process & 0x3f_ffff) << 6) as i32;
+    first..first + QUEUES_MAX
 }
 
 /// Removes a queue by its number; one that is gone already is no error.
@@ -105,10 +111,9 @@ impl SysvQueue {
     fn make(flags: i32) -> io::Result<Self> {
         let owner = std::process::id();
         let mut last = io::Error::from_raw_os_error(libc::EEXIST);
-        for which in 0..4 {
+        for key in queue_keys(owner) {
             // SAFETY: plain integers in and out.
-            let id =
-                unsafe { libc::msgget(queue_key(owner) | which, libc::IPC_CREAT | libc::IPC_EXCL | 0o600) };
+            let id = unsafe { libc::msgget(key, libc::IPC_CREAT | libc::IPC_EXCL | 0o600) };
             if id >= 0 {
                 return Ok(Self { id, flags, owner });
             }

@@ -19,7 +19,9 @@ impl Mechanism for Tcp {
         &Descriptor {
             name: "tcp",
             summary: "TCP over the loopback interface",
-            capabilities: const { Capabilities::LINK.union(Capabilities::CROSSES_HOSTS) },
+            capabilities: const {
+                Capabilities::LINK.union(Capabilities::CROSSES_HOSTS).union(Capabilities::MANY_SENDERS)
+            },
             options: &[
                 OptionSpec {
                     name: "nodelay",

@@ -22,6 +22,7 @@ impl Mechanism for UnixSeqpacket {
             limits: MESSAGE_LIMITS,
             man_pages: &["unix(7)", "socketpair(2)"],
             more_specs: &["unix-seqpacket", "unix-seqpacket:sndbuf=1MiB"],
+            capabilities: const { Capabilities::KEEPS_BOUNDARIES.union(Capabilities::MANY_SENDERS) },
             ..Descriptor::MESSAGES
         }
     }

@@ -20,7 +20,9 @@ impl Mechanism for UnixStream {
         &Descriptor {
             name: "unix-stream",
             summary: "Unix stream sockets connected by name: bind, listen, connect, accept",
-            capabilities: const { Capabilities::LINK.union(Capabilities::NEEDS_CLEANUP) },
+            capabilities: const {
+                Capabilities::LINK.union(Capabilities::NEEDS_CLEANUP).union(Capabilities::MANY_SENDERS)
+            },
             options: &[SNDBUF_OPTION, RCVBUF_OPTION],
             link_options: &[SNDBUF_OPTION.name, RCVBUF_OPTION.name],
             limits: BUFFER_LIMITS,

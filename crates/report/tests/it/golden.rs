@@ -10,11 +10,11 @@ use model::{
 use report::read::{AnyRecord, Loaded};
 use report::{FORMATS, Style, advice, bench};
 
-fn plain(record: &BenchRecord, width: usize) -> String {
+pub(crate) fn plain(record: &BenchRecord, width: usize) -> String {
     bench::sheet(record, true).terminal(&Style { width, ..Style::default() })
 }
 
-fn format(record: &BenchRecord, flag: &str) -> String {
+pub(crate) fn format(record: &BenchRecord, flag: &str) -> String {
     let format = FORMATS.iter().find(|format| format.flag == flag).expect("a registered format");
     let loaded = [Loaded::new("this run", AnyRecord::Bench(record.clone()))];
     (format.render)(&loaded, report::study::StudyView::unknown).expect("a sound record")

@@ -4,5 +4,6 @@ mod mock;
 mod figure;
 mod golden;
 mod large;
+mod load;
 mod page;
 mod stages;

@@ -54,6 +54,7 @@ fn largest_message(mechanism: &dyn Mechanism) -> Option<String> {
         wait: mechanism.wait(&options),
         data: DataLevel::None,
         relays: 0,
+        senders: None,
         block_bytes: TOO_LONG_BYTES,
         total_bytes: TOO_LONG_BYTES as u64,
         folder: &Folder::at(Path::new("/nonexistent")),

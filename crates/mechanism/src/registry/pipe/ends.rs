@@ -38,6 +38,10 @@ impl Sender for WritevSender {
         })
     }
 
+    fn another(&self) -> Option<io::Result<Self>> {
+        Some(self.0.share().map(Self))
+    }
+
     fn finish(&mut self) -> io::Result<()> {
         self.0.finish()
     }

@@ -1,0 +1,228 @@
+//! What the ends of a trial report, checked and put together.
+
+use model::{
+    Case, CaseError, DataLevel, ErrorKind, NoSample, Sample, Share, Workload, decode_histogram,
+    encode_histogram,
+};
+
+use crate::control::Control;
+use crate::end::EndReport;
+use crate::prepare::{all_tasks, tasks};
+
+/// The reports of all ends of a trial, pair after pair.
+pub(crate) struct Ends<'a> {
+    pub(crate) case: &'a Case,
+    /// Of each pair, and of each sender.
+    pub(crate) blocks: u64,
+    pub(crate) reports: &'a [EndReport],
+}
+
+impl<'a> Ends<'a> {
+    /// The ends of each pair.
+    fn pairs(&self) -> impl Iterator<Item = &'a [EndReport]> + use<'a> {
+        self.reports.chunks(tasks(self.case))
+    }
+
+    /// The end of each pair that has the last byte, at which the clock stops: the receiver of a stream, the asker of a round trip.
+    fn last(&self) -> impl Iterator<Item = &'a EndReport> + use<'a> {
+        let workload = self.case.workload;
+        self.pairs().filter_map(move |ends| match workload {
+            Workload::Stream => ends.last(),
+            Workload::PingPong => ends.first(),
+        })
+    }
+
+    /// Blocks that come to the last end of each pair.
+    fn blocks_of_pair(&self) -> u64 {
+        self.blocks.saturating_mul(self.case.load.senders().into())
+    }
+}
+
+/// Puts the reports of the ends together.
+///
+/// # Errors
+/// Round trips of several pairs that cannot be put together.
+pub(crate) fn make_sample(
+    ends: &Ends<'_>,
+    round: u32,
+    began_ns: u64,
+    control: &Control,
+) -> Result<Sample, CaseError> {
+    let (case, reports) = (ends.case, ends.reports);
+    let start_ns = reports.iter().map(|end| end.start_ns).min().unwrap_or(began_ns);
+    let end_ns = ends.last().map(|end| end.end_ns).max().unwrap_or(start_ns);
+    let usage = reports.iter().map(|end| end.usage.clone()).collect();
+    let messages = ends.blocks_of_pair() * u64::from(case.load.pairs());
+    let histogram = |of: fn(&EndReport) -> &Option<String>| {
+        merged(reports.iter().filter_map(|end| of(end).as_deref()))
+            .map_err(|what| CaseError::new(ErrorKind::Failed, what))
+    };
+    let several = case.load.pairs.or(case.load.senders).is_some();
+    Ok(Sample {
+        round,
+        elapsed_ns: end_ns.saturating_sub(start_ns).max(1),
+        setup_ns: start_ns.saturating_sub(began_ns),
+        bytes: messages * case.block_bytes,
+        messages,
+        checksum: ends.last().next().and_then(|last| last.checksum.clone()),
+        latency_histogram: histogram(|end| &end.latency_histogram)?,
+        service_histogram: histogram(|end| &end.service_histogram)?,
+        same_cpu_share: same_cpu_share(reports),
+        shares: if several { shares(ends, control) } else { Vec::new() },
+        all_ran_ns: several.then(|| control.all_ran_until_ns().saturating_sub(start_ns)),
+        torn_blocks: reports.iter().find_map(|end| end.torn_blocks),
+        ..Sample::of_ends(usage)
+    })
+}
+
+/// Several histograms of round trips as one; the only one as it is.
+///
+/// # Errors
+/// Text that is no histogram.
+fn merged<'a>(mut texts: impl Iterator<Item = &'a str>) -> Result<Option<String>, String> {
+    let Some(first) = texts.next() else { return Ok(None) };
+    let mut all = None;
+    for text in texts {
+        let more = decode_histogram(text).map_err(|error| error.to_string())?;
+        let all = match &mut all {
+            Some(all) => all,
+            none => none.insert(decode_histogram(first).map_err(|error| error.to_string())?),
+        };
+        all.add(more).map_err(|error| error.to_string())?;
+    }
+    match all {
+        Some(all) => encode_histogram(&all).map(Some).map_err(|error| error.to_string()),
+        None => Ok(Some(first.to_owned())),
+    }
+}
+
+/// What each pair did, or each sender of the only pair.
+fn shares(ends: &Ends<'_>, control: &Control) -> Vec<Share> {
+    let case = ends.case;
+    // Progress is counted in bytes of a stream and in round trips.
+    let unit = if case.workload == Workload::Stream { 1 } else { case.block_bytes };
+    let share = |(task, end): (usize, &EndReport)| Share {
+        elapsed_ns: end.end_ns.saturating_sub(end.start_ns).max(1),
+        bytes: ends.blocks * case.block_bytes,
+        bytes_while_all_ran: control.moved_while_all_ran(task) * unit,
+    };
+    match case.load.senders {
+        Some(senders) => ends.reports.iter().take(senders as usize).enumerate().map(share).collect(),
+        None => {
+            // The last end of a pair is its first or its last task.
+            let of_pair = if case.workload == Workload::Stream { tasks(case) - 1 } else { 0 };
+            ends.last().enumerate().map(|(pair, end)| share((pair * tasks(case) + of_pair, end))).collect()
+        }
+    }
+}
+
+/// The share of all looks at which both ends were on one CPU; `None` where nobody looked.
+fn same_cpu_share(ends: &[EndReport]) -> Option<f64> {
+    let sum = |of: fn(&EndReport) -> u64| ends.iter().map(of).sum::<u64>();
+    let (looks, together) = (sum(|end| end.looks.0), sum(|end| end.looks.1));
+    (looks > 0).then(|| together as f64 / looks as f64)
+}
+
+/// Refuses a trial whose tasks did not all report, or one of whose last ends says that it received less than was sent: nothing else
+/// would be checked of it.
+pub(crate) fn check_arrival(ends: &Ends<'_>) -> Result<(), CaseError> {
+    let (reports, tasks) = (ends.reports.len(), all_tasks(ends.case));
+    let sent = ends.blocks_of_pair().saturating_mul(ends.case.block_bytes);
+    let received = ends.last().map(|end| end.received_bytes).min().unwrap_or(0);
+    if reports == tasks && received >= sent {
+        return Ok(());
+    }
+    Err(corrupt(format!("{reports} of {tasks} ends reported, and {received} of {sent} bytes arrived")))
+}
+
+/// Refuses a trial, under `verify`, whose bytes are not those that were sent. Blocks of many senders of up to `atomic_bytes` must have
+/// come in one piece.
+pub(crate) fn check_content(
+    ends: &Ends<'_>,
+    atomic_bytes: u64,
+    expected: &mut dyn FnMut(u64) -> Option<String>,
+) -> Result<(), NoSample> {
+    let case = ends.case;
+    if case.data != DataLevel::Verify {
+        return Ok(());
+    }
+    if case.load.senders.is_some() {
+        let torn = ends.last().next().and_then(|last| last.torn_blocks);
+        return Ok(check_blocks(case, ends.blocks_of_pair(), torn, atomic_bytes)?);
+    }
+    for end in ends.reports.iter().filter(|end| end.received_bytes > 0) {
+        let expected = expected(end.received_bytes).ok_or(NoSample::Stopped)?;
+        verify(case, end, &expected)?;
+    }
+    Ok(())
+}
+
+fn check_blocks(case: &Case, blocks: u64, torn: Option<u64>, atomic_bytes: u64) -> Result<(), CaseError> {
+    match torn {
+        None => Err(corrupt("bytes of many senders were lost, repeated or changed".to_owned())),
+        Some(torn) if torn > 0 && case.block_bytes <= atomic_bytes => Err(corrupt(format!(
+            "{torn} of {blocks} blocks did not come in one piece, and up to {atomic_bytes} bytes should"
+        ))),
+        Some(_) => Ok(()),
+    }
+}
+
+fn corrupt(message: String) -> CaseError {
+    let remedy = "a fault of the mechanism or of its code here: please tell us".to_owned();
+    CaseError::new(ErrorKind::Corrupt, message).with_remedy(remedy)
+}
+
+fn verify(case: &Case, end: &EndReport, expected: &str) -> Result<(), CaseError> {
+    if end.checksum.as_deref() == Some(expected) {
+        return Ok(());
+    }
+    Err(corrupt(format!(
+        "the {} of {} received bytes is {}, not {expected}: bytes were lost, repeated, swapped or changed",
+        case.check,
+        end.received_bytes,
+        end.checksum.as_deref().unwrap_or("missing")
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{Load, Spec};
+    use std::io;
+
+    #[test]
+    fn an_end_that_says_nothing_or_received_nothing_is_no_sample() {
+        let case = Case { block_bytes: 10, ..Case::stream(Spec::plain("pipe")) };
+        let end = |received_bytes| EndReport {
+            received_bytes,
+            ..EndReport::failed(&io::Error::from(io::ErrorKind::Other))
+        };
+        let said = |case: &Case, reports: &[EndReport]| {
+            check_arrival(&Ends { case, blocks: 2, reports }).err().map(|error| error.message)
+        };
+        assert_eq!(said(&case, &[end(0), end(20)]), None);
+        assert_eq!(
+            said(&case, &[end(20)]).as_deref(),
+            Some("1 of 2 ends reported, and 20 of 20 bytes arrived")
+        );
+        assert_eq!(
+            said(&case, &[end(20), end(0)]).as_deref(),
+            Some("2 of 2 ends reported, and 0 of 20 bytes arrived")
+        );
+        let two = Case { load: Load { pairs: Some(2), ..Load::default() }, ..case.clone() };
+        assert_eq!(said(&two, &[end(0), end(20), end(0), end(20)]), None);
+        assert!(said(&two, &[end(0), end(20), end(0), end(10)]).is_some(), "the second pair counts as well");
+        let three = Case { load: Load { senders: Some(3), ..Load::default() }, ..case };
+        assert_eq!(said(&three, &[end(0), end(0), end(0), end(60)]), None);
+    }
+
+    #[test]
+    fn blocks_in_pieces_are_a_fault_only_where_one_piece_is_promised() {
+        let case = Case { block_bytes: 4096, ..Case::stream(Spec::plain("pipe")) };
+        assert!(check_blocks(&case, 9, Some(0), 4096).is_ok());
+        assert!(check_blocks(&case, 9, Some(1), 4095).is_ok());
+        let torn = check_blocks(&case, 9, Some(1), 4096).expect_err("promised");
+        assert_eq!(torn.kind, ErrorKind::Corrupt);
+        assert!(check_blocks(&case, 9, None, 0).is_err(), "bytes are missing");
+    }
+}

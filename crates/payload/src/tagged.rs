@@ -1,0 +1,177 @@
+//! Blocks of many senders on one channel. Each says whose it is and which one, and its bytes follow from that: the reader can tell a
+//! block that came in one piece from one into which another was mixed.
+
+use std::sync::Arc;
+
+use crate::{Block, Tile};
+
+/// Bytes at the beginning of a block: the sender's number (4) and the block's (8), both little-endian.
+pub const TAG_BYTES: usize = 12;
+
+/// Where the bytes behind the tag lie in the tile. Senders begin at different places, so that equal numbers do not mean equal bytes.
+fn phase(tile: &Tile, sender: u32, sequence: u64, block_bytes: usize) -> usize {
+    /// A prime: any two of a thousand senders are apart.
+    const APART: u64 = 7919;
+    let body = (block_bytes - TAG_BYTES) as u64;
+    tile.phase(sequence.wrapping_mul(body).wrapping_add(u64::from(sender) * APART))
+}
+
+/// Makes the blocks of one sender.
+pub struct Tagger {
+    tile: Arc<Tile>,
+    sender: u32,
+    sequence: u64,
+    block: Block,
+}
+
+impl Tagger {
+    /// Of a sender, whose blocks have at least [`TAG_BYTES`].
+    pub fn new(tile: Arc<Tile>, sender: u32, block_bytes: usize) -> Self {
+        Self { tile, sender, sequence: 0, block: Block::new(block_bytes.max(TAG_BYTES)) }
+    }
+
+    /// The sender's next block.
+    pub fn next_block(&mut self) -> &[u8] {
+        let phase = phase(&self.tile, self.sender, self.sequence, self.block.len());
+        let (tag, body) = self.block.split_at_mut(TAG_BYTES);
+        tag[..4].copy_from_slice(&self.sender.to_le_bytes());
+        tag[4..].copy_from_slice(&self.sequence.to_le_bytes());
+        self.tile.copy_from(phase, body);
+        self.sequence += 1;
+        &self.block
+    }
+}
+
+/// Looks at every block that arrives, and tells whole ones from others.
+pub struct Sorter {
+    tile: Arc<Tile>,
+    block_bytes: usize,
+    /// The number that each sender's next block has at least.
+    next: Vec<u64>,
+    torn: u64,
+    /// The bytes of torn blocks, added up: they must be those of the blocks that nobody saw whole, whatever their order.
+    torn_sum: u64,
+    missing_sum: u64,
+}
+
+impl Sorter {
+    /// Of so many senders.
+    pub fn new(tile: Arc<Tile>, senders: u32, block_bytes: usize) -> Self {
+        Self { tile, block_bytes, next: vec![0; senders as usize], torn: 0, torn_sum: 0, missing_sum: 0 }
+    }
+
+    /// Takes as many bytes as a block has, as they arrived.
+    pub fn take(&mut self, block: &[u8]) {
+        let sender = u32::from_le_bytes([block[0], block[1], block[2], block[3]]);
+        let sequence = u64::from_le_bytes([
+            block[4], block[5], block[6], block[7], block[8], block[9], block[10], block[11],
+        ]);
+        let due = self.next.get(sender as usize).copied();
+        if due.is_some_and(|due| sequence >= due) && self.is_whole(sender, sequence, block) {
+            self.skip(sender, sequence);
+            self.next[sender as usize] = sequence + 1;
+        } else {
+            self.torn += 1;
+            self.torn_sum += sum(block);
+        }
+    }
+
+    fn is_whole(&self, sender: u32, sequence: u64, block: &[u8]) -> bool {
+        let (mut phase, mut rest) =
+            (phase(&self.tile, sender, sequence, self.block_bytes), &block[TAG_BYTES..]);
+        while !rest.is_empty() {
+            let piece = self.tile.piece(phase);
+            let len = piece.len().min(rest.len());
+            if piece[..len] != rest[..len] {
+                return false;
+            }
+            (phase, rest) = (self.tile.advance(phase, len), &rest[len..]);
+        }
+        true
+    }
+
+    /// Adds up the blocks of a sender that should have come before this one. There are no more of them than are torn already, or
+    /// bytes were lost.
+    fn skip(&mut self, sender: u32, until: u64) {
+        let first = self.next[sender as usize];
+        let mut tagger = Tagger::new(self.tile.clone(), sender, 0);
+        for sequence in first..until.min(first.saturating_add(self.torn)) {
+            if tagger.block.len() != self.block_bytes {
+                tagger.block = Block::new(self.block_bytes);
+            }
+            tagger.sequence = sequence;
+            self.missing_sum += sum(tagger.next_block());
+        }
+    }
+
+    /// How many blocks arrived in pieces, after each sender has sent so many; `None` where bytes were lost, repeated or changed.
+    pub fn torn(mut self, blocks_of_each: u64) -> Option<u64> {
+        for sender in 0..self.next.len() as u32 {
+            self.skip(sender, blocks_of_each);
+        }
+        (self.missing_sum == self.torn_sum).then_some(self.torn)
+    }
+}
+
+fn sum(bytes: &[u8]) -> u64 {
+    bytes.iter().map(|byte| u64::from(*byte)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Period;
+    use model::PayloadKind;
+    use proptest::prelude::*;
+
+    const BLOCK: usize = 100;
+
+    fn tile() -> Arc<Tile> {
+        Arc::new(Tile::make(&PayloadKind::Random, 1, Period::Bench).expect("no file involved"))
+    }
+
+    /// So many blocks of two senders, taking turns.
+    fn stream(blocks: u64) -> Vec<Vec<u8>> {
+        let mut taggers: Vec<Tagger> = (0..2).map(|sender| Tagger::new(tile(), sender, BLOCK)).collect();
+        (0..2 * blocks).map(|at| taggers[at as usize % 2].next_block().to_vec()).collect()
+    }
+
+    fn torn(bytes: &[u8], blocks: u64) -> Option<u64> {
+        let mut sorter = Sorter::new(tile(), 2, BLOCK);
+        bytes.chunks_exact(BLOCK).for_each(|block| sorter.take(block));
+        sorter.torn(blocks)
+    }
+
+    #[test]
+    fn whole_blocks_torn_blocks_and_lost_bytes() {
+        let blocks = stream(4);
+        assert_eq!(torn(&blocks.concat(), 4), Some(0));
+        // The second block in the midst of the first.
+        let [first, second] = [&blocks[0], &blocks[1]];
+        let mixed = [&first[..60], second, &first[60..], &blocks[2..].concat()].concat();
+        assert_eq!(torn(&mixed, 4), Some(2));
+        let mut changed = mixed.clone();
+        changed[30] ^= 1;
+        assert_eq!(torn(&changed, 4), None);
+        let mut repeated = blocks.clone();
+        repeated[2] = repeated[0].clone();
+        assert_eq!(torn(&repeated.concat(), 4), None, "one came twice and another not at all");
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_in_any_order_of_writers_are_all_there(cuts in prop::collection::vec((0usize..2, 1usize..150), 1..60)) {
+            // Each writer's bytes in their order, in pieces that take turns as drawn.
+            let blocks = stream(5);
+            let whole: Vec<Vec<u8>> = (0..2).map(|sender| blocks.iter().skip(sender).step_by(2).flatten().copied().collect()).collect();
+            let mut left = [&whole[0][..], &whole[1][..]];
+            let mut mixed = Vec::new();
+            for (sender, len) in cuts.into_iter().chain([(0, 1000), (1, 1000)]) {
+                let (piece, rest) = left[sender].split_at(len.min(left[sender].len()));
+                mixed.extend_from_slice(piece);
+                left[sender] = rest;
+            }
+            prop_assert!(torn(&mixed, 5).is_some());
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Many pairs, many senders and given rates: how figures change with the load, as tables, sentences and a figure.
+
+use model::{BenchRecord, CaseRecord, DataLevel, Load, Placement, Role, Spec, Tasks, Workload};
+use stats::{figure, load};
+
+use crate::figure::{Axis, Chart, Figure, Lines, Point, Scale, Series, SeriesStyle, Unit};
+use crate::lists::grouped;
+use crate::reason::reason;
+use crate::table::{Column, Fit, Table};
+use crate::{noise, numbers, words};
+
+/// Below this part of the rate that was asked for, a mechanism does not keep up.
+const KEEPS_UP_FROM: f64 = 0.95;
+
+/// The cases that were measured under a load that somebody asked for.
+pub(crate) fn loaded(record: &BenchRecord) -> impl Iterator<Item = &CaseRecord> {
+    record.cases.iter().filter(|case| case.role == Role::Ranked && case.load().is_asked())
+}
+
+/// What the rows of one table have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Common {
+    workload: Workload,
+    data: DataLevel,
+    tasks: Tasks,
+    placement: Placement,
+    relays: u32,
+    block_bytes: u64,
+    /// What was asked for: pairs, senders, a rate.
+    asked: [bool; 3],
+}
+
+impl Common {
+    fn of(case: &CaseRecord) -> Self {
+        let CaseRecord { workload, data, tasks, placement, relays, block_bytes, .. } = *case;
+        let Load { pairs, senders, rate_per_s } = case.load();
+        let asked = [pairs.is_some(), senders.is_some(), rate_per_s.is_some()];
+        Self { workload, data, tasks, placement, relays, block_bytes, asked }
+    }
+}
+
+/// A table's cases, a mechanism after the other, the load growing.
+fn groups(record: &BenchRecord) -> Vec<(Common, Vec<&CaseRecord>)> {
+    let mut groups = grouped(loaded(record).map(|case| (Common::of(case), case)));
+    for (_, cases) in &mut groups {
+        let by_spec: Vec<(&Spec, Vec<&CaseRecord>)> = grouped(cases.iter().map(|case| (&case.spec, *case)));
+        *cases = by_spec.into_iter().flat_map(|(_, cases)| sorted(cases)).collect();
+    }
+    groups
+}
+
+fn sorted(mut cases: Vec<&CaseRecord>) -> Vec<&CaseRecord> {
+    cases.sort_by_key(|case| case.load());
+    cases
+}
+
+/// A table for each workload, block and placement.
+pub(crate) fn tables(record: &BenchRecord) -> Vec<Table> {
+    let table = |(_, cases): (Common, Vec<&CaseRecord>)| {
+        let mut table = table(&cases, record.settings.interrupted);
+        table.title = title(&cases);
+        table.notes = beside(record, &cases).into_iter().collect();
+        table
+    };
+    groups(record).into_iter().map(table).collect()
+}
+
+fn title(cases: &[&CaseRecord]) -> String {
+    let Some(first) = cases.first() else { return String::new() };
+    let block = numbers::size(first.block_bytes);
+    let blocks = match first.workload {
+        Workload::Stream => format!("{block} blocks"),
+        Workload::PingPong => format!("round trips of {block}"),
+    };
+    let mut cpus: Vec<u32> = cases.iter().flat_map(|case| case.cpus.iter().copied()).collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    let ends = match first.load().senders {
+        Some(_) if cpus.is_empty() => format!("{}, placed by the scheduler", first.tasks.word()),
+        Some(_) => format!("{} on {}", first.tasks.word(), words::cpus(&cpus)),
+        None => words::ends(first.tasks, first.placement, &cpus),
+    };
+    [blocks, ends, words::data(first.data, first.check).to_owned()].join(" · ")
+}
+
+fn table(cases: &[&CaseRecord], interrupted: bool) -> Table {
+    let mut table = Table::default();
+    let mut add = |column: Column, cell: &dyn Fn(&CaseRecord) -> Option<String>| {
+        table.add(column, cases.iter().map(|case| cell(case)));
+    };
+    let right = |title: &str| Column::right(title);
+    let median = |case: &CaseRecord, of: fn(&model::Sample) -> Option<f64>, text: fn(f64) -> String| {
+        figure::median_of(case, of).map(text)
+    };
+    add(Column::left("mechanism").fit(Fit::Spec), &|case| Some(case.spec.to_string()));
+    add(right("pairs").drop(1), &|case| Some(case.pairs?.to_string()));
+    add(right("senders").drop(1), &|case| Some(case.senders?.to_string()));
+    add(right("asked for").drop(1), &|case| load::offered_per_s(case).map(per_s));
+    add(right("throughput").drop(1), &|case| {
+        let speed = numbers::throughput(case.throughput.as_ref()?.median_bytes_per_s);
+        Some(format!("{speed}{}", noise::mark(case.noise)))
+    });
+    add(right("each").drop(3), &|case| {
+        case.throughput.as_ref()?;
+        median(case, load::share_bytes_per_s, numbers::throughput)
+    });
+    add(right("reached").drop(1), &|case| {
+        case.latency_ns.as_ref()?;
+        load::reached_per_s(case).map(per_s)
+    });
+    add(right("× one").drop(2), &|case| times_one(case, cases).map(numbers::ratio));
+    add(right("fairness").drop(4), &|case| median(case, load::fairness, |index| numbers::fixed(index, 2)));
+    add(right("torn blocks").short("torn").drop(1), &|case| load::torn_share(case).map(numbers::percent));
+    add(right("p50").drop(1), &|case| {
+        let p50 = numbers::time(case.latency_ns.as_ref()?.p50 as f64);
+        Some(format!("{p50}{}", noise::mark(case.noise)))
+    });
+    add(right("p99").drop(1), &|case| Some(numbers::time(case.latency_ns.as_ref()?.p99 as f64)));
+    add(right("p99.9").drop(5), &|case| Some(numbers::time(case.latency_ns.as_ref()?.p999 as f64)));
+    add(right("once asked, p50").short("asked p50").drop(7), &|case| service(case).map(|[p50, _]| p50));
+    add(right("once asked, p99").short("asked p99").drop(6), &|case| service(case).map(|[_, p99]| p99));
+    add(right("CPU per message").short("CPU/msg").drop(8), &|case| {
+        median(case, figure::cpu_per_block_ns, numbers::time)
+    });
+    for (row, case) in table.rows.iter_mut().zip(cases) {
+        row.reasons = reason(case, interrupted).into_iter().collect();
+    }
+    table
+}
+
+fn per_s(rate: f64) -> String {
+    format!("{}/s", numbers::grouped(rate, 0))
+}
+
+/// Median and 99th percentile from the real question on; nothing of a damaged histogram, which other figures tell of.
+fn service(case: &CaseRecord) -> Option<[String; 2]> {
+    let found = load::service_ns(case, [0.5, 0.99]).ok()??;
+    Some(found.map(|ns| numbers::time(ns as f64)))
+}
+
+/// The figure that grows with the load: bytes per second, or round trips per second of pairs that do not wait for a clock.
+fn headline(case: &CaseRecord) -> Option<f64> {
+    match case.workload {
+        Workload::Stream => Some(case.throughput.as_ref()?.median_bytes_per_s),
+        Workload::PingPong if case.rate_per_s.is_none() => load::reached_per_s(case),
+        Workload::PingPong => None,
+    }
+}
+
+/// How many times the figure of one pair, or of one sender, of the same mechanism.
+fn times_one(case: &CaseRecord, cases: &[&CaseRecord]) -> Option<f64> {
+    let load = case.load();
+    let one = Load { pairs: load.pairs.map(|_| 1), senders: load.senders.map(|_| 1), ..load };
+    let one = cases.iter().find(|other| other.spec == case.spec && other.load() == one)?;
+    Some(headline(case)? / headline(one)?).filter(|times| times.is_finite())
+}
+
+/// The ceiling that was measured beside streams.
+fn beside(record: &BenchRecord, cases: &[&CaseRecord]) -> Option<String> {
+    let block_bytes = cases.first().filter(|case| case.workload == Workload::Stream)?.block_bytes;
+    let of_block = |case: &&CaseRecord| case.role == Role::Ceiling && case.block_bytes == block_bytes;
+    let ceiling = record.cases.iter().find(of_block)?;
+    let speed = numbers::throughput(ceiling.throughput.as_ref()?.median_bytes_per_s);
+    Some(format!("ceiling  {} {speed} (one task, data {})", ceiling.spec, ceiling.data))
+}
+
+/// What a reader must know: tasks without a CPU of their own, rates that were not reached, blocks in pieces.
+pub(crate) fn remarks(record: &BenchRecord) -> Vec<String> {
+    let mut lines: Vec<String> = loaded(record).filter_map(not_kept_up).collect();
+    lines.extend(torn(record));
+    lines.extend(crowded(record));
+    if loaded(record)
+        .any(|case| !case.samples.is_empty() && case.load().pairs.or(case.load().senders).is_some())
+    {
+        let words =
+            "fairness: Jain's index over what each had moved when the first was done; 1 is the same for all.";
+        lines.push(words.to_owned());
+    }
+    lines
+}
+
+fn not_kept_up(case: &CaseRecord) -> Option<String> {
+    let (offered, reached) = (load::offered_per_s(case)?, load::reached_per_s(case)?);
+    (reached < KEEPS_UP_FROM * offered).then(|| {
+        format!(
+            "{} does not keep up with {}: it reached {}. Its questions pile up, and its times grow with the length of a trial.",
+            case.spec,
+            per_s(offered),
+            per_s(reached)
+        )
+    })
+}
+
+fn torn(record: &BenchRecord) -> Option<String> {
+    let torn = loaded(record).filter(|case| load::torn_share(case).is_some_and(|share| share > 0.0));
+    let named = grouped(torn.map(|case| (case.spec.to_string(), numbers::size(case.block_bytes))));
+    let named: Vec<String> =
+        named.into_iter().map(|(spec, blocks)| format!("{spec} ({})", blocks.join(", "))).collect();
+    (!named.is_empty()).then(|| {
+        format!(
+            "Blocks of several senders were mixed on {}: they need a length and a lock, or a mechanism that keeps boundaries. No byte \
+             was lost.",
+            named.join("; ")
+        )
+    })
+}
+
+fn crowded(record: &BenchRecord) -> Option<String> {
+    let cpus = record.host.cpus.len();
+    let ends = |case: &CaseRecord| {
+        if case.tasks == Tasks::Single { 1 } else { 1 + case.load().senders() + case.relays }
+    };
+    let tasks = loaded(record).map(|case| case.load().pairs() * ends(case)).max()? as usize;
+    (cpus > 0 && tasks > cpus).then(|| {
+        format!(
+            "Up to {tasks} tasks share {}: they take turns, and the figures are the scheduler's as well as the mechanism's.",
+            words::count(cpus, "CPU")
+        )
+    })
+}
+
+/// How the figures change with the load, for each table of which any mechanism has two points; `number` tells them from those of
+/// other records.
+pub(crate) fn figures(record: &BenchRecord, number: usize) -> Vec<Figure> {
+    let figures = groups(record).into_iter().enumerate();
+    figures.filter_map(|(at, (common, cases))| figure(&common, &cases, number * 10 + at)).collect()
+}
+
+fn figure(common: &Common, cases: &[&CaseRecord], number: usize) -> Option<Figure> {
+    let asked = cases.first()?.load();
+    let (x, label): (fn(&CaseRecord) -> Option<f64>, _) = match asked {
+        Load { rate_per_s: Some(_), .. } => (load::offered_per_s, "round trips asked for in a second"),
+        Load { senders: Some(_), .. } => (|case| case.senders.map(f64::from), "senders"),
+        _ => (|case| case.pairs.map(f64::from), "pairs at once"),
+    };
+    let (what, unit) = match (common.workload, asked.rate_per_s) {
+        (Workload::Stream, _) => ("throughput of all together", Unit::BytesPerS),
+        (_, Some(_)) => ("99th percentile of the response time", Unit::Ns),
+        (_, None) => ("median round trip", Unit::Ns),
+    };
+    let point = |case: &&CaseRecord| {
+        let (y, low, high) = match (&case.throughput, &case.latency_ns) {
+            (Some(found), _) => (found.median_bytes_per_s, Some(found.low), Some(found.high)),
+            (_, Some(found)) if asked.rate_per_s.is_some() => (found.p99 as f64, None, None),
+            (_, Some(found)) => (found.p50 as f64, Some(found.p50_low as f64), Some(found.p50_high as f64)),
+            _ => return None,
+        };
+        let n = u32::try_from(case.samples.len()).ok();
+        Some((case.spec.to_string(), Point { x: x(case)?, y, low, high, n }))
+    };
+    let series: Vec<Series> = grouped(cases.iter().filter_map(point))
+        .into_iter()
+        .map(|(name, points)| Series { name, style: SeriesStyle::Measured, points, model: Vec::new() })
+        .collect();
+    if series.iter().all(|series| series.points.len() < 2) {
+        return None;
+    }
+    let axis = |label: &str, unit| Axis { label: label.to_owned(), unit, scale: Scale::Log };
+    Some(Figure {
+        id: format!("load-{number}"),
+        title: format!("Under load: {what}"),
+        caption: format!("{}. Both axes are logarithmic.", title(cases)),
+        chart: Chart::Lines(Lines { x_axis: axis(label, Unit::Count), y_axis: axis(what, unit), series }),
+    })
+}

@@ -1,0 +1,108 @@
+//! Figures of many pairs, of many senders, and of round trips at a given rate.
+
+use model::{CaseRecord, HistogramError, Sample, decode_histogram};
+
+use crate::{estimate, figure, summary};
+
+/// Jain's index of fairness: 1 where all have the same, 1/n where one has everything (Jain, Chiu and Hawe, *A Quantitative Measure of
+/// Fairness*, 1984). `None` where nobody has anything.
+pub fn jain(amounts: &[f64]) -> Option<f64> {
+    let sum: f64 = amounts.iter().sum();
+    let squares: f64 = amounts.iter().map(|amount| amount * amount).sum();
+    Some(sum * sum / (amounts.len() as f64 * squares)).filter(|index| index.is_finite())
+}
+
+/// Jain's index over what each pair, or sender, had moved when the first was done: until then all of them ran.
+pub fn fairness(sample: &Sample) -> Option<f64> {
+    let moved: Vec<f64> = sample.shares.iter().map(|share| share.bytes_while_all_ran as f64).collect();
+    jain(&moved)
+}
+
+/// Bytes per second of the median pair, or sender, each over its own time.
+pub fn share_bytes_per_s(sample: &Sample) -> Option<f64> {
+    let timed = sample.shares.iter().filter(|share| share.elapsed_ns > 0);
+    let rates: Vec<f64> = timed.map(|share| share.bytes as f64 * 1e9 / share.elapsed_ns as f64).collect();
+    estimate::median(&rates)
+}
+
+/// Blocks, or round trips, of all pairs and senders in a second.
+pub fn messages_per_s(sample: &Sample) -> Option<f64> {
+    (sample.elapsed_ns > 0).then(|| sample.messages as f64 * 1e9 / sample.elapsed_ns as f64)
+}
+
+/// Round trips a second that a case reached, in the median; of paced ones no more than were asked for.
+pub fn reached_per_s(case: &CaseRecord) -> Option<f64> {
+    let reached = figure::median_of(case, messages_per_s)?;
+    Some(offered_per_s(case).map_or(reached, |offered| reached.min(offered)))
+}
+
+/// Round trips a second that all pairs of a case together were to begin; `None` where they were not paced.
+pub fn offered_per_s(case: &CaseRecord) -> Option<f64> {
+    let load = case.load();
+    Some(f64::from(load.rate_per_s?) * f64::from(load.pairs()))
+}
+
+/// The share of blocks that did not arrive in one piece, of all trials; `None` where nobody looked.
+pub fn torn_share(case: &CaseRecord) -> Option<f64> {
+    let looked = || case.samples.iter().filter(|sample| sample.torn_blocks.is_some());
+    let torn: u64 = looked().filter_map(|sample| sample.torn_blocks).sum();
+    let blocks: u64 = looked().map(|sample| sample.messages).sum();
+    (blocks > 0).then(|| torn as f64 / blocks as f64)
+}
+
+/// Percentiles of what paced round trips took from the real question to the answer, in nanoseconds, over all trials; `None` where none were
+/// paced.
+///
+/// # Errors
+/// A histogram that cannot be read.
+pub fn service_ns<const N: usize>(
+    case: &CaseRecord,
+    quantiles: [f64; N],
+) -> Result<Option<[u64; N]>, HistogramError> {
+    let texts = case.samples.iter().filter_map(|sample| sample.service_histogram.as_deref());
+    let trials = texts.map(decode_histogram).collect::<Result<Vec<_>, _>>()?;
+    let all = summary::merged(&trials)?.filter(|all| !all.is_empty());
+    Ok(all.map(|all| quantiles.map(|quantile| all.value_at_quantile(quantile))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mock;
+    use model::{Share, Workload};
+    use proptest::prelude::*;
+
+    #[test]
+    fn two_pairs_of_which_one_was_twice_as_fast() {
+        let share = |elapsed_ns, bytes_while_all_ran| Share { elapsed_ns, bytes: 1000, bytes_while_all_ran };
+        let sample =
+            Sample { shares: vec![share(1_000_000_000, 1000), share(2_000_000_000, 500)], ..mock::sample(0) };
+        assert_eq!(fairness(&sample), Some(0.9), "1500² / (2 (1000² + 500²))");
+        assert_eq!(share_bytes_per_s(&sample), Some(750.0));
+        assert_eq!(fairness(&mock::sample(0)), None);
+    }
+
+    #[test]
+    fn torn_blocks_are_counted_where_somebody_looked() {
+        let torn = |torn_blocks| Sample { messages: 10, torn_blocks, ..mock::sample(0) };
+        let case = |samples| mock::case(Workload::Stream, samples);
+        assert_eq!(torn_share(&case(vec![torn(Some(5)), torn(Some(0))])), Some(0.25));
+        assert_eq!(torn_share(&case(vec![torn(None)])), None);
+        assert_eq!(service_ns(&case(vec![torn(None)]), [0.5]), Ok(None));
+    }
+
+    proptest! {
+        #[test]
+        fn fairness_is_a_share(amounts in prop::collection::vec(0f64..1e18, 0..40)) {
+            let all_alike = amounts.windows(2).all(|pair| pair[0] == pair[1]);
+            match jain(&amounts) {
+                None => prop_assert!(amounts.iter().all(|amount| *amount == 0.0)),
+                Some(index) => {
+                    prop_assert!(index > 0.0 && index <= 1.0 + 1e-9);
+                    prop_assert!(index >= 1.0 / amounts.len() as f64 - 1e-9);
+                    prop_assert!(!all_alike || (index - 1.0).abs() < 1e-9);
+                }
+            }
+        }
+    }
+}
