@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use model::{Spec, parse_size};
+use model::{Spec, nearest, parse_size};
 use thiserror::Error;
 
 use crate::{Descriptor, OptionKind, OptionSpec};
@@ -48,15 +48,6 @@ pub enum SpecProblem {
 
 fn suggestion(nearest: &Option<String>) -> String {
     nearest.as_ref().map(|name| format!(": did you mean `{name}`?")).unwrap_or_default()
-}
-
-/// The known word closest to a mistyped one, if any is close.
-pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
-    known
-        .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
-        .filter(|(likeness, _)| *likeness > 0.7)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, candidate)| candidate.to_owned())
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -143,7 +134,7 @@ fn unknown_option(descriptor: &'static Descriptor, name: &str) -> SpecProblem {
     SpecProblem::UnknownOption {
         mechanism: descriptor.name,
         option: name.to_owned(),
-        nearest: nearest(name, known.iter().copied()),
+        nearest: nearest(name, known.iter().copied()).map(str::to_owned),
         known: if known.is_empty() { "none".to_owned() } else { known.join(", ") },
     }
 }

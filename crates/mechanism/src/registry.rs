@@ -1,10 +1,9 @@
 //! Every mechanism there is. Adding one is a file in `registry/` and a line here.
 
-use model::Spec;
+use model::{Spec, nearest};
 
 #[cfg(not(all(feature = "iceoryx2", feature = "zeromq")))]
 use crate::Unsupported;
-use crate::options::nearest;
 use crate::{Mechanism, Options, SpecProblem};
 
 mod by_reference;
@@ -108,7 +107,8 @@ pub fn resolve(spec: &Spec) -> Result<(&'static dyn Mechanism, Options), SpecPro
         all().iter().find(|mechanism| mechanism.descriptor().name == spec.mechanism).ok_or_else(|| {
             SpecProblem::UnknownMechanism {
                 name: spec.mechanism.clone(),
-                nearest: nearest(&spec.mechanism, all().iter().map(|mechanism| mechanism.descriptor().name)),
+                nearest: nearest(&spec.mechanism, all().iter().map(|mechanism| mechanism.descriptor().name))
+                    .map(str::to_owned),
             }
         })?;
     let options = Options::check(mechanism.descriptor(), spec)?;

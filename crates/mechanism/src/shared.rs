@@ -123,13 +123,8 @@ impl SharedMemory {
     }
 
     /// Bytes mapped.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
-    }
-
-    /// Whether nothing is mapped (never, in practice: mmap(2) refuses a length of 0).
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
     }
 }
 

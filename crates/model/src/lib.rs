@@ -15,6 +15,7 @@ mod screen;
 mod spec;
 mod study;
 mod system;
+mod typed;
 mod worker;
 
 pub use axes::{Check, DataLevel, PayloadKind, Placement, Tasks, UnknownWord, Wait, Workload};
@@ -33,4 +34,5 @@ pub use screen::{colours_are_wanted, is_dumb, visible};
 pub use spec::{Spec, SpecError};
 pub use study::{Measure, MechanismFacts, StudyPart, StudyRecord};
 pub use system::{describe_errno, file_on_path, monotonic_ns, signal_name, sudo, temporary_folder};
+pub use typed::{nearest, shell_quoted};
 pub use worker::{SystemCalls, WorkerCase, WorkerEnd, WorkerStart};

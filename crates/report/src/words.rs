@@ -107,7 +107,7 @@ fn quoted(argument: &str) -> String {
         return argument.to_owned();
     }
     if !argument.chars().any(char::is_control) {
-        return format!("'{}'", argument.replace('\'', "'\\''"));
+        return model::shell_quoted(argument.as_bytes());
     }
     let escaped = |character: char| match character {
         '\'' | '\\' => format!("\\{character}"),

@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use mechanism::{Folder, OpenError};
+use model::shell_quoted;
 use pipeline::link::{LinkSpec, refused};
 use pipeline::shell::{Kind, Shell};
 use pipeline::{Begin, Names};
@@ -69,11 +70,11 @@ fn in_memory(text: &str) -> Result<(OwnedFd, OsString), OpenError> {
 
 /// A text with the names of this run in it.
 fn text(template: &str, shell: &Shell, names: &Names) -> io::Result<String> {
-    let quote = if shell.kind == Kind::Fish { fish_quoted } else { quoted };
+    let quote = if shell.kind == Kind::Fish { fish_quoted } else { shell_quoted };
     let program = quote(std::env::current_exe()?.as_os_str().as_bytes());
     let links: Vec<&str> = LinkSpec::names().collect();
     let again = |name: &str| match std::env::var_os(name) {
-        Some(value) => format!("export {name}={}", quoted(value.as_bytes())),
+        Some(value) => format!("export {name}={}", shell_quoted(value.as_bytes())),
         None => format!("unset {name}"),
     };
     let texts = [
@@ -89,11 +90,6 @@ fn text(template: &str, shell: &Shell, names: &Names) -> io::Result<String> {
         ("@ENV@", again("ENV")),
     ];
     Ok(texts.iter().fold(template.to_owned(), |text, (name, value)| text.replace(name, value)))
-}
-
-/// A word as every shell but fish reads it back. A path that is no UTF-8 is not to be found then.
-fn quoted(bytes: &[u8]) -> String {
-    format!("'{}'", String::from_utf8_lossy(bytes).replace('\'', r"'\''"))
 }
 
 /// A word as fish reads it back.
@@ -132,7 +128,6 @@ mod tests {
 
     #[test]
     fn words_read_back() {
-        assert_eq!(quoted(b"a'b\\c"), r"'a'\''b\c'");
         assert_eq!(fish_quoted(b"a'b\\c"), r"'a\'b\\c'");
     }
 }

@@ -33,7 +33,7 @@ const PER_MIB_MIN: f64 = 0.05;
 ///
 /// # Errors
 /// Stopped; or nobody may trace here (a container's seccomp filter, a kernel before 5.3), or the program fails.
-pub fn count_calls(
+pub(crate) fn count_calls(
     launcher: &mut Launcher,
     launch: &Launch<'_>,
     block_bytes: u64,

@@ -23,7 +23,6 @@ mod whereabouts;
 
 pub use build::{Built, Unbuilt};
 pub use build_cache::BuildCache;
-pub use calls::count_calls;
 pub use job::Job;
 pub use launcher::{Launch, Launcher, Run};
 pub use measure::{Measured, WorkerPair, WorkerPlan, measure};

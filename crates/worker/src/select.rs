@@ -1,5 +1,6 @@
 //! From what is typed after `--workers` to languages and their variants.
 
+use model::nearest;
 use thiserror::Error;
 
 use crate::registry::{Language, Registry, Variant};
@@ -72,11 +73,7 @@ impl Registry {
                 language.variants.iter().map(|variant| format!("{key}:{}", variant.name)).collect();
             return SelectError(format!("no worker `{word}`: {} has {}", language.name, ways.join(" and ")));
         }
-        let likeness = |candidate: &str| strsim::jaro_winkler(key, candidate);
-        let nearest = keys()
-            .filter(|candidate| likeness(candidate) > 0.7)
-            .max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-        let guess = nearest.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+        let guess = nearest(key, keys()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
         let known = keys().collect::<Vec<_>>().join(", ");
         SelectError(format!(
             "no worker `{word}`: {guess}There are: all, {known}; each may be followed by :VARIANT"

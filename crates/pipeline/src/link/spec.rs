@@ -65,7 +65,7 @@ impl LinkSpec {
     }
 
     /// Whether its size was said.
-    pub fn is_sized(&self) -> bool {
+    pub(crate) fn is_sized(&self) -> bool {
         self.text.contains("size=")
     }
 

@@ -104,7 +104,7 @@ impl Preset {
 
 /// A path as a word of a shell.
 pub(crate) fn quoted(path: &Path) -> String {
-    format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
+    model::shell_quoted(path.as_os_str().as_encoded_bytes())
 }
 
 impl Material {
