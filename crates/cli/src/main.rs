@@ -5,6 +5,7 @@ mod bench;
 mod compare_cmd;
 mod completions;
 mod destination;
+mod diff_cmd;
 mod doctor;
 mod gen_cmd;
 mod list;
@@ -55,6 +56,8 @@ enum Command {
     Run(Box<run_cmd::RunArgs>),
     /// Run pipelines over several links, in turns, and compare
     Compare(Box<compare_cmd::CompareArgs>),
+    /// Say what changed between two records, or two commands run in turns
+    Diff(Box<diff_cmd::DiffArgs>),
     /// Show records again: as tables, or as one page with charts
     Report(report_cmd::ReportArgs),
     /// Your own shell, whose `|` is yours to choose
@@ -89,6 +92,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(*args),
         Command::Run(args) => run_cmd::run(&args),
         Command::Compare(args) => compare_cmd::run(&args),
+        Command::Diff(args) => diff_cmd::run(&args),
         Command::Report(args) => report_cmd::run(&args),
         Command::Sh(args) => sh_cmd::run(&args),
         Command::Tell(args) => tell_cmd::run(&args),

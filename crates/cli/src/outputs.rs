@@ -22,6 +22,11 @@ impl Outputs {
         self.0.is_empty()
     }
 
+    /// Whether a format goes to standard output.
+    pub(crate) fn has_stdout(&self) -> bool {
+        self.0.iter().any(|(_, destination)| *destination == Destination::Stdout)
+    }
+
     /// Refuses what could not be written after the run, before it.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         for (index, (_, destination)) in self.0.iter().enumerate() {
@@ -48,7 +53,7 @@ impl Outputs {
     pub(crate) fn show(&self, record: Loaded, style: &Style) -> anyhow::Result<()> {
         let record = [record];
         self.write(&record)?;
-        if self.0.iter().any(|(_, destination)| *destination == Destination::Stdout) {
+        if self.has_stdout() {
             return Ok(());
         }
         terminal::print_painted(&sheet::terminal(&record[0].record, style, study::view))

@@ -1,6 +1,7 @@
 //! How words of the command line are read that several commands share.
 
 use std::ffi::OsStr;
+use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, PossibleValue, StringValueParser, TypedValueParser};
 use clap::error::ErrorKind;
@@ -57,4 +58,23 @@ pub(crate) fn positive_size(text: &str) -> Result<ByteSize, String> {
         Ok(ByteSize(0)) => Err("0 bytes move nothing: give at least 1, as in 64KiB".to_owned()),
         other => other.map_err(|error| error.to_string()),
     }
+}
+
+/// Any time but none.
+pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
+    let duration = model::parse_duration(text).map_err(|error| error.to_string())?;
+    if duration.is_zero() {
+        Err("no time measures nothing: give at least 1s".to_owned())
+    } else {
+        Ok(duration)
+    }
+}
+
+/// A share in percent, with or without the sign.
+pub(crate) fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').parse::<f64>();
+    number
+        .ok()
+        .filter(|percent| *percent > 0.0 && *percent <= 100.0)
+        .ok_or_else(|| format!("`{text}` is no percentage between 0 and 100, as in 2 or 0.5"))
 }

@@ -4,6 +4,7 @@
 mod axes;
 mod case;
 mod compare;
+mod diff;
 mod histogram;
 mod host;
 mod mitigations;
@@ -21,6 +22,7 @@ mod worker;
 pub use axes::{Check, DataLevel, PayloadKind, Placement, Tasks, UnknownWord, Wait, Workload};
 pub use case::{Amount, Case, Load, Role};
 pub use compare::{CompareRecord, CompareResult, Ratio, SHELLS};
+pub use diff::{CaseChange, ChangeKind, DiffFigure, DiffRecord, DiffSide};
 pub use histogram::{HistogramError, decode_histogram, encode_histogram, latency_histogram};
 pub use host::{Cpu, Host, Limits};
 pub use observer::{Observer, RunProgress, Silent};

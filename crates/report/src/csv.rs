@@ -2,8 +2,8 @@
 //! there is none; the raw samples are in the JSON.
 
 use model::{
-    BenchRecord, CaseRecord, CompareRecord, CompareResult, Measure, Ratio, RunRecord, StageRecord,
-    StudyRecord,
+    BenchRecord, CaseChange, CaseRecord, CompareRecord, CompareResult, DiffRecord, Measure, Ratio, RunRecord,
+    StageRecord, StudyRecord,
 };
 use stats::{CostModel, Estimate, bound_of, figure, load};
 
@@ -24,6 +24,7 @@ pub const FORMAT: Format = Format {
             AnyRecord::Run(record) => of_run(record),
             AnyRecord::Compare(record) => of_comparison(record),
             AnyRecord::Study(record) => of_study(record),
+            AnyRecord::Diff(record) => of_difference(record),
         }
         .text()
     },
@@ -226,6 +227,35 @@ fn of_study(record: &StudyRecord) -> Sheet {
         all.rows.append(&mut of_part.rows);
     }
     all
+}
+
+/// One row for each figure of each case.
+fn of_difference(record: &DiffRecord) -> Sheet {
+    type Row<'a> = (&'a DiffRecord, &'a CaseChange);
+    let columns: &[Column<Row>] = &[
+        ("spec", |(_, change)| change.case.get("spec").cloned()),
+        ("case", |(_, change)| {
+            let fields = change.case.iter().filter(|(name, _)| *name != "spec");
+            Some(fields.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" "))
+        }),
+        ("figure", |(_, change)| word(&change.figure)),
+        ("unit", |(_, change)| Some(change.figure.unit().to_owned())),
+        ("control", |(_, change)| Some(change.control.to_string())),
+        ("old_samples", |(_, change)| Some(change.old.len().to_string())),
+        ("new_samples", |(_, change)| Some(change.new.len().to_string())),
+        ("old_median", |(_, change)| seconds(change.old_median)),
+        ("new_median", |(_, change)| seconds(change.new_median)),
+        ("ratio", |(_, change)| seconds(change.ratio)),
+        ("low", |(_, change)| seconds(change.low)),
+        ("high", |(_, change)| seconds(change.high)),
+        ("p", |(_, change)| text(change.p)),
+        ("p_corrected", |(_, change)| text(change.p_corrected)),
+        ("verdict", |(_, change)| word(&change.kind)),
+        ("regressed", |(record, change)| Some(change.is_regression(record.fail_over_percent).to_string())),
+        ("remark", |(_, change)| change.remark.clone()),
+        ("different_hosts", |(record, _)| Some(record.hosts_differ.join("; "))),
+    ];
+    Sheet::of(columns, record.changes.iter().map(|change| (record, change)))
 }
 
 /// The word that stands for a value in records.

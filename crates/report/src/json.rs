@@ -15,6 +15,7 @@ pub const FORMAT: Format = Format {
         AnyRecord::Run(record) => to_text(record),
         AnyRecord::Compare(record) => to_text(record),
         AnyRecord::Study(record) => to_text(record),
+        AnyRecord::Diff(record) => to_text(record),
     },
 };
 

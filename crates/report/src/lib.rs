@@ -7,6 +7,7 @@ pub mod advice;
 pub mod bench;
 pub mod comparison;
 pub mod csv;
+pub mod difference;
 pub mod figure;
 pub mod format;
 pub mod json;

@@ -1,6 +1,6 @@
 //! Records read back: which kind a text is, and in plain words why it is none.
 
-use model::{BenchRecord, CompareRecord, Host, RunRecord, SCHEMA, StudyRecord, Tool};
+use model::{BenchRecord, CompareRecord, DiffRecord, Host, RunRecord, SCHEMA, StudyRecord, Tool};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
@@ -17,6 +17,8 @@ pub enum AnyRecord {
     Compare(CompareRecord),
     /// Of `hosepipe reproduce`.
     Study(StudyRecord),
+    /// Of `hosepipe diff`.
+    Diff(DiffRecord),
 }
 
 /// A record with the name it was given by: a path, as a rule.
@@ -102,6 +104,8 @@ struct Kind {
     results: bool,
     #[serde(default, deserialize_with = "present")]
     parts: bool,
+    #[serde(default, deserialize_with = "present")]
+    changes: bool,
 }
 
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
@@ -127,7 +131,8 @@ pub fn read(name: &str, text: &str) -> Result<Loaded, ReadError> {
         Kind { stages: true, .. } => AnyRecord::Run(typed(name, text)?),
         Kind { results: true, .. } => AnyRecord::Compare(typed(name, text)?),
         Kind { parts: true, .. } => AnyRecord::Study(typed(name, text)?),
-        _ => return Err(no_record("it has none of `cases`, `stages`, `results` and `parts`")),
+        Kind { changes: true, .. } => AnyRecord::Diff(typed(name, text)?),
+        _ => return Err(no_record("it has none of `cases`, `stages`, `results`, `parts` and `changes`")),
     };
     Ok(Loaded::new(name, record))
 }
@@ -155,6 +160,18 @@ impl AnyRecord {
             Self::Run(_) => "run",
             Self::Compare(_) => "compare",
             Self::Study(_) => "reproduce",
+            Self::Diff(_) => "diff",
+        }
+    }
+
+    /// Whether it was ended before every trial was made.
+    pub fn is_interrupted(&self) -> bool {
+        match self {
+            Self::Bench(record) => record.settings.interrupted,
+            Self::Run(_) => false,
+            Self::Compare(record) => record.interrupted,
+            Self::Study(record) => record.interrupted,
+            Self::Diff(record) => record.interrupted,
         }
     }
 
@@ -165,6 +182,7 @@ impl AnyRecord {
             Self::Run(record) => &record.host,
             Self::Compare(record) => &record.host,
             Self::Study(record) => &record.host,
+            Self::Diff(record) => &record.host,
         }
     }
 
@@ -175,6 +193,7 @@ impl AnyRecord {
             Self::Run(record) => &record.tool,
             Self::Compare(record) => &record.tool,
             Self::Study(record) => &record.tool,
+            Self::Diff(record) => &record.tool,
         }
     }
 
@@ -185,6 +204,7 @@ impl AnyRecord {
             Self::Run(record) => &record.arguments,
             Self::Compare(record) => &record.arguments,
             Self::Study(record) => &record.arguments,
+            Self::Diff(record) => &record.arguments,
         }
     }
 
@@ -195,6 +215,7 @@ impl AnyRecord {
             Self::Run(record) => &record.started,
             Self::Compare(record) => &record.started,
             Self::Study(record) => &record.started,
+            Self::Diff(record) => &record.started,
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::page::{Block, Section};
 use crate::read::AnyRecord;
 use crate::study::{StudyView, ViewOf};
 use crate::table::{Style, Table};
-use crate::{bench, comparison, stages, study};
+use crate::{bench, comparison, difference, stages, study};
 
 /// Lines of remarks under the tables, as they would be wrapped at 80 columns, unless all are asked for.
 const REMARK_LINES_MAX: usize = 5;
@@ -26,6 +26,8 @@ pub enum SheetPart {
     Command(String),
     /// A table.
     Table(Table),
+    /// A table under a heading, for those who want to see it: Markdown folds it.
+    Folded(String, Table),
     /// A line under the tables that is always shown.
     Note(String),
     /// What a reader should know of the figures, the most important first. A terminal shows a few lines of them.
@@ -50,6 +52,7 @@ pub fn of(record: &AnyRecord, grids: bool, view_of: ViewOf) -> Sheet {
         AnyRecord::Run(record) => stages::sheet(record),
         AnyRecord::Compare(record) => comparison::sheet(record),
         AnyRecord::Study(record) => of_study(&view_of(record)),
+        AnyRecord::Diff(record) => difference::sheet(record),
     }
 }
 
@@ -91,7 +94,11 @@ impl Sheet {
         for part in &self.parts {
             let apart = matches!(
                 part,
-                SheetPart::Title(_) | SheetPart::Command(_) | SheetPart::Table(_) | SheetPart::Paragraph(_)
+                SheetPart::Title(_)
+                    | SheetPart::Command(_)
+                    | SheetPart::Table(_)
+                    | SheetPart::Folded(..)
+                    | SheetPart::Paragraph(_)
             );
             if apart && !titled {
                 lines.push(Line::default());
@@ -130,6 +137,11 @@ impl SheetPart {
                 lines.extend::<Vec<Line>>(noted(&table.notes));
                 lines
             }
+            Self::Folded(title, table) => {
+                let mut lines = wrapped(Tone::Bold, title);
+                lines.extend(table.lines(style));
+                lines
+            }
             Self::Note(text) => note(text, style),
             Self::Remarks(remarks) if style.explain => noted(remarks),
             Self::Remarks(remarks) => noted(&first(remarks)),
@@ -148,6 +160,9 @@ impl SheetPart {
                 let title =
                     if table.title.is_empty() { String::new() } else { format!("### {}\n\n", table.title) };
                 format!("{title}{}\n{}", table.markdown(), paragraphs(&table.notes)).trim_end().to_owned()
+            }
+            Self::Folded(title, table) => {
+                format!("<details>\n<summary>{title}</summary>\n\n{}\n</details>", table.markdown())
             }
             Self::Note(text) | Self::Line(text) | Self::Paragraph(text) => text.replace('\n', " "),
             Self::Remarks(remarks) => {

@@ -3,13 +3,19 @@
 
 pub mod bootstrap;
 pub mod bound;
+pub mod changes;
 pub mod converged;
 pub mod cost;
+pub mod differences;
 pub mod estimate;
 pub mod figure;
 pub mod load;
+pub mod measured;
+mod normal;
 pub mod paired;
+mod rank_test;
 pub mod seats;
+mod shift;
 pub mod spread;
 pub mod summary;
 pub mod times;
@@ -18,9 +24,12 @@ pub mod times;
 mod mock;
 
 pub use bound::{Bound, bound_of};
+pub use changes::{BothSides, Shift, figures_needed, looks_for, shifts};
 pub use converged::precise_enough;
 pub use cost::{CostModel, Swept};
+pub use differences::{differences, is_settled};
 pub use estimate::{Estimate, Looks};
+pub use measured::CaseFigures;
 pub use paired::{paired_ratio, paired_ratios, ratio_of};
 pub use seats::{SeatGroup, Seats, is_mixed, round_trip_seats, seats, shared_cpu};
 pub use summary::summarise;

@@ -110,11 +110,11 @@ pub(crate) struct BenchArgs {
     pub(crate) trials: Option<u32>,
 
     /// What the run may take, as in 30s or 2m [default: 45s, unless --trials, --bytes or --count decide]
-    #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = typed::positive_duration)]
     pub(crate) time: Option<Duration>,
 
     /// Go on with a case until its interval is this narrow, in percent of the median on either side
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", value_parser = typed::percent)]
     pub(crate) precision: Option<f64>,
 
     /// Seed of the trial order and of random payloads
@@ -158,23 +158,6 @@ where
 {
     clap::builder::PossibleValuesParser::new(all.iter().map(|word| PossibleValue::new(word.to_string())))
         .try_map(|word| word.parse::<T>())
-}
-
-fn positive_duration(text: &str) -> Result<Duration, String> {
-    let duration = model::parse_duration(text).map_err(|error| error.to_string())?;
-    if duration.is_zero() {
-        Err("no time measures nothing: give at least 1s".to_owned())
-    } else {
-        Ok(duration)
-    }
-}
-
-fn percent(text: &str) -> Result<f64, String> {
-    let number = text.trim_end_matches('%').parse::<f64>();
-    number
-        .ok()
-        .filter(|percent| *percent > 0.0 && *percent <= 100.0)
-        .ok_or_else(|| format!("`{text}` is no percentage between 0 and 100, as in 2 or 0.5"))
 }
 
 /// A spec that the registry knows, so that a slip is told before anything runs.

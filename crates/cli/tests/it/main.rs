@@ -8,6 +8,7 @@ mod bench_workers;
 mod bottleneck;
 mod compare;
 mod conformance;
+mod diff;
 mod differential;
 mod faults;
 mod faults_round_trips;

@@ -13,7 +13,7 @@ const TRIALS: u32 = 9;
 const PATTERN: [f64; TRIALS as usize] = [0.0, 1.0, -1.0, 0.5, -0.5, 0.25, -0.25, 0.75, -0.75];
 
 /// A case in the making.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(crate) struct Mock(CaseRecord);
 
 /// What the ends of a stream were busy with.
@@ -70,6 +70,11 @@ impl Mock {
             })
             .collect();
         self
+    }
+
+    /// The case as it is, without a summary.
+    pub(crate) fn into_case(self) -> CaseRecord {
+        self.0
     }
 
     pub(crate) fn with(mut self, change: impl FnOnce(&mut CaseRecord)) -> Self {

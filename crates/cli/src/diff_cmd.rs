@@ -1,0 +1,219 @@
+//! `hosepipe diff`: what changed between two records, or between two commands that take turns.
+
+mod in_turns;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+use clap::{Args, ValueEnum};
+use model::{DiffRecord, DiffSide, Host, SCHEMA};
+use report::difference::go::Sides;
+use report::difference::{action, go, sides};
+use report::read::{AnyRecord, Loaded};
+use report::{Style, sheet};
+use stats::CaseFigures;
+
+use crate::destination::Destination;
+use crate::outputs::Outputs;
+use crate::record::{arguments, load, rfc3339, tool};
+use crate::terminal::{self, UsageError};
+use crate::typed;
+
+/// Say what changed between two records, or two commands run in turns
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hosepipe diff monday.json tuesday.json                      records of `bench --json F`, or of `compare`
+  hosepipe diff old.json new.json --fail-over 5%              status 1 only where surely more than 5 % were lost
+  hosepipe diff old.json new.json --md change.md              for a pull request
+  hosepipe diff old.json new.json --format go | benchstat -col side -
+  hosepipe diff --run ./sort-old ./sort-new -- words.txt      two programs, in turns, pair by pair
+  hosepipe diff --run 'cat big | wc -c' 'wc -c < big'         two command lines
+  hosepipe diff --run ./old ./new -- bench pipe fifo          two hosepipes: every case of their bench
+
+Figures are the same case where everything that was asked for is the same. A change is found where a rank test finds it
+after a correction for the number of figures; all intervals hold at once, with 95 %.
+Exit status: 0 nothing became worse; 1 something did (with --fail-over: by more than that, with its whole interval), or
+failed on the new side only; 2 the command line is wrong, or these records cannot be compared; 130 stopped by Ctrl-C.")]
+pub(crate) struct DiffArgs {
+    /// The record to compare with; with --run a command, or a hosepipe
+    #[arg(value_name = "OLD")]
+    old: OsString,
+
+    /// The record that may have changed; with --run a command, or a hosepipe
+    #[arg(value_name = "NEW")]
+    new: OsString,
+
+    /// What both commands are given; `bench …` for two hosepipes
+    #[arg(value_name = "ARGS", last = true, requires = "run")]
+    arguments: Vec<OsString>,
+
+    /// OLD and NEW are commands: run them in turns, pair by pair
+    #[arg(long)]
+    run: bool,
+
+    /// How much worse a figure may become, in percent [default: any change that is found counts]
+    #[arg(long, value_name = "PERCENT", value_parser = typed::percent)]
+    fail_over: Option<f64>,
+
+    /// Compare records of different hosts; all outputs say so
+    #[arg(long, conflicts_with = "run")]
+    across_hosts: bool,
+
+    /// With --run: make so many pairs, and look once [default: until nothing more is to be found out, 10 to 49]
+    #[arg(long, value_name = "N", requires = "run", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    trials: Option<u32>,
+
+    /// With --run: begin no pair after this time [default: 5m, but not before the first look]
+    #[arg(long, value_name = "DURATION", requires = "run", value_parser = typed::positive_duration)]
+    time: Option<Duration>,
+
+    /// With --run: untimed runs of each before the pairs
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "run", value_parser = clap::value_parser!(u32).range(..=1000))]
+    warmup: u32,
+
+    /// With --run: seed of the order within the pairs
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "run")]
+    seed: u64,
+
+    /// Print this format in place of the tables
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Foreign>,
+
+    /// With --format go: whose samples
+    #[arg(long, value_name = "SIDE", default_value = "both", requires = "format")]
+    side: SidesArgument,
+
+    /// Print all remarks under the tables, not only the most important ones
+    #[arg(long)]
+    explain: bool,
+
+    #[command(flatten)]
+    outputs: Outputs,
+}
+
+/// A format of other programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Foreign {
+    /// Go's benchmark format, a line for each sample, for benchstat
+    Go,
+    /// JSON for github-action-benchmark (customSmallerIsBetter): the new side
+    GithubAction,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SidesArgument {
+    /// One after the other, told apart by `side:` (benchstat -col side)
+    Both,
+    /// The old one
+    Old,
+    /// The new one
+    New,
+}
+
+/// Compares, shows it, and says by the status whether anything became worse.
+pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
+    args.outputs.check()?;
+    if args.format.is_some() && args.outputs.has_stdout() {
+        let problem = "two formats cannot share standard output: give one a file";
+        return Err(UsageError(problem.to_owned()).into());
+    }
+    if args.run {
+        return in_turns::run(args);
+    }
+    let record = of_records(args)?;
+    show(args, record)
+}
+
+/// Writes and prints the record; the status says whether anything became worse.
+fn show(args: &DiffArgs, record: DiffRecord) -> anyhow::Result<ExitCode> {
+    let worse = record.regressions().next().is_some();
+    let foreign = match args.format {
+        None => None,
+        Some(Foreign::GithubAction) => Some(action::text(&record)?),
+        Some(Foreign::Go) => Some(go::text(&record, args.side.into())),
+    };
+    let style = Style { explain: args.explain, ..terminal::style() };
+    let loaded = Loaded::new("this comparison", AnyRecord::Diff(record));
+    match foreign {
+        None => args.outputs.show(loaded, &style)?,
+        Some(text) => {
+            // What is read by people goes beside it.
+            terminal::remark_painted(&sheet::terminal(
+                &loaded.record,
+                &terminal::style_of_stderr(),
+                study::view,
+            ));
+            args.outputs.write(&[loaded])?;
+            Destination::Stdout.write(&text)?;
+        }
+    }
+    Ok(ExitCode::from(u8::from(worse)))
+}
+
+/// The comparison of two records.
+fn of_records(args: &DiffArgs) -> anyhow::Result<DiffRecord> {
+    let [old, new] = [load(Path::new(&args.old))?, load(Path::new(&args.new))?];
+    let refused = |problem: String| Err(UsageError(problem).into());
+    let hosts_differ = sides::hosts_differ(old.record.host(), new.record.host());
+    if !hosts_differ.is_empty() && !args.across_hosts {
+        return refused(format!(
+            "{} and {} are of different hosts ({}), whose figures say nothing of a change: --across-hosts compares them \
+             all the same",
+            old.name,
+            new.name,
+            hosts_differ.join("; ")
+        ));
+    }
+    let figures = match sides::measured(&old, &new) {
+        Ok(figures) => figures,
+        Err(problem) => return refused(problem.to_string()),
+    };
+    let interrupted = [&old, &new].iter().any(|loaded| loaded.record.is_interrupted());
+    let host = new.record.host().clone();
+    let both = [sides::side(&old), sides::side(&new)];
+    let record = record(args, both, &figures, Judged { paired: false, looks: 1 }, (host, SystemTime::now()));
+    Ok(DiffRecord { hosts_differ, interrupted, ..record })
+}
+
+/// How figures are judged.
+struct Judged {
+    paired: bool,
+    looks: u32,
+}
+
+fn record(
+    args: &DiffArgs,
+    [old, new]: [DiffSide; 2],
+    [old_figures, new_figures]: &[Vec<CaseFigures>; 2],
+    judged: Judged,
+    (host, started): (Host, SystemTime),
+) -> DiffRecord {
+    DiffRecord {
+        schema: SCHEMA.to_owned(),
+        tool: tool(),
+        host,
+        arguments: arguments(),
+        started: rfc3339(started),
+        old,
+        new,
+        paired: judged.paired,
+        looks: judged.looks,
+        hosts_differ: Vec::new(),
+        fail_over_percent: args.fail_over,
+        interrupted: false,
+        changes: stats::differences(old_figures, new_figures, judged.paired, judged.looks),
+    }
+}
+
+impl From<SidesArgument> for Sides {
+    fn from(side: SidesArgument) -> Self {
+        match side {
+            SidesArgument::Both => Self::Both,
+            SidesArgument::Old => Self::Old,
+            SidesArgument::New => Self::New,
+        }
+    }
+}

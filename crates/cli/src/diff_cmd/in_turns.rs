@@ -1,0 +1,245 @@
+//! `hosepipe diff --run`: two commands, or two hosepipes, take turns in a seeded random order, pair by pair, until there is no more
+//! to find out.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::Context;
+use model::{ChangeKind, DiffFigure, DiffSide};
+use pipeline::shell::Shell;
+use pipeline::{Carrier, Complaints, Start, Trial, trial};
+use report::read::AnyRecord;
+use stats::CaseFigures;
+use stats::changes::PAIRS_MAX;
+use stats::measured::of_bench;
+
+use super::{DiffArgs, Judged, record, show};
+use crate::bar::Bar;
+use crate::record::rfc3339;
+use crate::script;
+use crate::signals::StopRequest;
+use crate::terminal::UsageError;
+
+/// No pair begins later than this where nobody says how long it may take.
+const BUDGET: Duration = Duration::from_secs(300);
+/// Options of `bench` that each turn has from us.
+const OURS: [&str; 7] = ["--trials", "--json", "--csv", "--md", "--html", "--seed", "--dry-run"];
+
+/// One of the two sides.
+enum Contestant {
+    /// A command line, timed as a whole.
+    Text(String),
+    /// A hosepipe and the `bench` that it is given.
+    Hosepipe(OsString, Vec<OsString>),
+}
+
+/// Makes the pairs and shows what came of them.
+pub(super) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
+    let shell = script::shell("bash".as_ref())?;
+    let (contestants, sides) = contestants(args, &shell)?;
+    let host = host::facts();
+    let started = SystemTime::now();
+    let stop = StopRequest::listen()?;
+    let mut pairing =
+        Pairing { args, shell: &shell, contestants, stop: &stop, figures: [Vec::new(), Vec::new()] };
+    let looks = pairing.take_turns()?;
+    let interrupted = stop.is_set();
+    let sides = sides.map(|side| DiffSide { started: rfc3339(started), ..side });
+    let record = record(args, sides, &pairing.figures, Judged { paired: true, looks }, (host, started));
+    let code = show(args, model::DiffRecord { interrupted, ..record })?;
+    Ok(if interrupted { stop.exit_code(false) } else { code })
+}
+
+/// What was typed, as contestants.
+fn contestants(args: &DiffArgs, shell: &Shell) -> anyhow::Result<([Contestant; 2], [DiffSide; 2])> {
+    let named = [&args.old, &args.new];
+    let is_bench = args.arguments.first().is_some_and(|first| first == "bench");
+    let versions = named.map(|program| is_bench.then(|| version(program)).flatten());
+    if let [Some(old), Some(new)] = versions {
+        let ours = |word: &&OsString| {
+            let word = word.to_string_lossy();
+            OURS.iter().any(|option| word.split('=').next() == Some(option))
+        };
+        if let Some(word) = args.arguments.iter().find(ours) {
+            let problem =
+                format!("`{}` is given to each turn by `diff` itself: leave it out", word.to_string_lossy());
+            return Err(UsageError(problem).into());
+        }
+        let arguments = args.arguments.iter().map(|word| word.to_string_lossy().into_owned());
+        let arguments: Vec<String> = arguments.collect();
+        let side = |name: &OsStr, tool: String| DiffSide {
+            name: name.to_string_lossy().into_owned(),
+            tool,
+            arguments: arguments.clone(),
+            started: String::new(),
+        };
+        let contestants = named.map(|program| Contestant::Hosepipe(program.clone(), args.arguments.clone()));
+        return Ok((contestants, [side(&args.old, old), side(&args.new, new)]));
+    }
+    let quoted = |word: &OsString| format!(" {}", model::shell_quoted(word.as_encoded_bytes()));
+    let words: String = args.arguments.iter().map(quoted).collect();
+    let texts = named.map(|command| format!("{}{words}", command.to_string_lossy()));
+    texts.iter().try_for_each(|text| script::check_syntax(text, shell))?;
+    let sides = texts.clone().map(|name| DiffSide { name, ..DiffSide::default() });
+    Ok((texts.map(Contestant::Text), sides))
+}
+
+/// What a hosepipe says of its version; `None` where it is none.
+fn version(program: &OsStr) -> Option<String> {
+    let asked =
+        Command::new(program).arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    let said = String::from_utf8(asked.stdout).ok()?;
+    said.starts_with("hosepipe ").then(|| said.trim().to_owned())
+}
+
+/// The pairs, and what they gave so far.
+struct Pairing<'a> {
+    args: &'a DiffArgs,
+    shell: &'a Shell,
+    contestants: [Contestant; 2],
+    stop: &'a StopRequest,
+    figures: [Vec<CaseFigures>; 2],
+}
+
+impl Pairing<'_> {
+    /// Makes pairs until enough are made, and says how many looks that was judged by.
+    fn take_turns(&mut self) -> anyhow::Result<u32> {
+        let most = self.args.trials.unwrap_or(PAIRS_MAX as u32);
+        let bar = Bar::new(u64::from(most + self.args.warmup), " {pos}/{len} {bar:20} {wide_msg} {elapsed}");
+        bar.tick_every(Duration::from_millis(200));
+        let made = self.make_pairs(most, &bar);
+        bar.finish();
+        made
+    }
+
+    fn make_pairs(&mut self, most: u32, bar: &Bar) -> anyhow::Result<u32> {
+        let mut random = fastrand::Rng::with_seed(self.args.seed);
+        let began = Instant::now();
+        let mut looks = vec![most as usize];
+        for turn in 0..self.args.warmup + most {
+            let round = turn.checked_sub(self.args.warmup);
+            let order = if random.bool() { [0, 1] } else { [1, 0] };
+            let mut pair = [Vec::new(), Vec::new()];
+            for side in order {
+                bar.say(&format!("{} {}", ["old:", "new:"][side], self.contestants[side].name()));
+                pair[side] = self.turn(side, turn, round.unwrap_or(0))?;
+                if self.stop.is_set() {
+                    return Ok(looks.len() as u32);
+                }
+            }
+            bar.advance();
+            let failed =
+                pair.iter().flatten().any(|one| one.figure == DiffFigure::WallTime && one.problem.is_some());
+            let Some(round) = round.or(failed.then_some(0)) else { continue };
+            self.take(pair);
+            if failed {
+                break;
+            }
+            let pairs = round as usize + 1;
+            if pairs == 1 && self.args.trials.is_none() {
+                let judged = self.figures[0].iter().filter(|one| !one.control).count();
+                looks = stats::looks_for(judged, PAIRS_MAX);
+            }
+            if looks.contains(&pairs) && self.is_settled(looks.len() as u32) {
+                break;
+            }
+            let is_late = match self.args.time {
+                Some(time) => began.elapsed() >= time,
+                None => pairs >= looks[0] && began.elapsed() >= BUDGET && self.args.trials.is_none(),
+            };
+            if is_late {
+                break;
+            }
+        }
+        Ok(looks.len() as u32)
+    }
+
+    /// Whether further pairs would say no more.
+    fn is_settled(&self, looks: u32) -> bool {
+        let [old, new] = &self.figures;
+        let changes = stats::differences(old, new, true, looks);
+        changes
+            .iter()
+            .all(|change| change.kind != ChangeKind::TooFew && stats::is_settled(change, self.args.fail_over))
+    }
+
+    /// Takes in the figures of a pair.
+    fn take(&mut self, pair: [Vec<CaseFigures>; 2]) {
+        for (known, further) in self.figures.iter_mut().zip(pair) {
+            for one in further {
+                match known.iter_mut().find(|known| known.key() == one.key()) {
+                    Some(known) => known.absorb(one),
+                    None => known.push(one),
+                }
+            }
+        }
+    }
+
+    /// One turn of a side: its figures, all of them of this round.
+    fn turn(&self, side: usize, turn: u32, round: u32) -> anyhow::Result<Vec<CaseFigures>> {
+        match &self.contestants[side] {
+            Contestant::Text(text) => self.time(text, turn, round),
+            Contestant::Hosepipe(program, arguments) => self.bench(program, arguments, turn, round),
+        }
+    }
+
+    fn time(&self, text: &str, turn: u32, round: u32) -> anyhow::Result<Vec<CaseFigures>> {
+        let ourselves = std::env::current_exe().context("this program's own file")?;
+        let start = Start { hosepipe: &ourselves, shell: self.shell };
+        let complaints = if turn == 0 { Complaints::Shown } else { Complaints::Hidden };
+        let Trial { wall, status, output, ended_by, .. } = trial(&start, text, &Carrier::Shell, complaints)?;
+        self.stop.note(ended_by);
+        let problem = (status != 0)
+            .then(|| format!("`{text}` ended with status {status} (where that is meant, add `|| true`)"));
+        let values = if problem.is_none() { vec![(round, wall.as_secs_f64())] } else { Vec::new() };
+        Ok(vec![CaseFigures {
+            case: BTreeMap::from([("spec".to_owned(), "command".to_owned())]),
+            figure: DiffFigure::WallTime,
+            control: false,
+            values,
+            problem,
+            found: BTreeMap::from([("output", output.hash)]),
+        }])
+    }
+
+    /// One trial of every case of a bench.
+    fn bench(
+        &self,
+        program: &OsStr,
+        arguments: &[OsString],
+        turn: u32,
+        round: u32,
+    ) -> anyhow::Result<Vec<CaseFigures>> {
+        let seed = (self.args.seed.wrapping_add(u64::from(turn))).to_string();
+        let name = program.to_string_lossy();
+        let mut command = Command::new(program);
+        command.args(arguments).args(["--trials", "1", "--seed", &seed, "--json", "-"]).stdin(Stdio::null());
+        let output = command.output().with_context(|| format!("cannot run {name}"))?;
+        if self.stop.is_set() {
+            return Ok(Vec::new());
+        }
+        // A case that fails is in the record; without a record the words on standard error are all there is.
+        let text = String::from_utf8_lossy(&output.stdout);
+        let record = report::read::read(&name, &text).map_err(|_| {
+            let said = String::from_utf8_lossy(&output.stderr);
+            UsageError(format!("{name} made no record ({}): {}", output.status, said.trim()))
+        })?;
+        let AnyRecord::Bench(record) = record.record else {
+            return Err(UsageError(format!("{name} made a record of another command than bench")).into());
+        };
+        let mut figures = of_bench(&record);
+        figures.iter_mut().flat_map(|one| &mut one.values).for_each(|(of, _)| *of = round);
+        Ok(figures)
+    }
+}
+
+impl Contestant {
+    fn name(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Hosepipe(program, _) => program.to_string_lossy().into_owned(),
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! `hosepipe diff`: records with known changes, records that are none for it, formats of other programs, and commands in turns.
+
+use model::{BenchRecord, CaseRecord, ChangeKind, DiffRecord, Sample};
+use rustix::process::Signal;
+
+use crate::common::{Done, Lab, signal, until};
+
+/// So many trials make a change visible among a few cases.
+const TRIALS: u32 = 9;
+
+/// A true record, its samples replaced by ones that say what a test wants said.
+struct Records {
+    lab: Lab,
+    made: BenchRecord,
+}
+
+impl Records {
+    fn new() -> Self {
+        let lab = Lab::new();
+        let args = ["pipe", "fifo", "--block", "4KiB", "--count", "200", "--trials", "1"];
+        let mut made = lab.bench(&args).expect_code(0).record();
+        for case in &mut made.cases {
+            let sample = case.samples[0].clone();
+            let one = |round: u32| Sample {
+                round,
+                elapsed_ns: 1_000_000 + 7_000 * u64::from(round),
+                ..sample.clone()
+            };
+            case.samples = (0..TRIALS).map(one).collect();
+        }
+        Self { lab, made }
+    }
+
+    /// Keeps a record that differs from the one made.
+    fn keep(&self, name: &str, change: impl Fn(&mut BenchRecord)) {
+        let mut record = self.made.clone();
+        change(&mut record);
+        let text = serde_json::to_string(&record).expect("JSON");
+        std::fs::write(self.lab.here(name), text).expect("a file");
+    }
+
+    /// Keeps one whose streams over a pipe take longer by this factor.
+    fn slower(&self, name: &str, factor: f64) {
+        self.keep(name, |record| {
+            for case in record.cases.iter_mut().filter(|case| is_stream(case)) {
+                for sample in &mut case.samples {
+                    sample.elapsed_ns = (sample.elapsed_ns as f64 * factor) as u64;
+                }
+            }
+        });
+    }
+
+    fn diff(&self, args: &[&str]) -> Done {
+        self.lab.run(&[&["diff"], args].concat())
+    }
+
+    fn record(&self, args: &[&str], code: i32) -> DiffRecord {
+        let done = self.diff(&[args, &["--json", "-"]].concat()).expect_code(code);
+        serde_json::from_str(&done.stdout).expect("a record of diff")
+    }
+}
+
+fn is_stream(case: &CaseRecord) -> bool {
+    case.mechanism == "pipe" && case.throughput.is_some()
+}
+
+fn kinds(record: &DiffRecord) -> Vec<(&str, ChangeKind)> {
+    let judged = record.changes.iter().filter(|change| !change.control);
+    judged.map(|change| (change.case["spec"].as_str(), change.kind)).collect()
+}
+
+#[test]
+fn what_became_slower_is_found_and_nothing_else() {
+    let records = Records::new();
+    records.slower("old.json", 1.0);
+    records.slower("new.json", 1.25);
+    let same = records.diff(&["old.json", "old.json"]).expect_code(0);
+    assert!(same.stdout.contains("without a change.\n"), "{}", same.stdout);
+    let found = records.record(&["old.json", "new.json"], 1);
+    let changed: Vec<_> =
+        kinds(&found).into_iter().filter(|(_, kind)| *kind != ChangeKind::NoChange).collect();
+    assert_eq!(changed, [("pipe", ChangeKind::Slower)]);
+    let change = found.regressions().next().expect("one");
+    let (low, high) = (change.low.expect("bounds"), change.high.expect("bounds"));
+    assert!(low < 0.8 && 0.8 < high && high < 0.85, "{low} to {high}");
+    let back = records.record(&["new.json", "old.json"], 0);
+    assert!(kinds(&back).contains(&("pipe", ChangeKind::Faster)));
+    for (limit, code) in [("5%", 1), ("14", 1), ("30%", 0)] {
+        let done = records.diff(&["old.json", "new.json", "--fail-over", limit]).expect_code(code);
+        assert!(done.stdout.contains("slower by more than"), "{}", done.stdout);
+    }
+    // A record of diff can be shown again.
+    records.diff(&["old.json", "new.json", "--json", "diff.json"]).expect_code(1);
+    let again = records.lab.run(&["report", "diff.json"]).expect_code(0);
+    assert_eq!(again.stdout, records.diff(&["old.json", "new.json"]).expect_code(1).stdout);
+    assert!(again.stdout.contains("hosepipe diff --run"), "{}", again.stdout);
+}
+
+#[test]
+fn what_failed_is_missing_or_too_few_is_said_so() {
+    let records = Records::new();
+    records.slower("old.json", 1.0);
+    records.keep("failed.json", |record| {
+        let case = record.cases.iter_mut().find(|case| is_stream(case)).expect("pipe");
+        case.samples.clear();
+        case.error = Some(model::CaseError::new(model::ErrorKind::Died, "the sender was killed"));
+    });
+    let failed = records.diff(&["old.json", "failed.json"]).expect_code(1);
+    assert!(failed.stdout.contains("new: the sender was killed"), "{}", failed.stdout);
+    assert!(
+        kinds(&records.record(&["failed.json", "old.json"], 0)).contains(&("pipe", ChangeKind::Incomparable))
+    );
+    records.keep("less.json", |record| record.cases.retain(|case| case.mechanism != "fifo"));
+    let less = records.diff(&["old.json", "less.json"]).expect_code(0);
+    assert!(less.stdout.contains("only in the old record"), "{}", less.stdout);
+    records.keep("few.json", |record| record.cases.iter_mut().for_each(|case| case.samples.truncate(2)));
+    let few = records.diff(&["few.json", "few.json", "--md", "-"]).expect_code(0).stdout;
+    assert!(few.contains("with too few trials to say") && few.contains("(`--trials 5`)"), "{few}");
+}
+
+#[test]
+fn other_hosts_are_refused_and_else_named_in_every_output() {
+    let records = Records::new();
+    records.slower("here.json", 1.0);
+    records.keep("there.json", |record| record.host.kernel = "Linux 5.4.321".to_owned());
+    let refused = records.diff(&["here.json", "there.json"]).expect_code(2);
+    assert!(
+        refused.stderr.contains("Linux 5.4.321") && refused.stderr.contains("--across-hosts"),
+        "{}",
+        refused.stderr
+    );
+    let outputs: [&[&str]; 7] = [
+        &[],
+        &["--json", "-"],
+        &["--csv", "-"],
+        &["--md", "-"],
+        &["--html", "-"],
+        &["--format", "go"],
+        &["--format", "github-action"],
+    ];
+    for output in outputs {
+        let done =
+            records.diff(&[&["here.json", "there.json", "--across-hosts"], output].concat()).expect_code(0);
+        assert!(done.stdout.contains("then Linux 5.4.321"), "{output:?}: {}", done.stdout);
+    }
+}
+
+#[test]
+fn records_that_say_nothing_of_a_change_are_refused() {
+    let records = Records::new();
+    records.slower("old.json", 1.0);
+    records.keep("else.json", |record| record.cases.iter_mut().for_each(|case| case.block_bytes += 1));
+    let run = ["run", "--json", "run.json", "true | true"];
+    let compare = ["compare", "--via", "pipe", "--trials", "2", "--json", "compare.json", "true | true"];
+    records.lab.run(&run).expect_code(0);
+    records.lab.run(&compare).expect_code(0);
+    for (one, other, said) in [
+        ("old.json", "run.json", "a record of `hosepipe run`, which says nothing of how far"),
+        ("old.json", "compare.json", "only records of one command"),
+        ("old.json", "else.json", "no case in common"),
+        ("old.json", "absent.json", "ENOENT"),
+    ] {
+        let done = records.diff(&[one, other]).expect_code(2);
+        assert!(done.stderr.contains(said) && done.stdout.is_empty(), "{}", done.stderr);
+    }
+    let same = records.diff(&["compare.json", "compare.json"]).expect_code(0);
+    assert!(same.stdout.contains("wall time"), "{}", same.stdout);
+    records.diff(&["old.json", "old.json", "--trials", "3"]).expect_code(2);
+    records.diff(&["old.json", "old.json", "--format", "go", "--json", "-"]).expect_code(2);
+}
+
+#[test]
+fn other_programs_can_read_it() {
+    let records = Records::new();
+    records.slower("old.json", 1.0);
+    records.slower("new.json", 1.25);
+    let go = |side: &str| {
+        records.diff(&["old.json", "new.json", "--format", "go", "--side", side]).expect_code(1).stdout
+    };
+    let lines =
+        |text: &str| text.lines().filter(|line| line.starts_with("BenchmarkStream/spec=pipe/")).count();
+    assert_eq!((lines(&go("both")), lines(&go("new"))), (2 * TRIALS as usize, TRIALS as usize));
+    let sample = go("old").lines().find(|line| line.starts_with("Benchmark")).expect("a line").to_owned();
+    let words: Vec<&str> = sample.split_whitespace().collect();
+    assert_eq!([words[1], words[3], words[5]], ["1", "ns/op", "MB/s"], "{sample}");
+    assert!(words[2].parse::<f64>().is_ok_and(|ns| ns > 0.0));
+    let done = records.diff(&["old.json", "new.json", "--format", "github-action"]).expect_code(1);
+    let entries: Vec<serde_json::Value> = serde_json::from_str(&done.stdout).expect("an array");
+    assert!(entries.iter().all(|entry| entry["value"].as_f64().is_some_and(|value| value > 0.0)));
+    let units: Vec<&str> = entries.iter().filter_map(|entry| entry["unit"].as_str()).collect();
+    assert!(units.contains(&"ns/block") && units.iter().all(|unit| unit.starts_with("ns")), "{units:?}");
+    let markdown = records.diff(&["old.json", "new.json", "--md", "-"]).expect_code(1).stdout;
+    assert!(markdown.contains("<details>\n<summary>") && markdown.contains("| `pipe` |"), "{markdown}");
+}
+
+#[test]
+fn two_commands_take_turns() {
+    let lab = Lab::new();
+    let diff = |args: &[&str], code| lab.run(&[&["diff", "--run"], args].concat()).expect_code(code);
+    let slow = diff(&["true", "sleep 0.05", "--json", "-"], 1);
+    let record: DiffRecord = serde_json::from_str(&slow.stdout).expect("a record");
+    let change = &record.changes[0];
+    assert!(record.paired && change.kind == ChangeKind::Slower && change.old.len() == change.new.len());
+    assert!(change.old.len() < 49, "ends when it is found: {}", change.old.len());
+    let few = diff(&["--trials", "2", "sleep 0", "sleep 0"], 0);
+    assert!(few.stdout.contains("too few"), "{}", few.stdout);
+    let failed = diff(&["true", "exit 3"], 1);
+    assert!(failed.stdout.contains("`exit 3` ended with status 3"), "{}", failed.stdout);
+    let other = diff(&["--trials", "1", "echo a", "echo b"], 0);
+    assert!(other.stdout.contains("output: "), "{}", other.stdout);
+    diff(&["true", "echo 'x"], 2);
+    let given = diff(&["--trials", "1", "printf '%s\\n'", "echo", "--json", "-", "--", "a b"], 0);
+    assert!(given.stdout.contains("echo 'a b'"), "{}", given.stdout);
+}
+
+#[test]
+fn two_hosepipes_are_compared_case_by_case() {
+    let lab = Lab::new();
+    let hosepipe = env!("CARGO_BIN_EXE_hosepipe");
+    let bench = ["--", "bench", "pipe", "fifo", "--block", "4KiB", "--count", "100", "--place", "any"];
+    let diff = |args: &[&str], bench: &[&str]| {
+        lab.run(&[&["diff", "--run", hosepipe, hosepipe], args, bench].concat())
+    };
+    let done = diff(&["--trials", "2", "--warmup", "0", "--json", "-"], &bench).expect_code(0);
+    let record: DiffRecord = serde_json::from_str(&done.stdout).expect("a record");
+    assert!(record.old.tool.starts_with("hosepipe ") && record.changes.len() > 4, "{}", done.stdout);
+    assert!(record.changes.iter().all(|change| change.old.len() == 2 && change.kind == ChangeKind::TooFew));
+    let given = diff(&[], &["--", "bench", "pipe", "--trials=3"]).expect_code(2);
+    assert!(given.stderr.contains("`--trials=3` is given to each turn by `diff` itself"), "{}", given.stderr);
+    let wrong = diff(&[], &["--", "bench", "no-such-mechanism"]).expect_code(2);
+    assert!(wrong.stderr.contains("no-such-mechanism"), "{}", wrong.stderr);
+}
+
+#[test]
+fn a_signal_keeps_what_was_finished() {
+    let lab = Lab::new();
+    let running = lab.start(lab.command(&[
+        "diff",
+        "--run",
+        "--trials",
+        "1000",
+        "--json",
+        "-",
+        "sleep 0.02",
+        "sleep 0.02",
+    ]));
+    let pid = running.pid();
+    // Its fourth child is of a pair that counts.
+    let mut seen = std::collections::HashSet::new();
+    until("four turns", std::time::Duration::from_secs(60), || {
+        seen.extend(running.children());
+        (seen.len() >= 4).then_some(())
+    });
+    signal(pid, Signal::INT);
+    let done = running.wait_within(std::time::Duration::from_secs(20)).expect_code(130);
+    let record: DiffRecord = serde_json::from_str(&done.stdout).expect("a record");
+    assert!(record.interrupted && record.changes.iter().all(|change| change.old.len() == change.new.len()));
+}

@@ -1,0 +1,278 @@
+//! What came of a comparison of two sides: the tables of `hosepipe diff`, the worst first.
+
+pub mod action;
+pub mod go;
+pub mod sides;
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use model::{CaseChange, ChangeKind, DiffFigure, DiffRecord};
+use stats::figures_needed;
+
+use crate::layout::Tone;
+use crate::lists::first_of;
+use crate::numbers::{fixed, percent, throughput, time};
+use crate::page::{Block, Section};
+use crate::sheet::{Sheet, SheetPart};
+use crate::table::{Column, Fit, Table};
+use crate::words::{count, machine};
+
+/// The name of a case among what decides what it is.
+const SPEC: &str = "spec";
+/// What the figure says already.
+const WORKLOAD: &str = "workload";
+/// From this factor on it is said as one, and no longer in percent.
+const SEVERAL_TIMES: f64 = 3.0;
+
+/// The sentences, the changes, and what did not change.
+pub fn sheet(record: &DiffRecord) -> Sheet {
+    let judged: Vec<&CaseChange> = record.changes.iter().filter(|change| !change.control).collect();
+    let mut parts = vec![SheetPart::Heading(heading(record))];
+    parts.extend(notices(record).into_iter().map(SheetPart::Notice));
+    parts.push(SheetPart::Title(summary(record, &judged)));
+    let [changed, steady] = tables(record, &judged);
+    parts.extend(Some(changed).filter(|table| !table.rows.is_empty()).map(SheetPart::Table));
+    parts.extend(bound(&judged).map(SheetPart::Note));
+    if !steady.rows.is_empty() {
+        let title = format!("{} without a change", count(steady.rows.len(), "figure"));
+        parts.push(SheetPart::Folded(title, steady));
+    }
+    parts.push(SheetPart::Remarks(remarks(record, &judged)));
+    Sheet { parts }
+}
+
+/// The same as a section of a page.
+pub(crate) fn section(record: &DiffRecord, label: &str, number: usize) -> Section {
+    let mut lead = notices(record);
+    let title = if label.is_empty() { "What changed".to_owned() } else { format!("What changed · {label}") };
+    let mut blocks = Vec::new();
+    for part in sheet(record).parts {
+        match part {
+            SheetPart::Heading(pieces) => lead.push(pieces.join(" · ")),
+            SheetPart::Title(text) | SheetPart::Note(text) => lead.push(text),
+            SheetPart::Table(table) => {
+                blocks.push(Block::Table(Table { title: "Changes".to_owned(), ..table }))
+            }
+            SheetPart::Folded(title, table) => {
+                blocks.push(Block::Folded(title.clone(), vec![Table { title, ..table }]));
+            }
+            SheetPart::Remarks(remarks) => blocks.push(Block::Remarks(remarks)),
+            _ => {}
+        }
+    }
+    Section { id: format!("diff-{number}"), title, lead, code: None, blocks }
+}
+
+fn heading(record: &DiffRecord) -> Vec<String> {
+    let sides = [&record.old, &record.new].map(|side| match side.tool.as_str() {
+        "" => side.name.clone(),
+        tool => format!("{} ({tool})", side.name),
+    });
+    let trials = record.changes.iter().map(|change| change.old.len().max(change.new.len())).max();
+    let trials = trials.unwrap_or_default();
+    let how = if record.paired {
+        format!("{} in turns", count(trials, "pair"))
+    } else {
+        format!("up to {} a side, in two runs", count(trials, "trial"))
+    };
+    vec![machine(&record.host), format!("old: {}", sides[0]), format!("new: {}", sides[1]), how]
+}
+
+/// What must not be missed.
+fn notices(record: &DiffRecord) -> Vec<String> {
+    let hosts = (!record.hosts_differ.is_empty())
+        .then(|| format!("DIFFERENT HOSTS: {}.", record.hosts_differ.join("; ")));
+    let early = record.interrupted.then(|| "Interrupted: what stands here is what was finished.".to_owned());
+    hosts.into_iter().chain(early).collect()
+}
+
+/// How many figures did what.
+fn summary(record: &DiffRecord, judged: &[&CaseChange]) -> String {
+    let of = |kind: ChangeKind| judged.iter().filter(|change| change.kind == kind).count();
+    let words = |kind: ChangeKind| match kind {
+        ChangeKind::NoChange => "without a change".to_owned(),
+        ChangeKind::TooFew => "with too few trials to say".to_owned(),
+        kind => kind.to_string(),
+    };
+    let said = ChangeKind::ALL.iter().map(|kind| (of(*kind), words(*kind))).filter(|(count, _)| *count > 0);
+    let said: Vec<String> = said.map(|(count, words)| format!("{count} {words}")).collect();
+    let beyond = match record.fail_over_percent {
+        Some(limit) => {
+            let beyond = record.regressions().filter(|change| change.kind == ChangeKind::Slower).count();
+            let beyond = if beyond == 0 { "none".to_owned() } else { beyond.to_string() };
+            format!("; slower by more than {}, with the whole interval: {beyond}", percent(limit / 100.0))
+        }
+        None => String::new(),
+    };
+    if judged.is_empty() {
+        return "No figure was taken on both sides.".to_owned();
+    }
+    format!("Of {}: {}{beyond}.", count(judged.len(), "figure"), said.join(", "))
+}
+
+/// What changed or could not be compared, the worst first; and what did not change.
+fn tables(record: &DiffRecord, judged: &[&CaseChange]) -> [Table; 2] {
+    let (mut steady, mut changed): (Vec<&CaseChange>, Vec<&CaseChange>) =
+        judged.iter().partition(|change| change.kind == ChangeKind::NoChange);
+    changed.sort_by(|one, other| one.kind.cmp(&other.kind).then_with(|| farther(one, other)));
+    steady.sort_by(|one, other| name(one).cmp(name(other)));
+    let apart = fields_apart(judged);
+    [changed, steady].map(|rows| table(record, &rows, &apart))
+}
+
+/// The larger change first.
+fn farther(one: &CaseChange, other: &CaseChange) -> Ordering {
+    let size = |change: &CaseChange| change.ratio.map_or(0.0, |ratio| ratio.ln().abs());
+    size(other).total_cmp(&size(one)).then_with(|| name(one).cmp(name(other)))
+}
+
+fn name(change: &CaseChange) -> &str {
+    change.case.get(SPEC).map_or("", String::as_str)
+}
+
+/// Whatever decides what a case is, besides its spec, and is not the same for all cases of one spec.
+fn fields_apart(judged: &[&CaseChange]) -> Vec<String> {
+    let fields: BTreeSet<&String> = judged.iter().flat_map(|change| change.case.keys()).collect();
+    let is_apart = |field: &str| {
+        let values: BTreeSet<_> =
+            judged.iter().map(|change| (name(change), change.case.get(field))).collect();
+        values.len() > values.iter().map(|(name, _)| name).collect::<BTreeSet<_>>().len()
+    };
+    let told = fields.into_iter().filter(|field| !matches!(field.as_str(), SPEC | WORKLOAD));
+    told.filter(|field| is_apart(field)).cloned().collect()
+}
+
+fn table(record: &DiffRecord, changes: &[&CaseChange], apart: &[String]) -> Table {
+    let mut table = Table::default();
+    let mut add = |column: Column, cell: &dyn Fn(&CaseChange) -> Option<String>| {
+        table.add(column, changes.iter().map(|change| cell(change)));
+    };
+    add(Column::left("case").fit(Fit::Spec), &|change| Some(name(change).to_owned()));
+    for field in apart {
+        add(Column::left(field.as_str()).fit(Fit::Cut), &|change| {
+            Some(change.case.get(field).cloned().unwrap_or_default())
+        });
+    }
+    add(Column::left("figure").drop(2), &|change| Some(change.figure.to_string()));
+    add(Column::right("old").drop(3), &|change| Some(figure(change.figure, change.old_median?)));
+    add(Column::right("new").drop(3), &|change| Some(figure(change.figure, change.new_median?)));
+    add(Column::right("change"), &|change| Some(moved(change.ratio?)));
+    add(Column::right("interval").drop(1), &|change| {
+        Some(format!("{} to {}", moved(change.low?), moved(change.high?)))
+    });
+    add(Column::right("p").drop(4), &|change| Some(chance(change.p_corrected?)));
+    add(Column::left("verdict"), &|change| {
+        let within = change.kind == ChangeKind::Slower
+            && record.fail_over_percent.is_some()
+            && !change.is_regression(record.fail_over_percent);
+        Some(format!("{}{}", change.kind, if within { ", within the limit" } else { "" }))
+    });
+    for (row, change) in table.rows.iter_mut().zip(changes) {
+        row.reasons = change.remark.iter().cloned().collect();
+        if change.is_regression(record.fail_over_percent) {
+            row.tone = Tone::Bold;
+        }
+    }
+    table
+}
+
+/// A raw figure with its unit.
+pub(crate) fn figure(figure: DiffFigure, value: f64) -> String {
+    match figure {
+        DiffFigure::Throughput => throughput(value),
+        DiffFigure::RoundTripP50 | DiffFigure::RoundTripP99 => time(value),
+        DiffFigure::WallTime => time(value * 1e9),
+    }
+}
+
+/// A factor as people say a change: "+3.1 %", "-12 %", "× 4.2".
+pub(crate) fn moved(ratio: f64) -> String {
+    let change = (ratio - 1.0) * 100.0;
+    let decimals = usize::from(change.abs() < 9.95);
+    match ratio {
+        ratio if ratio >= SEVERAL_TIMES => format!("× {}", fixed(ratio, usize::from(ratio < 99.95))),
+        _ if fixed(change.abs(), 1) == "0.0" => "0.0 %".to_owned(),
+        _ => format!("{}{} %", if change > 0.0 { "+" } else { "" }, fixed(change, decimals)),
+    }
+}
+
+/// A chance with one digit, or that it is very small.
+fn chance(p: f64) -> String {
+    if p < 0.0005 { "<0.001".to_owned() } else { fixed(p, if p < 0.0995 { 3 } else { 2 }) }
+}
+
+/// How large a change may hide where none was found.
+fn bound(judged: &[&CaseChange]) -> Option<String> {
+    let steady = judged.iter().filter(|change| change.kind == ChangeKind::NoChange);
+    let widest =
+        steady.filter_map(|change| Some((1.0 - change.low?).max(change.high? - 1.0))).reduce(f64::max)?;
+    Some(format!(
+        "Where no change was found there may still be one, of {} at the most: the intervals hold for all figures at once, with 95 %.",
+        moved(1.0 + widest).trim_start_matches('+')
+    ))
+}
+
+/// What should be known of the figures, the most important first.
+fn remarks(record: &DiffRecord, judged: &[&CaseChange]) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let comparable = judged.iter().filter(|change| change.p.is_some()).count();
+    if judged.iter().any(|change| change.kind == ChangeKind::TooFew) {
+        let needed = figures_needed(comparable, record.looks, record.paired);
+        let what = if record.paired { "pairs" } else { "trials on each side" };
+        remarks.push(format!(
+            "Too few: among {} no change can be told from chance with so few trials, however large it is. It takes {needed} {what} \
+             (`--trials {needed}`).",
+            count(comparable, "figure")
+        ));
+    }
+    let moved_control = |change: &&CaseChange| matches!(change.kind, ChangeKind::Slower | ChangeKind::Faster);
+    let controls: Vec<String> = record
+        .changes
+        .iter()
+        .filter(|change| change.control)
+        .filter(moved_control)
+        .filter_map(|change| Some(format!("{} {} {}", name(change), change.figure, moved(change.ratio?))))
+        .collect();
+    if !controls.is_empty() {
+        remarks.push(format!(
+            "The machine was not the same in both runs: what shows only that moved, too ({}).",
+            first_of(&controls, 3, ", ")
+        ));
+    }
+    if !record.paired {
+        remarks.push(
+            "Two runs one after the other also differ by what else the machine did, and how it had laid out its memory: \
+             `hosepipe diff --run` measures both in turns, which is the fair way."
+                .to_owned(),
+        );
+    }
+    let looks = if record.looks > 1 { format!(" and {} looks", record.looks) } else { String::new() };
+    remarks.push(format!(
+        "p: the chance of such a difference if nothing had changed, corrected for {}{looks} (Holm).",
+        count(comparable, "figure")
+    ));
+    remarks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_as_people_say_them() {
+        for (ratio, text) in [
+            (1.0, "0.0 %"),
+            (0.9999, "0.0 %"),
+            (1.031, "+3.1 %"),
+            (0.88, "-12 %"),
+            (4.2, "× 4.2"),
+            (170.0, "× 170"),
+            (f64::MAX, "× 1.80e308"),
+            (f64::MIN_POSITIVE, "-100 %"),
+        ] {
+            assert_eq!(moved(ratio), text);
+        }
+        assert_eq!([0.00001, 0.0123, 0.5].map(chance), ["<0.001", "0.012", "0.50"]);
+    }
+}

@@ -1,0 +1,155 @@
+//! Two records as the sides of a comparison, or why they are none.
+
+use std::collections::BTreeSet;
+
+use model::{DiffSide, Host, StudyRecord, Tool};
+use stats::CaseFigures;
+use stats::measured::{of_bench, of_comparison};
+use thiserror::Error;
+
+use crate::read::{AnyRecord, Loaded};
+use crate::{numbers, words};
+
+/// A share by which the memory of one machine may differ from boot to boot: kernels keep different amounts to themselves.
+const SAME_MEMORY: f64 = 0.02;
+
+/// Why two records cannot be compared.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum NoSides {
+    /// A record that has one figure of everything.
+    #[error(
+        "{name} is a record of `hosepipe {command}`, which says nothing of how far its figures vary: compare records of \
+         `bench` or `compare`, or let both sides take turns: hosepipe diff --run 'OLD COMMAND' 'NEW COMMAND'"
+    )]
+    NoTrials {
+        /// The record.
+        name: String,
+        /// The command that made it.
+        command: &'static str,
+    },
+    /// Records of two commands.
+    #[error(
+        "{old} is of `hosepipe {old_command}` and {new} of `hosepipe {new_command}`: only records of one command are comparable"
+    )]
+    TwoCommands {
+        /// The old record.
+        old: String,
+        /// The command that made it.
+        old_command: &'static str,
+        /// The new record.
+        new: String,
+        /// The command that made it.
+        new_command: &'static str,
+    },
+    /// Studies that are not the same, or not of the same scale.
+    #[error("the two records are of different studies: {old} and {new}")]
+    TwoStudies {
+        /// The old study and its scale.
+        old: String,
+        /// The new one.
+        new: String,
+    },
+    /// Nothing that both have.
+    #[error(
+        "{old} and {new} have no case in common: measure the same mechanisms, blocks, tasks, placement and data level"
+    )]
+    NothingInCommon {
+        /// The old record.
+        old: String,
+        /// The new record.
+        new: String,
+    },
+}
+
+/// The figures of both records.
+///
+/// # Errors
+/// They are of kinds that cannot be compared, or have nothing in common.
+pub fn measured(old: &Loaded, new: &Loaded) -> Result<[Vec<CaseFigures>; 2], NoSides> {
+    let sides = match (&old.record, &new.record) {
+        (AnyRecord::Bench(old), AnyRecord::Bench(new)) => [of_bench(old), of_bench(new)],
+        (AnyRecord::Compare(old), AnyRecord::Compare(new)) => [of_comparison(old), of_comparison(new)],
+        (AnyRecord::Study(old), AnyRecord::Study(new)) if studied(old) != studied(new) => {
+            return Err(NoSides::TwoStudies { old: studied(old), new: studied(new) });
+        }
+        (AnyRecord::Study(old), AnyRecord::Study(new)) => [of_study(old), of_study(new)],
+        (one, other) => return Err(unlike(one, &old.name, other, &new.name)),
+    };
+    let known: BTreeSet<_> = sides[1].iter().map(CaseFigures::key).collect();
+    if !sides[0].iter().any(|one| known.contains(&one.key())) {
+        return Err(NoSides::NothingInCommon { old: old.name.clone(), new: new.name.clone() });
+    }
+    Ok(sides)
+}
+
+fn unlike(old: &AnyRecord, old_name: &str, new: &AnyRecord, new_name: &str) -> NoSides {
+    for (record, name) in [(old, old_name), (new, new_name)] {
+        if matches!(record, AnyRecord::Run(_) | AnyRecord::Diff(_)) {
+            return NoSides::NoTrials { name: name.to_owned(), command: record.command() };
+        }
+    }
+    NoSides::TwoCommands {
+        old: old_name.to_owned(),
+        old_command: old.command(),
+        new: new_name.to_owned(),
+        new_command: new.command(),
+    }
+}
+
+fn studied(record: &StudyRecord) -> String {
+    format!("{} at scale {}", record.study, record.scale)
+}
+
+/// The cases and the pipelines of every part.
+fn of_study(record: &StudyRecord) -> Vec<CaseFigures> {
+    let parts = record.parts.iter().flat_map(|part| {
+        let cases = part.cases.iter().flat_map(stats::measured::of_case);
+        let all = cases.chain(part.results.iter().map(stats::measured::of_result));
+        all.map(|mut one| {
+            one.case.insert("part".to_owned(), part.name.clone());
+            one
+        })
+    });
+    stats::measured::number_repeats(parts.collect())
+}
+
+/// A record as a side.
+pub fn side(loaded: &Loaded) -> DiffSide {
+    DiffSide {
+        name: loaded.name.clone(),
+        tool: tool(loaded.record.tool()),
+        arguments: loaded.record.arguments().to_vec(),
+        started: loaded.record.started().to_owned(),
+    }
+}
+
+/// A hosepipe by its version, and its revision where it is known.
+pub fn tool(tool: &Tool) -> String {
+    let revision = tool.revision.as_ref().map(|revision| format!(" ({revision})"));
+    format!("hosepipe {}{}", tool.version, revision.unwrap_or_default())
+}
+
+/// Facts that make two machines of two hosts, each as "name: old, then new".
+pub fn hosts_differ(old: &Host, new: &Host) -> Vec<String> {
+    let cpus = |host: &Host| {
+        let hypervisor = host.hypervisor.as_ref().map(|name| format!(" under {name}")).unwrap_or_default();
+        format!("{}{hypervisor}", words::count(host.cpus.len(), "CPU"))
+    };
+    let text = |of: &dyn Fn(&Host) -> String| (of(old), of(new));
+    let [less, more] = [old.memory_bytes.min(new.memory_bytes), old.memory_bytes.max(new.memory_bytes)];
+    let memory = (more - less) as f64 > SAME_MEMORY * more as f64;
+    let same_seats = old.cpus == new.cpus && old.hypervisor == new.hypervisor;
+    let facts = [
+        ("kernel", old.kernel != new.kernel, text(&|host| host.kernel.clone())),
+        ("architecture", old.architecture != new.architecture, text(&|host| host.architecture.clone())),
+        ("processor", old.cpu_model != new.cpu_model, text(&|host| host.cpu_model.clone())),
+        ("CPUs", !same_seats, text(&cpus)),
+        ("memory", memory, text(&|host| numbers::binary_size(host.memory_bytes as f64))),
+    ];
+    let said = facts.into_iter().filter(|(_, differs, _)| *differs);
+    said.map(|(name, _, (old, new))| match old == new {
+        true => format!("{name}: not the same ones"),
+        false => format!("{name}: {old}, then {new}"),
+    })
+    .collect()
+}

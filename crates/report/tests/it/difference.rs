@@ -1,0 +1,187 @@
+//! What `hosepipe diff` says of two records: a golden table, and that no record makes it say nonsense.
+
+use model::{BenchRecord, ChangeKind, CompareRecord, CompareResult, DiffRecord, ErrorKind, SCHEMA, Sample};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use report::difference::{action, go, sheet, sides};
+use report::read::{AnyRecord, Loaded};
+use report::{FORMATS, Style};
+
+use crate::mock::{Mock, Work, ordinary, record};
+
+fn loaded(name: &str, record: AnyRecord) -> Loaded {
+    Loaded::new(name, record)
+}
+
+/// The comparison of two records, which have something in common.
+fn compared(old: &Loaded, new: &Loaded) -> DiffRecord {
+    let [before, after] = sides::measured(old, new).expect("something in common");
+    DiffRecord {
+        schema: SCHEMA.to_owned(),
+        tool: new.record.tool().clone(),
+        host: new.record.host().clone(),
+        arguments: vec!["diff".to_owned()],
+        started: "2026-01-02T03:04:05Z".to_owned(),
+        old: sides::side(old),
+        new: sides::side(new),
+        paired: false,
+        looks: 1,
+        hosts_differ: sides::hosts_differ(old.record.host(), new.record.host()),
+        fail_over_percent: None,
+        interrupted: false,
+        changes: stats::differences(&before, &after, false, 1),
+    }
+}
+
+fn bench(name: &str, record: BenchRecord) -> Loaded {
+    loaded(name, AnyRecord::Bench(record))
+}
+
+#[test]
+fn the_worst_comes_first() {
+    let mut cases = ordinary();
+    cases[0] = Mock::stream("pipe").gb_per_s(1.2, 3.0, Work::Waking).granted("pipe_bytes", 4096);
+    cases[3] = Mock::round_trips("pipe:size=1MiB").round_trip_ns(40_000, 2.0);
+    cases[4] = Mock::stream("unix-stream").fails(ErrorKind::Died, "the receiver was killed", None);
+    cases.pop();
+    cases.push(Mock::stream("null").gb_per_s(40_000.0, 1.0, Work::Copying).role(model::Role::Floor));
+    let [old, new] = [bench("old.json", record(ordinary())), bench("new.json", record(cases))];
+    let found = compared(&old, &new);
+    let style = Style { width: 110, explain: true, ..Style::default() };
+    insta::assert_snapshot!(sheet(&found).terminal(&style));
+    insta::assert_snapshot!(sheet(&found).markdown());
+    let kinds: Vec<ChangeKind> = found.regressions().map(|change| change.kind).collect();
+    assert_eq!(kinds.len(), 2, "one failed, one slower; the floor is none");
+}
+
+/// Any number where a sample has one, the largest and none included.
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(0), Just(1), Just(u64::MAX), 1u64..1 << 40]
+}
+
+fn samples() -> impl Strategy<Value = Vec<Sample>> {
+    let histogram = prop_oneof![
+        Just(None),
+        Just(Some("no histogram".to_owned())),
+        Just(
+            record([Mock::round_trips("pipe").round_trip_ns(900, 2.0)]).cases[0].samples[0]
+                .latency_histogram
+                .clone()
+        ),
+    ];
+    let sample = (number(), number(), number(), histogram).prop_map(
+        |(elapsed_ns, bytes, messages, latency_histogram)| Sample {
+            elapsed_ns,
+            bytes,
+            messages,
+            latency_histogram,
+            ..Sample::default()
+        },
+    );
+    vec(sample, 0..12)
+}
+
+fn any_bench() -> impl Strategy<Value = BenchRecord> {
+    let case = (0usize..3, any::<bool>(), number(), samples()).prop_map(|(spec, trips, block, samples)| {
+        let spec = ["pipe", "fifo", "null"][spec];
+        let mock = if trips { Mock::round_trips(spec) } else { Mock::stream(spec) };
+        let role = if spec == "null" { model::Role::Floor } else { model::Role::Ranked };
+        mock.block(block.max(1)).role(role).with(|case| case.samples = samples)
+    });
+    vec(case, 0..6).prop_map(|cases| {
+        let mut made = record([]);
+        // Without a summary, as a damaged histogram has none.
+        made.cases = cases.into_iter().map(Mock::into_case).collect();
+        made
+    })
+}
+
+fn any_comparison() -> impl Strategy<Value = CompareRecord> {
+    let time = prop_oneof![
+        Just(0.0),
+        Just(f64::NAN),
+        Just(f64::INFINITY),
+        Just(-1.0),
+        Just(f64::MAX),
+        Just(f64::MIN_POSITIVE),
+        0.001f64..10.0
+    ];
+    let result =
+        vec(time, 0..12).prop_map(|times_s| CompareResult { times_s, ..CompareResult::new("a | b", "pipe") });
+    vec(result, 1..3).prop_map(|results| {
+        let BenchRecord { tool, host, arguments, started, .. } = record([]);
+        let schema = SCHEMA.to_owned();
+        CompareRecord {
+            schema,
+            tool,
+            host,
+            arguments,
+            started,
+            seed: 1,
+            trials: 9,
+            warmup: 0,
+            interrupted: false,
+            results,
+        }
+    })
+}
+
+/// Everything that is ever written of a comparison, or why there is none.
+fn all_texts(old: &Loaded, new: &Loaded) -> Vec<String> {
+    if let Err(problem) = sides::measured(old, new) {
+        return vec![problem.to_string()];
+    }
+    let found = compared(old, new);
+    let mut texts = vec![
+        sheet(&found).terminal(&Style::default()),
+        go::text(&found, go::Sides::Both),
+        action::text(&found).expect("JSON"),
+    ];
+    let loaded = [loaded("diff", AnyRecord::Diff(found.clone()))];
+    for format in FORMATS {
+        texts.push((format.render)(&loaded, report::study::StudyView::unknown).expect("a text"));
+    }
+    let again = report::read::read("diff.json", &texts[3]).expect("it reads back");
+    assert_eq!(again.record, AnyRecord::Diff(found));
+    // The style and the script of a page are no figures.
+    texts.pop();
+    texts
+}
+
+fn assert_no_nonsense(texts: &[String]) {
+    for text in texts {
+        let mut words = text.split(|character: char| !character.is_alphanumeric());
+        assert!(words.all(|word| !matches!(word, "NaN" | "inf" | "infinity")), "{text}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+    #[test]
+    fn no_bench_makes_nonsense(old in any_bench(), new in any_bench()) {
+        assert_no_nonsense(&all_texts(&bench("old", old.clone()), &bench("new", new)));
+        assert_no_nonsense(&all_texts(&bench("old", old.clone()), &bench("same", old)));
+    }
+
+    #[test]
+    fn no_comparison_makes_nonsense(old in any_comparison(), new in any_comparison()) {
+        let both = [("old", old), ("new", new)].map(|(name, record)| loaded(name, AnyRecord::Compare(record)));
+        assert_no_nonsense(&all_texts(&both[0], &both[1]));
+    }
+}
+
+#[test]
+fn other_hosts_are_named_fact_by_fact() {
+    let here = record([]).host;
+    let mut there = here.clone();
+    assert!(sides::hosts_differ(&here, &there).is_empty());
+    there.load_average_1m = Some(3.0);
+    there.memory_bytes = here.memory_bytes;
+    assert!(sides::hosts_differ(&here, &there).is_empty(), "the load is no fact of a host");
+    there.kernel = "Linux 6.19.0".to_owned();
+    there.cpus.pop();
+    assert_eq!(
+        sides::hosts_differ(&here, &there),
+        ["kernel: Linux 6.18.0, then Linux 6.19.0", "CPUs: 2 CPUs under KVM, then 1 CPU under KVM"]
+    );
+}

@@ -1,0 +1,270 @@
+//! What changed between two runs of the same cases, and what may be chance: for each case a rank test and a factor with bounds,
+//! both corrected for how many cases there are and for how often one looked.
+//!
+//! - A change is **found** where Holm's step-down procedure rejects (*Scandinavian Journal of Statistics* 6, 1979): if nothing
+//!   changed anywhere, the chance of finding anything is at most [`ERRORS`].
+//! - The **bounds** are simultaneous (Bonferroni): with a chance of 1 - [`ERRORS`] all of them hold at once, so that whatever is
+//!   beyond a limit with the whole of its interval may be called so, however many cases there are.
+//! - Looking repeatedly, with the choice to stop, shares the errors out among all looks, as [`crate::converged`] does.
+
+use crate::converged;
+use crate::rank_test::{Counted, Shape};
+use crate::shift::factor;
+
+/// The chance of any false statement, over all cases and looks.
+pub const ERRORS: f64 = 0.05;
+
+/// The figures of one case on both sides.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BothSides<'a> {
+    /// Before.
+    pub old: &'a [f64],
+    /// After.
+    pub new: &'a [f64],
+    /// Whether figures at the same place were taken together, so that what disturbed one disturbed the other.
+    pub paired: bool,
+}
+
+/// How a case's figures moved.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Shift {
+    /// New divided by old (Hodges and Lehmann).
+    pub ratio: f64,
+    /// Its bounds, which hold over all cases at once; `None` where there are too few figures for any.
+    pub interval: Option<(f64, f64)>,
+    /// The chance to see the sides so far apart if nothing had changed, by itself: neither for the cases nor for the looks.
+    pub p: f64,
+    /// The same corrected for both.
+    pub p_corrected: f64,
+}
+
+impl Shift {
+    /// Whether this is a change and no chance.
+    pub fn is_found(&self) -> bool {
+        self.p_corrected <= ERRORS
+    }
+
+    /// Whether there is no more to find out: the change was found, or one of ten percent is excluded. Where only changes beyond a
+    /// `limit` (a share) matter, whether this is one, or surely none.
+    pub fn is_settled(&self, limit: Option<f64>) -> bool {
+        let Some((low, high)) = self.interval else { return false };
+        let within = |limit: f64| 1.0 - limit < low && high < 1.0 + limit;
+        match limit {
+            None => self.is_found() || within(SOUGHT),
+            Some(limit) => within(limit) || high < 1.0 - limit || low > 1.0 + limit,
+        }
+    }
+}
+
+/// How cases moved, corrected for how many there are and for how often they could be looked at; `None` for a case without
+/// figures on both sides. Figures must be [`usable`].
+pub fn shifts(cases: &[BothSides<'_>], looks: u32) -> Vec<Option<Shift>> {
+    let judged: Vec<usize> = (0..cases.len()).filter(|at| cases[*at].shape().is_some()).collect();
+    let looks = f64::from(looks.max(1));
+    let mut counted = Counted::default();
+    let mut found = vec![None; cases.len()];
+    let tail = ERRORS / looks / judged.len() as f64 / 2.0;
+    for at in &judged {
+        let BothSides { old, new, paired } = cases[*at];
+        let p = counted.p(&logarithms(old), &logarithms(new), paired);
+        let factor = factor(&mut counted, old, new, paired, tail);
+        found[*at] = Some(Shift { ratio: factor.ratio, interval: factor.interval, p, p_corrected: 1.0 });
+    }
+    let mut order: Vec<&mut Shift> = found.iter_mut().flatten().collect();
+    order.sort_by(|one, other| one.p.total_cmp(&other.p));
+    let (count, mut least) = (order.len(), 0.0f64);
+    for (step, shift) in order.into_iter().enumerate() {
+        // Whoever comes later cannot be surer than those before.
+        least = least.max((shift.p * (count - step) as f64 * looks).min(1.0));
+        shift.p_corrected = least;
+    }
+    found
+}
+
+/// How many figures each side of each of so many cases needs before any change can be found at all.
+pub fn figures_needed(cases: usize, looks: u32, paired: bool) -> usize {
+    let wanted = ERRORS / f64::from(looks.max(1)) / cases.max(1) as f64;
+    let shape = |count| if paired { Shape::Pairs(count) } else { Shape::Groups(count, count) };
+    (1..).find(|count| shape(*count).least_p() <= wanted).unwrap_or(usize::MAX)
+}
+
+/// Pairs at the most where nobody says how many: enough to find ten percent where trials differ by a tenth of their median.
+pub const PAIRS_MAX: usize = 49;
+/// The change that is looked for, as a share: whoever can exclude it need look no further.
+const SOUGHT: f64 = 0.10;
+
+/// After how many pairs of each of so many cases one looks whether to go on, `most` pairs being the last look. Looks at which
+/// nothing can be found yet are not made, as each takes its share of the errors.
+pub fn looks_for(cases: usize, most: usize) -> Vec<usize> {
+    let early: Vec<usize> = converged::looks().take_while(|look| *look < most).collect();
+    let can_find = |(at, look): (usize, &usize)| {
+        let looks = (early.len() - at + 1) as u32;
+        *look >= figures_needed(cases, looks, true)
+    };
+    let first = early.iter().enumerate().position(can_find).unwrap_or(early.len());
+    early[first..].iter().copied().chain([most]).collect()
+}
+
+/// Whether a figure can be compared by factors: no clock gives one that is beyond these bounds, and quotients of those between
+/// them, in whatever unit, are numbers.
+pub fn usable(figure: f64) -> bool {
+    (1e-100..1e100).contains(&figure)
+}
+
+impl BothSides<'_> {
+    fn shape(&self) -> Option<Shape> {
+        let (old, new) = (self.old.len(), self.new.len());
+        (old > 0 && new > 0).then_some(if self.paired { Shape::Pairs(old) } else { Shape::Groups(old, new) })
+    }
+}
+
+/// Ranks of pairs are those of their factors.
+fn logarithms(figures: &[f64]) -> Vec<f64> {
+    figures.iter().map(|figure| figure.ln()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastrand::Rng;
+
+    /// A standard normal value, nearly: the sum of twelve uniform ones.
+    fn normal(random: &mut Rng) -> f64 {
+        (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
+    }
+
+    /// Noise around 1 with a standard deviation of some 5 %.
+    type Noise = fn(&mut Rng) -> f64;
+
+    /// As it is with programs: mostly close to the best, now and then far above it.
+    fn skewed(random: &mut Rng) -> f64 {
+        let far = if random.f64() < 0.05 { 1.3 } else { 1.0 };
+        far * (1.0 - 0.04 * random.f64().max(1e-12).ln())
+    }
+
+    const NOISES: [Noise; 2] = [|random| (0.05 * normal(random)).exp(), skewed];
+
+    /// Makes `runs` runs of `cases` cases of `count` figures a side, the new ones longer by `factor`; gives the share of runs of
+    /// which the question was answered with yes.
+    fn share(
+        runs: usize,
+        (cases, count, paired): (usize, usize, bool),
+        (noise, factor): (Noise, f64),
+        ask: impl Fn(&[Shift]) -> bool,
+    ) -> f64 {
+        let mut random = Rng::with_seed(16);
+        let yes = (0..runs).filter(|_| {
+            let mut side = |factor: f64| -> Vec<Vec<f64>> {
+                (0..cases).map(|_| (0..count).map(|_| factor * noise(&mut random)).collect()).collect()
+            };
+            let (old, new) = (side(1.0), side(factor));
+            let both = old.iter().zip(&new).map(|(old, new)| BothSides { old, new, paired });
+            let found: Vec<Shift> = shifts(&both.collect::<Vec<_>>(), 1).into_iter().flatten().collect();
+            ask(&found)
+        });
+        yes.count() as f64 / runs as f64
+    }
+
+    #[test]
+    fn nothing_is_found_where_nothing_changed() {
+        for noise in NOISES {
+            for (cases, count, paired) in
+                [(1, 9, false), (20, 9, false), (1, 12, true), (20, 15, true), (3, 60, false)]
+            {
+                let any = share(600, (cases, count, paired), (noise, 1.0), |found| {
+                    found.iter().any(Shift::is_found)
+                });
+                // Three standard errors above 5 %.
+                assert!(any <= 0.077, "{cases} cases of {count}: {any} of all runs find something");
+            }
+        }
+    }
+
+    #[test]
+    fn all_intervals_hold_at_once() {
+        for noise in NOISES {
+            for (cases, count, paired) in
+                [(1, 9, false), (1, 12, true), (20, 9, false), (20, 15, true), (2, 50, true)]
+            {
+                let all = share(600, (cases, count, paired), (noise, 1.1), |found| {
+                    found.iter().all(|shift| {
+                        let (low, high) = shift.interval.expect("enough figures");
+                        low <= 1.1 && 1.1 <= high
+                    })
+                });
+                assert!(all >= 0.923, "{cases} cases of {count}: {all} of all runs");
+            }
+        }
+    }
+
+    /// One comparison in turns, as `diff --run` makes it: whether it found a slow-down, and after how many pairs it ended.
+    fn in_turns(random: &mut Rng, cases: usize, noise: Noise, factor: f64) -> (bool, usize) {
+        let looks = looks_for(cases, PAIRS_MAX);
+        let mut sides = vec![[Vec::new(), Vec::new()]; cases];
+        loop {
+            for [old, new] in &mut sides {
+                old.push(noise(random));
+                new.push(factor * noise(random));
+            }
+            let pairs = sides[0][0].len();
+            if !looks.contains(&pairs) {
+                continue;
+            }
+            let both = sides.iter().map(|[old, new]| BothSides { old, new, paired: true });
+            let found: Vec<Shift> =
+                shifts(&both.collect::<Vec<_>>(), looks.len() as u32).into_iter().flatten().collect();
+            if pairs == PAIRS_MAX || found.iter().all(|shift| shift.is_settled(None)) {
+                return (found.iter().any(|shift| shift.is_found() && shift.ratio > 1.0), pairs);
+            }
+        }
+    }
+
+    #[test]
+    fn ten_percent_are_found_in_turns_and_nothing_where_nothing_changed() {
+        const RUNS: usize = 300;
+        let mut random = Rng::with_seed(10);
+        for noise in NOISES {
+            for cases in [1, 12] {
+                let mut share = |factor: f64| {
+                    let found = (0..RUNS).filter(|_| in_turns(&mut random, cases, noise, factor).0);
+                    found.count() as f64 / RUNS as f64
+                };
+                let (power, alarms) = (share(1.1), share(1.0));
+                assert!(power >= 0.95, "{cases} cases: {power} of the changes found");
+                assert!(alarms <= 0.05, "{cases} cases: {alarms} of the runs raise an alarm");
+            }
+            let ended = in_turns(&mut random, 1, noise, 1.0).1;
+            assert!(ended < PAIRS_MAX, "ended after {ended} pairs, as nothing more was to be found out");
+        }
+    }
+
+    #[test]
+    fn corrected_chances_are_those_of_holm() {
+        let old: Vec<f64> = (1..=8).map(f64::from).collect();
+        let moved = |by: f64| old.iter().map(|value| value + by).collect::<Vec<f64>>();
+        let news = [moved(0.5), moved(100.0), moved(5.2)];
+        let both = news.iter().map(|new| BothSides { old: &old, new, paired: false }).collect::<Vec<_>>();
+        let found: Vec<Shift> = shifts(&both, 2).into_iter().flatten().collect();
+        assert!((found[1].p_corrected - 6.0 * found[1].p).abs() < 1e-12);
+        assert!((found[2].p_corrected - 4.0 * found[2].p).abs() < 1e-12);
+        assert_eq!(found[0].p_corrected, 1.0);
+    }
+
+    #[test]
+    fn how_many_figures_it_takes() {
+        assert_eq!([1, 20, 400].map(|cases| figures_needed(cases, 1, false)), [4, 6, 9]);
+        assert_eq!([1, 20].map(|cases| figures_needed(cases, 5, true)), [8, 12]);
+        let one = [1.0];
+        let found = shifts(
+            &[
+                BothSides { old: &one, new: &one, paired: false },
+                BothSides { old: &one, new: &[], paired: false },
+            ],
+            1,
+        );
+        assert_eq!(
+            (found[0].and_then(|shift| shift.interval), found[0].map(|shift| shift.p), found[1]),
+            (None, Some(1.0), None)
+        );
+    }
+}

@@ -1,0 +1,290 @@
+//! Rank tests: how surprising it would be to see figures lie so far apart if nothing had changed. They ask nothing of the shape of
+//! the noise, and one wild figure counts no more than any other.
+//!
+//! Mann and Whitney's of two groups (1947), and Wilcoxon's signed ranks of pairs (1945; zeros as Pratt has them, 1959): Conover,
+//! *Practical Nonparametric Statistics*, §5.1 and §5.7. Of few values all ways of dealing out the ranks are counted, ties included;
+//! of more the normal approximation is taken, with the variance of the very ranks and a continuity correction.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crate::normal::{exceeded_with, upper_tail};
+
+/// Up to so many values in both groups together all ways are counted.
+const COUNTED_OF_TWO: usize = 40;
+/// The same where values are tied: each group of ties needs a count of its own, and none can be kept for the next case.
+const COUNTED_OF_TWO_TIED: usize = 20;
+/// Up to so many pairs.
+const COUNTED_OF_PAIRS: usize = 40;
+
+/// Who has how many values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Shape {
+    /// Two groups: the old figures and the new ones.
+    Groups(usize, usize),
+    /// So many pairs.
+    Pairs(usize),
+}
+
+impl Shape {
+    /// The smallest two-sided chance that any figures of this shape can have: all of one side are beyond all of the other.
+    pub(crate) fn least_p(self) -> f64 {
+        let ln_ways = match self {
+            Self::Groups(one, other) => {
+                let (less, more) = (one.min(other), one.max(other));
+                (1..=less).map(|k| ((more + k) as f64 / k as f64).ln()).sum::<f64>()
+            }
+            Self::Pairs(pairs) => pairs as f64 * std::f64::consts::LN_2,
+        };
+        (2.0 * (-ln_ways).exp()).min(1.0)
+    }
+
+    /// How many differences between the two groups, or averages of two differences (Walsh), there are.
+    pub(crate) fn steps(self) -> u64 {
+        match self {
+            Self::Groups(one, other) => one as u64 * other as u64,
+            Self::Pairs(pairs) => pairs as u64 * (pairs as u64 + 1) / 2,
+        }
+    }
+
+    /// The ranks where no two values are alike, doubled.
+    fn untied(self) -> Vec<usize> {
+        let count = match self {
+            Self::Groups(one, other) => one + other,
+            Self::Pairs(pairs) => pairs,
+        };
+        (1..=count).map(|rank| 2 * rank).collect()
+    }
+}
+
+/// The distributions that were counted so far: cases of one run are alike.
+#[derive(Default)]
+pub(crate) struct Counted(HashMap<Shape, Rc<[f64]>>);
+
+impl Counted {
+    fn untied(&mut self, shape: Shape) -> Rc<[f64]> {
+        self.0.entry(shape).or_insert_with(|| chances(&shape.untied(), shape).into()).clone()
+    }
+
+    /// The chance, if nothing had changed, that the two sides lie apart at least as far as these: two-sided.
+    pub(crate) fn p(&mut self, old: &[f64], new: &[f64], paired: bool) -> f64 {
+        if paired { self.p_of_pairs(old, new) } else { self.p_of_groups(old, new) }
+    }
+
+    fn p_of_groups(&mut self, old: &[f64], new: &[f64]) -> f64 {
+        let shape = Shape::Groups(old.len(), new.len());
+        let all: Vec<f64> = new.iter().chain(old).copied().collect();
+        let (ranks, tied) = doubled_ranks(&all);
+        let sum: usize = ranks[..new.len()].iter().sum();
+        let counted = if tied { COUNTED_OF_TWO_TIED } else { COUNTED_OF_TWO };
+        if all.len() <= counted {
+            let chances = if tied { chances(&ranks, shape).into() } else { self.untied(shape) };
+            return both_tails(&chances, sum);
+        }
+        let count = all.len() as f64;
+        let mean = ranks.iter().sum::<usize>() as f64 / count;
+        let spread: f64 = ranks.iter().map(|rank| (*rank as f64 - mean).powi(2)).sum();
+        let variance = new.len() as f64 * old.len() as f64 * spread / (count * (count - 1.0));
+        approximate(sum as f64 - new.len() as f64 * mean, variance)
+    }
+
+    fn p_of_pairs(&mut self, old: &[f64], new: &[f64]) -> f64 {
+        let differences: Vec<f64> = new.iter().zip(old).map(|(new, old)| new - old).collect();
+        let sizes: Vec<f64> = differences.iter().map(|difference| difference.abs()).collect();
+        let (ranks, tied) = doubled_ranks(&sizes);
+        let changed = || differences.iter().zip(&ranks).filter(|(difference, _)| **difference != 0.0);
+        let sum = changed().filter(|(difference, _)| **difference > 0.0).map(|(_, rank)| rank).sum::<usize>();
+        let ranks: Vec<usize> = changed().map(|(_, rank)| *rank).collect();
+        let shape = Shape::Pairs(ranks.len());
+        if ranks.len() <= COUNTED_OF_PAIRS {
+            let is_plain = !tied && ranks.len() == differences.len();
+            let chances = if is_plain { self.untied(shape) } else { chances(&ranks, shape).into() };
+            return both_tails(&chances, sum);
+        }
+        let mean = ranks.iter().sum::<usize>() as f64 / 2.0;
+        let variance = ranks.iter().map(|rank| (*rank as f64).powi(2)).sum::<f64>() / 4.0;
+        approximate(sum as f64 - mean, variance)
+    }
+
+    /// How many steps at either end of all [`Shape::steps`] in order an interval may leave out, less than `tail` of the chance being
+    /// beyond each end; `None` where there are too few values for any interval. The interval holds every shift that the test of
+    /// untied values does not reject (Hodges and Lehmann 1963).
+    pub(crate) fn left_out(&mut self, shape: Shape, tail: f64) -> Option<u64> {
+        if shape.least_p() / 2.0 > tail {
+            return None;
+        }
+        let (counted, least_sum, variance) = match shape {
+            Shape::Groups(one, other) => {
+                let count = (one + other) as f64;
+                let variance = one as f64 * other as f64 * (count + 1.0) / 12.0;
+                (one + other <= COUNTED_OF_TWO, other * (other + 1), variance)
+            }
+            Shape::Pairs(pairs) => {
+                let count = pairs as f64;
+                (pairs <= COUNTED_OF_PAIRS, 0, count * (count + 1.0) * (2.0 * count + 1.0) / 24.0)
+            }
+        };
+        if !counted {
+            let middle = shape.steps() as f64 / 2.0;
+            return Some((middle - 0.5 - exceeded_with(tail) * variance.sqrt()).max(0.0).floor() as u64);
+        }
+        let chances = self.untied(shape);
+        let mut below = 0.0;
+        let sums = chances[least_sum..].iter().step_by(2);
+        let within = sums.take_while(|chance| {
+            below += **chance;
+            below <= tail
+        });
+        Some((within.count() as u64).saturating_sub(1))
+    }
+}
+
+/// The chance of each doubled sum of ranks: of as many ranks as there are new figures, or of any of them, all ways being alike.
+fn chances(ranks: &[usize], shape: Shape) -> Vec<f64> {
+    let total: usize = ranks.iter().sum();
+    match shape {
+        Shape::Pairs(_) => {
+            let mut chances = vec![0.0; total + 1];
+            chances[0] = 1.0;
+            for rank in ranks {
+                for sum in (0..=total).rev() {
+                    let with = if sum >= *rank { chances[sum - rank] } else { 0.0 };
+                    chances[sum] = (chances[sum] + with) / 2.0;
+                }
+            }
+            chances
+        }
+        Shape::Groups(_, chosen) => {
+            let mut ways = vec![vec![0.0; total + 1]; chosen + 1];
+            ways[0][0] = 1.0;
+            for rank in ranks {
+                for taken in (1..=chosen).rev() {
+                    for sum in *rank..=total {
+                        ways[taken][sum] += ways[taken - 1][sum - rank];
+                    }
+                }
+            }
+            let ways = ways.swap_remove(chosen);
+            let all: f64 = ways.iter().sum();
+            ways.into_iter().map(|ways| ways / all).collect()
+        }
+    }
+}
+
+/// Twice the chance of this sum, and those beyond it, in the direction in which there are fewer.
+fn both_tails(chances: &[f64], sum: usize) -> f64 {
+    let below: f64 = chances[..=sum].iter().sum();
+    let above: f64 = chances[sum..].iter().sum();
+    (2.0 * below.min(above)).min(1.0)
+}
+
+/// The same by the normal approximation, for a doubled sum so far from its mean.
+fn approximate(beyond: f64, variance: f64) -> f64 {
+    if variance <= 0.0 {
+        return 1.0;
+    }
+    (2.0 * upper_tail((beyond.abs() - 1.0).max(0.0) / variance.sqrt())).min(1.0)
+}
+
+/// The rank of each value among all, doubled so that the mean rank of ties is a whole number; and whether there are ties.
+fn doubled_ranks(values: &[f64]) -> (Vec<usize>, bool) {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_unstable_by(|one, other| values[*one].total_cmp(&values[*other]));
+    let mut ranks = vec![0; values.len()];
+    let mut first = 0;
+    for alike in order.chunk_by(|one, other| values[*one] == values[*other]) {
+        let rank = 2 * first + alike.len() + 1;
+        alike.iter().for_each(|at| ranks[*at] = rank);
+        first += alike.len();
+    }
+    let tied = order.windows(2).any(|pair| values[pair[0]] == values[pair[1]]);
+    (ranks, tied)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn p(old: &[f64], new: &[f64], paired: bool) -> f64 {
+        Counted::default().p(old, new, paired)
+    }
+
+    #[test]
+    fn chances_and_steps_are_those_of_the_published_tables() {
+        let five = [1.0, 2.0, 3.0, 4.0, 5.0];
+        let above = five.map(|value| value + 10.0);
+        assert!((p(&five, &above, false) - 2.0 / 252.0).abs() < 1e-12);
+        assert_eq!((p(&five, &five, false), p(&five, &five, true)), (1.0, 1.0));
+        assert!((p(&five, &[2.5, 4.5, 11.0, 12.0, 13.0], true) - 2.0 / 32.0).abs() < 1e-12);
+        // Conover, tables A7 and A12, two-sided 5 % and 1 %.
+        let mut counted = Counted::default();
+        for (shape, tail, left_out) in [
+            (Shape::Groups(10, 10), 0.025, 23),
+            (Shape::Groups(5, 9), 0.025, 7),
+            (Shape::Groups(20, 20), 0.005, 105),
+            (Shape::Pairs(10), 0.025, 8),
+            (Shape::Pairs(20), 0.005, 37),
+        ] {
+            assert_eq!(counted.left_out(shape, tail), Some(left_out), "{shape:?}");
+        }
+        assert_eq!(counted.left_out(Shape::Groups(3, 3), 0.025), None);
+        assert_eq!(counted.left_out(Shape::Pairs(5), 0.025), None);
+    }
+
+    #[test]
+    fn counting_and_the_approximation_agree_where_they_meet() {
+        let mut random = fastrand::Rng::with_seed(3);
+        for paired in [false, true] {
+            let mut side =
+                |count: usize, shift: f64| -> Vec<f64> { (0..count).map(|_| random.f64() + shift).collect() };
+            let few = if paired { COUNTED_OF_PAIRS } else { COUNTED_OF_TWO / 2 };
+            let (old, new) = (side(few, 0.0), side(few, 0.2));
+            let counted = p(&old, &new, paired);
+            let approximate = p(&[&old[..], &[0.5]].concat(), &[&new[..], &[0.7]].concat(), paired);
+            assert!((approximate / counted).ln().abs() < 0.7, "{counted} and {approximate}");
+            let shape = |count| if paired { Shape::Pairs(count) } else { Shape::Groups(count, count) };
+            let left_out =
+                [few, few + 1].map(|count| Counted::default().left_out(shape(count), 0.005).unwrap());
+            assert!((1.0..1.12).contains(&(left_out[1] as f64 / left_out[0] as f64)), "{left_out:?}");
+        }
+    }
+
+    /// All ways of dealing out, one by one.
+    fn by_hand(old: &[f64], new: &[f64]) -> f64 {
+        let all: Vec<f64> = new.iter().chain(old).copied().collect();
+        let (ranks, _) = doubled_ranks(&all);
+        let seen: usize = ranks[..new.len()].iter().sum();
+        let ways = (0u32..1 << all.len()).filter(|way| way.count_ones() as usize == new.len());
+        let sums: Vec<usize> = ways
+            .map(|way| (0..all.len()).filter(|at| way & (1 << at) != 0).map(|at| ranks[at]).sum())
+            .collect();
+        let share = |is: &dyn Fn(&usize) -> bool| {
+            sums.iter().filter(|sum| is(sum)).count() as f64 / sums.len() as f64
+        };
+        (2.0 * share(&|sum| *sum <= seen).min(share(&|sum| *sum >= seen))).min(1.0)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn ties_are_counted_as_they_are(old in vec(0u8..4, 1..6), new in vec(0u8..4, 1..6)) {
+            let [old, new] = [old, new].map(|side| side.into_iter().map(f64::from).collect::<Vec<_>>());
+            prop_assert!((p(&old, &new, false) - by_hand(&old, &new)).abs() < 1e-9);
+        }
+
+        #[test]
+        fn a_chance_is_one_and_has_no_direction(
+            values in vec((0f64..1e9, 0f64..1e9), 1..60), equal in any::<bool>(), paired in any::<bool>(),
+        ) {
+            let (old, mut new): (Vec<f64>, Vec<f64>) = values.into_iter().unzip();
+            if equal {
+                new.clone_from(&old);
+            }
+            let (there, back) = (p(&old, &new, paired), p(&new, &old, paired));
+            prop_assert!((0.0..=1.0).contains(&there) && (there - back).abs() < 1e-9);
+            prop_assert!(!equal || there == 1.0);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! By what factor figures changed, and between which bounds that factor lies.
+//!
+//! The factor is Hodges and Lehmann's: the median of all quotients between a new figure and an old one; of pairs, the median of
+//! the Walsh averages of their quotients (Hodges and Lehmann, *Annals of Mathematical Statistics* 34, 1963). Quotients are handled
+//! as differences of logarithms. The bounds are those quotients that the rank test of [`crate::rank_test`] would just not
+//! reject: where nothing but the factor changed they cover it with the chance that is asked for, whatever the shape of the noise.
+
+use crate::rank_test::{Counted, Shape};
+
+/// A factor and its bounds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Factor {
+    /// New divided by old.
+    pub(crate) ratio: f64,
+    /// Its bounds; `None` where there are too few values for any.
+    pub(crate) interval: Option<(f64, f64)>,
+}
+
+/// All differences that the factor is chosen from, without writing them down: of thousands of values there are millions.
+enum Steps {
+    /// Logarithms of the old figures and of the new ones, each in order.
+    Groups(Vec<f64>, Vec<f64>),
+    /// Differences of the pairs' logarithms, in order.
+    Pairs(Vec<f64>),
+}
+
+/// The factor between figures, all of which are positive and finite, with bounds that leave `tail` of the chance beyond each.
+/// There is at least one figure on each side, and of pairs as many on both.
+pub(crate) fn factor(counted: &mut Counted, old: &[f64], new: &[f64], paired: bool, tail: f64) -> Factor {
+    let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
+    let (old, new) = (logs(old), logs(new));
+    let (mut steps, shape) = if paired {
+        let differences = new.iter().zip(&old).map(|(new, old)| new - old).collect();
+        (Steps::Pairs(differences), Shape::Pairs(old.len()))
+    } else {
+        let shape = Shape::Groups(old.len(), new.len());
+        (Steps::Groups(old, new), shape)
+    };
+    match &mut steps {
+        Steps::Groups(old, new) => {
+            [old, new].into_iter().for_each(|side| side.sort_unstable_by(f64::total_cmp))
+        }
+        Steps::Pairs(differences) => differences.sort_unstable_by(f64::total_cmp),
+    }
+    let count = shape.steps();
+    let middle = (steps.smallest(count.div_ceil(2)) + steps.smallest(count / 2 + 1)) / 2.0;
+    let interval = counted.left_out(shape, tail).map(|left_out| {
+        let low = steps.smallest((left_out + 1).min(count.div_ceil(2)));
+        let high = steps.smallest((count - left_out).max(count / 2 + 1));
+        (multiple(low), multiple(high))
+    });
+    Factor { ratio: multiple(middle), interval }
+}
+
+/// The number whose logarithm this is, or the nearest one that there is.
+fn multiple(log: f64) -> f64 {
+    log.exp().clamp(f64::MIN_POSITIVE, f64::MAX)
+}
+
+impl Steps {
+    /// The step that is `rank`th from below, the lowest being the first. Halving the numbers there are until one is left takes 64
+    /// counts, each in proportion to the number of figures.
+    fn smallest(&self, rank: u64) -> f64 {
+        let (mut low, mut high) = (place(f64::NEG_INFINITY), place(f64::INFINITY));
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.up_to(value(middle)) >= rank { high = middle } else { low = middle + 1 }
+        }
+        value(low)
+    }
+
+    /// How many steps are no larger than this.
+    fn up_to(&self, most: f64) -> u64 {
+        match self {
+            Self::Groups(old, new) => {
+                let mut reached = 0;
+                let of_one = |old: &f64| {
+                    reached += new[reached..].iter().take_while(|new| **new - old <= most).count();
+                    reached as u64
+                };
+                old.iter().map(of_one).sum()
+            }
+            // Each with itself and with those above it.
+            Self::Pairs(differences) => {
+                let mut reached = differences.len();
+                let of_one = |(at, one): (usize, &f64)| {
+                    let beyond = |other: &&f64| *one / 2.0 + **other / 2.0 > most;
+                    reached -= differences[..reached].iter().rev().take_while(beyond).count();
+                    reached.saturating_sub(at) as u64
+                };
+                differences.iter().enumerate().map(of_one).sum()
+            }
+        }
+    }
+}
+
+/// The place of a number among all that there are, so that halving finds one of them exactly.
+fn place(value: f64) -> u64 {
+    let bits = value.to_bits();
+    if value.is_sign_negative() { !bits } else { bits | 1 << 63 }
+}
+
+/// The number at a place.
+fn value(place: u64) -> f64 {
+    f64::from_bits(if place >> 63 == 0 { !place } else { place & !(1 << 63) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn of(old: &[f64], new: &[f64], paired: bool) -> Factor {
+        factor(&mut Counted::default(), old, new, paired, 0.025)
+    }
+
+    #[test]
+    fn a_factor_is_found_again() {
+        let old: Vec<f64> = (1..=9).map(f64::from).collect();
+        let new: Vec<f64> = old.iter().map(|value| value * 1.5).collect();
+        let pairs = of(&old, &new, true);
+        assert!((pairs.ratio - 1.5).abs() < 1e-12 && (pairs.interval.unwrap().1 - 1.5).abs() < 1e-12);
+        let groups = of(&old, &new, false);
+        let (low, high) = groups.interval.unwrap();
+        assert!((groups.ratio - 1.5).abs() < 1e-12 && low < 1.0 && high > 2.0, "{groups:?}");
+        assert_eq!(of(&[1.0], &[2.0], false).interval, None);
+        assert_eq!(of(&[5.0; 9], &[5.0; 9], false), Factor { ratio: 1.0, interval: Some((1.0, 1.0)) });
+    }
+
+    #[test]
+    fn the_largest_figures_have_a_factor() {
+        let found = of(&[f64::MIN_POSITIVE; 9], &[f64::MAX; 9], false);
+        assert_eq!((found.ratio, found.interval), (f64::MAX, Some((f64::MAX, f64::MAX))));
+    }
+
+    proptest! {
+        #[test]
+        fn steps_are_chosen_as_if_they_were_written_down(
+            old in vec(-5f64..5.0, 1..12), new in vec(-5f64..5.0, 1..12), share in 0f64..1.0,
+        ) {
+            let in_order = |mut values: Vec<f64>| { values.sort_unstable_by(f64::total_cmp); values };
+            let (old, new) = (in_order(old), in_order(new));
+            let walsh = |at: usize| old[at..].iter().map(move |other| other / 2.0);
+            let averages = (0..old.len()).flat_map(|at| walsh(at).map(|half| old[at] / 2.0 + half).collect::<Vec<_>>());
+            let differences = old.iter().flat_map(|old| new.iter().map(move |new| new - old));
+            for (all, steps) in [
+                (in_order(averages.collect()), Steps::Pairs(old.clone())),
+                (in_order(differences.collect()), Steps::Groups(old.clone(), new.clone())),
+            ] {
+                let at = (share * all.len() as f64) as usize;
+                prop_assert_eq!(steps.smallest(at as u64 + 1), all[at]);
+            }
+        }
+
+        #[test]
+        fn the_factor_lies_between_its_bounds(
+            pairs in vec((1f64..1e6, 1f64..1e6), 1..50), paired in any::<bool>(),
+        ) {
+            let (old, new): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
+            let found = of(&old, &new, paired);
+            if let Some((low, high)) = found.interval {
+                prop_assert!(low <= found.ratio && found.ratio <= high);
+            }
+            let back = of(&new, &old, paired);
+            prop_assert!((found.ratio * back.ratio - 1.0).abs() < 1e-9);
+        }
+    }
+}
