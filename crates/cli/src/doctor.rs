@@ -1,38 +1,71 @@
-//! `hosepipe doctor`: what would cap or spoil a measurement on this machine, and what to type against it.
-//! The findings are the host's; this file only prints them.
+//! `hosepipe doctor`: what this machine does at all, what would cap or spoil a measurement on it, and what to type against it.
+//! The figures are the engine's, the findings the host's; this file only prints them.
 
 use std::process::ExitCode;
 
 use clap::Args;
 use host::{Finding, Severity};
 use model::visible;
+use report::sheet::{Sheet, SheetPart};
+use report::{MeasuredFinding, Style, machine_table, measured_findings};
+use serde::Serialize;
 
 use crate::destination::OUTPUTS;
 use crate::terminal::{self, wrap};
 
-/// Says what on this machine would spoil or cap figures.
+/// Measures this machine in three seconds, and says what on it would spoil or cap figures.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  hosepipe doctor\n  hosepipe doctor --json | jq '.[] | select(.remedy)'")]
+#[command(after_help = "Examples:
+  hosepipe doctor                                      figures, what they mean, and findings
+  hosepipe doctor --quick                              findings only: nothing is measured
+  hosepipe doctor --json | jq '.[] | select(.remedy)'  findings against which there is a command
+  hosepipe doctor --json | jq '.[] | select(.figure) | {name, ns: .figure.median}'
+
+The figures stand first in the JSON: entries like the findings, whose `state` is `measured`, with a `figure`: `unit` (ns or
+bytes_per_s), `median`, `low`, `high` (the 95 % interval) and `repeats`.")]
 pub(crate) struct DoctorArgs {
     /// Print JSON
     #[arg(long, help_heading = OUTPUTS)]
-    pub(crate) json: bool,
+    json: bool,
+    /// Measure nothing
+    #[arg(long)]
+    quick: bool,
 }
 
 /// Width of the two columns before the text: state and name.
 const STATE: usize = 8;
 const NAME: usize = 21;
 
-/// Examines this machine and prints the findings, worst first; with `json` as an array in the order of
+/// Longer lines are hard to read.
+const WIDTH_MAX: usize = 110;
+
+/// An entry of the JSON.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Entry<'a> {
+    Measured(MeasuredFinding),
+    Found(&'a Finding),
+}
+
+/// Examines this machine and prints its figures, then the findings, worst first; as JSON in one array, in the order of
 /// examination. A finding is no failure: the status is 0.
-pub(crate) fn run(json: bool) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
+    // Looked at first: afterwards the load would be our own.
     let findings = host::diagnose();
-    if json {
-        terminal::print_data(&format!("{}\n", serde_json::to_string_pretty(&findings)?))?;
-    } else {
-        let style = terminal::style();
-        terminal::print_painted(&render(&findings, style.width.min(110), style.color))?;
+    let figures = if args.quick { Vec::new() } else { engine::measure_machine(&host::cpus()) };
+    if args.json {
+        let measured = measured_findings(&figures).into_iter().map(Entry::Measured);
+        let entries: Vec<Entry> = measured.chain(findings.iter().map(Entry::Found)).collect();
+        terminal::print_data(&format!("{}\n", serde_json::to_string_pretty(&entries)?))?;
+        return Ok(ExitCode::SUCCESS);
     }
+    let style = terminal::style();
+    let style = Style { width: style.width.min(WIDTH_MAX), ..style };
+    let measured = match figures.as_slice() {
+        [] => String::new(),
+        figures => Sheet { parts: vec![SheetPart::Table(machine_table(figures))] }.terminal(&style) + "\n",
+    };
+    terminal::print_painted(&format!("{measured}{}", render(&findings, style.width, style.color)))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -101,7 +101,7 @@ fn main() -> ExitCode {
         Command::Reproduce(args) => reproduce_cmd::run(&args),
         Command::Gen(args) => gen_cmd::run(args),
         Command::Sink(args) => sink_cmd::run(args),
-        Command::Doctor(args) => doctor::run(args.json),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Completions(args) => completions::run(&args),
     };
     result.unwrap_or_else(|error| terminal::report_error(&error))

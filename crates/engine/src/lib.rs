@@ -7,6 +7,7 @@
 mod amount;
 mod control;
 mod end;
+mod machine;
 mod plan;
 mod prepare;
 mod sample;
@@ -14,5 +15,6 @@ mod session;
 mod trial;
 mod watch;
 
+pub use machine::measure_machine;
 pub use plan::{Outcome, Plan};
 pub use session::run;

@@ -7,6 +7,7 @@ mod compare;
 mod diff;
 mod histogram;
 mod host;
+mod machine;
 mod mitigations;
 mod observer;
 mod quantity;
@@ -25,6 +26,7 @@ pub use compare::{CompareRecord, CompareResult, Ratio, SHELLS};
 pub use diff::{CaseChange, ChangeKind, DiffFigure, DiffRecord, DiffSide};
 pub use histogram::{HistogramError, decode_histogram, encode_histogram, latency_histogram};
 pub use host::{Cpu, Host, Limits};
+pub use machine::{MachineFigure, MachineFigureKind, MachineUnit};
 pub use observer::{Observer, RunProgress, Silent};
 pub use quantity::{ByteSize, QuantityError, parse_duration, parse_size};
 pub use record::{

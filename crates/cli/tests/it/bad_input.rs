@@ -211,7 +211,8 @@ fn sudo_is_named_to_those_who_need_it_and_have_it() {
             let remedy = error_of(&done.cases_of(name)[0]).remedy.clone().unwrap_or_default();
             assert!(remedy.contains("sysctl") && remedy.contains("sudo ") == named, "{path}: {remedy}");
         }
-        let doctor = lab.finish(lab.wrapped(&[user, &["env", path]].concat(), &["doctor"])).expect_code(0);
+        let doctor =
+            lab.finish(lab.wrapped(&[user, &["env", path]].concat(), &["doctor", "--quick"])).expect_code(0);
         assert!(named || !doctor.stdout.contains("sudo "), "{path}: {}", doctor.stdout);
     }
 }
@@ -342,7 +343,7 @@ fn shell(script: &str) -> Done {
 #[test]
 fn a_reader_that_goes_away_is_no_panic() {
     for command in
-        ["list", "list --json", "doctor", "completions bash", "bench null pipe --count 4 --trials 1"]
+        ["list", "list --json", "doctor --quick", "completions bash", "bench null pipe --count 4 --trials 1"]
     {
         // The reader is gone before the first word.
         let done = shell(&format!("$H {command} | true"));
@@ -358,7 +359,7 @@ fn a_full_disk_behind_standard_output_is_an_error_by_name() {
     for command in [
         "list",
         "list --json",
-        "doctor",
+        "doctor --quick",
         "completions bash",
         "bench null pipe --count 4 --trials 1",
         "bench null pipe --count 4 --trials 1 --json -",
@@ -388,7 +389,7 @@ fn a_closed_standard_output_is_an_error() {
     for command in [
         "list",
         "--help",
-        "doctor",
+        "doctor --quick",
         "completions bash",
         "bench null --count 4 --trials 1 --json out",
         "bench null --count 4 --trials 1 --json -",

@@ -10,6 +10,7 @@ mod compare;
 mod conformance;
 mod diff;
 mod differential;
+mod doctor;
 mod faults;
 mod faults_round_trips;
 mod filters;

@@ -1,0 +1,62 @@
+//! `hosepipe doctor`: findings and figures of this machine, for people and for programs.
+
+use serde_json::Value;
+
+use crate::common::{self, Lab};
+
+fn entries(lab: &Lab, args: &[&str]) -> Vec<Value> {
+    let done = lab.run(&[&["doctor", "--json"], args].concat()).expect_code(0);
+    let json: Value = serde_json::from_str(&done.stdout).expect("JSON");
+    json.as_array().expect("a list").clone()
+}
+
+#[test]
+fn the_doctor_says_the_same_to_people_and_to_programs() {
+    let lab = Lab::new();
+    let text = lab.run(&["doctor", "--quick"]).expect_code(0).stdout;
+    let findings = entries(&lab, &["--quick"]);
+    assert!(findings.len() > 3, "{findings:?}");
+    for finding in findings {
+        let name = finding["name"].as_str().expect("a name");
+        assert!(text.contains(name), "no {name} in: {text}");
+        assert!(finding.get("figure").is_none(), "nothing was measured: {finding}");
+    }
+}
+
+#[test]
+fn figures_stand_before_the_findings_and_are_fields_like_theirs() {
+    let lab = Lab::new();
+    let text = lab.run(&["doctor"]).expect_code(0).stdout;
+    assert!(text.starts_with(" this machine"), "{text}");
+    for words in ["a system call", "waking an end, same CPU", "copying in the cache", "first touch of a page"] {
+        assert!(text.contains(words), "no {words} in {text}");
+    }
+    let entries = entries(&lab, &[]);
+    let measured: Vec<&Value> = entries.iter().filter(|entry| entry["figure"].is_object()).collect();
+    assert!(measured.len() >= 6, "{entries:?}");
+    for entry in &entries {
+        for field in ["name", "state", "what", "why"] {
+            assert!(entry[field].is_string(), "{field} of {entry}");
+        }
+        assert!(entry.get("remedy").is_some_and(|remedy| remedy.is_null() || remedy.is_string()), "{entry}");
+    }
+    for entry in measured {
+        let number = |field: &str| entry["figure"][field].as_f64().expect("a number");
+        assert!(number("low") > 0.0, "{entry}");
+        assert!(number("low") <= number("median") && number("median") <= number("high"), "{entry}");
+    }
+}
+
+#[test]
+fn one_cpu_alone_is_told_and_measured_without_a_hang() {
+    let lab = Lab::new();
+    let cpus = host::cpus();
+    let Some(first) = cpus.first() else { return common::skip("no CPU is known") };
+    let one = ["taskset", "-c", &first.id.to_string()].map(str::to_owned);
+    if model::file_on_path("taskset").is_none() {
+        return common::skip("no taskset(1) here");
+    }
+    let one: Vec<&str> = one.iter().map(String::as_str).collect();
+    let text = lab.finish(lab.wrapped(&one, &["doctor"])).expect_code(0).stdout;
+    assert!(text.contains("waking an end, other CPU") && text.contains("only one CPU"), "{text}");
+}

@@ -1,0 +1,170 @@
+//! What this machine does at all, whatever mechanism is used: wake-ups and copies by trials of their own, system calls, clock and page
+//! faults by loops in this process.
+#![allow(unsafe_code)]
+
+use std::hint::black_box;
+use std::io;
+use std::time::Duration;
+
+use model::{
+    Amount, Case, CaseRecord, Cpu, DataLevel, MachineFigure, MachineFigureKind, Placement, Sample, Silent,
+    Spec, Tasks, Workload, decode_histogram, monotonic_ns,
+};
+use process::Pinned;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use rustix::param::page_size;
+
+use crate::plan::Plan;
+use crate::session::run;
+
+/// Repeats of each figure.
+const REPEATS: u32 = 9;
+/// What wake-ups and copies may take together.
+const BUDGET: Duration = Duration::from_millis(2200);
+/// Calls, and looks at the clock, of one repeat.
+const CALLS: u64 = 20_000;
+/// Pages of one repeat.
+const PAGES: usize = 1024;
+
+/// Measures this machine, within some three seconds.
+///
+/// Must be called from a process with one thread: trials are forked from it.
+pub fn measure_machine(cpus: &[Cpu]) -> Vec<MachineFigure> {
+    let mut figures = in_this_process(cpus);
+    figures.extend(by_trials(cpus));
+    figures
+}
+
+/// The figures that need no second task.
+fn in_this_process(cpus: &[Cpu]) -> Vec<MachineFigure> {
+    // Where the system does not let us stay on a CPU the figures are those of several.
+    let _pinned = cpus.first().and_then(|cpu| Pinned::to(cpu.id).ok());
+    let loops: [(MachineFigureKind, fn() -> io::Result<f64>); 4] = [
+        (MachineFigureKind::SystemCall, || Ok(system_call_ns())),
+        (MachineFigureKind::Clock, || Ok(clock_ns())),
+        (MachineFigureKind::ClockStep, || Ok(clock_step_ns())),
+        (MachineFigureKind::PageFault, page_fault_ns),
+    ];
+    let figure = |(kind, measure): (MachineFigureKind, fn() -> io::Result<f64>)| match (0..REPEATS)
+        .map(|_| measure())
+        .collect::<io::Result<Vec<f64>>>()
+    {
+        Ok(values) => MachineFigure { kind, values, missing: None },
+        Err(error) => {
+            MachineFigure { kind, values: Vec::new(), missing: Some(model::describe_errno(&error)) }
+        }
+    };
+    loops.into_iter().map(figure).collect()
+}
+
+fn system_call_ns() -> f64 {
+    let began = monotonic_ns();
+    for _ in 0..CALLS {
+        black_box(rustix::process::getppid());
+    }
+    (monotonic_ns() - began) as f64 / CALLS as f64
+}
+
+fn clock_ns() -> f64 {
+    let began = monotonic_ns();
+    for _ in 0..CALLS {
+        black_box(monotonic_ns());
+    }
+    (monotonic_ns() - began) as f64 / CALLS as f64
+}
+
+/// Between two looks lies at least what a look costs, in steps of the clock: the smallest difference between such distances.
+fn clock_step_ns() -> f64 {
+    let mut looks: Vec<u64> = (0..CALLS).map(|_| monotonic_ns()).collect();
+    looks.dedup();
+    let mut steps: Vec<u64> = looks.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    steps.sort_unstable();
+    steps.dedup();
+    let between = steps.windows(2).map(|pair| pair[1] - pair[0]).min();
+    between.or(steps.first().copied()).unwrap_or(1) as f64
+}
+
+/// The first touch of pages of a fresh mapping, one by one.
+fn page_fault_ns() -> io::Result<f64> {
+    let (page, len) = (page_size(), PAGES * page_size());
+    // SAFETY: a fresh private mapping at an address of the kernel's choice, given back below; only its own bytes are written.
+    unsafe {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        let start = mmap_anonymous(std::ptr::null_mut(), len, access, MapFlags::PRIVATE)?;
+        // A huge page would be 512 of them at once. Kernels without huge pages refuse, and have no need of it.
+        let _ = madvise(start, len, Advice::LinuxNoHugepage);
+        let began = monotonic_ns();
+        for number in 0..PAGES {
+            start.cast::<u8>().add(number * page).write_volatile(1);
+        }
+        let took = monotonic_ns() - began;
+        munmap(start, len)?;
+        Ok(took as f64 / PAGES as f64)
+    }
+}
+
+/// Half of a round trip over an eventfd on one CPU and between two, and copies in the cache and beyond it.
+fn by_trials(cpus: &[Cpu]) -> Vec<MachineFigure> {
+    let wake_up = |placement| Case {
+        workload: Workload::PingPong,
+        placement,
+        data: DataLevel::None,
+        block_bytes: 1,
+        ..Case::stream(Spec::plain("eventfd"))
+    };
+    let copy = |block_bytes| Case {
+        tasks: Tasks::Single,
+        placement: Placement::Same,
+        data: DataLevel::None,
+        block_bytes,
+        amount: Amount::Adaptive,
+        ..Case::stream(Spec::plain("memcpy"))
+    };
+    let cases = [
+        (MachineFigureKind::WakeUpSame, wake_up(Placement::Same)),
+        (MachineFigureKind::WakeUpCross, wake_up(Placement::Cross)),
+        (MachineFigureKind::CopyCached, copy(64 << 10)),
+        (MachineFigureKind::CopyMemory, copy(16 << 20)),
+    ];
+    let (kinds, cases): (Vec<_>, Vec<_>) = cases.into_iter().unzip();
+    let plan = Plan { cases, trials: REPEATS, seed: 1, budget: Some(BUDGET) };
+    let outcome = run(&plan, cpus, &mut Silent, &|| false);
+    kinds.into_iter().zip(&outcome.cases).map(|(kind, case)| of_case(kind, case)).collect()
+}
+
+fn of_case(kind: MachineFigureKind, case: &CaseRecord) -> MachineFigure {
+    let value = |sample: &Sample| match case.workload {
+        Workload::Stream => Some(sample.bytes as f64 * 1e9 / sample.elapsed_ns.max(1) as f64),
+        Workload::PingPong => {
+            let trips = decode_histogram(sample.latency_histogram.as_deref()?).ok()?;
+            Some(trips.value_at_quantile(0.5) as f64 / 2.0)
+        }
+    };
+    let missing = case.error.as_ref().map(|error| error.message.clone());
+    MachineFigure { kind, values: case.samples.iter().filter_map(value).collect(), missing }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loops_of_this_process_have_sensible_figures() {
+        for figure in in_this_process(&[]) {
+            assert_eq!(figure.values.len(), REPEATS as usize, "{figure:?}");
+            assert!(figure.values.iter().all(|value| *value > 0.0 && *value < 1e9), "{figure:?}");
+        }
+    }
+
+    /// A page that was touched before costs a memory access: what is counted are faults.
+    #[test]
+    fn every_page_is_a_fault() {
+        let faults = || {
+            nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_THREAD)
+                .map(|usage| usage.minor_page_faults())
+        };
+        let before = faults().expect("of this thread");
+        page_fault_ns().expect("a mapping");
+        assert!(faults().expect("of this thread") - before >= PAGES as i64);
+    }
+}
