@@ -4,6 +4,7 @@ mod args;
 mod plan;
 mod plan_text;
 mod progress;
+mod suite;
 mod workers;
 mod workers_args;
 
@@ -24,9 +25,9 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     }
     workers::check(&args)?;
     let cpus = host::cpus();
-    let plan = plan::make(&args, &cpus)?;
+    let (plan, suite) = plan::make(&args, &cpus)?;
     if args.dry_run {
-        terminal::print(&plan_text::render(&plan, &cpus))?;
+        terminal::print(&plan_text::render(&plan, suite.as_ref(), &cpus))?;
         return Ok(ExitCode::SUCCESS);
     }
     args.outputs.check()?;
@@ -47,6 +48,7 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         trials: plan.trials,
         interrupted: outcome.interrupted,
         precision_percent: args.precision,
+        suite,
     };
     let record = record::bench(settings, outcome.cases, host, started)?;
     show(&args, record, &stop)

@@ -167,6 +167,9 @@ fn of_records(args: &DiffArgs) -> anyhow::Result<DiffRecord> {
             hosts_differ.join("; ")
         ));
     }
+    if let Some(problem) = sides::suites_differ(&old.record, &new.record) {
+        return refused(problem);
+    }
     let figures = match sides::measured(&old, &new) {
         Ok(figures) => figures,
         Err(problem) => return refused(problem.to_string()),

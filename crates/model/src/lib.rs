@@ -31,7 +31,7 @@ pub use observer::{Observer, RunProgress, Silent};
 pub use quantity::{ByteSize, QuantityError, parse_duration, parse_size};
 pub use record::{
     BenchRecord, CaseError, CaseRecord, EndUsage, ErrorKind, Latency, NoSample, NoiseLevel, SCHEMA, Sample,
-    Settings, Share, Throughput, Tool, ZeroCopy,
+    Settings, Share, Suite, Throughput, Tool, ZeroCopy,
 };
 pub use run::{Bottleneck, LinkRecord, RunRecord, StageRecord};
 pub use screen::{colours_are_wanted, is_dumb, visible};

@@ -53,6 +53,18 @@ pub struct Settings {
     /// for was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision_percent: Option<f64>,
+    /// The suite whose cases these are (`--suite`); absent where they were asked for one by one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suite: Option<Suite>,
+}
+
+/// A fixed set of cases. Records of different versions do not hold the same cases.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Suite {
+    /// Its name.
+    pub name: String,
+    /// Raised whenever its cases change.
+    pub version: u32,
 }
 
 /// One case: what was asked, what the system granted, the raw samples, and their summary.

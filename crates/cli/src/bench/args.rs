@@ -10,6 +10,12 @@ use super::workers_args::WorkersArgs;
 use crate::outputs::Outputs;
 use crate::typed;
 
+/// What a suite says itself.
+const NOT_WITH_A_SUITE: [&str; 19] = [
+    "check", "payload", "specs", "all", "block", "sweep", "bytes", "count", "workload", "tasks", "wait",
+    "place", "data", "chain", "pairs", "senders", "rate", "workers", "worker",
+];
+
 /// The heading of what asks for more than one pair at its own speed.
 const LOAD: &str = "Load";
 
@@ -25,6 +31,7 @@ const LOAD: &str = "Load";
   hosepipe bench pipe unix-stream --pairs 1,2,4,8      what happens when many pairs talk at once
   hosepipe bench pipe --senders 1,4 --block 4096,8192  many writers, one reader: are blocks mixed?
   hosepipe bench socketpair --rate 1000,10000,50000    response times at a given load
+  hosepipe bench --suite kernel --json old.json        the same cases on every machine: hosepipe diff old.json new.json
   hosepipe bench --workers all                         one workload in ten languages
   hosepipe bench --workers c,rust,java --matrix        the writer of each against the reader of each
   hosepipe bench --worker ./my-program --workers c     your own program beside C
@@ -39,6 +46,10 @@ pub(crate) struct BenchArgs {
     /// Every mechanism there is
     #[arg(long, conflicts_with = "specs")]
     pub(crate) all: bool,
+
+    /// A fixed set of cases to compare kernels and machines with: kernel, ipc, or a file like theirs (docs/SUITES.md)
+    #[arg(long, value_name = "NAME|FILE", conflicts_with_all = NOT_WITH_A_SUITE)]
+    pub(crate) suite: Option<String>,
 
     /// Bytes handed over in one call; several with commas [default: 64KiB; round trips: 1 B]
     #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = typed::positive_size)]

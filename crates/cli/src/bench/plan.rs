@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use engine::Plan;
 use mechanism::{Descriptor, Mechanism, Options};
-use model::{Amount, Case, Cpu, DataLevel, Load, Placement, Role, Spec, Tasks, Wait, Workload};
+use model::{Amount, Case, Cpu, DataLevel, Load, Placement, Role, Spec, Suite, Tasks, Wait, Workload};
 use payload::{Period, Tile};
 
 use super::args::{BenchArgs, PlaceArgument};
+use super::suite;
 use crate::terminal::{self, UsageError};
 
 /// Bytes in a block of a stream when `--block` is not given.
@@ -29,16 +30,37 @@ const BUDGET: Duration = Duration::from_secs(45);
 /// Makes the plan.
 ///
 /// # Errors
-/// A request that has no meaning on this machine: a CPU it does not have, a payload that cannot be read.
-pub(crate) fn make(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<Plan> {
+/// A request that has no meaning on this machine: a CPU it does not have, a payload that cannot be read; a suite that is none.
+pub(crate) fn make(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<(Plan, Option<Suite>)> {
+    let suite = args.suite.as_deref().map(suite::read).transpose()?;
+    let (cases, trials, budget) = match &suite {
+        Some(suite) => (suite.cases.clone(), suite.trials, suite.budget),
+        None => {
+            let mut cases = cells(args, &placements(args, cpus)?)?;
+            cases.extend(references(args.workload, &cases));
+            let fixed = args.bytes.is_some() || args.count.is_some() || args.trials.is_some();
+            (cases, TRIALS, (!fixed).then_some(BUDGET))
+        }
+    };
+    let trials = if args.precision.is_some() { TRIALS_FOR_PRECISION } else { trials };
+    let plan =
+        Plan { cases, trials: args.trials.unwrap_or(trials), seed: args.seed, budget: args.time.or(budget) };
+    Ok((plan, suite.map(|suite| suite.suite)))
+}
+
+/// The cases that were asked for, at these placements.
+///
+/// # Errors
+/// A payload that cannot be read, an amount or a load that has no meaning.
+pub(super) fn cells(args: &BenchArgs, placements: &[Placement]) -> Result<Vec<Case>, UsageError> {
     Tile::make(&args.payload, args.seed, Period::Bench).map_err(|error| UsageError(error.to_string()))?;
-    let placements = placements(args, cpus)?;
+    check_load(args)?;
     let mut cases = Vec::new();
     for spec in specs(args) {
         // One end alone has no other to be near to.
         let alone =
             mechanism::resolve(&spec).is_ok_and(|(found, _)| found.descriptor().tasks == [Tasks::Single]);
-        for placement in if alone { &placements[..1] } else { &placements[..] } {
+        for placement in if alone { &placements[..1] } else { placements } {
             for workload in [Workload::Stream, Workload::PingPong] {
                 for block_bytes in blocks(args, workload) {
                     let cell = case(args, &spec, *placement, workload, block_bytes);
@@ -47,16 +69,8 @@ pub(crate) fn make(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<Plan> {
             }
         }
     }
-    cases.extend(references(args, &cases));
     check_amounts(&cases)?;
-    check_load(args)?;
-    let fixed = args.bytes.is_some() || args.count.is_some() || args.trials.is_some();
-    Ok(Plan {
-        cases,
-        trials: args.trials.unwrap_or(if args.precision.is_some() { TRIALS_FOR_PRECISION } else { TRIALS }),
-        seed: args.seed,
-        budget: args.time.or((!fixed).then_some(BUDGET)),
-    })
+    Ok(cases)
 }
 
 /// More bytes than this in a trial take longer than anybody lives, and must not overflow on the way.
@@ -239,7 +253,7 @@ fn data(args: &BenchArgs, mechanism: &dyn Mechanism, options: &Options) -> DataL
 }
 
 /// A floor and a ceiling for each block size, where the user did not ask for them already.
-fn references(args: &BenchArgs, cases: &[Case]) -> Vec<Case> {
+pub(super) fn references(workload: Option<Workload>, cases: &[Case]) -> Vec<Case> {
     let mut references: Vec<Case> = Vec::new();
     for mechanism in mechanism::all() {
         let has = mechanism.descriptor();
@@ -268,7 +282,7 @@ fn references(args: &BenchArgs, cases: &[Case]) -> Vec<Case> {
             let may_share = matches!(reference.placement, Placement::Same | Placement::Any);
             let takes_turns =
                 has.waits == [Wait::Spin] && may_share || measured.tasks == Tasks::Single && !alone;
-            let wanted = args.workload.is_none_or(|asked| asked == measured.workload) && !takes_turns;
+            let wanted = workload.is_none_or(|asked| asked == measured.workload) && !takes_turns;
             if wanted && has.workloads.contains(&measured.workload) && !references.contains(&reference) {
                 references.push(reference);
             }

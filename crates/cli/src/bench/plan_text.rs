@@ -1,12 +1,12 @@
 //! `--dry-run`: the plan as a table.
 
 use engine::Plan;
-use model::{ByteSize, Case, Cpu, Tasks};
+use model::{ByteSize, Case, Cpu, Load, Suite, Tasks};
 use report::{Style, Table};
 
 /// What would be measured, in the order of the plan.
-pub(crate) fn render(plan: &Plan, cpus: &[Cpu]) -> String {
-    let columns = ["mechanism", "workload", "block", "tasks", "placement", "wait", "data", "remark"];
+pub(crate) fn render(plan: &Plan, suite: Option<&Suite>, cpus: &[Cpu]) -> String {
+    let columns = ["mechanism", "workload", "block", "tasks", "placement", "wait", "data", "load", "remark"];
     let row = |case: &Case| {
         let missing = mechanism::resolve(&case.spec).ok().and_then(|(mechanism, _)| mechanism.probe().err());
         vec![
@@ -17,6 +17,7 @@ pub(crate) fn render(plan: &Plan, cpus: &[Cpu]) -> String {
             placement(case, cpus),
             case.wait.to_string(),
             case.data.to_string(),
+            load(case.load),
             missing.map(|missing| format!("not available here: {missing}")).unwrap_or_default(),
         ]
     };
@@ -26,13 +27,25 @@ pub(crate) fn render(plan: &Plan, cpus: &[Cpu]) -> String {
     let budget = plan
         .budget
         .map_or(String::new(), |budget| format!(", within {}", humantime::format_duration(budget)));
+    text.push('\n');
+    text.extend(suite.map(|suite| format!("suite {}, version {}\n", suite.name, suite.version)));
     text.push_str(&format!(
-        "\n{} cases x {} trials after a warm-up, each round in a random order of seed {}{budget}\n",
+        "{} cases x {} trials after a warm-up, each round in a random order of seed {}{budget}\n",
         plan.cases.len(),
         plan.trials,
         plan.seed
     ));
     text
+}
+
+/// What is asked of a mechanism at once; nothing where nobody asked.
+fn load(load: Load) -> String {
+    let parts = [
+        load.pairs.map(|pairs| format!("pairs {pairs}")),
+        load.senders.map(|senders| format!("senders {senders}")),
+        load.rate_per_s.map(|rate| format!("{rate}/s")),
+    ];
+    parts.into_iter().flatten().collect::<Vec<String>>().join(", ")
 }
 
 /// The placement and the CPUs it comes to.

@@ -59,6 +59,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         seed: plan.seed,
         trials: plan.trials,
         interrupted: outcome.interrupted,
+        suite: None,
         precision_percent: None,
     };
     let record = record::bench(settings, outcome.cases, host, started)?;

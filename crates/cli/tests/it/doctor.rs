@@ -28,7 +28,8 @@ fn figures_stand_before_the_findings_and_are_fields_like_theirs() {
     let lab = Lab::new();
     let text = lab.run(&["doctor"]).expect_code(0).stdout;
     assert!(text.starts_with(" this machine"), "{text}");
-    for words in ["a system call", "waking an end, same CPU", "copying in the cache", "first touch of a page"] {
+    for words in ["a system call", "waking an end, same CPU", "copying in the cache", "first touch of a page"]
+    {
         assert!(text.contains(words), "no {words} in {text}");
     }
     let entries = entries(&lab, &[]);

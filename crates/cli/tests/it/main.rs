@@ -30,6 +30,7 @@ mod sh_jobs;
 mod sh_programs;
 mod sh_prompt;
 mod shells;
+mod suites;
 mod windows;
 mod workers;
 mod workers_faults;

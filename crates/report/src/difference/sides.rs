@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{DiffSide, Host, StudyRecord, Tool};
+use model::{DiffSide, Host, StudyRecord, Suite, Tool};
 use stats::CaseFigures;
 use stats::measured::{of_bench, of_comparison};
 use thiserror::Error;
@@ -127,6 +127,21 @@ pub fn side(loaded: &Loaded) -> DiffSide {
 pub fn tool(tool: &Tool) -> String {
     let revision = tool.revision.as_ref().map(|revision| format!(" ({revision})"));
     format!("hosepipe {}{}", tool.version, revision.unwrap_or_default())
+}
+
+/// Why records of two suites, or of two versions of one, are not to be compared: their cases are not the same.
+pub fn suites_differ(old: &AnyRecord, new: &AnyRecord) -> Option<String> {
+    let suite = |record: &AnyRecord| match record {
+        AnyRecord::Bench(record) => record.settings.suite.clone(),
+        _ => None,
+    };
+    let (old, new) = suite(old).zip(suite(new)).filter(|(old, new)| old != new)?;
+    let name = |suite: &Suite| format!("version {} of the suite `{}`", suite.version, suite.name);
+    Some(format!(
+        "{} and {} do not hold the same cases: measure both with one of them",
+        name(&old),
+        name(&new)
+    ))
 }
 
 /// Facts that make two machines of two hosts, each as "name: old, then new".

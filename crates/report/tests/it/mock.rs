@@ -163,7 +163,13 @@ pub(crate) fn record(cases: impl IntoIterator<Item = Mock>) -> BenchRecord {
         },
         arguments: vec!["bench".to_owned()],
         started: "2026-01-02T03:04:05Z".to_owned(),
-        settings: Settings { seed: 1, trials: TRIALS, interrupted: false, precision_percent: None },
+        settings: Settings {
+            seed: 1,
+            trials: TRIALS,
+            interrupted: false,
+            precision_percent: None,
+            suite: None,
+        },
         cases,
     }
 }

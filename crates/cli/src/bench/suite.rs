@@ -1,0 +1,175 @@
+//! `--suite`: a fixed set of cases with a name and a version, so that records of different kernels, machines and distributions hold the
+//! same cases. An entry of a suite means what the options of the same names mean on the command line.
+
+use std::ops::Range;
+use std::path::Path;
+use std::time::Duration;
+
+use clap::{Args, Command, FromArgMatches};
+use model::{Case, Placement, Suite, describe_errno};
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::args::BenchArgs;
+use super::plan;
+use crate::terminal::UsageError;
+use crate::typed;
+
+/// The suites within this program, by name.
+const SUITES: [(&str, &str); 2] =
+    [("kernel", include_str!("../../suites/kernel.toml")), ("ipc", include_str!("../../suites/ipc.toml"))];
+
+/// A suite, as its file has it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SuiteFile {
+    name: String,
+    version: u32,
+    trials: u32,
+    /// What the whole of it may take.
+    time: Option<String>,
+    cases: Vec<Spanned<Cases>>,
+}
+
+/// Cases that differ in their mechanism, block, placement and load.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Cases {
+    specs: Vec<String>,
+    workload: String,
+    block: Vec<String>,
+    place: Vec<String>,
+    tasks: Option<String>,
+    wait: Option<String>,
+    data: Option<String>,
+    payload: Option<String>,
+    #[serde(default)]
+    pairs: Vec<u32>,
+    #[serde(default)]
+    senders: Vec<u32>,
+    #[serde(default)]
+    rate: Vec<u32>,
+}
+
+/// What a suite comes to.
+#[derive(Debug)]
+pub(super) struct SuitePlan {
+    pub(super) suite: Suite,
+    pub(super) cases: Vec<Case>,
+    pub(super) trials: u32,
+    pub(super) budget: Option<Duration>,
+}
+
+/// Reads the suite of this name, or else the file.
+///
+/// # Errors
+/// There is neither, or the file says something else than cases: the sentence names the line.
+pub(super) fn read(named: &str) -> Result<SuitePlan, UsageError> {
+    if let Some((name, text)) = SUITES.iter().find(|(name, _)| *name == named) {
+        return parse(name, text);
+    }
+    let text = std::fs::read_to_string(Path::new(named)).map_err(|error| {
+        let known = SUITES.map(|(name, _)| name).join(", ");
+        UsageError(format!(
+            "--suite {named}: no such suite ({known}), and as a file: {}",
+            describe_errno(&error)
+        ))
+    })?;
+    parse(named, &text)
+}
+
+fn parse(named: &str, text: &str) -> Result<SuitePlan, UsageError> {
+    let wrong = |at: Option<Range<usize>>, what: &str| {
+        let line = at.map_or(1, |at| text.bytes().take(at.start).filter(|byte| *byte == b'\n').count() + 1);
+        UsageError(format!("{named}, line {line}: {}", what.trim()))
+    };
+    let file: SuiteFile = toml::from_str(text).map_err(|error| wrong(error.span(), error.message()))?;
+    if file.trials == 0 || file.cases.is_empty() {
+        return Err(wrong(None, "a suite has at least one trial and one of [[cases]]"));
+    }
+    let budget = file.time.as_deref().map(typed::positive_duration).transpose();
+    let budget = budget.map_err(|problem| wrong(None, &format!("time: {problem}")))?;
+    let mut cases = Vec::new();
+    for entry in &file.cases {
+        let found = of_entry(entry.get_ref()).map_err(|problem| wrong(Some(entry.span()), &problem))?;
+        cases.extend(found);
+    }
+    cases.extend(plan::references(None, &cases));
+    let suite = Suite { name: file.name, version: file.version };
+    Ok(SuitePlan { suite, cases, trials: file.trials, budget })
+}
+
+/// The cases of an entry. A placement that this machine does not have is a row that says so: a suite is the same everywhere.
+fn of_entry(entry: &Cases) -> Result<Vec<Case>, String> {
+    let mut words = entry.specs.clone();
+    let numbers = |numbers: &[u32]| numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+    let options = [
+        ("--workload", Some(entry.workload.clone())),
+        ("--block", Some(entry.block.join(","))),
+        ("--tasks", entry.tasks.clone()),
+        ("--wait", entry.wait.clone()),
+        ("--data", entry.data.clone()),
+        ("--payload", entry.payload.clone()),
+        ("--pairs", Some(numbers(&entry.pairs))),
+        ("--senders", Some(numbers(&entry.senders))),
+        ("--rate", Some(numbers(&entry.rate))),
+    ];
+    for (option, value) in options {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            words.push(format!("{option}={value}"));
+        }
+    }
+    let command = BenchArgs::augment_args(Command::new("suite").no_binary_name(true));
+    let args = command.try_get_matches_from(words).and_then(|matches| BenchArgs::from_arg_matches(&matches));
+    let args = args.map_err(|error| first_line(&error.to_string()))?;
+    let placements: Result<Vec<Placement>, _> = entry.place.iter().map(|word| word.parse()).collect();
+    let placements = placements.map_err(|error: model::UnknownWord| error.to_string())?;
+    if args.specs.is_empty() || placements.is_empty() {
+        return Err("`specs` and `place` name at least one each".to_owned());
+    }
+    plan::cells(&args, &placements).map_err(|problem| problem.to_string())
+}
+
+/// What is wrong, without the help that follows it on a command line.
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(text: &str) -> String {
+        parse("my.toml", text).expect_err("wrong").to_string()
+    }
+
+    const HEAD: &str = "name = \"mine\"\nversion = 3\ntrials = 2\n";
+    const ENTRY: &str =
+        "[[cases]]\nspecs = [\"pipe\"]\nworkload = \"stream\"\nblock = [\"4KiB\"]\nplace = [\"any\"]\n";
+
+    #[test]
+    fn the_suites_of_this_program_are_sound_and_named_as_they_are_typed() {
+        for (name, text) in SUITES {
+            let plan = parse(name, text).expect("a sound suite");
+            assert_eq!(plan.suite.name, name);
+            assert!(plan.cases.len() > 10 && plan.budget.is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        let plan = parse("my.toml", &format!("{HEAD}{ENTRY}pairs = [1, 2]\n")).expect("sound");
+        assert_eq!((plan.suite, plan.trials), (Suite { name: "mine".to_owned(), version: 3 }, 2));
+        let of_pairs: Vec<Option<u32>> = plan.cases.iter().map(|case| case.load.pairs).collect();
+        assert_eq!(of_pairs[..2], [Some(1), Some(2)]);
+        let unknown = problem(&format!("{HEAD}{ENTRY}blocks = 3\n"));
+        assert!(unknown.contains("my.toml, line 9: unknown field `blocks`"), "{unknown}");
+        let spec = problem(&format!("{HEAD}{}", ENTRY.replace("pipe", "pip")));
+        assert!(spec.contains("my.toml, line 4: ") && spec.contains("did you mean `pipe`?"), "{spec}");
+        let place = problem(&format!("{HEAD}{}", ENTRY.replace("any", "moon")));
+        assert!(place.contains("line 4: ") && place.contains("moon"), "{place}");
+        assert!(problem(HEAD).contains("cases"), "{}", problem(HEAD));
+        let time = problem(&format!("time = \"soon\"\n{HEAD}{ENTRY}"));
+        assert!(time.contains("time: "), "{time}");
+    }
+}
