@@ -1,8 +1,8 @@
-//! Which to take: a sentence for streams and one for round trips. Only steady rows are named as the choice; a mechanism whose
-//! ends spin is named with what that costs.
+//! Which to take: a sentence for streams and one for round trips, by the rule of `hosepipe recommend` ([`stats::choice`]) over
+//! steady rows; a mechanism whose ends spin is named with what that costs.
 
 use model::{CaseRecord, Tasks, Workload};
-use stats::{figure, shared_cpu};
+use stats::{Demand, choose, figure, shared_cpu};
 
 use crate::advice::{faster, spins, steady, whereabouts};
 use crate::numbers;
@@ -57,14 +57,14 @@ impl<'a> Candidates<'a> {
     /// Which to take, and what may be better.
     fn sentences(&self) -> Option<Vec<String>> {
         let what = self.what()?;
-        let sleeping = || self.cases.iter().copied().filter(|case| steady(case) && !spins(case));
-        let fastest = sleeping().max_by(|a, b| score(a).total_cmp(&score(b)))?;
-        // Of those that cannot be told apart the plainest.
-        let best =
-            sleeping().filter(|case| overlap(case, fastest)).min_by_key(|case| case.spec.options.len())?;
-        let level: Vec<String> = sleeping()
-            .filter(|case| case.spec != best.spec && overlap(case, best))
-            .map(|case| format!("`{}`", case.spec))
+        let settled: Vec<&CaseRecord> = self.cases.iter().copied().filter(|case| steady(case)).collect();
+        let weighing = choose(&settled, &Demand::default());
+        let best = settled[weighing.taken?];
+        let level: Vec<String> = weighing
+            .level()
+            .map(|weighed| &settled[weighed.at].spec)
+            .filter(|spec| **spec != best.spec)
+            .map(|spec| format!("`{spec}`"))
             .collect();
         let level = match level.len() {
             0 => String::new(),

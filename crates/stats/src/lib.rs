@@ -4,6 +4,7 @@
 pub mod bootstrap;
 pub mod bound;
 pub mod changes;
+pub mod choice;
 pub mod converged;
 pub mod cost;
 pub mod differences;
@@ -25,6 +26,7 @@ mod mock;
 
 pub use bound::{Bound, bound_of};
 pub use changes::{BothSides, Shift, figures_needed, looks_for, shifts};
+pub use choice::{Demand, Excluded, MessageCost, Weighed, Weighing, choose};
 pub use converged::precise_enough;
 pub use cost::{CostModel, Swept};
 pub use differences::{differences, is_settled};

@@ -1,0 +1,188 @@
+//! Which of several measured mechanisms to take: the one rule, for the advice under a table and for `hosepipe recommend`
+//! (docs/RECOMMEND.md says it in words).
+//!
+//! 1. Only figures of one data level count, the highest that any case has, and never those of untouched data.
+//! 2. A mechanism whose ends spin is out, unless there is a CPU budget that it keeps: between two messages it burns CPUs that no
+//!    figure per message shows.
+//! 3. With a rate, what does not surely reach it is out. With a budget, what may take more CPU than that is out.
+//! 4. Of the rest the cost decides, in the median: time per message + CPU time of both ends per message, a second of waiting for a
+//!    second of one CPU. With a rate the time is no cost any more, and the CPU time alone decides.
+//! 5. Whatever has an interval that reaches that of the least cost is as good; of those the simplest is taken
+//!    ([`effort`]), and of equally simple ones the cheapest.
+
+use std::cmp::Ordering;
+
+use model::{CaseRecord, DataLevel, Sample, Spec, Wait};
+
+use crate::Estimate;
+use crate::figure::{cpu_per_block_ns, elapsed_per_block_ns, round_trip_p50_ns};
+
+/// Mechanisms from the simplest to the one that asks most of a program: inherited descriptors, a name, an address, a header
+/// of its own, shared memory. Others come after these.
+pub const SIMPLEST_FIRST: [&str; 11] = [
+    "pipe",
+    "socketpair",
+    "fifo",
+    "unix-stream",
+    "unix-seqpacket",
+    "unix-dgram",
+    "tcp",
+    "file",
+    "posix-mq",
+    "sysv-msgq",
+    "shm-ring",
+];
+
+/// Options that only size or settle a mechanism; others are a way of moving bytes that must be learnt.
+const SETTINGS: [&str; 5] = ["size", "sndbuf", "rcvbuf", "nodelay", "wait"];
+
+/// What a mechanism asks of a program, the less the simpler: options that are ways of their own (`send=vmsplice`), then its place in
+/// [`SIMPLEST_FIRST`], then all of its options.
+pub fn effort(spec: &Spec) -> (usize, usize, usize) {
+    let ways = spec.options.keys().filter(|name| !SETTINGS.contains(&name.as_str())).count();
+    let place = SIMPLEST_FIRST.iter().position(|name| *name == spec.mechanism);
+    (ways, place.unwrap_or(SIMPLEST_FIRST.len()), spec.options.len())
+}
+
+/// What is asked beside moving the messages.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Demand {
+    /// Messages, or round trips, that must be made in a second.
+    pub messages_per_s: Option<f64>,
+    /// CPUs that both ends together may keep busy: 0.5 is half of one.
+    pub cpus_max: Option<f64>,
+}
+
+/// What a mechanism costs, each figure in the median of the trials with its interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MessageCost {
+    /// Wall time per message, or median round trip, in nanoseconds.
+    pub time_ns: Estimate,
+    /// CPU time of both ends per message, in nanoseconds.
+    pub cpu_ns: Estimate,
+    /// CPUs kept busy: at the rate that is asked for, else at full speed.
+    pub cpus: Estimate,
+    /// What decides, in nanoseconds.
+    pub decisive_ns: Estimate,
+}
+
+/// Why a mechanism is no choice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Excluded {
+    /// It has no figures, or none of CPU time.
+    NoFigures,
+    /// Its data were not looked at, or less than those of others.
+    LessData,
+    /// Its ends are busy while they wait.
+    Spins,
+    /// It does not surely reach the rate.
+    TooSlow,
+    /// It may take more CPU than there is to spend.
+    TooMuchCpu,
+}
+
+/// A mechanism, weighed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Weighed {
+    /// Its place among the cases.
+    pub at: usize,
+    /// What it costs; `None` where it has no figures.
+    pub cost: Option<MessageCost>,
+    /// Why it is no choice; `None` where it is one.
+    pub excluded: Option<Excluded>,
+    /// Whether it is as good as the best, as far as can be told.
+    pub level: bool,
+}
+
+/// All mechanisms, weighed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Weighing {
+    /// The one to take, as its place among the cases; `None` where none is left.
+    pub taken: Option<usize>,
+    /// All of them: what is left, the least cost first, then what is out.
+    pub weighed: Vec<Weighed>,
+}
+
+impl Weighing {
+    /// A mechanism by its place among the cases.
+    pub fn of(&self, at: usize) -> Option<&Weighed> {
+        self.weighed.iter().find(|weighed| weighed.at == at)
+    }
+
+    /// Those that are as good as the best, the one to take among them.
+    pub fn level(&self) -> impl Iterator<Item = &Weighed> {
+        self.weighed.iter().filter(|weighed| weighed.level)
+    }
+}
+
+/// Weighs cases of one workload and one block against each other.
+pub fn choose(cases: &[&CaseRecord], demand: &Demand) -> Weighing {
+    let data = cases.iter().filter(|case| !case.samples.is_empty()).map(|case| case.data).max();
+    let weigh = |(at, case): (usize, &&CaseRecord)| {
+        let cost = cost(case, demand);
+        let excluded = match &cost {
+            None => Some(Excluded::NoFigures),
+            Some(_) if case.data == DataLevel::None || Some(case.data) != data => Some(Excluded::LessData),
+            Some(cost) => out(case, cost, demand),
+        };
+        Weighed { at, cost, excluded, level: false }
+    };
+    let mut weighed: Vec<Weighed> = cases.iter().enumerate().map(weigh).collect();
+    weighed.sort_by(by_cost);
+    let best = weighed.first().filter(|best| best.excluded.is_none()).and_then(|best| best.cost);
+    for one in &mut weighed {
+        let reaches =
+            |best: MessageCost| one.cost.is_some_and(|own| own.decisive_ns.low <= best.decisive_ns.high);
+        one.level = one.excluded.is_none() && best.is_some_and(reaches);
+    }
+    // The first of the simplest is the cheapest of them: they stand in that order.
+    let taken = weighed.iter().filter(|one| one.level).min_by_key(|one| effort(&cases[one.at].spec));
+    Weighing { taken: taken.map(|one| one.at), weighed }
+}
+
+/// What is left before what is out, each by its cost; what has none at the end.
+fn by_cost(one: &Weighed, other: &Weighed) -> Ordering {
+    let decisive = |weighed: &Weighed| weighed.cost.map_or(f64::INFINITY, |cost| cost.decisive_ns.median);
+    let out = one.excluded.is_some().cmp(&other.excluded.is_some());
+    out.then(decisive(one).total_cmp(&decisive(other))).then(one.at.cmp(&other.at))
+}
+
+fn out(case: &CaseRecord, cost: &MessageCost, demand: &Demand) -> Option<Excluded> {
+    let affordable = demand.cpus_max.map(|most| cost.cpus.high <= most);
+    match demand.messages_per_s {
+        _ if case.wait == Wait::Spin && affordable != Some(true) => Some(Excluded::Spins),
+        Some(rate) if cost.time_ns.high * rate > 1e9 => Some(Excluded::TooSlow),
+        _ if affordable == Some(false) => Some(Excluded::TooMuchCpu),
+        _ => None,
+    }
+}
+
+/// What a message costs; `None` without samples, or where they lack CPU time.
+fn cost(case: &CaseRecord, demand: &Demand) -> Option<MessageCost> {
+    let of_sample = |sample: &Sample| {
+        let time_ns = match sample.latency_histogram {
+            Some(_) => round_trip_p50_ns(sample),
+            None => elapsed_per_block_ns(sample),
+        }?;
+        let (whole_ns, cpu_ns) = (elapsed_per_block_ns(sample)?, cpu_per_block_ns(sample)?);
+        // Who spins does so between messages, too.
+        let share = match demand.messages_per_s.filter(|_| case.wait != Wait::Spin) {
+            Some(rate) => cpu_ns * rate / 1e9,
+            None => cpu_ns / whole_ns,
+        };
+        let decisive_ns = if demand.messages_per_s.is_some() { cpu_ns } else { time_ns + cpu_ns };
+        let all = [time_ns, cpu_ns, share, decisive_ns];
+        all.iter().all(|figure| figure.is_finite() && *figure > 0.0).then_some(all)
+    };
+    let figures: Vec<[f64; 4]> = case.samples.iter().filter_map(of_sample).collect();
+    let estimate = |at: usize| Estimate::of(&figures.iter().map(|all| all[at]).collect::<Vec<f64>>());
+    Some(MessageCost {
+        time_ns: estimate(0)?,
+        cpu_ns: estimate(1)?,
+        cpus: estimate(2)?,
+        decisive_ns: estimate(3)?,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! The rule, over cases whose figures are known.
+
+use super::*;
+use crate::mock;
+use model::Workload;
+use proptest::prelude::*;
+
+/// A stream that takes so long per message, and so much CPU, each with a spread of ±`spread` over nine trials.
+fn case(spec: &str, time_ns: f64, cpu_ns: f64, spread: f64) -> CaseRecord {
+    const MESSAGES: u64 = 1_000_000;
+    let samples = (0..9).map(|round| {
+        let factor = 1.0 + spread * (f64::from(round) - 4.0) / 4.0;
+        Sample {
+            elapsed_ns: (time_ns * factor * MESSAGES as f64) as u64,
+            messages: MESSAGES,
+            system_ns: (cpu_ns * factor * MESSAGES as f64) as u64,
+            ..mock::sample(round)
+        }
+    });
+    let spec: Spec = spec.parse().unwrap();
+    let wait = if spec.to_string().contains("spin") { Wait::Spin } else { Wait::Block };
+    CaseRecord {
+        mechanism: spec.mechanism.clone(),
+        spec,
+        wait,
+        ..mock::case(Workload::Stream, samples.collect())
+    }
+}
+
+fn taken(cases: &[CaseRecord], demand: Demand) -> Option<String> {
+    let cases: Vec<&CaseRecord> = cases.iter().collect();
+    choose(&cases, &demand).taken.map(|at| cases[at].spec.to_string())
+}
+
+fn excluded(cases: &[CaseRecord], demand: Demand, at: usize) -> Option<Excluded> {
+    choose(&cases.iter().collect::<Vec<_>>(), &demand).of(at).unwrap().excluded
+}
+
+const PLAIN: Demand = Demand { messages_per_s: None, cpus_max: None };
+
+#[test]
+fn the_least_time_and_cpu_wins() {
+    let cases = [case("pipe", 900.0, 900.0, 0.01), case("shm-ring", 100.0, 150.0, 0.01)];
+    assert_eq!(taken(&cases, PLAIN).as_deref(), Some("shm-ring"));
+    // Twice as fast for four times the CPU is no gain.
+    let cases = [case("unix-stream", 500.0, 2400.0, 0.01), case("fifo", 1000.0, 600.0, 0.01)];
+    assert_eq!(taken(&cases, PLAIN).as_deref(), Some("fifo"));
+}
+
+#[test]
+fn of_those_that_cannot_be_told_apart_the_simplest_is_taken() {
+    let cases = [
+        case("shm-ring", 100.0, 100.0, 0.10),
+        case("tcp", 108.0, 108.0, 0.10),
+        case("pipe", 300.0, 300.0, 0.10),
+    ];
+    assert_eq!(taken(&cases, PLAIN).as_deref(), Some("tcp"));
+    let all: Vec<&CaseRecord> = cases.iter().collect();
+    let choice = choose(&all, &PLAIN);
+    assert_eq!(choice.level().map(|weighed| weighed.at).collect::<Vec<_>>(), [0, 1]);
+    let same = [case("pipe:size=1MiB", 100.0, 100.0, 0.1), case("pipe", 101.0, 101.0, 0.1)];
+    assert_eq!(taken(&same, PLAIN).as_deref(), Some("pipe"), "without an option");
+}
+
+#[test]
+fn who_spins_is_taken_only_where_the_cpus_are_there_to_be_spent() {
+    let cases = [case("pipe", 900.0, 900.0, 0.01), case("shm-ring:wait=spin", 50.0, 99.0, 0.01)];
+    assert_eq!(taken(&cases, PLAIN).as_deref(), Some("pipe"));
+    assert_eq!(excluded(&cases, PLAIN, 1), Some(Excluded::Spins));
+    let two = Demand { cpus_max: Some(2.0), ..PLAIN };
+    assert_eq!(taken(&cases, two).as_deref(), Some("shm-ring:wait=spin"));
+    // However seldom a message comes, it burns two CPUs.
+    let seldom = Demand { messages_per_s: Some(1.0), cpus_max: Some(0.5) };
+    assert_eq!(taken(&cases, seldom).as_deref(), Some("pipe"));
+    assert_eq!(taken(&cases, Demand { messages_per_s: Some(1.0), cpus_max: None }).as_deref(), Some("pipe"));
+    assert_eq!(taken(&cases[1..], PLAIN), None, "alone it is no plain answer, either");
+}
+
+#[test]
+fn a_rate_must_be_reached_and_then_the_cpu_decides() {
+    let cases = [case("shm-ring", 100.0, 190.0, 0.01), case("unix-stream", 900.0, 150.0, 0.01)];
+    let rate = |messages_per_s| Demand { messages_per_s: Some(messages_per_s), ..PLAIN };
+    assert_eq!(taken(&cases, rate(1e6)).as_deref(), Some("unix-stream"));
+    assert_eq!(taken(&cases, rate(2e6)).as_deref(), Some("shm-ring"));
+    assert_eq!(excluded(&cases, rate(2e6), 1), Some(Excluded::TooSlow));
+    assert_eq!(taken(&cases, rate(1e8)), None);
+    // In the median it would do, but not surely.
+    let wide = [case("pipe", 990.0, 100.0, 0.20)];
+    assert_eq!(taken(&wide, rate(1e6)), None);
+}
+
+#[test]
+fn a_budget_is_kept() {
+    let cases = [case("pipe", 1000.0, 1000.0, 0.01), case("fifo", 1500.0, 600.0, 0.01)];
+    let budget = |cpus_max| Demand { cpus_max: Some(cpus_max), ..PLAIN };
+    assert_eq!(taken(&cases, budget(0.5)).as_deref(), Some("fifo"));
+    assert_eq!(excluded(&cases, budget(0.5), 0), Some(Excluded::TooMuchCpu));
+    assert_eq!(taken(&cases, budget(0.1)), None);
+    // At a tenth of its full speed it takes a tenth.
+    let slow = Demand { messages_per_s: Some(1e5), cpus_max: Some(0.11) };
+    assert_eq!(taken(&cases[..1], slow).as_deref(), Some("pipe"));
+}
+
+#[test]
+fn untouched_data_win_nothing() {
+    let mut cases = [case("pipe", 900.0, 900.0, 0.01), case("shm-ring", 1.0, 1.0, 0.01)];
+    cases[1].data = DataLevel::None;
+    assert_eq!(taken(&cases, PLAIN).as_deref(), Some("pipe"));
+    cases[1].data = DataLevel::Write;
+    assert_eq!(excluded(&cases, PLAIN, 1), Some(Excluded::LessData));
+    cases[0].samples.clear();
+    assert_eq!(taken(&cases, PLAIN).as_deref(), Some("shm-ring"), "one level only, and it is written");
+}
+
+#[test]
+fn missing_figures_and_single_samples() {
+    let mut cases = [case("pipe", 900.0, 900.0, 0.5), case("tcp", 890.0, 890.0, 0.5)];
+    cases.iter_mut().for_each(|case| case.samples.truncate(1));
+    let all: Vec<&CaseRecord> = cases.iter().collect();
+    assert_eq!(choose(&all, &PLAIN).taken, Some(1), "a point has no interval to overlap");
+    cases[1].samples[0].system_ns = 0;
+    assert_eq!(excluded(&cases, PLAIN, 1), Some(Excluded::NoFigures), "nothing costs no CPU");
+    cases[0].samples.clear();
+    assert_eq!(taken(&cases, PLAIN), None);
+    assert_eq!(taken(&[], PLAIN), None);
+}
+
+proptest! {
+    #[test]
+    fn what_is_taken_keeps_what_was_asked(
+        figures in prop::collection::vec((0usize..13, 1u64..1 << 40, 0u64..1 << 40, 0u64..1 << 20, 0u32..4), 0..12),
+        rate in prop::option::of(1f64..1e9), budget in prop::option::of(0.01f64..3.0),
+    ) {
+        let cases: Vec<CaseRecord> = figures.iter().map(|(name, elapsed_ns, cpu_ns, messages, wait)| {
+            let sample = Sample { elapsed_ns: *elapsed_ns, messages: *messages, user_ns: *cpu_ns, ..mock::sample(0) };
+            let name = SIMPLEST_FIRST.get(*name).copied().unwrap_or("other");
+            let wait = if *wait == 0 { Wait::Spin } else { Wait::Block };
+            CaseRecord { wait, spec: Spec::plain(name), ..mock::case(Workload::Stream, vec![sample; 1 + *messages as usize % 9]) }
+        }).collect();
+        let demand = Demand { messages_per_s: rate, cpus_max: budget };
+        let all: Vec<&CaseRecord> = cases.iter().collect();
+        let choice = choose(&all, &demand);
+        prop_assert_eq!(choice.weighed.len(), cases.len());
+        prop_assert_eq!(choice.taken.is_some(), choice.weighed.iter().any(|one| one.excluded.is_none()));
+        if let Some(at) = choice.taken {
+            let weighed = choice.of(at).unwrap();
+            let cost = weighed.cost.unwrap();
+            prop_assert!(weighed.level && weighed.excluded.is_none());
+            prop_assert!(rate.is_none_or(|rate| cost.time_ns.high * rate <= 1e9));
+            prop_assert!(budget.is_none_or(|most| cost.cpus.high <= most));
+            prop_assert!(cases[at].wait != Wait::Spin || budget.is_some());
+        }
+    }
+}
