@@ -9,6 +9,7 @@ mod memory;
 mod neighbours;
 mod pipelines;
 mod prompt;
+mod recommended;
 mod reference;
 mod rounds;
 mod scripts;

@@ -13,6 +13,8 @@ pub(crate) enum Unit {
     Bytes,
     Nanoseconds,
     Seconds,
+    /// A number, or a share.
+    Count,
 }
 
 /// What a target asks of the judged figure: of the ratio where there is a reference, else of ours.
@@ -156,6 +158,7 @@ fn text(unit: Unit, figure: f64) -> String {
         Unit::Bytes => format!("{:.1} MiB", figure / f64::from(1 << 20)),
         Unit::Nanoseconds if figure >= 1000.0 => format!("{:.2} µs", figure / 1e3),
         Unit::Nanoseconds => format!("{figure:.2} ns"),
+        Unit::Count => format!("{figure}"),
         Unit::Seconds if figure < 1.0 => format!("{:.2} ms", figure * 1e3),
         Unit::Seconds => format!("{figure:.2} s"),
     }
