@@ -11,7 +11,7 @@ mod workers_args;
 use std::process::ExitCode;
 
 use anyhow::Context;
-pub(crate) use args::BenchArgs;
+pub(crate) use args::{BenchArgs, PlaceArgument};
 use model::{BenchRecord, Settings};
 use report::Style;
 use report::read::{AnyRecord, Loaded};
@@ -24,13 +24,21 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         return workers::run(&args);
     }
     workers::check(&args)?;
-    let cpus = host::cpus();
-    let (plan, suite) = plan::make(&args, &cpus)?;
     if args.dry_run {
+        let cpus = host::cpus();
+        let (plan, suite) = plan::make(&args, &cpus)?;
         terminal::print(&plan_text::render(&plan, suite.as_ref(), &cpus))?;
         return Ok(ExitCode::SUCCESS);
     }
     args.outputs.check()?;
+    let (record, stop) = measure(&args)?;
+    show(&args, record, &stop)
+}
+
+/// Measures mechanisms as the command line says.
+pub(crate) fn measure(args: &BenchArgs) -> anyhow::Result<(BenchRecord, StopRequest)> {
+    let cpus = host::cpus();
+    let (plan, suite) = plan::make(args, &cpus)?;
 
     // The facts are read before the run: afterwards the load would be our own.
     let host = host::facts();
@@ -50,8 +58,7 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         precision_percent: args.precision,
         suite,
     };
-    let record = record::bench(settings, outcome.cases, host, started)?;
-    show(&args, record, &stop)
+    Ok((record::bench(settings, outcome.cases, host, started)?, stop))
 }
 
 /// Writes the record and prints its tables.

@@ -165,6 +165,7 @@ fn capability_words(descriptor: &Descriptor) -> Vec<&'static str> {
         (Capabilities::CROSSES_HOSTS, "crosses hosts"),
         (Capabilities::NEEDS_CLEANUP, "needs clean-up"),
         (Capabilities::MANY_SENDERS, "many senders"),
+        (Capabilities::HAS_NAME, "has a name"),
     ]
     .into_iter()
     .filter_map(|(capability, word)| has.contains(capability).then_some(word))

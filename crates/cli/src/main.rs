@@ -11,6 +11,7 @@ mod gen_cmd;
 mod list;
 mod live;
 mod outputs;
+mod recommend;
 mod record;
 mod report_cmd;
 mod reproduce_cmd;
@@ -39,6 +40,7 @@ use clap::{Parser, Subcommand};
                   honestly, every byte checked, and says which to take.",
     after_help = "Examples:\n  hosepipe bench                    rank the mechanisms of this machine, in about a minute\n  \
                   hosepipe bench pipe --sweep       one mechanism over block sizes\n  \
+                  hosepipe recommend --message 1KiB which one to take for your messages, and how to set it up\n  \
                   hosepipe list                     what there is, with options and limits\n  \
                   hosepipe doctor                   what would spoil or cap the figures here\n  \
                   hosepipe gen --bytes 1GiB | hosepipe sink --verify"
@@ -52,6 +54,8 @@ struct Cli {
 enum Command {
     /// Measure mechanisms and print a ranked table
     Bench(Box<bench::BenchArgs>),
+    /// Say which mechanism to take for your messages, and how to set it up
+    Recommend(Box<recommend::RecommendArgs>),
     /// Run a pipeline in bash, or another shell, over any link
     Run(Box<run_cmd::RunArgs>),
     /// Run pipelines over several links, in turns, and compare
@@ -90,6 +94,7 @@ fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Bench(args) => bench::run(*args),
+        Command::Recommend(args) => recommend::run(&args),
         Command::Run(args) => run_cmd::run(&args),
         Command::Compare(args) => compare_cmd::run(&args),
         Command::Diff(args) => diff_cmd::run(&args),

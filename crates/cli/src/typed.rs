@@ -3,7 +3,9 @@
 use std::ffi::OsStr;
 use std::time::Duration;
 
-use clap::builder::{OsStringValueParser, PossibleValue, StringValueParser, TypedValueParser};
+use clap::builder::{
+    OsStringValueParser, PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser,
+};
 use clap::error::ErrorKind;
 use clap::{Arg, Command, Error};
 use model::{ByteSize, PayloadKind};
@@ -50,6 +52,14 @@ pub(crate) fn link() -> Listed<String> {
 /// Several links with commas, among which may be the shell by itself.
 pub(crate) fn links() -> Listed<String> {
     Listed { values: || LinkSpec::names().chain([SHELL]).map(PossibleValue::new).collect(), ..link() }
+}
+
+/// One of the values of an enum, by its word; help and completions list them.
+pub(crate) fn one_of<T: Copy + ToString + Send + Sync>(
+    all: &'static [T],
+) -> impl TypedValueParser<Value = T> {
+    let values = PossibleValuesParser::new(all.iter().map(|one| PossibleValue::new(one.to_string())));
+    values.map(|word| *all.iter().find(|one| one.to_string() == word).unwrap_or(&all[0]))
 }
 
 /// At least one byte.

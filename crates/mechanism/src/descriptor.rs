@@ -90,6 +90,15 @@ bitflags::bitflags! {
         const NEEDS_CLEANUP = 1 << 4;
         /// Several senders may share its sending end.
         const MANY_SENDERS = 1 << 5;
+        /// Programs that know nothing of each other can meet at a name of it, although none stays behind.
+        const HAS_NAME = 1 << 6;
+    }
+}
+
+impl Capabilities {
+    /// Whether programs that know nothing of each other can meet at a name, an address or a number.
+    pub fn is_met_by_name(self) -> bool {
+        self.intersects(Self::HAS_NAME.union(Self::NEEDS_CLEANUP).union(Self::CROSSES_HOSTS))
     }
 }
 

@@ -8,6 +8,7 @@ use stats::{Bound, bound_of, figure, is_mixed, paired_ratio, shared_cpu};
 use crate::lists::{distinct, first_of};
 use crate::verdict::verdict;
 use crate::view::{RankedRow, Ranking, View, ranked};
+use crate::words::whereabouts;
 use crate::{languages, numbers, words};
 
 /// More sentences than this are not read.
@@ -56,14 +57,6 @@ fn gain(better: &CaseRecord, worse: &CaseRecord) -> Option<Ratio> {
         Workload::PingPong => paired_ratio(&worse.samples, &better.samples, figure::round_trip_p50_ns),
     };
     ratio.filter(|ratio| ratio.low > WORTH_A_SENTENCE)
-}
-
-/// Where the ends of a case were: "on CPUs 0,1".
-pub(crate) fn whereabouts(case: &CaseRecord) -> String {
-    match case.cpus.as_slice() {
-        [] => "placed by the scheduler".to_owned(),
-        cpus => format!("on {}", words::cpus(cpus)),
-    }
 }
 
 /// By how many times one case is faster: "moves 3.0 times as much", or "answers 3.0 times as fast".

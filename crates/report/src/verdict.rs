@@ -4,9 +4,10 @@
 use model::{CaseRecord, Tasks, Workload};
 use stats::{Demand, choose, figure, shared_cpu};
 
-use crate::advice::{faster, spins, steady, whereabouts};
+use crate::advice::{faster, spins, steady};
 use crate::numbers;
 use crate::view::{Group, RankedRow, Ranking, View};
+use crate::words::whereabouts;
 
 /// Rows named as equally good; with more, the list is no help.
 const LEVEL_MAX: usize = 2;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{Check, DataLevel, Host, Placement, Tasks, ZeroCopy};
+use model::{CaseRecord, Check, DataLevel, Host, Placement, Tasks, ZeroCopy};
 
 use crate::numbers;
 
@@ -22,6 +22,14 @@ pub(crate) fn ends(tasks: Tasks, placement: Placement, cpus: &[u32]) -> String {
         [] if placement == Placement::Any => format!("{who}, placed by the scheduler"),
         [] => format!("{who}, placed `{placement}`"),
         several => format!("{who} on {}{note}", self::cpus(several)),
+    }
+}
+
+/// Where the ends of a case were: "on CPUs 0,1".
+pub fn whereabouts(case: &CaseRecord) -> String {
+    match case.cpus.as_slice() {
+        [] => "placed by the scheduler".to_owned(),
+        cpus => format!("on {}", self::cpus(cpus)),
     }
 }
 
@@ -73,7 +81,7 @@ pub(crate) fn blocks(stream_bytes: Option<u64>, round_trip_bytes: Option<u64>) -
 }
 
 /// "1 trial", "9 trials".
-pub(crate) fn count(count: usize, one: &str) -> String {
+pub fn count(count: usize, one: &str) -> String {
     format!("{count} {one}{}", if count == 1 { "" } else { "s" })
 }
 

@@ -161,6 +161,15 @@ impl std::str::FromStr for PlaceArgument {
     }
 }
 
+impl std::fmt::Display for PlaceArgument {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::One(placement) => placement.fmt(f),
+            Self::All => f.pad("all"),
+        }
+    }
+}
+
 /// A parser for an axis whose values are words; help and completions list them.
 fn words<T>(all: &'static [T]) -> impl TypedValueParser<Value = T>
 where

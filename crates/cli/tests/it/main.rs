@@ -22,6 +22,7 @@ mod memory;
 mod outputs;
 mod page;
 mod quota;
+mod recommend;
 mod report;
 mod reproduce;
 mod run;

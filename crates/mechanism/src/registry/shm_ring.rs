@@ -12,6 +12,7 @@ impl Mechanism for ShmRing {
         &Descriptor {
             name: "shm-ring",
             summary: "a ring in shared memory; no system call while both ends keep up",
+            capabilities: Capabilities::HAS_NAME,
             waits: BLOCK_OR_SPIN,
             options: &[SIZE_OPTION, WAIT_OPTION, COPY_OPTION],
             limits: "size: 128 MiB; on their way: 1024 messages",

@@ -33,7 +33,9 @@ impl Mechanism for UnixDgram {
             limits: "block: the send buffer less 32 bytes, and some 4 MiB; queue: net.unix.max_dgram_qlen messages, except pair; sndbuf: net.core.wmem_max",
             man_pages: &["unix(7)", "socket(7)"],
             more_specs: &["unix-dgram", "unix-dgram:pair"],
-            capabilities: const { Capabilities::KEEPS_BOUNDARIES.union(Capabilities::MANY_SENDERS) },
+            capabilities: const {
+                Capabilities::KEEPS_BOUNDARIES.union(Capabilities::MANY_SENDERS).union(Capabilities::HAS_NAME)
+            },
             ..Descriptor::MESSAGES
         }
     }

@@ -1,0 +1,104 @@
+//! `hosepipe recommend`: a question becomes a plan of `bench`, its record an answer: what to take, why, what proves it, and how to set it up.
+
+mod args;
+mod code;
+mod explain;
+mod figures;
+mod question;
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+pub(crate) use args::RecommendArgs;
+use clap::Parser;
+use model::BenchRecord;
+use report::read::{AnyRecord, Loaded};
+
+use crate::signals::StopRequest;
+use crate::terminal::{self, UsageError};
+use crate::{Cli, Command, bench, record};
+use figures::Figures;
+use question::{Candidate, Question};
+
+/// Answers the question.
+pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
+    args.outputs.check()?;
+    let question = args.question();
+    let candidates = question.candidates().map_err(UsageError)?;
+    let (record, stop) = match &args.from {
+        Some(path) => (of_bench(record::load(path)?)?, None),
+        None => {
+            let (record, stop) = measure(&proof(args, &question, &available(&candidates)))?;
+            (record, Some(stop))
+        }
+    };
+    let figures = Figures::of(&record, &question, &candidates, args.place).map_err(UsageError)?;
+    let weighing = stats::choose(&figures.cases, &question.demand);
+    let answer = explain::Answer {
+        question: &question,
+        candidates: &candidates,
+        figures: &figures,
+        weighing: &weighing,
+    };
+    if !args.outputs.has_stdout() {
+        let specs: Vec<String> = figures.cases.iter().map(|case| case.spec.to_string()).collect();
+        let proof = format!("hosepipe {}", proof(args, &question, &specs).join(" "));
+        let mut text = answer.sheet(&proof).terminal(&terminal::style());
+        if let Some(case) = weighing.taken.map(|at| figures.cases[at]) {
+            let program = code::program(&case.spec, args.code, question.message_bytes);
+            text.extend(program.map(|program| format!("\n{program}")));
+        }
+        terminal::print_painted(&text)?;
+    }
+    args.outputs.write(&[Loaded::new("this run", AnyRecord::Bench(record.clone()))])?;
+    match stop {
+        Some(stop) => Ok(stop.exit_code(weighing.taken.is_none())),
+        None => Ok(ExitCode::from(u8::from(weighing.taken.is_none()))),
+    }
+}
+
+/// The specs of the candidates that are there on this machine.
+fn available(candidates: &[Candidate]) -> Vec<String> {
+    let there = candidates.iter().filter(|candidate| candidate.missing.is_none());
+    there.map(|candidate| candidate.spec.to_string()).collect()
+}
+
+/// The command line, after the program's name, that measures what the answer rests on. It is what is run.
+fn proof(args: &RecommendArgs, question: &Question, specs: &[String]) -> Vec<String> {
+    let block = model::ByteSize(question.message_bytes).to_string();
+    let time = humantime::format_duration(args.time).to_string().replace(' ', "");
+    let seed = args.seed.to_string();
+    let mut words = vec!["bench".to_owned()];
+    words.extend(specs.iter().cloned());
+    let options = [
+        ("--block", block.as_str()),
+        ("--workload", question.pattern.workload().word()),
+        ("--tasks", question.between.tasks().word()),
+        ("--time", time.as_str()),
+        ("--seed", seed.as_str()),
+    ];
+    words.extend(options.iter().flat_map(|(name, value)| [(*name).to_owned(), (*value).to_owned()]));
+    words.extend(args.place.into_iter().flat_map(|place| ["--place".to_owned(), place.to_string()]));
+    words
+}
+
+/// Runs a command line of `bench`, and gives its record.
+fn measure(words: &[String]) -> anyhow::Result<(BenchRecord, StopRequest)> {
+    let typed = std::iter::once("hosepipe").chain(words.iter().map(String::as_str));
+    match Cli::try_parse_from(typed).context("cannot measure")?.command {
+        Command::Bench(args) => bench::measure(&args),
+        _ => anyhow::bail!("`{}` is not a bench", words.join(" ")),
+    }
+}
+
+/// A record of `bench`, where it is one.
+fn of_bench(loaded: Loaded) -> Result<BenchRecord, UsageError> {
+    match loaded.record {
+        AnyRecord::Bench(record) => Ok(record),
+        other => Err(UsageError(format!(
+            "{} is a record of `hosepipe {}`, and figures of mechanisms are in records of `hosepipe bench`",
+            loaded.name,
+            other.command()
+        ))),
+    }
+}

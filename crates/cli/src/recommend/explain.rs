@@ -1,0 +1,239 @@
+//! The answer in words: a table of what was weighed, three sentences, the command that proves it.
+
+use model::{CaseRecord, Workload};
+use report::sheet::{Sheet, SheetPart};
+use report::table::{Column, Fit, Row, Table, Tone};
+use report::{numbers, words};
+use stats::{Excluded, MessageCost, Weighed, Weighing};
+
+use super::figures::Figures;
+use super::question::{Candidate, Question};
+
+/// Names in a sentence.
+const NAMES_MAX: usize = 3;
+/// An interval wider than this on either side should be measured again.
+const WIDE: f64 = 0.25;
+
+/// A question and all that the answer is made of.
+pub(super) struct Answer<'a> {
+    pub(super) question: &'a Question,
+    pub(super) candidates: &'a [Candidate],
+    pub(super) figures: &'a Figures<'a>,
+    pub(super) weighing: &'a Weighing,
+}
+
+impl Answer<'_> {
+    /// Everything but the program; `proof` is the command that repeats it.
+    pub(super) fn sheet(&self, proof: &str) -> Sheet {
+        let mut parts = vec![SheetPart::Title(self.title())];
+        parts.extend(self.sentences().into_iter().map(SheetPart::Line));
+        parts.push(SheetPart::Table(self.table()));
+        parts.extend(self.notes().into_iter().map(SheetPart::Note));
+        // A command is one line however long, so that it can be pasted.
+        parts.extend([
+            SheetPart::Paragraph("What proves it:".to_owned()),
+            SheetPart::Command(proof.to_owned()),
+        ]);
+        Sheet { parts }
+    }
+
+    /// "Streams of 200 B between parent and child, placed by the scheduler".
+    fn title(&self) -> String {
+        let size = numbers::size(self.question.message_bytes);
+        let what = match self.question.pattern.workload() {
+            Workload::Stream => "Streams",
+            Workload::PingPong => "Round trips",
+        };
+        let place = self.figures.cases.first().map_or(String::new(), |case| words::whereabouts(case));
+        format!("{what} of {size}, {}, {place}", self.question.between)
+    }
+
+    /// What to take, how the others stand to it, and what to know besides.
+    fn sentences(&self) -> Vec<String> {
+        let taken = self.weighing.taken.and_then(|at| self.weighing.of(at));
+        match taken.and_then(|taken| Some((taken, taken.cost?))) {
+            Some((taken, cost)) => {
+                vec![self.taking(taken, &cost), self.against(taken, &cost), self.besides(taken, &cost)]
+            }
+            None => {
+                vec!["Nothing that was measured can be recommended: the table says why of each.".to_owned()]
+            }
+        }
+    }
+
+    fn case(&self, weighed: &Weighed) -> &CaseRecord {
+        self.figures.cases[weighed.at]
+    }
+
+    fn name(&self, weighed: &Weighed) -> String {
+        format!("`{}`", self.case(weighed).spec)
+    }
+
+    fn taking(&self, taken: &Weighed, cost: &MessageCost) -> String {
+        let one = if self.question.pattern.workload() == Workload::Stream { "message" } else { "round trip" };
+        let (time, cpu) = (numbers::time(cost.time_ns.median), numbers::time(cost.cpu_ns.median));
+        let rate = self.question.demand.messages_per_s.map(|rate| {
+            let share = numbers::percent(cost.cpus.median);
+            format!("; {} of them a second keep {share} of a CPU busy", numbers::grouped(rate, 0))
+        });
+        format!(
+            "Take {}: a {one} takes {time}, and {cpu} of CPU at both ends{}.",
+            self.name(taken),
+            rate.unwrap_or_default()
+        )
+    }
+
+    /// How the others stand to it.
+    fn against(&self, taken: &Weighed, cost: &MessageCost) -> String {
+        let what = if self.question.demand.messages_per_s.is_some() { "CPU" } else { "time and CPU" };
+        let level: Vec<String> =
+            self.weighing.level().filter(|one| one.at != taken.at).map(|one| self.name(one)).collect();
+        let next = self.weighing.weighed.iter().find(|one| one.excluded.is_none() && one.at != taken.at);
+        match (level.len(), next.and_then(|next| Some((next, next.cost?)))) {
+            (0, None) => "Nothing else is left of what was measured.".to_owned(),
+            (0, Some((next, other))) => {
+                let times = numbers::ratio(other.decisive_ns.median / cost.decisive_ns.median);
+                let (time, cpu) = (numbers::time(other.time_ns.median), numbers::time(other.cpu_ns.median));
+                format!(
+                    "The next one, {}, costs {times} times as much {what} ({time}, {cpu} of CPU).",
+                    self.name(next)
+                )
+            }
+            (count, _) => {
+                let rest = count.saturating_sub(NAMES_MAX);
+                let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+                let are = if count == 1 { "is" } else { "are" };
+                let names = level[..count.min(NAMES_MAX)].join(", ");
+                format!(
+                    "{names}{more} {are} as good in {what} as far as can be told; {} is the simplest of them.",
+                    self.name(taken)
+                )
+            }
+        }
+    }
+
+    /// What a reader would ask next.
+    fn besides(&self, taken: &Weighed, cost: &MessageCost) -> String {
+        let trials = words::count(cost.decisive_ns.count, "trial");
+        let sure = match cost.decisive_ns.relative_half_width() {
+            Some(share) => format!("That is the median of {trials}, ±{}.", numbers::percent(share)),
+            None => "That is a single trial, which has no interval: the figures may be far off.".to_owned(),
+        };
+        self.spinning(cost).or_else(|| self.pinned(taken, cost)).unwrap_or(sure)
+    }
+
+    /// What would be faster, and what it costs.
+    fn spinning(&self, cost: &MessageCost) -> Option<String> {
+        let spins = |one: &&Weighed| one.excluded == Some(Excluded::Spins);
+        let faster = |one: &&Weighed| one.cost.is_some_and(|own| own.time_ns.high < cost.time_ns.low);
+        let found = self.weighing.weighed.iter().filter(spins).find(faster)?;
+        let own = found.cost?;
+        Some(format!(
+            "{} takes {}, but keeps {} CPUs busy, also while no message comes: take it if you can spend them (--cpu-budget 200).",
+            self.name(found),
+            numbers::time(own.time_ns.median),
+            numbers::ratio(own.cpus.median),
+        ))
+    }
+
+    /// What pinning its ends would change.
+    fn pinned(&self, taken: &Weighed, cost: &MessageCost) -> Option<String> {
+        let case = self.figures.pinned.iter().find(|case| case.spec == self.case(taken).spec)?;
+        let alone = stats::choose(&[case], &self.question.demand);
+        let (own, other) = (cost.decisive_ns, alone.weighed.first()?.cost?.decisive_ns);
+        let advice = match (other.high < own.low, other.low > own.high) {
+            (true, _) => "pin them (taskset)",
+            (_, true) => "do not pin them",
+            _ => return None,
+        };
+        let times = numbers::ratio(other.median / own.median);
+        Some(format!("With its ends {} it costs {times} times as much: {advice}.", words::whereabouts(case)))
+    }
+
+    /// What else to know of the figures.
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.figures.block_bytes != self.question.message_bytes {
+            let [block, asked] = [self.figures.block_bytes, self.question.message_bytes].map(numbers::size);
+            notes.push(format!(
+                "The figures are of {block}, the size in the record that is nearest to {asked}."
+            ));
+        }
+        let missing =
+            self.candidates.iter().filter_map(|one| Some((one.spec.to_string(), one.missing.as_ref()?)));
+        notes.extend(missing.map(|(spec, why)| format!("`{spec}` is not there on this machine: {why}.")));
+        let wide = self.weighing.level().filter_map(|one| one.cost?.decisive_ns.relative_half_width());
+        if wide.fold(0.0, f64::max) > WIDE {
+            let remedy = "a quieter machine, or more --time, may tell more of them apart";
+            notes.push(format!("Some intervals are wider than ±{}: {remedy}.", numbers::percent(WIDE)));
+        }
+        notes
+    }
+
+    fn table(&self) -> Table {
+        let taken = self.weighing.taken.and_then(|at| self.weighing.of(at)?.cost);
+        let mut table = Table::default();
+        let mut add = |column: Column, cell: &dyn Fn(&Weighed) -> Option<String>| {
+            table.add(column, self.weighing.weighed.iter().map(cell));
+        };
+        let one = if self.question.pattern.workload() == Workload::Stream { "message" } else { "round trip" };
+        let what = if self.question.demand.messages_per_s.is_some() { "CPU" } else { "time + CPU" };
+        add(Column::left("mechanism").fit(Fit::Spec), &|one| Some(self.case(one).spec.to_string()));
+        add(Column::right(format!("time per {one}")).short("time"), &|one| {
+            Some(numbers::time(one.cost?.time_ns.median))
+        });
+        add(Column::right(format!("CPU per {one}")).short("CPU"), &|one| {
+            Some(numbers::time(one.cost?.cpu_ns.median))
+        });
+        let reached = |one: &&Weighed| one.excluded != Some(Excluded::TooSlow);
+        add(Column::right("of a CPU").drop(3), &|one| {
+            Some(numbers::percent(Some(one).filter(reached)?.cost?.cpus.median))
+        });
+        add(Column::right(what).short("cost"), &|one| Some(numbers::time(one.cost?.decisive_ns.median)));
+        add(Column::right("95 %").drop(2), &|one| {
+            let cost = one.cost?.decisive_ns;
+            Some(format!("{} to {}", numbers::time(cost.low), numbers::time(cost.high)))
+        });
+        add(Column::right("× taken").drop(1), &|one| {
+            Some(numbers::ratio(one.cost?.decisive_ns.median / taken?.decisive_ns.median))
+        });
+        for (row, weighed) in table.rows.iter_mut().zip(&self.weighing.weighed) {
+            self.say_of(weighed, row);
+        }
+        table
+    }
+
+    /// Why a row is out, or that it is the one.
+    fn say_of(&self, weighed: &Weighed, row: &mut Row) {
+        if self.weighing.taken == Some(weighed.at) {
+            row.tone = Tone::Bold;
+        }
+        let case = self.case(weighed);
+        let cost = weighed.cost;
+        row.reasons.extend(weighed.excluded.map(|why| {
+            match why {
+                Excluded::NoFigures => match &case.error {
+                    Some(error) => [Some(&error.message), error.remedy.as_ref()]
+                        .into_iter()
+                        .flatten()
+                        .cloned()
+                        .collect::<Vec<_>>()
+                        .join(": "),
+                    None => "no figures".to_owned(),
+                },
+                Excluded::LessData => "out: its bytes were not checked as those of others".to_owned(),
+                Excluded::Spins => {
+                    "out: its ends spin while they wait (--cpu-budget 200 allows it)".to_owned()
+                }
+                Excluded::TooSlow => {
+                    let reached = cost.map_or(0.0, |cost| 1e9 / cost.time_ns.high);
+                    format!("out: it reaches {} a second for sure", numbers::grouped(reached, 0))
+                }
+                Excluded::TooMuchCpu => {
+                    let most = cost.map_or(0.0, |cost| cost.cpus.high);
+                    format!("out: it may take {} of a CPU", numbers::percent(most))
+                }
+            }
+        }));
+    }
+}

@@ -1,0 +1,73 @@
+//! The figures that an answer rests on: the cases of a record that are about the question.
+
+use std::collections::BTreeSet;
+
+use model::{BenchRecord, ByteSize, CaseRecord, Placement, Role};
+
+use super::question::{Candidate, Question};
+use crate::bench::PlaceArgument;
+
+/// A size that is at most so many times larger or smaller stands for the one that was asked for.
+const NEAR: f64 = 2.0;
+
+/// Cases of the candidates, alike in all but the mechanism.
+pub(crate) struct Figures<'a> {
+    /// Where the answer holds: the scheduler's choice where that was measured.
+    pub(crate) cases: Vec<&'a CaseRecord>,
+    /// The same with pinned ends, where both were measured.
+    pub(crate) pinned: Vec<&'a CaseRecord>,
+    pub(crate) block_bytes: u64,
+}
+
+impl<'a> Figures<'a> {
+    /// What a record says of the question.
+    ///
+    /// # Errors
+    /// It has nothing near enough; in words, with what it has.
+    pub(crate) fn of(
+        record: &'a BenchRecord,
+        question: &Question,
+        candidates: &[Candidate],
+        place: Option<PlaceArgument>,
+    ) -> Result<Self, String> {
+        let (workload, tasks) = (question.pattern.workload(), question.between.tasks());
+        let alike = |case: &&CaseRecord| {
+            let is_candidate = candidates.iter().any(|candidate| candidate.spec == case.spec);
+            let is_plain = case.role == Role::Ranked
+                && case.worker.is_none()
+                && case.relays == 0
+                && !case.load().is_asked();
+            is_plain && is_candidate && (case.workload, case.tasks) == (workload, tasks)
+        };
+        let cases: Vec<&CaseRecord> = record.cases.iter().filter(alike).collect();
+        let asked = question.message_bytes;
+        let blocks: BTreeSet<u64> = cases.iter().map(|case| case.block_bytes).collect();
+        let far = |block: u64| (block.max(1) as f64 / asked as f64).ln().abs();
+        let nearest = blocks.iter().copied().min_by(|one, other| far(*one).total_cmp(&far(*other)));
+        let Some(block_bytes) = nearest.filter(|block| far(*block) <= NEAR.ln()) else {
+            let has: Vec<String> = blocks.into_iter().map(|block| ByteSize(block).to_string()).collect();
+            let has = if has.is_empty() { "none".to_owned() } else { has.join(", ") };
+            return Err(format!(
+                "the record has no {workload} of about {} between {tasks} of what could be the answer (sizes it has: {has}): \
+                 measure without --from, or another --message",
+                ByteSize(asked)
+            ));
+        };
+        let placements: Vec<Placement> =
+            cases.iter().filter(|case| case.block_bytes == block_bytes).map(|case| case.placement).collect();
+        let wanted = match place {
+            Some(PlaceArgument::One(placement)) => placement,
+            _ => placements.iter().copied().find(|one| *one == Placement::Any).unwrap_or(placements[0]),
+        };
+        let placed = |placement: Option<Placement>| -> Vec<&CaseRecord> {
+            let here =
+                |case: &&&CaseRecord| case.block_bytes == block_bytes && Some(case.placement) == placement;
+            cases.iter().filter(here).copied().collect()
+        };
+        if !placements.contains(&wanted) {
+            return Err(format!("the record has no figures of --place {wanted}"));
+        }
+        let other = placements.iter().copied().find(|one| wanted == Placement::Any && *one != wanted);
+        Ok(Self { cases: placed(Some(wanted)), pinned: placed(other), block_bytes })
+    }
+}

@@ -1,0 +1,213 @@
+//! What is asked, and which mechanisms could be the answer before anything is measured.
+
+use mechanism::{Capabilities, Mechanism};
+use model::{Spec, Tasks, Workload};
+use stats::Demand;
+
+model::words! {
+    /// How messages go.
+    pub enum Pattern {
+        /// One way.
+        Stream = "stream",
+        /// There and back.
+        RequestReply = "request-reply",
+    }
+}
+model::words! {
+    /// Who talks to whom.
+    pub enum Between {
+        /// One starts the other, and hands its end on.
+        ParentChild = "parent-child",
+        /// Programs that know nothing of each other but a name.
+        Processes = "processes",
+        /// Two threads of one process.
+        Threads = "threads",
+    }
+}
+model::words! {
+    /// What else a mechanism must do.
+    pub enum Must {
+        /// Work as standard input and output of programs that know nothing of it.
+        Filter = "filter",
+        /// Hand each message over as one.
+        Boundaries = "boundaries",
+        /// Keep what was sent when the sender has gone.
+        Persistent = "persistent",
+        /// Lead to another host.
+        CrossHost = "cross-host",
+        /// Take messages from several senders.
+        ManySenders = "many-senders",
+    }
+}
+
+/// What can be recommended: what a standard library, or a few lines, can set up. Of `shm-ring` both ways of waiting.
+const SPECS: &[&str] = &[
+    "pipe",
+    "pipe:size=1MiB",
+    "socketpair",
+    "fifo",
+    "unix-stream",
+    "unix-seqpacket",
+    "unix-dgram",
+    "tcp",
+    "file",
+    "posix-mq",
+    "sysv-msgq",
+    "shm-ring:wait=futex",
+    "shm-ring:wait=spin",
+];
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Question {
+    pub(crate) message_bytes: u64,
+    pub(crate) pattern: Pattern,
+    pub(crate) between: Between,
+    pub(crate) demand: Demand,
+    pub(crate) must: Vec<Must>,
+}
+
+/// A mechanism that could be the answer, and why it is none on this machine.
+#[derive(Debug, Clone)]
+pub(crate) struct Candidate {
+    pub(crate) spec: Spec,
+    pub(crate) missing: Option<String>,
+}
+
+impl Pattern {
+    pub(crate) fn workload(self) -> Workload {
+        match self {
+            Self::Stream => Workload::Stream,
+            Self::RequestReply => Workload::PingPong,
+        }
+    }
+}
+
+impl Between {
+    pub(crate) fn tasks(self) -> Tasks {
+        match self {
+            Self::ParentChild | Self::Processes => Tasks::Processes,
+            Self::Threads => Tasks::Threads,
+        }
+    }
+}
+
+impl Must {
+    fn capability(self) -> Capabilities {
+        match self {
+            Self::Filter => Capabilities::LINK,
+            Self::Boundaries => Capabilities::KEEPS_BOUNDARIES,
+            Self::Persistent => Capabilities::STORES_DATA,
+            Self::CrossHost => Capabilities::CROSSES_HOSTS,
+            Self::ManySenders => Capabilities::MANY_SENDERS,
+        }
+    }
+}
+
+/// Everything that can be recommended.
+fn all_specs() -> impl Iterator<Item = Spec> {
+    SPECS.iter().filter_map(|text| text.parse().ok())
+}
+
+impl Question {
+    /// The mechanisms that do what is asked; whether they are there on this machine is said of each.
+    ///
+    /// # Errors
+    /// None does all of it: a sentence that says which does what.
+    pub(crate) fn candidates(&self) -> Result<Vec<Candidate>, String> {
+        let conditions = self.conditions();
+        let does_all =
+            |mechanism: &dyn Mechanism| conditions.iter().all(|condition| (condition.holds)(mechanism));
+        let candidates: Vec<Candidate> = resolved()
+            .filter(|(_, mechanism)| does_all(*mechanism))
+            .map(|(spec, mechanism)| Candidate {
+                spec,
+                missing: mechanism.probe().err().map(|why| why.to_string()),
+            })
+            .collect();
+        if candidates.is_empty() { Err(impossible(&conditions)) } else { Ok(candidates) }
+    }
+
+    fn conditions(&self) -> Vec<Condition> {
+        let (workload, tasks) = (self.pattern.workload(), self.between.tasks());
+        let mut conditions = vec![Condition {
+            option: format!("--pattern {}", self.pattern),
+            holds: Box::new(move |one| {
+                one.descriptor().workloads.contains(&workload) && one.descriptor().tasks.contains(&tasks)
+            }),
+        }];
+        if self.between == Between::Processes {
+            conditions.push(Condition {
+                option: "--between processes".to_owned(),
+                holds: Box::new(|one| one.descriptor().capabilities.is_met_by_name()),
+            });
+        }
+        let must =
+            self.must.iter().map(|must| Condition::capability(format!("--must {must}"), must.capability()));
+        conditions.extend(must);
+        conditions
+    }
+}
+
+/// A part of what is asked, and who does it.
+struct Condition {
+    option: String,
+    holds: Box<dyn Fn(&dyn Mechanism) -> bool>,
+}
+
+impl Condition {
+    fn capability(option: impl Into<String>, capability: Capabilities) -> Self {
+        Self {
+            option: option.into(),
+            holds: Box::new(move |one| one.descriptor().capabilities.contains(capability)),
+        }
+    }
+}
+
+fn resolved() -> impl Iterator<Item = (Spec, &'static dyn Mechanism)> {
+    all_specs().filter_map(|spec| {
+        let (mechanism, _) = mechanism::resolve(&spec).ok()?;
+        Some((spec, mechanism))
+    })
+}
+
+/// Which mechanisms each part of the question leaves: no other does all of them together.
+fn impossible(conditions: &[Condition]) -> String {
+    let leaves = |condition: &Condition| {
+        let mut names: Vec<String> =
+            resolved().filter(|(_, one)| (condition.holds)(*one)).map(|(spec, _)| spec.mechanism).collect();
+        names.dedup();
+        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        format!("{} leaves {names}", condition.option)
+    };
+    let parts: Vec<String> = conditions.iter().map(leaves).collect();
+    format!(
+        "no mechanism does all of that: {}; ask for less, or put what is missing on top (as a length before each message)",
+        parts.join("; ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recommend::code::{CodeLanguage, program};
+
+    #[test]
+    fn whatever_can_be_recommended_is_known_has_its_place_and_a_program() {
+        assert_eq!(all_specs().count(), SPECS.len());
+        for spec in all_specs() {
+            assert!(mechanism::resolve(&spec).is_ok(), "{spec}");
+            assert!(stats::choice::SIMPLEST_FIRST.contains(&spec.mechanism.as_str()), "{spec}");
+            for language in CodeLanguage::ALL {
+                let text = program(&spec, *language, 200).expect("a template");
+                assert!(
+                    text.lines().count() < 80 && !text.contains(['@', '\t']),
+                    "{spec} in {language}:\n{text}"
+                );
+                let left =
+                    ["{bytes}", "{size}", "{type}", "{number}"].into_iter().find(|mark| text.contains(mark));
+                assert_eq!(left, None, "{spec} in {language}");
+            }
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! `hosepipe recommend`: the rule through the command line, over records made by hand; a short measurement; and every program that
+//! it can print, compiled and run.
+
+use std::net::TcpListener;
+use std::process::Command;
+
+use crate::common::{Lab, skip};
+use model::{
+    BenchRecord, CaseRecord, Host, Placement, SCHEMA, Sample, Settings, Spec, Tasks, Tool, Wait, Workload,
+};
+
+/// Everything that can be recommended, and what must be asked for so that it is.
+const ALL: [(&str, &[&str]); 13] = [
+    ("pipe", &[]),
+    ("pipe:size=1MiB", &[]),
+    ("socketpair", &[]),
+    ("fifo", &["--between", "processes", "--must", "filter"]),
+    ("unix-stream", &["--between", "processes"]),
+    ("unix-seqpacket", &["--must", "boundaries"]),
+    ("unix-dgram", &["--must", "boundaries", "--must", "many-senders"]),
+    ("tcp", &["--must", "cross-host"]),
+    ("file", &["--must", "persistent", "--must", "filter"]),
+    ("posix-mq", &["--must", "persistent", "--must", "boundaries"]),
+    ("sysv-msgq", &["--must", "many-senders"]),
+    ("shm-ring:wait=futex", &[]),
+    ("shm-ring:wait=spin", &["--cpu-budget", "300"]),
+];
+
+/// A stream of 200 bytes that takes so long, and so much CPU, per message.
+fn case(spec: &str, time_ns: u64, cpu_ns: u64) -> CaseRecord {
+    const MESSAGES: u64 = 1_000_000;
+    let sample = |round: u32| Sample {
+        round,
+        elapsed_ns: (time_ns * 1000 + u64::from(round)) * MESSAGES / 1000,
+        messages: MESSAGES,
+        bytes: 200 * MESSAGES,
+        system_ns: cpu_ns * MESSAGES,
+        ..Sample::default()
+    };
+    let spec: Spec = spec.parse().expect("a spec");
+    let wait = if spec.to_string().contains("spin") { Wait::Spin } else { Wait::Block };
+    let samples = (0..9).map(sample).collect();
+    CaseRecord { block_bytes: 200, wait, samples, placement: Placement::Any, ..CaseRecord::new(spec) }
+}
+
+/// Writes a record of these cases into the laboratory.
+fn record(lab: &Lab, name: &str, cases: Vec<CaseRecord>) {
+    let record = BenchRecord {
+        schema: SCHEMA.to_owned(),
+        tool: Tool { version: "0.1.0".to_owned(), revision: None },
+        host: Host::default(),
+        arguments: vec!["bench".to_owned()],
+        started: "2026-01-02T03:04:05Z".to_owned(),
+        settings: Settings { seed: 1, trials: 9, interrupted: false, precision_percent: None, suite: None },
+        cases,
+    };
+    std::fs::write(lab.here(name), serde_json::to_string(&record).expect("our own JSON")).expect("a file");
+}
+
+/// What `recommend` says of a record, with these words more.
+fn answer(lab: &Lab, words: &[&str], code: i32) -> String {
+    let question = ["recommend", "--message", "200B", "--from", "run.json"];
+    let done = lab.run(&[&question[..], words].concat()).expect_code(code);
+    if code == 2 { done.stderr.clone() } else { done.stdout.clone() }
+}
+
+#[test]
+fn who_spins_is_taken_only_by_those_who_can_spend_the_cpus() {
+    let lab = Lab::new();
+    record(
+        &lab,
+        "run.json",
+        vec![case("shm-ring:wait=spin", 50, 99), case("pipe", 900, 900), case("socketpair", 1500, 1600)],
+    );
+    let plain = answer(&lab, &[], 0);
+    assert!(
+        plain.contains("Take `pipe`: a message takes 900 ns, and 900 ns of CPU at both ends."),
+        "{plain}"
+    );
+    assert!(plain.contains("The next one, `socketpair`, costs 1.7 times as much time and CPU"), "{plain}");
+    assert!(plain.contains("`shm-ring:wait=spin` takes 50.0 ns, but keeps 2.0 CPUs busy"), "{plain}");
+    assert!(plain.contains("\nhosepipe bench shm-ring:wait=spin pipe socketpair --block 200B --workload stream --tasks processes"), "{plain}");
+    assert!(plain.contains("int main(void)") && !plain.contains('@'), "{plain}");
+    let rich = answer(&lab, &["--cpu-budget", "200%"], 0);
+    assert!(rich.contains("Take `shm-ring:wait=spin`"), "{rich}");
+    let seldom = answer(&lab, &["--messages-per-second", "10"], 0);
+    assert!(seldom.contains("Take `pipe`") && seldom.contains("10 of them a second keep"), "{seldom}");
+}
+
+#[test]
+fn what_does_not_reach_the_rate_is_out() {
+    let lab = Lab::new();
+    record(&lab, "run.json", vec![case("pipe", 900, 600), case("shm-ring:wait=futex", 100, 800)]);
+    let slow = answer(&lab, &["--messages-per-second", "1e6"], 0);
+    assert!(slow.contains("Take `pipe`") && slow.contains("costs 1.3 times as much CPU"), "{slow}");
+    let fast = answer(&lab, &["--messages-per-second", "5e6"], 0);
+    assert!(fast.contains("Take `shm-ring:wait=futex`") && fast.contains("out: it reaches 1,111,"), "{fast}");
+    let none = answer(&lab, &["--messages-per-second", "5e9"], 1);
+    assert!(none.contains("Nothing that was measured can be recommended"), "{none}");
+}
+
+#[test]
+fn what_cannot_be_done_is_a_sentence() {
+    let lab = Lab::new();
+    record(&lab, "run.json", vec![case("pipe", 900, 900)]);
+    let said = answer(&lab, &["--must", "boundaries", "--must", "cross-host"], 2);
+    assert!(
+        said.contains("--must boundaries leaves unix-seqpacket, unix-dgram, posix-mq, sysv-msgq;"),
+        "{said}"
+    );
+    assert!(said.contains("--must cross-host leaves tcp;") && said.lines().count() == 1, "{said}");
+    let said = answer(&lab, &["--between", "processes"], 2);
+    assert!(said.contains("the record has no stream of about 200B"), "a pipe has no name: {said}");
+    let said = answer(&lab, &["--pattern", "request-reply"], 2);
+    assert!(said.contains("sizes it has: none"), "{said}");
+    for wrong in [
+        &["--messages-per-second", "0"][..],
+        &["--must", "fly"],
+        &["--cpu-budget", "NaN"],
+        &["--place", "cross"],
+    ] {
+        answer(&lab, wrong, 2);
+    }
+    lab.run(&["recommend"]).expect_code(2);
+}
+
+#[test]
+fn figures_of_a_size_that_is_near_are_said_to_be_so() {
+    let lab = Lab::new();
+    let near = CaseRecord { block_bytes: 256, ..case("pipe", 900, 900) };
+    let far = CaseRecord { block_bytes: 4096, ..case("pipe", 2000, 2000) };
+    let trips = CaseRecord { workload: Workload::PingPong, ..case("pipe", 1, 1) };
+    let threads = CaseRecord { tasks: Tasks::Threads, ..case("pipe", 1, 1) };
+    record(&lab, "run.json", vec![near, far, trips, threads]);
+    let said = answer(&lab, &[], 0);
+    assert!(said.contains("a message takes 900 ns") && said.contains("The figures are of 256 B"), "{said}");
+}
+
+#[test]
+fn a_short_measurement_answers_and_its_proof_is_a_bench() {
+    let lab = Lab::new();
+    let question = [
+        "recommend",
+        "--message",
+        "64B",
+        "--must",
+        "filter",
+        "--between",
+        "processes",
+        "--pattern",
+        "request-reply",
+    ];
+    let done = lab
+        .run(&[&question[..], &["--time", "2s", "--place", "any", "--json", "run.json"]].concat())
+        .expect_code(0);
+    assert!(
+        done.stdout.starts_with("Round trips of 64 B, processes, placed by the scheduler\nTake `"),
+        "{}",
+        done.stdout
+    );
+    let proof = done.stdout.lines().find(|line| line.starts_with("hosepipe bench ")).expect("the proof");
+    let words: Vec<&str> = proof.split(' ').skip(1).chain(["--dry-run"]).collect();
+    let plan = lab.run(&words).expect_code(0).stdout;
+    for spec in ["fifo", "unix-stream", "tcp"] {
+        assert!(plan.contains(&format!("\n {spec} ")), "{plan}");
+    }
+    // The same question to its record has the same answer.
+    let again = lab.run(&[&question[..], &["--from", "run.json"]].concat()).expect_code(0).stdout;
+    assert_eq!(again.lines().nth(1), done.stdout.lines().nth(1));
+    let json =
+        lab.run(&[&question[..], &["--from", "run.json", "--json", "-"]].concat()).expect_code(0).stdout;
+    assert!(json.starts_with('{') && json.trim_end().ends_with('}'));
+}
+
+/// The programs for all mechanisms in a language, made so that several may run at once.
+fn programs(lab: &Lab, language: &str) -> Vec<(String, String)> {
+    let port = || TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+    let program = |(spec, words): &(&str, &[&str])| {
+        record(lab, "run.json", vec![case(spec, 900, 900)]);
+        let said = answer(lab, &[words, &["--code", language][..]].concat(), 0);
+        let (_, after) = said.split_once("\nhosepipe bench ").expect("the proof");
+        let (_, program) = after.split_once("\n\n").expect("a program below it");
+        let name = spec.replace([':', '=', '-'], "_").to_lowercase();
+        let own = format!("hosepipe-test-{language}-{}-{name}", std::process::id());
+        (name, program.replace("7077", &port().to_string()).replace("hosepipe-example", &own))
+    };
+    ALL.iter().map(program).collect()
+}
+
+/// Runs a program that a test has made.
+fn expect_success(what: &str, command: &mut Command) {
+    let done = command.output().unwrap_or_else(|error| panic!("{what}: {error}"));
+    let said = [done.stdout, done.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    assert!(done.status.success(), "{what}: {} {}{}", done.status, said[0], said[1]);
+}
+
+fn there(program: &str) -> bool {
+    let found = Command::new(program).arg("--version").output().is_ok_and(|done| done.status.success());
+    if !found {
+        skip(&format!("there is no {program}"));
+    }
+    found
+}
+
+#[test]
+fn every_program_in_c_sends_and_receives() {
+    let lab = Lab::new();
+    if !there("cc") {
+        return;
+    }
+    for (name, text) in programs(&lab, "c") {
+        let source = format!("{name}.c");
+        std::fs::write(lab.here(&source), text).expect("a file");
+        let options = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-o", &name, &source, "-lrt"];
+        expect_success(&name, Command::new("cc").args(options).current_dir(lab.here("")));
+        expect_success(&name, Command::new(lab.here(&name)).current_dir(lab.here("")));
+    }
+}
+
+/// Compiled as one program, which takes a second and not ten: each is a module of it.
+#[test]
+fn every_program_in_rust_sends_and_receives() {
+    let lab = Lab::new();
+    if !there("rustc") {
+        return;
+    }
+    let mut all = String::new();
+    let mut calls = String::new();
+    for (name, text) in programs(&lab, "rust") {
+        std::fs::write(lab.here(&format!("{name}.rs")), text.replace("\nfn main", "\npub fn main"))
+            .expect("a file");
+        all += &format!("mod {name};\n");
+        calls += &format!("    {name}::main()?;\n");
+    }
+    let main = format!("{all}fn main() -> std::io::Result<()> {{\n{calls}    Ok(())\n}}\n");
+    std::fs::write(lab.here("all.rs"), main).expect("a file");
+    let options = ["--edition=2021", "-Dwarnings", "all.rs"];
+    expect_success("rustc", Command::new("rustc").args(options).current_dir(lab.here("")));
+    expect_success("all", Command::new(lab.here("all")).current_dir(lab.here("")));
+}
+
+#[test]
+fn every_program_in_python_sends_and_receives() {
+    let lab = Lab::new();
+    if !there("python3") {
+        return;
+    }
+    for (name, text) in programs(&lab, "python") {
+        expect_success(
+            &name,
+            Command::new("python3").args(["-W", "error", "-c", &text]).current_dir(lab.here("")),
+        );
+    }
+}
