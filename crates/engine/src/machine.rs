@@ -35,11 +35,14 @@ pub fn measure_machine(cpus: &[Cpu]) -> Vec<MachineFigure> {
     figures
 }
 
+/// Takes a figure, in its unit.
+type Loop = fn() -> io::Result<f64>;
+
 /// The figures that need no second task.
 fn in_this_process(cpus: &[Cpu]) -> Vec<MachineFigure> {
     // Where the system does not let us stay on a CPU the figures are those of several.
     let _pinned = cpus.first().and_then(|cpu| Pinned::to(cpu.id).ok());
-    let loops: [(MachineFigureKind, fn() -> io::Result<f64>); 4] = [
+    let loops: [(MachineFigureKind, Loop); 4] = [
         (MachineFigureKind::SystemCall, || Ok(system_call_ns())),
         (MachineFigureKind::Clock, || Ok(clock_ns())),
         (MachineFigureKind::ClockStep, || Ok(clock_step_ns())),

@@ -149,10 +149,13 @@ impl Question {
     }
 }
 
+/// Whether a mechanism does something.
+type Holds = dyn Fn(&dyn Mechanism) -> bool;
+
 /// A part of what is asked, and who does it.
 struct Condition {
     option: String,
-    holds: Box<dyn Fn(&dyn Mechanism) -> bool>,
+    holds: Box<Holds>,
 }
 
 impl Condition {
