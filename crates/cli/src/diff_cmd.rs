@@ -155,7 +155,21 @@ fn show(args: &DiffArgs, record: DiffRecord) -> anyhow::Result<ExitCode> {
 
 /// The comparison of two records.
 fn of_records(args: &DiffArgs) -> anyhow::Result<DiffRecord> {
-    let [old, new] = [load(Path::new(&args.old))?, load(Path::new(&args.new))?];
+    let read = |path: &OsString| -> anyhow::Result<_> {
+        let loaded = load(Path::new(path))?;
+        let figures = sides::figures(&loaded);
+        Ok((loaded, figures))
+    };
+    // Long records take their time, most of it over histograms.
+    let (old, new) = std::thread::scope(|scope| {
+        let old = scope.spawn(|| read(&args.old));
+        let new = read(&args.new);
+        (old.join(), new)
+    });
+    let (old, old_figures) =
+        old.map_err(|_| anyhow::anyhow!("the thread that read the old record failed"))??;
+    let (new, new_figures) = new?;
+    let figures = [old_figures, new_figures];
     let refused = |problem: String| Err(UsageError(problem).into());
     let hosts_differ = sides::hosts_differ(old.record.host(), new.record.host());
     if !hosts_differ.is_empty() && !args.across_hosts {
@@ -170,10 +184,9 @@ fn of_records(args: &DiffArgs) -> anyhow::Result<DiffRecord> {
     if let Some(problem) = sides::suites_differ(&old.record, &new.record) {
         return refused(problem);
     }
-    let figures = match sides::measured(&old, &new) {
-        Ok(figures) => figures,
-        Err(problem) => return refused(problem.to_string()),
-    };
+    if let Err(problem) = sides::check(&old, &new, &figures) {
+        return refused(problem.to_string());
+    }
     let interrupted = [&old, &new].iter().any(|loaded| loaded.record.is_interrupted());
     let host = new.record.host().clone();
     let both = [sides::side(&old), sides::side(&new)];

@@ -91,7 +91,8 @@ fn differences_found(old: &CaseFigures, new: &CaseFigures) -> Option<String> {
     let names = old.found.keys().chain(new.found.keys().filter(|name| !old.found.contains_key(*name)));
     let unlike = names.filter_map(|name| {
         let [before, after] = [old, new].map(|side| side.found.get(name).unwrap_or(&absent));
-        (before != after).then(|| format!("{name}: {before}, then {after}"))
+        let word = |value: &String| if value.is_empty() { "none".to_owned() } else { value.clone() };
+        (before != after).then(|| format!("{name}: {}, then {}", word(before), word(after)))
     });
     let trouble = [("old", old), ("new", new)];
     let trouble =
@@ -122,5 +123,99 @@ fn kind(shift: &Shift, figure: DiffFigure) -> ChangeKind {
         Some(_) if !shift.is_found() => ChangeKind::NoChange,
         Some(_) if (shift.ratio > 1.0) == figure.larger_is_better() => ChangeKind::Faster,
         Some(_) => ChangeKind::Slower,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measured::of_bench;
+    use crate::mock;
+    use model::{BenchRecord, CaseRecord, Host, Role, SCHEMA, Settings, Spec, Tool, Workload};
+
+    /// Nine trials of a stream, each so much faster than the one before.
+    fn stream(spec: &str, bytes_per_s: u64) -> CaseRecord {
+        let samples = (0..9).map(|round| mock::stream(round, bytes_per_s + 1_000_000 * u64::from(round)));
+        CaseRecord { spec: Spec::plain(spec), ..mock::case(Workload::Stream, samples.collect()) }
+    }
+
+    fn floor(bytes_per_s: u64) -> CaseRecord {
+        CaseRecord { role: Role::Floor, ..stream("null", bytes_per_s) }
+    }
+
+    fn figures(cases: Vec<CaseRecord>) -> Vec<CaseFigures> {
+        let tool = Tool { version: "0.1.0".to_owned(), revision: None };
+        let settings = Settings { seed: 1, trials: 9, interrupted: false, precision_percent: None, suite: None };
+        let [schema, started] = [SCHEMA, ""].map(str::to_owned);
+        let host = Host::default();
+        of_bench(&BenchRecord { schema, tool, host, arguments: Vec::new(), started, settings, cases })
+    }
+
+    fn kinds(old: Vec<CaseRecord>, new: Vec<CaseRecord>) -> Vec<ChangeKind> {
+        differences(&figures(old), &figures(new), false, 1).iter().map(|change| change.kind).collect()
+    }
+
+    #[test]
+    fn more_bytes_a_second_are_faster_and_longer_trips_slower() {
+        use ChangeKind::{Faster, Incomparable, NoChange, Slower};
+        let old = || vec![stream("pipe", 1 << 30), stream("fifo", 1 << 30), stream("tcp", 1 << 30)];
+        let new = vec![stream("fifo", 1 << 31), stream("pipe", 1 << 30), stream("udp", 1 << 30)];
+        assert_eq!(kinds(old(), new), [NoChange, Faster, Incomparable, Incomparable]);
+        let trips = |ns: u64| {
+            let samples = (0..9).map(|round| mock::round_trips(round, &[ns + u64::from(round); 200]));
+            vec![mock::case(Workload::PingPong, samples.collect())]
+        };
+        assert_eq!(kinds(trips(1000), trips(1500)), [Slower, Slower], "the median, and the tail");
+    }
+
+    #[test]
+    fn floors_are_controls_unless_they_are_what_was_asked_for() {
+        let changes = differences(
+            &figures(vec![stream("pipe", 1 << 30), floor(1 << 35)]),
+            &figures(vec![stream("pipe", 1 << 30), floor(1 << 34)]),
+            false,
+            1,
+        );
+        assert_eq!([changes[0].control, changes[1].control], [false, true]);
+        assert_eq!(changes[1].kind, ChangeKind::Slower);
+        assert!(changes.iter().all(|change| !change.is_regression(None) && change.p.is_some()));
+        let alone = differences(&figures(vec![floor(1 << 35)]), &figures(vec![floor(1 << 34)]), false, 1);
+        assert!(alone[0].is_regression(None));
+    }
+
+    #[test]
+    fn a_case_is_everything_that_was_asked_for() {
+        let pipe = || stream("pipe", 1 << 30);
+        let others = [
+            CaseRecord { block_bytes: 1, ..pipe() },
+            CaseRecord { relays: 1, ..pipe() },
+            CaseRecord { pairs: Some(2), ..pipe() },
+            CaseRecord { check: None, ..pipe() },
+            CaseRecord { payload: model::PayloadKind::Zero, ..pipe() },
+        ];
+        for other in others {
+            assert_eq!(kinds(vec![pipe()], vec![other.clone()]), [ChangeKind::Incomparable; 2], "{other:?}");
+        }
+        let granted = CaseRecord { granted: [("pipe_bytes".to_owned(), 4096)].into(), ..pipe() };
+        let changes = differences(&figures(vec![pipe()]), &figures(vec![granted]), false, 1);
+        assert_eq!(changes[0].remark.as_deref(), Some("granted: none, then pipe_bytes 4096"));
+        let twice = || vec![pipe(), stream("pipe", 1 << 31)];
+        assert_eq!(kinds(twice(), twice()), [ChangeKind::NoChange; 2], "the first with the first");
+    }
+
+    #[test]
+    fn pairs_are_of_one_round() {
+        let of = |values: &[(u32, f64)]| {
+            let mut one = figures(vec![stream("pipe", 1 << 30)]).remove(0);
+            one.values = values.to_vec();
+            [one]
+        };
+        let changes =
+            differences(&of(&[(0, 1.0), (1, 2.0), (3, 4.0)]), &of(&[(1, 4.0), (2, 9.0), (3, 8.0)]), true, 1);
+        assert_eq!(
+            (changes[0].old.as_slice(), changes[0].new.as_slice()),
+            (&[2.0, 4.0][..], &[4.0, 8.0][..])
+        );
+        assert!((changes[0].ratio.expect("two pairs") - 2.0).abs() < 1e-9);
     }
 }

@@ -4,6 +4,7 @@
 //! then remarks on the machine. Nothing here knows how hosepipe works inside: it runs the binary, as a user would.
 
 mod by_reference;
+mod changes;
 mod hosepipe;
 mod memory;
 mod neighbours;

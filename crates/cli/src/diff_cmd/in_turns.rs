@@ -46,10 +46,16 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
         Pairing { args, shell: &shell, contestants, stop: &stop, figures: [Vec::new(), Vec::new()] };
     let looks = pairing.take_turns()?;
     let interrupted = stop.is_set();
+    let failed = pairing.figures.iter().flatten().any(has_failed);
     let sides = sides.map(|side| DiffSide { started: rfc3339(started), ..side });
     let record = record(args, sides, &pairing.figures, Judged { paired: true, looks }, (host, started));
     let code = show(args, model::DiffRecord { interrupted, ..record })?;
-    Ok(if interrupted { stop.exit_code(false) } else { code })
+    Ok(if interrupted || failed { stop.exit_code(failed) } else { code })
+}
+
+/// Whether a command ended with another status than 0; what failed of a bench is judged case by case.
+fn has_failed(figures: &CaseFigures) -> bool {
+    figures.figure == DiffFigure::WallTime && figures.problem.is_some()
 }
 
 /// What was typed, as contestants.
@@ -130,8 +136,7 @@ impl Pairing<'_> {
                 }
             }
             bar.advance();
-            let failed =
-                pair.iter().flatten().any(|one| one.figure == DiffFigure::WallTime && one.problem.is_some());
+            let failed = pair.iter().flatten().any(has_failed);
             let Some(round) = round.or(failed.then_some(0)) else { continue };
             self.take(pair);
             if failed {

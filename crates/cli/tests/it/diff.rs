@@ -206,6 +206,7 @@ fn two_commands_take_turns() {
     assert!(few.stdout.contains("too few"), "{}", few.stdout);
     let failed = diff(&["true", "exit 3"], 1);
     assert!(failed.stdout.contains("`exit 3` ended with status 3"), "{}", failed.stdout);
+    diff(&["exit 3", "true"], 1);
     let other = diff(&["--trials", "1", "echo a", "echo b"], 0);
     assert!(other.stdout.contains("output: "), "{}", other.stdout);
     diff(&["true", "echo 'x"], 2);

@@ -24,13 +24,14 @@ pub fn text(record: &DiffRecord, sides: Sides) -> String {
     } else {
         text.push_str(&format!("hosts: differ ({})\n", line(&record.hosts_differ.join("; "))));
     }
-    for (side, name, wanted) in
-        [("old", &record.old.name, sides != Sides::New), ("new", &record.new.name, sides != Sides::Old)]
-    {
+    for (side, wanted) in [("old", sides != Sides::New), ("new", sides != Sides::Old)] {
         if !wanted {
             continue;
         }
-        text.push_str(&format!("side: {side}\nsource: {}\n", line(name)));
+        // A key that only one of two files has would keep benchstat from comparing them.
+        if sides == Sides::Both {
+            text.push_str(&format!("side: {side}\n"));
+        }
         for change in &record.changes {
             let figures = if side == "old" { &change.old } else { &change.new };
             let benchmark = benchmark(change);

@@ -61,25 +61,36 @@ pub enum NoSides {
     },
 }
 
-/// The figures of both records.
+/// The figures of a record; none of one that has none to compare.
+pub fn figures(loaded: &Loaded) -> Vec<CaseFigures> {
+    match &loaded.record {
+        AnyRecord::Bench(record) => of_bench(record),
+        AnyRecord::Compare(record) => of_comparison(record),
+        AnyRecord::Study(record) => of_study(record),
+        AnyRecord::Run(_) | AnyRecord::Diff(_) => Vec::new(),
+    }
+}
+
+/// Whether two records and their figures can be compared.
 ///
 /// # Errors
-/// They are of kinds that cannot be compared, or have nothing in common.
-pub fn measured(old: &Loaded, new: &Loaded) -> Result<[Vec<CaseFigures>; 2], NoSides> {
-    let sides = match (&old.record, &new.record) {
-        (AnyRecord::Bench(old), AnyRecord::Bench(new)) => [of_bench(old), of_bench(new)],
-        (AnyRecord::Compare(old), AnyRecord::Compare(new)) => [of_comparison(old), of_comparison(new)],
-        (AnyRecord::Study(old), AnyRecord::Study(new)) if studied(old) != studied(new) => {
-            return Err(NoSides::TwoStudies { old: studied(old), new: studied(new) });
+/// They are of kinds that cannot be, or have nothing in common.
+pub fn check(old: &Loaded, new: &Loaded, figures: &[Vec<CaseFigures>; 2]) -> Result<(), NoSides> {
+    match (&old.record, &new.record) {
+        (AnyRecord::Bench(_), AnyRecord::Bench(_)) | (AnyRecord::Compare(_), AnyRecord::Compare(_)) => {}
+        (AnyRecord::Study(old), AnyRecord::Study(new)) => {
+            let [old, new] = [studied(old), studied(new)];
+            if old != new {
+                return Err(NoSides::TwoStudies { old, new });
+            }
         }
-        (AnyRecord::Study(old), AnyRecord::Study(new)) => [of_study(old), of_study(new)],
         (one, other) => return Err(unlike(one, &old.name, other, &new.name)),
-    };
-    let known: BTreeSet<_> = sides[1].iter().map(CaseFigures::key).collect();
-    if !sides[0].iter().any(|one| known.contains(&one.key())) {
+    }
+    let known: BTreeSet<_> = figures[1].iter().map(CaseFigures::key).collect();
+    if !figures[0].iter().any(|one| known.contains(&one.key())) {
         return Err(NoSides::NothingInCommon { old: old.name.clone(), new: new.name.clone() });
     }
-    Ok(sides)
+    Ok(())
 }
 
 fn unlike(old: &AnyRecord, old_name: &str, new: &AnyRecord, new_name: &str) -> NoSides {

@@ -15,7 +15,8 @@ fn loaded(name: &str, record: AnyRecord) -> Loaded {
 
 /// The comparison of two records, which have something in common.
 fn compared(old: &Loaded, new: &Loaded) -> DiffRecord {
-    let [before, after] = sides::measured(old, new).expect("something in common");
+    let figures = [sides::figures(old), sides::figures(new)];
+    sides::check(old, new, &figures).expect("something in common");
     DiffRecord {
         schema: SCHEMA.to_owned(),
         tool: new.record.tool().clone(),
@@ -29,7 +30,7 @@ fn compared(old: &Loaded, new: &Loaded) -> DiffRecord {
         hosts_differ: sides::hosts_differ(old.record.host(), new.record.host()),
         fail_over_percent: None,
         interrupted: false,
-        changes: stats::differences(&before, &after, false, 1),
+        changes: stats::differences(&figures[0], &figures[1], false, 1),
     }
 }
 
@@ -128,7 +129,7 @@ fn any_comparison() -> impl Strategy<Value = CompareRecord> {
 
 /// Everything that is ever written of a comparison, or why there is none.
 fn all_texts(old: &Loaded, new: &Loaded) -> Vec<String> {
-    if let Err(problem) = sides::measured(old, new) {
+    if let Err(problem) = sides::check(old, new, &[sides::figures(old), sides::figures(new)]) {
         return vec![problem.to_string()];
     }
     let found = compared(old, new);
