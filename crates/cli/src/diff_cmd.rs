@@ -62,7 +62,7 @@ pub(crate) struct DiffArgs {
     #[arg(long, conflicts_with = "run")]
     across_hosts: bool,
 
-    /// With --run: make so many pairs, and look once [default: until nothing more is to be found out, 10 to 49]
+    /// With --run: make so many pairs, and look once [default: until nothing more is to be found out, 10 to 163]
     #[arg(long, value_name = "N", requires = "run", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     trials: Option<u32>,
 

@@ -88,8 +88,8 @@ pub fn figures_needed(cases: usize, looks: u32, paired: bool) -> usize {
     (1..).find(|count| shape(*count).least_p() <= wanted).unwrap_or(usize::MAX)
 }
 
-/// Pairs at the most where nobody says how many: enough to find ten percent where trials differ by a tenth of their median.
-pub const PAIRS_MAX: usize = 49;
+/// Pairs at the most where nobody says how many: enough to find ten percent where trials differ by a fifth of their median.
+pub const PAIRS_MAX: usize = 163;
 /// The change that is looked for, as a share: whoever can exclude it need look no further.
 const SOUGHT: f64 = 0.10;
 

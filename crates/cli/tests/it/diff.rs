@@ -201,7 +201,7 @@ fn two_commands_take_turns() {
     let record: DiffRecord = serde_json::from_str(&slow.stdout).expect("a record");
     let change = &record.changes[0];
     assert!(record.paired && change.kind == ChangeKind::Slower && change.old.len() == change.new.len());
-    assert!(change.old.len() < 49, "ends when it is found: {}", change.old.len());
+    assert!(change.old.len() < 163, "ends when it is found: {}", change.old.len());
     let few = diff(&["--trials", "2", "sleep 0", "sleep 0"], 0);
     assert!(few.stdout.contains("too few"), "{}", few.stdout);
     let failed = diff(&["true", "exit 3"], 1);
