@@ -53,10 +53,15 @@ pub(crate) fn measure(args: &BenchArgs) -> anyhow::Result<(BenchRecord, StopRequ
 
     let settings = Settings {
         seed: plan.seed,
-        trials: plan.trials,
+        // Where the budget decides how often, as many as the case with the most has.
+        trials: match plan.rounds_max > plan.trials {
+            true => outcome.cases.iter().map(|case| case.samples.len() as u32).max().unwrap_or(0),
+            false => plan.trials,
+        },
         interrupted: outcome.interrupted,
         precision_percent: args.precision,
         suite,
+        repeated_rounds: args.precision.map(|_| outcome.repeated_rounds),
     };
     Ok((record::bench(settings, outcome.cases, host, started)?, stop))
 }

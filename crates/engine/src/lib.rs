@@ -8,6 +8,7 @@ mod amount;
 mod control;
 mod end;
 mod machine;
+mod neighbours;
 mod plan;
 mod prepare;
 mod sample;

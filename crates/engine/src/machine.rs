@@ -130,7 +130,7 @@ fn by_trials(cpus: &[Cpu]) -> Vec<MachineFigure> {
         (MachineFigureKind::CopyMemory, copy(16 << 20)),
     ];
     let (kinds, cases): (Vec<_>, Vec<_>) = cases.into_iter().unzip();
-    let plan = Plan { cases, trials: REPEATS, seed: 1, budget: Some(BUDGET) };
+    let plan = Plan::of(cases, REPEATS, 1, Some(BUDGET));
     let outcome = run(&plan, cpus, &mut Silent, &|| false);
     kinds.into_iter().zip(&outcome.cases).map(|(kind, case)| of_case(kind, case)).collect()
 }

@@ -14,6 +14,7 @@ use payload::{Period, Tile, expected_checksum};
 use crate::amount::{
     PLANNED_PART, TRIAL_MAX, TRIAL_MIN, blocks_with_a_sum, first_blocks, fixed_blocks, scaled_blocks,
 };
+use crate::neighbours::Neighbours;
 use crate::plan::{Outcome, Plan};
 use crate::prepare::{Ready, prepare};
 use crate::trial::{TrialSetup, run_trial};
@@ -21,6 +22,9 @@ use crate::trial::{TrialSetup, run_trial};
 /// How far beyond the budget a run may go, as a factor and at least, before a trial is cut short.
 const OVERTIME: f64 = 1.25;
 const OVERTIME_MIN: Duration = Duration::from_secs(1);
+
+/// One round of so many may be repeated.
+const REPEATED_OF_ROUNDS: u32 = 4;
 
 /// A case on its way through the run.
 struct Runner {
@@ -49,12 +53,15 @@ pub fn run(plan: &Plan, cpus: &[Cpu], observer: &mut dyn Observer, stop: &dyn Fn
         tiles: HashMap::new(),
         checksums: HashMap::new(),
         runners: plan.cases.iter().map(|case| Runner::prepare(case, cpus)).collect(),
+        repeated_rounds: 0,
     };
-    let interrupted = bench.calibrate().is_err() || bench.take_rounds().is_err();
+    let interrupted = bench.calibrate().is_err() || bench.take_rounds(cpus).is_err();
     if interrupted && !stop() {
         bench.runners.iter_mut().for_each(|runner| runner.say_that_time_ran_out(plan.budget));
     }
-    Outcome { cases: bench.runners.into_iter().map(|runner| runner.record).collect(), interrupted }
+    let repeated_rounds = bench.repeated_rounds;
+    let cases = bench.runners.into_iter().map(|runner| runner.record).collect();
+    Outcome { cases, interrupted, repeated_rounds }
 }
 
 impl Runner {
@@ -120,6 +127,7 @@ struct Bench<'a> {
     tiles: HashMap<PayloadKind, Arc<Tile>>,
     checksums: HashMap<(PayloadKind, model::Check, u64), String>,
     runners: Vec<Runner>,
+    repeated_rounds: u32,
 }
 
 impl Bench<'_> {
@@ -202,26 +210,63 @@ impl Bench<'_> {
         (round / cases).clamp(TRIAL_MIN, TRIAL_MAX)
     }
 
-    fn take_rounds(&mut self) -> Result<(), Interrupted> {
+    fn take_rounds(&mut self, cpus: &[Cpu]) -> Result<(), Interrupted> {
         let mut order = fastrand::Rng::with_seed(self.plan.seed);
-        for round in 0..self.plan.trials {
+        let mut neighbours = self.plan.repeats.then(|| Neighbours::new(cpus));
+        for round in 0..self.plan.rounds_max {
             let mut indices: Vec<usize> = self.alive().collect();
             order.shuffle(&mut indices);
             if round > 0 && self.budget_spent() {
-                return if indices.is_empty() { Ok(()) } else { Err(Interrupted) };
+                let samples = |index: usize| &self.runners[index].record.samples;
+                let missing = indices.iter().any(|&index| !self.progress.enough(index, samples(index)));
+                return if missing { Err(Interrupted) } else { Ok(()) };
             }
-            for index in indices {
-                if self.progress.enough(index, &self.runners[index].record.samples) {
-                    continue;
+            let mut measured = self.take_round(round, &indices)?;
+            if let Some(neighbours) = &mut neighbours {
+                while measured && neighbours.disturbed() && self.may_repeat(round) {
+                    self.set_aside(round);
+                    measured = self.take_round(round, &indices)?;
                 }
-                self.progress.trial_started(index, &self.runners[index].name());
-                if let Some(sample) = self.trial(index, self.runners[index].blocks, round)? {
-                    self.progress.trial_finished(index, &sample);
-                    self.runners[index].record.samples.push(sample);
-                }
+            }
+            if !measured {
+                return Ok(());
             }
         }
         Ok(())
+    }
+
+    /// Takes a trial of each of these cases of which the observer has not enough; says whether there was any.
+    fn take_round(&mut self, round: u32, indices: &[usize]) -> Result<bool, Interrupted> {
+        let mut any = false;
+        for &index in indices {
+            let runner = &self.runners[index];
+            if runner.record.error.is_some() || self.progress.enough(index, &runner.record.samples) {
+                continue;
+            }
+            any = true;
+            self.progress.trial_started(index, &self.runners[index].name());
+            if let Some(sample) = self.trial(index, self.runners[index].blocks, round)? {
+                self.progress.trial_finished(index, &sample);
+                self.runners[index].record.samples.push(sample);
+            }
+        }
+        Ok(any)
+    }
+
+    /// One round in four may be repeated, so that a machine that is never quiet is measured all the same.
+    fn may_repeat(&self, round: u32) -> bool {
+        self.repeated_rounds < round / REPEATED_OF_ROUNDS + 1 && !self.budget_spent()
+    }
+
+    /// Marks the samples of a round, which then count no more, and stay in the record.
+    fn set_aside(&mut self, round: u32) {
+        self.repeated_rounds += 1;
+        for CaseRecord { samples, disturbed, .. } in self.runners.iter_mut().map(|runner| &mut runner.record)
+        {
+            if let Some(sample) = samples.pop_if(|sample| sample.round == round) {
+                disturbed.push(Sample { disturbed: true, ..sample });
+            }
+        }
     }
 
     fn budget_spent(&self) -> bool {

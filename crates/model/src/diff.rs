@@ -183,6 +183,7 @@ impl CaseRecord {
             zero_copy: _,
             granted: _,
             samples: _,
+            disturbed: _,
             throughput: _,
             latency_ns: _,
             noise: _,

@@ -77,7 +77,8 @@ impl<'a> RunProgress<'a> {
     pub fn trial_progress(&mut self, part: f64) {
         if self.trials > 0 {
             let done = (self.finished as f64 + part.min(1.0)) / self.trials as f64;
-            self.observer.progress(&self.what, Some(done));
+            // Where cases go on for as long as there is time, there may be more than were planned.
+            self.observer.progress(&self.what, Some(done.min(1.0)));
         }
     }
 

@@ -56,6 +56,9 @@ pub struct Settings {
     /// The suite whose cases these are (`--suite`); absent where they were asked for one by one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suite: Option<Suite>,
+    /// Rounds that were repeated because something else used the CPUs; absent without `--precision`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeated_rounds: Option<u32>,
 }
 
 /// A fixed set of cases. Records of different versions do not hold the same cases.
@@ -118,6 +121,9 @@ pub struct CaseRecord {
     pub granted: BTreeMap<String, u64>,
     /// The raw figures, in the order in which they were taken.
     pub samples: Vec<Sample>,
+    /// Those of rounds that were repeated because something else used the CPUs: they are kept, and count in no summary.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disturbed: Vec<Sample>,
     /// Summary of a stream; `null` for ping-pong or without samples.
     pub throughput: Option<Throughput>,
     /// Summary of round trips; `null` for a stream or without samples.
@@ -167,6 +173,7 @@ impl From<Case> for CaseRecord {
             worker: None,
             granted: BTreeMap::new(),
             samples: Vec::new(),
+            disturbed: Vec::new(),
             throughput: None,
             latency_ns: None,
             noise: None,
@@ -235,6 +242,9 @@ pub struct Sample {
     /// at which the question was due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_histogram: Option<String>,
+    /// True of a sample whose round was repeated; absent where it is false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub disturbed: bool,
 }
 
 /// What one of several pairs, or of several senders, did in a trial.

@@ -38,6 +38,8 @@ pub(crate) fn heading(view: &View) -> Vec<String> {
         words::count(trials, "trial"),
         if trials > 1 { ", interleaved" } else { "" }
     ));
+    let repeated = view.record.settings.repeated_rounds.filter(|rounds| *rounds > 0);
+    pieces.extend(repeated.map(|rounds| format!("{} repeated", words::count(rounds as usize, "round"))));
     pieces.retain(|piece| !piece.is_empty());
     pieces
 }
@@ -48,7 +50,12 @@ pub(crate) fn interruption(view: &View) -> Option<String> {
     let made = || transports(view.record).filter(|case| case.error.is_none()).map(|case| case.samples.len());
     let (least, most) = (made().min().unwrap_or(0), made().max().unwrap_or(0));
     let range = if least == most { least.to_string() } else { format!("{least} to {most}") };
-    settings.interrupted.then(|| format!("Stopped early: {range} of {} trials were made.", settings.trials))
+    settings.interrupted.then(|| match settings.precision_percent {
+        Some(percent) => {
+            format!("Stopped before every case was within {percent} % of its median: {range} trials of each were made.")
+        }
+        None => format!("Stopped early: {range} of {} trials were made.", settings.trials),
+    })
 }
 
 /// The ceiling and the floor of a ranking, on one line; `None` where neither was measured.
@@ -112,6 +119,7 @@ pub(crate) fn remarks(view: &View) -> Vec<String> {
     remarks.extend(granted_otherwise(view));
     remarks.extend(zero_copy(view));
     remarks.extend(outliers(view.record));
+    remarks.extend(repeated(view.record));
     remarks
 }
 
@@ -267,6 +275,17 @@ fn two_figures(row: &RankedRow) -> impl Iterator<Item = String> {
     };
     let streams = text(spec(row.stream), row.stream_seats(), numbers::throughput);
     streams.into_iter().chain(text(spec(row.round_trip), row.trip_seats(), numbers::time))
+}
+
+/// Rounds that were repeated, and what became of their first attempts.
+fn repeated(record: &BenchRecord) -> Option<String> {
+    let rounds = record.settings.repeated_rounds.filter(|rounds| *rounds > 0)? as usize;
+    let kept: usize = record.cases.iter().map(|case| case.disturbed.len()).sum();
+    Some(format!(
+        "Something else used the CPUs: {} repeated. {} of disturbed rounds are in the record, marked, and count in no figure.",
+        words::count(rounds, "round"),
+        words::count(kept, "sample"),
+    ))
 }
 
 /// What `±` means where there are few trials.

@@ -145,8 +145,14 @@ mod tests {
 
     fn figures(cases: Vec<CaseRecord>) -> Vec<CaseFigures> {
         let tool = Tool { version: "0.1.0".to_owned(), revision: None };
-        let settings =
-            Settings { seed: 1, trials: 9, interrupted: false, precision_percent: None, suite: None };
+        let settings = Settings {
+            seed: 1,
+            trials: 9,
+            interrupted: false,
+            precision_percent: None,
+            suite: None,
+            repeated_rounds: None,
+        };
         let [schema, started] = [SCHEMA, ""].map(str::to_owned);
         let host = Host::default();
         of_bench(&BenchRecord { schema, tool, host, arguments: Vec::new(), started, settings, cases })

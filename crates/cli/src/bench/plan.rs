@@ -21,8 +21,11 @@ const PINGPONG_BLOCK_BYTES: u64 = 1;
 /// Trials of each case when nothing else is said: enough for an order-statistics interval of the median.
 const TRIALS: u32 = 9;
 
-/// Trials at the most when `--precision` decides.
+/// Trials that are planned with when `--precision` decides.
 const TRIALS_FOR_PRECISION: u32 = 400;
+
+/// Rounds at the most when `--precision` and the time decide: what cases that are precise enough leave over is the others'.
+const ROUNDS_FOR_PRECISION: u32 = 100_000;
 
 /// What a run may take when neither `--time` nor fixed amounts say otherwise.
 const BUDGET: Duration = Duration::from_secs(45);
@@ -43,8 +46,13 @@ pub(crate) fn make(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<(Plan, Opti
         }
     };
     let trials = if args.precision.is_some() { TRIALS_FOR_PRECISION } else { trials };
-    let plan =
-        Plan { cases, trials: args.trials.unwrap_or(trials), seed: args.seed, budget: args.time.or(budget) };
+    let mut plan = Plan::of(cases, args.trials.unwrap_or(trials), args.seed, args.time.or(budget));
+    if args.precision.is_some() {
+        plan.repeats = true;
+        if args.trials.is_none() && plan.budget.is_some() {
+            plan.rounds_max = ROUNDS_FOR_PRECISION;
+        }
+    }
     Ok((plan, suite.map(|suite| suite.suite)))
 }
 

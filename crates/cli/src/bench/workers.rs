@@ -60,6 +60,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         trials: plan.trials,
         interrupted: outcome.interrupted,
         suite: None,
+        repeated_rounds: None,
         precision_percent: None,
     };
     let record = record::bench(settings, outcome.cases, host, started)?;

@@ -3,6 +3,7 @@
 mod common;
 
 mod absent;
+mod adaptive;
 mod bad_input;
 mod bench_workers;
 mod bottleneck;

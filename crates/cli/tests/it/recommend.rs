@@ -51,7 +51,14 @@ fn record(lab: &Lab, name: &str, cases: Vec<CaseRecord>) {
         host: Host::default(),
         arguments: vec!["bench".to_owned()],
         started: "2026-01-02T03:04:05Z".to_owned(),
-        settings: Settings { seed: 1, trials: 9, interrupted: false, precision_percent: None, suite: None },
+        settings: Settings {
+            seed: 1,
+            trials: 9,
+            interrupted: false,
+            precision_percent: None,
+            suite: None,
+            repeated_rounds: None,
+        },
         cases,
     };
     std::fs::write(lab.here(name), serde_json::to_string(&record).expect("our own JSON")).expect("a file");

@@ -169,6 +169,7 @@ pub(crate) fn record(cases: impl IntoIterator<Item = Mock>) -> BenchRecord {
             interrupted: false,
             precision_percent: None,
             suite: None,
+            repeated_rounds: None,
         },
         cases,
     }

@@ -40,7 +40,7 @@ fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     let cases = BOUND.map(|(_, spec)| bound_case(spec, bytes, chunk_bytes));
     let cases = cases.into_iter().collect::<Result<Vec<Case>, _>>()?;
     let rounds = warmup + tests;
-    let plan = Plan { cases, trials: rounds, seed: run.job.seed, budget: Some(run.left()) };
+    let plan = Plan::of(cases, rounds, run.job.seed, Some(run.left()));
     let mut turns = FilterRounds {
         rng: fastrand::Rng::with_seed(run.job.seed),
         shell: run.shell()?,
