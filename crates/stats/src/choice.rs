@@ -7,8 +7,9 @@
 //! 3. With a rate, what does not surely reach it is out. With a budget, what may take more CPU than that is out.
 //! 4. Of the rest the cost decides, in the median: time per message + CPU time of both ends per message, a second of waiting for a
 //!    second of one CPU. With a rate the time is no cost any more, and the CPU time alone decides.
-//! 5. Whatever has an interval that reaches that of the least cost is as good; of those the simplest is taken
-//!    ([`effort`]), and of equally simple ones the cheapest.
+//! 5. Whatever has an interval that reaches that of the least cost, and costs at most a quarter more in the median ([`LEVEL_TIMES`]), is
+//!    as good; of those the simplest is taken ([`effort`]), and of equally simple ones the cheapest. Wide intervals
+//!    alone are no reason to take what costs three times as much.
 
 use std::cmp::Ordering;
 
@@ -32,6 +33,9 @@ pub const SIMPLEST_FIRST: [&str; 11] = [
     "sysv-msgq",
     "shm-ring",
 ];
+
+/// What is simpler may cost so many times as much as the best, where their intervals do not tell them apart.
+pub const LEVEL_TIMES: f64 = 1.25;
 
 /// Options that only size or settle a mechanism; others are a way of moving bytes that must be learnt.
 const SETTINGS: [&str; 5] = ["size", "sndbuf", "rcvbuf", "nodelay", "wait"];
@@ -131,8 +135,10 @@ pub fn choose(cases: &[&CaseRecord], demand: &Demand) -> Weighing {
     weighed.sort_by(by_cost);
     let best = weighed.first().filter(|best| best.excluded.is_none()).and_then(|best| best.cost);
     for one in &mut weighed {
-        let reaches =
-            |best: MessageCost| one.cost.is_some_and(|own| own.decisive_ns.low <= best.decisive_ns.high);
+        let reaches = |best: MessageCost| {
+            let (own, best) = (one.cost.map(|cost| cost.decisive_ns), best.decisive_ns);
+            own.is_some_and(|own| own.low <= best.high && own.median <= LEVEL_TIMES * best.median)
+        };
         one.level = one.excluded.is_none() && best.is_some_and(reaches);
     }
     // The first of the simplest is the cheapest of them: they stand in that order.

@@ -62,6 +62,18 @@ fn of_those_that_cannot_be_told_apart_the_simplest_is_taken() {
     assert_eq!(taken(&same, PLAIN).as_deref(), Some("pipe"), "without an option");
 }
 
+/// Expected: where nothing can be told apart, what is likely to be the best.
+/// Happened: a pipe that cost three times as much, since it is simpler and everybody's interval was wide.
+#[test]
+fn wide_intervals_alone_do_not_make_the_simplest_good() {
+    let cases = [
+        case("shm-ring", 100.0, 100.0, 0.9),
+        case("tcp", 120.0, 120.0, 0.9),
+        case("pipe", 300.0, 300.0, 0.9),
+    ];
+    assert_eq!(taken(&cases, PLAIN).as_deref(), Some("tcp"));
+}
+
 #[test]
 fn who_spins_is_taken_only_where_the_cpus_are_there_to_be_spent() {
     let cases = [case("pipe", 900.0, 900.0, 0.01), case("shm-ring:wait=spin", 50.0, 99.0, 0.01)];
