@@ -80,6 +80,12 @@ fn a_stage_that_lives_on_after_sigint_lets_the_list_go_on() {
     let text = "sh -c 'trap \"exit 0\" INT; echo ready > a; while :; do sleep 0.01; done'; echo next > next";
     let child = start(&lab, &["run", text]);
     until("the stage", SOON, || has_line(lab.here("a"), "ready"));
+    // Before it waits for a program, bash dies of the signal itself; on a busy machine the stage is there earlier.
+    let waits =
+        |pid: u32| fs::read_to_string(format!("/proc/{pid}/wchan")).is_ok_and(|place| place.contains("wait"));
+    until("bash waiting", SOON, || {
+        lab.processes().into_iter().find(|(pid, name)| name == "bash" && waits(*pid))
+    });
     signal(child.id(), Signal::INT);
     assert_eq!(end(&lab, child, PROMPTLY).code(), Some(0));
     assert!(lab.here("next").exists());
