@@ -107,7 +107,8 @@ pub(crate) fn run_end(
         start_ns,
         end_ns,
         received_bytes: job.received_bytes,
-        checksum: job.consumer.checksum(),
+        // Blocks of many senders are checked one by one, not as a stream.
+        checksum: if job.sorter.is_some() { None } else { job.consumer.checksum() },
         usage: EndUsage { syscalls, ..after.since(&before) },
         latency_histogram: job.latencies_ns.as_ref().and_then(|times| encode_histogram(times).ok()),
         service_histogram: job.pace.as_ref().and_then(|pace| encode_histogram(&pace.service_ns).ok()),

@@ -70,12 +70,13 @@ fn of_pair(error: CaseError, pair: u32, pairs: u32) -> CaseError {
         return error;
     }
     let message = format!("pair {pair} of {pairs}: {}", error.message);
-    let remedy = error.remedy.unwrap_or_else(|| MORE_AT_ONCE.to_owned());
+    let remedy =
+        error.remedy.map_or_else(|| MORE_AT_ONCE.to_owned(), |remedy| format!("fewer --pairs, or {remedy}"));
     CaseError::stated(ErrorKind::Limit, message).with_remedy(remedy)
 }
 
 /// What to try where this machine does not give so much at once.
-const MORE_AT_ONCE: &str = "fewer of them at once; or where descriptors ran out (EMFILE), ulimit -n 4096";
+const MORE_AT_ONCE: &str = "fewer of them at once; or where descriptors ran out (EMFILE), ulimit -n 4096; where processes did (EAGAIN), ulimit -u 4096";
 
 /// What was granted to all pairs: the least of them, and the most where they differ.
 fn granted_to_all(channels: Vec<Channel>) -> mechanism::Granted {

@@ -75,12 +75,21 @@ fn title(cases: &[&CaseRecord]) -> String {
     let mut cpus: Vec<u32> = cases.iter().flat_map(|case| case.cpus.iter().copied()).collect();
     cpus.sort_unstable();
     cpus.dedup();
-    let ends = match first.load().senders {
-        Some(_) if cpus.is_empty() => format!("{}, placed by the scheduler", first.tasks.word()),
-        Some(_) => format!("{} on {}", first.tasks.word(), words::cpus(&cpus)),
-        None => words::ends(first.tasks, first.placement, &cpus),
+    let tasks = first.tasks.word();
+    let ends = match (first.load(), cpus.as_slice()) {
+        (Load { senders: Some(_), .. }, []) => format!("{tasks}, placed by the scheduler"),
+        (Load { senders: Some(_), .. }, cpus) => format!("{tasks} on {}", words::cpus(cpus)),
+        // Pairs go round the CPUs: which of them an end has does not say where the other end is.
+        (Load { pairs: Some(_), .. }, [_, ..]) => {
+            format!("pairs of ends in {tasks}, each placed `{}`, on {}", first.placement, words::cpus(&cpus))
+        }
+        _ => words::ends(first.tasks, first.placement, &cpus),
     };
-    [blocks, ends, words::data(first.data, first.check).to_owned()].join(" · ")
+    let data = match first.load().senders {
+        Some(_) if first.data == DataLevel::Verify => "every block checked",
+        _ => words::data(first.data, first.check),
+    };
+    [blocks, ends, data.to_owned()].join(" · ")
 }
 
 fn table(cases: &[&CaseRecord], interrupted: bool) -> Table {
@@ -100,27 +109,27 @@ fn table(cases: &[&CaseRecord], interrupted: bool) -> Table {
         let speed = numbers::throughput(case.throughput.as_ref()?.median_bytes_per_s);
         Some(format!("{speed}{}", noise::mark(case.noise)))
     });
-    add(right("each").drop(3), &|case| {
+    add(right("each").drop(4), &|case| {
         case.throughput.as_ref()?;
         median(case, load::share_bytes_per_s, numbers::throughput)
     });
-    add(right("reached").drop(1), &|case| {
+    add(right("reached").drop(2), &|case| {
         case.latency_ns.as_ref()?;
         load::reached_per_s(case).map(per_s)
     });
-    add(right("× one").drop(2), &|case| times_one(case, cases).map(numbers::ratio));
-    add(right("fairness").drop(4), &|case| median(case, load::fairness, |index| numbers::fixed(index, 2)));
-    add(right("torn blocks").short("torn").drop(1), &|case| load::torn_share(case).map(numbers::percent));
+    add(right("× one").drop(3), &|case| times_one(case, cases).map(numbers::ratio));
+    add(right("fairness").drop(5), &|case| median(case, load::fairness, |index| numbers::fixed(index, 2)));
+    add(right("torn blocks").short("torn").drop(2), &|case| load::torn_share(case).map(numbers::percent));
     add(right("p50").drop(1), &|case| {
         let p50 = numbers::time(case.latency_ns.as_ref()?.p50 as f64);
         Some(format!("{p50}{}", noise::mark(case.noise)))
     });
-    add(right("p99").drop(1), &|case| Some(numbers::time(case.latency_ns.as_ref()?.p99 as f64)));
-    add(right("p99.9").drop(5), &|case| Some(numbers::time(case.latency_ns.as_ref()?.p999 as f64)));
-    add(right("once asked, p50").short("asked p50").drop(7), &|case| service(case).map(|[p50, _]| p50));
-    add(right("once asked, p99").short("asked p99").drop(6), &|case| service(case).map(|[_, p99]| p99));
-    add(right("CPU per message").short("CPU/msg").drop(8), &|case| {
-        median(case, figure::cpu_per_block_ns, numbers::time)
+    add(right("p99").drop(2), &|case| Some(numbers::time(case.latency_ns.as_ref()?.p99 as f64)));
+    add(right("p99.9").drop(6), &|case| Some(numbers::time(case.latency_ns.as_ref()?.p999 as f64)));
+    add(right("once asked, p50").short("asked p50").drop(8), &|case| service(case).map(|[p50, _]| p50));
+    add(right("once asked, p99").short("asked p99").drop(7), &|case| service(case).map(|[_, p99]| p99));
+    add(right("CPU per message").short("CPU/msg").drop(9), &|case| {
+        median(case, |sample| figure::cpu_per_block_ns(sample).filter(|ns| *ns > 0.0), numbers::time)
     });
     for (row, case) in table.rows.iter_mut().zip(cases) {
         row.reasons = reason(case, interrupted).into_iter().collect();
@@ -172,8 +181,7 @@ pub(crate) fn remarks(record: &BenchRecord) -> Vec<String> {
     if loaded(record)
         .any(|case| !case.samples.is_empty() && case.load().pairs.or(case.load().senders).is_some())
     {
-        let words =
-            "fairness: Jain's index over what each had moved when the first was done; 1 is the same for all.";
+        let words = "each: what the one in the middle moved while all of them ran; fairness: Jain's index over that, 1 is the same for all.";
         lines.push(words.to_owned());
     }
     lines
@@ -210,7 +218,8 @@ fn crowded(record: &BenchRecord) -> Option<String> {
     let ends = |case: &CaseRecord| {
         if case.tasks == Tasks::Single { 1 } else { 1 + case.load().senders() + case.relays }
     };
-    let tasks = loaded(record).map(|case| case.load().pairs() * ends(case)).max()? as usize;
+    let measured = loaded(record).filter(|case| !case.samples.is_empty());
+    let tasks = measured.map(|case| case.load().pairs() * ends(case)).max()? as usize;
     (cpus > 0 && tasks > cpus).then(|| {
         format!(
             "Up to {tasks} tasks share {}: they take turns, and the figures are the scheduler's as well as the mechanism's.",

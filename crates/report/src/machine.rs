@@ -177,9 +177,9 @@ fn consequences(figures: &[MachineFigure]) -> Vec<String> {
     }
     if let Some((wake_ns, rate)) = cross.or(same).zip(median(CopyCached)) {
         // Twice copied, a byte takes two over the rate.
-        let bytes = (wake_ns * rate / 2e9).max(1.0).log2().round().exp2();
+        let bytes = (wake_ns * rate / 2e9).max(1.0).log2().floor().exp2();
         lines.push(format!(
-            "In the time of one wake-up {} could be sent: smaller blocks are bound by waking, larger ones by copying.",
+            "In the time of one wake-up {} and more could be sent: smaller blocks are bound by waking, larger ones by copying.",
             numbers::size(bytes as u64)
         ));
     }
@@ -216,7 +216,7 @@ mod tests {
             "{:?}",
             table.notes
         );
-        assert!(table.notes[1].contains("512 KiB could be sent"), "{:?}", table.notes);
+        assert!(table.notes[1].contains("256 KiB and more could be sent"), "{:?}", table.notes);
         assert!(text.lines().count() + table.notes.len() <= 11, "ten lines below a heading: {text}");
     }
 

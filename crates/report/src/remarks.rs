@@ -290,7 +290,9 @@ fn repeated(record: &BenchRecord) -> Option<String> {
 
 /// What `±` means where there are few trials.
 pub(crate) fn few_trials(record: &BenchRecord) -> Option<String> {
-    let any = |which: fn(usize) -> bool| transports(record).any(|case| which(case.samples.len()));
+    // Tables of loads show no intervals.
+    let shown = || transports(record).filter(|case| !case.load().is_asked());
+    let any = |which: fn(usize) -> bool| shown().any(|case| which(case.samples.len()));
     if any(noise::is_range) {
         return Some(format!(
             "Fewer than {ENOUGH_FOR_95_PERCENT} trials give no 95 % interval: ± is then the range of all trials."

@@ -12,17 +12,24 @@ pub fn jain(amounts: &[f64]) -> Option<f64> {
     Some(sum * sum / (amounts.len() as f64 * squares)).filter(|index| index.is_finite())
 }
 
-/// Jain's index over what each pair, or sender, had moved when the first was done: until then all of them ran.
+/// Round trips of each pair from which on it is known well enough how far it had come: of short ones it tells only every 64.
+const TRIPS_MIN: u64 = 20 * 64;
+
+/// Jain's index over what each pair, or sender, had moved when the first was done: until then all of them ran. `None` of few round trips.
 pub fn fairness(sample: &Sample) -> Option<f64> {
+    let each = sample.messages / (sample.shares.len() as u64).max(1);
+    if sample.latency_histogram.is_some() && each < TRIPS_MIN {
+        return None;
+    }
     let moved: Vec<f64> = sample.shares.iter().map(|share| share.bytes_while_all_ran as f64).collect();
     jain(&moved)
 }
 
-/// Bytes per second of the median pair, or sender, each over its own time.
+/// Bytes per second of the median pair, or sender, while all of them ran: until the first was done.
 pub fn share_bytes_per_s(sample: &Sample) -> Option<f64> {
-    let timed = sample.shares.iter().filter(|share| share.elapsed_ns > 0);
-    let rates: Vec<f64> = timed.map(|share| share.bytes as f64 * 1e9 / share.elapsed_ns as f64).collect();
-    estimate::median(&rates)
+    let all_ran_ns = sample.all_ran_ns.filter(|ns| *ns > 0)?;
+    let moved: Vec<f64> = sample.shares.iter().map(|share| share.bytes_while_all_ran as f64).collect();
+    estimate::median(&moved).map(|bytes| bytes * 1e9 / all_ran_ns as f64)
 }
 
 /// Blocks, or round trips, of all pairs and senders in a second.
@@ -75,8 +82,11 @@ mod tests {
     #[test]
     fn two_pairs_of_which_one_was_twice_as_fast() {
         let share = |elapsed_ns, bytes_while_all_ran| Share { elapsed_ns, bytes: 1000, bytes_while_all_ran };
-        let sample =
-            Sample { shares: vec![share(1_000_000_000, 1000), share(2_000_000_000, 500)], ..mock::sample(0) };
+        let sample = Sample {
+            shares: vec![share(1_000_000_000, 1000), share(2_000_000_000, 500)],
+            all_ran_ns: Some(1_000_000_000),
+            ..mock::sample(0)
+        };
         assert_eq!(fairness(&sample), Some(0.9), "1500² / (2 (1000² + 500²))");
         assert_eq!(share_bytes_per_s(&sample), Some(750.0));
         assert_eq!(fairness(&mock::sample(0)), None);

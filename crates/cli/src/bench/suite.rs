@@ -1,6 +1,8 @@
 //! `--suite`: a fixed set of cases with a name and a version, so that records of different kernels, machines and distributions hold the
 //! same cases. An entry of a suite means what the options of the same names mean on the command line.
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
@@ -68,7 +70,7 @@ pub(super) fn read(named: &str) -> Result<SuitePlan, UsageError> {
     if let Some((name, text)) = SUITES.iter().find(|(name, _)| *name == named) {
         return parse(name, text);
     }
-    let text = std::fs::read_to_string(Path::new(named)).map_err(|error| {
+    let text = read_at_most(Path::new(named)).map_err(|error| {
         let known = SUITES.map(|(name, _)| name).join(", ");
         UsageError(format!(
             "--suite {named}: no such suite ({known}), and as a file: {}",
@@ -76,6 +78,18 @@ pub(super) fn read(named: &str) -> Result<SuitePlan, UsageError> {
         ))
     })?;
     parse(named, &text)
+}
+
+/// The largest file that can be a suite.
+const SUITE_BYTES_MAX: u64 = 1 << 20;
+
+fn read_at_most(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(SUITE_BYTES_MAX + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > SUITE_BYTES_MAX {
+        return Err(io::Error::other("more than 1 MiB, which is no suite"));
+    }
+    Ok(text)
 }
 
 fn parse(named: &str, text: &str) -> Result<SuitePlan, UsageError> {
@@ -86,6 +100,10 @@ fn parse(named: &str, text: &str) -> Result<SuitePlan, UsageError> {
     let file: SuiteFile = toml::from_str(text).map_err(|error| wrong(error.span(), error.message()))?;
     if file.trials == 0 || file.cases.is_empty() {
         return Err(wrong(None, "a suite has at least one trial and one of [[cases]]"));
+    }
+    let printable = !file.name.is_empty() && !file.name.chars().any(char::is_control);
+    if file.version == 0 || !printable {
+        return Err(wrong(None, "a suite has a name of one line and a version from 1 on"));
     }
     let budget = file.time.as_deref().map(typed::positive_duration).transpose();
     let budget = budget.map_err(|problem| wrong(None, &format!("time: {problem}")))?;
@@ -101,7 +119,7 @@ fn parse(named: &str, text: &str) -> Result<SuitePlan, UsageError> {
 
 /// The cases of an entry. A placement that this machine does not have is a row that says so: a suite is the same everywhere.
 fn of_entry(entry: &Cases) -> Result<Vec<Case>, String> {
-    let mut words = entry.specs.clone();
+    let mut words = Vec::new();
     let numbers = |numbers: &[u32]| numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
     let options = [
         ("--workload", Some(entry.workload.clone())),
@@ -119,6 +137,9 @@ fn of_entry(entry: &Cases) -> Result<Vec<Case>, String> {
             words.push(format!("{option}={value}"));
         }
     }
+    // What follows is a spec, whatever it begins with.
+    words.push("--".to_owned());
+    words.extend(entry.specs.iter().cloned());
     let command = BenchArgs::augment_args(Command::new("suite").no_binary_name(true));
     let args = command.try_get_matches_from(words).and_then(|matches| BenchArgs::from_arg_matches(&matches));
     let args = args.map_err(|error| first_line(&error.to_string()))?;

@@ -79,7 +79,9 @@ fn refusal(block_bytes: usize, error: io::Error) -> OpenError {
         }
         // EMFILE is also the answer of a process that has no descriptor left (mq_open(3)).
         (Some(libc::EMFILE), _) if std::fs::File::open("/dev/null").is_ok() => OpenError::limit(
-            format!("not one message of {block_bytes} bytes fits in RLIMIT_MSGQUEUE"),
+            format!(
+                "a queue of one message of {block_bytes} bytes does not fit in what is left of RLIMIT_MSGQUEUE"
+            ),
             "ulimit -q unlimited (as root), or a smaller --block",
         ),
         _ => OpenError::system("mq_open")(error),
