@@ -14,6 +14,7 @@ use clap::Parser;
 use model::BenchRecord;
 use report::read::{AnyRecord, Loaded};
 
+use crate::bench::PlaceArgument;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
 use crate::{Cli, Command, bench, record};
@@ -28,11 +29,12 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
     let (record, stop) = match &args.from {
         Some(path) => (of_bench(record::load(path)?)?, None),
         None => {
-            let (record, stop) = measure(&proof(args, &question, &available(&candidates)))?;
+            let (record, stop) = measure(&proof(args, &question, &available(&candidates), args.place))?;
             (record, Some(stop))
         }
     };
-    let figures = Figures::of(&record, &question, &candidates, args.place).map_err(UsageError)?;
+    let weighable = figures::within_limits(record.clone(), question.message_bytes);
+    let figures = Figures::of(&weighable, &question, &candidates, args.place).map_err(UsageError)?;
     let weighing = stats::choose(&figures.cases, &question.demand);
     let answer = explain::Answer {
         question: &question,
@@ -42,7 +44,8 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
     };
     if !args.outputs.has_stdout() {
         let specs: Vec<String> = figures.cases.iter().map(|case| case.spec.to_string()).collect();
-        let proof = format!("hosepipe {}", proof(args, &question, &specs).join(" "));
+        let proof =
+            format!("hosepipe {}", proof(args, &question, &specs, args.place.or(figures.place())).join(" "));
         let mut text = answer.sheet(&proof).terminal(&terminal::style());
         if let Some(case) = weighing.taken.map(|at| figures.cases[at]) {
             let program = code::program(&case.spec, args.code, question.message_bytes);
@@ -50,7 +53,7 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
         }
         terminal::print_painted(&text)?;
     }
-    args.outputs.write(&[Loaded::new("this run", AnyRecord::Bench(record.clone()))])?;
+    args.outputs.write(&[Loaded::new("this run", AnyRecord::Bench(record))])?;
     match stop {
         Some(stop) => Ok(stop.exit_code(weighing.taken.is_none())),
         None => Ok(ExitCode::from(u8::from(weighing.taken.is_none()))),
@@ -64,7 +67,12 @@ fn available(candidates: &[Candidate]) -> Vec<String> {
 }
 
 /// The command line, after the program's name, that measures what the answer rests on. It is what is run.
-fn proof(args: &RecommendArgs, question: &Question, specs: &[String]) -> Vec<String> {
+fn proof(
+    args: &RecommendArgs,
+    question: &Question,
+    specs: &[String],
+    place: Option<PlaceArgument>,
+) -> Vec<String> {
     let block = model::ByteSize(question.message_bytes).to_string();
     let time = humantime::format_duration(args.time).to_string().replace(' ', "");
     let seed = args.seed.to_string();
@@ -78,7 +86,7 @@ fn proof(args: &RecommendArgs, question: &Question, specs: &[String]) -> Vec<Str
         ("--seed", seed.as_str()),
     ];
     words.extend(options.iter().flat_map(|(name, value)| [(*name).to_owned(), (*value).to_owned()]));
-    words.extend(args.place.into_iter().flat_map(|place| ["--place".to_owned(), place.to_string()]));
+    words.extend(place.into_iter().flat_map(|place| ["--place".to_owned(), place.to_string()]));
     words
 }
 

@@ -3,20 +3,22 @@
 //!
 //! 1. Only figures of one data level count, the highest that any case has, and never those of untouched data.
 //! 2. A mechanism whose ends spin is out, unless there is a CPU budget that it keeps: between two messages it burns CPUs that no
-//!    figure per message shows.
+//!    figure per message shows: one for each end, also where the scheduler let them share one.
 //! 3. With a rate, what does not surely reach it is out. With a budget, what may take more CPU than that is out.
 //! 4. Of the rest the cost decides, in the median: time per message + CPU time of both ends per message, a second of waiting for a
 //!    second of one CPU. With a rate the time is no cost any more, and the CPU time alone decides.
 //! 5. Whatever has an interval that reaches that of the least cost, and costs at most a quarter more in the median ([`LEVEL_TIMES`]), is
 //!    as good; of those the simplest is taken ([`effort`]), and of equally simple ones the cheapest. Wide intervals
-//!    alone are no reason to take what costs three times as much.
+//!    alone are no reason to take what costs three times as much. Fewer than six trials have no interval, and reach every other.
 
 use std::cmp::Ordering;
 
-use model::{CaseRecord, DataLevel, Sample, Spec, Wait};
+use model::{CaseRecord, DataLevel, Sample, Spec, Tasks, Wait};
 
 use crate::Estimate;
+use crate::estimate::ENOUGH_FOR_95_PERCENT;
 use crate::figure::{cpu_per_block_ns, elapsed_per_block_ns, round_trip_p50_ns};
+use crate::seats::sat_on_one_cpu;
 
 /// Mechanisms from the simplest to the one that asks most of a program: inherited descriptors, a name, an address, a header
 /// of its own, shared memory. Others come after these.
@@ -70,6 +72,13 @@ pub struct MessageCost {
     pub decisive_ns: Estimate,
 }
 
+impl MessageCost {
+    /// Whether the trials are too few for intervals, so that no difference from another is sure.
+    pub fn has_few_trials(&self) -> bool {
+        self.decisive_ns.count < ENOUGH_FOR_95_PERCENT
+    }
+}
+
 /// Why a mechanism is no choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Excluded {
@@ -79,6 +88,8 @@ pub enum Excluded {
     LessData,
     /// Its ends are busy while they wait.
     Spins,
+    /// Its ends are busy while they wait, and the scheduler put both on one CPU in some trials.
+    SpinsOnOneCpu,
     /// It does not surely reach the rate.
     TooSlow,
     /// It may take more CPU than there is to spend.
@@ -136,8 +147,11 @@ pub fn choose(cases: &[&CaseRecord], demand: &Demand) -> Weighing {
     let best = weighed.first().filter(|best| best.excluded.is_none()).and_then(|best| best.cost);
     for one in &mut weighed {
         let reaches = |best: MessageCost| {
-            let (own, best) = (one.cost.map(|cost| cost.decisive_ns), best.decisive_ns);
-            own.is_some_and(|own| own.low <= best.high && own.median <= LEVEL_TIMES * best.median)
+            one.cost.is_some_and(|own| {
+                let few = own.has_few_trials() || best.has_few_trials();
+                let (own, best) = (own.decisive_ns, best.decisive_ns);
+                (few || own.low <= best.high) && own.median <= LEVEL_TIMES * best.median
+            })
         };
         one.level = one.excluded.is_none() && best.is_some_and(reaches);
     }
@@ -157,6 +171,7 @@ fn out(case: &CaseRecord, cost: &MessageCost, demand: &Demand) -> Option<Exclude
     let affordable = demand.cpus_max.map(|most| cost.cpus.high <= most);
     match demand.messages_per_s {
         _ if case.wait == Wait::Spin && affordable != Some(true) => Some(Excluded::Spins),
+        _ if case.wait == Wait::Spin && sat_on_one_cpu(case) => Some(Excluded::SpinsOnOneCpu),
         Some(rate) if cost.time_ns.high * rate > 1e9 => Some(Excluded::TooSlow),
         _ if affordable == Some(false) => Some(Excluded::TooMuchCpu),
         _ => None,
@@ -171,8 +186,11 @@ fn cost(case: &CaseRecord, demand: &Demand) -> Option<MessageCost> {
             None => elapsed_per_block_ns(sample),
         }?;
         let (whole_ns, cpu_ns) = (elapsed_per_block_ns(sample)?, cpu_per_block_ns(sample)?);
-        // Who spins does so between messages, too.
-        let share = match demand.messages_per_s.filter(|_| case.wait != Wait::Spin) {
+        let share = match demand.messages_per_s {
+            // Who spins does so between messages, too, and on one CPU its ends only take turns.
+            _ if case.wait == Wait::Spin => {
+                (cpu_ns / whole_ns).max(if case.tasks == Tasks::Single { 1.0 } else { 2.0 })
+            }
             Some(rate) => cpu_ns * rate / 1e9,
             None => cpu_ns / whole_ns,
         };

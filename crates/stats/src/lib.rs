@@ -33,6 +33,6 @@ pub use differences::{differences, is_settled};
 pub use estimate::{Estimate, Looks};
 pub use measured::CaseFigures;
 pub use paired::{paired_ratio, paired_ratios, ratio_of};
-pub use seats::{SeatGroup, Seats, is_mixed, round_trip_seats, seats, shared_cpu};
+pub use seats::{SeatGroup, Seats, is_mixed, round_trip_seats, sat_on_one_cpu, seats, shared_cpu};
 pub use summary::summarise;
 pub use times::summarise_times;

@@ -63,6 +63,11 @@ pub fn is_mixed(case: &CaseRecord) -> bool {
     found.is_some_and(|found| found.one_cpu.is_some() && found.two_cpus.is_some())
 }
 
+/// Whether the scheduler put the ends on one CPU in any trial.
+pub fn sat_on_one_cpu(case: &CaseRecord) -> bool {
+    seats(case, |_| Some(0.0)).is_some_and(|found| found.one_cpu.is_some())
+}
+
 /// Whether the two ends of a case shared a CPU nearly all of the time; `None` where they did now and then, or nobody knows.
 pub fn shared_cpu(case: &CaseRecord) -> Option<bool> {
     match case.cpus.as_slice() {

@@ -1,6 +1,6 @@
 //! The answer in words: a table of what was weighed, three sentences, the command that proves it.
 
-use model::{CaseRecord, Workload};
+use model::{CaseError, CaseRecord, ErrorKind, Workload};
 use report::sheet::{Sheet, SheetPart};
 use report::table::{Column, Fit, Row, Table, Tone};
 use report::{numbers, words};
@@ -25,7 +25,11 @@ pub(super) struct Answer<'a> {
 impl Answer<'_> {
     /// Everything but the program; `proof` is the command that repeats it.
     pub(super) fn sheet(&self, proof: &str) -> Sheet {
-        let mut parts = vec![SheetPart::Title(self.title())];
+        let mut parts = Vec::new();
+        if self.figures.is_interrupted {
+            parts.push(SheetPart::Notice("Stopped early: what stands here is what was finished.".to_owned()));
+        }
+        parts.push(SheetPart::Title(self.title()));
         parts.extend(self.sentences().into_iter().map(SheetPart::Line));
         parts.push(SheetPart::Table(self.table()));
         parts.extend(self.notes().into_iter().map(SheetPart::Note));
@@ -53,7 +57,10 @@ impl Answer<'_> {
         let taken = self.weighing.taken.and_then(|at| self.weighing.of(at));
         match taken.and_then(|taken| Some((taken, taken.cost?))) {
             Some((taken, cost)) => {
-                vec![self.taking(taken, &cost), self.against(taken, &cost), self.besides(taken, &cost)]
+                let mut said = vec![self.taking(taken, &cost), self.against(taken, &cost)];
+                said.extend(self.few_trials());
+                said.extend(self.besides(taken, &cost));
+                said
             }
             None => {
                 vec!["Nothing that was measured can be recommended: the table says why of each.".to_owned()]
@@ -94,6 +101,9 @@ impl Answer<'_> {
             (0, Some((next, other))) => {
                 let times = numbers::ratio(other.decisive_ns.median / cost.decisive_ns.median);
                 let (time, cpu) = (numbers::time(other.time_ns.median), numbers::time(other.cpu_ns.median));
+                if cost.has_few_trials() || other.has_few_trials() {
+                    return format!("The next one, {}, took {time}, and {cpu} of CPU.", self.name(next));
+                }
                 format!(
                     "The next one, {}, costs {times} times as much {what} ({time}, {cpu} of CPU).",
                     self.name(next)
@@ -112,14 +122,35 @@ impl Answer<'_> {
         }
     }
 
+    /// Mechanisms with too few trials for an interval.
+    fn with_few_trials(&self) -> impl Iterator<Item = (&Weighed, usize)> {
+        let few = |one: &'_ &Weighed| one.cost.is_some_and(|cost| cost.has_few_trials());
+        let all = self.weighing.weighed.iter().filter(few);
+        all.filter_map(|one| Some((one, one.cost?.decisive_ns.count)))
+    }
+
+    /// That nothing is sure yet, where that is so.
+    fn few_trials(&self) -> Option<String> {
+        let least = self.with_few_trials().map(|(_, trials)| trials).min()?;
+        let names: Vec<String> = self.with_few_trials().map(|(one, _)| self.name(one)).collect();
+        let rest = names.len().saturating_sub(NAMES_MAX);
+        let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+        let names = names[..names.len() - rest].join(", ");
+        let least = words::count(least, "trial");
+        Some(format!(
+            "Too few trials of {names}{more} (the least: {least}; an interval needs 6): no difference is sure, and the figures \
+             may be far off; a larger --time gives more."
+        ))
+    }
+
     /// What a reader would ask next.
-    fn besides(&self, taken: &Weighed, cost: &MessageCost) -> String {
-        let trials = words::count(cost.decisive_ns.count, "trial");
-        let sure = match cost.decisive_ns.relative_half_width() {
-            Some(share) => format!("That is the median of {trials}, ±{}.", numbers::percent(share)),
-            None => "That is a single trial, which has no interval: the figures may be far off.".to_owned(),
+    fn besides(&self, taken: &Weighed, cost: &MessageCost) -> Option<String> {
+        let sure = || {
+            let share = cost.decisive_ns.relative_half_width().filter(|_| !cost.has_few_trials())?;
+            let trials = words::count(cost.decisive_ns.count, "trial");
+            Some(format!("That is the median of {trials}, ±{}.", numbers::percent(share)))
         };
-        self.spinning(cost).or_else(|| self.pinned(taken, cost)).unwrap_or(sure)
+        self.spinning(cost).or_else(|| self.pinned(taken, cost)).or_else(sure)
     }
 
     /// What would be faster, and what it costs.
@@ -128,8 +159,11 @@ impl Answer<'_> {
         let faster = |one: &&Weighed| one.cost.is_some_and(|own| own.time_ns.high < cost.time_ns.low);
         let found = self.weighing.weighed.iter().filter(spins).find(faster)?;
         let own = found.cost?;
+        // What the scheduler may put on one CPU spins there in vain.
+        let pinned = if stats::sat_on_one_cpu(self.case(found)) { ", and pin it to them" } else { "" };
         Some(format!(
-            "{} takes {}, but keeps {} CPUs busy, also while no message comes: take it if you can spend them (--cpu-budget 200).",
+            "{} takes {}, but keeps {} CPUs busy, also while no message comes: take it if you can spend them \
+             (--cpu-budget 200){pinned}.",
             self.name(found),
             numbers::time(own.time_ns.median),
             numbers::ratio(own.cpus.median),
@@ -140,7 +174,11 @@ impl Answer<'_> {
     fn pinned(&self, taken: &Weighed, cost: &MessageCost) -> Option<String> {
         let case = self.figures.pinned.iter().find(|case| case.spec == self.case(taken).spec)?;
         let alone = stats::choose(&[case], &self.question.demand);
-        let (own, other) = (cost.decisive_ns, alone.weighed.first()?.cost?.decisive_ns);
+        let other = alone.weighed.first()?.cost?;
+        if cost.has_few_trials() || other.has_few_trials() {
+            return None;
+        }
+        let (own, other) = (cost.decisive_ns, other.decisive_ns);
         let advice = match (other.high < own.low, other.low > own.high) {
             (true, _) => "pin them (taskset)",
             (_, true) => "do not pin them",
@@ -161,8 +199,11 @@ impl Answer<'_> {
         }
         let missing =
             self.candidates.iter().filter_map(|one| Some((one.spec.to_string(), one.missing.as_ref()?)));
-        notes.extend(missing.map(|(spec, why)| format!("`{spec}` is not there on this machine: {why}.")));
-        let wide = self.weighing.level().filter_map(|one| one.cost?.decisive_ns.relative_half_width());
+        notes.extend(
+            missing.map(|(spec, why)| format!("`{spec}` is not there on this machine: {}.", own_words(why))),
+        );
+        let wide = self.weighing.level().filter_map(|one| one.cost).filter(|cost| !cost.has_few_trials());
+        let wide = wide.filter_map(|cost| cost.decisive_ns.relative_half_width());
         if wide.fold(0.0, f64::max) > WIDE {
             let remedy = "a quieter machine, or more --time, may tell more of them apart";
             notes.push(format!("Some intervals are wider than ±{}: {remedy}.", numbers::percent(WIDE)));
@@ -190,7 +231,8 @@ impl Answer<'_> {
             Some(numbers::percent(Some(one).filter(reached)?.cost?.cpus.median))
         });
         add(Column::right(what).short("cost"), &|one| Some(numbers::time(one.cost?.decisive_ns.median)));
-        add(Column::right("95 %").drop(2), &|one| {
+        let interval = if self.with_few_trials().next().is_some() { "range" } else { "95 %" };
+        add(Column::right(interval).drop(2), &|one| {
             let cost = one.cost?.decisive_ns;
             Some(format!("{} to {}", numbers::time(cost.low), numbers::time(cost.high)))
         });
@@ -213,21 +255,27 @@ impl Answer<'_> {
         row.reasons.extend(weighed.excluded.map(|why| {
             match why {
                 Excluded::NoFigures => match &case.error {
-                    Some(error) => [Some(&error.message), error.remedy.as_ref()]
-                        .into_iter()
-                        .flatten()
-                        .cloned()
-                        .collect::<Vec<_>>()
-                        .join(": "),
+                    Some(error) => reason(error),
                     None => "no figures".to_owned(),
                 },
                 Excluded::LessData => "out: its bytes were not checked as those of others".to_owned(),
+                Excluded::Spins if stats::sat_on_one_cpu(case) => {
+                    "out: its ends spin while they wait (--cpu-budget 200 allows it, pinned)".to_owned()
+                }
                 Excluded::Spins => {
                     "out: its ends spin while they wait (--cpu-budget 200 allows it)".to_owned()
                 }
+                Excluded::SpinsOnOneCpu => {
+                    "out: its ends spin, and sat on one CPU in some trials: it needs two of its own, pinned"
+                        .to_owned()
+                }
                 Excluded::TooSlow => {
-                    let reached = cost.map_or(0.0, |cost| 1e9 / cost.time_ns.high);
-                    format!("out: it reaches {} a second for sure", numbers::grouped(reached, 0))
+                    let reached = numbers::grouped(cost.map_or(0.0, |cost| 1e9 / cost.time_ns.high), 0);
+                    if cost.is_some_and(|cost| cost.has_few_trials()) {
+                        format!("out: in its slowest trial it reached only {reached} a second")
+                    } else {
+                        format!("out: for sure it reaches only {reached} a second")
+                    }
                 }
                 Excluded::TooMuchCpu => {
                     let most = cost.map_or(0.0, |cost| cost.cpus.high);
@@ -236,4 +284,24 @@ impl Answer<'_> {
             }
         }));
     }
+}
+
+/// Why a case has no figures, and what to try.
+fn reason(error: &CaseError) -> String {
+    match (&error.remedy, error.kind) {
+        (_, ErrorKind::Time) => format!("{}: a larger --time, or a smaller --message", error.message),
+        (Some(remedy), _) => format!("{}: {}", error.message, own_words(remedy)),
+        (None, _) => error.message.clone(),
+    }
+}
+
+/// A remedy of `bench` in the options that there are here.
+fn own_words(remedy: &str) -> String {
+    let others = [
+        ("--block", "--message"),
+        ("--tasks processes", "--between parent-child"),
+        ("a smaller --bytes", "a smaller --time"),
+        (", or --data write", ""),
+    ];
+    others.iter().fold(remedy.to_owned(), |text, (theirs, own)| text.replace(theirs, own))
 }

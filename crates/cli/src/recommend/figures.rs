@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{BenchRecord, ByteSize, CaseRecord, Placement, Role};
+use model::{BenchRecord, ByteSize, CaseError, CaseRecord, ErrorKind, Limits, Placement, Role};
 
 use super::question::{Candidate, Question};
 use crate::bench::PlaceArgument;
@@ -17,6 +17,46 @@ pub(crate) struct Figures<'a> {
     /// The same with pinned ends, where both were measured.
     pub(crate) pinned: Vec<&'a CaseRecord>,
     pub(crate) block_bytes: u64,
+    /// Whether the run that they are of was stopped before its end.
+    pub(crate) is_interrupted: bool,
+}
+
+/// Bytes of a Unix socket's send buffer that no message gets (`unix_dgram_sendmsg`, net/unix/af_unix.c).
+const SNDBUF_RESERVED: u64 = 32;
+
+/// The record, less the figures of smaller messages where the message asked for would cross a limit of its machine: they cannot
+/// stand in for it, and say why.
+pub(super) fn within_limits(mut record: BenchRecord, message_bytes: u64) -> BenchRecord {
+    for case in record.cases.iter_mut().filter(|case| case.block_bytes < message_bytes) {
+        let least = longest_message(case, &record.host.limits).into_iter().flatten().min();
+        if let Some((limit, what)) = least.filter(|(limit, _)| *limit < message_bytes) {
+            let [asked, limit] = [message_bytes, limit].map(|bytes| ByteSize(bytes).to_string());
+            case.samples.clear();
+            let message = format!("out: no message of {asked}, since {what} was {limit} there");
+            case.error = Some(CaseError::stated(ErrorKind::Limit, message));
+        }
+    }
+    record
+}
+
+/// What bounds a message of a mechanism that carries each as one, in bytes and by name.
+fn longest_message(case: &CaseRecord, limits: &Limits) -> [Option<(u64, &'static str)>; 2] {
+    let named = |bytes: Option<u64>, name| bytes.map(|bytes| (bytes, name));
+    match case.spec.mechanism.as_str() {
+        "posix-mq" => [
+            named(limits.mq_msgsize_max, "fs.mqueue.msgsize_max"),
+            named(limits.rlimit_msgqueue, "RLIMIT_MSGQUEUE"),
+        ],
+        "sysv-msgq" => [named(limits.msgmax, "kernel.msgmax"), named(limits.msgmnb, "kernel.msgmnb")],
+        "unix-dgram" | "unix-seqpacket" => {
+            let granted = case.granted.get("sndbuf_bytes").copied();
+            [
+                named(granted.map(|bytes| bytes.saturating_sub(SNDBUF_RESERVED)), "SO_SNDBUF less 32 bytes"),
+                None,
+            ]
+        }
+        _ => [None, None],
+    }
 }
 
 impl<'a> Figures<'a> {
@@ -68,6 +108,13 @@ impl<'a> Figures<'a> {
             return Err(format!("the record has no figures of --place {wanted}"));
         }
         let other = placements.iter().copied().find(|one| wanted == Placement::Any && *one != wanted);
-        Ok(Self { cases: placed(Some(wanted)), pinned: placed(other), block_bytes })
+        let is_interrupted = record.settings.interrupted;
+        Ok(Self { cases: placed(Some(wanted)), pinned: placed(other), block_bytes, is_interrupted })
+    }
+
+    /// The placement to ask `bench` for; `None` where it was the usual two.
+    pub(super) fn place(&self) -> Option<PlaceArgument> {
+        let only = self.cases.first().filter(|_| self.pinned.is_empty())?;
+        Some(PlaceArgument::One(only.placement))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::mock;
-use model::Workload;
+use model::{Placement, Workload};
 use proptest::prelude::*;
 
 /// A stream that takes so long per message, and so much CPU, each with a spread of ±`spread` over nine trials.
@@ -88,6 +88,35 @@ fn who_spins_is_taken_only_where_the_cpus_are_there_to_be_spent() {
     assert_eq!(taken(&cases[1..], PLAIN), None, "alone it is no plain answer, either");
 }
 
+/// Expected: ends that spin keep two CPUs busy, wherever they sat when they were measured.
+/// Happened: where both shared one CPU the sum was one CPU, and a budget of 100 % let them pass.
+#[test]
+fn who_spins_takes_a_cpu_for_each_end() {
+    let mut cases = [case("pipe", 900.0, 900.0, 0.01), case("shm-ring:wait=spin", 50.0, 50.0, 0.01)];
+    let budget = |cpus_max| Demand { cpus_max: Some(cpus_max), ..PLAIN };
+    assert_eq!(excluded(&cases, budget(1.5), 1), Some(Excluded::Spins));
+    assert_eq!(excluded(&cases, budget(2.0), 1), None);
+    cases[1].placement = Placement::Any;
+    cases[1].samples.iter_mut().for_each(|sample| sample.same_cpu_share = Some(0.0));
+    assert_eq!(excluded(&cases, budget(2.0), 1), None);
+    cases[1].samples[3].same_cpu_share = Some(1.0);
+    assert_eq!(excluded(&cases, budget(2.0), 1), Some(Excluded::SpinsOnOneCpu));
+    assert_eq!(excluded(&cases, budget(1.5), 1), Some(Excluded::Spins));
+    cases[1].tasks = Tasks::Single;
+    cases[1].samples[3].same_cpu_share = None;
+    assert_eq!(excluded(&cases, budget(1.0), 1), None, "one end");
+}
+
+#[test]
+fn few_trials_prove_no_difference() {
+    let mut cases = [case("shm-ring", 100.0, 100.0, 0.01), case("pipe", 120.0, 120.0, 0.01)];
+    assert_eq!(taken(&cases, PLAIN).as_deref(), Some("shm-ring"));
+    cases[1].samples.truncate(5);
+    assert_eq!(taken(&cases, PLAIN).as_deref(), Some("pipe"));
+    let dear = [case("pipe", 300.0, 300.0, 0.01), cases[0].clone()];
+    assert_eq!(taken(&dear, PLAIN).as_deref(), Some("shm-ring"));
+}
+
 #[test]
 fn a_rate_must_be_reached_and_then_the_cpu_decides() {
     let cases = [case("shm-ring", 100.0, 190.0, 0.01), case("unix-stream", 900.0, 150.0, 0.01)];
@@ -129,7 +158,7 @@ fn missing_figures_and_single_samples() {
     let mut cases = [case("pipe", 900.0, 900.0, 0.5), case("tcp", 890.0, 890.0, 0.5)];
     cases.iter_mut().for_each(|case| case.samples.truncate(1));
     let all: Vec<&CaseRecord> = cases.iter().collect();
-    assert_eq!(choose(&all, &PLAIN).taken, Some(1), "a point has no interval to overlap");
+    assert_eq!(choose(&all, &PLAIN).taken, Some(0), "nothing tells single trials apart");
     cases[1].samples[0].system_ns = 0;
     assert_eq!(excluded(&cases, PLAIN, 1), Some(Excluded::NoFigures), "nothing costs no CPU");
     cases[0].samples.clear();
