@@ -36,7 +36,8 @@ Examples:
 Figures are the same case where everything that was asked for is the same. A change is found where a rank test finds it
 after a correction for the number of figures; all intervals hold at once, with 95 %.
 Exit status: 0 nothing became worse; 1 something did (with --fail-over: by more than that, with its whole interval), or
-failed on the new side only; 2 the command line is wrong, or these records cannot be compared; 130 stopped by Ctrl-C.")]
+failed on the new side only, or a command of --run ended with another status than 0, on
+whichever side; 2 the command line is wrong, or these records cannot be compared; 130 stopped by Ctrl-C.")]
 pub(crate) struct DiffArgs {
     /// The record to compare with; with --run a command, or a hosepipe
     #[arg(value_name = "OLD")]
@@ -54,8 +55,8 @@ pub(crate) struct DiffArgs {
     #[arg(long)]
     run: bool,
 
-    /// How much worse a figure may become, in percent [default: any change that is found counts]
-    #[arg(long, value_name = "PERCENT", value_parser = typed::percent)]
+    /// How much worse a figure may become, in percent; a rate cannot fall by more than 100 % [default: any change that is found counts]
+    #[arg(long, value_name = "PERCENT", value_parser = typed::any_percent)]
     fail_over: Option<f64>,
 
     /// Compare records of different hosts; all outputs say so

@@ -80,6 +80,13 @@ pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// A change in percent, with or without the sign; more than 100 of what can grow without an end.
+pub(crate) fn any_percent(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').parse::<f64>();
+    let above_zero = number.ok().filter(|percent| *percent > 0.0 && percent.is_finite());
+    above_zero.ok_or_else(|| format!("`{text}` is no percentage above 0, as in 2 or 0.5"))
+}
+
 /// A share in percent, with or without the sign.
 pub(crate) fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim_end_matches('%').parse::<f64>();

@@ -104,7 +104,7 @@ crate::words! {
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum ChangeKind {
-        /// It has figures on the old side, and failed on the new one.
+        /// It has figures on the old side, and failed on the new one, wholly or in part.
         Failed = "failed",
         /// Worse, and no chance.
         Slower = "slower",

@@ -163,10 +163,7 @@ fn table(record: &DiffRecord, changes: &[&CaseChange], apart: &[String]) -> Tabl
     });
     add(Column::right("p").drop(4), &|change| Some(chance(change.p_corrected?)));
     add(Column::left("verdict"), &|change| {
-        let within = change.kind == ChangeKind::Slower
-            && record.fail_over_percent.is_some()
-            && !change.is_regression(record.fail_over_percent);
-        Some(format!("{}{}", change.kind, if within { ", within the limit" } else { "" }))
+        Some(format!("{}{}", change.kind, against_limit(change, record.fail_over_percent)))
     });
     for (row, change) in table.rows.iter_mut().zip(changes) {
         row.reasons = change.remark.iter().cloned().collect();
@@ -175,6 +172,22 @@ fn table(record: &DiffRecord, changes: &[&CaseChange], apart: &[String]) -> Tabl
         }
     }
     table
+}
+
+/// Where a slow-down stands to the limit, unless it is surely beyond it.
+fn against_limit(change: &CaseChange, fail_over_percent: Option<f64>) -> &'static str {
+    let Some(percent) = fail_over_percent.filter(|_| change.kind == ChangeKind::Slower) else { return "" };
+    let limit = percent / 100.0;
+    let is_inside = if change.figure.larger_is_better() {
+        change.low.is_some_and(|low| low >= 1.0 - limit)
+    } else {
+        change.high.is_some_and(|high| high <= 1.0 + limit)
+    };
+    match (is_inside, change.is_regression(fail_over_percent)) {
+        (true, _) => ", within the limit",
+        (false, false) => ", not surely beyond the limit",
+        (false, true) => "",
+    }
 }
 
 /// A raw figure with its unit.
@@ -186,12 +199,14 @@ pub(crate) fn figure(figure: DiffFigure, value: f64) -> String {
     }
 }
 
-/// A factor as people say a change: "+3.1 %", "-12 %", "× 4.2".
+/// A factor as people say a change: "+3.1 %", "-12 %", "× 4.2", "÷ 12".
 pub(crate) fn moved(ratio: f64) -> String {
     let change = (ratio - 1.0) * 100.0;
     let decimals = usize::from(change.abs() < 9.95);
+    let times = |factor: f64| fixed(factor, usize::from(factor < 99.95));
     match ratio {
-        ratio if ratio >= SEVERAL_TIMES => format!("× {}", fixed(ratio, usize::from(ratio < 99.95))),
+        ratio if ratio >= SEVERAL_TIMES => format!("× {}", times(ratio)),
+        ratio if ratio > 0.0 && 1.0 / ratio >= SEVERAL_TIMES => format!("÷ {}", times(1.0 / ratio)),
         _ if fixed(change.abs(), 1) == "0.0" => "0.0 %".to_owned(),
         _ => format!("{}{} %", if change > 0.0 { "+" } else { "" }, fixed(change, decimals)),
     }
@@ -205,11 +220,14 @@ fn chance(p: f64) -> String {
 /// How large a change may hide where none was found.
 fn bound(judged: &[&CaseChange]) -> Option<String> {
     let steady = judged.iter().filter(|change| change.kind == ChangeKind::NoChange);
-    let widest =
-        steady.filter_map(|change| Some((1.0 - change.low?).max(change.high? - 1.0))).reduce(f64::max)?;
+    let widest = steady.filter_map(|change| Some(((1.0 / change.low?).max(change.high?), *change)));
+    let (factor, change) = widest.max_by(|(one, _), (other, _)| one.total_cmp(other))?;
     Some(format!(
-        "Where no change was found there may still be one, of {} at the most: the intervals hold for all figures at once, with 95 %.",
-        moved(1.0 + widest).trim_start_matches('+')
+        "Where no change was found there may still be one, by a factor of {} at the most, up or down ({} {}): the intervals hold for all \
+         figures at once, with 95 %.",
+        fixed(factor, if factor < 1.0995 { 3 } else { 2 }),
+        name(change),
+        change.figure
     ))
 }
 
@@ -248,16 +266,62 @@ fn remarks(record: &DiffRecord, judged: &[&CaseChange]) -> Vec<String> {
         );
     }
     let looks = if record.looks > 1 { format!(" and {} looks", record.looks) } else { String::new() };
-    remarks.push(format!(
-        "p: the chance of such a difference if nothing had changed, corrected for {}{looks} (Holm).",
-        count(comparable, "figure")
-    ));
+    if comparable > 0 {
+        remarks.push(format!(
+            "p: the chance of such a difference if nothing had changed, corrected for {}{looks} (Holm).",
+            count(comparable, "figure")
+        ));
+    }
     remarks
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn change(figure: DiffFigure, kind: ChangeKind, low: f64, high: f64) -> CaseChange {
+        CaseChange {
+            case: [(SPEC.to_owned(), "pipe".to_owned())].into(),
+            figure,
+            control: false,
+            old: Vec::new(),
+            new: Vec::new(),
+            old_median: None,
+            new_median: None,
+            ratio: None,
+            low: Some(low),
+            high: Some(high),
+            p: None,
+            p_corrected: None,
+            kind,
+            remark: None,
+        }
+    }
+
+    #[test]
+    fn a_limit_is_kept_only_by_the_whole_interval() {
+        for (figure, low, high, said) in [
+            (DiffFigure::WallTime, 1.01, 1.04, ", within the limit"),
+            (DiffFigure::WallTime, 1.01, 1.2, ", not surely beyond the limit"),
+            (DiffFigure::WallTime, 1.1, 1.2, ""),
+            (DiffFigure::Throughput, 0.97, 0.99, ", within the limit"),
+            (DiffFigure::Throughput, 0.8, 0.99, ", not surely beyond the limit"),
+            (DiffFigure::Throughput, 0.8, 0.9, ""),
+        ] {
+            assert_eq!(against_limit(&change(figure, ChangeKind::Slower, low, high), Some(5.0)), said);
+        }
+    }
+
+    #[test]
+    fn what_may_hide_is_the_same_both_ways() {
+        let said = |low, high| bound(&[&change(DiffFigure::WallTime, ChangeKind::NoChange, low, high)]);
+        assert_eq!(said(0.5, 1.25), said(0.8, 2.0));
+        assert!(
+            said(0.5, 1.25).is_some_and(
+                |text| text.contains("a factor of 2.00 at the most, up or down (pipe wall time)")
+            )
+        );
+    }
 
     #[test]
     fn changes_as_people_say_them() {
@@ -269,7 +333,8 @@ mod tests {
             (4.2, "× 4.2"),
             (170.0, "× 170"),
             (f64::MAX, "× 1.80e308"),
-            (f64::MIN_POSITIVE, "-100 %"),
+            (1.0 / 12.0, "÷ 12.0"),
+            (f64::MIN_POSITIVE, "÷ 4.49e307"),
         ] {
             assert_eq!(moved(ratio), text);
         }

@@ -16,13 +16,18 @@ pub fn differences(old: &[CaseFigures], new: &[CaseFigures], paired: bool, looks
     let (of_old, of_new) = (index(old), index(new));
     let known = old.iter().map(|one| (Some(one), of_new.get(&one.key()).copied()));
     let added = new.iter().filter(|one| !of_old.contains_key(&one.key()));
-    let sides: Vec<(Option<&CaseFigures>, Option<&CaseFigures>)> =
-        known.chain(added.map(|one| (None, Some(one)))).collect();
-    let mut changes: Vec<CaseChange> = sides.iter().map(|(old, new)| unjudged(*old, *new, paired)).collect();
+    let sides = known.chain(added.map(|one| (None, Some(one)))).filter(|(old, new)| is_told(*old, *new));
+    let mut changes: Vec<CaseChange> = sides.map(|(old, new)| unjudged(old, new, paired)).collect();
     for control in [false, true] {
         judge(&mut changes, control, paired, looks);
     }
     changes
+}
+
+/// Whether there is anything to say of a figure: a tail that no side has is told by the median of the case.
+fn is_told(old: Option<&CaseFigures>, new: Option<&CaseFigures>) -> bool {
+    let mut sides = [old, new].into_iter().flatten();
+    sides.any(|side| side.figure != DiffFigure::RoundTripP99 || !side.values.is_empty())
 }
 
 /// Every figure by what names it.
@@ -49,7 +54,7 @@ fn unjudged(old: Option<&CaseFigures>, new: Option<&CaseFigures>, paired: bool) 
         both.map(|(_, value)| *value).collect()
     };
     let (old_figures, new_figures) = (figures(old, new), figures(new, old));
-    let (kind, remark) = what_is_missing(old, new);
+    let (kind, remark) = what_is_missing(old, new, paired);
     let one = old.or(new);
     CaseChange {
         case: one.map(|one| one.case.clone()).unwrap_or_default(),
@@ -70,19 +75,33 @@ fn unjudged(old: Option<&CaseFigures>, new: Option<&CaseFigures>, paired: bool) 
 }
 
 /// What a case is before its figures are judged, and what else has to be said of it.
-fn what_is_missing(old: Option<&CaseFigures>, new: Option<&CaseFigures>) -> (ChangeKind, Option<String>) {
+fn what_is_missing(
+    old: Option<&CaseFigures>,
+    new: Option<&CaseFigures>,
+    paired: bool,
+) -> (ChangeKind, Option<String>) {
     let reason = |side: &CaseFigures| side.problem.clone().unwrap_or_else(|| "no trial was made".to_owned());
     let (kind, remark) = match (old, new) {
         (Some(_), None) => (ChangeKind::Incomparable, Some("only in the old record".to_owned())),
         (None, _) => (ChangeKind::Incomparable, Some("only in the new record".to_owned())),
         (Some(old), Some(new)) => match (old.values.is_empty(), new.values.is_empty()) {
+            (false, true) if new.short && !new.failed => {
+                (ChangeKind::Incomparable, Some(format!("new: {}", reason(new))))
+            }
             (false, true) => (ChangeKind::Failed, Some(format!("new: {}", reason(new)))),
             (true, false) => (ChangeKind::Incomparable, Some(format!("old: {}", reason(old)))),
             (true, true) => (ChangeKind::Incomparable, Some(reason(new))),
+            (false, false) if lost(old, new, paired) => (ChangeKind::Failed, differences_found(old, new)),
             (false, false) => (ChangeKind::NoChange, differences_found(old, new)),
         },
     };
     (kind, remark)
+}
+
+/// Whether only the new side went wrong, though it has figures; of sides in turns also where it lacks some of its turns.
+fn lost(old: &CaseFigures, new: &CaseFigures, paired: bool) -> bool {
+    let turns = paired && new.problem.is_some() && old.problem.is_none() && !new.short;
+    !old.failed && (new.failed || turns)
 }
 
 /// What is not the same although nobody asked for another one, and what one side had trouble with.
@@ -208,6 +227,36 @@ mod tests {
         assert_eq!(changes[0].remark.as_deref(), Some("granted: none, then pipe_bytes 4096"));
         let twice = || vec![pipe(), stream("pipe", 1 << 31)];
         assert_eq!(kinds(twice(), twice()), [ChangeKind::NoChange; 2], "the first with the first");
+    }
+
+    #[test]
+    fn a_new_side_that_fails_in_part_failed() {
+        use ChangeKind::{Failed, NoChange};
+        let broken = |expected: bool| {
+            let mut error = model::CaseError::new(model::ErrorKind::Died, "the reader was killed");
+            error.expected = expected;
+            vec![CaseRecord { error: Some(error), ..stream("pipe", 1 << 30) }]
+        };
+        let whole = || vec![stream("pipe", 1 << 30)];
+        assert_eq!(kinds(whole(), broken(false)), [Failed]);
+        for (old, new) in [(broken(false), whole()), (broken(false), broken(false)), (whole(), broken(true))]
+        {
+            assert_eq!(kinds(old, new), [NoChange]);
+        }
+        let in_turns = differences(&figures(whole()), &figures(broken(true)), true, 1);
+        assert_eq!(in_turns[0].kind, Failed, "turns were lost");
+    }
+
+    #[test]
+    fn a_tail_of_short_trials_is_no_missing_case() {
+        let trips = |count: usize| {
+            let samples = (0..9).map(|round| mock::round_trips(round, &vec![1000; count]));
+            vec![mock::case(Workload::PingPong, samples.collect())]
+        };
+        let changes = differences(&figures(trips(200)), &figures(trips(99)), false, 1);
+        assert_eq!(changes[1].kind, ChangeKind::Incomparable);
+        assert_eq!(changes[1].remark.as_deref(), Some("new: fewer than 100 round trips in a trial"));
+        assert_eq!(kinds(trips(99), trips(99)), [ChangeKind::NoChange], "the median alone");
     }
 
     #[test]

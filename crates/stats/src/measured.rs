@@ -24,6 +24,10 @@ pub struct CaseFigures {
     pub values: Vec<(u32, f64)>,
     /// Why there are no figures, or fewer than asked for.
     pub problem: Option<String>,
+    /// Whether measuring went wrong, at least once; what stood before (an error that is expected) is no failure.
+    pub failed: bool,
+    /// Whether trials were too short for this figure.
+    pub short: bool,
     /// What was found and not asked for, by name: where it is not the same on both sides, the reader should know.
     pub found: BTreeMap<&'static str, String>,
 }
@@ -38,6 +42,8 @@ impl CaseFigures {
     pub fn absorb(&mut self, further: Self) {
         self.values.extend(further.values);
         self.problem = self.problem.take().or(further.problem);
+        self.failed |= further.failed;
+        self.short |= further.short;
         self.found = further.found;
     }
 
@@ -61,6 +67,8 @@ impl CaseFigures {
             control: matches!(case.role, Role::Floor | Role::Ceiling),
             values,
             problem: problem.or_else(unreadable),
+            failed: case.error.as_ref().is_some_and(|error| !error.expected),
+            short: false,
             found,
         }
     }
@@ -96,9 +104,16 @@ pub fn of_case(case: &CaseRecord) -> Vec<CaseFigures> {
         middle.extend(Some(at(0.5)).filter(|(_, value)| *value > 0.0));
         tail.extend(Some(at(0.99)).filter(|(_, value)| histogram.len() >= TRIPS_FOR_P99 && *value > 0.0));
     }
-    let has_tail = !tail.is_empty() && tail.len() == middle.len();
-    let tail = has_tail.then(|| CaseFigures::of_case(case, DiffFigure::RoundTripP99, tail));
-    [CaseFigures::of_case(case, DiffFigure::RoundTripP50, middle)].into_iter().chain(tail).collect()
+    let short = tail.len() < middle.len();
+    let mut tail = CaseFigures::of_case(case, DiffFigure::RoundTripP99, tail);
+    if short {
+        tail.values.clear();
+        tail.short = true;
+        if case.error.is_none() {
+            tail.problem = Some(format!("fewer than {TRIPS_FOR_P99} round trips in a trial"));
+        }
+    }
+    vec![CaseFigures::of_case(case, DiffFigure::RoundTripP50, middle), tail]
 }
 
 /// The times of one pipeline over one link.
@@ -111,6 +126,8 @@ pub fn of_result(result: &CompareResult) -> CaseFigures {
         control: false,
         values: times.map(|(time, round)| (round, *time)).collect(),
         problem: result.error.clone(),
+        failed: result.error.is_some(),
+        short: false,
         found: BTreeMap::from([
             ("status", status),
             ("output", result.output_hash.clone().unwrap_or_default()),

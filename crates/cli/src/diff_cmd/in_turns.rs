@@ -204,6 +204,8 @@ impl Pairing<'_> {
             figure: DiffFigure::WallTime,
             control: false,
             values,
+            failed: problem.is_some(),
+            short: false,
             problem,
             found: BTreeMap::from([("output", output.hash)]),
         }])

@@ -110,6 +110,13 @@ fn what_failed_is_missing_or_too_few_is_said_so() {
     assert!(
         kinds(&records.record(&["failed.json", "old.json"], 0)).contains(&("pipe", ChangeKind::Incomparable))
     );
+    records.keep("partly.json", |record| {
+        let case = record.cases.iter_mut().find(|case| is_stream(case)).expect("pipe");
+        case.error = Some(model::CaseError::new(model::ErrorKind::Died, "the sender was killed late"));
+    });
+    let partly = records.record(&["old.json", "partly.json"], 1);
+    assert!(kinds(&partly).contains(&("pipe", ChangeKind::Failed)));
+    records.diff(&["partly.json", "old.json", "--fail-over", "150%"]).expect_code(0);
     records.keep("less.json", |record| record.cases.retain(|case| case.mechanism != "fifo"));
     let less = records.diff(&["old.json", "less.json"]).expect_code(0);
     assert!(less.stdout.contains("only in the old record"), "{}", less.stdout);
