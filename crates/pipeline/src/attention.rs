@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use model::{LinkRecord, StageRecord};
+use observe::activity::{self, Activity, Awaits};
+use observe::end::{Joint, end};
+use observe::fullness::{Fill, Gauge};
+use observe::open_file::{Identity, OpenFile};
 use process::proc::descriptors;
 
-use crate::activity::{self, Activity, Awaits};
-use crate::fullness::{Fill, Gauge};
 use crate::ledger::{Ledger, Process};
-use crate::open_file::{Identity, OpenFile, identity};
 use crate::serve::Glance;
 
 /// Between two looks: short against what people wait for.
@@ -117,7 +118,7 @@ impl Look<'_> {
 impl Attention {
     pub(crate) fn new() -> Self {
         Self {
-            gauge: Gauge::new(),
+            gauge: Gauge::default(),
             stages: HashMap::new(),
             links: HashMap::new(),
             last_ns: model::monotonic_ns(),
@@ -192,7 +193,7 @@ impl Attention {
             let writer = || look.find(|process| process.writes == Some(link)).map(|at| look.process(at).pid);
             let fill = match sight {
                 Sight::Pipe(file) => self.gauge.pipe(reader.pid, 0, Some(file)),
-                Sight::Sockets => crate::fullness::of_sockets(reader.pid, writer()),
+                Sight::Sockets => observe::fullness::of_sockets(reader.pid, writer()),
                 Sight::Known(fill) => Some(fill),
             };
             let Some(fill) = fill else { continue };
@@ -343,15 +344,12 @@ impl Attention {
 /// writes, as a process substitution makes them. `None` where there is none.
 fn aside(gauge: &mut Gauge, ledger: &Ledger, stage: i32, pids: &[i32]) -> Option<String> {
     for pid in pids {
-        for fd in descriptors(*pid).filter(|fd| *fd > 2).take(SIDE_DESCRIPTORS_MAX) {
-            let path = format!("/proc/{pid}/fd/{fd}");
-            let Ok(link) = rustix::fs::lstat(&path) else { continue };
-            // The rights of the link itself say how it was opened (proc_pid_fd(5)).
-            let reads = link.st_mode & 0o400 != 0;
-            let Ok(file) = rustix::fs::stat(&path) else { continue };
-            let Some(fill) = gauge.pipe(*pid, fd, None) else { continue };
-            if (reads && fill.is_empty()) || (!reads && fill.is_full()) {
-                return at_other_end(ledger, &OpenFile::pipe(identity(&file)), i32::from(reads), stage);
+        let side = descriptors(*pid).filter(|fd| *fd > 2).take(SIDE_DESCRIPTORS_MAX);
+        for end in side.filter_map(|fd| end(*pid, fd)) {
+            let Joint::Pipe(pipe) = end.joint else { continue };
+            let Some(fill) = gauge.pipe(*pid, end.fd, Some(pipe)) else { continue };
+            if (end.reads && fill.is_empty()) || (!end.reads && fill.is_full()) {
+                return at_other_end(ledger, &OpenFile::pipe(pipe), i32::from(end.reads), stage);
             }
         }
     }

@@ -4,18 +4,15 @@
 //! a pipeline's pipe, and gets both ends of a link of the user's choice from a server of ours. Nothing of ours runs inside a
 //! pipeline, except relays (for files, terminals, `--keep`, `--meter`), which pass bytes on unchanged.
 
-mod activity;
 mod attention;
 mod bottleneck;
 mod capture;
 mod command;
 pub mod contest;
-mod fullness;
 mod keep;
 mod learn;
 mod ledger;
 pub mod link;
-mod open_file;
 mod preload;
 mod run;
 mod serve;

@@ -21,13 +21,13 @@ use rustix::io::Errno;
 use crate::attention::{Attention, Held, Sight};
 use crate::bottleneck::{Observed, judge};
 use crate::command::{Chosen, PromptPipes};
-use crate::fullness::Fill;
 use crate::keep::{Keep, KeepProblem};
 use crate::ledger::{Joined, Ledger};
 use crate::link::Link;
-use crate::open_file::{OpenFile, identity};
 use crate::run::{Summary, Text};
 use crate::socket::{self, Message, Socket};
+use observe::fullness::Fill;
+use observe::open_file::{OpenFile, identity};
 
 /// Between two looks at links that tell nobody that they are over.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);

@@ -13,7 +13,7 @@ use process::proc;
 use rustix::fs::OFlags;
 use rustix::process::Signal;
 
-use crate::open_file::OpenFile;
+use observe::open_file::OpenFile;
 
 /// How long a writer may go on after SIGPIPE, which it can ignore.
 const PATIENCE: Duration = Duration::from_millis(100);

@@ -7,16 +7,16 @@ use rustix::fs::{Stat, stat};
 use rustix::process::Signal;
 
 /// What tells a file from every other one: its device and its inode.
-pub(crate) type Identity = (u64, u64);
+pub type Identity = (u64, u64);
 
 /// What tells a file from every other one.
-pub(crate) fn identity(stat: &Stat) -> Identity {
+pub fn identity(stat: &Stat) -> Identity {
     (stat.st_dev, stat.st_ino)
 }
 
 /// An open file, to be found among the descriptors of processes.
 #[derive(Debug, Clone)]
-pub(crate) struct OpenFile {
+pub struct OpenFile {
     identity: Identity,
     /// The last part of what /proc shows for it, whether it has a name or not.
     shown_as: String,
@@ -24,18 +24,18 @@ pub(crate) struct OpenFile {
 
 impl OpenFile {
     /// The file of a descriptor.
-    pub(crate) fn of(pid: i32, fd: i32) -> Option<Self> {
+    pub fn of(pid: i32, fd: i32) -> Option<Self> {
         let path = format!("/proc/{pid}/fd/{fd}");
         Some(Self { shown_as: shown_as(&path)?, identity: identity(&stat(path).ok()?) })
     }
 
     /// A pipe.
-    pub(crate) fn pipe(identity: Identity) -> Self {
+    pub fn pipe(identity: Identity) -> Self {
         Self { identity, shown_as: format!("pipe:[{}]", identity.1) }
     }
 
     /// Whether a descriptor is of this file. What is shown is compared first: to ask a file on a dead network disk may take forever.
-    pub(crate) fn is(&self, pid: i32, fd: i32) -> bool {
+    pub fn is(&self, pid: i32, fd: i32) -> bool {
         let path = format!("/proc/{pid}/fd/{fd}");
         shown_as(&path).is_some_and(|shown_as| shown_as == self.shown_as)
             && stat(path).is_ok_and(|found| identity(&found) == self.identity)
@@ -43,7 +43,7 @@ impl OpenFile {
 
     /// Ends every process but this one that holds the file, which is a pipe's reading end. `shell` holds the ends of pipes that it
     /// makes for others: it is meant only where it reads by itself, and at a prompt it is interrupted as by Ctrl-C, and lives on.
-    pub(crate) fn end_readers(&self, shell: i32, at_prompt: bool) {
+    pub fn end_readers(&self, shell: i32, at_prompt: bool) {
         for pid in others() {
             let is_shell = pid == shell;
             let reads =

@@ -12,21 +12,21 @@ const PROCESSES_MAX: usize = 64;
 
 /// What a stage's processes have done so far, and do now.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Activity {
+pub struct Activity {
     /// CPU time, of processes that were waited for too.
-    pub(crate) cpu_ns: u64,
+    pub cpu_ns: u64,
     /// Time ready to run without a CPU, of those that live.
-    pub(crate) queued_ns: u64,
+    pub queued_ns: u64,
     /// One of their threads runs, or waits for nothing but a CPU: how long it has waited is told only when it has got one.
-    pub(crate) is_ready: bool,
+    pub is_ready: bool,
     /// One of them waits for a disk.
-    pub(crate) at_disk: bool,
+    pub at_disk: bool,
     /// Who they are.
-    pub(crate) pids: Vec<i32>,
+    pub pids: Vec<i32>,
 }
 
 /// Looks at a process and, `with_children`, at those below it but these. `None` where it has gone.
-pub(crate) fn of(pid: i32, with_children: bool, but: &[i32]) -> Option<Activity> {
+pub fn of(pid: i32, with_children: bool, but: &[i32]) -> Option<Activity> {
     let mut activity = Activity::default();
     add(pid, if with_children { DEPTH_MAX } else { 0 }, but, &mut activity)?;
     Some(activity)
@@ -73,14 +73,14 @@ fn queued_ns(task: &str) -> u64 {
 }
 
 /// `VmHWM` of /proc/PID/status, in bytes.
-pub(crate) fn peak_memory(pid: i32) -> Option<u64> {
+pub fn peak_memory(pid: i32) -> Option<u64> {
     let peak = proc::value(&format!("/proc/{pid}/status"), "VmHWM")?;
     Some(peak.strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
 }
 
 /// What a stage waits for at its standard input, as far as that can be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Awaits {
+pub enum Awaits {
     /// Its standard input.
     Input,
     /// Something, and its standard input may be among it (poll(2) and its kin).
@@ -90,7 +90,7 @@ pub(crate) enum Awaits {
 }
 
 /// Whether one of these processes, asleep, waits for its standard input.
-pub(crate) fn awaits_input(pids: &[i32]) -> Awaits {
+pub fn awaits_input(pids: &[i32]) -> Awaits {
     let each = pids.iter().map(|pid| match fs::read_to_string(format!("/proc/{pid}/syscall")) {
         Ok(text) => by_call(*pid, &text),
         // Another user's, or a system that lets only parents look.

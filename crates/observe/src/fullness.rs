@@ -22,51 +22,53 @@ const FULL: f64 = 0.5;
 
 /// What a link held at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Fill {
+pub struct Fill {
     /// Of what it can hold, from 0 to 1.
-    pub(crate) share: f64,
+    pub share: f64,
     /// Something is there to be read.
-    pub(crate) holds: bool,
+    pub holds: bool,
     /// Nothing is there, and nobody is left who could write.
-    pub(crate) over: bool,
+    pub over: bool,
 }
 
 impl Fill {
     /// A reader that comes finds everything, or the end.
-    pub(crate) const ALL_THERE: Self = Self { share: 0.0, holds: false, over: true };
+    pub const ALL_THERE: Self = Self { share: 0.0, holds: false, over: true };
     /// A reader waits, and a writer has room.
-    pub(crate) const NOTHING_YET: Self = Self { share: 0.0, holds: false, over: false };
+    pub const NOTHING_YET: Self = Self { share: 0.0, holds: false, over: false };
 
     /// Whether a reader waits.
-    pub(crate) fn is_empty(self) -> bool {
+    pub fn is_empty(self) -> bool {
         self.share < EMPTY && !self.over
     }
 
     /// Whether a writer waits.
-    pub(crate) fn is_full(self) -> bool {
+    pub fn is_full(self) -> bool {
         self.share >= FULL
     }
 
     /// How much it is up to the reader, and not to the writer, that things go on: from 0 to 1.
-    pub(crate) fn up_to_reader(self) -> f64 {
+    pub fn up_to_reader(self) -> f64 {
         if self.over { 1.0 } else { ((self.share - EMPTY) / (FULL - EMPTY)).clamp(0.0, 1.0) }
     }
 }
 
 /// Looks at links.
-pub(crate) struct Gauge {
+pub struct Gauge {
     /// tee(2) into a pipe of ours tells an end from a silence, and takes nothing.
     probe: Option<(OwnedFd, OwnedFd)>,
 }
 
-impl Gauge {
-    pub(crate) fn new() -> Self {
+impl Default for Gauge {
+    fn default() -> Self {
         Self { probe: probe() }
     }
+}
 
+impl Gauge {
     /// How full the pipe is that a process has as this descriptor; `None` where that is no pipe, is not the file that was
     /// expected, or belongs to somebody else.
-    pub(crate) fn pipe(&mut self, pid: i32, fd: i32, expected: Option<Identity>) -> Option<Fill> {
+    pub fn pipe(&mut self, pid: i32, fd: i32, expected: Option<Identity>) -> Option<Fill> {
         let path = format!("/proc/{pid}/fd/{fd}");
         let found = stat(&path).ok()?;
         let is_pipe = FileType::from_raw_mode(found.st_mode) == FileType::Fifo;
@@ -104,7 +106,7 @@ fn probe() -> Option<(OwnedFd, OwnedFd)> {
 
 /// How full a pair of sockets is: /proc/PID/fd opens no socket, so a copy of each end is had for a moment. `None` where this user
 /// may not have one (ptrace(2), "ptrace access mode checking").
-pub(crate) fn of_sockets(reader: i32, writer: Option<i32>) -> Option<Fill> {
+pub fn of_sockets(reader: i32, writer: Option<i32>) -> Option<Fill> {
     let read_end = borrow(reader, 0)?;
     if ioctl_fionread(&read_end).ok()? == 0 {
         let over = match recv(&read_end, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
@@ -140,7 +142,7 @@ mod tests {
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
         let own = std::process::id() as i32;
         let fd = reader.as_raw_fd();
-        let mut gauge = Gauge::new();
+        let mut gauge = Gauge::default();
         let mut look = || gauge.pipe(own, fd, None).expect("a pipe");
         assert!(look().is_empty() && look().up_to_reader() == 0.0);
         let mut writer = File::from(writer);
