@@ -1,5 +1,6 @@
 //! What every record begins with, and records read back.
 
+use std::fs::File;
 use std::io::{Read, stdin};
 use std::path::Path;
 use std::time::SystemTime;
@@ -9,6 +10,9 @@ use report::read::Loaded;
 use stats::Looks;
 
 use crate::terminal::UsageError;
+
+/// What goes on for longer is no record: a device, or another file by mistake.
+const RECORD_BYTES_MAX: u64 = 1 << 30;
 
 /// Which hosepipe this is.
 pub(crate) fn tool() -> Tool {
@@ -49,10 +53,14 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Loaded> {
     let name = path.display().to_string();
     let mut bytes = Vec::new();
     let read = match path.as_os_str().as_encoded_bytes() {
-        b"-" => stdin().read_to_end(&mut bytes).map(|_| ()),
-        _ => std::fs::read(path).map(|read| bytes = read),
+        b"-" => stdin().take(RECORD_BYTES_MAX).read_to_end(&mut bytes),
+        _ => File::open(path).and_then(|file| file.take(RECORD_BYTES_MAX).read_to_end(&mut bytes)),
     };
-    read.map_err(|error| UsageError(format!("cannot read the record {name}: {}", describe_errno(&error))))?;
+    let read = read
+        .map_err(|error| UsageError(format!("cannot read the record {name}: {}", describe_errno(&error))))?;
+    if read as u64 == RECORD_BYTES_MAX {
+        return Err(UsageError(format!("{name}: this is no record: it goes on beyond 1 GiB")).into());
+    }
     let text = String::from_utf8(bytes).map_err(|error| {
         let place = error.utf8_error().valid_up_to();
         UsageError(format!(

@@ -105,6 +105,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let arguments =
         pipefail.iter().map(Into::into).chain(pipeline::text_arguments(&shell, &args.text)).collect();
     if let Some(outcome) = &args.outcome {
+        process::end_with_parent()?;
         // If this program is killed, there is nothing else to tell.
         tell_outcome(outcome, &Ok(&[]))?;
     }

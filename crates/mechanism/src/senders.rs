@@ -2,7 +2,7 @@
 
 use std::io;
 
-use model::{Tasks, Workload};
+use model::{Tasks, Workload, describe_errno};
 
 use crate::endpoint::{EndpointRole, Job};
 use crate::loops::{Direction, each_block, each_piece, endpoint};
@@ -24,7 +24,10 @@ pub(crate) fn many_senders<S: Sender + 'static, R: Receiver + 'static>(
     let mut senders = vec![sender];
     while senders.len() < count as usize {
         let another = senders[0].another().ok_or_else(no_second_sender)?;
-        senders.push(another.map_err(OpenError::system("dup"))?);
+        senders.push(another.map_err(|error| OpenError::Limit {
+            message: format!("sender {} of {count}: {}", senders.len() + 1, describe_errno(&error)),
+            remedy: "fewer --senders, or where descriptors ran out (EMFILE), ulimit -n 4096".to_owned(),
+        })?);
     }
     let senders = senders.into_iter().map(|sender| endpoint(EndpointRole::Sender, sender, send_among_others));
     let receiver = endpoint(EndpointRole::Receiver, receiver, receive_from_many);

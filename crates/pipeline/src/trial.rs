@@ -12,7 +12,7 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use model::LinkRecord;
-use process::{Reach, Supervisor, shown_status, spawn};
+use process::{Cleaner, Reach, Supervisor, VARIABLE, shown_status, spawn};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::fcntl_dupfd_cloexec;
 
@@ -138,8 +138,11 @@ fn time(
     shell: &Shell,
     streams: Vec<(OwnedFd, RawFd)>,
 ) -> Result<(Duration, ExitStatus, Option<i32>), RunError> {
-    let mut supervisor = Supervisor::new(Reach::AllBelow).map_err(shell.refused("signalfd"))?;
-    let environment = std::env::vars_os().collect();
+    let mut supervisor = Supervisor::new(Reach::Trial).map_err(shell.refused("signalfd"))?;
+    // Should this process be killed, what it has started is, too. (Another hosepipe sees to that by itself.)
+    let cleaner = (program == shell.path).then(Cleaner::start).transpose().map_err(shell.refused("fork"))?;
+    let mark = cleaner.as_ref().map(|cleaner| (VARIABLE.into(), cleaner.mark().value().into()));
+    let environment = std::env::vars_os().chain(mark).collect();
     let began = Instant::now();
     let started = spawn(program, words, &environment, &streams);
     supervisor.watch(started.map_err(shell.refused("posix_spawn"))?).map_err(shell.refused("pidfd_open"))?;

@@ -21,6 +21,6 @@ pub use cleaner::{Announcement, Announcer, Cleaner, Mark};
 pub use cpu::{Pinned, pin};
 pub use marked::VARIABLE;
 pub use reap::{describe_ending, end_usage, reap, shown_status};
-pub use spawn::{Environment, spawn};
+pub use spawn::{Environment, end_with_parent, spawn};
 pub use supervise::{Reach, Supervisor};
 pub use wait::{LOOK_UP, ends_within, wait_for_all};

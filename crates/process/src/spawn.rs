@@ -42,6 +42,20 @@ pub fn spawn(
     Ok(posix_spawn(path, &actions, &attributes, &words, &environment)?.as_raw())
 }
 
+/// From now on this process is asked to end (SIGTERM) when the one that started it ends.
+///
+/// # Errors
+/// What prctl(2) answered.
+pub fn end_with_parent() -> io::Result<()> {
+    let parent = rustix::process::getppid();
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
+    if rustix::process::getppid() != parent {
+        // It was gone before that.
+        nix::sys::signal::raise(Signal::SIGTERM)?;
+    }
+    Ok(())
+}
+
 /// What comes from a command line, or from the environment, has no NUL in it.
 fn c_string(parts: &[&OsStr]) -> CString {
     let bytes: Vec<&[u8]> = parts.iter().map(|part| part.as_bytes()).collect();

@@ -27,6 +27,8 @@ pub enum Reach {
     Child,
     /// The child and all that it started: a shell without one does not pass signals on.
     AllBelow,
+    /// The same, for a trial of ours, which nobody needs any more once its end was asked for: asked a second time, we kill it.
+    Trial,
 }
 
 /// Waits for a child. Dropped before that has ended, it ends it and all that it started.
@@ -84,6 +86,9 @@ impl Supervisor {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
             while let Some(came) = self.inbox.next() {
+                if came.ends && asked_to_end.is_some() && self.reach == Reach::Trial {
+                    signals::send(child.as_raw_pid(), SIGKILL);
+                }
                 if came.ends {
                     asked_to_end.get_or_insert(came.signal as i32);
                 }
@@ -104,7 +109,7 @@ impl Supervisor {
             return;
         }
         match self.reach {
-            Reach::AllBelow if came.ends => signals::send(pid, came.signal),
+            Reach::AllBelow | Reach::Trial if came.ends => signals::send(pid, came.signal),
             _ => signals::send_to_one(pid, came.signal),
         }
     }

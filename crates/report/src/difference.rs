@@ -236,7 +236,7 @@ fn remarks(record: &DiffRecord, judged: &[&CaseChange]) -> Vec<String> {
     let mut remarks = Vec::new();
     let comparable = judged.iter().filter(|change| change.p.is_some()).count();
     if judged.iter().any(|change| change.kind == ChangeKind::TooFew) {
-        let needed = figures_needed(comparable, record.looks, record.paired);
+        let needed = figures_needed(comparable, 1, record.paired);
         let what = if record.paired { "pairs" } else { "trials on each side" };
         remarks.push(format!(
             "Too few: among {} no change can be told from chance with so few trials, however large it is. It takes {needed} {what} \
@@ -256,6 +256,25 @@ fn remarks(record: &DiffRecord, judged: &[&CaseChange]) -> Vec<String> {
         remarks.push(format!(
             "The machine was not the same in both runs: what shows only that moved, too ({}).",
             first_of(&controls, 3, ", ")
+        ));
+    }
+    let turned = |change: &&&CaseChange| {
+        let medians = change.new_median.zip(change.old_median).map(|(new, old)| new / old);
+        let against =
+            change.ratio.zip(medians).filter(|(ratio, medians)| (ratio - 1.0) * (medians - 1.0) < 0.0);
+        against.is_some_and(|(ratio, medians)| moved(ratio) != moved(medians))
+    };
+    if let Some(change) = judged.iter().find(turned) {
+        let pairs = if record.paired {
+            "of the changes within the pairs"
+        } else {
+            "of all changes from an old trial to a new one"
+        };
+        remarks.push(format!(
+            "A change is the middle {pairs} (Hodges and Lehmann), and may differ from that between the two medians, as of {} {} here: \
+             trials vary by more than this.",
+            name(change),
+            change.figure
         ));
     }
     if !record.paired {

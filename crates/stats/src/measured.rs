@@ -130,7 +130,7 @@ pub fn of_result(result: &CompareResult) -> CaseFigures {
         short: false,
         found: BTreeMap::from([
             ("status", status),
-            ("output", result.output_hash.clone().unwrap_or_default()),
+            ("hash of the output", result.output_hash.clone().unwrap_or_default()),
         ]),
     }
 }
@@ -142,7 +142,7 @@ pub fn number_repeats(mut all: Vec<CaseFigures>) -> Vec<CaseFigures> {
         let times = seen.entry((one.case.clone(), one.figure)).or_insert(0);
         *times += 1;
         if *times > 1 {
-            one.case.insert("time".to_owned(), times.to_string());
+            one.case.insert("repeat".to_owned(), times.to_string());
         }
     }
     all

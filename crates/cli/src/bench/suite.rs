@@ -94,8 +94,9 @@ fn read_at_most(path: &Path) -> io::Result<String> {
 
 fn parse(named: &str, text: &str) -> Result<SuitePlan, UsageError> {
     let wrong = |at: Option<Range<usize>>, what: &str| {
-        let line = at.map_or(1, |at| text.bytes().take(at.start).filter(|byte| *byte == b'\n').count() + 1);
-        UsageError(format!("{named}, line {line}: {}", what.trim()))
+        let line = |at: Range<usize>| text.bytes().take(at.start).filter(|byte| *byte == b'\n').count() + 1;
+        let line = at.map(|at| format!(", line {}", line(at))).unwrap_or_default();
+        UsageError(format!("{named}{line}: {}", what.trim()))
     };
     let file: SuiteFile = toml::from_str(text).map_err(|error| wrong(error.span(), error.message()))?;
     if file.trials == 0 || file.cases.is_empty() {
@@ -119,8 +120,15 @@ fn parse(named: &str, text: &str) -> Result<SuitePlan, UsageError> {
 
 /// The cases of an entry. A placement that this machine does not have is a row that says so: a suite is the same everywhere.
 fn of_entry(entry: &Cases) -> Result<Vec<Case>, String> {
+    const NEEDED: &str = "`specs`, `block` and `place` name at least one each";
+    if entry.block.is_empty() {
+        return Err(NEEDED.to_owned());
+    }
     let mut words = Vec::new();
-    let numbers = |numbers: &[u32]| numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+    let numbers = |numbers: &[u32]| {
+        let words: Vec<String> = numbers.iter().map(u32::to_string).collect();
+        (!words.is_empty()).then(|| words.join(","))
+    };
     let options = [
         ("--workload", Some(entry.workload.clone())),
         ("--block", Some(entry.block.join(","))),
@@ -128,12 +136,12 @@ fn of_entry(entry: &Cases) -> Result<Vec<Case>, String> {
         ("--wait", entry.wait.clone()),
         ("--data", entry.data.clone()),
         ("--payload", entry.payload.clone()),
-        ("--pairs", Some(numbers(&entry.pairs))),
-        ("--senders", Some(numbers(&entry.senders))),
-        ("--rate", Some(numbers(&entry.rate))),
+        ("--pairs", numbers(&entry.pairs)),
+        ("--senders", numbers(&entry.senders)),
+        ("--rate", numbers(&entry.rate)),
     ];
     for (option, value) in options {
-        if let Some(value) = value.filter(|value| !value.is_empty()) {
+        if let Some(value) = value {
             words.push(format!("{option}={value}"));
         }
     }
@@ -146,7 +154,7 @@ fn of_entry(entry: &Cases) -> Result<Vec<Case>, String> {
     let placements: Result<Vec<Placement>, _> = entry.place.iter().map(|word| word.parse()).collect();
     let placements = placements.map_err(|error: model::UnknownWord| error.to_string())?;
     if args.specs.is_empty() || placements.is_empty() {
-        return Err("`specs` and `place` name at least one each".to_owned());
+        return Err(NEEDED.to_owned());
     }
     plan::cells(&args, &placements).map_err(|problem| problem.to_string())
 }
@@ -191,6 +199,14 @@ mod tests {
         assert!(place.contains("line 4: ") && place.contains("moon"), "{place}");
         assert!(problem(HEAD).contains("cases"), "{}", problem(HEAD));
         let time = problem(&format!("time = \"soon\"\n{HEAD}{ENTRY}"));
-        assert!(time.contains("time: "), "{time}");
+        assert!(time.contains("my.toml: time: "), "{time}");
+        for (wrong, said) in
+            [("block = []", "`block`"), ("specs = []", "`specs`"), ("tasks = \"\"", "--tasks")]
+        {
+            let key = wrong.split(' ').next().unwrap_or_default();
+            let kept: Vec<&str> = ENTRY.lines().filter(|line| !line.starts_with(key)).collect();
+            let problem = problem(&format!("{HEAD}{}\n{wrong}\n", kept.join("\n")));
+            assert!(problem.contains("line 4: ") && problem.contains(said), "{wrong}: {problem}");
+        }
     }
 }

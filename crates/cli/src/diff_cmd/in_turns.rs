@@ -87,7 +87,10 @@ fn contestants(args: &DiffArgs, shell: &Shell) -> anyhow::Result<([Contestant; 2
     let quoted = |word: &OsString| format!(" {}", model::shell_quoted(word.as_encoded_bytes()));
     let words: String = args.arguments.iter().map(quoted).collect();
     let texts = named.map(|command| format!("{}{words}", command.to_string_lossy()));
-    texts.iter().try_for_each(|text| script::check_syntax(text, shell))?;
+    for (side, text) in ["old", "new"].iter().zip(&texts) {
+        let problem = |problem: anyhow::Error| UsageError(format!("the {side} command: {problem}"));
+        script::check_syntax(text, shell).map_err(problem)?;
+    }
     let sides = texts.clone().map(|name| DiffSide { name, ..DiffSide::default() });
     Ok((texts.map(Contestant::Text), sides))
 }
@@ -207,7 +210,7 @@ impl Pairing<'_> {
             failed: problem.is_some(),
             short: false,
             problem,
-            found: BTreeMap::from([("output", output.hash)]),
+            found: BTreeMap::from([("hash of the output", output.hash)]),
         }])
     }
 

@@ -3,7 +3,7 @@
 use model::{BenchRecord, CaseRecord, ChangeKind, DiffRecord, Sample};
 use rustix::process::Signal;
 
-use crate::common::{Done, Lab, signal, until};
+use crate::common::{Done, Lab, SOON, signal, until};
 
 /// So many trials make a change visible among a few cases.
 const TRIALS: u32 = 9;
@@ -263,4 +263,39 @@ fn a_signal_keeps_what_was_finished() {
     let done = running.wait_within(std::time::Duration::from_secs(20)).expect_code(130);
     let record: DiffRecord = serde_json::from_str(&done.stdout).expect("a record");
     assert!(record.interrupted && record.changes.iter().all(|change| change.old.len() == change.new.len()));
+}
+
+/// Expected: who asks twice means it, and what is killed leaves nothing behind.
+/// Happened: a command that ignores signals was waited for to its end, and outlived a hosepipe that was killed.
+#[test]
+fn a_command_that_ignores_signals_ends_all_the_same() {
+    for is_killed in [false, true] {
+        let lab = Lab::new();
+        let deaf = "trap '' INT TERM; echo $$ > here; sleep 1000";
+        let running = lab.start(lab.command(&["diff", "--run", "--warmup", "0", deaf, deaf]));
+        until("a command", SOON, || {
+            std::fs::read_to_string(lab.here("here")).ok().filter(|text| text.ends_with('\n'))
+        });
+        if is_killed {
+            running.kill_and_look();
+            continue;
+        }
+        signal(running.pid(), Signal::INT);
+        // A signal that is still to be taken in is not counted twice.
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        signal(running.pid(), Signal::INT);
+        running.wait_within(SOON).expect_code(130);
+    }
+}
+
+#[test]
+fn an_endless_file_is_no_record_and_a_wrong_command_is_told_by_its_side() {
+    let lab = Lab::new();
+    let told = |args: &[&str], words: &str| {
+        let done = lab.run(args).expect_code(2);
+        assert!(done.stderr.contains(words), "{args:?}: {}", done.stderr);
+    };
+    told(&["diff", "/dev/zero", "/dev/zero"], "goes on beyond 1 GiB");
+    told(&["diff", "--run", "true", ""], "the new command: the pipeline is empty");
+    told(&["diff", "--run", "echo (", "true"], "the old command: ");
 }
