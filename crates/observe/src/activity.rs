@@ -6,6 +6,8 @@ use nix::time::ClockId;
 use nix::unistd::Pid;
 use process::proc::{self, Stat};
 
+use crate::call::Call;
+
 /// How far down, and how many, processes of a stage are followed.
 const DEPTH_MAX: usize = 4;
 const PROCESSES_MAX: usize = 64;
@@ -91,43 +93,21 @@ pub enum Awaits {
 
 /// Whether one of these processes, asleep, waits for its standard input.
 pub fn awaits_input(pids: &[i32]) -> Awaits {
-    let each = pids.iter().map(|pid| match fs::read_to_string(format!("/proc/{pid}/syscall")) {
-        Ok(text) => by_call(*pid, &text),
-        // Another user's, or a system that lets only parents look.
-        Err(_) => by_function(&fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default()),
+    let each = pids.iter().map(|pid| match Call::at(&format!("/proc/{pid}")) {
+        Some(Call::Reads(Some(0)) | Call::Moves { from: 0, .. }) => Awaits::Input,
+        Some(Call::Polls(Some(epoll))) => by_epoll(*pid, epoll),
+        Some(Call::Polls(None) | Call::Reads(None)) => Awaits::Perhaps,
+        _ => Awaits::Other,
     });
     let all: Vec<Awaits> = each.collect();
     [Awaits::Input, Awaits::Perhaps].into_iter().find(|awaits| all.contains(awaits)).unwrap_or(Awaits::Other)
 }
 
-/// By the system call's number and its first argument.
-fn by_call(pid: i32, text: &str) -> Awaits {
-    let mut words = text.split_whitespace();
-    let number = words.next().and_then(|word| word.parse::<i64>().ok());
-    let first = words.next().and_then(|word| i64::from_str_radix(word.strip_prefix("0x")?, 16).ok());
-    match (number, first) {
-        (Some(libc::SYS_read | libc::SYS_readv | libc::SYS_splice), Some(0)) => Awaits::Input,
-        (Some(libc::SYS_epoll_pwait), Some(epoll)) => by_epoll(pid, epoll),
-        #[cfg(target_arch = "x86_64")]
-        (Some(libc::SYS_epoll_wait), Some(epoll)) => by_epoll(pid, epoll),
-        #[cfg(target_arch = "x86_64")]
-        (Some(libc::SYS_poll | libc::SYS_select), _) => Awaits::Perhaps,
-        (Some(libc::SYS_ppoll | libc::SYS_pselect6), _) => Awaits::Perhaps,
-        _ => Awaits::Other,
-    }
-}
-
 /// An epoll descriptor says what it watches (proc_pid_fdinfo(5)).
-fn by_epoll(pid: i32, epoll: i64) -> Awaits {
+fn by_epoll(pid: i32, epoll: i32) -> Awaits {
     let text = fs::read_to_string(format!("/proc/{pid}/fdinfo/{epoll}")).unwrap_or_default();
     let watched = text.lines().filter_map(|line| line.strip_prefix("tfd:")?.split_whitespace().next());
     if watched.into_iter().any(|fd| fd == "0") { Awaits::Input } else { Awaits::Other }
-}
-
-/// By the function of the kernel in which it sleeps.
-fn by_function(name: &str) -> Awaits {
-    let perhaps = ["pipe_read", "pipe_wait", "poll", "select"].iter().any(|part| name.contains(part));
-    if perhaps { Awaits::Perhaps } else { Awaits::Other }
 }
 
 #[cfg(test)]

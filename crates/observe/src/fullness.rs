@@ -5,13 +5,13 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FileType, Mode, OFlags, open, stat};
 use rustix::io::{Errno, ioctl_fionread};
 use rustix::net::{RecvFlags, recv};
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, pipe_with, tee};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
-use crate::open_file::{Identity, identity};
+use crate::moment::Moment;
+use crate::open_file::Identity;
 
 /// A pipe with less room makes a writer of a whole block wait (pipe(7), PIPE_BUF).
 const BLOCK_BYTES: u64 = 4096;
@@ -69,14 +69,7 @@ impl Gauge {
     /// How full the pipe is that a process has as this descriptor; `None` where that is no pipe, is not the file that was
     /// expected, or belongs to somebody else.
     pub fn pipe(&mut self, pid: i32, fd: i32, expected: Option<Identity>) -> Option<Fill> {
-        let path = format!("/proc/{pid}/fd/{fd}");
-        let found = stat(&path).ok()?;
-        let is_pipe = FileType::from_raw_mode(found.st_mode) == FileType::Fifo;
-        if !is_pipe || expected.is_some_and(|expected| expected != identity(&found)) {
-            return None;
-        }
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let pipe = open(&path, flags, Mode::empty()).ok()?;
+        let pipe = Moment::open(pid, fd, expected).ok()?;
         let bytes = ioctl_fionread(&pipe).ok()?;
         let capacity = fcntl_getpipe_size(&pipe).ok()? as u64;
         let over = bytes == 0 && self.is_over(&pipe);
@@ -86,7 +79,7 @@ impl Gauge {
     }
 
     /// Whether nobody writes to an empty pipe any more.
-    fn is_over(&mut self, pipe: &OwnedFd) -> bool {
+    fn is_over(&mut self, pipe: &Moment) -> bool {
         let Some((write, _)) = &self.probe else { return false };
         match tee(pipe, write, 1, SpliceFlags::NONBLOCK) {
             Ok(0) => true,

@@ -1,7 +1,10 @@
 //! Processes and links seen from outside, through /proc: who holds which end, how full a link is, what a process does and waits
-//! for. Nothing here starts, changes or records anything.
+//! for. Nothing here starts or records anything, and nothing is changed but by `resize`.
 
 pub mod activity;
+pub mod call;
 pub mod end;
 pub mod fullness;
+pub mod moment;
 pub mod open_file;
+pub mod resize;

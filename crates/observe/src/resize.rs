@@ -1,0 +1,112 @@
+//! The size of a pipe of others, changed while it is in use (fcntl(2), F_SETPIPE_SZ): the one thing that this room does to what it
+//! looks at.
+
+use rustix::io::{Errno, ioctl_fionread};
+use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
+
+use crate::moment::Moment;
+use crate::open_file::Identity;
+
+/// Looks at a pipe, which a process has as this descriptor, and gives it the size that `wanted` says when told its size and what it
+/// holds, both in bytes; `None` leaves it as it is. Gives its sizes before and after.
+///
+/// # Errors
+/// As [`Moment::open`]; EPERM past fs.pipe-max-size or the quota of the pipe's user, EBUSY where more is in it than it could hold.
+pub fn resize(
+    pid: i32,
+    fd: i32,
+    pipe: Identity,
+    wanted: impl FnOnce(u64, u64) -> Option<u64>,
+) -> Result<(u64, u64), Errno> {
+    let moment = Moment::open(pid, fd, Some(pipe))?;
+    let before = fcntl_getpipe_size(&moment)? as u64;
+    let after = match wanted(before, ioctl_fionread(&moment)?) {
+        // A size that does not fit into this machine's numbers is as impossible as one that is too large.
+        Some(bytes) => fcntl_setpipe_size(&moment, usize::try_from(bytes).unwrap_or(usize::MAX))? as u64,
+        None => before,
+    };
+    Ok((before, after))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Child, Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::call::Call;
+    use crate::end::{Joint, end};
+
+    fn pipe_of(pid: i32, fd: i32) -> Identity {
+        match end(pid, fd).expect("an end").joint {
+            Joint::Pipe(pipe) => pipe,
+            Joint::Socket(_) => panic!("no pipe"),
+        }
+    }
+
+    /// A writer that is asleep before a full pipe, and its pipe.
+    fn blocked_writer() -> (Child, Identity) {
+        let writer = Command::new("yes").stdout(Stdio::piped()).spawn().expect("yes");
+        let pid = writer.id() as i32;
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while Call::at(&format!("/proc/{pid}")) != Some(Call::Writes(Some(1))) {
+            assert!(Instant::now() < deadline, "it fills its pipe");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        (writer, pipe_of(pid, 1))
+    }
+
+    #[test]
+    fn a_pipe_grows_and_shrinks_from_outside_and_never_below_what_it_holds() {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        let own = std::process::id() as i32;
+        let pipe = pipe_of(own, writer.as_raw_fd());
+        let set = |bytes| resize(own, writer.as_raw_fd(), pipe, |_, _| Some(bytes));
+        let before = fcntl_getpipe_size(&reader).expect("its size") as u64;
+        assert_eq!(set(4 * before), Ok((before, 4 * before)));
+        assert_eq!(fcntl_getpipe_size(&reader), Ok(4 * before as usize));
+        let block = vec![7; before as usize + 1];
+        std::io::Write::write_all(&mut &writer, &block).expect("room");
+        assert_eq!(set(before), Err(Errno::BUSY));
+        let seen = resize(own, reader.as_raw_fd(), pipe, |size, held| {
+            assert_eq!((size, held), (4 * before, before + 1));
+            None
+        });
+        assert_eq!(seen, Ok((4 * before, 4 * before)));
+        assert_eq!(resize(own, reader.as_raw_fd(), (0, 0), |_, _| Some(4096)), Err(Errno::NXIO));
+        assert_eq!(resize(i32::MAX, 1, pipe, |_, _| Some(4096)), Err(Errno::NOENT));
+    }
+
+    /// The last true reader leaves while we have the pipe, and its writer is asleep: it is not told so, goes on where there is room,
+    /// and dies of SIGPIPE as soon as we have closed.
+    #[test]
+    fn a_writer_whose_reader_leaves_within_the_moment_has_its_sigpipe_behind_it() {
+        for grows in [false, true] {
+            let (mut writer, pipe) = blocked_writer();
+            let moment = Moment::open(writer.id() as i32, 1, Some(pipe)).expect("its pipe");
+            drop(writer.stdout.take());
+            if grows {
+                let size = fcntl_getpipe_size(&moment).expect("its size");
+                fcntl_setpipe_size(&moment, 4 * size).expect("it grows");
+            }
+            std::thread::sleep(Duration::from_millis(20));
+            assert!(writer.try_wait().expect("asked").is_none(), "it has a reader, as far as it knows");
+            drop(moment);
+            assert_eq!(writer.wait().expect("ended").signal(), Some(libc::SIGPIPE), "grows: {grows}");
+        }
+    }
+
+    /// The other way round: what we have is no writer, so it never keeps the end from a reader.
+    #[test]
+    fn the_end_of_file_comes_within_the_moment() {
+        let mut reader =
+            Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("cat");
+        let pid = reader.id() as i32;
+        let moment = Moment::open(pid, 0, Some(pipe_of(pid, 0))).expect("its pipe");
+        drop(reader.stdin.take());
+        assert!(reader.wait().expect("ended").success());
+        drop(moment);
+    }
+}
