@@ -1,4 +1,6 @@
-//! `hosepipe compare`: pipelines over several links, in turns.
+//! `hosepipe compare`: pipelines against each other, or over several links, in turns.
+
+mod parameters;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -8,10 +10,12 @@ use anyhow::Context;
 use clap::Args;
 use model::{CompareRecord, CompareResult, SCHEMA};
 use pipeline::Start;
-use pipeline::contest::{Contender, Contest, Follower};
+use pipeline::contest::{Contender, Contest, Follower, NotPrepared, SHELL, run_beside, shell_starts_s};
+use pipeline::link::LinkProblem;
 use pipeline::shell::Shell;
 use report::read::{AnyRecord, Loaded};
 
+use self::parameters::{Values, called, combined, filled};
 use crate::bar::Bar;
 use crate::outputs::Outputs;
 use crate::record::{arguments, rfc3339, tool};
@@ -20,39 +24,67 @@ use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
 use crate::typed;
 
-/// Run pipelines over several links, in turns, and compare
+/// Compare pipelines with each other, or one over several links, in turns
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  hosepipe compare 'cat file.txt | sort | uniq -u | wc -l'
-  hosepipe compare --via pipe,bash --trials 20 'cat big | wc -c'     is it faster than bash?
+  hosepipe compare 'grep -c x f' 'rg -c x f'                        which one is faster, and is the output the same?
+  hosepipe compare -P n 1,2,4 'sort --parallel={n} f'               which value is the fastest?
+  hosepipe compare --prepare 'sync; echo 3 > /proc/sys/vm/drop_caches' 'cat big | md5sum' 'cat big | b3sum'
+  hosepipe compare --md - 'gzip -c f' 'zstd -c f'                   a table for a README
+  hosepipe compare 'cat file.txt | sort | uniq -u | wc -l'          one pipeline over several links
+  hosepipe compare --via pipe,bash --trials 20 'cat big | wc -c'    is it faster than bash?
   hosepipe compare --via pipe,tmpfile:order=sequential,file:sync,socketpair --json study.json 'ls -R / | wc -l'
-  hosepipe compare --prepare 'sync; echo 3 > /proc/sys/vm/drop_caches' 'cat big | md5sum'
 
-All links of a pipeline take turns in a random order. A time is that of a whole program, from its start to its end:
-`hosepipe run` over the link, or `bash -c` for the shell by itself (`--shell` names another one). The table's ratios
-are of the medians it shows; those of the record are made within rounds. The status is 1 where outputs differ or a run
-could not be made.")]
+All of them take turns in a random order. A time is that of a whole program, from its start to its end: `bash -c` for the shell by
+itself (`--shell` names another one), or `hosepipe run` over a link. Its output is read and compared.
+
+Several pipelines are ranked: how many times as long as the fastest each takes is made within rounds, and its bounds hold
+for all at once. One that ends with another status than 0 has failed. That outputs of different pipelines differ is told,
+and no failure.
+
+One pipeline over several links: the table's ratios are of the medians it shows; those of the record are made within rounds.
+
+The status is 1 where a run failed or could not be made, or where outputs of one pipeline over several links differ.")]
 pub(crate) struct CompareArgs {
     /// The command lines, each as the shell takes it
     #[arg(value_name = "PIPELINE", required = true)]
     texts: Vec<String>,
 
-    /// The links, first the one that others are compared with; `shell`, or its name, is the shell by itself
-    #[arg(long, value_name = "LINKS", default_value = "pipe,tmpfile,file,socketpair,shell", value_parser = typed::links())]
-    via: String,
+    /// The links, first the one that others are compared with; `shell`, or its name, is the shell by itself [default: `shell` for
+    /// several pipelines, else pipe,tmpfile,file,socketpair,shell]
+    #[arg(long, value_name = "LINKS", value_parser = typed::links())]
+    via: Option<String>,
 
-    /// Timed runs of each
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    trials: u32,
+    /// Timed runs of each [default: 8, or as many more as so many pipelines take to be told apart]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    trials: Option<u32>,
 
     /// Untimed runs of each before them
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(..=1000))]
     warmup: u32,
 
+    /// Try each of these values, with commas between them, where {NAME} stands in a command line, put in as they are (`\,` is a comma
+    /// in a value); several times: every combination
+    #[arg(short = 'P', long = "parameter", num_args = 2, value_names = ["NAME", "VALUES"], allow_hyphen_values = true)]
+    parameters: Vec<String>,
+
+    /// A command line that the shell runs once for each pipeline, before the first run of any: they take turns, so that what is
+    /// made for one must not overwrite what is made for another
+    #[arg(long, value_name = "COMMAND", alias = "setup")]
+    set_up: Option<String>,
+
     /// A command line that the shell runs before each run, untimed
     #[arg(long, value_name = "COMMAND")]
     prepare: Option<String>,
+
+    /// A command line that the shell runs after each run, untimed
+    #[arg(long, value_name = "COMMAND")]
+    conclude: Option<String>,
+
+    /// A command line that the shell runs once for each pipeline, after the last run of all, also where that was stopped
+    #[arg(long, value_name = "COMMAND", alias = "cleanup")]
+    clean_up: Option<String>,
 
     /// The shell that runs them
     #[arg(long, value_name = "SHELL", default_value = "bash")]
@@ -66,34 +98,57 @@ pub(crate) struct CompareArgs {
     outputs: Outputs,
 }
 
+/// The links of one pipeline where nobody says which.
+const LINKS: &str = "pipe,tmpfile,file,socketpair,shell";
+/// Timed runs where nobody says how many.
+const TRIALS: u32 = 8;
+/// Below this the start of the shell is a good part of a time.
+const SHORT_S: f64 = 0.005;
+/// Runs that tell how long the shell takes to start.
+const SHELL_STARTS: u32 = 9;
+
 /// Makes all runs, prints the table, writes what was asked for.
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let shell = script::shell(&args.shell)?;
-    args.texts.iter().try_for_each(|text| script::check_syntax(text, &shell))?;
+    let beside = [&args.set_up, &args.prepare, &args.conclude, &args.clean_up];
+    let beside: Vec<&str> = beside.into_iter().flatten().map(String::as_str).collect();
+    let pipelines = combined(&args.texts, &beside, &parameters::read(&args.parameters)?)?;
+    pipelines.iter().try_for_each(|(text, values)| script::check_syntax(&filled(text, values), &shell))?;
     args.outputs.check()?;
-    let contenders = contenders(args, &shell)?;
+    let several = pipelines.len() > 1;
+    let vias = links(args.via.as_deref().unwrap_or(if several { SHELL } else { LINKS }));
+    let contenders = contenders(args, &pipelines, &vias, &shell)?;
+    let needed = stats::figures_needed(pipelines.len() - 1, 1, true) as u32;
+    let trials = args.trials.unwrap_or(TRIALS.max(if several { needed } else { 0 }));
     let hosepipe = std::env::current_exe().context("this program's own file")?;
     let host = host::facts();
     let started = SystemTime::now();
     let stop = StopRequest::listen()?;
-    let contest = Contest {
-        start: Start { hosepipe: &hosepipe, shell: &shell },
-        warmup: args.warmup,
-        trials: args.trials,
-        seed: args.seed,
-        prepare: args.prepare.as_deref(),
+    let start = || Start { hosepipe: &hosepipe, shell: &shell };
+    let contest =
+        Contest { start: start(), warmup: args.warmup, trials, seed: args.seed, must_succeed: several };
+    let each = |text: &Option<String>| -> Vec<String> {
+        let text = text.iter();
+        text.flat_map(|text| pipelines.iter().map(|(_, values)| filled(text, values))).collect()
     };
-    let runs = contenders.len() as u64 * u64::from(args.warmup + args.trials);
-    let mut turns =
-        CompareProgress { bar: Bar::new(runs, " {pos}/{len} {bar:20} {wide_msg} {eta}"), stop: &stop };
-    turns.bar.tick_every(Duration::from_millis(200));
-    let made = contest.run(contenders, &mut turns);
-    turns.bar.finish();
-    let (mut results, signal) = made.map_err(|problem| UsageError(problem.to_string()))?;
-    stop.note(signal);
+    let set_up = each(&args.set_up).iter().try_for_each(|text| run_beside(&shell, "--set-up", text));
+    let made = set_up.and_then(|()| take_turns(&contest, contenders, &stop));
+    let cleaned_up: Vec<Result<(), NotPrepared>> =
+        each(&args.clean_up).iter().map(|text| run_beside(&shell, "--clean-up", text)).collect();
+    let mut results = match made {
+        Err(problem) if !stop.is_set() => {
+            let problem = format!("{problem}: what is measured would not be what was asked");
+            return Err(UsageError(problem).into());
+        }
+        made => made.unwrap_or_default(),
+    };
     let interrupted = stop.is_set();
 
     stats::summarise_times(&mut results);
+    let is_short =
+        |one: &CompareResult| one.is_shell_alone() && one.median_s.is_some_and(|median| median < SHORT_S);
+    let starts =
+        (!interrupted && results.iter().any(is_short)).then(|| shell_starts_s(&start(), SHELL_STARTS));
     let record = CompareRecord {
         schema: SCHEMA.to_owned(),
         tool: tool(),
@@ -101,21 +156,51 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         arguments: arguments(),
         started: rfc3339(started),
         seed: args.seed,
-        trials: args.trials,
+        trials,
         warmup: args.warmup,
         interrupted,
+        shell_start_s: starts.and_then(|starts| stats::estimate::median(&starts)),
         results,
     };
-    let failed = record.results.iter().any(|result| result.error.is_some() || result.equal == Some(false));
+    // What one pipeline by itself puts out may well change from run to run, where others are what it is compared with.
+    let judged = !several || vias.len() > 1;
+    let has_failed =
+        |result: &CompareResult| result.error.is_some() || (judged && result.equal == Some(false));
+    let failed = record.results.iter().any(has_failed) || cleaned_up.iter().any(Result::is_err);
     args.outputs.show(Loaded::new("this run", AnyRecord::Compare(record)), &terminal::style())?;
+    cleaned_up.iter().filter_map(|done| done.as_ref().err()).for_each(|it| terminal::remark(&it.to_string()));
     Ok(stop.exit_code(failed))
 }
 
-fn contenders(args: &CompareArgs, shell: &Shell) -> anyhow::Result<Vec<Contender>> {
-    let vias = links(&args.via);
-    let each =
-        args.texts.iter().flat_map(|text| vias.iter().map(move |via| Contender::new(text, text, via, shell)));
-    each.collect::<Result<_, _>>().map_err(|problem| UsageError(problem.to_string()).into())
+/// Makes all runs.
+fn take_turns(
+    contest: &Contest<'_>,
+    contenders: Vec<Contender>,
+    stop: &StopRequest,
+) -> Result<Vec<CompareResult>, NotPrepared> {
+    let runs = contenders.len() as u64 * u64::from(contest.warmup + contest.trials);
+    let mut turns = CompareProgress { bar: Bar::new(runs, " {pos}/{len} {bar:20} {wide_msg} {eta}"), stop };
+    turns.bar.tick_every(Duration::from_millis(200));
+    let made = contest.run(contenders, &mut turns);
+    turns.bar.finish();
+    let (results, signal) = made?;
+    stop.note(signal);
+    Ok(results)
+}
+
+fn contenders(
+    args: &CompareArgs,
+    pipelines: &[(&str, Values)],
+    vias: &[String],
+    shell: &Shell,
+) -> anyhow::Result<Vec<Contender>> {
+    let contender = |(text, values): &(&str, Values), via: &String| {
+        let beside = |text: &Option<String>| text.as_ref().map(|text| filled(text, values));
+        let contender = Contender::new(&filled(text, values), &called(text, values), via, shell)?;
+        Ok(contender.between(beside(&args.prepare), beside(&args.conclude)).with(values.clone()))
+    };
+    let each = pipelines.iter().flat_map(|pipeline| vias.iter().map(move |via| contender(pipeline, via)));
+    each.collect::<Result<_, LinkProblem>>().map_err(|problem| UsageError(problem.to_string()).into())
 }
 
 /// Splits `pipe,file:sync,order=sequential,tcp`: what follows a comma belongs to the link before it where it is no

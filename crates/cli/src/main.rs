@@ -58,7 +58,7 @@ enum Command {
     Recommend(Box<recommend::RecommendArgs>),
     /// Run a pipeline in bash, or another shell, over any link
     Run(Box<run_cmd::RunArgs>),
-    /// Run pipelines over several links, in turns, and compare
+    /// Compare pipelines with each other, or one over several links, in turns
     Compare(Box<compare_cmd::CompareArgs>),
     /// Say what changed between two records, or two commands run in turns
     Diff(Box<diff_cmd::DiffArgs>),

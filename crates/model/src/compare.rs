@@ -1,5 +1,7 @@
 //! The record of `hosepipe compare` (docs/RECORD.md).
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Host, Tool};
@@ -25,6 +27,10 @@ pub struct CompareRecord {
     pub warmup: u32,
     /// True where a signal ended it before every trial was made.
     pub interrupted: bool,
+    /// What the shell needs by itself, in seconds: the median time of an empty text, where some pipeline took little more; else
+    /// absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shell_start_s: Option<f64>,
     /// One entry for each pipeline and link, links in the order asked for.
     pub results: Vec<CompareResult>,
 }
@@ -32,8 +38,11 @@ pub struct CompareRecord {
 /// One pipeline over one link.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CompareResult {
-    /// The text.
+    /// The text, with the values of its parameters; those that do not stand in it follow as a comment.
     pub pipeline: String,
+    /// The parameters (`-P`) that it was made with, by name; absent without any.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, String>,
     /// What stood between its stages; one of [`SHELLS`] for the shell by itself.
     pub via: String,
     /// Wall time of each trial in seconds, in the order of the rounds.
@@ -52,6 +61,10 @@ pub struct CompareResult {
     pub times_first: Option<Ratio>,
     /// Time as a multiple of the shell's own, pair by pair; `null` where it is not among the links.
     pub times_bash: Option<Ratio>,
+    /// Time as a multiple of that of the fastest pipeline over the same link (Hodges and Lehmann, pair by pair), with bounds that
+    /// hold for all pipelines at once; `null` where there is no other, or there are too few trials for bounds.
+    #[serde(default)]
+    pub times_fastest: Option<Ratio>,
     /// Bytes the links stored in a file system, in the last trial; `null` where they store none.
     pub stored_bytes: Option<u64>,
     /// Bytes of output, in the last trial.
@@ -63,6 +76,10 @@ pub struct CompareResult {
     /// Whether every trial gave the reference's output and status: the shell's own where it is among the links, else the
     /// first link's; `null` where there was nothing to compare it with.
     pub equal: Option<bool>,
+    /// Whether its output was that of the first pipeline over the same link, in every trial of both; `null` where there was nothing
+    /// to compare it with.
+    #[serde(default)]
+    pub same_output: Option<bool>,
     /// Why there are no figures, or fewer than asked for.
     pub error: Option<String>,
 }

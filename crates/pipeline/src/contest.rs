@@ -1,19 +1,21 @@
 //! Pipelines that take turns, each over a link: a warm-up, rounds in a seeded random order, their times, and whether their
 //! outputs are the same.
 
+use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 
 use model::{CompareResult, describe_errno};
 use thiserror::Error;
 
 use crate::link::{LinkProblem, LinkSpec};
+use crate::run::text_arguments;
 use crate::shell::Shell;
 use crate::trial::{Carrier, Complaints, Start, Trial, trial};
 
 /// What stands for the shell by itself among the links that are typed; so does its own name.
 pub const SHELL: &str = "shell";
 
-/// How often contenders run, and what happens before each run.
+/// How often contenders run, and what counts as a run.
 pub struct Contest<'a> {
     /// How every trial begins.
     pub start: Start<'a>,
@@ -23,14 +25,17 @@ pub struct Contest<'a> {
     pub trials: u32,
     /// Decides the order within timed rounds.
     pub seed: u64,
-    /// What the shell runs before each trial, untimed.
-    pub prepare: Option<&'a str>,
+    /// Whether a run that ends with another status than 0 has failed: who does nothing is soon done.
+    pub must_succeed: bool,
 }
 
 /// A pipeline over one link, and what came of it so far.
 pub struct Contender {
     text: String,
     carrier: Carrier,
+    /// What the shell runs before each run and after it, untimed.
+    prepare: Option<String>,
+    conclude: Option<String>,
     result: CompareResult,
 }
 
@@ -46,7 +51,21 @@ impl Contender {
             via if via == own => (own, Carrier::Shell),
             via => (via, Carrier::Link(LinkSpec::parse(via)?)),
         };
-        Ok(Self { text: text.to_owned(), carrier, result: CompareResult::new(shown, via) })
+        let result = CompareResult::new(shown, via);
+        Ok(Self { text: text.to_owned(), carrier, prepare: None, conclude: None, result })
+    }
+
+    /// The same with what the shell runs before each run and after it.
+    #[must_use]
+    pub fn between(self, prepare: Option<String>, conclude: Option<String>) -> Self {
+        Self { prepare, conclude, ..self }
+    }
+
+    /// The same with the parameters that it was made with.
+    #[must_use]
+    pub fn with(mut self, parameters: BTreeMap<String, String>) -> Self {
+        self.result.parameters = parameters;
+        self
     }
 }
 
@@ -64,17 +83,38 @@ pub trait Follower {
     fn turn(&mut self, next: &CompareResult, done: f64, make: &mut dyn FnMut());
 }
 
-/// Why a contest was given up: what is to run before each trial failed.
+/// Why a contest was given up: what is to run beside the trials failed.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct NotPrepared(String);
+
+/// Runs what an option asks for beside the trials, without input, its output thrown away.
+///
+/// # Errors
+/// It failed.
+pub fn run_beside(shell: &Shell, option: &str, text: &str) -> Result<(), NotPrepared> {
+    let mut command = Command::new(&shell.path);
+    command.args(text_arguments(shell, text.as_ref())).stdin(Stdio::null()).stdout(Stdio::null());
+    let problem = match command.status() {
+        Ok(status) if status.success() => return Ok(()),
+        Ok(status) => format!("ended with {status}"),
+        Err(error) => format!("could not be run: {}", describe_errno(&error)),
+    };
+    Err(NotPrepared(format!("`{option} {text}` {problem}")))
+}
+
+/// The times that the shell alone takes for a text that does nothing, in seconds; fewer than asked for where one could not be run.
+pub fn shell_starts_s(start: &Start<'_>, runs: u32) -> Vec<f64> {
+    let one = || trial(start, ":", &Carrier::Shell, Complaints::Hidden).ok();
+    (0..runs).map_while(|_| Some(one()?.wall.as_secs_f64())).collect()
+}
 
 impl Contest<'_> {
     /// Makes all trials, or fewer where the follower or a signal ends it. A contender that could not be run is left out from then on.
     /// Gives the results, without summaries, and the signal that ended a trial and asks this program to end, too.
     ///
     /// # Errors
-    /// What is to run before each trial failed.
+    /// What is to run before or after each trial failed.
     pub fn run(
         &self,
         mut contenders: Vec<Contender>,
@@ -108,34 +148,38 @@ impl Contest<'_> {
                 if follower.stops() {
                     return Ok(None);
                 }
-                let Contender { text, carrier, result } = &mut contenders[*index];
+                let Contender { text, carrier, prepare, conclude, result } = &mut contenders[*index];
                 let complaints = if round == 0 { Complaints::Shown } else { Complaints::Hidden };
+                let beside = |option, text: &Option<String>| {
+                    text.as_ref().map_or(Ok(()), |text| run_beside(self.start.shell, option, text))
+                };
                 let mut made = None;
                 follower.turn(result, taken / turns, &mut || {
-                    let make = || self.prepare().map(|()| trial(&self.start, text, carrier, complaints));
+                    let make = || {
+                        beside("--prepare", prepare)?;
+                        let made = trial(&self.start, text, carrier, complaints);
+                        beside("--conclude", conclude).map(|()| made)
+                    };
                     made = result.error.is_none().then(make);
                 });
-                match made.transpose()? {
-                    Some(Ok(Trial { ended_by: Some(signal), .. })) => return Ok(Some(signal)),
-                    Some(Ok(made)) => take(result, made, timed),
-                    Some(Err(error)) => result.error = Some(error.to_string()),
-                    None => {}
+                match made.transpose() {
+                    // A key at the terminal is a signal to all that runs there.
+                    Err(_) if follower.stops() => return Ok(None),
+                    Err(problem) => return Err(problem),
+                    Ok(Some(Ok(Trial { ended_by: Some(signal), .. }))) => return Ok(Some(signal)),
+                    Ok(Some(Ok(Trial { status, .. }))) if status != 0 && self.must_succeed => {
+                        result.status = Some(status);
+                        result.error =
+                            Some(format!("ended with status {status} (where that is meant, add `|| true`)"));
+                    }
+                    Ok(Some(Ok(made))) => take(result, made, timed),
+                    Ok(Some(Err(error))) => result.error = Some(error.to_string()),
+                    Ok(None) => {}
                 }
                 taken += 1.0;
             }
         }
         Ok(None)
-    }
-
-    fn prepare(&self) -> Result<(), NotPrepared> {
-        let Some(command) = self.prepare else { return Ok(()) };
-        let mut shell = Command::new(&self.start.shell.path);
-        let problem = match shell.args(["-c", command]).stdout(Stdio::null()).status() {
-            Ok(status) if status.success() => return Ok(()),
-            Ok(status) => format!("ended with {status}: what is measured would not be what was asked"),
-            Err(error) => format!("could not be run: {}", describe_errno(&error)),
-        };
-        Err(NotPrepared(format!("`--prepare {command}` {problem}")))
     }
 }
 
@@ -168,6 +212,21 @@ fn judge(results: &mut [CompareResult]) {
         let equal = results[index].equal != Some(false) && outcome(reference) == own;
         results[index].equal = Some(equal);
     }
+    for index in 0..results.len() {
+        results[index].same_output = same_output(results, &results[index]);
+    }
+}
+
+/// Whether a pipeline's output is that of the first one over the same link: neither may change from run to run.
+fn same_output(results: &[CompareResult], result: &CompareResult) -> Option<bool> {
+    let output = |result: &CompareResult| {
+        let steady = result.error.is_none() && result.equal != Some(false);
+        result.output_hash.clone().filter(|_| steady)
+    };
+    let over_it = results.iter().filter(|other| other.via == result.via);
+    let mut outputs = over_it.filter_map(output);
+    let (first, _) = (outputs.next()?, outputs.next()?);
+    Some(output(result)? == first)
 }
 
 #[cfg(test)]
@@ -208,25 +267,49 @@ mod tests {
     fn contenders_take_turns_until_they_are_stopped() {
         let shell = crate::shell::Shell::find("bash".as_ref()).expect("bash");
         let start = || Start { hosepipe: std::path::Path::new("/nonexistent"), shell: &shell };
-        let held = |prepare, most| {
+        let held = |prepare: Option<&str>, must_succeed, most| {
             let texts = ["echo x", "echo y", "exit 3"];
-            let contenders =
-                texts.map(|text| Contender::new(text, text, SHELL, &shell).expect("the shell")).into();
-            let contest = Contest { start: start(), warmup: 1, trials: 2, seed: 1, prepare };
+            let contender = |text| {
+                let contender = Contender::new(text, text, SHELL, &shell).expect("the shell");
+                contender.between(prepare.map(str::to_owned), None)
+            };
+            let contest = Contest { start: start(), warmup: 1, trials: 2, seed: 1, must_succeed };
             let mut turns = TurnsTaken(Vec::new(), most);
-            (contest.run(contenders, &mut turns), turns.0)
+            (contest.run(texts.map(contender).into(), &mut turns), turns.0)
         };
-        let (made, turns) = held(Some("true"), 100);
+        let (made, turns) = held(Some("true"), false, 100);
         let (results, signal) = made.expect("prepared");
         assert_eq!((signal, turns.len(), &turns[0]), (None, 9, &("echo x".to_owned(), 0.0)));
         for (result, status) in results.iter().zip([0, 0, 3]) {
             assert_eq!((result.times_s.len(), result.status, &result.error), (2, Some(status), &None));
         }
-        let (made, turns) = held(None, 4);
+        let (made, turns) = held(None, false, 4);
         let timed: usize = made.expect("made").0.iter().map(|result| result.times_s.len()).sum();
         assert_eq!((timed, turns.len()), (1, 4));
-        let problem = held(Some("exit 3"), 100).0.expect_err("not prepared").to_string();
-        assert!(problem.starts_with("`--prepare exit 3` ended with exit status: 3: what"), "{problem}");
+        let problem = held(Some("exit 3"), false, 100).0.expect_err("not prepared").to_string();
+        assert_eq!(problem, "`--prepare exit 3` ended with exit status: 3");
+        let results = held(None, true, 100).0.expect("made").0;
+        let failed: Vec<bool> = results.iter().map(|result| result.error.is_some()).collect();
+        assert_eq!((failed, results[2].times_s.len()), (vec![false, false, true], 0));
+    }
+
+    #[test]
+    fn outputs_of_several_pipelines_are_those_of_the_first_or_not() {
+        let named = |name: &str, outputs: &[&str]| CompareResult {
+            pipeline: name.to_owned(),
+            ..result("bash", outputs)
+        };
+        let same = |mut results: Vec<CompareResult>| {
+            judge(&mut results);
+            results.iter().map(|result| result.same_output).collect::<Vec<_>>()
+        };
+        let (some, other) = (Some(true), Some(false));
+        let all = [named("a", &["x", "x"]), named("b", &["x"]), named("c", &["y"])];
+        assert_eq!(same(all.into()), [some, some, other]);
+        assert_eq!(same(vec![named("a", &["x", "y"]), named("b", &["x"])]), [None, None], "it varies");
+        assert_eq!(same(vec![named("a", &["x"]), named("b", &[])]), [None, None]);
+        let failed = CompareResult { error: Some("no".to_owned()), ..named("a", &["x"]) };
+        assert_eq!(same(vec![failed, named("b", &["y"]), named("c", &["y"])]), [None, some, some]);
     }
 
     /// Expected: of an output that was compared with no other nothing is said.

@@ -1,6 +1,6 @@
 //! What came of a comparison: the table of `hosepipe compare`.
 
-use model::{CompareRecord, CompareResult};
+use model::{CompareRecord, CompareResult, SHELLS};
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
 
 use crate::layout::{Tone, bar};
@@ -9,23 +9,41 @@ use crate::noise;
 use crate::numbers::{decimal_size, fixed, percent, ratio, time};
 use crate::sheet::{Sheet, SheetPart};
 use crate::table::{Column, Table};
+use crate::versus;
 use crate::words::{count, machine};
 
 /// Width of the longest bar.
-const BAR_COLUMNS: usize = 10;
+pub(crate) const BAR_COLUMNS: usize = 10;
 
-/// A table for each pipeline, in the order asked for.
+/// A ranking of several pipelines for each link, and for each pipeline over several links a table of those.
 pub fn sheet(record: &CompareRecord) -> Sheet {
     let trials = format!("{} each, in turns", count(record.trials as usize, "trial"));
-    let mut parts = vec![SheetPart::Heading(vec![machine(&record.host), trials])];
+    let rankings = versus::rankings(record);
+    let mut heading = vec![machine(&record.host), trials];
+    heading
+        .extend(Some(rankings.as_slice()).filter(|links| links.len() == 1).map(|links| whereby(links[0].0)));
+    let mut parts = vec![SheetPart::Heading(heading)];
     if record.interrupted {
         parts.push(SheetPart::Notice("Interrupted: what stands here is what was finished.".to_owned()));
     }
-    for (pipeline, results) in grouped(record.results.iter().map(|result| (&result.pipeline, result))) {
-        parts.extend([SheetPart::Command(pipeline.clone()), SheetPart::Table(table(&results))]);
+    if rankings.len() != 1 {
+        for (pipeline, results) in grouped(record.results.iter().map(|result| (&result.pipeline, result))) {
+            parts.extend([SheetPart::Command(pipeline.clone()), SheetPart::Table(table(&results))]);
+        }
     }
+    for (via, results) in &rankings {
+        parts.extend(Some(SheetPart::Title(whereby(via))).filter(|_| rankings.len() > 1));
+        parts.push(SheetPart::Table(versus::table(results)));
+        parts.extend(versus::sentences(record, results).into_iter().map(SheetPart::Line));
+    }
+    parts.extend(versus::remarks(record).into_iter().map(SheetPart::Note));
     parts.push(SheetPart::Remarks(remarks(record)));
     Sheet { parts }
+}
+
+/// What carried a pipeline: "over pipe", "in bash by itself".
+pub(crate) fn whereby(via: &str) -> String {
+    if SHELLS.contains(&via) { format!("in {via} by itself") } else { format!("over {via}") }
 }
 
 fn table(results: &[&CompareResult]) -> Table {
@@ -46,9 +64,7 @@ fn table(results: &[&CompareResult]) -> Table {
     add(Column::right("mean ± sd").drop(4), &|result| {
         Some(format!("{} ± {} s", fixed(result.mean_s?, 3), fixed(result.stddev_s?, 3)))
     });
-    add(Column::right("median"), &|result| {
-        Some(format!("{}{}", time(result.median_s? * 1e9), noise::mark(noise::level(&result.times_s))))
-    });
+    add(Column::right("median"), &median);
     add(Column::picture().drop(6), &|result| {
         Some(bar(result.median_s? / slowest, BAR_COLUMNS)).filter(|_| several)
     });
@@ -67,8 +83,13 @@ fn table(results: &[&CompareResult]) -> Table {
     table
 }
 
+/// The median with its mark.
+pub(crate) fn median(result: &CompareResult) -> Option<String> {
+    Some(format!("{}{}", time(result.median_s? * 1e9), noise::mark(noise::level(&result.times_s))))
+}
+
 /// The interval of the median, or where there are too few trials for one the range: each has its own column.
-fn spread(result: &CompareResult, range: bool) -> Option<String> {
+pub(crate) fn spread(result: &CompareResult, range: bool) -> Option<String> {
     let trials = result.times_s.len();
     let (median, low, high) = (result.median_s?, result.low_s?, result.high_s?);
     let share = stats::estimate::relative_half_width(median, low, high);
@@ -111,6 +132,7 @@ mod tests {
             trials: 8,
             warmup: 0,
             interrupted: false,
+            shell_start_s: None,
             results,
         }
     }

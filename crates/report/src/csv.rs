@@ -1,6 +1,9 @@
 //! CSV: one row for each case, stage or result, for spreadsheets and data frames. Raw figures in base units, empty where
 //! there is none; the raw samples are in the JSON.
 
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
 use model::{
     BenchRecord, CaseChange, CaseRecord, CompareRecord, CompareResult, DiffRecord, Measure, Ratio, RunRecord,
     StageRecord, StudyRecord,
@@ -86,7 +89,7 @@ fn case_columns<'a>() -> &'a [Column<Case<'a>>] {
         ("check", |(case, ..)| case.check.map(|check| check.to_string())),
         ("payload", |(case, ..)| Some(case.payload.to_string())),
         ("block_bytes", |(case, ..)| Some(case.block_bytes.to_string())),
-        ("granted", |(case, ..)| Some(granted(case))),
+        ("granted", |(case, ..)| Some(pairs(&case.granted))),
         ("samples", |(case, ..)| Some(case.samples.len().to_string())),
         ("throughput_median_bytes_per_s", |(case, ..)| {
             Some(whole(case.throughput.as_ref()?.median_bytes_per_s))
@@ -199,11 +202,16 @@ fn result_columns<'a>() -> &'a [Column<&'a CompareResult>] {
         ("high_s", |result| seconds(result.high_s)),
         ("times_first", |result| seconds(result.times_first.map(|ratio| ratio.median))),
         ("times_bash", |result| seconds(result.times_bash.map(|ratio| ratio.median))),
+        ("times_fastest", |result| seconds(result.times_fastest.map(|ratio| ratio.median))),
+        ("times_fastest_low", |result| seconds(result.times_fastest.map(|ratio| ratio.low))),
+        ("times_fastest_high", |result| seconds(result.times_fastest.map(|ratio| ratio.high))),
         ("stored_bytes", |result| text(result.stored_bytes)),
         ("output_bytes", |result| Some(result.output_bytes.to_string())),
         ("output_hash", |result| result.output_hash.clone()),
         ("status", |result| text(result.status)),
         ("equal", |result| text(result.equal)),
+        ("same_output", |result| text(result.same_output)),
+        ("parameters", |result| Some(pairs(&result.parameters))),
         ("error", |result| result.error.clone()),
     ]
 }
@@ -267,9 +275,9 @@ fn text(value: Option<impl ToString>) -> Option<String> {
     value.map(|value| value.to_string())
 }
 
-/// `name=bytes` pairs with blanks between them.
-fn granted(case: &CaseRecord) -> String {
-    case.granted.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+/// `name=value` pairs with blanks between them.
+fn pairs<V: Display>(named: &BTreeMap<String, V>) -> String {
+    named.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
 }
 
 /// A case whose CPU time and switches are those of its blocks alone: workers' are of whole processes, start-up and warm-up

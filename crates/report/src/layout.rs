@@ -116,6 +116,19 @@ pub(crate) fn shortened(command: &str, columns: usize) -> String {
     kept + "…"
 }
 
+/// A command in Markdown: between more backticks than it has in a row (CommonMark, "code spans").
+pub(crate) fn code(command: &str) -> String {
+    let (mut most, mut now) = (0, 0);
+    for character in command.chars() {
+        now = if character == '`' { now + 1 } else { 0 };
+        most = most.max(now);
+    }
+    let fence = "`".repeat(most + 1);
+    // A blank keeps a backtick at an end apart from the fence, and is not shown.
+    let blank = if most > 0 { " " } else { "" };
+    format!("{fence}{blank}{}{blank}{fence}", command.replace('\n', " "))
+}
+
 /// A bar of at most so many columns, in eighths of a column, for a share of 0 to 1.
 pub(crate) fn bar(share: f64, columns: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
@@ -175,6 +188,12 @@ mod tests {
         assert_eq!(bar(0.03125, 4), "▏");
         assert_eq!(bar(0.0, 4), "");
         assert_eq!(bar(f64::NAN, 4), "");
+    }
+
+    #[test]
+    fn commands_are_code_whatever_is_in_them() {
+        let all = ["a | b", "echo `date`\nls", "``"].map(code);
+        assert_eq!(all, ["`a | b`", "`` echo `date` ls ``", "``` `` ```"]);
     }
 
     #[test]

@@ -36,6 +36,7 @@ mod reason;
 mod remarks;
 mod sweep;
 mod verdict;
+mod versus;
 mod view;
 
 pub use advice::advice;

@@ -155,7 +155,7 @@ impl SheetPart {
             Self::Heading(pieces) => pieces.join(" · "),
             Self::Notice(text) => format!("**{text}**"),
             Self::Title(text) => format!("### {text}"),
-            Self::Command(text) => format!("### `{}`", text.replace('\n', " ")),
+            Self::Command(text) => format!("### {}", layout::code(text)),
             Self::Table(table) => {
                 let title =
                     if table.title.is_empty() { String::new() } else { format!("### {}\n\n", table.title) };

@@ -84,6 +84,8 @@ pub enum Fit {
     Cut,
     /// Words: they go on below.
     Wrap,
+    /// A command that must be read to its end: its words go on below, and in Markdown it is code.
+    Command,
 }
 
 /// A row.
@@ -182,6 +184,7 @@ impl Table {
         for row in table.rows {
             let cell = |(column, cell): (&Column, String)| match column.fit {
                 Fit::Spec => format!("`{cell}`"),
+                Fit::Command => layout::code(&cell),
                 _ => cell,
             };
             line(table.columns.iter().zip(row.cells).map(cell).collect());

@@ -30,13 +30,17 @@ const MEAN_AD_TO_SIGMA: f64 = 1.2533;
 
 /// How many values are outliers by their modified z-score; 0 for fewer than three values.
 pub fn outliers(values: &[f64]) -> u32 {
-    let Some(center) = median(values).filter(|_| values.len() >= 3) else { return 0 };
+    u32::try_from(far_off(values).len()).unwrap_or(u32::MAX)
+}
+
+/// The places of those values.
+pub fn far_off(values: &[f64]) -> Vec<usize> {
+    let Some(center) = median(values).filter(|_| values.len() >= 3) else { return Vec::new() };
     let deviations: Vec<f64> = values.iter().map(|value| (value - center).abs()).collect();
     let mad = median(&deviations).unwrap_or(0.0);
     let mean = deviations.iter().sum::<f64>() / deviations.len() as f64;
     let sigma = if mad > 0.0 { mad * MAD_TO_SIGMA } else { mean * MEAN_AD_TO_SIGMA };
-    let far = deviations.iter().filter(|deviation| sigma > 0.0 && **deviation / sigma > THRESHOLD).count();
-    u32::try_from(far).unwrap_or(u32::MAX)
+    (0..values.len()).filter(|at| sigma > 0.0 && deviations[*at] / sigma > THRESHOLD).collect()
 }
 
 #[cfg(test)]

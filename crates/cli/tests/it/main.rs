@@ -33,6 +33,7 @@ mod sh_programs;
 mod sh_prompt;
 mod shells;
 mod suites;
+mod versus;
 mod windows;
 mod workers;
 mod workers_faults;

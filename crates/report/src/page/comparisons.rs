@@ -1,16 +1,18 @@
-//! Comparisons of pipelines over several links: wall time with its interval, and whether the output was the same.
+//! Comparisons of pipelines, with each other or over several links: wall time with its interval, and whether the output was the same.
 
 use model::{CompareRecord, CompareResult};
 
 use super::section::{Block, Section};
+use crate::comparison::whereby;
 use crate::figure::{Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Scale, SeriesStyle, Unit};
 use crate::lists::grouped;
-use crate::{noise, numbers, words};
+use crate::{noise, numbers, versus, words};
 
-/// A section for one comparison: a figure for each pipeline.
+/// A section for one comparison: a figure for each pipeline over several links, and for each link of several pipelines.
 pub(super) fn section(record: &CompareRecord, label: &str, number: usize) -> Section {
-    let title =
-        if label.is_empty() { "Links compared".to_owned() } else { format!("Links compared · {label}") };
+    let rankings = versus::rankings(record);
+    let what = if rankings.is_empty() { "Links compared" } else { "Pipelines compared" };
+    let title = if label.is_empty() { what.to_owned() } else { format!("{what} · {label}") };
     let mut lead = vec![format!(
         "{} of each, in turns within a round; {} before them.",
         words::count(record.trials as usize, "trial"),
@@ -19,22 +21,31 @@ pub(super) fn section(record: &CompareRecord, label: &str, number: usize) -> Sec
     if record.interrupted {
         lead.push("Interrupted: what stands here is what was finished.".to_owned());
     }
+    lead.extend(rankings.iter().flat_map(|(_, results)| versus::sentences(record, results)));
+    lead.extend(versus::remarks(record));
     let results = record.results.iter().map(|result| (result.pipeline.as_str(), result));
-    let blocks = grouped(results)
-        .into_iter()
-        .enumerate()
-        .map(|(at, (pipeline, results))| Block::Figure(figure(pipeline, &results, number * 100 + at)));
+    let mut of_links = grouped(results);
+    of_links.retain(|_| rankings.len() != 1);
+    let of_links = of_links.into_iter().map(|(pipeline, results)| {
+        let bars = results.iter().map(|result| bar(&result.via, result));
+        (pipeline.to_owned(), bars.collect::<Vec<Bar>>())
+    });
+    let of_pipelines = rankings.into_iter().map(|(via, results)| {
+        let bars = results.iter().map(|result| bar(&result.pipeline, result));
+        (whereby(via), bars.collect::<Vec<Bar>>())
+    });
+    let figures = of_links.chain(of_pipelines).enumerate();
+    let blocks = figures.map(|(at, (title, bars))| Block::Figure(figure(title, bars, number * 100 + at)));
     Section { id: format!("compare-{number}"), title, lead, code: None, blocks: blocks.collect() }
 }
 
-fn figure(pipeline: &str, results: &[&CompareResult], number: usize) -> Figure {
-    let bars: Vec<Bar> = results.iter().map(|result| bar(result)).collect();
+fn figure(title: String, bars: Vec<Bar>, number: usize) -> Figure {
     Figure {
         id: format!("links-{number}"),
-        title: pipeline.to_owned(),
+        title,
         caption: format!(
             "Wall time, shorter is better. The mark across is {}; each speck below is one trial.",
-            noise::interval_words(results.iter().map(|result| result.times_s.len()))
+            noise::interval_words(bars.iter().map(|bar| bar.samples.len()))
         ),
         chart: Chart::Bars(Bars {
             axis: Axis { label: "median wall time".to_owned(), unit: Unit::Seconds, scale: Scale::Linear },
@@ -44,10 +55,10 @@ fn figure(pipeline: &str, results: &[&CompareResult], number: usize) -> Figure {
     }
 }
 
-fn bar(result: &CompareResult) -> Bar {
+fn bar(name: &str, result: &CompareResult) -> Bar {
     let n = u32::try_from(result.times_s.len()).ok().filter(|n| *n > 0);
     let cell = Cell { value: result.median_s, low: result.low_s, high: result.high_s, n, note: note(result) };
-    Bar { name: result.via.clone(), style: SeriesStyle::Measured, cell, samples: result.times_s.clone() }
+    Bar { name: name.to_owned(), style: SeriesStyle::Measured, cell, samples: result.times_s.clone() }
 }
 
 /// What else came of it: the error first, as it may be all there is.
@@ -66,7 +77,9 @@ fn note(result: &CompareResult) -> String {
     let parts = [
         result.error.clone(),
         output,
+        (result.same_output == Some(false)).then(|| "not the output of the first".to_owned()),
         mean,
+        times("the fastest", result.times_fastest),
         times("the first link", result.times_first),
         times("the shell alone", result.times_bash),
         result.stored_bytes.map(|bytes| format!("stored {}", numbers::decimal_size(bytes))),

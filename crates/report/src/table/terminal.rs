@@ -90,7 +90,7 @@ impl Table {
         let width = match column.fit {
             Fit::Whole | Fit::Spec => wanted,
             Fit::Cut => wanted.min(CUT_COLUMNS_MIN.max(width(&title))),
-            Fit::Wrap => wanted.min(WRAP_COLUMNS_MIN.max(width(&title))),
+            Fit::Wrap | Fit::Command => wanted.min(WRAP_COLUMNS_MIN.max(width(&title))),
         };
         Shown { at, column, title, cells, width, wanted, flush_right: self.is_flush_right(at) }
     }
@@ -120,6 +120,8 @@ impl Shown<'_> {
             Fit::Spec => spec_lines(cell, spec_columns(style)),
             Fit::Cut => vec![shortened(cell, self.width)],
             Fit::Wrap => wrap(cell, self.width),
+            // A single word may be too long.
+            Fit::Command => wrap(cell, self.width).iter().map(|line| shortened(line, self.width)).collect(),
         }
     }
 }

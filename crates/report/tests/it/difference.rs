@@ -122,6 +122,7 @@ fn any_comparison() -> impl Strategy<Value = CompareRecord> {
             trials: 9,
             warmup: 0,
             interrupted: false,
+            shell_start_s: None,
             results,
         }
     })

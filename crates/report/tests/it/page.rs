@@ -108,6 +108,7 @@ fn compare() -> Loaded {
         trials: 7,
         warmup: 1,
         interrupted: false,
+        shell_start_s: None,
         results,
     };
     Loaded { name: "compare.json".to_owned(), record: AnyRecord::Compare(record) }

@@ -40,7 +40,7 @@ fn part(run: &mut PartRun<'_>, index: usize) -> anyhow::Result<()> {
         warmup: study.choice.warmup,
         trials,
         seed: run.job.seed,
-        prepare: None,
+        must_succeed: false,
     };
     let (results, signal) = contest.run(contenders, run)?;
     signal.into_iter().for_each(run.job.note_signal);

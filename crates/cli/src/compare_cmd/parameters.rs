@@ -1,0 +1,167 @@
+//! `-P NAME VALUES`: command lines in which `{NAME}` stands for each of several values.
+
+use std::collections::BTreeMap;
+
+use crate::terminal::UsageError;
+
+/// More pipelines than this were never meant.
+const PIPELINES_MAX: usize = 1000;
+
+/// The value of each parameter, by its name.
+pub(super) type Values = BTreeMap<String, String>;
+
+/// A name, and the values that it takes one after the other.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Parameter {
+    name: String,
+    values: Vec<String>,
+}
+
+/// Reads what stands behind each `-P`: a name, then values with commas between them, where `\,` is a comma of a value.
+///
+/// # Errors
+/// A name that cannot stand in braces, or comes again.
+pub(super) fn read(typed: &[String]) -> Result<Vec<Parameter>, UsageError> {
+    let mut parameters: Vec<Parameter> = Vec::new();
+    for pair in typed.chunks_exact(2) {
+        let (name, list) = (&pair[0], &pair[1]);
+        if name.is_empty() || name.contains(['{', '}']) {
+            let problem =
+                format!("`-P {name}` is no name: give one that can stand in braces, as in -P n 1,2,4");
+            return Err(UsageError(problem));
+        }
+        if parameters.iter().any(|known| known.name == *name) {
+            let problem =
+                format!("`-P {name}` comes twice: give all its values at once, as in -P {name} 1,2,4");
+            return Err(UsageError(problem));
+        }
+        let values = list.replace("\\,", "\0").split(',').map(|value| value.replace('\0', ",")).collect();
+        parameters.push(Parameter { name: name.clone(), values });
+    }
+    Ok(parameters)
+}
+
+/// For each text, every combination of the values of those parameters that stand in it or in one of `beside`, which are run beside
+/// each of them; the last parameter changes first.
+///
+/// # Errors
+/// A parameter stands nowhere, or there are too many combinations.
+pub(super) fn combined<'a>(
+    texts: &'a [String],
+    beside: &[&str],
+    parameters: &[Parameter],
+) -> Result<Vec<(&'a str, Values)>, UsageError> {
+    let stands = |parameter: &Parameter, text: &str| text.contains(&format!("{{{}}}", parameter.name));
+    let beside = |parameter: &Parameter| beside.iter().any(|text| stands(parameter, text));
+    let nowhere =
+        |parameter: &&Parameter| !beside(parameter) && !texts.iter().any(|text| stands(parameter, text));
+    if let Some(Parameter { name, .. }) = parameters.iter().find(nowhere) {
+        let problem = format!("`-P {name}`: {{{name}}} stands in no command line");
+        return Err(UsageError(problem));
+    }
+    let mut all = Vec::new();
+    for text in texts {
+        let mut combinations = vec![Values::new()];
+        for parameter in parameters.iter().filter(|one| stands(one, text) || beside(one)) {
+            if combinations.len() * parameter.values.len() + all.len() > PIPELINES_MAX {
+                let problem = format!("-P makes more than {PIPELINES_MAX} pipelines: give fewer values");
+                return Err(UsageError(problem));
+            }
+            let each = combinations.iter().flat_map(|values| {
+                parameter.values.iter().map(|value| {
+                    let own = (parameter.name.clone(), value.clone());
+                    values.clone().into_iter().chain([own]).collect()
+                })
+            });
+            combinations = each.collect();
+        }
+        all.extend(combinations.into_iter().map(|values| (text.as_str(), values)));
+    }
+    Ok(all)
+}
+
+/// The text with each `{NAME}` replaced by its value, as it is; other braces stay.
+pub(super) fn filled(text: &str, values: &Values) -> String {
+    let (mut made, mut rest) = (String::new(), text);
+    while let Some((before, behind)) = rest.split_once('{') {
+        made.push_str(before);
+        match behind.split_once('}').and_then(|(name, after)| Some((values.get(name)?, after))) {
+            Some((value, after)) => {
+                made.push_str(value);
+                rest = after;
+            }
+            None => {
+                made.push('{');
+                rest = behind;
+            }
+        }
+    }
+    made + rest
+}
+
+/// The filled text as records call it: values that do not stand in it follow as a comment, so that no two are called the same.
+pub(super) fn called(text: &str, values: &Values) -> String {
+    let elsewhere = values.iter().filter(|(name, _)| !text.contains(&format!("{{{name}}}")));
+    let elsewhere: Vec<String> = elsewhere.map(|(name, value)| format!("{name}={value}")).collect();
+    let comment = if elsewhere.is_empty() { String::new() } else { format!(" # {}", elsewhere.join(" ")) };
+    filled(text, values) + &comment
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parameters(typed: &[&str]) -> Vec<Parameter> {
+        read(&typed.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>()).expect("parameters")
+    }
+
+    fn made(texts: &[&str], beside: &[&str], typed: &[&str]) -> Result<Vec<String>, String> {
+        let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+        let all = combined(&texts, beside, &parameters(typed)).map_err(|problem| problem.0)?;
+        Ok(all.iter().map(|(text, values)| called(text, values)).collect())
+    }
+
+    #[test]
+    fn every_combination_of_what_stands_in_a_text() {
+        let typed = ["n", "1,2", "flag", ",-r"];
+        let all = made(&["sort {flag} f", "sort -S{n} {flag} f", "cat {f}"], &[], &typed);
+        let expected = [
+            "sort  f",
+            "sort -r f",
+            "sort -S1  f",
+            "sort -S1 -r f",
+            "sort -S2  f",
+            "sort -S2 -r f",
+            "cat {f}",
+        ];
+        assert_eq!(all.expect("combinations"), expected);
+        assert_eq!(
+            made(&["a {n}"], &[], &["n", "x\\,y,{n}"]),
+            Ok(vec!["a x,y".to_owned(), "a {n}".to_owned()])
+        );
+        let beside = made(&["run"], &["make N={n}"], &["n", "1,2"]);
+        assert_eq!(beside, Ok(vec!["run # n=1".to_owned(), "run # n=2".to_owned()]));
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        assert!(
+            made(&["a {m}"], &[], &["n", "1"]).is_err_and(|problem| problem.contains("{n} stands in no"))
+        );
+        let many = "1,".repeat(100);
+        let crowd = made(&["{a}{b}"], &[], &["a", &many, "b", &many]);
+        assert!(crowd.is_err_and(|problem| problem.contains("1000")));
+        for typed in [["", "1", "n", "1"], ["{n}", "1", "m", "1"], ["n", "1", "n", "2"]] {
+            assert!(read(&typed.map(str::to_owned)).is_err(), "{typed:?}");
+        }
+    }
+
+    #[test]
+    fn other_braces_stay() {
+        let values = Values::from([("n".to_owned(), "1".to_owned())]);
+        for (text, expected) in [("awk '{print $1}' {{n}} {n", "awk '{print $1}' {1} {n"), ("{a{n}}", "{a1}")]
+        {
+            assert_eq!(filled(text, &values), expected);
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! Different pipelines against each other: the ranking of `hosepipe compare` with several of them.
+
+use model::{CompareRecord, CompareResult, Ratio};
+use stats::spread::far_off;
+
+use crate::comparison::{BAR_COLUMNS, median, spread};
+use crate::layout::{Tone, bar, code, shortened};
+use crate::lists::{first_of, grouped};
+use crate::numbers::{decimal_size, three_digits, time};
+use crate::table::{Column, Fit, Table};
+use crate::words::count;
+
+/// What of a pipeline stands in a sentence, in columns, unless another one begins alike.
+const NAME_COLUMNS: usize = 48;
+/// Pipelines that are named in one sentence.
+const NAMES_MAX: usize = 3;
+/// A trial so far from the median, as a share of it, is worth a sentence.
+const FAR_SHARE: f64 = 0.1;
+
+/// The pipelines that ran over one link, where there are several: the fastest first, those that failed last.
+pub(crate) fn rankings(record: &CompareRecord) -> Vec<(&str, Vec<&CompareResult>)> {
+    let mut links = grouped(record.results.iter().map(|result| (result.via.as_str(), result)));
+    links.retain(|(_, results)| results.len() > 1);
+    for (_, results) in &mut links {
+        let key = |result: &CompareResult| result.median_s.filter(|_| result.error.is_none());
+        results.sort_by(|one, other| {
+            let [one, other] = [one, other].map(|result| key(result).unwrap_or(f64::INFINITY));
+            one.total_cmp(&other)
+        });
+    }
+    links
+}
+
+/// A ranking as a table.
+pub(crate) fn table(results: &[&CompareResult]) -> Table {
+    let medians = || results.iter().filter_map(|result| result.median_s);
+    let slowest = medians().fold(0.0, f64::max);
+    let fastest = results.first().and_then(|first| first.median_s);
+    let mut table = Table::default();
+    let mut add = |column: Column, cell: &dyn Fn(&CompareResult) -> Option<String>| {
+        table.add(column, results.iter().map(|result| cell(result)));
+    };
+    add(Column::left("pipeline").fit(Fit::Command), &|result| Some(result.pipeline.clone()));
+    add(Column::right("mean ± sd").drop(4), &|result| {
+        let spread = result.stddev_s.filter(|_| result.times_s.len() > 1)?;
+        Some(format!("{} ± {}", time(result.mean_s? * 1e9), time(spread * 1e9)))
+    });
+    add(Column::right("median"), &median);
+    add(Column::picture().drop(6), &|result| Some(bar(result.median_s? / slowest, BAR_COLUMNS)));
+    add(Column::right("±95 %").drop(3), &|result| spread(result, false));
+    add(Column::right("± range").drop(3), &|result| spread(result, true));
+    add(Column::right("min").drop(5), &|result| extreme(result, f64::min));
+    add(Column::right("max").drop(5), &|result| extreme(result, f64::max));
+    add(Column::left("times as long"), &|result| match result.times_fastest {
+        Some(ratio) if ratio.low == ratio.high => Some(three_digits(ratio.median)),
+        Some(ratio) => Some(with_bounds(ratio)),
+        // The quotient of the medians, where nothing is known of its bounds.
+        None => Some(three_digits(result.median_s.filter(|_| result.error.is_none())? / fastest?)),
+    });
+    add(Column::left("output"), &|result| match (result.equal, result.same_output) {
+        (Some(false), _) => Some("varies".to_owned()),
+        (_, same) => Some(if same? { "same" } else { "differs" }.to_owned()),
+    });
+    for (row, result) in table.rows.iter_mut().zip(results) {
+        row.tone = if is_fastest(result, results) { Tone::Bold } else { Tone::Plain };
+        row.reasons = result.error.iter().cloned().collect();
+    }
+    table
+}
+
+fn extreme(result: &CompareResult, of: fn(f64, f64) -> f64) -> Option<String> {
+    result.times_s.iter().copied().reduce(of).map(|seconds| time(seconds * 1e9))
+}
+
+fn with_bounds(ratio: Ratio) -> String {
+    let [median, low, high] = [ratio.median, ratio.low, ratio.high].map(three_digits);
+    format!("{median} ({low} to {high})")
+}
+
+/// Whether all others surely take longer.
+fn is_fastest(result: &CompareResult, all: &[&CompareResult]) -> bool {
+    let slower = |other: &&&CompareResult| other.times_fastest.is_some_and(|ratio| ratio.low > 1.0);
+    let others = || all.iter().filter(|other| other.error.is_none() && !std::ptr::eq(**other, result));
+    let own = result.times_fastest.is_some_and(|ratio| ratio.median == 1.0 && ratio.high == 1.0);
+    own && others().count() > 0 && others().count() == others().filter(slower).count()
+}
+
+/// Which one is the fastest, if that can be told, and whose output is not that of the first.
+pub(crate) fn sentences(record: &CompareRecord, results: &[&CompareResult]) -> Vec<String> {
+    let name = |result: &CompareResult| name(result, results);
+    let ranked: Vec<&CompareResult> = results
+        .iter()
+        .copied()
+        .filter(|result| result.error.is_none() && result.median_s.is_some())
+        .collect();
+    let told = ranked.iter().all(|result| result.times_fastest.is_some());
+    let level = ranked.iter().filter(|one| one.times_fastest.is_some_and(|ratio| ratio.low <= 1.0));
+    let level: Vec<String> = level.map(|result| name(result)).collect();
+    let whose = match &ranked[..] {
+        // In records of earlier versions nothing was compared.
+        [fastest, ..] if fastest.times_fastest.is_none() => None,
+        [fastest, next, rest @ ..] if told && level.len() == 1 => {
+            let (word, next_is) =
+                if rest.is_empty() { ("faster", "") } else { ("the fastest", "the next one, ") };
+            let bounds = next.times_fastest.map(with_bounds).unwrap_or_default();
+            let (fastest, next) = (name(fastest), name(next));
+            Some(format!(
+                "{fastest} is {word}: {next_is}{next}{} takes {bounds} times as long.",
+                comma(next_is)
+            ))
+        }
+        [_, _, ..] if told => Some(format!(
+            "Which one is the fastest cannot be told of {}: more --trials, or a quieter machine, may tell them apart.",
+            first_of(&level, NAMES_MAX, ", ")
+        )),
+        [_, others @ ..] if !others.is_empty() => {
+            let needed = stats::figures_needed(others.len(), 1, true);
+            Some(format!(
+                "Too few trials to tell which one is the fastest: it takes at least --trials {needed}."
+            ))
+        }
+        _ => None,
+    };
+    let sized = |result: &CompareResult| format!("{} ({})", name(result), decimal_size(result.output_bytes));
+    let unlike = results.iter().filter(|result| result.same_output == Some(false));
+    let unlike: Vec<String> = unlike.map(|result| sized(result)).collect();
+    let is_reference = |one: &&CompareResult| {
+        one.same_output.is_some() && Some(&one.via) == results.first().map(|one| &one.via)
+    };
+    let reference = record.results.iter().find(is_reference).filter(|_| !unlike.is_empty());
+    let unlike = reference.map(|reference| {
+        let unlike = first_of(&unlike, NAMES_MAX, ", ");
+        format!("Not the same output as of {}: {unlike}.", sized(reference))
+    });
+    whose.into_iter().chain(unlike).collect()
+}
+
+fn comma(before: &str) -> &'static str {
+    if before.is_empty() { "" } else { "," }
+}
+
+/// A pipeline in a sentence: no other one is called the same.
+fn name(result: &CompareResult, all: &[&CompareResult]) -> String {
+    let short = |result: &CompareResult| shortened(&result.pipeline, NAME_COLUMNS);
+    let own = short(result);
+    let again = all.iter().any(|other| other.pipeline != result.pipeline && short(other) == own);
+    code(if again { &result.pipeline } else { &own })
+}
+
+/// What should be known of single trials: that the start of the shell is in each, that a first one was slower than the others, that
+/// some are far from the others.
+pub(crate) fn remarks(record: &CompareRecord) -> Vec<String> {
+    let (mut first, mut apart) = (Vec::new(), Vec::new());
+    for result in &record.results {
+        let Some(middle) = result.median_s else { continue };
+        let is_far = |at: &usize| (result.times_s[*at] / middle - 1.0).abs() >= FAR_SHARE;
+        let far: Vec<usize> = far_off(&result.times_s).into_iter().filter(is_far).collect();
+        let name = format!("{} ({})", code(&shortened(&result.pipeline, NAME_COLUMNS)), result.via);
+        match &far[..] {
+            [] => {}
+            [0] if result.times_s[0] > middle => {
+                first.push(format!("{name} {}, not {}", time(result.times_s[0] * 1e9), time(middle * 1e9)));
+            }
+            several => apart.push(format!("{} of {name}", count(several.len(), "trial"))),
+        }
+    }
+    let start = record.shell_start_s.map(|seconds| {
+        let seconds = time(seconds * 1e9);
+        format!("Each time includes the start of the shell ({seconds} with an empty text): without it the factors would be larger.")
+    });
+    let first = (!first.is_empty()).then(|| {
+        let first = first_of(&first, NAMES_MAX, "; ");
+        format!("The first trial took longer: {first}. What it needs may not have been in memory: try --warmup or --prepare.")
+    });
+    let apart = (!apart.is_empty()).then(|| {
+        let apart = first_of(&apart, NAMES_MAX, "; ");
+        format!("Far from the others: {apart}. Something else may have used the machine.")
+    });
+    [start, first, apart].into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison;
+    use crate::csv;
+    use crate::table::Style;
+
+    fn record(pipelines: &[(&str, &[f64], &str)]) -> CompareRecord {
+        let result = |(text, times_s, output): &(&str, &[f64], &str)| CompareResult {
+            times_s: times_s.to_vec(),
+            output_hash: Some((*output).to_owned()),
+            same_output: Some(*output == pipelines[0].2),
+            ..CompareResult::new(text, "bash")
+        };
+        let mut results: Vec<CompareResult> = pipelines.iter().map(result).collect();
+        stats::summarise_times(&mut results);
+        CompareRecord {
+            schema: model::SCHEMA.to_owned(),
+            tool: model::Tool { version: "0".to_owned(), revision: None },
+            host: model::Host::default(),
+            arguments: Vec::new(),
+            started: String::new(),
+            seed: 1,
+            trials: 8,
+            warmup: 1,
+            interrupted: false,
+            shell_start_s: None,
+            results,
+        }
+    }
+
+    fn text(record: &CompareRecord) -> String {
+        comparison::sheet(record).terminal(&Style { width: 110, ..Style::default() })
+    }
+
+    const BASE: [f64; 8] = [1.0, 1.02, 0.99, 1.01, 1.03, 0.98, 1.0, 1.01];
+
+    #[test]
+    fn the_fastest_stands_first_and_is_named_with_bounds() {
+        let slower = BASE.map(|time| time * 1.8 + 0.01);
+        let mut record =
+            record(&[("grep -c `x` f|wc", &slower, "a"), ("rg x", &BASE, "b"), ("sort\nx", &[], "a")]);
+        record.results[2].error = Some("ended with status 2".to_owned());
+        record.results[2].same_output = None;
+        record.shell_start_s = Some(0.002);
+        let shown = text(&record);
+        let rows: Vec<&str> =
+            shown.lines().filter(|line| line.contains(" s ") || line.contains("status")).collect();
+        assert!(rows[0].starts_with(" rg x") && rows[1].contains("1.81 (1.81 to 1.81)"), "{shown}");
+        assert!(rows[2].starts_with(" sort x") && rows[2].contains("ended with status 2"), "{shown}");
+        assert!(shown.contains("`rg x` is faster: `` grep -c `x` f|wc `` takes 1.81"), "{shown}");
+        assert!(
+            shown.contains("Not the same output as of `` grep -c `x` f|wc `` (0 B): `rg x` (0 B)."),
+            "{shown}"
+        );
+        assert!(shown.contains("(2.00 ms with an empty text)"), "{shown}");
+        let md = comparison::sheet(&record).markdown();
+        assert!(md.contains("| `` grep -c `x` f\\|wc `` |") && md.contains("| `sort x` |"), "{md}");
+        let csv = csv::of_comparison(&record).text().expect("text");
+        assert!(
+            csv.contains("1.810")
+                && csv.lines().next().is_some_and(|line| line.contains("times_fastest_low"))
+        );
+    }
+
+    #[test]
+    fn no_winner_is_named_where_the_bounds_say_nothing() {
+        let level = [1.02, 0.98, 1.01, 1.0, 0.99, 1.01, 1.03, 0.97];
+        let slow = BASE.map(|time| time * 3.0);
+        let shown = text(&record(&[("a", &BASE, ""), ("b", &level, ""), ("c", &slow, "")]));
+        assert!(
+            shown.contains("cannot be told of `a`, `b`:") || shown.contains("cannot be told of `b`, `a`:"),
+            "{shown}"
+        );
+        let few = text(&record(&[("a", &BASE[..5], ""), ("b", &slow[..5], "")]));
+        assert!(few.contains("it takes at least --trials 6") && few.contains(" 3.00 "), "{few}");
+        assert!(!few.contains("faster"), "{few}");
+    }
+
+    /// A record of an earlier version holds no factors.
+    #[test]
+    fn what_was_not_compared_is_not_judged() {
+        let mut record = record(&[("a", &BASE, ""), ("b", &BASE.map(|time| 2.0 * time), "")]);
+        record.results.iter_mut().for_each(|one| (one.times_fastest, one.same_output) = (None, None));
+        let shown = text(&record);
+        assert!(shown.contains(" 2.00 ") && !shown.contains("fast"), "{shown}");
+    }
+
+    #[test]
+    fn trials_apart_are_told_and_the_first_one_by_itself() {
+        let cold = [2.0, 1.02, 0.99, 1.01, 1.03, 0.98, 1.0, 1.01];
+        let odd = [1.0, 1.02, 0.99, 2.0, 1.03, 0.98, 1.0, 1.01];
+        let told = remarks(&record(&[("a", &cold, ""), ("b", &odd, ""), ("c", &BASE, "")])).join("\n");
+        assert!(told.contains("took longer: `a` (bash) 2.00 s, not 1.01 s."), "{told}");
+        assert!(
+            told.contains("Far from the others: 1 trial of `b` (bash).") && !told.contains("`c`"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn long_pipelines_that_begin_alike_are_told_apart() {
+        let long = format!("sort --parallel=1 {} | head -", "x".repeat(50));
+        let texts = [1, 2].map(|at| format!("{long}{at}"));
+        let record = record(&[(&texts[0], &BASE, ""), (&texts[1], &BASE.map(|time| 2.0 * time), "")]);
+        let shown = text(&record).replace('\n', " ");
+        assert!(shown.contains(&format!("`{}` is faster", texts[0])), "{shown}");
+        for width in [20, 40, 60] {
+            let narrow = comparison::sheet(&record).terminal(&Style { width, ..Style::default() });
+            let table = narrow.lines().take_while(|line| !line.starts_with('`'));
+            assert!(table.clone().skip(2).all(|line| line.chars().count() <= width.max(40)), "{narrow}");
+        }
+    }
+}
