@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::common::{Done, Lab, PROMPTLY, SOON, signal, until};
+use crate::common::{Done, Lab, PROMPTLY, SOON, until};
 use model::{CompareRecord, CompareResult};
 use rustix::process::Signal;
 
