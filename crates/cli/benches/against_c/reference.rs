@@ -63,12 +63,20 @@ impl References {
         Ok(moved * 1e9 / elapsed_ns)
     }
 
+    /// Compiles another program, by its name in `c/`.
+    ///
+    /// # Errors
+    /// What the compiler complained of.
+    pub(crate) fn program(&self, name: &str) -> Result<PathBuf> {
+        build(&self.cc, name, false)
+    }
+
     /// Compiles one of the ping-pong programs, by its name in `c/`.
     ///
     /// # Errors
     /// What the compiler complained of.
     pub(crate) fn pingpong(&self, program: &str) -> Result<PingPong> {
-        Ok(PingPong(build(&self.cc, program, false)?))
+        Ok(PingPong(self.program(program)?))
     }
 }
 
