@@ -20,10 +20,11 @@ use crate::estimate::ENOUGH_FOR_95_PERCENT;
 use crate::figure::{cpu_per_block_ns, elapsed_per_block_ns, round_trip_p50_ns};
 use crate::seats::sat_on_one_cpu;
 
-/// Mechanisms from the simplest to the one that asks most of a program: inherited descriptors, a name, an address, a header
-/// of its own, shared memory. Others come after these.
-pub const SIMPLEST_FIRST: [&str; 11] = [
+/// What can be recommended: what a standard library, or a few lines, can set up, from the simplest to what asks most of a program:
+/// inherited descriptors, a name, an address, a header of its own, shared memory. Others come after these.
+pub const SIMPLEST_FIRST: [&str; 13] = [
     "pipe",
+    "pipe:size=1MiB",
     "socketpair",
     "fifo",
     "unix-stream",
@@ -33,7 +34,8 @@ pub const SIMPLEST_FIRST: [&str; 11] = [
     "file",
     "posix-mq",
     "sysv-msgq",
-    "shm-ring",
+    "shm-ring:wait=futex",
+    "shm-ring:wait=spin",
 ];
 
 /// What is simpler may cost so many times as much as the best, where their intervals do not tell them apart.
@@ -46,7 +48,7 @@ const SETTINGS: [&str; 5] = ["size", "sndbuf", "rcvbuf", "nodelay", "wait"];
 /// [`SIMPLEST_FIRST`], then all of its options.
 pub fn effort(spec: &Spec) -> (usize, usize, usize) {
     let ways = spec.options.keys().filter(|name| !SETTINGS.contains(&name.as_str())).count();
-    let place = SIMPLEST_FIRST.iter().position(|name| *name == spec.mechanism);
+    let place = SIMPLEST_FIRST.iter().position(|text| text.split(':').next() == Some(&spec.mechanism));
     (ways, place.unwrap_or(SIMPLEST_FIRST.len()), spec.options.len())
 }
 

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use model::{BenchRecord, ByteSize, CaseRecord, Spec, Tasks, Workload};
+use stats::choice::SIMPLEST_FIRST;
 use stats::{Demand, Excluded, Weighing};
 
 use crate::hosepipe::{PROGRAM, bench};
@@ -13,9 +14,6 @@ use crate::table::{BenchRow, Unit, Wanted};
 use crate::targets::{Laboratory, Target};
 
 const BLOCKS: [u64; 6] = [1, 64, 1 << 10, 1 << 14, 1 << 17, 1 << 20];
-/// Every mechanism that can be recommended.
-const SPECS: &str = "pipe pipe:size=1MiB socketpair fifo unix-stream unix-seqpacket unix-dgram tcp file posix-mq sysv-msgq \
-                     shm-ring:wait=futex shm-ring:wait=spin";
 /// What one record may take to measure.
 const TIME: &str = "90s";
 /// What is asked besides: nothing, and these in turn.
@@ -92,7 +90,8 @@ fn answers(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
 fn measure(tasks: Tasks, seed: u64) -> Result<Records> {
     let blocks = BLOCKS.map(|block| ByteSize(block).to_string()).join(",");
     let record = |seed: u64| {
-        bench(&format!("{SPECS} --block {blocks} --tasks {tasks} --place any --time {TIME} --seed {seed}"))
+        let specs = SIMPLEST_FIRST.join(" ");
+        bench(&format!("{specs} --block {blocks} --tasks {tasks} --place any --time {TIME} --seed {seed}"))
     };
     Ok(Records { asked: record(seed)?, judge: record(seed + 1000)? })
 }

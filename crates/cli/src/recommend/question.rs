@@ -3,6 +3,7 @@
 use mechanism::{Capabilities, Mechanism};
 use model::{Spec, Tasks, Workload};
 use stats::Demand;
+use stats::choice::SIMPLEST_FIRST;
 
 model::words! {
     /// How messages go.
@@ -39,23 +40,6 @@ model::words! {
         ManySenders = "many-senders",
     }
 }
-
-/// What can be recommended: what a standard library, or a few lines, can set up. Of `shm-ring` both ways of waiting.
-const SPECS: &[&str] = &[
-    "pipe",
-    "pipe:size=1MiB",
-    "socketpair",
-    "fifo",
-    "unix-stream",
-    "unix-seqpacket",
-    "unix-dgram",
-    "tcp",
-    "file",
-    "posix-mq",
-    "sysv-msgq",
-    "shm-ring:wait=futex",
-    "shm-ring:wait=spin",
-];
 
 /// What is asked.
 #[derive(Debug, Clone)]
@@ -106,7 +90,7 @@ impl Must {
 
 /// Everything that can be recommended.
 fn all_specs() -> impl Iterator<Item = Spec> {
-    SPECS.iter().filter_map(|text| text.parse().ok())
+    SIMPLEST_FIRST.iter().filter_map(|text| text.parse().ok())
 }
 
 impl Question {
@@ -197,10 +181,9 @@ mod tests {
 
     #[test]
     fn whatever_can_be_recommended_is_known_has_its_place_and_a_program() {
-        assert_eq!(all_specs().count(), SPECS.len());
+        assert_eq!(all_specs().count(), SIMPLEST_FIRST.len());
         for spec in all_specs() {
             assert!(mechanism::resolve(&spec).is_ok(), "{spec}");
-            assert!(stats::choice::SIMPLEST_FIRST.contains(&spec.mechanism.as_str()), "{spec}");
             for language in CodeLanguage::ALL {
                 let text = program(&spec, *language, 200).expect("a template");
                 assert!(

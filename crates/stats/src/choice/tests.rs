@@ -169,14 +169,14 @@ fn missing_figures_and_single_samples() {
 proptest! {
     #[test]
     fn what_is_taken_keeps_what_was_asked(
-        figures in prop::collection::vec((0usize..13, 1u64..1 << 40, 0u64..1 << 40, 0u64..1 << 20, 0u32..4), 0..12),
+        figures in prop::collection::vec((0usize..15, 1u64..1 << 40, 0u64..1 << 40, 0u64..1 << 20, 0u32..4), 0..12),
         rate in prop::option::of(1f64..1e9), budget in prop::option::of(0.01f64..3.0),
     ) {
         let cases: Vec<CaseRecord> = figures.iter().map(|(name, elapsed_ns, cpu_ns, messages, wait)| {
             let sample = Sample { elapsed_ns: *elapsed_ns, messages: *messages, user_ns: *cpu_ns, ..mock::sample(0) };
-            let name = SIMPLEST_FIRST.get(*name).copied().unwrap_or("other");
+            let text = SIMPLEST_FIRST.get(*name).copied().unwrap_or("other");
             let wait = if *wait == 0 { Wait::Spin } else { Wait::Block };
-            CaseRecord { wait, spec: Spec::plain(name), ..mock::case(Workload::Stream, vec![sample; 1 + *messages as usize % 9]) }
+            CaseRecord { wait, spec: text.parse().unwrap(), ..mock::case(Workload::Stream, vec![sample; 1 + *messages as usize % 9]) }
         }).collect();
         let demand = Demand { messages_per_s: rate, cpus_max: budget };
         let all: Vec<&CaseRecord> = cases.iter().collect();
