@@ -2,6 +2,7 @@
 
 mod bar;
 mod bench;
+mod boost_cmd;
 mod compare_cmd;
 mod completions;
 mod destination;
@@ -64,6 +65,8 @@ enum Command {
     Diff(Box<diff_cmd::DiffArgs>),
     /// Show records again: as tables, or as one page with charts
     Report(report_cmd::ReportArgs),
+    /// Run a command, or take one that runs, and enlarge its pipes where they are full
+    Boost(boost_cmd::BoostArgs),
     /// Your own shell, whose `|` is yours to choose
     Sh(sh_cmd::ShArgs),
     /// What the functions of a prompt call
@@ -99,6 +102,7 @@ fn main() -> ExitCode {
         Command::Compare(args) => compare_cmd::run(&args),
         Command::Diff(args) => diff_cmd::run(&args),
         Command::Report(args) => report_cmd::run(&args),
+        Command::Boost(args) => boost_cmd::run(&args),
         Command::Sh(args) => sh_cmd::run(&args),
         Command::Tell(args) => tell_cmd::run(&args),
         Command::List(args) => list::run(&args),

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 use pipeline::Ran;
 use pipeline::link::LinkSpec;
@@ -65,8 +65,13 @@ pub(crate) fn shell(name: &OsStr) -> anyhow::Result<Shell> {
 /// Exits as a shell did: a signal that ended it ends us, so that who waits for us sees it too. Data that was cut short must not look
 /// like a normal end, whatever the stages made of it.
 pub(crate) fn exit(ran: &Ran) -> ExitCode {
-    if let Some(signal) = ran.ended.signal() {
+    exit_as(ran.ended, ran.status())
+}
+
+/// Exits with a status, or by the signal that ended a program.
+pub(crate) fn exit_as(ended: ExitStatus, status: i32) -> ExitCode {
+    if let Some(signal) = ended.signal() {
         process::signals::end_by(signal);
     }
-    ExitCode::from((ran.status() & 0xff) as u8)
+    ExitCode::from((status & 0xff) as u8)
 }

@@ -2,6 +2,7 @@
 //! knows no other room, and asks the system only what every room asks (`system`, `screen`).
 
 mod axes;
+mod boost;
 mod case;
 mod compare;
 mod diff;
@@ -21,6 +22,7 @@ mod typed;
 mod worker;
 
 pub use axes::{Check, DataLevel, PayloadKind, Placement, Tasks, UnknownWord, Wait, Workload};
+pub use boost::{BoostEnd, BoostRecord, BoostedPipe};
 pub use case::{Amount, Case, Load, Role};
 pub use compare::{CompareRecord, CompareResult, Ratio, SHELLS};
 pub use diff::{CaseChange, ChangeKind, DiffFigure, DiffRecord, DiffSide};

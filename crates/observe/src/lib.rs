@@ -7,4 +7,5 @@ pub mod end;
 pub mod fullness;
 pub mod moment;
 pub mod open_file;
+pub mod quota;
 pub mod resize;

@@ -5,6 +5,7 @@
 //! pipeline, except relays (for files, terminals, `--keep`, `--meter`), which pass bytes on unchanged.
 
 mod attention;
+pub mod boost;
 mod bottleneck;
 mod capture;
 mod command;

@@ -101,7 +101,7 @@ impl Kind {
 
 /// The file that a name leads to, as execvp(3) finds it: one with a slash is a path, any other is looked for along PATH. `None` where
 /// there is none that may be executed.
-fn program(name: &OsStr) -> Option<PathBuf> {
+pub(crate) fn program(name: &OsStr) -> Option<PathBuf> {
     let runnable = |path: &PathBuf| path.is_file() && access(path, Access::EXEC_OK).is_ok();
     if name.as_bytes().contains(&b'/') {
         return Some(PathBuf::from(name)).filter(runnable);

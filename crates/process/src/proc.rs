@@ -50,6 +50,8 @@ pub struct Stat {
     pub children_cpu_ticks: u64,
     /// Threads of the process.
     pub threads: u64,
+    /// When it was started, in clock ticks since the boot: what tells it from a later one with its number.
+    pub started_ticks: u64,
     /// The CPU it was last on.
     pub cpu: u32,
 }
@@ -75,6 +77,7 @@ impl Stat {
             cpu_ticks: number(14)? + number(15)?,
             children_cpu_ticks: number(16)? + number(17)?,
             threads: number(20)?,
+            started_ticks: number(22)?,
             cpu: u32::try_from(number(39)?).ok()?,
         })
     }
@@ -105,7 +108,9 @@ mod tests {
         let rest = (4..=52).map(|field| field.to_string()).collect::<Vec<_>>().join(" ");
         let stat = Stat::read(&format!("7 (a) b (c) R {rest}\n"));
         let (cpu_ticks, children_cpu_ticks) = (14 + 15, 16 + 17);
-        let expected = Stat { state: 'R', parent: 4, cpu_ticks, children_cpu_ticks, threads: 20, cpu: 39 };
+        let (threads, started_ticks) = (20, 22);
+        let expected =
+            Stat { state: 'R', parent: 4, cpu_ticks, children_cpu_ticks, threads, started_ticks, cpu: 39 };
         assert_eq!(stat, Some(expected));
         assert_eq!(Stat::read(""), None);
     }

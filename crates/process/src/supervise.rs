@@ -12,7 +12,7 @@ use nix::sys::signal::{
     raise,
 };
 use nix::unistd::{Pid as Number, getpgid, getpgrp};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid};
 
@@ -59,6 +59,18 @@ impl Supervisor {
     /// # Errors
     /// What poll(2) or waitpid(2) answered; `BrokenPipe` where the server has ended.
     pub fn wait(&mut self, server: Option<BorrowedFd<'_>>) -> io::Result<(ExitStatus, Option<i32>)> {
+        self.wait_looking(server, &mut || None)
+    }
+
+    /// The same; meanwhile `look` is called again and again, and says for how long it need not be.
+    ///
+    /// # Errors
+    /// As [`Self::wait`].
+    pub fn wait_looking(
+        &mut self,
+        server: Option<BorrowedFd<'_>>,
+        look: &mut dyn FnMut() -> Option<Duration>,
+    ) -> io::Result<(ExitStatus, Option<i32>)> {
         let mut asked_to_end = None;
         loop {
             let (child, ended) = self.child.as_ref().ok_or(Errno::CHILD)?;
@@ -78,7 +90,8 @@ impl Supervisor {
             // A thread that holds no signal back takes the one that tells of the child's end: it is not relied on.
             let mut fds = vec![PollFd::new(&self.inbox, PollFlags::IN), PollFd::new(ended, PollFlags::IN)];
             fds.extend(server.map(|server| PollFd::from_borrowed_fd(server, PollFlags::IN)));
-            match poll(&mut fds, None) {
+            let pause = look().and_then(|pause| Timespec::try_from(pause).ok());
+            match poll(&mut fds, pause.as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }

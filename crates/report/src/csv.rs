@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use model::{
-    BenchRecord, CaseChange, CaseRecord, CompareRecord, CompareResult, DiffRecord, Measure, Ratio, RunRecord,
-    StageRecord, StudyRecord,
+    BenchRecord, BoostRecord, BoostedPipe, CaseChange, CaseRecord, CompareRecord, CompareResult, DiffRecord,
+    Measure, Ratio, RunRecord, StageRecord, StudyRecord,
 };
 use stats::{CostModel, Estimate, bound_of, figure, load};
 
@@ -28,6 +28,7 @@ pub const FORMAT: Format = Format {
             AnyRecord::Compare(record) => of_comparison(record),
             AnyRecord::Study(record) => of_study(record),
             AnyRecord::Diff(record) => of_difference(record),
+            AnyRecord::Boost(record) => of_boost(record),
         }
         .text()
     },
@@ -183,6 +184,23 @@ fn of_run(record: &RunRecord) -> Sheet {
     ];
     let stages = record.stages.iter().enumerate();
     Sheet::of(columns, stages.map(|(at, stage)| (stage, link_behind(record, at))))
+}
+
+/// One row for each pipe.
+fn of_boost(record: &BoostRecord) -> Sheet {
+    let columns: &[Column<&BoostedPipe>] = &[
+        ("inode", |pipe| Some(pipe.inode.to_string())),
+        ("writer", |pipe| Some(pipe.writer.as_ref()?.command.clone())),
+        ("writer_pid", |pipe| Some(pipe.writer.as_ref()?.pid.to_string())),
+        ("reader", |pipe| Some(pipe.reader.as_ref()?.command.clone())),
+        ("reader_pid", |pipe| Some(pipe.reader.as_ref()?.pid.to_string())),
+        ("before_bytes", |pipe| Some(pipe.before_bytes.to_string())),
+        ("after_bytes", |pipe| Some(pipe.after_bytes.to_string())),
+        ("watched_ns", |pipe| Some(pipe.watched_ns.to_string())),
+        ("full_ns", |pipe| Some(pipe.full_ns.to_string())),
+        ("left", |pipe| Some(pipe.left.to_string())),
+    ];
+    Sheet::of(columns, record.boosted.iter())
 }
 
 /// One row for each pipeline and link, times in seconds.

@@ -16,6 +16,7 @@ pub const FORMAT: Format = Format {
         AnyRecord::Compare(record) => to_text(record),
         AnyRecord::Study(record) => to_text(record),
         AnyRecord::Diff(record) => to_text(record),
+        AnyRecord::Boost(record) => to_text(record),
     },
 };
 

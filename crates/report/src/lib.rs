@@ -5,6 +5,7 @@
 
 pub mod advice;
 pub mod bench;
+pub mod boost;
 pub mod comparison;
 pub mod csv;
 pub mod difference;

@@ -1,6 +1,8 @@
 //! Records read back: which kind a text is, and in plain words why it is none.
 
-use model::{BenchRecord, CompareRecord, DiffRecord, Host, RunRecord, SCHEMA, StudyRecord, Tool};
+use model::{
+    BenchRecord, BoostRecord, CompareRecord, DiffRecord, Host, RunRecord, SCHEMA, StudyRecord, Tool,
+};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
@@ -19,6 +21,8 @@ pub enum AnyRecord {
     Study(StudyRecord),
     /// Of `hosepipe diff`.
     Diff(DiffRecord),
+    /// Of `hosepipe boost`.
+    Boost(BoostRecord),
 }
 
 /// A record with the name it was given by: a path, as a rule.
@@ -106,6 +110,8 @@ struct Kind {
     parts: bool,
     #[serde(default, deserialize_with = "present")]
     changes: bool,
+    #[serde(default, deserialize_with = "present")]
+    boosted: bool,
 }
 
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
@@ -138,7 +144,12 @@ pub fn read(name: &str, text: &str) -> Result<Loaded, ReadError> {
         Kind { results: true, .. } => AnyRecord::Compare(typed(name, text)?),
         Kind { parts: true, .. } => AnyRecord::Study(typed(name, text)?),
         Kind { changes: true, .. } => AnyRecord::Diff(typed(name, text)?),
-        _ => return Err(no_record("it has none of `cases`, `stages`, `results`, `parts` and `changes`")),
+        Kind { boosted: true, .. } => AnyRecord::Boost(typed(name, text)?),
+        _ => {
+            return Err(no_record(
+                "it has none of `cases`, `stages`, `results`, `parts`, `changes` and `boosted`",
+            ));
+        }
     };
     Ok(Loaded::new(name, record))
 }
@@ -167,6 +178,7 @@ impl AnyRecord {
             Self::Compare(_) => "compare",
             Self::Study(_) => "reproduce",
             Self::Diff(_) => "diff",
+            Self::Boost(_) => "boost",
         }
     }
 
@@ -174,7 +186,7 @@ impl AnyRecord {
     pub fn is_interrupted(&self) -> bool {
         match self {
             Self::Bench(record) => record.settings.interrupted,
-            Self::Run(_) => false,
+            Self::Run(_) | Self::Boost(_) => false,
             Self::Compare(record) => record.interrupted,
             Self::Study(record) => record.interrupted,
             Self::Diff(record) => record.interrupted,
@@ -189,6 +201,7 @@ impl AnyRecord {
             Self::Compare(record) => &record.host,
             Self::Study(record) => &record.host,
             Self::Diff(record) => &record.host,
+            Self::Boost(record) => &record.host,
         }
     }
 
@@ -200,6 +213,7 @@ impl AnyRecord {
             Self::Compare(record) => &record.tool,
             Self::Study(record) => &record.tool,
             Self::Diff(record) => &record.tool,
+            Self::Boost(record) => &record.tool,
         }
     }
 
@@ -211,6 +225,7 @@ impl AnyRecord {
             Self::Compare(record) => &record.arguments,
             Self::Study(record) => &record.arguments,
             Self::Diff(record) => &record.arguments,
+            Self::Boost(record) => &record.arguments,
         }
     }
 
@@ -222,6 +237,7 @@ impl AnyRecord {
             Self::Compare(record) => &record.started,
             Self::Study(record) => &record.started,
             Self::Diff(record) => &record.started,
+            Self::Boost(record) => &record.started,
         }
     }
 }

@@ -6,6 +6,7 @@ mod absent;
 mod adaptive;
 mod bad_input;
 mod bench_workers;
+mod boost;
 mod bottleneck;
 mod compare;
 mod conformance;

@@ -132,3 +132,19 @@ fn the_filters_go_on_with_a_small_pipe() {
     let done = poor.lab.finish(poor.script(script, &[])).expect_code(0);
     assert!(!done.stderr.contains("EPERM"), "{}", done.stderr);
 }
+
+/// pipe(7): past the soft quota new pipes have two pages, and none grows; root's do, and are not told of a quota.
+#[test]
+fn a_boost_without_quota_says_so_and_harms_nobody() {
+    let Some(poor) = Poor::new() else { return };
+    let script = "exec ./program boost --json - bash -c 'yes | sleep 0.3; exit 3'";
+    let done = poor.lab.finish(poor.script(script, &[])).expect_code(3);
+    let record: model::BoostRecord = serde_json::from_str(&done.stdout).expect("a record");
+    assert!(record.boosted.is_empty(), "{record:?}");
+    assert!(
+        record.refused.is_some_and(|why| why.contains("quota of pipe pages is spent")),
+        "{}",
+        done.stderr
+    );
+    assert!(done.stderr.starts_with("No pipe was enlarged in"), "{}", done.stderr);
+}

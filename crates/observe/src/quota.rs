@@ -1,0 +1,52 @@
+//! How much of pipes a user may have (pipe(7), "/proc files"): the kernel counts, for the user who made a pipe, the pages that it can
+//! hold, whether they are used or not.
+
+use std::fs;
+
+use rustix::param::page_size;
+use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
+
+/// Pages that a new pipe can hold where no quota is spent (the kernel's `PIPE_DEF_BUFFERS`).
+pub const NEW_PIPE_PAGES: u64 = 16;
+/// The quota where nobody has changed it: 1024 pipes of that size.
+const SOFT_PAGES: u64 = 1024 * NEW_PIPE_PAGES;
+
+/// The limits of this machine, in pages or in bytes; 0 pages stand for no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PipeLimits {
+    /// fs.pipe-user-pages-soft: past it a user's new pipes have two pages, and none grows.
+    pub soft_pages: u64,
+    /// fs.pipe-user-pages-hard: past it a user has no new pipes.
+    pub hard_pages: u64,
+    /// fs.pipe-max-size, in bytes.
+    pub pipe_bytes_max: u64,
+}
+
+impl PipeLimits {
+    /// Reads them; what cannot be read is as the kernel has it from the beginning.
+    pub fn read() -> Self {
+        let number = |name: &str, else_wise: u64| {
+            let text = fs::read_to_string(format!("/proc/sys/fs/{name}"));
+            text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(else_wise)
+        };
+        Self {
+            soft_pages: number("pipe-user-pages-soft", SOFT_PAGES),
+            hard_pages: number("pipe-user-pages-hard", 0),
+            pipe_bytes_max: number("pipe-max-size", 1 << 20),
+        }
+    }
+
+    /// A quarter of the quota, in bytes: what one program may take of it so that all others still have whole pipes. Where there is no
+    /// quota, it is a quarter of the usual one.
+    pub fn quarter_bytes(&self) -> u64 {
+        let quotas = [self.soft_pages, self.hard_pages].into_iter().filter(|pages| *pages > 0);
+        quotas.min().unwrap_or(SOFT_PAGES) * page_size() as u64 / 4
+    }
+}
+
+/// Whether a new pipe of this user has its whole size. With CAP_SYS_RESOURCE or CAP_SYS_ADMIN it always has.
+pub fn new_pipes_are_whole() -> bool {
+    let made = pipe_with(PipeFlags::CLOEXEC);
+    made.and_then(|(reader, _)| fcntl_getpipe_size(reader))
+        .is_ok_and(|bytes| bytes as u64 >= NEW_PIPE_PAGES * page_size() as u64)
+}

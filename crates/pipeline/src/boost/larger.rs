@@ -1,0 +1,233 @@
+//! The pipes that were made larger: how much of the quota they take, and how they are given back.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use model::BoostedPipe;
+use observe::open_file::Identity;
+use observe::quota::{PipeLimits, new_pipes_are_whole};
+use observe::resize::resize;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+
+/// A pipe becomes so many times as large, up to this size.
+const GROWTH: u64 = 4;
+const PIPE_BYTES_MAX: u64 = 1 << 20;
+/// Of so many pipes is told.
+const TOLD_MAX: usize = 10_000;
+/// How long, at the end, a pipe may take to hold no more than it could at the beginning.
+const PATIENCE: Duration = Duration::from_millis(100);
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
+/// What came of a try.
+pub(super) enum Growth {
+    /// It grew to this size; its place in the list.
+    To(u64, usize),
+    /// Not now.
+    NoRoom,
+    /// Not at all.
+    Never,
+}
+
+/// A pipe that is larger than it was.
+struct Larger {
+    pipe: Identity,
+    /// Its name, and none of its ends: neither its readers nor its writers can tell (open(2), O_PATH). Through this it can be opened
+    /// whoever has it later; where nobody has, what is opened is a new pipe of the usual size.
+    handle: OwnedFd,
+    /// Its place in `told`.
+    at: usize,
+}
+
+impl Larger {
+    /// As [`resize`], where it is still the pipe, of the size, that it was made.
+    fn resize(&self, from: u64, to: Option<u64>) -> Result<(u64, u64), Errno> {
+        let own = std::process::id().cast_signed();
+        resize(own, self.handle.as_raw_fd(), self.pipe, |now, _| to.filter(|_| now == from))
+    }
+}
+
+/// All of them.
+pub(super) struct LargerPipes {
+    now: Vec<Larger>,
+    pub(super) told: Vec<BoostedPipe>,
+    limits: PipeLimits,
+    /// New pipes of this user had their whole size at the beginning.
+    were_whole: bool,
+    /// Why one was not made larger, first of all.
+    pub(super) refused: Option<String>,
+}
+
+impl LargerPipes {
+    pub(super) fn new() -> Self {
+        let limits = PipeLimits::read();
+        Self { now: Vec::new(), told: Vec::new(), limits, were_whole: new_pipes_are_whole(), refused: None }
+    }
+
+    /// What a pipe of this size is to grow to.
+    pub(super) fn next_size(&self, bytes: u64) -> Option<u64> {
+        let most = PIPE_BYTES_MAX.min(self.limits.pipe_bytes_max);
+        Some(bytes.saturating_mul(GROWTH).min(most)).filter(|next| *next > bytes)
+    }
+
+    /// Enlarges a pipe of this size, which a process has as this descriptor.
+    pub(super) fn grow(&mut self, pipe: Identity, (pid, fd): (i32, i32), size: u64) -> Growth {
+        let Some(next) = self.next_size(size) else { return Growth::Never };
+        let place = self.now.iter().position(|larger| larger.pipe == pipe);
+        if place.is_none() && self.told.len() >= TOLD_MAX {
+            self.refuse(format!("{TOLD_MAX} pipes were enlarged already"));
+            return Growth::Never;
+        }
+        if !self.has_room(next - size) {
+            let mib = self.limits.quarter_bytes() >> 20;
+            self.refuse(format!("those enlarged had a quarter of the quota of pipe pages, {mib} MiB"));
+            return Growth::NoRoom;
+        }
+        // Seeking room may have moved it, or found it gone.
+        let mut larger = match self.now.iter().position(|larger| larger.pipe == pipe) {
+            Some(place) => self.now.swap_remove(place),
+            None => {
+                let path = format!("/proc/{pid}/fd/{fd}");
+                let handle = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+                let Ok(handle) = handle else { return Growth::Never };
+                Larger { pipe, handle, at: usize::MAX }
+            }
+        };
+        let grown = larger.resize(size, Some(next));
+        if grown.is_ok() && self.were_whole && !new_pipes_are_whole() {
+            // Other pipes of this user would have two pages from now on.
+            let _ = larger.resize(next, Some(size));
+            self.refuse("the quota of pipe pages was spent otherwise".to_owned());
+            return Growth::NoRoom;
+        }
+        let growth = match grown {
+            Ok((before, after)) if after > before => {
+                if larger.at == usize::MAX {
+                    larger.at = self.told.len();
+                    self.told.push(BoostedPipe {
+                        inode: pipe.1,
+                        before_bytes: before,
+                        ..BoostedPipe::default()
+                    });
+                }
+                self.told[larger.at].after_bytes = after;
+                Growth::To(after, larger.at)
+            }
+            Err(Errno::PERM) => {
+                self.refuse("the system allows no larger ones: the quota of pipe pages is spent".to_owned());
+                Growth::NoRoom
+            }
+            // It has gone, or somebody else has set its size meanwhile.
+            _ => Growth::Never,
+        };
+        if larger.at != usize::MAX {
+            self.now.push(larger);
+        }
+        growth
+    }
+
+    /// Whether a quarter of the quota has room for so many bytes more; where it has none, what pipes had that have gone is counted
+    /// anew.
+    fn has_room(&mut self, bytes: u64) -> bool {
+        let most = self.limits.quarter_bytes();
+        let taken =
+            |pipes: &Self| -> u64 { pipes.now.iter().map(|larger| pipes.told[larger.at].after_bytes).sum() };
+        if taken(self) + bytes > most {
+            let told = &self.told;
+            let is_there = |larger: &Larger| {
+                larger.resize(0, None).is_ok_and(|(size, _)| size == told[larger.at].after_bytes)
+            };
+            self.now.retain(is_there);
+        }
+        taken(self) + bytes <= most
+    }
+
+    fn refuse(&mut self, why: String) {
+        self.refused.get_or_insert(why);
+    }
+
+    /// Makes those that are still there as small as they were. One that holds too much for that (EBUSY) is tried again for a moment,
+    /// and told of as left.
+    pub(super) fn give_back(&mut self) {
+        let began = Instant::now();
+        loop {
+            let told = &self.told;
+            self.now.retain(|larger| {
+                let pipe = &told[larger.at];
+                larger.resize(pipe.after_bytes, Some(pipe.before_bytes)) == Err(Errno::BUSY)
+            });
+            if self.now.is_empty() || began.elapsed() > PATIENCE {
+                break;
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        for larger in self.now.drain(..) {
+            self.told[larger.at].left = true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Write;
+
+    use observe::end::{Joint, end};
+    use rustix::pipe::fcntl_getpipe_size;
+
+    use super::*;
+
+    /// A pipe of this process: its ends, its identity and where it is found.
+    fn pipe() -> (File, File, Identity, (i32, i32)) {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        let (reader, writer) = (File::from(OwnedFd::from(reader)), File::from(OwnedFd::from(writer)));
+        let at = (std::process::id() as i32, writer.as_raw_fd());
+        let Some(Joint::Pipe(identity)) = end(at.0, at.1).map(|end| end.joint) else { panic!("a pipe") };
+        (reader, writer, identity, at)
+    }
+
+    fn size(pipe: &File) -> u64 {
+        fcntl_getpipe_size(pipe).expect("its size") as u64
+    }
+
+    #[test]
+    fn a_pipe_grows_by_four_to_a_mebibyte_and_is_given_back() {
+        let (reader, writer, identity, at) = pipe();
+        let mut pipes = LargerPipes::new();
+        let usual = size(&writer);
+        for expected in [4 * usual, 16 * usual] {
+            assert!(matches!(pipes.grow(identity, at, size(&writer)), Growth::To(to, 0) if to == expected));
+            assert_eq!(size(&reader), expected);
+        }
+        assert!(matches!(pipes.grow(identity, at, size(&writer)), Growth::Never));
+        pipes.give_back();
+        assert_eq!((size(&reader), pipes.told.len(), pipes.told[0].left), (usual, 1, false));
+    }
+
+    #[test]
+    fn what_holds_too_much_is_left_and_told() {
+        let (reader, mut writer, identity, at) = pipe();
+        let mut pipes = LargerPipes::new();
+        let usual = size(&writer);
+        assert!(matches!(pipes.grow(identity, at, usual), Growth::To(..)));
+        writer.write_all(&vec![1; 2 * usual as usize]).expect("room");
+        pipes.give_back();
+        assert_eq!((size(&reader), pipes.told[0].left), (4 * usual, true));
+    }
+
+    #[test]
+    fn a_quarter_of_the_quota_is_all_until_pipes_have_gone() {
+        let mut pipes = LargerPipes::new();
+        pipes.limits.soft_pages = 4 * 3 * 48;
+        let made: Vec<_> = (0..4).map(|_| pipe()).collect();
+        let grow = |pipes: &mut LargerPipes, at: usize| pipes.grow(made[at].2, made[at].3, size(&made[at].0));
+        // Three times 64 pages are too many; twice leaves room for no more.
+        assert!(matches!(grow(&mut pipes, 0), Growth::To(..)));
+        assert!(matches!(grow(&mut pipes, 1), Growth::To(..)));
+        assert!(matches!(grow(&mut pipes, 2), Growth::NoRoom));
+        assert!(pipes.refused.as_ref().is_some_and(|why| why.contains("quarter")), "{:?}", pipes.refused);
+        drop(made.into_iter().next());
+        let (_reader, _writer, identity, at) = pipe();
+        assert!(matches!(pipes.grow(identity, at, 65536), Growth::To(_, 2)), "the first has gone");
+    }
+}

@@ -1,0 +1,238 @@
+//! Looks at the pipes of a family of processes again and again. What a process sleeps in says mostly whether its pipe can be full:
+//! one that waits for something else than its output needs no look, and one that is asleep in a write has a full pipe. Only of
+//! those that run is the pipe opened for a moment, and of pipes that can grow: idle ones are never touched.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fs::read_to_string;
+use std::io::ErrorKind;
+use std::time::{Duration, Instant};
+
+use model::BoostEnd;
+use observe::call::Call;
+use observe::end::{Joint, end, ends};
+use observe::open_file::Identity;
+use observe::resize::resize;
+use process::proc::descriptors;
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use super::Boosted;
+use super::family::{Family, Member};
+use super::larger::{Growth, LargerPipes};
+use super::pace::Pace;
+
+/// Of one process so many descriptors are looked at.
+const ENDS_MAX: usize = 32;
+/// After the quota was found spent nothing grows for so long.
+const NO_ROOM: Duration = Duration::from_secs(1);
+
+/// A pipe that was full at the last look, or is larger than it was.
+struct Seen {
+    /// The number of the look at which it was full.
+    look: u64,
+    bytes: u64,
+    /// It cannot grow.
+    stays: bool,
+    /// Its place among those that were made larger.
+    at: Option<usize>,
+}
+
+/// An end at which a pipe may be full.
+#[derive(Clone, Copy)]
+struct Place {
+    pipe: Identity,
+    pid: i32,
+    fd: i32,
+    /// A thread sleeps in a write to it: it is full.
+    asleep: bool,
+}
+
+/// Who watches.
+pub(super) struct Watch {
+    family: Family,
+    pace: Pace,
+    larger: LargerPipes,
+    seen: HashMap<Identity, Seen>,
+    /// What the first process reads, where that is a pipe: who writes to it may be nobody of the family.
+    input: Option<(i32, Identity)>,
+    /// The file system of pipes without a name.
+    nameless: u64,
+    unseen: BTreeSet<i32>,
+    looks: u64,
+    last: Instant,
+    no_room_until: Instant,
+}
+
+impl Watch {
+    pub(super) fn new(root: i32) -> Self {
+        let made = pipe_with(PipeFlags::CLOEXEC).and_then(|(reader, _)| rustix::fs::fstat(reader));
+        let input = end(root, 0).filter(|end| end.reads).and_then(|end| pipe_of(end.joint));
+        let now = Instant::now();
+        Self {
+            family: Family::new(root),
+            pace: Pace::new(),
+            larger: LargerPipes::new(),
+            seen: HashMap::new(),
+            input: input.map(|pipe| (root, pipe)),
+            nameless: made.map_or(0, |stat| stat.st_dev),
+            unseen: BTreeSet::new(),
+            looks: 0,
+            last: now,
+            no_room_until: now,
+        }
+    }
+
+    /// Looks, if it is time to; for how long nothing is to be looked at then.
+    pub(super) fn look(&mut self) -> Duration {
+        let left = self.pace.left();
+        if !left.is_zero() {
+            return left;
+        }
+        let now = Instant::now();
+        let since = now.duration_since(std::mem::replace(&mut self.last, now));
+        self.looks += 1;
+        let members = self.family.look();
+        let mut places: Vec<Place> = members.iter().flat_map(|member| self.written_by(member)).collect();
+        places.extend(self.read_first(&members));
+        // What is certain goes before what must be asked.
+        places.sort_by_key(|place| !place.asleep);
+        let mut met = HashSet::new();
+        let mut closely = false;
+        for place in places.into_iter().filter(|place| met.insert(place.pipe)) {
+            closely |= self.judge(place, since, &members);
+        }
+        let look = self.looks;
+        self.seen.retain(|_, seen| seen.at.is_some() || seen.look == look);
+        self.pace.looked(closely);
+        self.pace.left()
+    }
+
+    /// Where a process may find a pipe full.
+    fn written_by(&mut self, member: &Member) -> Vec<Place> {
+        let pid = member.pid;
+        let place = |fd: i32, asleep| {
+            let pipe = end(pid, fd).filter(|end| end.writes).and_then(|end| pipe_of(end.joint))?;
+            Some(Place { pipe, pid, fd, asleep })
+        };
+        let mut places = Vec::new();
+        let mut any = false;
+        for call in &member.calls {
+            match call {
+                Call::Writes(Some(fd)) => places.extend(place(*fd, true)),
+                Call::Moves { to, .. } => places.extend(place(*to, false)),
+                Call::Runs | Call::Polls(_) | Call::Writes(None) => any = true,
+                Call::Reads(_) | Call::Other => {}
+            }
+        }
+        if any {
+            match ends(pid) {
+                Ok(_) => places.extend(descriptors(pid).take(ENDS_MAX).filter_map(|fd| place(fd, false))),
+                Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                    self.unseen.insert(pid);
+                }
+                Err(_) => {}
+            }
+        }
+        // Whoever opens a FIFO's reading end lets go on who waits for a reader: only one that has a sleeping writer surely has a
+        // reader, too.
+        places.retain(|place| place.asleep || place.pipe.0 == self.nameless);
+        places
+    }
+
+    /// What the first process reads, unless somebody sleeps until there is something in it.
+    fn read_first(&self, members: &[Member]) -> Option<Place> {
+        let (pid, pipe) = self.input.filter(|(_, pipe)| pipe.0 == self.nameless)?;
+        let is_awaited = |member: &Member| {
+            let reads = |call: &Call| match call {
+                Call::Reads(Some(fd)) => {
+                    end(member.pid, *fd).is_some_and(|end| end.joint == Joint::Pipe(pipe))
+                }
+                _ => false,
+            };
+            member.calls.iter().any(reads)
+        };
+        (!members.iter().any(is_awaited)).then_some(Place { pipe, pid, fd: 0, asleep: false })
+    }
+
+    /// Whether a pipe is full, and what follows from that; true where it may soon be enlarged.
+    fn judge(&mut self, place: Place, since: Duration, members: &[Member]) -> bool {
+        let Place { pipe, pid, fd, asleep } = place;
+        let known = self.seen.get(&pipe);
+        let (full_before, at) = known.map_or((false, None), |seen| (seen.look + 1 == self.looks, seen.at));
+        let waits = Instant::now() < self.no_room_until;
+        let (bytes, is_full, stays) = match known.filter(|seen| seen.stays || waits) {
+            Some(seen) => (seen.bytes, asleep, seen.stays),
+            None => {
+                let mut held = 0;
+                let Ok((bytes, _)) = resize(pid, fd, pipe, |_, holds| {
+                    held = holds;
+                    None
+                }) else {
+                    return false;
+                };
+                // A reader that has just taken a block has left at least so much in it.
+                (bytes, asleep || held * 4 >= bytes * 3, self.larger.next_size(bytes).is_none())
+            }
+        };
+        if let Some(told) = at.and_then(|at| self.larger.told.get_mut(at)) {
+            let ns = since.as_nanos() as u64;
+            told.watched_ns += ns;
+            told.full_ns += if is_full { ns } else { 0 };
+        }
+        if !is_full {
+            return false;
+        }
+        let mut now = Seen { look: self.looks, bytes, stays, at };
+        if full_before && !stays && !waits {
+            match self.larger.grow(pipe, (pid, fd), bytes) {
+                Growth::To(bytes, at) => {
+                    if now.at.is_none() {
+                        self.name_ends(place, at, since, members);
+                    }
+                    now = Seen { bytes, stays: self.larger.next_size(bytes).is_none(), at: Some(at), ..now };
+                }
+                Growth::NoRoom => self.no_room_until = Instant::now() + NO_ROOM,
+                Growth::Never => now.stays = true,
+            }
+        }
+        let closely = !now.stays && !waits;
+        self.seen.insert(pipe, now);
+        closely
+    }
+
+    /// Says of a pipe that was enlarged for the first time who is at its ends, and that it had been full since the look before.
+    fn name_ends(&mut self, place: Place, at: usize, since: Duration, members: &[Member]) {
+        let has = |pid: i32, fd: i32, reads: bool| {
+            end(pid, fd).is_some_and(|end| end.joint == Joint::Pipe(place.pipe) && end.reads == reads)
+        };
+        let named = |pid: i32| {
+            let command = read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end().to_owned();
+            Some(BoostEnd { pid, command })
+        };
+        let writer = has(place.pid, place.fd, false).then_some(place.pid);
+        let reader = members.iter().map(|member| member.pid).find(|pid| has(*pid, 0, true));
+        let ns = since.as_nanos() as u64;
+        let told = &mut self.larger.told[at];
+        (told.writer, told.reader) = (writer.and_then(named), reader.and_then(named));
+        (told.watched_ns, told.full_ns) = (ns, ns);
+    }
+
+    /// Gives back what was enlarged and lives on, and says what was done.
+    pub(super) fn end(mut self, boosted: Boosted) -> Boosted {
+        self.larger.give_back();
+        Boosted {
+            looks: self.looks,
+            cpu: self.pace.cost(),
+            pipes: self.larger.told,
+            refused: self.larger.refused,
+            unseen: self.unseen.len() as u64,
+            ..boosted
+        }
+    }
+}
+
+fn pipe_of(joint: Joint) -> Option<Identity> {
+    match joint {
+        Joint::Pipe(pipe) => Some(pipe),
+        Joint::Socket(_) => None,
+    }
+}

@@ -1,0 +1,81 @@
+//! What a boost did: the pipes that were enlarged, and how long each was full.
+
+use model::{BoostEnd, BoostRecord, BoostedPipe};
+
+use crate::numbers::{size, time};
+use crate::page::{Block, Section};
+use crate::sheet::{Sheet, SheetPart};
+use crate::table::{ABSENT, Column, Fit, Table};
+use crate::words::count;
+
+/// So many pipes are shown, those first that were full longest.
+const SHOWN_MAX: usize = 10;
+
+/// The table, and what is to be said of it.
+pub fn sheet(record: &BoostRecord) -> Sheet {
+    let table = (!record.boosted.is_empty()).then(|| SheetPart::Table(table(record)));
+    Sheet { parts: table.into_iter().chain(sentences(record).into_iter().map(SheetPart::Line)).collect() }
+}
+
+/// A section of a page.
+pub(crate) fn section(record: &BoostRecord, label: &str, number: usize) -> Section {
+    Section {
+        id: format!("boost-{number}"),
+        title: if label.is_empty() { "Pipes".to_owned() } else { format!("Pipes · {label}") },
+        lead: sentences(record),
+        code: None,
+        blocks: vec![Block::Table(table(record))],
+    }
+}
+
+fn table(record: &BoostRecord) -> Table {
+    let mut pipes: Vec<&BoostedPipe> = record.boosted.iter().collect();
+    pipes.sort_by_key(|pipe| std::cmp::Reverse(pipe.full_ns));
+    let end = |end: &Option<BoostEnd>| {
+        end.as_ref().map_or_else(|| ABSENT.to_owned(), |end| format!("{} {}", end.command, end.pid))
+    };
+    let row = |pipe: &&BoostedPipe| {
+        let grown = format!("{} → {}", size(pipe.before_bytes), size(pipe.after_bytes));
+        let (full, watched) = (time(pipe.full_ns as f64), time(pipe.watched_ns as f64));
+        vec![end(&pipe.writer), end(&pipe.reader), grown, full, watched]
+    };
+    let columns = [
+        Column::left("writer").fit(Fit::Cut),
+        Column::left("reader").fit(Fit::Cut),
+        Column::right("size"),
+        Column::right("full"),
+        Column::right("of").drop(1),
+    ];
+    Table::new("", columns, pipes.iter().take(SHOWN_MAX).map(row))
+}
+
+fn sentences(record: &BoostRecord) -> Vec<String> {
+    let pipes = record.boosted.len();
+    let cost = format!(
+        "in {} (watching took {} of CPU time)",
+        time(record.wall_ns as f64),
+        time(record.cpu_ns as f64)
+    );
+    let mut sentences = match pipes {
+        0 if record.refused.is_some() => vec![format!("No pipe was enlarged {cost}.")],
+        0 => vec![format!("No pipe was full at two looks in a row {cost}: none was enlarged.")],
+        _ => vec![format!("{} enlarged {cost}.", count(pipes, "pipe"))],
+    };
+    if pipes > SHOWN_MAX {
+        sentences.push(format!("The {SHOWN_MAX} that were full longest are shown; --json has all."));
+    }
+    let left = record.boosted.iter().filter(|pipe| pipe.left).count();
+    if left > 0 {
+        sentences.push(format!(
+            "{} could not be given back, because more was in than fitted: larger until the programs end.",
+            count(left, "pipe")
+        ));
+    }
+    sentences
+        .extend(record.refused.iter().map(|why| format!("Not all that were full were enlarged: {why}.")));
+    if record.unseen > 0 {
+        let unseen = count(record.unseen as usize, "process").replace("processs", "processes");
+        sentences.push(format!("{unseen} could not be looked at: other users' or set-user-ID programs."));
+    }
+    sentences
+}
