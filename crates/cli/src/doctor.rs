@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use host::{Finding, Severity};
-use model::visible;
+use model::{AS_ROOT, visible};
 use report::sheet::{Sheet, SheetPart};
 use report::{MeasuredFinding, Style, machine_table, measured_findings};
 use serde::Serialize;
@@ -18,6 +18,7 @@ use crate::terminal::{self, wrap};
 #[command(after_help = "Examples:
   hosepipe doctor                                      figures, what they mean, and findings
   hosepipe doctor --quick                              findings only: nothing is measured
+  hosepipe doctor --pipes                              each user's pipes against the quota, and which are full
   hosepipe doctor --json | jq '.[] | select(.remedy)'  findings against which there is a command
   hosepipe doctor --json | jq '.[] | select(.figure) | {name, ns: .figure.median}'
 
@@ -30,6 +31,9 @@ pub(crate) struct DoctorArgs {
     /// Measure nothing
     #[arg(long)]
     quick: bool,
+    /// Say instead who has how much of pipes: users against their quotas, processes, and pipes that are full or small
+    #[arg(long, conflicts_with = "quick")]
+    pipes: bool,
 }
 
 /// Width of the two columns before the text: state and name.
@@ -50,6 +54,9 @@ enum Entry<'a> {
 /// Examines this machine and prints its figures, then the findings, worst first; as JSON in one array, in the order of
 /// examination. A finding is no failure: the status is 0.
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
+    if args.pipes {
+        return pipes(args.json);
+    }
     // Looked at first: afterwards the load would be our own.
     let findings = host::diagnose();
     let figures = if args.quick { Vec::new() } else { engine::measure_machine(&host::cpus()) };
@@ -66,6 +73,17 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
         figures => Sheet { parts: vec![SheetPart::Table(machine_table(figures))] }.terminal(&style) + "\n",
     };
     terminal::print_painted(&format!("{measured}{}", render(&findings, style.width, style.color)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Who has how much of pipes.
+fn pipes(json: bool) -> anyhow::Result<ExitCode> {
+    let survey = observe::survey::survey();
+    if json {
+        terminal::print_data(&format!("{}\n", serde_json::to_string_pretty(&survey)?))?;
+    } else {
+        terminal::print_painted(&report::pipes::sheet(&survey).terminal(&terminal::style()))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -93,7 +111,8 @@ fn entry(finding: &Finding, width: usize, color: bool) -> String {
     if finding.state != Severity::Good {
         lines.extend(wrap(finding.why, width));
     }
-    lines.extend(finding.remedy.iter().map(|command| format!("$ {command}")));
+    let prompt = |command: &String| if command.starts_with(AS_ROOT) { "" } else { "$ " };
+    lines.extend(finding.remedy.iter().map(|command| format!("{}{command}", prompt(command))));
     let mut text = String::new();
     for (index, line) in lines.iter().enumerate() {
         let (state, name) = if index == 0 { (finding.state.word(), finding.name) } else { ("", "") };

@@ -39,7 +39,7 @@ pub struct Finding {
     /// What it does to the figures.
     pub why: &'static str,
     /// The command that changes it until the next boot or, for limits, in this shell, or that shows who
-    /// is to blame; `None` where no command can.
+    /// is to blame; `None` where no command can. What only root may run has `sudo` in it, or begins with [`model::AS_ROOT`].
     pub remedy: Option<String>,
 }
 
@@ -83,10 +83,8 @@ pub fn diagnose() -> Vec<Finding> {
 fn examine(host: &Host, vitals: &Vitals) -> Vec<Finding> {
     let rules = machine::RULES.iter().chain(limits::RULES);
     let mut findings: Vec<Finding> = rules.filter_map(|rule| rule(host, vitals)).collect();
-    if vitals.confinement.root || !vitals.confinement.sudo {
-        for command in findings.iter_mut().filter_map(|finding| finding.remedy.as_mut()) {
-            *command = command.replace("sudo ", "");
-        }
+    for command in findings.iter_mut().filter_map(|finding| finding.remedy.as_mut()) {
+        *command = model::for_root(command, vitals.confinement.sudo);
     }
     findings
 }

@@ -42,6 +42,8 @@ const FILE_SYSTEMS: [(u64, &str); 15] = [
 pub(crate) struct Vitals {
     /// Tasks running or ready at this moment, without the one that asks (/proc/stat, `procs_running`).
     pub(crate) other_running_tasks: Option<u64>,
+    /// CPUs of the machine (/sys/devices/system/cpu/online); load and tasks are counted over all of them.
+    pub(crate) online_cpus: Option<usize>,
     /// CPU time the hypervisor gave to others since boot, as a share of all CPU time in percent (/proc/stat, `steal`).
     pub(crate) stolen_percent: Option<f64>,
     /// Share of the last ten seconds in which some task waited for a CPU, in percent (/proc/pressure/cpu).
@@ -116,11 +118,13 @@ impl Vitals {
         let stat = roots.proc_text("stat").unwrap_or_default();
         let meminfo = roots.proc_text("meminfo").unwrap_or_default();
         let swap = meminfo_bytes(&meminfo, "SwapTotal").zip(meminfo_bytes(&meminfo, "SwapFree"));
+        let online = roots.sys_text("devices/system/cpu/online");
         let clocks = roots.sys_text(&format!("{CLOCKS}/available_clocksource")).unwrap_or_default();
         Self {
             other_running_tasks: words_after(&stat, "procs_running")
                 .first()
                 .map(|tasks| tasks.saturating_sub(1)),
+            online_cpus: online.map(|text| CpuList::parse(&text).as_slice().len()).filter(|cpus| *cpus > 0),
             stolen_percent: stolen_percent(&words_after(&stat, "cpu")),
             cpu_pressure_percent: roots.proc_text("pressure/cpu").and_then(|text| pressure(&text)),
             memory_available_bytes: meminfo_bytes(&meminfo, "MemAvailable"),

@@ -41,9 +41,9 @@ pub struct BoostedPipe {
     /// Its inode, as /proc shows it: `pipe:[INODE]`.
     pub inode: u64,
     /// Who wrote to it when it was enlarged; `null` where that was not one of the processes watched.
-    pub writer: Option<BoostEnd>,
+    pub writer: Option<NamedProcess>,
     /// Who had it as standard input; `null` as for `writer`.
-    pub reader: Option<BoostEnd>,
+    pub reader: Option<NamedProcess>,
     /// Its size before.
     pub before_bytes: u64,
     /// Its size since.
@@ -56,9 +56,9 @@ pub struct BoostedPipe {
     pub left: bool,
 }
 
-/// A process at an end of a pipe.
+/// A process, by its number and its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BoostEnd {
+pub struct NamedProcess {
     /// Its number.
     pub pid: i32,
     /// Its name, as proc_pid_comm(5) has it.

@@ -52,7 +52,7 @@ pub struct Cpu {
 pub struct Limits {
     /// fs.pipe-max-size in bytes: the largest pipe of an ordinary user (pipe(7)).
     pub pipe_max_size: Option<u64>,
-    /// fs.pipe-user-pages-soft in pages: above it new pipes get one or two pages (pipe(7)).
+    /// fs.pipe-user-pages-soft in pages: above it new pipes get two pages, one before Linux 5.14 (pipe(7)).
     pub pipe_user_pages_soft: Option<u64>,
     /// kernel.msgmax in bytes: the longest System V message (msgget(2)).
     pub msgmax: Option<u64>,

@@ -11,6 +11,7 @@ mod host;
 mod machine;
 mod mitigations;
 mod observer;
+mod pipes;
 mod quantity;
 mod record;
 mod run;
@@ -22,7 +23,7 @@ mod typed;
 mod worker;
 
 pub use axes::{Check, DataLevel, PayloadKind, Placement, Tasks, UnknownWord, Wait, Workload};
-pub use boost::{BoostEnd, BoostRecord, BoostedPipe};
+pub use boost::{BoostRecord, BoostedPipe, NamedProcess};
 pub use case::{Amount, Case, Load, Role};
 pub use compare::{CompareRecord, CompareResult, Ratio, SHELLS};
 pub use diff::{CaseChange, ChangeKind, DiffFigure, DiffRecord, DiffSide};
@@ -30,6 +31,7 @@ pub use histogram::{HistogramError, decode_histogram, encode_histogram, latency_
 pub use host::{Cpu, Host, Limits};
 pub use machine::{MachineFigure, MachineFigureKind, MachineUnit};
 pub use observer::{Observer, RunProgress, Silent};
+pub use pipes::{NarrowPipe, PipeHolder, PipeSurvey, PipeUser};
 pub use quantity::{ByteSize, QuantityError, parse_duration, parse_size};
 pub use record::{
     BenchRecord, CaseError, CaseRecord, EndUsage, ErrorKind, Latency, NoSample, NoiseLevel, SCHEMA, Sample,
@@ -39,6 +41,8 @@ pub use run::{Bottleneck, LinkRecord, RunRecord, StageRecord};
 pub use screen::{colours_are_wanted, is_dumb, visible};
 pub use spec::{Spec, SpecError};
 pub use study::{Measure, MechanismFacts, StudyPart, StudyRecord};
-pub use system::{describe_errno, file_on_path, monotonic_ns, signal_name, sudo, temporary_folder};
+pub use system::{
+    AS_ROOT, describe_errno, file_on_path, for_root, monotonic_ns, signal_name, sudo, temporary_folder,
+};
 pub use typed::{nearest, shell_quoted};
 pub use worker::{SystemCalls, WorkerCase, WorkerEnd, WorkerStart};

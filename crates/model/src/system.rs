@@ -49,10 +49,25 @@ pub fn file_on_path(name: impl AsRef<Path>) -> Option<PathBuf> {
     std::env::split_paths(&folders).map(|folder| folder.join(&name)).find(|path| path.is_file())
 }
 
-/// What stands before a command that only root may run: `sudo ` with its blank, where the user is not root and has
-/// it; else nothing.
+/// What stands before a command that only root may run where there is no sudo.
+pub const AS_ROOT: &str = "as root: ";
+
+/// What stands before a command that only root may run: nothing for root, `sudo ` where the user has it, else [`AS_ROOT`].
 pub fn sudo() -> &'static str {
-    if !nix::unistd::geteuid().is_root() && file_on_path("sudo").is_some() { "sudo " } else { "" }
+    match (nix::unistd::geteuid().is_root(), file_on_path("sudo").is_some()) {
+        (true, _) => "",
+        (false, true) => "sudo ",
+        (false, false) => AS_ROOT,
+    }
+}
+
+/// A command with `sudo ` before each part that only root may run, for a user with this [`sudo`].
+pub fn for_root(command: &str, sudo: &str) -> String {
+    match sudo {
+        "sudo " => command.to_owned(),
+        before if command.contains("sudo ") => format!("{before}{}", command.replace("sudo ", "")),
+        _ => command.to_owned(),
+    }
 }
 
 /// CLOCK_MONOTONIC in nanoseconds: the same clock in every process of the machine (clock_gettime(2)).
@@ -72,6 +87,15 @@ mod tests {
         let wrapped = io::Error::other(format!("{error} at path \"/x\""));
         assert_eq!(describe_errno(&wrapped), "ENOSPC (No space left on device)");
         assert_eq!(describe_errno(&io::Error::other("no luck")), "no luck");
+    }
+
+    #[test]
+    fn commands_for_root_are_what_each_user_can_type() {
+        let command = "echo max | sudo tee /sys/x && sudo sync";
+        assert_eq!(for_root(command, "sudo "), command);
+        assert_eq!(for_root(command, ""), "echo max | tee /sys/x && sync");
+        assert_eq!(for_root(command, AS_ROOT), "as root: echo max | tee /sys/x && sync");
+        assert_eq!(for_root("ps -e", AS_ROOT), "ps -e");
     }
 
     #[test]

@@ -9,3 +9,4 @@ pub mod moment;
 pub mod open_file;
 pub mod quota;
 pub mod resize;
+pub mod survey;

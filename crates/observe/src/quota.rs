@@ -2,12 +2,16 @@
 //! hold, whether they are used or not.
 
 use std::fs;
+use std::sync::OnceLock;
 
+use rustix::fs::fstat;
 use rustix::param::page_size;
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 
 /// Pages that a new pipe can hold where no quota is spent (the kernel's `PIPE_DEF_BUFFERS`).
 pub const NEW_PIPE_PAGES: u64 = 16;
+/// Pages of one that is made past the soft quota (the kernel's `PIPE_MIN_DEF_BUFFERS`; before Linux 5.14 it was one page).
+pub const MIN_PIPE_PAGES: u64 = 2;
 /// The quota where nobody has changed it: 1024 pipes of that size.
 const SOFT_PAGES: u64 = 1024 * NEW_PIPE_PAGES;
 
@@ -42,6 +46,13 @@ impl PipeLimits {
         let quotas = [self.soft_pages, self.hard_pages].into_iter().filter(|pages| *pages > 0);
         quotas.min().unwrap_or(SOFT_PAGES) * page_size() as u64 / 4
     }
+}
+
+/// The device of pipes without a name, which tells them from FIFOs.
+pub fn nameless() -> Option<u64> {
+    static DEVICE: OnceLock<Option<u64>> = OnceLock::new();
+    let made = || pipe_with(PipeFlags::CLOEXEC).and_then(|(reader, _)| fstat(reader)).ok();
+    *DEVICE.get_or_init(|| made().map(|stat| stat.st_dev))
 }
 
 /// Whether a new pipe of this user has its whole size. With CAP_SYS_RESOURCE or CAP_SYS_ADMIN it always has.

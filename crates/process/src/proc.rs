@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use model::NamedProcess;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// The entries of a folder that are numbers; none where it cannot be read: a process that has gone, or somebody else's.
@@ -35,6 +36,12 @@ pub fn children_of_thread(folder: &str) -> Vec<i32> {
 /// The children of all threads of a process.
 pub fn children(pid: i32) -> Vec<i32> {
     threads(pid).flat_map(|(_, folder)| children_of_thread(&folder)).collect()
+}
+
+/// A process with its name; `None` where it has gone.
+pub fn named(pid: i32) -> Option<NamedProcess> {
+    let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
+    Some(NamedProcess { pid, command: String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned() })
 }
 
 /// What the `stat` of a process or of a thread says (proc_pid_stat(5)).

@@ -1,6 +1,6 @@
 //! What a boost did: the pipes that were enlarged, and how long each was full.
 
-use model::{BoostEnd, BoostRecord, BoostedPipe};
+use model::{BoostRecord, BoostedPipe, NamedProcess};
 
 use crate::numbers::{size, time};
 use crate::page::{Block, Section};
@@ -31,7 +31,7 @@ pub(crate) fn section(record: &BoostRecord, label: &str, number: usize) -> Secti
 fn table(record: &BoostRecord) -> Table {
     let mut pipes: Vec<&BoostedPipe> = record.boosted.iter().collect();
     pipes.sort_by_key(|pipe| std::cmp::Reverse(pipe.full_ns));
-    let end = |end: &Option<BoostEnd>| {
+    let end = |end: &Option<NamedProcess>| {
         end.as_ref().map_or_else(|| ABSENT.to_owned(), |end| format!("{} {}", end.command, end.pid))
     };
     let row = |pipe: &&BoostedPipe| {

@@ -16,6 +16,7 @@ pub mod markdown;
 pub mod noise;
 pub mod numbers;
 pub mod page;
+pub mod pipes;
 pub mod read;
 pub mod sheet;
 pub mod stages;

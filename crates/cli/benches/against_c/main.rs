@@ -3,6 +3,7 @@
 //! Comes in: names of rows and how often. Goes out: one table row per target as soon as it is measured,
 //! then remarks on the machine. Nothing here knows how hosepipe works inside: it runs the binary, as a user would.
 
+mod boosts;
 mod by_reference;
 mod changes;
 mod hosepipe;

@@ -236,7 +236,7 @@ pub(crate) fn built(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-fn big_file() -> Result<PathBuf> {
+pub(crate) fn big_file() -> Result<PathBuf> {
     made("copied", COPIED_BYTES, &format!("head -c {COPIED_BYTES} /dev/urandom"))
 }
 

@@ -48,6 +48,37 @@ fn figures_stand_before_the_findings_and_are_fields_like_theirs() {
     }
 }
 
+/// Expected: what only root may do is told so. Happened: an ordinary user without sudo was told to type `sysctl -w`.
+#[test]
+fn an_ordinary_user_is_told_what_root_would_have_to_type() {
+    if !common::is_root() {
+        return common::skip("only root can run as nobody");
+    }
+    let lab = Lab::new();
+    let script = "PATH=/nonexistent exec ./program doctor --quick";
+    let done = lab.finish(common::another_user::script(65534, &lab, script, &[])).expect_code(0);
+    let for_root =
+        |line: &&str| ["sysctl -w", "tee /sys", "prlimit", "remount"].iter().any(|word| line.contains(word));
+    let lines: Vec<&str> = done.stdout.lines().filter(for_root).collect();
+    assert!(lines.iter().all(|line| line.trim_start().starts_with("as root: ")), "{lines:?}");
+}
+
+#[test]
+fn pipes_are_told_by_user_and_by_process() {
+    let lab = Lab::new();
+    let mut yes =
+        std::process::Command::new("yes").stdout(std::process::Stdio::piped()).spawn().expect("yes");
+    let name = format!("yes {}", yes.id());
+    let line = common::until("a full pipe", common::SOON, || {
+        let text = lab.run(&["doctor", "--pipes"]).expect_code(0).stdout;
+        assert!(text.starts_with(" user") && text.contains("soft quota"), "{text}");
+        text.lines().find(|line| line.contains(" full ") && line.contains(&name)).map(str::to_owned)
+    });
+    assert!(line.contains("64 KiB"), "{line}");
+    yes.kill().and_then(|()| yes.wait()).expect("ended");
+    lab.run(&["doctor", "--pipes", "--quick"]).expect_code(2);
+}
+
 #[test]
 fn one_cpu_alone_is_told_and_measured_without_a_hang() {
     let lab = Lab::new();
@@ -60,4 +91,6 @@ fn one_cpu_alone_is_told_and_measured_without_a_hang() {
     let one: Vec<&str> = one.iter().map(String::as_str).collect();
     let text = lab.finish(lab.wrapped(&one, &["doctor"])).expect_code(0).stdout;
     assert!(text.contains("waking an end, other CPU") && text.contains("only one CPU"), "{text}");
+    let online = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    assert!(online == 1 || !text.contains("on the machine's one CPU"), "{text}");
 }

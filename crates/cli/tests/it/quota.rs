@@ -19,8 +19,8 @@ const ORDINARY_PIPE_BYTES: u64 = 64 << 10;
 /// A place where a user can run hosepipe and has no pages left for pipes. `None` where only root could make it.
 struct Poor {
     lab: Lab,
-    /// As long as they are open, the budget is spent.
-    _pipes: Vec<OwnedFd>,
+    /// As long as they are open, the budget is spent. The last one was made when it was.
+    pipes: Vec<OwnedFd>,
     /// There is one budget: what one test gives back, another would find.
     _turn: MutexGuard<'static, ()>,
 }
@@ -40,7 +40,7 @@ impl Poor {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let lab = Lab::new();
         let pipes = another_user::spend_pipe_pages(USER).expect("pipes of another user");
-        Some(Self { lab, _pipes: pipes, _turn: turn })
+        Some(Self { lab, pipes, _turn: turn })
     }
 
     /// A script of the shell, run by the user; `./program` is hosepipe, and `"$@"` the arguments.
@@ -133,7 +133,29 @@ fn the_filters_go_on_with_a_small_pipe() {
     assert!(!done.stderr.contains("EPERM"), "{}", done.stderr);
 }
 
-/// pipe(7): past the soft quota new pipes have two pages, and none grows; root's do, and are not told of a quota.
+/// Past the soft quota new pipes have two pages (one before Linux 5.14), and the survey names the user who has spent it.
+#[test]
+fn what_is_spent_is_told_by_the_doctor() {
+    let Some(poor) = Poor::new() else { return };
+    let made = poor.pipes.last().and_then(|pipe| rustix::pipe::fcntl_getpipe_size(pipe).ok());
+    let page = rustix::param::page_size();
+    assert!(made == Some(2 * page) || made == Some(page), "{made:?}");
+    let done = poor.lab.run(&["doctor", "--pipes", "--json"]).expect_code(0);
+    let survey: serde_json::Value = serde_json::from_str(&done.stdout).expect("JSON");
+    let users = survey["users"].as_array().expect("users");
+    let user = users.iter().find(|user| user["uid"] == USER).expect("the one who has spent it");
+    let (soft, pages) =
+        (survey["soft_pages"].as_u64().expect("pages"), user["pages"].as_u64().expect("pages"));
+    assert!(soft > 0 && pages + 16 > soft, "{user} of {soft}");
+    let narrow = survey["narrow"].as_array().expect("pipes");
+    let own = std::process::id();
+    let is_ours = |pipe: &&serde_json::Value| pipe["uid"] == USER && pipe["writers"][0]["pid"] == own;
+    let small = narrow.iter().find(is_ours).expect("the last one");
+    assert_eq!((&small["bytes"], &small["is_full"]), (&made.into(), &false.into()));
+    let text = poor.lab.run(&["doctor", "--pipes"]).expect_code(0).stdout;
+    assert!(text.contains(&USER.to_string()) && text.contains("small") && text.contains("100 %"), "{text}");
+}
+
 #[test]
 fn a_boost_without_quota_says_so_and_harms_nobody() {
     let Some(poor) = Poor::new() else { return };

@@ -78,7 +78,7 @@ fn pipe_max_size(host: &Host, vitals: &Vitals) -> Option<Finding> {
 fn pipe_pages(host: &Host, vitals: &Vitals) -> Option<Finding> {
     const DEFAULT: u64 = 16384;
     let name = "pipe-user-pages-soft";
-    let why = "Above it a user's new pipes shrink to one or two pages and cannot grow: pipelines of large pipes \
+    let why = "Above it a user's new pipes shrink to two pages (one before Linux 5.14) and cannot grow: pipelines of large pipes \
         suddenly become slow. The size granted is in every record.";
     let Some(pages) = host.limits.pipe_user_pages_soft else {
         return Some(Finding::new(name, Unknown, "fs.pipe-user-pages-soft cannot be read", why));

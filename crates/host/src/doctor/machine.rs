@@ -205,21 +205,27 @@ fn idle(_: &Host, vitals: &Vitals) -> Option<Finding> {
     Finding::new("idle-states", unless(exit_us <= 5, Caps), what, why).remedy("sudo cpupower idle-set -D 5")
 }
 
-fn load(host: &Host, _: &Vitals) -> Option<Finding> {
+/// CPUs of the machine, which are more than this process may use where it was pinned (taskset(1)).
+fn all_cpus(host: &Host, vitals: &Vitals) -> usize {
+    vitals.online_cpus.unwrap_or(host.cpus.len())
+}
+
+fn load(host: &Host, vitals: &Vitals) -> Option<Finding> {
     let why = "Other work takes turns with the ends, and its share changes from trial to trial.";
     let Some(load) = host.load_average_1m else {
         return Some(Finding::new("load", Unknown, "the load average cannot be read", why));
     };
-    let cpus = host.cpus.len();
+    let cpus = all_cpus(host, vitals);
     // Two CPUs are for the ends; of the others half may be busy before the caches and the clock feel it.
     let bearable = ((cpus as f64 - 2.0) / 2.0).max(0.25);
-    let what = format!("the load average is {load:.2} on {cpus} {}", if cpus == 1 { "CPU" } else { "CPUs" });
+    let machine = if cpus == 1 { "one CPU".to_owned() } else { format!("{cpus} CPUs") };
+    let what = format!("the load average is {load:.2} on the machine's {machine}");
     Finding::new("load", unless(load <= bearable, Spoils), what, why).remedy(WHO)
 }
 
 fn running(host: &Host, vitals: &Vitals) -> Option<Finding> {
     let others = vitals.other_running_tasks?;
-    let fine = others == 0 || others.saturating_add(2) <= host.cpus.len() as u64;
+    let fine = others == 0 || others.saturating_add(2) <= all_cpus(host, vitals) as u64;
     let what = match others {
         0 => "nothing else runs at this moment".to_owned(),
         1 => "one other task runs at this moment".to_owned(),

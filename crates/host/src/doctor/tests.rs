@@ -89,6 +89,7 @@ fn sick() -> (Host, Vitals) {
     };
     let vitals = Vitals {
         other_running_tasks: Some(4),
+        online_cpus: Some(2),
         stolen_percent: Some(7.0),
         cpu_pressure_percent: Some(40.0),
         memory_available_bytes: Some(1 << 20),
@@ -105,7 +106,7 @@ fn sick() -> (Host, Vitals) {
         shm: None,
         temporary: Some(files("ext4", 4096)),
         confinement: Confinement {
-            sudo: true,
+            sudo: "sudo ",
             seccomp_filter: Some(true),
             tracer_pid: Some(7),
             quota: Some(Quota { cpus: 0.5, file: "/sys/fs/cgroup/cpu.max".into(), lift: "max" }),
@@ -178,10 +179,10 @@ fn commands_are_exact() {
 #[test]
 fn where_there_is_no_sudo_none_is_named() {
     let (host, mut vitals) = sick();
-    vitals.confinement.sudo = false;
+    vitals.confinement.sudo = model::AS_ROOT;
     let commands = examine(&host, &vitals).into_iter().filter_map(|finding| finding.remedy);
     let commands: Vec<String> = commands.collect();
-    assert!(commands.contains(&"sysctl -w fs.pipe-max-size=1048576".to_owned()), "{commands:?}");
+    assert!(commands.contains(&"as root: sysctl -w fs.pipe-max-size=1048576".to_owned()), "{commands:?}");
     assert!(commands.iter().all(|command| !command.contains("sudo")), "{commands:?}");
 }
 
@@ -189,6 +190,7 @@ fn where_there_is_no_sudo_none_is_named() {
 fn root_needs_no_sudo_and_its_capabilities_go_past_some_limits() {
     let (host, mut vitals) = sick();
     vitals.confinement.root = true;
+    vitals.confinement.sudo = "";
     vitals.confinement.capabilities = SYS_RESOURCE;
     assert!(
         examine(&host, &vitals)
@@ -227,6 +229,18 @@ fn load_is_judged_by_the_cpus_there_are() {
         host.load_average_1m = Some(load);
         assert_eq!(find(&host, &vitals, "load").state, state, "{load} on {cpus}");
     }
+    // Expected, under `taskset -c 0`: the load is the whole machine's, whatever this process may use of it.
+    // Happened: "the load average is 20.00 on 1 CPU", which spoiled everything.
+    let mut vitals = vitals;
+    vitals.online_cpus = Some(64);
+    (host.cpus, host.load_average_1m) = (vec![cpu(0, 0, 0, 0)], Some(20.0));
+    vitals.other_running_tasks = Some(20);
+    let load = find(&host, &vitals, "load");
+    assert_eq!(
+        (load.state, &*load.what),
+        (Severity::Good, "the load average is 20.00 on the machine's 64 CPUs")
+    );
+    assert_eq!(find(&host, &vitals, "running").state, Severity::Good);
 }
 
 #[test]

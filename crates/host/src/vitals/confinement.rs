@@ -16,8 +16,8 @@ const CAP_SYS_RESOURCE: u32 = 24;
 pub(crate) struct Confinement {
     /// The effective user is root.
     pub(crate) root: bool,
-    /// What only root may do, this user does with `sudo`.
-    pub(crate) sudo: bool,
+    /// What stands before a command that only root may run.
+    pub(crate) sudo: &'static str,
     /// Effective capabilities. Within a user namespace they say more than holds: the limits of pipes and
     /// message queues ask for the capability in the first namespace.
     pub(crate) capabilities: u64,
@@ -48,7 +48,7 @@ impl Confinement {
         let capabilities = field(&status, "CapEff").and_then(|hex| u64::from_str_radix(hex, 16).ok());
         Self {
             root: effective_uid == Some("0"),
-            sudo: !model::sudo().is_empty(),
+            sudo: model::sudo(),
             capabilities: capabilities.unwrap_or(0),
             seccomp_filter: field(&status, "Seccomp").map(|mode| mode == "2"),
             tracer_pid: field(&status, "TracerPid").and_then(|pid| pid.parse().ok()),

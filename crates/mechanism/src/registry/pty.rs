@@ -78,10 +78,8 @@ fn open_pair() -> Result<(OwnedFd, OwnedFd), OpenError> {
 fn remedy(error: Errno) -> Option<String> {
     match error {
         Errno::NOENT | Errno::NODEV | Errno::NXIO => {
-            let sudo = sudo();
-            Some(format!(
-                "mount the terminals: {sudo}mount -t devpts devpts /dev/pts && {sudo}ln -s pts/ptmx /dev/ptmx"
-            ))
+            let mount = "sudo mount -t devpts devpts /dev/pts && sudo ln -s pts/ptmx /dev/ptmx";
+            Some(format!("mount the terminals: {}", model::for_root(mount, sudo())))
         }
         Errno::NOSPC | Errno::AGAIN => Some("all terminals are taken: raise kernel.pty.max".to_owned()),
         Errno::ACCESS | Errno::PERM => Some("let this user open it: chmod 666 /dev/ptmx".to_owned()),

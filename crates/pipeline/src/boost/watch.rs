@@ -3,17 +3,15 @@
 //! those that run is the pipe opened for a moment, and of pipes that can grow: idle ones are never touched.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::fs::read_to_string;
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
-use model::BoostEnd;
 use observe::call::Call;
 use observe::end::{Joint, end, ends};
 use observe::open_file::Identity;
+use observe::quota::nameless;
 use observe::resize::resize;
-use process::proc::descriptors;
-use rustix::pipe::{PipeFlags, pipe_with};
+use process::proc::{descriptors, named};
 
 use super::Boosted;
 use super::family::{Family, Member};
@@ -54,8 +52,6 @@ pub(super) struct Watch {
     seen: HashMap<Identity, Seen>,
     /// What the first process reads, where that is a pipe: who writes to it may be nobody of the family.
     input: Option<(i32, Identity)>,
-    /// The file system of pipes without a name.
-    nameless: u64,
     unseen: BTreeSet<i32>,
     looks: u64,
     last: Instant,
@@ -64,7 +60,6 @@ pub(super) struct Watch {
 
 impl Watch {
     pub(super) fn new(root: i32) -> Self {
-        let made = pipe_with(PipeFlags::CLOEXEC).and_then(|(reader, _)| rustix::fs::fstat(reader));
         let input = end(root, 0).filter(|end| end.reads).and_then(|end| pipe_of(end.joint));
         let now = Instant::now();
         Self {
@@ -73,7 +68,6 @@ impl Watch {
             larger: LargerPipes::new(),
             seen: HashMap::new(),
             input: input.map(|pipe| (root, pipe)),
-            nameless: made.map_or(0, |stat| stat.st_dev),
             unseen: BTreeSet::new(),
             looks: 0,
             last: now,
@@ -134,13 +128,13 @@ impl Watch {
         }
         // Whoever opens a FIFO's reading end lets go on who waits for a reader: only one that has a sleeping writer surely has a
         // reader, too.
-        places.retain(|place| place.asleep || place.pipe.0 == self.nameless);
+        places.retain(|place| place.asleep || Some(place.pipe.0) == nameless());
         places
     }
 
     /// What the first process reads, unless somebody sleeps until there is something in it.
     fn read_first(&self, members: &[Member]) -> Option<Place> {
-        let (pid, pipe) = self.input.filter(|(_, pipe)| pipe.0 == self.nameless)?;
+        let (pid, pipe) = self.input.filter(|(_, pipe)| Some(pipe.0) == nameless())?;
         let is_awaited = |member: &Member| {
             let reads = |call: &Call| match call {
                 Call::Reads(Some(fd)) => {
@@ -203,10 +197,6 @@ impl Watch {
     fn name_ends(&mut self, place: Place, at: usize, since: Duration, members: &[Member]) {
         let has = |pid: i32, fd: i32, reads: bool| {
             end(pid, fd).is_some_and(|end| end.joint == Joint::Pipe(place.pipe) && end.reads == reads)
-        };
-        let named = |pid: i32| {
-            let command = read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end().to_owned();
-            Some(BoostEnd { pid, command })
         };
         let writer = has(place.pid, place.fd, false).then_some(place.pid);
         let reader = members.iter().map(|member| member.pid).find(|pid| has(*pid, 0, true));

@@ -56,7 +56,7 @@ pub(super) const WORDS: &[(&str, &str, &str)] = &[
     (
         "granted",
         "word-granted",
-        "Sizes the system really gave: pipes round up, queues clamp, and past pipe-user-pages-soft a pipe shrinks to a page.",
+        "Sizes the system really gave: pipes round up, queues clamp, and past pipe-user-pages-soft a new pipe has two pages.",
     ),
     (
         "waits to read, waits to write",
