@@ -63,6 +63,13 @@ impl Bar {
         self.0.set_prefix(line(what));
     }
 
+    /// So many steps are done.
+    pub(crate) fn stand_at(&self, steps: u64, what: &str) {
+        self.0.set_position(steps);
+        self.say(what);
+        self.0.tick();
+    }
+
     /// One more step is done.
     pub(crate) fn advance(&self) {
         self.0.inc(1);

@@ -12,6 +12,7 @@ mod gen_cmd;
 mod list;
 mod live;
 mod outputs;
+mod part_cmd;
 mod recommend;
 mod record;
 mod report_cmd;
@@ -21,6 +22,7 @@ mod script;
 mod sh_cmd;
 mod signals;
 mod sink_cmd;
+mod spread_cmd;
 mod standard;
 mod tell_cmd;
 mod terminal;
@@ -67,6 +69,11 @@ enum Command {
     Report(report_cmd::ReportArgs),
     /// Run a command, or take one that runs, and enlarge its pipes where they are full
     Boost(boost_cmd::BoostArgs),
+    /// Run a pipeline over many files, or a large one in pieces, as many at a time as there are CPUs
+    Spread(Box<spread_cmd::SpreadArgs>),
+    /// One partition of a spread, or its reduce
+    #[command(name = "__part", hide = true)]
+    Part(part_cmd::PartArgs),
     /// Your own shell, whose `|` is yours to choose
     Sh(sh_cmd::ShArgs),
     /// What the functions of a prompt call
@@ -103,6 +110,8 @@ fn main() -> ExitCode {
         Command::Diff(args) => diff_cmd::run(&args),
         Command::Report(args) => report_cmd::run(&args),
         Command::Boost(args) => boost_cmd::run(&args),
+        Command::Spread(args) => spread_cmd::run(&args),
+        Command::Part(args) => part_cmd::run(&args),
         Command::Sh(args) => sh_cmd::run(&args),
         Command::Tell(args) => tell_cmd::run(&args),
         Command::List(args) => list::run(&args),

@@ -13,7 +13,7 @@ use crate::{
 pub const SCHEMA: &str = "hosepipe/1";
 
 /// Which hosepipe made the record.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tool {
     /// The version, as in "0.1.0".
     pub version: String,

@@ -33,6 +33,7 @@ mod sh_jobs;
 mod sh_programs;
 mod sh_prompt;
 mod shells;
+mod spread;
 mod suites;
 mod versus;
 mod windows;

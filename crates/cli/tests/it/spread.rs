@@ -1,0 +1,177 @@
+//! `hosepipe spread`: what bash makes of everything at once, failures, and going on after them.
+
+use std::fs;
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use crate::common::{Done, Lab, PROMPTLY, SOON, signal, until};
+
+fn lab() -> Lab {
+    let lab = Lab::new();
+    let lines = |from: u32, count: u32| {
+        (from..from + count)
+            .map(|n| format!("{} word{} of a line\n", n * 7919 % 1003, n % 17))
+            .collect::<String>()
+    };
+    for (number, count) in [(1, 3000), (2, 10), (3, 0), (4, 1), (5, 2000)] {
+        fs::write(lab.here(&format!("in{number}")), lines(number * 1000, count)).expect("written");
+    }
+    lab
+}
+
+fn spread(lab: &Lab, args: &[&str]) -> Done {
+    lab.run(&[&["spread"], args].concat())
+}
+
+fn by_bash(lab: &Lab, text: &str) -> String {
+    let output = Command::new("bash").args(["-c", text]).current_dir(lab.here("")).output().expect("bash");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn what_is_known_comes_together_as_bash_has_it() {
+    let lab = lab();
+    for text in [
+        "sort",
+        "sort -rn",
+        "sort -k2,2 -t ' ' -s",
+        "sort -u",
+        "sort | uniq",
+        "sort -n | uniq -c",
+        "sort -rn | head -n 7",
+        "wc",
+        "wc -l",
+        "wc -L",
+        "grep -c word3",
+        "grep -ci 'WORD3 of'",
+    ] {
+        let expected = by_bash(&lab, &format!("cat in1 in2 in3 in4 in5 | {text}"));
+        for split in [&[][..], &["--split", "1000"], &["--split", "20k"]] {
+            let done = spread(&lab, &[split, &["--map", text, "in[12]", "in3", "in4", "in5"]].concat())
+                .expect_code(0);
+            assert_eq!(done.stdout, expected, "{text} {split:?}");
+        }
+    }
+    spread(&lab, &["--map", "grep -c nowhere", "in1", "in2"]).expect_code(1);
+}
+
+#[test]
+fn everything_arrives_once_and_in_order() {
+    let lab = lab();
+    let expected = by_bash(&lab, "cat in5 in1 in2 in3");
+    for more in [&["--split", "777", "-j", "5"][..], &["--via", "socketpair"], &["--check", "10k", "--stats"]]
+    {
+        let done = spread(
+            &lab,
+            &[more, &["--map", "cat | cat", "--reduce", "cat", "in5", "in1", "in2", "in3"]].concat(),
+        );
+        let done = done.expect_code(0);
+        assert_eq!(done.stdout, expected, "{more:?}");
+        if more.contains(&"--stats") {
+            assert!(
+                done.stderr.contains("came to the same") && done.stderr.contains("2 cat"),
+                "{}",
+                done.stderr
+            );
+        }
+    }
+    let heads = spread(&lab, &["--map", "head -n 1", "--reduce", "cat", "--split", "20k", "in1", "in5"])
+        .expect_code(0);
+    assert!(heads.stdout.lines().count() >= 4, "{}", heads.stdout);
+    let record = spread(&lab, &["--map", "cat", "--reduce", "wc -l; exit 3", "--json", "r.json", "in1"])
+        .expect_code(3);
+    let record_text = fs::read_to_string(lab.here("r.json")).expect("a record");
+    assert!(record_text.contains("\"stages\"") && record.stdout.trim() == "3000", "{record_text}");
+    lab.run(&["report", "r.json"]).expect_code(0);
+}
+
+#[test]
+fn a_failure_costs_its_partition_and_what_is_finished_is_not_done_again() {
+    let lab = lab();
+    let map = "echo run >> log; head -c 5 > first; [ -e mended ] || ! grep -q ^945 first; cat first";
+    let args = ["-j", "1", "--map", map, "--reduce", "cat", "--work", "w", "in1", "in2", "in4", "in5"];
+    fs::write(lab.here("in4"), "945 x\n").expect("written");
+    let runs = || fs::read_to_string(lab.here("log")).map_or(0, |log| log.lines().count());
+    let done = spread(&lab, &args).expect_code(1);
+    assert_eq!((done.stdout.as_str(), runs()), ("", 4), "{}", done.stderr);
+    lab.finish(lab.command(&["spread", "--map", "cat", "--reduce", "cat", "--work", "w", "in1"]))
+        .expect_code(2);
+    let pipefail = map.replace("; cat first", " && cat first");
+    let args = ["-j", "1", "--map", &pipefail, "--reduce", "cat", "--work", "v", "in1", "in2", "in4", "in5"];
+    let done = spread(&lab, &[&["--keep-going", "--retries", "2"], &args[..]].concat()).expect_code(1);
+    assert_eq!((done.stdout.as_str(), runs()), ("", 4 + 4 + 2), "{}", done.stderr);
+    for words in ["partition 3 of 4 (", "in4) exited with 1", "3 of 4 partitions are finished", "--resume"] {
+        assert!(done.stderr.contains(words), "no `{words}` in {}", done.stderr);
+    }
+    let other = spread(&lab, &[&args[..], &["in3", "--resume"]].concat()).expect_code(2);
+    assert!(other.stderr.contains("another list of inputs"), "{}", other.stderr);
+    fs::write(lab.here("mended"), "").expect("written");
+    let done = spread(&lab, &[&args[..], &["--resume"]].concat()).expect_code(0);
+    assert_eq!((done.stdout.lines().count(), runs()), (1, 4 + 4 + 2 + 1), "{}", done.stdout);
+}
+
+#[test]
+fn a_pipeline_that_cannot_be_spread_is_found_out() {
+    let lab = lab();
+    fs::write(lab.here("same"), "a\n".repeat(1000)).expect("written");
+    let args = ["--split", "100", "--map", "uniq -c", "--reduce", "cat", "same"];
+    let done = spread(&lab, &[&args[..], &["--check", "1k"]].concat()).expect_code(1);
+    assert!(done.stdout.is_empty() && done.stderr.contains("cannot be spread so"), "{}", done.stderr);
+    spread(&lab, &args).expect_code(0);
+}
+
+#[test]
+fn wrong_command_lines_say_what_is_wrong() {
+    let lab = lab();
+    fs::create_dir(lab.here("folder")).expect("made");
+    for (args, words) in [
+        (&["--map", "cut -c1", "in1"][..], "how the parts of `cut -c1` come together is not known"),
+        (&["--map", "cat", "--reduce", "cat"], "INPUT"),
+        (&["--map", "wc", "missing"], "missing: ENOENT"),
+        (&["--map", "wc", "no*"], "no file matches no*"),
+        (&["--map", "wc", "folder"], "is a folder"),
+        (&["--map", "wc", "/dev/null"], "no regular file"),
+        (&["--map", "wc (", "--reduce", "cat", "in1"], "syntax error"),
+        (&["--map", "wc", "--via", "nolink", "in1"], "nolink"),
+        (&["--map", "wc", "--resume", "in1"], "--work"),
+        (&["--map", "wc", "--work", "folder", "--resume", "in1"], "holds no work"),
+    ] {
+        let done = spread(&lab, args).expect_code(2);
+        assert!(done.stderr.contains(words), "{args:?}: no `{words}` in {}", done.stderr);
+    }
+}
+
+#[test]
+fn an_interruption_keeps_what_is_finished() {
+    for (sent, status) in [(Signal::INT, Some(130)), (Signal::TERM, Some(143)), (Signal::KILL, None)] {
+        let lab = lab();
+        let map = "[ -e done ] && { echo $$ > slow; sleep 1000; }; touch done; cat";
+        let args = ["spread", "-j", "1", "--map", map, "--reduce", "cat", "--work", "w", "in1", "in2"];
+        let running = lab.start(lab.command(&args));
+        until("the second partition", SOON, || {
+            fs::metadata(lab.here("slow")).ok().filter(|file| file.len() > 0)
+        });
+        let Some(status) = status else {
+            running.kill_and_look();
+            continue;
+        };
+        signal(running.pid(), sent);
+        let done = running.wait_within(2 * PROMPTLY).expect_code(status);
+        assert!(done.stderr.contains("1 of 2 partitions are finished"), "{}", done.stderr);
+        fs::remove_file(lab.here("done")).expect("removed");
+        let done = lab.run(&[&args[..], &["--resume"]].concat()).expect_code(0);
+        assert_eq!(done.stdout, by_bash(&lab, "cat in1 in2"));
+    }
+}
+
+#[test]
+fn an_input_that_changes_meanwhile_is_told() {
+    let lab = lab();
+    let map = "echo more >> in2; cat";
+    let done = spread(&lab, &["-j", "1", "--map", map, "--reduce", "cat", "in1", "in2"]).expect_code(1);
+    assert!(done.stderr.contains("in2 has changed since the work was begun"), "{}", done.stderr);
+    let done =
+        spread(&lab, &["-j", "1", "--map", "rm -f in5; cat", "--reduce", "cat", "in1", "in5"]).expect_code(1);
+    assert!(done.stderr.contains("in5") && done.stderr.contains("ENOENT"), "{}", done.stderr);
+}

@@ -1,0 +1,217 @@
+//! The reduce of a few single commands, whose parts are known to come together again.
+
+use model::shell_quoted;
+
+/// How the whole is made of the parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Derived {
+    /// What is run for each partition.
+    pub map: String,
+    /// What is run over what came out, one part after the other; or over the parts that [`PARTS`] in it names.
+    pub reduce: String,
+}
+
+/// Stands in a reduce for a file that names all parts, each followed by a NUL.
+pub const PARTS: &str = "{parts}";
+
+/// What a shell takes for more than a word. Where any of it stands, quoted or not, nothing is derived.
+const SPECIAL: [char; 17] =
+    [';', '&', '<', '>', '$', '`', '(', ')', '{', '}', '*', '?', '[', '#', '\n', '~', '!'];
+
+/// Options of sort with which what is sorted in parts can be merged: short ones in a bundle, and the ones that take a value.
+const SORT_FLAGS: &str = "bdfghinMVrsu";
+const SORT_VALUES: &str = "kt";
+
+/// The map and the reduce of a text: of `sort`, of `sort | uniq`, of `sort | head`, of `wc` and of `grep -c`. Each prints what the text
+/// itself would of everything.
+///
+/// # Errors
+/// Why nothing is derived of it.
+pub fn derive(text: &str) -> Result<Derived, String> {
+    let refused = |why: &str| {
+        Err(format!(
+            "how the parts of `{text}` come together is not known ({why}): say it with --reduce (`--reduce cat` where the lines just follow \
+             each other). Known are sort, sort | uniq [-c], sort | head -n N, wc and grep -c"
+        ))
+    };
+    if let Some(special) = text.chars().find(|character| SPECIAL.contains(character)) {
+        return refused(&format!("it has a {special:?} in it"));
+    }
+    let Some(stages) = stages(text) else { return refused("its quotes are not closed") };
+    let stages: Vec<Vec<&str>> =
+        stages.iter().map(|stage| stage.iter().map(String::as_str).collect()).collect();
+    let derived = match stages.iter().map(Vec::as_slice).collect::<Vec<_>>().as_slice() {
+        [["sort", options @ ..]] if mergeable(options) => Derived::merging(text, options, ""),
+        [["sort", options @ ..], ["uniq"]] if mergeable(options) => {
+            Derived::merging(text, options, " | uniq")
+        }
+        [["sort", options @ ..], ["uniq", "-c"]] if mergeable(options) => {
+            // Counts of parts would have to be added: the lines themselves are merged, and counted once.
+            let sort = format!("sort{}", quoted(options));
+            Derived::merging(&sort, options, " | uniq -c")
+        }
+        [["sort", options @ ..], ["head", count @ ..]] if mergeable(options) && is_count(count) => {
+            Derived::merging(text, options, &format!(" | head{}", quoted(count)))
+        }
+        [["wc", options @ ..]] => match summed(options) {
+            Some(awk) => Derived::adding(text.to_owned(), awk),
+            None => return refused("with these options its figures do not add up, or it names a file"),
+        },
+        [["grep", options @ ..]] if counts(options) => Derived::adding(
+            // That one part has no match is no failure.
+            format!("{text} || [ $? -eq 1 ]"),
+            "{ n += $1 } END { print n + 0; exit n == 0 }",
+        ),
+        [[]] => return refused("it is empty"),
+        [[program, ..]] => return refused(&format!("of `{program}` with these words nothing is known")),
+        _ => return refused("it is a pipeline of others"),
+    };
+    Ok(derived)
+}
+
+impl Derived {
+    fn merging(map: &str, options: &[&str], behind: &str) -> Self {
+        let reduce = format!("sort -m{} --files0-from={PARTS}{behind}", quoted(options));
+        Self { map: map.to_owned(), reduce }
+    }
+
+    fn adding(map: String, awk: &str) -> Self {
+        Self { map, reduce: format!("awk '{awk}'") }
+    }
+}
+
+fn quoted(words: &[&str]) -> String {
+    words.iter().map(|word| format!(" {}", shell_quoted(word.as_bytes()))).collect()
+}
+
+/// The words of each stage; `None` where a quote is not closed.
+fn stages(text: &str) -> Option<Vec<Vec<String>>> {
+    let (mut stages, mut words, mut word): (Vec<Vec<String>>, Vec<String>, Option<String>) =
+        (Vec::new(), Vec::new(), None);
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\'' | '"' => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match characters.next()? {
+                        end if end == character => break,
+                        '\\' if character == '"' => return None,
+                        inner => word.push(inner),
+                    }
+                }
+            }
+            '\\' => word.get_or_insert_default().push(characters.next()?),
+            '|' => {
+                words.extend(word.take());
+                stages.push(std::mem::take(&mut words));
+            }
+            blank if blank.is_whitespace() => words.extend(word.take()),
+            other => word.get_or_insert_default().push(other),
+        }
+    }
+    words.extend(word);
+    stages.push(words);
+    Some(stages)
+}
+
+/// Whether parts sorted with these options can be merged with the same: no file, nothing written, and nothing by chance.
+fn mergeable(options: &[&str]) -> bool {
+    let mut options = options.iter();
+    while let Some(option) = options.next() {
+        let Some(letters) = option.strip_prefix('-').filter(|letters| !letters.is_empty()) else {
+            return false;
+        };
+        let Some(place) = letters.find(|letter| !SORT_FLAGS.contains(letter)) else { continue };
+        if !letters[place..].starts_with(|letter| SORT_VALUES.contains(letter)) {
+            return false;
+        }
+        // The value is the rest of the word, or the next one.
+        if place + 1 == letters.len() && options.next().is_none() {
+            return false;
+        }
+    }
+    true
+}
+
+fn is_count(words: &[&str]) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match words {
+        [] => true,
+        ["-n", count] => digits(count),
+        [count] => count.strip_prefix("-n").or(count.strip_prefix('-')).is_some_and(digits),
+        _ => false,
+    }
+}
+
+/// What adds the figures of `wc`, as it prints those of a pipe.
+fn summed(options: &[&str]) -> Option<&'static str> {
+    match options {
+        ["-l"] | ["-w"] | ["-c"] | ["-m"] | ["--lines"] | ["--words"] | ["--bytes"] | ["--chars"] => {
+            Some("{ n += $1 } END { print n + 0 }")
+        }
+        ["-L"] | ["--max-line-length"] => Some("$1 > n { n = $1 } END { print n + 0 }"),
+        [] => Some("{ l += $1; w += $2; c += $3 } END { printf \"%7d %7d %7d\\n\", l, w, c }"),
+        _ => None,
+    }
+}
+
+/// Whether it is `grep -c` of one pattern at its standard input.
+fn counts(options: &[&str]) -> bool {
+    let (flags, others): (Vec<&str>, Vec<&str>) =
+        options.iter().partition(|word| word.starts_with('-') && word.len() > 1);
+    let plain = |flag: &&str| flag[1..].chars().all(|letter| "cEFGPivwx".contains(letter));
+    flags.iter().all(plain) && flags.iter().any(|flag| flag.contains('c')) && others.len() == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_are_known() {
+        for (text, reduce) in [
+            ("sort", "sort -m --files0-from={parts}"),
+            ("sort -rnk2 -t '|' -u", "sort -m '-rnk2' '-t' '|' '-u' --files0-from={parts}"),
+            ("sort -n | uniq -c", "sort -m '-n' --files0-from={parts} | uniq -c"),
+            ("sort|head -n 3", "sort -m --files0-from={parts} | head '-n' '3'"),
+            ("wc -l", "awk '{ n += $1 } END { print n + 0 }'"),
+        ] {
+            assert_eq!(derive(text).map(|derived| derived.reduce), Ok(reduce.to_owned()), "{text}");
+        }
+        assert_eq!(derive("sort -n | uniq -c").map(|derived| derived.map), Ok("sort '-n'".to_owned()));
+        let grep = derive("grep -ic 'a b'").expect("known");
+        assert_eq!(grep.map, "grep -ic 'a b' || [ $? -eq 1 ]");
+    }
+
+    #[test]
+    fn and_nothing_else() {
+        for text in [
+            "sort -R",
+            "sort -o f",
+            "sort f",
+            "sort -k",
+            "sort -",
+            "sort --parallel=2",
+            "wc f",
+            "wc -lL",
+            "wc -l f",
+            "grep -c a b",
+            "grep a",
+            "grep -cr a",
+            "grep -cm1 a",
+            "uniq -c",
+            "cut -c1 | sort",
+            "sort | head -c 3",
+            "sort | tail",
+            "awk '{print $1}'",
+            "sort; rm x",
+            "sort 'a",
+            "",
+            "sort | uniq -d",
+        ] {
+            let answer = derive(text);
+            assert!(answer.as_ref().is_err_and(|why| why.contains("--reduce")), "{text}: {answer:?}");
+        }
+    }
+}

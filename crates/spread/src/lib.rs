@@ -1,0 +1,19 @@
+//! A pipeline over data that lies in many files, or in one that is cut at line ends: MAP is run once for each partition, as many at a
+//! time as there are CPUs, and REDUCE over what came out, in the order of the inputs.
+//!
+//! A partition is run by a program of its own, `hosepipe __part FOLDER NUMBER`, which reads in the folder what to do and leaves there what
+//! came of it: whoever starts those programs, this machine or an engine for many, finished work is known by its file.
+
+mod derive;
+mod feed;
+mod local;
+mod merge;
+mod partition;
+mod work;
+
+pub use derive::{Derived, PARTS, derive};
+pub use feed::{Fed, feed};
+pub use local::{Failure, Local, Progress};
+pub use merge::merged;
+pub use partition::{InputFile, InputProblem, Partition, Range, cut, files, sample};
+pub use work::{SpreadPlan, Work, WorkProblem};

@@ -1,0 +1,133 @@
+//! One table of many runs: what the stages of all partitions did together, and which of them held the work up.
+
+use model::{Bottleneck, LinkRecord, RunRecord, StageRecord};
+
+/// A stage is named if the others waited for it during this share of the time.
+const NAMED_SHARE: f64 = 0.5;
+/// And for so many times as long as for any other.
+const AHEAD: f64 = 1.4;
+
+/// The records of all partitions, and that of the reduce, as one: times and bytes are sums, memory is the largest. The stages of the
+/// reduce are those of a second pipeline. `None` where there is no record.
+pub fn merged(maps: &[RunRecord], reduce: Option<&RunRecord>) -> Option<RunRecord> {
+    let (first, others) = maps.split_first()?;
+    let mut whole = first.clone();
+    for other in others {
+        // A shell may do another thing for another input: what is not alike is left out of the sums.
+        for (sum, stage) in whole.stages.iter_mut().zip(&other.stages) {
+            add_stage(sum, stage);
+        }
+        for (sum, link) in whole.links.iter_mut().zip(&other.links) {
+            add_link(sum, link);
+        }
+    }
+    let pipelines = whole.stages.iter().map(|stage| stage.pipeline + 1).max().unwrap_or(0);
+    if let Some(reduce) = reduce {
+        whole.stages.extend(
+            reduce
+                .stages
+                .iter()
+                .map(|stage| StageRecord { pipeline: pipelines + stage.pipeline, ..stage.clone() }),
+        );
+        whole.links.extend(
+            reduce
+                .links
+                .iter()
+                .map(|link| LinkRecord { pipeline: pipelines + link.pipeline, ..link.clone() }),
+        );
+        (whole.status, whole.pipestatus) = (reduce.status, reduce.pipestatus.clone());
+    }
+    whole.bottleneck = judge(&whole.stages, maps.len());
+    Some(whole)
+}
+
+fn add_stage(sum: &mut StageRecord, stage: &StageRecord) {
+    sum.wall_ns += stage.wall_ns;
+    sum.user_ns += stage.user_ns;
+    sum.system_ns += stage.system_ns;
+    sum.blocked_read_ns = both(sum.blocked_read_ns, stage.blocked_read_ns);
+    sum.blocked_write_ns = both(sum.blocked_write_ns, stage.blocked_write_ns);
+    sum.queued_ns = both(sum.queued_ns, stage.queued_ns);
+    sum.held_up_ns = both(sum.held_up_ns, stage.held_up_ns);
+    sum.max_rss_bytes = sum.max_rss_bytes.max(stage.max_rss_bytes);
+    sum.pid = None;
+    if sum.status == 0 {
+        (sum.status, sum.signal) = (stage.status, stage.signal);
+    }
+}
+
+fn add_link(sum: &mut LinkRecord, link: &LinkRecord) {
+    sum.bytes = both(sum.bytes, link.bytes);
+    sum.stored_bytes = both(sum.stored_bytes, link.stored_bytes);
+    sum.watched_ns = both(sum.watched_ns, link.watched_ns);
+    sum.full_ns = both(sum.full_ns, link.full_ns);
+    sum.empty_ns = both(sum.empty_ns, link.empty_ns);
+    sum.trouble = sum.trouble.take().or_else(|| link.trouble.clone());
+}
+
+/// A sum of two figures; unknown where one is.
+fn both(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    Some(one? + other?)
+}
+
+fn judge(stages: &[StageRecord], partitions: usize) -> Option<Bottleneck> {
+    let held = |stage: &StageRecord| stage.held_up_ns.unwrap_or(0) as f64;
+    let whole: f64 = stages.iter().map(held).sum();
+    let longest = |but: Option<usize>| {
+        let others = stages.iter().enumerate().filter(move |(at, _)| Some(*at) != but);
+        others.max_by(|one, other| held(one.1).total_cmp(&held(other.1)))
+    };
+    let (at, stage) = longest(None).filter(|_| whole > 0.0)?;
+    let next = longest(Some(at)).map_or(0.0, |(_, stage)| held(stage));
+    let share = held(stage) / whole;
+    let named = share >= NAMED_SHARE && held(stage) >= AHEAD * next;
+    let of = if partitions == 1 { "1 partition".to_owned() } else { format!("{partitions} partitions") };
+    let sentence = if named {
+        format!(
+            "`{}` holds the whole up: {:.0} % of the time of {of} and the reduce was up to it.",
+            stage.command,
+            share * 100.0
+        )
+    } else {
+        format!("No stage in particular holds the whole of {of} and the reduce up.")
+    };
+    Some(Bottleneck { stage: Some(at).filter(|_| named), sentence })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stage(command: &str, held_up_ns: u64, rss: u64) -> StageRecord {
+        StageRecord {
+            command: command.to_owned(),
+            wall_ns: 10,
+            user_ns: held_up_ns,
+            held_up_ns: Some(held_up_ns),
+            max_rss_bytes: Some(rss),
+            ..StageRecord::default()
+        }
+    }
+
+    #[test]
+    fn sums_largest_and_the_slowest() {
+        let run = |sort, rss| {
+            let stages = vec![stage("cut", 100, 1), stage("sort", sort, rss)];
+            let links = vec![LinkRecord { bytes: Some(7), ..LinkRecord::default() }];
+            RunRecord { stages, links, ..RunRecord::default() }
+        };
+        let reduce = RunRecord { stages: vec![stage("uniq", 50, 1)], status: 3, ..RunRecord::default() };
+        let whole = merged(&[run(400, 5), run(500, 9)], Some(&reduce)).expect("records");
+        assert_eq!(whole.stages[1].held_up_ns, Some(900));
+        assert_eq!((whole.stages[1].max_rss_bytes, whole.stages[2].pipeline, whole.status), (Some(9), 1, 3));
+        assert_eq!(whole.links[0].bytes, Some(14));
+        let judged = whole.bottleneck.expect("a judgement");
+        assert_eq!(judged.stage, Some(1));
+        assert!(
+            judged.sentence.contains("`sort`") && judged.sentence.contains("78 %"),
+            "{}",
+            judged.sentence
+        );
+        assert_eq!(merged(&[], None), None);
+    }
+}

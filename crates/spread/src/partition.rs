@@ -1,0 +1,224 @@
+//! What one run of the map reads: a file, or a piece of one that ends where a line does.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf, absolute};
+
+use model::describe_errno;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// A line end is looked for in pieces of this size.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// A file to be read, as it was when the work was planned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputFile {
+    /// Its absolute path.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// When it was last changed, in seconds and nanoseconds.
+    pub changed: (i64, i64),
+}
+
+/// Bytes of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Range {
+    /// The file's absolute path.
+    pub path: PathBuf,
+    /// Where they begin.
+    pub offset: u64,
+    /// How many they are.
+    pub bytes: u64,
+}
+
+/// What one run of the map reads, one range after the other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Partition {
+    /// The ranges.
+    pub ranges: Vec<Range>,
+}
+
+/// Why something is no input.
+#[derive(Debug, Error)]
+pub enum InputProblem {
+    /// There is no such file.
+    #[error("cannot read {}: {}", .0.display(), describe_errno(.1))]
+    Unreadable(PathBuf, io::Error),
+    /// A pattern that no file has.
+    #[error("no file matches {}", .0.display())]
+    NoMatch(PathBuf),
+    /// Something else than a file.
+    #[error("{} is {}: an input is a regular file, which can be read again and in parts", .0.display(), .1)]
+    NoFile(PathBuf, &'static str),
+}
+
+impl InputFile {
+    /// Looks at a file.
+    ///
+    /// # Errors
+    /// It cannot be read, or is none.
+    pub fn look(path: &Path) -> Result<Self, InputProblem> {
+        let unreadable = |error| InputProblem::Unreadable(path.to_owned(), error);
+        let found = fs::metadata(path).map_err(unreadable)?;
+        if !found.is_file() {
+            let what = if found.is_dir() { "a folder" } else { "no regular file" };
+            return Err(InputProblem::NoFile(path.to_owned(), what));
+        }
+        File::open(path).map_err(unreadable)?;
+        let path = absolute(path).map_err(unreadable)?;
+        Ok(Self { path, bytes: found.len(), changed: (found.mtime(), found.mtime_nsec()) })
+    }
+
+    /// All of it.
+    pub fn whole(&self) -> Range {
+        Range { path: self.path.clone(), offset: 0, bytes: self.bytes }
+    }
+}
+
+/// The files that are named, in this order; of a pattern that is no name itself (`*`, `?`, `[…]`) those that match, sorted by name.
+///
+/// # Errors
+/// One is none, or none matches.
+pub fn files(typed: &[OsString]) -> Result<Vec<InputFile>, InputProblem> {
+    let mut files = Vec::new();
+    for typed in typed {
+        let path = Path::new(typed);
+        let pattern = typed.to_str().filter(|text| !path.exists() && text.contains(['*', '?', '[']));
+        let matches = pattern.and_then(|pattern| glob::glob(pattern).ok());
+        let Some(matches) = matches else {
+            files.push(InputFile::look(path)?);
+            continue;
+        };
+        let before = files.len();
+        // What cannot be looked into is no match, as in a shell.
+        for found in matches.flatten() {
+            files.push(InputFile::look(&found)?);
+        }
+        if files.len() == before {
+            return Err(InputProblem::NoMatch(path.to_owned()));
+        }
+    }
+    Ok(files)
+}
+
+/// Cuts a file into ranges of about so many bytes, each of whole lines; the last line may lack its end. One range where it is
+/// shorter, none where it is empty.
+///
+/// # Errors
+/// It cannot be read.
+pub fn cut(file: &InputFile, piece_bytes: u64) -> Result<Vec<Range>, InputProblem> {
+    let unreadable = |error| InputProblem::Unreadable(file.path.clone(), error);
+    let opened = File::open(&file.path).map_err(unreadable)?;
+    let mut ranges = Vec::new();
+    let mut offset = 0;
+    while offset < file.bytes {
+        let end = line_end(&opened, offset.saturating_add(piece_bytes), file.bytes).map_err(unreadable)?;
+        ranges.push(Range { path: file.path.clone(), offset, bytes: end - offset });
+        offset = end;
+    }
+    Ok(ranges)
+}
+
+/// The first place from `at` on that is behind a line end, or the end of the file.
+fn line_end(file: &File, at: u64, file_bytes: u64) -> io::Result<u64> {
+    let mut room = vec![0; PIECE_BYTES];
+    // What ends just before it is whole.
+    let mut at = at.saturating_sub(1);
+    while at < file_bytes {
+        let len = file.read_at(&mut room, at)?;
+        match room[..len].iter().position(|byte| *byte == b'\n') {
+            Some(place) => return Ok((at + place as u64 + 1).min(file_bytes)),
+            None if len == 0 => break,
+            None => at += len as u64,
+        }
+    }
+    Ok(file_bytes)
+}
+
+/// The beginning of the inputs, of about so many bytes in whole lines, in four pieces or in as many as there are files.
+///
+/// # Errors
+/// One cannot be read.
+pub fn sample(files: &[InputFile], most_bytes: u64) -> Result<Vec<Range>, InputProblem> {
+    let (mut ranges, mut left) = (Vec::new(), most_bytes);
+    for file in files {
+        if left == 0 {
+            break;
+        }
+        for range in cut(file, (most_bytes / 4).max(1))?.into_iter().take_while(|range| range.offset < left) {
+            ranges.push(range);
+        }
+        left = left.saturating_sub(file.bytes);
+    }
+    Ok(ranges)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn file(text: &[u8]) -> (tempfile::NamedTempFile, InputFile) {
+        let mut made = tempfile::NamedTempFile::new().expect("a file");
+        made.write_all(text).expect("written");
+        let looked = InputFile::look(made.path()).expect("a file");
+        (made, looked)
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_are_whole_lines_and_everything(
+            lines in prop::collection::vec(0usize..300, 0..60), piece in 1u64..2000, ends in any::<bool>()
+        ) {
+            let mut text = lines.iter().map(|len| "x".repeat(*len)).collect::<Vec<_>>().join("\n").into_bytes();
+            if ends { text.push(b'\n'); }
+            let (_made, file) = file(&text);
+            let ranges = cut(&file, piece).unwrap();
+            let mut at = 0;
+            for range in &ranges {
+                prop_assert_eq!(range.offset, at);
+                prop_assert!(range.bytes > 0);
+                at += range.bytes;
+                prop_assert!(at == file.bytes || text[at as usize - 1] == b'\n');
+                // No more lines than it takes to be so long.
+                let short = &text[range.offset as usize..(at - 1) as usize];
+                let before = short.iter().rposition(|byte| *byte == b'\n').map_or(0, |place| place as u64 + 1);
+                prop_assert!(before < piece);
+            }
+            prop_assert_eq!(at, file.bytes);
+        }
+    }
+
+    #[test]
+    fn files_are_found_by_name_and_by_pattern() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in ["b.log", "a.log", "c[1].log"] {
+            fs::write(folder.path().join(name), name).expect("written");
+        }
+        let named = |name: &str| files(&[folder.path().join(name).into_os_string()]);
+        let names = |found: Vec<InputFile>| {
+            let name = |file: &InputFile| Some(file.path.file_name()?.to_str()?.to_owned());
+            found.iter().filter_map(name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(named("?.log").expect("two")), ["a.log", "b.log"]);
+        assert_eq!(names(named("c[1].log").expect("itself")), ["c[1].log"]);
+        assert!(matches!(named("*.txt"), Err(InputProblem::NoMatch(_))));
+        assert!(matches!(named("a.txt"), Err(InputProblem::Unreadable(..))));
+        assert!(matches!(named("."), Err(InputProblem::NoFile(_, "a folder"))));
+    }
+
+    #[test]
+    fn a_sample_is_the_beginning_in_pieces() {
+        let (_made, file) = file("line\n".repeat(1000).as_bytes());
+        let ranges = sample(std::slice::from_ref(&file), 1000).expect("ranges");
+        assert_eq!(ranges.iter().map(|range| range.bytes).collect::<Vec<_>>(), [250; 4]);
+        assert_eq!(sample(&[file.clone(), file], 1 << 20).expect("ranges").len(), 2);
+    }
+}

@@ -1,0 +1,205 @@
+//! The folder of a spread: its plan, and for each partition what came out once it has succeeded.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use model::{RunRecord, describe_errno};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::partition::{InputFile, Partition, Range};
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpreadPlan {
+    /// The text that is run for each partition.
+    pub map: String,
+    /// The text that is run over what came out.
+    pub reduce: String,
+    /// What stands between the stages.
+    pub via: String,
+    /// The shell.
+    pub shell: String,
+    /// Whether a text fails with any of its stages.
+    pub pipefail: bool,
+    /// The files, as they were.
+    pub inputs: Vec<InputFile>,
+    /// What each run of the map reads.
+    pub partitions: Vec<Partition>,
+}
+
+/// The folder.
+#[derive(Debug)]
+pub struct Work {
+    folder: PathBuf,
+    /// Held for as long as somebody drives the work.
+    _lock: Option<OwnedFd>,
+}
+
+/// Why a folder cannot be used.
+#[derive(Debug, Error)]
+pub enum WorkProblem {
+    /// The system refused.
+    #[error("cannot use {} for the work: {}", .0.display(), describe_errno(.1))]
+    Folder(PathBuf, io::Error),
+    /// Somebody works there.
+    #[error("another hosepipe works in {} right now", .0.display())]
+    Busy(PathBuf),
+    /// Something is there already.
+    #[error("{} holds work already: --resume goes on with it, and another --work begins anew", .0.display())]
+    Begun(PathBuf),
+    /// It is of something else.
+    #[error("{} holds work with another {what}: finish it as it was begun, or name another --work", folder.display())]
+    Other {
+        /// The folder.
+        folder: PathBuf,
+        /// What differs.
+        what: &'static str,
+    },
+    /// There is nothing to go on with.
+    #[error("{} holds no work to go on with: leave --resume out", .0.display())]
+    Nothing(PathBuf),
+}
+
+impl Work {
+    /// Begins in a folder that holds no work yet.
+    ///
+    /// # Errors
+    /// It holds some, or cannot be written.
+    pub fn begin(folder: &Path, plan: &SpreadPlan) -> Result<Self, WorkProblem> {
+        fs::create_dir_all(folder).map_err(|error| WorkProblem::Folder(folder.to_owned(), error))?;
+        let work = Self::lock(folder)?;
+        if work.plan_file().exists() {
+            return Err(WorkProblem::Begun(folder.to_owned()));
+        }
+        let text = serde_json::to_vec_pretty(plan).map_err(io::Error::from);
+        let written = text.and_then(|text| fs::write(work.plan_file(), text));
+        written.map_err(|error| WorkProblem::Folder(folder.to_owned(), error))?;
+        Ok(work)
+    }
+
+    /// Goes on with what was begun by the same plan.
+    ///
+    /// # Errors
+    /// Another plan, or none.
+    pub fn resume(folder: &Path, plan: &SpreadPlan) -> Result<Self, WorkProblem> {
+        let work = Self::lock(folder)?;
+        let found = work.plan().map_err(|_| WorkProblem::Nothing(folder.to_owned()))?;
+        let what = match &found {
+            found if found.inputs != plan.inputs => Some("list of inputs, or other contents of them"),
+            found if found.partitions != plan.partitions => Some("--split"),
+            found if found != plan => Some("text, link or shell"),
+            _ => None,
+        };
+        what.map_or(Ok(work), |what| Err(WorkProblem::Other { folder: folder.to_owned(), what }))
+    }
+
+    /// A folder in which somebody else drives the work.
+    pub fn of(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), _lock: None }
+    }
+
+    fn lock(folder: &Path) -> Result<Self, WorkProblem> {
+        let refused = |error: Errno| WorkProblem::Folder(folder.to_owned(), error.into());
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = open(folder, flags, Mode::empty()).map_err(refused)?;
+        match flock(&opened, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => Err(WorkProblem::Busy(folder.to_owned())),
+            // Where a file system has no such locks, two at the same moment are not seen.
+            _ => Ok(Self { folder: folder.to_owned(), _lock: Some(opened) }),
+        }
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn plan_file(&self) -> PathBuf {
+        self.folder.join("plan.json")
+    }
+
+    /// What is to be done here.
+    ///
+    /// # Errors
+    /// There is no plan, or none that can be read.
+    pub fn plan(&self) -> io::Result<SpreadPlan> {
+        Ok(serde_json::from_slice(&fs::read(self.plan_file())?)?)
+    }
+
+    fn file(&self, number: usize, what: &str) -> PathBuf {
+        self.folder.join(format!("{:06}.{what}", number + 1))
+    }
+
+    /// What came out of a partition, counted from 0; there is such a file once it has succeeded.
+    pub fn output(&self, number: usize) -> PathBuf {
+        self.file(number, "out")
+    }
+
+    /// The record of its run.
+    pub fn record_file(&self, number: usize) -> PathBuf {
+        self.file(number, "json")
+    }
+
+    /// The record of the reduce.
+    pub fn reduce_record_file(&self) -> PathBuf {
+        self.folder.join("reduce.json")
+    }
+
+    /// Whether it has succeeded.
+    pub fn is_finished(&self, number: usize) -> bool {
+        self.output(number).exists()
+    }
+
+    /// An empty file for what comes out.
+    ///
+    /// # Errors
+    /// What the system answered.
+    pub fn start_output(&self, number: usize) -> io::Result<File> {
+        File::create(self.file(number, "unfinished"))
+    }
+
+    /// It has succeeded: what came out gets its name.
+    ///
+    /// # Errors
+    /// What the system answered: a full disk, for example.
+    pub fn finish_output(&self, number: usize) -> io::Result<()> {
+        fs::rename(self.file(number, "unfinished"), self.output(number))
+    }
+
+    /// The records that there are: of the partitions that were run, and of the reduce.
+    pub fn records(&self, partitions: usize) -> (Vec<RunRecord>, Option<RunRecord>) {
+        let read = |path: PathBuf| serde_json::from_slice(&fs::read(path).ok()?).ok();
+        let maps = (0..partitions).filter_map(|number| read(self.record_file(number)));
+        (maps.collect(), read(self.reduce_record_file()))
+    }
+
+    /// What came out of all partitions, in their order.
+    ///
+    /// # Errors
+    /// One is not there.
+    pub fn outputs(&self, partitions: usize) -> io::Result<Vec<Range>> {
+        let whole = |number| {
+            let path = self.output(number);
+            Ok(Range { bytes: fs::metadata(&path)?.len(), offset: 0, path })
+        };
+        (0..partitions).map(whole).collect()
+    }
+
+    /// Writes the names of all outputs, each followed by a NUL, as `sort --files0-from` reads them.
+    ///
+    /// # Errors
+    /// What the system answered.
+    pub fn list_outputs(&self, partitions: usize) -> io::Result<PathBuf> {
+        use std::os::unix::ffi::OsStrExt;
+        let names = (0..partitions).map(|number| self.output(number));
+        let list: Vec<u8> = names.flat_map(|name| [name.as_os_str().as_bytes(), b"\0"].concat()).collect();
+        let path = self.folder.join("outputs");
+        fs::write(&path, list)?;
+        Ok(path)
+    }
+}
