@@ -15,6 +15,7 @@ mod recommended;
 mod reference;
 mod rounds;
 mod scripts;
+mod spreading;
 mod table;
 mod targets;
 mod trips;

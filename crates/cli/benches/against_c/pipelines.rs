@@ -248,7 +248,7 @@ fn text_file() -> Result<PathBuf> {
 }
 
 /// Makes a file with a shell command, unless it is there with at least so many bytes.
-fn made(name: &str, bytes: u64, command: &str) -> Result<PathBuf> {
+pub(crate) fn made(name: &str, bytes: u64, command: &str) -> Result<PathBuf> {
     let path = built(name);
     if std::fs::metadata(&path).is_ok_and(|found| found.len() >= bytes.max(1)) {
         return Ok(path);

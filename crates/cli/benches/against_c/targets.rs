@@ -14,7 +14,9 @@ use crate::memory::{Whose, peak_bytes};
 use crate::reference::{References, succeed};
 use crate::rounds::{interleave, median};
 use crate::table::{BenchRow, Unit, Wanted};
-use crate::{boosts, by_reference, changes, pipelines, prompt, recommended, scripts, trips, workers};
+use crate::{
+    boosts, by_reference, changes, pipelines, prompt, recommended, scripts, spreading, trips, workers,
+};
 
 /// How long one timed run against C lasts: long enough for the clock and for a few thousand blocks. Each run of a
 /// default pipe between two CPUs falls into a rhythm of sleeps and wake-ups of its own, which moves its figure by
@@ -164,6 +166,7 @@ pub(crate) fn all() -> impl Iterator<Item = Target> {
         .chain(trips::targets())
         .chain(pipelines::TARGETS.iter().copied())
         .chain(boosts::TARGETS.iter().copied())
+        .chain(spreading::TARGETS.iter().copied())
         .chain(scripts::TARGETS.iter().copied())
         .chain(workers::TARGETS.iter().copied())
         .chain(prompt::TARGETS.iter().copied())

@@ -1,0 +1,57 @@
+//! `hosepipe spread` on this machine: beside one run over everything, and beside GNU parallel doing the same.
+
+use anyhow::{Context, Result};
+
+use crate::hosepipe;
+use crate::pipelines::{Timed, made, times};
+use crate::reference::succeed;
+use crate::table::{BenchRow, Wanted};
+use crate::targets::{Laboratory, Target};
+
+pub(crate) const TARGETS: &[Target] = &[
+    Target {
+        name: "spread-run",
+        promise: "a map that computes over 1 GB, on two CPUs: at most 0.6 of the time of one run",
+        slow: true,
+        measure: |name, lab| beside(name, lab, &["run", &format!("{COUNT} < {}", text()?)], 0.6),
+    },
+    Target {
+        name: "spread-parallel",
+        promise: "the same beside GNU parallel, which must be installed: at most its time",
+        slow: true,
+        measure: beside_parallel,
+    },
+];
+
+/// Words of each length: what takes a good part of a second for 100 MB.
+const COUNT: &str = "awk '{ n[length($1)] += NF } END { for (k in n) print k, n[k] }'";
+const TOGETHER: &str = "awk '{ n[$1] += $2 } END { for (k in n) print k, n[k] }' | sort";
+const TEXT_BYTES: u64 = 1_000_000_000;
+
+/// A text of 1 GB.
+fn text() -> Result<String> {
+    let line = "awk '{ print ($1 * 7919) % 1000003, \"some words of a line\", $1 % 977 }'";
+    let path = made("text-1gb", TEXT_BYTES, &format!("seq 100000000 | {line} | head -c {TEXT_BYTES}"))?;
+    Ok(path.display().to_string())
+}
+
+fn spread() -> Result<Timed> {
+    let words =
+        [hosepipe::PROGRAM, "spread", "--map", COUNT, "--reduce", TOGETHER, "--split", "64MiB", &text()?];
+    Ok(Timed(words.map(str::to_owned).to_vec()))
+}
+
+fn beside(name: &str, lab: &Laboratory, words: &[&str], at_most: f64) -> Result<Vec<BenchRow>> {
+    let reference = Timed([&[hosepipe::PROGRAM], words].concat().into_iter().map(str::to_owned).collect());
+    Ok(vec![times(name, lab, 5, [&spread()?, &reference], Wanted::AtMost(at_most))?])
+}
+
+fn beside_parallel(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
+    let mut there = std::process::Command::new("parallel");
+    there.args(["--citation"]).stdin(std::process::Stdio::null());
+    succeed(there).context("GNU parallel (Debian: apt-get install parallel)")?;
+    let quoted = model::shell_quoted(COUNT.as_bytes());
+    let text = format!("parallel --pipe-part -a {} --block 64M -k {quoted} | {TOGETHER}", text()?);
+    let reference = crate::pipelines::bash(&text);
+    Ok(vec![times(name, lab, 5, [&spread()?, &reference], Wanted::AtMost(1.0))?])
+}
