@@ -120,10 +120,10 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
         inputs,
     };
     let stop = StopRequest::listen()?;
-    if let Some(most) = args.check {
-        if let Some(code) = check(args, &plan, most, &stop)? {
-            return Ok(code);
-        }
+    if let Some(most) = args.check
+        && let Some(code) = check(args, &plan, most, &stop)?
+    {
+        return Ok(code);
     }
     let temporary = match &args.work {
         None => Some(
