@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
 use model::visible;
-use pipeline::Glance;
+use pipeline::{Glance, Headway};
 use report::numbers;
 
 /// Between two drawings.
@@ -52,7 +52,9 @@ impl Live {
         let mut text = if wanted == self.reserved { String::new() } else { self.reserve(wanted) };
         let top = self.rows - wanted + 1;
         let seconds = self.began.elapsed().as_secs_f64();
-        text.push_str(&format!("\x1b7\x1b[{top};1H\x1b[J\x1b[2m {seconds:.1} s\x1b[0m"));
+        let headway = stages[0].headway.as_ref().map(|headway| format!(" · {}", in_words(headway)));
+        let head = self.fitting(&format!(" {seconds:.1} s{}", headway.unwrap_or_default()));
+        text.push_str(&format!("\x1b7\x1b[{top};1H\x1b[J\x1b[2m{head}\x1b[0m"));
         for (index, (stage, before)) in stages.iter().zip(&self.before).take(wanted - 1).enumerate() {
             text.push_str(&format!("\x1b[{};1H", top + 1 + index));
             text.push_str(&self.line(index + 1, stage, before, since));
@@ -97,12 +99,22 @@ impl Live {
             _ if cpu >= 0.5 => "computes".to_owned(),
             _ => "at work".to_owned(),
         };
+        let lines = stage.lines.map(|lines| {
+            let new = lines.saturating_sub(before.lines.unwrap_or(0));
+            format!(" {:>8} lines/s", numbers::amount(new as f64 / since.as_secs_f64()))
+        });
         let line = format!(
-            " {number} {:<32.32} {:>9} {:>6}  {state}",
+            " {number} {:<32.32} {:>9} {:>6}{}  {state}",
             visible(&stage.command).replace('\n', " "),
             numbers::time(stage.cpu_ns as f64),
             numbers::percent(cpu),
+            lines.unwrap_or_default(),
         );
+        self.fitting(&line)
+    }
+
+    /// What of a line a row of the terminal takes.
+    fn fitting(&self, line: &str) -> String {
         line.chars().take(self.columns.saturating_sub(1)).collect()
     }
 
@@ -115,6 +127,24 @@ impl Live {
     /// That it cannot be drawn is no reason to stop.
     fn write(&self, text: &str) {
         let _ = stderr().write_all(text.as_bytes());
+    }
+}
+
+/// "big.gz: 45 % read, 12 s to its end".
+fn in_words(headway: &Headway) -> String {
+    let share = headway.read_bytes as f64 / headway.size_bytes.max(1) as f64;
+    let what = visible(&headway.what).replace('\n', " ");
+    let left = headway.left.map(|left| format!(", {} to the end", duration(left.as_secs())));
+    // All of it is read when all of it is.
+    format!("{what}: {:.0} % read{}", (share * 100.0).floor(), left.unwrap_or_default())
+}
+
+/// "45 s", "12 min", "3 h 20 min": an estimate needs no more.
+fn duration(seconds: u64) -> String {
+    match seconds {
+        0..100 => format!("{} s", seconds.max(1)),
+        100..6000 => format!("{} min", seconds.div_ceil(60)),
+        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
     }
 }
 

@@ -28,6 +28,8 @@ use crate::typed;
 Examples:
   hosepipe run 'zcat access.log.gz | cut -d\" \" -f1 | sort | uniq -c | sort -rn | head'
   hosepipe run --stats 'cat big | tr a-z A-Z | sort | uniq -c'   which stage holds it up?
+  hosepipe run --live 'cat big | sort | uniq -c'                 how far is it, and how long does it take?
+  hosepipe run --lines 'cat log | grep GET | cut -f1'            lines a second, stage by stage
   hosepipe run --via tmpfile 'seq 1000000 | sort | tail -1'      files instead of pipes
   hosepipe run --keep kept 'du -a | sort -n | tail'              look at what flowed afterwards
   hosepipe run --via tcp --pipefail --json run.json 'a | b'      a record of it all
@@ -50,7 +52,11 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     meter: bool,
 
-    /// Show the same while it runs, on a terminal
+    /// Show the same, and count the lines that go through each link, and how many a second: a relay reads every byte
+    #[arg(long)]
+    lines: bool,
+
+    /// Show the same while it runs, on a terminal, and how far the first stage has come in what it reads
     #[arg(long)]
     live: bool,
 
@@ -96,8 +102,9 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let keep = keep.transpose().map_err(|problem| UsageError(problem.to_string()))?;
     let live = RefCell::new(Live::on_stderr());
     let show = |stages: &[Glance]| live.borrow_mut().show(stages);
-    let told = args.stats || args.live || args.meter;
-    let watched = Watched { meter: args.meter, show: if args.live { Some(&show) } else { None } };
+    let told = args.stats || args.live || args.meter || args.lines;
+    let watched =
+        Watched { meter: args.meter, lines: args.lines, show: if args.live { Some(&show) } else { None } };
     let watched = (told || !args.outputs.is_empty()).then_some(watched);
     // Read before the run, whose load they would show afterwards; the table alone has no use for them.
     let host = if !args.outputs.is_empty() { host::facts() } else { Host::default() };

@@ -81,6 +81,9 @@ pub struct LinkRecord {
     pub granted: BTreeMap<String, u64>,
     /// Bytes that went through it; `null` where unknown.
     pub bytes: Option<u64>,
+    /// Ends of lines among them; absent where nobody counted (`--lines`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<u64>,
     /// Bytes it stored in a file system; `null` where it stores none.
     pub stored_bytes: Option<u64>,
     /// The file that stored them, where it has a name.

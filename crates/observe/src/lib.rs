@@ -5,6 +5,7 @@ pub mod activity;
 pub mod call;
 pub mod end;
 pub mod fullness;
+pub mod headway;
 pub mod moment;
 pub mod open_file;
 pub mod quota;

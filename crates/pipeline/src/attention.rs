@@ -328,6 +328,11 @@ impl Attention {
         record.empty_ns = Some(link.empty_ns);
     }
 
+    /// The processes of a stage, as they were seen last.
+    pub(crate) fn pids(&self, index: usize) -> &[i32] {
+        self.stages.get(&index).and_then(|stage| stage.last.as_ref()).map_or(&[], |last| &last.pids)
+    }
+
     /// What a stage has done so far.
     pub(crate) fn so_far(&self, index: usize) -> Glance {
         self.stages.get(&index).map_or(Glance::default(), |stage| Glance {

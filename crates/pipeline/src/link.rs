@@ -8,6 +8,7 @@ mod file;
 mod follow;
 mod holders;
 mod kernel;
+mod lines;
 mod relay;
 mod spec;
 mod stream;
@@ -29,6 +30,7 @@ use rustix::pipe::fcntl_setpipe_size;
 
 use file::LinkFile;
 use follow::FileFollower;
+use lines::Lines;
 use relay::{Relay, Source};
 use stream::Stream;
 use terminal::TerminalSource;
@@ -46,6 +48,7 @@ pub struct Link {
     writer: Option<Watch>,
     /// What will keep a copy of a stored link's file.
     copy: Option<File>,
+    lines: Arc<Lines>,
     record: LinkRecord,
 }
 
@@ -60,12 +63,14 @@ impl Link {
             file: None,
             writer: None,
             copy: None,
+            lines: Arc::default(),
             record: LinkRecord { spec, granted, ..LinkRecord::default() },
         };
         match kind {
             LinkKind::Stream => link.read = Some(read),
             LinkKind::Terminal => {
-                let source = TerminalSource::new(read).map_err(refused("fcntl(F_SETFL)"))?;
+                let source =
+                    TerminalSource::new(read, Arc::clone(&link.lines)).map_err(refused("fcntl(F_SETFL)"))?;
                 link.feed(Box::new(source))?;
             }
             LinkKind::Stored(stored) => link.store(read, stored)?,
@@ -79,7 +84,10 @@ impl Link {
         let file = Arc::new(LinkFile::new(reader, stored));
         self.file = Some(Arc::clone(&file));
         match order {
-            Order::Parallel => self.feed(Box::new(FileFollower::new(file, watch))),
+            Order::Parallel => {
+                let lines = Arc::clone(&self.lines);
+                self.feed(Box::new(FileFollower::new(file, watch, lines)))
+            }
             Order::Sequential => {
                 self.read = Some(file.reader.try_clone().map_err(refused("fcntl(F_DUPFD_CLOEXEC)"))?);
                 self.writer = Some(watch);
@@ -121,7 +129,8 @@ impl Link {
             return Ok(());
         }
         let Some(input) = self.read.take() else { return Ok(()) };
-        let source = Stream::new(input, Some(copy)).map_err(refused("tee(2), which makes the copy"))?;
+        let source = Stream::new(input, Some(copy), self.uncounted());
+        let source = source.map_err(refused("tee(2), which makes the copy"))?;
         self.feed(Box::new(source))
     }
 
@@ -134,8 +143,23 @@ impl Link {
             return Ok(());
         }
         let Some(input) = self.read.take() else { return Ok(()) };
-        let source = Stream::new(input, None).map_err(refused("fcntl(F_SETFL)"))?;
+        let source = Stream::new(input, None, self.uncounted()).map_err(refused("fcntl(F_SETFL)"))?;
         self.feed(Box::new(source))
+    }
+
+    /// Counts lines, too, where [`Link::meter`] or [`Link::keep`] is asked for next; to be asked for before the ends are taken.
+    pub fn count_lines(&self) {
+        self.lines.want();
+    }
+
+    /// Lines that went through so far; `None` where they are not counted.
+    pub fn lines(&self) -> Option<u64> {
+        self.lines.seen()
+    }
+
+    /// Where lines are to be counted by the next relay: no other one counts them.
+    fn uncounted(&self) -> Option<Arc<Lines>> {
+        (self.lines.are_wanted() && self.relays.is_empty()).then(|| Arc::clone(&self.lines))
     }
 
     /// The writer's end, for the standard output of a stage. Given once, and to be closed here as soon as the stage
@@ -187,6 +211,10 @@ impl Link {
             cut_short |= outcome.cut_short;
         }
         if let Some(file) = &self.file {
+            if self.relays.is_empty() && self.lines.are_wanted() {
+                // What cannot be read again was read by nobody.
+                let _ = file.copy_to(&*self.lines);
+            }
             let looked = file.look().err().map(|error| error.to_string());
             let copied = self.copy.take().and_then(|copy| file.copy_to(copy).err());
             let not_kept = copied
@@ -196,6 +224,7 @@ impl Link {
             record.path = file.path().map(|path| path.to_string_lossy().into_owned());
             record.trouble = file.trouble(&record.spec).or(record.trouble).or(looked).or(not_kept);
         }
+        record.lines = self.lines.seen();
         (record, cut_short)
     }
 }

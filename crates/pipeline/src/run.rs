@@ -56,6 +56,8 @@ pub struct Text<'a> {
 pub struct Watched<'a> {
     /// Bytes are counted, by a relay where there is no other way.
     pub meter: bool,
+    /// Lines are counted, too.
+    pub lines: bool,
     /// Shows what is seen, while it is seen, in the process that serves the links.
     pub show: Option<&'a Picture<'a>>,
 }

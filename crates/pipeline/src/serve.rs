@@ -27,6 +27,7 @@ use crate::link::Link;
 use crate::run::{Summary, Text};
 use crate::socket::{self, Message, Socket};
 use observe::fullness::Fill;
+use observe::headway::{Headway, Headways};
 use observe::open_file::{OpenFile, identity};
 
 /// Between two looks at links that tell nobody that they are over.
@@ -61,6 +62,10 @@ pub struct Glance {
     pub blocked_read_ns: u64,
     /// Time it was idle while what it writes to was full.
     pub blocked_write_ns: u64,
+    /// Lines that went through the link behind it; `None` where nobody counts.
+    pub lines: Option<u64>,
+    /// How far it has come in what it reads; only of a first stage that reads a file.
+    pub headway: Option<Headway>,
 }
 
 /// Draws the stages of the pipeline that runs; at the end it is given none.
@@ -88,6 +93,7 @@ pub(crate) fn serve(service: &Service<'_>, socket: &Socket, shell: i32, front: U
         ledger: Ledger::of(shell),
         attention: text.watched.map(|_| Attention::new()),
         drawn: Instant::now(),
+        headways: Headways::default(),
     };
     let mut front = Some(front);
     loop {
@@ -194,6 +200,7 @@ pub(crate) struct Server<'a> {
     pub(crate) ledger: Ledger,
     attention: Option<Attention>,
     drawn: Instant,
+    headways: Headways,
 }
 
 impl Server<'_> {
@@ -265,7 +272,13 @@ impl Server<'_> {
 
     fn connect(&mut self, id: u64) -> Result<Link, OpenError> {
         let mut link = self.chosen.via.connect(&self.folder)?;
-        if self.service.text.watched.is_some_and(|watched| watched.meter) {
+        let watched = self.service.text.watched;
+        if watched.is_some_and(|watched| watched.lines) {
+            link.count_lines();
+        }
+        // The relay that keeps a copy counts as well.
+        let keeps = self.keep.is_some() || self.chosen.keep.is_some();
+        if watched.is_some_and(|watched| watched.meter || watched.lines) && !keeps {
             link.meter()?;
         }
         let open = self.links.values().filter(|served| served.link.is_some()).count();
@@ -343,12 +356,20 @@ impl Server<'_> {
         let pipelines = self.ledger.pipelines();
         let lives = |joined: &&Joined| joined.processes.iter().any(|index| played.contains(index));
         let Some(joined) = pipelines.iter().rev().find(lives) else { return };
-        let glance = |index: &usize| {
-            let seen = self.attention.as_ref().map(|attention| attention.so_far(*index));
+        let Some(attention) = &self.attention else { return };
+        let glance = |(at, index): (usize, &usize)| {
             let (command, ended) = (self.ledger.name(*index), !played.contains(index));
-            Glance { command, ended, ..seen.unwrap_or_default() }
+            let behind = joined.links.get(at).and_then(|link| self.links.get(link));
+            let lines =
+                behind.and_then(|served| served.link.as_ref().map_or(served.record.lines, Link::lines));
+            Glance { command, ended, lines, ..attention.so_far(*index) }
         };
-        show(&joined.processes.iter().map(glance).collect::<Vec<Glance>>());
+        let mut stages: Vec<Glance> = joined.processes.iter().enumerate().map(glance).collect();
+        if let ([first, ..], [stage, ..]) = (&joined.processes[..], &mut stages[..]) {
+            let pids = if stage.ended { &[] } else { attention.pids(*first) };
+            stage.headway = self.headways.look(pids);
+        }
+        show(&stages);
     }
 
     fn draw_nothing(&self) {

@@ -177,6 +177,7 @@ fn of_run(record: &RunRecord) -> Sheet {
         ("max_rss_bytes", |(stage, _)| text(stage.max_rss_bytes)),
         ("link", |(_, link)| Some((*link)?.spec.clone())),
         ("link_bytes", |(_, link)| text((*link)?.bytes)),
+        ("link_lines", |(_, link)| text((*link)?.lines)),
         ("link_stored_bytes", |(_, link)| text((*link)?.stored_bytes)),
         ("link_watched_ns", |(_, link)| text((*link)?.watched_ns)),
         ("link_full_ns", |(_, link)| text((*link)?.full_ns)),

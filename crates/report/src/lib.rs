@@ -36,6 +36,7 @@ mod load;
 mod machine;
 mod reason;
 mod remarks;
+mod statuses;
 mod sweep;
 mod verdict;
 mod versus;

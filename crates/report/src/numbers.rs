@@ -27,6 +27,11 @@ pub fn decimal_size(bytes: u64) -> String {
     }
 }
 
+/// A number of things, as in "999", "1.20 M".
+pub fn amount(value: f64) -> String {
+    if value < 999.5 { plain(value.round()) } else { scaled(value, 1000.0, &["", "k", "M", "G", "T"]) }
+}
+
 /// A time, as in "1.20 ns", "52.0 µs", "3.40 s".
 pub fn time(ns: f64) -> String {
     scaled(ns, 1000.0, &["ns", "µs", "ms", "s"])
@@ -135,6 +140,7 @@ mod tests {
         assert_eq!(time(120.0), "120 ns");
         assert_eq!(time(52_000.0), "52.0 µs");
         assert_eq!(time(9_996_000.0), "10.0 ms");
+        assert_eq!([amount(999.4), amount(999.6), amount(1.2e6)], ["999", "1.00 k", "1.20 M"]);
         assert_eq!(percent(0.0213), "2.1 %");
         assert_eq!(percent(0.0999), "10 %");
         assert_eq!(size(65536), "64 KiB");

@@ -3,8 +3,9 @@
 use model::{ByteSize, LinkRecord, RunRecord, signal_name};
 
 use crate::layout::{Tone, shortened};
-use crate::numbers::{decimal_size, percent, time};
+use crate::numbers::{amount, decimal_size, grouped, percent, time};
 use crate::sheet::{Sheet, SheetPart};
+use crate::statuses;
 use crate::table::{ABSENT, Column, Fit, Table};
 
 /// Below this a time asleep is not told from none.
@@ -39,6 +40,14 @@ fn table(record: &RunRecord) -> Table {
     add(Column::right("CPU"), &|at| measured(Some(stage(at).user_ns + stage(at).system_ns)));
     add(Column::right("queued").drop(1), &|at| measured(stage(at).queued_ns));
     add(Column::right("out"), &|at| bytes_behind(at).map(decimal_size).unwrap_or_default());
+    let lines_behind = |at: usize| link_behind(record, at).and_then(|link| link.lines);
+    add(Column::right("lines"), &|at| {
+        lines_behind(at).map(|lines| grouped(lines as f64, 0)).unwrap_or_default()
+    });
+    add(Column::right("lines/s"), &|at| {
+        let rate = |lines| amount(lines as f64 * 1e9 / stage(at).wall_ns.max(1) as f64);
+        lines_behind(at).map(rate).unwrap_or_default()
+    });
     add(Column::right("full"), &|at| share(at, |link| link.full_ns));
     add(Column::right("empty"), &|at| share(at, |link| link.empty_ns));
     add(Column::right("memory").drop(2), &|at| stage(at).max_rss_bytes.map(decimal_size).unwrap_or_default());
@@ -75,10 +84,14 @@ pub(crate) fn sentences(record: &RunRecord) -> Vec<String> {
     if record.links.iter().any(|link| link.watched_ns.is_some()) {
         sentences.push("full, empty: for what share of its time the link behind a stage was so.".to_owned());
     }
-    sentences.extend(stopped_reading(record));
+    sentences.extend(statuses::sentences(record));
     if record.links.iter().any(|link| link.relay) {
-        sentences
-            .push("A relay of ours stood in each link; it moves pages and never looks at them.".to_owned());
+        let does = if record.links.iter().any(|link| link.lines.is_some()) {
+            "read every byte to count the lines: lines/s is over the time of the stage that wrote them"
+        } else {
+            "moves pages and never looks at them"
+        };
+        sentences.push(format!("A relay of ours stood in each link; it {does}."));
     }
     let stored: u64 = record.links.iter().filter_map(|link| link.stored_bytes).sum();
     if stored > 0 {
@@ -106,23 +119,9 @@ fn of_which(record: &RunRecord) -> String {
     )
 }
 
-/// A stage that SIGPIPE ended is nothing to worry about, and looks as if it were.
-fn stopped_reading(record: &RunRecord) -> Option<String> {
-    let (index, stage) = record.stages.iter().enumerate().find(|(_, stage)| stage.signal == Some(SIGPIPE))?;
-    let next = record.stages.get(index + 1).filter(|next| next.pipeline == stage.pipeline)?;
-    Some(format!(
-        "`{}` ended by SIGPIPE because `{}` stopped reading, which is normal.",
-        shortened(&stage.command, 40),
-        shortened(&next.command, 40)
-    ))
-}
-
 fn link_text(link: &LinkRecord) -> String {
     match link.granted.get("pipe_bytes") {
         Some(bytes) if !link.spec.contains("size=") => format!("{} ({})", link.spec, ByteSize(*bytes)),
         _ => link.spec.clone(),
     }
 }
-
-/// The number of SIGPIPE, everywhere.
-const SIGPIPE: i32 = 13;

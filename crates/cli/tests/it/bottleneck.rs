@@ -269,6 +269,59 @@ fn bytes_are_those_of_the_link_or_are_not_told() {
     }
 }
 
+#[test]
+fn lines_are_those_that_went_through_whatever_the_link() {
+    let lab = Lab::new();
+    let text = "seq 1 200000 | grep -v 5 | tail -1";
+    for via in ["pipe", "fifo", "socketpair", "tcp", "tmpfile", "file", "pty", "tmpfile:order=sequential"] {
+        for keep in [&[][..], &["--keep", "kept", "--force"]] {
+            let args = [&["run", "--lines", "--json", "r.json", "--via", via], keep, &[text]].concat();
+            let done = lab.run(&args).expect_code(0);
+            let json = fs::read_to_string(lab.here("r.json")).expect("a record");
+            let record: RunRecord = serde_json::from_str(&json).expect("JSON");
+            let lines: Vec<Option<u64>> = record.links.iter().map(|link| link.lines).collect();
+            // 200,000 less those with a 5, as 9^5 + 9^5 numbers of five digits, with zeros before them, have none.
+            assert_eq!(lines, [Some(200_000), Some(118_098)], "{via} {keep:?}");
+            assert_eq!(record.links[0].bytes, Some(1_288_895), "{via} {keep:?}");
+            assert!(done.stderr.contains("lines/s") && done.stderr.contains("118,098"), "{}", done.stderr);
+            if !keep.is_empty() {
+                let kept = fs::read_to_string(lab.here("kept/2-grep")).expect("what was kept");
+                assert_eq!(kept.lines().count(), 118_098, "{via}");
+            }
+        }
+    }
+    // A line without an end is none, and what nobody took did not go through.
+    let record = |text: &str| {
+        lab.run(&["run", "--lines", "--json", "r.json", text]).expect_code(0);
+        let json = fs::read_to_string(lab.here("r.json")).expect("a record");
+        serde_json::from_str::<RunRecord>(&json).expect("JSON")
+    };
+    assert_eq!(record("printf 'a\\nb' | cat").links[0].lines, Some(1));
+    let stopped = record("yes | head -1").links[0].clone();
+    assert_eq!(stopped.bytes, stopped.lines.map(|lines| 2 * lines), "{stopped:?}");
+    let plain = lab.run(&["run", "--json", "-", "true | true"]).expect_code(0).stdout;
+    assert!(!plain.contains("\"lines\""), "{plain}");
+}
+
+#[test]
+fn each_status_that_is_not_0_has_a_sentence() {
+    let lab = Lab::new();
+    let text = "yes | head -1; nosuchprogram | cat; grep nothing /dev/null | cat; sort -k x | cat; sh -c 'kill -TERM $$' | cat";
+    let said = lab.run(&["run", "--stats", text]).stderr;
+    for sentence in [
+        "`yes` ended by SIGPIPE because `head -1` stopped reading, which is normal.",
+        "`(in the shell)` ended with status 127: so a shell says that it found no such program.",
+        "`grep nothing /dev/null` ended with status 1: it selected no line.",
+        "`sort -k x` ended with status 2: what it means by that, its manual says.",
+        "was ended by SIGTERM.",
+    ] {
+        assert!(said.replace('\n', " ").contains(sentence), "no `{sentence}` in {said}");
+    }
+    let many = lab.run(&["run", "--stats", "for i in 1 2 3 4 5 6 7 8; do (exit $i) | cat; done"]).stderr;
+    assert!(many.contains("4 more of the stages did not end with 0."), "{many}");
+    assert!(!lab.run(&["run", "--stats", "seq 3 | cat"]).stderr.contains("ended"), "nothing to say");
+}
+
 /// Expected: figures that can be true. Happened: a stage used 2,092 % of a CPU, and took 0.00 ns.
 #[test]
 fn no_figure_contradicts_another_or_was_not_measured() {

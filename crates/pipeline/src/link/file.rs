@@ -1,7 +1,7 @@
 //! The file of a link: how much it held, whether its disk was full, and a name that goes with it.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -96,8 +96,8 @@ impl LinkFile {
         self.kept.store(true, Relaxed);
     }
 
-    /// Puts what it holds into another file: by reference where the file system can, else by a copy.
-    pub(super) fn copy_to(&self, mut copy: File) -> io::Result<()> {
+    /// Writes what it holds elsewhere: into another file by reference where the file system can, else by a copy.
+    pub(super) fn copy_to(&self, mut copy: impl Write) -> io::Result<()> {
         let path = format!("/proc/self/fd/{}", self.reader.as_raw_fd());
         let held_bytes = self.closed_at.get().copied().unwrap_or(u64::MAX);
         io::copy(&mut File::open(path)?.take(held_bytes), &mut copy).map(|_| ())

@@ -10,7 +10,8 @@ use rustix::pipe::{SpliceFlags, splice};
 
 use super::file::LinkFile;
 use super::holders::{Holders, Writing};
-use super::relay::{PIECE_BYTES, Pass, Source};
+use super::lines::Lines;
+use super::relay::{COUNTED_BYTES, PIECE_BYTES, Pass, Source};
 use super::wait::{Stop, sleep_on_reads};
 use super::watch::Watch;
 
@@ -41,17 +42,46 @@ pub(super) struct FileFollower {
     complete: bool,
     /// Where the file system refuses splice(2), bytes take this way.
     room: Option<Vec<u8>>,
+    lines: Arc<Lines>,
+    /// What lines are counted in.
+    seen: Vec<u8>,
 }
 
 impl FileFollower {
     /// Follows a file from its beginning. `watch` is older than the first write.
-    pub(super) fn new(file: Arc<LinkFile>, watch: Watch) -> Self {
-        Self { file, watch, passed_bytes: 0, idle_at_bytes: 0, complete: false, room: None }
+    pub(super) fn new(file: Arc<LinkFile>, watch: Watch, lines: Arc<Lines>) -> Self {
+        Self {
+            file,
+            watch,
+            passed_bytes: 0,
+            idle_at_bytes: 0,
+            complete: false,
+            room: None,
+            lines,
+            seen: Vec::new(),
+        }
     }
 
     /// Whether there is likely to be more in a moment.
     fn flows(&self) -> bool {
         self.passed_bytes >= FLOWS_BYTES && self.passed_bytes > self.idle_at_bytes && !self.complete
+    }
+
+    /// Counts the lines of what is passed, once more from the page cache, `bytes` from here on.
+    fn count_lines(&mut self, bytes: usize) {
+        if !self.lines.are_wanted() {
+            return;
+        }
+        self.seen.resize(COUNTED_BYTES, 0);
+        let (mut from, end) = (self.passed_bytes, self.passed_bytes + bytes as u64);
+        while from < end {
+            let most = self.seen.len().min((end - from) as usize);
+            let read = rustix::io::pread(&self.file.reader, &mut self.seen[..most], from);
+            // Cut off meanwhile by its writer: what there was nobody knows.
+            let Ok(read @ 1..) = read else { return };
+            self.lines.count(&self.seen[..read]);
+            from += read as u64;
+        }
     }
 
     /// Whether the last writer goes by itself: that takes most of them less time than it takes to find out who they are.
@@ -92,6 +122,7 @@ impl Source for FileFollower {
             }
             Ok(0) => Ok(Pass::Idle(self.watch.look_again())),
             Ok(moved) => {
+                self.count_lines(moved);
                 self.passed_bytes += moved as u64;
                 Ok(Pass::Moved(moved as u64))
             }

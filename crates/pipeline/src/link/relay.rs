@@ -30,6 +30,9 @@ const LARGE_PIPE_BYTES: usize = 512 << 10;
 /// The most one call moves, in bytes: no pipe of a link holds more.
 pub(super) const PIECE_BYTES: usize = 1 << 20;
 
+/// What is brought into our own memory at once where lines are counted, in bytes: it is still in a cache when they are.
+pub(super) const COUNTED_BYTES: usize = 128 << 10;
+
 /// What moves bytes from somewhere into a pipe. The pipe is in non-blocking mode, and no call of these waits.
 pub(super) trait Source: Send {
     /// Moves what is there.

@@ -1,9 +1,10 @@
 //! What a relay passes on of a pipe or a socket: by splice(2), which moves pages and copies nothing; and where it is kept, by tee(2),
-//! and then into its file. The reader gets the very pages; only the file costs a copy.
+//! and then into its file. The reader gets the very pages; only the file costs a copy, or counting lines one into our memory.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use mechanism::large_pipe;
 use rustix::event::PollFlags;
@@ -11,7 +12,8 @@ use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
 use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice, tee};
 
-use super::relay::{PIECE_BYTES, Pass, Source};
+use super::lines::Lines;
+use super::relay::{COUNTED_BYTES, PIECE_BYTES, Pass, Source};
 use super::wait::{Stop, has_now};
 
 /// A link's reading end.
@@ -21,7 +23,7 @@ pub(super) struct Stream {
     copy: Option<KeptCopy>,
 }
 
-/// The file that keeps what flows.
+/// What becomes of what flows beside its way to the reader: a file that keeps it, lines that are counted.
 struct KeptCopy {
     /// tee(2) wants a pipe: bytes of a socket go through this one first.
     own_pipe: Option<(OwnedFd, OwnedFd)>,
@@ -34,14 +36,17 @@ struct KeptCopy {
     /// What kept the file from taking everything.
     trouble: Option<io::Error>,
     nowhere: File,
+    /// Where lines are counted: what they are counted in.
+    lines: Option<(Arc<Lines>, Vec<u8>)>,
 }
 
 impl Stream {
     /// # Errors
     /// What fcntl(2), pipe2(2) or opening /dev/null answers; ENOSYS, or what a sandbox says, where there is no tee(2).
-    pub(super) fn new(input: OwnedFd, kept: Option<File>) -> io::Result<Self> {
+    pub(super) fn new(input: OwnedFd, kept: Option<File>, lines: Option<Arc<Lines>>) -> io::Result<Self> {
         fcntl_setfl(&input, fcntl_getfl(&input)? | OFlags::NONBLOCK)?;
-        let copy = kept.map(|file| KeptCopy::new(&input, file)).transpose()?;
+        let beside = kept.is_some() || lines.is_some();
+        let copy = beside.then(|| KeptCopy::new(&input, kept, lines)).transpose()?;
         Ok(Self { input, copy })
     }
 
@@ -101,7 +106,7 @@ impl Source for Stream {
 }
 
 impl KeptCopy {
-    fn new(input: &OwnedFd, file: File) -> io::Result<Self> {
+    fn new(input: &OwnedFd, file: Option<File>, lines: Option<Arc<Lines>>) -> io::Result<Self> {
         let is_pipe = FileType::from_raw_mode(fstat(input)?.st_mode) == FileType::Fifo;
         let (write, read, _) = large_pipe()?;
         match tee(&read, &write, PIECE_BYTES, SpliceFlags::NONBLOCK) {
@@ -110,10 +115,12 @@ impl KeptCopy {
             Err(missing) => return Err(missing.into()),
         }
         let nowhere = File::options().write(true).open("/dev/null")?;
-        let path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
-        let name = path.map_or_else(|_| "its file".to_owned(), |path| path.display().to_string());
+        let number = file.as_ref().map(AsRawFd::as_raw_fd);
+        let path = number.and_then(|number| std::fs::read_link(format!("/proc/self/fd/{number}")).ok());
+        let name = path.map_or_else(|| "its file".to_owned(), |path| path.display().to_string());
+        let lines = lines.map(|lines| (lines, vec![0; COUNTED_BYTES]));
         let own_pipe = (!is_pipe).then_some((write, read));
-        Ok(Self { own_pipe, file: Some(file), name, owed_bytes: 0, trouble: None, nowhere })
+        Ok(Self { own_pipe, file, name, owed_bytes: 0, trouble: None, nowhere, lines })
     }
 
     /// The pipe that bytes are taken from.
@@ -134,6 +141,7 @@ impl KeptCopy {
 
     /// Moves what the reader has been given out of the pipe and into the file.
     fn settle(&mut self, input: &OwnedFd) -> io::Result<()> {
+        self.count_lines(input)?;
         while self.owed_bytes > 0 {
             let target = self.file.as_ref().unwrap_or(&self.nowhere);
             match splice(self.source(input), None, target, None, self.owed_bytes, SpliceFlags::empty()) {
@@ -144,6 +152,29 @@ impl KeptCopy {
                     self.trouble = Some(error.into());
                     self.file = None;
                 }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The same through our own memory, where lines are counted.
+    fn count_lines(&mut self, input: &OwnedFd) -> io::Result<()> {
+        let Some((lines, room)) = &mut self.lines else { return Ok(()) };
+        let source = self.own_pipe.as_ref().map_or(input, |(_, read)| read);
+        while self.owed_bytes > 0 {
+            let most = room.len().min(self.owed_bytes);
+            match rustix::io::read(source, &mut room[..most]) {
+                Ok(0) => return Err(Errno::IO.into()),
+                Ok(taken) => {
+                    self.owed_bytes -= taken;
+                    lines.count(&room[..taken]);
+                    if let Some(Err(error)) = self.file.as_mut().map(|file| file.write_all(&room[..taken])) {
+                        self.trouble = Some(error);
+                        self.file = None;
+                    }
+                }
+                Err(Errno::INTR | Errno::AGAIN) => {}
                 Err(error) => return Err(error.into()),
             }
         }

@@ -3,6 +3,7 @@
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl, open};
@@ -11,6 +12,7 @@ use rustix::pty::ptsname;
 
 use super::follow::Grace;
 use super::holders::{Holders, Writing};
+use super::lines::Lines;
 use super::relay::{Pass, Source};
 use super::wait::Stop;
 
@@ -31,13 +33,14 @@ pub(super) struct TerminalSource {
     looks: u32,
     /// The slave by its name, and not as one who could write to it.
     slave: OwnedFd,
+    lines: Arc<Lines>,
 }
 
 impl TerminalSource {
-    pub(super) fn new(master: OwnedFd) -> io::Result<Self> {
+    pub(super) fn new(master: OwnedFd, lines: Arc<Lines>) -> io::Result<Self> {
         fcntl_setfl(&master, fcntl_getfl(&master)? | OFlags::NONBLOCK)?;
         let slave = open(ptsname(&master, Vec::new())?, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        Ok(Self { slave, master, room: vec![0; ROOM_BYTES], waiting: 0..0, looks: 0 })
+        Ok(Self { slave, master, room: vec![0; ROOM_BYTES], waiting: 0..0, looks: 0, lines })
     }
 
     /// Reads what is there; what stands in the way otherwise.
@@ -70,6 +73,9 @@ impl Source for TerminalSource {
         }
         match rustix::io::write(pipe, &self.room[self.waiting.clone()]) {
             Ok(written) => {
+                if self.lines.are_wanted() {
+                    self.lines.count(&self.room[self.waiting.start..][..written]);
+                }
                 self.waiting.start += written;
                 Ok(Pass::Moved(written as u64))
             }

@@ -68,6 +68,7 @@ fn note(link: &LinkRecord) -> String {
     });
     let parts = granted
         .chain(link.stored_bytes.map(|bytes| format!("stored {}", numbers::decimal_size(bytes))))
+        .chain(link.lines.map(|lines| format!("{} lines", numbers::grouped(lines as f64, 0))))
         .chain(link.relay.then(|| "through a relay of ours".to_owned()))
         .chain(link.kept.as_ref().map(|path| format!("kept in {path}")))
         .chain(link.trouble.clone());

@@ -29,6 +29,7 @@ fn link(bytes: Option<u64>) -> LinkRecord {
         spec: "pipe".to_owned(),
         granted: [("pipe_bytes".to_owned(), 1 << 20)].into(),
         bytes,
+        lines: None,
         stored_bytes: None,
         path: None,
         relay: false,

@@ -181,6 +181,62 @@ fn the_live_picture_comes_and_goes_and_the_output_is_whole() {
 }
 
 #[test]
+fn the_live_picture_says_how_far_the_first_stage_is_and_lines_a_second() {
+    let lab = Lab::new();
+    for name in ["big", "more"] {
+        fs::write(lab.here(name), "a line\n".repeat(2 << 20)).expect("a file");
+    }
+    // As much at a time as takes it some seconds, on a busy machine too.
+    let slowly = "for i in $(seq 40); do head -c 256K; sleep 0.1; done >/dev/null";
+    for (first, said) in [
+        ("cat big", " · big: "),
+        ("cat big more", " · 2 files: "),
+        ("gzip -dc small.gz", " · small.gz: "),
+        ("cat < big", " · big: "),
+    ] {
+        let window = Window::new();
+        if first.starts_with("gzip") {
+            // What is read of it in a second are some hundred bytes: more of them, badly packed.
+            let made =
+                Command::new("sh").args(["-c", "head -c 12M /dev/urandom | base64 | gzip -1 > small.gz"]);
+            let mut made = made;
+            assert!(made.current_dir(lab.here("")).status().expect("gzip").success());
+        }
+        let text = format!("{first} | {slowly}");
+        let mut child = window.start(lab.wrapped(&LEADER, &["run", "--live", "--lines", &text]));
+        window.expect(said);
+        window.expect(" % read, ");
+        window.expect(" to the end");
+        window.expect(" lines/s  ");
+        window.type_in("\x03");
+        end(&lab, &mut child);
+    }
+}
+
+/// A position that says nothing is not shown: of no file, of one that is in memory, of one that is read here and there.
+#[test]
+fn the_live_picture_says_nothing_of_what_is_not_read_on() {
+    let lab = Lab::new();
+    fs::write(lab.here("big"), vec![b'x'; 8 << 20]).expect("a file");
+    let in_memory = "import mmap, sys, time
+f = open('big', 'rb'); f.read(4096); m = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
+for at in range(8): f.read(4096); sys.stdout.buffer.write(m[at << 20:at + 1 << 20]); time.sleep(0.1)";
+    let back_and_forth = "import sys, time
+f = open('big', 'rb', buffering=0)
+for at in (1, 7, 3, 5, 2, 6, 4, 1, 7): f.seek(at << 20); sys.stdout.buffer.write(f.read(4096)); time.sleep(0.1)";
+    for first in
+        ["yes".to_owned(), format!("python3 -c \"{in_memory}\""), format!("python3 -c \"{back_and_forth}\"")]
+    {
+        let window = Window::new();
+        let text = format!("{first} | for i in $(seq 10); do head -c 64K; sleep 0.1; done >/dev/null");
+        let mut child = window.start(lab.wrapped(&LEADER, &["run", "--live", &text]));
+        until("the end", SOON, || child.try_wait().expect("wait"));
+        let shown = window.close();
+        assert!(shown.contains("waits to") && !shown.contains("% read"), "{first}: {shown:?}");
+    }
+}
+
+#[test]
 fn without_a_terminal_there_is_no_live_picture() {
     let lab = Lab::new();
     let done = lab.run(&["run", "--live", "sleep 0.3 | cat"]).expect_code(0);

@@ -1,0 +1,281 @@
+//! How far processes have come in the files that they read from their beginning to their end, by the position of the descriptor
+//! (proc_pid_fdinfo(5)) and the file's size. Where that says nothing, nothing is said: of a file in memory (mmap(2)), of one that is
+//! read here and there (pread(2), lseek(2)), of one that grows, of several at once.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use process::proc::{descriptors, value};
+use rustix::fs::{AtFlags, CWD, FileType, OFlags, StatxFlags, makedev, statx};
+
+use crate::open_file::Identity;
+
+/// A file that was not read on for so long is not what its reader is at.
+const AT_REST: Duration = Duration::from_secs(10);
+/// The first bytes only fill what stands behind a reader: how fast it is shows after that.
+const FILLING: Duration = Duration::from_secs(1);
+/// Descriptors of a process, and files that it was given, that are looked at.
+const DESCRIPTORS_MAX: usize = 64;
+const GIVEN_MAX: usize = 256;
+/// Programs that read the files of their command line one after the other, each to its end. (A value behind an option is no file.)
+const READ_IN_TURN: [&str; 11] =
+    ["cat", "zcat", "bzcat", "xzcat", "lzcat", "zstdcat", "gzip", "gunzip", "bzip2", "xz", "unxz"];
+
+/// How far a reader has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Headway {
+    /// What it reads: the file's name, or "3 files".
+    pub what: String,
+    /// Bytes of it that were read.
+    pub read_bytes: u64,
+    /// Its size in bytes.
+    pub size_bytes: u64,
+    /// How long the rest takes at this rate, where that is known.
+    pub left: Option<Duration>,
+}
+
+/// Follows readers from look to look.
+#[derive(Debug, Default)]
+pub struct Headways(HashMap<Whole, Seen>);
+
+/// What is read as one: a file, or all the files that a process was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Whole {
+    File(Identity),
+    Given(i32),
+}
+
+/// Where a reader was at one moment.
+#[derive(Debug)]
+struct Place {
+    what: String,
+    read_bytes: u64,
+    size_bytes: u64,
+}
+
+/// What was seen of a whole.
+#[derive(Debug)]
+struct Seen {
+    place: Place,
+    first: Instant,
+    /// How often it was read on, and when it was the last time.
+    steps: u32,
+    moved: Instant,
+    /// When its rate began to count, and at which byte.
+    since: Option<(Instant, u64)>,
+    /// It went back, or the file did not stay as it was.
+    is_odd: bool,
+}
+
+impl Headways {
+    /// Looks at processes; `None` where there is not exactly one whole that they read on.
+    pub fn look(&mut self, pids: &[i32]) -> Option<Headway> {
+        let mut places: HashMap<Whole, Place> = HashMap::new();
+        for (whole, place) in pids.iter().flat_map(|pid| places_of(*pid)) {
+            // A descriptor that several inherited is one.
+            if places.get(&whole).is_none_or(|known| known.read_bytes < place.read_bytes) {
+                places.insert(whole, place);
+            }
+        }
+        self.note(places, Instant::now())
+    }
+
+    fn note(&mut self, places: HashMap<Whole, Place>, now: Instant) -> Option<Headway> {
+        self.0.retain(|whole, _| places.contains_key(whole));
+        for (whole, place) in places {
+            match self.0.get_mut(&whole) {
+                Some(seen) => seen.note(place, now),
+                None => {
+                    let seen = Seen { place, first: now, steps: 0, moved: now, since: None, is_odd: false };
+                    self.0.insert(whole, seen);
+                }
+            }
+        }
+        let mut read_on = self.0.values().filter(|seen| seen.is_read_on(now));
+        let only = read_on.next()?;
+        read_on.next().is_none().then(|| only.headway(now))
+    }
+}
+
+impl Seen {
+    fn note(&mut self, place: Place, now: Instant) {
+        self.is_odd |= place.read_bytes < self.place.read_bytes || place.size_bytes != self.place.size_bytes;
+        if place.read_bytes > self.place.read_bytes {
+            self.steps += 1;
+            self.moved = now;
+        }
+        if now - self.first >= FILLING {
+            self.since.get_or_insert((now, place.read_bytes));
+        }
+        self.place = place;
+    }
+
+    /// One step may be a header, and what follows it in memory.
+    fn is_read_on(&self, now: Instant) -> bool {
+        !self.is_odd && self.steps >= 2 && now - self.moved < AT_REST
+    }
+
+    fn headway(&self, now: Instant) -> Headway {
+        let Place { what, read_bytes, size_bytes } = &self.place;
+        let left = self.since.and_then(|(since, from)| {
+            let (time, read) = (now - since, read_bytes.saturating_sub(from));
+            let rest = size_bytes.saturating_sub(*read_bytes);
+            let known = time >= FILLING && read > 0 && rest > 0;
+            known.then(|| Duration::try_from_secs_f64(time.as_secs_f64() * rest as f64 / read as f64).ok())?
+        });
+        Headway { what: what.clone(), read_bytes: *read_bytes, size_bytes: *size_bytes, left }
+    }
+}
+
+/// Files that a process has open for reading only, and has begun to read.
+fn places_of(pid: i32) -> Vec<(Whole, Place)> {
+    let opened = descriptors(pid).take(DESCRIPTORS_MAX).filter_map(|fd| {
+        let info = format!("/proc/{pid}/fdinfo/{fd}");
+        let read_bytes = value(&info, "pos")?.parse::<u64>().ok().filter(|at| *at > 0)?;
+        let flags = u32::from_str_radix(&value(&info, "flags")?, 8).ok()?;
+        let reads = flags & (OFlags::ACCMODE | OFlags::PATH).bits() == OFlags::RDONLY.bits();
+        let path = format!("/proc/{pid}/fd/{fd}");
+        let (identity, size_bytes) = regular(Path::new(&path)).filter(|_| reads)?;
+        let name = fs::read_link(&path).ok()?;
+        let what = name.file_name()?.to_string_lossy().into_owned();
+        let is_there = size_bytes >= read_bytes && !is_mapped(pid, identity.1);
+        is_there.then(|| (identity, Place { what, read_bytes, size_bytes }))
+    });
+    let opened: Vec<(Identity, Place)> = opened.collect();
+    let given = match &opened[..] {
+        [(identity, place)] => given(pid, *identity, place),
+        _ => None,
+    };
+    match given {
+        Some(place) => vec![(Whole::Given(pid), place)],
+        None => opened.into_iter().map(|(identity, place)| (Whole::File(identity), place)).collect(),
+    }
+}
+
+/// The place among all the files that the process was given, where it is known to read them in turn; else `None`.
+fn given(pid: i32, open: Identity, place: &Place) -> Option<Place> {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let line = String::from_utf8(line).ok()?;
+    let mut words = line.split_terminator('\0');
+    let program = words.next()?.rsplit('/').next()?;
+    let files: Vec<&str> = words.filter(|word| !word.starts_with('-')).take(GIVEN_MAX + 1).collect();
+    if !READ_IN_TURN.contains(&program)
+        || files.len() < 2
+        || files.len() > GIVEN_MAX
+        || line.contains("\0-\0")
+    {
+        return None;
+    }
+    let folder = Path::new("/proc").join(pid.to_string()).join("cwd");
+    let found = files.iter().map(|file| regular(&folder.join(file)));
+    let found: Vec<(Identity, u64)> = found.collect::<Option<_>>()?;
+    let mut at = (0..found.len()).filter(|at| found[*at].0 == open);
+    let (at, None) = (at.next()?, at.next()) else { return None };
+    let sizes = |files: &[(Identity, u64)]| files.iter().map(|(_, bytes)| bytes).sum::<u64>();
+    Some(Place {
+        what: format!("{} files", found.len()),
+        read_bytes: sizes(&found[..at]) + place.read_bytes,
+        size_bytes: sizes(&found),
+    })
+}
+
+/// The identity and the size of a regular file. A dead network disk is not asked (statx(2), `AT_STATX_DONT_SYNC`).
+fn regular(path: &Path) -> Option<(Identity, u64)> {
+    let asked = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::SIZE;
+    let found = statx(CWD, path, AtFlags::STATX_DONT_SYNC, asked).ok()?;
+    let is_regular = FileType::from_raw_mode(found.stx_mode.into()) == FileType::RegularFile;
+    let identity = (makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino);
+    is_regular.then_some((identity, found.stx_size))
+}
+
+/// Whether a process has a file of this inode in its memory; of which device, not every file system tells alike.
+fn is_mapped(pid: i32, inode: u64) -> bool {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    maps.lines().any(|line| line.split_whitespace().nth(4).is_some_and(|field| field.parse() == Ok(inode)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    fn place(read_bytes: u64) -> HashMap<Whole, Place> {
+        HashMap::from([(Whole::Given(1), Place { what: "f".to_owned(), read_bytes, size_bytes: 1000 })])
+    }
+
+    #[test]
+    fn the_time_left_is_told_once_the_rate_is_known() {
+        let began = Instant::now();
+        let mut all = Headways::default();
+        let mut note = |at_s: f64, read| all.note(place(read), began + Duration::from_secs_f64(at_s));
+        assert_eq!(note(0.0, 300), None);
+        assert_eq!(note(0.1, 310), None, "a header, perhaps");
+        let shown = note(1.0, 400).expect("two steps");
+        assert_eq!((shown.read_bytes, shown.left), (400, None));
+        let shown = note(3.0, 500).expect("goes on");
+        assert_eq!(shown.left, Some(Duration::from_secs(10)), "50 a second, and 500 to go");
+        assert_eq!(note(12.0, 500).and_then(|shown| shown.left), Some(Duration::from_secs(55)));
+        assert_eq!(note(13.0, 500), None, "whoever is at rest so long is at something else");
+        assert_eq!(note(14.0, 1000).map(|shown| shown.left), Some(None), "the end");
+        assert_eq!(note(15.0, 900), None, "it went back");
+        assert_eq!(note(16.0, 1000), None);
+    }
+
+    #[test]
+    fn of_two_files_at_once_nothing_is_said() {
+        let began = Instant::now();
+        let mut all = Headways::default();
+        let both =
+            |read| place(read).into_iter().chain(place(read).into_values().map(|one| (Whole::Given(2), one)));
+        for (at, read) in [(0, 1), (1, 2), (2, 3)] {
+            assert_eq!(all.note(both(read).collect(), began + Duration::from_secs(at)), None);
+        }
+        assert!(all.note(place(4), began + Duration::from_secs(3)).is_some());
+    }
+
+    /// Reads what a program writes, a piece at a time, and gives what was seen last.
+    fn follow(mut child: Child, pieces: usize) -> Option<Headway> {
+        let mut all = Headways::default();
+        let mut output = child.stdout.take().expect("a pipe");
+        let mut shown = None;
+        for _ in 0..pieces {
+            output.read_exact(&mut vec![0; MIB / 2]).expect("more");
+            std::thread::sleep(Duration::from_millis(20));
+            shown = all.look(&[child.id() as i32]);
+        }
+        drop(output);
+        child.wait().expect("ended");
+        shown
+    }
+
+    #[test]
+    fn a_program_that_waits_for_its_reader_is_seen_where_it_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in ["a", "b"] {
+            fs::write(folder.path().join(name), vec![0; 4 * MIB]).expect("a file");
+        }
+        let start = |program: &str, arguments: &[&str]| {
+            let mut command = Command::new(program);
+            command.args(arguments).current_dir(&folder).stdin(Stdio::null()).stdout(Stdio::piped());
+            command.spawn().expect("started")
+        };
+        let one = follow(start("cat", &["a"]), 4).expect("seen");
+        assert_eq!((one.what.as_str(), one.size_bytes), ("a", 4 * MIB as u64));
+        assert!((2 * MIB..4 * MIB).contains(&(one.read_bytes as usize)), "{one:?}");
+        let both = follow(start("cat", &["-u", "a", "b"]), 12).expect("seen");
+        assert_eq!((both.what.as_str(), both.size_bytes), ("2 files", 8 * MIB as u64));
+        assert!((6 * MIB..8 * MIB).contains(&(both.read_bytes as usize)), "{both:?}");
+        // Of a file that comes twice, or of words that are no files, nobody knows which ones are left.
+        for arguments in [&["-", "a"][..], &["a", "a"]] {
+            assert_eq!(follow(start("cat", arguments), 4).expect("seen").what, "a", "{arguments:?}");
+        }
+        assert_eq!(follow(start("sh", &["-c", "exec cat <a"]), 4).expect("seen").what, "a");
+        assert_eq!(Headways::default().look(&[i32::MAX]), None);
+    }
+}

@@ -1,0 +1,137 @@
+//! What the status of a stage means, where it is not 0: a sentence for each, which says what is certain and no more.
+
+use model::{RunRecord, StageRecord, signal_name};
+
+use crate::layout::{code, shortened};
+use crate::lists::distinct;
+
+/// What of a command stands in a sentence, in columns.
+const COMMAND_COLUMNS: usize = 40;
+/// Sentences at the most: a loop may have thousands of stages.
+const SENTENCES_MAX: usize = 5;
+
+const SIGPIPE: &str = "SIGPIPE";
+
+/// What some programs mean by some statuses, as their manuals have it.
+const MEANINGS: &[(&[&str], i32, &str)] = &[
+    (&["grep", "egrep", "fgrep", "zgrep", "rg"], 1, "it selected no line"),
+    (&["grep", "egrep", "fgrep", "zgrep", "rg"], 2, "it met an error"),
+    (&["diff", "cmp"], 1, "what it compared differs"),
+    (&["diff", "cmp"], 2, "it met an error"),
+    (&["timeout"], 124, "the time was over"),
+];
+
+/// A sentence for each stage that did not end with 0; what several did alike is said once.
+pub(crate) fn sentences(record: &RunRecord) -> Vec<String> {
+    let of_stage = |(at, stage): (usize, &StageRecord)| {
+        let next = record.stages.get(at + 1).filter(|next| next.pipeline == stage.pipeline);
+        (stage.status != 0).then(|| sentence(stage, next))
+    };
+    let mut all = distinct(record.stages.iter().enumerate().filter_map(of_stage));
+    if all.len() > SENTENCES_MAX {
+        let rest = all.len() - (SENTENCES_MAX - 1);
+        all.truncate(SENTENCES_MAX - 1);
+        all.push(format!("{rest} more of the stages did not end with 0."));
+    }
+    all
+}
+
+fn sentence(stage: &StageRecord, next: Option<&StageRecord>) -> String {
+    let name = |stage: &StageRecord| code(&shortened(&stage.command, COMMAND_COLUMNS));
+    let (own, status) = (name(stage), stage.status);
+    if let Some(signal) = stage.signal.map(signal_name) {
+        return match (signal.as_str(), next) {
+            (SIGPIPE, Some(next)) => {
+                let done = next.status == 0 || next.signal == stage.signal;
+                let normal = if done { ", which is normal" } else { "" };
+                format!("{own} ended by SIGPIPE because {} stopped reading{normal}.", name(next))
+            }
+            (SIGPIPE, None) => format!("{own} ended by SIGPIPE: what it wrote to had no reader any more."),
+            (signal, _) => format!("{own} was ended by {signal}{}.", why(signal)),
+        };
+    }
+    let program = stage.command.split_whitespace().next().and_then(|word| word.rsplit('/').next());
+    let known = MEANINGS.iter().find(|(programs, meant, _)| {
+        *meant == status && program.is_some_and(|program| programs.contains(&program))
+    });
+    let meaning = match (known, status) {
+        (Some((.., meaning)), _) => (*meaning).to_owned(),
+        (None, 126) => "so a shell says that it could not execute a program".to_owned(),
+        (None, 127) => "so a shell says that it found no such program".to_owned(),
+        (None, 129..=192) => {
+            format!("so a shell says that {} ended a program of it", signal_name(status - 128))
+        }
+        // What a shell ran by itself has no manual.
+        (None, _) if stage.command.starts_with('(') => return format!("{own} ended with status {status}."),
+        (None, _) => "what it means by that, its manual says".to_owned(),
+    };
+    format!("{own} ended with status {status}: {meaning}.")
+}
+
+/// What is certain of a signal beside its name.
+fn why(signal: &str) -> &'static str {
+    match signal {
+        "SIGKILL" => ": somebody sent it, or the kernel did for want of memory (`dmesg` would tell)",
+        "SIGILL" | "SIGABRT" | "SIGBUS" | "SIGFPE" | "SIGSEGV" => ", which is how a program crashes",
+        "SIGXCPU" => ": it used more CPU time than `ulimit -t` allows",
+        "SIGXFSZ" => ": a file would have become larger than `ulimit -f` allows",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stage(command: &str, status: i32) -> StageRecord {
+        let signal = (status > 1000).then_some(status - 1000);
+        let status = signal.map_or(status, |signal| 128 + signal);
+        StageRecord { command: command.to_owned(), status, signal, ..StageRecord::default() }
+    }
+
+    fn said(command: &str, status: i32, next: Option<(&str, i32)>) -> String {
+        let next = next.map(|(command, status)| stage(command, status));
+        sentence(&stage(command, status), next.as_ref())
+    }
+
+    #[test]
+    fn what_is_certain_is_said() {
+        for (command, status, next, expected) in [
+            (
+                "yes",
+                1013,
+                Some(("head -1", 0)),
+                "`yes` ended by SIGPIPE because `head -1` stopped reading, which is normal.",
+            ),
+            (
+                "yes",
+                1013,
+                Some(("head -1", 1013)),
+                "`yes` ended by SIGPIPE because `head -1` stopped reading, which is normal.",
+            ),
+            ("yes", 1013, Some(("awk", 2)), "`yes` ended by SIGPIPE because `awk` stopped reading."),
+            ("yes", 1013, None, "`yes` ended by SIGPIPE: what it wrote to had no reader any more."),
+            ("/bin/grep x", 1, None, "`/bin/grep x` ended with status 1: it selected no line."),
+            ("grep x f", 2, Some(("wc", 0)), "`grep x f` ended with status 2: it met an error."),
+            ("awk x", 2, None, "`awk x` ended with status 2: what it means by that, its manual says."),
+            (
+                "(in the shell)",
+                127,
+                None,
+                "`(in the shell)` ended with status 127: so a shell says that it found no such program.",
+            ),
+            (
+                "(a; b)",
+                141,
+                None,
+                "`(a; b)` ended with status 141: so a shell says that SIGPIPE ended a program of it.",
+            ),
+            ("(in the shell)", 5, None, "`(in the shell)` ended with status 5."),
+            ("a", 1011, None, "`a` was ended by SIGSEGV, which is how a program crashes."),
+            ("a", 1015, None, "`a` was ended by SIGTERM."),
+        ] {
+            assert_eq!(said(command, status, next), expected);
+        }
+        assert!(said("a", 1009, None).contains("for want of memory"), "one of two that can send it");
+    }
+}
