@@ -196,10 +196,8 @@ fn the_live_picture_says_how_far_the_first_stage_is_and_lines_a_second() {
     ] {
         let window = Window::new();
         if first.starts_with("gzip") {
-            // What is read of it in a second are some hundred bytes: more of them, badly packed.
-            let made =
-                Command::new("sh").args(["-c", "head -c 12M /dev/urandom | base64 | gzip -1 > small.gz"]);
-            let mut made = made;
+            let mut made = Command::new("sh");
+            made.args(["-c", "head -c 12M /dev/urandom | base64 | gzip -1 > small.gz"]);
             assert!(made.current_dir(lab.here("")).status().expect("gzip").success());
         }
         let text = format!("{first} | {slowly}");
@@ -223,7 +221,7 @@ f = open('big', 'rb'); f.read(4096); m = mmap.mmap(f.fileno(), 0, access=mmap.AC
 for at in range(8): f.read(4096); sys.stdout.buffer.write(m[at << 20:at + 1 << 20]); time.sleep(0.1)";
     let back_and_forth = "import sys, time
 f = open('big', 'rb', buffering=0)
-for at in (1, 7, 3, 5, 2, 6, 4, 1, 7): f.seek(at << 20); sys.stdout.buffer.write(f.read(4096)); time.sleep(0.1)";
+for at in (7, 1, 6, 1, 5, 1, 4, 1, 3): f.seek(at << 20); sys.stdout.buffer.write(f.read(4096)); time.sleep(0.1)";
     for first in
         ["yes".to_owned(), format!("python3 -c \"{in_memory}\""), format!("python3 -c \"{back_and_forth}\"")]
     {
