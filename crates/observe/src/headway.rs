@@ -141,7 +141,7 @@ fn places_of(pid: i32) -> Vec<(Whole, Place)> {
         let name = fs::read_link(&path).ok()?;
         let what = name.file_name()?.to_string_lossy().into_owned();
         let is_there = size_bytes >= read_bytes && !is_mapped(pid, identity.1);
-        is_there.then(|| (identity, Place { what, read_bytes, size_bytes }))
+        is_there.then_some((identity, Place { what, read_bytes, size_bytes }))
     });
     let opened: Vec<(Identity, Place)> = opened.collect();
     let given = match &opened[..] {
