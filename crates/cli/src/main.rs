@@ -26,6 +26,8 @@ mod spread_cmd;
 mod standard;
 mod tell_cmd;
 mod terminal;
+mod top;
+mod top_cmd;
 mod typed;
 mod workers_cmd;
 
@@ -61,6 +63,8 @@ enum Command {
     Recommend(Box<recommend::RecommendArgs>),
     /// Run a pipeline in bash, or another shell, over any link
     Run(Box<run_cmd::RunArgs>),
+    /// Show the pipelines that run on this machine: what flows, who waits for whom, which stage holds them up
+    Top(top_cmd::TopArgs),
     /// Compare pipelines with each other, or one over several links, in turns
     Compare(Box<compare_cmd::CompareArgs>),
     /// Say what changed between two records, or two commands run in turns
@@ -106,6 +110,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(*args),
         Command::Recommend(args) => recommend::run(&args),
         Command::Run(args) => run_cmd::run(&args),
+        Command::Top(args) => top_cmd::run(&args),
         Command::Compare(args) => compare_cmd::run(&args),
         Command::Diff(args) => diff_cmd::run(&args),
         Command::Report(args) => report_cmd::run(&args),

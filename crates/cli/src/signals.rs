@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use process::signals::{ignore, to_default, was_ignored};
@@ -31,6 +32,15 @@ impl StopRequest {
     /// Whether the program should end.
     pub(crate) fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed) != 0
+    }
+
+    /// Sleeps for so long, or until the program should end.
+    pub(crate) fn wait(&self, duration: Duration) {
+        const LOOK_AGAIN: Duration = Duration::from_millis(50);
+        let end = Instant::now() + duration;
+        while !self.is_set() && Instant::now() < end {
+            std::thread::sleep(LOOK_AGAIN.min(end.saturating_duration_since(Instant::now())));
+        }
     }
 
     /// Notes a signal that came another way: to whoever was being waited for.

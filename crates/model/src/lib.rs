@@ -19,6 +19,7 @@ mod screen;
 mod spec;
 mod study;
 mod system;
+mod top;
 mod typed;
 mod worker;
 
@@ -44,5 +45,6 @@ pub use study::{Measure, MechanismFacts, StudyPart, StudyRecord};
 pub use system::{
     AS_ROOT, describe_errno, file_on_path, for_root, monotonic_ns, signal_name, sudo, temporary_folder,
 };
+pub use top::{Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, Doing, Seen, TopRecord};
 pub use typed::{nearest, shell_quoted};
 pub use worker::{SystemCalls, WorkerCase, WorkerEnd, WorkerStart};

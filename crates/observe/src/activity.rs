@@ -6,11 +6,13 @@ use nix::time::ClockId;
 use nix::unistd::Pid;
 use process::proc::{self, Stat};
 
-use crate::call::Call;
+use crate::waits::{self, Waits};
 
 /// How far down, and how many, processes of a stage are followed.
 const DEPTH_MAX: usize = 4;
 const PROCESSES_MAX: usize = 64;
+/// Who used a CPU, or queued for one, for less of the time than this was idle.
+const IDLE_SHARE: f64 = 0.5;
 
 /// What a stage's processes have done so far, and do now.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -25,6 +27,8 @@ pub struct Activity {
     pub at_disk: bool,
     /// Who they are.
     pub pids: Vec<i32>,
+    /// Their threads.
+    pub threads: u64,
 }
 
 /// Looks at a process and, `with_children`, at those below it but these. `None` where it has gone.
@@ -36,13 +40,26 @@ pub fn of(pid: i32, with_children: bool, but: &[i32]) -> Option<Activity> {
 
 fn add(pid: i32, depth: usize, but: &[i32], activity: &mut Activity) -> Option<()> {
     let stat = Stat::of(pid)?;
-    activity.at_disk |= stat.state == 'D';
-    activity.cpu_ns += cpu_time_ns(pid).unwrap_or(0);
+    add_alone(pid, &stat, activity);
     if depth > 0 {
         // Of processes that were waited for.
         activity.cpu_ns += stat.children_cpu_ticks * 1_000_000_000 / rustix::param::clock_ticks_per_second();
     }
+    if depth > 0 {
+        for child in proc::children(pid) {
+            if activity.pids.len() < PROCESSES_MAX && !but.contains(&child) {
+                add(child, depth - 1, but, activity);
+            }
+        }
+    }
+    Some(())
+}
+
+fn add_alone(pid: i32, stat: &Stat, activity: &mut Activity) {
+    activity.at_disk |= stat.state == 'D';
+    activity.cpu_ns += cpu_time_ns(pid).unwrap_or(0);
     activity.is_ready |= stat.state == 'R';
+    activity.threads += stat.threads;
     if stat.threads > 1 {
         for (_, thread) in proc::threads(pid) {
             activity.queued_ns += queued_ns(&thread);
@@ -52,14 +69,44 @@ fn add(pid: i32, depth: usize, but: &[i32], activity: &mut Activity) -> Option<(
         activity.queued_ns += queued_ns(&format!("/proc/{pid}"));
     }
     activity.pids.push(pid);
-    if depth > 0 {
-        for child in proc::children(pid) {
-            if activity.pids.len() < PROCESSES_MAX && !but.contains(&child) {
-                add(child, depth - 1, but, activity);
-            }
-        }
+}
+
+/// What a process by itself has done, of which `stat` was just read.
+pub fn alone(pid: i32, stat: &Stat) -> Activity {
+    let mut activity = Activity::default();
+    add_alone(pid, stat, &mut activity);
+    activity
+}
+
+/// What processes did between two looks, as shares of the time between.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub struct Slice {
+    /// The time between.
+    pub ns: f64,
+    /// Computing, 1 at the most.
+    pub cpu: f64,
+    /// Ready to run without a CPU.
+    pub queued: f64,
+    /// One of them waits for a disk now.
+    pub at_disk: bool,
+    /// One of them runs now, or waits for nothing but a CPU.
+    pub is_ready: bool,
+    /// They had nothing to do, or could not do it.
+    pub idle: bool,
+}
+
+impl Slice {
+    /// From one look to the next, `ns` later.
+    pub fn between(last: &Activity, now: &Activity, ns: u64) -> Self {
+        let share = |part: u64| (part as f64 / ns.max(1) as f64).min(1.0);
+        let cpu = share(now.cpu_ns.saturating_sub(last.cpu_ns));
+        let queued = share(now.queued_ns.saturating_sub(last.queued_ns));
+        let idle = cpu + queued < IDLE_SHARE && !now.at_disk && !now.is_ready;
+        // It is told how long a process waited for a CPU once it has got one.
+        let waits_on = now.is_ready && cpu + queued == 0.0;
+        let queued = if waits_on { 1.0 } else { queued.min(1.0 - cpu) };
+        Self { ns: ns as f64, cpu, queued, at_disk: now.at_disk, is_ready: now.is_ready, idle }
     }
-    Some(())
 }
 
 /// CPU time of all threads of a process, to the nanosecond (clock_getcpuclockid(3)).
@@ -93,21 +140,13 @@ pub enum Awaits {
 
 /// Whether one of these processes, asleep, waits for its standard input.
 pub fn awaits_input(pids: &[i32]) -> Awaits {
-    let each = pids.iter().map(|pid| match Call::at(&format!("/proc/{pid}")) {
-        Some(Call::Reads(Some(0)) | Call::Moves { from: 0, .. }) => Awaits::Input,
-        Some(Call::Polls(Some(epoll))) => by_epoll(*pid, epoll),
-        Some(Call::Polls(None) | Call::Reads(None)) => Awaits::Perhaps,
+    let each = pids.iter().map(|pid| match waits::at(*pid, &format!("/proc/{pid}")) {
+        Some(Waits::For(fds)) if fds.iter().any(|awaited| awaited.fd == 0 && awaited.reads) => Awaits::Input,
+        Some(Waits::ToRead | Waits::Somewhere) => Awaits::Perhaps,
         _ => Awaits::Other,
     });
     let all: Vec<Awaits> = each.collect();
     [Awaits::Input, Awaits::Perhaps].into_iter().find(|awaits| all.contains(awaits)).unwrap_or(Awaits::Other)
-}
-
-/// An epoll descriptor says what it watches (proc_pid_fdinfo(5)).
-fn by_epoll(pid: i32, epoll: i32) -> Awaits {
-    let text = fs::read_to_string(format!("/proc/{pid}/fdinfo/{epoll}")).unwrap_or_default();
-    let watched = text.lines().filter_map(|line| line.strip_prefix("tfd:")?.split_whitespace().next());
-    if watched.into_iter().any(|fd| fd == "0") { Awaits::Input } else { Awaits::Other }
 }
 
 #[cfg(test)]

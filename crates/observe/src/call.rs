@@ -18,8 +18,28 @@ pub enum Call {
         /// The descriptor that is written.
         to: i32,
     },
-    /// Asleep in epoll_wait(2) on this descriptor, in poll(2) or in select(2).
+    /// Asleep in epoll_wait(2) on this descriptor; where that is not told, perhaps in poll(2) or select(2).
     Polls(Option<i32>),
+    /// Asleep in poll(2) with so many entries at this address of its memory.
+    Poll {
+        /// The first entry.
+        array: u64,
+        /// How many there are.
+        count: u64,
+    },
+    /// Asleep in select(2) with these sets of descriptors, by their addresses; 0 is none.
+    Select {
+        /// One more than the highest descriptor in them.
+        count: u64,
+        /// What is to be read.
+        reads: u64,
+        /// What is to be written.
+        writes: u64,
+    },
+    /// It waits for a child (wait4(2), waitid(2)).
+    Children,
+    /// It waits for time to pass (clock_nanosleep(2)).
+    Sleeps,
     /// Asleep somewhere else.
     Other,
 }
@@ -44,22 +64,35 @@ fn by_number(text: &str) -> Call {
         return Call::Runs;
     }
     let arguments: Vec<&str> = words.collect();
-    let fd = |at: usize| {
+    let value = |at: usize| {
         let digits = arguments.get(at).and_then(|word| word.strip_prefix("0x"));
-        digits.and_then(|digits| u64::from_str_radix(digits, 16).ok()).map_or(-1, |value| value as i32)
+        digits.and_then(|digits| u64::from_str_radix(digits, 16).ok())
+    };
+    let fd = |at: usize| value(at).map_or(-1, |value| value as i32);
+    let poll = || Call::Poll { array: value(0).unwrap_or(0), count: value(1).unwrap_or(0) };
+    let select = || {
+        let [count, reads, writes] = [0, 1, 2].map(|at| value(at).unwrap_or(0));
+        Call::Select { count, reads, writes }
     };
     match first.parse::<i64>().unwrap_or(-1) {
-        libc::SYS_read | libc::SYS_readv => Call::Reads(Some(fd(0))),
-        libc::SYS_write | libc::SYS_writev | libc::SYS_vmsplice => Call::Writes(Some(fd(0))),
+        libc::SYS_read | libc::SYS_readv | libc::SYS_recvfrom | libc::SYS_recvmsg => Call::Reads(Some(fd(0))),
+        libc::SYS_write | libc::SYS_writev | libc::SYS_vmsplice | libc::SYS_sendto | libc::SYS_sendmsg => {
+            Call::Writes(Some(fd(0)))
+        }
         libc::SYS_splice => Call::Moves { from: fd(0), to: fd(2) },
         libc::SYS_tee => Call::Moves { from: fd(0), to: fd(1) },
         libc::SYS_sendfile => Call::Moves { from: fd(1), to: fd(0) },
         libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => Call::Polls(Some(fd(0))),
-        libc::SYS_ppoll | libc::SYS_pselect6 => Call::Polls(None),
+        libc::SYS_ppoll => poll(),
+        libc::SYS_pselect6 => select(),
+        libc::SYS_wait4 | libc::SYS_waitid => Call::Children,
+        libc::SYS_clock_nanosleep | libc::SYS_nanosleep => Call::Sleeps,
         #[cfg(target_arch = "x86_64")]
         libc::SYS_epoll_wait => Call::Polls(Some(fd(0))),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_poll | libc::SYS_select => Call::Polls(None),
+        libc::SYS_poll => poll(),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_select => select(),
         _ => Call::Other,
     }
 }
@@ -73,6 +106,8 @@ fn by_function(name: &str) -> Call {
         _ if is(&["pipe_write"]) => Call::Writes(None),
         // Before Linux 5.5 readers and writers of pipes slept in one function.
         _ if is(&["pipe_wait", "poll", "select"]) => Call::Polls(None),
+        _ if is(&["do_wait"]) => Call::Children,
+        _ if is(&["nanosleep"]) => Call::Sleeps,
         _ => Call::Other,
     }
 }
@@ -90,7 +125,7 @@ mod tests {
             ("exec cat", Call::Reads(Some(0))),
             ("exec yes", Call::Writes(Some(1))),
             ("while :; do :; done", Call::Runs),
-            ("exec sleep 100", Call::Other),
+            ("exec sleep 100", Call::Sleeps),
         ] {
             let mut child = Command::new("sh")
                 .args(["-c", program])
@@ -118,6 +153,9 @@ mod tests {
         assert_eq!(by_number("-1 0x7ffe 0x7f12"), Call::Other);
         assert_eq!(by_number(""), Call::Other);
         let told = ["0", "anon_pipe_write", "pipe_read", "do_sys_poll", "do_wait"].map(by_function);
-        assert_eq!(told, [Call::Runs, Call::Writes(None), Call::Reads(None), Call::Polls(None), Call::Other]);
+        assert_eq!(
+            told,
+            [Call::Runs, Call::Writes(None), Call::Reads(None), Call::Polls(None), Call::Children]
+        );
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, lstat, statx};
 
@@ -29,30 +30,75 @@ pub struct End {
     pub writes: bool,
 }
 
+/// What a process has open.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Holdings {
+    /// The ends of joints among it.
+    pub ends: Vec<End>,
+    /// It could read from something else, too: what it reads is not only of its ends.
+    pub reads_elsewhere: bool,
+    /// It could write to something else, its messages on a terminal apart.
+    pub writes_elsewhere: bool,
+}
+
+/// No more descriptors of one process are looked at: there are a million at the most, and a look shall end soon.
+const DESCRIPTORS_MAX: usize = 4096;
+
+/// What a process has open, as far as [`DESCRIPTORS_MAX`].
+///
+/// # Errors
+/// As [`ends`].
+pub fn holdings(pid: i32) -> io::Result<Holdings> {
+    let mut holdings = Holdings::default();
+    for fd in numbers(pid)?.take(DESCRIPTORS_MAX) {
+        let path = format!("/proc/{pid}/fd/{fd}");
+        let Some(shown_as) = fs::read_link(&path).ok() else { continue };
+        if let Some(end) = end_shown(fd, &path, &shown_as) {
+            holdings.ends.push(end);
+            continue;
+        }
+        let shown_as = shown_as.as_os_str().as_encoded_bytes();
+        // Events and the like (anon_inode:[eventfd]) carry no data, but rings of io_uring are counted nowhere.
+        let is_counter = shown_as.starts_with(b"anon_inode:") && !shown_as.ends_with(b"[io_uring]");
+        let is_terminal = shown_as.starts_with(b"/dev/pts/") || shown_as == b"/dev/tty";
+        let mode = lstat(&path).map_or(0o600, |stat| stat.st_mode);
+        holdings.reads_elsewhere |= !is_counter && mode & 0o400 != 0 && fd != 1 && fd != 2;
+        holdings.writes_elsewhere |= !is_counter && mode & 0o200 != 0 && fd != 0 && !(is_terminal && fd >= 2);
+    }
+    Ok(holdings)
+}
+
+fn numbers(pid: i32) -> io::Result<impl Iterator<Item = i32>> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd"))?;
+    Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()))
+}
+
 /// The ends that a process holds, looked at one by one.
 ///
 /// # Errors
 /// ENOENT where it has gone, EACCES where it is somebody else's (ptrace(2), "ptrace access mode checking").
 pub fn ends(pid: i32) -> io::Result<impl Iterator<Item = End>> {
-    let entries = fs::read_dir(format!("/proc/{pid}/fd"))?;
-    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    Ok(numbers.filter_map(move |fd| end(pid, fd)))
+    Ok(numbers(pid)?.filter_map(move |fd| end(pid, fd)))
 }
 
 /// The end that a descriptor is; `None` where it is none, or has gone.
 pub fn end(pid: i32, fd: i32) -> Option<End> {
     let path = format!("/proc/{pid}/fd/{fd}");
-    let shown_as = fs::read_link(&path).ok()?;
-    let shown_as = shown_as.to_str()?;
+    end_shown(fd, &path, &fs::read_link(&path).ok()?)
+}
+
+fn end_shown(fd: i32, path: &str, shown_as: &Path) -> Option<End> {
+    // A FIFO's name need not be text.
+    let shown_as = shown_as.to_string_lossy();
     let number = |kind: &str| shown_as.strip_prefix(kind)?.strip_suffix(']')?.parse::<u64>().ok();
     let joint = match number("socket:[") {
         Some(inode) => Joint::Socket(inode),
         // Anything else with a name may be a FIFO; what is shown in brackets is none, pipes excepted.
-        None if shown_as.starts_with('/') || shown_as.starts_with("pipe:[") => Joint::Pipe(pipe(&path)?),
+        None if shown_as.starts_with('/') || shown_as.starts_with("pipe:[") => Joint::Pipe(pipe(path)?),
         None => return None,
     };
     // The rights of the link itself say how it was opened (proc_pid_fd(5)).
-    let mode = lstat(&path).ok()?.st_mode;
+    let mode = lstat(path).ok()?.st_mode;
     Some(End { fd, joint, reads: mode & 0o400 != 0, writes: mode & 0o200 != 0 })
 }
 

@@ -29,13 +29,18 @@ pub struct Fill {
     pub holds: bool,
     /// Nothing is there, and nobody is left who could write.
     pub over: bool,
+    /// Bytes that can be read from it.
+    pub held_bytes: u64,
+    /// What a pipe can hold (F_GETPIPE_SZ); 0 where that is not known.
+    pub capacity_bytes: u64,
 }
 
 impl Fill {
     /// A reader that comes finds everything, or the end.
-    pub const ALL_THERE: Self = Self { share: 0.0, holds: false, over: true };
+    pub const ALL_THERE: Self =
+        Self { share: 0.0, holds: false, over: true, held_bytes: 0, capacity_bytes: 0 };
     /// A reader waits, and a writer has room.
-    pub const NOTHING_YET: Self = Self { share: 0.0, holds: false, over: false };
+    pub const NOTHING_YET: Self = Self { over: false, ..Self::ALL_THERE };
 
     /// Whether a reader waits.
     pub fn is_empty(self) -> bool {
@@ -50,6 +55,18 @@ impl Fill {
     /// How much it is up to the reader, and not to the writer, that things go on: from 0 to 1.
     pub fn up_to_reader(self) -> f64 {
         if self.over { 1.0 } else { ((self.share - EMPTY) / (FULL - EMPTY)).clamp(0.0, 1.0) }
+    }
+
+    /// The same of a reader of which more is known: whether it is idle, and whether anybody is there who could write. `None`: it
+    /// cannot be told, as the link cannot be looked at.
+    pub fn up_to(fill: Option<Self>, reader_is_idle: bool, has_writer: bool) -> Option<f64> {
+        match fill {
+            // Something is there that it does not take, or all that will ever be.
+            Some(fill) if fill.holds && (reader_is_idle || !has_writer) => Some(1.0),
+            Some(fill) => Some(fill.up_to_reader()),
+            None if reader_is_idle => None,
+            None => Some(1.0),
+        }
     }
 }
 
@@ -75,7 +92,7 @@ impl Gauge {
         let over = bytes == 0 && self.is_over(&pipe);
         let share =
             if bytes > 0 && capacity < bytes + BLOCK_BYTES { 1.0 } else { bytes as f64 / capacity as f64 };
-        Some(Fill { share, holds: bytes > 0, over })
+        Some(Fill { share, holds: bytes > 0, over, held_bytes: bytes, capacity_bytes: capacity })
     }
 
     /// Whether nobody writes to an empty pipe any more.
@@ -101,20 +118,21 @@ fn probe() -> Option<(OwnedFd, OwnedFd)> {
 /// may not have one (ptrace(2), "ptrace access mode checking").
 pub fn of_sockets(reader: i32, writer: Option<i32>) -> Option<Fill> {
     let read_end = borrow(reader, 0)?;
-    if ioctl_fionread(&read_end).ok()? == 0 {
+    let held_bytes = ioctl_fionread(&read_end).ok()?;
+    if held_bytes == 0 {
         let over = match recv(&read_end, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
             Ok((_, bytes)) => bytes == 0,
             Err(error) => error != Errno::AGAIN,
         };
-        return Some(Fill { share: 0.0, holds: false, over });
+        return Some(Fill { over, ..Fill::NOTHING_YET });
     }
     let Some(write_end) = writer.and_then(|pid| borrow(pid, 1)) else {
-        return Some(Fill { share: EMPTY, holds: true, over: false });
+        return Some(Fill { share: EMPTY, holds: true, held_bytes, ..Fill::NOTHING_YET });
     };
     let mut room = [PollFd::new(&write_end, PollFlags::OUT)];
     poll(&mut room, Timespec::try_from(Duration::ZERO).ok().as_ref()).ok()?;
     let share = if room[0].revents().contains(PollFlags::OUT) { EMPTY } else { 1.0 };
-    Some(Fill { share, holds: true, over: false })
+    Some(Fill { share, holds: true, held_bytes, ..Fill::NOTHING_YET })
 }
 
 fn borrow(pid: i32, fd: i32) -> Option<OwnedFd> {

@@ -3,6 +3,7 @@
 
 pub mod activity;
 pub mod call;
+pub mod chains;
 pub mod end;
 pub mod fullness;
 pub mod headway;
@@ -10,4 +11,6 @@ pub mod moment;
 pub mod open_file;
 pub mod quota;
 pub mod resize;
+pub mod sockets;
 pub mod survey;
+pub mod waits;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use model::{LinkRecord, StageRecord};
-use observe::activity::{self, Activity, Awaits};
+use observe::activity::{self, Activity, Awaits, Slice};
 use observe::end::{Joint, end};
 use observe::fullness::{Fill, Gauge};
 use observe::open_file::{Identity, OpenFile};
@@ -18,8 +18,6 @@ use crate::serve::Glance;
 const PAUSE: Duration = Duration::from_millis(5);
 /// Looking takes at most one part in so many of the time.
 const COST: u32 = 50;
-/// A stage that used a CPU, or queued for one, for less of the time than this was idle.
-const IDLE_SHARE: f64 = 0.5;
 /// A process has no more descriptors that are looked at for pipes of a process substitution.
 const SIDE_DESCRIPTORS_MAX: usize = 32;
 
@@ -81,17 +79,6 @@ pub(crate) struct Attention {
     last_ns: u64,
     next: Instant,
     shell_peak_bytes: u64,
-}
-
-/// What a stage did since the last look.
-#[derive(Debug, Clone, Copy)]
-struct Slice {
-    ns: f64,
-    cpu: f64,
-    queued: f64,
-    at_disk: bool,
-    is_ready: bool,
-    idle: bool,
 }
 
 /// One look: what lives, and how full the links between are.
@@ -171,16 +158,8 @@ impl Attention {
         // What a process did before it was first seen nobody knows.
         let ns = if last.is_some() { ns } else { 0 };
         let last = last.unwrap_or_else(|| activity.clone());
-        let queued = activity.queued_ns.saturating_sub(last.queued_ns);
-        stage.queued_ns += queued;
-        let share = |part: u64| (part as f64 / ns.max(1) as f64).min(1.0);
-        let (cpu, queued) = (share(activity.cpu_ns.saturating_sub(last.cpu_ns)), share(queued));
-        let idle = cpu + queued < IDLE_SHARE && !activity.at_disk && !activity.is_ready;
-        // It is told how long a process waited for a CPU once it has got one.
-        let waits_on = activity.is_ready && cpu + queued == 0.0;
-        let queued = if waits_on { 1.0 } else { queued.min(1.0 - cpu) };
-        let Activity { at_disk, is_ready, .. } = activity;
-        Some(Slice { ns: ns as f64, cpu, queued, at_disk, is_ready, idle })
+        stage.queued_ns += activity.queued_ns.saturating_sub(last.queued_ns);
+        Some(Slice::between(&last, &activity, ns))
     }
 
     fn fills(&mut self, look: &Look<'_>, sight: &dyn Fn(u64) -> Option<Sight>) -> HashMap<u64, Fill> {
@@ -236,13 +215,12 @@ impl Attention {
         for _ in 0..look.slices.len() {
             let (process, slice) = (look.process(index), look.slices[&index]);
             let writer = process.reads.and_then(|link| look.find(|other| other.writes == Some(link)));
-            let here = match (process.reads, look.fill(process.reads)) {
-                (None, _) => 1.0,
-                // Something is there that it does not take, or all that will ever be.
-                (_, Some(fill)) if fill.holds && (slice.idle || writer.is_none()) => 1.0,
-                (_, Some(fill)) => fill.up_to_reader(),
-                (_, None) if slice.idle => return,
-                (_, None) => 1.0,
+            let here = match process.reads {
+                None => 1.0,
+                Some(_) => match Fill::up_to(look.fill(process.reads), slice.idle, writer.is_some()) {
+                    Some(share) => share,
+                    None => return,
+                },
             };
             self.put_down(look.ledger, index, &slice, left * here);
             left *= 1.0 - here;

@@ -45,7 +45,7 @@ pub fn named(pid: i32) -> Option<NamedProcess> {
 }
 
 /// What the `stat` of a process or of a thread says (proc_pid_stat(5)).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
     /// `R` for one that runs or is ready to, `D` for one that waits for a disk, `T` for a stopped one, and so on.
     pub state: char,
@@ -61,7 +61,12 @@ pub struct Stat {
     pub started_ticks: u64,
     /// The CPU it was last on.
     pub cpu: u32,
+    /// A thread of the kernel.
+    pub is_kernels: bool,
 }
+
+/// `PF_KTHREAD` of the kernel's include/linux/sched.h.
+const KERNEL_THREAD: u64 = 0x0020_0000;
 
 impl Stat {
     /// Of a process.
@@ -71,7 +76,12 @@ impl Stat {
 
     /// Of whose folder it is: a process's, or a thread's.
     pub fn at(folder: &str) -> Option<Self> {
-        Self::read(&fs::read_to_string(format!("{folder}/stat")).ok()?)
+        Self::parse(&fs::read(format!("{folder}/stat")).ok()?)
+    }
+
+    /// Of such a file's bytes: a name need not be text.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        Self::read(&String::from_utf8_lossy(bytes))
     }
 
     fn read(text: &str) -> Option<Self> {
@@ -86,6 +96,7 @@ impl Stat {
             threads: number(20)?,
             started_ticks: number(22)?,
             cpu: u32::try_from(number(39)?).ok()?,
+            is_kernels: number(9)? & KERNEL_THREAD != 0,
         })
     }
 }
@@ -115,10 +126,12 @@ mod tests {
         let rest = (4..=52).map(|field| field.to_string()).collect::<Vec<_>>().join(" ");
         let stat = Stat::read(&format!("7 (a) b (c) R {rest}\n"));
         let (cpu_ticks, children_cpu_ticks) = (14 + 15, 16 + 17);
-        let (threads, started_ticks) = (20, 22);
-        let expected =
-            Stat { state: 'R', parent: 4, cpu_ticks, children_cpu_ticks, threads, started_ticks, cpu: 39 };
+        let told =
+            Stat { state: 'R', parent: 4, cpu_ticks, children_cpu_ticks, threads: 20, ..Stat::default() };
+        let expected = Stat { cpu: 39, started_ticks: 22, ..told };
         assert_eq!(stat, Some(expected));
         assert_eq!(Stat::read(""), None);
+        let bytes = [b"7 (\xff\xfe) S ", rest.as_bytes()].concat();
+        assert_eq!(Stat::parse(&bytes), Some(Stat { state: 'S', ..expected }), "a name need not be text");
     }
 }

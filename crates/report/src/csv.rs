@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use model::{
-    BenchRecord, BoostRecord, BoostedPipe, CaseChange, CaseRecord, CompareRecord, CompareResult, DiffRecord,
-    Measure, Ratio, RunRecord, StageRecord, StudyRecord,
+    BenchRecord, BoostRecord, BoostedPipe, CaseChange, CaseRecord, ChainLink, ChainStage, CompareRecord,
+    CompareResult, DiffRecord, Measure, Ratio, RunRecord, StageRecord, StudyRecord, TopRecord,
 };
 use stats::{CostModel, Estimate, bound_of, figure, load};
 
@@ -29,6 +29,7 @@ pub const FORMAT: Format = Format {
             AnyRecord::Study(record) => of_study(record),
             AnyRecord::Diff(record) => of_difference(record),
             AnyRecord::Boost(record) => of_boost(record),
+            AnyRecord::Top(record) => of_chains(record),
         }
         .text()
     },
@@ -161,6 +162,36 @@ fn of_cases(record: &BenchRecord) -> Sheet {
 }
 
 /// One row for each stage, with the link behind it.
+/// A row for each stage and each link that it writes to.
+fn of_chains(record: &TopRecord) -> Sheet {
+    type Stage<'a> = (usize, &'a ChainStage, Option<&'a ChainLink>);
+    let columns: &[Column<Stage>] = &[
+        ("chain", |(at, ..)| Some(at.to_string())),
+        ("stage", |(_, stage, _)| Some(crate::chains::name(stage))),
+        ("pid", |(_, stage, _)| text(stage.processes.first().map(|process| process.pid))),
+        ("cpus", |(_, stage, _)| Some(digits(stage.cpus))),
+        ("read_bytes_per_s", |(_, stage, _)| stage.read_bytes_per_s.map(whole)),
+        ("write_bytes_per_s", |(_, stage, _)| stage.write_bytes_per_s.map(whole)),
+        ("doing", |(_, stage, _)| Some(stage.doing.to_string())),
+        ("held_up", |(_, stage, _)| Some(digits(stage.held_up))),
+        ("link", |(.., link)| Some((*link)?.name.clone())),
+        ("link_bytes_per_s", |(.., link)| (*link)?.bytes_per_s.map(whole)),
+        ("link_at_least", |(.., link)| Some((*link)?.at_least.to_string())),
+        ("link_held_bytes", |(.., link)| text((*link)?.held_bytes)),
+        ("link_capacity_bytes", |(.., link)| text((*link)?.capacity_bytes)),
+        ("link_fullness", |(.., link)| (*link)?.fullness.map(digits)),
+    ];
+    let rows = record.seen.chains.iter().enumerate().flat_map(|(number, chain)| {
+        chain.stages.iter().enumerate().flat_map(move |(at, stage)| {
+            let mut links =
+                chain.links.iter().filter(move |link| link.writers.contains(&at)).map(Some).peekable();
+            let none = links.peek().is_none().then_some(None);
+            links.chain(none).map(move |link| (number, stage, link)).collect::<Vec<_>>()
+        })
+    });
+    Sheet::of(columns, rows)
+}
+
 fn of_run(record: &RunRecord) -> Sheet {
     type Stage<'a> = (&'a StageRecord, Option<&'a model::LinkRecord>);
     let columns: &[Column<Stage>] = &[

@@ -17,6 +17,7 @@ pub const FORMAT: Format = Format {
         AnyRecord::Study(record) => to_text(record),
         AnyRecord::Diff(record) => to_text(record),
         AnyRecord::Boost(record) => to_text(record),
+        AnyRecord::Top(record) => to_text(record),
     },
 };
 

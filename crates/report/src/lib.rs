@@ -6,6 +6,7 @@
 pub mod advice;
 pub mod bench;
 pub mod boost;
+pub mod chains;
 pub mod comparison;
 pub mod csv;
 pub mod difference;

@@ -31,7 +31,7 @@ use crate::page::cases::{Set, Source};
 use crate::read::{AnyRecord, Loaded};
 use crate::study::ViewOf;
 use crate::view::Group;
-use crate::{advice, boost, difference, load, remarks, view, words};
+use crate::{advice, boost, chains, difference, load, remarks, view, words};
 
 /// The registry entry.
 pub const FORMAT: Format = Format {
@@ -94,6 +94,7 @@ pub fn page(records: &[Loaded], view_of: ViewOf) -> Page {
             AnyRecord::Compare(record) => sections.push(comparisons::section(record, label(at), at)),
             AnyRecord::Diff(record) => sections.push(difference::section(record, label(at), at)),
             AnyRecord::Boost(record) => sections.push(boost::section(record, label(at), at)),
+            AnyRecord::Top(record) => sections.push(chains::section(&record.seen, label(at), at)),
             AnyRecord::Study(record) => sections.extend(view_of(record).page_sections(label(at), at)),
         }
     }

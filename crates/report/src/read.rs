@@ -2,6 +2,7 @@
 
 use model::{
     BenchRecord, BoostRecord, CompareRecord, DiffRecord, Host, RunRecord, SCHEMA, StudyRecord, Tool,
+    TopRecord,
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -23,6 +24,8 @@ pub enum AnyRecord {
     Diff(DiffRecord),
     /// Of `hosepipe boost`.
     Boost(BoostRecord),
+    /// Of `hosepipe top`.
+    Top(TopRecord),
 }
 
 /// A record with the name it was given by: a path, as a rule.
@@ -112,6 +115,8 @@ struct Kind {
     changes: bool,
     #[serde(default, deserialize_with = "present")]
     boosted: bool,
+    #[serde(default, deserialize_with = "present")]
+    chains: bool,
 }
 
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
@@ -145,10 +150,10 @@ pub fn read(name: &str, text: &str) -> Result<Loaded, ReadError> {
         Kind { parts: true, .. } => AnyRecord::Study(typed(name, text)?),
         Kind { changes: true, .. } => AnyRecord::Diff(typed(name, text)?),
         Kind { boosted: true, .. } => AnyRecord::Boost(typed(name, text)?),
+        Kind { chains: true, .. } => AnyRecord::Top(typed(name, text)?),
         _ => {
-            return Err(no_record(
-                "it has none of `cases`, `stages`, `results`, `parts`, `changes` and `boosted`",
-            ));
+            let kinds = "`cases`, `stages`, `results`, `parts`, `changes`, `boosted` and `chains`";
+            return Err(no_record(&format!("it has none of {kinds}")));
         }
     };
     Ok(Loaded::new(name, record))
@@ -179,6 +184,7 @@ impl AnyRecord {
             Self::Study(_) => "reproduce",
             Self::Diff(_) => "diff",
             Self::Boost(_) => "boost",
+            Self::Top(_) => "top",
         }
     }
 
@@ -186,7 +192,7 @@ impl AnyRecord {
     pub fn is_interrupted(&self) -> bool {
         match self {
             Self::Bench(record) => record.settings.interrupted,
-            Self::Run(_) | Self::Boost(_) => false,
+            Self::Run(_) | Self::Boost(_) | Self::Top(_) => false,
             Self::Compare(record) => record.interrupted,
             Self::Study(record) => record.interrupted,
             Self::Diff(record) => record.interrupted,
@@ -202,6 +208,7 @@ impl AnyRecord {
             Self::Study(record) => &record.host,
             Self::Diff(record) => &record.host,
             Self::Boost(record) => &record.host,
+            Self::Top(record) => &record.host,
         }
     }
 
@@ -214,6 +221,7 @@ impl AnyRecord {
             Self::Study(record) => &record.tool,
             Self::Diff(record) => &record.tool,
             Self::Boost(record) => &record.tool,
+            Self::Top(record) => &record.tool,
         }
     }
 
@@ -226,6 +234,7 @@ impl AnyRecord {
             Self::Study(record) => &record.arguments,
             Self::Diff(record) => &record.arguments,
             Self::Boost(record) => &record.arguments,
+            Self::Top(record) => &record.arguments,
         }
     }
 
@@ -238,6 +247,7 @@ impl AnyRecord {
             Self::Study(record) => &record.started,
             Self::Diff(record) => &record.started,
             Self::Boost(record) => &record.started,
+            Self::Top(record) => &record.started,
         }
     }
 }

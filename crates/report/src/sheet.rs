@@ -7,7 +7,7 @@ use crate::page::{Block, Section};
 use crate::read::AnyRecord;
 use crate::study::{StudyView, ViewOf};
 use crate::table::{Style, Table};
-use crate::{bench, boost, comparison, difference, stages, study};
+use crate::{bench, boost, chains, comparison, difference, stages, study};
 
 /// Lines of remarks under the tables, as they would be wrapped at 80 columns, unless all are asked for.
 const REMARK_LINES_MAX: usize = 5;
@@ -54,6 +54,7 @@ pub fn of(record: &AnyRecord, grids: bool, view_of: ViewOf) -> Sheet {
         AnyRecord::Study(record) => of_study(&view_of(record)),
         AnyRecord::Diff(record) => difference::sheet(record),
         AnyRecord::Boost(record) => boost::sheet(record),
+        AnyRecord::Top(record) => chains::sheet(&record.seen),
     }
 }
 

@@ -35,6 +35,7 @@ mod sh_prompt;
 mod shells;
 mod spread;
 mod suites;
+mod top;
 mod versus;
 mod windows;
 mod workers;

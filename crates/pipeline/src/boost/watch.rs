@@ -113,8 +113,12 @@ impl Watch {
             match call {
                 Call::Writes(Some(fd)) => places.extend(place(*fd, true)),
                 Call::Moves { to, .. } => places.extend(place(*to, false)),
-                Call::Runs | Call::Polls(_) | Call::Writes(None) => any = true,
-                Call::Reads(_) | Call::Other => {}
+                Call::Runs
+                | Call::Polls(_)
+                | Call::Poll { .. }
+                | Call::Select { .. }
+                | Call::Writes(None) => any = true,
+                Call::Reads(_) | Call::Children | Call::Sleeps | Call::Other => {}
             }
         }
         if any {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcgetpgrp, tcsetwinsize};
+use rustix::termios::{Winsize, tcgetattr, tcgetpgrp, tcsetwinsize};
 
 /// Where what is learnt of shells is kept: in no folder under test, and once for all tests.
 pub(crate) const CACHE: &str = env!("CARGO_TARGET_TMPDIR");
@@ -217,6 +217,19 @@ impl Person {
         let pid = Pid::from_raw(self.child.id() as i32).expect("a process");
         kill_process(pid, signal).expect("sent");
         std::thread::sleep(AT_REST);
+    }
+
+    /// What the terminal does with what is typed and printed (termios(3)).
+    pub(crate) fn modes(&self) -> String {
+        format!("{:?}", tcgetattr(&*self.master).expect("a terminal"))
+    }
+
+    /// Sends a signal to the program of this home with these arguments.
+    pub(crate) fn kills_program(&self, arguments: &str, signal: Signal) {
+        let program = folders(&self.home).into_iter().find(|process| words(process) == arguments);
+        let pid =
+            program.and_then(|process| process.file_name()?.to_str()?.parse().ok()).and_then(Pid::from_raw);
+        kill_process(pid.expect("it runs"), signal).expect("sent");
     }
 
     /// Waits for the shell's end.

@@ -1,0 +1,283 @@
+//! The live screen of `hosepipe top`: looks, waits for keys, draws. What is drawn is in `view`.
+
+mod view;
+
+use std::collections::{HashMap, VecDeque};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use model::{Chain, Seen};
+use observe::chains::Watch;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use rustix::process::{Signal, kill_current_process_group};
+use signal_hook::consts::{SIGCONT, SIGINT, SIGTSTP};
+use signal_hook::low_level::emulate_default_handler;
+
+use crate::signals::StopRequest;
+use crate::top_cmd::Which;
+
+/// Looking takes at most one part in so many of the time.
+const COST: u32 = 50;
+/// A signal is seen within this time.
+const ATTENTIVE: Duration = Duration::from_millis(100);
+/// How many looks the history of a link holds.
+const HISTORY: usize = 240;
+
+/// The order of the chains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    Rate,
+    Cpu,
+    Full,
+    Name,
+    Pid,
+}
+
+impl Sort {
+    const ALL: [(Self, &str); 5] = [
+        (Self::Rate, "rate"),
+        (Self::Cpu, "CPU"),
+        (Self::Full, "fullness"),
+        (Self::Name, "name"),
+        (Self::Pid, "PID"),
+    ];
+
+    fn word(self) -> &'static str {
+        Self::ALL.iter().find(|(sort, _)| *sort == self).map_or("", |(_, word)| word)
+    }
+
+    fn next(self) -> Self {
+        let at = Self::ALL.iter().position(|(sort, _)| *sort == self).unwrap_or(0);
+        Self::ALL[(at + 1) % Self::ALL.len()].0
+    }
+
+    fn sort(self, chains: &mut [Chain]) {
+        let most = |chains: &mut [Chain], of: fn(&Chain) -> f64| {
+            chains.sort_by(|one, other| of(other).total_cmp(&of(one)));
+        };
+        // Chains with nothing to tell them apart keep their places.
+        chains.sort_by_key(|chain| chain.stages[0].processes[0].pid);
+        match self {
+            Self::Rate => most(chains, rate),
+            Self::Cpu => most(chains, cpus),
+            Self::Full => {
+                most(chains, |chain| chain.links.iter().filter_map(|link| link.fullness).fold(0.0, f64::max))
+            }
+            Self::Name => chains.sort_by(|one, other| name(one).cmp(name(other))),
+            Self::Pid => {}
+        }
+    }
+}
+
+/// The largest rate among a chain's links.
+fn rate(chain: &Chain) -> f64 {
+    chain.links.iter().filter_map(|link| link.bytes_per_s).fold(0.0, f64::max)
+}
+
+fn cpus(chain: &Chain) -> f64 {
+    chain.stages.iter().map(|stage| stage.cpus).sum()
+}
+
+fn name(chain: &Chain) -> &str {
+    &chain.stages[0].processes[0].name
+}
+
+/// What stays the same of a chain while stages come and go.
+fn key(chain: &Chain) -> &str {
+    chain.links.first().map_or("", |link| &link.name)
+}
+
+/// What is on the screen.
+struct Screen {
+    which: Which,
+    seen: Seen,
+    /// All rates of each link, the latest last, by its name; `None` where one could not be told.
+    history: HashMap<String, VecDeque<Option<f64>>>,
+    sort: Sort,
+    /// The filter while it is typed.
+    typed: Option<String>,
+    selected: String,
+    detail: bool,
+    help: bool,
+    paused: bool,
+}
+
+/// Shows chains until somebody has had enough.
+pub(crate) fn run(interval: Duration, which: Which, stop: &StopRequest) -> anyhow::Result<ExitCode> {
+    let [stopped, continued] = [SIGTSTP, SIGCONT].map(|signal| {
+        let noted = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(signal, Arc::clone(&noted)).map(|_| noted)
+    });
+    let (stopped, continued) = (stopped?, continued?);
+    let mut terminal = ratatui::try_init().context("cannot take the terminal")?;
+    let shown = show(&mut terminal, interval, which, stop, [&stopped, &continued]);
+    ratatui::try_restore().context("cannot give the terminal back")?;
+    shown?;
+    Ok(stop.exit_code(false))
+}
+
+fn show(
+    terminal: &mut DefaultTerminal,
+    interval: Duration,
+    which: Which,
+    stop: &StopRequest,
+    [stopped, continued]: [&AtomicBool; 2],
+) -> anyhow::Result<()> {
+    let mut watch = Watch::default();
+    let mut screen = Screen::new(which);
+    // The first figures come soon.
+    let mut due = Instant::now() + interval.min(ATTENTIVE);
+    let mut draw = true;
+    while !stop.is_set() {
+        if stopped.swap(false, Ordering::Relaxed) {
+            ratatui::try_restore()?;
+            emulate_default_handler(SIGTSTP)?;
+            continued.store(true, Ordering::Relaxed);
+        }
+        if continued.swap(false, Ordering::Relaxed) {
+            *terminal = ratatui::try_init().context("cannot take the terminal again")?;
+            terminal.clear()?;
+            draw = true;
+        }
+        if Instant::now() >= due {
+            let began = Instant::now();
+            watch.look();
+            if !screen.paused {
+                screen.take(watch.seen());
+                draw = true;
+            }
+            watch.mark();
+            due = began + interval.max(began.elapsed() * COST);
+        }
+        if std::mem::take(&mut draw) {
+            terminal.draw(|frame| view::draw(frame, &screen))?;
+        }
+        let left = due.saturating_duration_since(Instant::now());
+        if event::poll(left.min(ATTENTIVE))? {
+            match event::read()? {
+                Event::Key(key) if key.kind != KeyEventKind::Release => match screen.press(key) {
+                    Wish::Leave => return Ok(()),
+                    Wish::Interrupt => stop.note(Some(SIGINT)),
+                    Wish::Stop => kill_current_process_group(Signal::TSTP)?,
+                    Wish::Draw => draw = true,
+                },
+                Event::Resize(..) => draw = true,
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a key asks for.
+enum Wish {
+    Draw,
+    Leave,
+    /// Ctrl-C.
+    Interrupt,
+    /// Ctrl-Z.
+    Stop,
+}
+
+impl Screen {
+    fn new(which: Which) -> Self {
+        Self {
+            which,
+            seen: Seen::default(),
+            history: HashMap::new(),
+            sort: Sort::Rate,
+            typed: None,
+            selected: String::new(),
+            detail: false,
+            help: false,
+            paused: false,
+        }
+    }
+
+    /// Something new was seen.
+    fn take(&mut self, seen: Seen) {
+        self.seen = seen;
+        let links = || self.seen.chains.iter().flat_map(|chain| &chain.links);
+        self.history.retain(|name, _| links().any(|link| link.name == *name));
+        for link in links() {
+            let history = self.history.entry(link.name.clone()).or_default();
+            history.push_back(link.bytes_per_s);
+            history.drain(..history.len().saturating_sub(HISTORY));
+        }
+        self.sort.sort(&mut self.seen.chains);
+    }
+
+    /// The chains that pass the filter, in order.
+    fn chains(&self) -> Vec<&Chain> {
+        let typed = self.typed.as_ref().map(|text| Which::Named(text.to_lowercase()));
+        let which = typed.as_ref().unwrap_or(&self.which);
+        self.seen.chains.iter().filter(|chain| which.is(chain)).collect()
+    }
+
+    /// The place of the chain that is selected; the first one's where that has gone.
+    fn at(&self) -> usize {
+        self.chains().iter().position(|chain| key(chain) == self.selected).unwrap_or(0)
+    }
+
+    fn select(&mut self, steps: isize) {
+        let at = self.at().saturating_add_signed(steps);
+        let chains = self.chains();
+        let selected = chains.get(at.min(chains.len().saturating_sub(1))).map(|chain| key(chain).to_owned());
+        self.selected = selected.unwrap_or_default();
+    }
+
+    fn press(&mut self, pressed: KeyEvent) -> Wish {
+        if pressed.modifiers.contains(KeyModifiers::CONTROL) {
+            match pressed.code {
+                KeyCode::Char('c') => return Wish::Interrupt,
+                KeyCode::Char('z') => return Wish::Stop,
+                _ => return Wish::Draw,
+            }
+        }
+        if let Some(mut text) = self.typed.take() {
+            match pressed.code {
+                KeyCode::Enter => {
+                    self.which = if text.is_empty() { Which::All } else { Which::Named(text.to_lowercase()) }
+                }
+                KeyCode::Esc => {}
+                KeyCode::Backspace => {
+                    text.pop();
+                    self.typed = Some(text);
+                }
+                KeyCode::Char(character) => self.typed = Some(text + character.encode_utf8(&mut [0; 4])),
+                _ => self.typed = Some(text),
+            }
+            return Wish::Draw;
+        }
+        let leaves_help = std::mem::take(&mut self.help);
+        match pressed.code {
+            KeyCode::Esc | KeyCode::Char('q') if leaves_help => {}
+            KeyCode::Esc if self.detail => self.detail = false,
+            KeyCode::Esc => self.which = Which::All,
+            KeyCode::Char('q') => return Wish::Leave,
+            KeyCode::Char('?' | 'h') => self.help = !leaves_help,
+            KeyCode::Char('/') => self.typed = Some(String::new()),
+            KeyCode::Char('s') => {
+                self.sort = self.sort.next();
+                self.sort.sort(&mut self.seen.chains);
+            }
+            KeyCode::Char(' ') => self.paused = !self.paused,
+            KeyCode::Enter => {
+                self.select(0);
+                self.detail = !self.detail;
+            }
+            KeyCode::Up | KeyCode::Char('k') => self.select(-1),
+            KeyCode::Down | KeyCode::Char('j') => self.select(1),
+            KeyCode::PageUp => self.select(-10),
+            KeyCode::PageDown => self.select(10),
+            KeyCode::Home => self.select(isize::MIN),
+            KeyCode::End => self.select(isize::MAX),
+            _ => {}
+        }
+        Wish::Draw
+    }
+}

@@ -1,0 +1,158 @@
+//! `hosepipe top`: the pipelines that run on this machine, as they are seen from outside.
+
+use std::io::{IsTerminal, stdout};
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+use clap::Args;
+use model::{Chain, SCHEMA, Seen, TopRecord};
+use observe::chains::Watch;
+use report::read::{AnyRecord, Loaded};
+use report::sheet;
+
+use crate::outputs::Outputs;
+use crate::record::{arguments, rfc3339, tool};
+use crate::signals::StopRequest;
+use crate::terminal::{self, UsageError};
+use crate::{top, typed};
+
+/// Between two looks there are so many more, from which one can tell who is waited for.
+const LOOKS: u32 = 5;
+
+/// Show the pipelines that run on this machine: what flows, who waits for whom, which stage holds them up
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hosepipe top                          every chain, until q is typed; ? lists the keys
+  hosepipe top 812                      the chains that process 812 is in
+  hosepipe top gzip                     those with `gzip` in the name of a program
+  hosepipe top --once                   two looks, one second apart, as text
+  hosepipe top --once --json - | jq '.chains[] | select(.held_up_by)'
+  sudo hosepipe top                     those of all users
+
+Shown are processes that pipes, FIFOs and pairs of sockets without a name join. Nothing is changed or slowed down, and no
+rights are needed for one's own processes. How to read it: docs/TOP.md. Without a terminal, and with --json and its like,
+it is as with --once. Exit status: 0, also where there is no chain; 2 there is no such process, or it does not
+show what it has open; 130 stopped by Ctrl-C.")]
+pub(crate) struct TopArgs {
+    /// Only chains that this process is in, or that have this in the name of a program
+    #[arg(value_name = "PID|PATTERN")]
+    which: Option<String>,
+
+    /// Look twice, print what was seen, and leave
+    #[arg(long)]
+    once: bool,
+
+    /// Between two looks
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = typed::positive_duration)]
+    interval: Duration,
+
+    #[command(flatten)]
+    outputs: Outputs,
+}
+
+/// Which chains are shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Which {
+    All,
+    /// Those of a process.
+    Of(i32),
+    /// Those with this in a name, in whatever case.
+    Named(String),
+}
+
+impl Which {
+    fn read(text: &str) -> Self {
+        text.parse().map_or_else(|_| Self::Named(text.to_lowercase()), Self::Of)
+    }
+
+    pub(crate) fn is(&self, chain: &Chain) -> bool {
+        let mut processes = chain.stages.iter().flat_map(|stage| &stage.processes);
+        match self {
+            Self::All => true,
+            Self::Of(pid) => processes.any(|process| process.pid == *pid),
+            Self::Named(text) => processes.any(|process| process.name.to_lowercase().contains(text)),
+        }
+    }
+}
+
+/// Shows chains, live in a terminal or once.
+pub(crate) fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
+    args.outputs.check()?;
+    let which = args.which.as_deref().map_or(Which::All, Which::read);
+    if let Which::Of(pid) = which {
+        check(pid)?;
+    }
+    let stop = StopRequest::listen()?;
+    let is_live = !args.once && args.outputs.is_empty() && stdout().is_terminal() && !model::is_dumb();
+    if is_live {
+        return top::run(args.interval, which, &stop);
+    }
+    once(args, &which, &stop)
+}
+
+/// Refuses a process that is not there, or does not show what it has open.
+fn check(pid: i32) -> anyhow::Result<()> {
+    if pid <= 0 || process::proc::Stat::of(pid).is_none() {
+        return Err(UsageError(format!("there is no process {pid}")).into());
+    }
+    if std::fs::read_dir(format!("/proc/{pid}/fd"))
+        .is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+    {
+        let problem = format!(
+            "process {pid} is another user's and does not show what it has open: try sudo hosepipe top {pid}"
+        );
+        return Err(UsageError(problem).into());
+    }
+    Ok(())
+}
+
+fn once(args: &TopArgs, which: &Which, stop: &StopRequest) -> anyhow::Result<ExitCode> {
+    let host = if args.outputs.is_empty() { model::Host::default() } else { host::facts() };
+    let started = SystemTime::now();
+    let mut watch = Watch::default();
+    for _ in 0..LOOKS {
+        stop.wait(args.interval / LOOKS);
+        watch.look();
+    }
+    let mut seen = watch.seen();
+    seen.chains.retain(|chain| which.is(chain));
+    let nothing = seen.chains.is_empty().then(|| nothing(which, &seen)).flatten();
+    let record = TopRecord {
+        schema: SCHEMA.to_owned(),
+        tool: tool(),
+        host,
+        arguments: arguments(),
+        started: rfc3339(started),
+        seen,
+    };
+    let loaded = [Loaded::new("this look", AnyRecord::Top(record))];
+    args.outputs.write(&loaded)?;
+    if !args.outputs.has_stdout() {
+        match nothing {
+            Some(sentence) => terminal::print(&format!("{sentence}\n"))?,
+            None => {
+                terminal::print_painted(&sheet::terminal(&loaded[0].record, &terminal::style(), study::view))?
+            }
+        }
+    }
+    Ok(stop.exit_code(false))
+}
+
+/// What is said where there are none of those that were asked for.
+pub(crate) fn nothing(which: &Which, seen: &Seen) -> Option<String> {
+    let ended = |pid: i32| process::proc::Stat::of(pid).is_none();
+    let said = match which {
+        Which::All => return None,
+        Which::Of(pid) if ended(*pid) => format!("Process {pid} has ended."),
+        Which::Of(pid) => format!(
+            "Process {pid} is in no chain: no pipe, FIFO or pair of sockets joins it to another process."
+        ),
+        Which::Named(text) => format!("No chain has `{text}` in the name of a program."),
+    };
+    let foreign = match seen.foreign_processes {
+        0 => "",
+        _ => " Those of other users cannot be seen: root sees them.",
+    };
+    Some(said + foreign)
+}

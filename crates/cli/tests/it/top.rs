@@ -1,0 +1,251 @@
+//! `hosepipe top`: real chains of real programs, as they are seen from outside.
+
+mod screen;
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use model::{Chain, ChainLinkKind, Doing, TopRecord};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::common::{Lab, SOON, is_root, skip};
+
+const HOSEPIPE: &str = env!("CARGO_BIN_EXE_hosepipe");
+
+/// A script of bash, in a process group and a session of its own, which ends with it.
+struct Scene {
+    shell: Child,
+    folder: tempfile::TempDir,
+}
+
+impl Scene {
+    fn new(script: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut command = Command::new("bash");
+        command.args(["-c", script]).current_dir(folder.path()).env("HOSEPIPE", HOSEPIPE);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        Self { shell: command.spawn().expect("bash"), folder }
+    }
+
+    fn pid(&self) -> i32 {
+        self.shell.id() as i32
+    }
+
+    /// Whether a process is of this scene.
+    fn holds(&self, pid: i32) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let group = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(2));
+        group == Some(&self.pid().to_string())
+    }
+
+    /// Looks until the scene has one chain, and that passes.
+    fn chain(&self, accept: impl Fn(&Chain) -> bool) -> Chain {
+        let began = Instant::now();
+        loop {
+            let chains: Vec<Chain> = look(&[]).into_iter().filter(|chain| self.has(chain)).collect();
+            match &chains[..] {
+                [chain] if accept(chain) => return chain.clone(),
+                _ => assert!(began.elapsed() < SOON, "{chains:#?}"),
+            }
+        }
+    }
+
+    fn has(&self, chain: &Chain) -> bool {
+        chain.stages.iter().flat_map(|stage| &stage.processes).any(|process| self.holds(process.pid))
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        let _ = Pid::from_raw(self.pid()).map(|group| kill_process_group(group, Signal::KILL));
+        let _ = self.shell.wait();
+    }
+}
+
+/// The chains that are there.
+fn look(arguments: &[&str]) -> Vec<Chain> {
+    let words = [&["top", "--once", "--interval", "200ms", "--json", "-"], arguments].concat();
+    let output = Command::new(HOSEPIPE).args(words).output().expect("hosepipe");
+    let record: TopRecord = serde_json::from_slice(&output.stdout).expect("a record");
+    record.seen.chains
+}
+
+fn text(arguments: &[&str]) -> (i32, String) {
+    let output = Command::new(HOSEPIPE).args([&["top"], arguments].concat()).output().expect("hosepipe");
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code().unwrap_or(-1), String::from_utf8(said).expect("text"))
+}
+
+fn names(chain: &Chain) -> Vec<&str> {
+    chain.stages.iter().map(|stage| stage.processes[0].name.as_str()).collect()
+}
+
+/// The name of the stage that holds a chain up.
+fn culprit(chain: &Chain) -> Option<&str> {
+    chain.held_up_by.map(|at| chain.stages[at].processes[0].name.as_str())
+}
+
+#[test]
+fn the_stage_that_is_waited_for_is_named() {
+    // A slow source.
+    let scene = Scene::new("while :; do printf '%0900d' 1; sleep 0.01; done | cat > /dev/null");
+    let chain = scene.chain(|chain| culprit(chain) == Some("bash") && chain.links[0].bytes_per_s.is_some());
+    assert_eq!(names(&chain), ["bash", "cat"]);
+    // A slow reader.
+    let scene = Scene::new("yes | while read -r line; do sleep 0.01; done");
+    let full = |chain: &Chain| culprit(chain) == Some("bash") && chain.stages[0].doing == Doing::WaitsToWrite;
+    let chain = scene.chain(full);
+    assert_eq!((names(&chain), chain.stages[0].waits_at), (vec!["yes", "bash"], Some(0)));
+    let link = &chain.links[0];
+    assert!(link.held_bytes > Some(32 << 10) && link.capacity_bytes == Some(64 << 10), "{link:?}");
+    // A slow program between two fast ones.
+    let scene = Scene::new("cat /dev/zero | gzip -9 | cat > /dev/null");
+    let held = |chain: &Chain| {
+        culprit(chain) == Some("gzip") && chain.links[0].bytes_per_s > Some(0.0) && !chain.links[0].at_least
+    };
+    let chain = scene.chain(held);
+    let read = chain.stages[1].read_bytes_per_s.expect("ours");
+    assert!(chain.links[0].bytes_per_s.is_some_and(|rate| (rate - read).abs() < 0.2 * read), "{chain:?}");
+}
+
+#[test]
+fn what_is_idle_is_held_up_by_nobody_and_who_waits_is_known_whatever_the_call() {
+    for wait in [
+        "os.read(0, 1)",
+        "select.select([0], [], [])",
+        "p = select.poll(); p.register(0, select.POLLIN); p.poll()",
+        "p = select.epoll(); p.register(0, select.EPOLLIN); p.poll()",
+        "threading.Thread(target=lambda: os.read(0, 1)).start(); time.sleep(1000)",
+    ] {
+        let scene =
+            Scene::new(&format!("sleep 1000 | python3 -c 'import os, select, threading, time; {wait}'"));
+        // Until it waits, it does something.
+        let still =
+            |chain: &Chain| chain.stages[1].waits_at == Some(0) && chain.links[0].bytes_per_s == Some(0.0);
+        let chain = scene.chain(|chain| chain.stages.len() == 2 && still(chain));
+        assert_eq!((chain.stages[1].doing, chain.held_up_by), (Doing::WaitsToRead, None), "{wait}");
+        assert!(!chain.links[0].at_least, "{wait}");
+    }
+}
+
+#[test]
+fn fifos_and_socket_pairs_are_links_too() {
+    let scene = Scene::new("mkfifo here; cat here > /dev/null & exec yes > here");
+    let chain = scene.chain(|chain| chain.links[0].bytes_per_s > Some(0.0));
+    assert_eq!((names(&chain), chain.links[0].kind), (vec!["yes", "cat"], ChainLinkKind::Fifo));
+    assert_eq!(
+        Path::new(&chain.links[0].name),
+        scene.folder.path().canonicalize().expect("there").join("here")
+    );
+    let scene = Scene::new("exec \"$HOSEPIPE\" run --via socketpair 'yes | sleep 1000'");
+    let full = |chain: &Chain| {
+        let stages = names(chain);
+        stages == ["yes", "sleep"] && culprit(chain) == Some("sleep") && chain.links[0].fullness > Some(0.5)
+    };
+    let chain = scene.chain(full);
+    let link = &chain.links[0];
+    assert_eq!((link.kind, link.capacity_bytes), (ChainLinkKind::Socketpair, None));
+    assert!(link.held_bytes > Some(0) && chain.stages[0].doing == Doing::WaitsToWrite, "{chain:?}");
+}
+
+#[test]
+fn what_goes_round_or_branches_is_drawn_once() {
+    let scene = Scene::new("coproc cat; read -u ${COPROC[0]}");
+    scene.chain(|chain| chain.links.len() == 2 && chain.stages.len() == 2);
+    let (status, said) = text(&["--once", "--interval", "50ms", &scene.pid().to_string()]);
+    assert!(status == 0 && said.matches("(above)").count() == 1 && said.matches("→").count() == 2, "{said}");
+    let script = "mkfifo here; sleep 1000 < here & { yes | cat > here & yes | cat > here & wait; }";
+    let scene = Scene::new(script);
+    let chain = scene.chain(|chain| chain.links.len() == 3);
+    let gather = chain.links.iter().find(|link| link.writers.len() == 2).expect("two writers");
+    assert_eq!((gather.kind, chain.stages.len()), (ChainLinkKind::Fifo, 5));
+    assert!(chain.stages[gather.readers[0]].processes[0].name == "sleep", "{chain:?}");
+    // Many stages, and more than fit a line.
+    let scene = Scene::new(&format!("sleep 1000{}", " | cat".repeat(200)));
+    scene.chain(|chain| chain.stages.len() == 201 && chain.links.len() == 200);
+    let (status, said) = text(&["--once", "--interval", "50ms", &(scene.pid() + 1).to_string()]);
+    assert!(status == 0 || said.contains("there is no process"), "{said}");
+}
+
+#[test]
+fn names_do_not_steer_the_terminal() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let name = folder.path().join("a\u{1b}[31m\nb");
+    std::os::unix::fs::symlink("/bin/sleep", &name).expect("made");
+    let scene = Scene::new(&format!("'{}' 1000 | cat", name.display()));
+    let chain = scene.chain(|chain| names(chain).len() == 2 && names(chain)[0].starts_with('a'));
+    let pid = chain.stages[0].processes[0].pid.to_string();
+    for option in [&[][..], &["--md", "-"], &["--csv", "-"], &["--html", "-"]] {
+        let (status, said) = text(&[&["--once", "--interval", "50ms", &pid], option].concat());
+        let steers = said.contains('\u{1b}') && option != ["--csv", "-"];
+        assert!(status == 0 && !steers && said.contains("cat"), "{option:?}: {said}");
+    }
+    let (_, said) = text(&["--once", "--interval", "50ms", &pid]);
+    assert!(said.contains("a␛[31m␊b"), "{said}");
+}
+
+#[test]
+fn what_cannot_be_shown_is_said() {
+    let lab = Lab::new();
+    for missing in ["2147483647", "0", "-5"] {
+        let done = lab.run(&["top", "--once", "--", missing]).expect_code(2);
+        assert!(done.stderr.contains(&format!("there is no process {missing}")), "{}", done.stderr);
+    }
+    for wrong in [&["--interval", "0s"][..], &["--interval", "soon"], &["1", "2"]] {
+        lab.run(&[&["top", "--once"], wrong].concat()).expect_code(2);
+    }
+    let (status, said) = text(&["--once", "--interval", "50ms", "no such program"]);
+    assert!(
+        status == 0 && said.contains("No chain has `no such program` in the name of a program."),
+        "{said}"
+    );
+    // One that nobody is joined to, and one that ends meanwhile.
+    let scene = Scene::new("exec sleep 1000");
+    let pid = scene.pid().to_string();
+    let (status, said) = text(&["--once", "--interval", "50ms", &pid]);
+    assert!(status == 0 && said.contains(&format!("Process {pid} is in no chain")), "{said}");
+    let scene = Scene::new("sleep 1000 | exec sleep 1001");
+    let chain = scene.chain(|chain| names(chain) == ["sleep", "sleep"]);
+    let pid = chain.stages[0].processes[0].pid;
+    let run = lab.start(lab.command(&["top", "--interval", "2s", &pid.to_string()]));
+    let looked_at = |fd: fs::DirEntry| {
+        fs::read_link(fd.path()).is_ok_and(|path| path == Path::new(&format!("/proc/{pid}/stat")))
+    };
+    let began = Instant::now();
+    while !fs::read_dir(format!("/proc/{}/fd", run.pid())).expect("it runs").flatten().any(looked_at) {
+        assert!(began.elapsed() < SOON, "it does not look");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    drop(scene);
+    let done = run.wait_within(SOON).expect_code(0);
+    assert!(done.stdout.contains(&format!("Process {pid} has ended.")), "{}", done.stdout);
+}
+
+#[test]
+fn processes_of_other_users_are_said_to_be_so() {
+    if !is_root() {
+        return skip("only root can run as nobody");
+    }
+    let lab = Lab::new();
+    let scene = Scene::new("sleep 1000 | setpriv --reuid=65534 --regid=65534 --clear-groups sleep 1001");
+    let chain = scene.chain(|chain| names(chain) == ["sleep", "sleep"]);
+    let [ours, theirs] = [0, 1].map(|at| chain.stages[at].processes[0].pid.to_string());
+    let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    let look = |pid: &str| lab.finish(lab.wrapped(&nobody, &["top", "--once", "--interval", "50ms", pid]));
+    let refused = look(&ours).expect_code(2);
+    assert!(
+        refused.stderr.contains("another user's") && refused.stderr.contains("sudo"),
+        "{}",
+        refused.stderr
+    );
+    let done = look(&theirs).expect_code(0);
+    let drawn = format!("(outside) ─0 B/s→ sleep {theirs}");
+    assert!(
+        done.stdout.contains(&drawn) && done.stdout.contains("of other users do not show"),
+        "{}",
+        done.stdout
+    );
+}

@@ -1,0 +1,86 @@
+//! What flows through a link, by what the processes at its ends read and write from and to whatever file. Pure.
+//!
+//! The counters of proc_pid_io(5) are of processes, not of descriptors, and bytes that splice(2), vmsplice(2) or io_uring move are in
+//! none of them. So a figure is given as it is only where both ends say the same, and as a lower bound where one end has no other
+//! file that the bytes could be of.
+
+/// Both ends say the same where they differ by no more than this share, and so many bytes.
+const SAME_SHARE: f64 = 0.05;
+const SAME_BYTES: f64 = 1024.0;
+
+/// What is known of one end of a link.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct EndFlow {
+    /// Bytes that those who hold it moved in the direction of the link; `None` where that is not told.
+    pub(crate) bytes: Option<f64>,
+    /// That may be too much: of children that ended everything is counted.
+    pub(crate) at_most: bool,
+    /// They can move bytes in this direction by nothing but this link.
+    pub(crate) only_here: bool,
+    /// None of them ran at all.
+    pub(crate) slept: bool,
+}
+
+/// Bytes that went through, and whether they are a lower bound. `more_bytes` is by how much what lies in the link has grown.
+pub(crate) fn flow(writers: EndFlow, readers: EndFlow, more_bytes: f64) -> Option<(f64, bool)> {
+    if writers.slept || (readers.slept && more_bytes == 0.0) {
+        return Some((0.0, false));
+    }
+    if let (Some(written), Some(read)) = (writers.bytes, readers.bytes) {
+        let apart = (written - read - more_bytes).abs();
+        if written > 0.0 && read > 0.0 && apart <= SAME_SHARE * written.max(read) + SAME_BYTES {
+            return Some((written, false));
+        }
+    }
+    let bound = |end: EndFlow| end.bytes.filter(|bytes| *bytes > 0.0 && end.only_here && !end.at_most);
+    bound(writers).into_iter().chain(bound(readers)).reduce(f64::max).map(|bytes| (bytes, true))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const END: EndFlow = EndFlow { bytes: Some(0.0), at_most: false, only_here: true, slept: false };
+
+    fn end(bytes: f64) -> EndFlow {
+        EndFlow { bytes: Some(bytes), ..END }
+    }
+
+    #[test]
+    fn a_figure_is_what_both_ends_say_or_a_bound() {
+        let elsewhere = |bytes| EndFlow { only_here: false, ..end(bytes) };
+        let unknown = EndFlow { bytes: None, ..END };
+        let asleep = EndFlow { slept: true, ..END };
+        for (writers, readers, more, expected) in [
+            (end(1e9), end(1.01e9), 0.0, Some((1e9, false))),
+            // tee writes twice what it hands on.
+            (elsewhere(2e9), end(1e9), 0.0, Some((1e9, true))),
+            // yes moves pages that no counter sees.
+            (end(0.0), end(1e9), 0.0, Some((1e9, true))),
+            (elsewhere(5e6), elsewhere(1e6), 0.0, None),
+            // Both splice.
+            (end(0.0), end(0.0), 0.0, None),
+            (end(0.0), asleep, 0.0, Some((0.0, false))),
+            (asleep, elsewhere(7e6), 0.0, Some((0.0, false))),
+            // What was written is still there.
+            (end(65536.0), EndFlow { slept: true, ..end(0.0) }, 65536.0, Some((65536.0, true))),
+            (end(80_000.0), end(14_464.0), 65536.0, Some((80_000.0, false))),
+            (unknown, end(1e6), 0.0, Some((1e6, true))),
+            (EndFlow { at_most: true, ..end(3e9) }, elsewhere(1e6), 0.0, None),
+            (EndFlow { at_most: true, ..end(1e9) }, elsewhere(1e9), 0.0, Some((1e9, false))),
+        ] {
+            assert_eq!(flow(writers, readers, more), expected, "{writers:?} {readers:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_figure_is_more_than_what_was_counted(written in 0.0..1e12f64, read in 0.0..1e12f64, more in -1e6..1e6f64) {
+            if let Some((bytes, _)) = flow(end(written), end(read), more) {
+                prop_assert!(bytes <= written.max(read));
+            }
+        }
+    }
+}

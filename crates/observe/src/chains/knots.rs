@@ -1,0 +1,290 @@
+//! Which processes make a stage, and which stages a chain: from who holds what, and who has started whom. Pure.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::open_file::Identity;
+
+/// More stages than this at one end of a link do not belong together for that: they all write into one log, for example.
+const FAN_MAX: usize = 4;
+/// A process has no more ancestors that are looked at.
+const ANCESTORS_MAX: usize = 64;
+
+/// What tells a link from all others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum LinkId {
+    /// A pipe or a FIFO.
+    Pipe(Identity),
+    /// A pair of sockets, in this direction, by their inodes.
+    Pair { from: u64, to: u64 },
+}
+
+/// One side of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Side {
+    pub(crate) link: LinkId,
+    pub(crate) writes: bool,
+}
+
+/// A process with the sides that it holds, and as which descriptors.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Holder {
+    pub(crate) pid: i32,
+    pub(crate) sides: BTreeMap<Side, Vec<i32>>,
+    /// It sleeps until a child ends.
+    pub(crate) waits_for_children: bool,
+}
+
+/// Stages that links join.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Knot {
+    pub(crate) stages: Vec<Group>,
+    pub(crate) links: Vec<Joined>,
+}
+
+/// The processes of a stage: first the leaders, which no other one of them has started.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Group {
+    pub(crate) pids: Vec<i32>,
+    pub(crate) leaders: usize,
+}
+
+/// A link between stages; nobody at one end is somebody who cannot be seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Joined {
+    pub(crate) id: LinkId,
+    pub(crate) writers: Vec<usize>,
+    pub(crate) readers: Vec<usize>,
+}
+
+/// The chains of these processes; `parents` knows those between them as well.
+pub(crate) fn knots(holders: &[Holder], parents: &HashMap<i32, i32>) -> Vec<Knot> {
+    let family = Family { parents };
+    let shared = without_private(holders);
+    let used = used(&shared, &family);
+    let groups = groups(&used, &family);
+    let stages: Vec<Group> =
+        groups.iter().filter(|group| !is_covered(group, &shared, &used, &family)).cloned().collect();
+    let links = links(&stages, &used, &shared);
+    chains(&stages, &links)
+}
+
+struct Family<'a> {
+    parents: &'a HashMap<i32, i32>,
+}
+
+impl Family<'_> {
+    fn ancestors(&self, pid: i32) -> impl Iterator<Item = i32> {
+        std::iter::successors(self.parents.get(&pid), |pid| self.parents.get(pid))
+            .take(ANCESTORS_MAX)
+            .copied()
+    }
+}
+
+type Sides = BTreeMap<i32, Holder>;
+
+/// Without links that one process has for itself, to wake itself for example.
+fn without_private(holders: &[Holder]) -> Sides {
+    let mut who: HashMap<LinkId, BTreeSet<i32>> = HashMap::new();
+    let mut both: HashMap<LinkId, BTreeSet<bool>> = HashMap::new();
+    for holder in holders {
+        for side in holder.sides.keys() {
+            who.entry(side.link).or_default().insert(holder.pid);
+            both.entry(side.link).or_default().insert(side.writes);
+        }
+    }
+    let is_private = |side: &Side| who[&side.link].len() == 1 && both[&side.link].len() == 2;
+    let shared = holders.iter().cloned().map(|mut holder| {
+        holder.sides.retain(|side, _| !is_private(side));
+        (holder.pid, holder)
+    });
+    shared.filter(|(_, holder)| !holder.sides.is_empty()).collect()
+}
+
+fn holders_of(sides: &Sides) -> HashMap<Side, Vec<i32>> {
+    let mut of: HashMap<Side, Vec<i32>> = HashMap::new();
+    for holder in sides.values() {
+        for side in holder.sides.keys() {
+            of.entry(*side).or_default().push(holder.pid);
+        }
+    }
+    of
+}
+
+/// Whether these are standard streams for this side.
+fn is_standard(side: &Side, fds: &[i32]) -> bool {
+    fds.iter().any(|fd| if side.writes { [1, 2].contains(fd) } else { *fd == 0 })
+}
+
+/// Standard error alone: what is said there is no data.
+fn is_aside(side: &Side, fds: &[i32]) -> bool {
+    side.writes && fds == [2]
+}
+
+/// Without ends that a process merely still holds, or has inherited and has no use for.
+fn used(shared: &Sides, family: &Family<'_>) -> Sides {
+    let of = holders_of(shared);
+    let mut used = shared.clone();
+    let mut drop = |pid: i32, side: &Side| {
+        if let Some(holder) = used.get_mut(&pid) {
+            holder.sides.remove(side);
+        }
+    };
+    for (side, pids) in &of {
+        let fds = |pid: i32| &shared[&pid].sides[side][..];
+        let has_data = pids.iter().any(|pid| !is_aside(side, fds(*pid)));
+        for pid in pids.iter().copied() {
+            let aside = is_aside(side, fds(pid));
+            if aside && has_data {
+                drop(pid, side);
+            }
+            // Those with the same ends are the same stage.
+            let alike = |above: &i32| shared[&pid].sides.keys().eq(shared[above].sides.keys());
+            for above in family.ancestors(pid).filter(|above| pids.contains(above) && !alike(above)) {
+                let same_number = fds(pid).iter().any(|fd| fds(above).contains(fd));
+                if aside || (!is_standard(side, fds(pid)) && same_number) {
+                    drop(pid, side);
+                } else if !is_standard(side, fds(above)) {
+                    drop(above, side);
+                }
+            }
+        }
+    }
+    used.retain(|_, holder| !holder.sides.is_empty());
+    used
+}
+
+/// Processes that hold the same sides are one stage.
+fn groups(used: &Sides, family: &Family<'_>) -> Vec<Group> {
+    let mut alike: BTreeMap<Vec<Side>, Vec<i32>> = BTreeMap::new();
+    for holder in used.values() {
+        alike.entry(holder.sides.keys().copied().collect()).or_default().push(holder.pid);
+    }
+    let led = |pids: Vec<i32>| {
+        let (others, mut all): (Vec<i32>, Vec<i32>) =
+            pids.iter().partition(|pid| family.ancestors(**pid).any(|above| pids.contains(&above)));
+        let leaders = all.len();
+        all.extend(others);
+        Group { pids: all, leaders }
+    };
+    let mut groups: Vec<Group> = alike.into_values().map(led).collect();
+    groups.sort_by_key(|group| group.pids[0]);
+    groups
+}
+
+/// A shell that waits for programs that hold all its ends, and others besides, is no stage: they are.
+fn is_covered(group: &Group, shared: &Sides, used: &Sides, family: &Family<'_>) -> bool {
+    let below = |leader: i32, side: &Side| {
+        shared.values().any(|other| {
+            !group.pids.contains(&other.pid)
+                && used.contains_key(&other.pid)
+                && other.sides.contains_key(side)
+                && family.ancestors(other.pid).any(|above| above == leader)
+        })
+    };
+    group.pids[..group.leaders].iter().all(|leader| {
+        let holder = &used[leader];
+        holder.waits_for_children && holder.sides.keys().all(|side| below(*leader, side))
+    })
+}
+
+fn links(stages: &[Group], used: &Sides, shared: &Sides) -> Vec<Joined> {
+    let mut links: BTreeMap<LinkId, Joined> = BTreeMap::new();
+    for (at, stage) in stages.iter().enumerate() {
+        for side in used[&stage.pids[0]].sides.keys() {
+            let joined = Joined { id: side.link, writers: Vec::new(), readers: Vec::new() };
+            let joined = links.entry(side.link).or_insert(joined);
+            if side.writes { &mut joined.writers } else { &mut joined.readers }.push(at);
+        }
+    }
+    let held = holders_of(shared);
+    let is_link = |link: &Joined| {
+        let nobody = |writes: bool| !held.contains_key(&Side { link: link.id, writes });
+        let standard = |stages_at: &[usize], writes: bool| {
+            let side = Side { link: link.id, writes };
+            let fd = i32::from(writes);
+            stages_at.iter().any(|at| stages[*at].pids.iter().any(|pid| used[pid].sides[&side].contains(&fd)))
+        };
+        match (&link.writers[..], &link.readers[..]) {
+            // An end that somebody holds who is no stage leads nowhere; one that nobody holds who can be seen does so where it is a
+            // standard stream.
+            ([], readers) => nobody(true) && standard(readers, false),
+            (writers, []) => nobody(false) && standard(writers, true),
+            (writers, readers) => writers.len() > 1 || writers != readers,
+        }
+    };
+    links.into_values().filter(is_link).collect()
+}
+
+/// Stages that links join, directly or through others.
+fn chains(stages: &[Group], links: &[Joined]) -> Vec<Knot> {
+    let mut of: Vec<usize> = (0..stages.len()).collect();
+    for link in
+        links.iter().filter(|link| !gathers(link) && !link.writers.is_empty() && !link.readers.is_empty())
+    {
+        let (old, new) = (link.writers.iter().chain(&link.readers), of[link.writers[0]]);
+        let old: Vec<usize> = old.map(|at| of[*at]).collect();
+        of.iter_mut().filter(|chain| old.contains(chain)).for_each(|chain| *chain = new);
+    }
+    let names: BTreeSet<usize> = of.iter().copied().collect();
+    let members = |name: usize| (0..stages.len()).filter(|at| of[*at] == name).collect::<Vec<usize>>();
+    names.into_iter().filter_map(|name| chain(&members(name), stages, links)).collect()
+}
+
+/// Whether so many stages meet in a link that it joins none of them to another.
+fn gathers(link: &Joined) -> bool {
+    link.writers.len() > FAN_MAX || link.readers.len() > FAN_MAX
+}
+
+fn chain(members: &[usize], stages: &[Group], links: &[Joined]) -> Option<Knot> {
+    let mut here = members.to_vec();
+    let mut its: Vec<Joined> = Vec::new();
+    for link in links {
+        let mine =
+            |all: &[usize]| all.iter().copied().filter(|at| members.contains(at)).collect::<Vec<usize>>();
+        let (writers, readers) = (mine(&link.writers), mine(&link.readers));
+        let (alone_at_one_end, apart) = (link.writers.is_empty() || link.readers.is_empty(), gathers(link));
+        match (&writers[..], &readers[..]) {
+            ([], []) => {}
+            // What nobody who can be seen holds joins nobody either.
+            _ if alone_at_one_end => its.push(Joined { id: link.id, writers, readers }),
+            (_, []) if apart && link.readers.len() <= FAN_MAX => {
+                here.extend(&link.readers);
+                its.push(Joined { id: link.id, writers, readers: link.readers.clone() });
+            }
+            ([], _) if apart && link.writers.len() <= FAN_MAX => {
+                here.extend(&link.writers);
+                its.push(Joined { id: link.id, writers: link.writers.clone(), readers });
+            }
+            ([_, ..], [_, ..]) => its.push(Joined { id: link.id, writers, readers }),
+            _ => {}
+        }
+    }
+    if its.is_empty() {
+        return None;
+    }
+    let here = downstream(&here, &its);
+    let places = |old: &[usize]| old.iter().filter_map(|at| here.iter().position(|new| new == at)).collect();
+    let place =
+        |link: Joined| Joined { id: link.id, writers: places(&link.writers), readers: places(&link.readers) };
+    let links = its.into_iter().map(place).collect();
+    Some(Knot { stages: here.iter().map(|at| stages[*at].clone()).collect(), links })
+}
+
+/// Stages in the order in which bytes come to them; where they go round, begun somewhere.
+fn downstream(stages: &[usize], links: &[Joined]) -> Vec<usize> {
+    let mut left: BTreeSet<usize> = stages.iter().copied().collect();
+    let mut order: Vec<usize> = Vec::new();
+    while let Some(first) = left.first().copied() {
+        let comes_later = |at: &usize| {
+            let before = links.iter().filter(|link| link.readers.contains(at)).flat_map(|link| &link.writers);
+            before.into_iter().any(|writer| writer != at && left.contains(writer))
+        };
+        let next = left.iter().copied().find(|at| !comes_later(at)).unwrap_or(first);
+        left.remove(&next);
+        order.push(next);
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+//! What a process of a chain does, look by look. Its files in /proc are kept open: to find them by their names again takes longer than to
+//! read them, and a kept one never tells of another process that has got the number.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::time::Instant;
+
+use process::proc::{self, Stat};
+
+use crate::activity::{self, Activity, Slice};
+use crate::waits::{self, Waits};
+
+/// No file of these is longer.
+const FILE_BYTES: usize = 4096;
+/// No more threads of a process are looked at.
+const THREADS_MAX: usize = 64;
+
+/// A file in /proc that is read again and again.
+struct Kept {
+    path: String,
+    file: Option<File>,
+}
+
+impl Kept {
+    fn new(pid: i32, name: &str, keep: bool) -> Self {
+        let path = format!("/proc/{pid}/{name}");
+        Self { file: File::open(&path).ok().filter(|_| keep), path }
+    }
+
+    fn read(&self) -> Option<Vec<u8>> {
+        let Some(file) = &self.file else { return fs::read(&self.path).ok() };
+        let mut bytes = vec![0; FILE_BYTES];
+        let length = file.read_at(&mut bytes, 0).ok()?;
+        bytes.truncate(length);
+        Some(bytes)
+    }
+}
+
+/// Bytes that a process has read and written by system calls, from and to whatever file (proc_pid_io(5), `rchar` and `wchar`); those of
+/// children that it has waited for are among them.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Moved {
+    pub(crate) read: u64,
+    pub(crate) written: u64,
+}
+
+/// What was seen of a process at one look.
+#[derive(Clone)]
+pub(crate) struct Look {
+    at: Instant,
+    activity: Activity,
+    /// `None` where only its user may know.
+    pub(crate) moved: Option<Moved>,
+}
+
+/// A process that is looked at.
+pub(crate) struct Member {
+    stat: Kept,
+    io: Kept,
+    pid: i32,
+    /// The name of its program.
+    pub(crate) name: String,
+    /// Its words.
+    pub(crate) command: String,
+    /// `R`, `S` and so on (proc_pid_stat(5)).
+    pub(crate) state: char,
+    /// What it waits for; of several threads, each.
+    pub(crate) waits: Vec<Waits>,
+    /// The first look of the time that rates are of; `None` where it began in that time.
+    marked: Option<Look>,
+    pub(crate) last: Look,
+    /// What it did since the look before.
+    pub(crate) slice: Slice,
+    /// What children had moved before that time, or for another stage, and have ended since: it is in its own figures now.
+    pub(crate) not_its_own: Moved,
+    /// More of that may be in its figures, of children that nobody had looked at.
+    pub(crate) at_most: bool,
+    /// It was not looked at lately.
+    pub(crate) is_stale: bool,
+}
+
+/// What a process did in the time that rates are of.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Rates {
+    pub(crate) read: Option<f64>,
+    pub(crate) written: Option<f64>,
+    pub(crate) at_most: bool,
+    /// `None` before its second look.
+    pub(crate) cpus: Option<f64>,
+}
+
+impl Member {
+    /// Begins to look; `began_meanwhile`: it was not there when the time began that rates are of. `None` where it has gone.
+    pub(crate) fn new(pid: i32, keep: bool, began_meanwhile: bool) -> Option<Self> {
+        let [stat, io] = ["stat", "io"].map(|name| Kept::new(pid, name, keep));
+        let (state, name, last) = look(pid, &stat, &io)?;
+        let marked = (!began_meanwhile).then(|| last.clone());
+        let (waits, command) = (waits(pid, &last), command(pid));
+        let (slice, not_its_own) = (Slice { idle: true, ..Slice::default() }, Moved::default());
+        Some(Self {
+            stat,
+            io,
+            pid,
+            name,
+            command,
+            state,
+            waits,
+            marked,
+            last,
+            slice,
+            not_its_own,
+            at_most: false,
+            is_stale: false,
+        })
+    }
+
+    /// Looks again; `None` where it has gone.
+    pub(crate) fn look(&mut self) -> Option<()> {
+        let (state, name, mut now) = look(self.pid, &self.stat, &self.io)?;
+        if state == 'Z' {
+            // Only root may know of one that is over.
+            now.moved = now.moved.or(self.last.moved);
+        }
+        if name != self.name {
+            (self.name, self.command) = (name, command(self.pid));
+        }
+        let ns = now.at.duration_since(self.last.at).as_nanos() as u64;
+        self.slice = Slice::between(&self.last.activity, &now.activity, ns);
+        self.waits = waits(self.pid, &now);
+        (self.state, self.last, self.is_stale) = (state, now, false);
+        Some(())
+    }
+
+    /// Its number.
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Begins the time that rates are of.
+    pub(crate) fn mark(&mut self) {
+        self.marked = Some(self.last.clone());
+        (self.not_its_own, self.at_most) = (Moved::default(), false);
+    }
+
+    /// A child has ended, of the same stage or of another one: what it did is in this one's figures now.
+    pub(crate) fn has_lost(&mut self, child: &Self, of_the_same_stage: bool) {
+        let marked = child.marked.as_ref().map_or(Some(Moved::default()), |look| look.moved);
+        match if of_the_same_stage { marked } else { child.last.moved } {
+            Some(moved) => {
+                self.not_its_own.read += moved.read + child.not_its_own.read;
+                self.not_its_own.written += moved.written + child.not_its_own.written;
+                // What the other stage did after it was last looked at is not known.
+                self.at_most |= child.at_most || child.is_stale || !of_the_same_stage;
+            }
+            None => self.at_most = true,
+        }
+    }
+
+    /// What it did in that time, which began at `mark`.
+    pub(crate) fn rates(&self, mark: Instant) -> Rates {
+        let (at, cpu_ns, moved) = match &self.marked {
+            Some(look) => (look.at, look.activity.cpu_ns, look.moved),
+            None => (mark, 0, Some(Moved::default())),
+        };
+        let seconds = self.last.at.duration_since(at).as_secs_f64();
+        if seconds <= 0.0 {
+            return Rates::default();
+        }
+        let rate = |of: fn(&Moved) -> u64| {
+            let (before, now) = (of(&moved?), of(&self.last.moved?));
+            let others = of(&self.not_its_own);
+            Some(now.saturating_sub(before).saturating_sub(others) as f64 / seconds)
+        };
+        Rates {
+            read: rate(|moved| moved.read),
+            written: rate(|moved| moved.written),
+            at_most: self.at_most,
+            cpus: Some(self.last.activity.cpu_ns.saturating_sub(cpu_ns) as f64 / 1e9 / seconds),
+        }
+    }
+}
+
+fn look(pid: i32, stat: &Kept, io: &Kept) -> Option<(char, String, Look)> {
+    let bytes = stat.read()?;
+    let stat = Stat::parse(&bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let name = text.split_once('(')?.1.rsplit_once(')')?.0.to_owned();
+    let at = Instant::now();
+    let activity = activity::alone(pid, &stat);
+    let moved = io.read().and_then(|bytes| moved(&String::from_utf8_lossy(&bytes)));
+    Some((stat.state, name, Look { at, activity, moved }))
+}
+
+fn moved(text: &str) -> Option<Moved> {
+    let value = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        line.trim().parse().ok()
+    };
+    Some(Moved { read: value("rchar")?, written: value("wchar")? })
+}
+
+fn waits(pid: i32, look: &Look) -> Vec<Waits> {
+    let threads = proc::threads(pid).take(THREADS_MAX);
+    match look.activity.threads {
+        0 | 1 => waits::at(pid, &format!("/proc/{pid}")).into_iter().collect(),
+        _ => threads.filter_map(|(_, folder)| waits::at(pid, &folder)).collect(),
+    }
+}
+
+/// The words of its command line, or nothing of a process that has hidden them.
+fn command(pid: i32) -> String {
+    let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).replace('\0', " ").trim_end().to_owned()
+}

@@ -1,0 +1,231 @@
+//! What was seen of a chain, as a record tells it.
+
+use std::fs;
+
+use model::{Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, Doing};
+
+use super::flow::{EndFlow, flow};
+use super::knots::{Joined, Knot, LinkId};
+use super::{Watch, blame};
+use crate::end::Joint;
+use crate::waits::Waits;
+
+/// Who used a CPU for more of the time than this computes.
+const MOST: f64 = 0.5;
+/// A stage that did less than this of the time, and for which nothing waits in a full link, does not hold up: there is nothing to do.
+const STIRS: f64 = 0.01;
+
+impl Watch {
+    /// A chain; `None` where nobody of it is left.
+    pub(super) fn told(&self, knot: &Knot) -> Option<Chain> {
+        let stages: Vec<ChainStage> = (0..knot.stages.len()).map(|at| self.stage(knot, at)).collect();
+        if stages.iter().any(|stage| stage.processes.is_empty()) {
+            return None;
+        }
+        let links: Vec<ChainLink> = knot.links.iter().map(|link| self.link(knot, link)).collect();
+        let held_up_by = held_up_by(&stages, &links);
+        Some(Chain { stages, links, held_up_by })
+    }
+
+    fn stage(&self, knot: &Knot, at: usize) -> ChainStage {
+        let group = &knot.stages[at];
+        let members = || self.members_of(knot, at);
+        let rates: Vec<_> = members().map(|member| member.rates(self.mark)).collect();
+        let process = |pid: &i32| {
+            let member = self.members.get(pid)?;
+            Some(ChainProcess { pid: *pid, name: member.name.clone(), command: member.command.clone() })
+        };
+        let (doing, waits_at) = self.doing(knot, at);
+        ChainStage {
+            leaders: group.pids[..group.leaders].iter().filter(|pid| self.members.contains_key(pid)).count(),
+            processes: group.pids.iter().filter_map(process).collect(),
+            read_bytes_per_s: rates.iter().map(|rates| rates.read).sum(),
+            write_bytes_per_s: rates.iter().map(|rates| rates.written).sum(),
+            at_most: rates.iter().any(|rates| rates.at_most),
+            cpus: rates.iter().filter_map(|rates| rates.cpus).sum(),
+            queued: members().map(|member| member.slice.queued).fold(0.0, f64::max),
+            doing,
+            waits_at,
+            held_up: self.held_up.get(&group.pids[0]).copied().unwrap_or(0.0),
+        }
+    }
+
+    /// What a stage does, and the link that it waits for.
+    pub(super) fn doing(&self, knot: &Knot, at: usize) -> (Doing, Option<usize>) {
+        let members = || self.members_of(knot, at);
+        if members().map(|member| member.slice.cpu).sum::<f64>() > MOST {
+            return (Doing::Computes, None);
+        }
+        if members().any(|member| member.slice.queued > MOST) {
+            return (Doing::Queues, None);
+        }
+        let each = members().flat_map(|member| {
+            let state = match member.state {
+                'T' | 't' => Some((Doing::Stopped, None)),
+                'Z' | 'X' => Some((Doing::Ended, None)),
+                'D' => Some((Doing::Disk, None)),
+                _ => None,
+            };
+            let waits = member.waits.iter().map(|waits| self.waits_at(knot, at, member.pid(), waits));
+            state.into_iter().chain(waits.filter(move |_| state.is_none()))
+        });
+        // Of several processes and threads the one that says most; the order of the words is no order of that.
+        let rank = |(doing, link): &(Doing, Option<usize>)| match doing {
+            Doing::Disk => 0,
+            Doing::WaitsToWrite if link.is_some() => 1,
+            Doing::WaitsToRead if link.is_some() => 2,
+            Doing::MayWait => 3,
+            Doing::Works => 4,
+            Doing::Sleeps => 5,
+            Doing::Elsewhere => 6,
+            Doing::Stopped => 7,
+            Doing::Children => 8,
+            _ => 9,
+        };
+        each.min_by_key(rank).unwrap_or((Doing::Elsewhere, None))
+    }
+
+    /// What a thread of a stage waits for.
+    fn waits_at(&self, knot: &Knot, at: usize, pid: i32, waits: &Waits) -> (Doing, Option<usize>) {
+        let place = |fd: i32, writes: bool| {
+            let end = self.census.known.get(&pid)?.holdings.as_ref()?.ends.iter().find(|end| end.fd == fd)?;
+            knot.links
+                .iter()
+                .position(|link| is_end(link, end.joint, writes) && stages(link, writes).contains(&at))
+        };
+        let known = |places: Vec<(Doing, Option<usize>)>| {
+            places.into_iter().find(|(_, place)| place.is_some()).unwrap_or((Doing::Elsewhere, None))
+        };
+        match waits {
+            Waits::Not => (Doing::Works, None),
+            Waits::For(fds) => known(
+                fds.iter()
+                    .flat_map(|awaited| {
+                        let write = (Doing::WaitsToWrite, place(awaited.fd, true).filter(|_| awaited.writes));
+                        [write, (Doing::WaitsToRead, place(awaited.fd, false).filter(|_| awaited.reads))]
+                    })
+                    .collect(),
+            ),
+            Waits::ToRead => self
+                .only_pipe(pid, false, place)
+                .map_or((Doing::MayWait, None), |at| (Doing::WaitsToRead, at)),
+            Waits::ToWrite => self
+                .only_pipe(pid, true, place)
+                .map_or((Doing::MayWait, None), |at| (Doing::WaitsToWrite, at)),
+            Waits::Somewhere => (Doing::MayWait, None),
+            Waits::Children => (Doing::Children, None),
+            Waits::Time => (Doing::Sleeps, None),
+            Waits::Other => (Doing::Elsewhere, None),
+        }
+    }
+
+    /// The place of the only pipe that a process can read, or write: where it sleeps in one, it is that. `None` where there are several.
+    fn only_pipe(
+        &self,
+        pid: i32,
+        writes: bool,
+        place: impl Fn(i32, bool) -> Option<usize>,
+    ) -> Option<Option<usize>> {
+        let ends = &self.census.known.get(&pid)?.holdings.as_ref()?.ends;
+        let mut pipes = ends
+            .iter()
+            .filter(|end| matches!(end.joint, Joint::Pipe(_)) && if writes { end.writes } else { end.reads });
+        let first = pipes.next()?;
+        pipes.all(|end| end.joint == first.joint).then(|| place(first.fd, writes)).filter(Option::is_some)
+    }
+
+    fn link(&self, knot: &Knot, link: &Joined) -> ChainLink {
+        let fill = self.fills.get(&link.id);
+        let held = |fill: Option<&crate::fullness::Fill>| fill.map_or(0.0, |fill| fill.held_bytes as f64);
+        let seconds = self.mark.elapsed().as_secs_f64();
+        let more = held(fill) - held(self.marked_fills.get(&link.id));
+        let [writers, readers] = [true, false].map(|writes| self.end_flow(knot, link, writes, seconds));
+        let flowed = flow(writers, readers, more).filter(|_| seconds > 0.0);
+        let (kind, name) = self.name(knot, link);
+        ChainLink {
+            kind,
+            name,
+            writers: link.writers.clone(),
+            readers: link.readers.clone(),
+            bytes_per_s: flowed.map(|(bytes, _)| bytes / seconds),
+            at_least: flowed.is_some_and(|(_, at_least)| at_least),
+            held_bytes: fill.map(|fill| fill.held_bytes),
+            capacity_bytes: fill.map(|fill| fill.capacity_bytes).filter(|bytes| *bytes > 0),
+            fullness: fill.map(|fill| fill.share),
+            over: fill.is_some_and(|fill| fill.over),
+        }
+    }
+
+    fn end_flow(&self, knot: &Knot, link: &Joined, writes: bool, seconds: f64) -> EndFlow {
+        let stages = stages(link, writes);
+        let members = || stages.iter().flat_map(|at| self.members_of(knot, *at));
+        let rates: Vec<_> = members().map(|member| member.rates(self.mark)).collect();
+        let rate =
+            rates.iter().map(|rates| if writes { rates.written } else { rates.read }).sum::<Option<f64>>();
+        let only_here = |pid: i32| {
+            let holdings = self.census.known.get(&pid).and_then(|known| known.holdings.as_ref());
+            holdings.is_some_and(|holdings| {
+                let elsewhere = if writes { holdings.writes_elsewhere } else { holdings.reads_elsewhere };
+                let mut ends = holdings.ends.iter().filter(|end| if writes { end.writes } else { end.reads });
+                !elsewhere && ends.all(|end| is_end(link, end.joint, writes))
+            })
+        };
+        EndFlow {
+            bytes: rate.map(|rate| rate * seconds).filter(|_| !stages.is_empty()),
+            at_most: rates.iter().any(|rates| rates.at_most),
+            only_here: members().all(|member| only_here(member.pid())),
+            slept: !stages.is_empty() && rates.iter().all(|rates| rates.cpus == Some(0.0)),
+        }
+    }
+
+    fn name(&self, knot: &Knot, link: &Joined) -> (ChainLinkKind, String) {
+        match link.id {
+            LinkId::Pair { from, to } => {
+                (ChainLinkKind::Socketpair, format!("socket:[{from}] → socket:[{to}]"))
+            }
+            LinkId::Pipe(file) => {
+                let path = [true, false].into_iter().find_map(|writes| {
+                    let mut pids = stages(link, writes).iter().flat_map(|at| &knot.stages[*at].pids);
+                    pids.find_map(|pid| fifo_path(*pid, super::end_of(&self.census, *pid, file, writes)?.fd))
+                });
+                match path {
+                    Some(path) => (ChainLinkKind::Fifo, path),
+                    None => (ChainLinkKind::Pipe, format!("pipe:[{}]", file.1)),
+                }
+            }
+        }
+    }
+}
+
+fn stages(link: &Joined, writes: bool) -> &[usize] {
+    if writes { &link.writers } else { &link.readers }
+}
+
+fn is_end(link: &Joined, joint: Joint, writes: bool) -> bool {
+    match (link.id, joint) {
+        (LinkId::Pipe(file), Joint::Pipe(end)) => file == end,
+        (LinkId::Pair { from, to }, Joint::Socket(end)) => end == if writes { from } else { to },
+        _ => false,
+    }
+}
+
+/// The path of a FIFO; `None` of a pipe without a name.
+pub(super) fn fifo_path(pid: i32, fd: i32) -> Option<String> {
+    let path = fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?.to_string_lossy().into_owned();
+    path.starts_with('/').then_some(path)
+}
+
+/// The stage that is waited for, if anything is to be done at all.
+fn held_up_by(stages: &[ChainStage], links: &[ChainLink]) -> Option<usize> {
+    let mut order: Vec<usize> = (0..stages.len()).collect();
+    order.sort_by(|one, other| stages[*other].held_up.total_cmp(&stages[*one].held_up));
+    let share = |place: usize| order.get(place).map_or(0.0, |at| stages[*at].held_up);
+    let first = *order.first()?;
+    let flows = links.iter().any(|link| link.bytes_per_s.is_some_and(|rate| rate > 0.0));
+    let stirs =
+        stages[first].cpus > STIRS || stages[first].queued > STIRS || stages[first].doing == Doing::Disk;
+    let waited_for = links
+        .iter()
+        .any(|link| link.readers.contains(&first) && link.held_bytes.is_some_and(|bytes| bytes > 0));
+    (blame::stands_out(share(0), share(1), 1.0) && (flows || stirs || waited_for)).then_some(first)
+}

@@ -1,0 +1,283 @@
+//! Chains of processes, as `hosepipe top` shows them: `zcat 812 ─1.20 GB/s→ awk 813 ─3.00 kB/s→ sort 814`.
+
+use model::{Chain, ChainLink, ChainStage, Doing, Seen, visible};
+
+use crate::layout::Tone;
+use crate::numbers::{binary_size, percent, throughput, time};
+use crate::page::{Block, Section};
+use crate::sheet::{Sheet, SheetPart};
+use crate::table::{ABSENT, Column, Fit, Table};
+
+/// So many leaders of a stage are named.
+const NAMED_MAX: usize = 2;
+/// From this share on a link is said to be full.
+const FULL: f64 = 0.5;
+/// Who held the other end of a link, where nobody who can be seen does.
+const OUTSIDE: &str = "(outside)";
+const OVER: &str = "(ended)";
+
+/// What is said where no chain is.
+pub const NOTHING: &str =
+    "There is no chain: no pipe, FIFO or pair of sockets joins processes that can be seen.";
+
+/// Everything that was seen, from above.
+pub fn sheet(seen: &Seen) -> Sheet {
+    if seen.chains.is_empty() {
+        let nothing = SheetPart::Paragraph(NOTHING.to_owned());
+        let parts = std::iter::once(nothing).chain(notes(seen)).collect();
+        return Sheet { parts };
+    }
+    let processes: usize =
+        seen.chains.iter().flat_map(|chain| &chain.stages).map(|stage| stage.processes.len()).sum();
+    let mut parts = vec![SheetPart::Heading(vec![
+        count(seen.chains.len(), "chain", "chains"),
+        count(processes, "process", "processes"),
+        format!("rates over {}", time(seen.elapsed_ns as f64)),
+    ])];
+    for chain in &seen.chains {
+        parts.extend(lines(chain).into_iter().map(|line| SheetPart::Title(line.pieces.join(" "))));
+        parts.push(SheetPart::Table(Table { notes: vec![sentence(chain)], ..table(chain) }));
+    }
+    parts.extend(notes(seen));
+    Sheet { parts }
+}
+
+fn count(number: usize, one: &str, several: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { several })
+}
+
+/// The same on a page.
+pub(crate) fn section(seen: &Seen, label: &str, number: usize) -> Section {
+    let title = if label.is_empty() { "Chains".to_owned() } else { format!("Chains · {label}") };
+    let drawing =
+        |chain: &Chain| lines(chain).iter().map(|line| line.pieces.join(" ")).collect::<Vec<_>>().join("; ");
+    let block = |chain: &Chain| {
+        [Block::Table(Table { title: drawing(chain), ..table(chain) }), Block::Remarks(vec![sentence(chain)])]
+    };
+    let blocks = seen.chains.iter().flat_map(block).collect();
+    let lead = vec![format!("Rates over {}.", time(seen.elapsed_ns as f64))];
+    Section { id: format!("chains-{number}"), title, lead, code: None, blocks }
+}
+
+/// What has to be known of what is not shown, and of the signs.
+fn notes(seen: &Seen) -> Vec<SheetPart> {
+    let any = |is: fn(&ChainLink) -> bool| seen.chains.iter().flat_map(|chain| &chain.links).any(is);
+    let foreign = |of: usize| match of {
+        1 => "1 process of another user does not show what it has open: root sees it.".to_owned(),
+        of => format!("{of} processes of other users do not show what they have open: root sees them."),
+    };
+    let undirected = |of: usize| {
+        let pairs =
+            count(of, "pair of sockets between processes goes", "pairs of sockets between processes go");
+        format!("{pairs} both ways, as far as can be seen, and is no link of a chain.")
+    };
+    let notes = [
+        any(is_outside).then(|| {
+            format!("{OUTSIDE}: nobody who can be seen holds that end: a process of another user or another container, or none any more.")
+        }),
+        any(|link| link.at_least).then(|| "≥: one end alone tells; what splice(2) and its kin move is counted nowhere.".to_owned()),
+        any(|link| link.bytes_per_s.is_none() && !is_outside(link))
+            .then(|| "?: the ends have other files, too, or move bytes that are counted nowhere.".to_owned()),
+        seen.chains.iter().flat_map(|chain| &chain.stages).any(|stage| stage.at_most)
+            .then(|| "≤: children that ended count with all that they ever did.".to_owned()),
+        (seen.foreign_processes > 0).then(|| foreign(seen.foreign_processes)),
+        (seen.two_way_sockets > 0).then(|| undirected(seen.two_way_sockets)),
+    ];
+    let notes: Vec<String> = notes.into_iter().flatten().collect();
+    if notes.is_empty() { Vec::new() } else { vec![SheetPart::Remarks(notes)] }
+}
+
+fn is_outside(link: &ChainLink) -> bool {
+    (link.writers.is_empty() && !link.over) || link.readers.is_empty()
+}
+
+/// A line of a chain: pieces between which it may be broken, and which of them is the stage that holds it up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChainLine {
+    /// A stage, then each link with the stage behind it.
+    pub pieces: Vec<String>,
+    /// The piece with the stage that holds the chain up.
+    pub held_up_by: Option<usize>,
+}
+
+/// The chain in lines: each link once, and where a line comes to a stage that was there already, it ends.
+pub fn lines(chain: &Chain) -> Vec<ChainLine> {
+    let mut edges = edges(chain);
+    let mut drawn = vec![false; chain.stages.len()];
+    let mut lines = Vec::new();
+    while !edges.is_empty() {
+        let comes_later =
+            |edge: &Edge| edges.iter().any(|other| edge.from.is_some() && other.to == edge.from);
+        let first = edges.iter().position(|edge| !comes_later(edge)).unwrap_or(0);
+        let mut line = ChainLine { pieces: Vec::new(), held_up_by: None };
+        let mut next = Some(edges.remove(first));
+        if let Some(edge) = &next {
+            line.draw(chain, &mut drawn, edge.from, String::new(), edge);
+        }
+        while let Some(edge) = next.take() {
+            let arrow = format!(
+                "─{}→ ",
+                edge.links.iter().map(|link| rate(&chain.links[*link])).collect::<Vec<_>>().join(" + ")
+            );
+            let goes_on = line.draw(chain, &mut drawn, edge.to, arrow, &edge);
+            let from_here = |other: &Edge| goes_on && other.from.is_some() && other.from == edge.to;
+            next = edges.iter().position(from_here).map(|at| edges.remove(at));
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+/// Links from one stage to another one; a stage that is missing is somebody who cannot be seen.
+struct Edge {
+    from: Option<usize>,
+    to: Option<usize>,
+    links: Vec<usize>,
+}
+
+fn edges(chain: &Chain) -> Vec<Edge> {
+    let mut edges: Vec<Edge> = Vec::new();
+    let ends = |stages: &[usize]| match stages {
+        [] => vec![None],
+        stages => stages.iter().copied().map(Some).collect(),
+    };
+    for (at, link) in chain.links.iter().enumerate() {
+        for from in ends(&link.writers) {
+            for to in ends(&link.readers).into_iter().filter(|to| *to != from) {
+                match edges.iter_mut().find(|edge| edge.from.is_some() && (edge.from, edge.to) == (from, to))
+                {
+                    Some(edge) => edge.links.push(at),
+                    None => edges.push(Edge { from, to, links: vec![at] }),
+                }
+            }
+        }
+    }
+    edges
+}
+
+impl ChainLine {
+    /// Adds a stage; whether it is there for the first time.
+    fn draw(
+        &mut self,
+        chain: &Chain,
+        drawn: &mut [bool],
+        stage: Option<usize>,
+        arrow: String,
+        edge: &Edge,
+    ) -> bool {
+        let Some(at) = stage else {
+            let over = edge.links.iter().all(|link| chain.links[*link].over);
+            self.pieces.push(format!("{arrow}{}", if over && edge.from.is_none() { OVER } else { OUTSIDE }));
+            return false;
+        };
+        let again = std::mem::replace(&mut drawn[at], true);
+        if chain.held_up_by == Some(at) {
+            self.held_up_by = Some(self.pieces.len());
+        }
+        let above = if again { " (above)" } else { "" };
+        self.pieces.push(format!("{arrow}{}{above}", name(&chain.stages[at])));
+        !again
+    }
+}
+
+/// Bytes a second, or none at all.
+pub fn speed(rate: f64) -> String {
+    if rate > 0.0 { throughput(rate) } else { "0 B/s".to_owned() }
+}
+
+fn rate(link: &ChainLink) -> String {
+    match link.bytes_per_s {
+        Some(rate) if link.at_least => format!("≥{}", speed(rate)),
+        Some(rate) => speed(rate),
+        None => "?".to_owned(),
+    }
+}
+
+/// A stage by its processes: `make 12 (cc1 19 +2)`, `a 3, b 4`.
+pub fn name(stage: &ChainStage) -> String {
+    let one = |process: &model::ChainProcess| {
+        format!("{} {}", visible(&process.name).replace('\n', "␊"), process.pid)
+    };
+    let (leaders, others) = stage.processes.split_at(stage.leaders.min(stage.processes.len()));
+    let more = |number: usize| if number > 0 { format!(" +{number}") } else { String::new() };
+    let named: Vec<String> = leaders.iter().take(NAMED_MAX).map(one).collect();
+    let mut name = named.join(", ") + &more(leaders.len().saturating_sub(NAMED_MAX));
+    if let Some((first, rest)) = others.split_first() {
+        name.push_str(&format!(" ({}{})", one(first), more(rest.len())));
+    }
+    name
+}
+
+/// Who holds the chain up, and with what.
+pub fn sentence(chain: &Chain) -> String {
+    let Some(at) = chain.held_up_by else {
+        let flows = chain.links.iter().any(|link| link.bytes_per_s.is_none_or(|rate| rate > 0.0));
+        let first = &chain.stages[0];
+        return if flows {
+            "No stage in particular holds the chain up.".to_owned()
+        } else {
+            format!("Nothing flows: {} {}.", name(first), doing(chain, first))
+        };
+    };
+    let stage = &chain.stages[at];
+    let full = chain
+        .links
+        .iter()
+        .any(|link| link.readers.contains(&at) && link.fullness.is_some_and(|share| share >= FULL));
+    let input = if full { ", and what it reads is full" } else { "" };
+    format!("{} holds the chain up: it {}{input}.", name(stage), doing(chain, stage))
+}
+
+/// What a stage does, and for whom it waits.
+fn doing(chain: &Chain, stage: &ChainStage) -> String {
+    let names = |stages: &[usize]| match stages {
+        [] => "somebody outside".to_owned(),
+        stages => stages.iter().map(|at| name(&chain.stages[*at])).collect::<Vec<_>>().join(" or "),
+    };
+    match (stage.doing, stage.waits_at.and_then(|at| chain.links.get(at))) {
+        (Doing::WaitsToRead, Some(link)) if link.writers.is_empty() && link.over => {
+            "is told that its input has ended".to_owned()
+        }
+        (Doing::WaitsToRead, Some(link)) => format!("waits for {} to write", names(&link.writers)),
+        (Doing::WaitsToWrite, Some(link)) => format!("waits for {} to read", names(&link.readers)),
+        (doing, _) => doing.to_string(),
+    }
+}
+
+/// The stages of a chain, each with the links behind it.
+pub fn table(chain: &Chain) -> Table {
+    let mut table = Table::default();
+    let mut add = |column: Column, cell: &dyn Fn(usize, &ChainStage) -> String| {
+        table.add(column, chain.stages.iter().enumerate().map(|(at, stage)| Some(cell(at, stage))));
+    };
+    let moved = |stage: &ChainStage, rate: Option<f64>| {
+        let sign = if stage.at_most { "≤" } else { "" };
+        rate.map_or_else(|| ABSENT.to_owned(), |rate| format!("{sign}{}", speed(rate)))
+    };
+    let behind = |at: usize| chain.links.iter().filter(move |link| link.writers.contains(&at));
+    let of_links =
+        |at: usize, cell: fn(&ChainLink) -> String| behind(at).map(cell).collect::<Vec<_>>().join(", ");
+    add(Column::left("stage").fit(Fit::Cut), &|_, stage| name(stage));
+    add(Column::right("CPU"), &|_, stage| percent(stage.cpus));
+    add(Column::right("reads").drop(1), &|_, stage| moved(stage, stage.read_bytes_per_s));
+    add(Column::right("writes").drop(1), &|_, stage| moved(stage, stage.write_bytes_per_s));
+    add(Column::right("behind it"), &|at, _| of_links(at, held));
+    add(Column::right("full"), &|at, _| {
+        of_links(at, |link| link.fullness.map_or_else(|| ABSENT.to_owned(), percent))
+    });
+    add(Column::left("").fit(Fit::Wrap), &|_, stage| doing(chain, stage));
+    if let Some(row) = chain.held_up_by.and_then(|at| table.rows.get_mut(at)) {
+        row.tone = Tone::Bold;
+    }
+    table
+}
+
+/// How much lies in a link, and how much may.
+fn held(link: &ChainLink) -> String {
+    let size = |bytes: u64| binary_size(bytes as f64);
+    match (link.held_bytes, link.capacity_bytes) {
+        (Some(held), Some(capacity)) => format!("{} of {}", size(held), size(capacity)),
+        (Some(held), None) => size(held),
+        (None, _) => ABSENT.to_owned(),
+    }
+}
