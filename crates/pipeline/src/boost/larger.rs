@@ -21,8 +21,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// What came of a try.
 pub(super) enum Growth {
-    /// It grew to this size; its place in the list.
-    To(u64, usize),
+    /// It has grown; its place in the list.
+    To(usize),
     /// Not now.
     NoRoom,
     /// Not at all.
@@ -111,7 +111,7 @@ impl LargerPipes {
                     });
                 }
                 self.told[larger.at].after_bytes = after;
-                Growth::To(after, larger.at)
+                Growth::To(larger.at)
             }
             Err(Errno::PERM) => {
                 self.refuse("the system allows no larger ones: the quota of pipe pages is spent".to_owned());
@@ -196,7 +196,7 @@ mod tests {
         let mut pipes = LargerPipes::new();
         let usual = size(&writer);
         for expected in [4 * usual, 16 * usual] {
-            assert!(matches!(pipes.grow(identity, at, size(&writer)), Growth::To(to, 0) if to == expected));
+            assert!(matches!(pipes.grow(identity, at, size(&writer)), Growth::To(0)));
             assert_eq!(size(&reader), expected);
         }
         assert!(matches!(pipes.grow(identity, at, size(&writer)), Growth::Never));
@@ -228,6 +228,6 @@ mod tests {
         assert!(pipes.refused.as_ref().is_some_and(|why| why.contains("quarter")), "{:?}", pipes.refused);
         drop(made.into_iter().next());
         let (_reader, _writer, identity, at) = pipe();
-        assert!(matches!(pipes.grow(identity, at, 65536), Growth::To(_, 2)), "the first has gone");
+        assert!(matches!(pipes.grow(identity, at, 65536), Growth::To(2)), "the first has gone");
     }
 }

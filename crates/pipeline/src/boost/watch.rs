@@ -3,15 +3,17 @@
 //! those that run is the pipe opened for a moment, and of pipes that can grow: idle ones are never touched.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fs::{read_dir, read_link};
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
 use observe::call::Call;
-use observe::end::{Joint, end, ends};
+use observe::end::{Joint, end};
 use observe::open_file::Identity;
 use observe::quota::nameless;
 use observe::resize::resize;
-use process::proc::{descriptors, named};
+use process::proc::named;
 
 use super::Boosted;
 use super::family::{Family, Member};
@@ -23,13 +25,23 @@ const ENDS_MAX: usize = 32;
 /// After the quota was found spent nothing grows for so long.
 const NO_ROOM: Duration = Duration::from_secs(1);
 
-/// A pipe that was full at the last look, or is larger than it was.
+/// Samples of a pipe at one look, and the time between two. Ends that wake each other fill and empty a pipe thousands of times in a
+/// second: a few samples close together say as much as looks that are far apart.
+const SAMPLES: u32 = 4;
+const BETWEEN: Duration = Duration::from_micros(500);
+
+/// A pipe that was looked at, or is larger than it was.
+#[derive(Default)]
 struct Seen {
-    /// The number of the look at which it was full.
+    /// The number of the last look at it.
     look: u64,
-    bytes: u64,
     /// It cannot grow.
     stays: bool,
+    /// Its last sample was full, or any at this look.
+    full: bool,
+    any_full: bool,
+    /// Looks in a row at which no sample was full: it is sampled less often.
+    quiet: u32,
     /// Its place among those that were made larger.
     at: Option<usize>,
 }
@@ -90,13 +102,22 @@ impl Watch {
         // What is certain goes before what must be asked.
         places.sort_by_key(|place| !place.asleep);
         let mut met = HashSet::new();
-        let mut closely = false;
-        for place in places.into_iter().filter(|place| met.insert(place.pipe)) {
-            closely |= self.judge(place, since, &members);
+        places.retain(|place| met.insert(place.pipe));
+        for place in &places {
+            let seen = self.seen.entry(place.pipe).or_default();
+            (seen.look, seen.full, seen.any_full) = (self.looks, false, false);
         }
+        let mut again = places.clone();
+        for round in 0..SAMPLES {
+            if round > 0 && !again.is_empty() {
+                std::thread::sleep(BETWEEN);
+            }
+            again.retain(|place| self.sample(*place, round, &members));
+        }
+        let may_grow = places.iter().filter(|place| self.account(place.pipe, since)).count();
         let look = self.looks;
         self.seen.retain(|_, seen| seen.at.is_some() || seen.look == look);
-        self.pace.looked(closely);
+        self.pace.looked(may_grow > 0);
         self.pace.left()
     }
 
@@ -122,8 +143,16 @@ impl Watch {
             }
         }
         if any {
-            match ends(pid) {
-                Ok(_) => places.extend(descriptors(pid).take(ENDS_MAX).filter_map(|fd| place(fd, false))),
+            match read_dir(format!("/proc/{pid}/fd")) {
+                Ok(entries) => {
+                    let paths = entries.flatten().take(ENDS_MAX).map(|entry| entry.path());
+                    // To read a link costs least, and most are no pipes.
+                    let pipes = paths.filter(|path| {
+                        read_link(path).is_ok_and(|shown| shown.as_os_str().as_bytes().starts_with(b"pipe:["))
+                    });
+                    let numbers = pipes.filter_map(|path| path.file_name()?.to_str()?.parse().ok());
+                    places.extend(numbers.filter_map(|fd| place(fd, false)));
+                }
                 Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                     self.unseen.insert(pid);
                 }
@@ -151,63 +180,63 @@ impl Watch {
         (!members.iter().any(is_awaited)).then_some(Place { pipe, pid, fd: 0, asleep: false })
     }
 
-    /// Whether a pipe is full, and what follows from that; true where it may soon be enlarged.
-    fn judge(&mut self, place: Place, since: Duration, members: &[Member]) -> bool {
+    /// Whether a pipe is full, which a sample before it may have been, too: then it grows. True where it is to be sampled again.
+    fn sample(&mut self, place: Place, round: u32, members: &[Member]) -> bool {
         let Place { pipe, pid, fd, asleep } = place;
-        let known = self.seen.get(&pipe);
-        let (full_before, at) = known.map_or((false, None), |seen| (seen.look + 1 == self.looks, seen.at));
         let waits = Instant::now() < self.no_room_until;
-        let (bytes, is_full, stays) = match known.filter(|seen| seen.stays || waits) {
-            Some(seen) => (seen.bytes, asleep, seen.stays),
-            None => {
-                let mut held = 0;
-                let Ok((bytes, _)) = resize(pid, fd, pipe, |_, holds| {
-                    held = holds;
-                    None
-                }) else {
-                    return false;
-                };
-                // A reader that has just taken a block has left at least so much in it.
-                (bytes, asleep || held * 4 >= bytes * 3, self.larger.next_size(bytes).is_none())
-            }
-        };
-        if let Some(told) = at.and_then(|at| self.larger.told.get_mut(at)) {
-            let ns = since.as_nanos() as u64;
-            told.watched_ns += ns;
-            told.full_ns += if is_full { ns } else { 0 };
+        let Some(seen) = self.seen.get_mut(&pipe) else { return false };
+        let asleep = asleep && round == 0;
+        if asleep || seen.stays || waits {
+            (seen.full, seen.any_full) = (asleep, asleep);
+            return asleep && !seen.stays && !waits;
         }
-        if !is_full {
-            return false;
+        let mut held = 0;
+        let asked = resize(pid, fd, pipe, |_, holds| {
+            held = holds;
+            None
+        });
+        let Ok((bytes, _)) = asked else { return false };
+        // A reader that has just taken a block has left at least so much in it.
+        let before = std::mem::replace(&mut seen.full, held * 4 >= bytes * 3);
+        seen.any_full |= seen.full;
+        seen.stays = self.larger.next_size(bytes).is_none();
+        if seen.stays || !(before && seen.full) {
+            return !seen.stays && (seen.any_full || round + 1 < SAMPLES >> seen.quiet.min(SAMPLES));
         }
-        let mut now = Seen { look: self.looks, bytes, stays, at };
-        if full_before && !stays && !waits {
-            match self.larger.grow(pipe, (pid, fd), bytes) {
-                Growth::To(bytes, at) => {
-                    if now.at.is_none() {
-                        self.name_ends(place, at, since, members);
-                    }
-                    now = Seen { bytes, stays: self.larger.next_size(bytes).is_none(), at: Some(at), ..now };
+        match self.larger.grow(pipe, (pid, fd), bytes) {
+            Growth::To(at) => {
+                let is_new = seen.at.replace(at).is_none();
+                if is_new {
+                    self.name_ends(place, at, members);
                 }
-                Growth::NoRoom => self.no_room_until = Instant::now() + NO_ROOM,
-                Growth::Never => now.stays = true,
             }
+            Growth::NoRoom => self.no_room_until = Instant::now() + NO_ROOM,
+            Growth::Never => seen.stays = true,
         }
-        let closely = !now.stays && !waits;
-        self.seen.insert(pipe, now);
-        closely
+        false
     }
 
-    /// Says of a pipe that was enlarged for the first time who is at its ends, and that it had been full since the look before.
-    fn name_ends(&mut self, place: Place, at: usize, since: Duration, members: &[Member]) {
+    /// Puts the time since the last look down to a pipe. True where it may soon grow.
+    fn account(&mut self, pipe: Identity, since: Duration) -> bool {
+        let Some(seen) = self.seen.get_mut(&pipe) else { return false };
+        if let Some(told) = seen.at.and_then(|at| self.larger.told.get_mut(at)) {
+            let ns = since.as_nanos() as u64;
+            told.watched_ns += ns;
+            told.full_ns += if seen.any_full { ns } else { 0 };
+        }
+        seen.quiet = if seen.any_full { 0 } else { seen.quiet + 1 };
+        seen.any_full && !seen.stays && Instant::now() >= self.no_room_until
+    }
+
+    /// Says of a pipe that was enlarged for the first time who is at its ends.
+    fn name_ends(&mut self, place: Place, at: usize, members: &[Member]) {
         let has = |pid: i32, fd: i32, reads: bool| {
             end(pid, fd).is_some_and(|end| end.joint == Joint::Pipe(place.pipe) && end.reads == reads)
         };
         let writer = has(place.pid, place.fd, false).then_some(place.pid);
         let reader = members.iter().map(|member| member.pid).find(|pid| has(*pid, 0, true));
-        let ns = since.as_nanos() as u64;
         let told = &mut self.larger.told[at];
         (told.writer, told.reader) = (writer.and_then(named), reader.and_then(named));
-        (told.watched_ns, told.full_ns) = (ns, ns);
     }
 
     /// Gives back what was enlarged and lives on, and says what was done.
