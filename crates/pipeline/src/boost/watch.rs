@@ -134,11 +134,8 @@ impl Watch {
             match call {
                 Call::Writes(Some(fd)) => places.extend(place(*fd, true)),
                 Call::Moves { to, .. } => places.extend(place(*to, false)),
-                Call::Runs
-                | Call::Polls(_)
-                | Call::Poll { .. }
-                | Call::Select { .. }
-                | Call::Writes(None) => any = true,
+                Call::Runs | Call::Polls(_) | Call::Poll { .. } | Call::Writes(None) => any = true,
+                Call::Select { writes, .. } => any |= *writes != 0,
                 Call::Reads(_) | Call::Children | Call::Sleeps | Call::Other => {}
             }
         }
