@@ -136,12 +136,21 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let cleaned_up: Vec<Result<(), NotPrepared>> =
         each(&args.clean_up).iter().map(|text| run_beside(&shell, "--clean-up", text)).collect();
     let mut results = match made {
-        Err(problem) if !stop.is_set() => {
+        Ok(results) => results,
+        Err(NotPrepared::Stopped(signal)) => {
+            stop.note(Some(signal));
+            Vec::new()
+        }
+        Err(NotPrepared::Failed(problem)) => {
             let problem = format!("{problem}: what is measured would not be what was asked");
             return Err(UsageError(problem).into());
         }
-        made => made.unwrap_or_default(),
     };
+    for done in &cleaned_up {
+        if let Err(NotPrepared::Stopped(signal)) = done {
+            stop.note(Some(*signal));
+        }
+    }
     let interrupted = stop.is_set();
 
     stats::summarise_times(&mut results);

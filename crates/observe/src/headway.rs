@@ -3,7 +3,8 @@
 //! read here and there (pread(2), lseek(2)), of one that grows, of several at once.
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,8 @@ const FILLING: Duration = Duration::from_secs(1);
 /// Descriptors of a process, and files that it was given, that are looked at.
 const DESCRIPTORS_MAX: usize = 64;
 const GIVEN_MAX: usize = 256;
+/// What of /proc/PID/maps is read, in bytes.
+const MAPS_BYTES_MAX: u64 = 256 << 10;
 /// Programs that read the files of their command line one after the other, each to its end. (A value behind an option is no file.)
 const READ_IN_TURN: [&str; 11] =
     ["cat", "zcat", "bzcat", "xzcat", "lzcat", "zstdcat", "gzip", "gunzip", "bzip2", "xz", "unxz"];
@@ -190,15 +193,21 @@ fn regular(path: &Path) -> Option<(Identity, u64)> {
     is_regular.then_some((identity, found.stx_size))
 }
 
-/// Whether a process has a file of this inode in its memory; of which device, not every file system tells alike.
+/// Whether a process has a file of this inode in its memory; of which device, not every file system tells alike. One that has
+/// more in it than is read here has, perhaps.
 fn is_mapped(pid: i32, inode: u64) -> bool {
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-    maps.lines().any(|line| line.split_whitespace().nth(4).is_some_and(|field| field.parse() == Ok(inode)))
+    let mut maps = Vec::new();
+    let opened = File::open(format!("/proc/{pid}/maps"));
+    let read = opened.and_then(|file| file.take(MAPS_BYTES_MAX).read_to_end(&mut maps));
+    let maps = String::from_utf8_lossy(&maps);
+    read.is_ok_and(|bytes| bytes as u64 == MAPS_BYTES_MAX)
+        || maps
+            .lines()
+            .any(|line| line.split_whitespace().nth(4).is_some_and(|field| field.parse() == Ok(inode)))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
     use std::process::{Child, Command, Stdio};
 
     use super::*;

@@ -2,15 +2,13 @@
 //! outputs are the same.
 
 use std::collections::BTreeMap;
-use std::process::{Command, Stdio};
 
-use model::{CompareResult, describe_errno};
+use model::CompareResult;
 use thiserror::Error;
 
 use crate::link::{LinkProblem, LinkSpec};
-use crate::run::text_arguments;
 use crate::shell::Shell;
-use crate::trial::{Carrier, Complaints, Start, Trial, trial};
+use crate::trial::{Carrier, Complaints, Start, Trial, beside, trial};
 
 /// What stands for the shell by itself among the links that are typed; so does its own name.
 pub const SHELL: &str = "shell";
@@ -83,24 +81,29 @@ pub trait Follower {
     fn turn(&mut self, next: &CompareResult, done: f64, make: &mut dyn FnMut());
 }
 
-/// Why a contest was given up: what is to run beside the trials failed.
+/// Why a contest was given up.
 #[derive(Debug, Error)]
-#[error("{0}")]
-pub struct NotPrepared(String);
+pub enum NotPrepared {
+    /// What is to run beside the trials failed.
+    #[error("{0}")]
+    Failed(String),
+    /// Meanwhile this signal asked us to end.
+    #[error("ended by {}", model::signal_name(*.0))]
+    Stopped(i32),
+}
 
 /// Runs what an option asks for beside the trials, without input, its output thrown away.
 ///
 /// # Errors
-/// It failed.
+/// It failed, or a signal asked us to end.
 pub fn run_beside(shell: &Shell, option: &str, text: &str) -> Result<(), NotPrepared> {
-    let mut command = Command::new(&shell.path);
-    command.args(text_arguments(shell, text.as_ref())).stdin(Stdio::null()).stdout(Stdio::null());
-    let problem = match command.status() {
-        Ok(status) if status.success() => return Ok(()),
-        Ok(status) => format!("ended with {status}"),
-        Err(error) => format!("could not be run: {}", describe_errno(&error)),
+    let problem = match beside(shell, text) {
+        Ok((_, Some(signal))) => return Err(NotPrepared::Stopped(signal)),
+        Ok((status, None)) if status.success() => return Ok(()),
+        Ok((status, None)) => format!("ended with {status}"),
+        Err(error) => error.to_string(),
     };
-    Err(NotPrepared(format!("`{option} {text}` {problem}")))
+    Err(NotPrepared::Failed(format!("`{option} {text}` {problem}")))
 }
 
 /// The times that the shell alone takes for a text that does nothing, in seconds; fewer than asked for where one could not be run.
@@ -150,21 +153,20 @@ impl Contest<'_> {
                 }
                 let Contender { text, carrier, prepare, conclude, result } = &mut contenders[*index];
                 let complaints = if round == 0 { Complaints::Shown } else { Complaints::Hidden };
-                let beside = |option, text: &Option<String>| {
+                let run = |option, text: &Option<String>| {
                     text.as_ref().map_or(Ok(()), |text| run_beside(self.start.shell, option, text))
                 };
                 let mut made = None;
                 follower.turn(result, taken / turns, &mut || {
                     let make = || {
-                        beside("--prepare", prepare)?;
+                        run("--prepare", prepare)?;
                         let made = trial(&self.start, text, carrier, complaints);
-                        beside("--conclude", conclude).map(|()| made)
+                        run("--conclude", conclude).map(|()| made)
                     };
                     made = result.error.is_none().then(make);
                 });
                 match made.transpose() {
-                    // A key at the terminal is a signal to all that runs there.
-                    Err(_) if follower.stops() => return Ok(None),
+                    Err(NotPrepared::Stopped(signal)) => return Ok(Some(signal)),
                     Err(problem) => return Err(problem),
                     Ok(Some(Ok(Trial { ended_by: Some(signal), .. }))) => return Ok(Some(signal)),
                     Ok(Some(Ok(Trial { status, .. }))) if status != 0 && self.must_succeed => {

@@ -89,7 +89,7 @@ pub fn trial(
     let told = format!("/proc/{}/fd/{}", std::process::id(), outcome.as_raw_fd());
     let (program, words) = match carrier {
         Carrier::Link(via) => (start.hosepipe, over_link(start, text, via, &told)),
-        Carrier::Shell => (&*start.shell.path, in_the_shell(start, text)),
+        Carrier::Shell => (&*start.shell.path, in_the_shell(start.shell, text)),
     };
     let streams = streams(writing, complaints).map_err(system("/dev/null"))?;
     let made = time(program, &words, start.shell, streams);
@@ -117,8 +117,21 @@ fn over_link(start: &Start<'_>, text: &str, via: &LinkSpec, outcome: &str) -> Ve
     before.chain([shell, "--".into(), text.into()]).collect()
 }
 
-fn in_the_shell(start: &Start<'_>, text: &str) -> Vec<OsString> {
-    std::iter::once(start.shell.name.clone()).chain(text_arguments(start.shell, text.as_ref())).collect()
+fn in_the_shell(shell: &Shell, text: &str) -> Vec<OsString> {
+    std::iter::once(shell.name.clone()).chain(text_arguments(shell, text.as_ref())).collect()
+}
+
+/// Runs a text in the shell beside trials, with empty input, its output thrown away; says how it ended, and the signal that asked us to
+/// end.
+///
+/// # Errors
+/// The shell could not be started.
+pub(crate) fn beside(shell: &Shell, text: &str) -> Result<(ExitStatus, Option<i32>), RunError> {
+    let null = File::options().write(true).open("/dev/null").map(OwnedFd::from);
+    let streams = null.and_then(|null| streams(null, Complaints::Shown));
+    let streams = streams.map_err(shell.refused("/dev/null"))?;
+    let (_, ended, ended_by) = time(&shell.path, &in_the_shell(shell, text), shell, streams)?;
+    Ok((ended, ended_by))
 }
 
 /// The standard streams of a trial, above the numbers that they will have, and those numbers.

@@ -362,7 +362,7 @@ fn a_pipeline_that_is_looked_at_ends_as_any() {
         ("seq 5 | (sleep 0.1; exit 3)", 3, ""),
         ("for i in $(seq 30); do seq 2000 | head -1; done | wc -l", 0, "30\n"),
     ] {
-        for extra in [&["--stats"][..], &["--meter"]] {
+        for extra in [&["--stats"][..], &["--meter"], &["--lines"]] {
             let done = lab.run(&[&["run"], extra, &[text]].concat());
             assert_eq!((done.code(), done.stdout.as_str()), (status, stdout), "{text}: {}", done.stderr);
         }

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::common::{Done, Lab, PROMPTLY, SOON, until};
+use crate::common::{Done, Lab, PROMPTLY, SOON, signal, until};
 use model::{CompareRecord, CompareResult};
 use rustix::process::Signal;
 
@@ -152,7 +152,9 @@ fn what_fails_beside_the_trials_is_said() {
 
 #[test]
 fn an_interruption_cleans_up_and_keeps_what_was_finished() {
-    for (option, code) in [("--prepare", 130), ("--set-up", 130)] {
+    for (option, sent, code) in
+        [("--prepare", Signal::INT, 130), ("--set-up", Signal::INT, 130), ("--set-up", Signal::TERM, 143)]
+    {
         let lab = Lab::new();
         let wait = if option == "--set-up" { "touch here; sleep 20" } else { "echo p >> here" };
         let args = [
@@ -172,7 +174,11 @@ fn an_interruption_cleans_up_and_keeps_what_was_finished() {
         until("a first run", SOON, || lab.here("here").exists().then_some(()));
         // As Ctrl-C at a terminal does.
         let group = rustix::process::Pid::from_raw(running.pid() as i32).expect("its group");
-        rustix::process::kill_process_group(group, Signal::INT).expect("it lives");
+        if sent == Signal::INT {
+            rustix::process::kill_process_group(group, sent).expect("it lives");
+        } else {
+            signal(running.pid(), sent);
+        }
         running.wait_within(PROMPTLY).expect_code(code);
         assert_eq!(fs::read_to_string(lab.here("cleaned")).expect("cleaned up"), "u\nu\n", "{option}");
         let text = fs::read_to_string(lab.here("r.json")).expect("the record was saved");

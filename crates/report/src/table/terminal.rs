@@ -89,8 +89,8 @@ impl Table {
         let wanted = cells.iter().map(cell_width).max().unwrap_or(0).max(width(&title));
         let width = match column.fit {
             Fit::Whole | Fit::Spec => wanted,
-            Fit::Cut => wanted.min(CUT_COLUMNS_MIN.max(width(&title))),
-            Fit::Wrap | Fit::Command => wanted.min(WRAP_COLUMNS_MIN.max(width(&title))),
+            Fit::Cut | Fit::Command => wanted.min(CUT_COLUMNS_MIN.max(width(&title))),
+            Fit::Wrap => wanted.min(WRAP_COLUMNS_MIN.max(width(&title))),
         };
         Shown { at, column, title, cells, width, wanted, flush_right: self.is_flush_right(at) }
     }
