@@ -127,30 +127,10 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let start = || Start { hosepipe: &hosepipe, shell: &shell };
     let contest =
         Contest { start: start(), warmup: args.warmup, trials, seed: args.seed, must_succeed: several };
-    let each = |text: &Option<String>| -> Vec<String> {
-        let text = text.iter();
-        text.flat_map(|text| pipelines.iter().map(|(_, values)| filled(text, values))).collect()
-    };
-    let set_up = each(&args.set_up).iter().try_for_each(|text| run_beside(&shell, "--set-up", text));
-    let made = set_up.and_then(|()| take_turns(&contest, contenders, &stop));
-    let cleaned_up: Vec<Result<(), NotPrepared>> =
-        each(&args.clean_up).iter().map(|text| run_beside(&shell, "--clean-up", text)).collect();
-    let mut results = match made {
-        Ok(results) => results,
-        Err(NotPrepared::Stopped(signal)) => {
-            stop.note(Some(signal));
-            Vec::new()
-        }
-        Err(NotPrepared::Failed(problem)) => {
-            let problem = format!("{problem}: what is measured would not be what was asked");
-            return Err(UsageError(problem).into());
-        }
-    };
-    for done in &cleaned_up {
-        if let Err(NotPrepared::Stopped(signal)) = done {
-            stop.note(Some(*signal));
-        }
-    }
+    let (mut results, left_behind) = with_set_up(args, &pipelines, &shell, &stop, || {
+        let runs = contenders.len() as u64 * u64::from(args.warmup + trials);
+        take_turns(&contest, contenders, runs, &stop)
+    })?;
     let interrupted = stop.is_set();
 
     stats::summarise_times(&mut results);
@@ -175,19 +155,55 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let judged = !several || vias.len() > 1;
     let has_failed =
         |result: &CompareResult| result.error.is_some() || (judged && result.equal == Some(false));
-    let failed = record.results.iter().any(has_failed) || cleaned_up.iter().any(Result::is_err);
+    let failed = record.results.iter().any(has_failed) || !left_behind.is_empty();
     args.outputs.show(Loaded::new("this run", AnyRecord::Compare(record)), &terminal::style())?;
-    cleaned_up.iter().filter_map(|done| done.as_ref().err()).for_each(|it| terminal::remark(&it.to_string()));
+    left_behind.iter().for_each(|problem| terminal::remark(problem));
     Ok(stop.exit_code(failed))
 }
 
-/// Makes all runs.
+/// Makes all runs between what sets up and what cleans up, once for each pipeline; gives the results, and what could not be cleaned
+/// up.
+fn with_set_up(
+    args: &CompareArgs,
+    pipelines: &[(&str, Values)],
+    shell: &Shell,
+    stop: &StopRequest,
+    make: impl FnOnce() -> Result<Vec<CompareResult>, NotPrepared>,
+) -> anyhow::Result<(Vec<CompareResult>, Vec<String>)> {
+    let each = |text: &Option<String>| -> Vec<String> {
+        let text = text.iter();
+        text.flat_map(|text| pipelines.iter().map(|(_, values)| filled(text, values))).collect()
+    };
+    let set_up = each(&args.set_up).iter().try_for_each(|text| run_beside(shell, "--set-up", text));
+    let made = set_up.and_then(|()| make());
+    let mut left_behind = Vec::new();
+    for text in each(&args.clean_up) {
+        match run_beside(shell, "--clean-up", &text) {
+            Ok(()) => {}
+            Err(NotPrepared::Stopped(signal)) => stop.note(Some(signal)),
+            Err(NotPrepared::Failed(problem)) => left_behind.push(problem),
+        }
+    }
+    match made {
+        Ok(results) => Ok((results, left_behind)),
+        Err(NotPrepared::Stopped(signal)) => {
+            stop.note(Some(signal));
+            Ok((Vec::new(), left_behind))
+        }
+        Err(NotPrepared::Failed(problem)) => {
+            let problem = format!("{problem}: what is measured would not be what was asked");
+            Err(UsageError(problem).into())
+        }
+    }
+}
+
+/// Makes so many runs.
 fn take_turns(
     contest: &Contest<'_>,
     contenders: Vec<Contender>,
+    runs: u64,
     stop: &StopRequest,
 ) -> Result<Vec<CompareResult>, NotPrepared> {
-    let runs = contenders.len() as u64 * u64::from(contest.warmup + contest.trials);
     let mut turns = CompareProgress { bar: Bar::new(runs, " {pos}/{len} {bar:20} {wide_msg} {eta}"), stop };
     turns.bar.tick_every(Duration::from_millis(200));
     let made = contest.run(contenders, &mut turns);

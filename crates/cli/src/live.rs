@@ -134,7 +134,8 @@ impl Live {
 fn in_words(headway: &Headway) -> String {
     let share = headway.read_bytes as f64 / headway.size_bytes.max(1) as f64;
     let what = visible(&headway.what).replace('\n', " ");
-    let left = headway.left.map(|left| format!(", {} to the end", duration(left.as_secs())));
+    let left =
+        headway.left.map(|left| format!(", {} to the end", duration(left.as_secs_f64().ceil() as u64)));
     // All of it is read when all of it is.
     format!("{what}: {:.0} % read{}", (share * 100.0).floor(), left.unwrap_or_default())
 }

@@ -53,6 +53,12 @@ pub(crate) const TARGETS: &[Target] = &[
         measure: keeping,
     },
     Target {
+        name: "run-lines",
+        promise: "--lines on `cat FILES | wc -c` of 0.5 GB of text: at most 2.00 of the time without, on two CPUs",
+        slow: false,
+        measure: counting_lines,
+    },
+    Target {
         name: "run-500",
         promise: "500 stages of cat over served links: at most 10 MiB in the server",
         slow: false,
@@ -217,6 +223,13 @@ fn keeping(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
         reference,
         wanted: Wanted::AtMost(1.60),
     }])
+}
+
+/// A third process beside two CPUs, which copies every byte once more.
+fn counting_lines(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
+    let text = format!("cat{} | wc -c", format!(" {}", text_file()?.display()).repeat(8));
+    let pair = [&run(&["--lines"], &text), &run(&[], &text)];
+    Ok(vec![times(name, lab, 11, pair, Wanted::AtMost(2.0))?])
 }
 
 /// Only our own processes: the stages' memory is theirs.
