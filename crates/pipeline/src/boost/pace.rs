@@ -7,8 +7,9 @@ use nix::time::ClockId;
 /// Between two looks: the least is short against what people wait for, the most lets an idle pipeline sleep.
 const PAUSE_MIN: Duration = Duration::from_millis(4);
 const PAUSE_MAX: Duration = Duration::from_millis(32);
-/// Of the time, one part in so many may be spent.
+/// Of the time, one part in so many may be spent; and where nothing was found for some looks, one in so many.
 const COST: u32 = 100;
+const IDLE_COST: u32 = 200;
 /// What may be spent ahead of time, as at the start of a pipeline that takes no longer than a second.
 const CREDIT: Duration = Duration::from_millis(3);
 
@@ -46,7 +47,8 @@ impl Pace {
         self.settled = now + debt * COST;
         self.spent = spent;
         self.pause = if closely { PAUSE_MIN } else { (self.pause * 2).min(PAUSE_MAX) };
-        self.next = now + self.pause.max(debt * COST);
+        let idle = if self.pause == PAUSE_MAX { cost * IDLE_COST } else { Duration::ZERO };
+        self.next = now + self.pause.max(idle).max(debt * COST);
     }
 
     /// CPU time of this process since the beginning.
