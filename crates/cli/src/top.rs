@@ -23,7 +23,7 @@ use crate::top_cmd::Which;
 /// Looking takes at most one part in so many of the time.
 const COST: u32 = 50;
 /// A signal is seen within this time.
-const ATTENTIVE: Duration = Duration::from_millis(100);
+const ATTENTIVE: Duration = Duration::from_millis(250);
 /// How many looks the history of a link holds.
 const HISTORY: usize = 240;
 

@@ -1,7 +1,5 @@
 //! What the processes of a stage do, seen from outside (proc(5)): computing, queueing for a CPU, waiting for a disk, asleep.
 
-use std::fs;
-
 use nix::time::ClockId;
 use nix::unistd::Pid;
 use process::proc::{self, Stat};
@@ -40,7 +38,7 @@ pub fn of(pid: i32, with_children: bool, but: &[i32]) -> Option<Activity> {
 
 fn add(pid: i32, depth: usize, but: &[i32], activity: &mut Activity) -> Option<()> {
     let stat = Stat::of(pid)?;
-    add_alone(pid, &stat, activity);
+    add_alone(pid, &stat, || queued_ns(&format!("/proc/{pid}")), activity);
     if depth > 0 {
         // Of processes that were waited for.
         activity.cpu_ns += stat.children_cpu_ticks * 1_000_000_000 / rustix::param::clock_ticks_per_second();
@@ -55,7 +53,7 @@ fn add(pid: i32, depth: usize, but: &[i32], activity: &mut Activity) -> Option<(
     Some(())
 }
 
-fn add_alone(pid: i32, stat: &Stat, activity: &mut Activity) {
+fn add_alone(pid: i32, stat: &Stat, schedstat: impl FnOnce() -> u64, activity: &mut Activity) {
     activity.at_disk |= stat.state == 'D';
     activity.cpu_ns += cpu_time_ns(pid).unwrap_or(0);
     activity.is_ready |= stat.state == 'R';
@@ -66,15 +64,15 @@ fn add_alone(pid: i32, stat: &Stat, activity: &mut Activity) {
             activity.is_ready |= Stat::at(&thread).is_some_and(|stat| stat.state == 'R');
         }
     } else {
-        activity.queued_ns += queued_ns(&format!("/proc/{pid}"));
+        activity.queued_ns += schedstat();
     }
     activity.pids.push(pid);
 }
 
-/// What a process by itself has done, of which `stat` was just read.
-pub fn alone(pid: i32, stat: &Stat) -> Activity {
+/// What a process by itself has done, of which `stat` was just read; of one thread `queued_ns` tells how long it was ready to run.
+pub fn alone(pid: i32, stat: &Stat, queued_ns: impl FnOnce() -> u64) -> Activity {
     let mut activity = Activity::default();
-    add_alone(pid, stat, &mut activity);
+    add_alone(pid, stat, queued_ns, &mut activity);
     activity
 }
 
@@ -117,7 +115,12 @@ fn cpu_time_ns(pid: i32) -> Option<u64> {
 
 /// Time that a thread was ready to run and did not; nothing of one that has gone.
 fn queued_ns(task: &str) -> u64 {
-    let text = fs::read_to_string(format!("{task}/schedstat")).unwrap_or_default();
+    proc::short(&format!("{task}/schedstat")).map_or(0, |bytes| queued_told(&bytes))
+}
+
+/// The same, as the bytes of `schedstat` tell it.
+pub fn queued_told(bytes: &[u8]) -> u64 {
+    let text = String::from_utf8_lossy(bytes);
     text.split_whitespace().nth(1).and_then(|word| word.parse().ok()).unwrap_or(0)
 }
 

@@ -1,6 +1,6 @@
 //! What a thread does at this moment: it runs, or sleeps in a system call (proc_pid_syscall(5), proc_pid_wchan(5)).
 
-use std::fs;
+use process::proc;
 
 /// What a thread is doing. A descriptor is `None` where the system tells the function that it sleeps in, and no more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,10 +48,15 @@ impl Call {
     /// What the process (its first thread) or the thread does whose folder this is; `None` where it has gone, or may not be looked at
     /// (ptrace(2), "ptrace access mode checking").
     pub fn at(folder: &str) -> Option<Self> {
-        match fs::read_to_string(format!("{folder}/syscall")) {
-            Ok(text) => Some(by_number(&text)),
+        Self::told(proc::short(&format!("{folder}/syscall")), folder)
+    }
+
+    /// The same where `syscall` of that folder was read already.
+    pub fn told(syscall: Option<Vec<u8>>, folder: &str) -> Option<Self> {
+        match syscall {
+            Some(bytes) => Some(by_number(&String::from_utf8_lossy(&bytes))),
             // A system that lets only parents look at more (kernel documentation, admin-guide/LSM/Yama.rst).
-            Err(_) => Some(by_function(&fs::read_to_string(format!("{folder}/wchan")).ok()?)),
+            None => Some(by_function(&String::from_utf8_lossy(&proc::short(&format!("{folder}/wchan"))?))),
         }
     }
 }

@@ -18,6 +18,7 @@ use model::{Chain, Seen};
 
 use crate::end::{End, Joint};
 use crate::fullness::{Fill, Gauge};
+use crate::quota::nameless;
 use crate::sockets::{self, PairEnd};
 use crate::waits::Waits;
 pub use blame::stands_out;
@@ -189,9 +190,9 @@ impl Watch {
                         pids.find_map(|pid| Some((pid, end_of(&self.census, pid, file, writes)?)))
                     };
                     // Whoever waits for a reader to open a FIFO would take us for one.
-                    let is_fifo = |(pid, end): &(i32, End)| told::fifo_path(*pid, end.fd).is_some();
-                    let at = of(&link.readers, false)
-                        .or_else(|| of(&link.writers, true).filter(|at| !is_fifo(at)));
+                    let is_fifo = Some(file.0) != nameless();
+                    let at =
+                        of(&link.readers, false).or_else(|| of(&link.writers, true).filter(|_| !is_fifo));
                     let fill = at.and_then(|(pid, end)| self.gauge.pipe(pid, end.fd, Some(file)));
                     if let (None, Some((pid, _))) = (fill, at) {
                         self.doubted.insert(pid);

@@ -46,8 +46,13 @@ pub enum Waits {
 
 /// What the thread, or the first thread of the process, waits for whose folder this is; `None` where it has gone or may not be looked at.
 pub fn at(pid: i32, folder: &str) -> Option<Waits> {
+    Call::at(folder).map(|call| of(pid, call))
+}
+
+/// What a thread of a process waits for that is in this call.
+pub fn of(pid: i32, call: Call) -> Waits {
     let fd = |fd, reads| Awaited { fd, reads, writes: !reads };
-    Some(match Call::at(folder)? {
+    match call {
         Call::Runs => Waits::Not,
         Call::Reads(Some(number)) => Waits::For(vec![fd(number, true)]),
         Call::Writes(Some(number)) => Waits::For(vec![fd(number, false)]),
@@ -63,7 +68,7 @@ pub fn at(pid: i32, folder: &str) -> Option<Waits> {
         }
         Call::Children => Waits::Children,
         Call::Other => Waits::Other,
-    })
+    }
 }
 
 /// An epoll descriptor says what it watches (proc_pid_fdinfo(5)).

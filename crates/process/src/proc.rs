@@ -1,9 +1,23 @@
 //! Processes and their threads, as /proc shows them (proc(5)): what is read of them anywhere is read here.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 
 use model::NamedProcess;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// The bytes of a short file of /proc, with no call more than it takes: they are read often.
+pub fn short(path: &str) -> Option<Vec<u8>> {
+    read_at(&File::open(path).ok()?)
+}
+
+/// The same of one that is kept open.
+pub fn read_at(file: &File) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; 4096];
+    let length = file.read_at(&mut bytes, 0).ok()?;
+    bytes.truncate(length);
+    Some(bytes)
+}
 
 /// The entries of a folder that are numbers; none where it cannot be read: a process that has gone, or somebody else's.
 fn numbers(folder: &str) -> impl Iterator<Item = i32> + use<> {
@@ -76,7 +90,7 @@ impl Stat {
 
     /// Of whose folder it is: a process's, or a thread's.
     pub fn at(folder: &str) -> Option<Self> {
-        Self::parse(&fs::read(format!("{folder}/stat")).ok()?)
+        Self::parse(&short(&format!("{folder}/stat"))?)
     }
 
     /// Of such a file's bytes: a name need not be text.

@@ -67,9 +67,13 @@ fn notes(seen: &Seen) -> Vec<SheetPart> {
         of => format!("{of} processes of other users do not show what they have open: root sees them."),
     };
     let undirected = |of: usize| {
-        let pairs =
-            count(of, "pair of sockets between processes goes", "pairs of sockets between processes go");
-        format!("{pairs} both ways, as far as can be seen, and is no link of a chain.")
+        let pairs = count(of, "pair of sockets", "pairs of sockets");
+        let they = if of == 1 {
+            "does not say which way its bytes go: it is"
+        } else {
+            "do not say which way bytes go: they are"
+        };
+        format!("{pairs} between processes {they} no link of a chain.")
     };
     let notes = [
         any(is_outside).then(|| {

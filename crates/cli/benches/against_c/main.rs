@@ -18,6 +18,7 @@ mod scripts;
 mod spreading;
 mod table;
 mod targets;
+mod tops;
 mod trips;
 mod workers;
 

@@ -4,7 +4,7 @@
 // The tests use what is not used here.
 #[allow(dead_code)]
 #[path = "../../tests/it/common/pty.rs"]
-mod pty;
+pub(crate) mod pty;
 
 use std::path::Path;
 use std::time::Instant;

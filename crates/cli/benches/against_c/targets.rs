@@ -15,7 +15,7 @@ use crate::reference::{References, succeed};
 use crate::rounds::{interleave, median};
 use crate::table::{BenchRow, Unit, Wanted};
 use crate::{
-    boosts, by_reference, changes, pipelines, prompt, recommended, scripts, spreading, trips, workers,
+    boosts, by_reference, changes, pipelines, prompt, recommended, scripts, spreading, tops, trips, workers,
 };
 
 /// How long one timed run against C lasts: long enough for the clock and for a few thousand blocks. Each run of a
@@ -170,6 +170,7 @@ pub(crate) fn all() -> impl Iterator<Item = Target> {
         .chain(scripts::TARGETS.iter().copied())
         .chain(workers::TARGETS.iter().copied())
         .chain(prompt::TARGETS.iter().copied())
+        .chain(tops::TARGETS.iter().copied())
         .chain(recommended::TARGETS.iter().copied())
         .chain(changes::TARGETS.iter().copied())
 }

@@ -2,16 +2,14 @@
 //! read them, and a kept one never tells of another process that has got the number.
 
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
 use process::proc::{self, Stat};
 
-use crate::activity::{self, Activity, Slice};
+use crate::activity::{self, Activity, Slice, queued_told};
+use crate::call::Call;
 use crate::waits::{self, Waits};
 
-/// No file of these is longer.
-const FILE_BYTES: usize = 4096;
 /// No more threads of a process are looked at.
 const THREADS_MAX: usize = 64;
 
@@ -28,11 +26,7 @@ impl Kept {
     }
 
     fn read(&self) -> Option<Vec<u8>> {
-        let Some(file) = &self.file else { return fs::read(&self.path).ok() };
-        let mut bytes = vec![0; FILE_BYTES];
-        let length = file.read_at(&mut bytes, 0).ok()?;
-        bytes.truncate(length);
-        Some(bytes)
+        self.file.as_ref().map_or_else(|| proc::short(&self.path), proc::read_at)
     }
 }
 
@@ -53,10 +47,17 @@ pub(crate) struct Look {
     pub(crate) moved: Option<Moved>,
 }
 
-/// A process that is looked at.
-pub(crate) struct Member {
+/// Its files in /proc.
+struct Files {
     stat: Kept,
     io: Kept,
+    schedstat: Kept,
+    syscall: Kept,
+}
+
+/// A process that is looked at.
+pub(crate) struct Member {
+    files: Files,
     pid: i32,
     /// The name of its program.
     pub(crate) name: String,
@@ -92,14 +93,15 @@ pub(crate) struct Rates {
 impl Member {
     /// Begins to look; `began_meanwhile`: it was not there when the time began that rates are of. `None` where it has gone.
     pub(crate) fn new(pid: i32, keep: bool, began_meanwhile: bool) -> Option<Self> {
-        let [stat, io] = ["stat", "io"].map(|name| Kept::new(pid, name, keep));
-        let (state, name, last) = look(pid, &stat, &io)?;
+        let [stat, io, schedstat, syscall] =
+            ["stat", "io", "schedstat", "syscall"].map(|name| Kept::new(pid, name, keep));
+        let files = Files { stat, io, schedstat, syscall };
+        let (state, name, last) = look(pid, &files)?;
         let marked = (!began_meanwhile).then(|| last.clone());
-        let (waits, command) = (waits(pid, &last), command(pid));
+        let (waits, command) = (waits(pid, &last, &files), command(pid));
         let (slice, not_its_own) = (Slice { idle: true, ..Slice::default() }, Moved::default());
         Some(Self {
-            stat,
-            io,
+            files,
             pid,
             name,
             command,
@@ -116,7 +118,7 @@ impl Member {
 
     /// Looks again; `None` where it has gone.
     pub(crate) fn look(&mut self) -> Option<()> {
-        let (state, name, mut now) = look(self.pid, &self.stat, &self.io)?;
+        let (state, name, mut now) = look(self.pid, &self.files)?;
         if state == 'Z' {
             // Only root may know of one that is over.
             now.moved = now.moved.or(self.last.moved);
@@ -126,7 +128,7 @@ impl Member {
         }
         let ns = now.at.duration_since(self.last.at).as_nanos() as u64;
         self.slice = Slice::between(&self.last.activity, &now.activity, ns);
-        self.waits = waits(self.pid, &now);
+        self.waits = waits(self.pid, &now, &self.files);
         (self.state, self.last, self.is_stale) = (state, now, false);
         Some(())
     }
@@ -180,14 +182,15 @@ impl Member {
     }
 }
 
-fn look(pid: i32, stat: &Kept, io: &Kept) -> Option<(char, String, Look)> {
-    let bytes = stat.read()?;
+fn look(pid: i32, files: &Files) -> Option<(char, String, Look)> {
+    let bytes = files.stat.read()?;
     let stat = Stat::parse(&bytes)?;
     let text = String::from_utf8_lossy(&bytes);
     let name = text.split_once('(')?.1.rsplit_once(')')?.0.to_owned();
     let at = Instant::now();
-    let activity = activity::alone(pid, &stat);
-    let moved = io.read().and_then(|bytes| moved(&String::from_utf8_lossy(&bytes)));
+    let activity =
+        activity::alone(pid, &stat, || files.schedstat.read().map_or(0, |bytes| queued_told(&bytes)));
+    let moved = files.io.read().and_then(|bytes| moved(&String::from_utf8_lossy(&bytes)));
     Some((stat.state, name, Look { at, activity, moved }))
 }
 
@@ -199,10 +202,13 @@ fn moved(text: &str) -> Option<Moved> {
     Some(Moved { read: value("rchar")?, written: value("wchar")? })
 }
 
-fn waits(pid: i32, look: &Look) -> Vec<Waits> {
+fn waits(pid: i32, look: &Look, files: &Files) -> Vec<Waits> {
     let threads = proc::threads(pid).take(THREADS_MAX);
     match look.activity.threads {
-        0 | 1 => waits::at(pid, &format!("/proc/{pid}")).into_iter().collect(),
+        0 | 1 => {
+            let call = Call::told(files.syscall.read(), &format!("/proc/{pid}"));
+            call.map(|call| waits::of(pid, call)).into_iter().collect()
+        }
         _ => threads.filter_map(|(_, folder)| waits::at(pid, &folder)).collect(),
     }
 }

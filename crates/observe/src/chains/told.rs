@@ -8,6 +8,7 @@ use super::flow::{EndFlow, flow};
 use super::knots::{Joined, Knot, LinkId};
 use super::{Watch, blame};
 use crate::end::Joint;
+use crate::quota::nameless;
 use crate::waits::Waits;
 
 /// Who used a CPU for more of the time than this computes.
@@ -183,15 +184,15 @@ impl Watch {
             LinkId::Pair { from, to } => {
                 (ChainLinkKind::Socketpair, format!("socket:[{from}] → socket:[{to}]"))
             }
+            LinkId::Pipe(file) if Some(file.0) == nameless() => {
+                (ChainLinkKind::Pipe, format!("pipe:[{}]", file.1))
+            }
             LinkId::Pipe(file) => {
                 let path = [true, false].into_iter().find_map(|writes| {
                     let mut pids = stages(link, writes).iter().flat_map(|at| &knot.stages[*at].pids);
                     pids.find_map(|pid| fifo_path(*pid, super::end_of(&self.census, *pid, file, writes)?.fd))
                 });
-                match path {
-                    Some(path) => (ChainLinkKind::Fifo, path),
-                    None => (ChainLinkKind::Pipe, format!("pipe:[{}]", file.1)),
-                }
+                (ChainLinkKind::Fifo, path.unwrap_or_else(|| format!("fifo:[{}]", file.1)))
             }
         }
     }
@@ -209,10 +210,9 @@ fn is_end(link: &Joined, joint: Joint, writes: bool) -> bool {
     }
 }
 
-/// The path of a FIFO; `None` of a pipe without a name.
-pub(super) fn fifo_path(pid: i32, fd: i32) -> Option<String> {
-    let path = fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?.to_string_lossy().into_owned();
-    path.starts_with('/').then_some(path)
+/// The path of a FIFO.
+fn fifo_path(pid: i32, fd: i32) -> Option<String> {
+    Some(fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?.to_string_lossy().into_owned())
 }
 
 /// The stage that is waited for, if anything is to be done at all.

@@ -1,0 +1,133 @@
+//! Chains, as `hosepipe top --once` shows them.
+
+use model::{
+    Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, Doing, Host, SCHEMA, Seen, Tool, TopRecord,
+};
+use report::read::{AnyRecord, Loaded, read};
+use report::study::StudyView;
+use report::{FORMATS, Style, chains, sheet};
+
+fn stage(names: &[(&str, i32)], rates: [f64; 2], doing: Doing, waits_at: Option<usize>) -> ChainStage {
+    let process = |(name, pid): &(&str, i32)| ChainProcess {
+        pid: *pid,
+        name: (*name).to_owned(),
+        command: format!("{name} --option"),
+    };
+    ChainStage {
+        processes: names.iter().map(process).collect(),
+        leaders: 1,
+        read_bytes_per_s: Some(rates[0]),
+        write_bytes_per_s: Some(rates[1]),
+        at_most: names.len() > 1,
+        cpus: if doing == Doing::Computes { 0.98 } else { 0.0 },
+        queued: 0.0,
+        doing,
+        waits_at,
+        held_up: 0.0,
+    }
+}
+
+fn link(ends: [&[usize]; 2], rate: Option<f64>, held: u64) -> ChainLink {
+    ChainLink {
+        kind: ChainLinkKind::Pipe,
+        name: "pipe:[4711]".to_owned(),
+        writers: ends[0].to_vec(),
+        readers: ends[1].to_vec(),
+        bytes_per_s: rate,
+        at_least: false,
+        held_bytes: Some(held),
+        capacity_bytes: Some(65536),
+        fullness: Some(held as f64 / 65536.0),
+        over: false,
+    }
+}
+
+fn record() -> TopRecord {
+    let straight = Chain {
+        stages: vec![
+            stage(&[("zcat", 812)], [4e8, 1.2e9], Doing::WaitsToWrite, Some(0)),
+            stage(&[("awk", 813)], [1.2e9, 3e3], Doing::Computes, None),
+            stage(&[("sort", 814)], [3e3, 0.0], Doing::WaitsToRead, Some(1)),
+        ],
+        links: vec![link([&[0], &[1]], Some(1.2e9), 65536), link([&[1], &[2]], Some(3e3), 0)],
+        held_up_by: Some(1),
+    };
+    // Two that ask and answer, a second writer, and somebody outside.
+    let round = Chain {
+        stages: vec![
+            stage(
+                &[("bash", 20), ("sleep\u{1b}[31m\n", 23), ("tee", 24)],
+                [9.0, 9.0],
+                Doing::WaitsToRead,
+                Some(1),
+            ),
+            stage(&[("bc", 21)], [0.0, 0.0], Doing::WaitsToRead, Some(0)),
+            stage(&[("cat", 22)], [0.0, 0.0], Doing::MayWait, None),
+        ],
+        links: vec![
+            link([&[0, 2], &[1]], Some(0.0), 0),
+            link([&[1], &[0]], Some(0.0), 0),
+            ChainLink { at_least: true, ..link([&[], &[2]], Some(5e6), 0) },
+            ChainLink {
+                held_bytes: None,
+                capacity_bytes: None,
+                fullness: None,
+                ..link([&[1], &[]], None, 0)
+            },
+        ],
+        held_up_by: None,
+    };
+    let idle = Chain {
+        stages: vec![
+            stage(&[("tail", 5)], [0.0, 0.0], Doing::Elsewhere, None),
+            stage(&[("grep", 6)], [0.0, 0.0], Doing::WaitsToRead, Some(0)),
+        ],
+        links: vec![link([&[0], &[1]], Some(0.0), 0)],
+        held_up_by: None,
+    };
+    TopRecord {
+        schema: SCHEMA.to_owned(),
+        tool: Tool { version: "0".to_owned(), revision: None },
+        host: Host::default(),
+        arguments: Vec::new(),
+        started: String::new(),
+        seen: Seen {
+            elapsed_ns: 1_002_000_000,
+            chains: vec![straight, round, idle],
+            foreign_processes: 57,
+            two_way_sockets: 1,
+        },
+    }
+}
+
+fn of_no_study(_: &model::StudyRecord) -> StudyView {
+    unreachable!("there is no study here")
+}
+
+#[test]
+fn chains_are_drawn_with_who_waits_for_whom() {
+    let any = AnyRecord::Top(record());
+    for width in [100, 60] {
+        let style = Style { width, explain: true, ..Style::default() };
+        insta::assert_snapshot!(format!("chains_{width}"), sheet::terminal(&any, &style, of_no_study));
+    }
+    let nothing = AnyRecord::Top(TopRecord { seen: Seen::default(), ..record() });
+    let said = sheet::terminal(&nothing, &Style::default(), of_no_study);
+    assert_eq!(said.split_whitespace().collect::<Vec<_>>().join(" "), chains::NOTHING);
+}
+
+#[test]
+fn every_format_has_chains_and_json_reads_back() {
+    let loaded = [Loaded::new("top.json", AnyRecord::Top(record()))];
+    for format in FORMATS {
+        let text = (format.render)(&loaded, of_no_study).expect(format.name);
+        let steers = text.contains('\u{1b}') && format.flag != "csv";
+        assert!(text.contains("zcat") && !steers, "{}: {text}", format.flag);
+        if format.flag == "json" {
+            assert_eq!(read("top.json", &text).expect("a record").record, loaded[0].record);
+        }
+        if format.flag == "csv" {
+            insta::assert_snapshot!("chains_csv", text);
+        }
+    }
+}
