@@ -69,7 +69,8 @@ impl Live {
     fn reserve(&mut self, rows: usize) -> String {
         let given_back = self.give_back();
         self.reserved = rows;
-        let room = "\n".repeat(rows);
+        // A line down in the same column (ECMA-48, IND): what stands before the cursor may go on.
+        let room = "\x1bD".repeat(rows);
         format!("{given_back}{room}\x1b[{rows}A\x1b7\x1b[1;{}r\x1b8", self.rows - rows)
     }
 

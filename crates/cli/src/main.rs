@@ -116,7 +116,7 @@ fn main() -> ExitCode {
         Command::Report(args) => report_cmd::run(&args),
         Command::Boost(args) => boost_cmd::run(&args),
         Command::Spread(args) => spread_cmd::run(&args),
-        Command::Part(args) => part_cmd::run(&args),
+        Command::Part(args) => Ok(part_cmd::run(&args)),
         Command::Sh(args) => sh_cmd::run(&args),
         Command::Tell(args) => tell_cmd::run(&args),
         Command::List(args) => list::run(&args),

@@ -52,11 +52,12 @@ impl Outputs {
     /// Writes a record in every format asked for, and prints its tables unless one of them has standard output.
     pub(crate) fn show(&self, record: Loaded, style: &Style) -> anyhow::Result<()> {
         let record = [record];
-        self.write(&record)?;
-        if self.has_stdout() {
-            return Ok(());
+        // What cannot be saved is at least shown.
+        let written = self.write(&record);
+        if !self.has_stdout() {
+            terminal::print_painted(&sheet::terminal(&record[0].record, style, study::view))?;
         }
-        terminal::print_painted(&sheet::terminal(&record[0].record, style, study::view))
+        written
     }
 }
 

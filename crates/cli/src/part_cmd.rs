@@ -1,6 +1,7 @@
 //! `hosepipe __part`: one partition of a spread, or its reduce, as the folder of the work says.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -10,6 +11,7 @@ use rustix::stdio::{dup2_stdin, dup2_stdout};
 use spread::{InputFile, PARTS, SpreadPlan, Work, feed};
 
 use crate::run_cmd::{self, RunArgs};
+use crate::terminal;
 
 /// One partition of a spread, or its reduce.
 #[derive(Debug, Args)]
@@ -20,8 +22,18 @@ pub(crate) struct PartArgs {
     number: Option<usize>,
 }
 
+/// The status where it could not be run, or not as was asked: the text's own are told apart from it.
+pub(crate) const NOT_RUN: u8 = 125;
+
 /// Runs it and exits as it did.
-pub(crate) fn run(args: &PartArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &PartArgs) -> ExitCode {
+    part(args).unwrap_or_else(|error| {
+        terminal::report_error(&error);
+        NOT_RUN.into()
+    })
+}
+
+fn part(args: &PartArgs) -> anyhow::Result<ExitCode> {
     process::end_with_parent()?;
     let work = Work::of(&args.folder);
     let plan = work.plan().with_context(|| format!("the plan in {}", args.folder.display()))?;
@@ -51,6 +63,8 @@ fn map(work: &Work, plan: &SpreadPlan, number: usize) -> anyhow::Result<ExitCode
         bail!("not everything could be read: {problem}");
     }
     if code == ExitCode::SUCCESS {
+        dup2_stdout(File::options().write(true).open("/dev/null")?)?;
+        pipeline::wait_for_writers(&work.unfinished(number)).context("what comes out")?;
         work.finish_output(number).context("naming what came out")?;
     }
     Ok(code)

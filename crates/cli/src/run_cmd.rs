@@ -148,6 +148,7 @@ fn record(args: &RunArgs, host: Host, via: &LinkSpec, ran: &Ran, started: System
         via: via.to_string(),
         wall_ns: u64::try_from(ran.wall.as_nanos()).unwrap_or(u64::MAX),
         status: ran.status(),
+        partitions: None,
         pipestatus: of_last.map(|stage| stage.status).collect(),
         bottleneck: summary.bottleneck.clone(),
         stages: summary.stages.clone(),

@@ -17,6 +17,7 @@ use spread::{Derived, Failure, InputFile, Local, Partition, Progress, SpreadPlan
 
 use crate::bar::Bar;
 use crate::outputs::Outputs;
+use crate::part_cmd::NOT_RUN;
 use crate::record::{arguments, rfc3339, tool};
 use crate::script;
 use crate::signals::StopRequest;
@@ -142,8 +143,11 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
     let failures = map_all(args, &work, &plan, &stop)?;
     if !failures.is_empty() || stop.is_set() {
         let finished = (0..plan.partitions.len()).filter(|number| work.is_finished(*number)).count();
+        let changed =
+            plan.inputs.iter().any(|input| InputFile::look(&input.path).ok().as_ref() != Some(input));
         let kept = match temporary {
-            // A folder with nothing finished in it is worth nothing.
+            // Nothing goes on from a folder with nothing finished in it, or with what was made of other inputs.
+            _ if changed => None,
             Some(_) if finished == 0 => None,
             temporary => Some(temporary.map_or(folder, tempfile::TempDir::keep)),
         };
@@ -236,6 +240,11 @@ fn check(
 ) -> anyhow::Result<Option<ExitCode>> {
     let ranges = spread::sample(&plan.inputs, most.0).map_err(|problem| UsageError(problem.to_string()))?;
     let parts = ranges.len();
+    let sampled = ByteSize(ranges.iter().map(|range| range.bytes).sum());
+    if parts < 2 {
+        terminal::remark("nothing to check: the inputs do not make two parts");
+        return Ok(None);
+    }
     let whole = vec![Partition { ranges: ranges.clone() }];
     let each = ranges.into_iter().map(|range| Partition { ranges: vec![range] }).collect();
     let mut came_out = Vec::new();
@@ -253,13 +262,15 @@ fn check(
         came_out.push((status, std::fs::read(path)?));
     }
     if came_out[0] == came_out[1] {
-        terminal::remark(&format!("checked: {most} whole and in {parts} parts came to the same"));
+        terminal::remark(&format!(
+            "checked: {sampled} of the inputs, whole and in {parts} parts, came to the same"
+        ));
         return Ok(None);
     }
     let [whole, each] = [&came_out[0], &came_out[1]];
     let same = whole.1.iter().zip(&each.1).take_while(|(one, other)| one == other).count();
     terminal::remark(&format!(
-        "This pipeline cannot be spread so: of {most} of the inputs, whole and in {parts} parts, what comes out differs from byte {same} on \
+        "This pipeline cannot be spread so: of {sampled} of the inputs, whole and in {parts} parts, what comes out differs from byte {same} on \
          ({} bytes with status {}, and {} bytes with status {}). Another --reduce may bring the parts together.",
         whole.1.len(),
         whole.0,
@@ -279,7 +290,8 @@ fn tell(failures: &[Failure], plan: &SpreadPlan, is_stopped: bool) {
             [range] => format!("{} from byte {} on", range.path.display(), range.offset),
             ranges => format!("{} ranges", ranges.len()),
         };
-        terminal::remark(&format!("partition {} of {count} ({what}) {}", failure.partition + 1, failure.how));
+        let how = if failure.status == Some(NOT_RUN.into()) { "could not be run" } else { &failure.how };
+        terminal::remark(&format!("partition {} of {count} ({what}) {how}", failure.partition + 1));
     }
     if failures.len() > NAMED_MAX {
         terminal::remark(&format!("… and {} more", failures.len() - NAMED_MAX));

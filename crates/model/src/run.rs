@@ -33,6 +33,9 @@ pub struct RunRecord {
     pub stages: Vec<StageRecord>,
     /// Every link, pipeline by pipeline.
     pub links: Vec<LinkRecord>,
+    /// Of how many partitions the stages are sums (`hosepipe spread`); absent of a single run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partitions: Option<u64>,
     /// What held the run up; `null` where nobody looked (`--stats`, `--live` and `--json` look).
     pub bottleneck: Option<Bottleneck>,
 }

@@ -24,6 +24,7 @@ mod trial;
 pub use capture::Output;
 pub use command::{Line, Prompt};
 pub use keep::{Keep, KeepProblem};
+pub use link::wait_for_writers;
 pub use observe::headway::Headway;
 pub use run::{Begin, Names, Ran, RunError, Summary, Text, Watched, run, text_arguments};
 pub use serve::{Glance, Picture};

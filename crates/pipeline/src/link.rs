@@ -8,6 +8,7 @@ mod file;
 mod follow;
 mod holders;
 mod kernel;
+pub use kernel::wait_for_writers;
 mod lines;
 mod relay;
 mod spec;

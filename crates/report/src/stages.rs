@@ -7,6 +7,7 @@ use crate::numbers::{amount, decimal_size, grouped, percent, time};
 use crate::sheet::{Sheet, SheetPart};
 use crate::statuses;
 use crate::table::{ABSENT, Column, Fit, Table};
+use crate::words;
 
 /// Below this a time asleep is not told from none.
 const SEEN_NS: u64 = 1_000_000;
@@ -79,7 +80,9 @@ pub(crate) fn sentences(record: &RunRecord) -> Vec<String> {
     let mut sentences = Vec::new();
     let bottleneck = record.bottleneck.as_ref().map(|bottleneck| of_which(record) + &bottleneck.sentence);
     let over = record.links.first().map(|link| format!(" over {}", link_text(link))).unwrap_or_default();
-    let whole = format!("{}{over}.", time(record.wall_ns as f64));
+    let sums =
+        record.partitions.map(|count| format!(", of {} together", words::count(count as usize, "partition")));
+    let whole = format!("{}{over}{}.", time(record.wall_ns as f64), sums.unwrap_or_default());
     sentences.push([Some(whole), bottleneck].into_iter().flatten().collect::<Vec<_>>().join(" "));
     if record.links.iter().any(|link| link.watched_ns.is_some()) {
         sentences.push("full, empty: for what share of its time the link behind a stage was so.".to_owned());
@@ -104,7 +107,7 @@ pub(crate) fn sentences(record: &RunRecord) -> Vec<String> {
 /// Where a text has several pipelines, which one the judgement is of.
 fn of_which(record: &RunRecord) -> String {
     let longest = record.stages.iter().max_by_key(|stage| stage.wall_ns);
-    let several = record.stages.iter().any(|stage| stage.pipeline > 0);
+    let several = record.partitions.is_none() && record.stages.iter().any(|stage| stage.pipeline > 0);
     let Some(stage) = longest.filter(|_| several) else { return String::new() };
     let of_it: Vec<&str> = record
         .stages

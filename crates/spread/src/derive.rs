@@ -37,7 +37,9 @@ pub fn derive(text: &str) -> Result<Derived, String> {
     if let Some(special) = text.chars().find(|character| SPECIAL.contains(character)) {
         return refused(&format!("it has a {special:?} in it"));
     }
-    let Some(stages) = stages(text) else { return refused("its quotes are not closed") };
+    let Some(stages) = stages(text) else {
+        return refused("its quotes are not closed, or a backslash stands between them");
+    };
     let stages: Vec<Vec<&str>> =
         stages.iter().map(|stage| stage.iter().map(String::as_str).collect()).collect();
     let derived = match stages.iter().map(Vec::as_slice).collect::<Vec<_>>().as_slice() {

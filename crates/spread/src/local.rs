@@ -39,6 +39,8 @@ pub struct Failure {
     pub partition: usize,
     /// How its last run ended, as the rest of a sentence.
     pub how: String,
+    /// With which status, where no signal ended it.
+    pub status: Option<i32>,
 }
 
 /// Is told how far it is, and says when to stop.
@@ -95,7 +97,11 @@ impl Local<'_> {
                     waiting.push_back((one.partition, one.attempts_left - 1));
                 }
                 Ok(Some((one, status))) => {
-                    failures.push(Failure { partition: one.partition, how: describe_ending(status) });
+                    failures.push(Failure {
+                        partition: one.partition,
+                        how: describe_ending(status),
+                        status: status.code(),
+                    });
                 }
             }
         };

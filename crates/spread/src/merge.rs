@@ -37,7 +37,9 @@ pub fn merged(maps: &[RunRecord], reduce: Option<&RunRecord>) -> Option<RunRecor
         );
         (whole.status, whole.pipestatus) = (reduce.status, reduce.pipestatus.clone());
     }
-    whole.bottleneck = judge(&whole.stages, maps.len());
+    whole.partitions = Some(maps.len() as u64);
+    let total_ns: u64 = maps.iter().chain(reduce).map(|record| record.wall_ns).sum();
+    whole.bottleneck = judge(&whole.stages, total_ns as f64);
     Some(whole)
 }
 
@@ -70,26 +72,24 @@ fn both(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     Some(one? + other?)
 }
 
-fn judge(stages: &[StageRecord], partitions: usize) -> Option<Bottleneck> {
+fn judge(stages: &[StageRecord], total_ns: f64) -> Option<Bottleneck> {
     let held = |stage: &StageRecord| stage.held_up_ns.unwrap_or(0) as f64;
-    let whole: f64 = stages.iter().map(held).sum();
     let longest = |but: Option<usize>| {
         let others = stages.iter().enumerate().filter(move |(at, _)| Some(*at) != but);
         others.max_by(|one, other| held(one.1).total_cmp(&held(other.1)))
     };
-    let (at, stage) = longest(None).filter(|_| whole > 0.0)?;
+    let (at, stage) = longest(None)?;
     let next = longest(Some(at)).map_or(0.0, |(_, stage)| held(stage));
-    let share = held(stage) / whole;
+    let share = held(stage) / total_ns.max(1.0);
     let named = share >= NAMED_SHARE && held(stage) >= AHEAD * next;
-    let of = if partitions == 1 { "1 partition".to_owned() } else { format!("{partitions} partitions") };
     let sentence = if named {
+        let percent = (share * 100.0).min(100.0);
         format!(
-            "`{}` holds the whole up: {:.0} % of the time of {of} and the reduce was up to it.",
-            stage.command,
-            share * 100.0
+            "`{}` holds the whole up: {percent:.0} % of the time of all runs was up to it.",
+            stage.command
         )
     } else {
-        format!("No stage in particular holds the whole of {of} and the reduce up.")
+        "No stage in particular holds the whole up, as far as runs were long enough to tell.".to_owned()
     };
     Some(Bottleneck { stage: Some(at).filter(|_| named), sentence })
 }
@@ -114,7 +114,7 @@ mod tests {
         let run = |sort, rss| {
             let stages = vec![stage("cut", 100, 1), stage("sort", sort, rss)];
             let links = vec![LinkRecord { bytes: Some(7), ..LinkRecord::default() }];
-            RunRecord { stages, links, ..RunRecord::default() }
+            RunRecord { stages, links, wall_ns: 600, ..RunRecord::default() }
         };
         let reduce = RunRecord { stages: vec![stage("uniq", 50, 1)], status: 3, ..RunRecord::default() };
         let whole = merged(&[run(400, 5), run(500, 9)], Some(&reduce)).expect("records");
@@ -124,7 +124,7 @@ mod tests {
         let judged = whole.bottleneck.expect("a judgement");
         assert_eq!(judged.stage, Some(1));
         assert!(
-            judged.sentence.contains("`sort`") && judged.sentence.contains("78 %"),
+            judged.sentence.contains("`sort`") && judged.sentence.contains("75 %"),
             "{}",
             judged.sentence
         );

@@ -20,7 +20,7 @@ pub struct InputFile {
     pub path: PathBuf,
     /// Its size.
     pub bytes: u64,
-    /// When it was last changed, in seconds and nanoseconds.
+    /// When it, or anything about it, was last changed, in seconds and nanoseconds: nobody sets that time back.
     pub changed: (i64, i64),
 }
 
@@ -70,7 +70,7 @@ impl InputFile {
         }
         File::open(path).map_err(unreadable)?;
         let path = absolute(path).map_err(unreadable)?;
-        Ok(Self { path, bytes: found.len(), changed: (found.mtime(), found.mtime_nsec()) })
+        Ok(Self { path, bytes: found.len(), changed: (found.ctime(), found.ctime_nsec()) })
     }
 
     /// All of it.
@@ -115,6 +115,10 @@ pub fn cut(file: &InputFile, piece_bytes: u64) -> Result<Vec<Range>, InputProble
     let opened = File::open(&file.path).map_err(unreadable)?;
     let mut ranges = Vec::new();
     let mut offset = 0;
+    if file.bytes == 0 && opened.read_at(&mut [0], 0).map_err(unreadable)? > 0 {
+        // Of a file that the kernel makes up nobody knows the size.
+        ranges.push(file.whole());
+    }
     while offset < file.bytes {
         let end = line_end(&opened, offset.saturating_add(piece_bytes), file.bytes).map_err(unreadable)?;
         ranges.push(Range { path: file.path.clone(), offset, bytes: end - offset });

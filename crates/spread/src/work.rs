@@ -135,7 +135,7 @@ impl Work {
         self.folder.join(format!("{:06}.{what}", number + 1))
     }
 
-    /// What came out of a partition, counted from 0; there is such a file once it has succeeded.
+    /// What came out of a partition, counted from 0.
     pub fn output(&self, number: usize) -> PathBuf {
         self.file(number, "out")
     }
@@ -150,17 +150,23 @@ impl Work {
         self.folder.join("reduce.json")
     }
 
-    /// Whether it has succeeded.
+    /// Whether it has succeeded, and what came out is as long as it was then.
     pub fn is_finished(&self, number: usize) -> bool {
-        self.output(number).exists()
+        let size = fs::metadata(self.output(number)).map(|output| output.len().to_string());
+        size.is_ok_and(|size| fs::read_to_string(self.file(number, "size")).is_ok_and(|noted| noted == size))
     }
 
-    /// An empty file for what comes out.
+    /// What comes out of it while it runs.
+    pub fn unfinished(&self, number: usize) -> PathBuf {
+        self.file(number, "unfinished")
+    }
+
+    /// An empty file for that.
     ///
     /// # Errors
     /// What the system answered.
     pub fn start_output(&self, number: usize) -> io::Result<File> {
-        File::create(self.file(number, "unfinished"))
+        File::create(self.unfinished(number))
     }
 
     /// It has succeeded: what came out gets its name.
@@ -168,7 +174,9 @@ impl Work {
     /// # Errors
     /// What the system answered: a full disk, for example.
     pub fn finish_output(&self, number: usize) -> io::Result<()> {
-        fs::rename(self.file(number, "unfinished"), self.output(number))
+        let bytes = fs::metadata(self.unfinished(number))?.len();
+        fs::write(self.file(number, "size"), bytes.to_string())?;
+        fs::rename(self.unfinished(number), self.output(number))
     }
 
     /// The records that there are: of the partitions that were run, and of the reduce.

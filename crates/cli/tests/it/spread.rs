@@ -170,8 +170,26 @@ fn an_input_that_changes_meanwhile_is_told() {
     let done = spread(&lab, &["-j", "1", "--work", "w", "--map", map, "--reduce", "cat", "in1", "in2"])
         .expect_code(1);
     assert!(done.stderr.contains("in2 has changed since the work was begun"), "{}", done.stderr);
+    assert!(done.stderr.contains("could not be run") && !done.stderr.contains("--resume"), "{}", done.stderr);
     let done =
         spread(&lab, &["-j", "1", "--work", "v", "--map", "rm -f in5; cat", "--reduce", "cat", "in1", "in5"])
             .expect_code(1);
     assert!(done.stderr.contains("in5") && done.stderr.contains("ENOENT"), "{}", done.stderr);
+}
+
+/// Happened: what a program in the background wrote came after the end, and only when the work was gone on with.
+#[test]
+fn who_still_writes_is_waited_for_and_what_was_tampered_with_is_made_again() {
+    let lab = lab();
+    let args = ["--map", "cat; (sleep 0.3; echo late) &", "--reduce", "cat", "--work", "w", "in2", "in4"];
+    let done = spread(&lab, &args).expect_code(0);
+    let expected = by_bash(&lab, "cat in2; echo late; cat in4; echo late");
+    assert_eq!(done.stdout, expected);
+    fs::write(lab.here("w/000001.out"), "other").expect("written");
+    let done = spread(&lab, &[&args[..], &["--resume"]].concat()).expect_code(0);
+    assert_eq!(done.stdout, expected);
+    // The size of such a file is 0.
+    let done =
+        spread(&lab, &["--map", "cat", "--reduce", "cat", "--split", "10", "/proc/version"]).expect_code(0);
+    assert_eq!(done.stdout, by_bash(&lab, "cat /proc/version"));
 }

@@ -2,8 +2,11 @@
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+use std::time::Duration;
 
 use rustix::fs::fstat;
 
@@ -59,6 +62,21 @@ pub(super) fn set_length(file: &OwnedFd, bytes: u64) -> io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Waits until nobody has the file open for writing: a program in the background may still write what a pipeline's reader would wait
+/// for. Where that cannot be asked, nobody is waited for.
+///
+/// # Errors
+/// It cannot be opened.
+pub fn wait_for_writers(path: &Path) -> io::Result<()> {
+    const PAUSE: Duration = Duration::from_millis(5);
+    let file = OwnedFd::from(File::open(path)?);
+    prepare(&file)?;
+    while writers(&file) == Writers::There {
+        std::thread::sleep(PAUSE);
+    }
+    Ok(())
+}
+
 /// Makes a file that holds so many bytes as long as its file system lets it be, without storing anything.
 ///
 /// # Errors
@@ -84,7 +102,6 @@ pub(super) fn make_as_long_as_can_be(file: &OwnedFd, held_bytes: u64) -> io::Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::File;
     use std::io::Write;
 
     #[test]

@@ -80,6 +80,7 @@ fn run(pipeline: &str) -> Loaded {
             stage("head -1", 8940, [8940, 0]),
         ],
         links: vec![link(None), link(Some(7190))],
+        partitions: None,
         bottleneck: Some(Bottleneck { stage: Some(1), sentence: "`sort` holds the pipeline up.".to_owned() }),
     };
     Loaded { name: "run.json".to_owned(), record: AnyRecord::Run(record) }

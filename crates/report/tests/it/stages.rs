@@ -59,6 +59,7 @@ fn record() -> RunRecord {
             stage("head -1", 8940, [8940, 0], None),
         ],
         links: vec![link(Some(100_000_000)), link(None)],
+        partitions: None,
         bottleneck: Some(Bottleneck { stage: Some(1), sentence: "`sort` holds the pipeline up.".to_owned() }),
     }
 }
