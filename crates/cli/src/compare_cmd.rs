@@ -29,7 +29,7 @@ use crate::typed;
 #[command(after_help = "\
 Examples:
   hosepipe compare 'grep -c x f' 'rg -c x f'                        which one is faster, and is the output the same?
-  hosepipe compare -P n 1,2,4 'sort --parallel={n} f'               which value is the fastest?
+  hosepipe compare -P cpus 1,2,4 'sort --parallel={cpus} f'         which value is the fastest?
   hosepipe compare --prepare 'sync; echo 3 > /proc/sys/vm/drop_caches' 'cat big | md5sum' 'cat big | b3sum'
   hosepipe compare --md - 'gzip -c f' 'zstd -c f'                   a table for a README
   hosepipe compare 'cat file.txt | sort | uniq -u | wc -l'          one pipeline over several links
@@ -37,7 +37,7 @@ Examples:
   hosepipe compare --via pipe,tmpfile:order=sequential,file:sync,socketpair --json study.json 'ls -R / | wc -l'
 
 All of them take turns in a random order. A time is that of a whole program, from its start to its end: `bash -c` for the shell by
-itself (`--shell` names another one), or `hosepipe run` over a link. Its output is read and compared.
+itself (`--shell` names another one), or `hosepipe run` over a link. Its input is empty, its output is read and compared.
 
 Several pipelines are ranked: how many times as long as the fastest each takes is made within rounds, and its bounds hold
 for all at once. One that ends with another status than 0 has failed. That outputs of different pipelines differ is told,

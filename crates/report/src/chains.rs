@@ -229,7 +229,11 @@ pub fn sentence(chain: &Chain) -> String {
         .iter()
         .any(|link| link.readers.contains(&at) && link.fullness.is_some_and(|share| share >= FULL));
     let input = if full { ", and what it reads is full" } else { "" };
-    format!("{} holds the chain up: it {}{input}.", name(stage), doing(chain, stage))
+    let what = match stage.doing {
+        Doing::AtWork => "is at work".to_owned(),
+        _ => doing(chain, stage),
+    };
+    format!("{} holds the chain up: it {what}{input}.", name(stage))
 }
 
 /// What a stage does, and for whom it waits.

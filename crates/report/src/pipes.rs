@@ -121,7 +121,7 @@ fn hidden(survey: &PipeSurvey) -> impl Iterator<Item = String> {
     });
     let unknown = (survey.unknown > 0).then(|| {
         format!(
-            "{} could not be asked for a size: gone meanwhile, or a FIFO without a reader.",
+            "{} could not be asked for a size: gone meanwhile, made by another user, or a FIFO without a reader.",
             count(survey.unknown as usize, "pipe")
         )
     });
