@@ -230,7 +230,7 @@ pub fn sentence(chain: &Chain) -> String {
         .any(|link| link.readers.contains(&at) && link.fullness.is_some_and(|share| share >= FULL));
     let input = if full { ", and what it reads is full" } else { "" };
     let what = match stage.doing {
-        Doing::AtWork => "is at work".to_owned(),
+        Doing::Works => "is at work".to_owned(),
         _ => doing(chain, stage),
     };
     format!("{} holds the chain up: it {what}{input}.", name(stage))
