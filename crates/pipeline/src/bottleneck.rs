@@ -4,15 +4,12 @@ use std::env;
 use std::path::PathBuf;
 
 use model::{Bottleneck, LinkRecord, StageRecord, file_on_path};
+use observe::chains::stands_out;
 
 use crate::attention::Held;
 
 /// Below this, starting the programs is most of what a run did, and there were too few looks.
 const TOO_SHORT_NS: u64 = 50_000_000;
-/// Who is waited for this share of the time is named.
-const NAMED_SHARE: f64 = 0.5;
-/// And for so many times as long as anybody else.
-const AHEAD: f64 = 1.4;
 /// A stage that does one thing for this share of its time is said to do that.
 const MAIN_SHARE: f64 = 0.5;
 /// Waiting for a CPU or a disk is said from this share on.
@@ -64,7 +61,7 @@ fn judge_among(pipeline: &Observed<'_>, around: &Surroundings) -> Option<Bottlen
     let (culprit, ns) = *shares.first()?;
     let next_ns = shares.get(1).map_or(0.0, |(_, ns)| *ns);
     let share = (ns / whole_ns.max(1.0)).min(1.0);
-    if share < NAMED_SHARE || ns < AHEAD * next_ns {
+    if !stands_out(ns, next_ns, whole_ns) {
         return say(None, nobody(pipeline, &shares, whole_ns));
     }
     let (stage, percent) = (|index| named(pipeline, index), percent(share));
