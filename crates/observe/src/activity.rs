@@ -108,7 +108,7 @@ impl Slice {
 }
 
 /// CPU time of all threads of a process, to the nanosecond (clock_getcpuclockid(3)).
-fn cpu_time_ns(pid: i32) -> Option<u64> {
+pub(crate) fn cpu_time_ns(pid: i32) -> Option<u64> {
     let time = ClockId::pid_cpu_clock_id(Pid::from_raw(pid)).and_then(ClockId::now).ok()?;
     Some(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }

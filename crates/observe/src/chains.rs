@@ -83,7 +83,8 @@ impl Watch {
 
     /// Looks at everything.
     pub fn look(&mut self) {
-        let active: HashSet<i32> = self.members.keys().copied().collect();
+        let active = self.members.iter().filter(|(_, member)| member.has_run());
+        let active: HashSet<i32> = active.map(|(pid, _)| *pid).collect();
         let doubted = std::mem::take(&mut self.doubted);
         let ended = self.census.look(&active, &doubted);
         for (pid, known) in ended {
@@ -97,7 +98,7 @@ impl Watch {
             }
         }
         let holders = self.holders();
-        self.look_at_members(&holders);
+        self.look_at_members(&holders, &active);
         let waits_for_children =
             |pid: i32| self.members.get(&pid).is_some_and(|member| member.waits.contains(&Waits::Children));
         let holders: Vec<Holder> = holders
@@ -105,7 +106,7 @@ impl Watch {
             .map(|holder| Holder { waits_for_children: waits_for_children(holder.pid), ..holder })
             .collect();
         self.knots = knots(&holders, &self.census.parents());
-        self.look_at_links();
+        self.look_at_links(&active);
         self.blame();
     }
 
@@ -146,7 +147,7 @@ impl Watch {
     }
 
     /// Looks at everybody who shares a link, or has one as a standard stream.
-    fn look_at_members(&mut self, holders: &[Holder]) {
+    fn look_at_members(&mut self, holders: &[Holder], active: &HashSet<i32>) {
         let mut who: HashMap<LinkId, HashSet<i32>> = HashMap::new();
         for holder in holders {
             for side in holder.sides.keys() {
@@ -163,7 +164,7 @@ impl Watch {
                 continue;
             }
             let seen = match self.members.get_mut(&holder.pid) {
-                Some(member) => member.look(),
+                Some(member) => member.look(active.contains(&holder.pid)),
                 None => {
                     let keep = self.members.len() < KEPT_PROCESSES_MAX;
                     let since = self.census.known.get(&holder.pid).map_or(0, |known| known.since);
@@ -178,12 +179,17 @@ impl Watch {
         }
     }
 
-    fn look_at_links(&mut self) {
+    fn look_at_links(&mut self, active: &HashSet<i32>) {
         let links: Vec<_> =
             self.knots.iter().flat_map(|knot| knot.links.iter().map(move |link| (knot, link))).collect();
         let mut fills = HashMap::new();
         for (knot, link) in links {
+            let mut ends = [&link.writers, &link.readers].into_iter();
+            let slept = |at: &usize| !knot.stages[*at].pids.iter().any(|pid| active.contains(pid));
+            // What nobody has moved has not changed.
+            let unchanged = ends.all(|stages| !stages.is_empty() && stages.iter().all(slept));
             let fill = match link.id {
+                _ if unchanged && self.fills.contains_key(&link.id) => self.fills.get(&link.id).copied(),
                 LinkId::Pipe(file) => {
                     let of = |stages: &[usize], writes| {
                         let mut pids = stages.iter().flat_map(|at| &knot.stages[*at].pids).copied();

@@ -37,9 +37,9 @@ pub(crate) struct Census {
 }
 
 impl Census {
-    /// Looks again. `members` are looked at more closely; whatever `doubted` has open is looked through in any case.
+    /// Looks again. `active` ones are looked at more closely; whatever `doubted` has open is looked through in any case.
     /// Gives those that have ended since.
-    pub(crate) fn look(&mut self, members: &HashSet<i32>, doubted: &HashSet<i32>) -> Vec<(i32, Known)> {
+    pub(crate) fn look(&mut self, active: &HashSet<i32>, doubted: &HashSet<i32>) -> Vec<(i32, Known)> {
         self.looks += 1;
         let own = std::process::id().cast_signed();
         let alive: HashSet<i32> = proc::others().chain([own]).collect();
@@ -48,7 +48,7 @@ impl Census {
             let is_due = self.known.get(&pid).is_none_or(|known| {
                 known.since + YOUNG > self.looks
                     || doubted.contains(&pid)
-                    || (members.contains(&pid) && known.descriptors != descriptors(pid))
+                    || (active.contains(&pid) && known.descriptors != descriptors(pid))
                     || pid.unsigned_abs() as u64 % ROUND == self.looks % ROUND
             });
             if is_due {

@@ -116,8 +116,20 @@ impl Member {
         })
     }
 
+    /// Whether it has run since the last look. One that slept then and has not run has not changed: nothing else of it need be read.
+    pub(crate) fn has_run(&self) -> bool {
+        self.state != 'S' || activity::cpu_time_ns(self.pid) != Some(self.last.activity.cpu_ns)
+    }
+
     /// Looks again; `None` where it has gone.
-    pub(crate) fn look(&mut self) -> Option<()> {
+    pub(crate) fn look(&mut self, has_run: bool) -> Option<()> {
+        if !has_run {
+            let now = Instant::now();
+            let ns = now.duration_since(self.last.at).as_nanos() as u64;
+            self.slice = Slice::between(&self.last.activity, &self.last.activity, ns);
+            (self.last.at, self.is_stale) = (now, false);
+            return Some(());
+        }
         let (state, name, mut now) = look(self.pid, &self.files)?;
         if state == 'Z' {
             // Only root may know of one that is over.
