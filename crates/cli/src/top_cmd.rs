@@ -16,6 +16,9 @@ use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
 use crate::{top, typed};
 
+/// Between two looks, where nothing else is asked for.
+const LIVE_INTERVAL: Duration = Duration::from_secs(2);
+const ONCE_INTERVAL: Duration = Duration::from_secs(1);
 /// Between two looks there are so many more, from which one can tell who is waited for.
 const LOOKS: u32 = 5;
 
@@ -43,9 +46,9 @@ pub(crate) struct TopArgs {
     #[arg(long)]
     once: bool,
 
-    /// Between two looks
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = typed::positive_duration)]
-    interval: Duration,
+    /// Between two looks [default: 2s, once 1s]
+    #[arg(long, value_name = "DURATION", value_parser = typed::positive_duration)]
+    interval: Option<Duration>,
 
     #[command(flatten)]
     outputs: Outputs,
@@ -86,7 +89,7 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
     let stop = StopRequest::listen()?;
     let is_live = !args.once && args.outputs.is_empty() && stdout().is_terminal() && !model::is_dumb();
     if is_live {
-        return top::run(args.interval, which, &stop);
+        return top::run(args.interval.unwrap_or(LIVE_INTERVAL), which, &stop);
     }
     once(args, &which, &stop)
 }
@@ -112,7 +115,7 @@ fn once(args: &TopArgs, which: &Which, stop: &StopRequest) -> anyhow::Result<Exi
     let started = SystemTime::now();
     let mut watch = Watch::default();
     for _ in 0..LOOKS {
-        stop.wait(args.interval / LOOKS);
+        stop.wait(args.interval.unwrap_or(ONCE_INTERVAL) / LOOKS);
         watch.look();
     }
     let mut seen = watch.seen();

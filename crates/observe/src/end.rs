@@ -7,6 +7,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, lstat, statx};
 
 use crate::open_file::Identity;
+use crate::quota::nameless;
 
 /// What kind of file joins processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -94,8 +95,8 @@ fn end_shown(fd: i32, path: &str, shown_as: &Path) -> Option<End> {
     let joint = match number("socket:[") {
         Some(inode) => Joint::Socket(inode),
         // Anything else with a name may be a FIFO; what is shown in brackets is none, pipes excepted.
-        None if shown_as.starts_with('/') || shown_as.starts_with("pipe:[") => Joint::Pipe(pipe(path)?),
-        None => return None,
+        None if shown_as.starts_with('/') => Joint::Pipe(pipe(path)?),
+        None => Joint::Pipe((nameless()?, number("pipe:[")?)),
     };
     // The rights of the link itself say how it was opened (proc_pid_fd(5)).
     let mode = lstat(path).ok()?.st_mode;

@@ -22,7 +22,7 @@ struct Kept {
 impl Kept {
     fn new(pid: i32, name: &str, keep: bool) -> Self {
         let path = format!("/proc/{pid}/{name}");
-        Self { file: File::open(&path).ok().filter(|_| keep), path }
+        Self { file: if keep { File::open(&path).ok() } else { None }, path }
     }
 
     fn read(&self) -> Option<Vec<u8>> {
