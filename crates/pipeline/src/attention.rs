@@ -10,13 +10,14 @@ use observe::end::{Joint, end};
 use observe::fullness::{Fill, Gauge};
 use observe::open_file::{Identity, OpenFile};
 use process::proc::descriptors;
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::ledger::{Ledger, Process};
 use crate::serve::Glance;
 
 /// Between two looks: short against what people wait for.
 const PAUSE: Duration = Duration::from_millis(5);
-/// Looking takes at most one part in so many of the time.
+/// Looking takes at most one part in so many of a CPU's time: for how long it waited for one says nothing of what it costs.
 const COST: u32 = 50;
 /// A process has no more descriptors that are looked at for pipes of a process substitution.
 const SIDE_DESCRIPTORS_MAX: usize = 32;
@@ -121,10 +122,10 @@ impl Attention {
 
     /// Looks at everything that lives, if it is time to.
     pub(crate) fn look(&mut self, ledger: &Ledger, sight: &dyn Fn(u64) -> Option<Sight>) {
-        let began = Instant::now();
-        if began < self.next {
+        if Instant::now() < self.next {
             return;
         }
+        let began = own_cpu_time();
         let now_ns = model::monotonic_ns();
         let living = ledger.played();
         let slices = living.filter_map(|index| Some((index, self.slice(ledger, index, now_ns)?))).collect();
@@ -139,7 +140,7 @@ impl Attention {
             }
         }
         self.last_ns = now_ns;
-        self.next = Instant::now() + PAUSE.max(began.elapsed() * COST);
+        self.next = Instant::now() + PAUSE.max(own_cpu_time().saturating_sub(began) * COST);
     }
 
     /// What a stage did since the last look; `None` where it has gone.
@@ -321,6 +322,11 @@ impl Attention {
             ..Glance::default()
         })
     }
+}
+
+/// CPU time of this thread so far.
+fn own_cpu_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
 /// What stands at the other end of a pipe, no link, before which a stage may be idle: an empty one it reads, or a full one it
