@@ -74,7 +74,7 @@ pub(crate) fn positive_size(text: &str) -> Result<ByteSize, String> {
 pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
     let duration = model::parse_duration(text).map_err(|error| error.to_string())?;
     if duration.is_zero() {
-        Err("no time measures nothing: give some, as in 500ms or 30s".to_owned())
+        Err("no time measures nothing: give at least 1s".to_owned())
     } else {
         Ok(duration)
     }
