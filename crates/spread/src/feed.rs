@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use model::describe_errno;
 use process::{Child, wait_for_all};
-use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 
 use crate::partition::Range;
 
@@ -32,12 +33,10 @@ pub fn feed(ranges: Vec<Range>) -> io::Result<(OwnedFd, Fed)> {
         }
     }
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-    // Where it is refused, the pipe works as it is.
-    let _ = fcntl_setpipe_size(&write, PIPE_BYTES);
     let child = Child::fork(c"hosepipe-feed", |said| {
-        let mut pipe = File::from(write);
+        let mut pipe = Filler::new(File::from(write));
         for range in &ranges {
-            match pass_on(range, &mut pipe) {
+            match pipe.pass_on(range) {
                 Ok(()) => {}
                 // Nobody reads any more, as behind `head`.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return,
@@ -53,12 +52,61 @@ pub fn feed(ranges: Vec<Range>) -> io::Result<(OwnedFd, Fed)> {
     Ok((read, Fed(Some(child))))
 }
 
-fn pass_on(range: &Range, pipe: &mut File) -> io::Result<()> {
-    let mut file = File::open(&range.path)?;
-    file.seek(SeekFrom::Start(range.offset))?;
-    match io::copy(&mut file.take(range.bytes), pipe)? {
-        bytes if bytes == range.bytes => Ok(()),
-        _ => Err(io::Error::other("it became shorter meanwhile")),
+/// Writes into a pipe, and lets it drain before it writes again: a reader that takes 4 KiB at a time would otherwise wake it each time.
+struct Filler {
+    pipe: File,
+    /// Pipes too small to be left alone are written to as they have room.
+    flags: SpliceFlags,
+    pause: Duration,
+}
+
+/// Between these, so much that a quarter to a half of the pipe is free again.
+const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(5)];
+
+impl Filler {
+    fn new(pipe: File) -> Self {
+        // Where it is refused, the pipe works as it is.
+        let large = fcntl_setpipe_size(&pipe, PIPE_BYTES).is_ok();
+        let flags = if large { SpliceFlags::NONBLOCK } else { SpliceFlags::empty() };
+        Self { pipe, flags, pause: PAUSES[0] }
+    }
+
+    /// The file's own pages go into the pipe: nothing is copied. What cannot be spliced, as a file of /proc, is read and written.
+    fn pass_on(&mut self, range: &Range) -> io::Result<()> {
+        let mut file = File::open(&range.path)?;
+        file.seek(SeekFrom::Start(range.offset))?;
+        let (mut left, mut since_pause) = (range.bytes, 0);
+        while left > 0 {
+            let most = left.min(PIPE_BYTES as u64) as usize;
+            match splice(&file, None, &self.pipe, None, most, self.flags) {
+                Ok(0) => break,
+                Ok(bytes) => {
+                    left -= bytes as u64;
+                    since_pause += bytes;
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => self.wait(std::mem::take(&mut since_pause)),
+                Err(Errno::INVAL) => {
+                    left -= io::copy(&mut file.take(left), &mut self.pipe)?;
+                    break;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if left > 0 {
+            return Err(io::Error::other("it became shorter meanwhile"));
+        }
+        Ok(())
+    }
+
+    /// The pipe is full, after so many bytes.
+    fn wait(&mut self, bytes: usize) {
+        match bytes {
+            few if few < PIPE_BYTES / 4 => self.pause = (self.pause * 2).min(PAUSES[1]),
+            many if many > PIPE_BYTES / 2 => self.pause = (self.pause / 2).max(PAUSES[0]),
+            _ => {}
+        }
+        std::thread::sleep(self.pause);
     }
 }
 

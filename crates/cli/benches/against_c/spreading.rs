@@ -48,10 +48,11 @@ fn beside(name: &str, lab: &Laboratory, words: &[&str], at_most: f64) -> Result<
 
 fn beside_parallel(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let mut there = std::process::Command::new("parallel");
-    there.args(["--citation"]).stdin(std::process::Stdio::null());
+    there.args(["--version"]).stdin(std::process::Stdio::null());
     succeed(there).context("GNU parallel (Debian: apt-get install parallel)")?;
     let quoted = model::shell_quoted(COUNT.as_bytes());
-    let text = format!("parallel --pipe-part -a {} --block 64M -k {quoted} | {TOGETHER}", text()?);
+    let text =
+        format!("parallel --will-cite --pipe-part -a {} --block 64M -k {quoted} | {TOGETHER}", text()?);
     let reference = crate::pipelines::bash(&text);
     Ok(vec![times(name, lab, 5, [&spread()?, &reference], Wanted::AtMost(1.0))?])
 }
