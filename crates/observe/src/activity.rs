@@ -152,6 +152,16 @@ pub fn awaits_input(pids: &[i32]) -> Awaits {
     [Awaits::Input, Awaits::Perhaps].into_iter().find(|awaits| all.contains(awaits)).unwrap_or(Awaits::Other)
 }
 
+impl Activity {
+    /// Whether these processes do nothing but let time pass, whatever their input has: of one with several threads that is not said.
+    pub fn passes_time(&self) -> bool {
+        let each = || self.pids.iter().map(|pid| waits::at(*pid, &format!("/proc/{pid}")));
+        self.threads == self.pids.len() as u64
+            && each().all(|waits| matches!(waits, Some(Waits::Time | Waits::Children)))
+            && each().any(|waits| waits == Some(Waits::Time))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,5 +204,25 @@ mod tests {
         };
         assert_ne!(wait("cat", "-"), Awaits::Other);
         assert_eq!(wait("sleep", "5"), Awaits::Other);
+    }
+
+    #[test]
+    fn who_lets_time_pass_is_told_from_who_waits() {
+        for (text, passes) in [("sleep 100; :", true), ("cat; :", false), ("sleep 100 | cat", false)] {
+            let mut command = Command::new("sh");
+            let mut child = command.args(["-c", text]).stdin(Stdio::piped()).spawn().expect("started");
+            let pid = child.id() as i32;
+            let deadline = Instant::now() + Duration::from_secs(20);
+            let mut seen = of(pid, true, &[]).expect("it lives");
+            while !(seen.pids.len() > 1 && seen.passes_time() == passes) && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(5));
+                seen = of(pid, true, &[]).expect("it lives");
+            }
+            assert_eq!(seen.passes_time(), passes, "{text}");
+            for pid in seen.pids {
+                process::signals::send(pid, nix::sys::signal::Signal::SIGKILL);
+            }
+            child.wait().expect("reaped");
+        }
     }
 }

@@ -218,6 +218,8 @@ impl Attention {
             let writer = process.reads.and_then(|link| look.find(|other| other.writes == Some(link)));
             let here = match process.reads {
                 None => 1.0,
+                // Nobody else is waited for by one who only lets time pass.
+                Some(_) if slice.idle && self.passes_time(index) => 1.0,
                 Some(_) => match Fill::up_to(look.fill(process.reads), slice.idle, writer.is_some()) {
                     Some(share) => share,
                     None => return,
@@ -230,6 +232,10 @@ impl Attention {
                 None => return,
             }
         }
+    }
+
+    fn passes_time(&self, index: usize) -> bool {
+        self.stages.get(&index).and_then(|stage| stage.last.as_ref()).is_some_and(Activity::passes_time)
     }
 
     fn put_down(&mut self, ledger: &Ledger, index: usize, slice: &Slice, share: f64) {

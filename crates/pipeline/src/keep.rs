@@ -16,6 +16,8 @@ use crate::ledger::IN_THE_SHELL;
 /// The longest part of a command in a file's name, in characters.
 const NAME_CHARACTERS_MAX: usize = 24;
 
+/// How the name of a file ends that could not take everything.
+const INCOMPLETE: &str = ".incomplete";
 /// How the name of a file begins while it is not known what wrote it.
 const UNFINISHED: &str = "unfinished-";
 
@@ -103,7 +105,7 @@ impl Keep {
     }
 
     /// Names the file of a link by the place of its writer among the stages, and by what that was: `1-cat`, and where a text has
-    /// more than one pipeline `1.1-cat`.
+    /// more than one pipeline `1.1-cat`. A file that could not take everything says so by its end.
     ///
     /// # Errors
     /// Somebody else made a file of that name meanwhile.
@@ -113,9 +115,11 @@ impl Keep {
         pipeline: Option<usize>,
         stage: usize,
         command: &str,
+        is_whole: bool,
     ) -> Result<PathBuf, KeepProblem> {
         let before = pipeline.map(|number| format!("{}.", number + 1)).unwrap_or_default();
-        let name = format!("{before}{}-{}", stage + 1, file_name(command));
+        let end = if is_whole { "" } else { INCOMPLETE };
+        let name = format!("{before}{}-{}{end}", stage + 1, file_name(command));
         let flags = if self.overwrite { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
         match renameat_with(&self.folder, unfinished(link), &self.folder, &name, flags) {
             Ok(()) => Ok(self.path.join(name)),
@@ -171,7 +175,7 @@ mod tests {
         let keep = Keep::new(folder.path(), false).expect("an empty folder");
         let named = |pipeline, stage, command| {
             drop(keep.file(7).expect("a file"));
-            let path = keep.name(7, pipeline, stage, command).expect("a name");
+            let path = keep.name(7, pipeline, stage, command, true).expect("a name");
             path.file_name().expect("a name").to_string_lossy().into_owned()
         };
         assert_eq!(named(None, 0, "/bin/cat f"), "1-cat");
@@ -179,7 +183,7 @@ mod tests {
         assert_eq!(named(None, 2, "(echo a; sleep 1)"), "3-echo_a__sleep_1");
         assert_eq!(named(None, 3, IN_THE_SHELL), "4-shell");
         drop(keep.file(8).expect("a file"));
-        assert!(matches!(keep.name(8, None, 0, "cat"), Err(KeepProblem::Exists(_))), "not overwritten");
+        assert!(matches!(keep.name(8, None, 0, "cat", true), Err(KeepProblem::Exists(_))), "not overwritten");
     }
 
     #[test]

@@ -420,7 +420,7 @@ impl Server<'_> {
     fn name_file(&mut self, link: u64, number: Option<usize>, stage: usize, command: &str) {
         let Some(served) = self.links.get_mut(&link) else { return };
         let Some(keep) = &served.keep else { return };
-        match keep.name(link, number, stage, command) {
+        match keep.name(link, number, stage, command, served.record.trouble.is_none()) {
             Ok(path) => served.record.kept = Some(path.to_string_lossy().into_owned()),
             Err(problem) => complain(&problem.to_string()),
         }

@@ -107,7 +107,9 @@ fn limits(survey: &PipeSurvey) -> String {
             format!("Past the hard quota of {pages} pages a user has no new pipes (fs.pipe-user-pages-hard).")
         }
     };
-    format!("{soft} {hard} Processes with CAP_SYS_RESOURCE or CAP_SYS_ADMIN, as root's, go past both.")
+    format!(
+        "{soft} {hard} Processes with CAP_SYS_RESOURCE or CAP_SYS_ADMIN, which root's mostly have, go past both."
+    )
 }
 
 /// What the figures leave out.

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::sync::Arc;
 
 use mechanism::large_pipe;
@@ -30,7 +31,7 @@ struct KeptCopy {
     /// `None` once it could not take more: the reader still gets everything.
     file: Option<File>,
     /// Where the file is, for people.
-    name: String,
+    folder: String,
     /// Bytes that the reader has and the file has not; they still lie in the pipe.
     owed_bytes: usize,
     /// What kept the file from taking everything.
@@ -101,7 +102,7 @@ impl Source for Stream {
     fn trouble(&self) -> Option<String> {
         let copy = self.copy.as_ref()?;
         let error = model::describe_errno(copy.trouble.as_ref()?);
-        Some(format!("what flowed could not all be kept in {}: {error}", copy.name))
+        Some(format!("what flowed could not all be kept in {}: {error}", copy.folder))
     }
 }
 
@@ -117,10 +118,11 @@ impl KeptCopy {
         let nowhere = File::options().write(true).open("/dev/null")?;
         let number = file.as_ref().map(AsRawFd::as_raw_fd);
         let path = number.and_then(|number| std::fs::read_link(format!("/proc/self/fd/{number}")).ok());
-        let name = path.map_or_else(|| "its file".to_owned(), |path| path.display().to_string());
+        let folder = path.as_deref().and_then(Path::parent);
+        let folder = folder.map_or_else(|| "its file".to_owned(), |folder| folder.display().to_string());
         let lines = lines.map(|lines| (lines, vec![0; COUNTED_BYTES]));
         let own_pipe = (!is_pipe).then_some((write, read));
-        Ok(Self { own_pipe, file, name, owed_bytes: 0, trouble: None, nowhere, lines })
+        Ok(Self { own_pipe, file, folder, owed_bytes: 0, trouble: None, nowhere, lines })
     }
 
     /// The pipe that bytes are taken from.

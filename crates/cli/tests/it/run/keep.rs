@@ -26,6 +26,22 @@ fn it_keeps_what_tee_would_over_every_link() {
     }
 }
 
+/// Expected: a file that could not take everything says so by its name. Happened: on a full disk it was named as a whole one.
+#[test]
+fn what_could_not_all_be_kept_is_named_so() {
+    let lab = Lab::new();
+    let args = ["run", "--keep", "kept", "head -c 1000000 /dev/zero | wc -c"];
+    let done = lab.finish(lab.wrapped(&["prlimit", "--fsize=100000"], &args)).expect_code(0);
+    assert_eq!(done.stdout.trim(), "1000000", "the reader gets everything all the same");
+    assert!(
+        done.stderr.contains("could not all be kept in ") && done.stderr.contains("EFBIG"),
+        "{}",
+        done.stderr
+    );
+    let size = fs::metadata(lab.here("kept/1-head.incomplete")).map(|file| file.len());
+    assert_eq!(size.expect("what was kept"), 100_000);
+}
+
 #[test]
 fn it_overwrites_nothing_unless_told_to() {
     let lab = Lab::new();
