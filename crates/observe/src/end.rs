@@ -18,6 +18,16 @@ pub enum Joint {
     Socket(u64),
 }
 
+impl Joint {
+    /// The pipe or FIFO that it is.
+    pub fn pipe(self) -> Option<Identity> {
+        match self {
+            Self::Pipe(pipe) => Some(pipe),
+            Self::Socket(_) => None,
+        }
+    }
+}
+
 /// A descriptor that is one end of a joint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct End {

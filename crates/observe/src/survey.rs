@@ -12,7 +12,7 @@ use rustix::io::ioctl_fionread;
 use rustix::param::page_size;
 use rustix::pipe::fcntl_getpipe_size;
 
-use crate::end::{End, Joint, ends};
+use crate::end::{End, ends};
 use crate::moment::Moment;
 use crate::open_file::Identity;
 use crate::quota::{MIN_PIPE_PAGES, PipeLimits, nameless};
@@ -46,7 +46,7 @@ pub fn survey() -> PipeSurvey {
         let Some(process) = named(pid) else { continue };
         let mut has = Vec::new();
         for end in own.filter(|end| end.reads || end.writes) {
-            let Joint::Pipe(pipe) = end.joint else { continue };
+            let Some(pipe) = end.joint.pipe() else { continue };
             let found = pipes.entry(pipe).or_default();
             if found.is_none() {
                 *found = look(pid, &end, pipe);

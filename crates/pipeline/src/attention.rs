@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use model::{LinkRecord, StageRecord};
 use observe::activity::{self, Activity, Awaits, Slice};
-use observe::end::{Joint, end};
+use observe::end::end;
 use observe::fullness::{Fill, Gauge};
 use observe::open_file::{Identity, OpenFile};
 use process::proc::descriptors;
@@ -341,7 +341,7 @@ fn aside(gauge: &mut Gauge, ledger: &Ledger, stage: i32, pids: &[i32]) -> Option
     for pid in pids {
         let side = descriptors(*pid).filter(|fd| *fd > 2).take(SIDE_DESCRIPTORS_MAX);
         for end in side.filter_map(|fd| end(*pid, fd)) {
-            let Joint::Pipe(pipe) = end.joint else { continue };
+            let Some(pipe) = end.joint.pipe() else { continue };
             let Some(fill) = gauge.pipe(*pid, end.fd, Some(pipe)) else { continue };
             if (end.reads && fill.is_empty()) || (!end.reads && fill.is_full()) {
                 return at_other_end(ledger, &OpenFile::pipe(pipe), i32::from(end.reads), stage);

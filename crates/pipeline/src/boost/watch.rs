@@ -72,7 +72,7 @@ pub(super) struct Watch {
 
 impl Watch {
     pub(super) fn new(root: i32) -> Self {
-        let input = end(root, 0).filter(|end| end.reads).and_then(|end| pipe_of(end.joint));
+        let input = end(root, 0).filter(|end| end.reads).and_then(|end| end.joint.pipe());
         let now = Instant::now();
         Self {
             family: Family::new(root),
@@ -125,7 +125,7 @@ impl Watch {
     fn written_by(&mut self, member: &Member) -> Vec<Place> {
         let pid = member.pid;
         let place = |fd: i32, asleep| {
-            let pipe = end(pid, fd).filter(|end| end.writes).and_then(|end| pipe_of(end.joint))?;
+            let pipe = end(pid, fd).filter(|end| end.writes).and_then(|end| end.joint.pipe())?;
             Some(Place { pipe, pid, fd, asleep })
         };
         let mut places = Vec::new();
@@ -247,12 +247,5 @@ impl Watch {
             unseen: self.unseen.len() as u64,
             ..boosted
         }
-    }
-}
-
-fn pipe_of(joint: Joint) -> Option<Identity> {
-    match joint {
-        Joint::Pipe(pipe) => Some(pipe),
-        Joint::Socket(_) => None,
     }
 }
