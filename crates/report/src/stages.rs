@@ -14,7 +14,8 @@ const SEEN_NS: u64 = 1_000_000;
 
 /// The table, the links' remarks and the sentence on what held the run up.
 pub fn sheet(record: &RunRecord) -> Sheet {
-    let mut parts = vec![SheetPart::Table(table(record))];
+    let table = (!record.stages.is_empty()).then(|| SheetPart::Table(table(record)));
+    let mut parts: Vec<SheetPart> = table.into_iter().collect();
     parts.extend(sentences(record).into_iter().map(SheetPart::Line));
     Sheet { parts }
 }
@@ -84,6 +85,13 @@ pub(crate) fn sentences(record: &RunRecord) -> Vec<String> {
         record.partitions.map(|count| format!(", of {} together", words::count(count as usize, "partition")));
     let whole = format!("{}{over}{}.", time(record.wall_ns as f64), sums.unwrap_or_default());
     sentences.push([Some(whole), bottleneck].into_iter().flatten().collect::<Vec<_>>().join(" "));
+    if record.stages.is_empty() {
+        sentences.push(
+            "No stage was seen to its end: the shell did everything itself, or ended before its programs."
+                .to_owned(),
+        );
+        return sentences;
+    }
     if record.links.iter().any(|link| link.watched_ns.is_some()) {
         sentences.push("full, empty: for what share of its time the link behind a stage was so.".to_owned());
     }

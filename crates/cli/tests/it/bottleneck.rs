@@ -322,6 +322,9 @@ fn each_status_that_is_not_0_has_a_sentence() {
     let many = lab.run(&["run", "--stats", "for i in 1 2 3 4 5 6 7 8; do (exit $i) | cat; done"]).stderr;
     assert!(many.contains("4 more of the stages did not end with 0."), "{many}");
     assert!(!lab.run(&["run", "--stats", "seq 3 | cat"]).stderr.contains("ended"), "nothing to say");
+    // Happened: columns without a row.
+    let none = lab.run(&["run", "--stats", ":"]).expect_code(0).stderr;
+    assert!(none.contains("No stage was seen to its end") && !none.contains("wall"), "{none}");
 }
 
 /// Expected: figures that can be true. Happened: a stage used 2,092 % of a CPU, and took 0.00 ns.
