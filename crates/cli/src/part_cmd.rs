@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Command, FromArgMatches};
 use rustix::stdio::{dup2_stdin, dup2_stdout};
-use spread::{InputFile, PARTS, SpreadPlan, Work, feed};
+use spread::{Fed, InputFile, PARTS, SpreadPlan, Work, feed, is_url};
 
 use crate::run_cmd::{self, RunArgs};
 use crate::terminal;
@@ -36,16 +36,28 @@ pub(crate) fn run(args: &PartArgs) -> ExitCode {
 fn part(args: &PartArgs) -> anyhow::Result<ExitCode> {
     process::end_with_parent()?;
     let work = Work::of(&args.folder);
-    let plan = work.plan().with_context(|| format!("the plan in {}", args.folder.display()))?;
+    let plan = args.number.map_or_else(|| work.plan(), |number| work.plan_of(number));
+    let plan = plan.with_context(|| {
+        format!("the plan in {}, a folder that every node has to see", args.folder.display())
+    })?;
+    ensure!(
+        plan.version == crate::version(),
+        "the work was begun by hosepipe {}, and this is {}: it takes the same one everywhere",
+        plan.version,
+        crate::version()
+    );
     match args.number {
+        Some(number) if work.is_finished(number) => Ok(ExitCode::SUCCESS),
         Some(number) => map(&work, &plan, number),
         None => reduce(&work, &plan),
     }
 }
 
 fn map(work: &Work, plan: &SpreadPlan, number: usize) -> anyhow::Result<ExitCode> {
-    let partition = plan.partitions.get(number).context("there is no such partition")?;
-    for range in &partition.ranges {
+    let partition = plan.partitions.first().context("nothing to read")?;
+    // What this program cannot open, the engine reads for it.
+    let is_given = partition.ranges.iter().any(|range| is_url(&range.path));
+    for range in partition.ranges.iter().filter(|_| !is_given) {
         let planned = plan.inputs.iter().find(|input| input.path == range.path);
         ensure!(
             Some(&InputFile::look(&range.path)?) == planned,
@@ -53,19 +65,27 @@ fn map(work: &Work, plan: &SpreadPlan, number: usize) -> anyhow::Result<ExitCode
             range.path.display()
         );
     }
-    let (input, fed) = feed(partition.ranges.clone()).context("what the partition reads")?;
+    let fed = match is_given {
+        true => None,
+        false => {
+            let (input, fed) = feed(partition.ranges.clone()).context("what the partition reads")?;
+            dup2_stdin(&input)?;
+            Some(fed)
+        }
+    };
     let output = work.start_output(number).context("a file for what comes out")?;
-    dup2_stdin(&input)?;
     dup2_stdout(&output)?;
-    drop((input, output));
+    drop(output);
     let code = run_text(plan, &plan.map, &work.record_file(number))?;
-    if let Err(problem) = fed.finish() {
+    if let Some(Err(problem)) = fed.map(Fed::finish) {
         bail!("not everything could be read: {problem}");
     }
     if code == ExitCode::SUCCESS {
         dup2_stdout(File::options().write(true).open("/dev/null")?)?;
         pipeline::wait_for_writers(&work.unfinished(number)).context("what comes out")?;
         work.finish_output(number).context("naming what came out")?;
+    } else {
+        drop(std::fs::remove_file(work.unfinished(number)));
     }
     Ok(code)
 }

@@ -1,5 +1,7 @@
 //! `hosepipe spread`: a pipeline over many files, or over one large one in pieces, as many at a time as there are CPUs.
 
+mod elsewhere;
+
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -13,7 +15,7 @@ use model::{ByteSize, RunRecord, SCHEMA};
 use process::{Reach, Supervisor, shown_status, spawn};
 use report::read::{AnyRecord, Loaded};
 use report::sheet;
-use spread::{Derived, Failure, InputFile, Local, Partition, Progress, SpreadPlan, Work};
+use spread::{Derived, Engine, Failure, InputFile, Local, Partition, Progress, SpreadPlan, Work};
 
 use crate::bar::Bar;
 use crate::outputs::Outputs;
@@ -23,6 +25,7 @@ use crate::script;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
 use crate::typed;
+use elsewhere::Elsewhere;
 
 /// Run a pipeline over many files, or a large one in pieces, and bring together what comes out
 #[derive(Debug, Args)]
@@ -60,8 +63,8 @@ pub(crate) struct SpreadArgs {
     jobs: Option<u16>,
 
     /// Run one that failed so many times again
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=100))]
-    retries: u32,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=100))]
+    retries: Option<u32>,
 
     /// Do the others when one has failed
     #[arg(long)]
@@ -96,6 +99,9 @@ pub(crate) struct SpreadArgs {
     shell: String,
 
     #[command(flatten)]
+    elsewhere: Elsewhere,
+
+    #[command(flatten)]
     outputs: Outputs,
 }
 
@@ -110,8 +116,9 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
     let shell = script::shell(args.shell.as_ref())?;
     [&derived.map, &derived.reduce].iter().try_for_each(|text| script::check_syntax(text, &shell))?;
     args.outputs.check()?;
-    let inputs = spread::files(&args.inputs).map_err(|problem| usage(&problem))?;
+    let inputs = args.elsewhere.inputs(args)?;
     let plan = SpreadPlan {
+        version: crate::version(),
         map: derived.map,
         reduce: derived.reduce,
         via: args.via.clone(),
@@ -120,6 +127,9 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
         partitions: partitions(&inputs, args.split).map_err(|problem| usage(&problem))?,
         inputs,
     };
+    let submitter =
+        args.elsewhere.submit.then(|| args.elsewhere.engine().map(Engine::submitter)).flatten().transpose();
+    let submitter = submitter.map_err(|problem| usage(&problem))?;
     let stop = StopRequest::listen()?;
     if let Some(most) = args.check
         && let Some(code) = check(args, &plan, most, &stop)?
@@ -140,32 +150,24 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
     let begin = if args.resume { Work::resume } else { Work::begin };
     let work = begin(&folder, &plan).map_err(|problem| usage(&problem))?;
     let (started, began) = (SystemTime::now(), Instant::now());
-    let failures = map_all(args, &work, &plan, &stop)?;
-    if !failures.is_empty() || stop.is_set() {
-        let finished = (0..plan.partitions.len()).filter(|number| work.is_finished(*number)).count();
-        let changed =
-            plan.inputs.iter().any(|input| InputFile::look(&input.path).ok().as_ref() != Some(input));
-        let kept = match temporary {
-            // Nothing goes on from a folder with nothing finished in it, or with what was made of other inputs.
-            _ if changed => None,
-            Some(_) if finished == 0 => None,
-            temporary => Some(temporary.map_or(folder, tempfile::TempDir::keep)),
-        };
-        tell(&failures, &plan, stop.is_set());
-        let kept = kept.map(|folder| {
-            let folder = model::shell_quoted(folder.as_os_str().as_encoded_bytes());
-            format!(", and kept. To go on: the same command with --work {folder} --resume")
-        });
-        terminal::remark(&format!(
-            "{finished} of {} partitions are finished{}",
-            plan.partitions.len(),
-            kept.unwrap_or_default()
-        ));
-        return Ok(stop.exit_code(true));
-    }
-    let status = reduce(&work, None, &stop)?;
+    let is_left = (0..plan.partitions.len()).any(|number| !work.is_finished(number));
+    let (failures, reduced) = match args.elsewhere.engine().filter(|_| is_left) {
+        Some(engine) => {
+            match elsewhere::map_and_reduce(engine, args, &work, &plan, submitter.as_deref(), &stop)? {
+                Some(ended) => ended,
+                None => return Ok(ExitCode::SUCCESS),
+            }
+        }
+        None => (map_all(args, &work, &plan, &stop)?, None),
+    };
+    let is_whole = failures.is_empty() && !stop.is_set();
+    let status = match reduced {
+        _ if !is_whole => i32::from(stop.exit_status().unwrap_or(1)),
+        Some(status) => status,
+        None => reduce(&work, None, &stop)?,
+    };
     let (maps, reduced) = work.records(plan.partitions.len());
-    if let Some(record) = spread::merged(&maps, reduced.as_ref()) {
+    if let Some(record) = spread::merged(&maps, reduced.as_ref().filter(|_| is_whole)) {
         let record = RunRecord {
             schema: SCHEMA.to_owned(),
             tool: tool(),
@@ -183,7 +185,29 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
         }
         args.outputs.write(&[Loaded::new("this run", record)])?;
     }
+    if !is_whole {
+        tell(&failures, &plan, stop.is_set());
+        tell_kept(&work, &plan, temporary);
+    }
     Ok(stop.exit_status().unwrap_or(u8::try_from(status).unwrap_or(1)).into())
+}
+
+/// Says how much is finished, and how the rest is done.
+fn tell_kept(work: &Work, plan: &SpreadPlan, temporary: Option<tempfile::TempDir>) {
+    let count = plan.partitions.len();
+    let finished = (0..count).filter(|number| work.is_finished(*number)).count();
+    let has_changed = |input: &InputFile| {
+        !spread::is_url(&input.path) && InputFile::look(&input.path).ok().as_ref() != Some(input)
+    };
+    // Nothing goes on from a folder with nothing finished in it, or with what was made of other inputs.
+    let is_of_use = !plan.inputs.iter().any(has_changed) && (temporary.is_none() || finished > 0);
+    let kept = is_of_use.then(|| {
+        let folder = temporary.map_or(work.folder().to_owned(), tempfile::TempDir::keep);
+        let folder = model::shell_quoted(folder.as_os_str().as_encoded_bytes());
+        format!(", and kept. To go on: the same command with --work {folder} --resume")
+    });
+    let kept = kept.unwrap_or_default();
+    terminal::remark(&format!("{finished} of {count} partitions are finished{kept}"));
 }
 
 /// What each run of the map reads; one run of nothing where there is nothing, so that `wc` says 0.
@@ -210,7 +234,13 @@ fn map_all(
 ) -> anyhow::Result<Vec<Failure>> {
     let hosepipe = std::env::current_exe().context("this program's own file")?;
     let jobs = args.jobs.map_or_else(|| host::cpus().len(), usize::from).max(1);
-    let local = Local { work, hosepipe: &hosepipe, jobs, retries: args.retries, keep_going: args.keep_going };
+    let local = Local {
+        work,
+        hosepipe: &hosepipe,
+        jobs,
+        retries: args.retries.unwrap_or(0),
+        keep_going: args.keep_going,
+    };
     let count = plan.partitions.len();
     let bar = Bar::new(count as u64, " {pos}/{len} partitions {bar:20} {wide_msg} {eta}");
     let mut progress = SpreadProgress { bar, stop };
@@ -290,7 +320,12 @@ fn tell(failures: &[Failure], plan: &SpreadPlan, is_stopped: bool) {
             [range] => format!("{} from byte {} on", range.path.display(), range.offset),
             ranges => format!("{} ranges", ranges.len()),
         };
-        let how = if failure.status == Some(NOT_RUN.into()) { "could not be run" } else { &failure.how };
+        let how = match failure.status {
+            Some(status) if status == i32::from(NOT_RUN) => {
+                failure.how.replacen(&format!("exited with {NOT_RUN}"), "could not be run", 1)
+            }
+            _ => failure.how.clone(),
+        };
         terminal::remark(&format!("partition {} of {count} ({what}) {how}", failure.partition + 1));
     }
     if failures.len() > NAMED_MAX {

@@ -5,6 +5,7 @@
 //! came of it: whoever starts those programs, this machine or an engine for many, finished work is known by its file.
 
 mod derive;
+mod engine;
 mod feed;
 mod local;
 mod merge;
@@ -12,8 +13,9 @@ mod partition;
 mod work;
 
 pub use derive::{Derived, PARTS, derive};
+pub use engine::{Engine, EngineProblem, Job, JobEnd};
 pub use feed::{Fed, feed};
 pub use local::{Failure, Local, Progress};
 pub use merge::merged;
-pub use partition::{InputFile, InputProblem, Partition, Range, cut, files, sample};
+pub use partition::{InputFile, InputProblem, Partition, Range, cut, files, is_url, sample};
 pub use work::{SpreadPlan, Work, WorkProblem};

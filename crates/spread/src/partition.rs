@@ -79,6 +79,11 @@ impl InputFile {
     }
 }
 
+/// Whether it names something that no file system of this machine has (`s3a://…`), and that an engine reads.
+pub fn is_url(path: &Path) -> bool {
+    path.is_relative() && path.to_str().is_some_and(|path| path.contains("://"))
+}
+
 /// The files that are named, in this order; of a pattern that is no name itself (`*`, `?`, `[…]`) those that match, sorted by name.
 ///
 /// # Errors

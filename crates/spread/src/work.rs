@@ -1,7 +1,8 @@
 //! The folder of a spread: its plan, and for each partition what came out once it has succeeded.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +17,8 @@ use crate::partition::{InputFile, Partition, Range};
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpreadPlan {
+    /// Which hosepipe made it: no other goes on with it.
+    pub version: String,
     /// The text that is run for each partition.
     pub map: String,
     /// The text that is run over what came out.
@@ -66,20 +69,45 @@ pub enum WorkProblem {
 }
 
 impl Work {
-    /// Begins in a folder that holds no work yet.
+    /// Begins in a folder in which no partition was begun yet.
     ///
     /// # Errors
-    /// It holds some, or cannot be written.
+    /// One was, or it cannot be written.
     pub fn begin(folder: &Path, plan: &SpreadPlan) -> Result<Self, WorkProblem> {
         fs::create_dir_all(folder).map_err(|error| WorkProblem::Folder(folder.to_owned(), error))?;
         let work = Self::lock(folder)?;
-        if work.plan_file().exists() {
+        let of_a_partition = |name: &str| name.starts_with(|first: char| first.is_ascii_digit());
+        let mut entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        if work.plan_file().exists()
+            && entries.any(|entry| entry.file_name().to_str().is_some_and(of_a_partition))
+        {
             return Err(WorkProblem::Begun(folder.to_owned()));
         }
-        let text = serde_json::to_vec_pretty(plan).map_err(io::Error::from);
-        let written = text.and_then(|text| fs::write(work.plan_file(), text));
+        let written = work.write(plan);
         written.map_err(|error| WorkProblem::Folder(folder.to_owned(), error))?;
         Ok(work)
+    }
+
+    /// Writes the plan, and what each partition needs of it as a line of its own: a program for one of many thousands must not read
+    /// about all of them. The lines are padded to one length, so that each is found by its number.
+    fn write(&self, plan: &SpreadPlan) -> io::Result<()> {
+        let inputs: HashMap<&Path, &InputFile> =
+            plan.inputs.iter().map(|input| (input.path.as_path(), input)).collect();
+        let texts = SpreadPlan { inputs: Vec::new(), partitions: Vec::new(), ..plan.clone() };
+        let line = |partition: &Partition| {
+            let inputs = partition.ranges.iter().filter_map(|range| inputs.get(range.path.as_path()));
+            let inputs = inputs.map(|input| (*input).clone()).collect();
+            serde_json::to_string(&SpreadPlan {
+                inputs,
+                partitions: vec![partition.clone()],
+                ..texts.clone()
+            })
+        };
+        let lines = plan.partitions.iter().map(line).collect::<Result<Vec<String>, _>>()?;
+        let longest = lines.iter().map(String::len).max().unwrap_or(0);
+        let padded = lines.iter().map(|line| line.clone() + &" ".repeat(longest - line.len()) + "\n");
+        fs::write(self.parts_file(), padded.collect::<String>())?;
+        fs::write(self.plan_file(), serde_json::to_vec(plan)?)
     }
 
     /// Goes on with what was begun by the same plan.
@@ -90,6 +118,7 @@ impl Work {
         let work = Self::lock(folder)?;
         let found = work.plan().map_err(|_| WorkProblem::Nothing(folder.to_owned()))?;
         let what = match &found {
+            found if found.version != plan.version => Some("version of hosepipe"),
             found if found.inputs != plan.inputs => Some("list of inputs, or other contents of them"),
             found if found.partitions != plan.partitions => Some("--split"),
             found if found != plan => Some("text, link or shell"),
@@ -121,6 +150,26 @@ impl Work {
 
     fn plan_file(&self) -> PathBuf {
         self.folder.join("plan.json")
+    }
+
+    fn parts_file(&self) -> PathBuf {
+        self.folder.join("parts.jsonl")
+    }
+
+    /// What is to be done for one partition: the plan as if it were the only one.
+    ///
+    /// # Errors
+    /// There is no plan, or no such partition in it.
+    pub fn plan_of(&self, number: usize) -> io::Result<SpreadPlan> {
+        let mut lines = BufReader::new(File::open(self.parts_file())?);
+        let mut line = Vec::new();
+        let line_bytes = lines.read_until(b'\n', &mut line)?;
+        lines.seek(SeekFrom::Start(line_bytes as u64 * number as u64))?;
+        line.clear();
+        if lines.read_until(b'\n', &mut line)? == 0 {
+            return Err(io::Error::other("there is no such partition"));
+        }
+        Ok(serde_json::from_slice(&line)?)
     }
 
     /// What is to be done here.
@@ -156,9 +205,25 @@ impl Work {
         size.is_ok_and(|size| fs::read_to_string(self.file(number, "size")).is_ok_and(|noted| noted == size))
     }
 
-    /// What comes out of it while it runs.
+    /// Where an engine's program notes with which status it failed.
+    pub fn status_file(&self, number: usize) -> PathBuf {
+        self.file(number, "status")
+    }
+
+    /// The last words of a log, as the end of a sentence.
+    pub fn end_of(&self, log: &str) -> String {
+        const LINES: usize = 5;
+        let said = fs::read(self.folder.join(log)).unwrap_or_default();
+        let said = String::from_utf8_lossy(&said);
+        let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+        let last = lines[lines.len().saturating_sub(LINES)..].join("\n");
+        if last.is_empty() { last } else { format!(": {last}") }
+    }
+
+    /// What comes out of it while this process runs it: an engine may begin it a second time elsewhere, before the first has ended.
     pub fn unfinished(&self, number: usize) -> PathBuf {
-        self.file(number, "unfinished")
+        let node = rustix::system::uname();
+        self.file(number, &format!("{}.{}.unfinished", node.nodename().to_string_lossy(), std::process::id()))
     }
 
     /// An empty file for that.

@@ -34,6 +34,7 @@ mod sh_programs;
 mod sh_prompt;
 mod shells;
 mod spread;
+mod spread_engines;
 mod suites;
 mod top;
 mod versus;

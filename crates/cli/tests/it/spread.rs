@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use crate::common::{Done, Lab, PROMPTLY, SOON, signal, until};
 
-fn lab() -> Lab {
+pub(crate) fn lab() -> Lab {
     let lab = Lab::new();
     let lines = |from: u32, count: u32| {
         (from..from + count)
@@ -24,7 +24,7 @@ fn spread(lab: &Lab, args: &[&str]) -> Done {
     lab.run(&[&["spread"], args].concat())
 }
 
-fn by_bash(lab: &Lab, text: &str) -> String {
+pub(crate) fn by_bash(lab: &Lab, text: &str) -> String {
     let output = Command::new("bash").args(["-c", text]).current_dir(lab.here("")).output().expect("bash");
     String::from_utf8(output.stdout).expect("text")
 }

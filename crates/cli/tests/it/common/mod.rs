@@ -5,6 +5,7 @@ pub(crate) mod another_user;
 pub(crate) mod browser;
 pub(crate) mod pty;
 pub(crate) mod sandbox;
+pub(crate) mod slurm;
 
 use std::collections::HashMap;
 use std::fs::{self, File};

@@ -1,0 +1,260 @@
+//! `hosepipe spread --on slurm|spark`, by a real Slurm of two nodes and a real Spark of two executors.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::common::slurm::Slurm;
+use crate::common::{Done, HANGS_AFTER, Lab, SOON, signal, skip, until};
+use crate::spread::{by_bash, lab};
+
+/// How long Spark may take to see that it shall end, on a busy machine.
+const SPARK_ENDS_WITHIN: Duration = Duration::from_secs(60);
+
+/// A hundred files of one line, their number.
+fn hundred(lab: &Lab) {
+    for number in 0..100 {
+        fs::write(lab.here(&format!("p{number:03}")), format!("{number}\n")).expect("written");
+    }
+}
+
+/// Of them one fails, until it is mended.
+const ONE_FAILS: &str =
+    r#"read -r n; [ -e mended ] || [ "$n" != 37 ] || { echo boo >&2; exit 3; }; echo "$n""#;
+
+fn on_slurm(slurm: &Slurm, lab: &Lab, args: &[&str]) -> Command {
+    let mut command = lab.command(&[&["spread", "--on", "slurm"], args].concat());
+    command.env("SLURM_CONF", slurm.configuration());
+    command
+}
+
+fn contains(done: &Done, words: &[&str]) {
+    for word in words {
+        assert!(done.stderr.contains(word), "no `{word}` in {}", done.stderr);
+    }
+}
+
+#[test]
+fn slurm_gives_what_bash_gives_and_what_is_printed_can_be_run() {
+    // More partitions than an array may have.
+    let Some(slurm) = Slurm::start("MaxArraySize=4") else { return };
+    let lab = lab();
+    let text = "sort -n | uniq -c";
+    let expected = by_bash(&lab, &format!("cat in1 in2 in3 in4 in5 | {text}"));
+    let args = ["--map", text, "--split", "20k", "in1", "in2", "in3", "in4", "in5", "--work"];
+    let printed = lab.finish(on_slurm(&slurm, &lab, &[&args[..], &["w"]].concat())).expect_code(0);
+    contains(&printed, &["To run it: bash ", "slurm.sh"]);
+    fs::write(lab.here("by-hand"), &printed.stdout).expect("written");
+    let mut by_hand = Command::new("bash");
+    by_hand.arg("by-hand").current_dir(lab.here("")).env("SLURM_CONF", slurm.configuration());
+    let jobs = by_hand.output().expect("bash");
+    assert!(jobs.status.success() && jobs.stdout.split(|byte| *byte == b' ').count() == 2, "{jobs:?}");
+    until("the reduce", HANGS_AFTER, || fs::metadata(lab.here("w/reduce.json")).ok());
+    assert_eq!(fs::read_to_string(lab.here("w/reduced")).expect("what it wrote"), expected);
+    let more = ["v", "--submit", "--stats", "--json", "r.json"];
+    let done = lab.finish(on_slurm(&slurm, &lab, &[&args[..], &more].concat())).expect_code(0);
+    assert_eq!(done.stdout, expected);
+    contains(&done, &["partitions together", "sort -n"]);
+    let record = fs::read_to_string(lab.here("r.json")).expect("a record");
+    assert!(record.contains("\"partitions\""), "{record}");
+}
+
+#[test]
+fn on_slurm_one_partition_of_a_hundred_fails_and_the_others_are_kept() {
+    let Some(slurm) = Slurm::start("MaxArraySize=11") else { return };
+    let lab = lab();
+    hundred(&lab);
+    let args = ["--submit", "--work", "w", "--map", ONE_FAILS, "--reduce", "cat; exit 7", "p???"];
+    let more = ["--keep-going", "--retries", "1", "--json", "r.json"];
+    let done = lab.finish(on_slurm(&slurm, &lab, &[&args[..], &more].concat())).expect_code(1);
+    assert_eq!(done.stdout, "");
+    contains(
+        &done,
+        &["partition 38 of 100 (", "p037) exited with 3: boo", "99 of 100 partitions are finished"],
+    );
+    contains(&done, &["nothing was reduced", "--resume"]);
+    let record = fs::read_to_string(lab.here("r.json")).expect("a record");
+    assert!(record.contains("\"partitions\": 100"), "{record}");
+    fs::write(lab.here("mended"), "").expect("written");
+    let done = lab.finish(on_slurm(&slurm, &lab, &[&args[..], &["--resume"]].concat())).expect_code(7);
+    assert_eq!(done.stdout, by_bash(&lab, "seq 0 99"));
+    assert_eq!(fs::read_to_string(lab.here("w/left")).expect("what was left"), "37\n");
+}
+
+#[test]
+fn on_slurm_an_interruption_cancels_and_keeps() {
+    let Some(slurm) = Slurm::start("") else { return };
+    let lab = lab();
+    let map = "[ -e done ] && { echo $$ > slow; sleep 1000; }; touch done; cat";
+    let args = ["--submit", "-j", "1", "--work", "w", "--map", map, "--reduce", "cat", "in1", "in2"];
+    let running = lab.start(on_slurm(&slurm, &lab, &args));
+    until("the second partition", HANGS_AFTER, || {
+        fs::metadata(lab.here("slow")).ok().filter(|file| file.len() > 0)
+    });
+    signal(running.pid(), Signal::INT);
+    let done = running.wait_within(2 * SOON).expect_code(130);
+    contains(&done, &["1 of 2 partitions are finished", "stopped"]);
+    let queue = slurm.client("squeue").arg("-h").output().expect("squeue");
+    assert_eq!(String::from_utf8_lossy(&queue.stdout), "");
+    fs::remove_file(lab.here("done")).expect("removed");
+    let done = lab.finish(on_slurm(&slurm, &lab, &[&args[..], &["--resume"]].concat())).expect_code(0);
+    assert_eq!(done.stdout, by_bash(&lab, "cat in1 in2"));
+
+    // An input that vanishes, a folder that only we can see, and a queue that is not there.
+    let args =
+        ["--submit", "-j", "1", "--work", "v", "--map", "rm -f in5; cat", "--reduce", "cat", "in1", "in5"];
+    let done = lab.finish(on_slurm(&slurm, &lab, &args)).expect_code(1);
+    contains(&done, &["in5) could not be run", "ENOENT", "1 of 2"]);
+    let args = ["spread", "--on", "slurm", "--submit", "--work", "/dev/fd/9/u", "--map", "wc", "in1"];
+    let mut command = lab.wrapped(&["sh", "-c", "exec 9<.; exec \"$@\"", "sh"], &args);
+    command.env("SLURM_CONF", slurm.configuration());
+    let done = lab.finish(command).expect_code(1);
+    contains(&done, &["partition 1 of 1 (", "every node has to see the folder"]);
+    let args = ["--submit", "--work", "t", "--map", "wc", "in1", "--engine-option=--partition=nowhere"];
+    let done = lab.finish(on_slurm(&slurm, &lab, &args)).expect_code(1);
+    contains(&done, &["Slurm did not take the work", "invalid partition"]);
+}
+
+/// Where Spark is: `None`, said on standard error, where it is not. Under `CI=true` that is a failure.
+fn spark_home() -> Option<PathBuf> {
+    let of_the_checkout = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/spark/pyspark").into();
+    let home = std::env::var_os("SPARK_HOME").map_or(of_the_checkout, PathBuf::from);
+    let is_there = home.join("bin/spark-submit").is_file() && model::file_on_path("java").is_some();
+    let found = is_there.then_some(home);
+    if found.is_none() {
+        let why = "no Spark: pip install --target target/spark pyspark, or SPARK_HOME, and Java 17";
+        assert!(std::env::var_os("CI").is_none_or(|value| value != "true"), "{why}");
+        skip(why);
+    }
+    found
+}
+
+/// Three programs in Java at a time are enough.
+fn one_spark() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// With two executors, which are processes of their own; nothing of it can be reached from elsewhere.
+fn on_spark(home: &Path, lab: &Lab, args: &[&str]) -> Command {
+    let options = ["--master", "local-cluster[2,1,1024]", "--conf", "spark.ui.enabled=false"];
+    let options: Vec<String> = options.iter().map(|option| format!("--engine-option={option}")).collect();
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let submit = ["spread", "--on", "spark", "--submit"];
+    let mut command = lab.command(&[&submit[..], &options, args].concat());
+    command
+        .env("SPARK_HOME", home)
+        .env("SPARK_LOCAL_IP", "127.0.0.1")
+        .env("SPARK_WORKER_DIR", lab.here("spark"));
+    command.env("SPARK_LOCAL_DIRS", lab.here("spark"));
+    command
+}
+
+#[test]
+fn spark_gives_what_bash_gives() {
+    let Some(home) = spark_home() else { return };
+    let _turn = one_spark();
+    let lab = lab();
+    fs::write(lab.here("first"), "head -n 100").expect("written");
+    let url = format!("file://{}", lab.here("in2").display());
+    // The variables and the folder are ours; of a URL Spark reads the bytes.
+    let map = ". ./first | sed \"s/$/ $MARK/\"";
+    let args =
+        ["--work", "w", "--map", map, "--reduce", "cat; exit 7", "--json", "r.json", "in5", &url, "in1"];
+    let mut command = on_spark(&home, &lab, &args);
+    command.env("MARK", "it's \"so\"");
+    let done = lab.finish(command).expect_code(7);
+    let expected = "(head -n 100 in5; cat in2; head -n 100 in1) | sed \"s/$/ it's \\\"so\\\"/\"";
+    assert_eq!(done.stdout, by_bash(&lab, expected));
+    let record = fs::read_to_string(lab.here("r.json")).expect("a record");
+    assert!(record.contains("\"partitions\": 3") && record.contains("\"status\": 7"), "{record}");
+}
+
+#[test]
+fn on_spark_one_partition_of_a_hundred_fails_and_the_others_are_kept() {
+    let Some(home) = spark_home() else { return };
+    let _turn = one_spark();
+    let lab = lab();
+    hundred(&lab);
+    let args =
+        ["--work", "w", "--map", ONE_FAILS, "--reduce", "cat", "--keep-going", "--retries", "1", "p???"];
+    let done = lab.finish(on_spark(&home, &lab, &args)).expect_code(1);
+    assert_eq!(done.stdout, "");
+    contains(
+        &done,
+        &["partition 38 of 100 (", "p037) exited with 3: boo", "99 of 100 partitions are finished"],
+    );
+    fs::write(lab.here("mended"), "").expect("written");
+    let done = lab.finish(on_spark(&home, &lab, &[&args[..], &["--resume"]].concat())).expect_code(0);
+    assert_eq!(done.stdout, by_bash(&lab, "seq 0 99"));
+}
+
+#[test]
+fn on_spark_an_interruption_keeps_what_is_finished_and_leaves_nothing() {
+    let Some(home) = spark_home() else { return };
+    let _turn = one_spark();
+    let lab = lab();
+    fs::write(lab.here("stuck"), "stuck\n").expect("written");
+    let map = "read -r line; [ \"$line\" != stuck ] || { echo $$ > slow; sleep 1000; }; cat";
+    let args = ["--work", "w", "--map", map, "--reduce", "cat", "in1", "stuck", "in4"];
+    let running = lab.start(on_spark(&home, &lab, &args));
+    until("a partition", HANGS_AFTER, || fs::metadata(lab.here("slow")).ok().filter(|file| file.len() > 0));
+    until("the others", HANGS_AFTER, || fs::metadata(lab.here("w/000003.out")).ok());
+    signal(running.pid(), Signal::INT);
+    let done = running.wait_within(SPARK_ENDS_WITHIN).expect_code(130);
+    contains(&done, &["of 3 partitions are finished", "--resume"]);
+}
+
+#[test]
+fn what_is_missing_or_wrong_is_said() {
+    let lab = lab();
+    fs::create_dir(lab.here("bin")).expect("made");
+    let bash = model::file_on_path("bash").expect("bash");
+    std::os::unix::fs::symlink(bash, lab.here("bin/bash")).expect("linked");
+    for (args, words) in [
+        (&["--on", "slurm", "--submit", "--work", "w", "--map", "wc", "in1"][..], "slurm-client"),
+        (&["--on", "spark", "--submit", "--work", "w", "--map", "wc", "in1"], "pip install pyspark"),
+        (&["--on", "slurm", "--map", "wc", "in1"], "--work DIR"),
+        (&["--submit", "--map", "wc", "in1"], "--on slurm"),
+        (&["--on", "moon", "--map", "wc", "in1"], "slurm"),
+        (&["--on", "slurm", "--work", "w", "--map", "wc", "s3a://bucket/in1"], "--on spark"),
+        (&["--on", "spark", "--work", "w", "--split", "1k", "--map", "wc", "s3a://bucket/in1"], "--split"),
+        (&["--on", "spark", "--work", "w", "--map", "wc", "no*"], "no file matches"),
+        (&["--on", "spark", "--work", "w", "--map", "wc"], "INPUT"),
+    ] {
+        let mut command = lab.command(&[&["spread"], args].concat());
+        command.env("PATH", lab.here("bin")).env_remove("SPARK_HOME");
+        let done = lab.finish(command).expect_code(2);
+        assert!(done.stderr.contains(words), "{args:?}: no `{words}` in {}", done.stderr);
+    }
+}
+
+#[test]
+fn another_version_of_hosepipe_is_told() {
+    let lab = lab();
+    let args = ["spread", "--on", "spark", "--work", "w", "--map", "wc", "in1", "s3a://bucket/in2"];
+    let printed = lab.run(&args).expect_code(0);
+    assert!(
+        printed.stdout.contains("sc.parallelize(") && !printed.stdout.contains('\r'),
+        "{}",
+        printed.stdout
+    );
+    for name in ["w/plan.json", "w/parts.jsonl"] {
+        let plan = fs::read_to_string(lab.here(name)).expect("a plan");
+        let other = plan.replace("\"version\":\"", "\"version\":\"9");
+        assert_ne!(plan, other);
+        fs::write(lab.here(name), other).expect("written");
+    }
+    for part in [&["__part", "w", "0"][..], &["__part", "w"]] {
+        let done = lab.run(part).expect_code(125);
+        contains(&done, &["the work was begun by hosepipe 9"]);
+    }
+    let done = lab.run(&[&args[..], &["--resume"]].concat()).expect_code(2);
+    contains(&done, &["another version of hosepipe"]);
+    let done = lab.run(&["__part", "nowhere", "0"]).expect_code(125);
+    contains(&done, &["ENOENT", "every node"]);
+}

@@ -1,0 +1,59 @@
+"""{count} partitions on Spark, and their reduce where this runs: spark-submit [OPTIONS] THIS FILE"""
+import json
+import os
+import subprocess
+import sys
+
+from pyspark import SparkConf, SparkContext, TaskContext
+
+HOSEPIPE, WORK, RETRIES, KEEP_GOING = {hosepipe}, {work}, "{retries}", "{keep_going}" == "true"
+# Each partition finds the folder and the variables that were there when this was started (LC_ALL orders sort).
+FOLDER = os.getcwd()
+VARIABLES = {name: value for name, value in os.environ.items() if "SPARK" not in name}
+
+
+def run(part):
+    number, data = part
+    command = [HOSEPIPE, "__part", WORK, str(number)]
+    done = subprocess.run(command, input=data, stderr=subprocess.PIPE, cwd=FOLDER, env=VARIABLES)
+    if done.returncode == 0:
+        return None
+    said = done.stderr.decode(errors="replace")
+    for what, text in ("log", said), ("status", str(done.returncode)):
+        with open("%s/%06d.%s" % (WORK, number + 1, what), "w") as file:
+            file.write(text)
+    problem = f"partition {number + 1} exited with {done.returncode}: {said}"
+    if KEEP_GOING and TaskContext.get().attemptNumber() >= most_retries:
+        return problem
+    raise RuntimeError(problem)
+
+
+def read_by_spark(number, url):
+    path = sc._jvm.org.apache.hadoop.fs.Path(url)
+    if path.getFileSystem(sc._jsc.hadoopConfiguration()).getFileStatus(path).isDirectory():
+        sys.exit(f"{url} is a folder: an input is one file")
+    # All of it, in the memory of an executor.
+    return sc.binaryFiles(url, 1).map(lambda file: (number, file[1]))
+
+
+conf = SparkConf().setIfMissing("spark.log.level", "WARN")
+conf.setIfMissing("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower())
+if RETRIES:
+    conf.set("spark.task.maxFailures", str(int(RETRIES) + 1))
+sc = SparkContext(appName="hosepipe spread", conf=conf)
+most_retries = int(sc.getConf().get("spark.task.maxFailures", "4")) - 1
+with open(f"{WORK}/left") as left, open(f"{WORK}/plan.json") as plan:
+    planned = json.load(plan)["partitions"]
+    ranges = {number: planned[number]["ranges"] for number in map(int, left)}
+urls = {number: found[0]["path"] for number, found in ranges.items() if found and not found[0]["path"].startswith("/")}
+parts = [(number, b"") for number in ranges if number not in urls]
+rdds = [read_by_spark(number, url) for number, url in urls.items()]
+if parts:
+    rdds.append(sc.parallelize(parts, len(parts)))
+problems = [problem for problem in sc.union(rdds).map(run).collect() if problem]
+sc.stop()
+if problems:
+    sys.exit("\n".join(problems))
+with open(f"{WORK}/reduced", "w") as reduced, open(f"{WORK}/reduce.log", "w") as log:
+    status = subprocess.run([HOSEPIPE, "__part", WORK], stdout=reduced, stderr=log).returncode
+sys.exit(status if status >= 0 else 128 - status)
