@@ -46,9 +46,14 @@ pub(crate) fn measure(args: &BenchArgs) -> anyhow::Result<(BenchRecord, StopRequ
     // Both before anything is made: what is left behind is theirs.
     let cleaner = mechanism::start_cleaner().context("cannot start the process that cleans up after us")?;
     let stop = StopRequest::listen()?;
+    let mut near = args.peer.reach(&cleaner)?;
     let mut progress = progress::BenchProgress::new(args.precision);
-    let outcome = engine::run(&plan, &cpus, &mut progress, &|| stop.is_set());
+    let far = near.as_mut().map(|near| near as &mut dyn engine::FarEnd);
+    let outcome = engine::run_with(&plan, &cpus, far, &mut progress, &|| stop.is_set());
     progress.finish();
+    let peer = near.as_ref().map(|near| near.record().clone());
+    // Its ssh ends before who would end it otherwise.
+    drop(near);
     drop(cleaner);
 
     let settings = Settings {
@@ -63,7 +68,8 @@ pub(crate) fn measure(args: &BenchArgs) -> anyhow::Result<(BenchRecord, StopRequ
         suite,
         repeated_rounds: args.precision.map(|_| outcome.repeated_rounds),
     };
-    Ok((record::bench(settings, outcome.cases, host, started)?, stop))
+    let record = record::bench(settings, outcome.cases, host, started)?;
+    Ok((BenchRecord { peer, ..record }, stop))
 }
 
 /// Writes the record and prints its tables.

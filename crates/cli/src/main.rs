@@ -13,6 +13,7 @@ mod list;
 mod live;
 mod outputs;
 mod part_cmd;
+mod peer_cmd;
 mod recommend;
 mod record;
 mod report_cmd;
@@ -78,6 +79,8 @@ enum Command {
     /// One partition of a spread, or its reduce
     #[command(name = "__part", hide = true)]
     Part(part_cmd::PartArgs),
+    /// Hold the other end of a benchmark for another host
+    Peer(peer_cmd::PeerArgs),
     /// Your own shell, whose `|` is yours to choose
     Sh(sh_cmd::ShArgs),
     /// What the functions of a prompt call
@@ -117,6 +120,7 @@ fn main() -> ExitCode {
         Command::Boost(args) => boost_cmd::run(&args),
         Command::Spread(args) => spread_cmd::run(&args),
         Command::Part(args) => Ok(part_cmd::run(&args)),
+        Command::Peer(args) => peer_cmd::run(&args),
         Command::Sh(args) => sh_cmd::run(&args),
         Command::Tell(args) => tell_cmd::run(&args),
         Command::List(args) => list::run(&args),

@@ -38,6 +38,7 @@ pub(crate) fn bench(
         schema: SCHEMA.to_owned(),
         tool: tool(),
         host,
+        peer: None,
         arguments: arguments(),
         started: rfc3339(started),
         settings,

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use mechanism::{Endpoint, Job};
+use mechanism::{ConnectionFacts, Endpoint, Job};
 use model::{EndUsage, describe_errno, encode_histogram, monotonic_ns};
 use nix::sys::resource::{UsageWho, getrusage};
 use process::end_usage;
@@ -33,6 +33,9 @@ pub(crate) struct EndReport {
     pub(crate) torn_blocks: Option<u64>,
     /// How often it looked where both ends were, and how often that was one CPU.
     pub(crate) looks: (u64, u64),
+    /// Of its connection with another host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) connection: Option<ConnectionFacts>,
     /// What went wrong.
     pub(crate) failure: Option<EndFailure>,
 }
@@ -50,6 +53,7 @@ impl EndReport {
             service_histogram: None,
             torn_blocks: None,
             looks: (0, 0),
+            connection: None,
             failure: Some(EndFailure::of(error)),
         }
     }
@@ -114,6 +118,7 @@ pub(crate) fn run_end(
         service_histogram: job.pace.as_ref().and_then(|pace| encode_histogram(&pace.service_ns).ok()),
         torn_blocks: job.sorter.take().and_then(|sorter| sorter.torn(blocks)),
         looks: job.progress.looks(),
+        connection: endpoint.connection(),
         failure: result.err().as_ref().map(EndFailure::of),
     }
 }

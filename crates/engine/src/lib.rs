@@ -7,6 +7,7 @@
 mod amount;
 mod control;
 mod end;
+mod half;
 mod machine;
 mod neighbours;
 mod plan;
@@ -16,6 +17,7 @@ mod session;
 mod trial;
 mod watch;
 
+pub use half::{FarEnd, FarNews, Order, check_confirmed, hold_far_end};
 pub use machine::measure_machine;
 pub use plan::{Outcome, Plan};
-pub use session::run;
+pub use session::{run, run_with};

@@ -167,7 +167,7 @@ fn check_blocks(case: &Case, blocks: u64, torn: Option<u64>, atomic_bytes: u64) 
     }
 }
 
-fn corrupt(message: String) -> CaseError {
+pub(crate) fn corrupt(message: String) -> CaseError {
     let remedy = "a fault of the mechanism or of its code here: please tell us".to_owned();
     CaseError::new(ErrorKind::Corrupt, message).with_remedy(remedy)
 }

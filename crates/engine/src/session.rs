@@ -14,6 +14,7 @@ use payload::{Period, Tile, expected_checksum};
 use crate::amount::{
     PLANNED_PART, TRIAL_MAX, TRIAL_MIN, blocks_with_a_sum, first_blocks, fixed_blocks, scaled_blocks,
 };
+use crate::half::{FarEnd, run_half_trial};
 use crate::neighbours::Neighbours;
 use crate::plan::{Outcome, Plan};
 use crate::prepare::{Ready, prepare};
@@ -42,10 +43,22 @@ struct Runner {
 ///
 /// Must be called from a process with one thread: trials are forked from it.
 pub fn run(plan: &Plan, cpus: &[Cpu], observer: &mut dyn Observer, stop: &dyn Fn() -> bool) -> Outcome {
+    run_with(plan, cpus, None, observer, stop)
+}
+
+/// The same with another host, which holds the other end of each case that goes to it.
+pub fn run_with<'f>(
+    plan: &Plan,
+    cpus: &[Cpu],
+    far: Option<&'f mut (dyn FarEnd + 'f)>,
+    observer: &mut dyn Observer,
+    stop: &dyn Fn() -> bool,
+) -> Outcome {
     let began = Instant::now();
     let folder = Folder::private();
     let mut bench = Bench {
         plan,
+        far,
         began,
         progress: RunProgress::new(observer),
         stop,
@@ -118,8 +131,9 @@ impl Runner {
 /// The user or the budget ended the run.
 struct Interrupted;
 
-struct Bench<'a> {
+struct Bench<'a, 'f> {
     plan: &'a Plan,
+    far: Option<&'f mut (dyn FarEnd + 'f)>,
     began: Instant,
     progress: RunProgress<'a>,
     stop: &'a dyn Fn() -> bool,
@@ -130,7 +144,7 @@ struct Bench<'a> {
     repeated_rounds: u32,
 }
 
-impl Bench<'_> {
+impl Bench<'_, '_> {
     /// Warms every case up and sizes its trials.
     fn calibrate(&mut self) -> Result<(), Interrupted> {
         let mut speeds = vec![None; self.runners.len()];
@@ -306,9 +320,15 @@ impl Bench<'_> {
             Some(computed)
         };
         let setup = TrialSetup { case, ready, tile: &tile, folder: self.folder, blocks, round };
-        match run_trial(&setup, &mut expected, &mut |part| self.progress.trial_progress(part), stop) {
+        let progress = &mut |part| self.progress.trial_progress(part);
+        let made = match self.far.as_deref_mut().filter(|_| case.toward.is_some()) {
+            Some(far) => run_half_trial(&setup, far, self.plan.seed, &mut expected, progress, stop),
+            None => run_trial(&setup, &mut expected, progress, stop),
+        };
+        match made {
             Ok(trial) => {
                 runner.record.granted = trial.granted;
+                runner.record.congestion_control = trial.congestion_control;
                 Ok(Some(trial.sample))
             }
             Err(NoSample::Stopped) => Err(Interrupted),

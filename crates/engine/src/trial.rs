@@ -33,6 +33,8 @@ pub(crate) struct TrialSetup<'a> {
 pub(crate) struct TrialOutcome {
     pub(crate) sample: Sample,
     pub(crate) granted: mechanism::Granted,
+    /// The sender's, of a connection with another host.
+    pub(crate) congestion_control: Option<String>,
 }
 
 /// Runs one trial. `expected` says what the checksum of a number of bytes must be, unless the user stops it.
@@ -54,7 +56,7 @@ pub(crate) fn run_trial(
     check_arrival(&ends)?;
     check_content(&ends, setup.ready.atomic_bytes, expected)?;
     let sample = make_sample(&ends, setup.round, began_ns, &control)?;
-    Ok(TrialOutcome { sample, granted: granted_to_all(channels) })
+    Ok(TrialOutcome { sample, granted: granted_to_all(channels), congestion_control: None })
 }
 
 /// Opens a channel for each pair.
@@ -104,14 +106,17 @@ fn open(setup: &TrialSetup<'_>) -> Result<Channel, CaseError> {
         total_bytes: setup.blocks.saturating_mul(case.block_bytes).saturating_mul(case.load.senders().into()),
         folder: setup.folder,
     };
-    setup.ready.mechanism.open(&request).map_err(|error| {
-        let (kind, expected) = match error {
-            OpenError::Limit { .. } | OpenError::BlockTooLarge { .. } => (ErrorKind::Limit, true),
-            OpenError::Unsupported { .. } => (ErrorKind::Unsupported, true),
-            OpenError::System { .. } => (ErrorKind::Open, false),
-        };
-        CaseError { kind, message: error.to_string(), remedy: error.remedy().map(str::to_owned), expected }
-    })
+    setup.ready.mechanism.open(&request).map_err(open_error)
+}
+
+/// Why a case has no channel, or no end of one.
+pub(crate) fn open_error(error: OpenError) -> CaseError {
+    let (kind, expected) = match error {
+        OpenError::Limit { .. } | OpenError::BlockTooLarge { .. } => (ErrorKind::Limit, true),
+        OpenError::Unsupported { .. } => (ErrorKind::Unsupported, true),
+        OpenError::System { .. } => (ErrorKind::Open, false),
+    };
+    CaseError { kind, message: error.to_string(), remedy: error.remedy().map(str::to_owned), expected }
 }
 
 /// Starts one process for each endpoint, or for each pair one that holds its endpoints in threads.
@@ -154,7 +159,7 @@ fn no_task(load: Load, started: usize, error: &io::Error) -> CaseError {
 }
 
 /// What the process of each task is called: the first sends, the last receives.
-fn child_name(case: &Case, index: usize, count: usize) -> &'static CStr {
+pub(crate) fn child_name(case: &Case, index: usize, count: usize) -> &'static CStr {
     match index {
         _ if case.tasks != Tasks::Processes => c"hosepipe-tasks",
         0 => c"hosepipe-send",
@@ -165,7 +170,7 @@ fn child_name(case: &Case, index: usize, count: usize) -> &'static CStr {
 }
 
 /// What a child does: it runs one endpoint, or several in threads, the first of which is number `first` of its pair.
-fn run_ends(
+pub(crate) fn run_ends(
     setup: &TrialSetup<'_>,
     mut endpoints: Vec<Box<dyn Endpoint>>,
     pair: usize,
@@ -217,9 +222,10 @@ fn work(
     // An end that only sends needs no room to receive, and the other way round.
     let sends = if matches!(role, EndpointRole::Receiver | EndpointRole::Relay) { 0 } else { block_bytes };
     let receives = if role == EndpointRole::Sender { 0 } else { block_bytes };
-    let task = pair * tasks(case) + index;
+    // Of two hosts each has one task.
+    let task = if case.toward.is_some() { 0 } else { pair * tasks(case) + index };
     // Relays have no other end of their own: of a chain nobody looks, nor of many senders.
-    let cpus = (tasks(case) == 2 && case.relays == 0)
+    let cpus = (tasks(case) == 2 && case.relays == 0 && case.toward.is_none())
         .then(|| (control.cpu(task), control.cpu(pair * tasks(case) + 1 - index)));
     let pings = case.workload == Workload::PingPong && index == 0;
     let senders = case.load.senders.filter(|_| case.data == DataLevel::Verify);
@@ -234,6 +240,8 @@ fn work(
         block_bytes,
         producer: Producer::new(setup.tile.clone(), case.data, sends),
         consumer: Consumer::new(case.data, case.check, receives),
+        // On the way to another host 64 round trips may take long.
+        rounds_between_tells: if case.toward.is_some() { 1 } else { 64 },
         progress: Progress::new(control.moved(task), cpus, blocks),
         latencies_ns: if pings { latency_histogram() } else { None },
         pace: case

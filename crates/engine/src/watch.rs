@@ -20,7 +20,7 @@ pub(crate) fn system_failure(what: &str, error: &io::Error) -> CaseError {
 }
 
 /// Why waiting for tasks ended early.
-struct Cut(NoSample);
+pub(crate) struct Cut(pub(crate) NoSample);
 
 impl From<io::Error> for Cut {
     fn from(error: io::Error) -> Self {
@@ -55,7 +55,7 @@ pub(crate) fn wait_for_tasks(
     .map_err(|Cut(why)| why)
 }
 
-fn succeeded(child: &Child<'_>) -> bool {
+pub(crate) fn succeeded(child: &Child<'_>) -> bool {
     child.ended().is_some_and(|ended| ended.status.success())
         && reports(child).iter().all(|end| end.failure.is_none())
 }
@@ -70,27 +70,10 @@ fn hung(case: &Case, progress: u64) -> CaseError {
 
 /// The reports of all ends, the sender's first; or what went wrong, told by whoever knows it best.
 pub(crate) fn judge(children: &[Child<'_>], case: &Case) -> Result<Vec<EndReport>, CaseError> {
-    for (index, child) in children.iter().enumerate() {
-        let Some(ended) = child.ended() else { continue };
-        // What we have ended is not the cause. The words of a task that failed, if it had any, are on standard error.
-        let killed_by_us = ended.by_us && ended.status.signal().is_some();
-        if !ended.status.success() && !killed_by_us {
-            let message = format!(
-                "the {} (process {}) {} during a {} trial",
-                task_name(index, case),
-                child.pid(),
-                describe_ending(ended.status),
-                case.workload
-            );
-            return Err(CaseError::new(ErrorKind::Died, message));
-        }
-    }
+    died(children, case, 0)?;
     let ends: Vec<EndReport> = children.iter().flat_map(reports).collect();
-    let failures = || ends.iter().filter_map(|end| end.failure.as_ref());
-    // "The other end closed" is a consequence; the other end's failure is the cause.
-    let cause = failures().find(|failure| !failure.peer_closed).or_else(|| failures().next());
-    if let Some(failure) = cause {
-        return Err(failed(failure, case));
+    if let Some(error) = cause(&ends, case) {
+        return Err(error);
     }
     let silent = children.iter().any(|child| !succeeded(child) || reports(child).is_empty());
     if silent || ends.is_empty() {
@@ -100,28 +83,59 @@ pub(crate) fn judge(children: &[Child<'_>], case: &Case) -> Result<Vec<EndReport
     Ok(ends)
 }
 
+/// Whether any task did not leave by itself; `first` is the number of the first of them.
+///
+/// # Errors
+/// Who, and what ended it.
+pub(crate) fn died(children: &[Child<'_>], case: &Case, first: usize) -> Result<(), CaseError> {
+    for (index, child) in children.iter().enumerate() {
+        let Some(ended) = child.ended() else { continue };
+        // What we have ended is not the cause. The words of a task that failed, if it had any, are on standard error.
+        let killed_by_us = ended.by_us && ended.status.signal().is_some();
+        if !ended.status.success() && !killed_by_us {
+            let message = format!(
+                "the {} (process {}) {} during a {} trial",
+                task_name(first + index, case),
+                child.pid(),
+                describe_ending(ended.status),
+                case.workload
+            );
+            return Err(CaseError::new(ErrorKind::Died, message));
+        }
+    }
+    Ok(())
+}
+
+/// Why a trial failed whose ends report this.
+pub(crate) fn cause(ends: &[EndReport], case: &Case) -> Option<CaseError> {
+    let failures = || ends.iter().filter_map(|end| end.failure.as_ref());
+    // "The other end closed" is a consequence; the other end's failure is the cause.
+    let cause = failures().find(|failure| !failure.peer_closed).or_else(|| failures().next());
+    cause.map(|failure| failed(failure, case))
+}
+
 /// How long nothing has moved, as far as the supervisor was there to see it: Ctrl-Z stops it with the ends. Of the
 /// time since the last look no more counts than two looks are apart.
-struct Stillness {
+pub(crate) struct Stillness {
     seen_at: Instant,
     sum: u64,
-    lasted: Duration,
+    pub(crate) lasted: Duration,
 }
 
 impl Stillness {
-    fn from(now: Instant) -> Self {
+    pub(crate) fn from(now: Instant) -> Self {
         Self { seen_at: now, sum: 0, lasted: Duration::ZERO }
     }
 
     /// Takes in how much has been moved until now.
-    fn look(&mut self, now: Instant, sum: u64) {
+    pub(crate) fn look(&mut self, now: Instant, sum: u64) {
         let since = now - self.seen_at;
         self.lasted = if sum == self.sum { self.lasted + since.min(2 * LOOK_UP) } else { Duration::ZERO };
         (self.seen_at, self.sum) = (now, sum);
     }
 }
 
-fn reports(child: &Child<'_>) -> Vec<EndReport> {
+pub(crate) fn reports(child: &Child<'_>) -> Vec<EndReport> {
     serde_json::from_str(&child.said()).unwrap_or_default()
 }
 

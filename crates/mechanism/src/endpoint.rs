@@ -5,7 +5,7 @@ use std::io;
 use hdrhistogram::Histogram;
 use payload::{Consumer, Producer, Sorter, Tagger};
 
-use crate::{Pace, Progress};
+use crate::{ConnectionFacts, Pace, Progress};
 
 /// One task's side of an open channel. Called once per trial: the hot loop is inside.
 pub trait Endpoint: Send {
@@ -26,6 +26,11 @@ pub trait Endpoint: Send {
 
     /// System calls made so far, where they are counted.
     fn syscalls(&self) -> Option<u64>;
+
+    /// What it knows of its connection with another host, when it has run; `None` where both ends are here.
+    fn connection(&self) -> Option<ConnectionFacts> {
+        None
+    }
 }
 
 /// Which side of a channel an endpoint is.
@@ -53,6 +58,8 @@ pub struct Job<'a> {
     pub consumer: Consumer,
     /// Bytes moved so far (round trips for a ping-pong), for whoever watches.
     pub progress: Progress<'a>,
+    /// Small round trips between two tells of progress.
+    pub rounds_between_tells: u64,
     /// Round trip times in nanoseconds; taken by the pinging side where present.
     pub latencies_ns: Option<Histogram<u64>>,
     /// When round trips begin, where they do not follow each other.

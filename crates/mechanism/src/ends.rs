@@ -4,6 +4,8 @@ use std::io;
 
 use payload::{Consumer, Producer};
 
+use crate::ConnectionFacts;
+
 /// What a sender and a receiver have in common.
 pub trait End: Send {
     /// Makes what only the task that uses the end can make (a ring, a connection). Called once, in that task,
@@ -16,6 +18,11 @@ pub trait End: Send {
     /// System calls made so far; `None` where nobody counts them.
     fn syscalls(&self) -> Option<u64> {
         Some(0)
+    }
+
+    /// As [`crate::Endpoint::connection`].
+    fn connection(&self) -> Option<ConnectionFacts> {
+        None
     }
 }
 
@@ -130,5 +137,34 @@ impl<A: End, B: End> End for (A, B) {
 
     fn syscalls(&self) -> Option<u64> {
         Some(self.0.syscalls()? + self.1.syscalls()?)
+    }
+}
+
+/// One task that has both sends with the one and receives with the other.
+impl<A: Sender, B: End> Sender for (A, B) {
+    #[inline(always)]
+    fn send(&mut self, block: &[u8]) -> io::Result<()> {
+        self.0.send(block)
+    }
+
+    #[inline(always)]
+    fn send_next(&mut self, producer: &mut Producer) -> io::Result<()> {
+        self.0.send_next(producer)
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.0.finish()
+    }
+}
+
+impl<A: End, B: Receiver> Receiver for (A, B) {
+    #[inline(always)]
+    fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        self.1.recv(room)
+    }
+
+    #[inline(always)]
+    fn recv_next(&mut self, consumer: &mut Consumer, most: usize) -> io::Result<usize> {
+        self.1.recv_next(consumer, most)
     }
 }

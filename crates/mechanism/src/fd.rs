@@ -78,6 +78,11 @@ impl FdEnd {
         Ok(Self { fd: Some(fd), wait, syscalls: 0 })
     }
 
+    /// One that has no descriptor yet.
+    pub(crate) fn none(wait: FdWait) -> Self {
+        Self { fd: None, wait, syscalls: 0 }
+    }
+
     /// The same end once more, for another task.
     pub(crate) fn share(&self) -> io::Result<Self> {
         Ok(Self { fd: Some(self.fd()?.try_clone()?), wait: self.wait, syscalls: 0 })

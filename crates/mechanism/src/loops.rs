@@ -11,7 +11,7 @@ use crate::channel::granted;
 use crate::endpoint::{Endpoint, EndpointRole, Job};
 use crate::ends::End;
 use crate::senders::many_senders;
-use crate::{Channel, Granted, OpenError, Pace, Receiver, Request, Sender};
+use crate::{Channel, ConnectionFacts, Granted, Meeting, OpenError, Pace, Receiver, Request, Sender};
 
 /// One direction of a mechanism, open: a sender and its receiver.
 pub(crate) struct Direction<S, R> {
@@ -157,6 +157,24 @@ impl<E: End> Endpoint for Task<E> {
     fn syscalls(&self) -> Option<u64> {
         self.ends.syscalls()
     }
+
+    fn connection(&self) -> Option<ConnectionFacts> {
+        self.ends.connection()
+    }
+}
+
+/// One end of a channel whose other end is on another host, over a connection that carries bytes both ways.
+pub(crate) fn lone_end<C: Sender + Receiver + 'static>(
+    workload: Workload,
+    meeting: &Meeting,
+    connection: C,
+) -> Box<dyn Endpoint> {
+    match (workload, meeting.is_first) {
+        (Workload::Stream, true) => endpoint(EndpointRole::Sender, connection, send_stream),
+        (Workload::Stream, false) => endpoint(EndpointRole::Receiver, connection, receive_stream),
+        (Workload::PingPong, true) => endpoint(EndpointRole::Both, connection, ask),
+        (Workload::PingPong, false) => endpoint(EndpointRole::Both, connection, answer),
+    }
 }
 
 /// Sends every block, then says that no more comes.
@@ -206,20 +224,20 @@ fn pass_there_and_back<S: Sender, R: Receiver>(
 }
 
 /// The side that asks, and times the answers.
-fn ask<S: Sender, R: Receiver>(ends: &mut (S, R), job: &mut Job<'_>) -> io::Result<()> {
+fn ask<C: Sender + Receiver>(ends: &mut C, job: &mut Job<'_>) -> io::Result<()> {
     time_round_trips(job, |job| pass(ends, job))?;
-    ends.0.finish()
+    ends.finish()
 }
 
 /// The side that answers.
-fn answer<S: Sender, R: Receiver>((sender, receiver): &mut (S, R), job: &mut Job<'_>) -> io::Result<()> {
+fn answer<C: Sender + Receiver>(ends: &mut C, job: &mut Job<'_>) -> io::Result<()> {
     for round in 0..job.blocks {
-        receive_block(receiver, job)?;
-        sender.send_next(&mut job.producer)?;
+        receive_block(ends, job)?;
+        ends.send_next(&mut job.producer)?;
         tell_of_round(job, round);
     }
     job.received_bytes = job.blocks * job.block_bytes as u64;
-    sender.finish()
+    ends.finish()
 }
 
 /// Does something with each block of a stream, and tells of it.
@@ -260,9 +278,9 @@ pub(crate) fn each_piece(
 
 /// Sends a block, then receives one.
 #[inline]
-fn pass<S: Sender, R: Receiver>((sender, receiver): &mut (S, R), job: &mut Job<'_>) -> io::Result<()> {
-    sender.send_next(&mut job.producer)?;
-    receive_block(receiver, job)
+fn pass<C: Sender + Receiver>(ends: &mut C, job: &mut Job<'_>) -> io::Result<()> {
+    ends.send_next(&mut job.producer)?;
+    receive_block(ends, job)
 }
 
 /// Receives exactly one block, in however many pieces it comes.
@@ -279,12 +297,12 @@ fn receive_block<R: Receiver>(receiver: &mut R, job: &mut Job<'_>) -> io::Result
     Ok(())
 }
 
-/// Tells of progress after a round trip, counted from 0; where a block is small, of one in 64. After a sleep the counter's
+/// Tells of progress after a round trip, counted from 0; where a block is small, of one in many. After a sleep the counter's
 /// page and line are cold, and a hundredth of a round trip went into telling of it.
 #[inline]
 fn tell_of_round(job: &mut Job<'_>, round: u64) {
     const SMALL_BYTES: usize = 4096;
-    if job.block_bytes > SMALL_BYTES || round.is_multiple_of(64) {
+    if job.block_bytes > SMALL_BYTES || round.is_multiple_of(job.rounds_between_tells) {
         job.progress.tell(round + 1);
     } else {
         job.progress.block_done();

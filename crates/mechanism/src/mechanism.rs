@@ -2,7 +2,7 @@
 
 use model::{DataLevel, Wait, ZeroCopy};
 
-use crate::{Channel, Descriptor, Folder, LinkEnds, OpenError, Options, Request, Unsupported};
+use crate::{Channel, Descriptor, Endpoint, Folder, LinkEnds, Meeting, OpenError, Options, Request, Unsupported};
 
 /// One way of moving bytes.
 pub trait Mechanism: Sync {
@@ -39,6 +39,19 @@ pub trait Mechanism: Sync {
     /// # Errors
     /// A limit that the request exceeds, or the system's refusal.
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError>;
+
+    /// One end of it, whose other end is on another host; `None` where it cannot have one. Nothing is opened yet: the ends meet when
+    /// this one is readied by its task ([`Endpoint::prepare`]), which leaves together with the other.
+    ///
+    /// # Errors
+    /// A limit that the request exceeds, or what has no meaning there.
+    fn open_end(
+        &self,
+        _request: &Request<'_>,
+        _meeting: &Meeting,
+    ) -> Option<Result<Box<dyn Endpoint>, OpenError>> {
+        None
+    }
 
     /// Opens it to stand between two unmodified programs; `None` where it cannot. Names that must live in a file
     /// system are made in `folder`, which nobody else uses meanwhile.

@@ -14,7 +14,8 @@ pub(crate) use crate::descriptor::*;
 pub(crate) use crate::ends::{End, ReceiveInPlace, Receiver, SendInPlace, Sender};
 pub(crate) use crate::fd::{FdEnd, FdWait};
 pub(crate) use crate::link::LinkKind;
-pub(crate) use crate::loops::{Direction, assemble, one_way, over_connected};
+pub(crate) use crate::loops::{Direction, assemble, lone_end, one_way, over_connected};
 pub(crate) use crate::{
-    Channel, Folder, Granted, LinkEnds, Mechanism, OpenError, Options, Request, SharedMemory, Unsupported,
+    Channel, ConnectionFacts, Endpoint, Folder, Granted, LinkEnds, Mechanism, Meeting, OpenError, Options, Place,
+    Request, SharedMemory, Unsupported,
 };

@@ -95,6 +95,16 @@ words! {
     }
 }
 
+words! {
+    /// Which way a stream goes whose ends are on two hosts; of round trips, the way of the questions.
+    pub enum Toward {
+        /// From this host to the other.
+        Peer = "to-peer",
+        /// From the other host to this one.
+        Here = "from-peer",
+    }
+}
+
 /// Reads an axis back from its word.
 macro_rules! axes {
     ($($name:ident $axis:literal),+) => {$(
@@ -110,7 +120,7 @@ macro_rules! axes {
         }
     )+};
 }
-axes!(Workload "workload", Tasks "tasks", Wait "wait", DataLevel "data level", Check "check");
+axes!(Workload "workload", Tasks "tasks", Wait "wait", DataLevel "data level", Check "check", Toward "direction");
 
 /// Which CPUs the two ends sit on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -234,7 +244,7 @@ macro_rules! serde_by_word {
         }
     )+};
 }
-serde_by_word!(Workload, Tasks, Wait, DataLevel, Check, Placement, PayloadKind);
+serde_by_word!(Workload, Tasks, Wait, DataLevel, Check, Placement, PayloadKind, Toward);
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Check, DataLevel, PayloadKind, Placement, Spec, Tasks, Wait, Workload};
+use crate::{Check, DataLevel, PayloadKind, Placement, Spec, Tasks, Toward, Wait, Workload};
 
 /// How much one trial moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +82,8 @@ pub struct Case {
     pub block_bytes: u64,
     /// Copying tasks between the two ends (`--chain`).
     pub relays: u32,
+    /// Which way it goes where one end is on another host (`--peer`); `None` where both are here.
+    pub toward: Option<Toward>,
     /// How much is asked of it at once.
     pub load: Load,
     /// How much a trial moves, of each pair and of each sender.
@@ -103,6 +105,7 @@ impl Case {
             payload: PayloadKind::Random,
             block_bytes: 64 << 10,
             relays: 0,
+            toward: None,
             load: Load::default(),
             amount: Amount::Adaptive,
         }

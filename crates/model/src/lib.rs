@@ -23,7 +23,7 @@ mod top;
 mod typed;
 mod worker;
 
-pub use axes::{Check, DataLevel, PayloadKind, Placement, Tasks, UnknownWord, Wait, Workload};
+pub use axes::{Check, DataLevel, PayloadKind, Placement, Tasks, Toward, UnknownWord, Wait, Workload};
 pub use boost::{BoostRecord, BoostedPipe, NamedProcess};
 pub use case::{Amount, Case, Load, Role};
 pub use compare::{CompareRecord, CompareResult, Ratio, SHELLS};
@@ -35,7 +35,7 @@ pub use observer::{Observer, RunProgress, Silent};
 pub use pipes::{NarrowPipe, PipeHolder, PipeSurvey, PipeUser};
 pub use quantity::{ByteSize, QuantityError, parse_duration, parse_size};
 pub use record::{
-    BenchRecord, CaseError, CaseRecord, EndUsage, ErrorKind, Latency, NoSample, NoiseLevel, SCHEMA, Sample,
+    BenchRecord, CaseError, CaseRecord, EndUsage, ErrorKind, Latency, NoSample, NoiseLevel, PeerRecord, SCHEMA, Sample,
     Settings, Share, Suite, Throughput, Tool, ZeroCopy,
 };
 pub use run::{Bottleneck, LinkRecord, RunRecord, StageRecord};

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Case, Check, DataLevel, Host, Load, PayloadKind, Placement, Role, Spec, Tasks, Wait, WorkerCase, Workload,
+    Case, Check, DataLevel, Host, Load, PayloadKind, Placement, Role, Spec, Tasks, Toward, Wait, WorkerCase, Workload,
 };
 
 /// The name and version of the record format.
@@ -30,6 +30,9 @@ pub struct BenchRecord {
     pub tool: Tool,
     /// The machine.
     pub host: Host,
+    /// The host that held the other end of each case (`--peer`); absent where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<PeerRecord>,
     /// The command line, after the program's name.
     pub arguments: Vec<String>,
     /// When the run began (RFC 3339).
@@ -38,6 +41,19 @@ pub struct BenchRecord {
     pub settings: Settings,
     /// One entry for each case, in the order of the plan.
     pub cases: Vec<CaseRecord>,
+}
+
+/// Another host that held one end of each case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PeerRecord {
+    /// What was typed after `--peer`.
+    pub name: String,
+    /// Where the ends met, as in "10.0.0.2:4711".
+    pub address: String,
+    /// Which hosepipe held the other ends.
+    pub tool: Tool,
+    /// That machine.
+    pub host: Host,
 }
 
 /// What holds for all cases of a run.
@@ -101,6 +117,12 @@ pub struct CaseRecord {
     /// Copying tasks between the two ends (`--chain`).
     #[serde(default)]
     pub relays: u32,
+    /// Which way it went where one end was on another host (`--peer`); absent where both were here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub toward: Option<Toward>,
+    /// The sender's congestion control (tcp(7)), where one end was on another host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion_control: Option<String>,
     /// Pairs of ends at once; absent where nobody asked (`--pairs`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs: Option<u32>,
@@ -166,6 +188,8 @@ impl From<Case> for CaseRecord {
             payload: case.payload,
             block_bytes: case.block_bytes,
             relays: case.relays,
+            toward: case.toward,
+            congestion_control: None,
             pairs: case.load.pairs,
             senders: case.load.senders,
             rate_per_s: case.load.rate_per_s,
@@ -238,6 +262,9 @@ pub struct Sample {
     /// Blocks of many senders that did not arrive in one piece (`--senders`, under `verify`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub torn_blocks: Option<u64>,
+    /// Segments (TCP_INFO, tcp(7)) or datagrams that the sender, or the asker, sent again; absent where both ends were on one host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retransmits: Option<u64>,
     /// Of paced round trips (`--rate`) the times from the real question, as `latency_histogram`, which then counts from the instant
     /// at which the question was due.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -52,6 +52,7 @@ pub(crate) fn table(ranking: &Ranking, interrupted: bool) -> Table {
         if ranking.pinned.is_none() {
             add(left("bound by").drop(8), &|row| bound(row.stream?));
         }
+        add(right("retransmits").drop(9), &|row| retransmits(row.stream?));
         add(left("granted").drop(14), &|row| granted_text(row.stream?));
     } else {
         add(round_trip(), &|row| marked_p50(row.round_trip?));
@@ -65,6 +66,7 @@ pub(crate) fn table(ranking: &Ranking, interrupted: bool) -> Table {
         add(right("p99.9").drop(7), &|row| Some(numbers::time(row.latency()?.p999 as f64)));
         add(right("max").drop(9), &|row| Some(numbers::time(row.latency()?.max as f64)));
         add(cpu_per_trip().drop(6), &|row| cpu_per_block(row.round_trip?));
+        add(right("retransmits").drop(7), &|row| retransmits(row.round_trip?));
         add(left("granted").drop(10), &|row| granted_text(row.round_trip?));
     }
     for (row, of) in table.rows.iter_mut().zip(&ranking.rows) {
@@ -126,6 +128,14 @@ fn elapsed_per_block(case: &CaseRecord) -> Option<String> {
 
 fn cpu_per_block(case: &CaseRecord) -> Option<String> {
     figure::median_of(case, figure::cpu_per_block_ns).map(numbers::time)
+}
+
+/// What the sender sent again in a trial, on the way to another host, where it did in any.
+fn retransmits(case: &CaseRecord) -> Option<String> {
+    let any = case.samples.iter().any(|sample| sample.retransmits > Some(0));
+    figure::median_of(case, |sample| sample.retransmits.map(|count| count as f64))
+        .filter(|_| any)
+        .map(|count| format!("{count}"))
 }
 
 fn granted_text(case: &CaseRecord) -> Option<String> {

@@ -152,9 +152,20 @@ fn of_cases(record: &BenchRecord) -> Sheet {
     let models = models_of(record);
     let model = |case: &CaseRecord| models.get(&std::ptr::from_ref(case));
     let cases = record.cases.iter();
+    let with_peer = record.peer.is_some();
     let mut sheet = Sheet::of(case_columns(), cases.map(|case| (case, pipes.against(case), model(case))));
     if record.cases.iter().any(|case| case.load().is_asked()) {
         let more = Sheet::of(load_columns(), record.cases.iter());
+        sheet.columns.extend(more.columns);
+        sheet.rows.iter_mut().zip(more.rows).for_each(|(row, more)| row.extend(more));
+    }
+    if with_peer {
+        let columns: &[Column<&CaseRecord>] = &[
+            ("direction", |case| text(case.toward)),
+            ("congestion_control", |case| case.congestion_control.clone()),
+            ("retransmits", |case| median(case, |sample| Some(sample.retransmits? as f64))),
+        ];
+        let more = Sheet::of(columns, record.cases.iter());
         sheet.columns.extend(more.columns);
         sheet.rows.iter_mut().zip(more.rows).for_each(|(row, more)| row.extend(more));
     }

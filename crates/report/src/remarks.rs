@@ -24,6 +24,8 @@ const NAMES_MAX: usize = 24;
 /// The machine and what all rows have in common, in pieces.
 pub(crate) fn heading(view: &View) -> Vec<String> {
     let mut pieces = vec![words::machine(&view.record.host)];
+    let peer = view.record.peer.as_ref();
+    pieces.extend(peer.map(|peer| format!("peer {}: {}", peer.name, words::machine(&peer.host))));
     pieces.push(match view.common(Ranking::blocks) {
         Some((stream, round_trip)) => words::blocks(stream, round_trip),
         None => range_of_blocks(view),

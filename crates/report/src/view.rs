@@ -9,7 +9,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use model::{
-    BenchRecord, CaseRecord, DataLevel, Latency, Placement, Role, Spec, Tasks, Throughput, Workload,
+    BenchRecord, CaseRecord, DataLevel, Latency, Placement, Role, Spec, Tasks, Throughput, Toward, Workload,
 };
 
 use stats::{Seats, figure, round_trip_seats, seats};
@@ -392,6 +392,9 @@ impl<'a> Labels<'a> {
         let known = self.0.get(&case.spec);
         if known.is_some_and(|known| known.waits_differ) {
             label.push_str(&format!(" ({})", case.wait));
+        }
+        if let Some(toward) = case.toward {
+            label.push_str(if toward == Toward::Peer { " to peer" } else { " from peer" });
         }
         if known.is_some_and(|known| known.payloads_differ) {
             label.push_str(&format!(" ({})", case.payload));

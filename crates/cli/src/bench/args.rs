@@ -7,13 +7,14 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use model::{ByteSize, Check, DataLevel, PayloadKind, Placement, Spec, Tasks, Wait, Workload};
 
 use super::workers_args::WorkersArgs;
+use crate::peer_cmd::BenchPeerArgs;
 use crate::outputs::Outputs;
 use crate::typed;
 
 /// What a suite says itself.
-const NOT_WITH_A_SUITE: [&str; 19] = [
+const NOT_WITH_A_SUITE: [&str; 20] = [
     "check", "payload", "specs", "all", "block", "sweep", "bytes", "count", "workload", "tasks", "wait",
-    "place", "data", "chain", "pairs", "senders", "rate", "workers", "worker",
+    "place", "data", "chain", "pairs", "senders", "rate", "workers", "worker", "peer",
 ];
 
 /// The heading of what asks for more than one pair at its own speed.
@@ -31,6 +32,8 @@ const LOAD: &str = "Load";
   hosepipe bench pipe unix-stream --pairs 1,2,4,8      what happens when many pairs talk at once
   hosepipe bench pipe --senders 1,4 --block 4096,8192  many writers, one reader: are blocks mixed?
   hosepipe bench socketpair --rate 1000,10000,50000    response times at a given load
+  hosepipe bench tcp udp --peer db2                    to another host and back: hosepipe is started there by ssh
+  hosepipe bench tcp --peer tcp://10.0.0.2:4711 --token-file ~/.token   where `hosepipe peer --listen` waits
   hosepipe bench --suite kernel --json old.json        the same cases on every machine: hosepipe diff old.json new.json
   hosepipe bench --workers all                         one workload in ten languages
   hosepipe bench --workers c,rust,java --matrix        the writer of each against the reader of each
@@ -139,6 +142,9 @@ pub(crate) struct BenchArgs {
     /// Print all remarks under the table, not only the most important ones
     #[arg(long)]
     pub(crate) explain: bool,
+
+    #[command(flatten)]
+    pub(crate) peer: BenchPeerArgs,
 
     #[command(flatten)]
     pub(crate) workers: WorkersArgs,

@@ -40,7 +40,10 @@ pub(crate) fn make(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<(Plan, Opti
         Some(suite) => (suite.cases.clone(), suite.trials, suite.budget),
         None => {
             let mut cases = cells(args, &placements(args, cpus)?)?;
-            cases.extend(references(args.workload, &cases));
+            // Nothing of this machine alone stands beside the way to another.
+            if args.peer.target.is_none() {
+                cases.extend(references(args.workload, &cases));
+            }
             let fixed = args.bytes.is_some() || args.count.is_some() || args.trials.is_some();
             (cases, TRIALS, (!fixed).then_some(BUDGET))
         }
@@ -63,6 +66,7 @@ pub(crate) fn make(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<(Plan, Opti
 pub(super) fn cells(args: &BenchArgs, placements: &[Placement]) -> Result<Vec<Case>, UsageError> {
     Tile::make(&args.payload, args.seed, Period::Bench).map_err(|error| UsageError(error.to_string()))?;
     check_load(args)?;
+    args.peer.check(args)?;
     let mut cases = Vec::new();
     for spec in specs(args) {
         // One end alone has no other to be near to.
@@ -72,7 +76,8 @@ pub(super) fn cells(args: &BenchArgs, placements: &[Placement]) -> Result<Vec<Ca
             for workload in [Workload::Stream, Workload::PingPong] {
                 for block_bytes in blocks(args, workload) {
                     let cell = case(args, &spec, *placement, workload, block_bytes);
-                    cases.extend(cell.into_iter().flat_map(|cell| loads(args, &cell)));
+                    let cells = cell.into_iter().flat_map(|cell| args.peer.both_ways(cell));
+                    cases.extend(cells.flat_map(|cell| loads(args, &cell)));
                 }
             }
         }
@@ -112,6 +117,7 @@ fn check_load(args: &BenchArgs) -> Result<(), UsageError> {
 
 fn specs(args: &BenchArgs) -> Vec<Spec> {
     match (args.all, args.specs.is_empty()) {
+        (_, true) if args.peer.target.is_some() => ["tcp", "udp"].map(Spec::plain).into(),
         (true, _) => mechanism::all_specs(),
         (_, true) => mechanism::default_specs(),
         _ => args.specs.clone(),
@@ -135,6 +141,7 @@ pub(super) fn placements(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<Vec<P
     match args.place {
         // One task has no other end to be near to: it sits still.
         None if args.tasks == Some(Tasks::Single) => Ok(vec![Placement::Same]),
+        None if args.peer.target.is_some() => Ok(vec![Placement::Any]),
         None => match [Placement::Cross, Placement::Smt]
             .into_iter()
             .find(|placement| there(*placement).is_ok())
@@ -196,6 +203,7 @@ fn case(
         payload: args.payload.clone(),
         block_bytes,
         relays: if has.role == Role::Ranked { args.chain } else { 0 },
+        toward: None,
         load: Load::default(),
         amount: amount(args, workload),
     })

@@ -58,6 +58,7 @@ fn of_cases(cases: Vec<CaseRecord>) -> BenchRecord {
         schema: SCHEMA.to_owned(),
         tool: Tool { version: "0.1.0".to_owned(), revision: None },
         host: Host::default(),
+        peer: None,
         arguments: vec!["bench".to_owned()],
         started: "2026-01-02T03:04:05Z".to_owned(),
         settings: Settings {

@@ -57,7 +57,7 @@ pub(super) fn unix_pair(options: &Options, kind: SocketType) -> Result<(OwnedFd,
 }
 
 /// Asks for the buffers the options name; the kernel clamps them without a word, so they are read back later.
-pub(super) fn set_buffers(options: &Options, socket: &OwnedFd) -> Result<(), OpenError> {
+pub(super) fn set_buffers(options: &Options, socket: impl AsFd + Copy) -> Result<(), OpenError> {
     // setsockopt takes a C int.
     let asked = |name| options.size(name).map(|bytes| bytes.min(i32::MAX as u64) as usize);
     if let Some(bytes) = asked(SNDBUF_OPTION.name) {

@@ -10,6 +10,7 @@ use rustix::net::{
 use super::sockets::{
     BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, no_loopback, over_pairs, socket, socket_ends,
 };
+use super::tcp_end::TcpEnd;
 use crate::prelude::*;
 
 pub(crate) struct Tcp;
@@ -18,7 +19,7 @@ impl Mechanism for Tcp {
     fn descriptor(&self) -> &'static Descriptor {
         &Descriptor {
             name: "tcp",
-            summary: "TCP over the loopback interface",
+            summary: "TCP over the loopback interface, or to another host (--peer)",
             capabilities: const {
                 Capabilities::LINK.union(Capabilities::CROSSES_HOSTS).union(Capabilities::MANY_SENDERS)
             },
@@ -47,6 +48,14 @@ impl Mechanism for Tcp {
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
         over_pairs(request, || connect_pair(request.options))
+    }
+
+    fn open_end(
+        &self,
+        request: &Request<'_>,
+        meeting: &Meeting,
+    ) -> Option<Result<Box<dyn Endpoint>, OpenError>> {
+        Some(Ok(lone_end(request.workload, meeting, TcpEnd::new(request, meeting))))
     }
 
     fn connect(&self, options: &Options, _folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {

@@ -20,14 +20,15 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, bind, connect
 
 use super::messages::{MessageEnd, receiver_wait};
 use super::sockets::{RCVBUF_OPTION, SNDBUF_OPTION, no_loopback, rcvbuf_bytes, sndbuf_bytes, socket};
+use super::udp_end::UdpEnd;
 use crate::prelude::*;
 
 /// The largest payload of a datagram over IPv4: 65535 less 20 bytes of IP header and 8 of UDP.
-const DATAGRAM_BYTES_MAX: u64 = 65507;
+pub(super) const DATAGRAM_BYTES_MAX: u64 = 65507;
 
 /// No larger window than this: what is under way also stands in a CPU's queue of packets, which holds
 /// net.core.netdev_max_backlog (1000 by default) for everybody on the machine.
-const WINDOW_MAX: u64 = 256;
+pub(super) const WINDOW_MAX: u64 = 256;
 
 /// Nothing for so long, and something was lost. The receiver is the first to lose patience, since it can say
 /// why; both do before the supervisor, who would call it a hang.
@@ -40,7 +41,7 @@ impl Mechanism for Udp {
     fn descriptor(&self) -> &'static Descriptor {
         &Descriptor {
             name: "udp",
-            summary: "UDP over the loopback interface, acknowledged so that nothing is lost",
+            summary: "UDP over the loopback interface, or to another host (--peer), acknowledged so that nothing is lost",
             // No program on a shell's line acknowledges anything, and none is told of the end.
             capabilities: const { Capabilities::KEEPS_BOUNDARIES.union(Capabilities::CROSSES_HOSTS) },
             options: &[
@@ -62,6 +63,14 @@ impl Mechanism for Udp {
 
     fn probe(&self) -> Result<(), Unsupported> {
         connect_pair(&Options::default()).map(|_| ()).map_err(no_loopback)
+    }
+
+    fn open_end(
+        &self,
+        request: &Request<'_>,
+        meeting: &Meeting,
+    ) -> Option<Result<Box<dyn Endpoint>, OpenError>> {
+        Some(UdpEnd::new(request, meeting).map(|end| lone_end(request.workload, meeting, end)))
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {

@@ -161,6 +161,7 @@ pub(crate) fn record(cases: impl IntoIterator<Item = Mock>) -> BenchRecord {
             hypervisor: Some("KVM".to_owned()),
             ..Host::default()
         },
+        peer: None,
         arguments: vec!["bench".to_owned()],
         started: "2026-01-02T03:04:05Z".to_owned(),
         settings: Settings {

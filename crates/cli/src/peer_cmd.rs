@@ -1,0 +1,153 @@
+//! `hosepipe peer`: the other end of a benchmark, held for another host; and `bench --peer`, which reaches it.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use mechanism::Capabilities;
+use model::{Case, PayloadKind, Placement, Tasks, Toward, Workload};
+use peer::{Far, Listening, Near, Target, Token};
+use process::Cleaner;
+
+use crate::bench::{BenchArgs, PlaceArgument};
+use crate::signals::StopRequest;
+use crate::terminal::{self, UsageError};
+use crate::{record, typed};
+
+/// How long a far side that ssh has started waits for the next trial.
+const IDLE_OVER_SSH: Duration = Duration::from_secs(120);
+
+/// The heading of what says where the other end is.
+const PEER: &str = "Another host";
+
+/// Holds the other end of a benchmark for another host: one of them, with the same token, and then it ends.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  (umask 077; head -c 32 /dev/urandom | base64 > token)       a token, to be copied to both hosts
+  hosepipe peer --listen 10.0.0.2:4711 --token-file token     on the one host
+  hosepipe bench tcp udp --peer tcp://10.0.0.2:4711 --token-file token     on the other
+
+Where there is ssh, nothing of this is needed: hosepipe bench tcp udp --peer HOST (docs/PEER.md).
+Exit status: 0 it held ends, and its caller ended; 1 nobody came, or what came was no hosepipe; 2 the command line is wrong.")]
+pub(crate) struct PeerArgs {
+    /// Listen there, and nowhere else; port 0 is any, and is printed
+    #[arg(long, value_name = "ADDR:PORT", required_unless_present = "stdio", requires = "token_file")]
+    listen: Option<SocketAddr>,
+
+    /// What both sides know: a file of 16 bytes or more that nobody else may read
+    #[arg(long, value_name = "F")]
+    token_file: Option<PathBuf>,
+
+    /// End when nobody comes, or nothing is asked, for so long
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = typed::positive_duration)]
+    idle: Duration,
+
+    /// What ssh starts
+    #[arg(long, hide = true, conflicts_with = "listen")]
+    stdio: bool,
+
+    #[arg(long, hide = true, requires = "stdio")]
+    address: Option<IpAddr>,
+}
+
+/// Where the other end of a benchmark is.
+#[derive(Debug, Args)]
+pub(crate) struct BenchPeerArgs {
+    /// Measure to another host and back: HOST as ssh takes it, or tcp://ADDR:PORT, where `hosepipe peer` listens
+    #[arg(id = "peer", long = "peer", value_name = "HOST", help_heading = PEER,
+        conflicts_with_all = ["all", "tasks", "chain", "pairs", "senders", "workers", "worker"])]
+    pub(crate) target: Option<Target>,
+
+    /// The token of `hosepipe peer`, for tcp://ADDR:PORT
+    #[arg(long, value_name = "F", requires = "peer", help_heading = PEER)]
+    token_file: Option<PathBuf>,
+
+    /// With ssh: the address of that host at which ends meet [default: the one that ssh has reached]
+    #[arg(long, value_name = "ADDR", requires = "peer", help_heading = PEER)]
+    peer_address: Option<IpAddr>,
+
+    /// With ssh: copy this program there, and remove it afterwards
+    #[arg(long, requires = "peer", help_heading = PEER)]
+    send_binary: bool,
+}
+
+pub(crate) fn run(args: &PeerArgs) -> anyhow::Result<ExitCode> {
+    let stop = StopRequest::listen()?;
+    let (stops, cpus) = (|| stop.is_set(), host::cpus());
+    let mut remark = |text: &str| terminal::remark(&format!("hosepipe peer: {text}"));
+    let (far, idle) = match (args.listen, &args.token_file) {
+        (Some(address), Some(file)) => {
+            let token = Token::read(file).map_err(|problem| UsageError(problem.to_string()))?;
+            let listening = Listening::at(address)?;
+            terminal::print(&format!("listening on {}\n", listening.address()?))?;
+            let own = (record::tool(), host::facts());
+            (listening.await_near(&token, own, args.idle, &stops, &mut remark), args.idle)
+        }
+        _ => (Far::over_ssh(args.address, record::tool(), host::facts()), IDLE_OVER_SSH),
+    };
+    let served = far.and_then(|far| far.serve(&cpus, idle, &stops, &mut remark));
+    if let Some(status) = stop.exit_status() {
+        return Ok(status.into());
+    }
+    served?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl BenchPeerArgs {
+    /// Refuses what has no meaning between two hosts.
+    pub(crate) fn check(&self, args: &BenchArgs) -> Result<(), UsageError> {
+        let Some(target) = &self.target else { return Ok(()) };
+        let over_tcp = matches!(target, Target::Tcp(_));
+        let crosses = |spec: &&model::Spec| {
+            mechanism::resolve(spec)
+                .is_ok_and(|(found, _)| found.descriptor().capabilities.contains(Capabilities::CROSSES_HOSTS))
+        };
+        let problem = match args.specs.iter().find(|spec| !crosses(spec)) {
+            Some(spec) => format!("`{spec}` does not leave this machine: with --peer take tcp or udp"),
+            None if !matches!(args.place, None | Some(PlaceArgument::One(Placement::Any))) => {
+                "the ends are on two hosts: --place any, or none".to_owned()
+            }
+            None if matches!(args.payload, PayloadKind::File(_)) => {
+                "a file is not there on the other host: --payload random, printable, sequence or zero".to_owned()
+            }
+            None if over_tcp && self.token_file.is_none() => {
+                "tcp://ADDR:PORT needs the token of `hosepipe peer` there: --token-file F".to_owned()
+            }
+            None if !over_tcp && self.token_file.is_some() => {
+                "ssh needs no token: --token-file goes with tcp://ADDR:PORT".to_owned()
+            }
+            None if over_tcp && (self.send_binary || self.peer_address.is_some()) => {
+                "--send-binary and --peer-address go with ssh, not with tcp://ADDR:PORT".to_owned()
+            }
+            None => return Ok(()),
+        };
+        Err(UsageError(problem))
+    }
+
+    /// The case as it is here; with another host a stream goes both ways, and round trips begin here.
+    pub(crate) fn both_ways(&self, case: Case) -> Vec<Case> {
+        let ways: &[Toward] = match (&self.target, case.workload) {
+            (None, _) => return vec![case],
+            (_, Workload::Stream) => Toward::ALL,
+            (_, Workload::PingPong) => &[Toward::Peer],
+        };
+        let way = |way: &Toward| Case { toward: Some(*way), tasks: Tasks::Processes, ..case.clone() };
+        ways.iter().map(way).collect()
+    }
+
+    /// Reaches the other host, where one was named.
+    pub(crate) fn reach<'c>(&self, cleaner: &'c Cleaner) -> anyhow::Result<Option<Near<'c>>> {
+        let near = match (&self.target, &self.token_file) {
+            (Some(Target::Tcp(address)), Some(file)) => {
+                let token = Token::read(file).map_err(|problem| UsageError(problem.to_string()))?;
+                Near::over_tcp(address, &token)
+            }
+            (Some(Target::Ssh(host)), _) => Near::over_ssh(host, self.peer_address, self.send_binary, cleaner),
+            _ => return Ok(None),
+        };
+        near.map(Some).context("--peer")
+    }
+}

@@ -1,0 +1,399 @@
+//! A trial whose ends are on two hosts: this one runs one end, and asks whoever reaches the other host for the other. Both hosts run
+//! the same code. No time of one host is compared with one of the other: a trial's time is that of the end that has the clock.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mechanism::{Folder, Meeting, Place, Request, Word};
+use model::{
+    Case, CaseError, Check, Cpu, DataLevel, ErrorKind, NoSample, PayloadKind, Spec, Toward, Wait, Workload,
+    monotonic_ns,
+};
+use payload::{Period, Tile, expected_checksum};
+use process::{Child, LOOK_UP, wait_for_all};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::control::Control;
+use crate::end::{EndFailure, EndReport};
+use crate::prepare::{Ready, prepare};
+use crate::sample::{Ends, check_arrival, check_content, corrupt, make_sample};
+use crate::trial::{TrialOutcome, TrialSetup, child_name, open_error, run_ends};
+use crate::watch::{Cut, Stillness, cause, died, reports, succeeded, system_failure};
+
+/// So long an end goes on whose other end has failed, to say in its own words what it met.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// So long neither end may move anything, and nothing may be heard from the other host.
+const STILL_MAX: Duration = Duration::from_secs(4);
+
+/// Bytes whose checksum is computed in the time that the other host waits.
+const CONFIRMED_BYTES_MAX: u64 = 4 << 30;
+
+/// What is held for another host at the most: a block, what one trial moves, and how long it takes.
+const FAR_BLOCK_BYTES_MAX: u64 = 64 << 20;
+const FAR_TRIAL_BYTES_MAX: u64 = 1 << 60;
+const FAR_TRIAL_MAX: Duration = Duration::from_secs(600);
+
+/// One end of one trial, as one host asks another for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// The mechanism and its options.
+    pub spec: Spec,
+    /// Stream or ping-pong.
+    pub workload: Workload,
+    /// How the end waits.
+    pub wait: Wait,
+    /// What the ends do with the payload.
+    pub data: DataLevel,
+    /// How the receiver checks.
+    pub check: Check,
+    /// What the data is; never a file's.
+    pub payload: PayloadKind,
+    /// Seed of a random payload.
+    pub seed: u64,
+    /// Bytes in a block.
+    pub block_bytes: u64,
+    /// Blocks, or round trips.
+    pub blocks: u64,
+    /// Which way they go, as who asks sees it.
+    pub toward: Toward,
+    /// What the end that calls begins with.
+    pub word: Word,
+}
+
+/// What is heard of the other host.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FarNews {
+    /// How much its end has moved.
+    Moved(u64),
+    /// What its end reports.
+    Report(Value),
+}
+
+/// Whoever reaches the other host. Every error is said of the case that it was met in.
+pub trait FarEnd {
+    /// Asks the other host to hold one end of a trial; says where that answers. An earlier trial is given up.
+    ///
+    /// # Errors
+    /// The other host is not reached any more.
+    fn order(&mut self, order: &Order) -> Result<SocketAddr, CaseError>;
+
+    /// What came from the other host; waits for so long at the most.
+    ///
+    /// # Errors
+    /// What the other host says went wrong there, or that it is not reached any more, or does not keep to the protocol.
+    fn news(&mut self, wait: Duration) -> Result<Option<FarNews>, CaseError>;
+
+    /// Confirms to the other host, whose end sent, how many bytes arrived here, and their checksum.
+    ///
+    /// # Errors
+    /// As [`FarEnd::order`].
+    fn confirm(&mut self, bytes: u64, checksum: Option<&str>) -> Result<(), CaseError>;
+
+    /// Nothing more is heard of it.
+    fn give_up(&mut self, why: &CaseError);
+}
+
+/// Runs one trial whose other end is on the other host.
+pub(crate) fn run_half_trial(
+    setup: &TrialSetup<'_>,
+    far: &mut dyn FarEnd,
+    seed: u64,
+    expected: &mut dyn FnMut(u64) -> Option<String>,
+    progress: &mut dyn FnMut(f64),
+    stop: &dyn Fn() -> bool,
+) -> Result<TrialOutcome, NoSample> {
+    let (case, began_ns) = (setup.case, monotonic_ns());
+    let order = order(setup, seed).map_err(|error| system_failure("getrandom", &error))?;
+    let address = far.order(&order)?;
+    let first = case.toward == Some(Toward::Peer);
+    let meeting = Meeting { place: Place::Call(address), word: order.word, is_first: first };
+    let (control, mut children) = start(setup, &meeting)?;
+    let goal = order.blocks.saturating_mul(if case.workload == Workload::Stream { case.block_bytes } else { 1 });
+    let mut watch = Watch::new();
+    let watched = wait_for_all(&mut children, &|child| !succeeded(child), &mut || {
+        if stop() {
+            return Err(Cut(NoSample::Stopped));
+        }
+        let (moved, _) = control.slowest_and_sum();
+        progress(moved as f64 / goal.max(1) as f64);
+        watch.look(far, moved, Duration::ZERO).map_err(|error| Cut(error.into()))?;
+        match watch.failed_far().and_then(|failed| cause(std::slice::from_ref(failed), case)) {
+            Some(failed) => Err(Cut(failed.into())),
+            None => Ok(()),
+        }
+    });
+    watched.map_err(|Cut(why)| why)?;
+    let near = report_of(&children, case, usize::from(!first))?;
+    let ended = Instant::now();
+    let distant = loop {
+        if stop() {
+            return Err(NoSample::Stopped);
+        }
+        match watch.report.take() {
+            Some(report) => break distant(report, &order, &near)?,
+            // Who has failed here waits for a better reason, but not for long.
+            None if near.failure.is_some() && ended.elapsed() > GRACE => break EndReport { failure: None, ..near.clone() },
+            None => watch.look(far, control.slowest_and_sum().0, LOOK_UP)?,
+        }
+    };
+    let both = if first { [near, distant] } else { [distant, near] };
+    if let Some(error) = cause(&both, case) {
+        return Err(error.into());
+    }
+    let ends = Ends { case, blocks: setup.blocks, reports: &both };
+    check_arrival(&ends)?;
+    check_content(&ends, setup.ready.atomic_bytes, expected)?;
+    let received = &both[1];
+    if !first {
+        far.confirm(received.received_bytes, received.checksum.as_deref())?;
+    }
+    let sample = make_sample(&ends, setup.round, began_ns, &control)?;
+    let facts = || both.iter().filter_map(|end| end.connection.as_ref());
+    Ok(TrialOutcome {
+        sample: model::Sample { retransmits: facts().find_map(|facts| facts.retransmits), ..sample },
+        granted: facts().flat_map(|facts| facts.granted.clone()).collect(),
+        congestion_control: facts().find_map(|facts| facts.congestion_control.clone()),
+    })
+}
+
+/// Holds the other end of a trial for another host, which calls at `listener`. `tell` is called twenty times a second with what was
+/// moved so far; the trial ends where it gives an error. Returns what the end reports.
+///
+/// # Errors
+/// What cannot be held here, or did not end well; or what `tell` gave.
+pub fn hold_far_end(
+    order: &Order,
+    listener: &Arc<std::net::TcpListener>,
+    cpus: &[Cpu],
+    tell: &mut dyn FnMut(u64) -> Result<(), CaseError>,
+) -> Result<Value, CaseError> {
+    let case = case(order)?;
+    let ready = prepare(&case, cpus)?;
+    let tile = Tile::make(&order.payload, order.seed, Period::Bench)
+        .map_err(|error| CaseError::stated(ErrorKind::Open, error.to_string()))?;
+    let folder = Folder::private();
+    let blocks = order.blocks;
+    let setup =
+        TrialSetup { case: &case, ready: &ready, tile: &Arc::new(tile), folder: &folder, blocks, round: 0 };
+    let first = case.toward == Some(Toward::Peer);
+    let meeting = Meeting { place: Place::Answer(listener.clone()), word: order.word, is_first: first };
+    let (control, mut children) = start(&setup, &meeting)?;
+    let began = Instant::now();
+    wait_for_all(&mut children, &|child| !succeeded(child), &mut || {
+        tell(control.slowest_and_sum().0).map_err(|error| Cut(error.into()))?;
+        if began.elapsed() < FAR_TRIAL_MAX {
+            return Ok(());
+        }
+        let text = format!("a trial takes longer than {} s", FAR_TRIAL_MAX.as_secs());
+        Err(Cut(CaseError::new(ErrorKind::Limit, text).into()))
+    })
+    .map_err(|Cut(why)| match why {
+        NoSample::Failed(error) => error,
+        NoSample::Stopped => CaseError::new(ErrorKind::Died, "stopped"),
+    })?;
+    let report = report_of(&children, &case, usize::from(!first))?;
+    serde_json::to_value(report).map_err(|error| CaseError::new(ErrorKind::Died, error.to_string()))
+}
+
+/// Whether what the other host confirms of what was sent from here is so; `checksum` is looked at up to [`CONFIRMED_BYTES_MAX`].
+///
+/// # Errors
+/// What it says, and what is right.
+pub fn check_confirmed(order: &Order, bytes: u64, checksum: Option<&str>) -> Result<(), CaseError> {
+    let sent = order.blocks.saturating_mul(order.block_bytes);
+    if bytes != sent {
+        return Err(corrupt(format!("the other host says that {bytes} of {sent} bytes arrived")));
+    }
+    let tile = Tile::make(&order.payload, order.seed, Period::Bench).ok();
+    let looked = tile.filter(|_| order.data == DataLevel::Verify && bytes <= CONFIRMED_BYTES_MAX);
+    match looked.and_then(|tile| expected_checksum(&tile, order.check, bytes, &|| false)) {
+        Some(expected) if checksum != Some(&expected) => {
+            Err(corrupt(format!("the other host has {checksum:?} of {bytes} bytes whose {} is {expected}", order.check)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What is asked of the other host for a trial, with a word that nobody can guess.
+fn order(setup: &TrialSetup<'_>, seed: u64) -> std::io::Result<Order> {
+    let case = setup.case;
+    let mut word = Word::default();
+    rustix::rand::getrandom(&mut word, rustix::rand::GetRandomFlags::empty())?;
+    Ok(Order {
+        spec: case.spec.clone(),
+        workload: case.workload,
+        wait: case.wait,
+        data: case.data,
+        check: case.check,
+        payload: case.payload.clone(),
+        seed,
+        block_bytes: case.block_bytes,
+        blocks: setup.blocks,
+        toward: case.toward.unwrap_or(Toward::Peer),
+        word,
+    })
+}
+
+/// The case of an order as it is here, where who asks is the peer.
+fn case(order: &Order) -> Result<Case, CaseError> {
+    let refuse = |text: &str| Err(CaseError::stated(ErrorKind::Limit, text));
+    if !(1..=FAR_BLOCK_BYTES_MAX).contains(&order.block_bytes) {
+        return refuse("blocks between two hosts have 1 byte to 64 MiB");
+    }
+    if order.blocks == 0 || order.blocks > FAR_TRIAL_BYTES_MAX / order.block_bytes {
+        return refuse("a trial between two hosts has 1 block to 1 EiB");
+    }
+    if matches!(order.payload, PayloadKind::File(_)) {
+        return refuse("no file is read for another host");
+    }
+    Ok(Case {
+        workload: order.workload,
+        wait: order.wait,
+        data: order.data,
+        check: order.check,
+        payload: order.payload.clone(),
+        block_bytes: order.block_bytes,
+        toward: Some(if order.toward == Toward::Peer { Toward::Here } else { Toward::Peer }),
+        ..Case::stream(order.spec.clone())
+    })
+}
+
+/// Starts the task of this host's end.
+fn start(
+    setup: &TrialSetup<'_>,
+    meeting: &Meeting,
+) -> Result<(Control, Vec<Child<'static>>), CaseError> {
+    let Ready { mechanism, options, block_bytes, .. } = setup.ready;
+    let case = setup.case;
+    let request = Request {
+        options,
+        workload: case.workload,
+        tasks: case.tasks,
+        wait: case.wait,
+        data: case.data,
+        relays: 0,
+        senders: None,
+        block_bytes: *block_bytes,
+        total_bytes: setup.blocks.saturating_mul(case.block_bytes),
+        folder: setup.folder,
+    };
+    let end = mechanism.open_end(&request, meeting).ok_or_else(|| {
+        let text = "has no way to another host that could be measured";
+        CaseError::stated(ErrorKind::Unsupported, text).with_remedy("tcp or udp".to_owned())
+    })?;
+    let mut end = Some(end.map_err(open_error)?);
+    let control = Control::new(1).map_err(|error| system_failure("mmap of the control page", &error))?;
+    let first = usize::from(!meeting.is_first);
+    let child = Child::fork(child_name(case, first, 2), |report| {
+        run_ends(setup, end.take().into_iter().collect(), 0, first, &control, report);
+    });
+    Ok((control, vec![child.map_err(|error| system_failure("fork", &error))?]))
+}
+
+/// The report of this host's end, which may be that it failed.
+fn report_of(children: &[Child<'_>], case: &Case, first: usize) -> Result<EndReport, CaseError> {
+    died(children, case, first)?;
+    let report = children.iter().flat_map(reports).next();
+    report.ok_or_else(|| CaseError::new(ErrorKind::Died, "an end left without a report"))
+}
+
+/// What the other host says of its end, its times moved to where ours begin, and nothing believed that could not be.
+fn distant(told: EndReport, order: &Order, near: &EndReport) -> Result<EndReport, CaseError> {
+    /// More than anything can be in a trial, and few enough to be added up.
+    const MOST: u64 = 1 << 60;
+    let receives = order.workload == Workload::PingPong || order.toward == Toward::Peer;
+    let bytes = if receives { order.blocks * order.block_bytes } else { 0 };
+    if told.failure.is_none() && told.received_bytes != bytes {
+        let received = told.received_bytes;
+        return Err(corrupt(format!("the other host says that it received {received} of {bytes} bytes")));
+    }
+    let mut usage = told.usage;
+    for figure in [
+        &mut usage.voluntary_switches,
+        &mut usage.involuntary_switches,
+        &mut usage.minor_faults,
+        &mut usage.blocks_stored,
+        &mut usage.user_ns,
+        &mut usage.system_ns,
+    ] {
+        *figure = MOST.min(*figure);
+    }
+    usage.syscalls = usage.syscalls.map(|calls| calls.min(MOST));
+    let took_ns = told.end_ns.saturating_sub(told.start_ns).min(MOST);
+    Ok(EndReport {
+        start_ns: near.start_ns,
+        end_ns: near.start_ns.saturating_add(took_ns),
+        usage,
+        // Who asks has them, and that is this host.
+        latency_histogram: None,
+        service_histogram: None,
+        torn_blocks: None,
+        looks: (0, 0),
+        failure: told.failure.map(|failure| EndFailure {
+            message: format!("on the other host: {}", failure.message),
+            ..failure
+        }),
+        ..told
+    })
+}
+
+/// Looks after a trial of two hosts: whether anything moves, and whether the other host is heard.
+struct Watch {
+    movement: Stillness,
+    silence: Stillness,
+    far_moved: u64,
+    heard: u64,
+    report: Option<EndReport>,
+    reported: Instant,
+}
+
+impl Watch {
+    fn new() -> Self {
+        let now = Instant::now();
+        let (movement, silence) = (Stillness::from(now), Stillness::from(now));
+        Self { movement, silence, far_moved: 0, heard: 0, report: None, reported: now }
+    }
+
+    /// What the other end reports, where that is that it failed, a while ago.
+    fn failed_far(&self) -> Option<&EndReport> {
+        self.report.as_ref().filter(|end| end.failure.is_some() && self.reported.elapsed() > GRACE)
+    }
+
+    /// Takes in what came from the other host; waits for so long at the most where nothing has.
+    fn look(&mut self, far: &mut dyn FarEnd, moved: u64, wait: Duration) -> Result<(), CaseError> {
+        const NEWS_MAX: usize = 100;
+        for _ in 0..NEWS_MAX {
+            match far.news(if self.report.is_some() { Duration::ZERO } else { wait })? {
+                None => break,
+                Some(FarNews::Moved(moved)) => self.far_moved = moved,
+                Some(FarNews::Report(report)) => {
+                    let report = serde_json::from_value(report);
+                    let no_report = |error| corrupt(format!("the other host's report is none: {error}"));
+                    self.report = Some(report.map_err(no_report)?);
+                    self.reported = Instant::now();
+                }
+            }
+            self.heard += 1;
+            if self.report.is_some() {
+                break;
+            }
+        }
+        let now = Instant::now();
+        self.movement.look(now, moved.wrapping_add(self.far_moved));
+        self.silence.look(now, self.heard);
+        let seconds = STILL_MAX.as_secs();
+        if self.report.is_none() && self.silence.lasted > STILL_MAX {
+            let error = CaseError::new(ErrorKind::Hung, format!("the other host says nothing for {seconds} s"));
+            far.give_up(&error);
+            return Err(error);
+        }
+        if self.movement.lasted > STILL_MAX {
+            let text = format!("nothing moves between the hosts for {seconds} s");
+            return Err(CaseError::new(ErrorKind::Hung, text));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,185 @@
+//! One end of a TCP connection with another host.
+#![allow(unsafe_code)]
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use rustix::event::{PollFd, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::net::{AddressFamily, SocketType, connect, sockopt};
+
+use super::sockets::{rcvbuf_bytes, set_buffers, sndbuf_bytes, socket};
+use crate::meeting::{Heard, MEETING_PATIENCE, await_caller};
+use crate::prelude::*;
+
+/// What an end says that is ready, and what the one with the clock says when it starts it.
+const READY: u8 = b'r';
+const GO: u8 = b'g';
+
+/// One end, which has its connection once it is prepared.
+pub(super) struct TcpEnd {
+    end: FdEnd,
+    options: Options,
+    meeting: Meeting,
+    workload: Workload,
+}
+
+impl TcpEnd {
+    pub(super) fn new(request: &Request<'_>, meeting: &Meeting) -> Self {
+        let (options, meeting, workload) = (request.options.clone(), meeting.clone(), request.workload);
+        Self { end: FdEnd::none(FdWait::of(request)), options, meeting, workload }
+    }
+
+    /// Whether the clock of the trial is this end's.
+    fn has_clock(&self) -> bool {
+        self.meeting.is_first == (self.workload == Workload::PingPong)
+    }
+
+    /// Calls, or answers. Buffers are set before a call is made, so that the window is agreed on with them; who answers sets his
+    /// afterwards, as all trials have one listener.
+    fn meet(&self) -> io::Result<TcpStream> {
+        match &self.meeting.place {
+            Place::Call(address) => {
+                let mut stream = call(&self.options, address).map_err(|error| match error.kind() {
+                    io::ErrorKind::TimedOut => self.meeting.missed(),
+                    _ => with_address(&error, address),
+                })?;
+                stream.write_all(&self.meeting.word)?;
+                Ok(stream)
+            }
+            Place::Answer(listener) => {
+                let known = &self.meeting.word[..];
+                let met = await_caller(
+                    listener,
+                    known.len(),
+                    MEETING_PATIENCE,
+                    &mut Vec::new,
+                    &mut |_, heard| match known.starts_with(heard) {
+                        true if heard.len() == known.len() => Heard::Right(()),
+                        true => Heard::More,
+                        false => Heard::Wrong,
+                    },
+                    &mut || true,
+                )?;
+                let (stream, ()) = met.ok_or_else(|| self.meeting.missed())?;
+                set_buffers(&self.options, stream.as_fd()).map_err(io::Error::other)?;
+                Ok(stream)
+            }
+        }
+    }
+
+    /// Both ends leave together: who has the clock starts it when he knows that the other is ready, and tells him to go.
+    fn start(&self, stream: &mut TcpStream) -> io::Result<()> {
+        stream.set_read_timeout(Some(MEETING_PATIENCE))?;
+        let hear = |stream: &mut TcpStream, word: u8| -> io::Result<()> {
+            let mut heard = [0];
+            stream.read_exact(&mut heard).map_err(|error| match error.kind() {
+                io::ErrorKind::WouldBlock => io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    format!("the other end is not ready within {} s", MEETING_PATIENCE.as_secs()),
+                ),
+                _ => error,
+            })?;
+            let problem = "the other end does not begin as it must";
+            if heard == [word] { Ok(()) } else { Err(io::Error::new(io::ErrorKind::InvalidData, problem)) }
+        };
+        if self.has_clock() {
+            hear(stream, READY)?;
+            stream.set_read_timeout(None)?;
+            stream.write_all(&[GO])
+        } else {
+            stream.write_all(&[READY])?;
+            hear(stream, GO)?;
+            stream.set_read_timeout(None)
+        }
+    }
+}
+
+/// Calls an address, with patience.
+fn call(options: &Options, address: &SocketAddr) -> io::Result<TcpStream> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket(options, family, SocketType::STREAM).map_err(io::Error::other)?;
+    let flags = fcntl_getfl(&socket)?;
+    fcntl_setfl(&socket, flags | OFlags::NONBLOCK)?;
+    match connect(&socket, address) {
+        Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let patience = Timespec::try_from(MEETING_PATIENCE).ok();
+    if poll(&mut [PollFd::new(&socket, PollFlags::OUT)], patience.as_ref())? == 0 {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    sockopt::socket_error(&socket)??;
+    fcntl_setfl(&socket, flags)?;
+    Ok(TcpStream::from(socket))
+}
+
+fn with_address(error: &io::Error, address: &SocketAddr) -> io::Error {
+    io::Error::new(error.kind(), format!("connect({address}): {}", describe_errno(error)))
+}
+
+impl End for TcpEnd {
+    fn prepare(&mut self) -> io::Result<()> {
+        let mut stream = self.meet()?;
+        if self.options.has("nodelay") {
+            stream.set_nodelay(true)?;
+        }
+        self.start(&mut stream)?;
+        self.end = FdEnd::new(stream.into(), self.end.wait).map_err(io::Error::other)?;
+        Ok(())
+    }
+
+    fn syscalls(&self) -> Option<u64> {
+        self.end.syscalls()
+    }
+
+    /// Of a connection that was made; the sender's buffer, segments and congestion control, the receiver's buffer.
+    fn connection(&self) -> Option<ConnectionFacts> {
+        let socket = self.end.fd().ok()?;
+        if !self.meeting.is_first {
+            let granted = granted([("rcvbuf_bytes", rcvbuf_bytes(socket).ok()?)]);
+            return Some(ConnectionFacts { granted, ..ConnectionFacts::default() });
+        }
+        let info = tcp_info(socket).ok()?;
+        Some(ConnectionFacts {
+            granted: granted([
+                ("sndbuf_bytes", sndbuf_bytes(socket).ok()?),
+                ("mss_bytes", info.tcpi_snd_mss.into()),
+            ]),
+            congestion_control: sockopt::tcp_congestion(socket).ok(),
+            retransmits: Some(info.tcpi_total_retrans.into()),
+        })
+    }
+}
+
+impl Sender for TcpEnd {
+    #[inline]
+    fn send(&mut self, block: &[u8]) -> io::Result<()> {
+        self.end.send(block)
+    }
+
+    /// Waits until the receiver has everything and closes: what is sent again until then is counted. The clock is not this end's.
+    fn finish(&mut self) -> io::Result<()> {
+        if self.workload == Workload::Stream && self.end.recv(&mut [0])? > 0 {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the receiver of a stream sent something"));
+        }
+        Ok(())
+    }
+}
+
+impl Receiver for TcpEnd {
+    #[inline]
+    fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        self.end.recv(room)
+    }
+}
+
+fn tcp_info(socket: &OwnedFd) -> io::Result<libc::tcp_info> {
+    // SAFETY: numbers, for which zeros are valid; an older kernel fills in a shorter part.
+    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    let mut len = size_of_val(&info) as libc::socklen_t;
+    let (fd, room) = (socket.as_raw_fd(), (&raw mut info).cast());
+    // SAFETY: room for as much as `len` says; the kernel writes no more.
+    let answer = unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, room, &mut len) };
+    if answer == 0 { Ok(info) } else { Err(io::Error::last_os_error()) }
+}

@@ -1,0 +1,133 @@
+//! Who both sides are: each shows that it has the token, over fresh numbers of both, and never the token.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use hmac::{Hmac, Mac};
+use model::describe_errno;
+use sha2::Sha256;
+use thiserror::Error;
+
+use crate::wire::{Hello, PROTOCOL};
+
+/// A random number that is used once.
+pub(crate) type Nonce = [u8; 32];
+/// HMAC-SHA256 (RFC 2104).
+pub(crate) type Proof = [u8; 32];
+
+/// Bytes of a token.
+const TOKEN_BYTES_MIN: usize = 16;
+const TOKEN_BYTES_MAX: u64 = 4096;
+
+/// What both sides know and nobody else. It is never shown.
+pub struct Token(Vec<u8>);
+
+/// Why there is no token: a sentence that says what to do.
+#[derive(Debug, Error)]
+#[error("the token file {0} {1}")]
+pub struct TokenProblem(String, String);
+
+/// Whose proof it is: neither can be handed back as the other's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Prover {
+    Near,
+    Far,
+}
+
+impl Token {
+    /// Reads a token from a file that only its owner may read; a last line end does not belong to it.
+    ///
+    /// # Errors
+    /// What is wrong with the file, and how it is made.
+    pub fn read(path: &Path) -> Result<Self, TokenProblem> {
+        let problem = |what: String| TokenProblem(path.display().to_string(), what);
+        let make = "make one with: (umask 077; head -c 32 /dev/urandom | base64 > FILE)";
+        let cannot = |error: io::Error| problem(format!("cannot be read: {}; {make}", describe_errno(&error)));
+        let file = File::open(path).map_err(cannot)?;
+        let about = file.metadata().map_err(cannot)?;
+        if !about.is_file() {
+            return Err(problem(format!("is no file; {make}")));
+        }
+        if about.mode() & 0o077 != 0 {
+            return Err(problem("can be read or written by others: chmod 600 it".to_owned()));
+        }
+        let mut token = Vec::new();
+        file.take(TOKEN_BYTES_MAX + 1).read_to_end(&mut token).map_err(cannot)?;
+        let len = token.trim_ascii_end().len();
+        token.truncate(len);
+        if len < TOKEN_BYTES_MIN || len as u64 > TOKEN_BYTES_MAX {
+            return Err(problem(format!("holds {len} bytes, not {TOKEN_BYTES_MIN} to {TOKEN_BYTES_MAX}; {make}")));
+        }
+        Ok(Self(token))
+    }
+
+    fn mac(&self, prover: Prover, far: &Hello, near: &Hello) -> Hmac<Sha256> {
+        // A key of any length will do.
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).unwrap_or_else(|_| unreachable!());
+        mac.update(if prover == Prover::Near { b"hosepipe near" } else { b"hosepipe far " });
+        mac.update(&PROTOCOL.to_be_bytes());
+        for hello in [far, near] {
+            mac.update(&(hello.version.len() as u64).to_be_bytes());
+            mac.update(hello.version.as_bytes());
+            mac.update(&hello.nonce);
+        }
+        mac
+    }
+
+    /// The proof of one side, over what both have said.
+    pub(crate) fn prove(&self, prover: Prover, far: &Hello, near: &Hello) -> Proof {
+        self.mac(prover, far, near).finalize().into_bytes().into()
+    }
+
+    /// Whether a proof is that side's; takes the same time for every wrong one.
+    pub(crate) fn verify(&self, proof: &Proof, prover: Prover, far: &Hello, near: &Hello) -> bool {
+        self.mac(prover, far, near).verify_slice(proof).is_ok()
+    }
+}
+
+/// A fresh number.
+///
+/// # Errors
+/// What getrandom(2) answers.
+pub(crate) fn nonce() -> io::Result<Nonce> {
+    let mut nonce = Nonce::default();
+    rustix::rand::getrandom(&mut nonce, rustix::rand::GetRandomFlags::empty())?;
+    Ok(nonce)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_token_is_its_owners_and_long_enough() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let said = |text: &str, mode: u32| {
+            let path = folder.path().join("token");
+            std::fs::write(&path, text).expect("written");
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("chmod");
+            Token::read(&path).err().map(|problem| problem.to_string()).unwrap_or_default()
+        };
+        assert_eq!(said("0123456789abcdef\n", 0o600), "");
+        assert!(said("0123456789abcdef\n", 0o640).contains("chmod 600"));
+        assert!(said("0123456789abcde\n", 0o600).contains("holds 15 bytes"));
+        assert!(said(&"x".repeat(5000), 0o600).contains("not 16 to 4096"));
+    }
+
+    #[test]
+    fn a_proof_is_of_one_side_one_token_and_both_numbers() {
+        let (token, other) = (Token(vec![1; 16]), Token(vec![2; 16]));
+        let hello = |number| Hello { nonce: [number; 32], ..Hello::new().expect("random") };
+        let (far, near) = (hello(1), hello(2));
+        let proof = token.prove(Prover::Near, &far, &near);
+        assert!(token.verify(&proof, Prover::Near, &far, &near));
+        assert!(!token.verify(&proof, Prover::Far, &far, &near), "reflected");
+        assert!(!token.verify(&proof, Prover::Near, &far, &hello(3)), "repeated");
+        assert!(!token.verify(&proof, Prover::Near, &near, &far));
+        assert!(!other.verify(&proof, Prover::Near, &far, &near));
+    }
+}

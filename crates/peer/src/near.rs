@@ -1,0 +1,198 @@
+//! The near side: it finds the other host, and asks it for its end of each trial.
+
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use engine::{FarEnd, FarNews, Order};
+use mechanism::MEETING_PATIENCE;
+use model::{CaseError, ErrorKind, PeerRecord};
+use process::Cleaner;
+
+use crate::auth::{Prover, Token};
+use crate::ssh::{LOGIN_MAX, Ssh};
+use crate::wire::{FromFar, FromNear, Hello, PeerError, Wire};
+
+/// Where the other host is, as typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// What ssh(1) takes for a destination.
+    Ssh(String),
+    /// `tcp://ADDRESS:PORT`, at which a hosepipe listens.
+    Tcp(String),
+}
+
+impl std::str::FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let odd = text.chars().any(|letter| letter.is_whitespace() || letter.is_control());
+        match text.strip_prefix("tcp://") {
+            Some(rest) if !odd && rest.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) => {
+                Ok(Self::Tcp(rest.to_owned()))
+            }
+            Some(_) => Err(format!("`{text}` is no address: tcp://ADDRESS:PORT, as in tcp://10.0.0.2:4711")),
+            None if text.is_empty() || text.starts_with('-') || odd => {
+                Err(format!("`{text}` is no host: HOST or USER@HOST, as ssh takes it, or tcp://ADDRESS:PORT"))
+            }
+            None => Ok(Self::Ssh(text.to_owned())),
+        }
+    }
+}
+
+/// The near side, which has reached the other host.
+pub struct Near<'c> {
+    wire: Wire,
+    ssh: Option<Ssh<'c>>,
+    /// Where ends meet.
+    address: SocketAddr,
+    record: PeerRecord,
+    /// Orders so far: what is said of an earlier one comes too late.
+    orders: u64,
+    /// Why nothing more is heard.
+    lost: Option<CaseError>,
+}
+
+impl<'c> Near<'c> {
+    /// Reaches the hosepipe that listens at `ADDRESS:PORT`, and has the same token.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn over_tcp(target: &str, token: &Token) -> Result<Self, PeerError> {
+        let addresses = target.to_socket_addrs().map_err(PeerError::system(format!("cannot find {target}")))?;
+        let mut reached = Err(PeerError(format!("{target} has no address")));
+        for address in addresses {
+            reached = TcpStream::connect_timeout(&address, MEETING_PATIENCE)
+                .map_err(PeerError::system(format!("cannot reach a hosepipe at {address}")));
+            if reached.is_ok() {
+                break;
+            }
+        }
+        let stream = reached?;
+        let address = stream.peer_addr().map_err(PeerError::system("getpeername"))?;
+        stream.set_nodelay(true).map_err(PeerError::system("setsockopt(TCP_NODELAY)"))?;
+        let mut wire = Wire::over(stream.into(), target)?;
+        let (far, near) = hellos(&mut wire, target, MEETING_PATIENCE, Some(token))?;
+        let turned_away = |error: PeerError| PeerError(format!("{error}: does it have another token? (it says why)"));
+        let (proof, _, record) = here(&mut wire, target).map_err(turned_away)?;
+        if !proof.is_some_and(|proof| token.verify(&proof, Prover::Far, &far, &near)) {
+            return Err(PeerError(format!("{target} does not have the token: it is not trusted")));
+        }
+        Ok(Self { wire, ssh: None, address, record, orders: 0, lost: None })
+    }
+
+    /// Starts a hosepipe by ssh; with `send`, a copy of this one. Ends meet at `address`, or at the one that ssh has reached.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn over_ssh(
+        host: &str,
+        address: Option<IpAddr>,
+        send: bool,
+        cleaner: &'c Cleaner,
+    ) -> Result<Self, PeerError> {
+        let (mut ssh, mut wire) = Ssh::start(host, address, send, cleaner)?;
+        let met = hellos(&mut wire, host, LOGIN_MAX, None).and_then(|_| here(&mut wire, host));
+        let (_, address, record) = met.map_err(|error| ssh.explain(error))?;
+        Ok(Self { wire, ssh: Some(ssh), address, record, orders: 0, lost: None })
+    }
+
+    /// What is recorded of the other host.
+    pub fn record(&self) -> &PeerRecord {
+        &self.record
+    }
+
+    /// The first trouble of the connection is that of all cases after it.
+    fn lose(&mut self, error: PeerError) -> CaseError {
+        let error = match &mut self.ssh {
+            Some(ssh) => ssh.explain(error),
+            None => error,
+        };
+        let error = CaseError::new(ErrorKind::Died, error.to_string());
+        self.lost.get_or_insert(error).clone()
+    }
+
+    fn say(&mut self, message: &FromNear) -> Result<(), CaseError> {
+        self.lost.clone().map_or(Ok(()), Err)?;
+        self.wire.say(message, MEETING_PATIENCE).map_err(|error| self.lose(error))
+    }
+}
+
+/// Both sides say who they are, the far one first; where there is a token, we show that we have it.
+fn hellos(
+    wire: &mut Wire,
+    name: &str,
+    patience: Duration,
+    token: Option<&Token>,
+) -> Result<(Hello, Hello), PeerError> {
+    let silent = || PeerError(format!("{name} says nothing for {} s: is a hosepipe there?", patience.as_secs()));
+    let Some(FromFar::Hello(far)) = wire.hear(patience)? else { return Err(silent()) };
+    far.check(name)?;
+    let hello = Hello::new().map_err(PeerError::system("getrandom"))?;
+    let proof = token.map(|token| token.prove(Prover::Near, &far, &hello));
+    wire.say(&FromNear::Hello { hello: hello.clone(), proof }, patience)?;
+    Ok((far, hello))
+}
+
+/// What the far side says of itself when it knows us.
+#[allow(clippy::type_complexity)]
+fn here(wire: &mut Wire, name: &str) -> Result<(Option<crate::auth::Proof>, SocketAddr, PeerRecord), PeerError> {
+    match wire.hear(MEETING_PATIENCE)? {
+        Some(FromFar::Here { proof, address, tool, host }) => {
+            let record = PeerRecord { name: name.to_owned(), address: address.to_string(), tool, host: *host };
+            Ok((proof, address, record))
+        }
+        Some(_) => Err(PeerError(format!("{name} does not begin as it must"))),
+        None => Err(PeerError(format!("{name} says nothing for {} s", MEETING_PATIENCE.as_secs()))),
+    }
+}
+
+impl FarEnd for Near<'_> {
+    fn order(&mut self, order: &Order) -> Result<SocketAddr, CaseError> {
+        self.orders += 1;
+        self.say(&FromNear::Order(self.orders, order.clone()))?;
+        Ok(self.address)
+    }
+
+    fn news(&mut self, wait: Duration) -> Result<Option<FarNews>, CaseError> {
+        self.lost.clone().map_or(Ok(()), Err)?;
+        loop {
+            let (number, news) = match self.wire.hear(wait) {
+                Ok(None) => return Ok(None),
+                Ok(Some(FromFar::Moved(number, moved))) => (number, Ok(FarNews::Moved(moved))),
+                Ok(Some(FromFar::Report(number, report))) => (number, Ok(FarNews::Report(report))),
+                Ok(Some(FromFar::Failed(number, error))) => (number, Err(error)),
+                Ok(Some(_)) => {
+                    let error = PeerError(format!("{} begins twice", self.record.name));
+                    return Err(self.lose(error));
+                }
+                Err(error) => return Err(self.lose(error)),
+            };
+            if number == self.orders {
+                return news.map(Some);
+            }
+        }
+    }
+
+    fn confirm(&mut self, bytes: u64, checksum: Option<&str>) -> Result<(), CaseError> {
+        self.say(&FromNear::Confirm { bytes, checksum: checksum.map(str::to_owned) })
+    }
+
+    fn give_up(&mut self, why: &CaseError) {
+        self.lost.get_or_insert_with(|| why.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_what_ssh_takes_or_an_address() {
+        let read = |text: &str| text.parse::<Target>();
+        assert_eq!(read("me@far.example"), Ok(Target::Ssh("me@far.example".to_owned())));
+        assert_eq!(read("tcp://[::1]:80"), Ok(Target::Tcp("[::1]:80".to_owned())));
+        for wrong in ["", "-oProxyCommand=x", "a b", "a\nb", "tcp://", "tcp://a", "tcp://a:99999", "tcp://a b:1"] {
+            assert!(read(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! What both sides say to each other: lines of JSON, none longer than [`LINE_BYTES_MAX`].
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use engine::Order;
+use model::{CaseError, Host, Tool, describe_errno, visible};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::auth::{Nonce, Proof, nonce};
+
+/// Raised whenever what is said changes.
+pub(crate) const PROTOCOL: u32 = 1;
+
+/// A machine of some thousand CPUs is told of in less.
+pub(crate) const LINE_BYTES_MAX: usize = 1 << 20;
+
+/// So much of what was no line of ours is quoted.
+const QUOTED_MAX: usize = 80;
+
+/// Why the other side is not there, or not any more: a sentence.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct PeerError(pub(crate) String);
+
+impl PeerError {
+    /// What the system answered to a call.
+    pub(crate) fn system<E: Into<io::Error>>(call: impl Into<String>) -> impl FnOnce(E) -> Self {
+        let call = call.into();
+        move |error| Self(format!("{call}: {}", describe_errno(&error.into())))
+    }
+}
+
+/// What each side begins with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    pub(crate) protocol: u32,
+    /// Which hosepipe it is.
+    pub(crate) version: String,
+    pub(crate) nonce: Nonce,
+}
+
+impl Hello {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION").to_owned(), nonce: nonce()? })
+    }
+
+    /// Whether both measure in the same way.
+    pub(crate) fn check(&self, who: &str) -> Result<(), PeerError> {
+        let own = env!("CARGO_PKG_VERSION");
+        if self.protocol == PROTOCOL && self.version == own {
+            return Ok(());
+        }
+        let (version, protocol) = (visible(&self.version), self.protocol);
+        Err(PeerError(format!(
+            "{who} is hosepipe {version} (protocol {protocol}), this is {own} (protocol {PROTOCOL}): \
+             install the same version on both hosts"
+        )))
+    }
+}
+
+/// What the far side says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum FromFar {
+    Hello(Hello),
+    /// It knows who we are: its own proof where there is a token, where ends meet, and the machine.
+    Here {
+        proof: Option<Proof>,
+        address: SocketAddr,
+        tool: Tool,
+        host: Box<Host>,
+    },
+    /// Of a trial, by the number of its order: what was moved so far, what the end reports, or why there is no report.
+    Moved(u64, u64),
+    Report(u64, Value),
+    Failed(u64, CaseError),
+}
+
+/// What the near side says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum FromNear {
+    Hello { hello: Hello, proof: Option<Proof> },
+    Order(u64, Order),
+    Confirm { bytes: u64, checksum: Option<String> },
+}
+
+/// A connection of lines.
+pub(crate) struct Wire {
+    input: OwnedFd,
+    output: OwnedFd,
+    heard: Vec<u8>,
+    /// The other side's name, for people.
+    name: String,
+}
+
+impl Wire {
+    /// Over descriptors in blocking mode.
+    pub(crate) fn new(input: OwnedFd, output: OwnedFd, name: &str) -> Self {
+        Self { input, output, heard: Vec::new(), name: name.to_owned() }
+    }
+
+    /// Over a socket.
+    pub(crate) fn over(socket: OwnedFd, name: &str) -> Result<Self, PeerError> {
+        Ok(Self::new(socket.try_clone().map_err(PeerError::system("dup"))?, socket, name))
+    }
+
+    /// Says something, and waits for so long at the most until it can be said.
+    pub(crate) fn say(&self, message: &impl Serialize, patience: Duration) -> Result<(), PeerError> {
+        self.write(&line(message), patience)
+    }
+
+    /// Writes bytes. No single wait for room is longer than `patience`.
+    pub(crate) fn write(&self, mut bytes: &[u8], patience: Duration) -> Result<(), PeerError> {
+        let problem = |error: io::Error| PeerError(format!("{} is gone: {}", self.name, describe_errno(&error)));
+        while !bytes.is_empty() {
+            if !ready(&self.output, PollFlags::OUT, patience).map_err(problem)? {
+                return Err(PeerError(format!("{} takes nothing for {} s", self.name, patience.as_secs())));
+            }
+            // No more than a socket or pipe that is ready takes without waiting.
+            match rustix::io::write(&self.output, &bytes[..bytes.len().min(4096)]) {
+                Ok(written) => bytes = &bytes[written..],
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(error) => return Err(problem(error.into())),
+            }
+        }
+        Ok(())
+    }
+
+    /// The next line, as text; `None` where there is none for so long.
+    pub(crate) fn line(&mut self, patience: Duration) -> Result<Option<String>, PeerError> {
+        let began = Instant::now();
+        loop {
+            if let Some(end) = self.heard.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.heard.drain(..=end).collect();
+                return Ok(Some(String::from_utf8_lossy(&line[..end]).into_owned()));
+            }
+            if self.heard.len() > LINE_BYTES_MAX {
+                return Err(PeerError(format!("{} sends a line without an end", self.name)));
+            }
+            let left = patience.saturating_sub(began.elapsed());
+            let problem = |error: io::Error| PeerError(format!("{} is gone: {}", self.name, describe_errno(&error)));
+            if !ready(&self.input, PollFlags::IN, left).map_err(problem)? {
+                return Ok(None);
+            }
+            let mut room = [0; 16 << 10];
+            match rustix::io::read(&self.input, &mut room) {
+                Ok(0) => return Err(PeerError(format!("{} has ended", self.name))),
+                Ok(len) => self.heard.extend_from_slice(&room[..len]),
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(error) => return Err(problem(error.into())),
+            }
+        }
+    }
+
+    /// What the other side says next; `None` where that is nothing for so long.
+    pub(crate) fn hear<M: DeserializeOwned>(&mut self, patience: Duration) -> Result<Option<M>, PeerError> {
+        self.line(patience)?.map(|line| read(&line, &self.name)).transpose()
+    }
+}
+
+/// A message as it is sent.
+pub(crate) fn line(message: &impl Serialize) -> Vec<u8> {
+    // Numbers, texts and lists of them: there is nothing that JSON does not have.
+    let mut line = serde_json::to_vec(message).unwrap_or_default();
+    line.push(b'\n');
+    line
+}
+
+/// A message that was received.
+pub(crate) fn read<M: DeserializeOwned>(line: &str, name: &str) -> Result<M, PeerError> {
+    serde_json::from_str(line).map_err(|_| {
+        let quoted: String = visible(line).chars().take(QUOTED_MAX).collect();
+        PeerError(format!(
+            "{name} does not talk as hosepipe does, it says `{quoted}` (another version? does a start-up file of the shell print something?)"
+        ))
+    })
+}
+
+fn ready(fd: &impl AsFd, flags: PollFlags, patience: Duration) -> io::Result<bool> {
+    let began = Instant::now();
+    loop {
+        let timeout = Timespec::try_from(patience.saturating_sub(began.elapsed())).ok();
+        match poll(&mut [PollFd::new(fd, flags)], timeout.as_ref()) {
+            Err(Errno::INTR) => {}
+            answer => return Ok(answer? > 0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn pair() -> (UnixStream, Wire) {
+        let (ours, theirs) = UnixStream::pair().expect("sockets");
+        (ours, Wire::over(theirs.into(), "far.example").expect("a copy"))
+    }
+
+    const SOON: Duration = Duration::from_millis(20);
+
+    #[test]
+    fn a_line_without_an_end_is_cut() {
+        let (mut ours, mut wire) = pair();
+        let writer = std::thread::spawn(move || while ours.write_all(&[b'x'; 4096]).is_ok() {});
+        let error = wire.line(Duration::from_secs(10)).expect_err("endless");
+        assert_eq!(error.to_string(), "far.example sends a line without an end");
+        drop(wire);
+        writer.join().expect("ends");
+    }
+
+    proptest! {
+        /// Whatever bytes come, in whatever pieces: messages, or a sentence; never more than what came.
+        #[test]
+        fn garbage_is_a_sentence(pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..8)) {
+            let (mut ours, mut wire) = pair();
+            for piece in &pieces {
+                ours.write_all(piece).expect("written");
+            }
+            drop(ours);
+            let lines = pieces.concat().iter().filter(|byte| **byte == b'\n').count();
+            for _ in 0..lines {
+                if let Err(error) = wire.hear::<FromFar>(SOON) {
+                    prop_assert!(error.to_string().starts_with("far.example does not talk"));
+                }
+            }
+            prop_assert_eq!(wire.hear::<FromFar>(SOON).expect_err("the end").to_string(), "far.example has ended");
+        }
+
+        #[test]
+        fn messages_come_as_they_were_sent_in_whatever_pieces(moved in any::<u64>(), cut in 1usize..20) {
+            let (mut ours, mut wire) = pair();
+            let said = line(&FromFar::Moved(1, moved));
+            for piece in said.chunks(cut) {
+                ours.write_all(piece).expect("written");
+            }
+            prop_assert_eq!(wire.hear::<FromFar>(SOON).expect("a message"), Some(FromFar::Moved(1, moved)));
+            prop_assert_eq!(wire.hear::<FromFar>(Duration::ZERO).expect("no more"), None);
+        }
+    }
+}
