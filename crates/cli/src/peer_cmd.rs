@@ -111,7 +111,8 @@ impl BenchPeerArgs {
                 "the ends are on two hosts: --place any, or none".to_owned()
             }
             None if matches!(args.payload, PayloadKind::File(_)) => {
-                "a file is not there on the other host: --payload random, printable, sequence or zero".to_owned()
+                "a file is not there on the other host: --payload random, printable, sequence or zero"
+                    .to_owned()
             }
             None if over_tcp && self.token_file.is_none() => {
                 "tcp://ADDR:PORT needs the token of `hosepipe peer` there: --token-file F".to_owned()
@@ -145,7 +146,9 @@ impl BenchPeerArgs {
                 let token = Token::read(file).map_err(|problem| UsageError(problem.to_string()))?;
                 Near::over_tcp(address, &token)
             }
-            (Some(Target::Ssh(host)), _) => Near::over_ssh(host, self.peer_address, self.send_binary, cleaner),
+            (Some(Target::Ssh(host)), _) => {
+                Near::over_ssh(host, self.peer_address, self.send_binary, cleaner)
+            }
             _ => return Ok(None),
         };
         near.map(Some).context("--peer")

@@ -111,7 +111,8 @@ pub(crate) fn run_half_trial(
     let first = case.toward == Some(Toward::Peer);
     let meeting = Meeting { place: Place::Call(address), word: order.word, is_first: first };
     let (control, mut children) = start(setup, &meeting)?;
-    let goal = order.blocks.saturating_mul(if case.workload == Workload::Stream { case.block_bytes } else { 1 });
+    let goal =
+        order.blocks.saturating_mul(if case.workload == Workload::Stream { case.block_bytes } else { 1 });
     let mut watch = Watch::new();
     let watched = wait_for_all(&mut children, &|child| !succeeded(child), &mut || {
         if stop() {
@@ -135,7 +136,9 @@ pub(crate) fn run_half_trial(
         match watch.report.take() {
             Some(report) => break distant(report, &order, &near)?,
             // Who has failed here waits for a better reason, but not for long.
-            None if near.failure.is_some() && ended.elapsed() > GRACE => break EndReport { failure: None, ..near.clone() },
+            None if near.failure.is_some() && ended.elapsed() > GRACE => {
+                break EndReport { failure: None, ..near.clone() };
+            }
             None => watch.look(far, control.slowest_and_sum().0, LOOK_UP)?,
         }
     };
@@ -210,9 +213,10 @@ pub fn check_confirmed(order: &Order, bytes: u64, checksum: Option<&str>) -> Res
     let tile = Tile::make(&order.payload, order.seed, Period::Bench).ok();
     let looked = tile.filter(|_| order.data == DataLevel::Verify && bytes <= CONFIRMED_BYTES_MAX);
     match looked.and_then(|tile| expected_checksum(&tile, order.check, bytes, &|| false)) {
-        Some(expected) if checksum != Some(&expected) => {
-            Err(corrupt(format!("the other host has {checksum:?} of {bytes} bytes whose {} is {expected}", order.check)))
-        }
+        Some(expected) if checksum != Some(&expected) => Err(corrupt(format!(
+            "the other host has {checksum:?} of {bytes} bytes whose {} is {expected}",
+            order.check
+        ))),
         _ => Ok(()),
     }
 }
@@ -262,10 +266,7 @@ fn case(order: &Order) -> Result<Case, CaseError> {
 }
 
 /// Starts the task of this host's end.
-fn start(
-    setup: &TrialSetup<'_>,
-    meeting: &Meeting,
-) -> Result<(Control, Vec<Child<'static>>), CaseError> {
+fn start(setup: &TrialSetup<'_>, meeting: &Meeting) -> Result<(Control, Vec<Child<'static>>), CaseError> {
     let Ready { mechanism, options, block_bytes, .. } = setup.ready;
     let case = setup.case;
     let request = Request {
@@ -386,7 +387,8 @@ impl Watch {
         self.silence.look(now, self.heard);
         let seconds = STILL_MAX.as_secs();
         if self.report.is_none() && self.silence.lasted > STILL_MAX {
-            let error = CaseError::new(ErrorKind::Hung, format!("the other host says nothing for {seconds} s"));
+            let error =
+                CaseError::new(ErrorKind::Hung, format!("the other host says nothing for {seconds} s"));
             far.give_up(&error);
             return Err(error);
         }

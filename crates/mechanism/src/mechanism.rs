@@ -2,7 +2,9 @@
 
 use model::{DataLevel, Wait, ZeroCopy};
 
-use crate::{Channel, Descriptor, Endpoint, Folder, LinkEnds, Meeting, OpenError, Options, Request, Unsupported};
+use crate::{
+    Channel, Descriptor, Endpoint, Folder, LinkEnds, Meeting, OpenError, Options, Request, Unsupported,
+};
 
 /// One way of moving bytes.
 pub trait Mechanism: Sync {

@@ -16,6 +16,6 @@ pub(crate) use crate::fd::{FdEnd, FdWait};
 pub(crate) use crate::link::LinkKind;
 pub(crate) use crate::loops::{Direction, assemble, lone_end, one_way, over_connected};
 pub(crate) use crate::{
-    Channel, ConnectionFacts, Endpoint, Folder, Granted, LinkEnds, Mechanism, Meeting, OpenError, Options, Place,
-    Request, SharedMemory, Unsupported,
+    Channel, ConnectionFacts, Endpoint, Folder, Granted, LinkEnds, Mechanism, Meeting, OpenError, Options,
+    Place, Request, SharedMemory, Unsupported,
 };

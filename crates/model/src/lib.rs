@@ -35,8 +35,8 @@ pub use observer::{Observer, RunProgress, Silent};
 pub use pipes::{NarrowPipe, PipeHolder, PipeSurvey, PipeUser};
 pub use quantity::{ByteSize, QuantityError, parse_duration, parse_size};
 pub use record::{
-    BenchRecord, CaseError, CaseRecord, EndUsage, ErrorKind, Latency, NoSample, NoiseLevel, PeerRecord, SCHEMA, Sample,
-    Settings, Share, Suite, Throughput, Tool, ZeroCopy,
+    BenchRecord, CaseError, CaseRecord, EndUsage, ErrorKind, Latency, NoSample, NoiseLevel, PeerRecord,
+    SCHEMA, Sample, Settings, Share, Suite, Throughput, Tool, ZeroCopy,
 };
 pub use run::{Bottleneck, LinkRecord, RunRecord, StageRecord};
 pub use screen::{colours_are_wanted, is_dumb, visible};

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Case, Check, DataLevel, Host, Load, PayloadKind, Placement, Role, Spec, Tasks, Toward, Wait, WorkerCase, Workload,
+    Case, Check, DataLevel, Host, Load, PayloadKind, Placement, Role, Spec, Tasks, Toward, Wait, WorkerCase,
+    Workload,
 };
 
 /// The name and version of the record format.

@@ -44,7 +44,8 @@ impl Token {
     pub fn read(path: &Path) -> Result<Self, TokenProblem> {
         let problem = |what: String| TokenProblem(path.display().to_string(), what);
         let make = "make one with: (umask 077; head -c 32 /dev/urandom | base64 > FILE)";
-        let cannot = |error: io::Error| problem(format!("cannot be read: {}; {make}", describe_errno(&error)));
+        let cannot =
+            |error: io::Error| problem(format!("cannot be read: {}; {make}", describe_errno(&error)));
         let file = File::open(path).map_err(cannot)?;
         let about = file.metadata().map_err(cannot)?;
         if !about.is_file() {
@@ -58,7 +59,9 @@ impl Token {
         let len = token.trim_ascii_end().len();
         token.truncate(len);
         if len < TOKEN_BYTES_MIN || len as u64 > TOKEN_BYTES_MAX {
-            return Err(problem(format!("holds {len} bytes, not {TOKEN_BYTES_MIN} to {TOKEN_BYTES_MAX}; {make}")));
+            return Err(problem(format!(
+                "holds {len} bytes, not {TOKEN_BYTES_MIN} to {TOKEN_BYTES_MAX}; {make}"
+            )));
         }
         Ok(Self(token))
     }

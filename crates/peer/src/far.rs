@@ -69,8 +69,9 @@ impl Listening {
         let mut greet = || Hello::new().map(|hello| line(&FromFar::Hello(hello))).unwrap_or_default();
         let came = await_caller(&self.0, HELLO_BYTES_MAX, idle, &mut greet, &mut judge, &mut || !stop())
             .map_err(PeerError::system("poll"))?;
-        let (stream, proof) =
-            came.ok_or_else(|| PeerError(format!("nobody with the token called {address} for {} s", idle.as_secs())))?;
+        let (stream, proof) = came.ok_or_else(|| {
+            PeerError(format!("nobody with the token called {address} for {} s", idle.as_secs()))
+        })?;
         let name = stream.peer_addr().map_or_else(|_| "the caller".to_owned(), |name| name.to_string());
         keep_alive(&stream).map_err(PeerError::system("setsockopt(SO_KEEPALIVE)"))?;
         let wire = Wire::over(stream.into(), &name)?;
@@ -127,8 +128,10 @@ impl Far {
         })?;
         let listening = Listening::at(SocketAddr::new(address, 0))?;
         let address = listening.address()?;
-        let stream = |fd: std::os::fd::BorrowedFd<'_>| fd.try_clone_to_owned().map_err(PeerError::system("dup"));
-        let mut wire = Wire::new(stream(rustix::stdio::stdin())?, stream(rustix::stdio::stdout())?, "the caller");
+        let stream =
+            |fd: std::os::fd::BorrowedFd<'_>| fd.try_clone_to_owned().map_err(PeerError::system("dup"));
+        let mut wire =
+            Wire::new(stream(rustix::stdio::stdin())?, stream(rustix::stdio::stdout())?, "the caller");
         let hello = Hello::new().map_err(PeerError::system("getrandom"))?;
         wire.say(&FromFar::Hello(hello), MEETING_PATIENCE)?;
         match wire.hear(MEETING_PATIENCE)? {
@@ -182,7 +185,13 @@ impl Far {
     }
 
     /// Holds one end. What the caller says meanwhile ends that, and is returned.
-    fn hold(&mut self, number: u64, order: &Order, cpus: &[Cpu], stop: &dyn Fn() -> bool) -> Result<Option<FromNear>, PeerError> {
+    fn hold(
+        &mut self,
+        number: u64,
+        order: &Order,
+        cpus: &[Cpu],
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Option<FromNear>, PeerError> {
         let (wire, mut told_at, mut next) = (&mut self.wire, Instant::now(), None);
         let mut gone = None;
         let outcome = hold_far_end(order, &self.listener, cpus, &mut |moved| {
@@ -204,7 +213,9 @@ impl Far {
         match (outcome, gone) {
             (_, Some(error)) => return Err(error),
             (Ok(report), None) => wire.say(&FromFar::Report(number, report), MEETING_PATIENCE)?,
-            (Err(error), None) if next.is_none() => wire.say(&FromFar::Failed(number, error), MEETING_PATIENCE)?,
+            (Err(error), None) if next.is_none() => {
+                wire.say(&FromFar::Failed(number, error), MEETING_PATIENCE)?
+            }
             (Err(_), None) => {}
         }
         Ok(next)

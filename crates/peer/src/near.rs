@@ -27,7 +27,9 @@ impl std::str::FromStr for Target {
     fn from_str(text: &str) -> Result<Self, String> {
         let odd = text.chars().any(|letter| letter.is_whitespace() || letter.is_control());
         match text.strip_prefix("tcp://") {
-            Some(rest) if !odd && rest.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) => {
+            Some(rest)
+                if !odd && rest.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) =>
+            {
                 Ok(Self::Tcp(rest.to_owned()))
             }
             Some(_) => Err(format!("`{text}` is no address: tcp://ADDRESS:PORT, as in tcp://10.0.0.2:4711")),
@@ -58,7 +60,8 @@ impl<'c> Near<'c> {
     /// # Errors
     /// A sentence.
     pub fn over_tcp(target: &str, token: &Token) -> Result<Self, PeerError> {
-        let addresses = target.to_socket_addrs().map_err(PeerError::system(format!("cannot find {target}")))?;
+        let addresses =
+            target.to_socket_addrs().map_err(PeerError::system(format!("cannot find {target}")))?;
         let mut reached = Err(PeerError(format!("{target} has no address")));
         for address in addresses {
             reached = TcpStream::connect_timeout(&address, MEETING_PATIENCE)
@@ -72,7 +75,8 @@ impl<'c> Near<'c> {
         stream.set_nodelay(true).map_err(PeerError::system("setsockopt(TCP_NODELAY)"))?;
         let mut wire = Wire::over(stream.into(), target)?;
         let (far, near) = hellos(&mut wire, target, MEETING_PATIENCE, Some(token))?;
-        let turned_away = |error: PeerError| PeerError(format!("{error}: does it have another token? (it says why)"));
+        let turned_away =
+            |error: PeerError| PeerError(format!("{error}: does it have another token? (it says why)"));
         let (proof, _, record) = here(&mut wire, target).map_err(turned_away)?;
         if !proof.is_some_and(|proof| token.verify(&proof, Prover::Far, &far, &near)) {
             return Err(PeerError(format!("{target} does not have the token: it is not trusted")));
@@ -124,7 +128,8 @@ fn hellos(
     patience: Duration,
     token: Option<&Token>,
 ) -> Result<(Hello, Hello), PeerError> {
-    let silent = || PeerError(format!("{name} says nothing for {} s: is a hosepipe there?", patience.as_secs()));
+    let silent =
+        || PeerError(format!("{name} says nothing for {} s: is a hosepipe there?", patience.as_secs()));
     let Some(FromFar::Hello(far)) = wire.hear(patience)? else { return Err(silent()) };
     far.check(name)?;
     let hello = Hello::new().map_err(PeerError::system("getrandom"))?;
@@ -135,10 +140,14 @@ fn hellos(
 
 /// What the far side says of itself when it knows us.
 #[allow(clippy::type_complexity)]
-fn here(wire: &mut Wire, name: &str) -> Result<(Option<crate::auth::Proof>, SocketAddr, PeerRecord), PeerError> {
+fn here(
+    wire: &mut Wire,
+    name: &str,
+) -> Result<(Option<crate::auth::Proof>, SocketAddr, PeerRecord), PeerError> {
     match wire.hear(MEETING_PATIENCE)? {
         Some(FromFar::Here { proof, address, tool, host }) => {
-            let record = PeerRecord { name: name.to_owned(), address: address.to_string(), tool, host: *host };
+            let record =
+                PeerRecord { name: name.to_owned(), address: address.to_string(), tool, host: *host };
             Ok((proof, address, record))
         }
         Some(_) => Err(PeerError(format!("{name} does not begin as it must"))),
@@ -191,7 +200,9 @@ mod tests {
         let read = |text: &str| text.parse::<Target>();
         assert_eq!(read("me@far.example"), Ok(Target::Ssh("me@far.example".to_owned())));
         assert_eq!(read("tcp://[::1]:80"), Ok(Target::Tcp("[::1]:80".to_owned())));
-        for wrong in ["", "-oProxyCommand=x", "a b", "a\nb", "tcp://", "tcp://a", "tcp://a:99999", "tcp://a b:1"] {
+        for wrong in
+            ["", "-oProxyCommand=x", "a b", "a\nb", "tcp://", "tcp://a", "tcp://a:99999", "tcp://a b:1"]
+        {
             assert!(read(wrong).is_err(), "{wrong:?}");
         }
     }

@@ -79,8 +79,13 @@ impl<'c> Ssh<'c> {
     /// What went wrong, in the words of whoever knows it best.
     pub(crate) fn explain(&mut self, error: PeerError) -> PeerError {
         let until = Instant::now() + LAST_WORDS;
-        let mut look =
-            || if Instant::now() < until { Ok(()) } else { Err(std::io::Error::from(std::io::ErrorKind::TimedOut)) };
+        let mut look = || {
+            if Instant::now() < until {
+                Ok(())
+            } else {
+                Err(std::io::Error::from(std::io::ErrorKind::TimedOut))
+            }
+        };
         let _ = wait_for_all(std::slice::from_mut(&mut self.child), &|_| false, &mut look);
         let ended = self.child.ended().filter(|ended| !ended.by_us).and_then(|ended| ended.status.code());
         let (host, said) = (&self.host, model::visible(&self.child.said()).replace('\n', "; "));
@@ -89,7 +94,9 @@ impl<'c> Ssh<'c> {
                 "{host} has no hosepipe on its PATH ({said}): install it there, or --send-binary where the machine is alike"
             )),
             Some(255) => PeerError(format!("ssh {host}: {said} (can you run `ssh {host} true`?)")),
-            Some(status) if !said.is_empty() => PeerError(format!("hosepipe on {host} ended with status {status}: {said}")),
+            Some(status) if !said.is_empty() => {
+                PeerError(format!("hosepipe on {host} ended with status {status}: {said}"))
+            }
             _ if said.is_empty() => error,
             _ => PeerError(format!("{error}: {said}")),
         }

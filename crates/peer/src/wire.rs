@@ -120,7 +120,8 @@ impl Wire {
 
     /// Writes bytes. No single wait for room is longer than `patience`.
     pub(crate) fn write(&self, mut bytes: &[u8], patience: Duration) -> Result<(), PeerError> {
-        let problem = |error: io::Error| PeerError(format!("{} is gone: {}", self.name, describe_errno(&error)));
+        let problem =
+            |error: io::Error| PeerError(format!("{} is gone: {}", self.name, describe_errno(&error)));
         while !bytes.is_empty() {
             if !ready(&self.output, PollFlags::OUT, patience).map_err(problem)? {
                 return Err(PeerError(format!("{} takes nothing for {} s", self.name, patience.as_secs())));
@@ -147,7 +148,8 @@ impl Wire {
                 return Err(PeerError(format!("{} sends a line without an end", self.name)));
             }
             let left = patience.saturating_sub(began.elapsed());
-            let problem = |error: io::Error| PeerError(format!("{} is gone: {}", self.name, describe_errno(&error)));
+            let problem =
+                |error: io::Error| PeerError(format!("{} is gone: {}", self.name, describe_errno(&error)));
             if !ready(&self.input, PollFlags::IN, left).map_err(problem)? {
                 return Ok(None);
             }

@@ -174,7 +174,16 @@ mod tests {
         };
         let [schema, started] = [SCHEMA, ""].map(str::to_owned);
         let host = Host::default();
-        of_bench(&BenchRecord { schema, tool, host, peer: None, arguments: Vec::new(), started, settings, cases })
+        of_bench(&BenchRecord {
+            schema,
+            tool,
+            host,
+            peer: None,
+            arguments: Vec::new(),
+            started,
+            settings,
+            cases,
+        })
     }
 
     fn kinds(old: Vec<CaseRecord>, new: Vec<CaseRecord>) -> Vec<ChangeKind> {

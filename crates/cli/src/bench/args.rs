@@ -7,8 +7,8 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use model::{ByteSize, Check, DataLevel, PayloadKind, Placement, Spec, Tasks, Wait, Workload};
 
 use super::workers_args::WorkersArgs;
-use crate::peer_cmd::BenchPeerArgs;
 use crate::outputs::Outputs;
+use crate::peer_cmd::BenchPeerArgs;
 use crate::typed;
 
 /// What a suite says itself.

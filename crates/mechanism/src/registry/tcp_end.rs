@@ -161,7 +161,10 @@ impl Sender for TcpEnd {
     /// Waits until the receiver has everything and closes: what is sent again until then is counted. The clock is not this end's.
     fn finish(&mut self) -> io::Result<()> {
         if self.workload == Workload::Stream && self.end.recv(&mut [0])? > 0 {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "the receiver of a stream sent something"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the receiver of a stream sent something",
+            ));
         }
         Ok(())
     }

@@ -179,11 +179,15 @@ impl UdpEnd {
 
     /// Whether this end called and its clock runs: a stream from the other end begins at its word.
     fn says_go(&self) -> bool {
-        self.workload == Workload::Stream && !self.meeting.is_first && matches!(self.meeting.place, Place::Call(_))
+        self.workload == Workload::Stream
+            && !self.meeting.is_first
+            && matches!(self.meeting.place, Place::Call(_))
     }
 
     fn awaits_go(&self) -> bool {
-        self.workload == Workload::Stream && self.meeting.is_first && matches!(self.meeting.place, Place::Answer(_))
+        self.workload == Workload::Stream
+            && self.meeting.is_first
+            && matches!(self.meeting.place, Place::Answer(_))
     }
 
     fn go(&mut self) -> io::Result<()> {
@@ -204,7 +208,10 @@ impl UdpEnd {
         self.silences = 0;
         match kind {
             // Our answer was lost.
-            HELLO if self.heard_hello(&self.room[..len]).is_some() && matches!(self.meeting.place, Place::Answer(_)) => {
+            HELLO
+                if self.heard_hello(&self.room[..len]).is_some()
+                    && matches!(self.meeting.place, Place::Answer(_)) =>
+            {
                 let hello = self.hello(self.socket()?)?;
                 unless_gone(self.socket()?.send(&hello))?;
                 return Ok(None);
@@ -285,9 +292,11 @@ impl End for UdpEnd {
     fn prepare(&mut self) -> io::Result<()> {
         let rcvbuf = self.meet()?;
         self.window = self.window_of(rcvbuf);
-        let own = self.window_of(rcvbuf_bytes(&self.socket()?.try_clone()?.into()).map_err(io::Error::other)?);
+        let own =
+            self.window_of(rcvbuf_bytes(&self.socket()?.try_clone()?.into()).map_err(io::Error::other)?);
         // The answer to a question tells that it came.
-        self.told_after = if self.workload == Workload::Stream { own / 2 } else { self.pieces.min(own - 1).max(1) };
+        self.told_after =
+            if self.workload == Workload::Stream { own / 2 } else { self.pieces.min(own - 1).max(1) };
         self.sent = vec![Vec::with_capacity(HEADER + self.datagram_bytes); self.window as usize];
         let began = Instant::now();
         while self.awaits_go() {
