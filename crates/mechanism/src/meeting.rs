@@ -63,6 +63,9 @@ pub enum Heard<T> {
     Right(T),
 }
 
+/// Says what a caller is, by the greeting he was sent and what he has said so far.
+pub type Judge<'a, T> = dyn FnMut(&[u8], &[u8]) -> Heard<T> + 'a;
+
 struct Caller {
     stream: TcpStream,
     greeting: Vec<u8>,
@@ -80,7 +83,7 @@ pub fn await_caller<T>(
     heard_max: usize,
     patience: Duration,
     greet: &mut dyn FnMut() -> Vec<u8>,
-    judge: &mut dyn FnMut(&[u8], &[u8]) -> Heard<T>,
+    judge: &mut Judge<'_, T>,
     go_on: &mut dyn FnMut() -> bool,
 ) -> io::Result<Option<(TcpStream, T)>> {
     listener.set_nonblocking(true)?;
@@ -128,7 +131,7 @@ impl Caller {
     }
 
     /// Nothing is read beyond what he has to say: the rest is for who knows him.
-    fn listen<T>(&mut self, most: usize, judge: &mut dyn FnMut(&[u8], &[u8]) -> Heard<T>) -> Heard<T> {
+    fn listen<T>(&mut self, most: usize, judge: &mut Judge<'_, T>) -> Heard<T> {
         let mut room = vec![0; most - self.heard.len()];
         match self.stream.read(&mut room) {
             Ok(0) => Heard::Wrong,

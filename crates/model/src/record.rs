@@ -33,7 +33,7 @@ pub struct BenchRecord {
     pub host: Host,
     /// The host that held the other end of each case (`--peer`); absent where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub peer: Option<PeerRecord>,
+    pub peer: Option<Box<PeerRecord>>,
     /// The command line, after the program's name.
     pub arguments: Vec<String>,
     /// When the run began (RFC 3339).

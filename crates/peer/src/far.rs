@@ -193,16 +193,16 @@ impl Far {
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<FromNear>, PeerError> {
         let (wire, mut told_at, mut next) = (&mut self.wire, Instant::now(), None);
-        let mut gone = None;
         let outcome = hold_far_end(order, &self.listener, cpus, &mut |moved| {
             let given_up = || CaseError::new(ErrorKind::Died, "given up");
-            match wire.hear(Duration::ZERO) {
-                Ok(None) => {}
-                Ok(message) => next = message,
-                Err(error) => gone = Some(error),
-            }
-            if stop() || next.is_some() || gone.is_some() {
-                return Err(given_up());
+            match wire.line(Duration::ZERO) {
+                Ok(None) if !stop() => {}
+                // Where he has gone, that is found once more.
+                Ok(None) | Err(_) => return Err(given_up()),
+                Ok(Some(line)) => {
+                    next = Some(line);
+                    return Err(given_up());
+                }
             }
             if told_at.elapsed() >= TELL_EVERY {
                 told_at = Instant::now();
@@ -210,14 +210,14 @@ impl Far {
             }
             Ok(())
         });
-        match (outcome, gone) {
-            (_, Some(error)) => return Err(error),
-            (Ok(report), None) => wire.say(&FromFar::Report(number, report), MEETING_PATIENCE)?,
-            (Err(error), None) if next.is_none() => {
-                wire.say(&FromFar::Failed(number, error), MEETING_PATIENCE)?
+        match outcome {
+            // That he has gone is found by whoever listens next.
+            Ok(report) => wire.say(&FromFar::Report(number, report), MEETING_PATIENCE).unwrap_or_default(),
+            Err(error) if next.is_none() => {
+                wire.say(&FromFar::Failed(number, error), MEETING_PATIENCE).unwrap_or_default();
             }
-            (Err(_), None) => {}
+            Err(_) => {}
         }
-        Ok(next)
+        next.map(|line| read(&line, "the caller")).transpose()
     }
 }

@@ -23,6 +23,7 @@ mod load;
 mod memory;
 mod outputs;
 mod page;
+mod peer;
 mod quota;
 mod recommend;
 mod report;

@@ -269,8 +269,9 @@ impl UdpEnd {
         if self.says_go() && self.expected == 0 {
             self.go()?;
         }
-        self.asked_for = None;
-        self.ask_for_missing()?;
+        // The other end may not know that anything is waited for: of the last datagram it sent nothing behind it tells.
+        self.asked_for = Some(self.expected);
+        self.say(MISSING, 0, self.expected)?;
         self.send_again()
     }
 

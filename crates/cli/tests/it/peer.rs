@@ -1,0 +1,258 @@
+//! `bench --peer`: both ends on their own hosts, which are network namespaces joined by a pair of veth; over ssh; and a far side, or a
+//! way to it, that is not as it should be.
+
+mod faults;
+mod proxy;
+mod ssh;
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use model::{BenchRecord, CaseRecord, DataLevel, Toward, Workload};
+
+use crate::common::{Done, Lab, Running, SOON, is_root, skip, until};
+
+/// What every trouble of another host is told within: 4 s of patience, and a loaded machine's time to end.
+pub(crate) const TOLD_WITHIN: Duration = Duration::from_secs(8);
+
+/// A token that both labs read.
+fn token(lab: &Lab, text: &str) -> PathBuf {
+    let path = lab.here("token");
+    fs::write(&path, text).expect("written");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("chmod");
+    path
+}
+
+const TOKEN: &str = "a token that both sides have";
+
+/// `hosepipe peer` in a lab of its own, behind a wrapper; and where it listens.
+struct FarSide<'a> {
+    running: Running<'a>,
+    address: String,
+}
+
+fn far_side<'a>(lab: &'a Lab, wrapper: &[&str], listen: &str) -> FarSide<'a> {
+    let token = token(lab, TOKEN);
+    let args = ["peer", "--listen", listen, "--idle", "20s", "--token-file", token.to_str().expect("a path")];
+    let mut command = lab.wrapped(wrapper, &args);
+    let said = lab.here("said");
+    command.stdout(File::create(&said).expect("a file"));
+    let running = lab.start(command);
+    let address = until("it listens", SOON, || {
+        let text = fs::read_to_string(&said).ok()?;
+        Some(text.strip_prefix("listening on ")?.strip_suffix('\n')?.to_owned())
+    });
+    FarSide { running, address }
+}
+
+/// The arguments of a bench against an address.
+fn against<'a>(address: &'a str, token: &'a Path, args: &[&'a str]) -> Vec<&'a str> {
+    let peer = ["bench", "--json", "-", "--peer", address, "--token-file", token.to_str().expect("a path")];
+    [&peer[..], args].concat()
+}
+
+/// A bench here against a far side here; both end, and nothing is left.
+fn over_loopback(args: &[&str]) -> (Done, Done) {
+    let (near, far) = (Lab::new(), Lab::new());
+    let token = token(&near, TOKEN);
+    let far = far_side(&far, &[], "127.0.0.1:0");
+    let address = format!("tcp://{}", far.address);
+    let done = near.run(&against(&address, &token, args));
+    (done, far.running.wait_within(SOON))
+}
+
+fn case<'r>(record: &'r BenchRecord, spec: &str, workload: Workload, toward: Toward) -> &'r CaseRecord {
+    let is = |case: &&CaseRecord| {
+        case.mechanism == spec && case.workload == workload && case.toward == Some(toward)
+    };
+    record.cases.iter().find(is).unwrap_or_else(|| panic!("{spec} {workload} {toward}"))
+}
+
+/// Two hosts: namespaces that are joined by a veth pair, 10.9.0.1 and 10.9.0.2.
+struct Hosts([Child; 2]);
+
+impl Hosts {
+    /// `None`, with the reason, where that takes rights that we do not have.
+    fn new() -> Option<Self> {
+        if !is_root() {
+            assert!(std::env::var_os("CI").is_none(), "CI runs as root");
+            skip("network namespaces need root");
+            return None;
+        }
+        let host = || {
+            let script = "ip link set lo up && echo && exec sleep 600";
+            let mut command = Command::new("unshare");
+            let mut child = command
+                .args(["-n", "sh", "-c", script])
+                .stdout(Stdio::piped())
+                .spawn()
+                .expect("unshare(1), of util-linux");
+            let out = child.stdout.take().expect("piped");
+            BufReader::new(out).read_line(&mut String::new()).expect("it is up");
+            child
+        };
+        let hosts = Self([host(), host()]);
+        let far = hosts.0[1].id().to_string();
+        hosts.on(0, &["ip", "link", "add", "v", "type", "veth", "peer", "name", "v", "netns", &far]);
+        for (host, address) in [(0, "10.9.0.1/24"), (1, "10.9.0.2/24")] {
+            hosts.on(host, &["ip", "addr", "add", address, "dev", "v"]);
+            hosts.on(host, &["ip", "link", "set", "v", "up"]);
+        }
+        Some(hosts)
+    }
+
+    /// What becomes of a command before it starts there.
+    fn wrapper(&self, host: usize) -> [String; 2] {
+        ["nsenter".to_owned(), format!("--net=/proc/{}/ns/net", self.0[host].id())]
+    }
+
+    fn on(&self, host: usize, words: &[&str]) {
+        assert!(self.tries(host, words), "{words:?}");
+    }
+
+    fn tries(&self, host: usize, words: &[&str]) -> bool {
+        let [nsenter, net] = self.wrapper(host);
+        Command::new(nsenter).arg(net).args(words).stderr(Stdio::null()).status().expect("nsenter").success()
+    }
+
+    /// Benches from the first to the second.
+    fn bench(&self, args: &[&str]) -> Done {
+        let (near, far) = (Lab::new(), Lab::new());
+        let token = token(&near, TOKEN);
+        let (here, there) = (self.wrapper(0), self.wrapper(1));
+        let far = far_side(&far, &there.each_ref().map(String::as_str), "10.9.0.2:0");
+        let address = format!("tcp://{}", far.address);
+        let args = against(&address, &token, args);
+        let done = near.finish(near.wrapped(&here.each_ref().map(String::as_str), &args));
+        far.running.wait_within(SOON).expect_code(0);
+        done
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        for host in &mut self.0 {
+            let _ = host.kill();
+            let _ = host.wait();
+        }
+    }
+}
+
+#[test]
+fn both_ways_over_two_hosts_and_the_record_says_what_was_granted() {
+    let Some(hosts) = Hosts::new() else { return };
+    let args = ["tcp", "udp", "--block", "1,65537", "--count", "300", "--trials", "2"];
+    let record = hosts.bench(&args).expect_code(0).record();
+    assert_eq!(record.cases.len(), 12, "two streams and a round trip of two sizes each");
+    for case in &record.cases {
+        assert_eq!((&case.error, case.samples.len()), (&None, 2), "{}", case.spec);
+        for sample in &case.samples {
+            assert_eq!(sample.bytes, 300 * case.block_bytes);
+            assert!(sample.checksum.is_some() && sample.retransmits.is_some(), "{sample:?}");
+            assert_eq!(sample.ends.len(), 2, "both ends reported");
+        }
+        let has = |size: &str| case.granted.get(size).is_some_and(|bytes| *bytes > 0);
+        assert!(has("sndbuf_bytes") && has("rcvbuf_bytes"), "{:?}", case.granted);
+        let tcp = case.mechanism == "tcp";
+        assert_eq!((tcp, tcp), (has("mss_bytes"), case.congestion_control.is_some()));
+        assert_eq!(!tcp, has("datagram_bytes") && has("window_datagrams"));
+    }
+    let peer = record.peer.expect("who it was");
+    assert!(peer.address.starts_with("10.9.0.2:"), "{}", peer.address);
+    assert_eq!((peer.tool, peer.host.cpu_model), (record.tool, record.host.cpu_model));
+}
+
+#[test]
+fn every_level_and_both_ways_of_waiting() {
+    for (level, wait) in [("none", "block"), ("write", "poll"), ("verify", "spin")] {
+        let args =
+            ["tcp:nodelay,rcvbuf=64k", "--data", level, "--wait", wait, "--count", "100", "--trials", "1"];
+        let (near, far) = over_loopback(&args);
+        let record = near.expect_code(0).record();
+        far.expect_code(0);
+        assert_eq!(record.cases.len(), 3);
+        for case in &record.cases {
+            let checked = case.data == DataLevel::Verify;
+            assert_eq!((&case.error, case.samples[0].checksum.is_some()), (&None, checked), "{level}");
+        }
+        let stream = case(&record, "tcp", Workload::Stream, Toward::Here);
+        assert!(stream.granted["rcvbuf_bytes"] <= 256 << 10, "asked for: {:?}", stream.granted);
+    }
+}
+
+#[test]
+fn the_table_has_a_row_for_each_way() {
+    let (near, far) = (Lab::new(), Lab::new());
+    let token = token(&near, TOKEN);
+    let far = far_side(&far, &[], "127.0.0.1:0");
+    let address = format!("tcp://{}", far.address);
+    let args =
+        ["bench", "--peer", &address, "--token-file", token.to_str().expect("a path"), "--csv", "rows.csv"];
+    let done = near.run(&[&args[..], &["--trials", "1", "--count", "50"]].concat()).expect_code(0);
+    for row in
+        ["tcp to peer", "tcp from peer", "udp to peer", "udp from peer", &format!("peer {}", far.address)]
+    {
+        assert!(done.stdout.contains(row), "{}", done.stdout);
+    }
+    let csv = fs::read_to_string(near.here("rows.csv")).expect("written");
+    assert!(
+        csv.lines().next().is_some_and(|line| line.ends_with("direction,congestion_control,retransmits"))
+    );
+    far.running.wait_within(SOON).expect_code(0);
+}
+
+/// What arrives is what was sent, and what that took is counted; the kernel throws away what a queue does not hold.
+#[test]
+fn a_narrow_way_that_loses_what_does_not_fit() {
+    let Some(hosts) = Hosts::new() else { return };
+    for host in [0, 1] {
+        let queue = "qdisc add dev v root tbf rate 40mbit burst 6kb limit 9kb";
+        hosts.on(host, &[&["tc"], &queue.split(' ').collect::<Vec<_>>()[..]].concat());
+    }
+    let args = ["tcp", "udp", "--workload", "stream", "--bytes", "300k", "--block", "4k", "--trials", "2"];
+    let record = hosts.bench(&args).expect_code(0).record();
+    for case in &record.cases {
+        assert_eq!(case.error, None, "{}", case.spec);
+        let again: u64 = case.samples.iter().filter_map(|sample| sample.retransmits).sum();
+        assert!(again > 0 || case.mechanism == "tcp", "{}: a queue of six datagrams lost none", case.spec);
+    }
+}
+
+#[test]
+fn a_way_that_delays_loses_and_swaps() {
+    let Some(hosts) = Hosts::new() else { return };
+    for host in [0, 1] {
+        let queue = "qdisc add dev v root netem delay 5ms 2ms loss 3% reorder 10%";
+        if !hosts.tries(host, &[&["tc"], &queue.split(' ').collect::<Vec<_>>()[..]].concat()) {
+            // No package brings a module for the kernel that runs.
+            return skip("this kernel has no netem (CONFIG_NET_SCH_NETEM)");
+        }
+    }
+    let args = ["tcp", "udp", "--bytes", "200k", "--block", "4k", "--trials", "2"];
+    let record = hosts.bench(&args).expect_code(0).record();
+    for case in &record.cases {
+        assert_eq!(case.error, None, "{} {:?}", case.spec, case.toward);
+        assert!(case.samples.iter().all(|sample| sample.elapsed_ns > 5_000_000), "a way takes 5 ms");
+    }
+}
+
+/// Datagrams that are lost, swapped and doubled by a proxy, for kernels without netem.
+#[test]
+fn datagrams_that_are_lost_swapped_and_doubled_arrive_once() {
+    let (near, far) = (Lab::new(), Lab::new());
+    let token = token(&near, TOKEN);
+    let far = far_side(&far, &[], "127.0.0.1:0");
+    let proxy = proxy::Proxy::start(&far.address, proxy::Spoil::Datagrams);
+    let address = format!("tcp://{}", proxy.address);
+    let args = ["udp:datagram=1000", "--count", "60", "--block", "3000", "--trials", "2"];
+    let record = near.run(&against(&address, &token, &args)).expect_code(0).record();
+    for case in &record.cases {
+        assert_eq!(case.error, None, "{} {:?}", case.workload, case.toward);
+        assert!(case.samples.iter().any(|sample| sample.retransmits > Some(0)), "{:?}", case.samples);
+    }
+    far.running.wait_within(SOON).expect_code(0);
+}
