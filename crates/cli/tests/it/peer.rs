@@ -248,7 +248,7 @@ fn datagrams_that_are_lost_swapped_and_doubled_arrive_once() {
     let far = far_side(&far, &[], "127.0.0.1:0");
     let proxy = proxy::Proxy::start(&far.address, proxy::Spoil::Datagrams);
     let address = format!("tcp://{}", proxy.address);
-    let args = ["udp:datagram=1000", "--count", "60", "--block", "3000", "--trials", "2"];
+    let args = ["udp:datagram=1000", "--count", "20", "--block", "3000", "--trials", "1"];
     let record = near.run(&against(&address, &token, &args)).expect_code(0).record();
     for case in &record.cases {
         assert_eq!(case.error, None, "{} {:?}", case.workload, case.toward);

@@ -14,8 +14,8 @@ use crate::prelude::*;
 /// What an Ethernet frame holds of our payload: 1500 bytes less the headers of IPv6, UDP and ours.
 const DATAGRAM_BYTES: u64 = 1500 - 40 - 8 - HEADER as u64;
 
-/// Of every datagram: what it is, its number, and the number that its sender waits for.
-const HEADER: usize = 17;
+/// Of every datagram: what it is, the beginning of the trial's word, its number, and the number that its sender waits for.
+const HEADER: usize = 21;
 const DATA: u8 = b'd';
 /// No data. Everything before the number came; of what came after it something is missing, or not.
 const ACK: u8 = b'a';
@@ -114,7 +114,23 @@ impl UdpEnd {
 
     fn say(&mut self, kind: u8, first: u64, second: u64) -> io::Result<()> {
         self.syscalls += 1;
-        unless_gone(self.socket()?.send(&message(kind, first, second)))
+        unless_gone(self.socket()?.send(&self.message(kind, first, second)))
+    }
+
+    fn message(&self, kind: u8, first: u64, second: u64) -> [u8; HEADER] {
+        let mut bytes = [kind; HEADER];
+        bytes[1..5].copy_from_slice(&self.meeting.word[..4]);
+        bytes[5..13].copy_from_slice(&first.to_le_bytes());
+        bytes[13..].copy_from_slice(&second.to_le_bytes());
+        bytes
+    }
+
+    /// The kind and the two numbers of what lies in the room; `None` of what is of no message of this trial.
+    fn heard(&self, len: usize) -> Option<(u8, u64, u64)> {
+        let bytes = self.room.get(..len)?;
+        let number = |from: usize| Some(u64::from_le_bytes(bytes.get(from..from + 8)?.try_into().ok()?));
+        let own = bytes.get(1..5)? == &self.meeting.word[..4];
+        Some((*bytes.first()?, number(5)?, number(13)?)).filter(|_| own)
     }
 
     /// The word and the receive buffer.
@@ -204,7 +220,7 @@ impl UdpEnd {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Err(gone()),
             Err(error) => return Err(error),
         };
-        let Some((kind, number, waits_for)) = parse(&self.room[..len]) else { return Ok(None) };
+        let Some((kind, number, waits_for)) = self.heard(len) else { return Ok(None) };
         self.silences = 0;
         match kind {
             // Our answer was lost.
@@ -243,7 +259,8 @@ impl UdpEnd {
 
     /// Once for each number: what was asked for may be under way.
     fn ask_for_missing(&mut self) -> io::Result<()> {
-        if self.early.is_empty() || self.asked_for.replace(self.expected) == Some(self.expected) {
+        let missing = !self.early.is_empty() && !self.early.contains_key(&self.expected);
+        if !missing || self.asked_for.replace(self.expected) == Some(self.expected) {
             return Ok(());
         }
         self.say(MISSING, 0, self.expected)
@@ -306,7 +323,7 @@ impl End for UdpEnd {
                 Err(_) if began.elapsed() < MEETING_PATIENCE => continue,
                 Err(_) => return Err(self.meeting.missed()),
             };
-            if let Some((GO, microseconds, _)) = parse(&self.room[..len]) {
+            if let Some((GO, microseconds, _)) = self.heard(len) {
                 self.again = Duration::from_micros(microseconds).clamp(AGAIN_MIN, AGAIN_MAX);
                 break;
             }
@@ -341,9 +358,10 @@ impl Sender for UdpEnd {
             while self.next - self.acknowledged >= self.window {
                 self.take()?;
             }
+            let header = self.message(DATA, self.next, self.expected);
             let slot = &mut self.sent[(self.next % self.window) as usize];
             slot.clear();
-            slot.extend_from_slice(&message(DATA, self.next, self.expected));
+            slot.extend_from_slice(&header);
             slot.extend_from_slice(piece);
             (self.next, self.unanswered, self.syscalls) = (self.next + 1, 0, self.syscalls + 1);
             let slot = &self.sent[((self.next - 1) % self.window) as usize];
@@ -383,18 +401,6 @@ impl Receiver for UdpEnd {
             }
         }
     }
-}
-
-fn message(kind: u8, first: u64, second: u64) -> [u8; HEADER] {
-    let mut bytes = [kind; HEADER];
-    bytes[1..9].copy_from_slice(&first.to_le_bytes());
-    bytes[9..].copy_from_slice(&second.to_le_bytes());
-    bytes
-}
-
-fn parse(bytes: &[u8]) -> Option<(u8, u64, u64)> {
-    let number = |from: usize| Some(u64::from_le_bytes(bytes.get(from..from + 8)?.try_into().ok()?));
-    Some((*bytes.first()?, number(1)?, number(9)?))
 }
 
 /// An earlier datagram was refused because nobody is there yet, or any more: who waits for an answer finds out.

@@ -89,6 +89,7 @@ fn pass_datagrams(front: &UdpSocket, target: SocketAddr) {
                 fresh.connect(target).expect("the far side");
                 fresh.set_read_timeout(Some(Duration::from_millis(1))).expect("a timeout");
                 (back, caller) = (Some(fresh), Some(from));
+                (counts, held) = ([0; 2], [None, None]);
             }
             let back = back.as_ref().expect("made");
             for datagram in spoilt(&room[..len], &mut counts[0], &mut held[0]) {
