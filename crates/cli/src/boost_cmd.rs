@@ -9,6 +9,7 @@ use model::{BoostRecord, Host, SCHEMA};
 use pipeline::boost::{self, BoostError, Boosted};
 use report::read::{AnyRecord, Loaded};
 use report::sheet;
+use signal_hook::consts::SIGQUIT;
 
 use crate::outputs::Outputs;
 use crate::record::{arguments, rfc3339, tool};
@@ -57,7 +58,14 @@ pub(crate) fn run(args: &BoostArgs) -> anyhow::Result<ExitCode> {
     let (boosted, stop) = match args.pid {
         None => (boost::run(&args.command, args.outputs.has_stdout()), None),
         Some(pid) => {
+            if pid.unsigned_abs() == std::process::id() {
+                let problem =
+                    format!("process {pid} is this boost itself: name the process whose pipes are to grow");
+                return Err(UsageError(problem).into());
+            }
             let stop = StopRequest::listen()?;
+            // Without giving back what it enlarged it shall not end by Ctrl-\ either.
+            stop.listen_also(SIGQUIT)?;
             (boost::attach(pid, &|| stop.is_set()), Some(stop))
         }
     };

@@ -20,13 +20,18 @@ impl StopRequest {
     /// # Errors
     /// The system refused to install a handler.
     pub(crate) fn listen() -> anyhow::Result<Self> {
-        let noted = Arc::new(AtomicUsize::new(0));
-        // A signal ignored from the beginning (nohup(1)) stays ignored.
-        for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !was_ignored(*signal)) {
-            signal_hook::flag::register_usize(signal, noted.clone(), signal as usize)
+        let stop = Self(Arc::new(AtomicUsize::new(0)));
+        [SIGINT, SIGTERM, SIGHUP].into_iter().try_for_each(|signal| stop.listen_also(signal))?;
+        Ok(stop)
+    }
+
+    /// Listens to one more signal. One that was ignored from the beginning (nohup(1)) stays ignored.
+    pub(crate) fn listen_also(&self, signal: i32) -> anyhow::Result<()> {
+        if !was_ignored(signal) {
+            signal_hook::flag::register_usize(signal, Arc::clone(&self.0), signal as usize)
                 .context("cannot install a signal handler")?;
         }
-        Ok(Self(noted))
+        Ok(())
     }
 
     /// Whether the program should end.

@@ -14,6 +14,8 @@ const TOO_SHORT_NS: u64 = 50_000_000;
 const MAIN_SHARE: f64 = 0.5;
 /// Waiting for a CPU or a disk is said from this share on.
 const WORTH_SAYING_SHARE: f64 = 0.25;
+/// What a pipe holds unless its user has too many (pipe(7)).
+const PIPE_BYTES: u64 = 64 << 10;
 /// A pipe this large gains nothing from being larger.
 const LARGE_PIPE_BYTES: u64 = 1 << 20;
 
@@ -104,7 +106,9 @@ fn of_stage(pipeline: &Observed<'_>, index: usize, share: f64, around: &Surround
         format!("waited for `{other}`, with which it shares a pipe, for {share} of that.")
     } else if queued >= WORTH_SAYING_SHARE && queued + cpu >= MAIN_SHARE {
         let share = percent(queued);
-        format!("waited for a CPU for {share} of that, because other programs used the CPUs. It {computed}.")
+        format!(
+            "waited for a CPU for {share} of that, because others, stages of this pipeline or not, used the CPUs. It {computed}."
+        )
     } else if disk >= WORTH_SAYING_SHARE && disk >= cpu {
         format!("waited for a disk for {} of that.", percent(disk))
     } else if cpu >= MAIN_SHARE {
@@ -133,7 +137,12 @@ fn nobody(pipeline: &Observed<'_>, shares: &[(Culprit, f64)], whole_ns: f64) -> 
     sentence.push('.');
     let sizes = pipeline.links.iter().filter_map(|link| link.granted.get("pipe_bytes"));
     if let Some(bytes) = sizes.min().filter(|bytes| **bytes < LARGE_PIPE_BYTES).filter(|_| parts.len() > 1) {
-        sentence.push_str(&format!(" A pipe holds {}: try --via pipe:size=1MiB.", model::ByteSize(*bytes)));
+        let help = if *bytes < PIPE_BYTES {
+            "this user's share of pipe pages is used up, and hosepipe doctor --pipes says by whom"
+        } else {
+            "try --via pipe:size=1MiB"
+        };
+        sentence.push_str(&format!(" A pipe holds {}: {help}.", model::ByteSize(*bytes)));
     }
     sentence
 }

@@ -65,8 +65,10 @@ impl Ledger {
 
     /// A process has an end of a link as its standard input (0), output or error stream now.
     pub(crate) fn took(&mut self, pid: i32, link: u64, number: i64, at_ns: u64) {
+        // What a shell had saved, and takes back behind a builtin's redirection, is the same part's.
+        let other = |had: Option<u64>| had.is_some_and(|had| had != link);
         let taken =
-            |process: &Process| if number == 0 { process.reads.is_some() } else { process.writes.is_some() };
+            |process: &Process| if number == 0 { other(process.reads) } else { other(process.writes) };
         let again =
             self.latest(pid).is_none_or(|process| process.ended.is_some() || (taken(process) && number != 2));
         let process = self.part(pid, again, at_ns);
@@ -277,6 +279,19 @@ mod tests {
     fn names(ledger: &Ledger) -> Vec<Vec<String>> {
         let name = |joined: Joined| joined.processes.iter().map(|index| ledger.name(*index)).collect();
         ledger.pipelines().into_iter().map(name).collect()
+    }
+
+    #[test]
+    fn what_is_taken_back_is_no_other_part() {
+        let mut ledger = Ledger::of(1);
+        ledger.took(11, 7, 1, 1);
+        for _ in 0..2 {
+            ledger.took(12, 7, 0, 2);
+            ledger.took(12, 8, 1, 2);
+        }
+        ledger.took(13, 8, 0, 3);
+        assert_eq!(ledger.pipelines()[0].processes, [0, 1, 2]);
+        assert_eq!(ledger.processes.len(), 3);
     }
 
     #[test]

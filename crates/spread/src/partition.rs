@@ -51,6 +51,11 @@ pub enum InputProblem {
     /// A pattern that no file has.
     #[error("no file matches {}", .0.display())]
     NoMatch(PathBuf),
+    /// A file that would be cut, and can be unpacked only from its beginning.
+    #[error(
+        "{} is packed ({}), and a piece of it cannot be unpacked: leave out --split, which makes it one part, or unpack it first", .0.display(), .1
+    )]
+    Packed(PathBuf, &'static str),
     /// Something else than a file.
     #[error("{} is {}: an input is a regular file, which can be read again and in parts", .0.display(), .1)]
     NoFile(PathBuf, &'static str),
@@ -124,12 +129,31 @@ pub fn cut(file: &InputFile, piece_bytes: u64) -> Result<Vec<Range>, InputProble
         // Of a file that the kernel makes up nobody knows the size.
         ranges.push(file.whole());
     }
+    if let Some(format) = packed(&opened).filter(|_| piece_bytes < file.bytes) {
+        return Err(InputProblem::Packed(file.path.clone(), format));
+    }
     while offset < file.bytes {
         let end = line_end(&opened, offset.saturating_add(piece_bytes), file.bytes).map_err(unreadable)?;
         ranges.push(Range { path: file.path.clone(), offset, bytes: end - offset });
         offset = end;
     }
     Ok(ranges)
+}
+
+/// How packed files begin (RFC 1952, RFC 8878, and the formats' own descriptions).
+const PACKED: [(&[u8], &str); 6] = [
+    (b"\x1f\x8b", "gzip"),
+    (b"\xfd7zXZ\0", "xz"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"BZh", "bzip2"),
+    (b"\x04\x22\x4d\x18", "lz4"),
+    (b"PK\x03\x04", "zip"),
+];
+
+fn packed(file: &File) -> Option<&'static str> {
+    let mut begin = [0; 8];
+    let read = file.read_at(&mut begin, 0).ok()?;
+    PACKED.iter().find(|(magic, _)| begin[..read].starts_with(magic)).map(|(_, name)| *name)
 }
 
 /// The first place from `at` on that is behind a line end, or the end of the file.
@@ -153,6 +177,7 @@ fn line_end(file: &File, at: u64, file_bytes: u64) -> io::Result<u64> {
 /// # Errors
 /// One cannot be read.
 pub fn sample(files: &[InputFile], most_bytes: u64) -> Result<Vec<Range>, InputProblem> {
+    let most_bytes = files.iter().map(|file| file.bytes).sum::<u64>().min(most_bytes);
     let (mut ranges, mut left) = (Vec::new(), most_bytes);
     for file in files {
         if left == 0 {

@@ -158,9 +158,11 @@ fn history(frame: &mut Frame<'_>, area: Rect, screen: &Screen, chain: &Chain) {
             .get(&link.name)
             .map(|rates| rates.iter().map(|rate| rate.map(|rate| rate as u64)).collect())
             .unwrap_or_default();
-        let most = rates.iter().copied().flatten().max().unwrap_or(0);
-        let title =
-            format!(" {} {} · at most {}", link.kind, visible(&link.name), chains::speed(most as f64));
+        let most = rates.iter().copied().flatten().max();
+        let most = most.map_or("how much is not known".to_owned(), |most| {
+            format!("at most {}", chains::speed(most as f64))
+        });
+        let title = format!(" {} {} · {most}", link.kind, visible(&link.name));
         let y = area.y + at as u16 * each;
         frame.render_widget(Line::styled(title, DIM), Rect { y, height: 1, ..area });
         let room =

@@ -169,6 +169,13 @@ fn the_pipe_from_outside_and_what_an_orphan_writes_grow_too() {
     yes.kill().and_then(|()| yes.wait()).expect("ended");
 }
 
+/// Whether a process has a handler for a signal (`SigCgt` of proc_pid_status(5)).
+fn listens(pid: u32, signal: Signal) -> bool {
+    let caught = process::proc::value(&format!("/proc/{pid}/status"), "SigCgt");
+    let caught = caught.and_then(|mask| u64::from_str_radix(&mask, 16).ok()).unwrap_or(0);
+    caught >> (signal.as_raw() - 1) & 1 == 1
+}
+
 /// Its pipe is given back where it can be, and said to be left where it holds too much.
 #[test]
 fn what_runs_already_is_boosted_until_ctrl_c_and_given_back() {
@@ -193,6 +200,18 @@ fn what_runs_already_is_boosted_until_ctrl_c_and_given_back() {
         assert_eq!((record.status, record.boosted[0].left), (None, !drained));
         yes.kill().and_then(|()| yes.wait()).expect("ended");
     }
+    // Happened: Ctrl-\ left the pipe large and said nothing; and one that watched itself waited for its own end.
+    let lab = Lab::new();
+    let mut sleep = Command::new("sleep").arg("100").spawn().expect("sleep");
+    let running = lab.start(lab.command(&["boost", "--pid", &sleep.id().to_string()]));
+    until("it watches", SOON, || listens(running.pid(), Signal::QUIT).then_some(()));
+    signal(running.pid(), Signal::QUIT);
+    running.wait_within(PROMPTLY).expect_code(131);
+    sleep.kill().and_then(|()| sleep.wait()).expect("ended");
+    let mut itself = lab.wrapped(&["sh", "-c", "exec \"$0\" boost --pid $$"], &[]);
+    itself.stdin(Stdio::null());
+    let done = lab.start(itself).wait_within(PROMPTLY).expect_code(2);
+    assert!(done.stderr.contains("is this boost itself"), "{}", done.stderr);
 }
 
 #[test]

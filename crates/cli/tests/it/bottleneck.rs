@@ -160,13 +160,15 @@ while os.splice(0,1,1<<20): pass' | sha256sum",
     over("socketpair", "(sleep 0.5; echo a) | cat | wc", Stage(1), SLEEP),
     // What never reads does not wait for whoever stands before it.
     case("sleep 0.2 | sleep 0.7 | true", Stage(2), SLEEP),
+    // Happened: a stage that had put its input aside for a while was missing.
+    case("seq 400000 | (read x </dev/null; perl -ne 'for(1..20){$x+=$_}') | wc -c", Stage(2), CPU),
 ];
 
 /// What stands outside begins when the pipeline does: on a busy machine, starting hosepipe may take as long as either.
 const STARTED: &str = "until [ -e go ]; do sleep 0.02; done";
 
 /// Those that run with every suite.
-const QUICK: [usize; 9] = [1, 12, 13, 30, 32, 34, 36, 38, 43];
+const QUICK: [usize; 10] = [1, 12, 13, 30, 32, 34, 36, 38, 43, 44];
 
 /// What was said of a case: who, and the sentence.
 fn judge(case: &Case) -> (Option<Culprit>, String) {

@@ -114,8 +114,11 @@ fn a_pipeline_that_cannot_be_spread_is_found_out() {
     let lab = lab();
     fs::write(lab.here("same"), "a\n".repeat(1000)).expect("written");
     let args = ["--split", "100", "--map", "uniq -c", "--reduce", "cat", "same"];
-    let done = spread(&lab, &[&args[..], &["--check", "1k"]].concat()).expect_code(1);
-    assert!(done.stdout.is_empty() && done.stderr.contains("cannot be spread so"), "{}", done.stderr);
+    // Happened: of more than there is nothing was checked.
+    for most in ["1k", "1GiB"] {
+        let done = spread(&lab, &[&args[..], &["--check", most]].concat()).expect_code(1);
+        assert!(done.stdout.is_empty() && done.stderr.contains("cannot be spread so"), "{}", done.stderr);
+    }
     spread(&lab, &args).expect_code(0);
 }
 
@@ -123,7 +126,10 @@ fn a_pipeline_that_cannot_be_spread_is_found_out() {
 fn wrong_command_lines_say_what_is_wrong() {
     let lab = lab();
     fs::create_dir(lab.here("folder")).expect("made");
+    let packed = Command::new("sh").args(["-c", "gzip <in1 >in1.gz"]).current_dir(lab.here("")).status();
+    assert!(packed.expect("gzip").success());
     for (args, words) in [
+        (&["--map", "zcat | wc -l", "--reduce", "cat", "--split", "16", "in1.gz"][..], "is packed (gzip)"),
         (&["--map", "cut -c1", "in1"][..], "how the parts of `cut -c1` come together is not known"),
         (&["--map", "cat", "--reduce", "cat"], "INPUT"),
         (&["--map", "wc", "missing"], "missing: ENOENT"),
