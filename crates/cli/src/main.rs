@@ -8,6 +8,7 @@ mod completions;
 mod destination;
 mod diff_cmd;
 mod doctor;
+mod fleet_cmd;
 mod gen_cmd;
 mod list;
 mod live;
@@ -76,6 +77,8 @@ enum Command {
     Boost(boost_cmd::BoostArgs),
     /// Run a pipeline over many files, or a large one in pieces, as many at a time as there are CPUs
     Spread(Box<spread_cmd::SpreadArgs>),
+    /// Measure many nodes, and all pairs of them: which is slow?
+    Fleet(Box<fleet_cmd::FleetArgs>),
     /// One partition of a spread, or its reduce
     #[command(name = "__part", hide = true)]
     Part(part_cmd::PartArgs),
@@ -119,6 +122,7 @@ fn main() -> ExitCode {
         Command::Report(args) => report_cmd::run(&args),
         Command::Boost(args) => boost_cmd::run(&args),
         Command::Spread(args) => spread_cmd::run(&args),
+        Command::Fleet(args) => fleet_cmd::run(&args),
         Command::Part(args) => Ok(part_cmd::run(&args)),
         Command::Peer(args) => peer_cmd::run(&args),
         Command::Sh(args) => sh_cmd::run(&args),

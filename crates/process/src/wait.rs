@@ -70,8 +70,11 @@ pub fn wait_for_all<E: From<io::Error>>(
     Err(cut)
 }
 
-/// Waits for news, not longer than [`LOOK_UP`], and acts on it.
-fn attend(children: &mut [Child<'_>]) -> io::Result<()> {
+/// Waits for news of children, not longer than [`LOOK_UP`], and acts on it.
+///
+/// # Errors
+/// What poll(2) or wait4(2) answered.
+pub fn attend(children: &mut [Child<'_>]) -> io::Result<()> {
     let fds: Vec<_> = children.iter().map(Child::news).collect();
     let mut polled: Vec<PollFd<'_>> =
         fds.iter().flatten().flatten().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();

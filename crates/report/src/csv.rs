@@ -6,7 +6,7 @@ use std::fmt::Display;
 
 use model::{
     BenchRecord, BoostRecord, BoostedPipe, CaseChange, CaseRecord, ChainLink, ChainStage, CompareRecord,
-    CompareResult, DiffRecord, Measure, Ratio, RunRecord, StageRecord, StudyRecord, TopRecord,
+    CompareResult, DiffRecord, FleetRecord, Measure, Ratio, RunRecord, StageRecord, StudyRecord, TopRecord,
 };
 use stats::{CostModel, Estimate, bound_of, figure, load};
 
@@ -30,6 +30,7 @@ pub const FORMAT: Format = Format {
             AnyRecord::Diff(record) => of_difference(record),
             AnyRecord::Boost(record) => of_boost(record),
             AnyRecord::Top(record) => of_chains(record),
+            AnyRecord::Fleet(record) => of_fleet(record),
         }
         .text()
     },
@@ -295,6 +296,35 @@ fn of_study(record: &StudyRecord) -> Sheet {
         all.columns = of_part.columns;
         all.rows.append(&mut of_part.rows);
     }
+    all
+}
+
+/// One row for each case of each node, and for each of each pair; for those without any, one that says why.
+fn of_fleet(record: &FleetRecord) -> Sheet {
+    let name = |rank: usize| record.nodes.get(rank).map(|node| node.name.clone()).unwrap_or_default();
+    let own = record.nodes.iter().map(|node| {
+        let cases = node.bench.as_ref().map_or(&[][..], |bench| &bench.cases);
+        (node.name.clone(), String::new(), cases, &node.failure)
+    });
+    let pairs = record
+        .meetings
+        .iter()
+        .map(|meeting| (name(meeting.from), name(meeting.to), meeting.cases.as_slice(), &meeting.failure));
+    let mut all = Sheet::of(case_columns(), std::iter::empty());
+    for (node, partner, cases, failure) in own.chain(pairs) {
+        let mut of_one = Sheet::of(case_columns(), cases.iter().map(|case| (case, None, None))).rows;
+        if of_one.is_empty() || failure.is_some() {
+            of_one.push(vec![String::new(); all.columns.len()]);
+        }
+        let why = failure.clone().unwrap_or_default();
+        let last = of_one.len() - 1;
+        for (at, row) in of_one.iter_mut().enumerate() {
+            let failure = if at == last { why.clone() } else { String::new() };
+            row.splice(0..0, [node.clone(), partner.clone(), failure]);
+        }
+        all.rows.append(&mut of_one);
+    }
+    all.columns.splice(0..0, ["node", "partner", "failure"]);
     all
 }
 

@@ -18,6 +18,7 @@ pub const FORMAT: Format = Format {
         AnyRecord::Diff(record) => to_text(record),
         AnyRecord::Boost(record) => to_text(record),
         AnyRecord::Top(record) => to_text(record),
+        AnyRecord::Fleet(record) => to_text(record),
     },
 };
 

@@ -29,6 +29,7 @@ mod against_pipe;
 mod beside;
 mod columns;
 mod costs;
+mod fleet;
 mod granted;
 mod languages;
 mod layout;

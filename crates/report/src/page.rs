@@ -10,14 +10,14 @@ mod common;
 mod comparisons;
 mod document;
 mod highlights;
-mod hosts;
+pub(crate) mod hosts;
 mod labels;
 mod languages;
 mod method;
 mod pipelines;
 mod round_trips;
 mod section;
-mod throughput;
+pub(crate) mod throughput;
 
 pub use highlights::Highlight;
 pub use section::{Block, Section};
@@ -31,7 +31,7 @@ use crate::page::cases::{Set, Source};
 use crate::read::{AnyRecord, Loaded};
 use crate::study::ViewOf;
 use crate::view::Group;
-use crate::{advice, boost, chains, difference, load, remarks, view, words};
+use crate::{advice, boost, chains, difference, fleet, load, remarks, view, words};
 
 /// The registry entry.
 pub const FORMAT: Format = Format {
@@ -95,6 +95,7 @@ pub fn page(records: &[Loaded], view_of: ViewOf) -> Page {
             AnyRecord::Diff(record) => sections.push(difference::section(record, label(at), at)),
             AnyRecord::Boost(record) => sections.push(boost::section(record, label(at), at)),
             AnyRecord::Top(record) => sections.push(chains::section(&record.seen, label(at), at)),
+            AnyRecord::Fleet(record) => sections.push(fleet::section(record, label(at), at)),
             AnyRecord::Study(record) => sections.extend(view_of(record).page_sections(label(at), at)),
         }
     }

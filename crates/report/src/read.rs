@@ -1,8 +1,8 @@
 //! Records read back: which kind a text is, and in plain words why it is none.
 
 use model::{
-    BenchRecord, BoostRecord, CompareRecord, DiffRecord, Host, RunRecord, SCHEMA, StudyRecord, Tool,
-    TopRecord,
+    BenchRecord, BoostRecord, CompareRecord, DiffRecord, FleetRecord, Host, RunRecord, SCHEMA, StudyRecord,
+    Tool, TopRecord,
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -26,6 +26,8 @@ pub enum AnyRecord {
     Boost(BoostRecord),
     /// Of `hosepipe top`.
     Top(TopRecord),
+    /// Of `hosepipe fleet`.
+    Fleet(FleetRecord),
 }
 
 /// A record with the name it was given by: a path, as a rule.
@@ -117,6 +119,8 @@ struct Kind {
     boosted: bool,
     #[serde(default, deserialize_with = "present")]
     chains: bool,
+    #[serde(default, deserialize_with = "present")]
+    meetings: bool,
 }
 
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
@@ -151,8 +155,10 @@ pub fn read(name: &str, text: &str) -> Result<Loaded, ReadError> {
         Kind { changes: true, .. } => AnyRecord::Diff(typed(name, text)?),
         Kind { boosted: true, .. } => AnyRecord::Boost(typed(name, text)?),
         Kind { chains: true, .. } => AnyRecord::Top(typed(name, text)?),
+        Kind { meetings: true, .. } => AnyRecord::Fleet(typed(name, text)?),
         _ => {
-            let kinds = "`cases`, `stages`, `results`, `parts`, `changes`, `boosted` and `chains`";
+            let kinds =
+                "`cases`, `stages`, `results`, `parts`, `changes`, `boosted`, `chains` and `meetings`";
             return Err(no_record(&format!("it has none of {kinds}")));
         }
     };
@@ -185,6 +191,7 @@ impl AnyRecord {
             Self::Diff(_) => "diff",
             Self::Boost(_) => "boost",
             Self::Top(_) => "top",
+            Self::Fleet(_) => "fleet",
         }
     }
 
@@ -192,7 +199,7 @@ impl AnyRecord {
     pub fn is_interrupted(&self) -> bool {
         match self {
             Self::Bench(record) => record.settings.interrupted,
-            Self::Run(_) | Self::Boost(_) | Self::Top(_) => false,
+            Self::Run(_) | Self::Boost(_) | Self::Top(_) | Self::Fleet(_) => false,
             Self::Compare(record) => record.interrupted,
             Self::Study(record) => record.interrupted,
             Self::Diff(record) => record.interrupted,
@@ -209,6 +216,7 @@ impl AnyRecord {
             Self::Diff(record) => &record.host,
             Self::Boost(record) => &record.host,
             Self::Top(record) => &record.host,
+            Self::Fleet(record) => &record.host,
         }
     }
 
@@ -222,6 +230,7 @@ impl AnyRecord {
             Self::Diff(record) => &record.tool,
             Self::Boost(record) => &record.tool,
             Self::Top(record) => &record.tool,
+            Self::Fleet(record) => &record.tool,
         }
     }
 
@@ -235,6 +244,7 @@ impl AnyRecord {
             Self::Diff(record) => &record.arguments,
             Self::Boost(record) => &record.arguments,
             Self::Top(record) => &record.arguments,
+            Self::Fleet(record) => &record.arguments,
         }
     }
 
@@ -248,6 +258,7 @@ impl AnyRecord {
             Self::Diff(record) => &record.started,
             Self::Boost(record) => &record.started,
             Self::Top(record) => &record.started,
+            Self::Fleet(record) => &record.started,
         }
     }
 }

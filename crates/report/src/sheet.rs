@@ -7,7 +7,7 @@ use crate::page::{Block, Section};
 use crate::read::AnyRecord;
 use crate::study::{StudyView, ViewOf};
 use crate::table::{Style, Table};
-use crate::{bench, boost, chains, comparison, difference, stages, study};
+use crate::{bench, boost, chains, comparison, difference, fleet, stages, study};
 
 /// Lines of remarks under the tables, as they would be wrapped at 80 columns, unless all are asked for.
 const REMARK_LINES_MAX: usize = 5;
@@ -55,6 +55,7 @@ pub fn of(record: &AnyRecord, grids: bool, view_of: ViewOf) -> Sheet {
         AnyRecord::Diff(record) => difference::sheet(record),
         AnyRecord::Boost(record) => boost::sheet(record),
         AnyRecord::Top(record) => chains::sheet(&record.seen),
+        AnyRecord::Fleet(record) => fleet::sheet(record),
     }
 }
 

@@ -10,6 +10,7 @@ pub mod cost;
 pub mod differences;
 pub mod estimate;
 pub mod figure;
+pub mod fleet;
 pub mod load;
 pub mod measured;
 mod normal;

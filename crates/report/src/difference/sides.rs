@@ -67,7 +67,11 @@ pub fn figures(loaded: &Loaded) -> Vec<CaseFigures> {
         AnyRecord::Bench(record) => of_bench(record),
         AnyRecord::Compare(record) => of_comparison(record),
         AnyRecord::Study(record) => of_study(record),
-        AnyRecord::Run(_) | AnyRecord::Diff(_) | AnyRecord::Boost(_) | AnyRecord::Top(_) => Vec::new(),
+        AnyRecord::Run(_)
+        | AnyRecord::Diff(_)
+        | AnyRecord::Boost(_)
+        | AnyRecord::Top(_)
+        | AnyRecord::Fleet(_) => Vec::new(),
     }
 }
 
@@ -95,8 +99,14 @@ pub fn check(old: &Loaded, new: &Loaded, figures: &[Vec<CaseFigures>; 2]) -> Res
 
 fn unlike(old: &AnyRecord, old_name: &str, new: &AnyRecord, new_name: &str) -> NoSides {
     for (record, name) in [(old, old_name), (new, new_name)] {
-        if matches!(record, AnyRecord::Run(_) | AnyRecord::Diff(_) | AnyRecord::Boost(_) | AnyRecord::Top(_))
-        {
+        if matches!(
+            record,
+            AnyRecord::Run(_)
+                | AnyRecord::Diff(_)
+                | AnyRecord::Boost(_)
+                | AnyRecord::Top(_)
+                | AnyRecord::Fleet(_)
+        ) {
             return NoSides::NoTrials { name: name.to_owned(), command: record.command() };
         }
     }

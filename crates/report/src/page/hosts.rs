@@ -74,7 +74,7 @@ pub(super) fn runs(records: &[(String, &AnyRecord)]) -> Table {
 
 /// Every fact that is known: its place among the others, its name and its value. Facts of one place are in the order of
 /// their names.
-fn all(host: &Host) -> Vec<(usize, String, String)> {
+pub(crate) fn all(host: &Host) -> Vec<(usize, String, String)> {
     let caches = host.caches_bytes.iter().map(|(name, bytes)| format!("{name} {}", numbers::size(*bytes)));
     let facts = [
         ("kernel", Some(host.kernel.clone())),

@@ -26,7 +26,7 @@ pub(super) fn figures(set: &Set, number: usize, sources: &[Source]) -> Vec<Figur
 }
 
 /// The figure of a case and the ends of its interval.
-pub(super) fn estimated(case: &CaseRecord) -> Option<[f64; 3]> {
+pub(crate) fn estimated(case: &CaseRecord) -> Option<[f64; 3]> {
     match case.workload {
         Workload::Stream => {
             case.throughput.as_ref().map(|found| [found.median_bytes_per_s, found.low, found.high])

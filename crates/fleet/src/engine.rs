@@ -1,0 +1,121 @@
+//! A job in the hands of an engine: started, followed, ended.
+
+use std::fs;
+use std::io::{self, BufReader, ErrorKind};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use process::{Capture, Captured, Child, Cleaner, attend};
+
+use crate::board::serve;
+use crate::node::why;
+
+/// Of what an engine says so much is told.
+const SAID_MAX: usize = 2000;
+/// How often Slurm is asked about a job.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
+
+/// A job that was started.
+pub enum Started<'c> {
+    /// Slurm's number of it.
+    Slurm(String),
+    /// Programs here: an mpirun, or an ssh for each node.
+    Here(Vec<Child<'c>>),
+}
+
+impl<'c> Started<'c> {
+    /// Hands a batch script to Slurm.
+    ///
+    /// # Errors
+    /// A sentence: sbatch is not installed, or refuses.
+    pub fn by_slurm(script: &str, folder: &Path) -> Result<Self, String> {
+        let path = folder.join("job.sh");
+        fs::write(&path, script)
+            .map_err(|error| format!("cannot write {}: {}", path.display(), model::describe_errno(&error)))?;
+        let said = said("sbatch", &["--parsable".as_ref(), path.as_os_str()])?;
+        Ok(Self::Slurm(said.trim().split(';').next().unwrap_or_default().to_owned()))
+    }
+
+    /// Starts programs here. Where a folder is given they reach the board in it through their standard streams.
+    ///
+    /// # Errors
+    /// A sentence: one is not installed, or the system refuses.
+    pub fn here(lines: &[Vec<String>], board: Option<&Path>, cleaner: &'c Cleaner) -> Result<Self, String> {
+        let start = |words: &Vec<String>| -> io::Result<Child<'c>> {
+            let mut command = Command::new(&words[0]);
+            command.args(&words[1..]).stdin(Stdio::null());
+            let mut capture = Capture::Both;
+            if let Some(folder) = board.map(Path::to_owned) {
+                capture = Capture::Errors;
+                let ((questions, asks), (hears, mut answers)) = (io::pipe()?, io::pipe()?);
+                command.stdin(hears).stdout(asks);
+                let _held = process::signals::NoSignals::hold();
+                // It ends with the program.
+                thread::spawn(move || serve(&folder, &mut BufReader::new(questions), &mut answers));
+            }
+            Child::spawn(command, capture, Captured::keeping(0, SAID_MAX), cleaner, &cleaner.mark())
+        };
+        let started = lines.iter().map(|words| start(words).map_err(|error| not_run(&words[0], &error)));
+        started.collect::<Result<_, _>>().map(Self::Here)
+    }
+
+    /// Waits for a moment; says whether the job goes on.
+    ///
+    /// # Errors
+    /// The system refused to wait.
+    pub fn goes_on(&mut self) -> io::Result<bool> {
+        match self {
+            Self::Slurm(number) => {
+                thread::sleep(ASK_AGAIN);
+                // Slurm forgets a job some time after its end.
+                let states =
+                    said("squeue", &["-h".as_ref(), "-o%T".as_ref(), "-j".as_ref(), number.as_ref()]);
+                let ends = ["COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY"];
+                Ok(states.is_ok_and(|state| !state.trim().is_empty() && !ends.contains(&state.trim())))
+            }
+            Self::Here(children) => {
+                attend(children)?;
+                Ok(children.iter().any(|child| child.ended().is_none()))
+            }
+        }
+    }
+
+    /// Of programs here: which of them have failed, and why.
+    pub fn failed(&self) -> Vec<(usize, String)> {
+        let Self::Here(children) = self else { return Vec::new() };
+        let failed = |child: &Child| child.ended().is_some_and(|ended| !ended.status.success());
+        let failed = children.iter().enumerate().filter(|(_, child)| failed(child));
+        failed.map(|(at, child)| (at, why(child))).collect()
+    }
+}
+
+impl Drop for Started<'_> {
+    /// What is not over is ended; programs here by themselves.
+    fn drop(&mut self) {
+        if let Self::Slurm(number) = self {
+            let _ = said("scancel", &[number.as_ref()]);
+        }
+    }
+}
+
+/// What a command says, or a sentence.
+fn said(program: &str, words: &[&std::ffi::OsStr]) -> Result<String, String> {
+    let output = Command::new(program).args(words).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| not_run(program, &error))?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim())),
+    }
+}
+
+fn not_run(program: &str, error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::NotFound => format!(
+            "{program} is not installed here, or not on the PATH: this is to be run where jobs are submitted from; without --submit \
+             the job is printed"
+        ),
+        _ => format!("cannot run {program}: {}", model::describe_errno(error)),
+    }
+}

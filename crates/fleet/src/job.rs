@@ -1,0 +1,170 @@
+//! The same program on all nodes, as each engine wants it said.
+
+use std::path::{Path, PathBuf};
+
+use model::shell_quoted;
+
+/// Where the first pod of a Kubernetes job waits for the others.
+pub const PORT: u16 = 7117;
+
+/// What is to be started everywhere.
+pub struct Job {
+    /// What it is called there.
+    pub name: String,
+    /// On how many nodes.
+    pub nodes: usize,
+    /// The program on the nodes.
+    pub hosepipe: String,
+    /// The folder that all nodes see; Kubernetes and ssh do without.
+    pub folder: Option<PathBuf>,
+    /// Options of `hosepipe fleet` on the nodes.
+    pub options: Vec<String>,
+    /// The arguments of the bench.
+    pub bench: Vec<String>,
+}
+
+impl Job {
+    /// The command line of a node, with more options.
+    pub fn words(&self, more: &[&str]) -> Vec<String> {
+        let mut words = vec![self.hosepipe.clone(), "fleet".to_owned()];
+        words.extend(more.iter().map(|&word| word.to_owned()));
+        words.extend(self.folder.iter().map(|folder| format!("--folder={}", folder.display())));
+        words.extend(self.options.iter().cloned());
+        words.push("--".to_owned());
+        words.extend(self.bench.iter().cloned());
+        words
+    }
+
+    /// A batch script for sbatch(1), which leaves what is said in a file of the folder.
+    pub fn slurm(&self) -> String {
+        let Self { name, nodes, .. } = self;
+        let log = self.folder.as_deref().unwrap_or(Path::new(".")).join("slurm.log");
+        let line = quoted(&self.words(&[]));
+        format!(
+            "#!/bin/sh\n#SBATCH --job-name={name}\n#SBATCH --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1\n\
+             #SBATCH --exclusive --no-kill\n#SBATCH --output={}\n\
+             # A node that fails costs its own figures: the others go on.\n\
+             exec srun --no-kill --kill-on-bad-exit=0 --wait=0 {line}\n",
+            shell_quoted(log.display().to_string().as_bytes()),
+        )
+    }
+
+    /// The words of mpirun(1), of Open MPI.
+    pub fn mpi(&self, hosts: &[String]) -> Vec<String> {
+        let nodes = self.nodes.to_string();
+        let how = ["mpirun", "-n", &nodes, "--map-by", "node", "--bind-to", "none"];
+        // A node that fails costs its own figures: the others go on.
+        let go_on = ["--mca", "orte_abort_on_non_zero_status", "0", "--enable-recovery"];
+        let mut words: Vec<String> = how.iter().chain(&go_on).map(|&word| word.to_owned()).collect();
+        if !hosts.is_empty() {
+            words.extend(["--host".to_owned(), hosts.join(",")]);
+        }
+        words.extend(self.words(&[]));
+        words
+    }
+
+    /// The words of ssh(1) for each host. Without a folder the nodes speak to each other through the streams of ssh.
+    pub fn ssh(&self, hosts: &[String]) -> Vec<Vec<String>> {
+        let one = |(rank, host): (usize, &String)| {
+            let [rank, nodes] = [rank, hosts.len()].map(|number| number.to_string());
+            let mut more = vec!["--rank", &rank, "--nodes", &nodes, "--name", host];
+            more.extend(self.folder.is_none().then_some("--stdio"));
+            // There is always a shell at the far end: it is given one line.
+            let line = quoted(&self.words(&more));
+            ["ssh", "-T", "-o", "BatchMode=yes", "--", host, &line].map(str::to_owned).to_vec()
+        };
+        hosts.iter().enumerate().map(one).collect()
+    }
+
+    /// A headless Service, by whose name the first pod is found, and an Indexed Job of a pod on each node.
+    pub fn kubernetes(&self, image: &str) -> String {
+        let Self { name, nodes, .. } = self;
+        let meet = format!("{name}-0.{name}:{PORT}");
+        let size = nodes.to_string();
+        let more = [
+            "--nodes",
+            &size,
+            "--meet",
+            &meet,
+            "--token-file",
+            "/token/token",
+            "--name",
+            "$(NODE)",
+            "--address",
+            "$(ADDRESS)",
+        ];
+        let words = serde_json::Value::from(self.words(&more));
+        let image = serde_json::Value::from(image);
+        format!(
+            "apiVersion: v1
+kind: Service
+metadata:
+  name: {name}
+spec:
+  clusterIP: None
+  publishNotReadyAddresses: true
+  selector:
+    job-name: {name}
+  ports:
+    - name: meet
+      port: {PORT}
+---
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {name}
+spec:
+  completionMode: Indexed
+  completions: {nodes}
+  parallelism: {nodes}
+  backoffLimitPerIndex: 0
+  template:
+    metadata:
+      labels:
+        app: {name}
+    spec:
+      restartPolicy: Never
+      subdomain: {name}
+      affinity:
+        podAntiAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution:
+            - topologyKey: kubernetes.io/hostname
+              labelSelector:
+                matchLabels:
+                  app: {name}
+      containers:
+        - name: hosepipe
+          image: {image}
+          command: {words}
+          env:
+            - name: NODE
+              valueFrom:
+                fieldRef:
+                  fieldPath: spec.nodeName
+            - name: ADDRESS
+              valueFrom:
+                fieldRef:
+                  fieldPath: status.podIP
+          volumeMounts:
+            - name: token
+              mountPath: /token
+              readOnly: true
+      volumes:
+        - name: token
+          secret:
+            secretName: {name}
+            defaultMode: 0400
+"
+        )
+    }
+}
+
+/// Words as one line for a shell.
+pub fn quoted(words: &[String]) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_=./:,@%+".contains(&byte);
+    let word = |word: &String| match !word.is_empty() && word.bytes().all(plain) {
+        true => word.clone(),
+        false => shell_quoted(word.as_bytes()),
+    };
+    words.iter().map(word).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,241 @@
+//! A node among the others: what it lets them know, and waiting for them for as long as they live.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use model::Tool;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::board::Board;
+
+/// How often a node says that it lives.
+const BEAT: Duration = Duration::from_secs(1);
+/// Who has said nothing for so long is gone. Many beats: a machine under load, and a network file system that looks again after seconds.
+const SILENCE: Duration = Duration::from_secs(15);
+/// How often somebody who is waited for is looked at.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// What a node lets the others know.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// Grows for as long as the node lives.
+    pub beat: u64,
+    /// What it is called.
+    pub name: String,
+    /// Its hosepipe.
+    pub tool: Tool,
+    /// Where it listens.
+    pub address: IpAddr,
+    /// How many steps lie behind it.
+    pub step: usize,
+    /// In this step: where its partner finds it, or why it does not.
+    pub listening: Option<Result<String, String>>,
+    /// Why it takes no part any more.
+    pub failure: Option<String>,
+}
+
+/// Why somebody does not wait any more.
+#[derive(Debug, Error)]
+pub enum Trouble {
+    /// The other one is gone.
+    #[error("{0}")]
+    Gone(String),
+    /// The user wants no more.
+    #[error("stopped")]
+    Stopped,
+    /// The board, or something else of this machine.
+    #[error(transparent)]
+    System(#[from] io::Error),
+}
+
+/// What is known of another node.
+#[derive(Debug, Clone, Default)]
+struct Seen {
+    last: Option<Status>,
+    beat_at: Option<Instant>,
+    gone: Option<String>,
+}
+
+/// This node.
+pub(crate) struct Member<'a> {
+    board: &'a Board,
+    rank: usize,
+    own: &'a Mutex<Status>,
+    others: Vec<Seen>,
+    joined_by: Instant,
+    stop: &'a dyn Fn() -> bool,
+    cut_off: &'a AtomicBool,
+}
+
+/// Does `work` as one of `size` nodes. Others are waited for until they come, for `patience` at most.
+///
+/// # Errors
+/// What `work` gave, and a board that cannot be written.
+pub(crate) fn take_part<T>(
+    board: &Board,
+    (rank, size): (usize, usize),
+    status: Status,
+    patience: Duration,
+    stop: &dyn Fn() -> bool,
+    work: impl FnOnce(&mut Member<'_>) -> Result<T, Trouble>,
+) -> Result<T, Trouble> {
+    let own = Mutex::new(status);
+    publish(board, rank, &own, |_| ())?;
+    let cut_off = AtomicBool::new(false);
+    let joined_by = Instant::now() + patience;
+    let mut member = Member {
+        board,
+        rank,
+        own: &own,
+        others: vec![Seen::default(); size],
+        joined_by,
+        stop,
+        cut_off: &cut_off,
+    };
+    std::thread::scope(|threads| {
+        let (until_dropped, ended) = mpsc::channel::<()>();
+        let (own, cut_off) = (&own, &cut_off);
+        let held = process::signals::NoSignals::hold();
+        threads.spawn(move || {
+            while ended.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
+                cut_off.fetch_or(publish(board, rank, own, |_| ()).is_err(), Ordering::Relaxed);
+            }
+        });
+        drop(held);
+        let done = work(&mut member);
+        drop(until_dropped);
+        if let Err(trouble) = &done {
+            let _ = member.publish(|own| own.failure = Some(trouble.to_string()));
+        }
+        done
+    })
+}
+
+impl Member<'_> {
+    /// Whether the user wants no more, or the others do not hear of this node any more.
+    pub(crate) fn stops(&self) -> bool {
+        (self.stop)() || self.cut_off.load(Ordering::Relaxed)
+    }
+
+    /// The board.
+    pub(crate) fn board(&self) -> &Board {
+        self.board
+    }
+
+    /// Changes what the others know.
+    ///
+    /// # Errors
+    /// The board cannot be written.
+    pub(crate) fn publish(&self, change: impl FnOnce(&mut Status)) -> io::Result<()> {
+        publish(self.board, self.rank, self.own, change)
+    }
+
+    /// Waits until `wanted` finds in another's status what it looks for.
+    ///
+    /// # Errors
+    /// It is gone or never came; the user wants no more; the board cannot be read.
+    pub(crate) fn wait<T>(
+        &mut self,
+        rank: usize,
+        wanted: impl Fn(&Status) -> Option<T>,
+    ) -> Result<T, Trouble> {
+        loop {
+            self.look(rank)?;
+            if let Some(found) = self.others[rank].last.as_ref().and_then(&wanted) {
+                return Ok(found);
+            }
+            if let Some(gone) = &self.others[rank].gone {
+                return Err(Trouble::Gone(gone.clone()));
+            }
+            if self.stops() {
+                return Err(Trouble::Stopped);
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+
+    /// Whether another does not come to the end of a step any more, or has come to it.
+    ///
+    /// # Errors
+    /// The board cannot be read.
+    pub(crate) fn is_past(&mut self, rank: usize, step: usize) -> io::Result<bool> {
+        self.look(rank)?;
+        let seen = &self.others[rank];
+        Ok(seen.gone.is_some() || seen.last.as_ref().is_some_and(|status| status.step > step))
+    }
+
+    /// Takes in what another says. Who was gone once stays so.
+    fn look(&mut self, rank: usize) -> io::Result<()> {
+        if self.others[rank].gone.is_some() {
+            return Ok(());
+        }
+        let status: Option<Status> = self.board.get(&status_name(rank))?;
+        let told: Option<String> = if status.is_none() { self.board.get(&gone_name(rank))? } else { None };
+        let seen = &mut self.others[rank];
+        match status {
+            None if told.is_some() => seen.gone = told,
+            None if Instant::now() > self.joined_by => {
+                seen.gone = Some("did not come: was it started, and does it see the same folder?".to_owned());
+            }
+            None => {}
+            Some(status) => {
+                if seen.last.as_ref().is_none_or(|last| last.beat != status.beat) {
+                    seen.beat_at = Some(Instant::now());
+                }
+                let silent = seen.beat_at.is_some_and(|beat_at| beat_at.elapsed() > SILENCE);
+                let last_words =
+                    || format!("said nothing for {} s: it died, or was cut off", SILENCE.as_secs());
+                seen.gone = status.failure.clone().or_else(|| silent.then(last_words));
+                seen.last = Some(status);
+            }
+        }
+        Ok(())
+    }
+
+    /// Why others are not there any more, rank by rank.
+    pub(crate) fn gone(&self) -> Vec<Option<String>> {
+        self.others.iter().map(|seen| seen.gone.clone()).collect()
+    }
+}
+
+/// What each node lets the others know; `None` for one that has not come.
+///
+/// # Errors
+/// The board cannot be read.
+pub fn known(board: &Board, size: usize) -> io::Result<Vec<Option<Status>>> {
+    (0..size).map(|rank| board.get(&status_name(rank))).collect()
+}
+
+/// Lets all know that a node that has not come never will.
+///
+/// # Errors
+/// The board cannot be written.
+pub fn tell_gone(board: &Board, rank: usize, why: &str) -> io::Result<()> {
+    board.put(&gone_name(rank), &why)
+}
+
+fn status_name(rank: usize) -> String {
+    format!("node-{rank}")
+}
+
+fn gone_name(rank: usize) -> String {
+    format!("gone-{rank}")
+}
+
+fn publish(
+    board: &Board,
+    rank: usize,
+    own: &Mutex<Status>,
+    change: impl FnOnce(&mut Status),
+) -> io::Result<()> {
+    // Held while it is written, so that no older one comes after it.
+    let mut own = own.lock().unwrap_or_else(PoisonError::into_inner);
+    change(&mut own);
+    own.beat += 1;
+    board.put(&status_name(rank), &*own)
+}

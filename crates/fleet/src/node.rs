@@ -1,0 +1,330 @@
+//! What each node does: its own bench, then all pairs, then one of them brings everything together.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, BufRead, BufReader};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use model::{BenchRecord, CaseRecord, FleetMeeting, FleetNode};
+use process::{Capture, Captured, Child, Cleaner, describe_ending, wait_for_all};
+
+use crate::board::Board;
+use crate::member::{Member, Status, Trouble, known, take_part};
+use crate::schedule::{partner, rounds};
+
+/// How long the two programs of a pair may take beyond the time that they were given.
+const PAIR_GRACE: Duration = Duration::from_secs(60);
+/// Of what a program said so much is told.
+const SAID_MAX: usize = 400;
+/// What the merged record is called there.
+pub const RECORD: &str = "fleet";
+
+/// What a node is to do.
+pub struct Node<'a> {
+    /// Which it is, from 0.
+    pub rank: usize,
+    /// How many there are.
+    pub size: usize,
+    /// How it begins to be known.
+    pub status: Status,
+    /// This program's own file.
+    pub hosepipe: PathBuf,
+    /// The arguments of its bench.
+    pub bench: Vec<OsString>,
+    /// The time of each pair.
+    pub pair_time: Duration,
+    /// A secret that every node has; without one the first of them makes one and puts it on the board.
+    pub token_file: Option<PathBuf>,
+    /// How long the others may take to come.
+    pub patience: Duration,
+    /// What ends programs should this process be killed.
+    pub cleaner: &'a Cleaner,
+    /// Says that the user wants no more.
+    pub stop: &'a dyn Fn() -> bool,
+}
+
+/// All that was measured.
+pub type Measured = (Vec<FleetNode>, Vec<FleetMeeting>);
+
+/// What came of a program, or why nothing did.
+type Found<T> = Result<T, String>;
+
+/// How many steps a node goes: its own bench, and a partner in each round.
+pub fn steps(size: usize) -> usize {
+    1 + rounds(size)
+}
+
+impl Node<'_> {
+    /// Takes part to the end. The first node that is still there is given what all have measured; `keep` puts it where it belongs, and the
+    /// others wait for that.
+    ///
+    /// # Errors
+    /// Another version than the first node's; a board or a program that does not work here; the user wants no more.
+    pub fn run(
+        &self,
+        board: &Board,
+        keep: &mut dyn FnMut(Measured) -> io::Result<()>,
+    ) -> Result<(), Trouble> {
+        let folder = tempfile::Builder::new().prefix("hosepipe-fleet-").tempdir()?;
+        let seat = (self.rank, self.size);
+        take_part(board, seat, self.status.clone(), self.patience, self.stop, |member| {
+            self.go(member, folder.path(), keep)
+        })
+    }
+
+    fn go(
+        &self,
+        member: &mut Member<'_>,
+        folder: &Path,
+        keep: &mut dyn FnMut(Measured) -> io::Result<()>,
+    ) -> Result<(), Trouble> {
+        let token = self.token(member, folder)?;
+        let own = self.measured(&self.bench, None, folder, member)?;
+        member.board().put(&bench_name(self.rank), &own)?;
+        member.publish(|own| own.step = 1)?;
+        // No pair begins while somebody's bench is still running: it would be disturbed.
+        for other in self.others() {
+            unless_gone(member.wait(other, |status| (status.step >= 1).then_some(())))?;
+        }
+        for step in 1..steps(self.size) {
+            if let Some(partner) = partner(self.rank, step - 1, self.size) {
+                if self.rank < partner {
+                    unless_gone(self.listen(member, partner, step, &token))?;
+                } else {
+                    let cases = self.ask(member, partner, step, &token, folder)?;
+                    member.board().put(&pair_name(self.rank, partner), &cases)?;
+                }
+            }
+            member.publish(|own| (own.step, own.listening) = (step + 1, None))?;
+        }
+        let end = steps(self.size);
+        for lower in 0..self.rank {
+            if unless_gone(member.wait(lower, |status| (status.step > end).then_some(())))?.is_some() {
+                return Ok(());
+            }
+        }
+        for other in self.others() {
+            unless_gone(member.wait(other, |status| (status.step >= end).then_some(())))?;
+        }
+        keep(merged(member.board(), &member.gone())?)?;
+        Ok(member.publish(|own| own.step = end + 1)?)
+    }
+
+    fn others(&self) -> impl Iterator<Item = usize> {
+        let own = self.rank;
+        (0..self.size).filter(move |rank| *rank != own)
+    }
+
+    /// The file of the secret, which the first node that has come makes where none was given. Its version of hosepipe is everybody's.
+    fn token(&self, member: &mut Member<'_>, folder: &Path) -> Result<PathBuf, Trouble> {
+        let mut first = self.rank;
+        for lower in 0..self.rank {
+            if let Some(tool) = unless_gone(member.wait(lower, |status| Some(status.tool.clone())))? {
+                let own = &self.status.tool;
+                if tool != *own {
+                    let [theirs, ours] = [&tool, own].map(|tool| {
+                        tool.revision
+                            .iter()
+                            .fold(tool.version.clone(), |version, revision| format!("{version} ({revision})"))
+                    });
+                    return Err(Trouble::Gone(format!(
+                        "has hosepipe {ours}, and the first node {theirs}: install the same on all nodes"
+                    )));
+                }
+                first = lower;
+                break;
+            }
+        }
+        if let Some(given) = &self.token_file {
+            return Ok(given.clone());
+        }
+        let name = format!("token-{first}");
+        if first == self.rank {
+            let mut bytes = [0; 32];
+            rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+                .map_err(io::Error::from)?;
+            let secret: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            member.board().put(&name, &secret)?;
+        }
+        let secret = loop {
+            if let Some(secret) = member.board().get::<String>(&name)? {
+                break secret;
+            }
+            member.wait(first, |_| Some(()))?;
+            std::thread::sleep(process::LOOK_UP);
+        };
+        let path = folder.join("token");
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        io::Write::write_all(&mut file, secret.as_bytes())?;
+        Ok(path)
+    }
+
+    /// The record of `hosepipe bench` with these arguments, or why there is none.
+    fn measured(
+        &self,
+        arguments: &[OsString],
+        most: Option<Duration>,
+        folder: &Path,
+        member: &Member<'_>,
+    ) -> Result<Found<BenchRecord>, Trouble> {
+        let record = folder.join("record.json");
+        let mut command = Command::new(&self.hosepipe);
+        command.arg("bench").arg("--json").arg(&record).args(arguments).stdin(Stdio::null());
+        let said = Captured::keeping(0, SAID_MAX);
+        let child = Child::spawn(command, Capture::Both, said, self.cleaner, &self.cleaner.mark())?;
+        let (mut children, began) = ([child], Instant::now());
+        let waited = wait_for_all(&mut children, &|_| false, &mut || match most {
+            _ if member.stops() => Err(Trouble::Stopped),
+            Some(most) if began.elapsed() > most => {
+                Err(Trouble::Gone(format!("took more than {} s", most.as_secs())))
+            }
+            _ => Ok(()),
+        });
+        let read = fs::read(&record);
+        // The next one must not find it.
+        let _ = fs::remove_file(&record);
+        Ok(match (waited, read) {
+            (Ok(()), Ok(text)) => serde_json::from_slice(&text).map_err(|error| error.to_string()),
+            (Ok(()), Err(_)) => Err(why(&children[0])),
+            (Err(Trouble::Gone(why)), _) => Err(why),
+            (Err(trouble), _) => return Err(trouble),
+        })
+    }
+
+    /// Holds the far end for a partner.
+    fn listen(
+        &self,
+        member: &mut Member<'_>,
+        partner: usize,
+        step: usize,
+        token: &Path,
+    ) -> Result<(), Trouble> {
+        if member.wait(partner, |status| (status.step >= step).then_some(status.step))? > step {
+            return Ok(());
+        }
+        if std::env::var_os("FLEET_LOCAL").is_some() {
+            member.publish(|own| own.listening = Some(Ok("local".to_owned())))?;
+            return member.wait(partner, |status| (status.step > step).then_some(()));
+        }
+        let (said, says) = io::pipe()?;
+        let mut command = Command::new(&self.hosepipe);
+        let address = std::net::SocketAddr::new(self.status.address, 0).to_string();
+        command.args(["peer", "--listen", &address, "--token-file"]).arg(token);
+        command.stdin(Stdio::null()).stdout(says);
+        let errors = Captured::keeping(0, SAID_MAX);
+        let child = Child::spawn(command, Capture::Errors, errors, self.cleaner, &self.cleaner.mark())?;
+        let mut children = [child];
+        let mut line = String::new();
+        BufReader::new(said).read_line(&mut line)?;
+        if let Some(address) = line.trim().strip_prefix("listening on ") {
+            member.publish(|own| own.listening = Some(Ok(address.to_owned())))?;
+        }
+        wait_for_all(&mut children, &|_| false, &mut || match member.is_past(partner, step)? {
+            _ if member.stops() => Err(Trouble::Stopped),
+            true => Err(Trouble::Gone(String::new())),
+            false => Ok(()),
+        })?;
+        if line.is_empty() {
+            member.publish(|own| own.listening = Some(Err(why(&children[0]))))?;
+        }
+        // It has ended by itself: the partner is about to say what it found.
+        member.wait(partner, |status| (status.step > step).then_some(()))
+    }
+
+    /// Measures against a partner that listens.
+    fn ask(
+        &self,
+        member: &mut Member<'_>,
+        partner: usize,
+        step: usize,
+        token: &Path,
+        folder: &Path,
+    ) -> Result<Found<Vec<CaseRecord>>, Trouble> {
+        let listening = member.wait(partner, |status| match status.step {
+            at if at > step => Some(Err("the other one had not waited".to_owned())),
+            at if at == step => status.listening.clone(),
+            _ => None,
+        });
+        let address = match listening {
+            Ok(Ok(address)) => address,
+            Ok(Err(why)) => return Ok(Err(format!("the other one could not listen: {why}"))),
+            Err(Trouble::Gone(why)) => return Ok(Err(format!("the other one {why}"))),
+            Err(trouble) => return Err(trouble),
+        };
+        let time = format!("{}ms", self.pair_time.as_millis());
+        let words = ["tcp", "--peer", &format!("tcp://{address}"), "--time", &time, "--token-file"];
+        let words: Vec<OsString> = words.iter().map(OsString::from).chain([token.into()]).collect();
+        let words = if address == "local" {
+            ["tcp", "--time", "1s", "--place", "any", "--trials", "3"].iter().map(OsString::from).collect()
+        } else {
+            words
+        };
+        let most = Some(self.pair_time + PAIR_GRACE);
+        Ok(self.measured(&words, most, folder, member)?.map(|record| record.cases))
+    }
+}
+
+/// What everybody has put on the board so far, of nodes of which some are gone.
+///
+/// # Errors
+/// What the system answered.
+pub fn merged(board: &Board, gone: &[Option<String>]) -> io::Result<Measured> {
+    let known = known(board, gone.len())?;
+    let name = |rank: usize| match &known[rank] {
+        None => format!("#{rank}"),
+        Some(status) => {
+            let alone = known.iter().flatten().filter(|other| other.name == status.name).count() == 1;
+            if alone { status.name.clone() } else { format!("{}#{rank}", status.name) }
+        }
+    };
+    let mut nodes = Vec::new();
+    for (rank, gone) in gone.iter().enumerate() {
+        let bench: Option<Found<BenchRecord>> = board.get(&bench_name(rank))?;
+        let failed = bench.as_ref().and_then(|bench| bench.as_ref().err());
+        let failed = failed.map(|why| format!("its bench gave no record: {why}"));
+        nodes.push(FleetNode {
+            name: name(rank),
+            address: known[rank].as_ref().map(|status| status.address.to_string()),
+            bench: bench.and_then(Found::ok),
+            failure: gone.clone().or(failed),
+        });
+    }
+    let mut meetings = Vec::new();
+    for (to, from) in (0..gone.len()).flat_map(|to| (to + 1..gone.len()).map(move |from| (to, from))) {
+        let cases: Option<Found<Vec<CaseRecord>>> = board.get(&pair_name(from, to))?;
+        let none = || Err(format!("{} did not get to it", nodes[from].name));
+        let (cases, failure) = match cases.unwrap_or_else(none) {
+            Ok(cases) => (cases, None),
+            Err(why) => (Vec::new(), Some(why)),
+        };
+        meetings.push(FleetMeeting { from, to, cases, failure });
+    }
+    Ok((nodes, meetings))
+}
+
+fn bench_name(rank: usize) -> String {
+    format!("bench-{rank}")
+}
+
+fn pair_name(from: usize, to: usize) -> String {
+    format!("pair-{from}-{to}")
+}
+
+/// That somebody else is gone is no trouble of ours.
+fn unless_gone<T>(waited: Result<T, Trouble>) -> Result<Option<T>, Trouble> {
+    match waited {
+        Err(Trouble::Gone(_)) => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+/// How a program ended, and its last words.
+pub(crate) fn why(child: &Child<'_>) -> String {
+    let how = child.ended().map_or_else(String::new, |ended| describe_ending(ended.status));
+    let said = child.said();
+    let last = said.lines().last().unwrap_or_default().trim_start_matches("hosepipe: ");
+    if last.is_empty() { how } else { format!("{last} ({how})") }
+}

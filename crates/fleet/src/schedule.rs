@@ -1,0 +1,21 @@
+//! Who meets whom: every node every other one, each in one pair at a time, in as few rounds as there can be.
+
+/// How many rounds so many nodes need; with an odd number each node has one round without a partner.
+pub fn rounds(nodes: usize) -> usize {
+    nodes.next_multiple_of(2).saturating_sub(1)
+}
+
+/// Whom a node meets in a round; `None` in the round that it has free.
+///
+/// The circle method (Kirkman, 1847; de Werra, *Scheduling in Sports*, 1981): all but the last sit in a circle, those meet whose
+/// numbers add up to twice the round's, and who would meet itself meets the last.
+pub fn partner(node: usize, round: usize, nodes: usize) -> Option<usize> {
+    let circle = rounds(nodes);
+    let partner = if node == circle {
+        round
+    } else {
+        let opposite = (2 * round + circle - node) % circle;
+        if opposite == node { circle } else { opposite }
+    };
+    (partner < nodes).then_some(partner)
+}
