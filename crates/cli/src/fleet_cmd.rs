@@ -14,6 +14,7 @@ use process::Cleaner;
 use report::read::{AnyRecord, Loaded};
 
 use crate::bar::Bar;
+use crate::bench::BenchArgs;
 use crate::outputs::Outputs;
 use crate::record::{arguments, rfc3339, tool};
 use crate::signals::StopRequest;
@@ -273,6 +274,14 @@ fn start(args: &FleetArgs, engine: Engine, submit: bool) -> anyhow::Result<ExitC
     several(size)?;
     if let Some(option) = args.hosts.iter().find(|host| host.is_empty() || host.starts_with('-')) {
         return usage(format!("`{option}` is no host"));
+    }
+    let command = BenchArgs::augment_args(clap::Command::new("bench").no_binary_name(true));
+    if let Err(problem) = command.try_get_matches_from(&args.bench) {
+        return usage(format!(
+            "bench {}: {}",
+            args.bench.join(" "),
+            problem.to_string().trim_start_matches("error: ").trim_end()
+        ));
     }
     let own_file = matches!(engine, Engine::Slurm | Engine::Mpi);
     let own = std::env::current_exe().context("this program's own file")?.display().to_string();

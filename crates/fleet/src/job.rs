@@ -93,7 +93,12 @@ impl Job {
             "--address",
             "$(ADDRESS)",
         ];
-        let words = serde_json::Value::from(self.words(&more));
+        // Of the words that Kubernetes would put variables into two are meant so.
+        let words = self.words(&more).into_iter().map(|word| match word.as_str() {
+            "$(NODE)" | "$(ADDRESS)" => word,
+            _ => word.replace("$(", "$$("),
+        });
+        let words: serde_json::Value = words.collect();
         let image = serde_json::Value::from(image);
         format!(
             "apiVersion: v1

@@ -297,18 +297,11 @@ fn sentences(record: &FleetRecord, kinds: &[Kind]) -> Vec<String> {
     }
     let measured = record.nodes.iter().filter(|node| node.bench.is_some()).count();
     if measured < VALUES_MIN {
-        said.push(format!(
-            "Of {} none can be told to be slow: it takes {VALUES_MIN}.",
-            count(measured, "node with figures").replace("figuress", "figures")
-        ));
+        let known = count(measured, "node");
+        said.push(format!("With figures of {known} none can be told to be slow: it takes {VALUES_MIN}."));
     } else if said.is_empty() {
         said.push("No node and no pair stands out as slow.".to_owned());
     }
-    let failures = record
-        .nodes
-        .iter()
-        .filter_map(|node| Some(format!("{}: {}.", node.name, node.failure.as_ref()?.trim_end_matches('.'))));
-    said.extend(failures);
     let failed: Vec<String> = record
         .meetings
         .iter()

@@ -16,6 +16,7 @@ mod doctor;
 mod faults;
 mod faults_round_trips;
 mod filters;
+mod fleet;
 mod hostile;
 mod house;
 mod limits;

@@ -3,6 +3,7 @@
 
 pub(crate) mod another_user;
 pub(crate) mod browser;
+pub(crate) mod engines;
 pub(crate) mod pty;
 pub(crate) mod sandbox;
 pub(crate) mod slurm;

@@ -1,0 +1,226 @@
+//! `hosepipe fleet`: the whole way through real engines, what a node costs that dies, and mistakes.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use model::{FleetRecord, Tool, Workload};
+use rustix::process::Signal;
+
+use crate::common::engines::{Slurm, Sshd, has};
+use crate::common::{Lab, signal, until};
+
+const HOSEPIPE: &str = env!("CARGO_BIN_EXE_hosepipe");
+/// On loopback, and a pair for a moment.
+const HOW: [&str; 4] = ["--toward", "127.0.0.1", "--pair-time", "500ms"];
+const BENCH: [&str; 8] = ["--", "pipe", "--place", "any", "--trials", "3", "--bytes", "1MiB"];
+
+fn read(text: &str) -> FleetRecord {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("no record ({error}): {text}"))
+}
+
+/// Panics unless every node and every pair has its figures.
+fn assert_whole(record: &FleetRecord, names: &[&str]) {
+    let called: Vec<&str> = record.nodes.iter().map(|node| node.name.as_str()).collect();
+    assert_eq!(called, names);
+    for node in &record.nodes {
+        assert_eq!(node.failure, None, "{}", node.name);
+        let bench = node.bench.as_ref().unwrap_or_else(|| panic!("{} has no bench", node.name));
+        assert!(bench.cases.iter().any(|case| case.mechanism == "pipe" && !case.samples.is_empty()));
+    }
+    assert_eq!(record.meetings.len(), names.len() * (names.len() - 1) / 2);
+    for meeting in &record.meetings {
+        assert_eq!(meeting.failure, None);
+        for workload in Workload::ALL {
+            let of = |case: &&model::CaseRecord| case.workload == *workload && case.mechanism == "tcp";
+            let case = meeting.cases.iter().find(of).unwrap_or_else(|| panic!("no {workload}"));
+            assert!(!case.samples.is_empty(), "{:?}", case.error);
+        }
+    }
+}
+
+fn mpi(mut command: Command) -> Command {
+    // Nodes on one machine, in a container perhaps.
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
+    command
+}
+
+#[test]
+fn through_slurm() {
+    let Some(slurm) = Slurm::start() else { return };
+    let lab = Lab::new();
+    let job = ["fleet", "--on", "slurm", "--nodes", "2", "--submit", "--folder", "work", "--json", "r.json"];
+    let mut command = lab.command(&[&job[..], &HOW, &BENCH].concat());
+    command.env("SLURM_CONF", slurm.config());
+    let done = lab.finish(command).expect_code(0);
+    assert_whole(&read(&fs::read_to_string(lab.here("r.json")).expect("a record")), &["n1", "n2"]);
+    for words in ["2 nodes · 1 pair", "none can be told to be slow", "Streams between nodes"] {
+        assert!(done.stdout.contains(words), "no `{words}` in {}", done.stdout);
+    }
+    for format in ["--html", "--md", "--csv"] {
+        let text = lab.run(&["report", "r.json", format, "-"]).expect_code(0).stdout;
+        assert!(text.contains("n1") && text.contains("n2"), "{format}: {text}");
+    }
+    let again = lab.run(&job).expect_code(2);
+    assert!(again.stderr.contains("holds a fleet already"), "{}", again.stderr);
+}
+
+/// A node that is killed in the middle of its bench costs its rows: the others measure each other.
+#[test]
+fn through_mpirun_and_what_a_killed_node_costs() {
+    if !has("mpirun") {
+        return;
+    }
+    let lab = Lab::new();
+    let job = ["fleet", "--on", "mpi", "--submit", "--json", "-"];
+    let command = lab.command(&[&job[..], &["--nodes", "2", "--folder", "whole"], &HOW, &BENCH].concat());
+    let record = read(&lab.finish(mpi(command)).expect_code(0).stdout);
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    assert_whole(&record, &[&format!("{name}#0"), &format!("{name}#1")]);
+
+    let long = ["--", "pipe", "--place", "any", "--workload", "stream", "--time", "4s", "--trials", "1000"];
+    let command = lab.command(&[&job[..], &["--nodes", "3", "--folder", "killed"], &HOW, &long].concat());
+    let running = lab.start(mpi(command));
+    let is_the_node = |pid: &u32| {
+        let of = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        of("environ").contains("OMPI_COMM_WORLD_RANK=1\0") && of("cmdline").contains("\0fleet\0")
+    };
+    let node = until("node 1 in its bench", Duration::from_secs(30), || {
+        // A bench of its own has begun.
+        let all: Vec<u32> = lab.processes().into_iter().map(|(pid, _)| pid).collect();
+        lab.here("killed/token-0").exists().then(|| all.into_iter().find(is_the_node)).flatten()
+    });
+    signal(node, Signal::KILL);
+    let done = running.wait_within(Duration::from_secs(60)).expect_code(1);
+    let record = read(&done.stdout);
+    let failures: Vec<bool> = record.nodes.iter().map(|node| node.failure.is_some()).collect();
+    assert_eq!(failures, [false, true, false], "{:?}", record.nodes[1].failure);
+    let why = record.nodes[1].failure.as_deref().unwrap_or_default();
+    assert!(why.contains("said nothing for") && why.contains("in its own bench"), "{why}");
+    for meeting in &record.meetings {
+        let of_the_dead = meeting.from == 1 || meeting.to == 1;
+        assert_eq!(
+            meeting.failure.is_some(),
+            of_the_dead,
+            "{} {} {:?}",
+            meeting.from,
+            meeting.to,
+            meeting.failure
+        );
+    }
+}
+
+#[test]
+fn through_ssh_and_past_a_host_that_is_not_there() {
+    let Some(sshd) = Sshd::start(&["a", "b"]) else { return };
+    let lab = Lab::new();
+    let job = ["fleet", "--hosepipe", HOSEPIPE, "--json", "-"];
+    let run = |hosts: &str| {
+        let mut command = lab.command(&[&job[..], &["--hosts", hosts], &HOW, &BENCH].concat());
+        command.env("PATH", sshd.path());
+        lab.finish(command)
+    };
+    assert_whole(&read(&run("a,b").expect_code(0).stdout), &["a", "b"]);
+    let record = read(&run("a,nowhere.invalid,b").expect_code(1).stdout);
+    let why = record.nodes[1].failure.as_deref().unwrap_or_default();
+    assert!(why.contains("Could not resolve hostname"), "{why}");
+    assert_eq!((&record.nodes[0].failure, &record.nodes[2].failure), (&None, &None));
+    let whole: Vec<bool> = record.meetings.iter().map(|meeting| meeting.failure.is_none()).collect();
+    assert_eq!(whole, [false, true, false], "a with b, and nobody with the third");
+}
+
+/// Processes that no launcher of ours has started, and one of them with another hosepipe.
+#[test]
+fn as_pods_of_an_indexed_job_with_another_version_among_them() {
+    let lab = Lab::new();
+    fs::create_dir(lab.here("work")).expect("a folder");
+    let node = |rank: &str| {
+        let mut command = lab.command(
+            &[&["fleet", "--nodes", "3", "--folder", "work", "--name"][..], &[rank], &HOW, &BENCH].concat(),
+        );
+        command.env("JOB_COMPLETION_INDEX", rank);
+        command
+    };
+    let mut second = node("1").stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a node");
+    let mut status = until("a status", Duration::from_secs(20), || {
+        serde_json::from_slice::<serde_json::Value>(&fs::read(lab.here("work/node-1")).ok()?).ok()
+    });
+    status["tool"] =
+        serde_json::to_value(Tool { version: "9.9.9".to_owned(), revision: None }).expect("a value");
+    fs::write(lab.here("work/node-2"), status.to_string()).expect("written");
+    let done = lab.finish(node("0")).expect_code(1);
+    assert!(second.wait().expect("waited").success());
+    assert!(done.stdout.contains("2  – ") && done.stdout.contains("hosepipe 9.9.9"), "{}", done.stdout);
+    let record = read(&fs::read_to_string(lab.here("work/fleet")).expect("a record"));
+    assert!(record.nodes[..2].iter().all(|node| node.failure.is_none()), "{}", done.stdout);
+}
+
+#[test]
+fn mistakes_are_told_before_anything_runs() {
+    let lab = Lab::new();
+    fs::write(lab.here("file"), "").expect("written");
+    let on = |words: &[&'static str]| [&["--on", "slurm"], words].concat();
+    let cases: [(Vec<&str>, &str); 12] = [
+        (vec![], "no launcher has started this"),
+        (vec!["--hosts", "a"], "two nodes at least"),
+        (vec!["--hosts", "a,-oProxyCommand=x"], "is no host"),
+        (vec!["--on", "ssh"], "--hosts A,B"),
+        (on(&[]), "--nodes N"),
+        (on(&["--nodes", "1"]), "two nodes at least"),
+        (on(&["--nodes", "3", "--hosts", "a,b"]), "--nodes says 3"),
+        (on(&["--nodes", "2", "--submit", "--folder", "file"]), "cannot meet in file: "),
+        (on(&["--nodes", "2", "--submit", "--folder", "new"]), "sbatch is not installed here"),
+        (on(&["--nodes", "2", "--", "no-such-mechanism"]), "no-such-mechanism"),
+        (vec!["--rank", "0", "--nodes", "2"], "--folder DIR"),
+        (vec!["--rank", "2", "--nodes", "2", "--folder", "f"], "counted from 0"),
+    ];
+    for (words, sentence) in cases {
+        let mut command = lab.command(&[&["fleet"], &words[..]].concat());
+        command.env("PATH", "/nowhere");
+        let done = lab.finish(command).expect_code(2);
+        assert!(done.stderr.contains(sentence) && done.stdout.is_empty(), "{words:?}: {}", done.stderr);
+    }
+}
+
+/// What is printed is what the engines take: Kubernetes' own schema for the manifests, and the shell for the rest.
+#[test]
+fn printed_jobs_are_well_formed() {
+    let lab = Lab::new();
+    let print =
+        |words: &[&str]| lab.run(&[&["fleet", "--nodes", "3", "--on"], words].concat()).expect_code(0).stdout;
+    for engine in ["slurm", "mpi"] {
+        fs::write(lab.here("job.sh"), print(&[engine, "--folder", "it's here", "--", "pipe"]))
+            .expect("written");
+        let checked = Command::new("sh").args(["-n"]).arg(lab.here("job.sh")).status().expect("sh");
+        assert!(checked.success(), "{engine}");
+    }
+    let text = print(&[
+        "kubernetes",
+        "--image",
+        "registry:5000/hosepipe@sha256:0",
+        "--",
+        "pipe",
+        "--data",
+        "verify",
+    ]);
+    fs::write(lab.here("job.yaml"), text).expect("written");
+    let venv = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../target/kubernetes-validate/bin/kubernetes-validate");
+    let validate = venv.display().to_string();
+    if !has(&validate) {
+        return;
+    }
+    let done = Command::new(validate)
+        .args(["--strict", "-k", "1.33"])
+        .arg(lab.here("job.yaml"))
+        .output()
+        .expect("runs");
+    assert!(
+        done.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&done.stdout),
+        String::from_utf8_lossy(&done.stderr)
+    );
+}
