@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use fleet::{Board, Job, Measured, Node, RECORD, Seat, Started, Status, Trouble};
+use fleet::{Board, Job, Measured, Node, RECORD, Seat, Secret, Started, Status, Trouble};
 use model::{FleetRecord, SCHEMA};
 use process::Cleaner;
 use report::read::{AnyRecord, Loaded};
@@ -20,6 +20,9 @@ use crate::record::{arguments, rfc3339, tool};
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
 use crate::typed;
+
+/// How long the first node stays reachable after all is done.
+const LINGER: Duration = Duration::from_secs(2);
 
 /// Measure many nodes, and all pairs of them: which is slow?
 #[derive(Debug, Args)]
@@ -89,6 +92,14 @@ pub(crate) struct FleetArgs {
     #[arg(long, value_name = "ADDRESS", conflicts_with = "toward")]
     address: Option<IpAddr>,
 
+    /// Without a folder: where the first node listens, and the others find it
+    #[arg(long, value_name = "HOST:PORT", requires = "token_file")]
+    meet: Option<String>,
+
+    /// A secret of all nodes, 16 bytes or more, that nobody else can read [default: one is made, and put into the folder]
+    #[arg(long, value_name = "F")]
+    token_file: Option<PathBuf>,
+
     /// Speak to the others through standard input and output
     #[arg(long, hide = true)]
     stdio: bool,
@@ -143,19 +154,24 @@ fn node(args: &FleetArgs) -> anyhow::Result<ExitCode> {
     if seat.rank >= size {
         return usage(format!("node {} of {size} cannot be: they are counted from 0", seat.rank));
     }
-    let board = match &args.folder {
-        _ if args.stdio => Board::over(BufReader::new(stdin()), stdout()),
-        Some(folder) => Board::Folder(new_folder(folder, &format!("node-{}", seat.rank))?),
-        None => return usage("where do the nodes meet? --folder DIR names a folder that all of them see"),
-    };
     let cleaner = Cleaner::start().context("cannot start the process that cleans up after us")?;
     let stop = StopRequest::listen()?;
+    let own_address = address(args)?;
+    let temporary = tempfile::Builder::new().prefix("hosepipe-fleet-").tempdir()?;
+    let board = match (&args.folder, &args.meet) {
+        _ if args.stdio => Board::over(BufReader::new(stdin()), stdout()),
+        (Some(folder), _) => Board::Folder(new_folder(folder, &format!("node-{}", seat.rank))?),
+        (None, Some(meet)) => meeting(args, meet, (seat.rank, own_address), temporary.path())?,
+        (None, None) => {
+            return usage("where do the nodes meet? --folder DIR names a folder that all of them see");
+        }
+    };
     let own_name = || rustix::system::uname().nodename().to_string_lossy().into_owned();
     let status = Status {
         beat: 0,
         name: args.name.clone().or(seat.node).unwrap_or_else(own_name),
         tool: tool(),
-        address: address(args)?,
+        address: own_address,
         step: 0,
         listening: None,
         failure: None,
@@ -167,7 +183,7 @@ fn node(args: &FleetArgs) -> anyhow::Result<ExitCode> {
         hosepipe: std::env::current_exe().context("this program's own file")?,
         bench: args.bench.iter().map(Into::into).collect(),
         pair_time: args.pair_time,
-        token_file: None,
+        token_file: args.token_file.clone(),
         patience: args.wait,
         cleaner: &cleaner,
         stop: &|| stop.is_set(),
@@ -182,12 +198,38 @@ fn node(args: &FleetArgs) -> anyhow::Result<ExitCode> {
     match done {
         Err(Trouble::Stopped) => return Ok(stop.exit_code(true)),
         Err(trouble) => return Err(anyhow::Error::new(trouble).context("this node")),
+        // The others are about to see that it is over.
+        Ok(()) if args.meet.is_some() => stop.wait(LINGER),
         Ok(()) => {}
     }
     match merged {
         Some(record) if !args.stdio => show(args, record, &stop),
         _ => Ok(stop.exit_code(false)),
     }
+}
+
+/// The board of nodes that see no common folder: kept by the first of them.
+fn meeting(
+    args: &FleetArgs,
+    meet: &str,
+    (rank, own): (usize, IpAddr),
+    folder: &Path,
+) -> anyhow::Result<Board> {
+    let file = args.token_file.as_deref().unwrap_or(Path::new(""));
+    let secret = match Secret::read(file) {
+        Ok(secret) => secret,
+        Err(error) => {
+            return usage(format!("the token file {}: {}", file.display(), model::describe_errno(&error)));
+        }
+    };
+    if rank > 0 {
+        return fleet::call(meet, &secret, args.wait).with_context(|| format!("the first node, at {meet}"));
+    }
+    let port = meet.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+    let Some(port) = port else { return usage(format!("`{meet}` is no HOST:PORT")) };
+    fleet::listen((own, port), &secret, folder.to_owned())
+        .with_context(|| format!("cannot listen on {own}:{port}"))?;
+    Ok(Board::Folder(folder.to_owned()))
 }
 
 fn several(nodes: usize) -> anyhow::Result<()> {
@@ -369,5 +411,8 @@ fn follow(
         }
     };
     bar.finish();
+    if !stop.is_set() {
+        job.settle().context("waiting for the job's end")?;
+    }
     show(args, record, stop)
 }

@@ -5,7 +5,7 @@ use std::io::{self, BufReader, ErrorKind};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use process::{Capture, Captured, Child, Cleaner, attend};
 
@@ -16,6 +16,9 @@ use crate::node::why;
 const SAID_MAX: usize = 2000;
 /// How often Slurm is asked about a job.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
+
+/// How long a job may take to end once its record is there.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// A job that was started.
 pub enum Started<'c> {
@@ -80,6 +83,16 @@ impl<'c> Started<'c> {
                 Ok(children.iter().any(|child| child.ended().is_none()))
             }
         }
+    }
+
+    /// Lets it come to its end, which is near.
+    ///
+    /// # Errors
+    /// As [`Self::goes_on`].
+    pub fn settle(&mut self) -> io::Result<()> {
+        let began = Instant::now();
+        while self.goes_on()? && began.elapsed() < GRACE {}
+        Ok(())
     }
 
     /// Of programs here: which of them have failed, and why.

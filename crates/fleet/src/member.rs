@@ -176,6 +176,7 @@ impl Member<'_> {
         }
         let status: Option<Status> = self.board.get(&status_name(rank))?;
         let told: Option<String> = if status.is_none() { self.board.get(&gone_name(rank))? } else { None };
+        let tool = self.own.lock().unwrap_or_else(PoisonError::into_inner).tool.clone();
         let seen = &mut self.others[rank];
         match status {
             None if told.is_some() => seen.gone = told,
@@ -190,7 +191,10 @@ impl Member<'_> {
                 let silent = seen.beat_at.is_some_and(|beat_at| beat_at.elapsed() > SILENCE);
                 let last_words =
                     || format!("said nothing for {} s: it died, or was cut off", SILENCE.as_secs());
-                seen.gone = status.failure.clone().or_else(|| silent.then(last_words));
+                // Of two that differ the one that came first is right.
+                let other_tool =
+                    (rank > self.rank && status.tool != tool).then(|| other_version(&status.tool, &tool));
+                seen.gone = status.failure.clone().or(other_tool).or_else(|| silent.then(last_words));
                 seen.last = Some(status);
             }
         }
@@ -217,6 +221,14 @@ pub fn known(board: &Board, size: usize) -> io::Result<Vec<Option<Status>>> {
 /// The board cannot be written.
 pub fn tell_gone(board: &Board, rank: usize, why: &str) -> io::Result<()> {
     board.put(&gone_name(rank), &why)
+}
+
+/// What a node is told that does not have the first one's hosepipe.
+pub(crate) fn other_version(own: &Tool, first: &Tool) -> String {
+    let [own, first] = [own, first].map(|tool| {
+        tool.revision.iter().fold(tool.version.clone(), |version, revision| format!("{version} ({revision})"))
+    });
+    format!("has hosepipe {own}, and the first node {first}: install the same on all nodes")
 }
 
 fn status_name(rank: usize) -> String {

@@ -12,7 +12,8 @@ use model::{BenchRecord, CaseRecord, FleetMeeting, FleetNode};
 use process::{Capture, Captured, Child, Cleaner, describe_ending, wait_for_all};
 
 use crate::board::Board;
-use crate::member::{Member, Status, Trouble, known, take_part};
+use crate::meet::random;
+use crate::member::{Member, Status, Trouble, known, other_version, take_part};
 use crate::schedule::{partner, rounds};
 
 /// How long the two programs of a pair may take beyond the time that they were given.
@@ -125,14 +126,7 @@ impl Node<'_> {
             if let Some(tool) = unless_gone(member.wait(lower, |status| Some(status.tool.clone())))? {
                 let own = &self.status.tool;
                 if tool != *own {
-                    let [theirs, ours] = [&tool, own].map(|tool| {
-                        tool.revision
-                            .iter()
-                            .fold(tool.version.clone(), |version, revision| format!("{version} ({revision})"))
-                    });
-                    return Err(Trouble::Gone(format!(
-                        "has hosepipe {ours}, and the first node {theirs}: install the same on all nodes"
-                    )));
+                    return Err(Trouble::Gone(other_version(own, &tool)));
                 }
                 first = lower;
                 break;
@@ -143,11 +137,7 @@ impl Node<'_> {
         }
         let name = format!("token-{first}");
         if first == self.rank {
-            let mut bytes = [0; 32];
-            rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
-                .map_err(io::Error::from)?;
-            let secret: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            member.board().put(&name, &secret)?;
+            member.board().put(&name, &random()?)?;
         }
         let secret = loop {
             if let Some(secret) = member.board().get::<String>(&name)? {
@@ -205,10 +195,6 @@ impl Node<'_> {
         if member.wait(partner, |status| (status.step >= step).then_some(status.step))? > step {
             return Ok(());
         }
-        if std::env::var_os("FLEET_LOCAL").is_some() {
-            member.publish(|own| own.listening = Some(Ok("local".to_owned())))?;
-            return member.wait(partner, |status| (status.step > step).then_some(()));
-        }
         let (said, says) = io::pipe()?;
         let mut command = Command::new(&self.hosepipe);
         let address = std::net::SocketAddr::new(self.status.address, 0).to_string();
@@ -257,11 +243,6 @@ impl Node<'_> {
         let time = format!("{}ms", self.pair_time.as_millis());
         let words = ["tcp", "--peer", &format!("tcp://{address}"), "--time", &time, "--token-file"];
         let words: Vec<OsString> = words.iter().map(OsString::from).chain([token.into()]).collect();
-        let words = if address == "local" {
-            ["tcp", "--time", "1s", "--place", "any", "--trials", "3"].iter().map(OsString::from).collect()
-        } else {
-            words
-        };
         let most = Some(self.pair_time + PAIR_GRACE);
         Ok(self.measured(&words, most, folder, member)?.map(|record| record.cases))
     }
@@ -325,6 +306,11 @@ fn unless_gone<T>(waited: Result<T, Trouble>) -> Result<Option<T>, Trouble> {
 pub(crate) fn why(child: &Child<'_>) -> String {
     let how = child.ended().map_or_else(String::new, |ended| describe_ending(ended.status));
     let said = child.said();
-    let last = said.lines().last().unwrap_or_default().trim_start_matches("hosepipe: ");
+    let sentence = |line: &&str| ["hosepipe: ", "error: "].iter().any(|start| line.starts_with(start));
+    let last = said.lines().rfind(sentence).or(said.lines().last()).unwrap_or_default();
+    let last = last
+        .split_once(": ")
+        .filter(|(start, _)| sentence(&&format!("{start}: ")[..]))
+        .map_or(last, |(_, rest)| rest);
     if last.is_empty() { how } else { format!("{last} ({how})") }
 }

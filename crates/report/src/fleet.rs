@@ -161,7 +161,7 @@ pub(crate) fn sheet(record: &FleetRecord) -> Sheet {
     parts.push(SheetPart::Table(nodes(record, &kinds)));
     let figures: Vec<Figure> = kinds.iter().filter_map(|kind| kind.matrix(record, 0)).collect();
     if record.nodes.len() <= MATRIX_NODES_MAX {
-        parts.extend(figures.iter().map(|figure| SheetPart::Table(narrow(figure.table()))));
+        parts.extend(figures.into_iter().map(|figure| SheetPart::Table(narrow(figure))));
     } else if !figures.is_empty() {
         parts.push(SheetPart::Note(
             "--html shows what was measured between the nodes as a matrix.".to_owned(),
@@ -188,15 +188,13 @@ pub(crate) fn section(record: &FleetRecord, label: &str, number: usize) -> Secti
 }
 
 /// A matrix for a terminal: its cells have no room for reasons, which are said below it.
-fn narrow(mut table: Table) -> Table {
+fn narrow(mut figure: Figure) -> Table {
+    if let Chart::Heat(heat) = &mut figure.chart {
+        heat.cells.iter_mut().flatten().for_each(|cell| cell.note.clear());
+    }
+    let mut table = figure.table();
     for column in table.columns.iter_mut().skip(1) {
         *column = Column::right(column.title.clone()).short(shortened(&column.title, 10));
-    }
-    let is_figure = |cell: &str| cell.starts_with(|first: char| first.is_ascii_digit());
-    for cell in table.rows.iter_mut().flat_map(|row| row.cells.iter_mut().skip(1)) {
-        if !is_figure(cell) {
-            *cell = crate::ABSENT.to_owned();
-        }
     }
     table
 }
