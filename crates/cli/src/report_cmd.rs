@@ -22,7 +22,7 @@ Examples:
   hosepipe report here.json there.json --html both.html  two hosts side by side
   hosepipe report bench.json run.json compare.json --html all.html
 
-Records of bench, run, compare and reproduce may be mixed. Cases that several records have are put side by side; where
+Records of all commands may be mixed. Cases that several records have are put side by side; where
 there are none, each record stands by itself and a remark says so.")]
 pub(crate) struct ReportArgs {
     /// Records, as --json wrote them (- is standard input)
