@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{CaseRecord, FleetMeeting, FleetRecord, Role, Workload};
+use model::{CaseRecord, FleetMeeting, FleetRecord, Role, Toward, Workload};
 use stats::estimate::median;
 use stats::fleet::{PairSpeed, VALUES_MIN, polished, slow};
 
@@ -42,11 +42,13 @@ fn log_speed(case: &CaseRecord) -> Option<f64> {
     speed.is_finite().then_some(speed)
 }
 
-/// The cases of a pair by who sends to whom, the first of each direction.
+/// The cases of a pair by who sends to whom, or who asks whom: the first of each direction.
 fn directed(meeting: &FleetMeeting, workload: Workload) -> impl Iterator<Item = (usize, usize, &CaseRecord)> {
-    let cases =
-        meeting.cases.iter().filter(move |case| case.workload == workload && case.role == Role::Ranked);
-    cases.take(1).map(|case| (meeting.from, meeting.to, case))
+    let FleetMeeting { from, to, cases, .. } = meeting;
+    [(Toward::Peer, *from, *to), (Toward::Here, *to, *from)].into_iter().filter_map(move |(way, from, to)| {
+        let mut cases = cases.iter().filter(|case| case.workload == workload && case.role == Role::Ranked);
+        cases.find(|case| case.toward == Some(way)).map(|case| (from, to, case))
+    })
 }
 
 impl<'a> Kind<'a> {
