@@ -8,7 +8,8 @@ use std::time::Duration;
 use model::{FleetRecord, Tool, Workload};
 use rustix::process::Signal;
 
-use crate::common::engines::{Slurm, Sshd, has};
+use crate::common::slurm::{NODES, Slurm};
+use crate::common::sshd::{Sshd, has};
 use crate::common::{Lab, signal, until};
 
 const HOSEPIPE: &str = env!("CARGO_BIN_EXE_hosepipe");
@@ -49,13 +50,13 @@ fn mpi(mut command: Command) -> Command {
 
 #[test]
 fn through_slurm() {
-    let Some(slurm) = Slurm::start() else { return };
+    let Some(slurm) = Slurm::start("") else { return };
     let lab = Lab::new();
     let job = ["fleet", "--on", "slurm", "--nodes", "2", "--submit", "--folder", "work", "--json", "r.json"];
     let mut command = lab.command(&[&job[..], &HOW, &BENCH].concat());
-    command.env("SLURM_CONF", slurm.config());
+    command.env("SLURM_CONF", slurm.configuration());
     let done = lab.finish(command).expect_code(0);
-    assert_whole(&read(&fs::read_to_string(lab.here("r.json")).expect("a record")), &["n1", "n2"]);
+    assert_whole(&read(&fs::read_to_string(lab.here("r.json")).expect("a record")), &NODES);
     for words in ["2 nodes · 1 pair", "none can be told to be slow", "Streams between nodes"] {
         assert!(done.stdout.contains(words), "no `{words}` in {}", done.stdout);
     }
@@ -88,9 +89,8 @@ fn through_mpirun_and_what_a_killed_node_costs() {
         of("environ").contains("OMPI_COMM_WORLD_RANK=1\0") && of("cmdline").contains("\0fleet\0")
     };
     let node = until("node 1 in its bench", Duration::from_secs(30), || {
-        // A bench of its own has begun.
         let all: Vec<u32> = lab.processes().into_iter().map(|(pid, _)| pid).collect();
-        lab.here("killed/token-0").exists().then(|| all.into_iter().find(is_the_node)).flatten()
+        lab.here("killed/node-1").exists().then(|| all.into_iter().find(is_the_node)).flatten()
     });
     signal(node, Signal::KILL);
     let done = running.wait_within(Duration::from_secs(60)).expect_code(1);
@@ -149,6 +149,7 @@ fn as_pods_of_an_indexed_job_with_another_version_among_them() {
     });
     status["tool"] =
         serde_json::to_value(Tool { version: "9.9.9".to_owned(), revision: None }).expect("a value");
+    status["name"] = "2".into();
     fs::write(lab.here("work/node-2"), status.to_string()).expect("written");
     let done = lab.finish(node("0")).expect_code(1);
     assert!(second.wait().expect("waited").success());

@@ -3,10 +3,10 @@
 
 pub(crate) mod another_user;
 pub(crate) mod browser;
-pub(crate) mod engines;
 pub(crate) mod pty;
 pub(crate) mod sandbox;
 pub(crate) mod slurm;
+pub(crate) mod sshd;
 
 use std::collections::HashMap;
 use std::fs::{self, File};
