@@ -337,6 +337,7 @@ fn start(args: &FleetArgs, engine: Engine, submit: bool) -> anyhow::Result<ExitC
         format!("--pair-time={}ms", args.pair_time.as_millis()),
         format!("--wait={}s", args.wait.as_secs()),
     ];
+    options.extend((engine == Engine::Kubernetes).then(|| "--json=-".to_owned()));
     options.extend(args.toward.map(|toward| format!("--toward={toward}")));
     let job = Job {
         name: "hosepipe-fleet".to_owned(),
@@ -346,6 +347,7 @@ fn start(args: &FleetArgs, engine: Engine, submit: bool) -> anyhow::Result<ExitC
         options,
         bench: args.bench.clone(),
     };
+    let image = args.image.as_deref().unwrap_or_default();
     let lines = match engine {
         Engine::Mpi => vec![job.mpi(&args.hosts)],
         Engine::Ssh => job.ssh(&args.hosts),
@@ -354,7 +356,7 @@ fn start(args: &FleetArgs, engine: Engine, submit: bool) -> anyhow::Result<ExitC
     if !submit {
         terminal::print(&match engine {
             Engine::Slurm => job.slurm(),
-            Engine::Kubernetes => job.kubernetes(args.image.as_deref().unwrap_or_default()),
+            Engine::Kubernetes => job.kubernetes(image),
             Engine::Mpi | Engine::Ssh => {
                 lines.iter().map(|words| fleet::quoted(words) + "\n").collect::<String>()
             }
@@ -369,7 +371,13 @@ fn start(args: &FleetArgs, engine: Engine, submit: bool) -> anyhow::Result<ExitC
         Engine::Slurm => Started::by_slurm(&job.slurm(), folder),
         Engine::Mpi => Started::here(&lines, None, &cleaner),
         Engine::Ssh => Started::here(&lines, Some(folder), &cleaner),
-        Engine::Kubernetes => return usage("--submit"),
+        Engine::Kubernetes => {
+            let token = args.token_file.clone().unwrap_or_else(|| folder.join("token"));
+            if args.token_file.is_none() {
+                Board::Folder(folder.to_owned()).put("token", &fleet::random()?)?;
+            }
+            Started::by_kubernetes(&job.name, &job.kubernetes(image), &token, folder)
+        }
     };
     follow(args, started.map_err(UsageError)?, (folder, size), engine == Engine::Ssh, &stop)
 }
@@ -391,6 +399,9 @@ fn follow(
         let goes_on = job.goes_on().context("waiting for the job")? && !stop.is_set();
         for (rank, why) in job.failed().into_iter().filter(|_| one_each) {
             fleet::tell_gone(&board, rank, &why)?;
+        }
+        if !goes_on && let Err(why) = job.fetch(folder) {
+            terminal::remark(&format!("hosepipe: {why}"));
         }
         if let Some(record) = board.get::<FleetRecord>(RECORD)? {
             break record;

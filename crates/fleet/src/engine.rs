@@ -1,5 +1,6 @@
 //! A job in the hands of an engine: started, followed, ended.
 
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, BufReader, ErrorKind};
 use std::path::Path;
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 use process::{Capture, Captured, Child, Cleaner, attend};
 
 use crate::board::serve;
-use crate::node::why;
+use crate::node::{RECORD, why};
 
 /// Of what an engine says so much is told.
 const SAID_MAX: usize = 2000;
@@ -24,6 +25,8 @@ const GRACE: Duration = Duration::from_secs(5);
 pub enum Started<'c> {
     /// Slurm's number of it.
     Slurm(String),
+    /// Kubernetes' name of it.
+    Kubernetes(String),
     /// Programs here: an mpirun, or an ssh for each node.
     Here(Vec<Child<'c>>),
 }
@@ -39,6 +42,38 @@ impl<'c> Started<'c> {
             .map_err(|error| format!("cannot write {}: {}", path.display(), model::describe_errno(&error)))?;
         let said = said("sbatch", &["--parsable".as_ref(), path.as_os_str()])?;
         Ok(Self::Slurm(said.trim().split(';').next().unwrap_or_default().to_owned()))
+    }
+
+    /// Hands a manifest to Kubernetes, and the secret of the nodes, which is in no manifest. What the first pod prints is the record.
+    ///
+    /// # Errors
+    /// As [`Self::by_slurm`], of kubectl.
+    pub fn by_kubernetes(name: &str, manifest: &str, token: &Path, folder: &Path) -> Result<Self, String> {
+        let path = folder.join("job.yaml");
+        fs::write(&path, manifest)
+            .map_err(|error| format!("cannot write {}: {}", path.display(), model::describe_errno(&error)))?;
+        let mut file = OsString::from("--from-file=token=");
+        file.push(token);
+        said("kubectl", &["create".as_ref(), "secret".as_ref(), "generic".as_ref(), name.as_ref(), &file])?;
+        let job = Self::Kubernetes(name.to_owned());
+        said("kubectl", &["apply".as_ref(), "-f".as_ref(), path.as_os_str()]).map(|_| job)
+    }
+
+    /// Fetches the record where it was only printed.
+    ///
+    /// # Errors
+    /// A sentence: what kubectl or the system answered.
+    pub fn fetch(&self, folder: &Path) -> Result<(), String> {
+        let Self::Kubernetes(name) = self else { return Ok(()) };
+        let first = format!("--selector=job-name={name},batch.kubernetes.io/job-completion-index=0");
+        let text = said("kubectl", &["logs".as_ref(), "--tail=-1".as_ref(), first.as_ref()])?;
+        // What it had to say stands around it.
+        let record: String =
+            text.lines().skip_while(|line| *line != "{").take_while(|line| *line != "}").collect();
+        if record.is_empty() {
+            return Ok(());
+        }
+        fs::write(folder.join(RECORD), record + "}").map_err(|error| model::describe_errno(&error))
     }
 
     /// Starts programs here. Where a folder is given they reach the board in it through their standard streams.
@@ -78,6 +113,12 @@ impl<'c> Started<'c> {
                 let ends = ["COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY"];
                 Ok(states.is_ok_and(|state| !state.trim().is_empty() && !ends.contains(&state.trim())))
             }
+            Self::Kubernetes(name) => {
+                thread::sleep(ASK_AGAIN);
+                let path = "--output=jsonpath={.status.conditions[*].type}";
+                let states = said("kubectl", &["get".as_ref(), "job".as_ref(), name.as_ref(), path.as_ref()]);
+                Ok(states.is_ok_and(|states| !states.contains("Complete") && !states.contains("Failed")))
+            }
             Self::Here(children) => {
                 attend(children)?;
                 Ok(children.iter().any(|child| child.ended().is_none()))
@@ -107,14 +148,21 @@ impl<'c> Started<'c> {
 impl Drop for Started<'_> {
     /// What is not over is ended; programs here by themselves.
     fn drop(&mut self) {
-        if let Self::Slurm(number) = self {
-            let _ = said("scancel", &[number.as_ref()]);
-        }
+        let _ = match self {
+            Self::Slurm(number) => said("scancel", &[number.as_ref()]),
+            Self::Kubernetes(name) => {
+                let what = format!("job/{name} service/{name} secret/{name}");
+                let words =
+                    ["delete", "--ignore-not-found", "--wait=false"].into_iter().chain(what.split(' '));
+                said("kubectl", &words.map(OsStr::new).collect::<Vec<_>>())
+            }
+            Self::Here(_) => Ok(String::new()),
+        };
     }
 }
 
 /// What a command says, or a sentence.
-fn said(program: &str, words: &[&std::ffi::OsStr]) -> Result<String, String> {
+fn said(program: &str, words: &[&OsStr]) -> Result<String, String> {
     let output = Command::new(program).args(words).stdin(Stdio::null()).output();
     let output = output.map_err(|error| not_run(program, &error))?;
     match output.status.success() {

@@ -101,7 +101,8 @@ impl Job {
         let words: serde_json::Value = words.collect();
         let image = serde_json::Value::from(image);
         format!(
-            "apiVersion: v1
+            "# The nodes' secret, which --submit makes: kubectl create secret generic {name} --from-file=token=FILE
+apiVersion: v1
 kind: Service
 metadata:
   name: {name}

@@ -115,7 +115,7 @@ pub fn call(address: &str, secret: &Secret, patience: Duration) -> io::Result<Bo
 ///
 /// # Errors
 /// What getrandom(2) answered.
-pub(crate) fn random() -> io::Result<String> {
+pub fn random() -> io::Result<String> {
     let mut bytes = [0; 32];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
     Ok(hex(&bytes))

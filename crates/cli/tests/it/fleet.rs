@@ -158,6 +158,107 @@ fn as_pods_of_an_indexed_job_with_another_version_among_them() {
     assert!(record.nodes[..2].iter().all(|node| node.failure.is_none()), "{}", done.stdout);
 }
 
+/// Stands in for kubectl, and for the cluster: pods are processes here, started as the manifest says.
+const KUBECTL: &str = r#"#!/usr/bin/env python3
+import json, os, pathlib, re, shutil, socket, subprocess, sys
+here, words = pathlib.Path(__file__).parent, sys.argv[1:]
+def all_ended():
+    pids = (here / "pids").read_text().split()
+    alive = lambda pid: os.path.exists(f"/proc/{pid}") and ") Z" not in open(f"/proc/{pid}/stat").read()
+    return not any(alive(pid) for pid in pids)
+if words[0] == "create":
+    shutil.copy(words[-1].removeprefix("--from-file=token="), here / "token")
+elif words[0] == "apply":
+    text = pathlib.Path(words[-1]).read_text()
+    command = json.loads(re.search(r"command: (.*)", text)[1])
+    free = socket.create_server(("127.0.0.1", 0))
+    port = free.getsockname()[1]
+    free.close()
+    meaning = {"/token/token": str(here / "token"), "$(ADDRESS)": "127.0.0.1", "hosepipe-fleet-0.hosepipe-fleet:7117": f"127.0.0.1:{port}"}
+    pids = []
+    for index in range(int(re.search(r"completions: (.*)", text)[1])):
+        pod = [meaning.get(word, word).replace("$(NODE)", f"node{index}").replace("$$(", "$(") for word in command]
+        env = dict(os.environ, JOB_COMPLETION_INDEX=str(index))
+        log = open(here / f"log{index}", "w")
+        pids.append(str(subprocess.Popen(pod, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log).pid))
+    (here / "pids").write_text(" ".join(pids))
+elif words[0] == "get" and all_ended():
+    print("SuccessCriteriaMet Complete")
+elif words[0] == "logs":
+    print((here / "log0").read_text(), end="")
+elif words[0] == "delete":
+    (here / "deleted").write_text(" ".join(words))
+"#;
+
+/// No cluster is needed to see that pods find each other at the first one by the secret, and that the record comes back.
+#[test]
+fn as_kubernetes_starts_them() {
+    if !has("python3") {
+        return;
+    }
+    let lab = Lab::new();
+    fs::create_dir(lab.here("bin")).expect("a folder");
+    let kubectl = lab.here("bin/kubectl");
+    fs::write(&kubectl, KUBECTL).expect("written");
+    fs::set_permissions(&kubectl, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("chmod");
+    let job = [
+        "fleet",
+        "--on",
+        "kubernetes",
+        "--image",
+        "i",
+        "--nodes",
+        "3",
+        "--submit",
+        "--json",
+        "-",
+        "--hosepipe",
+        HOSEPIPE,
+    ];
+    let how = &HOW[2..];
+    let mut command = lab.command(&[&job[..], how, &BENCH].concat());
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{}:{path}", lab.here("bin").display()));
+    let record = read(&lab.finish(command).expect_code(0).stdout);
+    assert_whole(&record, &["node0", "node1", "node2"]);
+    let deleted = fs::read_to_string(lab.here("bin/deleted")).expect("cleaned up");
+    assert!(deleted.contains("secret/hosepipe-fleet"), "{deleted}");
+}
+
+#[test]
+fn nobody_meets_without_the_token() {
+    let lab = Lab::new();
+    for (name, text) in [("token", "0123456789abcdef"), ("other", "fedcba9876543210"), ("short", "x")] {
+        fs::write(lab.here(name), text).expect("written");
+        fs::set_permissions(lab.here(name), std::os::unix::fs::PermissionsExt::from_mode(0o600))
+            .expect("chmod");
+    }
+    let port =
+        std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+    let meet = format!("127.0.0.1:{port}");
+    let node = |rank: &str, token: &str| {
+        let base = [
+            "fleet",
+            "--nodes",
+            "2",
+            "--wait",
+            "10s",
+            "--meet",
+            &meet,
+            "--rank",
+            rank,
+            "--token-file",
+            token,
+        ];
+        lab.command(&[&base[..], &HOW, &BENCH].concat())
+    };
+    let mut first = node("0", "token").stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a node");
+    let done = lab.start(node("1", "other")).end_within(Duration::from_secs(20)).expect_code(1);
+    assert!(done.stderr.contains("has another token"), "{}", done.stderr);
+    first.kill().and_then(|()| first.wait()).expect("ended");
+    assert!(lab.finish(node("1", "short")).expect_code(2).stderr.contains("fewer than 16 bytes"));
+}
+
 #[test]
 fn mistakes_are_told_before_anything_runs() {
     let lab = Lab::new();
