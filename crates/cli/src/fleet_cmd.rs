@@ -10,8 +10,9 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use fleet::{Board, Job, Measured, Node, RECORD, Seat, Secret, Started, Status, Trouble};
 use model::{FleetRecord, SCHEMA};
-use process::Cleaner;
+use process::{Announcement, Cleaner};
 use report::read::{AnyRecord, Loaded};
+use tempfile::TempDir;
 
 use crate::bar::Bar;
 use crate::bench::BenchArgs;
@@ -157,7 +158,7 @@ fn node(args: &FleetArgs) -> anyhow::Result<ExitCode> {
     let cleaner = Cleaner::start().context("cannot start the process that cleans up after us")?;
     let stop = StopRequest::listen()?;
     let own_address = address(args)?;
-    let temporary = tempfile::Builder::new().prefix("hosepipe-fleet-").tempdir()?;
+    let temporary = temporary(&cleaner)?;
     let board = match (&args.folder, &args.meet) {
         _ if args.stdio => Board::over(BufReader::new(stdin()), stdout()),
         (Some(folder), _) => Board::Folder(new_folder(folder, &format!("node-{}", seat.rank))?),
@@ -181,6 +182,7 @@ fn node(args: &FleetArgs) -> anyhow::Result<ExitCode> {
         size,
         status,
         hosepipe: std::env::current_exe().context("this program's own file")?,
+        folder: temporary.path(),
         bench: args.bench.iter().map(Into::into).collect(),
         pair_time: args.pair_time,
         token_file: args.token_file.clone(),
@@ -230,6 +232,14 @@ fn meeting(
     fleet::listen((own, port), &secret, folder.to_owned())
         .with_context(|| format!("cannot listen on {own}:{port}"))?;
     Ok(Board::Folder(folder.to_owned()))
+}
+
+/// A folder that is gone with this process, however that ends.
+fn temporary(cleaner: &Cleaner) -> anyhow::Result<TempDir> {
+    let folder =
+        tempfile::Builder::new().prefix("hosepipe-fleet-").tempdir().context("a folder for the work")?;
+    cleaner.announce(Announcement::Folder, folder.path());
+    Ok(folder)
 }
 
 fn several(nodes: usize) -> anyhow::Result<()> {
@@ -363,9 +373,9 @@ fn start(args: &FleetArgs, engine: Engine, submit: bool) -> anyhow::Result<ExitC
         })?;
         return Ok(ExitCode::SUCCESS);
     }
-    let temporary = tempfile::Builder::new().prefix("hosepipe-fleet-").tempdir()?;
-    let folder = folder.as_deref().unwrap_or(temporary.path());
     let cleaner = Cleaner::start().context("cannot start the process that cleans up after us")?;
+    let temporary = temporary(&cleaner)?;
+    let folder = folder.as_deref().unwrap_or(temporary.path());
     let stop = StopRequest::listen()?;
     let started = match engine {
         Engine::Slurm => Started::by_slurm(&job.slurm(), folder),

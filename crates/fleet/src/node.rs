@@ -33,6 +33,8 @@ pub struct Node<'a> {
     pub status: Status,
     /// This program's own file.
     pub hosepipe: PathBuf,
+    /// A folder of its own, for what nobody else needs.
+    pub folder: &'a Path,
     /// The arguments of its bench.
     pub bench: Vec<OsString>,
     /// The time of each pair.
@@ -69,21 +71,17 @@ impl Node<'_> {
         board: &Board,
         keep: &mut dyn FnMut(Measured) -> io::Result<()>,
     ) -> Result<(), Trouble> {
-        let folder = tempfile::Builder::new().prefix("hosepipe-fleet-").tempdir()?;
         let seat = (self.rank, self.size);
-        take_part(board, seat, self.status.clone(), self.patience, self.stop, |member| {
-            self.go(member, folder.path(), keep)
-        })
+        take_part(board, seat, self.status.clone(), self.patience, self.stop, |member| self.go(member, keep))
     }
 
     fn go(
         &self,
         member: &mut Member<'_>,
-        folder: &Path,
         keep: &mut dyn FnMut(Measured) -> io::Result<()>,
     ) -> Result<(), Trouble> {
-        let token = self.token(member, folder)?;
-        let own = self.measured(&self.bench, None, folder, member)?;
+        let token = self.token(member)?;
+        let own = self.measured(&self.bench, None, member)?;
         member.board().put(&bench_name(self.rank), &own)?;
         member.publish(|own| own.step = 1)?;
         // No pair begins while somebody's bench is still running: it would be disturbed.
@@ -95,7 +93,7 @@ impl Node<'_> {
                 if self.rank < partner {
                     unless_gone(self.listen(member, partner, step, &token))?;
                 } else {
-                    let cases = self.ask(member, partner, step, &token, folder)?;
+                    let cases = self.ask(member, partner, step, &token)?;
                     member.board().put(&pair_name(self.rank, partner), &cases)?;
                 }
             }
@@ -120,7 +118,7 @@ impl Node<'_> {
     }
 
     /// The file of the secret, which the first node that has come makes where none was given. Its version of hosepipe is everybody's.
-    fn token(&self, member: &mut Member<'_>, folder: &Path) -> Result<PathBuf, Trouble> {
+    fn token(&self, member: &mut Member<'_>) -> Result<PathBuf, Trouble> {
         let mut first = self.rank;
         for lower in 0..self.rank {
             if let Some(tool) = unless_gone(member.wait(lower, |status| Some(status.tool.clone())))? {
@@ -146,7 +144,7 @@ impl Node<'_> {
             member.wait(first, |_| Some(()))?;
             std::thread::sleep(process::LOOK_UP);
         };
-        let path = folder.join("token");
+        let path = self.folder.join("token");
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
         io::Write::write_all(&mut file, secret.as_bytes())?;
         Ok(path)
@@ -157,10 +155,9 @@ impl Node<'_> {
         &self,
         arguments: &[OsString],
         most: Option<Duration>,
-        folder: &Path,
         member: &Member<'_>,
     ) -> Result<Found<BenchRecord>, Trouble> {
-        let record = folder.join("record.json");
+        let record = self.folder.join("record.json");
         let mut command = Command::new(&self.hosepipe);
         command.arg("bench").arg("--json").arg(&record).args(arguments).stdin(Stdio::null());
         let said = Captured::keeping(0, SAID_MAX);
@@ -227,7 +224,6 @@ impl Node<'_> {
         partner: usize,
         step: usize,
         token: &Path,
-        folder: &Path,
     ) -> Result<Found<Vec<CaseRecord>>, Trouble> {
         let listening = member.wait(partner, |status| match status.step {
             at if at > step => Some(Err("the other one had not waited".to_owned())),
@@ -244,7 +240,7 @@ impl Node<'_> {
         let words = ["tcp", "--peer", &format!("tcp://{address}"), "--time", &time, "--token-file"];
         let words: Vec<OsString> = words.iter().map(OsString::from).chain([token.into()]).collect();
         let most = Some(self.pair_time + PAIR_GRACE);
-        Ok(self.measured(&words, most, folder, member)?.map(|record| record.cases))
+        Ok(self.measured(&words, most, member)?.map(|record| record.cases))
     }
 }
 
