@@ -189,8 +189,13 @@ impl Member<'_> {
                     seen.beat_at = Some(Instant::now());
                 }
                 let silent = seen.beat_at.is_some_and(|beat_at| beat_at.elapsed() > SILENCE);
-                let last_words =
-                    || format!("said nothing for {} s: it died, or was cut off", SILENCE.as_secs());
+                let last_words = || {
+                    let at = match status.step {
+                        0 => "in its own bench".to_owned(),
+                        step => format!("in round {step} of the pairs"),
+                    };
+                    format!("said nothing for {} s, {at}: it died, or was cut off", SILENCE.as_secs())
+                };
                 // Of two that differ the one that came first is right.
                 let other_tool =
                     (rank > self.rank && status.tool != tool).then(|| other_version(&status.tool, &tool));

@@ -24,7 +24,7 @@ pub type PairSpeed = (usize, usize, f64);
 /// Speeds between nodes, taken apart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Polished {
-    /// How much faster or slower than the median each node is with all its partners, as a logarithm; `None` for a node without figures.
+    /// How much faster or slower than the median node each is with all its partners, as a logarithm; `None` for a node without figures.
     pub nodes: Vec<Option<f64>>,
     /// What is left of each pair: how much faster or slower it is than its two nodes let expect, as a logarithm.
     pub pairs: Vec<f64>,
@@ -51,7 +51,11 @@ pub fn polished(pairs: &[PairSpeed], nodes: usize) -> Polished {
             *effect = parts[node].map(|_| effect.unwrap_or_default() + part(node));
         }
     }
-    Polished { nodes: effects, pairs: left }
+    let middle = median(&effects.iter().flatten().copied().collect::<Vec<_>>()).unwrap_or_default();
+    Polished {
+        nodes: effects.iter().map(|effect| effect.map(|effect| effect - middle)).collect(),
+        pairs: left,
+    }
 }
 
 #[cfg(test)]

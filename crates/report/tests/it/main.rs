@@ -4,6 +4,7 @@ mod mock;
 mod chains;
 mod difference;
 mod figure;
+mod fleet;
 mod golden;
 mod large;
 mod load;

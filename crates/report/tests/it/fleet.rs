@@ -1,0 +1,97 @@
+//! Many nodes beside each other, one of which is slow, one of which failed, and one pair of which is slow.
+
+use model::{FleetMeeting, FleetNode, FleetRecord, Toward};
+use report::read::{AnyRecord, read};
+use report::study::StudyView;
+use report::{FORMATS, Style, sheet};
+
+use crate::mock::{Mock, Work, record as bench};
+
+/// Six nodes: n2 is slow by itself and in all its pairs, n5 fell silent, and n0 and n4 are slow with each other.
+fn fleet(nodes: usize) -> FleetRecord {
+    let node = |rank: usize| {
+        let speed = if rank == 2 { 0.7 } else { 1.4 + rank as f64 / 100.0 };
+        let cases = [
+            Mock::stream("pipe").gb_per_s(speed, 2.0, Work::Waking),
+            Mock::round_trips("pipe").round_trip_ns(52_000 + rank as u64, 2.0),
+        ];
+        let mut own = bench(cases);
+        own.host.kernel = format!("Linux 6.{}", if rank == 2 { 1 } else { 18 });
+        let silent = rank == 5;
+        FleetNode {
+            name: format!("n{rank}"),
+            address: Some(format!("10.0.0.{rank}")),
+            bench: (!silent).then_some(own),
+            failure: silent
+                .then(|| "said nothing for 15 s, in its own bench: it died, or was cut off".to_owned()),
+        }
+    };
+    let meeting = |(to, from): (usize, usize)| {
+        let speed = match (to, from) {
+            (2, _) | (_, 2) => 0.5,
+            (0, 4) => 0.3,
+            _ => 1.0 + (to + from) as f64 / 1000.0,
+        };
+        let way = |mock: Mock, way| mock.with(|case| case.toward = Some(way));
+        let silent = from == 5;
+        let stream = || Mock::stream("tcp").gb_per_s(speed, 2.0, Work::Copying);
+        let trips = Mock::round_trips("tcp").round_trip_ns(30_000, 2.0);
+        let cases = vec![way(stream(), Toward::Peer), way(stream(), Toward::Here), way(trips, Toward::Peer)];
+        FleetMeeting {
+            from,
+            to,
+            cases: if silent { Vec::new() } else { bench(cases).cases },
+            failure: silent.then(|| "n5 did not get to it".to_owned()),
+        }
+    };
+    let pairs = (0..nodes).flat_map(|to| (to + 1..nodes).map(move |from| (to, from)));
+    let of_bench = bench([]);
+    FleetRecord {
+        schema: of_bench.schema,
+        tool: of_bench.tool,
+        host: of_bench.host,
+        arguments: vec!["fleet".to_owned()],
+        started: of_bench.started,
+        wall_ns: 61_000_000_000,
+        nodes: (0..nodes).map(node).collect(),
+        meetings: pairs.map(meeting).collect(),
+    }
+}
+
+fn no_study(_: &model::StudyRecord) -> StudyView {
+    unreachable!("this record is no study's")
+}
+
+#[test]
+fn slow_nodes_and_pairs_are_named_and_what_failed() {
+    let record = AnyRecord::Fleet(fleet(6));
+    let style = Style { width: 110, ..Style::default() };
+    let text = sheet::terminal(&record, &style, no_study);
+    insta::assert_snapshot!(text);
+    let few = sheet::terminal(&AnyRecord::Fleet(fleet(3)), &style, no_study);
+    assert!(few.contains("With figures of 3 nodes none can be told to be slow"), "{few}");
+    assert!(!few.contains(" is slow"), "{few}");
+}
+
+#[test]
+fn every_format_has_a_fleet_and_json_brings_it_back() {
+    let json = FORMATS[0];
+    let many = fleet(20);
+    let loaded = report::read::Loaded::new("fleet", AnyRecord::Fleet(many.clone()));
+    let text = (json.render)(std::slice::from_ref(&loaded), no_study).expect("JSON");
+    assert_eq!(read("fleet", &text).expect("a record").record, AnyRecord::Fleet(many));
+    for format in FORMATS {
+        let text = (format.render)(std::slice::from_ref(&loaded), no_study).expect("written");
+        assert!(
+            ["n2", "n19", "n5 did not get to it"].iter().all(|words| text.contains(words)),
+            "{}",
+            format.name
+        );
+        if format.flag == "csv" {
+            let lines: Vec<&str> = text.lines().collect();
+            assert!(lines[0].starts_with("node,partner,failure,mechanism,"), "{}", lines[0]);
+            let pairs_of_the_silent = 5;
+            assert_eq!(lines.len(), 1 + 19 * 2 + 1 + (190 - pairs_of_the_silent) * 3 + pairs_of_the_silent);
+        }
+    }
+}
