@@ -34,6 +34,7 @@ Examples:
   hosepipe compare --md - 'gzip -c f' 'zstd -c f'                   a table for a README
   hosepipe compare 'cat file.txt | sort | uniq -u | wc -l'          one pipeline over several links
   hosepipe compare --via pipe,bash --trials 20 'cat big | wc -c'    is it faster than bash?
+  hosepipe compare --via pipe,ssh:db2 'hosepipe gen --bytes 1GiB | hosepipe sink'     what it costs to go through another host
   hosepipe compare --via pipe,tmpfile:order=sequential,file:sync,socketpair --json study.json 'ls -R / | wc -l'
 
 All of them take turns in a random order. A time is that of a whole program, from its start to its end: `bash -c` for the shell by

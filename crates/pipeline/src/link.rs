@@ -12,6 +12,7 @@ pub use kernel::wait_for_writers;
 mod lines;
 mod relay;
 mod spec;
+mod ssh;
 mod stream;
 mod terminal;
 mod wait;
@@ -79,6 +80,25 @@ impl Link {
         Ok(link)
     }
 
+    /// Makes a link through ssh to another host.
+    pub(crate) fn through_ssh(spec: String, host: &str) -> Result<Self, OpenError> {
+        let lines = Arc::default();
+        let (write, source) = ssh::through(host, None)?;
+        let record = LinkRecord { spec, ..LinkRecord::default() };
+        let mut link = Self {
+            write: Some(write),
+            read: None,
+            relays: Vec::new(),
+            file: None,
+            writer: None,
+            copy: None,
+            lines,
+            record,
+        };
+        link.feed(Box::new(source))?;
+        Ok(link)
+    }
+
     fn store(&mut self, reader: OwnedFd, stored: Stored) -> Result<(), OpenError> {
         let watch = Watch::new(&reader).map_err(refused("inotify, or what stands for it"))?;
         let order = stored.order;
@@ -140,7 +160,7 @@ impl Link {
     /// # Errors
     /// The relay that counts could not be started.
     pub fn meter(&mut self) -> Result<(), OpenError> {
-        if self.file.is_some() || !self.relays.is_empty() {
+        if self.file.is_some() || !self.relays.is_empty() && self.uncounted().is_none() {
             return Ok(());
         }
         let Some(input) = self.read.take() else { return Ok(()) };
@@ -160,7 +180,10 @@ impl Link {
 
     /// Where lines are to be counted by the next relay: no other one counts them.
     fn uncounted(&self) -> Option<Arc<Lines>> {
-        (self.lines.are_wanted() && self.relays.is_empty()).then(|| Arc::clone(&self.lines))
+        // What ssh brings is passed on unread.
+        let unread =
+            self.relays.is_empty() || self.relays.len() == 1 && self.record.spec.starts_with(spec::SSH);
+        (self.lines.are_wanted() && unread).then(|| Arc::clone(&self.lines))
     }
 
     /// The writer's end, for the standard output of a stage. Given once, and to be closed here as soon as the stage

@@ -151,8 +151,8 @@ impl Ran {
 pub fn run(text: &Text<'_>) -> Result<Ran, RunError> {
     let system = |call| text.shell.refused(call);
     let library = Library::load().map_err(system("memfd_create"))?;
-    // That it can be had here is better known before the shell asks for it.
-    let link = try_link(text.via, text.keep.is_some())?;
+    // That it can be had here is better known before the shell asks for it. To another host one more login would take as long as the run.
+    let link = (!text.via.leaves()).then(|| try_link(text.via, text.keep.is_some())).transpose()?;
     let socket = Socket::open().map_err(system("a socket"))?;
     let at_prompt = text.prompt.is_some();
     // Over a plain pipe nobody needs to be asked for one.
@@ -162,7 +162,8 @@ pub fn run(text: &Text<'_>) -> Result<Ran, RunError> {
         Some(sites) if served => library.asking(sites, &socket.name),
         Some(sites) => {
             let mode = if text.via.is_sized() { mode::EXACTLY } else { mode::OWN };
-            let argument = link.record().granted.get("pipe_bytes").copied().unwrap_or(0);
+            let granted = link.as_ref().and_then(|link| link.record().granted.get("pipe_bytes"));
+            let argument = granted.copied().unwrap_or(0);
             library.environment(Config { mode, argument, sites, ..Config::OFF })
         }
     };

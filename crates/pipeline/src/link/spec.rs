@@ -8,12 +8,21 @@ use thiserror::Error;
 
 use super::Link;
 
-/// A mechanism that can stand between two programs, with options that mean something there.
+/// What begins the way through another host.
+pub(super) const SSH: &str = "ssh:";
+
+/// A mechanism that can stand between two programs, with options that mean something there; or another host.
 #[derive(Clone)]
 pub struct LinkSpec {
     text: String,
-    mechanism: &'static dyn Mechanism,
-    options: Options,
+    way: LinkWay,
+}
+
+#[derive(Clone)]
+enum LinkWay {
+    Mechanism(&'static dyn Mechanism, Options),
+    /// What ssh(1) takes for a destination.
+    Ssh(String),
 }
 
 /// Why a text names no link, and what would be right: a mistake on the command line.
@@ -27,6 +36,13 @@ impl LinkSpec {
     /// # Errors
     /// What is wrong with the text, and what would be right.
     pub fn parse(text: &str) -> Result<Self, LinkProblem> {
+        if let Some(host) = text.strip_prefix(SSH) {
+            let odd = |letter: char| letter.is_whitespace() || letter.is_control();
+            if host.is_empty() || host.starts_with('-') || host.contains(odd) {
+                return Err(LinkProblem(format!("`{text}` names no host: ssh:HOST or ssh:USER@HOST")));
+            }
+            return Ok(Self { text: text.to_owned(), way: LinkWay::Ssh(host.to_owned()) });
+        }
         let spec: Spec = text.parse().map_err(|problem: SpecError| LinkProblem(problem.to_string()))?;
         let (mechanism, options) =
             mechanism::resolve(&spec).map_err(|problem| LinkProblem(problem.to_string()))?;
@@ -43,7 +59,7 @@ impl LinkSpec {
                 format!("`{option}` of `{name}` is for measuring; between two programs it takes: {known}");
             return Err(LinkProblem(problem));
         }
-        Ok(Self { text: text.to_owned(), mechanism, options })
+        Ok(Self { text: text.to_owned(), way: LinkWay::Mechanism(mechanism, options) })
     }
 
     /// The mechanisms that can be links, in the order of the registry.
@@ -56,12 +72,20 @@ impl LinkSpec {
 
     /// When the reading program may start: with the writer, or, through a file, after it.
     pub fn order(&self) -> Order {
-        Order::of(&self.options)
+        match &self.way {
+            LinkWay::Mechanism(_, options) => Order::of(options),
+            LinkWay::Ssh(_) => Order::Parallel,
+        }
     }
 
     /// Whether a shell could make it by itself: a pipe, of whatever size.
     pub fn is_pipe(&self) -> bool {
-        self.mechanism.descriptor().name == "pipe"
+        matches!(self.way, LinkWay::Mechanism(mechanism, _) if mechanism.descriptor().name == "pipe")
+    }
+
+    /// Whether it goes through another host.
+    pub(crate) fn leaves(&self) -> bool {
+        matches!(self.way, LinkWay::Ssh(_))
     }
 
     /// Whether its size was said.
@@ -81,7 +105,11 @@ impl LinkSpec {
     /// # Errors
     /// A limit that an option exceeds, or the system's refusal.
     pub fn connect(&self, folder: &Folder) -> Result<Link, OpenError> {
-        let ends = self.mechanism.connect(&self.options, folder).unwrap_or_else(|| {
+        let (mechanism, options) = match &self.way {
+            LinkWay::Mechanism(mechanism, options) => (mechanism, options),
+            LinkWay::Ssh(host) => return Link::through_ssh(self.text.clone(), host),
+        };
+        let ends = mechanism.connect(options, folder).unwrap_or_else(|| {
             // The registry's own test holds the two together: what says that it is a link connects.
             Err(OpenError::Unsupported {
                 message: format!("`{}` cannot stand between two programs", self.text),
@@ -110,9 +138,22 @@ mod tests {
 
     #[test]
     fn a_spec_prints_as_it_was_typed() {
-        for text in ["pipe", "pipe:size=64k", "tcp:nodelay,sndbuf=1MiB", "file:sync,order=sequential", "pty"]
-        {
+        for text in [
+            "pipe",
+            "ssh:me@db2",
+            "pipe:size=64k",
+            "tcp:nodelay,sndbuf=1MiB",
+            "file:sync,order=sequential",
+            "pty",
+        ] {
             assert_eq!(LinkSpec::parse(text).map(|spec| spec.to_string()), Ok(text.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_host_is_one_word_and_no_option_of_ssh() {
+        for wrong in ["ssh:", "ssh:-oProxyCommand=x", "ssh:a b", "ssh:a\nb"] {
+            assert!(LinkSpec::parse(wrong).is_err_and(|problem| problem.to_string().contains("ssh:HOST")));
         }
     }
 

@@ -75,7 +75,11 @@ impl<'a> Sshd<'a> {
 
     fn bench(&self, args: &[&str]) -> Done {
         let base = ["bench", "tcp", "--peer", "far", "--json", "-", "--count", "50", "--trials", "2"];
-        let mut command = self.lab.command(&[&base[..], args].concat());
+        self.run(&[&base[..], args].concat())
+    }
+
+    fn run(&self, args: &[&str]) -> Done {
+        let mut command = self.lab.command(args);
         let path = std::env::var("PATH").expect("a path");
         command.env("PATH", format!("{}:{path}", self.lab.here("bin").display()));
         self.lab.start(command).wait_within(3 * TOLD_WITHIN)
@@ -137,4 +141,32 @@ fn what_ssh_or_the_other_side_says_is_told() {
     fs::write(lab.here("ssh_config"), config.replace("Port ", "Port 9\n #")).expect("written");
     let done = sshd.bench(&[]).expect_code(1);
     assert!(done.stderr.contains("Connection refused"), "{}", done.stderr);
+}
+
+#[test]
+fn a_pipeline_goes_through_another_host() {
+    let lab = Lab::new();
+    let Some(sshd) = Sshd::start(&lab, None) else { return };
+    let done =
+        sshd.run(&["run", "--via", "ssh:far", "--lines", "--json", "run.json", "seq 100000 | tail -n 1"]);
+    assert_eq!(done.expect_code(0).stdout, "100000\n");
+    let record: model::RunRecord =
+        serde_json::from_str(&fs::read_to_string(lab.here("run.json")).expect("written")).expect("a record");
+    assert_eq!((record.links[0].lines, record.links[0].bytes), (Some(100_000), Some(588_895)));
+    assert_eq!(sshd.run(&["run", "--via", "ssh:far", "yes | head -n 2"]).expect_code(0).stdout, "y\ny\n");
+    let compare = ["compare", "--via", "pipe,ssh:far", "--trials", "1", "--warmup", "0", "--json", "-"];
+    let done = sshd.run(&[&compare[..], &["seq 200000 | sort -rn | md5sum"]].concat()).expect_code(0);
+    let record: model::CompareRecord = serde_json::from_str(&done.stdout).expect("a record");
+    assert_eq!(record.results[1].equal, Some(true), "{}", done.stdout);
+    // Cut short, and never taken for the end.
+    fs::write(lab.here("authorized"), "").expect("written");
+    let done = sshd.run(&["run", "--via", "ssh:far", "seq 10 | { wc -l; echo $? >&2; }"]);
+    assert_ne!(done.code(), 0, "{}", done.stdout);
+    assert!(
+        done.stderr.contains("ssh far exited with 255") && done.stderr.contains("Permission denied"),
+        "{}",
+        done.stderr
+    );
+    let done = sshd.run(&["run", "--via", "ssh:-oProxyCommand=x", "a | b"]).expect_code(2);
+    assert!(done.stderr.contains("names no host"), "{}", done.stderr);
 }
