@@ -102,24 +102,7 @@ pub(crate) fn nonce() -> io::Result<Nonce> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
-
-    #[test]
-    fn a_token_is_its_owners_and_long_enough() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let said = |text: &str, mode: u32| {
-            let path = folder.path().join("token");
-            std::fs::write(&path, text).expect("written");
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("chmod");
-            Token::read(&path).err().map(|problem| problem.to_string()).unwrap_or_default()
-        };
-        assert_eq!(said("0123456789abcdef\n", 0o600), "");
-        assert!(said("0123456789abcdef\n", 0o640).contains("chmod 600"));
-        assert!(said("0123456789abcde\n", 0o600).contains("holds 15 bytes"));
-        assert!(said(&"x".repeat(5000), 0o600).contains("not 16 to 4096"));
-    }
 
     #[test]
     fn a_proof_is_of_one_side_one_token_and_both_numbers() {

@@ -9,6 +9,7 @@ mod changes;
 mod hosepipe;
 mod memory;
 mod neighbours;
+mod peers;
 mod pipelines;
 mod prompt;
 mod recommended;

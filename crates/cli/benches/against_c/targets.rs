@@ -15,7 +15,8 @@ use crate::reference::{References, succeed};
 use crate::rounds::{interleave, median};
 use crate::table::{BenchRow, Unit, Wanted};
 use crate::{
-    boosts, by_reference, changes, pipelines, prompt, recommended, scripts, spreading, tops, trips, workers,
+    boosts, by_reference, changes, peers, pipelines, prompt, recommended, scripts, spreading, tops, trips,
+    workers,
 };
 
 /// How long one timed run against C lasts: long enough for the clock and for a few thousand blocks. Each run of a
@@ -167,6 +168,7 @@ pub(crate) fn all() -> impl Iterator<Item = Target> {
         .chain(pipelines::TARGETS.iter().copied())
         .chain(boosts::TARGETS.iter().copied())
         .chain(spreading::TARGETS.iter().copied())
+        .chain(peers::TARGETS.iter().copied())
         .chain(scripts::TARGETS.iter().copied())
         .chain(workers::TARGETS.iter().copied())
         .chain(prompt::TARGETS.iter().copied())

@@ -1,0 +1,178 @@
+//! `bench --peer` beside iperf3 (streams) and sockperf (round trips), over one pair of veth between two network namespaces.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use model::{BenchRecord, CaseRecord, Toward, decode_histogram};
+
+use crate::hosepipe::{PROGRAM, bytes_per_s};
+use crate::reference::succeed;
+use crate::rounds::interleave;
+use crate::table::{BenchRow, Unit, Wanted};
+use crate::targets::{Laboratory, Skipped, Target};
+
+pub(crate) const TARGETS: &[Target] = &[
+    Target {
+        name: "peer-stream",
+        promise: "a TCP stream between two network namespaces: at least 0.98 of iperf3's (root, iperf3)",
+        slow: true,
+        measure: streams,
+    },
+    Target {
+        name: "peer-trip",
+        promise: "a TCP and a UDP round trip of 14 bytes there, the median: at most 1.02 of sockperf's (root, sockperf)",
+        slow: true,
+        measure: trips,
+    },
+];
+
+const ADDRESS: &str = "10.9.0.2";
+const PORT: &str = "4711";
+/// Bytes of one stream, and round trips of one turn: a good part of a second.
+const STREAM_BYTES: u64 = 1 << 30;
+const TRIPS: u64 = 20_000;
+
+/// Two network namespaces with a pair of veth between them; gone with their only processes.
+struct Hosts([Child; 2]);
+
+impl Hosts {
+    fn new(program: &str) -> Result<Self> {
+        if !rustix::process::geteuid().is_root() {
+            return Err(Skipped("network namespaces need root".to_owned()).into());
+        }
+        let there =
+            Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        if there.is_err() {
+            return Err(Skipped(format!("needs {program} (Debian: apt-get install {program})")).into());
+        }
+        let host = || -> Result<Child> {
+            let script = "ip link set lo up && echo && exec sleep 3600";
+            let words = ["-n", "sh", "-c", script];
+            let mut host = Command::new("unshare").args(words).stdout(Stdio::piped()).spawn()?;
+            BufReader::new(host.stdout.take().context("a pipe")?).read_line(&mut String::new())?;
+            Ok(host)
+        };
+        let hosts = Self([host()?, host()?]);
+        let far = hosts.0[1].id();
+        let link =
+            format!("ip link add v type veth peer name v netns {far} && ip addr add 10.9.0.1/24 dev v");
+        succeed(hosts.on(0, &["sh", "-c", &format!("{link} && ip link set v up")]))?;
+        succeed(hosts.on(1, &["sh", "-c", &format!("ip addr add {ADDRESS}/24 dev v && ip link set v up")]))?;
+        Ok(hosts)
+    }
+
+    fn on(&self, host: usize, words: &[&str]) -> Command {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net=/proc/{}/ns/net", self.0[host].id())).args(words);
+        command
+    }
+
+    /// A server on the second host, until what it gives back is dropped.
+    fn server(&self, words: &[&str]) -> Result<Server> {
+        let mut command = self.on(1, words);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let server = Server(command.spawn()?);
+        std::thread::sleep(Duration::from_millis(300));
+        Ok(server)
+    }
+
+    /// One run of ours.
+    fn bench(&self, words: &str) -> Result<CaseRecord> {
+        let token = token()?;
+        let path = token.to_str().context("a path")?;
+        let listen = format!("{ADDRESS}:{PORT}");
+        let _far = self.server(&[PROGRAM, "peer", "--listen", &listen, "--token-file", path])?;
+        let peer = format!("tcp://{listen}");
+        let base = [PROGRAM, "bench", "--json", "-", "--peer", &peer, "--token-file", path, "--trials", "1"];
+        let words: Vec<&str> = base.into_iter().chain(words.split(' ')).collect();
+        let output = succeed(self.on(0, &words))?;
+        let record: BenchRecord = serde_json::from_slice(&output.stdout)?;
+        let case =
+            record.cases.into_iter().find(|case| case.toward == Some(Toward::Peer)).context("a case")?;
+        ensure!(case.samples.len() == 1, "no sample: {:?}", case.error);
+        Ok(case)
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        self.0.iter_mut().for_each(end);
+    }
+}
+
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        end(&mut self.0);
+    }
+}
+
+fn end(child: &mut Child) {
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+fn token() -> Result<PathBuf> {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("peer-token");
+    fs::write(&path, "a token for two namespaces")?;
+    File::open(&path)?.set_permissions(fs::Permissions::from_mode(0o600))?;
+    Ok(path)
+}
+
+fn streams(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
+    let hosts = Hosts::new("iperf3")?;
+    let ours = || {
+        let words = format!("tcp --workload stream --data none --block 128KiB --bytes {STREAM_BYTES}");
+        Ok(bytes_per_s(&hosts.bench(&words)?.samples[0]))
+    };
+    let reference = || {
+        let _server = hosts.server(&["iperf3", "-s", "-1", "-p", PORT])?;
+        let bytes = STREAM_BYTES.to_string();
+        let words = ["iperf3", "-c", ADDRESS, "-p", PORT, "-n", &bytes, "-l", "128K", "-J"];
+        let output = succeed(hosts.on(0, &words))?;
+        let told: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+        let bits = told["end"]["sum_received"]["bits_per_second"].as_f64().context("what iperf3 received")?;
+        Ok(bits / 8.0)
+    };
+    let [ours, reference] = interleave(lab.rounds_or(9), lab.seed, [&ours, &reference])?;
+    let (name, wanted) = (name.to_owned(), Wanted::AtLeast(0.98));
+    Ok(vec![BenchRow { name, unit: Unit::BytesPerSecond, ours, reference, wanted }])
+}
+
+fn trips(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
+    let hosts = Hosts::new("sockperf")?;
+    let mut rows = Vec::new();
+    for (protocol, option) in [("tcp", Some("--tcp")), ("udp", None)] {
+        let ours = || {
+            let case = hosts
+                .bench(&format!("{protocol} --workload pingpong --data none --block 14 --count {TRIPS}"))?;
+            let times = case.samples[0].latency_histogram.as_deref().context("round trips")?;
+            Ok(decode_histogram(times)?.value_at_quantile(0.5) as f64)
+        };
+        let reference = || {
+            let words: Vec<&str> =
+                ["sockperf", "sr", "-i", ADDRESS, "-p", PORT].into_iter().chain(option).collect();
+            let _server = hosts.server(&words)?;
+            let words = ["sockperf", "pp", "-i", ADDRESS, "-p", PORT, "-t", "1", "-m", "14", "--full-rtt"];
+            let output = succeed(hosts.on(0, &words.into_iter().chain(option).collect::<Vec<_>>()))?;
+            sockperf_p50_ns(&String::from_utf8_lossy(&output.stdout))
+        };
+        let [ours, reference] = interleave(lab.rounds_or(9), lab.seed, [&ours, &reference])?;
+        let (name, wanted) = (format!("{name} {protocol}"), Wanted::AtMost(1.02));
+        rows.push(BenchRow { name, unit: Unit::Nanoseconds, ours, reference, wanted });
+    }
+    Ok(rows)
+}
+
+/// From "---> percentile 50.000 =   12.345", in microseconds.
+fn sockperf_p50_ns(said: &str) -> Result<f64> {
+    let line = said.lines().find(|line| line.contains("percentile 50.000")).context("what sockperf says")?;
+    let number = line.rsplit('=').next().context("a number")?.trim();
+    Ok(number.parse::<f64>()? * 1000.0)
+}
