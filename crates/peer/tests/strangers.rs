@@ -41,7 +41,8 @@ fn a_target_is_what_ssh_takes_or_an_address() {
     let read = |text: &str| text.parse::<Target>();
     assert_eq!(read("me@far.example"), Ok(Target::Ssh("me@far.example".to_owned())));
     assert_eq!(read("tcp://[::1]:80"), Ok(Target::Tcp("[::1]:80".to_owned())));
-    for wrong in ["", "-oProxyCommand=x", "a b", "a\nb", "tcp://", "tcp://a", "tcp://a:99999", "tcp://a b:1"] {
+    for wrong in ["", "-oProxyCommand=x", "a b", "a\nb", "tcp://", "tcp://a", "tcp://a:99999", "tcp://a b:1"]
+    {
         assert!(read(wrong).is_err(), "{wrong:?}");
     }
 }

@@ -29,6 +29,10 @@ pub fn advice(record: &BenchRecord) -> Vec<String> {
         return Vec::new();
     }
     let view = View::of(record);
+    if record.peer.is_some() {
+        // There is nothing to choose between one way and the other.
+        return noise(&view).into_iter().collect();
+    }
     let rules = [placement, pipe_waits, one_core, limits, sockets, fastest_checked];
     let next = rules.iter().filter_map(|rule| rule(&view)).take(SENTENCES_MAX);
     noise(&view).into_iter().chain(verdict(&view)).chain(next).collect()

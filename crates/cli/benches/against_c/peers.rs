@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -32,7 +33,13 @@ pub(crate) const TARGETS: &[Target] = &[
 ];
 
 const ADDRESS: &str = "10.9.0.2";
-const PORT: &str = "4711";
+
+/// A port that nobody has used: of connections that were just closed something stays for a while (TIME_WAIT, tcp(7)).
+fn port() -> String {
+    static NEXT: AtomicU16 = AtomicU16::new(4711);
+    NEXT.fetch_add(1, Ordering::Relaxed).to_string()
+}
+
 /// Bytes of one stream, and round trips of one turn: a good part of a second.
 const STREAM_BYTES: u64 = 1 << 30;
 const TRIPS: u64 = 20_000;
@@ -85,7 +92,7 @@ impl Hosts {
     fn bench(&self, words: &str) -> Result<CaseRecord> {
         let token = token()?;
         let path = token.to_str().context("a path")?;
-        let listen = format!("{ADDRESS}:{PORT}");
+        let listen = format!("{ADDRESS}:{}", port());
         let _far = self.server(&[PROGRAM, "peer", "--listen", &listen, "--token-file", path])?;
         let peer = format!("tcp://{listen}");
         let base = [PROGRAM, "bench", "--json", "-", "--peer", &peer, "--token-file", path, "--trials", "1"];
@@ -132,9 +139,10 @@ fn streams(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
         Ok(bytes_per_s(&hosts.bench(&words)?.samples[0]))
     };
     let reference = || {
-        let _server = hosts.server(&["iperf3", "-s", "-1", "-p", PORT])?;
+        let port = port();
+        let _server = hosts.server(&["iperf3", "-s", "-1", "-p", &port])?;
         let bytes = STREAM_BYTES.to_string();
-        let words = ["iperf3", "-c", ADDRESS, "-p", PORT, "-n", &bytes, "-l", "128K", "-J"];
+        let words = ["iperf3", "-c", ADDRESS, "-p", &port, "-n", &bytes, "-l", "128K", "-J"];
         let output = succeed(hosts.on(0, &words))?;
         let told: serde_json::Value = serde_json::from_slice(&output.stdout)?;
         let bits = told["end"]["sum_received"]["bits_per_second"].as_f64().context("what iperf3 received")?;
@@ -156,10 +164,11 @@ fn trips(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
             Ok(decode_histogram(times)?.value_at_quantile(0.5) as f64)
         };
         let reference = || {
-            let words: Vec<&str> =
-                ["sockperf", "sr", "-i", ADDRESS, "-p", PORT].into_iter().chain(option).collect();
+            let port = port();
+            let words = ["sockperf", "sr", "-i", ADDRESS, "-p", &port];
+            let words: Vec<&str> = words.into_iter().chain(option).collect();
             let _server = hosts.server(&words)?;
-            let words = ["sockperf", "pp", "-i", ADDRESS, "-p", PORT, "-t", "1", "-m", "14", "--full-rtt"];
+            let words = ["sockperf", "pp", "-i", ADDRESS, "-p", &port, "-t", "1", "-m", "14", "--full-rtt"];
             let output = succeed(hosts.on(0, &words.into_iter().chain(option).collect::<Vec<_>>()))?;
             sockperf_p50_ns(&String::from_utf8_lossy(&output.stdout))
         };
@@ -172,7 +181,10 @@ fn trips(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
 
 /// From "---> percentile 50.000 =   12.345", in microseconds.
 fn sockperf_p50_ns(said: &str) -> Result<f64> {
-    let line = said.lines().find(|line| line.contains("percentile 50.000")).context("what sockperf says")?;
+    let line = said
+        .lines()
+        .find(|line| line.contains("percentile 50.000"))
+        .with_context(|| format!("sockperf says {said}"))?;
     let number = line.rsplit('=').next().context("a number")?.trim();
     Ok(number.parse::<f64>()? * 1000.0)
 }

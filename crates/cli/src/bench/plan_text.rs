@@ -50,6 +50,9 @@ fn load(load: Load) -> String {
 
 /// The placement and the CPUs it comes to.
 fn placement(case: &Case, cpus: &[Cpu]) -> String {
+    if let Some(toward) = case.toward {
+        return toward.to_string();
+    }
     let chosen = host::resolve(case.placement, cpus).unwrap_or_default();
     let ends = if case.tasks == Tasks::Single { 1 } else { 2 };
     let numbers: Vec<String> = chosen.iter().take(ends).map(u32::to_string).collect();
