@@ -139,6 +139,8 @@ pub(crate) fn run_half_trial(
             None if near.failure.is_some() && ended.elapsed() > GRACE => {
                 break EndReport { failure: None, ..near.clone() };
             }
+            // Both ends are done together: whatever else is said, a report is due.
+            None if ended.elapsed() > STILL_MAX => return Err(watch.silent(far).into()),
             None => watch.look(far, control.slowest_and_sum().0, LOOK_UP)?,
         }
     };
@@ -358,6 +360,14 @@ impl Watch {
         Self { movement, silence, far_moved: 0, heard: 0, report: None, reported: now }
     }
 
+    /// Nothing is heard, or nothing of use: it is not listened to any more.
+    fn silent(&self, far: &mut dyn FarEnd) -> CaseError {
+        let text = format!("the other host says nothing for {} s", STILL_MAX.as_secs());
+        let error = CaseError::new(ErrorKind::Hung, text);
+        far.give_up(&error);
+        error
+    }
+
     /// What the other end reports, where that is that it failed, a while ago.
     fn failed_far(&self) -> Option<&EndReport> {
         self.report.as_ref().filter(|end| end.failure.is_some() && self.reported.elapsed() > GRACE)
@@ -385,15 +395,11 @@ impl Watch {
         let now = Instant::now();
         self.movement.look(now, moved.wrapping_add(self.far_moved));
         self.silence.look(now, self.heard);
-        let seconds = STILL_MAX.as_secs();
         if self.report.is_none() && self.silence.lasted > STILL_MAX {
-            let error =
-                CaseError::new(ErrorKind::Hung, format!("the other host says nothing for {seconds} s"));
-            far.give_up(&error);
-            return Err(error);
+            return Err(self.silent(far));
         }
         if self.movement.lasted > STILL_MAX {
-            let text = format!("nothing moves between the hosts for {seconds} s");
+            let text = format!("nothing moves between the hosts for {} s", STILL_MAX.as_secs());
             return Err(CaseError::new(ErrorKind::Hung, text));
         }
         Ok(())
