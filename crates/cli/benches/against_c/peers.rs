@@ -75,25 +75,36 @@ impl Hosts {
 
     fn on(&self, host: usize, words: &[&str]) -> Command {
         let mut command = Command::new("nsenter");
-        command.arg(format!("--net=/proc/{}/ns/net", self.0[host].id())).args(words);
+        // Each has a CPU of its own: both on one take turns, which is faster or slower, and chance.
+        let cpu = host % std::thread::available_parallelism().map_or(1, usize::from);
+        command.arg(format!("--net=/proc/{}/ns/net", self.0[host].id()));
+        command.args(["taskset", "-c", &cpu.to_string()]).args(words);
         command
     }
 
     /// A server on the second host, until what it gives back is dropped.
-    fn server(&self, words: &[&str]) -> Result<Server> {
+    fn server(&self, words: &[&str], port: &str) -> Result<Server> {
         let mut command = self.on(1, words);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let server = Server(command.spawn()?);
-        std::thread::sleep(Duration::from_millis(300));
-        Ok(server)
+        let local = format!(":{:04X} ", port.parse::<u16>()?);
+        let sockets = |table| fs::read_to_string(format!("/proc/{}/net/{table}", self.0[1].id()));
+        for _ in 0..500 {
+            if ["tcp", "udp"].iter().any(|table| sockets(table).is_ok_and(|text| text.contains(&local))) {
+                return Ok(server);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        anyhow::bail!("{words:?} does not listen within 5 s")
     }
 
     /// One run of ours.
     fn bench(&self, words: &str) -> Result<CaseRecord> {
         let token = token()?;
         let path = token.to_str().context("a path")?;
-        let listen = format!("{ADDRESS}:{}", port());
-        let _far = self.server(&[PROGRAM, "peer", "--listen", &listen, "--token-file", path])?;
+        let port = port();
+        let listen = format!("{ADDRESS}:{port}");
+        let _far = self.server(&[PROGRAM, "peer", "--listen", &listen, "--token-file", path], &port)?;
         let peer = format!("tcp://{listen}");
         let base = [PROGRAM, "bench", "--json", "-", "--peer", &peer, "--token-file", path, "--trials", "1"];
         let words: Vec<&str> = base.into_iter().chain(words.split(' ')).collect();
@@ -140,7 +151,7 @@ fn streams(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     };
     let reference = || {
         let port = port();
-        let _server = hosts.server(&["iperf3", "-s", "-1", "-p", &port])?;
+        let _server = hosts.server(&["iperf3", "-s", "-1", "-p", &port], &port)?;
         let bytes = STREAM_BYTES.to_string();
         let words = ["iperf3", "-c", ADDRESS, "-p", &port, "-n", &bytes, "-l", "128K", "-J"];
         let output = succeed(hosts.on(0, &words))?;
@@ -167,7 +178,7 @@ fn trips(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
             let port = port();
             let words = ["sockperf", "sr", "-i", ADDRESS, "-p", &port];
             let words: Vec<&str> = words.into_iter().chain(option).collect();
-            let _server = hosts.server(&words)?;
+            let _server = hosts.server(&words, &port)?;
             let words = ["sockperf", "pp", "-i", ADDRESS, "-p", &port, "-t", "1", "-m", "14", "--full-rtt"];
             let output = succeed(hosts.on(0, &words.into_iter().chain(option).collect::<Vec<_>>()))?;
             sockperf_p50_ns(&String::from_utf8_lossy(&output.stdout))

@@ -29,9 +29,8 @@ const AGAIN_MIN: Duration = Duration::from_millis(20);
 const AGAIN_MAX: Duration = Duration::from_secs(1);
 /// After so long without a word the other end is not waited for; less than its supervisor's patience.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
-/// What a full buffer's datagrams are charged for beside their bytes, twice, and what early ones are kept at the most.
+/// What a datagram is charged for in a receive buffer: this and its bytes, twice.
 const CHARGE_BYTES: u64 = 1024;
-const EARLY_MAX: u64 = 4096;
 
 pub(super) struct UdpEnd {
     options: Options,
@@ -248,7 +247,8 @@ impl UdpEnd {
                 self.say(ACK, 0, self.expected)
             }
             DATA if number == self.expected => return Ok(Some(len - HEADER)),
-            DATA if number - self.expected < EARLY_MAX => {
+            // No sender has more under way.
+            DATA if number - self.expected < WINDOW_MAX => {
                 self.early.insert(number, self.room[HEADER..len].to_vec());
                 self.ask_for_missing()
             }
