@@ -34,7 +34,7 @@ Where there is ssh, nothing of this is needed: hosepipe bench tcp udp --peer HOS
 Exit status: 0 it held ends, and its caller ended; 1 nobody came, or what came was no hosepipe; 2 the command line is wrong.")]
 pub(crate) struct PeerArgs {
     /// Listen there, and nowhere else; port 0 is any, and is printed
-    #[arg(long, value_name = "ADDR:PORT", required_unless_present = "stdio", requires = "token_file")]
+    #[arg(long, value_name = "ADDR:PORT", requires = "token_file")]
     listen: Option<SocketAddr>,
 
     /// What both sides know: a file of 16 bytes or more that nobody else may read
@@ -85,6 +85,10 @@ pub(crate) fn run(args: &PeerArgs) -> anyhow::Result<ExitCode> {
             terminal::print(&format!("listening on {}\n", listening.address()?))?;
             let own = (record::tool(), host::facts());
             (listening.await_near(&token, own, args.idle, &stops, &mut remark), args.idle)
+        }
+        _ if !args.stdio => {
+            let what = "where to wait, and for whom: --listen ADDR:PORT --token-file F";
+            return Err(UsageError(what.to_owned()).into());
         }
         _ => (Far::over_ssh(args.address, record::tool(), host::facts()), IDLE_OVER_SSH),
     };

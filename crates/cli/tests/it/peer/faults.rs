@@ -88,6 +88,8 @@ fn what_cannot_be_is_refused_before_anything() {
     refused(&["tcp://127.0.0.1:9", "--token-file", file], "chmod 600");
     let unreachable = lab.run(&["bench", "--peer", "tcp://127.0.0.1:9", "--token-file", file]);
     assert!(unreachable.elapsed < TOLD_WITHIN);
+    let done = lab.run(&["peer"]).expect_code(2);
+    assert!(done.stderr.contains("--listen ADDR:PORT --token-file F"), "{}", done.stderr);
     // Nobody comes.
     std::fs::set_permissions(&token, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("chmod");
     let done = lab.run(&["bench", "--peer", "tcp://127.0.0.1:9", "--token-file", file]).expect_code(1);
