@@ -36,6 +36,8 @@ Examples:
   hosepipe spread --map 'cut -d\" \" -f1' --reduce cat --split 64MiB access.log
   hosepipe spread --map './slow' --reduce cat --work out --keep-going data/*    what is finished is kept in `out` …
   hosepipe spread --map './slow' --reduce cat --work out --resume data/*        … and only the rest is done
+  hosepipe spread --on slurm --submit --work /shared/w --map 'zcat | grep error' --reduce 'sort | uniq -c' logs/*.gz
+  hosepipe spread --on spark --work /shared/w --map 'grep -c error' s3a://logs/1 s3a://logs/2 > job.py     (docs/SCALE.md)
 
 MAP reads one input, or one piece of whole lines, at its standard input. REDUCE reads what came out of all of them, in the
 order of the inputs. Both are command lines as `hosepipe run` takes them. Of sort, sort | uniq [-c], sort | head, wc and grep -c
@@ -58,11 +60,11 @@ pub(crate) struct SpreadArgs {
     #[arg(long, value_name = "SIZE", value_parser = typed::positive_size)]
     split: Option<ByteSize>,
 
-    /// Partitions at a time [default: as many as there are CPUs for us]
+    /// Partitions at a time [default: as many as there are CPUs for us; an engine decides by itself]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
     jobs: Option<u16>,
 
-    /// Run one that failed so many times again
+    /// Run one that failed so many times again [default: 0; Spark decides by itself]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=100))]
     retries: Option<u32>,
 

@@ -62,7 +62,8 @@ pub fn derive(text: &str) -> Result<Derived, String> {
         [["grep", options @ ..]] if counts(options) => Derived::adding(
             // That one part has no match is no failure.
             format!("{text} || [ $? -eq 1 ]"),
-            "{ n += $1 } END { print n + 0; exit n == 0 }",
+            // grep itself prints nothing where nothing can match (`grep -cv ''`).
+            "{ n += $1 } END { if (NR) printf \"%.0f\\n\", n; exit n == 0 }",
         ),
         [[]] => return refused("it is empty"),
         [[program, ..]] => return refused(&format!("of `{program}` with these words nothing is known")),
@@ -146,14 +147,14 @@ fn is_count(words: &[&str]) -> bool {
     }
 }
 
-/// What adds the figures of `wc`, as it prints those of a pipe.
+/// What adds the figures of `wc`, as it prints those of a pipe; to some awks an integer ends at 2³¹, so that they are printed as floats.
 fn summed(options: &[&str]) -> Option<&'static str> {
     match options {
         ["-l"] | ["-w"] | ["-c"] | ["-m"] | ["--lines"] | ["--words"] | ["--bytes"] | ["--chars"] => {
-            Some("{ n += $1 } END { print n + 0 }")
+            Some("{ n += $1 } END { printf \"%.0f\\n\", n }")
         }
-        ["-L"] | ["--max-line-length"] => Some("$1 > n { n = $1 } END { print n + 0 }"),
-        [] => Some("{ l += $1; w += $2; c += $3 } END { printf \"%7d %7d %7d\\n\", l, w, c }"),
+        ["-L"] | ["--max-line-length"] => Some("$1 > n { n = $1 } END { printf \"%.0f\\n\", n }"),
+        [] => Some("{ l += $1; w += $2; c += $3 } END { printf \"%7.0f %7.0f %7.0f\\n\", l, w, c }"),
         _ => None,
     }
 }
@@ -177,7 +178,7 @@ mod tests {
             ("sort -rnk2 -t '|' -u", "sort -m '-rnk2' '-t' '|' '-u' --files0-from={parts}"),
             ("sort -n | uniq -c", "sort -m '-n' --files0-from={parts} | uniq -c"),
             ("sort|head -n 3", "sort -m --files0-from={parts} | head '-n' '3'"),
-            ("wc -l", "awk '{ n += $1 } END { print n + 0 }'"),
+            ("wc -l", "awk '{ n += $1 } END { printf \"%.0f\\n\", n }'"),
         ] {
             assert_eq!(derive(text).map(|derived| derived.reduce), Ok(reduce.to_owned()), "{text}");
         }

@@ -38,7 +38,7 @@ pub struct Job<'a> {
     pub plan: &'a SpreadPlan,
     /// This program's own file, under the same path everywhere.
     pub hosepipe: &'a Path,
-    /// How many at a time, where the engine shall not decide that.
+    /// How many at a time, where the engine shall not decide that: so many tasks, each of which may run several.
     pub jobs: Option<u16>,
     /// How often one that failed is tried again, where the engine shall not decide that.
     pub retries: Option<u32>,
@@ -122,7 +122,7 @@ impl Job<'_> {
             ("{count}", left.len().to_string()),
             ("{retries}", self.retries.map_or(String::new(), |retries| retries.to_string())),
             ("{keep_going}", self.keep_going.to_string()),
-            ("{at_a_time}", self.jobs.map_or(String::new(), |jobs| format!("%{jobs}"))),
+            ("{jobs}", self.jobs.map_or(String::new(), |jobs| jobs.to_string())),
             ("{options}", options.join(" ")),
             ("{hosepipe}", quoted(&self.hosepipe.to_string_lossy())),
             ("{work}", quoted(&self.work.folder().to_string_lossy())),
@@ -192,6 +192,9 @@ impl Job<'_> {
     /// Runs the program for Slurm, and looks until its jobs are gone.
     fn follow(&self, program: &Path, progress: &mut dyn Progress) -> Result<(), EngineProblem> {
         let submitted = Command::new("bash").arg(program).output()?;
+        if !submitted.status.success() && progress.stops() {
+            return Ok(());
+        }
         if !submitted.status.success() {
             let said = String::from_utf8_lossy(&submitted.stderr).trim().to_owned();
             return Err(EngineProblem::Refused(said));
@@ -207,7 +210,7 @@ impl Job<'_> {
                 break;
             }
             let running = states.lines().filter(|state| *state == "RUNNING").count();
-            progress.show(self.plan.partitions.len() - self.left().count(), running);
+            progress.show(self.work.count_outputs(), running);
             let asked = Instant::now();
             while asked.elapsed() < ASK_EVERY && (cancelled.is_some() || !progress.stops()) {
                 std::thread::sleep(LOOK_UP);

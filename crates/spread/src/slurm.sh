@@ -2,12 +2,14 @@
 # Hands {count} partitions to Slurm as an array job, and their reduce behind it; prints the numbers of both jobs.
 set -euo pipefail
 options=({options})
-# An array has no more tasks than this: where there are more partitions, each takes several.
-most=$(scontrol show config | awk '$1 == "MaxArraySize" { print $3 }')
-tasks=$(({count} < most ? {count} : most))
+# An array has no more tasks than MaxArraySize, and this one no more than --jobs says: each may take several partitions.
+tasks={count}
+for most in "$(scontrol show config | awk '$1 == "MaxArraySize" { print $3 }')" {jobs}; do
+    tasks=$((tasks < most ? tasks : most))
+done
 map=
 trap '[ -z "$map" ] || scancel "$map"' EXIT
-map=$(sbatch --parsable --job-name=hosepipe-map --array="0-$((tasks - 1)){at_a_time}" --output=/dev/null "${options[@]}" <<'MAP'
+map=$(sbatch --parsable --job-name=hosepipe-map --array="0-$((tasks - 1))" --output=/dev/null "${options[@]}" <<'MAP'
 #!/usr/bin/env bash
 work={work} retries={retries} failed=0
 mapfile -t parts <"$work/left"

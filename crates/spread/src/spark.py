@@ -49,7 +49,7 @@ urls = {number: found[0]["path"] for number, found in ranges.items() if found an
 parts = [(number, b"") for number in ranges if number not in urls]
 rdds = [read_by_spark(number, url) for number, url in urls.items()]
 if parts:
-    rdds.append(sc.parallelize(parts, len(parts)))
+    rdds.append(sc.parallelize(parts, min(len(parts), int("{jobs}" or len(parts)))))
 problems = [problem for problem in sc.union(rdds).map(run).collect() if problem]
 sc.stop()
 if problems:

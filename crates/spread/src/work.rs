@@ -77,10 +77,7 @@ impl Work {
         fs::create_dir_all(folder).map_err(|error| WorkProblem::Folder(folder.to_owned(), error))?;
         let work = Self::lock(folder)?;
         let of_a_partition = |name: &str| name.starts_with(|first: char| first.is_ascii_digit());
-        let mut entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        if work.plan_file().exists()
-            && entries.any(|entry| entry.file_name().to_str().is_some_and(of_a_partition))
-        {
+        if work.plan_file().exists() && work.entries().any(|name| of_a_partition(&name)) {
             return Err(WorkProblem::Begun(folder.to_owned()));
         }
         let written = work.write(plan);
@@ -141,6 +138,16 @@ impl Work {
             // Where a file system has no such locks, two at the same moment are not seen.
             _ => Ok(Self { folder: folder.to_owned(), _lock: Some(opened) }),
         }
+    }
+
+    fn entries(&self) -> impl Iterator<Item = String> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().into_string().ok())
+    }
+
+    /// How many partitions have an output: one look at the folder, which may be on another machine.
+    pub fn count_outputs(&self) -> usize {
+        self.entries().filter(|name| name.ends_with(".out")).count()
     }
 
     /// The folder.

@@ -6,28 +6,17 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use anyhow::Context;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use spread::{Engine, Failure, InputFile, Job, SpreadPlan, Work};
 
 use super::{Bar, SpreadArgs, SpreadProgress, StopRequest, UsageError, terminal};
 
-/// Who runs the partitions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum On {
-    /// This machine
-    Local,
-    /// An array job, and a job for the reduce behind it
-    Slurm,
-    /// A program for spark-submit
-    Spark,
-}
-
 /// Where the partitions are run.
 #[derive(Debug, Args)]
 pub(crate) struct Elsewhere {
-    /// Who runs the partitions; of Slurm and Spark the program for them is printed
-    #[arg(long, value_name = "ENGINE", default_value = "local")]
-    on: On,
+    /// Who runs the partitions; for Slurm and Spark a program is printed
+    #[arg(long, value_name = "ENGINE", default_value = "local", value_parser = ["local", "slurm", "spark"])]
+    on: String,
 
     /// Hand that program to the engine, wait, and print what the reduce does
     #[arg(long)]
@@ -41,20 +30,20 @@ pub(crate) struct Elsewhere {
 impl Elsewhere {
     /// The engine, where it is not this machine.
     pub(super) fn engine(&self) -> Option<Engine> {
-        match self.on {
-            On::Local => None,
-            On::Slurm => Some(Engine::Slurm),
-            On::Spark => Some(Engine::Spark),
+        match self.on.as_str() {
+            "slurm" => Some(Engine::Slurm),
+            "spark" => Some(Engine::Spark),
+            _ => None,
         }
     }
 
     /// What is read, in the order of the words; with Spark a URL is what Spark reads.
     pub(super) fn inputs(&self, args: &SpreadArgs) -> anyhow::Result<Vec<InputFile>> {
-        if self.on == On::Local && (self.submit || !self.engine_option.is_empty()) {
+        if self.engine().is_none() && (self.submit || !self.engine_option.is_empty()) {
             let words = "--submit and --engine-option are for --on slurm or --on spark";
             return Err(UsageError(words.to_owned()).into());
         }
-        if self.on != On::Local && args.work.is_none() {
+        if self.engine().is_some() && args.work.is_none() {
             let words =
                 "--on slurm and --on spark need --work DIR, a folder under the same path on every node";
             return Err(UsageError(words.to_owned()).into());
@@ -65,7 +54,7 @@ impl Elsewhere {
             if !spread::is_url(path) {
                 let files = spread::files(std::slice::from_ref(typed));
                 inputs.extend(files.map_err(|problem| UsageError(problem.to_string()))?);
-            } else if self.on != On::Spark || args.split.is_some() || args.check.is_some() {
+            } else if self.engine() != Some(Engine::Spark) || args.split.is_some() || args.check.is_some() {
                 let words =
                     "a URL is read by --on spark only, whole: --split and --check need files of this machine";
                 return Err(UsageError(format!("{}: {words}", path.display())).into());
