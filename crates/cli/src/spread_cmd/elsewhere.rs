@@ -82,11 +82,11 @@ pub(super) fn map_and_reduce(
     let Some(submitter) = submitter else {
         let (program, text) = job.program().context("the program for the engine")?;
         terminal::print_data(&text)?;
-        let words = [&[program.to_string_lossy().into_owned()], &options[..]].concat();
+        let words = [&options[..], &[program.to_string_lossy().into_owned()]].concat();
         let words: Vec<String> = words.iter().map(|word| model::shell_quoted(word.as_bytes())).collect();
         let by_hand = match engine {
-            Engine::Slurm => format!("bash {}", words[0]),
-            Engine::Spark => format!("spark-submit {} {}", words[1..].join(" "), words[0]),
+            Engine::Slurm => format!("bash {}", words[options.len()]),
+            Engine::Spark => format!("spark-submit {}", words.join(" ")),
         };
         terminal::remark(&format!(
             "To run it: {by_hand}, or the same command with --submit. What the reduce writes will be in {}",
