@@ -22,6 +22,8 @@ use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
 use crate::typed;
 
+/// How often the progress is read: of a large fleet that is a file for each node.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How long the first node stays reachable after all is done.
 const LINGER: Duration = Duration::from_secs(2);
 
@@ -404,7 +406,7 @@ fn follow(
     let board = Board::Folder(folder.to_owned());
     let bar =
         Bar::new((fleet::steps(size) * size) as u64, " {pos}/{len} steps of all nodes {bar:20} {wide_msg}");
-    let mut gone = vec![None; size];
+    let (mut gone, mut looked) = (vec![None; size], None::<Instant>);
     let record = loop {
         let goes_on = job.goes_on().context("waiting for the job")? && !stop.is_set();
         for (rank, why) in job.failed().into_iter().filter(|_| one_each) {
@@ -416,6 +418,10 @@ fn follow(
         if let Some(record) = board.get::<FleetRecord>(RECORD)? {
             break record;
         }
+        if goes_on && looked.is_some_and(|at| at.elapsed() < LOOK_AGAIN) {
+            continue;
+        }
+        looked = Some(Instant::now());
         let known = fleet::known(&board, size)?;
         let done = known.iter().flatten().map(|status| status.step).sum::<usize>() as u64;
         let here = known.iter().flatten().count();

@@ -111,13 +111,20 @@ impl<'c> Started<'c> {
                 let states =
                     said("squeue", &["-h".as_ref(), "-o%T".as_ref(), "-j".as_ref(), number.as_ref()]);
                 let ends = ["COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY"];
-                Ok(states.is_ok_and(|state| !state.trim().is_empty() && !ends.contains(&state.trim())))
+                Ok(match states {
+                    Ok(state) => !state.trim().is_empty() && !ends.contains(&state.trim()),
+                    // It may be a moment in which nobody answers.
+                    Err(why) => !why.contains("Invalid job id"),
+                })
             }
             Self::Kubernetes(name) => {
                 thread::sleep(ASK_AGAIN);
                 let path = "--output=jsonpath={.status.conditions[*].type}";
                 let states = said("kubectl", &["get".as_ref(), "job".as_ref(), name.as_ref(), path.as_ref()]);
-                Ok(states.is_ok_and(|states| !states.contains("Complete") && !states.contains("Failed")))
+                Ok(match states {
+                    Ok(states) => !states.contains("Complete") && !states.contains("Failed"),
+                    Err(why) => !why.contains("NotFound"),
+                })
             }
             Self::Here(children) => {
                 attend(children)?;

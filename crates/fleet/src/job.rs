@@ -7,6 +7,9 @@ use model::shell_quoted;
 /// Where the first pod of a Kubernetes job waits for the others.
 pub const PORT: u16 = 7117;
 
+/// What Kubernetes is given, with marks.
+const KUBERNETES: &str = include_str!("kubernetes.yaml");
+
 /// What is to be started everywhere.
 pub struct Job {
     /// What it is called there.
@@ -78,9 +81,9 @@ impl Job {
 
     /// A headless Service, by whose name the first pod is found, and an Indexed Job of a pod on each node.
     pub fn kubernetes(&self, image: &str) -> String {
-        let Self { name, nodes, .. } = self;
+        let Self { name, .. } = self;
         let meet = format!("{name}-0.{name}:{PORT}");
-        let size = nodes.to_string();
+        let size = self.nodes.to_string();
         let more = [
             "--nodes",
             &size,
@@ -100,68 +103,14 @@ impl Job {
         });
         let words: serde_json::Value = words.collect();
         let image = serde_json::Value::from(image);
-        format!(
-            "# The nodes' secret, which --submit makes: kubectl create secret generic {name} --from-file=token=FILE
-apiVersion: v1
-kind: Service
-metadata:
-  name: {name}
-spec:
-  clusterIP: None
-  publishNotReadyAddresses: true
-  selector:
-    job-name: {name}
-  ports:
-    - name: meet
-      port: {PORT}
----
-apiVersion: batch/v1
-kind: Job
-metadata:
-  name: {name}
-spec:
-  completionMode: Indexed
-  completions: {nodes}
-  parallelism: {nodes}
-  backoffLimitPerIndex: 0
-  template:
-    metadata:
-      labels:
-        app: {name}
-    spec:
-      restartPolicy: Never
-      subdomain: {name}
-      affinity:
-        podAntiAffinity:
-          requiredDuringSchedulingIgnoredDuringExecution:
-            - topologyKey: kubernetes.io/hostname
-              labelSelector:
-                matchLabels:
-                  app: {name}
-      containers:
-        - name: hosepipe
-          image: {image}
-          command: {words}
-          env:
-            - name: NODE
-              valueFrom:
-                fieldRef:
-                  fieldPath: spec.nodeName
-            - name: ADDRESS
-              valueFrom:
-                fieldRef:
-                  fieldPath: status.podIP
-          volumeMounts:
-            - name: token
-              mountPath: /token
-              readOnly: true
-      volumes:
-        - name: token
-          secret:
-            secretName: {name}
-            defaultMode: 0400
-"
-        )
+        let meant = [
+            ("@NAME@", name.clone()),
+            ("@NODES@", size),
+            ("@PORT@", PORT.to_string()),
+            ("@IMAGE@", image.to_string()),
+            ("@COMMAND@", words.to_string()),
+        ];
+        meant.iter().fold(KUBERNETES.to_owned(), |text, (mark, meaning)| text.replace(mark, meaning))
     }
 }
 

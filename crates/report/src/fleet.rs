@@ -302,9 +302,12 @@ fn sentences(record: &FleetRecord, kinds: &[Kind]) -> Vec<String> {
     } else if said.is_empty() {
         said.push("No node and no pair stands out as slow.".to_owned());
     }
+    // Why a node that failed has no pairs stands beside its name.
+    let is_there = |rank: usize| record.nodes[rank].failure.is_none();
     let failed: Vec<String> = record
         .meetings
         .iter()
+        .filter(|meeting| is_there(meeting.from) && is_there(meeting.to))
         .filter_map(|meeting| Some((meeting, meeting.failure.as_ref()?)))
         .map(|(meeting, why)| {
             format!("{} and {} ({})", name(meeting.from), name(meeting.to), why.trim_end_matches('.'))

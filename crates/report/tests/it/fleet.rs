@@ -83,7 +83,7 @@ fn every_format_has_a_fleet_and_json_brings_it_back() {
     for format in FORMATS {
         let text = (format.render)(std::slice::from_ref(&loaded), no_study).expect("written");
         assert!(
-            ["n2", "n19", "n5 did not get to it"].iter().all(|words| text.contains(words)),
+            ["n2", "n19", "said nothing for 15 s"].iter().all(|words| text.contains(words)),
             "{}",
             format.name
         );
