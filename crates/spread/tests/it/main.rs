@@ -1,0 +1,5 @@
+//! What spread computes without running anything: all tests in one program.
+
+mod derive;
+mod merge;
+mod partition;
