@@ -24,7 +24,7 @@ pub(crate) struct Slurm {
 
 impl Slurm {
     /// Starts one, with these lines more in its configuration; `None`, said on standard error, where that cannot be. Under `CI=true`
-    /// that is a failure.
+    /// a program that is missing is a failure.
     pub(crate) fn start(more: &str) -> Option<Self> {
         let missing: Vec<&str> = ["munged", "slurmctld", "slurmd", "sbatch"]
             .into_iter()
@@ -32,7 +32,8 @@ impl Slurm {
             .collect();
         if !is_root() || !missing.is_empty() {
             let why = format!("no Slurm of our own: root {}, missing {missing:?}", is_root());
-            assert!(std::env::var_os("CI").is_none_or(|value| value != "true"), "{why}");
+            let may_lack = !is_root() || std::env::var_os("CI").is_none_or(|value| value != "true");
+            assert!(may_lack, "{why}");
             skip(&why);
             return None;
         }
