@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use process::{Capture, Captured, Child, Cleaner, attend};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::board::serve;
 use crate::node::{RECORD, why};
@@ -153,7 +154,7 @@ impl<'c> Started<'c> {
 }
 
 impl Drop for Started<'_> {
-    /// What is not over is ended; programs here by themselves.
+    /// What is not over is ended.
     fn drop(&mut self) {
         let _ = match self {
             Self::Slurm(number) => said("scancel", &[number.as_ref()]),
@@ -163,7 +164,14 @@ impl Drop for Started<'_> {
                     ["delete", "--ignore-not-found", "--wait=false"].into_iter().chain(what.split(' '));
                 said("kubectl", &words.map(OsStr::new).collect::<Vec<_>>())
             }
-            Self::Here(_) => Ok(String::new()),
+            Self::Here(children) => {
+                // An mpirun that is killed leaves its ranks to themselves; one that is asked ends them.
+                let running = children.iter().filter(|child| child.ended().is_none());
+                running.filter_map(|child| Pid::from_raw(child.pid())).for_each(|pid| {
+                    let _ = kill_process(pid, Signal::TERM);
+                });
+                self.settle().map(|()| String::new()).map_err(|error| error.to_string())
+            }
         };
     }
 }

@@ -113,6 +113,23 @@ fn through_mpirun_and_what_a_killed_node_costs() {
 }
 
 #[test]
+fn ctrl_c_ends_what_mpirun_has_started() {
+    if !has("mpirun") {
+        return;
+    }
+    let lab = Lab::new();
+    let job = ["fleet", "--on", "mpi", "--submit", "--nodes", "2", "--folder", "work", "--json", "-"];
+    let long = ["--", "pipe", "--place", "any", "--workload", "stream", "--time", "60s", "--trials", "10000"];
+    let running = lab.start(mpi(lab.command(&[&job[..], &HOW, &long].concat())));
+    until("both nodes", Duration::from_secs(30), || {
+        ["work/node-0", "work/node-1"].iter().all(|file| lab.here(file).exists()).then_some(())
+    });
+    signal(running.pid(), Signal::INT);
+    let done = running.wait_within(Duration::from_secs(20)).expect_code(130);
+    assert!(read(&done.stdout).nodes.iter().all(|node| node.failure.is_some()), "{}", done.stdout);
+}
+
+#[test]
 fn through_ssh_and_past_a_host_that_is_not_there() {
     let Some(sshd) = Sshd::start(&["a", "b"]) else { return };
     let lab = Lab::new();
