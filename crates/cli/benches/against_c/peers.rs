@@ -90,7 +90,10 @@ impl Hosts {
         let local = format!(":{:04X} ", port.parse::<u16>()?);
         let sockets = |table| fs::read_to_string(format!("/proc/{}/net/{table}", self.0[1].id()));
         for _ in 0..500 {
-            if ["tcp", "udp"].iter().any(|table| sockets(table).is_ok_and(|text| text.contains(&local))) {
+            if ["tcp", "tcp6", "udp"]
+                .iter()
+                .any(|table| sockets(table).is_ok_and(|text| text.contains(&local)))
+            {
                 return Ok(server);
             }
             std::thread::sleep(Duration::from_millis(10));
