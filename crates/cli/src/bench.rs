@@ -45,8 +45,9 @@ pub(crate) fn measure(args: &BenchArgs) -> anyhow::Result<(BenchRecord, StopRequ
     let started = std::time::SystemTime::now();
     // Both before anything is made: what is left behind is theirs.
     let cleaner = mechanism::start_cleaner().context("cannot start the process that cleans up after us")?;
-    let stop = StopRequest::listen()?;
+    // Until the other host is reached there is nothing to be saved: a signal ends this at once.
     let mut near = args.peer.reach(&cleaner)?;
+    let stop = StopRequest::listen()?;
     let mut progress = progress::BenchProgress::new(args.precision);
     let far = near.as_mut().map(|near| near as &mut dyn engine::FarEnd);
     let outcome = engine::run_with(&plan, &cpus, far, &mut progress, &|| stop.is_set());

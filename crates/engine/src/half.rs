@@ -28,6 +28,9 @@ const GRACE: Duration = Duration::from_millis(500);
 /// So long neither end may move anything, and nothing may be heard from the other host.
 const STILL_MAX: Duration = Duration::from_secs(4);
 
+/// So long an end that is held for another host may move nothing: who asked for it has given it up long before.
+const FAR_STILL_MAX: Duration = Duration::from_secs(10);
+
 /// Bytes whose checksum is computed in the time that the other host waits.
 const CONFIRMED_BYTES_MAX: u64 = 4 << 30;
 
@@ -187,8 +190,15 @@ pub fn hold_far_end(
     let meeting = Meeting { place: Place::Answer(listener.clone()), word: order.word, is_first: first };
     let (control, mut children) = start(&setup, &meeting)?;
     let began = Instant::now();
+    let mut movement = Stillness::from(began);
     wait_for_all(&mut children, &|child| !succeeded(child), &mut || {
-        tell(control.slowest_and_sum().0).map_err(|error| Cut(error.into()))?;
+        let (moved, _) = control.slowest_and_sum();
+        tell(moved).map_err(|error| Cut(error.into()))?;
+        movement.look(Instant::now(), moved);
+        if movement.lasted > FAR_STILL_MAX {
+            let text = format!("nothing moves between the hosts for {} s", FAR_STILL_MAX.as_secs());
+            return Err(Cut(CaseError::new(ErrorKind::Hung, text).into()));
+        }
         if began.elapsed() < FAR_TRIAL_MAX {
             return Ok(());
         }
@@ -245,7 +255,7 @@ fn order(setup: &TrialSetup<'_>, seed: u64) -> std::io::Result<Order> {
 
 /// The case of an order as it is here, where who asks is the peer.
 fn case(order: &Order) -> Result<Case, CaseError> {
-    let refuse = |text: &str| Err(CaseError::stated(ErrorKind::Limit, text));
+    let refuse = |text: &str| Err(CaseError::stated(ErrorKind::Unsupported, text));
     if !(1..=FAR_BLOCK_BYTES_MAX).contains(&order.block_bytes) {
         return refuse("blocks between two hosts have 1 byte to 64 MiB");
     }

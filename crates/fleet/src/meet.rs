@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hmac::{Hmac, Mac};
+use rustix::fs::{Mode, OFlags, open};
 use sha2::Sha256;
 
 use crate::board::{Board, serve};
@@ -30,7 +31,12 @@ impl Secret {
     /// # Errors
     /// It cannot be read, others can read it, or it is shorter than 16 bytes.
     pub fn read(path: &Path) -> io::Result<Self> {
-        let mut file = File::open(path)?;
+        // Of a FIFO nobody may ever open the other end.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mut file = open(path, flags, Mode::empty()).map(File::from)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is no file"));
+        }
         let mut secret = Vec::new();
         file.read_to_end(&mut secret)?;
         match (file.metadata()?.mode() & 0o077, secret.trim_ascii().len()) {

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use hmac::{Hmac, Mac};
 use model::describe_errno;
+use rustix::fs::{Mode, OFlags, open};
 use sha2::Sha256;
 use thiserror::Error;
 
@@ -46,7 +47,9 @@ impl Token {
         let make = "make one with: (umask 077; head -c 32 /dev/urandom | base64 > FILE)";
         let cannot =
             |error: io::Error| problem(format!("cannot be read: {}; {make}", describe_errno(&error)));
-        let file = File::open(path).map_err(cannot)?;
+        // Of a FIFO nobody may ever open the other end.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = open(path, flags, Mode::empty()).map(File::from).map_err(|error| cannot(error.into()))?;
         let about = file.metadata().map_err(cannot)?;
         if !about.is_file() {
             return Err(problem(format!("is no file; {make}")));

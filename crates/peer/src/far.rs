@@ -105,10 +105,14 @@ fn judge(token: &Token, greeting: &[u8], heard: &[u8], remark: &mut dyn FnMut(&s
     }
 }
 
+/// How long what was said may lie unacknowledged (TCP_USER_TIMEOUT of tcp(7)): keep-alive does not look while something does.
+const UNHEARD_MAX_MS: u32 = 15_000;
+
 /// A caller whose machine went away without a word is noticed within half a minute.
 fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_user_timeout(stream, UNHEARD_MAX_MS)?;
     sockopt::set_tcp_keepidle(stream, Duration::from_secs(10))?;
     sockopt::set_tcp_keepintvl(stream, Duration::from_secs(5))?;
     Ok(sockopt::set_tcp_keepcnt(stream, 3)?)
@@ -197,8 +201,11 @@ impl Far {
             let given_up = || CaseError::new(ErrorKind::Died, "given up");
             match wire.line(Duration::ZERO) {
                 Ok(None) if !stop() => {}
+                Ok(None) => {
+                    return Err(CaseError::new(ErrorKind::Died, "the other host's end was asked to end"));
+                }
                 // Where he has gone, that is found once more.
-                Ok(None) | Err(_) => return Err(given_up()),
+                Err(_) => return Err(given_up()),
                 Ok(Some(line)) => {
                     next = Some(line);
                     return Err(given_up());

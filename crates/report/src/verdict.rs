@@ -12,6 +12,9 @@ use crate::words::whereabouts;
 /// Rows named as equally good; with more, the list is no help.
 const LEVEL_MAX: usize = 2;
 
+/// So many times the figure of the best steady row the lower bound of another must be, to be taken although it varies.
+const FAR_BETTER: f64 = 1.5;
+
 /// Which mechanism to take, for streams and for round trips, then what may be better; empty where there is no choice between
 /// two.
 pub(crate) fn verdict(view: &View) -> Vec<String> {
@@ -61,6 +64,9 @@ impl<'a> Candidates<'a> {
         let settled: Vec<&CaseRecord> = self.cases.iter().copied().filter(|case| steady(case)).collect();
         let weighing = choose(&settled, &Demand::default());
         let best = settled[weighing.taken?];
+        if let Some(sentence) = self.far_better(best) {
+            return Some(vec![sentence]);
+        }
         let level: Vec<String> = weighing
             .level()
             .map(|weighed| &settled[weighed.at].spec)
@@ -80,6 +86,24 @@ impl<'a> Candidates<'a> {
             unsteady.map(|case| format!("`{}` may be better, but its figures vary too much.", case.spec)),
         );
         Some(sentences)
+    }
+
+    /// One that varies too much to be weighed, and is so much faster that this does not matter.
+    fn far_better(&self, best: &CaseRecord) -> Option<String> {
+        let least = |case: &CaseRecord| interval(case).map_or(0.0, |(low, ..)| low) / score(best);
+        let varying = self.cases.iter().filter(|case| !steady(case) && !spins(case));
+        let fastest = varying.max_by(|one, other| least(one).total_cmp(&least(other)))?;
+        (least(fastest) > FAR_BETTER).then(|| {
+            format!(
+                "{} {}: take `{}` ({}). Its figures vary, but also the lowest {} as `{}`, the best of the steady ones.",
+                self.what().unwrap_or_default(),
+                whereabouts(fastest),
+                fastest.spec,
+                figures(fastest),
+                faster(fastest.workload, least(fastest)),
+                best.spec
+            )
+        })
     }
 
     /// The best of those whose ends spin, where it is better, and what it costs.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::proxy::{Proxy, Spoil};
-use super::{TOKEN, TOLD_WITHIN, against, far_side, token};
+use super::{Hosts, TOKEN, TOLD_WITHIN, against, far_side, token};
 use crate::common::{Lab, PROMPTLY, SOON, signal};
 
 const LONG_STREAM: [&str; 7] = ["tcp", "--workload", "stream", "--bytes", "4TiB", "--trials", "1"];
@@ -86,6 +86,10 @@ fn what_cannot_be_is_refused_before_anything() {
     refused(&["tcp://127.0.0.1:9", "--token-file", "/nonexistent"], "cannot be read: ENOENT");
     std::fs::set_permissions(&token, std::os::unix::fs::PermissionsExt::from_mode(0o644)).expect("chmod");
     refused(&["tcp://127.0.0.1:9", "--token-file", file], "chmod 600");
+    // Happened: it waited for somebody to write to it, and only SIGKILL ended that.
+    let fifo = lab.here("fifo");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::from_raw_mode(0o600)).expect("mkfifo");
+    refused(&["tcp://127.0.0.1:9", "--token-file", fifo.to_str().expect("a path")], "is no file");
     let unreachable = lab.run(&["bench", "--peer", "tcp://127.0.0.1:9", "--token-file", file]);
     assert!(unreachable.elapsed < TOLD_WITHIN);
     let done = lab.run(&["peer"]).expect_code(2);
@@ -186,6 +190,24 @@ fn a_way_on_which_nothing_is_heard_any_more_is_given_up() {
     let said = said(&done.expect_code(1));
     assert!(said.contains("says nothing for 4 s"), "{said}");
     far.running.wait_within(SOON).expect_code(0);
+}
+
+/// Expected: the far side goes, whatever lies unsent. Happened: it and its end were there minutes later.
+#[test]
+fn a_way_that_breaks_leaves_nothing_on_the_far_side() {
+    let Some(hosts) = Hosts::new() else { return };
+    let (near, far) = (Lab::new(), Lab::new());
+    let token = token(&near, TOKEN);
+    let [wrapper, there] = [0, 1].map(|host| hosts.wrapper(host));
+    let far = far_side(&far, &there.each_ref().map(String::as_str), "10.9.0.2:0");
+    let address = straight(&far.address);
+    let args = against(&address, &token, &LONG_STREAM);
+    let mut running = near.start(near.wrapped(&wrapper.each_ref().map(String::as_str), &args));
+    running.child_in_a_long_trial("hosepipe-send");
+    hosts.on(0, &["ip", "link", "set", "v", "down"]);
+    let said = said(&running.wait_within(TOLD_WITHIN).expect_code(1));
+    assert!(said.contains("for 4 s"), "{said}");
+    far.running.wait_within(2 * SOON).expect_code(0);
 }
 
 #[test]
