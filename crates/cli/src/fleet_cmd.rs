@@ -200,7 +200,25 @@ fn node(args: &FleetArgs) -> anyhow::Result<ExitCode> {
         Ok(())
     });
     match done {
-        Err(Trouble::Stopped) => return Ok(stop.exit_code(true)),
+        Err(Trouble::Stopped) if !stop.is_set() => {
+            let text = "the place where the nodes meet is gone, and what was measured here with it";
+            return Err(anyhow::Error::msg(text));
+        }
+        Err(Trouble::Stopped) => {
+            // The first that came brings together what there is.
+            let known = fleet::known(&board, size)?;
+            if !args.stdio && known.iter().position(Option::is_some) == Some(seat.rank) {
+                let stopped = || Some("was stopped".to_owned());
+                let gone: Vec<_> = known
+                    .iter()
+                    .map(|one| one.as_ref().and_then(|one| one.failure.clone()).or_else(stopped))
+                    .collect();
+                let record = record(fleet::merged(&board, &gone)?, started, began);
+                board.put(RECORD, &record)?;
+                return show(args, record, &stop);
+            }
+            return Ok(stop.exit_code(true));
+        }
         Err(trouble) => return Err(anyhow::Error::new(trouble).context("this node")),
         // The others are about to see that it is over.
         Ok(()) if args.meet.is_some() => stop.wait(LINGER),
@@ -337,6 +355,12 @@ fn start(args: &FleetArgs, engine: Engine, submit: bool) -> anyhow::Result<ExitC
             problem.to_string().trim_start_matches("error: ").trim_end()
         ));
     }
+    let given =
+        [args.hosepipe.as_deref(), args.image.as_deref(), args.folder.as_deref().and_then(Path::to_str)];
+    let words = given.into_iter().flatten().chain(args.bench.iter().map(String::as_str));
+    if let Some(word) = words.into_iter().find(|word| word.contains(char::is_control)) {
+        return usage(format!("`{}` holds a control character: no job is made of it", model::visible(word)));
+    }
     let own_file = matches!(engine, Engine::Slurm | Engine::Mpi);
     let own = std::env::current_exe().context("this program's own file")?.display().to_string();
     let default = if own_file { own } else { "hosepipe".to_owned() };
@@ -438,6 +462,11 @@ fn follow(
         }
     };
     bar.finish();
+    let mut record = record;
+    // Who never came could not say what it is called.
+    for (node, host) in record.nodes.iter_mut().zip(&args.hosts).filter(|(node, _)| node.address.is_none()) {
+        node.name.clone_from(host);
+    }
     if !stop.is_set() {
         job.settle().context("waiting for the job's end")?;
     }

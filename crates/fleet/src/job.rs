@@ -107,11 +107,16 @@ impl Job {
             ("@NAME@", name.clone()),
             ("@NODES@", size),
             ("@PORT@", PORT.to_string()),
-            ("@IMAGE@", image.to_string()),
-            ("@COMMAND@", words.to_string()),
+            ("@IMAGE@", unmarked(&image)),
+            ("@COMMAND@", unmarked(&words)),
         ];
         meant.iter().fold(KUBERNETES.to_owned(), |text, (mark, meaning)| text.replace(mark, meaning))
     }
+}
+
+/// JSON in which nothing is taken for a mark.
+fn unmarked(value: &serde_json::Value) -> String {
+    value.to_string().replace('@', "\\u0040")
 }
 
 /// Words as one line for a shell.

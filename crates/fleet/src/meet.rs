@@ -5,6 +5,8 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,9 +17,11 @@ use sha2::Sha256;
 use crate::board::{Board, serve};
 
 /// How long either may take to show that it has the token.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(4);
 /// How often the first node is called until it listens.
 const CALL_AGAIN: Duration = Duration::from_millis(500);
+/// No more callers are heard at once who have not shown the token: each takes descriptors.
+const UNPROVEN_MAX: usize = 64;
 /// Bytes of a token at least.
 const TOKEN_BYTES_MIN: usize = 16;
 
@@ -89,12 +93,23 @@ pub fn listen(address: impl ToSocketAddrs, secret: &Secret, folder: PathBuf) -> 
     let secret = secret.clone();
     let _held = process::signals::NoSignals::hold();
     thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let (secret, folder) = (secret.clone(), folder.clone());
+        let unproven = Arc::new(AtomicUsize::new(0));
+        for stream in listener.incoming() {
+            let Ok(stream) = stream else {
+                // Without a descriptor left it would come back at once, again and again.
+                thread::sleep(CALL_AGAIN);
+                continue;
+            };
+            if unproven.load(Ordering::Relaxed) >= UNPROVEN_MAX {
+                continue;
+            }
+            unproven.fetch_add(1, Ordering::Relaxed);
+            let (secret, folder, unproven) = (secret.clone(), folder.clone(), Arc::clone(&unproven));
             // Who has no token, or goes away, is no trouble of the others.
             thread::spawn(move || -> io::Result<()> {
-                let mut questions = secret.meet(&stream, "first", "other")?;
-                serve(&folder, &mut questions, &mut &stream)
+                let met = secret.meet(&stream, "first", "other");
+                unproven.fetch_sub(1, Ordering::Relaxed);
+                serve(&folder, &mut met?, &mut &stream)
             });
         }
     });
@@ -109,7 +124,14 @@ pub fn call(address: &str, secret: &Secret, patience: Duration) -> io::Result<Bo
     let began = Instant::now();
     loop {
         match TcpStream::connect(address) {
-            Ok(stream) => return Ok(Board::over(secret.meet(&stream, "other", "first")?, stream)),
+            Ok(stream) => match secret.meet(&stream, "other", "first") {
+                Ok(answers) => return Ok(Board::over(answers, stream)),
+                // Let go in a crowd of strangers, perhaps.
+                Err(error) if error.kind() == ErrorKind::PermissionDenied || began.elapsed() > patience => {
+                    return Err(error);
+                }
+                Err(_) => thread::sleep(CALL_AGAIN),
+            },
             Err(error) if began.elapsed() > patience => return Err(error),
             // Its name may not be known yet, either.
             Err(_) => thread::sleep(CALL_AGAIN),

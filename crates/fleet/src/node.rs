@@ -303,7 +303,11 @@ pub(crate) fn why(child: &Child<'_>) -> String {
     let how = child.ended().map_or_else(String::new, |ended| describe_ending(ended.status));
     let said = child.said();
     let sentence = |line: &&str| ["hosepipe: ", "error: "].iter().any(|start| line.starts_with(start));
-    let last = said.lines().rfind(sentence).or(said.lines().last()).unwrap_or_default();
+    let last = said
+        .lines()
+        .rfind(sentence)
+        .or(said.lines().rfind(|line| line.contains(char::is_alphanumeric)))
+        .unwrap_or_default();
     let last = last
         .split_once(": ")
         .filter(|(start, _)| sentence(&&format!("{start}: ")[..]))

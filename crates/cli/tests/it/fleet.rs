@@ -276,12 +276,48 @@ fn nobody_meets_without_the_token() {
     assert!(lab.finish(node("1", "short")).expect_code(2).stderr.contains("fewer than 16 bytes"));
 }
 
+/// Expected: what is finished is kept. Happened: nodes that nobody follows left no record.
+#[test]
+fn ctrl_c_on_nodes_started_by_hand_keeps_what_there_is() {
+    let (lab, other) = (Lab::new(), Lab::new());
+    let folder = lab.here("work");
+    let start = |lab: &'_ Lab, rank: &str| {
+        let node =
+            ["fleet", "--nodes", "2", "--rank", rank, "--address", "127.0.0.1", "--json", "-", "--folder"];
+        let bench = [
+            folder.to_str().expect("a path"),
+            "--pair-time",
+            "60s",
+            "--",
+            "pipe",
+            "--count",
+            "10",
+            "--trials",
+            "1",
+        ];
+        lab.command(&[&node[..], &bench].concat())
+    };
+    let running = [lab.start(start(&lab, "0")), other.start(start(&other, "1"))];
+    until("both benches", Duration::from_secs(30), || {
+        ["bench-0", "bench-1"].iter().all(|file| folder.join(file).exists()).then_some(())
+    });
+    running.iter().for_each(|node| signal(node.pid(), Signal::INT));
+    let [first, second] = running.map(|node| node.wait_within(Duration::from_secs(20)).expect_code(130));
+    let record = read(&first.stdout);
+    assert!(
+        record.nodes.iter().all(|node| node.bench.is_some() && node.failure.is_some()),
+        "{}",
+        first.stdout
+    );
+    assert!(second.stdout.is_empty(), "{}", second.stdout);
+}
+
 #[test]
 fn mistakes_are_told_before_anything_runs() {
     let lab = Lab::new();
     fs::write(lab.here("file"), "").expect("written");
     let on = |words: &[&'static str]| [&["--on", "slurm"], words].concat();
-    let cases: [(Vec<&str>, &str); 12] = [
+    let cases: [(Vec<&str>, &str); 13] = [
         (vec![], "no launcher has started this"),
         (vec!["--hosts", "a"], "two nodes at least"),
         (vec!["--hosts", "a,-oProxyCommand=x"], "is no host"),
@@ -292,6 +328,8 @@ fn mistakes_are_told_before_anything_runs() {
         (on(&["--nodes", "2", "--submit", "--folder", "file"]), "cannot meet in file: "),
         (on(&["--nodes", "2", "--submit", "--folder", "new"]), "sbatch is not installed here"),
         (on(&["--nodes", "2", "--", "no-such-mechanism"]), "no-such-mechanism"),
+        // Happened: a line of the folder's name was one of the script.
+        (on(&["--nodes", "2", "--folder", "a\ntouch b"]), "holds a control character"),
         (vec!["--rank", "0", "--nodes", "2"], "--folder DIR"),
         (vec!["--rank", "2", "--nodes", "2", "--folder", "f"], "counted from 0"),
     ];
