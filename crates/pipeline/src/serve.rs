@@ -35,6 +35,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(2);
 /// With nothing to look at: whoever wants something says so.
 const IDLE: Duration = Duration::from_secs(3600);
 
+/// For how long somebody may still be heard whom the shell started in the moment it was killed.
+const LATECOMERS: Duration = Duration::from_millis(200);
 /// How long the end of a shell waits for what its links still carry.
 const LAST_BYTES: Duration = Duration::from_millis(500);
 
@@ -126,6 +128,16 @@ pub(crate) fn serve(service: &Service<'_>, socket: &Socket, shell: i32, front: U
             let Some(said) = said else {
                 server.draw_nothing();
                 server.end_everything();
+                // What the shell was about to start says so before it becomes that.
+                let ended = Instant::now();
+                while ended.elapsed() < LAST_BYTES
+                    && wait([Some(socket.fd.as_fd()), None, None], LATECOMERS)?[0]
+                {
+                    while let Some(message) = socket.receive()? {
+                        server.answer(message);
+                    }
+                    server.end_everything();
+                }
                 return Ok(());
             };
             // What was sent before that is there by now.
