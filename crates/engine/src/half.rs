@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mechanism::{Folder, Meeting, Place, Request, Word};
+use mechanism::{Folder, Meeting, Place, Word};
 use model::{
     Case, CaseError, Check, Cpu, DataLevel, ErrorKind, NoSample, PayloadKind, Spec, Toward, Wait, Workload,
     monotonic_ns,
@@ -17,9 +17,9 @@ use serde_json::Value;
 
 use crate::control::Control;
 use crate::end::{EndFailure, EndReport};
-use crate::prepare::{Ready, prepare};
+use crate::prepare::prepare;
 use crate::sample::{Ends, check_arrival, check_content, corrupt, make_sample};
-use crate::trial::{TrialOutcome, TrialSetup, child_name, open_error, run_ends};
+use crate::trial::{TrialOutcome, TrialSetup, child_name, open_error, request, run_ends};
 use crate::watch::{Cut, Stillness, cause, died, reports, succeeded, system_failure};
 
 /// So long an end goes on whose other end has failed, to say in its own words what it met.
@@ -279,28 +279,14 @@ fn case(order: &Order) -> Result<Case, CaseError> {
 
 /// Starts the task of this host's end.
 fn start(setup: &TrialSetup<'_>, meeting: &Meeting) -> Result<(Control, Vec<Child<'static>>), CaseError> {
-    let Ready { mechanism, options, block_bytes, .. } = setup.ready;
-    let case = setup.case;
-    let request = Request {
-        options,
-        workload: case.workload,
-        tasks: case.tasks,
-        wait: case.wait,
-        data: case.data,
-        relays: 0,
-        senders: None,
-        block_bytes: *block_bytes,
-        total_bytes: setup.blocks.saturating_mul(case.block_bytes),
-        folder: setup.folder,
-    };
-    let end = mechanism.open_end(&request, meeting).ok_or_else(|| {
+    let end = setup.ready.mechanism.open_end(&request(setup), meeting).ok_or_else(|| {
         let text = "has no way to another host that could be measured";
         CaseError::stated(ErrorKind::Unsupported, text).with_remedy("tcp or udp".to_owned())
     })?;
     let mut end = Some(end.map_err(open_error)?);
     let control = Control::new(1).map_err(|error| system_failure("mmap of the control page", &error))?;
     let first = usize::from(!meeting.is_first);
-    let child = Child::fork(child_name(case, first, 2), |report| {
+    let child = Child::fork(child_name(setup.case, first, 2), |report| {
         run_ends(setup, end.take().into_iter().collect(), 0, first, &control, report);
     });
     Ok((control, vec![child.map_err(|error| system_failure("fork", &error))?]))

@@ -93,8 +93,13 @@ fn granted_to_all(channels: Vec<Channel>) -> mechanism::Granted {
 }
 
 fn open(setup: &TrialSetup<'_>) -> Result<Channel, CaseError> {
+    setup.ready.mechanism.open(&request(setup)).map_err(open_error)
+}
+
+/// What is asked of the mechanism.
+pub(crate) fn request<'s>(setup: &'s TrialSetup<'_>) -> Request<'s> {
     let case = setup.case;
-    let request = Request {
+    Request {
         options: &setup.ready.options,
         workload: case.workload,
         tasks: case.tasks,
@@ -105,8 +110,7 @@ fn open(setup: &TrialSetup<'_>) -> Result<Channel, CaseError> {
         block_bytes: setup.ready.block_bytes,
         total_bytes: setup.blocks.saturating_mul(case.block_bytes).saturating_mul(case.load.senders().into()),
         folder: setup.folder,
-    };
-    setup.ready.mechanism.open(&request).map_err(open_error)
+    }
 }
 
 /// Why a case has no channel, or no end of one.

@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use process::LOOK_UP;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::Granted;
@@ -15,8 +16,6 @@ pub const MEETING_PATIENCE: Duration = Duration::from_secs(4);
 
 /// Callers who are heard at once; the one who came first goes when there are more.
 const CALLERS_MAX: usize = 32;
-/// How often whoever waits for a caller looks up.
-const LOOK_UP: Duration = Duration::from_millis(50);
 
 /// Bytes that a caller begins with, which no other trial has.
 pub type Word = [u8; 32];

@@ -155,10 +155,13 @@ pub fn awaits_input(pids: &[i32]) -> Awaits {
 impl Activity {
     /// Whether these processes do nothing but let time pass, whatever their input has: of one with several threads that is not said.
     pub fn passes_time(&self) -> bool {
-        let each = || self.pids.iter().map(|pid| waits::at(*pid, &format!("/proc/{pid}")));
-        self.threads == self.pids.len() as u64
-            && each().all(|waits| matches!(waits, Some(Waits::Time | Waits::Children)))
-            && each().any(|waits| waits == Some(Waits::Time))
+        if self.threads != self.pids.len() as u64 {
+            return false;
+        }
+        let each: Vec<Option<Waits>> =
+            self.pids.iter().map(|pid| waits::at(*pid, &format!("/proc/{pid}"))).collect();
+        each.iter().all(|waits| matches!(waits, Some(Waits::Time | Waits::Children)))
+            && each.contains(&Some(Waits::Time))
     }
 }
 

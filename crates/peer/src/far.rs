@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use engine::{Order, check_confirmed, hold_far_end};
 use mechanism::{Heard, MEETING_PATIENCE, await_caller};
 use model::{CaseError, Cpu, ErrorKind, Host, Tool};
+use process::LOOK_UP;
 use rustix::net::sockopt;
 
 use crate::auth::{Proof, Prover, Token};
@@ -19,7 +20,6 @@ const HELLO_BYTES_MAX: usize = 4096;
 
 /// How often it says that it is there while a trial runs.
 const TELL_EVERY: Duration = Duration::from_millis(500);
-const LOOK_UP: Duration = Duration::from_millis(50);
 
 /// The far side, which knows its caller.
 pub struct Far {

@@ -216,11 +216,13 @@ impl Attention {
         for _ in 0..look.slices.len() {
             let (process, slice) = (look.process(index), look.slices[&index]);
             let writer = process.reads.and_then(|link| look.find(|other| other.writes == Some(link)));
+            let fill = look.fill(process.reads);
+            let may_wait = slice.idle && !fill.is_some_and(|fill| fill.holds);
             let here = match process.reads {
                 None => 1.0,
                 // Nobody else is waited for by one who only lets time pass.
-                Some(_) if slice.idle && self.passes_time(index) => 1.0,
-                Some(_) => match Fill::up_to(look.fill(process.reads), slice.idle, writer.is_some()) {
+                Some(_) if may_wait && self.passes_time(index) => 1.0,
+                Some(_) => match Fill::up_to(fill, slice.idle, writer.is_some()) {
                     Some(share) => share,
                     None => return,
                 },

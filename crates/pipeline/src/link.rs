@@ -58,16 +58,7 @@ impl Link {
     /// Makes a link of a mechanism's ends.
     pub(crate) fn between(spec: String, ends: LinkEnds) -> Result<Self, OpenError> {
         let LinkEnds { write, read, granted, kind } = ends;
-        let mut link = Self {
-            write: Some(write),
-            read: None,
-            relays: Vec::new(),
-            file: None,
-            writer: None,
-            copy: None,
-            lines: Arc::default(),
-            record: LinkRecord { spec, granted, ..LinkRecord::default() },
-        };
+        let mut link = Self::written_at(write, LinkRecord { spec, granted, ..LinkRecord::default() });
         match kind {
             LinkKind::Stream => link.read = Some(read),
             LinkKind::Terminal => {
@@ -82,21 +73,24 @@ impl Link {
 
     /// Makes a link through ssh to another host.
     pub(crate) fn through_ssh(spec: String, host: &str) -> Result<Self, OpenError> {
-        let lines = Arc::default();
         let (write, source) = ssh::through(host, None)?;
-        let record = LinkRecord { spec, ..LinkRecord::default() };
-        let mut link = Self {
+        let mut link = Self::written_at(write, LinkRecord { spec, ..LinkRecord::default() });
+        link.feed(Box::new(source))?;
+        Ok(link)
+    }
+
+    /// One that is not read yet.
+    fn written_at(write: OwnedFd, record: LinkRecord) -> Self {
+        Self {
             write: Some(write),
             read: None,
             relays: Vec::new(),
             file: None,
             writer: None,
             copy: None,
-            lines,
+            lines: Arc::default(),
             record,
-        };
-        link.feed(Box::new(source))?;
-        Ok(link)
+        }
     }
 
     fn store(&mut self, reader: OwnedFd, stored: Stored) -> Result<(), OpenError> {

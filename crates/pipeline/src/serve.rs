@@ -115,9 +115,7 @@ pub(crate) fn serve(service: &Service<'_>, socket: &Socket, shell: i32, front: U
         let from = [Some(socket.fd.as_fd()), front.as_ref().map(AsFd::as_fd), prompt_pipes];
         let [asked, spoken, prompted] = wait(from, pause)?;
         if asked || prompted {
-            while let Some(message) = socket.receive()? {
-                server.answer(message);
-            }
+            server.hear(socket)?;
         }
         if prompted {
             server.before_a_prompt();
@@ -133,17 +131,13 @@ pub(crate) fn serve(service: &Service<'_>, socket: &Socket, shell: i32, front: U
                 while ended.elapsed() < LAST_BYTES
                     && wait([Some(socket.fd.as_fd()), None, None], LATECOMERS)?[0]
                 {
-                    while let Some(message) = socket.receive()? {
-                        server.answer(message);
-                    }
+                    server.hear(socket)?;
                     server.end_everything();
                 }
                 return Ok(());
             };
             // What was sent before that is there by now.
-            while let Some(message) = socket.receive()? {
-                server.answer(message);
-            }
+            server.hear(socket)?;
             server.ledger.reaped(&said);
             server.settle();
             server.draw_nothing();
@@ -216,6 +210,14 @@ pub(crate) struct Server<'a> {
 }
 
 impl Server<'_> {
+    /// Everything that was said so far.
+    fn hear(&mut self, socket: &Socket) -> io::Result<()> {
+        while let Some(message) = socket.receive()? {
+            self.answer(message);
+        }
+        Ok(())
+    }
+
     fn answer(&mut self, message: Message) {
         let Message { head, text, reply } = message;
         match head.kind {

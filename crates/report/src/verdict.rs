@@ -64,7 +64,7 @@ impl<'a> Candidates<'a> {
         let settled: Vec<&CaseRecord> = self.cases.iter().copied().filter(|case| steady(case)).collect();
         let weighing = choose(&settled, &Demand::default());
         let best = settled[weighing.taken?];
-        if let Some(sentence) = self.far_better(best) {
+        if let Some(sentence) = self.far_better(&what, best) {
             return Some(vec![sentence]);
         }
         let level: Vec<String> = weighing
@@ -89,14 +89,13 @@ impl<'a> Candidates<'a> {
     }
 
     /// One that varies too much to be weighed, and is so much faster that this does not matter.
-    fn far_better(&self, best: &CaseRecord) -> Option<String> {
+    fn far_better(&self, what: &str, best: &CaseRecord) -> Option<String> {
         let least = |case: &CaseRecord| interval(case).map_or(0.0, |(low, ..)| low) / score(best);
         let varying = self.cases.iter().filter(|case| !steady(case) && !spins(case));
         let fastest = varying.max_by(|one, other| least(one).total_cmp(&least(other)))?;
         (least(fastest) > FAR_BETTER).then(|| {
             format!(
-                "{} {}: take `{}` ({}). Its figures vary, but also the lowest {} as `{}`, the best of the steady ones.",
-                self.what().unwrap_or_default(),
+                "{what} {}: take `{}` ({}). Its figures vary, but also the lowest {} as `{}`, the best of the steady ones.",
                 whereabouts(fastest),
                 fastest.spec,
                 figures(fastest),

@@ -8,8 +8,8 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::proxy::{Proxy, Spoil};
-use super::{Hosts, TOKEN, TOLD_WITHIN, against, far_side, token};
-use crate::common::{Lab, PROMPTLY, SOON, signal};
+use super::{FarSide, Hosts, TOKEN, TOLD_WITHIN, against, far_side, token};
+use crate::common::{Lab, PROMPTLY, Running, SOON, signal};
 
 const LONG_STREAM: [&str; 7] = ["tcp", "--workload", "stream", "--bytes", "4TiB", "--trials", "1"];
 const SHORT: [&str; 5] = ["tcp", "--count", "10", "--trials", "1"];
@@ -142,13 +142,18 @@ fn a_far_side_that_lies_is_not_believed() {
     }
 }
 
+/// A stream that takes long, and the far side that it goes to.
+fn long_stream<'l>(near: &'l Lab, far: &'l Lab) -> (Running<'l>, FarSide<'l>) {
+    let token = token(near, TOKEN);
+    let far = far_side(far, &[], "127.0.0.1:0");
+    let address = straight(&far.address);
+    (near.start(near.command(&against(&address, &token, &LONG_STREAM))), far)
+}
+
 /// A far side, a stream to it that takes long, and what is done to it; what the row says then.
 fn in_a_long_stream(act: impl Fn(u32)) -> (crate::common::Done, crate::common::Done) {
     let (near, far_lab) = (Lab::new(), Lab::new());
-    let token = token(&near, TOKEN);
-    let far = far_side(&far_lab, &[], "127.0.0.1:0");
-    let address = straight(&far.address);
-    let mut running = near.start(near.command(&against(&address, &token, &LONG_STREAM)));
+    let (mut running, far) = long_stream(&near, &far_lab);
     running.child_in_a_long_trial("hosepipe-send");
     act(far.running.pid());
     let done = running.wait_within(TOLD_WITHIN);
@@ -213,10 +218,7 @@ fn a_way_that_breaks_leaves_nothing_on_the_far_side() {
 #[test]
 fn an_end_here_that_dies_is_told_of_and_the_far_one_goes() {
     let (near, far) = (Lab::new(), Lab::new());
-    let token = token(&near, TOKEN);
-    let far = far_side(&far, &[], "127.0.0.1:0");
-    let address = straight(&far.address);
-    let mut running = near.start(near.command(&against(&address, &token, &LONG_STREAM)));
+    let (mut running, far) = long_stream(&near, &far);
     signal(running.child_in_a_long_trial("hosepipe-send"), Signal::KILL);
     // The other way has its row all the same.
     running.child_in_a_long_trial("hosepipe-recv");
@@ -229,10 +231,7 @@ fn an_end_here_that_dies_is_told_of_and_the_far_one_goes() {
 #[test]
 fn control_c_here_ends_the_far_side() {
     let (near, far) = (Lab::new(), Lab::new());
-    let token = token(&near, TOKEN);
-    let far = far_side(&far, &[], "127.0.0.1:0");
-    let address = straight(&far.address);
-    let mut running = near.start(near.command(&against(&address, &token, &LONG_STREAM)));
+    let (mut running, far) = long_stream(&near, &far);
     running.child_in_a_long_trial("hosepipe-send");
     running.stop_as_ctrl_c_does("tcp to peer");
     far.running.wait_within(PROMPTLY).expect_code(0);
