@@ -1,6 +1,5 @@
 //! `hosepipe fleet`: a node among others, or the job that starts them all.
 
-use std::io::{BufReader, stdin, stdout};
 use std::net::{IpAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use fleet::{Board, Job, Measured, Node, RECORD, Seat, Secret, Started, Status, Trouble};
+use fleet::{Board, Job, Measured, Node, RECORD, Seat, Started, Status, Trouble};
 use model::{FleetRecord, SCHEMA};
 use process::{Announcement, Cleaner};
 use report::read::{AnyRecord, Loaded};
@@ -162,7 +161,7 @@ fn node(args: &FleetArgs) -> anyhow::Result<ExitCode> {
     let own_address = address(args)?;
     let temporary = temporary(&cleaner)?;
     let board = match (&args.folder, &args.meet) {
-        _ if args.stdio => Board::over(BufReader::new(stdin()), stdout()),
+        _ if args.stdio => Board::over(peer::Wire::over_stdio("the launcher")?),
         (Some(folder), _) => Board::Folder(new_folder(folder, &format!("node-{}", seat.rank))?),
         (None, Some(meet)) => meeting(args, meet, (seat.rank, own_address), temporary.path())?,
         (None, None) => {
@@ -170,15 +169,8 @@ fn node(args: &FleetArgs) -> anyhow::Result<ExitCode> {
         }
     };
     let own_name = || rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let status = Status {
-        beat: 0,
-        name: args.name.clone().or(seat.node).unwrap_or_else(own_name),
-        tool: tool(),
-        address: own_address,
-        step: 0,
-        listening: None,
-        failure: None,
-    };
+    let name = args.name.clone().or(seat.node).unwrap_or_else(own_name);
+    let status = Status::of(name, tool(), Some(own_address));
     let node = Node {
         rank: seat.rank,
         size,
@@ -193,6 +185,7 @@ fn node(args: &FleetArgs) -> anyhow::Result<ExitCode> {
         stop: &|| stop.is_set(),
     };
     let mut merged = None;
+    let name = node.status.name.clone();
     let done = node.run(&board, &mut |measured| {
         let record = record(measured, started, began);
         board.put(RECORD, &record)?;
@@ -200,11 +193,7 @@ fn node(args: &FleetArgs) -> anyhow::Result<ExitCode> {
         Ok(())
     });
     match done {
-        Err(Trouble::Stopped) if !stop.is_set() => {
-            let text = "the place where the nodes meet is gone, and what was measured here with it";
-            return Err(anyhow::Error::msg(text));
-        }
-        Err(Trouble::Stopped) => {
+        Err(Trouble::Stopped) if stop.is_set() => {
             // The first that came brings together what there is.
             let known = fleet::known(&board, size)?;
             if !args.stdio && known.iter().position(Option::is_some) == Some(seat.rank) {
@@ -219,7 +208,20 @@ fn node(args: &FleetArgs) -> anyhow::Result<ExitCode> {
             }
             return Ok(stop.exit_code(true));
         }
-        Err(trouble) => return Err(anyhow::Error::new(trouble).context("this node")),
+        Err(trouble) => {
+            let trouble = match trouble {
+                Trouble::Stopped => anyhow::Error::msg("the place where the nodes meet is gone"),
+                other => anyhow::Error::new(other),
+            };
+            // What this node has measured is not lost with the others.
+            let mut gone = vec![Some("was lost sight of".to_owned()); size];
+            gone[seat.rank] = Some(format!("{trouble:#}"));
+            let kept = fleet::merged(&Board::Folder(temporary.path().to_owned()), &gone)?;
+            if !args.stdio && kept.0[seat.rank].bench.is_some() {
+                show(args, record(kept, started, began), &stop)?;
+            }
+            return Err(trouble.context(format!("this node, {name}")));
+        }
         // The others are about to see that it is over.
         Ok(()) if args.meet.is_some() => stop.wait(LINGER),
         Ok(()) => {}
@@ -238,19 +240,13 @@ fn meeting(
     folder: &Path,
 ) -> anyhow::Result<Board> {
     let file = args.token_file.as_deref().unwrap_or(Path::new(""));
-    let secret = match Secret::read(file) {
-        Ok(secret) => secret,
-        Err(error) => {
-            return usage(format!("the token file {}: {}", file.display(), model::describe_errno(&error)));
-        }
-    };
+    let token = peer::Token::read(file).map_err(|problem| UsageError(problem.to_string()))?;
     if rank > 0 {
-        return fleet::call(meet, &secret, args.wait).with_context(|| format!("the first node, at {meet}"));
+        return fleet::call(meet, &token, args.wait).with_context(|| format!("the first node, at {meet}"));
     }
     let port = meet.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
     let Some(port) = port else { return usage(format!("`{meet}` is no HOST:PORT")) };
-    fleet::listen((own, port), &secret, folder.to_owned())
-        .with_context(|| format!("cannot listen on {own}:{port}"))?;
+    fleet::listen((own, port).into(), token, folder.to_owned())?;
     Ok(Board::Folder(folder.to_owned()))
 }
 
@@ -404,15 +400,15 @@ fn start(args: &FleetArgs, engine: Engine, submit: bool) -> anyhow::Result<ExitC
     let folder = folder.as_deref().unwrap_or(temporary.path());
     let stop = StopRequest::listen()?;
     let started = match engine {
-        Engine::Slurm => Started::by_slurm(&job.slurm(), folder),
+        Engine::Slurm => Started::by_slurm(&job.slurm(), &job.log(), folder, &cleaner),
         Engine::Mpi => Started::here(&lines, None, &cleaner),
         Engine::Ssh => Started::here(&lines, Some(folder), &cleaner),
         Engine::Kubernetes => {
             let token = args.token_file.clone().unwrap_or_else(|| folder.join("token"));
             if args.token_file.is_none() {
-                Board::Folder(folder.to_owned()).put("token", &fleet::random()?)?;
+                Board::Folder(folder.to_owned()).put("token", &peer::new_token()?)?;
             }
-            Started::by_kubernetes(&job.name, &job.kubernetes(image), &token, folder)
+            Started::by_kubernetes(&job.name, &job.kubernetes(image), &token, folder, &cleaner)
         }
     };
     follow(args, started.map_err(UsageError)?, (folder, size), engine == Engine::Ssh, &stop)
@@ -434,10 +430,8 @@ fn follow(
     let record = loop {
         let goes_on = job.goes_on().context("waiting for the job")? && !stop.is_set();
         for (rank, why) in job.failed().into_iter().filter(|_| one_each) {
-            fleet::tell_gone(&board, rank, &why)?;
-        }
-        if !goes_on && let Err(why) = job.fetch(folder) {
-            terminal::remark(&format!("hosepipe: {why}"));
+            let unknown = Status::of(args.hosts[rank].clone(), tool(), None);
+            fleet::tell_gone(&board, rank, unknown, &why)?;
         }
         if let Some(record) = board.get::<FleetRecord>(RECORD)? {
             break record;
@@ -452,6 +446,9 @@ fn follow(
         bar.stand_at(done, &format!("{here} of {size} nodes are here"));
         if !goes_on {
             let failed = job.failed();
+            if let (false, 0, [(_, why)]) = (one_each || stop.is_set(), here, &failed[..]) {
+                return usage(why);
+            }
             for (rank, gone) in gone.iter_mut().enumerate() {
                 let own = known[rank].as_ref().and_then(|status| status.failure.clone());
                 let said = failed.iter().find(|(at, _)| *at == rank || !one_each);
@@ -462,11 +459,6 @@ fn follow(
         }
     };
     bar.finish();
-    let mut record = record;
-    // Who never came could not say what it is called.
-    for (node, host) in record.nodes.iter_mut().zip(&args.hosts).filter(|(node, _)| node.address.is_none()) {
-        node.name.clone_from(host);
-    }
     if !stop.is_set() {
         job.settle().context("waiting for the job's end")?;
     }

@@ -41,15 +41,19 @@ impl Job {
     /// A batch script for sbatch(1), which leaves what is said in a file of the folder.
     pub fn slurm(&self) -> String {
         let Self { name, nodes, .. } = self;
-        let log = self.folder.as_deref().unwrap_or(Path::new(".")).join("slurm.log");
         let line = quoted(&self.words(&[]));
         format!(
             "#!/bin/sh\n#SBATCH --job-name={name}\n#SBATCH --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1\n\
              #SBATCH --exclusive --no-kill\n#SBATCH --output={}\n\
              # A node that fails costs its own figures: the others go on.\n\
              exec srun --no-kill --kill-on-bad-exit=0 --wait=0 {line}\n",
-            shell_quoted(log.display().to_string().as_bytes()),
+            shell_quoted(self.log().display().to_string().as_bytes()),
         )
+    }
+
+    /// Where a batch job leaves what is said.
+    pub fn log(&self) -> PathBuf {
+        self.folder.as_deref().unwrap_or(Path::new(".")).join("slurm.log")
     }
 
     /// The words of mpirun(1), of Open MPI.

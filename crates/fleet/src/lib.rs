@@ -17,7 +17,7 @@ pub use board::{Board, serve};
 pub use engine::Started;
 pub use job::{Job, PORT, quoted};
 pub use launcher::{Seat, seat};
-pub use meet::{Secret, call, listen, random};
+pub use meet::{call, listen};
 pub use member::{Status, Trouble, known, tell_gone};
 pub use node::{Measured, Node, RECORD, merged, steps};
 pub use schedule::{partner, rounds};

@@ -29,14 +29,21 @@ pub struct Status {
     pub name: String,
     /// Its hosepipe.
     pub tool: Tool,
-    /// Where it listens.
-    pub address: IpAddr,
+    /// Where it listens; `None` where it has never come.
+    pub address: Option<IpAddr>,
     /// How many steps lie behind it.
     pub step: usize,
     /// In this step: where its partner finds it, or why it does not.
     pub listening: Option<Result<String, String>>,
     /// Why it takes no part any more.
     pub failure: Option<String>,
+}
+
+impl Status {
+    /// Of a node of which nothing else is known.
+    pub fn of(name: String, tool: Tool, address: Option<IpAddr>) -> Self {
+        Self { beat: 0, name, tool, address, step: 0, listening: None, failure: None }
+    }
 }
 
 /// Why somebody does not wait any more.
@@ -175,11 +182,9 @@ impl Member<'_> {
             return Ok(());
         }
         let status: Option<Status> = self.board.get(&status_name(rank))?;
-        let told: Option<String> = if status.is_none() { self.board.get(&gone_name(rank))? } else { None };
         let tool = self.own.lock().unwrap_or_else(PoisonError::into_inner).tool.clone();
         let seen = &mut self.others[rank];
         match status {
-            None if told.is_some() => seen.gone = told,
             None if Instant::now() > self.joined_by => {
                 seen.gone = Some("did not come: was it started, and does it see the same folder?".to_owned());
             }
@@ -220,12 +225,16 @@ pub fn known(board: &Board, size: usize) -> io::Result<Vec<Option<Status>>> {
     (0..size).map(|rank| board.get(&status_name(rank))).collect()
 }
 
-/// Lets all know that a node that has not come never will.
+/// Lets all know why a node is gone that goes by this status, or has its own, unless it has said so itself.
 ///
 /// # Errors
-/// The board cannot be written.
-pub fn tell_gone(board: &Board, rank: usize, why: &str) -> io::Result<()> {
-    board.put(&gone_name(rank), &why)
+/// The board cannot be written or read.
+pub fn tell_gone(board: &Board, rank: usize, other: Status, why: &str) -> io::Result<()> {
+    let status = board.get(&status_name(rank))?.unwrap_or(other);
+    match status.failure {
+        Some(_) => Ok(()),
+        None => board.put(&status_name(rank), &Status { failure: Some(why.to_owned()), ..status }),
+    }
 }
 
 /// What a node is told that does not have the first one's hosepipe.
@@ -236,12 +245,8 @@ pub(crate) fn other_version(own: &Tool, first: &Tool) -> String {
     format!("has hosepipe {own}, and the first node {first}: install the same on all nodes")
 }
 
-fn status_name(rank: usize) -> String {
+pub(crate) fn status_name(rank: usize) -> String {
     format!("node-{rank}")
-}
-
-fn gone_name(rank: usize) -> String {
-    format!("gone-{rank}")
 }
 
 fn publish(

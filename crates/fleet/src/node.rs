@@ -9,11 +9,11 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use model::{BenchRecord, CaseRecord, FleetMeeting, FleetNode};
+use peer::new_token;
 use process::{Capture, Captured, Child, Cleaner, describe_ending, wait_for_all};
 
 use crate::board::Board;
-use crate::meet::random;
-use crate::member::{Member, Status, Trouble, known, other_version, take_part};
+use crate::member::{Member, Status, Trouble, known, other_version, status_name, take_part};
 use crate::schedule::{partner, rounds};
 
 /// How long the two programs of a pair may take beyond the time that they were given.
@@ -33,7 +33,7 @@ pub struct Node<'a> {
     pub status: Status,
     /// This program's own file.
     pub hosepipe: PathBuf,
-    /// A folder of its own, for what nobody else needs.
+    /// A folder of its own, in which what it has measured stands as on a board.
     pub folder: &'a Path,
     /// The arguments of its bench.
     pub bench: Vec<OsString>,
@@ -72,6 +72,7 @@ impl Node<'_> {
         keep: &mut dyn FnMut(Measured) -> io::Result<()>,
     ) -> Result<(), Trouble> {
         let seat = (self.rank, self.size);
+        Board::Folder(self.folder.to_owned()).put(&status_name(self.rank), &self.status)?;
         take_part(board, seat, self.status.clone(), self.patience, self.stop, |member| self.go(member, keep))
     }
 
@@ -82,7 +83,7 @@ impl Node<'_> {
     ) -> Result<(), Trouble> {
         let token = self.token(member)?;
         let own = self.measured(&self.bench, None, member)?;
-        member.board().put(&bench_name(self.rank), &own)?;
+        self.put(member, &bench_name(self.rank), &own)?;
         member.publish(|own| own.step = 1)?;
         // No pair begins while somebody's bench is still running: it would be disturbed.
         for other in self.others() {
@@ -94,7 +95,7 @@ impl Node<'_> {
                     unless_gone(self.listen(member, partner, step, &token))?;
                 } else {
                     let cases = self.ask(member, partner, step, &token)?;
-                    member.board().put(&pair_name(self.rank, partner), &cases)?;
+                    self.put(member, &pair_name(self.rank, partner), &cases)?;
                 }
             }
             member.publish(|own| (own.step, own.listening) = (step + 1, None))?;
@@ -110,6 +111,12 @@ impl Node<'_> {
         }
         keep(merged(member.board(), &member.gone())?)?;
         Ok(member.publish(|own| own.step = end + 1)?)
+    }
+
+    /// Puts up what was measured, and keeps it in this node's own folder: the board may be lost.
+    fn put(&self, member: &Member<'_>, name: &str, measured: &impl serde::Serialize) -> io::Result<()> {
+        Board::Folder(self.folder.to_owned()).put(name, measured)?;
+        member.board().put(name, measured)
     }
 
     fn others(&self) -> impl Iterator<Item = usize> {
@@ -135,7 +142,7 @@ impl Node<'_> {
         }
         let name = format!("token-{first}");
         if first == self.rank {
-            member.board().put(&name, &random()?)?;
+            member.board().put(&name, &new_token()?)?;
         }
         let secret = loop {
             if let Some(secret) = member.board().get::<String>(&name)? {
@@ -194,7 +201,8 @@ impl Node<'_> {
         }
         let (said, says) = io::pipe()?;
         let mut command = Command::new(&self.hosepipe);
-        let address = std::net::SocketAddr::new(self.status.address, 0).to_string();
+        let any = std::net::IpAddr::from([0; 4]);
+        let address = std::net::SocketAddr::new(self.status.address.unwrap_or(any), 0).to_string();
         command.args(["peer", "--listen", &address, "--token-file"]).arg(token);
         command.stdin(Stdio::null()).stdout(says);
         let errors = Captured::keeping(0, SAID_MAX);
@@ -264,7 +272,10 @@ pub fn merged(board: &Board, gone: &[Option<String>]) -> io::Result<Measured> {
         let failed = failed.map(|why| format!("its bench gave no record: {why}"));
         nodes.push(FleetNode {
             name: name(rank),
-            address: known[rank].as_ref().map(|status| status.address.to_string()),
+            address: known[rank]
+                .as_ref()
+                .and_then(|status| status.address)
+                .map(|address| address.to_string()),
             bench: bench.and_then(Found::ok),
             failure: gone.clone().or(failed),
         });

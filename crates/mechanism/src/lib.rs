@@ -32,7 +32,7 @@ pub use folder::{Folder, free_bytes};
 pub use leftover::start_cleaner;
 pub use link::{LinkEnds, LinkKind, Order, Stored, StoredName, large_pipe};
 pub use mechanism::Mechanism;
-pub use meeting::{ConnectionFacts, Heard, Judge, MEETING_PATIENCE, Meeting, Place, Word, await_caller};
+pub use meeting::{Callers, ConnectionFacts, Heard, Judge, MEETING_PATIENCE, Meeting, Place, Word};
 pub use options::{Options, SpecProblem};
 pub use pace::Pace;
 pub use progress::{Progress, TaskCpu};

@@ -6,8 +6,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use process::LOOK_UP;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use process::{LOOK_UP, sleep_on};
+use rustix::event::{PollFd, PollFlags};
 
 use crate::Granted;
 
@@ -72,54 +72,65 @@ struct Caller {
     since: Instant,
 }
 
-/// Waits for a caller who says what he must, in so many bytes at the most. Each is sent a greeting; `judge` is given that and what he
-/// has said. `None` where `patience` or `go_on` ended.
-///
-/// # Errors
-/// What poll(2) answers.
-pub fn await_caller<T>(
-    listener: &TcpListener,
+/// Those who call a listener.
+pub struct Callers {
+    listener: Arc<TcpListener>,
     heard_max: usize,
-    patience: Duration,
-    greet: &mut dyn FnMut() -> Vec<u8>,
-    judge: &mut Judge<'_, T>,
-    go_on: &mut dyn FnMut() -> bool,
-) -> io::Result<Option<(TcpStream, T)>> {
-    listener.set_nonblocking(true)?;
-    let began = Instant::now();
-    let mut callers: Vec<Caller> = Vec::new();
-    while go_on() && began.elapsed() < patience {
-        let timeout = Timespec::try_from(LOOK_UP).ok();
-        let mut fds: Vec<PollFd<'_>> =
-            callers.iter().map(|caller| PollFd::new(&caller.stream, PollFlags::IN)).collect();
-        fds.push(PollFd::new(listener, PollFlags::IN));
-        match poll(&mut fds, timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        for index in (0..callers.len()).rev() {
-            match callers[index].listen(heard_max, judge) {
-                Heard::Right(found) => {
-                    let stream = callers.swap_remove(index).stream;
-                    stream.set_nonblocking(false)?;
-                    return Ok(Some((stream, found)));
-                }
-                Heard::More if callers[index].since.elapsed() < MEETING_PATIENCE => {}
-                Heard::More | Heard::Wrong => drop(callers.remove(index)),
-            }
-        }
-        match listener.accept().and_then(|(stream, _)| Caller::greeted(stream, greet())) {
-            Ok(caller) if callers.len() == CALLERS_MAX => {
-                callers.remove(0);
-                callers.push(caller);
-            }
-            Ok(caller) => callers.push(caller),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            // Without a descriptor left poll(2) would come back at once, again and again.
-            Err(_) => std::thread::sleep(LOOK_UP),
-        }
+    /// Not yet known.
+    callers: Vec<Caller>,
+}
+
+impl Callers {
+    /// Of this listener; each says what he must in so many bytes at the most.
+    pub fn of(listener: Arc<TcpListener>, heard_max: usize) -> Self {
+        Self { listener, heard_max, callers: Vec::new() }
     }
-    Ok(None)
+
+    /// Waits for one who says what he must. Each is sent a greeting; `judge` is given that and what he has said. `None` where
+    /// `patience` or `go_on` ended.
+    ///
+    /// # Errors
+    /// What poll(2) answers.
+    pub fn next<T>(
+        &mut self,
+        patience: Duration,
+        greet: &mut dyn FnMut() -> Vec<u8>,
+        judge: &mut Judge<'_, T>,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> io::Result<Option<(TcpStream, T)>> {
+        let Self { listener, heard_max, callers } = self;
+        listener.set_nonblocking(true)?;
+        let began = Instant::now();
+        while go_on() && began.elapsed() < patience {
+            let mut fds: Vec<PollFd<'_>> =
+                callers.iter().map(|caller| PollFd::new(&caller.stream, PollFlags::IN)).collect();
+            fds.push(PollFd::new(&**listener, PollFlags::IN));
+            sleep_on(&mut fds, Some(LOOK_UP))?;
+            for index in (0..callers.len()).rev() {
+                match callers[index].listen(*heard_max, judge) {
+                    Heard::Right(found) => {
+                        let stream = callers.remove(index).stream;
+                        stream.set_nonblocking(false)?;
+                        return Ok(Some((stream, found)));
+                    }
+                    Heard::More if callers[index].since.elapsed() < MEETING_PATIENCE => {}
+                    Heard::More | Heard::Wrong => drop(callers.remove(index)),
+                }
+            }
+            match listener.accept().and_then(|(stream, _)| Caller::greeted(stream, greet())) {
+                Ok(caller) => {
+                    if callers.len() == CALLERS_MAX {
+                        callers.remove(0);
+                    }
+                    callers.push(caller);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // Without a descriptor left poll(2) would come back at once, again and again.
+                Err(_) => std::thread::sleep(LOOK_UP),
+            }
+        }
+        Ok(None)
+    }
 }
 
 impl Caller {

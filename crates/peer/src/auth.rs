@@ -11,7 +11,7 @@ use rustix::fs::{Mode, OFlags, open};
 use sha2::Sha256;
 use thiserror::Error;
 
-use crate::wire::{Hello, PROTOCOL};
+use crate::wire::Hello;
 
 /// A random number that is used once.
 pub(crate) type Nonce = [u8; 32];
@@ -73,10 +73,11 @@ impl Token {
         // A key of any length will do.
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).unwrap_or_else(|_| unreachable!());
         mac.update(if prover == Prover::Near { b"hosepipe near" } else { b"hosepipe far " });
-        mac.update(&PROTOCOL.to_be_bytes());
         for hello in [far, near] {
-            mac.update(&(hello.version.len() as u64).to_be_bytes());
-            mac.update(hello.version.as_bytes());
+            for text in [&hello.protocol, &hello.version] {
+                mac.update(&(text.len() as u64).to_be_bytes());
+                mac.update(text.as_bytes());
+            }
             mac.update(&hello.nonce);
         }
         mac
@@ -93,6 +94,14 @@ impl Token {
     }
 }
 
+/// The text of a new token.
+///
+/// # Errors
+/// What getrandom(2) answers.
+pub fn new_token() -> io::Result<String> {
+    Ok(nonce()?.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
 /// A fresh number.
 ///
 /// # Errors
@@ -106,11 +115,12 @@ pub(crate) fn nonce() -> io::Result<Nonce> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::BENCH;
 
     #[test]
     fn a_proof_is_of_one_side_one_token_and_both_numbers() {
         let (token, other) = (Token(vec![1; 16]), Token(vec![2; 16]));
-        let hello = |number| Hello { nonce: [number; 32], ..Hello::new().expect("random") };
+        let hello = |number| Hello { nonce: [number; 32], ..Hello::new(BENCH).expect("random") };
         let (far, near) = (hello(1), hello(2));
         let proof = token.prove(Prover::Near, &far, &near);
         assert!(token.verify(&proof, Prover::Near, &far, &near));

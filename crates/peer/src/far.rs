@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engine::{Order, check_confirmed, hold_far_end};
-use mechanism::{Heard, MEETING_PATIENCE, await_caller};
+use mechanism::{Callers, Heard, MEETING_PATIENCE};
 use model::{CaseError, Cpu, ErrorKind, Host, Tool};
 use process::LOOK_UP;
 use rustix::net::sockopt;
 
 use crate::auth::{Proof, Prover, Token};
-use crate::wire::{FromFar, FromNear, Hello, PeerError, Wire, line, read};
+use crate::wire::{BENCH, FromFar, FromNear, Hello, PeerError, Protocol, Wire, line, read};
 
 /// What a caller begins with is shorter.
 const HELLO_BYTES_MAX: usize = 4096;
@@ -27,12 +27,10 @@ pub struct Far {
     listener: Arc<TcpListener>,
 }
 
-/// The far side, which waits for its caller.
-pub struct Listening(TcpListener);
-
-/// What the far side says of itself.
-fn here(address: SocketAddr, proof: Option<Proof>, tool: Tool, host: Host) -> FromFar {
-    FromFar::Here { proof, address, tool, host: Box::new(host) }
+/// Where callers are waited for.
+pub struct Listening {
+    listener: Arc<TcpListener>,
+    callers: Callers,
 }
 
 impl Listening {
@@ -41,7 +39,9 @@ impl Listening {
     /// # Errors
     /// What bind(2) or listen(2) answered.
     pub fn at(address: SocketAddr) -> Result<Self, PeerError> {
-        TcpListener::bind(address).map(Self).map_err(PeerError::system(format!("cannot listen on {address}")))
+        let listener = TcpListener::bind(address).map(Arc::new);
+        let listener = listener.map_err(PeerError::system(format!("cannot listen on {address}")))?;
+        Ok(Self { callers: Callers::of(Arc::clone(&listener), HELLO_BYTES_MAX), listener })
     }
 
     /// Where that is; the system has chosen a port where 0 was asked for.
@@ -49,15 +49,43 @@ impl Listening {
     /// # Errors
     /// What getsockname(2) answered.
     pub fn address(&self) -> Result<SocketAddr, PeerError> {
-        self.0.local_addr().map_err(PeerError::system("getsockname"))
+        self.listener.local_addr().map_err(PeerError::system("getsockname"))
     }
 
-    /// Waits for a caller who has the token. `remark` is told of others.
+    /// Waits for a caller who has the token; `None` where nobody came in time, or `stop` asked for the end. `remark` is told of others.
+    ///
+    /// # Errors
+    /// What the system answered.
+    pub fn next(
+        &mut self,
+        token: &Token,
+        protocol: Protocol,
+        patience: Duration,
+        stop: &dyn Fn() -> bool,
+        remark: &mut dyn FnMut(&str),
+    ) -> Result<Option<Wire>, PeerError> {
+        let mut judge = |greeting: &[u8], heard: &[u8]| {
+            judge(token, protocol, greeting, heard).unwrap_or_else(|error| {
+                remark(&error.to_string());
+                Heard::Wrong
+            })
+        };
+        let mut greet = || Hello::new(protocol).map_or(Vec::new(), |hello| line(&FromFar::Hello(hello)));
+        let came = self.callers.next(patience, &mut greet, &mut judge, &mut || !stop());
+        let Some((stream, proof)) = came.map_err(PeerError::system("poll"))? else { return Ok(None) };
+        let name = stream.peer_addr().map_or_else(|_| "the caller".to_owned(), |name| name.to_string());
+        keep_alive(&stream).map_err(PeerError::system("setsockopt(SO_KEEPALIVE)"))?;
+        let wire = Wire::over(stream.into(), &name)?;
+        wire.say(&FromFar::Known(proof), MEETING_PATIENCE)?;
+        Ok(Some(wire))
+    }
+
+    /// Waits for a caller who has the token, to hold ends for him.
     ///
     /// # Errors
     /// Nobody came in time, or `stop` asked for the end.
     pub fn await_near(
-        self,
+        mut self,
         token: &Token,
         (tool, host): (Tool, Host),
         idle: Duration,
@@ -65,44 +93,31 @@ impl Listening {
         remark: &mut dyn FnMut(&str),
     ) -> Result<Far, PeerError> {
         let address = self.address()?;
-        let mut judge = |greeting: &[u8], heard: &[u8]| judge(token, greeting, heard, remark);
-        let mut greet = || Hello::new().map(|hello| line(&FromFar::Hello(hello))).unwrap_or_default();
-        let came = await_caller(&self.0, HELLO_BYTES_MAX, idle, &mut greet, &mut judge, &mut || !stop())
-            .map_err(PeerError::system("poll"))?;
-        let (stream, proof) = came.ok_or_else(|| {
+        let wire = self.next(token, BENCH, idle, stop, remark)?.ok_or_else(|| {
             PeerError(format!("nobody with the token called {address} for {} s", idle.as_secs()))
         })?;
-        let name = stream.peer_addr().map_or_else(|_| "the caller".to_owned(), |name| name.to_string());
-        keep_alive(&stream).map_err(PeerError::system("setsockopt(SO_KEEPALIVE)"))?;
-        let wire = Wire::over(stream.into(), &name)?;
-        wire.say(&here(address, Some(proof), tool, host), MEETING_PATIENCE)?;
-        Ok(Far { wire, listener: Arc::new(self.0) })
+        Far { wire, listener: self.listener }.known(address, tool, host)
     }
 }
 
-/// Whether a caller has the token, by what he has said; then our own proof.
-fn judge(token: &Token, greeting: &[u8], heard: &[u8], remark: &mut dyn FnMut(&str)) -> Heard<Proof> {
-    let Some(text) = heard.strip_suffix(b"\n") else { return Heard::More };
-    let greeting = String::from_utf8_lossy(greeting);
-    let said = read(&String::from_utf8_lossy(text), "a caller");
-    let judged = match (read(&greeting, "this host"), said) {
-        (Ok(FromFar::Hello(far)), Ok(FromNear::Hello { hello: near, proof })) => {
-            near.check("a caller").and_then(|()| {
-                let proof = proof.filter(|proof| token.verify(proof, Prover::Near, &far, &near));
-                let wrong = || PeerError("a caller with another token was turned away".to_owned());
-                proof.map(|_| token.prove(Prover::Far, &far, &near)).ok_or_else(wrong)
-            })
-        }
-        (_, Err(error)) => Err(error),
-        _ => Err(PeerError("a caller does not begin as he must".to_owned())),
+/// Whether a caller has the token, by what he has said; then our own proof. An error is what is wrong with him.
+fn judge(
+    token: &Token,
+    protocol: Protocol,
+    greeting: &[u8],
+    heard: &[u8],
+) -> Result<Heard<Proof>, PeerError> {
+    let Some(text) = heard.strip_suffix(b"\n") else { return Ok(Heard::More) };
+    let [greeting, text] = [greeting, text].map(String::from_utf8_lossy);
+    let (far, said) = (read(&greeting, "this host")?, read(&text, "a caller")?);
+    let (FromFar::Hello(far), FromNear::Hello { hello: near, proof }) = (far, said) else {
+        return Err(PeerError("a caller does not begin as he must".to_owned()));
     };
-    match judged {
-        Ok(proof) => Heard::Right(proof),
-        Err(error) => {
-            remark(&error.to_string());
-            Heard::Wrong
-        }
+    near.check("a caller", protocol)?;
+    if !proof.is_some_and(|proof| token.verify(&proof, Prover::Near, &far, &near)) {
+        return Err(PeerError("a caller with another token was turned away".to_owned()));
     }
+    Ok(Heard::Right(token.prove(Prover::Far, &far, &near)))
 }
 
 /// How long what was said may lie unacknowledged (TCP_USER_TIMEOUT of tcp(7)): keep-alive does not look while something does.
@@ -132,18 +147,19 @@ impl Far {
         })?;
         let listening = Listening::at(SocketAddr::new(address, 0))?;
         let address = listening.address()?;
-        let stream =
-            |fd: std::os::fd::BorrowedFd<'_>| fd.try_clone_to_owned().map_err(PeerError::system("dup"));
-        let mut wire =
-            Wire::new(stream(rustix::stdio::stdin())?, stream(rustix::stdio::stdout())?, "the caller");
-        let hello = Hello::new().map_err(PeerError::system("getrandom"))?;
-        wire.say(&FromFar::Hello(hello), MEETING_PATIENCE)?;
+        let mut wire = Wire::over_stdio("the caller")?;
+        wire.say(&FromFar::Hello(Hello::new(BENCH)?), MEETING_PATIENCE)?;
         match wire.hear(MEETING_PATIENCE)? {
-            Some(FromNear::Hello { hello, .. }) => hello.check("the caller")?,
+            Some(FromNear::Hello { hello, .. }) => hello.check("the caller", BENCH)?,
             _ => return Err(PeerError("the caller does not begin as he must".to_owned())),
         }
-        wire.say(&here(address, None, tool, host), MEETING_PATIENCE)?;
-        Ok(Self { wire, listener: Arc::new(listening.0) })
+        Self { wire, listener: listening.listener }.known(address, tool, host)
+    }
+
+    /// Says what it is to a caller who may know.
+    fn known(self, address: SocketAddr, tool: Tool, host: Host) -> Result<Self, PeerError> {
+        self.wire.say(&FromFar::Here { address, tool, host: Box::new(host) }, MEETING_PATIENCE)?;
+        Ok(self)
     }
 
     /// Holds ends until the caller ends, says nothing for `idle`, or `stop` asks for the end. `remark` is told what is wrong with what

@@ -7,7 +7,7 @@ mod near;
 mod ssh;
 mod wire;
 
-pub use auth::{Token, TokenProblem};
+pub use auth::{Token, TokenProblem, new_token};
 pub use far::{Far, Listening};
-pub use near::{Near, Target};
-pub use wire::PeerError;
+pub use near::{Near, Target, meet, reach};
+pub use wire::{PeerError, Protocol, Wire};

@@ -10,7 +10,7 @@ use process::Cleaner;
 
 use crate::auth::{Prover, Token};
 use crate::ssh::{LOGIN_MAX, Ssh};
-use crate::wire::{FromFar, FromNear, Hello, PeerError, Wire};
+use crate::wire::{BENCH, FromFar, FromNear, Hello, PeerError, Protocol, Wire};
 
 /// Where the other host is, as typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,27 +60,10 @@ impl<'c> Near<'c> {
     /// # Errors
     /// A sentence.
     pub fn over_tcp(target: &str, token: &Token) -> Result<Self, PeerError> {
-        let addresses =
-            target.to_socket_addrs().map_err(PeerError::system(format!("cannot find {target}")))?;
-        let mut reached = Err(PeerError(format!("{target} has no address")));
-        for address in addresses {
-            reached = TcpStream::connect_timeout(&address, MEETING_PATIENCE)
-                .map_err(PeerError::system(format!("cannot reach a hosepipe at {address}")));
-            if reached.is_ok() {
-                break;
-            }
-        }
-        let stream = reached?;
+        let stream = reach(target)?;
         let address = stream.peer_addr().map_err(PeerError::system("getpeername"))?;
-        stream.set_nodelay(true).map_err(PeerError::system("setsockopt(TCP_NODELAY)"))?;
-        let mut wire = Wire::over(stream.into(), target)?;
-        let (far, near) = hellos(&mut wire, target, MEETING_PATIENCE, Some(token))?;
-        let turned_away =
-            |error: PeerError| PeerError(format!("{error}: does it have another token? (it says why)"));
-        let (proof, _, record) = here(&mut wire, target).map_err(turned_away)?;
-        if !proof.is_some_and(|proof| token.verify(&proof, Prover::Far, &far, &near)) {
-            return Err(PeerError(format!("{target} does not have the token: it is not trusted")));
-        }
+        let mut wire = meet(stream, target, token, BENCH)?;
+        let (_, record) = here(&mut wire, target)?;
         Ok(Self { wire, ssh: None, address, record, orders: 0, lost: None })
     }
 
@@ -95,8 +78,8 @@ impl<'c> Near<'c> {
         cleaner: &'c Cleaner,
     ) -> Result<Self, PeerError> {
         let (mut ssh, mut wire) = Ssh::start(host, address, send, cleaner)?;
-        let met = hellos(&mut wire, host, LOGIN_MAX, None).and_then(|_| here(&mut wire, host));
-        let (_, address, record) = met.map_err(|error| ssh.explain(error))?;
+        let met = hellos(&mut wire, host, LOGIN_MAX, BENCH, None).and_then(|_| here(&mut wire, host));
+        let (address, record) = met.map_err(|error| ssh.explain(error))?;
         Ok(Self { wire, ssh: Some(ssh), address, record, orders: 0, lost: None })
     }
 
@@ -121,38 +104,72 @@ impl<'c> Near<'c> {
     }
 }
 
+/// Reaches who listens at `ADDRESS:PORT`.
+///
+/// # Errors
+/// A sentence: nobody does, or there is no such name.
+pub fn reach(target: &str) -> Result<TcpStream, PeerError> {
+    let addresses = target.to_socket_addrs().map_err(PeerError::system(format!("cannot find {target}")))?;
+    let mut reached = Err(PeerError(format!("{target} has no address")));
+    for address in addresses {
+        reached = TcpStream::connect_timeout(&address, MEETING_PATIENCE)
+            .map_err(PeerError::system(format!("cannot reach a hosepipe at {address}")));
+        if reached.is_ok() {
+            break;
+        }
+    }
+    reached
+}
+
+/// Shows who was reached that we have the token, and has it shown.
+///
+/// # Errors
+/// A sentence: it is no hosepipe, is there for something else, or does not have the token.
+pub fn meet(stream: TcpStream, name: &str, token: &Token, protocol: Protocol) -> Result<Wire, PeerError> {
+    stream.set_nodelay(true).map_err(PeerError::system("setsockopt(TCP_NODELAY)"))?;
+    let mut wire = Wire::over(stream.into(), name)?;
+    let (far, near) = hellos(&mut wire, name, MEETING_PATIENCE, protocol, Some(token))?;
+    let turned_away = |error: PeerError| PeerError(format!("{error}: does it have another token?"));
+    match heard(&mut wire, name).map_err(turned_away)? {
+        FromFar::Known(proof) if token.verify(&proof, Prover::Far, &far, &near) => Ok(wire),
+        FromFar::Known(_) => Err(PeerError(format!("{name} does not have the token: it is not trusted"))),
+        _ => Err(PeerError(format!("{name} does not begin as it must"))),
+    }
+}
+
 /// Both sides say who they are, the far one first; where there is a token, we show that we have it.
 fn hellos(
     wire: &mut Wire,
     name: &str,
     patience: Duration,
+    protocol: Protocol,
     token: Option<&Token>,
 ) -> Result<(Hello, Hello), PeerError> {
     let silent =
         || PeerError(format!("{name} says nothing for {} s: is a hosepipe there?", patience.as_secs()));
     let Some(FromFar::Hello(far)) = wire.hear(patience)? else { return Err(silent()) };
-    far.check(name)?;
-    let hello = Hello::new().map_err(PeerError::system("getrandom"))?;
+    far.check(name, protocol)?;
+    let hello = Hello::new(protocol)?;
     let proof = token.map(|token| token.prove(Prover::Near, &far, &hello));
     wire.say(&FromNear::Hello { hello: hello.clone(), proof }, patience)?;
     Ok((far, hello))
 }
 
 /// What the far side says of itself when it knows us.
-#[allow(clippy::type_complexity)]
-fn here(
-    wire: &mut Wire,
-    name: &str,
-) -> Result<(Option<crate::auth::Proof>, SocketAddr, PeerRecord), PeerError> {
-    match wire.hear(MEETING_PATIENCE)? {
-        Some(FromFar::Here { proof, address, tool, host }) => {
+fn here(wire: &mut Wire, name: &str) -> Result<(SocketAddr, PeerRecord), PeerError> {
+    match heard(wire, name)? {
+        FromFar::Here { address, tool, host } => {
             let record =
                 PeerRecord { name: name.to_owned(), address: address.to_string(), tool, host: *host };
-            Ok((proof, address, record))
+            Ok((address, record))
         }
-        Some(_) => Err(PeerError(format!("{name} does not begin as it must"))),
-        None => Err(PeerError(format!("{name} says nothing for {} s", MEETING_PATIENCE.as_secs()))),
+        _ => Err(PeerError(format!("{name} does not begin as it must"))),
     }
+}
+
+fn heard(wire: &mut Wire, name: &str) -> Result<FromFar, PeerError> {
+    let silent = || PeerError(format!("{name} says nothing for {} s", MEETING_PATIENCE.as_secs()));
+    wire.hear(MEETING_PATIENCE)?.ok_or_else(silent)
 }
 
 impl FarEnd for Near<'_> {

@@ -1,13 +1,14 @@
-//! What both sides say to each other: lines of JSON, none longer than [`LINE_BYTES_MAX`].
+//! What both sides say to each other: lines, of JSON between the two ends of a benchmark.
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use engine::Order;
 use model::{CaseError, Host, Tool, describe_errno, visible};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use process::ready_within;
+use rustix::event::PollFlags;
 use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -16,11 +17,14 @@ use thiserror::Error;
 
 use crate::auth::{Nonce, Proof, nonce};
 
-/// Raised whenever what is said changes.
-pub(crate) const PROTOCOL: u32 = 1;
+/// What is talked about, and in which version of the words.
+pub type Protocol = &'static str;
+
+/// The two ends of a benchmark.
+pub(crate) const BENCH: Protocol = "bench 2";
 
 /// A machine of some thousand CPUs is told of in less.
-pub(crate) const LINE_BYTES_MAX: usize = 1 << 20;
+const LINE_BYTES_MAX: usize = 1 << 20;
 
 /// So much of what was no line of ours is quoted.
 const QUOTED_MAX: usize = 80;
@@ -41,26 +45,27 @@ impl PeerError {
 /// What each side begins with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hello {
-    pub(crate) protocol: u32,
+    pub(crate) protocol: String,
     /// Which hosepipe it is.
     pub(crate) version: String,
     pub(crate) nonce: Nonce,
 }
 
 impl Hello {
-    pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION").to_owned(), nonce: nonce()? })
+    pub(crate) fn new(protocol: Protocol) -> Result<Self, PeerError> {
+        let nonce = nonce().map_err(PeerError::system("getrandom"))?;
+        Ok(Self { protocol: protocol.to_owned(), version: env!("CARGO_PKG_VERSION").to_owned(), nonce })
     }
 
-    /// Whether both measure in the same way.
-    pub(crate) fn check(&self, who: &str) -> Result<(), PeerError> {
-        let own = env!("CARGO_PKG_VERSION");
-        if self.protocol == PROTOCOL && self.version == own {
+    /// Whether both are there for the same thing, and do it in the same way.
+    pub(crate) fn check(&self, who: &str, own: Protocol) -> Result<(), PeerError> {
+        let own_version = env!("CARGO_PKG_VERSION");
+        if self.protocol == own && self.version == own_version {
             return Ok(());
         }
-        let (version, protocol) = (visible(&self.version), self.protocol);
+        let [version, protocol] = [&self.version, &self.protocol].map(|text| visible(text));
         Err(PeerError(format!(
-            "{who} is hosepipe {version} (protocol {protocol}), this is {own} (protocol {PROTOCOL}): \
+            "{who} is hosepipe {version} (protocol {protocol}), this is {own_version} (protocol {own}): \
              install the same version on both hosts"
         )))
     }
@@ -71,9 +76,10 @@ impl Hello {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum FromFar {
     Hello(Hello),
-    /// It knows who we are: its own proof where there is a token, where ends meet, and the machine.
+    /// Where there is a token: we have it, and so has this side.
+    Known(Proof),
+    /// Where ends meet, and the machine.
     Here {
-        proof: Option<Proof>,
         address: SocketAddr,
         tool: Tool,
         host: Box<Host>,
@@ -94,18 +100,37 @@ pub(crate) enum FromNear {
 }
 
 /// A connection of lines.
-pub(crate) struct Wire {
+pub struct Wire {
     input: OwnedFd,
     output: OwnedFd,
     heard: Vec<u8>,
+    /// So much of that holds no end of a line.
+    searched: usize,
+    line_bytes_max: usize,
     /// The other side's name, for people.
     name: String,
 }
 
 impl Wire {
-    /// Over descriptors in blocking mode.
-    pub(crate) fn new(input: OwnedFd, output: OwnedFd, name: &str) -> Self {
-        Self { input, output, heard: Vec::new(), name: name.to_owned() }
+    /// Over descriptors in blocking mode, at whose other end somebody is called so.
+    pub fn new(input: OwnedFd, output: OwnedFd, name: &str) -> Self {
+        let (heard, name) = (Vec::new(), name.to_owned());
+        Self { input, output, heard, searched: 0, line_bytes_max: LINE_BYTES_MAX, name }
+    }
+
+    /// Over standard input and output, at whose other end somebody is called so.
+    ///
+    /// # Errors
+    /// What dup(2) answered.
+    pub fn over_stdio(name: &str) -> Result<Self, PeerError> {
+        let copy = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map_err(PeerError::system("dup"));
+        Ok(Self::new(copy(rustix::stdio::stdin())?, copy(rustix::stdio::stdout())?, name))
+    }
+
+    /// With lines that may be so long.
+    #[must_use]
+    pub fn with_lines_of(self, line_bytes_max: usize) -> Self {
+        Self { line_bytes_max, ..self }
     }
 
     /// Over a socket.
@@ -119,11 +144,14 @@ impl Wire {
     }
 
     /// Writes bytes. No single wait for room is longer than `patience`.
-    pub(crate) fn write(&self, mut bytes: &[u8], patience: Duration) -> Result<(), PeerError> {
+    ///
+    /// # Errors
+    /// The other side is gone, or takes nothing for so long.
+    pub fn write(&self, mut bytes: &[u8], patience: Duration) -> Result<(), PeerError> {
         let problem =
             |error: io::Error| PeerError(format!("{} is gone: {}", self.name, describe_errno(&error)));
         while !bytes.is_empty() {
-            if !ready(&self.output, PollFlags::OUT, patience).map_err(problem)? {
+            if !ready_within(&self.output, PollFlags::OUT, Some(patience)).map_err(problem)? {
                 return Err(PeerError(format!("{} takes nothing for {} s", self.name, patience.as_secs())));
             }
             // No more than a socket or pipe that is ready takes without waiting.
@@ -137,20 +165,26 @@ impl Wire {
     }
 
     /// The next line, as text; `None` where there is none for so long.
-    pub(crate) fn line(&mut self, patience: Duration) -> Result<Option<String>, PeerError> {
+    ///
+    /// # Errors
+    /// The other side is gone, or sends a line without an end.
+    pub fn line(&mut self, patience: Duration) -> Result<Option<String>, PeerError> {
         let began = Instant::now();
         loop {
-            if let Some(end) = self.heard.iter().position(|byte| *byte == b'\n') {
+            if let Some(more) = self.heard[self.searched..].iter().position(|byte| *byte == b'\n') {
+                let end = self.searched + more;
                 let line: Vec<u8> = self.heard.drain(..=end).collect();
+                self.searched = 0;
                 return Ok(Some(String::from_utf8_lossy(&line[..end]).into_owned()));
             }
-            if self.heard.len() > LINE_BYTES_MAX {
+            self.searched = self.heard.len();
+            if self.heard.len() > self.line_bytes_max {
                 return Err(PeerError(format!("{} sends a line without an end", self.name)));
             }
             let left = patience.saturating_sub(began.elapsed());
             let problem =
                 |error: io::Error| PeerError(format!("{} is gone: {}", self.name, describe_errno(&error)));
-            if !ready(&self.input, PollFlags::IN, left).map_err(problem)? {
+            if !ready_within(&self.input, PollFlags::IN, Some(left)).map_err(problem)? {
                 return Ok(None);
             }
             let mut room = [0; 16 << 10];
@@ -185,15 +219,4 @@ pub(crate) fn read<M: DeserializeOwned>(line: &str, name: &str) -> Result<M, Pee
             "{name} does not talk as hosepipe does, it says `{quoted}` (another version? does a start-up file of the shell print something?)"
         ))
     })
-}
-
-fn ready(fd: &impl AsFd, flags: PollFlags, patience: Duration) -> io::Result<bool> {
-    let began = Instant::now();
-    loop {
-        let timeout = Timespec::try_from(patience.saturating_sub(began.elapsed())).ok();
-        match poll(&mut [PollFd::new(fd, flags)], timeout.as_ref()) {
-            Err(Errno::INTR) => {}
-            answer => return Ok(answer? > 0),
-        }
-    }
 }

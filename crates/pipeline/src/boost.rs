@@ -16,8 +16,8 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use model::{BoostedPipe, describe_errno, file_on_path, sudo};
-use process::{Reach, Supervisor, spawn};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use process::{Reach, Supervisor, ready_within, spawn};
+use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use thiserror::Error;
@@ -121,11 +121,9 @@ pub fn attach(pid: i32, stopped: &dyn Fn() -> bool) -> Result<Boosted, BoostErro
     }
     let mut watch = Watch::new(pid);
     while !stopped() {
-        let pause = Timespec::try_from(watch.look()).ok();
-        match poll(&mut [PollFd::new(&opened, PollFlags::IN)], pause.as_ref()) {
-            Ok(0) | Err(Errno::INTR) => {}
-            Ok(_) => break,
-            Err(error) => return Err(BoostError::System("poll", error.into())),
+        let ended = ready_within(&opened, PollFlags::IN, Some(watch.look()));
+        if ended.map_err(|error| BoostError::System("poll", error))? {
+            break;
         }
     }
     Ok(watch.end(Boosted::nothing(pid, began.elapsed())))

@@ -5,19 +5,21 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use mechanism::large_pipe;
 use model::Check;
 use payload::Checker;
+use process::ready_within;
 use process::signals::NoSignals;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 
 /// Read in one call.
 const ROOM_BYTES: usize = 256 << 10;
 /// How soon the end of a run is noticed where a daemon holds the pipe open.
-const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+const PATIENCE: Duration = Duration::from_millis(20);
 
 /// A reader of what comes out.
 pub(crate) struct Capture {
@@ -71,7 +73,7 @@ fn read_all(reading: &OwnedFd, over: &AtomicBool) -> Output {
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) if ended => break,
             Err(Errno::AGAIN) => {
-                let _ = poll(&mut [PollFd::new(reading, PollFlags::IN)], Some(&PATIENCE));
+                let _ = ready_within(reading, PollFlags::IN, Some(PATIENCE));
             }
             Err(_) => break,
         }

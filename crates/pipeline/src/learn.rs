@@ -11,7 +11,8 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use pipes::protocol::{Config, Plain, SITES_MAX, mode};
 use pipes::sites::{SAMPLE_BYTES, SLOTS, Sample, Sites, tell_apart};
-use process::{ends_within, signals};
+use process::{ready_within, signals};
+use rustix::event::PollFlags;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
@@ -108,7 +109,7 @@ fn example(shell: &Shell, library: &Library, text: &str) -> io::Result<Vec<Sampl
 
 fn wait(child: &mut Child) -> io::Result<()> {
     let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
-    let in_time = ends_within(&process, Some(EXAMPLE_TIME_MAX))?;
+    let in_time = ready_within(&process, PollFlags::IN, Some(EXAMPLE_TIME_MAX))?;
     if !in_time {
         signals::send(child.id() as i32, Signal::SIGKILL);
     }

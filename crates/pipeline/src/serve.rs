@@ -13,10 +13,9 @@ use mechanism::{Folder, OpenError, Order};
 use model::{Bottleneck, LinkRecord, StageRecord};
 use nix::sys::signal::Signal;
 use pipes::protocol::{HEAD_BYTES, Head, Plain, Reply, kind, share_in_burst};
-use process::signals;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use process::{signals, sleep_on};
+use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{FileType, fstat};
-use rustix::io::Errno;
 
 use crate::attention::{Attention, Held, Sight};
 use crate::bottleneck::{Observed, judge};
@@ -186,10 +185,7 @@ fn complain(what: &str) {
 fn wait(fds: [Option<BorrowedFd<'_>>; 3], pause: Duration) -> io::Result<[bool; 3]> {
     let there = fds.iter().flatten();
     let mut polled: Vec<PollFd<'_>> = there.map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
-    match poll(&mut polled, Timespec::try_from(pause).ok().as_ref()) {
-        Ok(_) | Err(Errno::INTR) => {}
-        Err(error) => return Err(error.into()),
-    }
+    sleep_on(&mut polled, Some(pause))?;
     let mut came = polled.iter().map(|fd| !fd.revents().is_empty());
     Ok(fds.map(|fd| fd.is_some() && came.next().unwrap_or(false)))
 }

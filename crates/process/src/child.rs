@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use model::EndUsage;
 use nix::unistd::{ForkResult, fork};
+use rustix::event::PollFlags;
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -22,7 +23,7 @@ use crate::cleaner::{Cleaner, Mark};
 use crate::marked::VARIABLE;
 use crate::reap::reap;
 use crate::signals::to_default;
-use crate::wait::ends_within;
+use crate::wait::ready_within;
 
 /// Reads in a row: they empty a pipe of the default size several times.
 const READS_MAX: usize = 64;
@@ -187,7 +188,7 @@ impl<'c> Child<'c> {
     /// # Errors
     /// ECHILD where somebody else has reaped it.
     pub(crate) fn settle(&mut self) -> io::Result<()> {
-        ends_within(&self.pidfd, None)?;
+        ready_within(&self.pidfd, PollFlags::IN, None)?;
         if let Some(cleaner) = self.cleaner {
             // Until it is reaped its group's number is no other's.
             end(self.pid, true);

@@ -12,13 +12,14 @@ use nix::sys::signal::{
     raise,
 };
 use nix::unistd::{Pid as Number, getpgid, getpgrp};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid};
 
 use crate::proc::Stat;
 use crate::reap::reap;
 use crate::signals::{self, Came, Inbox};
+use crate::wait::sleep_on;
 
 /// Whom a signal reaches that came to this process alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,11 +91,7 @@ impl Supervisor {
             // A thread that holds no signal back takes the one that tells of the child's end: it is not relied on.
             let mut fds = vec![PollFd::new(&self.inbox, PollFlags::IN), PollFd::new(ended, PollFlags::IN)];
             fds.extend(server.map(|server| PollFd::from_borrowed_fd(server, PollFlags::IN)));
-            let pause = look().and_then(|pause| Timespec::try_from(pause).ok());
-            match poll(&mut fds, pause.as_ref()) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
+            sleep_on(&mut fds, look())?;
             if fds.get(2).is_some_and(|server| !server.revents().is_empty()) {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }

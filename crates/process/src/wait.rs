@@ -1,7 +1,7 @@
 //! Waiting for several children at once.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -15,18 +15,33 @@ pub const LOOK_UP: Duration = Duration::from_millis(50);
 /// How long a child may go on alone after another failed, to say in its own words what it met.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Waits until a process has ended, for so long at most; says whether it has. A child is not reaped by this.
+/// Sleeps until a descriptor has what it is watched for, or an error, or a signal came, or the time is over: callers look for themselves.
 ///
 /// # Errors
 /// What poll(2) answered.
-pub fn ends_within(pidfd: &OwnedFd, most: Option<Duration>) -> io::Result<bool> {
+pub fn sleep_on(fds: &mut [PollFd<'_>], at_most: Option<Duration>) -> io::Result<()> {
+    // A time too long for the kernel is for ever.
+    let timeout = at_most.and_then(|time| Timespec::try_from(time).ok());
+    match poll(fds, timeout.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Waits until a descriptor has what is asked for, or an error, for so long at most; says whether it has. A pidfd is readable when its
+/// process has ended; a child is not reaped by this.
+///
+/// # Errors
+/// What poll(2) answered.
+pub fn ready_within(fd: &impl AsFd, what: PollFlags, most: Option<Duration>) -> io::Result<bool> {
     let began = Instant::now();
     loop {
+        let mut fds = [PollFd::new(fd, what)];
         let left = most.map(|most| most.saturating_sub(began.elapsed()));
-        let left = left.and_then(|left| Timespec::try_from(left).ok());
-        match poll(&mut [PollFd::new(pidfd, PollFlags::IN)], left.as_ref()) {
-            Err(Errno::INTR) => {}
-            answer => return Ok(answer? > 0),
+        sleep_on(&mut fds, left)?;
+        let is_ready = !fds[0].revents().is_empty();
+        if is_ready || left.is_some_and(|left| left.is_zero()) {
+            return Ok(is_ready);
         }
     }
 }
@@ -78,11 +93,7 @@ pub fn attend(children: &mut [Child<'_>]) -> io::Result<()> {
     let fds: Vec<_> = children.iter().map(Child::news).collect();
     let mut polled: Vec<PollFd<'_>> =
         fds.iter().flatten().flatten().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-    let timeout = Timespec { tv_sec: 0, tv_nsec: LOOK_UP.subsec_nanos().into() };
-    match poll(&mut polled, Some(&timeout)) {
-        Ok(_) | Err(Errno::INTR) => {}
-        Err(error) => return Err(error.into()),
-    }
+    sleep_on(&mut polled, Some(LOOK_UP))?;
     let mut ready = polled.iter().map(|polled| !polled.revents().is_empty());
     let mut is_ready = |fd: &Option<_>| fd.is_some() && ready.next() == Some(true);
     let news: Vec<[bool; 2]> = fds.iter().map(|[end, output]| [is_ready(end), is_ready(output)]).collect();

@@ -17,6 +17,9 @@ const HOSEPIPE: &str = env!("CARGO_BIN_EXE_hosepipe");
 const HOW: [&str; 4] = ["--toward", "127.0.0.1", "--pair-time", "500ms"];
 const BENCH: [&str; 8] = ["--", "pipe", "--place", "any", "--trials", "3", "--bytes", "1MiB"];
 
+const LONG: [&str; 9] =
+    ["--", "pipe", "--place", "any", "--workload", "stream", "--time", "60s", "--trials=10000"];
+
 fn read(text: &str) -> FleetRecord {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("no record ({error}): {text}"))
 }
@@ -119,8 +122,7 @@ fn ctrl_c_ends_what_mpirun_has_started() {
     }
     let lab = Lab::new();
     let job = ["fleet", "--on", "mpi", "--submit", "--nodes", "2", "--folder", "work", "--json", "-"];
-    let long = ["--", "pipe", "--place", "any", "--workload", "stream", "--time", "60s", "--trials", "10000"];
-    let running = lab.start(mpi(lab.command(&[&job[..], &HOW, &long].concat())));
+    let running = lab.start(mpi(lab.command(&[&job[..], &HOW, &LONG].concat())));
     until("both nodes", Duration::from_secs(30), || {
         ["work/node-0", "work/node-1"].iter().all(|file| lab.here(file).exists()).then_some(())
     });
@@ -146,6 +148,68 @@ fn through_ssh_and_past_a_host_that_is_not_there() {
     assert_eq!((&record.nodes[0].failure, &record.nodes[2].failure), (&None, &None));
     let whole: Vec<bool> = record.meetings.iter().map(|meeting| meeting.failure.is_none()).collect();
     assert_eq!(whole, [false, true, false], "a with b, and nobody with the third");
+}
+
+#[test]
+fn however_the_launcher_ends_nodes_behind_ssh_end_with_it() {
+    let Some(sshd) = Sshd::start(&["a", "b"]) else { return };
+    let lab = Lab::new();
+    // What runs there is known by its folder for temporary files, as everywhere.
+    let there = lab.here("there");
+    let script = format!("#!/bin/sh\nTMPDIR='{}' exec {HOSEPIPE} \"$@\"\n", lab.tmp().display());
+    fs::write(&there, script).expect("written");
+    fs::set_permissions(&there, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("chmod");
+    let start = || {
+        let job = ["fleet", "--hosts", "a,b", "--json", "-", "--hosepipe", there.to_str().expect("a path")];
+        let mut command = lab.command(&[&job[..], &HOW, &LONG].concat());
+        command.env("PATH", sshd.path());
+        let running = lab.start(command);
+        until("both in their benches", Duration::from_secs(30), || {
+            let is_bench = |(pid, _): &(u32, String)| {
+                let words = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                words.contains("hosepipe\0bench\0")
+            };
+            (lab.processes().iter().filter(|process| is_bench(process)).count() > 1).then_some(())
+        });
+        running
+    };
+    start().kill_and_look();
+    let running = start();
+    signal(running.pid(), Signal::INT);
+    let done = running.wait_within(Duration::from_secs(20)).expect_code(130);
+    assert!(read(&done.stdout).nodes.iter().all(|node| node.failure.is_some()), "{}", done.stdout);
+}
+
+#[test]
+fn ctrl_c_cancels_what_slurm_runs() {
+    let Some(slurm) = Slurm::start("") else { return };
+    let lab = Lab::new();
+    let job = ["fleet", "--on", "slurm", "--nodes", "2", "--submit", "--folder", "work", "--json", "-"];
+    let mut command = lab.command(&[&job[..], &HOW, &LONG].concat());
+    command.env("SLURM_CONF", slurm.configuration());
+    let running = lab.start(command);
+    until("both nodes", Duration::from_secs(60), || {
+        ["work/node-0", "work/node-1"].iter().all(|file| lab.here(file).exists()).then_some(())
+    });
+    signal(running.pid(), Signal::INT);
+    let done = running.wait_within(Duration::from_secs(20)).expect_code(130);
+    assert!(read(&done.stdout).nodes.iter().all(|node| node.failure.is_some()), "{}", done.stdout);
+}
+
+/// No node is said to have failed that was never started.
+#[test]
+fn a_batch_system_that_refuses_is_quoted() {
+    let lab = Lab::new();
+    fs::write(lab.here("sbatch"), "#!/bin/sh\necho 'sbatch: error: invalid partition' >&2\nexit 1\n")
+        .expect("written");
+    fs::set_permissions(lab.here("sbatch"), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .expect("chmod");
+    let mut command =
+        lab.command(&["fleet", "--on", "slurm", "--nodes", "2", "--submit", "--folder", "work"]);
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{}:{path}", lab.here("").display()));
+    let done = lab.finish(command).expect_code(2);
+    assert!(done.stderr.contains("invalid partition") && done.stdout.is_empty(), "{}", done.stderr);
 }
 
 /// Processes that no launcher of ours has started, and one of them with another hosepipe.
@@ -271,9 +335,9 @@ fn nobody_meets_without_the_token() {
     };
     let mut first = node("0", "token").stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a node");
     let done = lab.start(node("1", "other")).end_within(Duration::from_secs(20)).expect_code(1);
-    assert!(done.stderr.contains("has another token"), "{}", done.stderr);
+    assert!(done.stderr.contains("does it have another token?"), "{}", done.stderr);
     first.kill().and_then(|()| first.wait()).expect("ended");
-    assert!(lab.finish(node("1", "short")).expect_code(2).stderr.contains("fewer than 16 bytes"));
+    assert!(lab.finish(node("1", "short")).expect_code(2).stderr.contains("holds 1 bytes, not 16 to 4096"));
 }
 
 /// Expected: what is finished is kept. Happened: nodes that nobody follows left no record.
@@ -310,6 +374,57 @@ fn ctrl_c_on_nodes_started_by_hand_keeps_what_there_is() {
         first.stdout
     );
     assert!(second.stdout.is_empty(), "{}", second.stdout);
+}
+
+/// Expected: what a node has measured is its own. Happened: where the first node died, or the folder was lost, everything was.
+#[test]
+fn what_a_node_has_measured_is_not_lost_with_the_others() {
+    let labs = [Lab::new(), Lab::new()];
+    let (token, folder, moved) = (labs[0].here("token"), labs[0].here("work"), labs[0].here("moved"));
+    fs::write(&token, "0123456789abcdef").expect("written");
+    fs::set_permissions(&token, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("chmod");
+    let port =
+        std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+    let meet = format!("--meet=127.0.0.1:{port}");
+    let [token, folder_text] = [("token-file", &token), ("folder", &folder)]
+        .map(|(option, path)| format!("--{option}={}", path.display()));
+    for (is_meeting, place) in [(true, vec![&meet[..], &token]), (false, vec![&folder_text[..]])] {
+        let start = |rank: usize| {
+            let rank_text = rank.to_string();
+            let node = [
+                "fleet",
+                "--nodes",
+                "2",
+                "--rank",
+                &rank_text,
+                "--address",
+                "127.0.0.1",
+                "--pair-time",
+                "60s",
+            ];
+            let bench = ["--json", "-", "--", "pipe", "--count", "10", "--trials", "1"];
+            labs[rank].start(labs[rank].command(&[&node[..], &place, &bench].concat()))
+        };
+        let [first, second] = [0, 1].map(start);
+        until("both benches", Duration::from_secs(30), || {
+            let of_the_first =
+                fs::read_dir(labs[0].tmp()).expect("a folder").flatten().map(|entry| entry.path());
+            let has_both = |board: std::path::PathBuf| {
+                ["bench-0", "bench-1"].iter().all(|file| board.join(file).exists())
+            };
+            of_the_first.chain([folder.clone()]).any(has_both).then_some(())
+        });
+        if is_meeting {
+            first.kill_and_look();
+        } else {
+            fs::rename(&folder, &moved).expect("renamed");
+            first.wait_within(Duration::from_secs(30)).expect_code(1);
+        }
+        let done = second.wait_within(Duration::from_secs(30)).expect_code(1);
+        let record = read(&done.stdout);
+        assert!(record.nodes[1].bench.is_some() && record.nodes[1].failure.is_some(), "{}", done.stdout);
+        assert!(done.stderr.contains("this node, "), "{}", done.stderr);
+    }
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! The schedule of any number of nodes, what launchers say, and a board behind a stream.
 
 use std::collections::{BTreeSet, HashMap};
-use std::io::{BufReader, Write, pipe};
+use std::io::{Write, pipe};
 
 use fleet::{Board, Job, Seat, partner, quoted, rounds, seat, serve};
+use peer::Wire;
 use proptest::prelude::*;
 
 proptest! {
@@ -56,11 +57,13 @@ fn launchers_say_which_node_this_is() {
 #[test]
 fn a_board_behind_a_stream_is_the_folder_at_its_other_end() {
     let folder = tempfile::tempdir().expect("a folder");
-    let ((questions, mut asks), (hears, mut answers)) = (pipe().expect("a pipe"), pipe().expect("a pipe"));
+    let ((questions, mut asks), (hears, answers)) = (pipe().expect("a pipe"), pipe().expect("a pipe"));
     asks.write_all(b"Welcome to host a!\nput no\nget ../../etc/passwd\n").expect("written");
     let kept = folder.path().to_owned();
-    let server = std::thread::spawn(move || serve(&kept, &mut BufReader::new(questions), &mut answers));
-    let (far, here) = (Board::over(BufReader::new(hears), asks), Board::Folder(folder.path().to_owned()));
+    let server =
+        std::thread::spawn(move || serve(&kept, Wire::new(questions.into(), answers.into(), "a node")));
+    let far = Board::over(Wire::new(hears.into(), asks.into(), "the launcher"));
+    let here = Board::Folder(folder.path().to_owned());
     assert_eq!(far.get::<String>("node-0").expect("an answer"), None);
     far.put("node-0", &"two words").expect("put");
     here.put("node-1", &vec![1, 2]).expect("put");

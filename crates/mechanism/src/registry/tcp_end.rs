@@ -4,12 +4,12 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-use rustix::event::{PollFd, Timespec, poll};
+use process::ready_within;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::net::{AddressFamily, SocketType, connect, sockopt};
 
 use super::sockets::{rcvbuf_bytes, set_buffers, sndbuf_bytes, socket};
-use crate::meeting::{Heard, MEETING_PATIENCE, await_caller};
+use crate::meeting::{Callers, Heard, MEETING_PATIENCE};
 use crate::prelude::*;
 
 /// What an end says that is ready, and what the one with the clock says when it starts it.
@@ -49,9 +49,7 @@ impl TcpEnd {
             }
             Place::Answer(listener) => {
                 let known = &self.meeting.word[..];
-                let met = await_caller(
-                    listener,
-                    known.len(),
+                let met = Callers::of(Arc::clone(listener), known.len()).next(
                     MEETING_PATIENCE,
                     &mut Vec::new,
                     &mut |_, heard| match known.starts_with(heard) {
@@ -106,8 +104,7 @@ fn call(options: &Options, address: &SocketAddr) -> io::Result<TcpStream> {
         Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => {}
         Err(error) => return Err(error.into()),
     }
-    let patience = Timespec::try_from(MEETING_PATIENCE).ok();
-    if poll(&mut [PollFd::new(&socket, PollFlags::OUT)], patience.as_ref())? == 0 {
+    if !ready_within(&socket, PollFlags::OUT, Some(MEETING_PATIENCE))? {
         return Err(io::ErrorKind::TimedOut.into());
     }
     sockopt::socket_error(&socket)??;

@@ -15,7 +15,7 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
-use rustix::event::{PollFd, Timespec, poll};
+use process::ready_within;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, bind, connect, getsockname, recv, send};
 
 use super::messages::{MessageEnd, receiver_wait};
@@ -145,14 +145,8 @@ fn try_one(near: &OwnedFd, far: &OwnedFd, datagram_bytes: usize) -> Result<u64, 
     let mut datagram = vec![0xA5; datagram_bytes];
     send(near, &datagram, SendFlags::NOSIGNAL)
         .map_err(OpenError::system(format!("send({datagram_bytes} bytes, 127.0.0.1)")))?;
-    let a_second = Timespec { tv_sec: 1, tv_nsec: 0 };
-    let arrived = loop {
-        match poll(&mut [PollFd::new(far, PollFlags::IN)], Some(&a_second)) {
-            Err(Errno::INTR) => {}
-            answer => break answer.map_err(OpenError::system("poll"))?,
-        }
-    };
-    if arrived == 0 {
+    let arrived = ready_within(far, PollFlags::IN, Some(Duration::from_secs(1)));
+    if !arrived.map_err(OpenError::system("poll"))? {
         let call = format!("a datagram of {datagram_bytes} bytes did not arrive at 127.0.0.1");
         let remedy = "look for a firewall rule on the loopback interface, or a small MTU on it";
         return Err(OpenError::system_with(call, Errno::TIMEDOUT, Some(remedy.to_owned())));

@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 
 use model::describe_errno;
 use process::signals::NoSignals;
+use process::sleep_on;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
-use super::wait::{Stop, sleep_on};
+use super::wait::Stop;
 
 /// How long a relay goes on after it was told to stop, if its reader is still there: a program in the background
 /// may be reading what the pipeline's last stage left.

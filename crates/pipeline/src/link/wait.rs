@@ -5,19 +5,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::io::Errno;
-
-/// Sleeps until a descriptor has what it is watched for, or an error, or the time is over. Coming back early is
-/// no harm: callers look for themselves.
-pub(super) fn sleep_on(fds: &mut [PollFd<'_>], at_most: Option<Duration>) -> io::Result<()> {
-    // A time too long for the kernel is for ever.
-    let timeout = at_most.and_then(|time| Timespec::try_from(time).ok());
-    match poll(fds, timeout.as_ref()) {
-        Ok(_) | Err(Errno::INTR) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
+use process::{ready_within, sleep_on};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 
 /// Sleeps until there is something to read at one of these.
 pub(super) fn sleep_on_reads<const N: usize>(
@@ -29,9 +18,7 @@ pub(super) fn sleep_on_reads<const N: usize>(
 
 /// Whether a descriptor has what is asked for, or an error, at this moment.
 pub(super) fn has_now(fd: &OwnedFd, what: PollFlags) -> io::Result<bool> {
-    let mut fds = [PollFd::new(fd, what)];
-    sleep_on(&mut fds, Some(Duration::ZERO))?;
-    Ok(!fds[0].revents().is_empty())
+    ready_within(fd, what, Some(Duration::ZERO))
 }
 
 /// A request to come to an end, which can be slept on.

@@ -40,10 +40,11 @@ fn who_is_no_hosepipe_is_told_of() {
     let endless = against_a_stranger(|stream| while stream.write_all(&[b'{'; 4096]).is_ok() {});
     assert!(endless.contains("sends a line without an end"), "{endless}");
     let nonce = "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]";
-    let hello = format!("{{\"hello\":{{\"protocol\":77,\"version\":\"9.9.9\",\"nonce\":{nonce}}}}}\n");
+    let hello =
+        format!("{{\"hello\":{{\"protocol\":\"bench 77\",\"version\":\"9.9.9\",\"nonce\":{nonce}}}}}\n");
     let other = against_a_stranger(move |stream| drop(stream.write_all(hello.as_bytes())));
     assert!(
-        other.contains("is hosepipe 9.9.9 (protocol 77), this is") && other.contains("same version"),
+        other.contains("is hosepipe 9.9.9 (protocol bench 77), this is") && other.contains("same version"),
         "{other}"
     );
 }
