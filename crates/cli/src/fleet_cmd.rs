@@ -174,6 +174,7 @@ fn node(args: &FleetArgs) -> anyhow::Result<ExitCode> {
     let node = Node {
         rank: seat.rank,
         size,
+        board: &board,
         status,
         hosepipe: std::env::current_exe().context("this program's own file")?,
         folder: temporary.path(),
@@ -186,7 +187,7 @@ fn node(args: &FleetArgs) -> anyhow::Result<ExitCode> {
     };
     let mut merged = None;
     let name = node.status.name.clone();
-    let done = node.run(&board, &mut |measured| {
+    let done = node.run(&mut |measured| {
         let record = record(measured, started, began);
         board.put(RECORD, &record)?;
         merged = Some(record);

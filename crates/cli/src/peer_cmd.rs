@@ -9,7 +9,7 @@ use anyhow::Context;
 use clap::Args;
 use mechanism::Capabilities;
 use model::{Case, PayloadKind, Placement, Tasks, Toward, Workload};
-use peer::{Far, Listening, Near, Target, Token};
+use peer::{Far, Listening, Near, Token};
 use process::Cleaner;
 
 use crate::bench::{BenchArgs, PlaceArgument};
@@ -51,6 +51,35 @@ pub(crate) struct PeerArgs {
 
     #[arg(long, hide = true, requires = "stdio")]
     address: Option<IpAddr>,
+}
+
+/// Where the other host is, as typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// What ssh(1) takes for a destination.
+    Ssh(String),
+    /// `tcp://ADDRESS:PORT`, at which a hosepipe listens.
+    Tcp(String),
+}
+
+impl std::str::FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let odd = text.chars().any(|letter| letter.is_whitespace() || letter.is_control());
+        match text.strip_prefix("tcp://") {
+            Some(rest)
+                if !odd && rest.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) =>
+            {
+                Ok(Self::Tcp(rest.to_owned()))
+            }
+            Some(_) => Err(format!("`{text}` is no address: tcp://ADDRESS:PORT, as in tcp://10.0.0.2:4711")),
+            None if text.is_empty() || text.starts_with('-') || odd => {
+                Err(format!("`{text}` is no host: HOST or USER@HOST, as ssh takes it, or tcp://ADDRESS:PORT"))
+            }
+            None => Ok(Self::Ssh(text.to_owned())),
+        }
+    }
 }
 
 /// Where the other end of a benchmark is.

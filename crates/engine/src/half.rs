@@ -67,7 +67,8 @@ pub struct Order {
 }
 
 /// What is heard of the other host.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum FarNews {
     /// How much its end has moved.
     Moved(u64),

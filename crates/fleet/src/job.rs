@@ -88,20 +88,12 @@ impl Job {
         let Self { name, .. } = self;
         let meet = format!("{name}-0.{name}:{PORT}");
         let size = self.nodes.to_string();
-        let more = [
-            "--nodes",
-            &size,
-            "--meet",
-            &meet,
-            "--token-file",
-            "/token/token",
-            "--name",
-            "$(NODE)",
-            "--address",
-            "$(ADDRESS)",
-        ];
+        let more = format!(
+            "--nodes {size} --meet {meet} --token-file /token/token --name $(NODE) --address $(ADDRESS)"
+        );
         // Of the words that Kubernetes would put variables into two are meant so.
-        let words = self.words(&more).into_iter().map(|word| match word.as_str() {
+        let words = self.words(&more.split(' ').collect::<Vec<_>>());
+        let words = words.into_iter().map(|word| match word.as_str() {
             "$(NODE)" | "$(ADDRESS)" => word,
             _ => word.replace("$(", "$$("),
         });

@@ -1,5 +1,6 @@
 //! A node among the others: what it lets them know, and waiting for them for as long as they live.
 
+use std::cell::RefCell;
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::board::Board;
+use crate::node::Node;
 
 /// How often a node says that it lives.
 const BEAT: Duration = Duration::from_secs(1);
@@ -68,70 +70,55 @@ struct Seen {
     gone: Option<String>,
 }
 
-/// This node.
+/// A node that takes part.
 pub(crate) struct Member<'a> {
-    board: &'a Board,
-    rank: usize,
-    own: &'a Mutex<Status>,
-    others: Vec<Seen>,
+    pub(crate) node: &'a Node<'a>,
+    own: Mutex<Status>,
+    others: RefCell<Vec<Seen>>,
     joined_by: Instant,
-    stop: &'a dyn Fn() -> bool,
-    cut_off: &'a AtomicBool,
+    /// The others do not hear of this node any more.
+    cut_off: AtomicBool,
 }
 
-/// Does `work` as one of `size` nodes. Others are waited for until they come, for `patience` at most.
-///
-/// # Errors
-/// What `work` gave, and a board that cannot be written.
-pub(crate) fn take_part<T>(
-    board: &Board,
-    (rank, size): (usize, usize),
-    status: Status,
-    patience: Duration,
-    stop: &dyn Fn() -> bool,
-    work: impl FnOnce(&mut Member<'_>) -> Result<T, Trouble>,
-) -> Result<T, Trouble> {
-    let own = Mutex::new(status);
-    publish(board, rank, &own, |_| ())?;
-    let cut_off = AtomicBool::new(false);
-    let joined_by = Instant::now() + patience;
-    let mut member = Member {
-        board,
-        rank,
-        own: &own,
-        others: vec![Seen::default(); size],
-        joined_by,
-        stop,
-        cut_off: &cut_off,
-    };
-    std::thread::scope(|threads| {
-        let (until_dropped, ended) = mpsc::channel::<()>();
-        let (own, cut_off) = (&own, &cut_off);
-        let held = process::signals::NoSignals::hold();
-        threads.spawn(move || {
-            while ended.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
-                cut_off.fetch_or(publish(board, rank, own, |_| ()).is_err(), Ordering::Relaxed);
+impl<'a> Member<'a> {
+    /// Does `work` while the others hear that it lives.
+    ///
+    /// # Errors
+    /// What `work` gave, and a board that cannot be written.
+    pub(crate) fn take_part<T>(
+        node: &'a Node<'a>,
+        work: impl FnOnce(&Self) -> Result<T, Trouble>,
+    ) -> Result<T, Trouble> {
+        let member = Self {
+            node,
+            own: Mutex::new(node.status.clone()),
+            others: RefCell::new(vec![Seen::default(); node.size]),
+            joined_by: Instant::now() + node.patience,
+            cut_off: AtomicBool::new(false),
+        };
+        member.publish(|_| ())?;
+        let (board, rank, own, cut_off) = (node.board, node.rank, &member.own, &member.cut_off);
+        std::thread::scope(|threads| {
+            let (until_dropped, ended) = mpsc::channel::<()>();
+            let held = process::signals::NoSignals::hold();
+            threads.spawn(move || {
+                while ended.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
+                    cut_off.fetch_or(publish(board, rank, own, |_| ()).is_err(), Ordering::Relaxed);
+                }
+            });
+            drop(held);
+            let done = work(&member);
+            drop(until_dropped);
+            if let Err(trouble) = &done {
+                let _ = member.publish(|own| own.failure = Some(trouble.to_string()));
             }
-        });
-        drop(held);
-        let done = work(&mut member);
-        drop(until_dropped);
-        if let Err(trouble) = &done {
-            let _ = member.publish(|own| own.failure = Some(trouble.to_string()));
-        }
-        done
-    })
-}
-
-impl Member<'_> {
-    /// Whether the user wants no more, or the others do not hear of this node any more.
-    pub(crate) fn stops(&self) -> bool {
-        (self.stop)() || self.cut_off.load(Ordering::Relaxed)
+            done
+        })
     }
 
-    /// The board.
-    pub(crate) fn board(&self) -> &Board {
-        self.board
+    /// Whether the user wants no more, or the others do not hear of this node any more.
+    pub(crate) fn stops(&self) -> bool {
+        (self.node.stop)() || self.cut_off.load(Ordering::Relaxed)
     }
 
     /// Changes what the others know.
@@ -139,25 +126,21 @@ impl Member<'_> {
     /// # Errors
     /// The board cannot be written.
     pub(crate) fn publish(&self, change: impl FnOnce(&mut Status)) -> io::Result<()> {
-        publish(self.board, self.rank, self.own, change)
+        publish(self.node.board, self.node.rank, &self.own, change)
     }
 
     /// Waits until `wanted` finds in another's status what it looks for.
     ///
     /// # Errors
     /// It is gone or never came; the user wants no more; the board cannot be read.
-    pub(crate) fn wait<T>(
-        &mut self,
-        rank: usize,
-        wanted: impl Fn(&Status) -> Option<T>,
-    ) -> Result<T, Trouble> {
+    pub(crate) fn wait<T>(&self, rank: usize, wanted: impl Fn(&Status) -> Option<T>) -> Result<T, Trouble> {
         loop {
-            self.look(rank)?;
-            if let Some(found) = self.others[rank].last.as_ref().and_then(&wanted) {
+            let seen = self.look(rank)?;
+            if let Some(found) = seen.last.as_ref().and_then(&wanted) {
                 return Ok(found);
             }
-            if let Some(gone) = &self.others[rank].gone {
-                return Err(Trouble::Gone(gone.clone()));
+            if let Some(gone) = seen.gone {
+                return Err(Trouble::Gone(gone));
             }
             if self.stops() {
                 return Err(Trouble::Stopped);
@@ -170,21 +153,18 @@ impl Member<'_> {
     ///
     /// # Errors
     /// The board cannot be read.
-    pub(crate) fn is_past(&mut self, rank: usize, step: usize) -> io::Result<bool> {
-        self.look(rank)?;
-        let seen = &self.others[rank];
-        Ok(seen.gone.is_some() || seen.last.as_ref().is_some_and(|status| status.step > step))
+    pub(crate) fn is_past(&self, rank: usize, step: usize) -> io::Result<bool> {
+        let seen = self.look(rank)?;
+        Ok(seen.gone.is_some() || seen.last.is_some_and(|status| status.step > step))
     }
 
-    /// Takes in what another says. Who was gone once stays so.
-    fn look(&mut self, rank: usize) -> io::Result<()> {
-        if self.others[rank].gone.is_some() {
-            return Ok(());
+    /// What is known of another by now. Who was gone once stays so.
+    fn look(&self, rank: usize) -> io::Result<Seen> {
+        let seen = &mut self.others.borrow_mut()[rank];
+        if seen.gone.is_some() {
+            return Ok(seen.clone());
         }
-        let status: Option<Status> = self.board.get(&status_name(rank))?;
-        let tool = self.own.lock().unwrap_or_else(PoisonError::into_inner).tool.clone();
-        let seen = &mut self.others[rank];
-        match status {
+        match self.node.board.get::<Status>(&status_name(rank))? {
             None if Instant::now() > self.joined_by => {
                 seen.gone = Some("did not come: was it started, and does it see the same folder?".to_owned());
             }
@@ -202,18 +182,19 @@ impl Member<'_> {
                     format!("said nothing for {} s, {at}: it died, or was cut off", SILENCE.as_secs())
                 };
                 // Of two that differ the one that came first is right.
-                let other_tool =
-                    (rank > self.rank && status.tool != tool).then(|| other_version(&status.tool, &tool));
+                let tool = &self.node.status.tool;
+                let other_tool = (rank > self.node.rank && status.tool != *tool)
+                    .then(|| other_version(&status.tool, tool));
                 seen.gone = status.failure.clone().or(other_tool).or_else(|| silent.then(last_words));
                 seen.last = Some(status);
             }
         }
-        Ok(())
+        Ok(seen.clone())
     }
 
     /// Why others are not there any more, rank by rank.
     pub(crate) fn gone(&self) -> Vec<Option<String>> {
-        self.others.iter().map(|seen| seen.gone.clone()).collect()
+        self.others.borrow().iter().map(|seen| seen.gone.clone()).collect()
     }
 }
 

@@ -13,7 +13,7 @@ use peer::new_token;
 use process::{Capture, Captured, Child, Cleaner, describe_ending, wait_for_all};
 
 use crate::board::Board;
-use crate::member::{Member, Status, Trouble, known, other_version, status_name, take_part};
+use crate::member::{Member, Status, Trouble, known, other_version, status_name};
 use crate::schedule::{partner, rounds};
 
 /// How long the two programs of a pair may take beyond the time that they were given.
@@ -29,6 +29,8 @@ pub struct Node<'a> {
     pub rank: usize,
     /// How many there are.
     pub size: usize,
+    /// Where they meet.
+    pub board: &'a Board,
     /// How it begins to be known.
     pub status: Status,
     /// This program's own file.
@@ -66,70 +68,65 @@ impl Node<'_> {
     ///
     /// # Errors
     /// Another version than the first node's; a board or a program that does not work here; the user wants no more.
-    pub fn run(
-        &self,
-        board: &Board,
-        keep: &mut dyn FnMut(Measured) -> io::Result<()>,
-    ) -> Result<(), Trouble> {
-        let seat = (self.rank, self.size);
+    pub fn run(&self, keep: &mut dyn FnMut(Measured) -> io::Result<()>) -> Result<(), Trouble> {
         Board::Folder(self.folder.to_owned()).put(&status_name(self.rank), &self.status)?;
-        take_part(board, seat, self.status.clone(), self.patience, self.stop, |member| self.go(member, keep))
-    }
-
-    fn go(
-        &self,
-        member: &mut Member<'_>,
-        keep: &mut dyn FnMut(Measured) -> io::Result<()>,
-    ) -> Result<(), Trouble> {
-        let token = self.token(member)?;
-        let own = self.measured(&self.bench, None, member)?;
-        self.put(member, &bench_name(self.rank), &own)?;
-        member.publish(|own| own.step = 1)?;
-        // No pair begins while somebody's bench is still running: it would be disturbed.
-        for other in self.others() {
-            unless_gone(member.wait(other, |status| (status.step >= 1).then_some(())))?;
-        }
-        for step in 1..steps(self.size) {
-            if let Some(partner) = partner(self.rank, step - 1, self.size) {
-                if self.rank < partner {
-                    unless_gone(self.listen(member, partner, step, &token))?;
-                } else {
-                    let cases = self.ask(member, partner, step, &token)?;
-                    self.put(member, &pair_name(self.rank, partner), &cases)?;
-                }
-            }
-            member.publish(|own| (own.step, own.listening) = (step + 1, None))?;
-        }
-        let end = steps(self.size);
-        for lower in 0..self.rank {
-            if unless_gone(member.wait(lower, |status| (status.step > end).then_some(())))?.is_some() {
-                return Ok(());
-            }
-        }
-        for other in self.others() {
-            unless_gone(member.wait(other, |status| (status.step >= end).then_some(())))?;
-        }
-        keep(merged(member.board(), &member.gone())?)?;
-        Ok(member.publish(|own| own.step = end + 1)?)
-    }
-
-    /// Puts up what was measured, and keeps it in this node's own folder: the board may be lost.
-    fn put(&self, member: &Member<'_>, name: &str, measured: &impl serde::Serialize) -> io::Result<()> {
-        Board::Folder(self.folder.to_owned()).put(name, measured)?;
-        member.board().put(name, measured)
+        Member::take_part(self, |member| member.go(keep))
     }
 
     fn others(&self) -> impl Iterator<Item = usize> {
         let own = self.rank;
         (0..self.size).filter(move |rank| *rank != own)
     }
+}
+
+impl Member<'_> {
+    fn go(&self, keep: &mut dyn FnMut(Measured) -> io::Result<()>) -> Result<(), Trouble> {
+        let Node { rank, size, board, .. } = *self.node;
+        let token = self.token()?;
+        let own = self.measured(&self.node.bench, None)?;
+        self.put(&bench_name(rank), &own)?;
+        self.publish(|own| own.step = 1)?;
+        // No pair begins while somebody's bench is still running: it would be disturbed.
+        for other in self.node.others() {
+            unless_gone(self.wait(other, |status| (status.step >= 1).then_some(())))?;
+        }
+        for step in 1..steps(size) {
+            if let Some(partner) = partner(rank, step - 1, size) {
+                if rank < partner {
+                    unless_gone(self.listen(partner, step, &token))?;
+                } else {
+                    let cases = self.ask(partner, step, &token)?;
+                    self.put(&pair_name(rank, partner), &cases)?;
+                }
+            }
+            self.publish(|own| (own.step, own.listening) = (step + 1, None))?;
+        }
+        let end = steps(size);
+        for lower in 0..rank {
+            if unless_gone(self.wait(lower, |status| (status.step > end).then_some(())))?.is_some() {
+                return Ok(());
+            }
+        }
+        for other in self.node.others() {
+            unless_gone(self.wait(other, |status| (status.step >= end).then_some(())))?;
+        }
+        keep(merged(board, &self.gone())?)?;
+        Ok(self.publish(|own| own.step = end + 1)?)
+    }
+
+    /// Puts up what was measured, and keeps it in this node's own folder: the board may be lost.
+    fn put(&self, name: &str, measured: &impl serde::Serialize) -> io::Result<()> {
+        Board::Folder(self.node.folder.to_owned()).put(name, measured)?;
+        self.node.board.put(name, measured)
+    }
 
     /// The file of the secret, which the first node that has come makes where none was given. Its version of hosepipe is everybody's.
-    fn token(&self, member: &mut Member<'_>) -> Result<PathBuf, Trouble> {
-        let mut first = self.rank;
-        for lower in 0..self.rank {
-            if let Some(tool) = unless_gone(member.wait(lower, |status| Some(status.tool.clone())))? {
-                let own = &self.status.tool;
+    fn token(&self) -> Result<PathBuf, Trouble> {
+        let Node { rank, board, .. } = *self.node;
+        let mut first = rank;
+        for lower in 0..rank {
+            if let Some(tool) = unless_gone(self.wait(lower, |status| Some(status.tool.clone())))? {
+                let own = &self.node.status.tool;
                 if tool != *own {
                     return Err(Trouble::Gone(other_version(own, &tool)));
                 }
@@ -137,21 +134,21 @@ impl Node<'_> {
                 break;
             }
         }
-        if let Some(given) = &self.token_file {
+        if let Some(given) = &self.node.token_file {
             return Ok(given.clone());
         }
         let name = format!("token-{first}");
-        if first == self.rank {
-            member.board().put(&name, &new_token()?)?;
+        if first == rank {
+            board.put(&name, &new_token()?)?;
         }
         let secret = loop {
-            if let Some(secret) = member.board().get::<String>(&name)? {
+            if let Some(secret) = board.get::<String>(&name)? {
                 break secret;
             }
-            member.wait(first, |_| Some(()))?;
+            self.wait(first, |_| Some(()))?;
             std::thread::sleep(process::LOOK_UP);
         };
-        let path = self.folder.join("token");
+        let path = self.node.folder.join("token");
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
         io::Write::write_all(&mut file, secret.as_bytes())?;
         Ok(path)
@@ -162,16 +159,15 @@ impl Node<'_> {
         &self,
         arguments: &[OsString],
         most: Option<Duration>,
-        member: &Member<'_>,
     ) -> Result<Found<BenchRecord>, Trouble> {
-        let record = self.folder.join("record.json");
-        let mut command = Command::new(&self.hosepipe);
+        let record = self.node.folder.join("record.json");
+        let mut command = Command::new(&self.node.hosepipe);
         command.arg("bench").arg("--json").arg(&record).args(arguments).stdin(Stdio::null());
         let said = Captured::keeping(0, SAID_MAX);
-        let child = Child::spawn(command, Capture::Both, said, self.cleaner, &self.cleaner.mark())?;
+        let child = Child::spawn(command, Capture::Both, said, self.node.cleaner, &self.node.cleaner.mark())?;
         let (mut children, began) = ([child], Instant::now());
         let waited = wait_for_all(&mut children, &|_| false, &mut || match most {
-            _ if member.stops() => Err(Trouble::Stopped),
+            _ if self.stops() => Err(Trouble::Stopped),
             Some(most) if began.elapsed() > most => {
                 Err(Trouble::Gone(format!("took more than {} s", most.as_secs())))
             }
@@ -189,51 +185,40 @@ impl Node<'_> {
     }
 
     /// Holds the far end for a partner.
-    fn listen(
-        &self,
-        member: &mut Member<'_>,
-        partner: usize,
-        step: usize,
-        token: &Path,
-    ) -> Result<(), Trouble> {
-        if member.wait(partner, |status| (status.step >= step).then_some(status.step))? > step {
+    fn listen(&self, partner: usize, step: usize, token: &Path) -> Result<(), Trouble> {
+        if self.wait(partner, |status| (status.step >= step).then_some(status.step))? > step {
             return Ok(());
         }
         let (said, says) = io::pipe()?;
-        let mut command = Command::new(&self.hosepipe);
+        let mut command = Command::new(&self.node.hosepipe);
         let any = std::net::IpAddr::from([0; 4]);
-        let address = std::net::SocketAddr::new(self.status.address.unwrap_or(any), 0).to_string();
+        let address = std::net::SocketAddr::new(self.node.status.address.unwrap_or(any), 0).to_string();
         command.args(["peer", "--listen", &address, "--token-file"]).arg(token);
         command.stdin(Stdio::null()).stdout(says);
         let errors = Captured::keeping(0, SAID_MAX);
-        let child = Child::spawn(command, Capture::Errors, errors, self.cleaner, &self.cleaner.mark())?;
+        let child =
+            Child::spawn(command, Capture::Errors, errors, self.node.cleaner, &self.node.cleaner.mark())?;
         let mut children = [child];
         let mut line = String::new();
         BufReader::new(said).read_line(&mut line)?;
         if let Some(address) = line.trim().strip_prefix("listening on ") {
-            member.publish(|own| own.listening = Some(Ok(address.to_owned())))?;
+            self.publish(|own| own.listening = Some(Ok(address.to_owned())))?;
         }
-        wait_for_all(&mut children, &|_| false, &mut || match member.is_past(partner, step)? {
-            _ if member.stops() => Err(Trouble::Stopped),
+        wait_for_all(&mut children, &|_| false, &mut || match self.is_past(partner, step)? {
+            _ if self.stops() => Err(Trouble::Stopped),
             true => Err(Trouble::Gone(String::new())),
             false => Ok(()),
         })?;
         if line.is_empty() {
-            member.publish(|own| own.listening = Some(Err(why(&children[0]))))?;
+            self.publish(|own| own.listening = Some(Err(why(&children[0]))))?;
         }
         // It has ended by itself: the partner is about to say what it found.
-        member.wait(partner, |status| (status.step > step).then_some(()))
+        self.wait(partner, |status| (status.step > step).then_some(()))
     }
 
     /// Measures against a partner that listens.
-    fn ask(
-        &self,
-        member: &mut Member<'_>,
-        partner: usize,
-        step: usize,
-        token: &Path,
-    ) -> Result<Found<Vec<CaseRecord>>, Trouble> {
-        let listening = member.wait(partner, |status| match status.step {
+    fn ask(&self, partner: usize, step: usize, token: &Path) -> Result<Found<Vec<CaseRecord>>, Trouble> {
+        let listening = self.wait(partner, |status| match status.step {
             at if at > step => Some(Err("the other one had not waited".to_owned())),
             at if at == step => status.listening.clone(),
             _ => None,
@@ -244,11 +229,11 @@ impl Node<'_> {
             Err(Trouble::Gone(why)) => return Ok(Err(format!("the other one {why}"))),
             Err(trouble) => return Err(trouble),
         };
-        let time = format!("{}ms", self.pair_time.as_millis());
+        let time = format!("{}ms", self.node.pair_time.as_millis());
         let words = ["tcp", "--peer", &format!("tcp://{address}"), "--time", &time, "--token-file"];
         let words: Vec<OsString> = words.iter().map(OsString::from).chain([token.into()]).collect();
-        let most = Some(self.pair_time + PAIR_GRACE);
-        Ok(self.measured(&words, most, member)?.map(|record| record.cases))
+        let most = Some(self.node.pair_time + PAIR_GRACE);
+        Ok(self.measured(&words, most)?.map(|record| record.cases))
     }
 }
 

@@ -9,9 +9,8 @@ use hmac::{Hmac, Mac};
 use model::describe_errno;
 use rustix::fs::{Mode, OFlags, open};
 use sha2::Sha256;
-use thiserror::Error;
 
-use crate::wire::Hello;
+use crate::wire::{Hello, PeerError};
 
 /// A random number that is used once.
 pub(crate) type Nonce = [u8; 32];
@@ -25,11 +24,6 @@ const TOKEN_BYTES_MAX: u64 = 4096;
 /// What both sides know and nobody else. It is never shown.
 pub struct Token(Vec<u8>);
 
-/// Why there is no token: a sentence that says what to do.
-#[derive(Debug, Error)]
-#[error("the token file {0} {1}")]
-pub struct TokenProblem(String, String);
-
 /// Whose proof it is: neither can be handed back as the other's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Prover {
@@ -42,8 +36,8 @@ impl Token {
     ///
     /// # Errors
     /// What is wrong with the file, and how it is made.
-    pub fn read(path: &Path) -> Result<Self, TokenProblem> {
-        let problem = |what: String| TokenProblem(path.display().to_string(), what);
+    pub fn read(path: &Path) -> Result<Self, PeerError> {
+        let problem = |what: String| PeerError(format!("the token file {} {what}", path.display()));
         let make = "make one with: (umask 077; head -c 32 /dev/urandom | base64 > FILE)";
         let cannot =
             |error: io::Error| problem(format!("cannot be read: {}; {make}", describe_errno(&error)));

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::{Order, check_confirmed, hold_far_end};
+use engine::{FarNews, Order, check_confirmed, hold_far_end};
 use mechanism::{Callers, Heard, MEETING_PATIENCE};
 use model::{CaseError, Cpu, ErrorKind, Host, Tool};
 use process::LOOK_UP;
@@ -213,6 +213,7 @@ impl Far {
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<FromNear>, PeerError> {
         let (wire, mut told_at, mut next) = (&mut self.wire, Instant::now(), None);
+        let news = |news| FromFar::News(number, news);
         let outcome = hold_far_end(order, &self.listener, cpus, &mut |moved| {
             let given_up = || CaseError::new(ErrorKind::Died, "given up");
             match wire.line(Duration::ZERO) {
@@ -229,17 +230,13 @@ impl Far {
             }
             if told_at.elapsed() >= TELL_EVERY {
                 told_at = Instant::now();
-                return wire.say(&FromFar::Moved(number, moved), MEETING_PATIENCE).map_err(|_| given_up());
+                return wire.say(&news(Ok(FarNews::Moved(moved))), MEETING_PATIENCE).map_err(|_| given_up());
             }
             Ok(())
         });
-        match outcome {
+        if outcome.is_ok() || next.is_none() {
             // That he has gone is found by whoever listens next.
-            Ok(report) => wire.say(&FromFar::Report(number, report), MEETING_PATIENCE).unwrap_or_default(),
-            Err(error) if next.is_none() => {
-                wire.say(&FromFar::Failed(number, error), MEETING_PATIENCE).unwrap_or_default();
-            }
-            Err(_) => {}
+            wire.say(&news(outcome.map(FarNews::Report)), MEETING_PATIENCE).unwrap_or_default();
         }
         next.map(|line| read(&line, "the caller")).transpose()
     }

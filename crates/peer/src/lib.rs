@@ -7,7 +7,7 @@ mod near;
 mod ssh;
 mod wire;
 
-pub use auth::{Token, TokenProblem, new_token};
+pub use auth::{Token, new_token};
 pub use far::{Far, Listening};
-pub use near::{Near, Target, meet, reach};
+pub use near::{Near, meet, reach};
 pub use wire::{PeerError, Protocol, Wire};

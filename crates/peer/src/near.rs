@@ -12,35 +12,6 @@ use crate::auth::{Prover, Token};
 use crate::ssh::{LOGIN_MAX, Ssh};
 use crate::wire::{BENCH, FromFar, FromNear, Hello, PeerError, Protocol, Wire};
 
-/// Where the other host is, as typed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
-    /// What ssh(1) takes for a destination.
-    Ssh(String),
-    /// `tcp://ADDRESS:PORT`, at which a hosepipe listens.
-    Tcp(String),
-}
-
-impl std::str::FromStr for Target {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let odd = text.chars().any(|letter| letter.is_whitespace() || letter.is_control());
-        match text.strip_prefix("tcp://") {
-            Some(rest)
-                if !odd && rest.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) =>
-            {
-                Ok(Self::Tcp(rest.to_owned()))
-            }
-            Some(_) => Err(format!("`{text}` is no address: tcp://ADDRESS:PORT, as in tcp://10.0.0.2:4711")),
-            None if text.is_empty() || text.starts_with('-') || odd => {
-                Err(format!("`{text}` is no host: HOST or USER@HOST, as ssh takes it, or tcp://ADDRESS:PORT"))
-            }
-            None => Ok(Self::Ssh(text.to_owned())),
-        }
-    }
-}
-
 /// The near side, which has reached the other host.
 pub struct Near<'c> {
     wire: Wire,
@@ -182,19 +153,15 @@ impl FarEnd for Near<'_> {
     fn news(&mut self, wait: Duration) -> Result<Option<FarNews>, CaseError> {
         self.lost.clone().map_or(Ok(()), Err)?;
         loop {
-            let (number, news) = match self.wire.hear(wait) {
+            match self.wire.hear(wait) {
                 Ok(None) => return Ok(None),
-                Ok(Some(FromFar::Moved(number, moved))) => (number, Ok(FarNews::Moved(moved))),
-                Ok(Some(FromFar::Report(number, report))) => (number, Ok(FarNews::Report(report))),
-                Ok(Some(FromFar::Failed(number, error))) => (number, Err(error)),
+                Ok(Some(FromFar::News(number, news))) if number == self.orders => return news.map(Some),
+                Ok(Some(FromFar::News(..))) => {}
                 Ok(Some(_)) => {
                     let error = PeerError(format!("{} begins twice", self.record.name));
                     return Err(self.lose(error));
                 }
                 Err(error) => return Err(self.lose(error)),
-            };
-            if number == self.orders {
-                return news.map(Some);
             }
         }
     }

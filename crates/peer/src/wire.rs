@@ -5,14 +5,13 @@ use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use engine::Order;
+use engine::{FarNews, Order};
 use model::{CaseError, Host, Tool, describe_errno, visible};
 use process::ready_within;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use thiserror::Error;
 
 use crate::auth::{Nonce, Proof, nonce};
@@ -84,10 +83,8 @@ pub(crate) enum FromFar {
         tool: Tool,
         host: Box<Host>,
     },
-    /// Of a trial, by the number of its order: what was moved so far, what the end reports, or why there is no report.
-    Moved(u64, u64),
-    Report(u64, Value),
-    Failed(u64, CaseError),
+    /// Of a trial, by the number of its order: how it goes, or why there is no report.
+    News(u64, Result<FarNews, CaseError>),
 }
 
 /// What the near side says.

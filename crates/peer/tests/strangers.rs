@@ -1,4 +1,4 @@
-//! What is typed, what token files hold, and what strangers say: taken where it is right, a sentence where it is not.
+//! What token files hold, and what strangers say: taken where it is right, a sentence where it is not.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use model::{Host, Tool};
-use peer::{Listening, Near, Target, Token};
+use peer::{Listening, Near, Token};
 use proptest::prelude::*;
 
 fn token_file(folder: &tempfile::TempDir, text: &str, mode: u32) -> PathBuf {
@@ -34,17 +34,6 @@ fn a_token_is_its_owners_and_long_enough() {
     assert!(said("0123456789abcdef\n", 0o640).contains("chmod 600"));
     assert!(said("0123456789abcde\n", 0o600).contains("holds 15 bytes"));
     assert!(said(&"x".repeat(5000), 0o600).contains("not 16 to 4096"));
-}
-
-#[test]
-fn a_target_is_what_ssh_takes_or_an_address() {
-    let read = |text: &str| text.parse::<Target>();
-    assert_eq!(read("me@far.example"), Ok(Target::Ssh("me@far.example".to_owned())));
-    assert_eq!(read("tcp://[::1]:80"), Ok(Target::Tcp("[::1]:80".to_owned())));
-    for wrong in ["", "-oProxyCommand=x", "a b", "a\nb", "tcp://", "tcp://a", "tcp://a:99999", "tcp://a b:1"]
-    {
-        assert!(read(wrong).is_err(), "{wrong:?}");
-    }
 }
 
 /// What comes of a call to somebody who says this, in pieces of so many bytes, and hangs up.
@@ -76,7 +65,7 @@ fn who_says_hello_and_has_no_token_is_not_trusted() {
     let known = format!("{{\"known\":{NONCE}}}\n");
     let said = called([&hello[..], &known].concat().into_bytes(), 4096);
     assert!(said.ends_with("does not have the token: it is not trusted"), "{said}");
-    let said = called([&hello[..], "{\"moved\":[1,2]}\n"].concat().into_bytes(), 4096);
+    let said = called([&hello[..], "{\"news\":[1,{\"Ok\":{\"moved\":2}}]}\n"].concat().into_bytes(), 4096);
     assert!(said.contains("does not begin as it must"), "{said}");
 }
 

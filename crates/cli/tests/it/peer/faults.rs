@@ -83,7 +83,12 @@ fn what_cannot_be_is_refused_before_anything() {
     refused(&["tcp://127.0.0.1:9", "tcp"], "--token-file");
     refused(&["h", "--token-file", file], "ssh needs no token");
     refused(&["-oProxyCommand=x"], "");
-    refused(&["a b"], "is no host");
+    for target in ["a b", "a\nb", ""] {
+        refused(&[target], "is no host");
+    }
+    for target in ["tcp://", "tcp://a", "tcp://a:99999", "tcp://a b:1"] {
+        refused(&[target], "is no address");
+    }
     refused(&["tcp://127.0.0.1:9", "--token-file", "/nonexistent"], "cannot be read: ENOENT");
     std::fs::set_permissions(&token, std::os::unix::fs::PermissionsExt::from_mode(0o644)).expect("chmod");
     refused(&["tcp://127.0.0.1:9", "--token-file", file], "chmod 600");
@@ -117,7 +122,7 @@ fn a_far_side_that_lies_is_not_believed() {
             |line| line.replace("\"checksum\":\"", "\"checksum\":\"0"),
             "bytes were lost, repeated, swapped or changed",
         ),
-        (|_| "{\"report\":[1,[]]}".to_owned(), "report is none"),
+        (|_| "{\"news\":[1,{\"Ok\":{\"report\":[]}}]}".to_owned(), "report is none"),
         (
             |line| {
                 let end_ns = line.find("\"start_ns\":").expect("a time") + "\"start_ns\":".len();

@@ -61,7 +61,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream) {
 
 fn pass_lines(from: &TcpStream, mut to: TcpStream, change: fn(String) -> String) {
     for line in BufReader::new(from).lines().map_while(Result::ok) {
-        let line = if line.starts_with("{\"report\"") { change(line) } else { line };
+        let line = if line.contains("\"report\":") { change(line) } else { line };
         if to.write_all(format!("{line}\n").as_bytes()).is_err() {
             break;
         }
