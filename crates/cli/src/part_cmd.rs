@@ -5,10 +5,10 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, Error, anyhow, ensure};
 use clap::{Args, Command, FromArgMatches};
 use rustix::stdio::{dup2_stdin, dup2_stdout};
-use spread::{Fed, InputFile, PARTS, SpreadPlan, Work, feed, is_url};
+use spread::{Fed, InputFile, NOT_RUN, PARTS, Range, SpreadPlan, Work, feed, is_url};
 
 use crate::run_cmd::{self, RunArgs};
 use crate::terminal;
@@ -22,9 +22,6 @@ pub(crate) struct PartArgs {
     number: Option<usize>,
 }
 
-/// The status where it could not be run, or not as was asked: the text's own are told apart from it.
-pub(crate) const NOT_RUN: u8 = 125;
-
 /// Runs it and exits as it did.
 pub(crate) fn run(args: &PartArgs) -> ExitCode {
     part(args).unwrap_or_else(|error| {
@@ -36,8 +33,7 @@ pub(crate) fn run(args: &PartArgs) -> ExitCode {
 fn part(args: &PartArgs) -> anyhow::Result<ExitCode> {
     process::end_with_parent()?;
     let work = Work::of(&args.folder);
-    let plan = args.number.map_or_else(|| work.plan(), |number| work.plan_of(number));
-    let plan = plan.with_context(|| {
+    let (plan, count) = work.plan_of(args.number.unwrap_or(0)).with_context(|| {
         format!("the plan in {}, a folder that every node has to see", args.folder.display())
     })?;
     ensure!(
@@ -49,62 +45,61 @@ fn part(args: &PartArgs) -> anyhow::Result<ExitCode> {
     match args.number {
         Some(number) if work.is_finished(number) => Ok(ExitCode::SUCCESS),
         Some(number) => map(&work, &plan, number),
-        None => reduce(&work, &plan),
+        None => reduce(&work, &plan, count),
     }
 }
 
 fn map(work: &Work, plan: &SpreadPlan, number: usize) -> anyhow::Result<ExitCode> {
-    let partition = plan.partitions.first().context("nothing to read")?;
+    let ranges = plan.partitions.first().context("nothing to read")?;
     // What this program cannot open, the engine reads for it.
-    let is_given = partition.ranges.iter().any(|range| is_url(&range.path));
-    for range in partition.ranges.iter().filter(|_| !is_given) {
-        let planned = plan.inputs.iter().find(|input| input.path == range.path);
-        ensure!(
-            Some(&InputFile::look(&range.path)?) == planned,
-            "{} has changed since the work was begun: begin anew",
-            range.path.display()
-        );
-    }
-    let fed = match is_given {
-        true => None,
-        false => {
-            let (input, fed) = feed(partition.ranges.clone()).context("what the partition reads")?;
-            dup2_stdin(&input)?;
-            Some(fed)
-        }
-    };
-    let output = work.start_output(number).context("a file for what comes out")?;
+    let is_given = ranges.iter().any(|range| is_url(&range.file.path));
+    let fed = if is_given { None } else { Some(read(ranges)?) };
+    let output = File::create(work.unfinished(number)).context("a file for what comes out")?;
     dup2_stdout(&output)?;
     drop(output);
-    let code = run_text(plan, &plan.map, &work.record_file(number))?;
-    if let Some(Err(problem)) = fed.map(Fed::finish) {
-        bail!("not everything could be read: {problem}");
+    let code = run_text(plan, &plan.map, &work.file(Some(number), "json"))?;
+    if let Some(fed) = fed {
+        fed.finish().map_err(|problem| anyhow!("not everything could be read: {problem}"))?;
+        ensure_unchanged(ranges)?;
     }
     if code == ExitCode::SUCCESS {
         dup2_stdout(File::options().write(true).open("/dev/null")?)?;
         pipeline::wait_for_writers(&work.unfinished(number)).context("what comes out")?;
-        work.finish_output(number).context("naming what came out")?;
+        work.finish(number).context("naming what came out")?;
     } else {
         drop(std::fs::remove_file(work.unfinished(number)));
     }
     Ok(code)
 }
 
-fn reduce(work: &Work, plan: &SpreadPlan) -> anyhow::Result<ExitCode> {
-    let partitions = plan.partitions.len();
-    let outputs = work.outputs(partitions).context("what came out of the partitions")?;
-    let record = work.reduce_record_file();
+fn reduce(work: &Work, plan: &SpreadPlan, count: usize) -> anyhow::Result<ExitCode> {
+    let outputs = work.outputs(count).map_err(Error::msg)?;
+    let record = work.file(None, "json");
     if plan.reduce.contains(PARTS) {
-        let list = work.list_outputs(partitions).context("the list of what came out")?;
+        let list = work.list_outputs(count).context("the list of what came out")?;
         let list = model::shell_quoted(list.as_os_str().as_encoded_bytes());
         return run_text(plan, &plan.reduce.replace(PARTS, &list), &record);
     }
-    let (input, fed) = feed(outputs).context("what came out of the partitions")?;
-    dup2_stdin(&input)?;
-    drop(input);
+    let fed = read(&outputs)?;
     let code = run_text(plan, &plan.reduce, &record)?;
-    fed.finish().map_err(anyhow::Error::msg)?;
+    fed.finish().map_err(Error::msg)?;
     Ok(code)
+}
+
+/// From now on these are standard input.
+fn read(ranges: &[Range]) -> anyhow::Result<Fed> {
+    ensure_unchanged(ranges)?;
+    let (input, fed) = feed(ranges.to_vec()).context("what is to be read")?;
+    dup2_stdin(&input)?;
+    Ok(fed)
+}
+
+fn ensure_unchanged(ranges: &[Range]) -> anyhow::Result<()> {
+    for file in ranges.iter().map(|range| &range.file) {
+        let found = InputFile::look(&file.path).map_err(Error::msg)?;
+        ensure!(found == *file, "{} has changed since the work was begun: begin anew", file.path.display());
+    }
+    Ok(())
 }
 
 /// As `hosepipe run` does what is typed.

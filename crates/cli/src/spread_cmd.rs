@@ -3,8 +3,7 @@
 mod elsewhere;
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
@@ -12,14 +11,12 @@ use std::time::{Instant, SystemTime};
 use anyhow::Context;
 use clap::Args;
 use model::{ByteSize, RunRecord, SCHEMA};
-use process::{Reach, Supervisor, shown_status, spawn};
 use report::read::{AnyRecord, Loaded};
 use report::sheet;
-use spread::{Derived, Engine, Failure, InputFile, Local, Partition, Progress, SpreadPlan, Work};
+use spread::{Derived, Engine, InputFile, Job, Range, SpreadPlan, Work};
 
 use crate::bar::Bar;
 use crate::outputs::Outputs;
-use crate::part_cmd::NOT_RUN;
 use crate::record::{arguments, rfc3339, tool};
 use crate::script;
 use crate::signals::StopRequest;
@@ -109,7 +106,6 @@ pub(crate) struct SpreadArgs {
 
 /// Runs every partition, then the reduce.
 pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
-    let usage = |problem: &dyn ToString| UsageError(problem.to_string());
     let derived = match &args.reduce {
         Some(reduce) => Derived { map: args.map.clone(), reduce: reduce.clone() },
         None => spread::derive(&args.map).map_err(UsageError)?,
@@ -126,15 +122,13 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
         via: args.via.clone(),
         shell: args.shell.clone(),
         pipefail: args.pipefail,
-        partitions: partitions(&inputs, args.split).map_err(|problem| usage(&problem))?,
-        inputs,
+        partitions: partitions(&inputs, args.split).map_err(UsageError)?,
     };
-    let submitter =
-        args.elsewhere.submit.then(|| args.elsewhere.engine().map(Engine::submitter)).flatten().transpose();
-    let submitter = submitter.map_err(|problem| usage(&problem))?;
-    let stop = StopRequest::listen()?;
+    let submitter = args.elsewhere.submitter().map_err(UsageError)?;
+    let hosepipe = std::env::current_exe().context("this program's own file")?;
+    let runs = Runs { args, hosepipe: &hosepipe, stop: StopRequest::listen()? };
     if let Some(most) = args.check
-        && let Some(code) = check(args, &plan, most, &stop)?
+        && let Some(code) = runs.check(&plan, spread::sample(&inputs, most.0).map_err(UsageError)?)?
     {
         return Ok(code);
     }
@@ -144,32 +138,27 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
         ),
         Some(_) => None,
     };
-    let folder = temporary
-        .as_ref()
-        .map_or(args.work.as_deref(), |folder| Some(folder.path()))
-        .unwrap_or(Path::new("."));
-    let folder = std::path::absolute(folder)?;
-    let begin = if args.resume { Work::resume } else { Work::begin };
-    let work = begin(&folder, &plan).map_err(|problem| usage(&problem))?;
-    let (started, began) = (SystemTime::now(), Instant::now());
-    let is_left = (0..plan.partitions.len()).any(|number| !work.is_finished(number));
-    let (failures, reduced) = match args.elsewhere.engine().filter(|_| is_left) {
-        Some(engine) => {
-            match elsewhere::map_and_reduce(engine, args, &work, &plan, submitter.as_deref(), &stop)? {
-                Some(ended) => ended,
-                None => return Ok(ExitCode::SUCCESS),
-            }
-        }
-        None => (map_all(args, &work, &plan, &stop)?, None),
-    };
+    let folder = temporary.as_ref().map(tempfile::TempDir::path).or(args.work.as_deref());
+    let folder = std::path::absolute(folder.unwrap_or(Path::new(".")))?;
+    let work = Work::begin(&folder, &plan, args.resume).map_err(UsageError)?;
+    let mut job = runs.job(&work, &plan);
+    if job.is_left() {
+        job = args.elsewhere.job(job, submitter.as_deref(), args.jobs);
+    }
+    if job.engine != Engine::Here && submitter.is_none() {
+        return elsewhere::print(&job);
+    }
+    let (started, began, stop) = (SystemTime::now(), Instant::now(), &runs.stop);
+    let failures = runs.map(&job)?;
     let is_whole = failures.is_empty() && !stop.is_set();
-    let status = match reduced {
+    let status = match job.engine {
         _ if !is_whole => i32::from(stop.exit_status().unwrap_or(1)),
-        Some(status) => status,
-        None => reduce(&work, None, &stop)?,
+        Engine::Here => job.reduce(None, &mut || stop.is_set()).context("running the reduce")?,
+        _ => job.fetch().context("what the reduce has written")?,
     };
-    let (maps, reduced) = work.records(plan.partitions.len());
-    if let Some(record) = spread::merged(&maps, reduced.as_ref().filter(|_| is_whole)) {
+    let maps: Vec<_> = (0..plan.partitions.len()).filter_map(|number| work.record(Some(number))).collect();
+    let reduced = is_whole.then(|| work.record(None)).flatten();
+    if let Some(record) = spread::merged(&maps, reduced.as_ref()) {
         let record = RunRecord {
             schema: SCHEMA.to_owned(),
             tool: tool(),
@@ -188,23 +177,49 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
         args.outputs.write(&[Loaded::new("this run", record)])?;
     }
     if !is_whole {
-        tell(&failures, &plan, stop.is_set());
-        tell_kept(&work, &plan, temporary);
+        tell(&failures, stop);
+        tell_kept(&job, &inputs, temporary);
     }
     Ok(stop.exit_status().unwrap_or(u8::try_from(status).unwrap_or(1)).into())
 }
 
+/// What each run of the map reads; one run of nothing where there is nothing, so that `wc` says 0.
+fn partitions(inputs: &[InputFile], split: Option<ByteSize>) -> Result<Vec<Vec<Range>>, String> {
+    let mut partitions = Vec::new();
+    for input in inputs {
+        let ranges = match split {
+            Some(piece) => spread::cut(input, piece.0)?,
+            None => vec![input.clone().whole()],
+        };
+        partitions.extend(ranges.into_iter().map(|range| vec![range]));
+    }
+    if partitions.is_empty() {
+        partitions.push(Vec::new());
+    }
+    Ok(partitions)
+}
+
+/// Says what failed.
+fn tell(failures: &[String], stop: &StopRequest) {
+    const NAMED_MAX: usize = 5;
+    failures.iter().take(NAMED_MAX).for_each(|failure| terminal::remark(failure));
+    if failures.len() > NAMED_MAX {
+        terminal::remark(&format!("… and {} more", failures.len() - NAMED_MAX));
+    }
+    terminal::remark(if stop.is_set() { "stopped: nothing was reduced" } else { "nothing was reduced" });
+}
+
 /// Says how much is finished, and how the rest is done.
-fn tell_kept(work: &Work, plan: &SpreadPlan, temporary: Option<tempfile::TempDir>) {
-    let count = plan.partitions.len();
-    let finished = (0..count).filter(|number| work.is_finished(*number)).count();
+fn tell_kept(job: &Job<'_>, inputs: &[InputFile], temporary: Option<tempfile::TempDir>) {
+    let count = job.plan.partitions.len();
+    let finished = (0..count).filter(|number| job.work.is_finished(*number)).count();
     let has_changed = |input: &InputFile| {
         !spread::is_url(&input.path) && InputFile::look(&input.path).ok().as_ref() != Some(input)
     };
     // Nothing goes on from a folder with nothing finished in it, or with what was made of other inputs.
-    let is_of_use = !plan.inputs.iter().any(has_changed) && (temporary.is_none() || finished > 0);
+    let is_of_use = !inputs.iter().any(has_changed) && (temporary.is_none() || finished > 0);
     let kept = is_of_use.then(|| {
-        let folder = temporary.map_or(work.folder().to_owned(), tempfile::TempDir::keep);
+        let folder = temporary.map_or(job.work.folder().to_owned(), tempfile::TempDir::keep);
         let folder = model::shell_quoted(folder.as_os_str().as_encoded_bytes());
         format!(", and kept. To go on: the same command with --work {folder} --resume")
     });
@@ -212,141 +227,79 @@ fn tell_kept(work: &Work, plan: &SpreadPlan, temporary: Option<tempfile::TempDir
     terminal::remark(&format!("{finished} of {count} partitions are finished{kept}"));
 }
 
-/// What each run of the map reads; one run of nothing where there is nothing, so that `wc` says 0.
-fn partitions(inputs: &[InputFile], split: Option<ByteSize>) -> Result<Vec<Partition>, spread::InputProblem> {
-    let mut partitions = Vec::new();
-    for input in inputs {
-        let ranges = match split {
-            Some(piece) => spread::cut(input, piece.0)?,
-            None => vec![input.whole()],
-        };
-        partitions.extend(ranges.into_iter().map(|range| Partition { ranges: vec![range] }));
-    }
-    if partitions.is_empty() {
-        partitions.push(Partition { ranges: Vec::new() });
-    }
-    Ok(partitions)
+/// What all runs of a command have in common.
+struct Runs<'a> {
+    args: &'a SpreadArgs,
+    hosepipe: &'a Path,
+    stop: StopRequest,
 }
 
-fn map_all(
-    args: &SpreadArgs,
-    work: &Work,
-    plan: &SpreadPlan,
-    stop: &StopRequest,
-) -> anyhow::Result<Vec<Failure>> {
-    let hosepipe = std::env::current_exe().context("this program's own file")?;
-    let jobs = args.jobs.map_or_else(|| host::cpus().len(), usize::from).max(1);
-    let local = Local {
-        work,
-        hosepipe: &hosepipe,
-        jobs,
-        retries: args.retries.unwrap_or(0),
-        keep_going: args.keep_going,
-    };
-    let count = plan.partitions.len();
-    let bar = Bar::new(count as u64, " {pos}/{len} partitions {bar:20} {wide_msg} {eta}");
-    let mut progress = SpreadProgress { bar, stop };
-    let failures = local.run(count, &mut progress).context("running the partitions");
-    progress.bar.finish();
-    failures
-}
-
-/// Runs the reduce, with standard output elsewhere if that is asked for; gives its status.
-fn reduce(work: &Work, output: Option<OwnedFd>, stop: &StopRequest) -> anyhow::Result<i32> {
-    let hosepipe = std::env::current_exe().context("this program's own file")?;
-    let words = ["hosepipe".into(), "__part".into(), work.folder().as_os_str().to_owned()];
-    let copies: Vec<_> = output.into_iter().map(|output| (output, 1)).collect();
-    let mut supervisor = Supervisor::new(Reach::AllBelow)?;
-    supervisor.watch(spawn(&hosepipe, &words, &std::env::vars_os().collect(), &copies)?)?;
-    let (ended, asked) = supervisor.wait(None)?;
-    stop.note(asked);
-    Ok(shown_status(ended))
-}
-
-/// Runs the beginning of the inputs whole and in parts. The status to leave with where that does not come to the same.
-fn check(
-    args: &SpreadArgs,
-    plan: &SpreadPlan,
-    most: ByteSize,
-    stop: &StopRequest,
-) -> anyhow::Result<Option<ExitCode>> {
-    let ranges = spread::sample(&plan.inputs, most.0).map_err(|problem| UsageError(problem.to_string()))?;
-    let parts = ranges.len();
-    let sampled = ByteSize(ranges.iter().map(|range| range.bytes).sum());
-    if parts < 2 {
-        terminal::remark("nothing to check: the inputs do not make two parts");
-        return Ok(None);
-    }
-    let whole = vec![Partition { ranges: ranges.clone() }];
-    let each = ranges.into_iter().map(|range| Partition { ranges: vec![range] }).collect();
-    let mut came_out = Vec::new();
-    for partitions in [whole, each] {
-        let folder = tempfile::tempdir().context("a folder for the check")?;
-        let plan = SpreadPlan { partitions, ..plan.clone() };
-        let work = Work::begin(folder.path(), &plan).map_err(|problem| UsageError(problem.to_string()))?;
-        let failures = map_all(args, &work, &plan, stop)?;
-        if !failures.is_empty() || stop.is_set() {
-            tell(&failures, &plan, stop.is_set());
-            return Ok(Some(stop.exit_code(true)));
+impl Runs<'_> {
+    /// The partitions of a work, to be run here.
+    fn job<'a>(&'a self, work: &'a Work, plan: &'a SpreadPlan) -> Job<'a> {
+        Job {
+            engine: Engine::Here,
+            submitter: None,
+            options: &[],
+            work,
+            plan,
+            hosepipe: self.hosepipe,
+            jobs: Some(self.args.jobs.map_or_else(|| host::cpus().len(), usize::from).max(1)),
+            retries: self.args.retries,
+            keep_going: self.args.keep_going,
         }
-        let path = folder.path().join("reduced");
-        let status = reduce(&work, Some(File::create(&path)?.into()), stop)?;
-        came_out.push((status, std::fs::read(path)?));
     }
-    if came_out[0] == came_out[1] {
-        terminal::remark(&format!(
-            "checked: {sampled} of the inputs, whole and in {parts} parts, came to the same"
-        ));
-        return Ok(None);
-    }
-    let [whole, each] = [&came_out[0], &came_out[1]];
-    let same = whole.1.iter().zip(&each.1).take_while(|(one, other)| one == other).count();
-    terminal::remark(&format!(
-        "This pipeline cannot be spread so: of {sampled} of the inputs, whole and in {parts} parts, what comes out differs from byte {same} on \
-         ({} bytes with status {}, and {} bytes with status {}). Another --reduce may bring the parts together.",
-        whole.1.len(),
-        whole.0,
-        each.1.len(),
-        each.0
-    ));
-    Ok(Some(ExitCode::FAILURE))
-}
 
-/// Says what failed.
-fn tell(failures: &[Failure], plan: &SpreadPlan, is_stopped: bool) {
-    const NAMED_MAX: usize = 5;
-    let count = plan.partitions.len();
-    for failure in failures.iter().take(NAMED_MAX) {
-        let what = match plan.partitions[failure.partition].ranges.as_slice() {
-            [range] if range.offset == 0 => range.path.display().to_string(),
-            [range] => format!("{} from byte {} on", range.path.display(), range.offset),
-            ranges => format!("{} ranges", ranges.len()),
-        };
-        let how = match failure.status {
-            Some(status) if status == i32::from(NOT_RUN) => {
-                failure.how.replacen(&format!("exited with {NOT_RUN}"), "could not be run", 1)
+    fn map(&self, job: &Job<'_>) -> anyhow::Result<Vec<String>> {
+        let count = job.plan.partitions.len() as u64;
+        let bar = Bar::new(count, " {pos}/{len} partitions {bar:20} {wide_msg} {eta}");
+        let failures = job.map(&mut |finished, running| {
+            bar.stand_at(finished as u64, &format!("{running} running"));
+            self.stop.is_set()
+        });
+        bar.finish();
+        failures.context("running the partitions")
+    }
+
+    /// Runs a sample of the inputs whole and in parts. The status to leave with where that does not come to the same.
+    fn check(&self, plan: &SpreadPlan, sample: Vec<Range>) -> anyhow::Result<Option<ExitCode>> {
+        let parts = sample.len();
+        let sampled = ByteSize(sample.iter().map(|range| range.bytes).sum());
+        if parts < 2 {
+            terminal::remark("nothing to check: the inputs do not make two parts");
+            return Ok(None);
+        }
+        let mut came_out = Vec::new();
+        for partitions in [vec![sample.clone()], sample.into_iter().map(|range| vec![range]).collect()] {
+            let folder = tempfile::tempdir().context("a folder for the check")?;
+            let plan = SpreadPlan { partitions, ..plan.clone() };
+            let work = Work::begin(folder.path(), &plan, false).map_err(UsageError)?;
+            let job = self.job(&work, &plan);
+            let failures = self.map(&job)?;
+            if !failures.is_empty() || self.stop.is_set() {
+                tell(&failures, &self.stop);
+                return Ok(Some(self.stop.exit_code(true)));
             }
-            _ => failure.how.clone(),
-        };
-        terminal::remark(&format!("partition {} of {count} ({what}) {how}", failure.partition + 1));
-    }
-    if failures.len() > NAMED_MAX {
-        terminal::remark(&format!("… and {} more", failures.len() - NAMED_MAX));
-    }
-    terminal::remark(if is_stopped { "stopped: nothing was reduced" } else { "nothing was reduced" });
-}
-
-struct SpreadProgress<'a> {
-    bar: Bar,
-    stop: &'a StopRequest,
-}
-
-impl Progress for SpreadProgress<'_> {
-    fn stops(&self) -> bool {
-        self.stop.is_set()
-    }
-
-    fn show(&mut self, finished: usize, running: usize) {
-        self.bar.stand_at(finished as u64, &format!("{running} running"));
+            let path = folder.path().join("reduced");
+            let status = job.reduce(Some(File::create(&path)?), &mut || self.stop.is_set())?;
+            came_out.push((status, fs::read(path)?));
+        }
+        if came_out[0] == came_out[1] {
+            let said =
+                format!("checked: {sampled} of the inputs, whole and in {parts} parts, came to the same");
+            terminal::remark(&said);
+            return Ok(None);
+        }
+        let [whole, each] = [&came_out[0], &came_out[1]];
+        let same = whole.1.iter().zip(&each.1).take_while(|(one, other)| one == other).count();
+        terminal::remark(&format!(
+            "This pipeline cannot be spread so: of {sampled} of the inputs, whole and in {parts} parts, what comes out differs from byte {same} on \
+             ({} bytes with status {}, and {} bytes with status {}). Another --reduce may bring the parts together.",
+            whole.1.len(),
+            whole.0,
+            each.1.len(),
+            each.0
+        ));
+        Ok(Some(ExitCode::FAILURE))
     }
 }

@@ -86,9 +86,17 @@ impl Child<'static> {
             ForkResult::Parent { child } => {
                 let pid = Pid::from_raw(child.as_raw()).ok_or(io::ErrorKind::Other)?;
                 drop(writer);
-                Self::of(pid, output, Captured::all(), None)
+                Self::of(pid, Some(output), Captured::all(), None)
             }
         }
+    }
+
+    /// Starts a program that is not heard, in a group that is the caller's affair.
+    ///
+    /// # Errors
+    /// What the system answered; ENOENT where there is no such program.
+    pub fn start(mut command: Command) -> io::Result<Self> {
+        Self::of(Pid::from_child(&command.spawn()?), None, Captured::all(), None)
     }
 }
 
@@ -112,16 +120,18 @@ impl<'c> Child<'c> {
         command.env(VARIABLE, mark.value()).stderr(write_end).process_group(0);
         let pid = Pid::from_child(&command.spawn()?);
         cleaner.watch(pid);
-        Self::of(pid, output, said, Some(cleaner))
+        Self::of(pid, Some(output), said, Some(cleaner))
     }
 
-    fn of(pid: Pid, output: OwnedFd, said: Captured, cleaner: Option<&'c Cleaner>) -> io::Result<Self> {
-        let opened =
-            fcntl_setfl(&output, OFlags::NONBLOCK).and_then(|()| pidfd_open(pid, PidfdFlags::empty()));
-        match opened {
-            Ok(pidfd) => {
-                Ok(Self { pid, pidfd, output: Some(output), said, ended: None, killed: false, cleaner })
-            }
+    fn of(
+        pid: Pid,
+        output: Option<OwnedFd>,
+        said: Captured,
+        cleaner: Option<&'c Cleaner>,
+    ) -> io::Result<Self> {
+        let heard = output.iter().try_for_each(|output| fcntl_setfl(output, OFlags::NONBLOCK));
+        match heard.and_then(|()| pidfd_open(pid, PidfdFlags::empty())) {
+            Ok(pidfd) => Ok(Self { pid, pidfd, output, said, ended: None, killed: false, cleaner }),
             Err(error) => {
                 end(pid, cleaner.is_some());
                 let _ = reap(pid);
@@ -149,6 +159,14 @@ impl<'c> Child<'c> {
     /// What to poll: readable once it has ended; readable when it says something.
     pub(crate) fn news(&self) -> [Option<BorrowedFd<'_>>; 2] {
         [self.ended.is_none().then(|| self.pidfd.as_fd()), self.output.as_ref().map(AsFd::as_fd)]
+    }
+
+    /// Asks it to end (SIGTERM): it alone, who knows what is to be done about those it has started.
+    pub fn ask_to_end(&self) {
+        if self.ended.is_none() {
+            // One that has just ended is no error.
+            let _ = kill_process(self.pid, Signal::TERM);
+        }
     }
 
     /// Kills it, whatever it is doing, with its group.

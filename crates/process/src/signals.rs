@@ -118,11 +118,12 @@ impl AsFd for Inbox {
 }
 
 /// Sends a signal to a process that is ours to wait for, so that the number is not another's, and to what it has
-/// started: a shell that waits for a program does not hand on what comes to itself alone.
-pub fn send(pid: i32, signal: Signal) {
+/// started: a shell that waits for a program does not hand on what comes to itself alone. Gives all of them.
+pub fn send(pid: i32, signal: Signal) -> Vec<i32> {
     let below = children(pid);
     send_to_one(pid, signal);
-    below.into_iter().for_each(|child| send(child, signal));
+    let below = below.into_iter().flat_map(|child| send(child, signal));
+    std::iter::once(pid).chain(below).collect()
 }
 
 /// Whether a process is another one, or has come from it (proc_pid_stat(5)).

@@ -5,18 +5,18 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{
-    Signal::{SIGCHLD, SIGCONT, SIGHUP, SIGKILL, SIGSTOP},
+    Signal::{self, SIGCHLD, SIGCONT, SIGHUP, SIGKILL, SIGSTOP},
     raise,
 };
 use nix::unistd::{Pid as Number, getpgid, getpgrp};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid};
+use rustix::process::{Pid, PidfdFlags, WaitOptions, getpid, pidfd_open, set_child_subreaper, waitpid};
 
-use crate::proc::Stat;
+use crate::proc::{Stat, children};
 use crate::reap::reap;
 use crate::signals::{self, Came, Inbox};
 use crate::wait::sleep_on;
@@ -32,17 +32,24 @@ pub enum Reach {
     Trial,
 }
 
+/// For so long those are waited for who were asked to end, and have lost their parent meanwhile.
+const ORPHANS: Duration = Duration::from_millis(500);
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
 /// Waits for a child. Dropped before that has ended, it ends it and all that it started.
 pub struct Supervisor {
     inbox: Inbox,
     reach: Reach,
     child: Option<(Pid, OwnedFd)>,
+    /// Who was asked to end, and this process's children at that time.
+    asked: Vec<i32>,
+    children: Vec<i32>,
 }
 
 impl Supervisor {
     /// Begins to listen; to be made before the program is started, so that no signal in between is lost.
     pub fn new(reach: Reach) -> io::Result<Self> {
-        Ok(Self { inbox: Inbox::open()?, reach, child: None })
+        Ok(Self { inbox: Inbox::open()?, reach, child: None, asked: Vec::new(), children: Vec::new() })
     }
 
     /// The child that was started.
@@ -79,7 +86,11 @@ impl Supervisor {
             match waitpid(Some(child), WaitOptions::NOHANG | WaitOptions::UNTRACED)? {
                 Some((_, status)) if !status.stopped() => {
                     self.child = None;
-                    return Ok((ExitStatus::from_raw(status.as_raw()), asked_to_end));
+                    self.end_orphans(asked_to_end);
+                    return Ok((
+                        ExitStatus::from_raw(status.as_raw()),
+                        asked_to_end.map(|signal| signal as i32),
+                    ));
                 }
                 Some(_) if stopped_alone(child) => {
                     // Stops this process, until somebody lets it go on.
@@ -100,14 +111,14 @@ impl Supervisor {
                     signals::send(child.as_raw_pid(), SIGKILL);
                 }
                 if came.ends {
-                    asked_to_end.get_or_insert(came.signal as i32);
+                    asked_to_end.get_or_insert(came.signal);
                 }
                 self.pass_on(came, child);
             }
         }
     }
 
-    fn pass_on(&self, came: Came, child: Pid) {
+    fn pass_on(&mut self, came: Came, child: Pid) {
         let pid = child.as_raw_pid();
         let to_the_group = match came.sender {
             // Of a terminal that is closed only the leader of the session hears (tty_ioctl(4), TIOCNOTTY).
@@ -119,8 +130,31 @@ impl Supervisor {
             return;
         }
         match self.reach {
-            Reach::AllBelow | Reach::Trial if came.ends => signals::send(pid, came.signal),
+            Reach::AllBelow | Reach::Trial if came.ends => {
+                // Whom the child starts in this very moment is ours once the child has ended.
+                let _ = set_child_subreaper(Some(getpid()));
+                if self.asked.is_empty() {
+                    self.children = children(getpid().as_raw_pid());
+                }
+                self.asked.extend(signals::send(pid, came.signal));
+            }
             _ => signals::send_to_one(pid, came.signal),
+        }
+    }
+
+    /// Waits a moment for those whose parent has ended, and asks those to end, too, who were being started when all others were asked.
+    fn end_orphans(&mut self, signal: Option<Signal>) {
+        let began = Instant::now();
+        let Some(signal) = signal.filter(|_| !self.asked.is_empty()) else { return };
+        while began.elapsed() < ORPHANS {
+            let mut orphans = children(getpid().as_raw_pid());
+            orphans.retain(|pid| !self.children.contains(pid) && !has_ended(*pid));
+            if orphans.is_empty() {
+                return;
+            }
+            orphans.retain(|pid| !self.asked.contains(pid));
+            self.asked.extend(orphans.into_iter().flat_map(|orphan| signals::send(orphan, signal)));
+            std::thread::sleep(LOOK_AGAIN);
         }
     }
 }
@@ -132,6 +166,11 @@ impl Drop for Supervisor {
             end(child);
         }
     }
+}
+
+/// Whether a child of ours has ended; it is reaped then.
+fn has_ended(pid: i32) -> bool {
+    matches!(waitpid(Pid::from_raw(pid), WaitOptions::NOHANG), Ok(Some(_)))
 }
 
 fn end(child: Pid) {

@@ -1,5 +1,6 @@
 //! Waiting for several children at once.
 
+use std::borrow::BorrowMut;
 use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -89,8 +90,8 @@ pub fn wait_for_all<E: From<io::Error>>(
 ///
 /// # Errors
 /// What poll(2) or wait4(2) answered.
-pub fn attend(children: &mut [Child<'_>]) -> io::Result<()> {
-    let fds: Vec<_> = children.iter().map(Child::news).collect();
+pub fn attend<'c, C: BorrowMut<Child<'c>>>(children: &mut [C]) -> io::Result<()> {
+    let fds: Vec<_> = children.iter().map(|child| child.borrow().news()).collect();
     let mut polled: Vec<PollFd<'_>> =
         fds.iter().flatten().flatten().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
     sleep_on(&mut polled, Some(LOOK_UP))?;
@@ -99,9 +100,9 @@ pub fn attend(children: &mut [Child<'_>]) -> io::Result<()> {
     let news: Vec<[bool; 2]> = fds.iter().map(|[end, output]| [is_ready(end), is_ready(output)]).collect();
     for (child, [has_ended, speaks]) in children.iter_mut().zip(news) {
         if has_ended {
-            child.settle()?;
+            child.borrow_mut().settle()?;
         } else if speaks {
-            child.listen();
+            child.borrow_mut().listen();
         }
     }
     Ok(())

@@ -27,7 +27,7 @@ pub struct Fed(Option<Child<'static>>);
 /// A file cannot be opened, or the system refused a pipe or a process.
 pub fn feed(ranges: Vec<Range>) -> io::Result<(OwnedFd, Fed)> {
     if let [range] = ranges.as_slice() {
-        let file = File::open(&range.path)?;
+        let file = File::open(&range.file.path)?;
         if range.offset == 0 && range.bytes == file.metadata()?.len() {
             return Ok((file.into(), Fed(None)));
         }
@@ -41,7 +41,7 @@ pub fn feed(ranges: Vec<Range>) -> io::Result<(OwnedFd, Fed)> {
                 // Nobody reads any more, as behind `head`.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return,
                 Err(error) => {
-                    let path = range.path.display();
+                    let path = range.file.path.display();
                     // Who listens to it judges by that.
                     let _ = write!(said, "{path}: {}", describe_errno(&error));
                     return;
@@ -73,7 +73,7 @@ impl Filler {
 
     /// The file's own pages go into the pipe: nothing is copied. What cannot be spliced, as a file of /proc, is read and written.
     fn pass_on(&mut self, range: &Range) -> io::Result<()> {
-        let mut file = File::open(&range.path)?;
+        let mut file = File::open(&range.file.path)?;
         file.seek(SeekFrom::Start(range.offset))?;
         let (mut left, mut since_pause) = (range.bytes, 0);
         while left > 0 {

@@ -7,15 +7,16 @@
 mod derive;
 mod engine;
 mod feed;
+mod job;
 mod local;
 mod merge;
 mod partition;
 mod work;
 
 pub use derive::{Derived, PARTS, derive};
-pub use engine::{Engine, EngineProblem, Job, JobEnd};
+pub use engine::Engine;
 pub use feed::{Fed, feed};
-pub use local::{Failure, Local, Progress};
+pub use job::{Job, NOT_RUN};
 pub use merge::merged;
-pub use partition::{InputFile, InputProblem, Partition, Range, cut, files, is_url, sample};
-pub use work::{SpreadPlan, Work, WorkProblem};
+pub use partition::{InputFile, Range, cut, files, is_url, sample};
+pub use work::{SpreadPlan, Work};

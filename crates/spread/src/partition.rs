@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf, absolute};
 
 use model::describe_errno;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 /// A line end is looked for in pieces of this size.
 const PIECE_BYTES: usize = 64 << 10;
@@ -27,61 +26,39 @@ pub struct InputFile {
 /// Bytes of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Range {
-    /// The file's absolute path.
-    pub path: PathBuf,
+    /// The file.
+    pub file: InputFile,
     /// Where they begin.
     pub offset: u64,
     /// How many they are.
     pub bytes: u64,
 }
 
-/// What one run of the map reads, one range after the other.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Partition {
-    /// The ranges.
-    pub ranges: Vec<Range>,
-}
-
-/// Why something is no input.
-#[derive(Debug, Error)]
-pub enum InputProblem {
-    /// There is no such file.
-    #[error("cannot read {}: {}", .0.display(), describe_errno(.1))]
-    Unreadable(PathBuf, io::Error),
-    /// A pattern that no file has.
-    #[error("no file matches {}", .0.display())]
-    NoMatch(PathBuf),
-    /// A file that would be cut, and can be unpacked only from its beginning.
-    #[error(
-        "{} is packed ({}), and a piece of it cannot be unpacked: leave out --split, which makes it one part, or unpack it first", .0.display(), .1
-    )]
-    Packed(PathBuf, &'static str),
-    /// Something else than a file.
-    #[error("{} is {}: an input is a regular file, which can be read again and in parts", .0.display(), .1)]
-    NoFile(PathBuf, &'static str),
-}
-
 impl InputFile {
     /// Looks at a file.
     ///
     /// # Errors
-    /// It cannot be read, or is none.
-    pub fn look(path: &Path) -> Result<Self, InputProblem> {
-        let unreadable = |error| InputProblem::Unreadable(path.to_owned(), error);
-        let found = fs::metadata(path).map_err(unreadable)?;
+    /// A sentence: it cannot be read, or is none.
+    pub fn look(path: &Path) -> Result<Self, String> {
+        let found = fs::metadata(path).map_err(unreadable(path))?;
         if !found.is_file() {
             let what = if found.is_dir() { "a folder" } else { "no regular file" };
-            return Err(InputProblem::NoFile(path.to_owned(), what));
+            let is_what = format!("{} is {what}", path.display());
+            return Err(is_what + ": an input is a regular file, which can be read again and in parts");
         }
-        File::open(path).map_err(unreadable)?;
-        let path = absolute(path).map_err(unreadable)?;
+        File::open(path).map_err(unreadable(path))?;
+        let path = absolute(path).map_err(unreadable(path))?;
         Ok(Self { path, bytes: found.len(), changed: (found.ctime(), found.ctime_nsec()) })
     }
 
     /// All of it.
-    pub fn whole(&self) -> Range {
-        Range { path: self.path.clone(), offset: 0, bytes: self.bytes }
+    pub fn whole(self) -> Range {
+        Range { offset: 0, bytes: self.bytes, file: self }
     }
+}
+
+fn unreadable(path: &Path) -> impl Fn(io::Error) -> String {
+    move |error| format!("cannot read {}: {}", path.display(), describe_errno(&error))
 }
 
 /// Whether it names something that no file system of this machine has (`s3a://…`), and that an engine reads.
@@ -92,8 +69,8 @@ pub fn is_url(path: &Path) -> bool {
 /// The files that are named, in this order; of a pattern that is no name itself (`*`, `?`, `[…]`) those that match, sorted by name.
 ///
 /// # Errors
-/// One is none, or none matches.
-pub fn files(typed: &[OsString]) -> Result<Vec<InputFile>, InputProblem> {
+/// A sentence: one is none, or none matches.
+pub fn files(typed: &[OsString]) -> Result<Vec<InputFile>, String> {
     let mut files = Vec::new();
     for typed in typed {
         let path = Path::new(typed);
@@ -109,7 +86,7 @@ pub fn files(typed: &[OsString]) -> Result<Vec<InputFile>, InputProblem> {
             files.push(InputFile::look(&found)?);
         }
         if files.len() == before {
-            return Err(InputProblem::NoMatch(path.to_owned()));
+            return Err(format!("no file matches {}", path.display()));
         }
     }
     Ok(files)
@@ -119,22 +96,25 @@ pub fn files(typed: &[OsString]) -> Result<Vec<InputFile>, InputProblem> {
 /// shorter, none where it is empty.
 ///
 /// # Errors
-/// It cannot be read.
-pub fn cut(file: &InputFile, piece_bytes: u64) -> Result<Vec<Range>, InputProblem> {
-    let unreadable = |error| InputProblem::Unreadable(file.path.clone(), error);
-    let opened = File::open(&file.path).map_err(unreadable)?;
+/// A sentence: it cannot be read, or it is packed, and can be unpacked only from its beginning.
+pub fn cut(file: &InputFile, piece_bytes: u64) -> Result<Vec<Range>, String> {
+    let opened = File::open(&file.path).map_err(unreadable(&file.path))?;
     let mut ranges = Vec::new();
     let mut offset = 0;
-    if file.bytes == 0 && opened.read_at(&mut [0], 0).map_err(unreadable)? > 0 {
+    if file.bytes == 0 && opened.read_at(&mut [0], 0).map_err(unreadable(&file.path))? > 0 {
         // Of a file that the kernel makes up nobody knows the size.
-        ranges.push(file.whole());
+        ranges.push(file.clone().whole());
     }
     if let Some(format) = packed(&opened).filter(|_| piece_bytes < file.bytes) {
-        return Err(InputProblem::Packed(file.path.clone(), format));
+        return Err(format!(
+            "{} is packed ({format}), and a piece of it cannot be unpacked: leave out --split, which makes it one part, or unpack it first",
+            file.path.display()
+        ));
     }
     while offset < file.bytes {
-        let end = line_end(&opened, offset.saturating_add(piece_bytes), file.bytes).map_err(unreadable)?;
-        ranges.push(Range { path: file.path.clone(), offset, bytes: end - offset });
+        let end = line_end(&opened, offset.saturating_add(piece_bytes), file.bytes);
+        let end = end.map_err(unreadable(&file.path))?;
+        ranges.push(Range { file: file.clone(), offset, bytes: end - offset });
         offset = end;
     }
     Ok(ranges)
@@ -175,8 +155,8 @@ fn line_end(file: &File, at: u64, file_bytes: u64) -> io::Result<u64> {
 /// The beginning of the inputs, of about so many bytes in whole lines, in four pieces or in as many as there are files.
 ///
 /// # Errors
-/// One cannot be read.
-pub fn sample(files: &[InputFile], most_bytes: u64) -> Result<Vec<Range>, InputProblem> {
+/// A sentence: one cannot be read.
+pub fn sample(files: &[InputFile], most_bytes: u64) -> Result<Vec<Range>, String> {
     let most_bytes = files.iter().map(|file| file.bytes).sum::<u64>().min(most_bytes);
     let (mut ranges, mut left) = (Vec::new(), most_bytes);
     for file in files {

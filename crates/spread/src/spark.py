@@ -19,10 +19,11 @@ def run(part):
     if done.returncode == 0:
         return None
     said = done.stderr.decode(errors="replace")
-    for what, text in ("log", said), ("status", str(done.returncode)):
+    status = done.returncode if done.returncode >= 0 else 128 - done.returncode
+    for what, text in ("log", said), ("status", str(status)):
         with open("%s/%06d.%s" % (WORK, number + 1, what), "w") as file:
             file.write(text)
-    problem = f"partition {number + 1} exited with {done.returncode}: {said}"
+    problem = f"partition {number + 1} exited with {status}: {said}"
     if KEEP_GOING and TaskContext.get().attemptNumber() >= most_retries:
         return problem
     raise RuntimeError(problem)
@@ -42,10 +43,11 @@ if RETRIES:
     conf.set("spark.task.maxFailures", str(int(RETRIES) + 1))
 sc = SparkContext(appName="hosepipe spread", conf=conf)
 most_retries = int(sc.getConf().get("spark.task.maxFailures", "4")) - 1
-with open(f"{WORK}/left") as left, open(f"{WORK}/plan.json") as plan:
-    planned = json.load(plan)["partitions"]
-    ranges = {number: planned[number]["ranges"] for number in map(int, left)}
-urls = {number: found[0]["path"] for number, found in ranges.items() if found and not found[0]["path"].startswith("/")}
+with open(f"{WORK}/left") as left, open(f"{WORK}/plan.jsonl") as plan:
+    planned = [json.loads(line)["partitions"][0] for line in plan]
+    ranges = {number: planned[number] for number in map(int, left)}
+paths = {number: found[0]["file"]["path"] for number, found in ranges.items() if found}
+urls = {number: path for number, path in paths.items() if not path.startswith("/")}
 parts = [(number, b"") for number in ranges if number not in urls]
 rdds = [read_by_spark(number, url) for number, url in urls.items()]
 if parts:

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::common::{Done, Lab, PROMPTLY, SOON, signal, until};
+use crate::common::{Done, Lab, PROMPTLY, SOON, files_in, signal, until};
 
 pub(crate) fn lab() -> Lab {
     let lab = Lab::new();
@@ -170,15 +170,38 @@ fn an_interruption_keeps_what_is_finished() {
         signal(running.pid(), sent);
         let done = running.wait_within(2 * PROMPTLY).expect_code(status);
         assert!(done.stderr.contains("1 of 2 partitions are finished"), "{}", done.stderr);
+        // Happened: what the one that was ended had written so far stayed there for ever.
+        let left = files_in(&lab.here("w"));
+        assert!(!left.iter().any(|name| name.ends_with(".unfinished")), "{left:?}");
         fs::remove_file(lab.here("done")).expect("removed");
         let done = lab.run(&[&args[..], &["--resume"]].concat()).expect_code(0);
         assert_eq!(done.stdout, by_bash(&lab, "cat in1 in2"));
     }
 }
 
+/// Happened, in one of four: who was forked in the moment in which its shell was ended lived on.
+#[test]
+fn who_begins_in_the_last_moment_ends_too() {
+    let lab = lab();
+    let map = "echo > began; for n in {1..400}; do sleep 1000 & done; wait";
+    for _ in 0..10 {
+        let running = lab.start(lab.command(&["spread", "--map", map, "--reduce", "cat", "in1", "in2"]));
+        until("a shell that forks", SOON, || fs::remove_file(lab.here("began")).ok());
+        signal(running.pid(), Signal::TERM);
+        running.wait_within(2 * PROMPTLY).expect_code(143);
+    }
+}
+
 #[test]
 fn an_input_that_changes_meanwhile_is_told() {
     let lab = lab();
+    // Happened: while it was read nobody looked.
+    for change in ["head -n 1; sleep 0.1; echo more >> in2", "cat; rm in2"] {
+        let done = spread(&lab, &["--map", change, "--reduce", "cat", "in2"]).expect_code(1);
+        assert!(done.stdout.is_empty() && done.stderr.contains("in2"), "{}", done.stderr);
+        assert!(done.stderr.contains("could not be run"), "{}", done.stderr);
+    }
+    let lab = self::lab();
     let map = "echo more >> in2; cat";
     let done = spread(&lab, &["-j", "1", "--work", "w", "--map", map, "--reduce", "cat", "in1", "in2"])
         .expect_code(1);
