@@ -39,12 +39,14 @@ pub struct Status {
     pub listening: Option<Result<String, String>>,
     /// Why it takes no part any more.
     pub failure: Option<String>,
+    /// Whom the node that brought everything together took for gone.
+    pub lost: Vec<usize>,
 }
 
 impl Status {
     /// Of a node of which nothing else is known.
     pub fn of(name: String, tool: Tool, address: Option<IpAddr>) -> Self {
-        Self { beat: 0, name, tool, address, step: 0, listening: None, failure: None }
+        Self { beat: 0, name, tool, address, step: 0, listening: None, failure: None, lost: Vec::new() }
     }
 }
 
@@ -166,7 +168,8 @@ impl<'a> Member<'a> {
         }
         match self.node.board.get::<Status>(&status_name(rank))? {
             None if Instant::now() > self.joined_by => {
-                seen.gone = Some("did not come: was it started, and does it see the same folder?".to_owned());
+                seen.gone =
+                    Some("did not come: was it started, and does it see where the nodes meet?".to_owned());
             }
             None => {}
             Some(status) => {

@@ -103,15 +103,20 @@ impl Member<'_> {
         }
         let end = steps(size);
         for lower in 0..rank {
-            if unless_gone(self.wait(lower, |status| (status.step > end).then_some(())))?.is_some() {
-                return Ok(());
+            let is_over = |status: &Status| (status.step > end).then(|| status.lost.contains(&rank));
+            match unless_gone(self.wait(lower, is_over))? {
+                Some(true) => return Err(Trouble::Gone("was taken for gone by the others".to_owned())),
+                Some(false) => return Ok(()),
+                None => {}
             }
         }
         for other in self.node.others() {
             unless_gone(self.wait(other, |status| (status.step >= end).then_some(())))?;
         }
-        keep(merged(board, &self.gone())?)?;
-        Ok(self.publish(|own| own.step = end + 1)?)
+        let gone = self.gone();
+        let lost = (0..size).filter(|rank| gone[*rank].is_some()).collect();
+        keep(merged(board, &gone)?)?;
+        Ok(self.publish(|own| (own.step, own.lost) = (end + 1, lost))?)
     }
 
     /// Puts up what was measured, and keeps it in this node's own folder: the board may be lost.

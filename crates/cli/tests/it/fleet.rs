@@ -239,6 +239,23 @@ fn as_pods_of_an_indexed_job_with_another_version_among_them() {
     assert!(record.nodes[..2].iter().all(|node| node.failure.is_none()), "{}", done.stdout);
 }
 
+/// Expected: a node says that its figures are in no record. Happened: one that was stopped for a while and went on ended with status 0.
+#[test]
+fn who_was_taken_for_gone_says_so() {
+    let lab = Lab::new();
+    let node = ["fleet", "--nodes", "2", "--rank", "1", "--folder", "work"];
+    let running = lab.start(lab.command(&[&node[..], &HOW, &BENCH].concat()));
+    let mut status = until("a status", Duration::from_secs(20), || {
+        serde_json::from_slice::<serde_json::Value>(&fs::read(lab.here("work/node-1")).ok()?).ok()
+    });
+    (status["step"], status["lost"]) = (9.into(), vec![1].into());
+    fs::write(lab.here("work/token-0"), "\"0123456789abcdef\"").expect("written");
+    fs::write(lab.here("work/node-0"), status.to_string()).expect("written");
+    let done = running.wait_within(Duration::from_secs(20)).expect_code(1);
+    assert!(done.stderr.contains("was taken for gone by the others"), "{}", done.stderr);
+    assert!(done.stdout.contains("own streams"), "{}", done.stdout);
+}
+
 /// Stands in for kubectl, and for the cluster: pods are processes here, started as the manifest says.
 const KUBECTL: &str = r#"#!/usr/bin/env python3
 import json, os, pathlib, re, shutil, socket, subprocess, sys
