@@ -66,10 +66,10 @@ pub enum Trouble {
 
 /// What is known of another node.
 #[derive(Debug, Clone, Default)]
-struct Seen {
-    last: Option<Status>,
+pub(crate) struct Seen {
+    pub(crate) last: Option<Status>,
     beat_at: Option<Instant>,
-    gone: Option<String>,
+    pub(crate) gone: Option<String>,
 }
 
 /// A node that takes part.
@@ -151,17 +151,11 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// Whether another does not come to the end of a step any more, or has come to it.
+    /// What is known of another by now. Who was gone once stays so.
     ///
     /// # Errors
     /// The board cannot be read.
-    pub(crate) fn is_past(&self, rank: usize, step: usize) -> io::Result<bool> {
-        let seen = self.look(rank)?;
-        Ok(seen.gone.is_some() || seen.last.is_some_and(|status| status.step > step))
-    }
-
-    /// What is known of another by now. Who was gone once stays so.
-    fn look(&self, rank: usize) -> io::Result<Seen> {
+    pub(crate) fn look(&self, rank: usize) -> io::Result<Seen> {
         let seen = &mut self.others.borrow_mut()[rank];
         if seen.gone.is_some() {
             return Ok(seen.clone());

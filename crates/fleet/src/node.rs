@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, BufRead, BufReader};
+use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,7 +14,7 @@ use peer::new_token;
 use process::{Capture, Captured, Child, Cleaner, describe_ending, wait_for_all};
 
 use crate::board::Board;
-use crate::member::{Member, Status, Trouble, known, other_version, status_name};
+use crate::member::{Member, Seen, Status, Trouble, known, other_version, status_name};
 use crate::schedule::{partner, rounds};
 
 /// How long the two programs of a pair may take beyond the time that they were given.
@@ -196,9 +197,8 @@ impl Member<'_> {
         }
         let (said, says) = io::pipe()?;
         let mut command = Command::new(&self.node.hosepipe);
-        let any = std::net::IpAddr::from([0; 4]);
-        let address = std::net::SocketAddr::new(self.node.status.address.unwrap_or(any), 0).to_string();
-        command.args(["peer", "--listen", &address, "--token-file"]).arg(token);
+        let address = self.node.status.address.map(|address| SocketAddr::new(address, 0).to_string());
+        command.args(["peer", "--listen", &address.unwrap_or_default(), "--token-file"]).arg(token);
         command.stdin(Stdio::null()).stdout(says);
         let errors = Captured::keeping(0, SAID_MAX);
         let child =
@@ -209,10 +209,13 @@ impl Member<'_> {
         if let Some(address) = line.trim().strip_prefix("listening on ") {
             self.publish(|own| own.listening = Some(Ok(address.to_owned())))?;
         }
-        wait_for_all(&mut children, &|_| false, &mut || match self.is_past(partner, step)? {
+        wait_for_all(&mut children, &|_| false, &mut || match self.look(partner)? {
             _ if self.stops() => Err(Trouble::Stopped),
-            true => Err(Trouble::Gone(String::new())),
-            false => Ok(()),
+            Seen { gone: Some(gone), .. } => Err(Trouble::Gone(gone)),
+            Seen { last: Some(Status { step: at, .. }), .. } if at > step => {
+                Err(Trouble::Gone(String::new()))
+            }
+            _ => Ok(()),
         })?;
         if line.is_empty() {
             self.publish(|own| own.listening = Some(Err(why(&children[0]))))?;
@@ -262,10 +265,7 @@ pub fn merged(board: &Board, gone: &[Option<String>]) -> io::Result<Measured> {
         let failed = failed.map(|why| format!("its bench gave no record: {why}"));
         nodes.push(FleetNode {
             name: name(rank),
-            address: known[rank]
-                .as_ref()
-                .and_then(|status| status.address)
-                .map(|address| address.to_string()),
+            address: known[rank].as_ref().and_then(|status| Some(status.address?.to_string())),
             bench: bench.and_then(Found::ok),
             failure: gone.clone().or(failed),
         });
@@ -303,15 +303,10 @@ fn unless_gone<T>(waited: Result<T, Trouble>) -> Result<Option<T>, Trouble> {
 pub(crate) fn why(child: &Child<'_>) -> String {
     let how = child.ended().map_or_else(String::new, |ended| describe_ending(ended.status));
     let said = child.said();
-    let sentence = |line: &&str| ["hosepipe: ", "error: "].iter().any(|start| line.starts_with(start));
-    let last = said
-        .lines()
-        .rfind(sentence)
-        .or(said.lines().rfind(|line| line.contains(char::is_alphanumeric)))
-        .unwrap_or_default();
-    let last = last
-        .split_once(": ")
-        .filter(|(start, _)| sentence(&&format!("{start}: ")[..]))
-        .map_or(last, |(_, rest)| rest);
+    let starts = ["hosepipe: ", "error: "];
+    let sentence =
+        said.lines().rev().find_map(|line| starts.iter().find_map(|start| line.strip_prefix(start)));
+    let words = || said.lines().rfind(|line| line.contains(char::is_alphanumeric));
+    let last = sentence.or_else(words).unwrap_or_default();
     if last.is_empty() { how } else { format!("{last} ({how})") }
 }

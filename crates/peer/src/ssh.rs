@@ -1,7 +1,7 @@
 //! The far side started by ssh(1), as the user has set that up, through an argument vector: what the other host's shell is given is
 //! fixed text and numbers.
 
-use std::io::Read;
+use std::io::{self, ErrorKind, Read};
 use std::net::IpAddr;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
@@ -78,15 +78,10 @@ impl<'c> Ssh<'c> {
 
     /// What went wrong, in the words of whoever knows it best.
     pub(crate) fn explain(&mut self, error: PeerError) -> PeerError {
-        let until = Instant::now() + LAST_WORDS;
-        let mut look = || {
-            if Instant::now() < until {
-                Ok(())
-            } else {
-                Err(std::io::Error::from(std::io::ErrorKind::TimedOut))
-            }
-        };
-        let _ = wait_for_all(std::slice::from_mut(&mut self.child), &|_| false, &mut look);
+        let began = Instant::now();
+        let in_time = || if began.elapsed() < LAST_WORDS { Ok(()) } else { Err(ErrorKind::TimedOut.into()) };
+        let child = std::slice::from_mut(&mut self.child);
+        let _: io::Result<()> = wait_for_all(child, &|_| false, &mut { in_time });
         let ended = self.child.ended().filter(|ended| !ended.by_us).and_then(|ended| ended.status.code());
         let (host, said) = (&self.host, model::visible(&self.child.said()).replace('\n', "; "));
         match ended {
