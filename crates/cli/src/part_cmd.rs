@@ -1,7 +1,7 @@
 //! `hosepipe __part`: one partition of a spread, or its reduce, as the folder of the work says.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -67,7 +67,7 @@ fn map(work: &Work, plan: &SpreadPlan, number: usize) -> anyhow::Result<ExitCode
         pipeline::wait_for_writers(&work.unfinished(number)).context("what comes out")?;
         work.finish(number).context("naming what came out")?;
     } else {
-        drop(std::fs::remove_file(work.unfinished(number)));
+        drop(fs::remove_file(work.unfinished(number)));
     }
     Ok(code)
 }
@@ -76,7 +76,11 @@ fn reduce(work: &Work, plan: &SpreadPlan, count: usize) -> anyhow::Result<ExitCo
     let outputs = work.outputs(count).map_err(Error::msg)?;
     let record = work.file(None, "json");
     if plan.reduce.contains(PARTS) {
-        let list = work.list_outputs(count).context("the list of what came out")?;
+        // As `sort --files0-from` reads them.
+        let names = outputs.iter().map(|output| output.file.path.as_os_str().as_encoded_bytes());
+        let list = work.file(None, "parts");
+        fs::write(&list, names.flat_map(|name| [name, b"\0"].concat()).collect::<Vec<u8>>())
+            .context("the list of what came out")?;
         let list = model::shell_quoted(list.as_os_str().as_encoded_bytes());
         return run_text(plan, &plan.reduce.replace(PARTS, &list), &record);
     }

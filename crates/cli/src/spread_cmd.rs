@@ -11,6 +11,7 @@ use std::time::{Instant, SystemTime};
 use anyhow::Context;
 use clap::Args;
 use model::{ByteSize, RunRecord, SCHEMA};
+use process::{Announcement, Cleaner};
 use report::read::{AnyRecord, Loaded};
 use report::sheet;
 use spread::{Derived, Engine, InputFile, Job, Range, SpreadPlan, Work};
@@ -132,14 +133,11 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
     {
         return Ok(code);
     }
-    let temporary = match &args.work {
-        None => Some(
-            tempfile::Builder::new().prefix("hosepipe-spread-").tempdir().context("a folder for the work")?,
-        ),
-        Some(_) => None,
+    let (folder, temporary) = match &args.work {
+        Some(folder) => (folder.clone(), None),
+        None => Temporary::make().map(|temporary| (temporary.folder.path().to_owned(), Some(temporary)))?,
     };
-    let folder = temporary.as_ref().map(tempfile::TempDir::path).or(args.work.as_deref());
-    let folder = std::path::absolute(folder.unwrap_or(Path::new(".")))?;
+    let folder = std::path::absolute(folder)?;
     let work = Work::begin(&folder, &plan, args.resume).map_err(UsageError)?;
     let mut job = runs.job(&work, &plan);
     if job.is_left() {
@@ -150,15 +148,16 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
     }
     let (started, began, stop) = (SystemTime::now(), Instant::now(), &runs.stop);
     let failures = runs.map(&job)?;
-    let is_whole = failures.is_empty() && !stop.is_set();
+    let mut is_whole = failures.is_empty() && !stop.is_set();
     let status = match job.engine {
         _ if !is_whole => i32::from(stop.exit_status().unwrap_or(1)),
         Engine::Here => job.reduce(None, &mut || stop.is_set()).context("running the reduce")?,
         _ => job.fetch().context("what the reduce has written")?,
     };
-    let maps: Vec<_> = (0..plan.partitions.len()).filter_map(|number| work.record(Some(number))).collect();
+    is_whole &= !stop.is_set();
+    let maps = (0..plan.partitions.len()).filter_map(|number| work.record(Some(number)));
     let reduced = is_whole.then(|| work.record(None)).flatten();
-    if let Some(record) = spread::merged(&maps, reduced.as_ref()) {
+    if let Some(record) = spread::merged(maps, reduced) {
         let record = RunRecord {
             schema: SCHEMA.to_owned(),
             tool: tool(),
@@ -188,7 +187,7 @@ fn partitions(inputs: &[InputFile], split: Option<ByteSize>) -> Result<Vec<Vec<R
     let mut partitions = Vec::new();
     for input in inputs {
         let ranges = match split {
-            Some(piece) => spread::cut(input, piece.0)?,
+            Some(piece) => spread::cut(input, piece.0, u64::MAX)?,
             None => vec![input.clone().whole()],
         };
         partitions.extend(ranges.into_iter().map(|range| vec![range]));
@@ -206,11 +205,11 @@ fn tell(failures: &[String], stop: &StopRequest) {
     if failures.len() > NAMED_MAX {
         terminal::remark(&format!("… and {} more", failures.len() - NAMED_MAX));
     }
-    terminal::remark(if stop.is_set() { "stopped: nothing was reduced" } else { "nothing was reduced" });
+    terminal::remark(if stop.is_set() { "stopped before the end" } else { "nothing was reduced" });
 }
 
 /// Says how much is finished, and how the rest is done.
-fn tell_kept(job: &Job<'_>, inputs: &[InputFile], temporary: Option<tempfile::TempDir>) {
+fn tell_kept(job: &Job<'_>, inputs: &[InputFile], temporary: Option<Temporary>) {
     let count = job.plan.partitions.len();
     let finished = (0..count).filter(|number| job.work.is_finished(*number)).count();
     let has_changed = |input: &InputFile| {
@@ -219,12 +218,36 @@ fn tell_kept(job: &Job<'_>, inputs: &[InputFile], temporary: Option<tempfile::Te
     // Nothing goes on from a folder with nothing finished in it, or with what was made of other inputs.
     let is_of_use = !inputs.iter().any(has_changed) && (temporary.is_none() || finished > 0);
     let kept = is_of_use.then(|| {
-        let folder = temporary.map_or(job.work.folder().to_owned(), tempfile::TempDir::keep);
+        let folder = temporary.map_or(job.work.folder().to_owned(), Temporary::keep);
         let folder = model::shell_quoted(folder.as_os_str().as_encoded_bytes());
         format!(", and kept. To go on: the same command with --work {folder} --resume")
     });
     let kept = kept.unwrap_or_default();
     terminal::remark(&format!("{finished} of {count} partitions are finished{kept}"));
+}
+
+/// A folder for a work, removed with this value, and by the cleaner where this process is killed.
+struct Temporary {
+    folder: tempfile::TempDir,
+    cleaner: Cleaner,
+}
+
+impl Temporary {
+    fn make() -> anyhow::Result<Self> {
+        let cleaner = Cleaner::start().context("cannot start the process that cleans up after us")?;
+        let place = model::temporary_folder();
+        let folder = tempfile::Builder::new().prefix("hosepipe-spread-").tempdir_in(&place);
+        let folder = folder.with_context(|| {
+            format!("cannot make a folder in {}: set TMPDIR to one that you can write to, or name one with --work", place.display())
+        })?;
+        cleaner.announce(Announcement::Folder, folder.path());
+        Ok(Self { folder, cleaner })
+    }
+
+    fn keep(self) -> PathBuf {
+        self.cleaner.announce(Announcement::Withdrawn, self.folder.path());
+        self.folder.keep()
+    }
 }
 
 /// What all runs of a command have in common.
@@ -271,7 +294,7 @@ impl Runs<'_> {
         }
         let mut came_out = Vec::new();
         for partitions in [vec![sample.clone()], sample.into_iter().map(|range| vec![range]).collect()] {
-            let folder = tempfile::tempdir().context("a folder for the check")?;
+            let Temporary { folder, .. } = &Temporary::make()?;
             let plan = SpreadPlan { partitions, ..plan.clone() };
             let work = Work::begin(folder.path(), &plan, false).map_err(UsageError)?;
             let job = self.job(&work, &plan);

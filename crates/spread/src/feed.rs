@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use model::describe_errno;
 use process::{Child, wait_for_all};
 use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
+use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with, splice};
 
 use crate::partition::Range;
 
@@ -33,20 +33,16 @@ pub fn feed(ranges: Vec<Range>) -> io::Result<(OwnedFd, Fed)> {
         }
     }
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    let mut pipe = Filler::new(File::from(write))?;
     let child = Child::fork(c"hosepipe-feed", |said| {
-        let mut pipe = Filler::new(File::from(write));
         for range in &ranges {
-            match pipe.pass_on(range) {
-                Ok(()) => {}
-                // Nobody reads any more, as behind `head`.
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return,
-                Err(error) => {
-                    let path = range.file.path.display();
-                    // Who listens to it judges by that.
-                    let _ = write!(said, "{path}: {}", describe_errno(&error));
-                    return;
-                }
+            let Err(error) = pipe.pass_on(range) else { continue };
+            // Where it is that nobody reads any more, as behind `head`, there is nothing to be said.
+            if error.kind() != io::ErrorKind::BrokenPipe {
+                // Who listens to it judges by that.
+                let _ = write!(said, "{}: {}", range.file.path.display(), describe_errno(&error));
             }
+            return;
         }
     })?;
     Ok((read, Fed(Some(child))))
@@ -55,8 +51,7 @@ pub fn feed(ranges: Vec<Range>) -> io::Result<(OwnedFd, Fed)> {
 /// Writes into a pipe, and lets it drain before it writes again: a reader that takes 4 KiB at a time would otherwise wake it each time.
 struct Filler {
     pipe: File,
-    /// Pipes too small to be left alone are written to as they have room.
-    flags: SpliceFlags,
+    pipe_bytes: usize,
     pause: Duration,
 }
 
@@ -64,11 +59,10 @@ struct Filler {
 const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(5)];
 
 impl Filler {
-    fn new(pipe: File) -> Self {
+    fn new(pipe: File) -> io::Result<Self> {
         // Where it is refused, the pipe works as it is.
-        let large = fcntl_setpipe_size(&pipe, PIPE_BYTES).is_ok();
-        let flags = if large { SpliceFlags::NONBLOCK } else { SpliceFlags::empty() };
-        Self { pipe, flags, pause: PAUSES[0] }
+        let granted = fcntl_setpipe_size(&pipe, PIPE_BYTES).or_else(|_| fcntl_getpipe_size(&pipe));
+        Ok(Self { pipe_bytes: granted?, pipe, pause: PAUSES[0] })
     }
 
     /// The file's own pages go into the pipe: nothing is copied. What cannot be spliced, as a file of /proc, is read and written.
@@ -78,7 +72,7 @@ impl Filler {
         let (mut left, mut since_pause) = (range.bytes, 0);
         while left > 0 {
             let most = left.min(PIPE_BYTES as u64) as usize;
-            match splice(&file, None, &self.pipe, None, most, self.flags) {
+            match splice(&file, None, &self.pipe, None, most, SpliceFlags::NONBLOCK) {
                 Ok(0) => break,
                 Ok(bytes) => {
                     left -= bytes as u64;
@@ -93,17 +87,14 @@ impl Filler {
                 Err(error) => return Err(error.into()),
             }
         }
-        if left > 0 {
-            return Err(io::Error::other("it became shorter meanwhile"));
-        }
-        Ok(())
+        if left == 0 { Ok(()) } else { Err(io::Error::other("it became shorter meanwhile")) }
     }
 
     /// The pipe is full, after so many bytes.
     fn wait(&mut self, bytes: usize) {
         match bytes {
-            few if few < PIPE_BYTES / 4 => self.pause = (self.pause * 2).min(PAUSES[1]),
-            many if many > PIPE_BYTES / 2 => self.pause = (self.pause / 2).max(PAUSES[0]),
+            few if few < self.pipe_bytes / 4 => self.pause = (self.pause * 2).min(PAUSES[1]),
+            many if many > self.pipe_bytes / 2 => self.pause = (self.pause / 2).max(PAUSES[0]),
             _ => {}
         }
         std::thread::sleep(self.pause);

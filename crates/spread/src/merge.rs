@@ -1,44 +1,35 @@
 //! One table of many runs: what the stages of all partitions did together, and which of them held the work up.
 
 use model::{Bottleneck, LinkRecord, RunRecord, StageRecord};
-
-/// A stage is named if the others waited for it during this share of the time.
-const NAMED_SHARE: f64 = 0.5;
-/// And for so many times as long as for any other.
-const AHEAD: f64 = 1.4;
+use observe::chains::stands_out;
 
 /// The records of all partitions, and that of the reduce, as one: times and bytes are sums, memory is the largest. The stages of the
 /// reduce are those of a second pipeline. `None` where there is no record.
-pub fn merged(maps: &[RunRecord], reduce: Option<&RunRecord>) -> Option<RunRecord> {
-    let (first, others) = maps.split_first()?;
-    let mut whole = first.clone();
-    for other in others {
+pub fn merged(maps: impl Iterator<Item = RunRecord>, reduce: Option<RunRecord>) -> Option<RunRecord> {
+    let mut whole: Option<RunRecord> = None;
+    let (mut count, mut total_ns) = (0, 0);
+    for map in maps {
+        count += 1;
+        total_ns += map.wall_ns;
+        let Some(sum) = &mut whole else {
+            whole = Some(map);
+            continue;
+        };
         // A shell may do another thing for another input: what is not alike is left out of the sums.
-        for (sum, stage) in whole.stages.iter_mut().zip(&other.stages) {
-            add_stage(sum, stage);
-        }
-        for (sum, link) in whole.links.iter_mut().zip(&other.links) {
-            add_link(sum, link);
-        }
+        sum.stages.iter_mut().zip(&map.stages).for_each(|(sum, stage)| add_stage(sum, stage));
+        sum.links.iter_mut().zip(&map.links).for_each(|(sum, link)| add_link(sum, link));
     }
-    let pipelines = whole.stages.iter().map(|stage| stage.pipeline + 1).max().unwrap_or(0);
-    if let Some(reduce) = reduce {
-        whole.stages.extend(
-            reduce
-                .stages
-                .iter()
-                .map(|stage| StageRecord { pipeline: pipelines + stage.pipeline, ..stage.clone() }),
-        );
-        whole.links.extend(
-            reduce
-                .links
-                .iter()
-                .map(|link| LinkRecord { pipeline: pipelines + link.pipeline, ..link.clone() }),
-        );
-        (whole.status, whole.pipestatus) = (reduce.status, reduce.pipestatus.clone());
+    let mut whole = whole?;
+    if let Some(mut reduce) = reduce {
+        let pipelines = whole.stages.iter().map(|stage| stage.pipeline + 1).max().unwrap_or(0);
+        reduce.stages.iter_mut().for_each(|stage| stage.pipeline += pipelines);
+        reduce.links.iter_mut().for_each(|link| link.pipeline += pipelines);
+        whole.stages.append(&mut reduce.stages);
+        whole.links.append(&mut reduce.links);
+        (whole.status, whole.pipestatus) = (reduce.status, reduce.pipestatus);
+        total_ns += reduce.wall_ns;
     }
-    whole.partitions = Some(maps.len() as u64);
-    let total_ns: u64 = maps.iter().chain(reduce).map(|record| record.wall_ns).sum();
+    whole.partitions = Some(count);
     whole.bottleneck = judge(&whole.stages, total_ns as f64);
     Some(whole)
 }
@@ -73,23 +64,16 @@ fn both(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 }
 
 fn judge(stages: &[StageRecord], total_ns: f64) -> Option<Bottleneck> {
-    let held = |stage: &StageRecord| stage.held_up_ns.unwrap_or(0) as f64;
-    let longest = |but: Option<usize>| {
-        let others = stages.iter().enumerate().filter(move |(at, _)| Some(*at) != but);
-        others.max_by(|one, other| held(one.1).total_cmp(&held(other.1)))
-    };
-    let (at, stage) = longest(None)?;
-    let next = longest(Some(at)).map_or(0.0, |(_, stage)| held(stage));
-    let share = held(stage) / total_ns.max(1.0);
-    let named = share >= NAMED_SHARE && held(stage) >= AHEAD * next;
-    let sentence = if named {
-        let percent = (share * 100.0).min(100.0);
-        format!(
-            "`{}` holds the whole up: {percent:.0} % of the time of all runs was up to it.",
-            stage.command
-        )
-    } else {
-        "No stage in particular holds the whole up, as far as runs were long enough to tell.".to_owned()
-    };
-    Some(Bottleneck { stage: Some(at).filter(|_| named), sentence })
+    let held = stages.iter().map(|stage| stage.held_up_ns.unwrap_or(0) as f64);
+    let mut held: Vec<(usize, f64)> = held.enumerate().collect();
+    held.sort_by(|one, other| other.1.total_cmp(&one.1));
+    let (at, longest) = *held.first()?;
+    let next = held.get(1).map_or(0.0, |(_, held)| *held);
+    let named = stands_out(longest, next, total_ns).then_some(at);
+    let sentence = named.map(|at| {
+        let (command, percent) = (&stages[at].command, (longest / total_ns * 100.0).min(100.0));
+        format!("`{command}` holds the whole up: {percent:.0} % of the time of all runs was up to it.")
+    });
+    let nobody = "No stage in particular holds the whole up, as far as runs were long enough to tell.";
+    Some(Bottleneck { stage: named, sentence: sentence.unwrap_or(nobody.to_owned()) })
 }

@@ -1,13 +1,14 @@
 //! What one run of the map reads: a file, or a piece of one that ends where a line does.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf, absolute};
 
 use model::describe_errno;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A line end is looked for in pieces of this size.
 const PIECE_BYTES: usize = 64 << 10;
@@ -15,7 +16,8 @@ const PIECE_BYTES: usize = 64 << 10;
 /// A file to be read, as it was when the work was planned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputFile {
-    /// Its absolute path.
+    /// Its absolute path; in the plan a character stands for each byte, because a name need not be text.
+    #[serde(serialize_with = "write_path", deserialize_with = "read_path")]
     pub path: PathBuf,
     /// Its size.
     pub bytes: u64,
@@ -57,6 +59,16 @@ impl InputFile {
     }
 }
 
+fn write_path<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer
+        .collect_str(&path.as_os_str().as_bytes().iter().map(|byte| char::from(*byte)).collect::<String>())
+}
+
+fn read_path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    Ok(OsString::from_vec(text.chars().map(|byte| byte as u8).collect()).into())
+}
+
 fn unreadable(path: &Path) -> impl Fn(io::Error) -> String {
     move |error| format!("cannot read {}: {}", path.display(), describe_errno(&error))
 }
@@ -66,38 +78,28 @@ pub fn is_url(path: &Path) -> bool {
     path.is_relative() && path.to_str().is_some_and(|path| path.contains("://"))
 }
 
-/// The files that are named, in this order; of a pattern that is no name itself (`*`, `?`, `[…]`) those that match, sorted by name.
+/// The file that is named, or, of a pattern that is no name itself (`*`, `?`, `[…]`), those that match, sorted by name.
 ///
 /// # Errors
-/// A sentence: one is none, or none matches.
-pub fn files(typed: &[OsString]) -> Result<Vec<InputFile>, String> {
-    let mut files = Vec::new();
-    for typed in typed {
-        let path = Path::new(typed);
-        let pattern = typed.to_str().filter(|text| !path.exists() && text.contains(['*', '?', '[']));
-        let matches = pattern.and_then(|pattern| glob::glob(pattern).ok());
-        let Some(matches) = matches else {
-            files.push(InputFile::look(path)?);
-            continue;
-        };
-        let before = files.len();
-        // What cannot be looked into is no match, as in a shell.
-        for found in matches.flatten() {
-            files.push(InputFile::look(&found)?);
-        }
-        if files.len() == before {
-            return Err(format!("no file matches {}", path.display()));
-        }
-    }
-    Ok(files)
+/// A sentence: it is none, or none matches.
+pub fn files(typed: &OsStr) -> Result<Vec<InputFile>, String> {
+    let path = Path::new(typed);
+    let pattern = typed.to_str().filter(|text| !path.exists() && text.contains(['*', '?', '[']));
+    let Some(matches) = pattern.and_then(|pattern| glob::glob(pattern).ok()) else {
+        return InputFile::look(path).map(|file| vec![file]);
+    };
+    // What cannot be looked into is no match, as in a shell.
+    let found: Vec<InputFile> =
+        matches.flatten().map(|found| InputFile::look(&found)).collect::<Result<_, _>>()?;
+    if found.is_empty() { Err(format!("no file matches {}", path.display())) } else { Ok(found) }
 }
 
-/// Cuts a file into ranges of about so many bytes, each of whole lines; the last line may lack its end. One range where it is
-/// shorter, none where it is empty.
+/// Cuts a file, or what begins within its first `most_bytes`, into ranges of about so many bytes, each of whole lines; the last line
+/// may lack its end. One range where it is shorter, none where it is empty.
 ///
 /// # Errors
 /// A sentence: it cannot be read, or it is packed, and can be unpacked only from its beginning.
-pub fn cut(file: &InputFile, piece_bytes: u64) -> Result<Vec<Range>, String> {
+pub fn cut(file: &InputFile, piece_bytes: u64, most_bytes: u64) -> Result<Vec<Range>, String> {
     let opened = File::open(&file.path).map_err(unreadable(&file.path))?;
     let mut ranges = Vec::new();
     let mut offset = 0;
@@ -111,7 +113,7 @@ pub fn cut(file: &InputFile, piece_bytes: u64) -> Result<Vec<Range>, String> {
             file.path.display()
         ));
     }
-    while offset < file.bytes {
+    while offset < file.bytes.min(most_bytes) {
         let end = line_end(&opened, offset.saturating_add(piece_bytes), file.bytes);
         let end = end.map_err(unreadable(&file.path))?;
         ranges.push(Range { file: file.clone(), offset, bytes: end - offset });
@@ -157,15 +159,11 @@ fn line_end(file: &File, at: u64, file_bytes: u64) -> io::Result<u64> {
 /// # Errors
 /// A sentence: one cannot be read.
 pub fn sample(files: &[InputFile], most_bytes: u64) -> Result<Vec<Range>, String> {
-    let most_bytes = files.iter().map(|file| file.bytes).sum::<u64>().min(most_bytes);
-    let (mut ranges, mut left) = (Vec::new(), most_bytes);
+    let mut left = files.iter().map(|file| file.bytes).sum::<u64>().min(most_bytes);
+    let piece_bytes = (left / 4).max(1);
+    let mut ranges = Vec::new();
     for file in files {
-        if left == 0 {
-            break;
-        }
-        for range in cut(file, (most_bytes / 4).max(1))?.into_iter().take_while(|range| range.offset < left) {
-            ranges.push(range);
-        }
+        ranges.extend(cut(file, piece_bytes, left)?);
         left = left.saturating_sub(file.bytes);
     }
     Ok(ranges)

@@ -1,33 +1,21 @@
 #!/usr/bin/env bash
 # Runs {count} partitions on Slurm as an array job, and their reduce behind it. Waits for both, and cancels them when asked to end.
 set -euo pipefail
-work={work}
+work={work} stopped= reduce=
 options=({options})
-map= reduce=
+# Asked a second time, it ends at once.
+trap 'stopped=yes; trap - INT TERM HUP' INT TERM HUP
 submit() {
-    # Ctrl-C must not end it between the job and its number.
+    # Ctrl-C must not come between the job and its number.
     trap '' INT TERM HUP
     sbatch --parsable --output=/dev/null "$@" "${options[@]}" | cut -d ';' -f 1 && return
     echo 'Slurm did not take the work' >&2
     return 1
 }
-# A controller that does not answer may do so again: the jobs go on meanwhile.
-are_gone() { local queue; queue=$(squeue --noheader --jobs="$map${reduce:+,$reduce}") && [ -z "$queue" ]; }
-cancel() {
-    trap - EXIT INT TERM HUP
-    until [ -z "$map" ] || are_gone; do
-        scancel $map $reduce || true
-        sleep 1
-    done
-}
-trap cancel EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-trap 'exit 129' HUP
 rm -f "$work/reduce.status"
 # An array has no more tasks than MaxArraySize, and this one no more than --jobs says: each may take several partitions.
 tasks={count}
-for most in "$(scontrol show config | awk '$1 == "MaxArraySize" { print $3 }')" {jobs}; do
+for most in $(scontrol show config | awk '$1 == "MaxArraySize" { print $3 }') {jobs}; do
     tasks=$((tasks < most ? tasks : most))
 done
 map=$(submit --job-name=hosepipe-map --array="0-$((tasks - 1))" <<'MAP'
@@ -54,8 +42,12 @@ work={work} status=0
 {hosepipe} __part "$work" >"$work/reduced" 2>"$work/reduce.log" || status=$?
 echo $status >"$work/reduce.status"
 REDUCE
-)
-until are_gone; do sleep 1; done
-trap - EXIT
+) || stopped=yes
+# A controller that does not answer may do so again: the jobs go on meanwhile. Tasks that are cancelled may take KillWait to end.
+until queue=$(squeue --noheader --jobs="$map${reduce:+,$reduce}") && [ -z "$queue" ]; do
+    [ -z "$stopped" ] || scancel $map $reduce || true
+    sleep 1 || true
+done
+[ -z "$stopped" ] || exit 130
 [ -e "$work/reduce.status" ] || { echo "Not everything was run: see the files .status and .log in $work" >&2; exit 1; }
 exit "$(<"$work/reduce.status")"

@@ -46,7 +46,8 @@ most_retries = int(sc.getConf().get("spark.task.maxFailures", "4")) - 1
 with open(f"{WORK}/left") as left, open(f"{WORK}/plan.jsonl") as plan:
     planned = [json.loads(line)["partitions"][0] for line in plan]
     ranges = {number: planned[number] for number in map(int, left)}
-paths = {number: found[0]["file"]["path"] for number, found in ranges.items() if found}
+# A character stands for each byte of a name.
+paths = {number: os.fsdecode(found[0]["file"]["path"].encode("latin-1")) for number, found in ranges.items() if found}
 urls = {number: path for number, path in paths.items() if not path.startswith("/")}
 parts = [(number, b"") for number in ranges if number not in urls]
 rdds = [read_by_spark(number, url) for number, url in urls.items()]

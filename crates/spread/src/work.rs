@@ -3,7 +3,6 @@
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use model::{RunRecord, describe_errno};
@@ -50,6 +49,9 @@ impl Work {
     /// A sentence: it was begun, or not, or by another plan; somebody else works there; it cannot be written.
     pub fn begin(folder: &Path, plan: &SpreadPlan, resume: bool) -> Result<Self, String> {
         let name = folder.display();
+        folder
+            .to_str()
+            .ok_or_else(|| format!("cannot use {name} for the work: its name is not text in UTF-8"))?;
         let refused = |error| format!("cannot use {name} for the work: {}", describe_errno(&error));
         if !resume {
             fs::create_dir_all(folder).map_err(refused)?;
@@ -61,29 +63,29 @@ impl Work {
             return Err(format!("another hosepipe works in {name} right now"));
         }
         let work = Self { folder: folder.to_owned(), _lock: Some(lock) };
-        let is_begun = work.plan_file().exists() && work.entries().any(|name| of_a_partition(&name));
-        if !resume && is_begun {
+        if !resume && work.entries().any(|name| is_of_a_partition(&name)) {
             return Err(format!(
                 "{name} holds work already: --resume goes on with it, and another --work begins anew"
             ));
         }
-        if !resume {
-            work.write(plan).map_err(refused)?;
-            return Ok(work);
-        }
-        let found = work.plan();
-        let found = found.map_err(|_| format!("{name} holds no work to go on with: leave --resume out"))?;
-        let what = match &found {
-            found if found == plan => return Ok(work),
-            found if found.version != plan.version => "version of hosepipe",
-            found if found.partitions != plan.partitions => {
-                "list of inputs, other contents of them, or another --split"
+        if resume {
+            let nothing = |_| format!("{name} holds no work to go on with: leave --resume out");
+            let found = work.plan().map_err(nothing)?;
+            // What is finished may be reduced in another way.
+            let what = match (SpreadPlan { reduce: plan.reduce.clone(), ..found }) {
+                found if found == *plan => None,
+                found if found.version != plan.version => Some("version of hosepipe"),
+                found if found.partitions == plan.partitions => Some("MAP, link or shell"),
+                _ => Some("list of inputs, other contents of them, or another --split"),
+            };
+            if let Some(what) = what {
+                return Err(format!(
+                    "{name} holds work with another {what}: finish it as it was begun, or name another --work"
+                ));
             }
-            _ => "text, link or shell",
-        };
-        Err(format!(
-            "{name} holds work with another {what}: finish it as it was begun, or name another --work"
-        ))
+        }
+        work.write(plan).map_err(refused)?;
+        Ok(work)
     }
 
     /// A folder in which somebody else drives the work.
@@ -109,7 +111,10 @@ impl Work {
         let lines = lines.collect::<Result<Vec<String>, _>>()?;
         let longest = lines.iter().map(String::len).max().unwrap_or(0);
         let padded = lines.iter().map(|line| [line, &" ".repeat(longest - line.len()), "\n"].concat());
-        fs::write(self.plan_file(), padded.collect::<String>())
+        // Somebody may be reading it whom an engine still runs.
+        let new = self.folder.join("plan.new");
+        fs::write(&new, padded.collect::<String>())?;
+        fs::rename(new, self.plan_file())
     }
 
     /// What is to be done for one partition: the plan as if it were the only one; and how many there are.
@@ -146,17 +151,14 @@ impl Work {
 
     /// How many partitions have an output, and how many are being run: one look at the folder, which may be on another machine.
     pub(crate) fn progress(&self) -> (usize, usize) {
-        self.entries().fold((0, 0), |(finished, running), name| {
-            (
-                finished + usize::from(name.ends_with(".out")),
-                running + usize::from(name.ends_with(UNFINISHED)),
-            )
-        })
+        let names: Vec<String> = self.entries().collect();
+        let count = |end| names.iter().filter(|name| name.ends_with(end)).count();
+        (count(".out"), count(UNFINISHED))
     }
 
     /// Removes what those left behind who were ended: to be called when none is run any more.
     pub(crate) fn tidy(&self) {
-        let left = self.entries().filter(|name| of_a_partition(name) && name.ends_with(UNFINISHED));
+        let left = self.entries().filter(|name| is_of_a_partition(name) && name.ends_with(UNFINISHED));
         left.for_each(|name| drop(fs::remove_file(self.folder.join(name))));
     }
 
@@ -218,20 +220,9 @@ impl Work {
         let look = |number| InputFile::look(&self.file(Some(number), "out"));
         (0..count).map(|number| look(number).map(InputFile::whole)).collect()
     }
-
-    /// Writes the names of so many outputs, each followed by a NUL, as `sort --files0-from` reads them.
-    ///
-    /// # Errors
-    /// What the system answered.
-    pub fn list_outputs(&self, count: usize) -> io::Result<PathBuf> {
-        let names = (0..count).map(|number| self.file(Some(number), "out"));
-        let list: Vec<u8> = names.flat_map(|name| [name.as_os_str().as_bytes(), b"\0"].concat()).collect();
-        let path = self.folder.join("outputs");
-        fs::write(&path, list)?;
-        Ok(path)
-    }
 }
 
-fn of_a_partition(name: &str) -> bool {
-    name.starts_with(|first: char| first.is_ascii_digit())
+fn is_of_a_partition(name: &str) -> bool {
+    let number = name.split('.').next().unwrap_or_default();
+    number.len() >= 6 && number.bytes().all(|byte| byte.is_ascii_digit())
 }

@@ -59,7 +59,7 @@ impl Elsewhere {
         for typed in &args.inputs {
             let path = Path::new(typed);
             if !spread::is_url(path) {
-                inputs.extend(spread::files(std::slice::from_ref(typed)).map_err(UsageError)?);
+                inputs.extend(spread::files(typed).map_err(UsageError)?);
             } else if self.engine() != Engine::Spark || args.split.is_some() || args.check.is_some() {
                 let words =
                     "a URL is read by --on spark only, whole: --split and --check need files of this machine";

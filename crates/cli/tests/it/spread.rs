@@ -1,6 +1,8 @@
 //! `hosepipe spread`: what bash makes of everything at once, failures, and going on after them.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::process::Command;
 
 use rustix::process::Signal;
@@ -114,6 +116,52 @@ fn a_failure_costs_its_partition_and_what_is_finished_is_not_done_again() {
     fs::write(lab.here("mended"), "").expect("written");
     let done = spread(&lab, &[&args[..], &["--resume"]].concat()).expect_code(0);
     assert_eq!((done.stdout.lines().count(), runs()), (4, 3 + 1 + 3 + 1), "{}", done.stdout);
+}
+
+/// Happened: a name that is no text was a problem of another folder, and what lay about without its plan was taken for ours.
+#[test]
+fn whatever_the_names_and_whatever_lies_about() {
+    let lab = lab();
+    let names = [&b"new\nline"[..], b"it's \"q\" $x", b"lat\xe9in", b"{work}"].map(OsStr::from_bytes);
+    names.iter().for_each(|name| fs::write(lab.here("").join(name), "b\na\n").expect("written"));
+    let mut command = lab.command(&["spread", "--map", "sort", "--work", "w {keep_going} 'q'"]);
+    command.args(names);
+    assert_eq!(lab.finish(command).expect_code(0).stdout, "a\n".repeat(4) + &"b\n".repeat(4));
+    let mut command = lab.command(&["spread", "--map", "sort", "in1", "--work"]);
+    command.arg(names[2]);
+    let done = lab.finish(command).expect_code(2);
+    assert!(done.stderr.contains("UTF-8"), "{}", done.stderr);
+    fs::remove_file(lab.here("w {keep_going} 'q'/plan.jsonl")).expect("removed");
+    let done = spread(&lab, &["--map", "wc", "--work", "w {keep_going} 'q'", "in1"]).expect_code(2);
+    assert!(done.stderr.contains("holds work already"), "{}", done.stderr);
+    let mut command = lab.command(&["spread", "--map", "wc", "in1"]);
+    command.env("TMPDIR", "/nowhere");
+    let done = lab.finish(command).expect_code(1);
+    assert!(done.stderr.contains("/nowhere: set TMPDIR"), "{}", done.stderr);
+}
+
+/// Happened: Ctrl-C in the reduce cost all that was finished, and `kill -9` left it where nobody would look.
+#[test]
+fn a_reduce_that_is_stopped_can_be_done_otherwise() {
+    let lab = lab();
+    let args = ["spread", "--map", "cat", "--reduce", "echo $$ > slow; sleep 1000", "in1", "in2"];
+    let begin = || {
+        let running = lab.start(lab.command(&args));
+        until("the reduce", SOON, || fs::metadata(lab.here("slow")).ok().filter(|file| file.len() > 0));
+        fs::remove_file(lab.here("slow")).expect("removed");
+        running
+    };
+    begin().kill_and_look();
+    let mut running = begin();
+    signal(running.pid(), Signal::TERM);
+    let done = running.end_within(2 * PROMPTLY).expect_code(143);
+    let kept = files_in(&lab.tmp());
+    let told = ["2 of 2 partitions are finished", "--resume", kept[0].as_str()];
+    assert!(told.iter().all(|words| done.stderr.contains(words)), "{kept:?}: {}", done.stderr);
+    let go_on = ["spread", "--work", &kept[0], "--resume", "--map", "cat", "in1", "in2", "--reduce"];
+    let mut running = lab.start(lab.command(&[&go_on[..], &["wc -l"]].concat()));
+    assert_eq!(running.end_within(SOON).expect_code(0).stdout.trim(), "3010");
+    fs::remove_dir_all(&kept[0]).expect("removed");
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! `hosepipe spread --on slurm|spark`, by a real Slurm of two nodes and a real Spark of two executors.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::common::slurm::Slurm;
 use crate::common::{Done, HANGS_AFTER, Lab, SOON, signal, skip, until};
@@ -102,6 +103,21 @@ fn on_slurm_an_interruption_cancels_and_keeps() {
     fs::remove_file(lab.here("done")).expect("removed");
     let done = lab.finish(on_slurm(&slurm, &lab, &[&args[..], &["--resume"]].concat())).expect_code(0);
     assert_eq!(done.stdout, by_bash(&lab, "cat in1 in2"));
+
+    // By hand.
+    let args =
+        ["spread", "--on", "slurm", "-j", "1", "--work", "hand", "--map", map, "--reduce", "cat", "in1"];
+    lab.run(&args).expect_code(0);
+    fs::remove_file(lab.here("slow")).expect("removed");
+    let mut by_hand = Command::new("bash");
+    by_hand.arg("hand/slurm.sh").current_dir(lab.here("")).env("SLURM_CONF", slurm.configuration());
+    let mut by_hand = by_hand.process_group(0).spawn().expect("bash");
+    until("the partition", HANGS_AFTER, || fs::metadata(lab.here("slow")).ok().filter(|file| file.len() > 0));
+    let group = Pid::from_child(&by_hand);
+    kill_process_group(group, Signal::INT).expect("sent");
+    assert_eq!(by_hand.wait().expect("waited for").code(), Some(130));
+    let queue = slurm.client("squeue").arg("-h").output().expect("squeue");
+    assert_eq!(String::from_utf8_lossy(&queue.stdout), "");
 
     // An input that vanishes, a folder that only we can see, and a queue that is not there.
     let args =

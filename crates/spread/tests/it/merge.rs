@@ -22,12 +22,12 @@ fn sums_largest_and_the_slowest() {
         RunRecord { stages, links, wall_ns: 600, ..RunRecord::default() }
     };
     let reduce = RunRecord { stages: vec![stage("uniq", 50, 1)], status: 3, ..RunRecord::default() };
-    let whole = merged(&[run(400, 5), run(500, 9)], Some(&reduce)).expect("records");
+    let whole = merged([run(400, 5), run(500, 9)].into_iter(), Some(reduce)).expect("records");
     assert_eq!(whole.stages[1].held_up_ns, Some(900));
     assert_eq!((whole.stages[1].max_rss_bytes, whole.stages[2].pipeline, whole.status), (Some(9), 1, 3));
     assert_eq!(whole.links[0].bytes, Some(14));
     let judged = whole.bottleneck.expect("a judgement");
     assert_eq!(judged.stage, Some(1));
     assert!(judged.sentence.contains("`sort`") && judged.sentence.contains("75 %"), "{}", judged.sentence);
-    assert_eq!(merged(&[], None), None);
+    assert_eq!(merged(std::iter::empty(), None), None);
 }
