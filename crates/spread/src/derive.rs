@@ -43,44 +43,29 @@ pub fn derive(text: &str) -> Result<Derived, String> {
     let stages: Vec<Vec<&str>> =
         stages.iter().map(|stage| stage.iter().map(String::as_str).collect()).collect();
     let derived = match stages.iter().map(Vec::as_slice).collect::<Vec<_>>().as_slice() {
-        [["sort", options @ ..]] if mergeable(options) => Derived::merging(text, options, ""),
-        [["sort", options @ ..], ["uniq"]] if mergeable(options) => {
-            Derived::merging(text, options, " | uniq")
-        }
-        [["sort", options @ ..], ["uniq", "-c"]] if mergeable(options) => {
+        [["sort", options @ ..], behind @ ..] if mergeable(options) && works_again(behind) => {
+            let again = behind.iter().map(|stage| format!(" | {}{}", stage[0], quoted(&stage[1..])));
+            let again: String = again.collect();
             // Counts of parts would have to be added: the lines themselves are merged, and counted once.
-            let sort = format!("sort{}", quoted(options));
-            Derived::merging(&sort, options, " | uniq -c")
-        }
-        [["sort", options @ ..], ["head", count @ ..]] if mergeable(options) && is_count(count) => {
-            Derived::merging(text, options, &format!(" | head{}", quoted(count)))
+            let counts = behind.iter().any(|stage| stage.contains(&"-c"));
+            let map = if counts { format!("sort{}", quoted(options)) } else { text.to_owned() };
+            Derived { map, reduce: format!("sort -m{} --files0-from={PARTS}{again}", quoted(options)) }
         }
         [["wc", options @ ..]] => match summed(options) {
-            Some(awk) => Derived::adding(text.to_owned(), awk),
+            Some(awk) => Derived { map: text.to_owned(), reduce: format!("awk '{awk}'") },
             None => return refused("with these options its figures do not add up, or it names a file"),
         },
-        [["grep", options @ ..]] if counts(options) => Derived::adding(
+        [["grep", options @ ..]] if counts(options) => Derived {
             // That one part has no match is no failure.
-            format!("{text} || [ $? -eq 1 ]"),
+            map: format!("{text} || [ $? -eq 1 ]"),
             // grep itself prints nothing where nothing can match (`grep -cv ''`).
-            "{ n += $1 } END { if (NR) printf \"%.0f\\n\", n; exit n == 0 }",
-        ),
+            reduce: "awk '{ n += $1 } END { if (NR) printf \"%.0f\\n\", n; exit n == 0 }'".to_owned(),
+        },
         [[]] => return refused("it is empty"),
         [[program, ..]] => return refused(&format!("of `{program}` with these words nothing is known")),
         _ => return refused("it is a pipeline of others"),
     };
     Ok(derived)
-}
-
-impl Derived {
-    fn merging(map: &str, options: &[&str], behind: &str) -> Self {
-        let reduce = format!("sort -m{} --files0-from={PARTS}{behind}", quoted(options));
-        Self { map: map.to_owned(), reduce }
-    }
-
-    fn adding(map: String, awk: &str) -> Self {
-        Self { map, reduce: format!("awk '{awk}'") }
-    }
 }
 
 fn quoted(words: &[&str]) -> String {
@@ -137,12 +122,13 @@ fn mergeable(options: &[&str]) -> bool {
     true
 }
 
-fn is_count(words: &[&str]) -> bool {
+/// Whether what comes out behind a sort of parts comes out the same behind their merge.
+fn works_again(behind: &[&[&str]]) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    match words {
-        [] => true,
-        ["-n", count] => digits(count),
-        [count] => count.strip_prefix("-n").or(count.strip_prefix('-')).is_some_and(digits),
+    match behind {
+        [] | [["uniq"] | ["uniq", "-c"] | ["head"]] => true,
+        [["head", "-n", count]] => digits(count),
+        [["head", count]] => count.strip_prefix("-n").or(count.strip_prefix('-')).is_some_and(digits),
         _ => false,
     }
 }

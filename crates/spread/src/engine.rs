@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use model::{file_on_path, shell_quoted};
 
 use crate::job::{Job, describe, run};
+use crate::work::end_of;
 
 /// How often the folder of the work is looked at, which may be on another machine.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -120,14 +121,14 @@ impl Job<'_> {
         let mut failures: Vec<String> = self.left().filter_map(|number| self.failed_there(number)).collect();
         let left = self.left().next().filter(|_| failures.is_empty());
         failures.extend(left.map(|number| {
-            let (hosepipe, log, said) = (self.hosepipe.display(), log.display(), self.work.end_of(&log));
+            let (hosepipe, log, said) = (self.hosepipe.display(), log.display(), end_of(&log));
             let how = format!(
                 "was not run to its end: every node has to see the folder of the work, and {hosepipe}. What the engine said is in {log}{said}"
             );
             self.failed(number, &how)
         }));
         if failures.is_empty() && self.work.record(None).is_none() {
-            let said = self.work.end_of(&self.work.file(None, "log"));
+            let said = end_of(&self.work.file(None, "log"));
             let how = format!("but their reduce did not come to its end{said}");
             failures.push(format!("all partitions are finished, {how}. With --resume it is run here"));
         }
@@ -138,7 +139,7 @@ impl Job<'_> {
         let file = |what| self.work.file(Some(number), what);
         let status: i32 = fs::read_to_string(file("status")).ok()?.trim().parse().ok()?;
         let how = describe(ExitStatus::from_raw(status << 8));
-        Some(self.failed(number, &(how + &self.work.end_of(&file("log")))))
+        Some(self.failed(number, &(how + &end_of(&file("log")))))
     }
 
     /// Passes on what the reduce has written where the engine ran it; gives its status.

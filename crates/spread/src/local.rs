@@ -33,20 +33,31 @@ impl Job<'_> {
             {
                 let mut command = self.part(Some(partition));
                 command.stdin(Stdio::null());
-                running.push(Running { partition, attempts_left, child: Child::start(command)? });
+                match Child::start(command) {
+                    Ok(child) => running.push(Running { partition, attempts_left, child }),
+                    Err(error) if running.is_empty() => return Err(error),
+                    // The system may have enough for fewer at a time.
+                    Err(_) => {
+                        waiting.push_front((partition, attempts_left));
+                        break;
+                    }
+                }
             }
             if running.is_empty() {
                 break;
             }
             attend(&mut running.iter_mut().map(|one| &mut one.child).collect::<Vec<_>>())?;
-            for one in running.extract_if(.., |one| one.child.ended().is_some()) {
-                let Some(ended) = one.child.ended() else { continue };
-                if ended.status.success() && self.work.is_finished(one.partition) {
+            let ended = running.extract_if(.., |one| one.child.ended().is_some());
+            for Running { partition, attempts_left, child } in ended {
+                let Some(status) = child.ended().map(|ended| ended.status) else { continue };
+                // Its descriptor may be the last that we may have.
+                drop(child);
+                if status.success() && self.work.is_finished(partition) {
                     finished += 1;
-                } else if one.attempts_left > 0 {
-                    waiting.push_back((one.partition, one.attempts_left - 1));
+                } else if attempts_left > 0 {
+                    waiting.push_back((partition, attempts_left - 1));
                 } else {
-                    failures.push(self.failed(one.partition, &describe(ended.status)));
+                    failures.push(self.failed(partition, &describe(status)));
                 }
             }
         }

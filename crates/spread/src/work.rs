@@ -191,22 +191,6 @@ impl Work {
         bytes.is_ok_and(|bytes| fs::read_to_string(size).is_ok_and(|noted| noted == bytes))
     }
 
-    /// The last words of a log, as the end of a sentence.
-    pub(crate) fn end_of(&self, log: &Path) -> String {
-        const LINES: usize = 5;
-        const BYTES: u64 = 4096;
-        let mut said = Vec::new();
-        let _ = File::open(log).and_then(|mut log| {
-            let begin = log.metadata()?.len().saturating_sub(BYTES);
-            log.seek(SeekFrom::Start(begin))?;
-            log.read_to_end(&mut said)
-        });
-        let said = String::from_utf8_lossy(&said);
-        let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
-        let last = lines[lines.len().saturating_sub(LINES)..].join("\n");
-        if last.is_empty() { last } else { format!(": {last}") }
-    }
-
     /// The record of a partition, or of the reduce, if there is one.
     pub fn record(&self, number: Option<usize>) -> Option<RunRecord> {
         serde_json::from_slice(&fs::read(self.file(number, "json")).ok()?).ok()
@@ -220,6 +204,21 @@ impl Work {
         let look = |number| InputFile::look(&self.file(Some(number), "out"));
         (0..count).map(|number| look(number).map(InputFile::whole)).collect()
     }
+}
+
+/// The last words of a log, as the end of a sentence.
+pub(crate) fn end_of(log: &Path) -> String {
+    const LINES: usize = 5;
+    const BYTES: u64 = 4096;
+    let mut said = Vec::new();
+    let _ = File::open(log).and_then(|mut log| {
+        log.seek(SeekFrom::Start(log.metadata()?.len().saturating_sub(BYTES)))?;
+        log.read_to_end(&mut said)
+    });
+    let said = String::from_utf8_lossy(&said);
+    let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = &lines[lines.len().saturating_sub(LINES)..];
+    if last.is_empty() { String::new() } else { format!(": {}", last.join("\n")) }
 }
 
 fn is_of_a_partition(name: &str) -> bool {

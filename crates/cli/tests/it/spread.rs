@@ -95,6 +95,16 @@ fn everything_arrives_once_and_in_order() {
     lab.run(&["report", "r.json"]).expect_code(0);
 }
 
+/// Happened: more at a time than this process may have descriptors ended all of them.
+#[test]
+fn as_many_at_a_time_as_the_system_has_room_for() {
+    let lab = lab();
+    let few = ["sh", "-c", "ulimit -n 20; exec \"$@\"", "sh"];
+    let words = ["spread", "-j", "100", "--map", "sleep 0.3; cat", "--reduce", "cat", "--split", "1k", "in1"];
+    let done = lab.finish(lab.wrapped(&few, &words)).expect_code(0);
+    assert_eq!(done.stdout, by_bash(&lab, "cat in1"));
+}
+
 #[test]
 fn a_failure_costs_its_partition_and_what_is_finished_is_not_done_again() {
     let lab = lab();
