@@ -73,6 +73,25 @@ pub struct StageRecord {
     pub max_rss_bytes: Option<u64>,
 }
 
+impl StageRecord {
+    /// Adds the same stage of another run: times are sums, memory is the largest, the status the first that is not 0. What is unknown
+    /// of one is unknown of both.
+    pub fn add(&mut self, other: &Self) {
+        self.pid = None;
+        if self.status == 0 {
+            (self.status, self.signal) = (other.status, other.signal);
+        }
+        self.wall_ns += other.wall_ns;
+        self.user_ns += other.user_ns;
+        self.system_ns += other.system_ns;
+        self.blocked_read_ns = sum(self.blocked_read_ns, other.blocked_read_ns);
+        self.blocked_write_ns = sum(self.blocked_write_ns, other.blocked_write_ns);
+        self.queued_ns = sum(self.queued_ns, other.queued_ns);
+        self.held_up_ns = sum(self.held_up_ns, other.held_up_ns);
+        self.max_rss_bytes = self.max_rss_bytes.max(other.max_rss_bytes);
+    }
+}
+
 /// One link of a run.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkRecord {
@@ -106,6 +125,23 @@ pub struct LinkRecord {
     /// For how much of that it was empty, and somebody was there who could have written.
     #[serde(default)]
     pub empty_ns: Option<u64>,
+}
+
+impl LinkRecord {
+    /// Adds the same link of another run, as [`StageRecord::add`] does a stage.
+    pub fn add(&mut self, other: &Self) {
+        self.bytes = sum(self.bytes, other.bytes);
+        self.lines = sum(self.lines, other.lines);
+        self.stored_bytes = sum(self.stored_bytes, other.stored_bytes);
+        self.trouble = self.trouble.take().or_else(|| other.trouble.clone());
+        self.watched_ns = sum(self.watched_ns, other.watched_ns);
+        self.full_ns = sum(self.full_ns, other.full_ns);
+        self.empty_ns = sum(self.empty_ns, other.empty_ns);
+    }
+}
+
+fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    Some(one? + other?)
 }
 
 /// What held a run up.

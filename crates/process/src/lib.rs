@@ -23,4 +23,4 @@ pub use marked::VARIABLE;
 pub use reap::{describe_ending, end_usage, reap, shown_status};
 pub use spawn::{Environment, end_with_parent, spawn};
 pub use supervise::{Reach, Supervisor};
-pub use wait::{LOOK_UP, attend, ready_within, sleep_on, wait_for_all};
+pub use wait::{LOOK_UP, attend, end_all, ready_within, run, sleep_on, wait_for_all};

@@ -1,14 +1,17 @@
-//! Waiting for several children at once.
+//! Waiting for one child or for several at once, and asking them to end.
 
 use std::borrow::BorrowMut;
 use std::io;
 use std::os::fd::AsFd;
+use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal::SIGKILL;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::child::Child;
+use crate::signals;
 
 /// How often whoever waits looks up: at the clock, at whether the user wants to stop.
 pub const LOOK_UP: Duration = Duration::from_millis(50);
@@ -108,10 +111,43 @@ pub fn attend<'c, C: BorrowMut<Child<'c>>>(children: &mut [C]) -> io::Result<()>
     Ok(())
 }
 
+/// Runs a program to its end, or until `stops` says that it shall be asked to end, within so long.
+///
+/// # Errors
+/// It could not be started or waited for; it does not run any more then.
+pub fn run(command: Command, within: Duration, stops: &mut dyn FnMut() -> bool) -> io::Result<ExitStatus> {
+    let mut child = [Child::start(command)?];
+    loop {
+        if let Some(ended) = child[0].ended() {
+            return Ok(ended.status);
+        }
+        if stops() {
+            end_all(&mut child, within)?;
+        } else {
+            attend(&mut child)?;
+        }
+    }
+}
+
+/// Asks children to end, and ends them, with all that they have started, if they do not within so long.
+///
+/// # Errors
+/// What poll(2) or wait4(2) answered.
+pub fn end_all(children: &mut [Child<'_>], within: Duration) -> io::Result<()> {
+    children.iter().for_each(Child::ask_to_end);
+    let asked = Instant::now();
+    while children.iter().any(|child| child.ended().is_none()) {
+        if asked.elapsed() > within {
+            let left = children.iter().filter(|child| child.ended().is_none());
+            left.for_each(|child| drop(signals::send(child.pid(), SIGKILL)));
+        }
+        attend(children)?;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
     use super::*;

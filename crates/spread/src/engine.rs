@@ -9,8 +9,9 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use model::{file_on_path, shell_quoted};
+use process::run;
 
-use crate::job::{Job, describe, run};
+use crate::job::{Job, describe};
 use crate::work::end_of;
 
 /// How often the folder of the work is looked at, which may be on another machine.

@@ -1,12 +1,10 @@
-//! What is to be run, by whom: the programs that do it are started, asked to end, and ended.
+//! What is to be run, and by whom.
 
 use std::io;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
-use std::time::{Duration, Instant};
 
-use nix::sys::signal::Signal::SIGKILL;
-use process::{Child, attend, describe_ending, signals};
+use process::describe_ending;
 
 use crate::engine::Engine;
 use crate::work::{SpreadPlan, Work};
@@ -82,37 +80,4 @@ pub(crate) fn describe(status: ExitStatus) -> String {
         Some(code) if code == i32::from(NOT_RUN) => "could not be run".to_owned(),
         _ => describe_ending(status),
     }
-}
-
-/// Runs a program to its end, or until `stops` says that it shall be asked to end, within so long.
-pub(crate) fn run(
-    command: Command,
-    within: Duration,
-    stops: &mut dyn FnMut() -> bool,
-) -> io::Result<ExitStatus> {
-    let mut child = [Child::start(command)?];
-    loop {
-        if let Some(ended) = child[0].ended() {
-            return Ok(ended.status);
-        }
-        if stops() {
-            end_all(&mut child, within)?;
-        } else {
-            attend(&mut child)?;
-        }
-    }
-}
-
-/// Asks programs to end, and ends them, with all that they have started, if they do not within so long.
-pub(crate) fn end_all(children: &mut [Child<'_>], within: Duration) -> io::Result<()> {
-    children.iter().for_each(Child::ask_to_end);
-    let asked = Instant::now();
-    while children.iter().any(|child| child.ended().is_none()) {
-        if asked.elapsed() > within {
-            let left = children.iter().filter(|child| child.ended().is_none());
-            left.for_each(|child| drop(signals::send(child.pid(), SIGKILL)));
-        }
-        attend(children)?;
-    }
-    Ok(())
 }

@@ -6,9 +6,9 @@ use std::io;
 use std::process::Stdio;
 use std::time::Duration;
 
-use process::{Child, attend, shown_status};
+use process::{Child, attend, end_all, run, shown_status};
 
-use crate::job::{Job, describe, end_all, run};
+use crate::job::{Job, describe};
 
 /// How long programs that were asked to end may take.
 const GRACE: Duration = Duration::from_secs(2);

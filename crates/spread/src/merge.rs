@@ -1,6 +1,6 @@
 //! One table of many runs: what the stages of all partitions did together, and which of them held the work up.
 
-use model::{Bottleneck, LinkRecord, RunRecord, StageRecord};
+use model::{Bottleneck, RunRecord, StageRecord};
 use observe::chains::stands_out;
 
 /// The records of all partitions, and that of the reduce, as one: times and bytes are sums, memory is the largest. The stages of the
@@ -16,8 +16,8 @@ pub fn merged(maps: impl Iterator<Item = RunRecord>, reduce: Option<RunRecord>) 
             continue;
         };
         // A shell may do another thing for another input: what is not alike is left out of the sums.
-        sum.stages.iter_mut().zip(&map.stages).for_each(|(sum, stage)| add_stage(sum, stage));
-        sum.links.iter_mut().zip(&map.links).for_each(|(sum, link)| add_link(sum, link));
+        sum.stages.iter_mut().zip(&map.stages).for_each(|(sum, stage)| sum.add(stage));
+        sum.links.iter_mut().zip(&map.links).for_each(|(sum, link)| sum.add(link));
     }
     let mut whole = whole?;
     if let Some(mut reduce) = reduce {
@@ -32,35 +32,6 @@ pub fn merged(maps: impl Iterator<Item = RunRecord>, reduce: Option<RunRecord>) 
     whole.partitions = Some(count);
     whole.bottleneck = judge(&whole.stages, total_ns as f64);
     Some(whole)
-}
-
-fn add_stage(sum: &mut StageRecord, stage: &StageRecord) {
-    sum.wall_ns += stage.wall_ns;
-    sum.user_ns += stage.user_ns;
-    sum.system_ns += stage.system_ns;
-    sum.blocked_read_ns = both(sum.blocked_read_ns, stage.blocked_read_ns);
-    sum.blocked_write_ns = both(sum.blocked_write_ns, stage.blocked_write_ns);
-    sum.queued_ns = both(sum.queued_ns, stage.queued_ns);
-    sum.held_up_ns = both(sum.held_up_ns, stage.held_up_ns);
-    sum.max_rss_bytes = sum.max_rss_bytes.max(stage.max_rss_bytes);
-    sum.pid = None;
-    if sum.status == 0 {
-        (sum.status, sum.signal) = (stage.status, stage.signal);
-    }
-}
-
-fn add_link(sum: &mut LinkRecord, link: &LinkRecord) {
-    sum.bytes = both(sum.bytes, link.bytes);
-    sum.stored_bytes = both(sum.stored_bytes, link.stored_bytes);
-    sum.watched_ns = both(sum.watched_ns, link.watched_ns);
-    sum.full_ns = both(sum.full_ns, link.full_ns);
-    sum.empty_ns = both(sum.empty_ns, link.empty_ns);
-    sum.trouble = sum.trouble.take().or_else(|| link.trouble.clone());
-}
-
-/// A sum of two figures; unknown where one is.
-fn both(one: Option<u64>, other: Option<u64>) -> Option<u64> {
-    Some(one? + other?)
 }
 
 fn judge(stages: &[StageRecord], total_ns: f64) -> Option<Bottleneck> {
