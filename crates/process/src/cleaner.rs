@@ -21,7 +21,7 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, stdin};
 use rustix::thread::set_name;
 
 use crate::child::leave;
-use crate::marked::{VARIABLE, end_marked};
+use crate::marked::{CLEANER, VARIABLE, end_marked};
 use crate::remove::{remove, remove_file};
 
 /// What an announcement says of a path, or of the number of a process group. Announcements are this letter, the path or number,
@@ -174,7 +174,7 @@ impl Drop for Cleaner {
 fn get_out_of_reach(listens: &OwnedFd, says_ready: &OwnedFd) {
     // What is refused here changes nothing of what the cleaner is for.
     let _ = setsid();
-    let _ = set_name(c"hosepipe-clean");
+    let _ = set_name(CLEANER);
     let _ = rustix::io::write(says_ready, &[1]);
     let _ = dup2_stdin(listens);
     // SAFETY: the descriptors are copies of the maker's, and nothing here uses them any more.

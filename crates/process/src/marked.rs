@@ -3,12 +3,16 @@
 //!
 //! The cleaner calls this after a fork: nothing here allocates.
 
+use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{Mode, OFlags, RawDir, open, openat};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// What a cleaner is called.
+pub(crate) const CLEANER: &CStr = c"hosepipe-clean";
 
 /// The variable whose value is the mark.
 pub const VARIABLE: &str = "HOSEPIPE_RUN";
@@ -51,13 +55,18 @@ fn end_those_there(mark: &[u8]) -> bool {
     found
 }
 
-/// Whether a process has the mark in its environment; not where that may not be read.
+/// Whether a process has the mark in its environment; not where that may not be read. The cleaner of another hosepipe, which was started
+/// by a marked one, has work of its own to do, and ends by itself.
 fn carries(processes: BorrowedFd<'_>, pid: &str, mark: &[u8]) -> bool {
     let read_only = OFlags::RDONLY | OFlags::CLOEXEC;
-    let file = openat(processes, pid, read_only | OFlags::DIRECTORY, Mode::empty())
-        .and_then(|process| openat(&process, "environ", read_only, Mode::empty()));
-    let Ok(environment) = file else { return false };
+    let process = openat(processes, pid, read_only | OFlags::DIRECTORY, Mode::empty());
+    let file = |name| process.as_ref().ok().and_then(|it| openat(it, name, read_only, Mode::empty()).ok());
+    let (Some(name), Some(environment)) = (file("comm"), file("environ")) else { return false };
     let mut part = [0u8; 2 * PART_BYTES];
+    let len = rustix::io::read(&name, &mut part).unwrap_or(0);
+    if part[..len].strip_suffix(b"\n") == Some(CLEANER.to_bytes()) {
+        return false;
+    }
     let mut kept = 0;
     while let Ok(len @ 1..) = rustix::io::read(&environment, &mut part[kept..]) {
         let filled = kept + len;
