@@ -166,15 +166,24 @@ impl Wire {
     /// # Errors
     /// The other side is gone, or sends a line without an end.
     pub fn line(&mut self, patience: Duration) -> Result<Option<String>, PeerError> {
+        if !self.has_line(patience)? {
+            return Ok(None);
+        }
+        let end = std::mem::take(&mut self.searched);
+        let line: Vec<u8> = self.heard.drain(..=end).collect();
+        Ok(Some(String::from_utf8_lossy(&line[..end]).into_owned()))
+    }
+
+    /// Whether there is a line, or comes within so long.
+    pub(crate) fn has_line(&mut self, patience: Duration) -> Result<bool, PeerError> {
         let began = Instant::now();
         loop {
-            if let Some(more) = self.heard[self.searched..].iter().position(|byte| *byte == b'\n') {
-                let end = self.searched + more;
-                let line: Vec<u8> = self.heard.drain(..=end).collect();
-                self.searched = 0;
-                return Ok(Some(String::from_utf8_lossy(&line[..end]).into_owned()));
+            let more = &self.heard[self.searched..];
+            let end = more.iter().position(|byte| *byte == b'\n');
+            self.searched += end.unwrap_or(more.len());
+            if end.is_some() {
+                return Ok(true);
             }
-            self.searched = self.heard.len();
             if self.heard.len() > self.line_bytes_max {
                 return Err(PeerError(format!("{} sends a line without an end", self.name)));
             }
@@ -182,7 +191,7 @@ impl Wire {
             let problem =
                 |error: io::Error| PeerError(format!("{} is gone: {}", self.name, describe_errno(&error)));
             if !ready_within(&self.input, PollFlags::IN, Some(left)).map_err(problem)? {
-                return Ok(None);
+                return Ok(false);
             }
             let mut room = [0; 16 << 10];
             match rustix::io::read(&self.input, &mut room) {
@@ -211,7 +220,7 @@ pub(crate) fn line(message: &impl Serialize) -> Vec<u8> {
 /// A message that was received.
 pub(crate) fn read<M: DeserializeOwned>(line: &str, name: &str) -> Result<M, PeerError> {
     serde_json::from_str(line).map_err(|_| {
-        let quoted: String = visible(line).chars().take(QUOTED_MAX).collect();
+        let quoted: String = visible(line).lines().next().unwrap_or("").chars().take(QUOTED_MAX).collect();
         PeerError(format!(
             "{name} does not talk as hosepipe does, it says `{quoted}` (another version? does a start-up file of the shell print something?)"
         ))

@@ -69,6 +69,19 @@ fn who_says_hello_and_has_no_token_is_not_trusted() {
     assert!(said.contains("does not begin as it must"), "{said}");
 }
 
+/// Expected: what a stranger says is one line. Happened: each line end of it began another one, as if hosepipe said it.
+#[test]
+fn a_stranger_is_quoted_in_one_line() {
+    let listening = Listening::at("127.0.0.1:0".parse().expect("an address")).expect("a port");
+    let mut caller = TcpStream::connect(listening.address().expect("it")).expect("a call");
+    caller.write_all(b"a\nb\nhosepipe peer: all is well\n").expect("said");
+    let mut told = Vec::new();
+    let own = (Tool::default(), Host::default());
+    let idle = Duration::from_millis(200);
+    let _ = listening.await_near(&token(), own, idle, &|| false, &mut |text| told.push(text.to_owned()));
+    assert!(told.len() == 1 && told[0].contains("it says `a`") && !told[0].contains('\n'), "{told:?}");
+}
+
 #[test]
 fn a_line_has_an_end() {
     let said = called(vec![b'x'; 3 << 20], 1 << 16);

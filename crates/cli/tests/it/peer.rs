@@ -184,6 +184,31 @@ fn every_level_and_both_ways_of_waiting() {
     }
 }
 
+/// Expected: a few small blocks are as fast as others. Happened: the last waited 40 ms for an acknowledgement of what was before it.
+#[test]
+fn a_last_small_block_is_not_held_back() {
+    let (done, _) =
+        over_loopback(&["tcp", "--workload", "stream", "--block", "1", "--count", "125", "--trials", "9"]);
+    for case in done.expect_code(0).record().cases {
+        let throughput = case.throughput.expect("a figure").median_bytes_per_s;
+        assert!(throughput > 10_000.0, "{throughput} B/s; 125 B in 40 ms are 3,125 B/s");
+    }
+}
+
+/// Expected: a datagram that is a whole block is no other size than was asked for. Happened: "granted: datagram 1B" of round trips of 1 B.
+#[test]
+fn a_datagram_is_no_larger_than_its_block() {
+    let (near, far) = (Lab::new(), Lab::new());
+    let token = token(&near, TOKEN);
+    let far = far_side(&far, &[], "127.0.0.1:0");
+    let address = format!("tcp://{}", far.address);
+    let bench = ["bench", "udp:datagram=1000", "--trials", "1", "--bytes", "10KiB", "--peer", &address];
+    let done =
+        near.run(&[&bench[..], &["--token-file", token.to_str().expect("a path")]].concat()).expect_code(0);
+    assert!(!done.stdout.contains("granted: datagram"), "{}", done.stdout);
+    far.running.wait_within(SOON).expect_code(0);
+}
+
 #[test]
 fn the_table_has_a_row_for_each_way() {
     let (near, far) = (Lab::new(), Lab::new());

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 
 use process::ready_within;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::net::{AddressFamily, SocketType, connect, sockopt};
+use rustix::net::{AddressFamily, Shutdown, SocketType, connect, shutdown, sockopt};
 
 use super::sockets::{rcvbuf_bytes, set_buffers, sndbuf_bytes, socket};
 use crate::meeting::{Callers, Heard, MEETING_PATIENCE};
@@ -155,15 +155,17 @@ impl Sender for TcpEnd {
         self.end.send(block)
     }
 
-    /// Waits until the receiver has everything and closes: what is sent again until then is counted. The clock is not this end's.
+    /// Waits until the receiver has everything and closes: what is sent again until then is counted. The clock is not this end's. It says
+    /// that nothing more comes, as closing does: a last part of a segment would wait for an acknowledgement, as above.
     fn finish(&mut self) -> io::Result<()> {
-        if self.workload == Workload::Stream && self.end.recv(&mut [0])? > 0 {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "the receiver of a stream sent something",
-            ));
+        if self.workload != Workload::Stream {
+            return Ok(());
         }
-        Ok(())
+        shutdown(self.end.fd()?, Shutdown::Write)?;
+        if self.end.recv(&mut [0])? == 0 {
+            return Ok(());
+        }
+        Err(io::Error::new(io::ErrorKind::InvalidData, "the receiver of a stream sent something"))
     }
 }
 
