@@ -34,7 +34,7 @@ Where there is ssh, nothing of this is needed: hosepipe bench tcp udp --peer HOS
 Exit status: 0 it held ends, and its caller ended; 1 nobody came, or what came was no hosepipe; 2 the command line is wrong.")]
 pub(crate) struct PeerArgs {
     /// Listen there, and nowhere else; port 0 is any, and is printed
-    #[arg(long, value_name = "ADDR:PORT", requires = "token_file")]
+    #[arg(long, value_name = "ADDR:PORT", requires = "token_file", value_parser = place)]
     listen: Option<SocketAddr>,
 
     /// What both sides know: a file of 16 bytes or more that nobody else may read
@@ -103,10 +103,28 @@ pub(crate) struct BenchPeerArgs {
     send_binary: bool,
 }
 
+fn place(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("`{text}` is no address and port: as in 10.0.0.2:4711, or [::1]:0"))
+}
+
+/// Says what a command has to say of strangers: they may come again and again.
+pub(crate) fn remarks(who: &'static str) -> impl FnMut(&str) + Send {
+    const MOST: usize = 20;
+    let mut said = 0;
+    move |text| {
+        said += 1;
+        match said {
+            ..MOST => terminal::remark(&format!("hosepipe {who}: {text}")),
+            MOST => terminal::remark(&format!("hosepipe {who}: {text} (and no more is said of others)")),
+            _ => {}
+        }
+    }
+}
+
 pub(crate) fn run(args: &PeerArgs) -> anyhow::Result<ExitCode> {
     let stop = StopRequest::listen()?;
     let (stops, cpus) = (|| stop.is_set(), host::cpus());
-    let mut remark = |text: &str| terminal::remark(&format!("hosepipe peer: {text}"));
+    let mut remark = remarks("peer");
     let (far, idle) = match (args.listen, &args.token_file) {
         (Some(address), Some(file)) => {
             let token = Token::read(file).map_err(|problem| UsageError(problem.to_string()))?;

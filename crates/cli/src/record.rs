@@ -51,6 +51,8 @@ pub(crate) fn bench(
 /// # Errors
 /// There is no such file, or it holds no record: a [`UsageError`] that names it.
 pub(crate) fn load(path: &Path) -> anyhow::Result<Loaded> {
+    // The folder of a fleet.
+    let path = &if path.is_dir() { path.join(fleet::RECORD) } else { path.to_owned() };
     let name = path.display().to_string();
     let mut bytes = Vec::new();
     let read = match path.as_os_str().as_encoded_bytes() {

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use model::describe_errno;
 use peer::Wire;
+use rustix::fs::OFlags;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -84,13 +86,18 @@ pub fn serve(folder: &Path, wire: Wire) -> io::Result<()> {
     }
 }
 
-/// Whoever reads finds the old text or the new one, and nobody but their owner reads them.
+/// Whoever reads finds the old text or the new one, and nobody but their owner reads them. What others have put there is not followed.
 fn write(folder: &Path, name: &str, text: &str) -> io::Result<()> {
     let unfinished = folder.join(format!(".{name}"));
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
-    options.open(&unfinished)?.write_all(text.as_bytes())?;
-    fs::rename(unfinished, folder.join(name))
+    options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+    let written = options.open(&unfinished).and_then(|mut file| file.write_all(text.as_bytes()));
+    let written = written.and_then(|()| fs::rename(unfinished, folder.join(name)));
+    let where_it_was = |error: io::Error| {
+        io::Error::new(error.kind(), format!("{}: {}", folder.display(), describe_errno(&error)))
+    };
+    written.map_err(where_it_was)
 }
 
 fn read(folder: &Path, name: &str) -> io::Result<String> {

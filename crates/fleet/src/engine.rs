@@ -9,14 +9,10 @@ use std::time::{Duration, Instant};
 
 use model::{describe_errno, file_on_path};
 use peer::Wire;
-use process::{Capture, Captured, Child, Cleaner, attend};
-use rustix::process::{Pid, Signal, kill_process};
+use process::{Capture, Captured, Child, Cleaner, attend, end_all};
 
 use crate::board::serve;
-use crate::node::{RECORD, why};
-
-/// Of what an engine says so much is told.
-const SAID_MAX: usize = 2000;
+use crate::node::{RECORD, SAID_MAX, why};
 
 /// How long a job may take to end once its record is there.
 const GRACE: Duration = Duration::from_secs(5);
@@ -109,13 +105,9 @@ impl<'c> Started<'c> {
 }
 
 impl Drop for Started<'_> {
-    /// What is not over is ended: an mpirun that is killed leaves its ranks to themselves; one that is asked ends them.
+    /// What is not over is asked to end: an mpirun that is killed leaves its ranks to themselves.
     fn drop(&mut self) {
-        let running = self.0.iter().filter(|child| child.ended().is_none());
-        running.filter_map(|child| Pid::from_raw(child.pid())).for_each(|pid| {
-            let _ = kill_process(pid, Signal::TERM);
-        });
-        let _ = self.settle();
+        let _ = end_all(&mut self.0, GRACE);
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use model::shell_quoted;
+use model::{shell_line, shell_quoted};
 
 /// Where the first pod of a Kubernetes job waits for the others.
-pub const PORT: u16 = 7117;
+const PORT: u16 = 7117;
 
 /// What Kubernetes is given, with marks.
 const KUBERNETES: &str = include_str!("kubernetes.yaml");
@@ -41,7 +41,7 @@ impl Job {
     /// A batch script for sbatch(1), which leaves what is said in a file of the folder.
     pub fn slurm(&self) -> String {
         let Self { name, nodes, .. } = self;
-        let line = quoted(&self.words(&[]));
+        let line = shell_line(&self.words(&[]));
         format!(
             "#!/bin/sh\n#SBATCH --job-name={name}\n#SBATCH --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1\n\
              #SBATCH --exclusive --no-kill\n#SBATCH --output={}\n\
@@ -59,10 +59,10 @@ impl Job {
     /// The words of mpirun(1), of Open MPI.
     pub fn mpi(&self, hosts: &[String]) -> Vec<String> {
         let nodes = self.nodes.to_string();
-        let how = ["mpirun", "-n", &nodes, "--map-by", "node", "--bind-to", "none"];
         // A node that fails costs its own figures: the others go on.
-        let go_on = ["--mca", "orte_abort_on_non_zero_status", "0", "--enable-recovery"];
-        let mut words: Vec<String> = how.iter().chain(&go_on).map(|&word| word.to_owned()).collect();
+        let how = "--map-by node --bind-to none --mca orte_abort_on_non_zero_status 0 --enable-recovery";
+        let how = ["mpirun", "-n", &nodes].into_iter().chain(how.split(' '));
+        let mut words: Vec<String> = how.map(str::to_owned).collect();
         if !hosts.is_empty() {
             words.extend(["--host".to_owned(), hosts.join(",")]);
         }
@@ -77,7 +77,7 @@ impl Job {
             let mut more = vec!["--rank", &rank, "--nodes", &nodes, "--name", host];
             more.extend(self.folder.is_none().then_some("--stdio"));
             // There is always a shell at the far end: it is given one line.
-            let line = quoted(&self.words(&more));
+            let line = shell_line(&self.words(&more));
             ["ssh", "-T", "-o", "BatchMode=yes", "--", host, &line].map(str::to_owned).to_vec()
         };
         hosts.iter().enumerate().map(one).collect()
@@ -113,14 +113,4 @@ impl Job {
 /// JSON in which nothing is taken for a mark.
 fn unmarked(value: &serde_json::Value) -> String {
     value.to_string().replace('@', "\\u0040")
-}
-
-/// Words as one line for a shell.
-pub fn quoted(words: &[String]) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_=./:,@%+".contains(&byte);
-    let word = |word: &String| match !word.is_empty() && word.bytes().all(plain) {
-        true => word.clone(),
-        false => shell_quoted(word.as_bytes()),
-    };
-    words.iter().map(word).collect::<Vec<_>>().join(" ")
 }

@@ -2,7 +2,7 @@
 # leaves in $4 the record that the first pod prints. In the end, or asked to end, it takes all of it away.
 stopped=
 trap 'stopped=1' TERM
-kubectl create secret generic "$1" --from-file=token="$3" || exit
+(trap '' TERM && kubectl create secret generic "$1" --from-file=token="$3") || exit
 trap 'kubectl delete --ignore-not-found --wait=false "job/$1" "service/$1" "secret/$1"' EXIT
 kubectl apply -f "$2" || exit
 while [ -z "$stopped" ]; do

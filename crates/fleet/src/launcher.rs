@@ -11,11 +11,9 @@ pub struct Seat {
     pub node: Option<String>,
 }
 
-/// The variables of a launcher: the rank, how many there are, the node.
-type Variables = (&'static str, &'static str, Option<&'static str>);
-
-/// Slurm's come last: mpirun in a job of Slurm sets its own beside them. An Indexed Job tells no size.
-const LAUNCHERS: &[Variables] = &[
+/// The variables of each launcher: the rank, how many there are, the node. Slurm's come last: mpirun in a job of Slurm sets its own
+/// beside them. An Indexed Job tells no size.
+const LAUNCHERS: &[(&str, &str, Option<&str>)] = &[
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", None),
     ("PMIX_RANK", "PMIX_SIZE", None),
     ("PMI_RANK", "PMI_SIZE", None),

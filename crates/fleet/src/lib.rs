@@ -15,7 +15,7 @@ mod schedule;
 
 pub use board::{Board, serve};
 pub use engine::Started;
-pub use job::{Job, PORT, quoted};
+pub use job::Job;
 pub use launcher::{Seat, seat};
 pub use meet::{call, listen};
 pub use member::{Status, Trouble, known, tell_gone};

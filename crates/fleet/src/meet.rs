@@ -16,17 +16,22 @@ const CALL_AGAIN: Duration = Duration::from_millis(500);
 /// So often a call may be cut off before it is taken for a refusal: in a crowd of strangers who came first is let go.
 const CUT_OFF_MAX: usize = 4;
 
-/// Listens there, and answers everybody with the token from a folder, for as long as this process lives.
+/// Listens there, and answers everybody with the token from a folder, for as long as this process lives. `remark` is told of others.
 ///
 /// # Errors
 /// What bind(2) answered.
-pub fn listen(address: SocketAddr, token: Token, folder: PathBuf) -> Result<(), PeerError> {
+pub fn listen(
+    address: SocketAddr,
+    token: Token,
+    folder: PathBuf,
+    mut remark: impl FnMut(&str) + Send + 'static,
+) -> Result<(), PeerError> {
     let mut listening = Listening::at(address)?;
     let _held = process::signals::NoSignals::hold();
     thread::spawn(move || {
         loop {
             // Who has no token, or goes away, is no trouble of the others.
-            match listening.next(&token, FLEET, Duration::MAX, &|| false, &mut |_| ()) {
+            match listening.next(&token, FLEET, Duration::MAX, &|| false, &mut remark) {
                 Ok(Some(wire)) => {
                     let folder = folder.clone();
                     thread::spawn(move || serve(&folder, wire));
@@ -45,20 +50,16 @@ pub fn listen(address: SocketAddr, token: Token, folder: PathBuf) -> Result<(), 
 pub fn call(address: &str, token: &Token, patience: Duration) -> Result<Board, PeerError> {
     let (began, mut cut_off) = (Instant::now(), 0);
     loop {
-        let stream = match peer::reach(address) {
-            Ok(stream) => stream,
-            Err(error) if began.elapsed() > patience => return Err(error),
-            // Its name may not be known yet, either.
-            Err(_) => {
-                thread::sleep(CALL_AGAIN);
-                continue;
-            }
-        };
-        match peer::meet(stream, address, token, FLEET) {
+        // Its name may not be known yet, either.
+        let reached = peer::reach(address).map_err(|error| (error, began.elapsed() > patience));
+        let met = reached.and_then(|stream| {
+            cut_off += 1;
+            peer::meet(stream, address, token, FLEET).map_err(|error| (error, cut_off > CUT_OFF_MAX))
+        });
+        match met {
             Ok(wire) => return Ok(Board::over(wire)),
-            Err(error) if cut_off == CUT_OFF_MAX => return Err(error),
-            Err(_) => cut_off += 1,
+            Err((error, true)) => return Err(error),
+            Err(_) => thread::sleep(CALL_AGAIN),
         }
-        thread::sleep(CALL_AGAIN);
     }
 }

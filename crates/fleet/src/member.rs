@@ -3,9 +3,8 @@
 use std::cell::RefCell;
 use std::io;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::Tool;
@@ -29,6 +28,8 @@ pub struct Status {
     pub beat: u64,
     /// What it is called.
     pub name: String,
+    /// Of how many nodes it knows.
+    pub size: usize,
     /// Its hosepipe.
     pub tool: Tool,
     /// Where it listens; `None` where it has never come.
@@ -45,8 +46,8 @@ pub struct Status {
 
 impl Status {
     /// Of a node of which nothing else is known.
-    pub fn of(name: String, tool: Tool, address: Option<IpAddr>) -> Self {
-        Self { beat: 0, name, tool, address, step: 0, listening: None, failure: None, lost: Vec::new() }
+    pub fn of(name: String, size: usize, tool: Tool, address: Option<IpAddr>) -> Self {
+        Self { beat: 0, name, size, tool, address, step: 0, listening: None, failure: None, lost: Vec::new() }
     }
 }
 
@@ -60,7 +61,7 @@ pub enum Trouble {
     #[error("stopped")]
     Stopped,
     /// The board, or something else of this machine.
-    #[error(transparent)]
+    #[error("{}", model::describe_errno(.0))]
     System(#[from] io::Error),
 }
 
@@ -78,8 +79,8 @@ pub(crate) struct Member<'a> {
     own: Mutex<Status>,
     others: RefCell<Vec<Seen>>,
     joined_by: Instant,
-    /// The others do not hear of this node any more.
-    cut_off: AtomicBool,
+    /// Why the others do not hear of this node any more.
+    cut_off: OnceLock<io::Error>,
 }
 
 impl<'a> Member<'a> {
@@ -96,8 +97,11 @@ impl<'a> Member<'a> {
             own: Mutex::new(node.status.clone()),
             others: RefCell::new(vec![Seen::default(); node.size]),
             joined_by: Instant::now() + node.patience,
-            cut_off: AtomicBool::new(false),
+            cut_off: OnceLock::new(),
         };
+        if node.board.get::<Status>(&status_name(node.rank))?.is_some() {
+            return Err(Trouble::Gone(format!("another node is number {} already", node.rank)));
+        }
         member.publish(|_| ())?;
         let (board, rank, own, cut_off) = (node.board, node.rank, &member.own, &member.cut_off);
         std::thread::scope(|threads| {
@@ -105,7 +109,9 @@ impl<'a> Member<'a> {
             let held = process::signals::NoSignals::hold();
             threads.spawn(move || {
                 while ended.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
-                    cut_off.fetch_or(publish(board, rank, own, |_| ()).is_err(), Ordering::Relaxed);
+                    if let Err(error) = publish(board, rank, own, |_| ()) {
+                        return drop(cut_off.set(error));
+                    }
                 }
             });
             drop(held);
@@ -118,9 +124,16 @@ impl<'a> Member<'a> {
         })
     }
 
-    /// Whether the user wants no more, or the others do not hear of this node any more.
-    pub(crate) fn stops(&self) -> bool {
-        (self.node.stop)() || self.cut_off.load(Ordering::Relaxed)
+    /// Whether this node goes on.
+    ///
+    /// # Errors
+    /// The user wants no more, or the others do not hear of this node any more.
+    pub(crate) fn goes_on(&self) -> Result<(), Trouble> {
+        match self.cut_off.get() {
+            _ if (self.node.stop)() => Err(Trouble::Stopped),
+            Some(error) => Err(io::Error::new(error.kind(), model::describe_errno(error)).into()),
+            None => Ok(()),
+        }
     }
 
     /// Changes what the others know.
@@ -144,9 +157,7 @@ impl<'a> Member<'a> {
             if let Some(gone) = seen.gone {
                 return Err(Trouble::Gone(gone));
             }
-            if self.stops() {
-                return Err(Trouble::Stopped);
-            }
+            self.goes_on()?;
             std::thread::sleep(LOOK_AGAIN);
         }
     }
@@ -179,10 +190,9 @@ impl<'a> Member<'a> {
                     format!("said nothing for {} s, {at}: it died, or was cut off", SILENCE.as_secs())
                 };
                 // Of two that differ the one that came first is right.
-                let tool = &self.node.status.tool;
-                let other_tool = (rank > self.node.rank && status.tool != *tool)
-                    .then(|| other_version(&status.tool, tool));
-                seen.gone = status.failure.clone().or(other_tool).or_else(|| silent.then(last_words));
+                let differs =
+                    || if rank > self.node.rank { difference(&status, &self.node.status) } else { None };
+                seen.gone = status.failure.clone().or_else(differs).or_else(|| silent.then(last_words));
                 seen.last = Some(status);
             }
         }
@@ -215,12 +225,18 @@ pub fn tell_gone(board: &Board, rank: usize, other: Status, why: &str) -> io::Re
     }
 }
 
-/// What a node is told that does not have the first one's hosepipe.
-pub(crate) fn other_version(own: &Tool, first: &Tool) -> String {
-    let [own, first] = [own, first].map(|tool| {
-        tool.revision.iter().fold(tool.version.clone(), |version, revision| format!("{version} ({revision})"))
+/// Why a node cannot go with the first one: it has another hosepipe, or counts others.
+pub(crate) fn difference(own: &Status, first: &Status) -> Option<String> {
+    if own.size != first.size {
+        return Some(format!("is one of {} nodes, and the first one of {}", own.size, first.size));
+    }
+    let [own_tool, first_tool] = [own, first].map(|status| {
+        let version = status.tool.version.clone();
+        status.tool.revision.iter().fold(version, |version, revision| format!("{version} ({revision})"))
     });
-    format!("has hosepipe {own}, and the first node {first}: install the same on all nodes")
+    let text =
+        format!("has hosepipe {own_tool}, and the first node {first_tool}: install the same on all nodes");
+    (own.tool != first.tool).then_some(text)
 }
 
 pub(crate) fn status_name(rank: usize) -> String {

@@ -14,13 +14,13 @@ use peer::new_token;
 use process::{Capture, Captured, Child, Cleaner, describe_ending, wait_for_all};
 
 use crate::board::Board;
-use crate::member::{Member, Seen, Status, Trouble, known, other_version, status_name};
+use crate::member::{Member, Seen, Status, Trouble, difference, known, status_name};
 use crate::schedule::{partner, rounds};
 
 /// How long the two programs of a pair may take beyond the time that they were given.
 const PAIR_GRACE: Duration = Duration::from_secs(60);
 /// Of what a program said so much is told.
-const SAID_MAX: usize = 400;
+pub(crate) const SAID_MAX: usize = 2000;
 /// What the merged record is called there.
 pub const RECORD: &str = "fleet";
 
@@ -70,7 +70,6 @@ impl Node<'_> {
     /// # Errors
     /// Another version than the first node's; a board or a program that does not work here; the user wants no more.
     pub fn run(&self, keep: &mut dyn FnMut(Measured) -> io::Result<()>) -> Result<(), Trouble> {
-        Board::Folder(self.folder.to_owned()).put(&status_name(self.rank), &self.status)?;
         Member::take_part(self, |member| member.go(keep))
     }
 
@@ -83,6 +82,7 @@ impl Node<'_> {
 impl Member<'_> {
     fn go(&self, keep: &mut dyn FnMut(Measured) -> io::Result<()>) -> Result<(), Trouble> {
         let Node { rank, size, board, .. } = *self.node;
+        Board::Folder(self.node.folder.to_owned()).put(&status_name(rank), &self.node.status)?;
         let token = self.token()?;
         let own = self.measured(&self.node.bench, None)?;
         self.put(&bench_name(rank), &own)?;
@@ -131,14 +131,14 @@ impl Member<'_> {
         let Node { rank, board, .. } = *self.node;
         let mut first = rank;
         for lower in 0..rank {
-            if let Some(tool) = unless_gone(self.wait(lower, |status| Some(status.tool.clone())))? {
-                let own = &self.node.status.tool;
-                if tool != *own {
-                    return Err(Trouble::Gone(other_version(own, &tool)));
-                }
-                first = lower;
-                break;
+            let Some(before) = unless_gone(self.wait(lower, |status| Some(status.clone())))? else {
+                continue;
+            };
+            if let Some(difference) = difference(&self.node.status, &before) {
+                return Err(Trouble::Gone(difference));
             }
+            first = lower;
+            break;
         }
         if let Some(given) = &self.node.token_file {
             return Ok(given.clone());
@@ -173,11 +173,10 @@ impl Member<'_> {
         let child = Child::spawn(command, Capture::Both, said, self.node.cleaner, &self.node.cleaner.mark())?;
         let (mut children, began) = ([child], Instant::now());
         let waited = wait_for_all(&mut children, &|_| false, &mut || match most {
-            _ if self.stops() => Err(Trouble::Stopped),
             Some(most) if began.elapsed() > most => {
                 Err(Trouble::Gone(format!("took more than {} s", most.as_secs())))
             }
-            _ => Ok(()),
+            _ => self.goes_on(),
         });
         let read = fs::read(&record);
         // The next one must not find it.
@@ -210,12 +209,11 @@ impl Member<'_> {
             self.publish(|own| own.listening = Some(Ok(address.to_owned())))?;
         }
         wait_for_all(&mut children, &|_| false, &mut || match self.look(partner)? {
-            _ if self.stops() => Err(Trouble::Stopped),
             Seen { gone: Some(gone), .. } => Err(Trouble::Gone(gone)),
             Seen { last: Some(Status { step: at, .. }), .. } if at > step => {
                 Err(Trouble::Gone(String::new()))
             }
-            _ => Ok(()),
+            _ => self.goes_on(),
         })?;
         if line.is_empty() {
             self.publish(|own| own.listening = Some(Err(why(&children[0]))))?;

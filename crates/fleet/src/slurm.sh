@@ -1,7 +1,7 @@
 # Hands the job $1 to Slurm and follows it to its end; asked to end, cancels it. What it left in its log $2 tells why it failed.
 stopped=
 trap 'stopped=1' TERM
-job=$(sbatch --parsable "$1") || exit
+job=$(trap '' TERM && sbatch --parsable "$1") || exit
 job=${job%%;*}
 while [ -z "$stopped" ]; do
     sleep 0.5

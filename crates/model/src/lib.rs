@@ -35,7 +35,7 @@ pub use host::{Cpu, Host, Limits};
 pub use machine::{MachineFigure, MachineFigureKind, MachineUnit};
 pub use observer::{Observer, RunProgress, Silent};
 pub use pipes::{NarrowPipe, PipeHolder, PipeSurvey, PipeUser};
-pub use quantity::{ByteSize, QuantityError, parse_duration, parse_size};
+pub use quantity::{ByteSize, QuantityError, parse_duration, parse_size, shown_duration};
 pub use record::{
     BenchRecord, CaseError, CaseRecord, EndUsage, ErrorKind, Latency, NoSample, NoiseLevel, PeerRecord,
     SCHEMA, Sample, Settings, Share, Suite, Throughput, Tool, ZeroCopy,
@@ -48,5 +48,5 @@ pub use system::{
     AS_ROOT, describe_errno, file_on_path, for_root, monotonic_ns, signal_name, sudo, temporary_folder,
 };
 pub use top::{Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, Doing, Seen, TopRecord};
-pub use typed::{nearest, shell_quoted};
+pub use typed::{nearest, shell_line, shell_quoted};
 pub use worker::{SystemCalls, WorkerCase, WorkerEnd, WorkerStart};

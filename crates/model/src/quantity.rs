@@ -96,6 +96,11 @@ pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
     humantime::parse_duration(text.trim()).map_err(|_| QuantityError::new(text, wrong))
 }
 
+/// A duration as [`parse_duration`] reads it: "1s500ms".
+pub fn shown_duration(duration: Duration) -> String {
+    humantime::format_duration(duration).to_string().replace(' ', "")
+}
+
 impl ByteSize {
     /// As it prints, with a space before its unit: "64 KiB", "1 MB"; exact.
     pub fn spaced(self) -> String {

@@ -14,6 +14,32 @@ pub fn shell_quoted(word: &[u8]) -> String {
     format!("'{}'", String::from_utf8_lossy(word).replace('\'', r"'\''"))
 }
 
+/// Words as one line, of which a shell reads the same words again.
+pub fn shell_line(words: &[String]) -> String {
+    words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// As it is where it means itself to every shell; else in quotes, those of `$'…'` where a character cannot be seen.
+fn shell_word(argument: &str) -> String {
+    let plain = |character: char| character.is_ascii_alphanumeric() || "_-+=:,./@%".contains(character);
+    if !argument.is_empty() && argument.chars().all(plain) {
+        return argument.to_owned();
+    }
+    if !argument.chars().any(char::is_control) {
+        return shell_quoted(argument.as_bytes());
+    }
+    let escaped = |character: char| match character {
+        '\'' | '\\' => format!("\\{character}"),
+        // Octal digits are never more than three, so that a digit may follow.
+        _ if character.is_control() => {
+            let mut bytes = [0; 4];
+            character.encode_utf8(&mut bytes).bytes().map(|byte| format!("\\{byte:03o}")).collect()
+        }
+        _ => character.to_string(),
+    };
+    format!("$'{}'", argument.chars().map(escaped).collect::<String>())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

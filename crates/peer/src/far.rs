@@ -175,20 +175,13 @@ impl Far {
         remark: &mut dyn FnMut(&str),
     ) -> Result<(), PeerError> {
         let (mut heard_at, mut held): (Instant, Option<Order>) = (Instant::now(), None);
-        let mut next: Option<FromNear> = None;
         while !stop() && heard_at.elapsed() < idle {
-            let message = match next.take() {
-                Some(message) => Some(message),
-                None => match self.wire.line(LOOK_UP) {
-                    Ok(line) => line.map(|line| read(&line, "the caller")).transpose()?,
-                    // He has what he wanted.
-                    Err(_) => return Ok(()),
-                },
-            };
-            let Some(message) = message else { continue };
-            match message {
+            // Where he has gone, he has what he wanted.
+            let Ok(line) = self.wire.line(LOOK_UP) else { return Ok(()) };
+            let Some(line) = line else { continue };
+            match read(&line, "the caller")? {
                 FromNear::Order(number, order) => {
-                    next = self.hold(number, &order, cpus, stop)?;
+                    self.hold(number, &order, cpus, stop);
                     held = Some(order);
                 }
                 FromNear::Confirm { bytes, checksum } => {
@@ -204,40 +197,25 @@ impl Far {
         Ok(())
     }
 
-    /// Holds one end. What the caller says meanwhile ends that, and is returned.
-    fn hold(
-        &mut self,
-        number: u64,
-        order: &Order,
-        cpus: &[Cpu],
-        stop: &dyn Fn() -> bool,
-    ) -> Result<Option<FromNear>, PeerError> {
-        let (wire, mut told_at, mut next) = (&mut self.wire, Instant::now(), None);
+    /// Holds one end, until the caller says something else.
+    fn hold(&mut self, number: u64, order: &Order, cpus: &[Cpu], stop: &dyn Fn() -> bool) {
+        let (wire, mut told_at) = (&mut self.wire, Instant::now());
         let news = |news| FromFar::News(number, news);
         let outcome = hold_far_end(order, &self.listener, cpus, &mut |moved| {
-            let given_up = || CaseError::new(ErrorKind::Died, "given up");
-            match wire.line(Duration::ZERO) {
-                Ok(None) if !stop() => {}
-                Ok(None) => {
-                    return Err(CaseError::new(ErrorKind::Died, "the other host's end was asked to end"));
-                }
+            let ended = |why| CaseError::new(ErrorKind::Died, why);
+            match wire.has_line(Duration::ZERO) {
+                Ok(false) if !stop() => {}
+                Ok(false) => return Err(ended("the other host's end was asked to end")),
                 // Where he has gone, that is found once more.
-                Err(_) => return Err(given_up()),
-                Ok(Some(line)) => {
-                    next = Some(line);
-                    return Err(given_up());
-                }
+                _ => return Err(ended("given up")),
             }
-            if told_at.elapsed() >= TELL_EVERY {
-                told_at = Instant::now();
-                return wire.say(&news(Ok(FarNews::Moved(moved))), MEETING_PATIENCE).map_err(|_| given_up());
+            if told_at.elapsed() < TELL_EVERY {
+                return Ok(());
             }
-            Ok(())
+            told_at = Instant::now();
+            wire.say(&news(Ok(FarNews::Moved(moved))), MEETING_PATIENCE).map_err(|_| ended("given up"))
         });
-        if outcome.is_ok() || next.is_none() {
-            // That he has gone is found by whoever listens next.
-            wire.say(&news(outcome.map(FarNews::Report)), MEETING_PATIENCE).unwrap_or_default();
-        }
-        next.map(|line| read(&line, "the caller")).transpose()
+        // That he has gone is found by whoever listens next; of what he gave up he hears nothing.
+        wire.say(&news(outcome.map(FarNews::Report)), MEETING_PATIENCE).unwrap_or_default();
     }
 }

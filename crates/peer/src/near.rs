@@ -158,8 +158,7 @@ impl FarEnd for Near<'_> {
                 Ok(Some(FromFar::News(number, news))) if number == self.orders => return news.map(Some),
                 Ok(Some(FromFar::News(..))) => {}
                 Ok(Some(_)) => {
-                    let error = PeerError(format!("{} begins twice", self.record.name));
-                    return Err(self.lose(error));
+                    return Err(self.lose(PeerError(format!("{} begins twice", self.record.name))));
                 }
                 Err(error) => return Err(self.lose(error)),
             }

@@ -104,29 +104,7 @@ pub fn machine(host: &Host) -> String {
 
 /// The command line of a record, quoted so that a shell reads the same arguments again.
 pub(crate) fn command(arguments: &[String]) -> String {
-    let quoted = arguments.iter().map(|argument| quoted(argument));
-    std::iter::once("hosepipe".to_owned()).chain(quoted).collect::<Vec<String>>().join(" ")
-}
-
-/// As it is where it means itself to every shell; else in quotes, those of `$'…'` where a character cannot be seen.
-fn quoted(argument: &str) -> String {
-    let plain = |character: char| character.is_ascii_alphanumeric() || "_-+=:,./@%".contains(character);
-    if !argument.is_empty() && argument.chars().all(plain) {
-        return argument.to_owned();
-    }
-    if !argument.chars().any(char::is_control) {
-        return model::shell_quoted(argument.as_bytes());
-    }
-    let escaped = |character: char| match character {
-        '\'' | '\\' => format!("\\{character}"),
-        // Octal digits are never more than three, so that a digit may follow.
-        _ if character.is_control() => {
-            let mut bytes = [0; 4];
-            character.encode_utf8(&mut bytes).bytes().map(|byte| format!("\\{byte:03o}")).collect()
-        }
-        _ => character.to_string(),
-    };
-    format!("$'{}'", argument.chars().map(escaped).collect::<String>())
+    format!("hosepipe {}", model::shell_line(arguments)).trim_end().to_owned()
 }
 
 #[cfg(test)]

@@ -1,16 +1,18 @@
 //! `hosepipe fleet`: the whole way through real engines, what a node costs that dies, and mistakes.
 
+mod nodes;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use model::{FleetRecord, Tool, Workload};
+use model::{FleetRecord, Workload};
 use rustix::process::Signal;
 
 use crate::common::slurm::{NODES, Slurm};
 use crate::common::sshd::{Sshd, has};
-use crate::common::{Lab, signal, until};
+use crate::common::{Lab, files_in, signal, until};
 
 const HOSEPIPE: &str = env!("CARGO_BIN_EXE_hosepipe");
 /// On loopback, and a pair for a moment.
@@ -67,6 +69,8 @@ fn through_slurm() {
         let text = lab.run(&["report", "r.json", format, "-"]).expect_code(0).stdout;
         assert!(text.contains("n1") && text.contains("n2"), "{format}: {text}");
     }
+    // The folder stands for the record in it.
+    lab.run(&["report", "work"]).expect_code(0);
     let again = lab.run(&job).expect_code(2);
     assert!(again.stderr.contains("holds a fleet already"), "{}", again.stderr);
 }
@@ -129,6 +133,19 @@ fn ctrl_c_ends_what_mpirun_has_started() {
     signal(running.pid(), Signal::INT);
     let done = running.wait_within(Duration::from_secs(20)).expect_code(130);
     assert!(read(&done.stdout).nodes.iter().all(|node| node.failure.is_some()), "{}", done.stdout);
+
+    // Happened: who cleaned up after the launcher ended those who clean up after the nodes.
+    let lab = Lab::new();
+    let running = lab.start(mpi(lab.command(&[&job[..], &HOW, &LONG].concat())));
+    until("both nodes", Duration::from_secs(30), || {
+        ["work/node-0", "work/node-1"].iter().all(|file| lab.here(file).exists()).then_some(())
+    });
+    let pid = running.pid();
+    signal(pid, Signal::KILL);
+    until("nothing of ours", Duration::from_secs(5), || {
+        let ours = |file: &String| file.contains("hosepipe");
+        (!files_in(&lab.tmp()).iter().any(ours) && lab.processes().is_empty()).then_some(())
+    });
 }
 
 #[test]
@@ -142,6 +159,16 @@ fn through_ssh_and_past_a_host_that_is_not_there() {
         lab.finish(command)
     };
     assert_whole(&read(&run("a,b").expect_code(0).stdout), &["a", "b"]);
+    // As printed, by hand, in a folder that all see.
+    let folder = lab.here("by hand");
+    let words = ["fleet", "--on", "ssh", "--hosts", "a,b", "--folder", folder.to_str().expect("a path")];
+    let script =
+        lab.run(&[&words[..], &["--hosepipe", HOSEPIPE], &HOW, &BENCH].concat()).expect_code(0).stdout;
+    let status =
+        Command::new("sh").args(["-c", &script]).env("PATH", sshd.path()).stdout(Stdio::null()).status();
+    assert!(status.expect("sh").success(), "{script}");
+    assert_whole(&read(&fs::read_to_string(folder.join("fleet")).expect("a record")), &["a", "b"]);
+
     let record = read(&run("a,nowhere.invalid,b").expect_code(1).stdout);
     let why = record.nodes[1].failure.as_deref().unwrap_or_default();
     assert!(why.contains("Could not resolve hostname"), "{why}");
@@ -208,52 +235,9 @@ fn a_batch_system_that_refuses_is_quoted() {
         lab.command(&["fleet", "--on", "slurm", "--nodes", "2", "--submit", "--folder", "work"]);
     let path = std::env::var("PATH").unwrap_or_default();
     command.env("PATH", format!("{}:{path}", lab.here("").display()));
-    let done = lab.finish(command).expect_code(2);
-    assert!(done.stderr.contains("invalid partition") && done.stdout.is_empty(), "{}", done.stderr);
-}
-
-/// Processes that no launcher of ours has started, and one of them with another hosepipe.
-#[test]
-fn as_pods_of_an_indexed_job_with_another_version_among_them() {
-    let lab = Lab::new();
-    fs::create_dir(lab.here("work")).expect("a folder");
-    let node = |rank: &str| {
-        let mut command = lab.command(
-            &[&["fleet", "--nodes", "3", "--folder", "work", "--name"][..], &[rank], &HOW, &BENCH].concat(),
-        );
-        command.env("JOB_COMPLETION_INDEX", rank);
-        command
-    };
-    let mut second = node("1").stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a node");
-    let mut status = until("a status", Duration::from_secs(20), || {
-        serde_json::from_slice::<serde_json::Value>(&fs::read(lab.here("work/node-1")).ok()?).ok()
-    });
-    status["tool"] =
-        serde_json::to_value(Tool { version: "9.9.9".to_owned(), revision: None }).expect("a value");
-    status["name"] = "2".into();
-    fs::write(lab.here("work/node-2"), status.to_string()).expect("written");
-    let done = lab.finish(node("0")).expect_code(1);
-    assert!(second.wait().expect("waited").success());
-    assert!(done.stdout.contains("– has hosepipe 9.9.9"), "{}", done.stdout);
-    let record = read(&fs::read_to_string(lab.here("work/fleet")).expect("a record"));
-    assert!(record.nodes[..2].iter().all(|node| node.failure.is_none()), "{}", done.stdout);
-}
-
-/// Expected: a node says that its figures are in no record. Happened: one that was stopped for a while and went on ended with status 0.
-#[test]
-fn who_was_taken_for_gone_says_so() {
-    let lab = Lab::new();
-    let node = ["fleet", "--nodes", "2", "--rank", "1", "--folder", "work"];
-    let running = lab.start(lab.command(&[&node[..], &HOW, &BENCH].concat()));
-    let mut status = until("a status", Duration::from_secs(20), || {
-        serde_json::from_slice::<serde_json::Value>(&fs::read(lab.here("work/node-1")).ok()?).ok()
-    });
-    (status["step"], status["lost"]) = (9.into(), vec![1].into());
-    fs::write(lab.here("work/token-0"), "\"0123456789abcdef\"").expect("written");
-    fs::write(lab.here("work/node-0"), status.to_string()).expect("written");
-    let done = running.wait_within(Duration::from_secs(20)).expect_code(1);
-    assert!(done.stderr.contains("was taken for gone by the others"), "{}", done.stderr);
-    assert!(done.stdout.contains("own streams"), "{}", done.stdout);
+    let done = lab.finish(command).expect_code(1);
+    let said = done.stderr;
+    assert!(said.contains("no node was started: ") && said.contains("invalid partition"), "{said}");
 }
 
 /// Stands in for kubectl, and for the cluster: pods are processes here, started as the manifest says.
@@ -324,136 +308,23 @@ fn as_kubernetes_starts_them() {
 }
 
 #[test]
-fn nobody_meets_without_the_token() {
-    let lab = Lab::new();
-    for (name, text) in [("token", "0123456789abcdef"), ("other", "fedcba9876543210"), ("short", "x")] {
-        fs::write(lab.here(name), text).expect("written");
-        fs::set_permissions(lab.here(name), std::os::unix::fs::PermissionsExt::from_mode(0o600))
-            .expect("chmod");
-    }
-    let port =
-        std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
-    let meet = format!("127.0.0.1:{port}");
-    let node = |rank: &str, token: &str| {
-        let base = [
-            "fleet",
-            "--nodes",
-            "2",
-            "--wait",
-            "10s",
-            "--meet",
-            &meet,
-            "--rank",
-            rank,
-            "--token-file",
-            token,
-        ];
-        lab.command(&[&base[..], &HOW, &BENCH].concat())
-    };
-    let mut first = node("0", "token").stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a node");
-    let done = lab.start(node("1", "other")).end_within(Duration::from_secs(20)).expect_code(1);
-    assert!(done.stderr.contains("does it have another token?"), "{}", done.stderr);
-    first.kill().and_then(|()| first.wait()).expect("ended");
-    assert!(lab.finish(node("1", "short")).expect_code(2).stderr.contains("holds 1 bytes, not 16 to 4096"));
-}
-
-/// Expected: what is finished is kept. Happened: nodes that nobody follows left no record.
-#[test]
-fn ctrl_c_on_nodes_started_by_hand_keeps_what_there_is() {
-    let (lab, other) = (Lab::new(), Lab::new());
-    let folder = lab.here("work");
-    let start = |lab: &'_ Lab, rank: &str| {
-        let node =
-            ["fleet", "--nodes", "2", "--rank", rank, "--address", "127.0.0.1", "--json", "-", "--folder"];
-        let bench = [
-            folder.to_str().expect("a path"),
-            "--pair-time",
-            "60s",
-            "--",
-            "pipe",
-            "--count",
-            "10",
-            "--trials",
-            "1",
-        ];
-        lab.command(&[&node[..], &bench].concat())
-    };
-    let running = [lab.start(start(&lab, "0")), other.start(start(&other, "1"))];
-    until("both benches", Duration::from_secs(30), || {
-        ["bench-0", "bench-1"].iter().all(|file| folder.join(file).exists()).then_some(())
-    });
-    running.iter().for_each(|node| signal(node.pid(), Signal::INT));
-    let [first, second] = running.map(|node| node.wait_within(Duration::from_secs(20)).expect_code(130));
-    let record = read(&first.stdout);
-    assert!(
-        record.nodes.iter().all(|node| node.bench.is_some() && node.failure.is_some()),
-        "{}",
-        first.stdout
-    );
-    assert!(second.stdout.is_empty(), "{}", second.stdout);
-}
-
-/// Expected: what a node has measured is its own. Happened: where the first node died, or the folder was lost, everything was.
-#[test]
-fn what_a_node_has_measured_is_not_lost_with_the_others() {
-    let labs = [Lab::new(), Lab::new()];
-    let (token, folder, moved) = (labs[0].here("token"), labs[0].here("work"), labs[0].here("moved"));
-    fs::write(&token, "0123456789abcdef").expect("written");
-    fs::set_permissions(&token, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("chmod");
-    let port =
-        std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
-    let meet = format!("--meet=127.0.0.1:{port}");
-    let [token, folder_text] = [("token-file", &token), ("folder", &folder)]
-        .map(|(option, path)| format!("--{option}={}", path.display()));
-    for (is_meeting, place) in [(true, vec![&meet[..], &token]), (false, vec![&folder_text[..]])] {
-        let start = |rank: usize| {
-            let rank_text = rank.to_string();
-            let node = [
-                "fleet",
-                "--nodes",
-                "2",
-                "--rank",
-                &rank_text,
-                "--address",
-                "127.0.0.1",
-                "--pair-time",
-                "60s",
-            ];
-            let bench = ["--json", "-", "--", "pipe", "--count", "10", "--trials", "1"];
-            labs[rank].start(labs[rank].command(&[&node[..], &place, &bench].concat()))
-        };
-        let [first, second] = [0, 1].map(start);
-        until("both benches", Duration::from_secs(30), || {
-            let of_the_first =
-                fs::read_dir(labs[0].tmp()).expect("a folder").flatten().map(|entry| entry.path());
-            let has_both = |board: std::path::PathBuf| {
-                ["bench-0", "bench-1"].iter().all(|file| board.join(file).exists())
-            };
-            of_the_first.chain([folder.clone()]).any(has_both).then_some(())
-        });
-        if is_meeting {
-            first.kill_and_look();
-        } else {
-            fs::rename(&folder, &moved).expect("renamed");
-            first.wait_within(Duration::from_secs(30)).expect_code(1);
-        }
-        let done = second.wait_within(Duration::from_secs(30)).expect_code(1);
-        let record = read(&done.stdout);
-        assert!(record.nodes[1].bench.is_some() && record.nodes[1].failure.is_some(), "{}", done.stdout);
-        assert!(done.stderr.contains("this node, "), "{}", done.stderr);
-    }
-}
-
-#[test]
 fn mistakes_are_told_before_anything_runs() {
     let lab = Lab::new();
     fs::write(lab.here("file"), "").expect("written");
+    fs::write(lab.here("token"), "0123456789abcdef").expect("written");
+    fs::set_permissions(lab.here("token"), std::os::unix::fs::PermissionsExt::from_mode(0o600))
+        .expect("chmod");
     let on = |words: &[&'static str]| [&["--on", "slurm"], words].concat();
-    let cases: [(Vec<&str>, &str); 13] = [
+    let cases: [(Vec<&str>, &str); 18] = [
         (vec![], "no launcher has started this"),
         (vec!["--hosts", "a"], "two nodes at least"),
         (vec!["--hosts", "a,-oProxyCommand=x"], "is no host"),
         (vec!["--on", "ssh"], "--hosts A,B"),
+        (vec!["--on", "ssh", "--hosts", "a,b"], "--folder DIR"),
+        (on(&["--nodes", "2", "--rank", "1"]), "cannot be used with"),
+        (on(&["--nodes", "2", "--image", "i"]), "goes with --on kubernetes"),
+        (on(&["--nodes", "2", "--", "pipe", "--json", "x"]), "gives its record to the fleet"),
+        (vec!["--rank", "0", "--nodes", "2", "--meet", ":7117", "--token-file", "token"], "is no HOST:PORT"),
         (on(&[]), "--nodes N"),
         (on(&["--nodes", "1"]), "two nodes at least"),
         (on(&["--nodes", "3", "--hosts", "a,b"]), "--nodes says 3"),

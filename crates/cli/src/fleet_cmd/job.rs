@@ -1,0 +1,188 @@
+//! The job that starts all nodes: printed, or handed in and followed.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::Context;
+use clap::{Args, FromArgMatches};
+use fleet::{Board, Job, RECORD, Started, Status};
+use model::{FleetRecord, shown_duration};
+use process::Cleaner;
+
+use super::{Engine, FleetArgs, new_folder, several, show, temporary, usage};
+use crate::bar::Bar;
+use crate::bench::BenchArgs;
+use crate::record::tool;
+use crate::signals::StopRequest;
+use crate::terminal::{self, UsageError};
+
+/// How often the progress is read: of a large fleet that is a file for each node.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+pub(super) fn start(args: &FleetArgs, engine: Engine, submit: bool) -> anyhow::Result<ExitCode> {
+    let size = match (args.nodes, args.hosts.len()) {
+        (None, 0) if engine == Engine::Ssh => return usage("which hosts? --hosts A,B"),
+        (None, 0) => return usage("how many nodes? --nodes N"),
+        (nodes, 0) => nodes.unwrap_or_default() as usize,
+        (None, hosts) => hosts,
+        (Some(nodes), hosts) if nodes as usize == hosts => hosts,
+        (Some(nodes), hosts) => return usage(format!("--nodes says {nodes}, and --hosts names {hosts}")),
+    };
+    check(args, engine, submit, size)?;
+    let own_file = matches!(engine, Engine::Slurm | Engine::Mpi);
+    let own = std::env::current_exe().context("this program's own file")?.display().to_string();
+    let default = if own_file { own } else { "hosepipe".to_owned() };
+    let folder = args.folder.clone().or_else(|| own_file.then(|| "hosepipe-fleet".into()));
+    let folder = match folder {
+        Some(folder) if submit => Some(new_folder(&folder, "node-0")?),
+        folder => folder.map(std::path::absolute).transpose()?,
+    };
+    let mut options = vec![
+        format!("--pair-time={}", shown_duration(args.pair_time)),
+        format!("--wait={}", shown_duration(args.wait)),
+    ];
+    options.extend(args.toward.map(|toward| format!("--toward={toward}")));
+    match (engine, &args.token_file) {
+        (Engine::Kubernetes, _) => options.push("--json=-".to_owned()),
+        (_, Some(file)) => options.push(format!("--token-file={}", std::path::absolute(file)?.display())),
+        (_, None) => {}
+    }
+    let job = Job {
+        name: "hosepipe-fleet".to_owned(),
+        nodes: size,
+        hosepipe: args.hosepipe.clone().unwrap_or(default),
+        // Nodes that ssh has started here speak to each other through it.
+        folder: folder.clone().filter(|_| own_file || engine == Engine::Ssh && !submit),
+        options,
+        bench: args.bench.clone(),
+    };
+    let image = args.image.as_deref().unwrap_or_default();
+    let lines = match engine {
+        Engine::Mpi => vec![job.mpi(&args.hosts)],
+        Engine::Ssh => job.ssh(&args.hosts),
+        Engine::Slurm | Engine::Kubernetes => Vec::new(),
+    };
+    if !submit {
+        let line =
+            |words: &Vec<String>| model::shell_line(words) + if lines.len() > 1 { " &\n" } else { "\n" };
+        terminal::print(&match engine {
+            Engine::Slurm => job.slurm(),
+            Engine::Kubernetes => job.kubernetes(image),
+            Engine::Mpi => lines.iter().map(line).collect(),
+            Engine::Ssh => lines.iter().map(line).collect::<String>() + "wait\n",
+        })?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let cleaner = Cleaner::start().context("cannot start the process that cleans up after us")?;
+    let temporary = temporary(&cleaner)?;
+    let folder = folder.as_deref().unwrap_or(temporary.path());
+    let stop = StopRequest::listen()?;
+    let started = match engine {
+        Engine::Slurm => Started::by_slurm(&job.slurm(), &job.log(), folder, &cleaner),
+        Engine::Mpi => Started::here(&lines, None, &cleaner),
+        Engine::Ssh => Started::here(&lines, Some(folder), &cleaner),
+        Engine::Kubernetes => {
+            let token = args.token_file.clone().unwrap_or_else(|| folder.join("token"));
+            if args.token_file.is_none() {
+                Board::Folder(folder.to_owned()).put("token", &peer::new_token()?)?;
+            }
+            Started::by_kubernetes(&job.name, &job.kubernetes(image), &token, folder, &cleaner)
+        }
+    };
+    follow(args, started.map_err(UsageError)?, (folder, size), engine == Engine::Ssh, &stop)
+}
+
+/// Refuses what no job can be made of.
+fn check(args: &FleetArgs, engine: Engine, submit: bool, size: usize) -> anyhow::Result<()> {
+    several(size)?;
+    if let Some(option) = args.hosts.iter().find(|host| host.is_empty() || host.starts_with('-')) {
+        return usage(format!("`{option}` is no host"));
+    }
+    if engine == Engine::Ssh && !submit && args.folder.is_none() {
+        return usage(
+            "by hand the nodes need a folder that all hosts see, --folder DIR; with --submit they do without",
+        );
+    }
+    if engine != Engine::Kubernetes && args.image.is_some() {
+        return usage("--image goes with --on kubernetes");
+    }
+    let command = BenchArgs::augment_args(clap::Command::new("bench").no_binary_name(true));
+    let bench = command.try_get_matches_from(&args.bench).and_then(|it| BenchArgs::from_arg_matches(&it));
+    match bench {
+        Ok(bench) if bench.dry_run || !bench.outputs.is_empty() => {
+            return usage(
+                "a node's bench gives its record to the fleet: leave --dry-run and --json, --html… out behind `--`",
+            );
+        }
+        Ok(_) => {}
+        Err(problem) => {
+            let problem = problem.to_string();
+            let problem = problem.trim_start_matches("error: ").trim_end();
+            return usage(format!("bench {}: {problem}", args.bench.join(" ")));
+        }
+    }
+    let given =
+        [args.hosepipe.as_deref(), args.image.as_deref(), args.folder.as_deref().and_then(Path::to_str)];
+    let words = given.into_iter().flatten().chain(args.bench.iter().map(String::as_str));
+    if let Some(word) = words.into_iter().find(|word| word.contains(char::is_control)) {
+        return usage(format!("`{}` holds a control character: no job is made of it", model::visible(word)));
+    }
+    Ok(())
+}
+
+/// Follows a job to its record. Where it ends without one, or is stopped, what there is so far is brought together here.
+fn follow(
+    args: &FleetArgs,
+    mut job: Started<'_>,
+    (folder, size): (&Path, usize),
+    one_each: bool,
+    stop: &StopRequest,
+) -> anyhow::Result<ExitCode> {
+    let (started, began) = (SystemTime::now(), Instant::now());
+    let board = Board::Folder(folder.to_owned());
+    let bar =
+        Bar::new((fleet::steps(size) * size) as u64, " {pos}/{len} steps of all nodes {bar:20} {wide_msg}");
+    let (mut gone, mut looked) = (vec![None; size], None::<Instant>);
+    let mut record = loop {
+        let goes_on = job.goes_on().context("waiting for the job")? && !stop.is_set();
+        for (rank, why) in job.failed().into_iter().filter(|_| one_each) {
+            let unknown = Status::of(args.hosts[rank].clone(), size, tool(), None);
+            fleet::tell_gone(&board, rank, unknown, &why)?;
+        }
+        if let Some(record) = board.get::<FleetRecord>(RECORD)? {
+            break record;
+        }
+        if goes_on && looked.is_some_and(|at| at.elapsed() < LOOK_AGAIN) {
+            continue;
+        }
+        looked = Some(Instant::now());
+        let known = fleet::known(&board, size)?;
+        let done = known.iter().flatten().map(|status| status.step).sum::<usize>() as u64;
+        let here = known.iter().flatten().count();
+        bar.stand_at(done, &format!("{here} of {size} nodes are here"));
+        if !goes_on {
+            let failed = job.failed();
+            if let (false, 0, [(_, why)]) = (one_each || stop.is_set(), here, &failed[..]) {
+                bar.finish();
+                return Err(anyhow::Error::msg(why.clone()).context("no node was started"));
+            }
+            for (rank, gone) in gone.iter_mut().enumerate() {
+                let own = known[rank].as_ref().and_then(|status| status.failure.clone());
+                let said = failed.iter().find(|(at, _)| *at == rank || !one_each);
+                let over = || if stop.is_set() { "was stopped" } else { "ended before its work was done" };
+                *gone = own.or(said.map(|(_, why)| why.clone())).or_else(|| Some(over().to_owned()));
+            }
+            break super::record(fleet::merged(&board, &gone)?, started, began);
+        }
+    };
+    bar.finish();
+    // Who never came could not say what it is called.
+    for (node, host) in record.nodes.iter_mut().zip(&args.hosts).filter(|(node, _)| node.address.is_none()) {
+        node.name.clone_from(host);
+    }
+    if !stop.is_set() {
+        job.settle().context("waiting for the job's end")?;
+    }
+    show(args, record, stop)
+}

@@ -1,0 +1,157 @@
+//! One node among others: where it sits, where they meet, and what it shows in the end.
+
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::Context;
+use fleet::{Board, Node, RECORD, Seat, Status, Trouble};
+use process::Cleaner;
+
+use super::{FleetArgs, new_folder, record, several, show, temporary, usage};
+use crate::peer_cmd::remarks;
+use crate::record::tool;
+use crate::signals::StopRequest;
+use crate::terminal::UsageError;
+
+/// How long the first node stays reachable after all is done.
+const LINGER: Duration = Duration::from_secs(2);
+
+pub(super) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
+    let (started, began) = (SystemTime::now(), Instant::now());
+    let seat = match args.rank {
+        Some(rank) => Some(Seat { rank: rank as usize, size: None, node: None }),
+        None => fleet::seat(&|name| std::env::var(name).ok()).map_err(UsageError)?,
+    };
+    let Some(seat) = seat else {
+        return usage(
+            "no launcher has started this as one of many nodes: --on slurm, mpi, kubernetes or ssh prints the job that does, and \
+             --hosts A,B starts them by ssh",
+        );
+    };
+    let Some(size) = args.nodes.map(|nodes| nodes as usize).or(seat.size) else {
+        return usage("the launcher does not say how many nodes there are: --nodes N");
+    };
+    several(size)?;
+    let rank = seat.rank;
+    if rank >= size {
+        return usage(format!("node {rank} of {size} cannot be: they are counted from 0"));
+    }
+    let cleaner = Cleaner::start().context("cannot start the process that cleans up after us")?;
+    let stop = StopRequest::listen()?;
+    let own_address = address(args)?;
+    let temporary = temporary(&cleaner)?;
+    let board = match (&args.folder, &args.meet) {
+        _ if args.stdio => Board::over(peer::Wire::over_stdio("the launcher")?),
+        (Some(folder), _) => Board::Folder(new_folder(folder, &format!("node-{rank}"))?),
+        (None, Some(meet)) => meeting(args, meet, (rank, own_address), temporary.path())?,
+        (None, None) => {
+            return usage("where do the nodes meet? --folder DIR names a folder that all of them see");
+        }
+    };
+    let own_name = || rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let name = args.name.clone().or(seat.node).unwrap_or_else(own_name);
+    let node = Node {
+        rank,
+        size,
+        board: &board,
+        status: Status::of(name.clone(), size, tool(), Some(own_address)),
+        hosepipe: std::env::current_exe().context("this program's own file")?,
+        folder: temporary.path(),
+        bench: args.bench.iter().map(Into::into).collect(),
+        pair_time: args.pair_time,
+        token_file: args.token_file.clone(),
+        patience: args.wait,
+        cleaner: &cleaner,
+        stop: &|| stop.is_set(),
+    };
+    let mut merged = None;
+    let done = node.run(&mut |measured| board.put(RECORD, merged.insert(record(measured, started, began))));
+    let show_own = |record| if args.stdio { Ok(stop.exit_code(false)) } else { show(args, record, &stop) };
+    match (done, merged) {
+        (Ok(()), merged) => {
+            // The others are about to see that it is over.
+            if args.meet.is_some() {
+                stop.wait(LINGER);
+            }
+            merged.map_or_else(|| Ok(stop.exit_code(false)), show_own)
+        }
+        (Err(Trouble::Stopped), _) => {
+            // The first that came brings together what there is.
+            let known = fleet::known(&board, size)?;
+            if args.stdio || known.iter().position(Option::is_some) != Some(rank) {
+                return Ok(stop.exit_code(true));
+            }
+            let failure = |one: &Option<Status>| one.as_ref()?.failure.clone();
+            let stopped = || Some("was stopped".to_owned());
+            let gone: Vec<_> = known.iter().map(|one| failure(one).or_else(stopped)).collect();
+            let record = record(fleet::merged(&board, &gone)?, started, began);
+            board.put(RECORD, &record)?;
+            show(args, record, &stop)
+        }
+        (Err(trouble), merged) => {
+            // What was measured is not lost with the place where the nodes meet, or with the others.
+            let mut gone = vec![Some("was lost sight of".to_owned()); size];
+            gone[rank] = Some(trouble.to_string());
+            let kept = fleet::merged(&Board::Folder(temporary.path().to_owned()), &gone)?;
+            let has_own = kept.0[rank].bench.is_some();
+            if let Some(record) = merged.or(has_own.then(|| record(kept, started, began))) {
+                show_own(record)?;
+            }
+            Err(anyhow::Error::new(trouble).context(format!("this node, {name}")))
+        }
+    }
+}
+
+/// The board of nodes that see no common folder: kept by the first of them.
+fn meeting(
+    args: &FleetArgs,
+    meet: &str,
+    (rank, own): (usize, IpAddr),
+    folder: &Path,
+) -> anyhow::Result<Board> {
+    let file = args.token_file.as_deref().unwrap_or(Path::new(""));
+    let token = peer::Token::read(file).map_err(|problem| UsageError(problem.to_string()))?;
+    let port = match meet.rsplit_once(':').map(|(host, port)| (host, port.parse::<u16>())) {
+        Some((host, Ok(port))) if !host.is_empty() && port > 0 => port,
+        _ => return usage(format!("`{meet}` is no HOST:PORT: as in 10.0.0.2:4711")),
+    };
+    if rank > 0 {
+        return fleet::call(meet, &token, args.wait).with_context(|| format!("the first node, at {meet}"));
+    }
+    // Where it is called; where that is nobody's here, or not known yet, the others find it at its own address behind that name.
+    let called = meet.to_socket_addrs().into_iter().flatten().find(|address| is_ours(address.ip()));
+    let address = called.unwrap_or(SocketAddr::new(own, port));
+    fleet::listen(address, token, folder.to_owned(), remarks("fleet"))?;
+    Ok(Board::Folder(folder.to_owned()))
+}
+
+fn is_ours(address: IpAddr) -> bool {
+    UdpSocket::bind((address, 0)).is_ok()
+}
+
+/// Where this node listens: where packets to the network asked for would leave, else where its own name leads, else where packets to the
+/// rest of the world would leave. No packet is sent.
+fn address(args: &FleetArgs) -> anyhow::Result<IpAddr> {
+    let leaving = |to: IpAddr| -> std::io::Result<IpAddr> {
+        let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+        let socket = UdpSocket::bind(any)?;
+        socket.connect((to, 9))?;
+        Ok(socket.local_addr()?.ip())
+    };
+    if let Some(toward) = args.toward {
+        return leaving(toward).with_context(|| format!("there is no way toward {toward} from here"));
+    }
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let named = (name.as_str(), 0).to_socket_addrs().into_iter().flatten();
+    let named = named.map(|address| address.ip()).find(|address| !address.is_loopback());
+    // Of a block that is kept for documentation (RFC 5737): it is nobody's.
+    let world = || leaving(IpAddr::from([192, 0, 2, 1])).ok();
+    let Some(found) = args.address.or(named).or_else(world) else {
+        return usage(format!(
+            "{name} has no address that others reach: --toward ADDRESS names one in their network"
+        ));
+    };
+    Ok(found)
+}
