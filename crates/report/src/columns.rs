@@ -130,12 +130,9 @@ fn cpu_per_block(case: &CaseRecord) -> Option<String> {
     figure::median_of(case, figure::cpu_per_block_ns).map(numbers::time)
 }
 
-/// What the sender sent again in a trial, on the way to another host, where it did in any.
+/// What the sender sent again in the median trial, on the way to another host; 0 where that is nothing.
 fn retransmits(case: &CaseRecord) -> Option<String> {
-    let any = case.samples.iter().any(|sample| sample.retransmits > Some(0));
-    figure::median_of(case, |sample| sample.retransmits.map(|count| count as f64))
-        .filter(|_| any)
-        .map(|count| format!("{count}"))
+    figure::median_of(case, |sample| Some(sample.retransmits? as f64)).map(numbers::amount)
 }
 
 fn granted_text(case: &CaseRecord) -> Option<String> {

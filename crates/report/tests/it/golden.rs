@@ -32,6 +32,25 @@ fn ordinary_at_three_widths() {
     }
 }
 
+/// Expected: a whole number wherever it is known. Happened: "831.5", "0" where a trial had some, "–" where none had.
+#[test]
+fn what_was_sent_again_is_a_whole_number_wherever_it_is_known() {
+    let shown = |spec: &str, counts: [u64; 2]| {
+        let mock = Mock::stream(spec).gb_per_s(1.0, 2.0, Work::Copying);
+        mock.with(|case| {
+            case.samples.truncate(8);
+            let counts = counts.into_iter().cycle();
+            case.samples.iter_mut().zip(counts).for_each(|(sample, count)| sample.retransmits = Some(count));
+        })
+    };
+    let cases = [("tcp", [831, 832]), ("tcp:nodelay=off", [0, 0]), ("tcp:mss=1000", [0, 3])];
+    let text = plain(&record(cases.map(|(spec, counts)| shown(spec, counts))), 250);
+    let again: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().last()).collect();
+    for (count, number) in [("832", 1), ("0", 1), ("2", 1), ("retransmits", 1)] {
+        assert_eq!(again.iter().filter(|word| **word == count).count(), number, "{count} in {text}");
+    }
+}
+
 #[test]
 fn ordinary_in_colour_and_in_ascii() {
     let record = record(ordinary());
