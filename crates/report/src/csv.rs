@@ -51,6 +51,13 @@ impl Sheet {
         Self { columns: columns.iter().map(|(name, _)| *name).collect(), rows: things.map(row).collect() }
     }
 
+    /// More columns for the same rows.
+    fn with(mut self, more: Self) -> Self {
+        self.columns.extend(more.columns);
+        self.rows.iter_mut().zip(more.rows).for_each(|(row, more)| row.extend(more));
+        self
+    }
+
     /// Both under one heading: what the rows of one do not have is empty.
     fn beside(mut self, other: Self) -> Self {
         let (before, after) = (self.columns.len(), other.columns.len());
@@ -147,33 +154,31 @@ fn load_columns<'a>() -> &'a [Column<&'a CaseRecord>] {
     ]
 }
 
+/// What stands behind the columns of a case whose ends were on two hosts.
+fn peer_columns<'a>() -> &'a [Column<&'a CaseRecord>] {
+    &[
+        ("direction", |case| text(case.toward)),
+        ("congestion_control", |case| case.congestion_control.clone()),
+        ("retransmits", |case| median(case, |sample| Some(sample.retransmits? as f64))),
+    ]
+}
+
 /// One row for each case.
 fn of_cases(record: &BenchRecord) -> Sheet {
     let pipes = Pipes::of(record);
     let models = models_of(record);
     let model = |case: &CaseRecord| models.get(&std::ptr::from_ref(case));
-    let cases = record.cases.iter();
-    let with_peer = record.peer.is_some();
-    let mut sheet = Sheet::of(case_columns(), cases.map(|case| (case, pipes.against(case), model(case))));
-    if record.cases.iter().any(|case| case.load().is_asked()) {
-        let more = Sheet::of(load_columns(), record.cases.iter());
-        sheet.columns.extend(more.columns);
-        sheet.rows.iter_mut().zip(more.rows).for_each(|(row, more)| row.extend(more));
+    let cases = || record.cases.iter();
+    let mut sheet = Sheet::of(case_columns(), cases().map(|case| (case, pipes.against(case), model(case))));
+    if cases().any(|case| case.load().is_asked()) {
+        sheet = sheet.with(Sheet::of(load_columns(), cases()));
     }
-    if with_peer {
-        let columns: &[Column<&CaseRecord>] = &[
-            ("direction", |case| text(case.toward)),
-            ("congestion_control", |case| case.congestion_control.clone()),
-            ("retransmits", |case| median(case, |sample| Some(sample.retransmits? as f64))),
-        ];
-        let more = Sheet::of(columns, record.cases.iter());
-        sheet.columns.extend(more.columns);
-        sheet.rows.iter_mut().zip(more.rows).for_each(|(row, more)| row.extend(more));
+    if record.peer.is_some() {
+        sheet = sheet.with(Sheet::of(peer_columns(), cases()));
     }
     sheet
 }
 
-/// One row for each stage, with the link behind it.
 /// A row for each stage and each link that it writes to.
 fn of_chains(record: &TopRecord) -> Sheet {
     type Stage<'a> = (usize, &'a ChainStage, Option<&'a ChainLink>);
@@ -301,7 +306,7 @@ fn of_study(record: &StudyRecord) -> Sheet {
 
 /// One row for each case of each node, and for each of each pair; for those without any, one that says why.
 fn of_fleet(record: &FleetRecord) -> Sheet {
-    let name = |rank: usize| record.nodes.get(rank).map(|node| node.name.clone()).unwrap_or_default();
+    let name = |rank: usize| record.nodes[rank].name.clone();
     let own = record.nodes.iter().map(|node| {
         let cases = node.bench.as_ref().map_or(&[][..], |bench| &bench.cases);
         (node.name.clone(), String::new(), cases, &node.failure)
@@ -310,9 +315,13 @@ fn of_fleet(record: &FleetRecord) -> Sheet {
         .meetings
         .iter()
         .map(|meeting| (name(meeting.from), name(meeting.to), meeting.cases.as_slice(), &meeting.failure));
-    let mut all = Sheet::of(case_columns(), std::iter::empty());
+    let sheet = |cases: &[CaseRecord]| {
+        let of_bench = Sheet::of(case_columns(), cases.iter().map(|case| (case, None, None)));
+        of_bench.with(Sheet::of(peer_columns(), cases.iter()))
+    };
+    let mut all = sheet(&[]);
     for (node, partner, cases, failure) in own.chain(pairs) {
-        let mut of_one = Sheet::of(case_columns(), cases.iter().map(|case| (case, None, None))).rows;
+        let mut of_one = sheet(cases).rows;
         if of_one.is_empty() || failure.is_some() {
             of_one.push(vec![String::new(); all.columns.len()]);
         }

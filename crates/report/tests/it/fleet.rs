@@ -91,6 +91,10 @@ fn every_format_has_a_fleet_and_json_brings_it_back() {
             let lines: Vec<&str> = text.lines().collect();
             assert!(lines[0].starts_with("node,partner,failure,mechanism,"), "{}", lines[0]);
             let pairs_of_the_silent = 5;
+            // The two streams of a pair are not told apart by their figures alone.
+            assert!(lines[0].ends_with(",direction,congestion_control,retransmits"), "{}", lines[0]);
+            let ways = ["to-peer,", "from-peer,"].map(|way| text.matches(way).count());
+            assert_eq!(ways, [(190 - pairs_of_the_silent) * 2, 190 - pairs_of_the_silent]);
             assert_eq!(lines.len(), 1 + 19 * 2 + 1 + (190 - pairs_of_the_silent) * 3 + pairs_of_the_silent);
         }
     }
