@@ -15,7 +15,7 @@ pub use theme::Theme;
 pub(crate) use theme::page_style;
 
 use maud::Markup;
-use model::visible;
+use model::{NoiseLevel, visible};
 
 use crate::table::Table;
 use crate::{noise, numbers};
@@ -179,6 +179,8 @@ pub struct Cell {
     pub high: Option<f64>,
     /// Samples it is made of.
     pub n: Option<u32>,
+    /// How far to believe it, where a mark is to say so.
+    pub noise: Option<NoiseLevel>,
     /// What else is to be said about it, in a few words; empty for nothing.
     pub note: String,
 }
@@ -187,7 +189,7 @@ impl Cell {
     /// A value with the ends of its interval, found in so many samples; or nothing but a note on why there is none.
     pub fn of(found: Option<[f64; 3]>, samples: usize, note: String) -> Self {
         let [value, low, high] = found.map_or([None; 3], |found| found.map(Some));
-        Self { value, low, high, n: found.and(u32::try_from(samples).ok()), note }
+        Self { value, low, high, n: found.and(u32::try_from(samples).ok()), noise: None, note }
     }
 
     /// What is said of it when a reader points at it, line by line: its name, its figure, its interval, how many samples.
@@ -196,7 +198,7 @@ impl Cell {
             self.low.zip(self.high).map(|(low, high)| format!("{} to {}", unit.text(low), unit.text(high)));
         let lines = [
             Some(name.to_owned()),
-            self.value.map(|value| unit.text(value)),
+            self.value.map(|value| format!("{}{}", unit.text(value), noise::mark(self.noise))),
             self.value.map(|value| unit.exact(value)),
             ends.zip(noise::interval_name(self.n)).map(|(ends, name)| format!("{name} {ends}")),
             self.n.map(|n| format!("n = {}", numbers::grouped(f64::from(n), 0))),

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use model::{CaseRecord, FleetMeeting, FleetRecord, Role, Toward, Workload};
-use stats::estimate::median;
-use stats::fleet::{PairSpeed, VALUES_MIN, polished, slow};
+use model::{CaseRecord, FleetMeeting, FleetRecord, NoiseLevel, Role, Toward, Workload};
+use stats::estimate::{ENOUGH_FOR_95_PERCENT, median};
+use stats::fleet::{NODES_MIN, PairSpeed, Speed, middle, polished, slow_nodes};
 
 use crate::figure::{Cell, Chart, Figure, Heat, Unit};
 use crate::layout::{Tone, shortened};
 use crate::lists::first_of;
+use crate::noise;
 use crate::numbers::{percent, ratio, time};
 use crate::page::throughput::estimated;
 use crate::page::{Block, Section, hosts};
@@ -22,24 +23,50 @@ const MATRIX_NODES_MAX: usize = 16;
 /// So many names, and so many slow pairs, are told.
 const NAMED_MAX: usize = 5;
 
-/// One kind of figures of the whole fleet; speeds are logarithms, and those of nodes are relative to the median node's.
+/// One kind of figures of the whole fleet.
 struct Kind<'a> {
     workload: Workload,
-    /// What each node does by itself.
-    own: Vec<Option<f64>>,
     /// What was measured between nodes: sender and receiver, or who asked and who answered.
     cells: Vec<(usize, usize, &'a CaseRecord)>,
-    /// What each node does with all its partners.
-    between: Vec<Option<f64>>,
-    /// What is left of each cell, as far as they have figures.
-    pairs: Vec<PairSpeed>,
+    /// What each node does by itself, and with all its partners.
+    parts: Vec<Part>,
+    /// The slowest first, beside what their two nodes let expect.
+    slow_pairs: Vec<PairSpeed>,
+    /// How many figures are too noisy to judge by, and how many there are.
+    noisy: [usize; 2],
 }
 
-/// The higher, the faster.
-fn log_speed(case: &CaseRecord) -> Option<f64> {
-    let [value, ..] = estimated(case)?;
-    let speed = if case.workload == Workload::Stream { value.ln() } else { -value.ln() };
-    speed.is_finite().then_some(speed)
+/// What nodes do, beside the median node.
+struct Part {
+    /// The heading of a column.
+    title: &'static str,
+    /// What a slow node does, before its figure.
+    words: &'static str,
+    /// The figures of each node.
+    nodes: Vec<Vec<Speed>>,
+}
+
+impl Part {
+    /// How many times as fast a node is; marked where most of its figures tell nothing.
+    fn times(&self, rank: usize) -> Option<String> {
+        let own = &self.nodes[rank];
+        let is_noisy = 2 * own.iter().filter(|speed| speed.tells_nothing()).count() > own.len();
+        let mark = noise::mark(is_noisy.then_some(NoiseLevel::Wild));
+        middle(own).map(|speed| format!("{}{mark}", ratio(speed.exp())))
+    }
+}
+
+/// As a logarithm: the higher, the faster.
+fn speed(case: &CaseRecord) -> Option<Speed> {
+    let [value, low, high] = estimated(case)?;
+    let (found, most) = match case.workload {
+        Workload::Stream => (value.ln(), high.ln()),
+        Workload::PingPong => (-value.ln(), -low.ln()),
+    };
+    let few = case.samples.len() < ENOUGH_FOR_95_PERCENT;
+    let most = if few { f64::INFINITY } else { most };
+    let noisy = few || case.noise == Some(NoiseLevel::Wild);
+    found.is_finite().then_some(Speed { found, most, noisy })
 }
 
 /// The cases of a pair by who sends to whom, or who asks whom: the first of each direction.
@@ -51,36 +78,52 @@ fn directed(meeting: &FleetMeeting, workload: Workload) -> impl Iterator<Item = 
     })
 }
 
+/// What each node does by itself, case by case beside the median node.
+fn by_itself(record: &FleetRecord, workload: Workload) -> Vec<Vec<Speed>> {
+    let mut by_case: BTreeMap<BTreeMap<String, String>, Vec<(usize, Speed)>> = BTreeMap::new();
+    for (rank, node) in record.nodes.iter().enumerate() {
+        let cases = node.bench.iter().flat_map(|bench| &bench.cases);
+        let cases = cases.filter(|case| case.workload == workload && case.role == Role::Ranked);
+        for (case, speed) in cases.filter_map(|case| Some((case, speed(case)?))) {
+            by_case.entry(case.identity()).or_default().push((rank, speed));
+        }
+    }
+    let mut own: Vec<Vec<Speed>> = vec![Vec::new(); record.nodes.len()];
+    for nodes in by_case.values() {
+        let middle = middle(nodes.iter().map(|(_, speed)| speed)).unwrap_or_default();
+        nodes.iter().for_each(|(rank, speed)| own[*rank].push(speed.beside(middle)));
+    }
+    own
+}
+
 impl<'a> Kind<'a> {
     fn of(record: &'a FleetRecord, workload: Workload) -> Self {
-        let mut by_case: BTreeMap<BTreeMap<String, String>, Vec<(usize, f64)>> = BTreeMap::new();
-        for (rank, bench) in
-            record.nodes.iter().enumerate().filter_map(|(rank, node)| Some((rank, node.bench.as_ref()?)))
-        {
-            let cases =
-                bench.cases.iter().filter(|case| case.workload == workload && case.role == Role::Ranked);
-            for (case, speed) in cases.filter_map(|case| Some((case, log_speed(case)?))) {
-                by_case.entry(case.identity()).or_default().push((rank, speed));
-            }
-        }
-        let mut off: Vec<Vec<f64>> = vec![Vec::new(); record.nodes.len()];
-        for nodes in by_case.values() {
-            let middle =
-                median(&nodes.iter().map(|(_, speed)| *speed).collect::<Vec<_>>()).unwrap_or_default();
-            nodes.iter().for_each(|(rank, speed)| off[*rank].push(speed - middle));
-        }
+        // Round trips of a pair are measured once: they cannot tell its ends apart.
+        let parts: &[_] = match workload {
+            Workload::Stream => &[
+                ("own streams", "streams by itself at"),
+                ("sending", "it sends at"),
+                ("receiving", "it receives at"),
+            ],
+            Workload::PingPong => &[
+                ("own round trips", "round trips by itself at"),
+                ("round trips with others", "round trips with its partners at"),
+            ],
+        };
         let cells: Vec<_> = record.meetings.iter().flat_map(|meeting| directed(meeting, workload)).collect();
-        let mut pairs: Vec<PairSpeed> =
-            cells.iter().filter_map(|(from, to, case)| Some((*from, *to, log_speed(case)?))).collect();
-        let apart = polished(&pairs, record.nodes.len());
-        pairs.iter_mut().zip(apart.pairs).for_each(|(pair, left)| pair.2 = left);
-        Self {
-            workload,
-            own: off.iter().map(|off| median(off)).collect(),
-            cells,
-            between: apart.nodes,
-            pairs,
-        }
+        let pairs: Vec<PairSpeed> =
+            cells.iter().filter_map(|(from, to, case)| Some((*from, *to, speed(case)?))).collect();
+        let apart = polished(&pairs, record.nodes.len(), parts.len() - 1);
+        let slow_pairs = apart.slow_pairs().into_iter().map(|at| (pairs[at].0, pairs[at].1, apart.pairs[at]));
+        let mut slow_pairs: Vec<PairSpeed> = slow_pairs.collect();
+        slow_pairs.sort_by(|one, other| one.2.found.total_cmp(&other.2.found));
+        let own = by_itself(record, workload);
+        let usual = middle(pairs.iter().map(|pair| &pair.2)).unwrap_or_default();
+        let all = pairs.iter().map(|pair| pair.2.beside(usual)).chain(own.iter().flatten().copied());
+        let noisy = [all.clone().filter(Speed::tells_nothing).count(), all.count()];
+        let nodes = std::iter::once(own).chain(apart.ends);
+        let parts = parts.iter().zip(nodes).map(|((title, words), nodes)| Part { title, words, nodes });
+        Self { workload, cells, parts: parts.collect(), slow_pairs, noisy }
     }
 
     fn name(&self) -> &'static str {
@@ -88,25 +131,6 @@ impl<'a> Kind<'a> {
             Workload::Stream => "streams",
             Workload::PingPong => "round trips",
         }
-    }
-
-    /// Who is slow by itself or with all partners, and how fast beside the others.
-    fn slow_nodes(&self) -> Vec<(usize, String)> {
-        let mut said = Vec::new();
-        for (speeds, with) in [(&self.own, "by itself"), (&self.between, "with its partners")] {
-            let known: Vec<(usize, f64)> =
-                speeds.iter().enumerate().filter_map(|(rank, speed)| Some((rank, (*speed)?))).collect();
-            let logs: Vec<f64> = known.iter().map(|(_, speed)| *speed).collect();
-            let sentence = |at: usize| {
-                let (rank, speed) = known[at];
-                (
-                    rank,
-                    format!("{} {with} at {} of the median node's speed", self.name(), percent(speed.exp())),
-                )
-            };
-            said.extend(slow(&logs).into_iter().map(sentence));
-        }
-        said
     }
 
     /// The matrix; each cell a figure, or why there is none.
@@ -118,17 +142,32 @@ impl<'a> Kind<'a> {
         let mut cells = vec![vec![Cell::default(); names.len()]; names.len()];
         for (from, to, case) in &self.cells {
             let why_not = reason(case, false).unwrap_or_default();
-            cells[*from][*to] = Cell::of(estimated(case), case.samples.len(), why_not);
+            let cell = Cell::of(estimated(case), case.samples.len(), why_not);
+            cells[*from][*to] = Cell { noise: case.noise, ..cell };
         }
         for meeting in record.meetings.iter().filter(|meeting| meeting.cases.is_empty()) {
             let why_not = meeting.failure.clone().unwrap_or_default();
             cells[meeting.from][meeting.to].note = why_not.clone();
             cells[meeting.to][meeting.from].note = why_not;
         }
-        let (title, rows, columns, unit) = match self.workload {
-            Workload::Stream => ("Streams between nodes", "sender", "receiver", Unit::BytesPerS),
-            Workload::PingPong => ("Round trips between nodes", "asks", "answers", Unit::Ns),
+        let (title, rows, columns, unit, slow) = match self.workload {
+            Workload::Stream => (
+                "Streams between nodes",
+                "sender",
+                "receiver",
+                Unit::BytesPerS,
+                "A node that sends slowly shows as a row, one that receives slowly as a column",
+            ),
+            Workload::PingPong => (
+                "Round trips between nodes",
+                "asks",
+                "answers",
+                Unit::Ns,
+                "A slow node shows as a row and a column",
+            ),
         };
+        let marks = noise::legend_of(self.cells.iter().filter_map(|(.., case)| case.noise));
+        let marks = marks.map(|marks| format!(" {marks}")).unwrap_or_default();
         let chart = Heat {
             rows_label: rows.to_owned(),
             columns_label: columns.to_owned(),
@@ -140,9 +179,9 @@ impl<'a> Kind<'a> {
         Some(Figure {
             id: format!("fleet-{number}-{}", self.workload),
             title: title.to_owned(),
-            caption: "TCP between each two nodes, the medians; each node was in one pair at a time. A slow node shows as a row and a column, a \
-                      slow pair as a square."
-                .to_owned(),
+            caption: format!(
+                "TCP between each two nodes, the medians; each node was in one pair at a time. {slow}, a slow pair as a square.{marks}"
+            ),
             chart: Chart::Heat(chart),
         })
     }
@@ -150,6 +189,10 @@ impl<'a> Kind<'a> {
 
 fn kinds(record: &FleetRecord) -> Vec<Kind<'_>> {
     Workload::ALL.iter().map(|workload| Kind::of(record, *workload)).collect()
+}
+
+fn parts<'a>(kinds: &'a [Kind]) -> impl Iterator<Item = &'a Part> {
+    kinds.iter().flat_map(|kind| &kind.parts)
 }
 
 /// The tables, and what they say.
@@ -164,6 +207,8 @@ pub(crate) fn sheet(record: &FleetRecord) -> Sheet {
     let figures: Vec<Figure> = kinds.iter().filter_map(|kind| kind.matrix(record, 0)).collect();
     if record.nodes.len() <= MATRIX_NODES_MAX {
         parts.extend(figures.into_iter().map(|figure| SheetPart::Table(narrow(figure))));
+        let levels = kinds.iter().flat_map(|kind| &kind.cells).filter_map(|(.., case)| case.noise);
+        parts.extend(noise::legend_of(levels).map(SheetPart::Note));
     } else if !figures.is_empty() {
         parts.push(SheetPart::Note(
             "--html shows what was measured between the nodes as a matrix.".to_owned(),
@@ -205,18 +250,14 @@ fn narrow(mut figure: Figure) -> Table {
 fn nodes(record: &FleetRecord, kinds: &[Kind]) -> Table {
     let mut table = Table { title: "The nodes, beside the median node".to_owned(), ..Table::default() };
     table.add(Column::left("node"), record.nodes.iter().map(|node| Some(node.name.clone())));
-    let times = |speed: &Option<f64>| speed.map(|speed| ratio(speed.exp()));
-    for kind in kinds {
-        table.add(Column::right(format!("own {}", kind.name())).drop(1), kind.own.iter().map(times));
-        table.add(
-            Column::right(format!("{} with others", kind.name())).drop(1),
-            kind.between.iter().map(times),
-        );
+    for part in parts(kinds) {
+        let times = (0..part.nodes.len()).map(|rank| part.times(rank));
+        table.add(Column::right(part.title).drop(1), times);
     }
     let machine =
         |node: &model::FleetNode| node.bench.as_ref().map(|bench| crate::words::machine(&bench.host));
     table.add(Column::left("machine").drop(2).fit(Fit::Cut), record.nodes.iter().map(machine));
-    let slow: Vec<usize> = kinds.iter().flat_map(Kind::slow_nodes).map(|(rank, _)| rank).collect();
+    let slow: Vec<usize> = parts(kinds).flat_map(|part| slow_nodes(&part.nodes)).collect();
     for (rank, (row, node)) in table.rows.iter_mut().zip(&record.nodes).enumerate() {
         row.reasons.extend(node.failure.clone());
         if slow.contains(&rank) {
@@ -238,8 +279,8 @@ fn differences(record: &FleetRecord, kinds: &[Kind]) -> Option<Table> {
             facts.entry((place, name)).or_default().entry(value).or_default().push(rank);
         }
     }
-    let speed = |speeds: &[Option<f64>], nodes: &[usize]| {
-        let speeds: Vec<f64> = nodes.iter().filter_map(|rank| speeds[*rank]).collect();
+    let speed = |part: &Part, nodes: &[usize]| {
+        let speeds: Vec<f64> = nodes.iter().filter_map(|rank| middle(&part.nodes[*rank])).collect();
         median(&speeds).map_or_else(|| crate::ABSENT.to_owned(), |speed| ratio(speed.exp()))
     };
     let mut rows = Vec::new();
@@ -249,9 +290,7 @@ fn differences(record: &FleetRecord, kinds: &[Kind]) -> Option<Table> {
         for (value, nodes) in values {
             let names: Vec<String> = nodes.iter().map(|rank| record.nodes[*rank].name.clone()).collect();
             let mut row = vec![fact.clone(), value.clone(), first_of(&names, NAMED_MAX, ", ")];
-            row.extend(
-                kinds.iter().flat_map(|kind| [&kind.own, &kind.between].map(|speeds| speed(speeds, nodes))),
-            );
+            row.extend(parts(kinds).map(|part| speed(part, nodes)));
             rows.push(row);
         }
     }
@@ -260,9 +299,8 @@ fn differences(record: &FleetRecord, kinds: &[Kind]) -> Option<Table> {
         Column::left("there").fit(Fit::Wrap),
         Column::left("nodes").fit(Fit::Wrap),
     ];
-    for kind in kinds {
-        columns.push(Column::right(format!("own {}", kind.name())).drop(2));
-        columns.push(Column::right(format!("{} with others", kind.name())).drop(1));
+    for (at, part) in kinds.iter().flat_map(|kind| kind.parts.iter().enumerate()) {
+        columns.push(Column::right(part.title).drop(if at == 0 { 2 } else { 1 }));
     }
     (!rows.is_empty())
         .then(|| Table::new("In what the nodes differ, and how fast those are that have it", columns, rows))
@@ -272,35 +310,42 @@ fn differences(record: &FleetRecord, kinds: &[Kind]) -> Option<Table> {
 fn sentences(record: &FleetRecord, kinds: &[Kind]) -> Vec<String> {
     let name = |rank: usize| record.nodes[rank].name.as_str();
     let mut said = Vec::new();
-    for (rank, node) in record.nodes.iter().enumerate() {
-        let slow = kinds.iter().flat_map(Kind::slow_nodes).filter(|(slow, _)| *slow == rank);
-        let slow: Vec<String> = slow.map(|(_, how)| how).collect();
-        if !slow.is_empty() {
-            said.push(format!("{} is slow: {}.", node.name, slow.join("; ")));
+    let mut slow: Vec<Vec<String>> = vec![Vec::new(); record.nodes.len()];
+    for part in parts(kinds) {
+        for rank in slow_nodes(&part.nodes) {
+            let share = percent(middle(&part.nodes[rank]).unwrap_or_default().exp());
+            slow[rank].push(format!("{} {share}", part.words));
         }
     }
-    for kind in kinds {
-        let left: Vec<f64> = kind.pairs.iter().map(|pair| pair.2).collect();
-        let mut pairs: Vec<&PairSpeed> = slow(&left).into_iter().map(|at| &kind.pairs[at]).collect();
-        pairs.sort_by(|one, other| one.2.total_cmp(&other.2));
-        let pair = |(from, to, left): &&PairSpeed| {
-            format!("{} → {} at {}", name(*from), name(*to), percent(left.exp()))
+    for (rank, slow) in slow.iter().enumerate().filter(|(_, slow)| !slow.is_empty()) {
+        said.push(format!("{} is slow: {} of the median node's speed.", name(rank), slow.join("; ")));
+    }
+    for kind in kinds.iter().filter(|kind| !kind.slow_pairs.is_empty()) {
+        let pair = |(from, to, speed): &PairSpeed| {
+            format!("{} → {} at {}", name(*from), name(*to), percent(speed.found.exp()))
         };
-        let pairs: Vec<String> = pairs.iter().map(pair).collect();
-        if !pairs.is_empty() {
-            said.push(format!(
-                "Slow pairs, {}: {} of what their two nodes reach with others.",
-                kind.name(),
-                first_of(&pairs, NAMED_MAX, ", ")
-            ));
-        }
+        let pairs: Vec<String> = kind.slow_pairs.iter().map(pair).collect();
+        said.push(format!(
+            "Slow pairs, {}: {} of what their two nodes reach with others.",
+            kind.name(),
+            first_of(&pairs, NAMED_MAX, ", ")
+        ));
     }
-    let measured = record.nodes.iter().filter(|node| node.bench.is_some()).count();
-    if measured < VALUES_MIN {
-        let known = count(measured, "node");
-        said.push(format!("With figures of {known} none can be told to be slow: it takes {VALUES_MIN}."));
+    let known = |part: &Part| part.nodes.iter().filter(|own| !own.is_empty()).count();
+    let known = parts(kinds).map(known).max().unwrap_or_default();
+    if known < NODES_MIN {
+        let known = count(known, "node");
+        said.push(format!("With figures of {known} none can be told to be slow: it takes {NODES_MIN}."));
     } else if said.is_empty() {
         said.push("No node and no pair stands out as slow.".to_owned());
+    }
+    let [noisy, all] = [0, 1].map(|at| kinds.iter().map(|kind| kind.noisy[at]).sum::<usize>());
+    if noisy > 0 {
+        let figures = count(all, "figure");
+        said.push(format!(
+            "Too noisy to judge by: {noisy} of {figures} (!, or of fewer than {ENOUGH_FOR_95_PERCENT} trials). More --pair-time, and more \
+             --time for the bench, make them surer.",
+        ));
     }
     // Why a node that failed has no pairs stands beside its name.
     let is_there = |rank: usize| record.nodes[rank].failure.is_none();

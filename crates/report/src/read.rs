@@ -155,7 +155,7 @@ pub fn read(name: &str, text: &str) -> Result<Loaded, ReadError> {
         Kind { changes: true, .. } => AnyRecord::Diff(typed(name, text)?),
         Kind { boosted: true, .. } => AnyRecord::Boost(typed(name, text)?),
         Kind { chains: true, .. } => AnyRecord::Top(typed(name, text)?),
-        Kind { meetings: true, .. } => AnyRecord::Fleet(typed(name, text)?),
+        Kind { meetings: true, .. } => AnyRecord::Fleet(of_fleet(name, text)?),
         _ => {
             let kinds =
                 "`cases`, `stages`, `results`, `parts`, `changes`, `boosted`, `chains` and `meetings`";
@@ -168,6 +168,19 @@ pub fn read(name: &str, text: &str) -> Result<Loaded, ReadError> {
 fn typed<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, ReadError> {
     serde_json::from_str(text)
         .map_err(|error| ReadError::Damaged { name: name.to_owned(), what: error.to_string() })
+}
+
+/// A fleet whose pairs are of its own nodes.
+fn of_fleet(name: &str, text: &str) -> Result<FleetRecord, ReadError> {
+    let record: FleetRecord = typed(name, text)?;
+    let nodes = record.nodes.len();
+    match record.meetings.iter().map(|meeting| meeting.from.max(meeting.to)).find(|node| *node >= nodes) {
+        Some(node) => {
+            let what = format!("`meetings` has a node {node}, and `nodes` ends before it");
+            Err(ReadError::Damaged { name: name.to_owned(), what })
+        }
+        None => Ok(record),
+    }
 }
 
 fn not_a_record(name: &str, text: &str, error: &serde_json::Error) -> ReadError {

@@ -1,106 +1,120 @@
-//! Which of many nodes is slow, and which pair of them: by how far each is from the others, not by how far it should be.
+//! Which of many nodes is slow, and which pair of them: by how far each is from the others, not by how far it should be, and only where
+//! the intervals of its own figures leave no doubt.
 
 use crate::estimate::median;
-use crate::spread::far_off;
+use crate::spread::{far_off, far_off_the_fit};
 
-/// Of fewer values none can be told to be the odd one.
-pub const VALUES_MIN: usize = 4;
-/// Who is at least so much slower than the median is slow; where all are nearly alike, less would be an outlier, and no reason to act.
+/// Of fewer nodes neither one of them nor a pair can be told to be the odd one.
+pub const NODES_MIN: usize = 4;
+/// Who is at least so much slower is slow; where all are nearly alike, less would be an outlier, and no reason to act.
 const SLOWER_MIN: f64 = 0.1;
 
-/// The places of values (logarithms of speeds) that are slow: far from the others by their modified z-score (see [`crate::spread`]), and
-/// at least a tenth below their median.
-pub fn slow(log_speeds: &[f64]) -> Vec<usize> {
-    let Some(middle) = median(log_speeds).filter(|_| log_speeds.len() >= VALUES_MIN) else {
-        return Vec::new();
-    };
-    let limit = middle + (1.0 - SLOWER_MIN).ln();
-    far_off(log_speeds).into_iter().filter(|at| log_speeds[*at] < limit).collect()
+/// A speed beside another one, as a logarithm.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Speed {
+    /// What was found.
+    pub found: f64,
+    /// The most that its interval leaves possible; infinite where it has none.
+    pub most: f64,
+    /// Whether it is marked as too noisy to be believed.
+    pub noisy: bool,
 }
 
-/// What was measured between two nodes: the two, and the logarithm of the speed.
-pub type PairSpeed = (usize, usize, f64);
+impl Speed {
+    /// The same beside something that is itself so much faster than what it was beside.
+    pub fn beside(self, other: f64) -> Self {
+        Self { found: self.found - other, most: self.most - other, ..self }
+    }
+
+    /// Whether all of its interval is at least a tenth below what it is beside.
+    fn is_slow(&self) -> bool {
+        self.most < (1.0 - SLOWER_MIN).ln()
+    }
+
+    /// Whether it is too noisy to judge by: noise does not matter where even the fastest that it may be is slow.
+    pub fn tells_nothing(&self) -> bool {
+        self.noisy && !self.is_slow()
+    }
+}
+
+/// The median of what was found; `None` for nothing.
+pub fn middle<'a>(speeds: impl IntoIterator<Item = &'a Speed>) -> Option<f64> {
+    median(&speeds.into_iter().map(|speed| speed.found).collect::<Vec<_>>())
+}
+
+/// Which nodes are slow, given the figures of each beside those of the median node: those whose median is far from that of the others (a
+/// modified z-score, see [`crate::spread`]), and of whose figures more than half are slow with all of their intervals.
+pub fn slow_nodes(nodes: &[Vec<Speed>]) -> Vec<usize> {
+    let (known, medians): (Vec<usize>, Vec<f64>) =
+        nodes.iter().enumerate().filter_map(|(node, own)| Some((node, middle(own)?))).unzip();
+    let surely = |node: &usize| {
+        let own = &nodes[*node];
+        2 * own.iter().filter(|speed| speed.is_slow()).count() > own.len()
+    };
+    let far = if known.len() < NODES_MIN { Vec::new() } else { far_off(&medians) };
+    far.into_iter().map(|at| known[at]).filter(surely).collect()
+}
+
+/// What was measured between two nodes, by their places.
+pub type PairSpeed = (usize, usize, Speed);
 
 /// Speeds between nodes, taken apart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Polished {
-    /// How much faster or slower than the median node each is with all its partners, as a logarithm; `None` for a node without figures.
-    pub nodes: Vec<Option<f64>>,
-    /// What is left of each pair: how much faster or slower it is than its two nodes let expect, as a logarithm.
-    pub pairs: Vec<f64>,
+    /// For each end that a node can hold, and each node: its figures beside those of the median node.
+    pub ends: Vec<Vec<Vec<Speed>>>,
+    /// What is left of each pair, beside what its two nodes let expect.
+    pub pairs: Vec<Speed>,
 }
 
 /// Takes the part of each node out of what was measured between pairs, so that a slow node does not look like many slow pairs: median
-/// polish (Tukey, *Exploratory Data Analysis*, 1977, chapter 11), with one effect for a node whichever end it holds.
-pub fn polished(pairs: &[PairSpeed], nodes: usize) -> Polished {
-    const SWEEPS: usize = 10;
-    let middle = median(&pairs.iter().map(|pair| pair.2).collect::<Vec<_>>()).unwrap_or_default();
-    let mut left: Vec<f64> = pairs.iter().map(|pair| pair.2 - middle).collect();
-    let mut effects: Vec<Option<f64>> = vec![None; nodes];
-    for _ in 0..SWEEPS {
-        let parts: Vec<Option<f64>> = (0..nodes)
-            .map(|node| {
-                let own = pairs.iter().zip(&left).filter(|(pair, _)| pair.0 == node || pair.1 == node);
-                median(&own.map(|(_, left)| *left).collect::<Vec<_>>())
-            })
-            .collect();
-        // Half of it, because both ends of a pair give their part at once.
-        let part = |node: usize| parts[node].unwrap_or_default() / 2.0;
-        left.iter_mut().zip(pairs).for_each(|(left, pair)| *left -= part(pair.0) + part(pair.1));
-        for (node, effect) in effects.iter_mut().enumerate() {
-            *effect = parts[node].map(|_| effect.unwrap_or_default() + part(node));
-        }
+/// polish (Tukey, *Exploratory Data Analysis*, 1977, chapter 11). Where a node can hold two kinds of ends (the first of a pair sends, the
+/// second one receives) its part at either is its own; with one kind it is the same whichever end it holds.
+pub fn polished(pairs: &[PairSpeed], nodes: usize, ends: usize) -> Polished {
+    const SWEEPS: usize = 20;
+    let seats = |(one, other, _): &PairSpeed| [*one, (ends - 1) * nodes + other];
+    let mut own: Vec<Vec<usize>> = vec![Vec::new(); ends * nodes];
+    for (at, pair) in pairs.iter().enumerate() {
+        seats(pair).into_iter().for_each(|seat| own[seat].push(at));
     }
-    let middle = median(&effects.iter().flatten().copied().collect::<Vec<_>>()).unwrap_or_default();
-    Polished {
-        nodes: effects.iter().map(|effect| effect.map(|effect| effect - middle)).collect(),
-        pairs: left,
+    let all = middle(pairs.iter().map(|pair| &pair.2)).unwrap_or_default();
+    let mut left: Vec<f64> = pairs.iter().map(|pair| pair.2.found - all).collect();
+    let mut effects = vec![0.0; own.len()];
+    for _ in 0..SWEEPS {
+        // Half of it, because both ends of a pair give their part at once.
+        let half =
+            |own: &Vec<usize>| median(&own.iter().map(|at| left[*at]).collect::<Vec<_>>()).map(|it| it / 2.0);
+        let parts: Vec<f64> = own.iter().map(|own| half(own).unwrap_or_default()).collect();
+        left.iter_mut()
+            .zip(pairs)
+            .for_each(|(left, pair)| *left -= seats(pair).map(|seat| parts[seat]).iter().sum::<f64>());
+        effects.iter_mut().zip(&parts).for_each(|(effect, part)| *effect += part);
+    }
+    let pairs: Vec<Speed> =
+        pairs.iter().zip(&left).map(|((.., speed), left)| speed.beside(speed.found - left)).collect();
+    let seats: Vec<(&Vec<usize>, f64)> = own.iter().zip(effects).collect();
+    let of_end = |seats: &[(&Vec<usize>, f64)]| {
+        let known: Vec<f64> =
+            seats.iter().filter(|(own, _)| !own.is_empty()).map(|(_, effect)| *effect).collect();
+        let middle = median(&known).unwrap_or_default();
+        seats
+            .iter()
+            .map(|(own, effect)| own.iter().map(|at| pairs[*at].beside(middle - effect)).collect())
+            .collect()
+    };
+    Polished { ends: seats.chunks(nodes.max(1)).map(of_end).collect(), pairs }
+}
+
+impl Polished {
+    /// Which pairs are slow beyond what their nodes are: far from what is left of the others, and slow with all of their intervals.
+    pub fn slow_pairs(&self) -> Vec<usize> {
+        let parts = self.ends.iter().flatten().filter(|own| !own.is_empty()).count();
+        let nodes = self.ends.iter().map(|nodes| nodes.iter().filter(|own| !own.is_empty()).count()).max();
+        let left: Vec<f64> = self.pairs.iter().map(|pair| pair.found).collect();
+        let far = if nodes < Some(NODES_MIN) { Vec::new() } else { far_off_the_fit(&left, parts - 1) };
+        far.into_iter().filter(|at| self.pairs[*at].is_slow()).collect()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    /// The data of Seo, *A Review and Comparison of Methods for Detecting Outliers in Univariate Data Sets* (University of Pittsburgh, 2006),
-    /// whose modified z-scores are 1.80 at most but for 22.48 and 24.73 of the two last; a plain z-score finds neither.
-    #[test]
-    fn what_is_known_of_the_test_holds() {
-        let values = [3.2, 3.4, 3.7, 3.7, 3.8, 3.9, 4.0, 4.0, 4.1, 4.2, 4.7, 4.8, 14.0, 15.0];
-        assert_eq!(far_off(&values), [12, 13]);
-        let slow_ones: Vec<f64> = values.iter().map(|value| -value).collect();
-        assert_eq!((slow(&slow_ones), slow(&values)), (vec![12, 13], vec![]), "only the slow end counts");
-    }
-
-    #[test]
-    fn few_and_nearly_alike_name_nobody() {
-        assert_eq!(slow(&[0.0, 0.0, -5.0]), [0; 0]);
-        assert_eq!(slow(&[0.0, 0.001, -0.001, 0.0, -0.05]), [0; 0], "5 % are no reason to act");
-        assert_eq!(slow(&[0.0, 0.001, -0.001, -0.7]), [3]);
-    }
-
-    fn all_pairs(nodes: usize) -> impl Iterator<Item = (usize, usize)> {
-        (0..nodes).flat_map(move |one| (one + 1..nodes).map(move |other| (one, other)))
-    }
-
-    proptest! {
-        /// A slow node is found as a node, and a slow pair as a pair, in fleets of any size.
-        #[test]
-        fn a_slow_node_is_no_slow_pair(nodes in 5usize..30, which in 0usize..30, noise in prop::collection::vec(-0.02f64..0.02, 435)) {
-            let node = which % nodes;
-            let (one, other) = ((node + 1) % nodes, (node + 2) % nodes);
-            let speed = |(at, (a, b)): (usize, (usize, usize))| {
-                let is_slow_pair = (a, b) == (one.min(other), one.max(other));
-                let slower = if a == node || b == node { -0.7 } else if is_slow_pair { -0.9 } else { 0.0 };
-                (a, b, 20.0 + slower + noise[at])
-            };
-            let pairs: Vec<PairSpeed> = all_pairs(nodes).enumerate().map(speed).collect();
-            let found = polished(&pairs, nodes);
-            let effects: Vec<f64> = found.nodes.into_iter().flatten().collect();
-            prop_assert_eq!(slow(&effects), vec![node]);
-            let at: Vec<(usize, usize)> = slow(&found.pairs).into_iter().map(|at| (pairs[at].0, pairs[at].1)).collect();
-            prop_assert_eq!(at, vec![(one.min(other), one.max(other))]);
-        }
-    }
-}
+mod tests;

@@ -35,12 +35,21 @@ pub fn outliers(values: &[f64]) -> u32 {
 
 /// The places of those values.
 pub fn far_off(values: &[f64]) -> Vec<usize> {
-    let Some(center) = median(values).filter(|_| values.len() >= 3) else { return Vec::new() };
-    let deviations: Vec<f64> = values.iter().map(|value| (value - center).abs()).collect();
-    let mad = median(&deviations).unwrap_or(0.0);
-    let mean = deviations.iter().sum::<f64>() / deviations.len() as f64;
+    far_off_the_fit(values, 0)
+}
+
+/// The same of what a fit of so many parameters left of values. A robust fit goes right through as many of them: those tell nothing of how
+/// far the others spread, and are left out of it.
+pub(crate) fn far_off_the_fit(left: &[f64], parameters: usize) -> Vec<usize> {
+    let Some(center) = median(left).filter(|_| left.len() >= 3) else { return Vec::new() };
+    let deviations: Vec<f64> = left.iter().map(|value| (value - center).abs()).collect();
+    let mut spread = deviations.clone();
+    spread.sort_by(f64::total_cmp);
+    spread.drain(..parameters.min(left.len()));
+    let mad = median(&spread).unwrap_or(0.0);
+    let mean = spread.iter().sum::<f64>() / spread.len() as f64;
     let sigma = if mad > 0.0 { mad * MAD_TO_SIGMA } else { mean * MEAN_AD_TO_SIGMA };
-    (0..values.len()).filter(|at| sigma > 0.0 && deviations[*at] / sigma > THRESHOLD).collect()
+    (0..left.len()).filter(|at| sigma > 0.0 && deviations[*at] / sigma > THRESHOLD).collect()
 }
 
 #[cfg(test)]

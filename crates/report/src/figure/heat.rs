@@ -1,11 +1,13 @@
 //! A matrix whose cells are coloured by value; the value stands in the cell where there is room for it.
 
 use maud::{Markup, html};
+use stats::estimate::median;
 
 use super::axis::{Range, can_show};
 use super::canvas::{Canvas, Drawing, mono_width, pointed_at, px, sans_width, shortened, text};
 use super::theme::HEAT_STEPS;
 use super::{Cell, Heat, Scale, Unit};
+use crate::noise;
 use crate::numbers::three_digits;
 
 /// The widest column of names.
@@ -16,8 +18,12 @@ const CELL: [f64; 2] = [11.0, 92.0];
 const TURNED: [f64; 2] = [48.0, 90.0];
 /// Height of a cell.
 const ROW: f64 = 28.0;
+/// The colours span this factor at least, its root on either side of the median.
+const FACTOR_MIN: f64 = 1.5;
 /// Values that differ by more than this factor are coloured by their ratio.
 const FACTOR_OF_LOG: f64 = 8.0;
+/// From here on a value has its digits in the unit of the others.
+const SMALLEST: f64 = 0.095;
 /// From this step on a cell is darker than its text would be.
 const LIGHT_TEXT_FROM: usize = 5;
 
@@ -36,9 +42,13 @@ pub(super) fn draw(heat: &Heat, canvas: &Canvas) -> Drawing {
     let values = values.filter(|value| can_show(Scale::Linear, *value));
     let (low, high) =
         values.clone().fold((f64::INFINITY, 0.0f64), |(low, high), v| (low.min(v), high.max(v)));
+    let layout = layout(heat, high, canvas);
+    // What is alike looks alike.
+    let alike = median(&values.clone().collect::<Vec<_>>()).filter(|_| high < low * FACTOR_MIN);
+    let reach = FACTOR_MIN.sqrt();
+    let (low, high) = alike.map_or((low, high), |middle| (low.min(middle / reach), high.max(middle * reach)));
     let scale = if low > 0.0 && high / low > FACTOR_OF_LOG { Scale::Log } else { Scale::Linear };
     let range = Range { low, high, ..Range::of(scale, heat.unit, values) };
-    let layout = layout(heat, high, canvas);
     let bottom = layout.top + heat.rows.len() as f64 * ROW;
     let body = html! {
         (names(heat, &layout, canvas))
@@ -102,7 +112,12 @@ fn square(heat: &Heat, (row, column): (usize, usize), cell: &Cell, range: &Range
     let (x, y) = (layout.left + column as f64 * layout.cell, layout.top + row as f64 * ROW);
     let step = cell.value.map(|value| step(range, value));
     let class = step.map_or("ground".to_owned(), |step| format!("h{step}"));
-    let words = cell.value.map_or("–".to_owned(), |value| three_digits(value / layout.step.0));
+    let words = cell.value.map_or("–".to_owned(), |value| match value / layout.step.0 {
+        // Two digits in the common unit, or three in its own.
+        common if common >= SMALLEST => three_digits(common),
+        _ => heat.unit.text(value),
+    });
+    let words = words + noise::mark(cell.noise);
     let shown = (sans_width(&words) <= layout.cell - 2.0).then_some(words);
     let text_class = match step {
         Some(step) if step >= LIGHT_TEXT_FROM => "middle light",

@@ -71,7 +71,7 @@ fn of_heat(heat: &Heat) -> Parts {
     let mut columns = vec![format!("{} ↓ {} →", heat.rows_label, heat.columns_label)];
     columns.extend(heat.columns.iter().cloned());
     let text = |cell: &Cell| match cell.value {
-        Some(value) => heat.unit.text(value),
+        Some(value) => heat.unit.text(value) + noise::mark(cell.noise),
         None if cell.note.is_empty() => ABSENT.to_owned(),
         None => cell.note.clone(),
     };

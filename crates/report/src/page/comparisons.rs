@@ -57,7 +57,8 @@ fn figure(title: String, bars: Vec<Bar>, number: usize) -> Figure {
 
 fn bar(name: &str, result: &CompareResult) -> Bar {
     let n = u32::try_from(result.times_s.len()).ok().filter(|n| *n > 0);
-    let cell = Cell { value: result.median_s, low: result.low_s, high: result.high_s, n, note: note(result) };
+    let (value, note) = (result.median_s, note(result));
+    let cell = Cell { value, low: result.low_s, high: result.high_s, n, note, ..Cell::default() };
     Bar { name: name.to_owned(), style: SeriesStyle::Measured, cell, samples: result.times_s.clone() }
 }
 

@@ -87,6 +87,27 @@ fn heat() {
     insta::assert_snapshot!(drawing(&figure(Chart::Heat(heat))));
 }
 
+fn heat_of(unit: Unit, values: &[f64]) -> String {
+    let cells = values.iter().map(|value| Cell { value: Some(*value), ..Cell::default() }).collect();
+    let (rows_label, columns_label) = ("asks".to_owned(), "answers".to_owned());
+    let columns = vec!["n".to_owned(); values.len()];
+    let heat =
+        Heat { rows_label, columns_label, unit, rows: columns[..1].to_vec(), columns, cells: vec![cells] };
+    drawing(&figure(Chart::Heat(heat)))
+}
+
+/// Expected: 15.5 and 16.0 µs look alike, and 50.5 MB/s has its digits. Happened: all colours for 3 %, and "0.05".
+#[test]
+fn what_is_alike_looks_alike_and_what_is_small_has_digits() {
+    let drawn = heat_of(Unit::Ns, &[15_500.0, 15_700.0, 15_800.0, 16_000.0]);
+    let cells = drawn.split("<g class=\"cells\">").nth(1).and_then(|cells| cells.split("</g>\n<").next());
+    let cells = cells.expect("cells");
+    let used: Vec<usize> = (0..9).filter(|step| cells.contains(&format!("class=\"h{step}\" x"))).collect();
+    assert!(used.len() <= 2 && used.iter().all(|step| (3..=5).contains(step)), "{used:?} in {cells}");
+    let drawn = heat_of(Unit::BytesPerS, &[1.4e9, 1.4e9, 50.5e6, 4e8]);
+    assert!([">50.5 MB/s<", ">1.40<", ">0.40<"].iter().all(|words| drawn.contains(words)), "{drawn}");
+}
+
 #[test]
 fn distribution() {
     let points = [(2.0, 50_000.0), (10.0, 60_000.0), (100.0, 90_000.0), (f64::INFINITY, 200_000.0)];

@@ -73,6 +73,70 @@ fn slow_nodes_and_pairs_are_named_and_what_failed() {
     assert!(!few.contains(" is slow"), "{few}");
 }
 
+/// Five alike nodes, each pair of which is measured with what becomes of this.
+fn alike(case: impl Fn(usize, usize, Mock) -> Mock) -> FleetRecord {
+    let mut record = fleet(5);
+    for node in &mut record.nodes {
+        node.bench = Some(bench([Mock::stream("pipe").gb_per_s(1.0, 2.0, Work::Waking)]));
+    }
+    for meeting in &mut record.meetings {
+        let way = |(from, to), way| {
+            let speed = 1.0 + (3 * from + to) as f64 / 1e4;
+            let mock = Mock::stream("tcp").gb_per_s(speed, 2.0, Work::Copying);
+            case(from, to, mock.with(|case| case.toward = Some(way)))
+        };
+        let (from, to) = (meeting.from, meeting.to);
+        meeting.cases = bench([way((from, to), Toward::Peer), way((to, from), Toward::Here)]).cases;
+    }
+    record
+}
+
+fn shown(record: FleetRecord) -> String {
+    sheet::terminal(&AnyRecord::Fleet(record), &Style { width: 200, ..Style::default() }, no_study)
+}
+
+/// Expected: "it sends at 3.6 %", and no pair. Happened: "streams with its partners at 19 %", and every pair that it sends to.
+#[test]
+fn a_node_that_only_sends_slowly_is_told_as_that() {
+    let shaped =
+        alike(|from, _, mock| if from == 2 { mock.gb_per_s(0.036, 2.0, Work::Copying) } else { mock });
+    let text = shown(shaped);
+    assert!(text.contains("n2 is slow: it sends at 3.6 % of the median node's speed."), "{text}");
+    assert!(!text.contains("Slow pairs") && !text.contains("receives at"), "{text}");
+}
+
+/// Expected: marks, and nobody named whose figures reach those of the others. Happened: no mark, and names by chance.
+#[test]
+fn figures_too_noisy_to_judge_by_are_marked_and_counted_and_name_nobody() {
+    let noisy = |from, percent| {
+        move |one: usize, _: usize, mock: Mock| {
+            if one == from { mock.gb_per_s(0.5, percent, Work::Copying) } else { mock }
+        }
+    };
+    let text = shown(alike(noisy(2, 120.0)));
+    assert!(text.contains("500 MB/s !") && text.contains("! wild: measure again."), "{text}");
+    assert!(text.contains("0.50 !") && text.contains("Too noisy to judge by: 4 of 25 figures"), "{text}");
+    assert!(text.contains("No node and no pair stands out"), "{text}");
+    // Wild as they are, even their fastest trials are far below.
+    let text = shown(alike(noisy(2, 40.0)));
+    assert!(text.contains("n2 is slow: it sends at 50 %") && !text.contains("Too noisy"), "{text}");
+    let mut few = alike(noisy(2, 2.0));
+    for case in few.meetings.iter_mut().flat_map(|meeting| &mut meeting.cases) {
+        case.samples.truncate(3);
+    }
+    assert!(shown(few).contains("Too noisy to judge by: 20 of 25 figures"), "of three trials");
+}
+
+/// Expected: a sentence. Happened: an index out of bounds.
+#[test]
+fn a_pair_of_nobody_is_damage() {
+    let mut record = fleet(2);
+    record.meetings[0].to = 9;
+    let text = serde_json::to_string(&record).expect("JSON");
+    let error = read("fleet", &text).expect_err("damage").to_string();
+    assert!(error.contains("fleet: the record is damaged: `meetings` has a node 9"), "{error}");
+}
+
 #[test]
 fn every_format_has_a_fleet_and_json_brings_it_back() {
     let json = FORMATS[0];
