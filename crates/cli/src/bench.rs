@@ -52,7 +52,7 @@ pub(crate) fn measure(args: &BenchArgs) -> anyhow::Result<(BenchRecord, StopRequ
     let far = near.as_mut().map(|near| near as &mut dyn engine::FarEnd);
     let outcome = engine::run_with(&plan, &cpus, far, &mut progress, &|| stop.is_set());
     progress.finish();
-    let peer = near.as_ref().map(|near| Box::new(near.record().clone()));
+    let peer = near.as_ref().map(|near| Box::new(near.record.clone()));
     // Its ssh ends before who would end it otherwise.
     drop(near);
     drop(cleaner);

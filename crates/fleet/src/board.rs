@@ -89,15 +89,13 @@ pub fn serve(folder: &Path, wire: Wire) -> io::Result<()> {
 /// Whoever reads finds the old text or the new one, and nobody but their owner reads them. What others have put there is not followed.
 fn write(folder: &Path, name: &str, text: &str) -> io::Result<()> {
     let unfinished = folder.join(format!(".{name}"));
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
-    let written = options.open(&unfinished).and_then(|mut file| file.write_all(text.as_bytes()));
+    let mut how = fs::OpenOptions::new();
+    how.write(true).create(true).truncate(true).mode(0o600);
+    how.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+    let written = how.open(&unfinished).and_then(|mut file| file.write_all(text.as_bytes()));
     let written = written.and_then(|()| fs::rename(unfinished, folder.join(name)));
-    let where_it_was = |error: io::Error| {
-        io::Error::new(error.kind(), format!("{}: {}", folder.display(), describe_errno(&error)))
-    };
-    written.map_err(where_it_was)
+    let place = folder.display();
+    written.map_err(|error| io::Error::new(error.kind(), format!("{place}: {}", describe_errno(&error))))
 }
 
 fn read(folder: &Path, name: &str) -> io::Result<String> {

@@ -12,6 +12,7 @@ use peer::Wire;
 use process::{Capture, Captured, Child, Cleaner, attend, end_all};
 
 use crate::board::serve;
+use crate::job::NAME;
 use crate::node::{RECORD, SAID_MAX, why};
 
 /// How long a job may take to end once its record is there.
@@ -35,14 +36,13 @@ impl<'c> Started<'c> {
     /// # Errors
     /// As [`Self::by_slurm`].
     pub fn by_kubernetes(
-        name: &str,
         manifest: &str,
         token: &Path,
         folder: &Path,
         cleaner: &'c Cleaner,
     ) -> Result<Self, String> {
         let path = written(folder, "job.yaml", manifest)?;
-        let words = [Path::new(name), &path, token, &folder.join(RECORD)];
+        let words = [Path::new(NAME), &path, token, &folder.join(RECORD)];
         Self::by_script("kubectl", include_str!("kubernetes.sh"), &words, cleaner)
     }
 

@@ -7,13 +7,14 @@ use model::{shell_line, shell_quoted};
 /// Where the first pod of a Kubernetes job waits for the others.
 const PORT: u16 = 7117;
 
+/// What a job is called.
+pub(crate) const NAME: &str = "hosepipe-fleet";
+
 /// What Kubernetes is given, with marks.
 const KUBERNETES: &str = include_str!("kubernetes.yaml");
 
 /// What is to be started everywhere.
 pub struct Job {
-    /// What it is called there.
-    pub name: String,
     /// On how many nodes.
     pub nodes: usize,
     /// The program on the nodes.
@@ -40,10 +41,10 @@ impl Job {
 
     /// A batch script for sbatch(1), which leaves what is said in a file of the folder.
     pub fn slurm(&self) -> String {
-        let Self { name, nodes, .. } = self;
+        let nodes = self.nodes;
         let line = shell_line(&self.words(&[]));
         format!(
-            "#!/bin/sh\n#SBATCH --job-name={name}\n#SBATCH --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1\n\
+            "#!/bin/sh\n#SBATCH --job-name={NAME}\n#SBATCH --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1\n\
              #SBATCH --exclusive --no-kill\n#SBATCH --output={}\n\
              # A node that fails costs its own figures: the others go on.\n\
              exec srun --no-kill --kill-on-bad-exit=0 --wait=0 {line}\n",
@@ -85,8 +86,7 @@ impl Job {
 
     /// A headless Service, by whose name the first pod is found, and an Indexed Job of a pod on each node.
     pub fn kubernetes(&self, image: &str) -> String {
-        let Self { name, .. } = self;
-        let meet = format!("{name}-0.{name}:{PORT}");
+        let meet = format!("{NAME}-0.{NAME}:{PORT}");
         let size = self.nodes.to_string();
         let more = format!(
             "--nodes {size} --meet {meet} --token-file /token/token --name $(NODE) --address $(ADDRESS)"
@@ -100,7 +100,7 @@ impl Job {
         let words: serde_json::Value = words.collect();
         let image = serde_json::Value::from(image);
         let meant = [
-            ("@NAME@", name.clone()),
+            ("@NAME@", NAME.to_owned()),
             ("@NODES@", size),
             ("@PORT@", PORT.to_string()),
             ("@IMAGE@", unmarked(&image)),

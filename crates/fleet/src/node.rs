@@ -72,11 +72,6 @@ impl Node<'_> {
     pub fn run(&self, keep: &mut dyn FnMut(Measured) -> io::Result<()>) -> Result<(), Trouble> {
         Member::take_part(self, |member| member.go(keep))
     }
-
-    fn others(&self) -> impl Iterator<Item = usize> {
-        let own = self.rank;
-        (0..self.size).filter(move |rank| *rank != own)
-    }
 }
 
 impl Member<'_> {
@@ -85,19 +80,17 @@ impl Member<'_> {
         Board::Folder(self.node.folder.to_owned()).put(&status_name(rank), &self.node.status)?;
         let token = self.token()?;
         let own = self.measured(&self.node.bench, None)?;
-        self.put(&bench_name(rank), &own)?;
+        self.put(&format!("bench-{rank}"), &own)?;
         self.publish(|own| own.step = 1)?;
         // No pair begins while somebody's bench is still running: it would be disturbed.
-        for other in self.node.others() {
-            unless_gone(self.wait(other, |status| (status.step >= 1).then_some(())))?;
-        }
+        self.all_at(1)?;
         for step in 1..steps(size) {
             if let Some(partner) = partner(rank, step - 1, size) {
                 if rank < partner {
                     unless_gone(self.listen(partner, step, &token))?;
                 } else {
                     let cases = self.ask(partner, step, &token)?;
-                    self.put(&pair_name(rank, partner), &cases)?;
+                    self.put(&format!("pair-{rank}-{partner}"), &cases)?;
                 }
             }
             self.publish(|own| (own.step, own.listening) = (step + 1, None))?;
@@ -111,13 +104,18 @@ impl Member<'_> {
                 None => {}
             }
         }
-        for other in self.node.others() {
-            unless_gone(self.wait(other, |status| (status.step >= end).then_some(())))?;
-        }
+        self.all_at(end)?;
         let gone = self.gone();
         let lost = (0..size).filter(|rank| gone[*rank].is_some()).collect();
         keep(merged(board, &gone)?)?;
         Ok(self.publish(|own| (own.step, own.lost) = (end + 1, lost))?)
+    }
+
+    /// Waits until all others have come to a step, or are gone.
+    fn all_at(&self, step: usize) -> Result<(), Trouble> {
+        let mut others = (0..self.node.size).filter(|rank| *rank != self.node.rank);
+        let has_come = |status: &Status| (status.step >= step).then_some(());
+        others.try_for_each(|other| unless_gone(self.wait(other, has_come)).map(drop))
     }
 
     /// Puts up what was measured, and keeps it in this node's own folder: the board may be lost.
@@ -258,7 +256,7 @@ pub fn merged(board: &Board, gone: &[Option<String>]) -> io::Result<Measured> {
     };
     let mut nodes = Vec::new();
     for (rank, gone) in gone.iter().enumerate() {
-        let bench: Option<Found<BenchRecord>> = board.get(&bench_name(rank))?;
+        let bench: Option<Found<BenchRecord>> = board.get(&format!("bench-{rank}"))?;
         let failed = bench.as_ref().and_then(|bench| bench.as_ref().err());
         let failed = failed.map(|why| format!("its bench gave no record: {why}"));
         nodes.push(FleetNode {
@@ -270,7 +268,7 @@ pub fn merged(board: &Board, gone: &[Option<String>]) -> io::Result<Measured> {
     }
     let mut meetings = Vec::new();
     for (to, from) in (0..gone.len()).flat_map(|to| (to + 1..gone.len()).map(move |from| (to, from))) {
-        let cases: Option<Found<Vec<CaseRecord>>> = board.get(&pair_name(from, to))?;
+        let cases: Option<Found<Vec<CaseRecord>>> = board.get(&format!("pair-{from}-{to}"))?;
         let none = || Err(format!("{} did not get to it", nodes[from].name));
         let (cases, failure) = match cases.unwrap_or_else(none) {
             Ok(cases) => (cases, None),
@@ -279,14 +277,6 @@ pub fn merged(board: &Board, gone: &[Option<String>]) -> io::Result<Measured> {
         meetings.push(FleetMeeting { from, to, cases, failure });
     }
     Ok((nodes, meetings))
-}
-
-fn bench_name(rank: usize) -> String {
-    format!("bench-{rank}")
-}
-
-fn pair_name(from: usize, to: usize) -> String {
-    format!("pair-{from}-{to}")
 }
 
 /// That somebody else is gone is no trouble of ours.

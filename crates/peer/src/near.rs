@@ -18,7 +18,8 @@ pub struct Near<'c> {
     ssh: Option<Ssh<'c>>,
     /// Where ends meet.
     address: SocketAddr,
-    record: PeerRecord,
+    /// What is recorded of the other host.
+    pub record: PeerRecord,
     /// Orders so far: what is said of an earlier one comes too late.
     orders: u64,
     /// Why nothing more is heard.
@@ -52,11 +53,6 @@ impl<'c> Near<'c> {
         let met = hellos(&mut wire, host, LOGIN_MAX, BENCH, None).and_then(|_| here(&mut wire, host));
         let (address, record) = met.map_err(|error| ssh.explain(error))?;
         Ok(Self { wire, ssh: Some(ssh), address, record, orders: 0, lost: None })
-    }
-
-    /// What is recorded of the other host.
-    pub fn record(&self) -> &PeerRecord {
-        &self.record
     }
 
     /// The first trouble of the connection is that of all cases after it.

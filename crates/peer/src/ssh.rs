@@ -61,19 +61,16 @@ impl<'c> Ssh<'c> {
         let system = rustix::system::uname();
         let own = format!("{} {}", system.sysname().to_string_lossy(), system.machine().to_string_lossy());
         let there = wire.line(LOGIN_MAX).map_err(|error| self.explain(error))?;
-        let there = there.ok_or_else(|| self.late())?;
+        let host = &self.host;
+        let late = || PeerError(format!("{host} says nothing for {} s", LOGIN_MAX.as_secs()));
+        let there = there.ok_or_else(late)?;
         if there != own {
-            let (host, there) = (&self.host, model::visible(&there));
+            let there = model::visible(&there);
             return Err(PeerError(format!(
                 "{host} is `{there}`, and this program is for {own}: install hosepipe there, without --send-binary"
             )));
         }
         wire.write(program, LOGIN_MAX).map_err(|error| self.explain(error))
-    }
-
-    /// Nothing was heard.
-    pub(crate) fn late(&self) -> PeerError {
-        PeerError(format!("hosepipe on {} says nothing for {} s", self.host, LOGIN_MAX.as_secs()))
     }
 
     /// What went wrong, in the words of whoever knows it best.

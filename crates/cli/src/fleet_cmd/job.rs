@@ -49,7 +49,6 @@ pub(super) fn start(args: &FleetArgs, engine: Engine, submit: bool) -> anyhow::R
         (_, None) => {}
     }
     let job = Job {
-        name: "hosepipe-fleet".to_owned(),
         nodes: size,
         hosepipe: args.hosepipe.clone().unwrap_or(default),
         // Nodes that ssh has started here speak to each other through it.
@@ -87,7 +86,7 @@ pub(super) fn start(args: &FleetArgs, engine: Engine, submit: bool) -> anyhow::R
             if args.token_file.is_none() {
                 Board::Folder(folder.to_owned()).put("token", &peer::new_token()?)?;
             }
-            Started::by_kubernetes(&job.name, &job.kubernetes(image), &token, folder, &cleaner)
+            Started::by_kubernetes(&job.kubernetes(image), &token, folder, &cleaner)
         }
     };
     follow(args, started.map_err(UsageError)?, (folder, size), engine == Engine::Ssh, &stop)

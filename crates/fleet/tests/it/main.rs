@@ -77,7 +77,6 @@ fn a_board_behind_a_stream_is_the_folder_at_its_other_end() {
 #[test]
 fn no_word_of_the_user_is_one_of_the_shell() {
     let job = Job {
-        name: "hosepipe-fleet".to_owned(),
         nodes: 2,
         hosepipe: "hosepipe".to_owned(),
         folder: None,
