@@ -1,3 +1,5 @@
+//! Fleets that are made up: who is slow is named, alone, and of alike nodes next to nobody.
+
 use super::*;
 use crate::Estimate;
 use fastrand::Rng;
