@@ -150,21 +150,9 @@ impl<'a> Kind<'a> {
             cells[meeting.from][meeting.to].note = why_not.clone();
             cells[meeting.to][meeting.from].note = why_not;
         }
-        let (title, rows, columns, unit, slow) = match self.workload {
-            Workload::Stream => (
-                "Streams between nodes",
-                "sender",
-                "receiver",
-                Unit::BytesPerS,
-                "A node that sends slowly shows as a row, one that receives slowly as a column",
-            ),
-            Workload::PingPong => (
-                "Round trips between nodes",
-                "asks",
-                "answers",
-                Unit::Ns,
-                "A slow node shows as a row and a column",
-            ),
+        let (title, rows, columns, unit) = match self.workload {
+            Workload::Stream => ("Streams between nodes", "sender", "receiver", Unit::BytesPerS),
+            Workload::PingPong => ("Round trips between nodes", "asks", "answers", Unit::Ns),
         };
         let marks = noise::legend_of(self.cells.iter().filter_map(|(.., case)| case.noise));
         let marks = marks.map(|marks| format!(" {marks}")).unwrap_or_default();
@@ -180,7 +168,8 @@ impl<'a> Kind<'a> {
             id: format!("fleet-{number}-{}", self.workload),
             title: title.to_owned(),
             caption: format!(
-                "TCP between each two nodes, the medians; each node was in one pair at a time. {slow}, a slow pair as a square.{marks}"
+                "TCP between each two nodes, the medians; each node was in one pair at a time. A slow node shows as a row or a column, a slow \
+                 pair as a square.{marks}"
             ),
             chart: Chart::Heat(chart),
         })

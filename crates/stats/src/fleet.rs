@@ -82,25 +82,22 @@ pub fn polished(pairs: &[PairSpeed], nodes: usize, ends: usize) -> Polished {
     let mut effects = vec![0.0; own.len()];
     for _ in 0..SWEEPS {
         // Half of it, because both ends of a pair give their part at once.
-        let half =
-            |own: &Vec<usize>| median(&own.iter().map(|at| left[*at]).collect::<Vec<_>>()).map(|it| it / 2.0);
-        let parts: Vec<f64> = own.iter().map(|own| half(own).unwrap_or_default()).collect();
-        left.iter_mut()
-            .zip(pairs)
-            .for_each(|(left, pair)| *left -= seats(pair).map(|seat| parts[seat]).iter().sum::<f64>());
+        let part = |own: &Vec<usize>| median(&own.iter().map(|at| left[*at] / 2.0).collect::<Vec<_>>());
+        let parts: Vec<f64> = own.iter().map(|own| part(own).unwrap_or_default()).collect();
+        for (left, pair) in left.iter_mut().zip(pairs) {
+            *left -= seats(pair).map(|seat| parts[seat]).iter().sum::<f64>();
+        }
         effects.iter_mut().zip(&parts).for_each(|(effect, part)| *effect += part);
     }
     let pairs: Vec<Speed> =
         pairs.iter().zip(&left).map(|((.., speed), left)| speed.beside(speed.found - left)).collect();
     let seats: Vec<(&Vec<usize>, f64)> = own.iter().zip(effects).collect();
     let of_end = |seats: &[(&Vec<usize>, f64)]| {
-        let known: Vec<f64> =
-            seats.iter().filter(|(own, _)| !own.is_empty()).map(|(_, effect)| *effect).collect();
-        let middle = median(&known).unwrap_or_default();
-        seats
-            .iter()
-            .map(|(own, effect)| own.iter().map(|at| pairs[*at].beside(middle - effect)).collect())
-            .collect()
+        let known = seats.iter().filter(|(own, _)| !own.is_empty());
+        let middle = median(&known.map(|(_, effect)| *effect).collect::<Vec<_>>()).unwrap_or_default();
+        let beside =
+            |own: &[usize], part: f64| own.iter().map(|at| pairs[*at].beside(middle - part)).collect();
+        seats.iter().map(|(own, part)| beside(own, *part)).collect()
     };
     Polished { ends: seats.chunks(nodes.max(1)).map(of_end).collect(), pairs }
 }
@@ -108,8 +105,8 @@ pub fn polished(pairs: &[PairSpeed], nodes: usize, ends: usize) -> Polished {
 impl Polished {
     /// Which pairs are slow beyond what their nodes are: far from what is left of the others, and slow with all of their intervals.
     pub fn slow_pairs(&self) -> Vec<usize> {
-        let parts = self.ends.iter().flatten().filter(|own| !own.is_empty()).count();
-        let nodes = self.ends.iter().map(|nodes| nodes.iter().filter(|own| !own.is_empty()).count()).max();
+        let known = |nodes: &Vec<Vec<Speed>>| nodes.iter().filter(|own| !own.is_empty()).count();
+        let (parts, nodes) = (self.ends.iter().map(known).sum::<usize>(), self.ends.iter().map(known).max());
         let left: Vec<f64> = self.pairs.iter().map(|pair| pair.found).collect();
         let far = if nodes < Some(NODES_MIN) { Vec::new() } else { far_off_the_fit(&left, parts - 1) };
         far.into_iter().filter(|at| self.pairs[*at].is_slow()).collect()
