@@ -161,7 +161,8 @@ fn ctrl_c_on_nodes_started_by_hand_keeps_what_there_is() {
         "{}",
         first.stdout
     );
-    assert!(second.stdout.is_empty(), "{}", second.stdout);
+    // On a loaded machine it may hear of the first one's end before it hears the signal, and is the first that is left then.
+    assert!(second.stdout.is_empty() || read(&second.stdout).nodes.len() == 2, "{}", second.stdout);
 }
 
 /// Expected: what a node has measured is its own. Happened: where the first node died, or the folder was lost, everything was.
