@@ -1,10 +1,11 @@
 //! Progress: a line drawn again and again, on standard error where that is a terminal whose cursor moves.
 
 use std::borrow::Cow;
-use std::io::{IsTerminal, stderr};
+use std::io::{self, IsTerminal, stderr};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use console::Term;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 use model::{is_dumb, visible};
 
 /// A bar with words beside it.
@@ -33,7 +34,7 @@ impl Bar {
     /// A bar as the template has it (see indicatif), of so many steps.
     pub(crate) fn new(steps: u64, template: &str) -> Self {
         let target = if stderr().is_terminal() && !is_dumb() {
-            ProgressDrawTarget::stderr_with_hz(10)
+            ProgressDrawTarget::term_like_with_hz(Box::new(Unfilled(Term::buffered_stderr())), 10)
         } else {
             ProgressDrawTarget::hidden()
         };
@@ -83,6 +84,44 @@ impl Bar {
     /// Takes the bar off the terminal.
     pub(crate) fn finish(&self) {
         self.0.finish_and_clear();
+    }
+}
+
+/// The terminal, on which a line ends where its words do. Blanks to its edge would take the `^C` that a terminal shows to the next line, and
+/// that would be cleared instead of the bar.
+#[derive(Debug)]
+struct Unfilled(Term);
+
+impl TermLike for Unfilled {
+    fn width(&self) -> u16 {
+        self.0.size().1
+    }
+    fn height(&self) -> u16 {
+        self.0.size().0
+    }
+    fn move_cursor_up(&self, n: usize) -> io::Result<()> {
+        self.0.move_cursor_up(n)
+    }
+    fn move_cursor_down(&self, n: usize) -> io::Result<()> {
+        self.0.move_cursor_down(n)
+    }
+    fn move_cursor_right(&self, n: usize) -> io::Result<()> {
+        self.0.move_cursor_right(n)
+    }
+    fn move_cursor_left(&self, n: usize) -> io::Result<()> {
+        self.0.move_cursor_left(n)
+    }
+    fn write_line(&self, text: &str) -> io::Result<()> {
+        self.0.write_line(text)
+    }
+    fn write_str(&self, text: &str) -> io::Result<()> {
+        if text.trim().is_empty() { Ok(()) } else { self.0.write_str(text.trim_end()) }
+    }
+    fn clear_line(&self) -> io::Result<()> {
+        self.0.clear_line()
+    }
+    fn flush(&self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::common::pty::{Person, home};
 use crate::common::{Lab, read_record, registry, skip};
 use model::{ErrorKind, Role};
 use serde_json::Value;
@@ -447,4 +448,20 @@ fn floors_and_ceilings_make_a_run_no_longer_than_what_they_stand_beside() {
         let shortest_ns = case.samples.iter().map(|sample| sample.elapsed_ns).min();
         assert!(shortest_ns.is_some_and(|ns| ns < 100_000_000), "{}: {shortest_ns:?}", case.spec);
     }
+}
+
+/// Expected: Ctrl-C takes the bar away. Happened: blanks behind it sent the terminal's `^C` to the next line, and that was cleared.
+#[test]
+fn ctrl_c_takes_the_bar_away() {
+    let home = home();
+    let mut person = Person::before(home.path(), &[env!("CARGO_BIN_EXE_hosepipe"), "bench", "pipe"]);
+    person.sees("trial");
+    let drawn = String::from_utf8_lossy(&person.bytes()).into_owned();
+    assert!(drawn.contains("\r\u{1b}[2K") && !drawn.ends_with("  "), "{drawn:?}");
+    person.types("\u{3}");
+    person.sees("Stopped early");
+    let shown = String::from_utf8_lossy(&person.bytes()).into_owned();
+    let last = shown.split_once("Stopped early").map_or("", |(before, _)| before);
+    assert!(last.contains("^C") && !last.contains("\u{1b}[1A"), "nothing above was touched: {shown:?}");
+    assert_eq!(person.leaves().code(), Some(130));
 }
