@@ -29,12 +29,12 @@ use elsewhere::Elsewhere;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  hosepipe spread --map 'zcat | grep -c error' --reduce \"awk '{ n += $1 } END { print n }'\" logs/*.gz
+  hosepipe spread --map 'zcat | grep -c error || true' --reduce \"awk '{ n += $1 } END { print n }'\" logs/*.gz
   hosepipe spread --map 'sort | uniq -c' --split 64MiB words.txt       one file in pieces; how they come together is known
   hosepipe spread --map 'cut -d\" \" -f1' --reduce cat --split 64MiB access.log
   hosepipe spread --map './slow' --reduce cat --work out --keep-going data/*    what is finished is kept in `out` …
   hosepipe spread --map './slow' --reduce cat --work out --resume data/*        … and only the rest is done
-  hosepipe spread --on slurm --submit --work /shared/w --map 'zcat | grep error' --reduce 'sort | uniq -c' logs/*.gz
+  hosepipe spread --on slurm --submit --work /shared/w --map 'zcat | grep error || true' --reduce 'sort | uniq -c' logs/*.gz
   hosepipe spread --on spark --work /shared/w --map 'grep -c error' s3a://logs/1 s3a://logs/2 > job.py     (docs/SCALE.md)
 
 MAP reads one input, or one piece of whole lines, at its standard input. REDUCE reads what came out of all of them, in the

@@ -77,7 +77,7 @@ pub(crate) struct Seen {
 pub(crate) struct Member<'a> {
     pub(crate) node: &'a Node<'a>,
     own: Mutex<Status>,
-    others: RefCell<Vec<Seen>>,
+    pub(crate) others: RefCell<Vec<Seen>>,
     joined_by: Instant,
     /// Why the others do not hear of this node any more.
     cut_off: OnceLock<io::Error>,
@@ -197,11 +197,6 @@ impl<'a> Member<'a> {
             }
         }
         Ok(seen.clone())
-    }
-
-    /// Why others are not there any more, rank by rank.
-    pub(crate) fn gone(&self) -> Vec<Option<String>> {
-        self.others.borrow().iter().map(|seen| seen.gone.clone()).collect()
     }
 }
 

@@ -105,7 +105,7 @@ impl Member<'_> {
             }
         }
         self.all_at(end)?;
-        let gone = self.gone();
+        let gone: Vec<_> = self.others.borrow().iter().map(|seen| seen.gone.clone()).collect();
         let lost = (0..size).filter(|rank| gone[*rank].is_some()).collect();
         keep(merged(board, &gone)?)?;
         Ok(self.publish(|own| (own.step, own.lost) = (end + 1, lost))?)

@@ -124,7 +124,7 @@ impl Job<'_> {
         failures.extend(left.map(|number| {
             let (hosepipe, log, said) = (self.hosepipe.display(), log.display(), end_of(&log));
             let how = format!(
-                "was not run to its end: every node has to see the folder of the work, and {hosepipe}. What the engine said is in {log}{said}"
+                "was not run to its end: it was cancelled, or a node does not see the folder of the work, or {hosepipe}. What the engine said is in {log}{said}"
             );
             self.failed(number, &how)
         }));

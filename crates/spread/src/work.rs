@@ -72,15 +72,19 @@ impl Work {
             let nothing = |_| format!("{name} holds no work to go on with: leave --resume out");
             let found = work.plan().map_err(nothing)?;
             // What is finished may be reduced in another way.
+            let files = |plan: &SpreadPlan| plan.partitions.concat().into_iter().map(|range| range.file);
+            let changed =
+                files(&found).zip(files(plan)).find(|(old, new)| old.path == new.path && old != new);
+            let changed = changed.map(|(old, _)| format!("content of {}", old.path.display()));
             let what = match (SpreadPlan { reduce: plan.reduce.clone(), ..found }) {
                 found if found == *plan => None,
-                found if found.version != plan.version => Some("version of hosepipe"),
-                found if found.partitions == plan.partitions => Some("MAP, link or shell"),
-                _ => Some("list of inputs, other contents of them, or another --split"),
+                found if found.version != plan.version => Some("version of hosepipe".to_owned()),
+                found if found.partitions == plan.partitions => Some("MAP, link or shell".to_owned()),
+                _ => changed.or(Some("list of inputs, or another --split".to_owned())),
             };
             if let Some(what) = what {
                 return Err(format!(
-                    "{name} holds work with another {what}: finish it as it was begun, or name another --work"
+                    "{name} holds work with another {what}: finish that, or name another --work"
                 ));
             }
         }

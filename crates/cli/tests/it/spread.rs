@@ -265,6 +265,12 @@ fn an_input_that_changes_meanwhile_is_told() {
         .expect_code(1);
     assert!(done.stderr.contains("in2 has changed since the work was begun"), "{}", done.stderr);
     assert!(done.stderr.contains("could not be run") && !done.stderr.contains("--resume"), "{}", done.stderr);
+    let words = ["-j", "1", "--work", "w", "--resume", "--map", map, "--reduce", "cat", "in1", "in2"];
+    let again = spread(&lab, &words).expect_code(2);
+    assert!(
+        again.stderr.contains("work with another content of ") && again.stderr.contains("in2"),
+        "{again:?}"
+    );
     let done =
         spread(&lab, &["-j", "1", "--work", "v", "--map", "rm -f in5; cat", "--reduce", "cat", "in1", "in5"])
             .expect_code(1);

@@ -128,7 +128,7 @@ fn on_slurm_an_interruption_cancels_and_keeps() {
     let mut command = lab.wrapped(&["sh", "-c", "exec 9<.; exec \"$@\"", "sh"], &args);
     command.env("SLURM_CONF", slurm.configuration());
     let done = lab.finish(command).expect_code(1);
-    contains(&done, &["partition 1 of 1 (", "every node has to see the folder"]);
+    contains(&done, &["partition 1 of 1 (", "a node does not see the folder"]);
     let args = ["--submit", "--work", "t", "--map", "wc", "in1", "--engine-option=--partition=nowhere"];
     let done = lab.finish(on_slurm(&slurm, &lab, &args)).expect_code(1);
     contains(&done, &["Slurm did not take the work", "invalid partition"]);
