@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Error, anyhow, ensure};
-use clap::{Args, Command, FromArgMatches};
+use clap::Args;
 use rustix::stdio::{dup2_stdin, dup2_stdout};
 use spread::{Fed, InputFile, NOT_RUN, PARTS, Range, SpreadPlan, Work, feed, is_url};
 
 use crate::run_cmd::{self, RunArgs};
-use crate::terminal;
+use crate::{terminal, typed};
 
 /// One partition of a spread, or its reduce.
 #[derive(Debug, Args)]
@@ -114,6 +114,5 @@ fn run_text(plan: &SpreadPlan, text: &str, record: &Path) -> anyhow::Result<Exit
         vec![format!("--via={}", plan.via).into(), format!("--shell={}", plan.shell).into(), json];
     words.extend(plan.pipefail.then(|| "--pipefail".into()));
     words.extend(["--".into(), text.into()]);
-    let command = RunArgs::augment_args(Command::new("run").no_binary_name(true));
-    run_cmd::run(&RunArgs::from_arg_matches(&command.try_get_matches_from(words)?)?)
+    run_cmd::run(&typed::arguments::<RunArgs>("run", words)?)
 }

@@ -1,16 +1,28 @@
 //! How words of the command line are read that several commands share.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
 use clap::builder::{
     OsStringValueParser, PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser,
 };
 use clap::error::ErrorKind;
-use clap::{Arg, Command, Error};
+use clap::{Arg, Args, Command, Error, FromArgMatches};
 use model::{ByteSize, PayloadKind};
 use pipeline::contest::SHELL;
 use pipeline::link::LinkSpec;
+
+/// The arguments of a command, as if these words stood behind its name.
+///
+/// # Errors
+/// They are wrong.
+pub(crate) fn arguments<A: Args + FromArgMatches>(
+    command: &'static str,
+    words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+) -> Result<A, Error> {
+    let command = A::augment_args(Command::new(command).no_binary_name(true));
+    A::from_arg_matches(&command.try_get_matches_from(words)?)
+}
 
 /// A payload, whose file need not have a name that is text.
 pub(crate) fn payload() -> impl TypedValueParser<Value = PayloadKind> {

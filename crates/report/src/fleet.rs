@@ -44,6 +44,8 @@ struct Part {
     words: &'static str,
     /// The figures of each node.
     nodes: Vec<Vec<Speed>>,
+    /// Who is slow by them.
+    slow: Vec<usize>,
 }
 
 impl Part {
@@ -122,7 +124,10 @@ impl<'a> Kind<'a> {
         let all = pairs.iter().map(|pair| pair.2.beside(usual)).chain(own.iter().flatten().copied());
         let noisy = [all.clone().filter(Speed::tells_nothing).count(), all.count()];
         let nodes = std::iter::once(own).chain(apart.ends);
-        let parts = parts.iter().zip(nodes).map(|((title, words), nodes)| Part { title, words, nodes });
+        let parts = parts.iter().zip(nodes).map(|((title, words), nodes)| {
+            let slow = slow_nodes(&nodes);
+            Part { title, words, nodes, slow }
+        });
         Self { workload, cells, parts: parts.collect(), slow_pairs, noisy }
     }
 
@@ -246,10 +251,9 @@ fn nodes(record: &FleetRecord, kinds: &[Kind]) -> Table {
     let machine =
         |node: &model::FleetNode| node.bench.as_ref().map(|bench| crate::words::machine(&bench.host));
     table.add(Column::left("machine").drop(2).fit(Fit::Cut), record.nodes.iter().map(machine));
-    let slow: Vec<usize> = parts(kinds).flat_map(|part| slow_nodes(&part.nodes)).collect();
     for (rank, (row, node)) in table.rows.iter_mut().zip(&record.nodes).enumerate() {
         row.reasons.extend(node.failure.clone());
-        if slow.contains(&rank) {
+        if parts(kinds).any(|part| part.slow.contains(&rank)) {
             row.tone = Tone::Bold;
         }
     }
@@ -301,7 +305,7 @@ fn sentences(record: &FleetRecord, kinds: &[Kind]) -> Vec<String> {
     let mut said = Vec::new();
     let mut slow: Vec<Vec<String>> = vec![Vec::new(); record.nodes.len()];
     for part in parts(kinds) {
-        for rank in slow_nodes(&part.nodes) {
+        for &rank in &part.slow {
             let share = percent(middle(&part.nodes[rank]).unwrap_or_default().exp());
             slow[rank].push(format!("{} {share}", part.words));
         }

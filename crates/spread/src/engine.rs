@@ -119,14 +119,15 @@ impl Job<'_> {
         if stops {
             return Ok(Vec::new());
         }
-        let mut failures: Vec<String> = self.left().filter_map(|number| self.failed_there(number)).collect();
-        let left = self.left().next().filter(|_| failures.is_empty());
-        failures.extend(left.map(|number| {
+        // Each look is at two files of a folder that may be on another machine.
+        let left: Vec<usize> = self.left().collect();
+        let mut failures: Vec<String> = left.iter().filter_map(|number| self.failed_there(*number)).collect();
+        failures.extend(left.first().filter(|_| failures.is_empty()).map(|number| {
             let (hosepipe, log, said) = (self.hosepipe.display(), log.display(), end_of(&log));
             let how = format!(
                 "was not run to its end: it was cancelled, or a node does not see the folder of the work, or {hosepipe}. What the engine said is in {log}{said}"
             );
-            self.failed(number, &how)
+            self.failed(*number, &how)
         }));
         if failures.is_empty() && self.work.record(None).is_none() {
             let said = end_of(&self.work.file(None, "log"));

@@ -126,12 +126,8 @@ fn logarithms(figures: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mock::normal;
     use fastrand::Rng;
-
-    /// A standard normal value, nearly: the sum of twelve uniform ones.
-    fn normal(random: &mut Rng) -> f64 {
-        (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
-    }
 
     /// Noise around 1 with a standard deviation of some 5 %.
     type Noise = fn(&mut Rng) -> f64;

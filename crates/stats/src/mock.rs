@@ -31,3 +31,8 @@ pub(crate) fn case(workload: Workload, samples: Vec<Sample>) -> CaseRecord {
         ..CaseRecord::new(Spec::plain("pipe"))
     }
 }
+
+/// A value of the standard normal distribution, nearly: the sum of twelve uniform ones.
+pub(crate) fn normal(random: &mut fastrand::Rng) -> f64 {
+    (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
+}

@@ -7,7 +7,6 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
-use clap::{Args, Command, FromArgMatches};
 use model::{Case, Placement, Suite, describe_errno};
 use serde::Deserialize;
 use toml::Spanned;
@@ -148,8 +147,7 @@ fn of_entry(entry: &Cases) -> Result<Vec<Case>, String> {
     // What follows is a spec, whatever it begins with.
     words.push("--".to_owned());
     words.extend(entry.specs.iter().cloned());
-    let command = BenchArgs::augment_args(Command::new("suite").no_binary_name(true));
-    let args = command.try_get_matches_from(words).and_then(|matches| BenchArgs::from_arg_matches(&matches));
+    let args = typed::arguments::<BenchArgs>("suite", words);
     let args = args.map_err(|error| first_line(&error.to_string()))?;
     let placements: Result<Vec<Placement>, _> = entry.place.iter().map(|word| word.parse()).collect();
     let placements = placements.map_err(|error: model::UnknownWord| error.to_string())?;

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
-use clap::{Args, FromArgMatches};
 use fleet::{Board, Job, RECORD, Started, Status};
 use model::{FleetRecord, shown_duration};
 use process::Cleaner;
@@ -16,6 +15,7 @@ use crate::bench::BenchArgs;
 use crate::record::tool;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
+use crate::typed;
 
 /// How often the progress is read: of a large fleet that is a file for each node.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -106,9 +106,7 @@ fn check(args: &FleetArgs, engine: Engine, submit: bool, size: usize) -> anyhow:
     if engine != Engine::Kubernetes && args.image.is_some() {
         return usage("--image goes with --on kubernetes");
     }
-    let command = BenchArgs::augment_args(clap::Command::new("bench").no_binary_name(true));
-    let bench = command.try_get_matches_from(&args.bench).and_then(|it| BenchArgs::from_arg_matches(&it));
-    match bench {
+    match typed::arguments::<BenchArgs>("bench", &args.bench) {
         Ok(bench) if bench.dry_run || !bench.outputs.is_empty() => {
             return usage(
                 "a node's bench gives its record to the fleet: leave --dry-run and --json, --html… out behind `--`",

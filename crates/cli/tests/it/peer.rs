@@ -57,11 +57,16 @@ fn against<'a>(address: &'a str, token: &'a Path, args: &[&'a str]) -> Vec<&'a s
 
 /// A bench here against a far side here; both end, and nothing is left.
 fn over_loopback(args: &[&str]) -> (Done, Done) {
-    let (near, far) = (Lab::new(), Lab::new());
-    let token = token(&near, TOKEN);
+    shown_over_loopback(&Lab::new(), &[&["--json", "-"], args].concat())
+}
+
+/// The same, as a user sees it.
+fn shown_over_loopback(near: &Lab, args: &[&str]) -> (Done, Done) {
+    let (far, token) = (Lab::new(), token(near, TOKEN));
     let far = far_side(&far, &[], "127.0.0.1:0");
     let address = format!("tcp://{}", far.address);
-    let done = near.run(&against(&address, &token, args));
+    let peer = ["bench", "--peer", &address, "--token-file", token.to_str().expect("a path")];
+    let done = near.run(&[&peer[..], args].concat());
     (done, far.running.wait_within(SOON))
 }
 
@@ -198,15 +203,11 @@ fn a_last_small_block_is_not_held_back() {
 /// Expected: a datagram that is a whole block is no other size than was asked for. Happened: "granted: datagram 1B" of round trips of 1 B.
 #[test]
 fn a_datagram_is_no_larger_than_its_block() {
-    let (near, far) = (Lab::new(), Lab::new());
-    let token = token(&near, TOKEN);
-    let far = far_side(&far, &[], "127.0.0.1:0");
-    let address = format!("tcp://{}", far.address);
-    let bench = ["bench", "udp:datagram=1000", "--trials", "1", "--bytes", "10KiB", "--peer", &address];
-    let done =
-        near.run(&[&bench[..], &["--token-file", token.to_str().expect("a path")]].concat()).expect_code(0);
+    let args = ["udp:datagram=1000", "--trials", "1", "--bytes", "10KiB"];
+    let (done, far) = shown_over_loopback(&Lab::new(), &args);
+    let done = done.expect_code(0);
     assert!(!done.stdout.contains("granted: datagram"), "{}", done.stdout);
-    far.running.wait_within(SOON).expect_code(0);
+    far.expect_code(0);
 }
 
 #[test]

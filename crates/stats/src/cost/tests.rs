@@ -1,7 +1,7 @@
 //! Synthetic sweeps whose parameters are known, under several kinds of noise, and sweeps that no machine could make.
 
 use super::*;
-use crate::mock;
+use crate::mock::{self, normal};
 use model::{CaseRecord, Sample, Workload};
 use proptest::prelude::*;
 
@@ -29,11 +29,6 @@ const KINDS: [Noise; 5] = [
     Noise { sample: 0.10, round: 0.0, outliers: 0.08 },
     Noise { sample: 0.05, round: 0.15, outliers: 0.0 },
 ];
-
-/// A value of the standard normal distribution, near enough: twelve uniform ones.
-fn normal(random: &mut fastrand::Rng) -> f64 {
-    (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
-}
 
 fn time_ns([overhead, byte, filling]: Truth, block: u64) -> f64 {
     let fillings = if block >= BUFFER_BYTES { block as f64 / BUFFER_BYTES as f64 } else { 0.0 };

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::Estimate;
+use crate::mock::normal;
 use fastrand::Rng;
 use proptest::prelude::*;
 
@@ -108,7 +109,6 @@ fn measured(
     noise: Noise,
     factor: impl Fn(usize, usize) -> f64,
 ) -> Vec<PairSpeed> {
-    let normal = |random: &mut Rng| (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
     let mut speed = |(a, b)| {
         let own = factor(a, b).ln() + noise.pair * normal(random);
         let mut trial = || {
