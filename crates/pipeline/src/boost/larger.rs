@@ -54,6 +54,7 @@ pub(super) struct LargerPipes {
     limits: PipeLimits,
     /// New pipes of this user had their whole size at the beginning.
     were_whole: bool,
+    new_pipes_are_whole: fn() -> bool,
     /// Why one was not made larger, first of all.
     pub(super) refused: Option<String>,
 }
@@ -61,7 +62,14 @@ pub(super) struct LargerPipes {
 impl LargerPipes {
     pub(super) fn new() -> Self {
         let limits = PipeLimits::read();
-        Self { now: Vec::new(), told: Vec::new(), limits, were_whole: new_pipes_are_whole(), refused: None }
+        Self {
+            now: Vec::new(),
+            told: Vec::new(),
+            limits,
+            were_whole: new_pipes_are_whole(),
+            new_pipes_are_whole,
+            refused: None,
+        }
     }
 
     /// What a pipe of this size is to grow to.
@@ -93,12 +101,15 @@ impl LargerPipes {
                 Larger { pipe, handle, at: usize::MAX }
             }
         };
-        let grown = larger.resize(size, Some(next));
-        if grown.is_ok() && self.were_whole && !new_pipes_are_whole() {
-            // Other pipes of this user would have two pages from now on.
-            let _ = larger.resize(next, Some(size));
+        let mut grown = larger.resize(size, Some(next));
+        // Other pipes of this user would have two pages from now on.
+        let is_too_much = grown.is_ok() && self.were_whole && !(self.new_pipes_are_whole)();
+        // One that holds too much by now stays larger, and is listed.
+        if is_too_much && larger.resize(next, Some(size)).is_ok() {
+            grown = Ok((size, size));
+        }
+        if is_too_much {
             self.refuse("the quota of pipe pages was spent otherwise".to_owned());
-            return Growth::NoRoom;
         }
         let growth = match grown {
             Ok((before, after)) if after > before => {
@@ -113,6 +124,7 @@ impl LargerPipes {
                 self.told[larger.at].after_bytes = after;
                 Growth::To(larger.at)
             }
+            Ok(_) if is_too_much => Growth::NoRoom,
             Err(Errno::PERM) => {
                 self.refuse("the system allows no larger ones: the quota of pipe pages is spent".to_owned());
                 Growth::NoRoom
@@ -213,6 +225,25 @@ mod tests {
         writer.write_all(&vec![1; 2 * usual as usize]).expect("room");
         pipes.give_back();
         assert_eq!((size(&reader), pipes.told[0].left), (4 * usual, true));
+    }
+
+    /// Expected: a pipe whose second growth spends the quota is made as small as it was after the first, and given back at the end.
+    /// Happened: it was forgotten, stayed larger, and was listed twice when it grew again.
+    #[test]
+    fn a_pipe_whose_second_growth_spends_the_quota_is_still_given_back() {
+        let (reader, writer, identity, at) = pipe();
+        let mut pipes = LargerPipes::new();
+        let usual = size(&writer);
+        assert!(matches!(pipes.grow(identity, at, usual), Growth::To(0)));
+        (pipes.were_whole, pipes.new_pipes_are_whole) = (true, || false);
+        assert!(matches!(pipes.grow(identity, at, 4 * usual), Growth::NoRoom));
+        assert_eq!(size(&reader), 4 * usual);
+        assert!(pipes.refused.take().is_some_and(|why| why.contains("spent otherwise")));
+        pipes.new_pipes_are_whole = || true;
+        assert!(matches!(pipes.grow(identity, at, 4 * usual), Growth::To(0)), "it is the same pipe");
+        assert_eq!((pipes.told.len(), pipes.told[0].before_bytes), (1, usual));
+        pipes.give_back();
+        assert_eq!(size(&reader), usual);
     }
 
     #[test]
