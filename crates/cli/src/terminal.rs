@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use model::{describe_errno, visible};
 use report::Style;
 pub(crate) use report::wrap;
@@ -47,9 +48,15 @@ fn describe(error: &anyhow::Error) -> String {
 /// Prints what the parser has to say: help and version on standard output, a mistake on standard error.
 pub(crate) fn print_answer(answer: clap::Error) -> ExitCode {
     // It quotes arguments between its colours, so it is asked again about arguments that cannot steer the terminal.
-    let arguments = std::env::args_os().map(|argument| visible(&argument.to_string_lossy()));
-    let (answer, harmless) = match crate::Cli::try_parse_from(arguments) {
-        Err(answer) => (answer, true),
+    let arguments: Vec<String> =
+        std::env::args_os().map(|argument| visible(&argument.to_string_lossy())).collect();
+    let (answer, harmless) = match crate::Cli::try_parse_from(&arguments) {
+        Err(mut answer) => {
+            if let Some(tip) = quotes(&answer, &arguments) {
+                answer.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+            }
+            (answer, true)
+        }
         Ok(_) => (answer, false),
     };
     let style = if answer.use_stderr() { style_of_stderr() } else { style() };
@@ -60,6 +67,22 @@ pub(crate) fn print_answer(answer: clap::Error) -> ExitCode {
         return ExitCode::from(u8::try_from(answer.exit_code()).unwrap_or(2));
     }
     print_painted(&text).map_or_else(|error| report_error(&error), |()| ExitCode::SUCCESS)
+}
+
+/// The tip for a pipeline that is typed as several words.
+fn quotes(answer: &clap::Error, words: &[String]) -> Option<String> {
+    let is_unknown = answer.kind() == ErrorKind::UnknownArgument;
+    let takes_a_pipeline = words.get(1).is_some_and(|verb| verb == "run" || verb == "compare");
+    if !is_unknown || !takes_a_pipeline || answer.get(ContextKind::SuggestedArg).is_some() {
+        return None;
+    }
+    let Some(ContextValue::String(unknown)) = answer.get(ContextKind::InvalidArg) else { return None };
+    let first = words.iter().skip(2).position(|word| !word.starts_with('-'))? + 2;
+    let several = !words[first].contains(' ') && words[first + 1..].contains(unknown);
+    // Behind an option it may be that one's value.
+    let line = if first == 2 { words[2..].join(" ") } else { "a | b".to_owned() };
+    let line = model::shell_quoted(line.as_bytes());
+    several.then(|| format!("a pipeline is one word, in quotes: hosepipe {} {line}", words[1]))
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

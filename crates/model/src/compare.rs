@@ -59,8 +59,9 @@ pub struct CompareResult {
     pub high_s: Option<f64>,
     /// Time as a multiple of the first link's, pair by pair.
     pub times_first: Option<Ratio>,
-    /// Time as a multiple of the shell's own, pair by pair; `null` where it is not among the links.
-    pub times_bash: Option<Ratio>,
+    /// Time as a multiple of that of the shell by itself, whichever it is, pair by pair; `null` where it is not among the links.
+    #[serde(alias = "times_bash")]
+    pub times_shell: Option<Ratio>,
     /// Time as a multiple of that of the fastest pipeline over the same link (Hodges and Lehmann, pair by pair), with bounds that
     /// hold for all pipelines at once; `null` where there is no other, or there are too few trials for bounds.
     #[serde(default)]

@@ -20,7 +20,7 @@ pub fn summarise_times(results: &mut [CompareResult]) {
         let first = same().next().map(|(.., times)| times.as_slice());
         let shell = same().find(|(_, is_shell, _)| *is_shell).map(|(.., times)| times.as_slice());
         result.times_first = first.and_then(|first| multiple(&result.times_s, first));
-        result.times_bash = shell.and_then(|shell| multiple(&result.times_s, shell));
+        result.times_shell = shell.and_then(|shell| multiple(&result.times_s, shell));
         let Some(estimate) = Estimate::of(&result.times_s) else { continue };
         result.mean_s = Some(estimate.mean);
         result.stddev_s = Some(estimate.stddev);
@@ -93,7 +93,7 @@ mod tests {
         ];
         summarise_times(&mut results);
         assert_eq!(results[1].times_first.map(|ratio| ratio.median), Some(2.0));
-        assert_eq!(results[0].times_bash.map(|ratio| ratio.median), Some(0.25));
+        assert_eq!(results[0].times_shell.map(|ratio| ratio.median), Some(0.25));
         assert_eq!(results[0].median_s, Some(2.0));
         assert_eq!(results[2].mean_s, Some(8.0));
     }

@@ -56,6 +56,19 @@ fn a_wrong_spec_is_refused_with_the_nearest_right_one() {
     }
 }
 
+/// Happened: "unexpected argument 'data' found", and no more.
+#[test]
+fn a_pipeline_of_several_words_is_refused_with_the_quotes_it_needs() {
+    for (args, tip) in [
+        (&["run", "cat", "data"][..], "hosepipe run 'cat data'"),
+        (&["run", "ls", "-l"], "hosepipe run 'ls -l'"),
+        (&["run", "--via", "tcp", "grep", "-c", "x"], "hosepipe run 'a | b'"),
+        (&["compare", "grep", "-c", "x", "f"], "hosepipe compare 'grep -c x f'"),
+    ] {
+        assert_refused(args, &["a pipeline is one word, in quotes", tip]);
+    }
+}
+
 #[test]
 fn a_wrong_value_is_refused_with_what_would_be_right() {
     let huge = "99999999999999999999";

@@ -82,7 +82,7 @@ fn note(result: &CompareResult) -> String {
         mean,
         times("the fastest", result.times_fastest),
         times("the first link", result.times_first),
-        times("the shell alone", result.times_bash),
+        times("the shell alone", result.times_shell),
         result.stored_bytes.map(|bytes| format!("stored {}", numbers::decimal_size(bytes))),
     ];
     parts.into_iter().flatten().collect::<Vec<String>>().join("; ")
