@@ -31,7 +31,8 @@ Examples:
 A pipe that is full at two looks in a row becomes four times as large, up to 1 MiB, so that its two ends wake each other
 less often. Nothing else is changed: no environment, no argument, no descriptor. What is enlarged takes a quarter of the
 quota of pipe pages at the most, and is given back at the end. The command's status is boost's: 127 where there is no such
-command, 126 where it cannot be executed. docs/BOOST.md says when it helps."
+command, 126 where it cannot be executed. With a record on standard output (--json -) the command's goes to standard error.
+docs/BOOST.md says when it helps."
 )]
 pub(crate) struct BoostArgs {
     /// The command and its arguments
@@ -56,7 +57,7 @@ pub(crate) fn run(args: &BoostArgs) -> anyhow::Result<ExitCode> {
     let host = if args.outputs.is_empty() { Host::default() } else { host::facts() };
     let started = SystemTime::now();
     let (boosted, stop) = match args.pid {
-        None => (boost::run(&args.command, args.outputs.has_stdout()), None),
+        None => (boost::run(&args.command, &args.outputs.streams()?), None),
         Some(pid) => {
             if pid.unsigned_abs() == std::process::id() {
                 let problem =

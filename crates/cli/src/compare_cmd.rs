@@ -53,7 +53,7 @@ pub(crate) struct CompareArgs {
     texts: Vec<String>,
 
     /// The links, first the one that others are compared with; `shell`, or its name, is the shell by itself [default: `shell` for
-    /// several pipelines, else pipe,tmpfile,file,socketpair,shell]
+    /// several pipelines, or one without a `|`, else pipe,tmpfile,file,socketpair,shell]
     #[arg(long, value_name = "LINKS", value_parser = typed::links())]
     via: Option<String>,
 
@@ -117,7 +117,14 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     pipelines.iter().try_for_each(|(text, values)| script::check_syntax(&filled(text, values), &shell))?;
     args.outputs.check()?;
     let several = pipelines.len() > 1;
-    let vias = links(args.via.as_deref().unwrap_or(if several { SHELL } else { LINKS }));
+    // Only what stands between stages differs from link to link.
+    let has_links =
+        pipelines.iter().any(|(text, values)| filled(text, values).replace("||", "").contains('|'));
+    if !has_links && !several && args.via.is_none() {
+        terminal::remark("There is no `|`, and so nothing to put a link into: the shell alone is timed.");
+    }
+    let default = if several || !has_links { SHELL } else { LINKS };
+    let vias = links(args.via.as_deref().unwrap_or(default));
     let contenders = contenders(args, &pipelines, &vias, &shell)?;
     let needed = stats::figures_needed(pipelines.len() - 1, 1, true) as u32;
     let trials = args.trials.unwrap_or(TRIALS.max(if several { needed } else { 0 }));

@@ -1,8 +1,12 @@
 //! `--json F`, `--csv F`, `--md F`…: one option for each format of the registry, alike in every command that makes records.
 
+use std::io::stderr;
+use std::os::fd::{OwnedFd, RawFd};
+
 use clap::{Arg, ArgMatches, Command, FromArgMatches};
 use report::read::Loaded;
 use report::{FORMATS, Format, Style, sheet};
+use rustix::io::fcntl_dupfd_cloexec;
 
 use crate::destination::{Destination, OUTPUTS};
 use crate::terminal::{self, UsageError};
@@ -25,6 +29,16 @@ impl Outputs {
     /// Whether a format goes to standard output.
     pub(crate) fn has_stdout(&self) -> bool {
         self.0.iter().any(|(_, destination)| *destination == Destination::Stdout)
+    }
+
+    /// What a program that is run has as its standard output, for [`process::spawn`]: standard error, where a format is to be alone on
+    /// ours.
+    ///
+    /// # Errors
+    /// Standard error cannot be duplicated.
+    pub(crate) fn streams(&self) -> anyhow::Result<Vec<(OwnedFd, RawFd)>> {
+        let stderr = self.has_stdout().then(|| fcntl_dupfd_cloexec(stderr(), 3)).transpose()?;
+        Ok(stderr.map(|stderr| (stderr, 1)).into_iter().collect())
     }
 
     /// Refuses what could not be written after the run, before it.

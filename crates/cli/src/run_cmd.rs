@@ -35,6 +35,7 @@ Examples:
   hosepipe run --via tcp --pipefail --json run.json 'a | b'      a record of it all
 
 The shell itself runs the text, whatever is in it; only the pipes between stages are hosepipe's. It exits as the shell would.
+A record on standard output (`--json -`) is alone there: what the pipeline prints goes to standard error then.
 For scripts with arguments see `hosepipe sh`.")]
 pub(crate) struct RunArgs {
     /// The command line, as the shell takes it
@@ -117,7 +118,9 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         tell_outcome(outcome, &Ok(&[]))?;
     }
     let started = SystemTime::now();
-    let ran = pipeline::run(&Text { shell: &shell, arguments, via: &via, keep, watched, prompt: None });
+    let streams = args.outputs.streams()?;
+    let ran =
+        pipeline::run(&Text { shell: &shell, arguments, streams, via: &via, keep, watched, prompt: None });
     if let Some(outcome) = &args.outcome {
         let links = ran.as_ref().map(|ran| &ran.summary.links[..]);
         tell_outcome(outcome, &links.map_err(ToString::to_string))?;

@@ -65,7 +65,15 @@ pub(crate) fn run(args: &ShArgs) -> anyhow::Result<ExitCode> {
     }
     let via = script::link(args.via.as_deref().unwrap_or("pipe"))?;
     let shell = script::shell(args.shell.as_deref().unwrap_or("bash".as_ref()))?;
-    exit_as(&Text { shell: &shell, arguments: words, via: &via, keep: None, watched: None, prompt: None })
+    exit_as(&Text {
+        shell: &shell,
+        arguments: words,
+        streams: Vec::new(),
+        via: &via,
+        keep: None,
+        watched: None,
+        prompt: None,
+    })
 }
 
 fn at_prompt(args: &ShArgs, arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
@@ -82,7 +90,15 @@ fn at_prompt(args: &ShArgs, arguments: Vec<OsString>) -> anyhow::Result<ExitCode
         above: config.above(),
         mark_pipes: config.mark_pipes,
     };
-    exit_as(&Text { shell: &shell, arguments, via: &via, keep: None, watched: None, prompt: Some(prompt) })
+    exit_as(&Text {
+        shell: &shell,
+        arguments,
+        streams: Vec::new(),
+        via: &via,
+        keep: None,
+        watched: None,
+        prompt: Some(prompt),
+    })
 }
 
 fn exit_as(text: &Text<'_>) -> anyhow::Result<ExitCode> {

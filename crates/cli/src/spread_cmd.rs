@@ -151,7 +151,11 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
     let mut is_whole = failures.is_empty() && !stop.is_set();
     let status = match job.engine {
         _ if !is_whole => i32::from(stop.exit_status().unwrap_or(1)),
-        Engine::Here => job.reduce(None, &mut || stop.is_set()).context("running the reduce")?,
+        Engine::Here => {
+            // A format on standard output is alone there.
+            let aside = args.outputs.streams()?.pop().map(|(stderr, _)| File::from(stderr));
+            job.reduce(aside, &mut || stop.is_set()).context("running the reduce")?
+        }
         _ => job.fetch().context("what the reduce has written")?,
     };
     is_whole &= !stop.is_set();

@@ -28,7 +28,7 @@ pub struct RunRecord {
     /// The status of the whole, as bash gives it.
     pub status: i32,
     /// The statuses of the last pipeline's stages (`PIPESTATUS`).
-    pub pipestatus: Vec<i32>,
+    pub pipestatus: Vec<Option<i32>>,
     /// Every stage that was started, pipeline by pipeline.
     pub stages: Vec<StageRecord>,
     /// Every link, pipeline by pipeline.
@@ -45,12 +45,15 @@ pub struct RunRecord {
 pub struct StageRecord {
     /// Which pipeline of the list it stood in, from 0.
     pub pipeline: u32,
+    /// Whether it is a stage of the reduce of `hosepipe spread`; absent where it is not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_reduce: bool,
     /// Its words; of a subshell those of the programs that it started.
     pub command: String,
     /// Its process number; `null` in records of earlier versions, for a builtin that needed no process.
     pub pid: Option<i32>,
-    /// Its status as a shell shows it.
-    pub status: i32,
+    /// Its status as a shell shows it; `null` of what the shell itself did, as the end of a pipeline in zsh.
+    pub status: Option<i32>,
     /// The signal that ended it; `null` where it left by itself.
     pub signal: Option<i32>,
     /// From its start to its end.
@@ -78,7 +81,7 @@ impl StageRecord {
     /// of one is unknown of both.
     pub fn add(&mut self, other: &Self) {
         self.pid = None;
-        if self.status == 0 {
+        if self.status.is_none_or(|status| status == 0) {
             (self.status, self.signal) = (other.status, other.signal);
         }
         self.wall_ns += other.wall_ns;

@@ -146,7 +146,7 @@ impl Attention {
     /// What a stage did since the last look; `None` where it has gone.
     fn slice(&mut self, ledger: &Ledger, index: usize, now_ns: u64) -> Option<Slice> {
         let process = &ledger.processes[index];
-        let is_shell = ledger.shell == process.pid;
+        let is_shell = ledger.is_shell(process);
         let activity = activity::of(process.pid, !is_shell, &process.aside)?;
         let ns = now_ns.saturating_sub(self.last_ns.max(process.began_ns));
         let stage = self.stages.entry(index).or_default();
@@ -159,8 +159,10 @@ impl Attention {
         // What a process did before it was first seen nobody knows.
         let ns = if last.is_some() { ns } else { 0 };
         let last = last.unwrap_or_else(|| activity.clone());
-        stage.queued_ns += activity.queued_ns.saturating_sub(last.queued_ns);
-        Some(Slice::between(&last, &activity, ns))
+        let slice = Slice::between(&last, &activity, ns);
+        // What several threads waited for together may be more than the time.
+        stage.queued_ns += (slice.ns * slice.queued) as u64;
+        Some(slice)
     }
 
     fn fills(&mut self, look: &Look<'_>, sight: &dyn Fn(u64) -> Option<Sight>) -> HashMap<u64, Fill> {
@@ -301,7 +303,7 @@ impl Attention {
             return;
         };
         record.max_rss_bytes = counted.max(Some(stage.peak_bytes).filter(|bytes| *bytes > 0));
-        record.queued_ns = Some(stage.queued_ns);
+        record.queued_ns = Some(stage.queued_ns.min(record.wall_ns));
         record.blocked_read_ns = Some(stage.blocked_read_ns.min(record.wall_ns));
         record.blocked_write_ns = Some(stage.blocked_write_ns.min(record.wall_ns));
         record.held_up_ns = Some((stage.held.total_ns as u64).min(record.wall_ns));

@@ -10,6 +10,7 @@ mod watch;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
+use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -78,20 +79,20 @@ pub struct Boosted {
     pub unseen: u64,
 }
 
-/// Runs a command, whose standard streams and environment are ours, and boosts its pipes until it ends. `keep_output` is for a caller
-/// that writes to standard output afterwards.
+/// Runs a command, whose environment is ours, and whose standard streams are, but for those in `streams` (see [`spawn`]), and boosts its
+/// pipes until it ends. Where there are such streams, the caller writes to standard output afterwards.
 ///
 /// # Errors
 /// It could not be started, or not be waited for.
-pub fn run(words: &[OsString], keep_output: bool) -> Result<Boosted, BoostError> {
+pub fn run(words: &[OsString], streams: &[(OwnedFd, RawFd)]) -> Result<Boosted, BoostError> {
     let system = |call| move |error| BoostError::System(call, error);
     let mut supervisor = Supervisor::new(Reach::AllBelow).map_err(system("signalfd"))?;
     let began = Instant::now();
-    let pid = start(words)?;
+    let pid = start(words, streams)?;
     supervisor.watch(pid).map_err(system("pidfd_open"))?;
     // Before our copy of its standard input goes.
     let mut watch = proc_is_ours().then(|| Watch::new(pid));
-    release_streams(keep_output);
+    release_streams(!streams.is_empty());
     let mut look = || watch.as_mut().map(Watch::look);
     let (ended, _) = supervisor.wait_looking(None, &mut look).map_err(system("wait4"))?;
     let boosted = Boosted { ended: Some(ended), ..Boosted::nothing(pid, began.elapsed()) };
@@ -137,7 +138,7 @@ impl Boosted {
 }
 
 /// Starts a command as execvp(3) would.
-fn start(words: &[OsString]) -> Result<i32, BoostError> {
+fn start(words: &[OsString], streams: &[(OwnedFd, RawFd)]) -> Result<i32, BoostError> {
     let name = words.first().cloned().unwrap_or_default();
     let Some(path) = shell::program(&name) else {
         let is_path = name.as_bytes().contains(&b'/');
@@ -148,11 +149,11 @@ fn start(words: &[OsString]) -> Result<i32, BoostError> {
         });
     };
     let environment = std::env::vars_os().collect();
-    let started = match spawn(&path, words, &environment, &[]) {
+    let started = match spawn(&path, words, &environment, streams) {
         Err(error) if error.raw_os_error() == Some(Errno::NOEXEC.raw_os_error()) => {
             let script = [SHELL.into(), path.clone().into()];
             let words: Vec<OsString> = script.into_iter().chain(words.iter().skip(1).cloned()).collect();
-            spawn(Path::new(SHELL), &words, &environment, &[])
+            spawn(Path::new(SHELL), &words, &environment, streams)
         }
         started => started,
     };

@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
 
-use model::StageRecord;
+use model::{StageRecord, shell_line};
 use pipes::protocol::{Head, Usage};
 use process::shown_status;
 
@@ -34,8 +34,9 @@ pub(crate) struct Process {
     pub(crate) reads: Option<u64>,
     pub(crate) writes: Option<u64>,
     command: Option<String>,
-    /// When it became that.
+    /// When it became that, and what it had used before.
     became_ns: u64,
+    used_before: Usage,
     /// Children it had before: no part of the program.
     pub(crate) aside: Vec<i32>,
     ended: Option<Ended>,
@@ -44,7 +45,8 @@ pub(crate) struct Process {
 #[derive(Debug, Clone, Copy)]
 struct Ended {
     at_ns: u64,
-    status: i32,
+    /// As wait4(2) has it; `None` of what a shell did itself.
+    status: Option<i32>,
     usage: Usage,
 }
 
@@ -64,7 +66,13 @@ impl Ledger {
     }
 
     /// A process has an end of a link as its standard input (0), output or error stream now.
-    pub(crate) fn took(&mut self, pid: i32, link: u64, number: i64, at_ns: u64) {
+    pub(crate) fn took(&mut self, head: &Head) {
+        let Head { pid, id: link, value: number, at_ns, usage, .. } = *head;
+        if let Some(process) = self.own_with(head) {
+            // A redirection within a loop, for example, is over.
+            process.ended = None;
+            return;
+        }
         // What a shell had saved, and takes back behind a builtin's redirection, is the same part's.
         let other = |had: Option<u64>| had.is_some_and(|had| had != link);
         let taken =
@@ -72,30 +80,59 @@ impl Ledger {
         let again =
             self.latest(pid).is_none_or(|process| process.ended.is_some() || (taken(process) && number != 2));
         let process = self.part(pid, again, at_ns);
+        if again {
+            process.used_before = usage;
+        }
         match number {
             0 => process.reads = Some(link),
             _ => process.writes = Some(link),
         }
     }
 
+    /// A process has something else than an end of a link now. The shell has done what it did itself of a pipeline; how that ended
+    /// is not known. Others do so before they begin.
+    pub(crate) fn left(&mut self, head: &Head) {
+        let Some(process) = self.own_with(head).filter(|process| process.ended.is_none()) else { return };
+        let usage = used_since(head.usage, process.used_before);
+        process.ended = Some(Ended { at_ns: head.at_ns, status: None, usage });
+    }
+
+    /// The latest part of the shell itself, where it has, or had, this link there.
+    fn own_with(&mut self, head: &Head) -> Option<&mut Process> {
+        let latest = *self.latest.get(&self.shell).filter(|_| head.pid == self.shell)?;
+        let process = &mut self.processes[latest];
+        let has = if head.value == 0 { process.reads } else { process.writes };
+        (process.command.is_none() && has == Some(head.id)).then_some(process)
+    }
+
+    /// Whether this is the shell, as long as it has become no other program.
+    pub(crate) fn is_shell(&self, process: &Process) -> bool {
+        process.pid == self.shell && process.command.is_none()
+    }
+
     /// A process becomes another program, whose arguments have a zero behind each. It has these children, of its own and no part
     /// of the program.
     pub(crate) fn becomes(&mut self, head: &Head, arguments: &[u8], children: Vec<i32>) {
-        let words = arguments.split(|byte| *byte == 0).filter(|word| !word.is_empty());
+        let words = arguments.strip_suffix(b"\0").unwrap_or(arguments).split(|byte| *byte == 0);
         let words: Vec<String> = words.map(|word| String::from_utf8_lossy(word).into_owned()).collect();
         let again = self.latest(head.pid).is_none_or(|process| process.ended.is_some());
         let process = self.part(head.pid, again, head.at_ns);
         process.parent = Some(head.value as i32);
-        process.command = Some(words.join(" "));
-        process.became_ns = head.at_ns;
+        process.command = Some(shell_line(&words));
+        (process.became_ns, process.used_before) = (head.at_ns, head.usage);
         process.aside = children;
     }
 
     /// A process was waited for.
     pub(crate) fn reaped(&mut self, head: &Head) {
-        let ended = Ended { at_ns: head.at_ns, status: head.value as i32, usage: head.usage };
         let Some(index) = self.latest.get(&head.pid) else { return };
-        self.processes[*index].ended.get_or_insert(ended);
+        let process = &mut self.processes[*index];
+        let mut ended = Ended { at_ns: head.at_ns, status: Some(head.value as i32), usage: head.usage };
+        if head.pid == self.shell {
+            // What it did before it became the program is not the program's.
+            ended.usage = used_since(head.usage, process.used_before);
+        }
+        process.ended.get_or_insert(ended);
     }
 
     /// Every process that has not been waited for.
@@ -243,30 +280,44 @@ impl Ledger {
     pub(crate) fn stage(&self, pipeline: u32, joined: &Joined, index: usize) -> Option<StageRecord> {
         let process = &self.processes[index];
         let peers = joined.processes.iter().filter_map(|peer| self.processes[*peer].ended);
-        // The shell's own part is over with the others'.
-        let with_the_others =
-            || Some(Ended { at_ns: peers.map(|peer| peer.at_ns).max()?, status: 0, usage: Usage::default() });
-        let own = process.pid == self.shell;
-        let ended = if own { with_the_others() } else { process.ended }?;
-        let status = ExitStatus::from_raw(ended.status);
+        let mut ended = process.ended;
+        if self.is_shell(process) && ended.is_none_or(|ended| ended.status.is_some()) {
+            // It has not said so: its own part is over with the others'.
+            let at_ns = peers.map(|peer| peer.at_ns).max()?;
+            ended = Some(Ended { at_ns, status: None, usage: Usage::default() });
+        }
+        let ended = ended?;
+        let status = ended.status.map(ExitStatus::from_raw);
         Some(StageRecord {
             pipeline,
             command: self.name(index),
             pid: Some(process.pid),
-            status: shown_status(status),
-            signal: status.signal(),
+            status: status.map(shown_status),
+            signal: status.and_then(|status| status.signal()),
             wall_ns: ended.at_ns.saturating_sub(process.began_ns),
             user_ns: ended.usage.user_us * 1000,
             system_ns: ended.usage.system_us * 1000,
-            max_rss_bytes: (!own).then_some(ended.usage.max_rss_kib * 1024),
+            max_rss_bytes: (process.pid != self.shell).then_some(ended.usage.max_rss_kib * 1024),
             ..StageRecord::default()
         })
+    }
+}
+
+fn used_since(now: Usage, before: Usage) -> Usage {
+    Usage {
+        user_us: now.user_us.saturating_sub(before.user_us),
+        system_us: now.system_us.saturating_sub(before.system_us),
+        ..now
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn took(ledger: &mut Ledger, pid: i32, link: u64, number: i64, at_ns: u64) {
+        ledger.took(&Head { pid, id: link, value: number, at_ns, ..Head::default() });
+    }
 
     fn reaped(ledger: &mut Ledger, pid: i32, at_ns: u64, status: i64) {
         ledger.reaped(&Head { pid, at_ns, value: status, ..Head::default() });
@@ -284,12 +335,12 @@ mod tests {
     #[test]
     fn what_is_taken_back_is_no_other_part() {
         let mut ledger = Ledger::of(1);
-        ledger.took(11, 7, 1, 1);
+        took(&mut ledger, 11, 7, 1, 1);
         for _ in 0..2 {
-            ledger.took(12, 7, 0, 2);
-            ledger.took(12, 8, 1, 2);
+            took(&mut ledger, 12, 7, 0, 2);
+            took(&mut ledger, 12, 8, 1, 2);
         }
-        ledger.took(13, 8, 0, 3);
+        took(&mut ledger, 13, 8, 0, 3);
         assert_eq!(ledger.pipelines()[0].processes, [0, 1, 2]);
         assert_eq!(ledger.processes.len(), 3);
     }
@@ -298,10 +349,10 @@ mod tests {
     fn processes_are_joined_by_their_links() {
         let mut ledger = Ledger::of(1);
         // The last one may come first.
-        ledger.took(12, 8, 0, 5);
-        ledger.took(10, 7, 1, 6);
-        ledger.took(11, 7, 0, 7);
-        ledger.took(11, 8, 1, 8);
+        took(&mut ledger, 12, 8, 0, 5);
+        took(&mut ledger, 10, 7, 1, 6);
+        took(&mut ledger, 11, 7, 0, 7);
+        took(&mut ledger, 11, 8, 1, 8);
         becomes(&mut ledger, 10, 1, b"seq\x0010\0", 9);
         becomes(&mut ledger, 11, 1, b"sort\0", 9);
         becomes(&mut ledger, 12, 1, b"wc\0-l\0", 9);
@@ -311,22 +362,66 @@ mod tests {
         reaped(&mut ledger, 10, 31, 13);
         let joined = &ledger.pipelines()[0];
         let stage = |at: usize| ledger.stage(0, joined, joined.processes[at]);
-        assert_eq!(stage(1).map(|stage| (stage.status, stage.wall_ns)), Some((2, 23)));
-        assert_eq!(stage(0).map(|stage| (stage.status, stage.signal)), Some((141, Some(13))));
+        assert_eq!(stage(1).map(|stage| (stage.status, stage.wall_ns)), Some((Some(2), 23)));
+        assert_eq!(stage(0).map(|stage| (stage.status, stage.signal)), Some((Some(141), Some(13))));
         assert_eq!(stage(2), None, "not waited for");
         assert_eq!((ledger.downstream(7), ledger.downstream(8)), (vec![7, 8], vec![8]));
+    }
+
+    /// Expected: words that a shell reads back. Happened: `cut -d  -f1`, `tr .  `.
+    /// Expected: the CPU time and the status of what the shell became. Happened: none, and 0.
+    #[test]
+    fn what_the_shell_becomes_has_its_own_figures() {
+        let mut ledger = Ledger::of(1);
+        let used = |user_us| Usage { user_us, ..Usage::default() };
+        ledger.becomes(
+            &Head { pid: 1, at_ns: 5, usage: used(1000), ..Head::default() },
+            b"grep\0",
+            Vec::new(),
+        );
+        ledger.reaped(&Head { pid: 1, at_ns: 9, value: 1 << 8, usage: used(4000), ..Head::default() });
+        let stage = ledger.stage(0, &ledger.pipelines()[0], 0).expect("it has ended");
+        assert_eq!((stage.status, stage.user_ns, stage.wall_ns), (Some(1), 3_000_000, 4));
+    }
+
+    #[test]
+    fn what_the_shell_does_of_a_pipeline_ends_when_it_has_its_input_back() {
+        let mut ledger = Ledger::of(1);
+        let used = |user_us| Usage { user_us, ..Usage::default() };
+        let head = |at_ns, user_us| Head { pid: 1, id: 7, at_ns, usage: used(user_us), ..Head::default() };
+        took(&mut ledger, 10, 7, 1, 1);
+        ledger.took(&head(2, 100));
+        // A redirection within the loop.
+        ledger.left(&head(3, 150));
+        ledger.took(&head(4, 150));
+        ledger.left(&head(8, 400));
+        reaped(&mut ledger, 10, 20, 0);
+        reaped(&mut ledger, 1, 30, 3 << 8);
+        let joined = &ledger.pipelines()[0];
+        let stage = ledger.stage(0, joined, joined.processes[1]).expect("it has ended");
+        assert_eq!((stage.status, stage.user_ns, stage.wall_ns), (None, 300_000, 6));
+        assert_eq!(ledger.processes.len(), 2);
+    }
+
+    #[test]
+    fn words_keep_their_quotes() {
+        let mut ledger = Ledger::of(1);
+        becomes(&mut ledger, 10, 1, b"cut\0-d \0-f1\0", 1);
+        becomes(&mut ledger, 11, 1, b"tr\0.\0 \0", 2);
+        becomes(&mut ledger, 12, 1, b"sort\0\0", 3);
+        assert_eq!(names(&ledger), [["cut '-d ' -f1"], ["tr . ' '"], ["sort ''"]]);
     }
 
     #[test]
     fn what_a_shell_does_itself_has_no_program() {
         let mut ledger = Ledger::of(1);
-        ledger.took(10, 7, 1, 1);
-        ledger.took(1, 7, 0, 2);
+        took(&mut ledger, 10, 7, 1, 1);
+        took(&mut ledger, 1, 7, 0, 2);
         becomes(&mut ledger, 20, 10, b"echo\0a\0", 3);
         becomes(&mut ledger, 21, 10, b"sleep\x001\0", 4);
         // The shell reads the next pipeline, too.
-        ledger.took(30, 9, 1, 9);
-        ledger.took(1, 9, 0, 9);
+        took(&mut ledger, 30, 9, 1, 9);
+        took(&mut ledger, 1, 9, 0, 9);
         assert_eq!(
             names(&ledger),
             [["(echo a; sleep 1)", "(in the shell)"], ["(in the shell)", "(in the shell)"]]
@@ -339,11 +434,11 @@ mod tests {
         // No process has a number as large (proc_sys_kernel(5), pid_max).
         let own = std::process::id() as i32;
         let [writer, child, reader] = [i32::MAX - 3, i32::MAX - 2, i32::MAX - 1];
-        ledger.took(writer, 7, 1, 1);
+        took(&mut ledger, writer, 7, 1, 1);
         becomes(&mut ledger, child, writer.into(), b"echo\0", 2);
-        ledger.took(reader, 7, 0, 3);
-        ledger.took(own, 8, 1, 4);
-        ledger.took(1, 8, 0, 4);
+        took(&mut ledger, reader, 7, 0, 3);
+        took(&mut ledger, own, 8, 1, 4);
+        took(&mut ledger, 1, 8, 0, 4);
         reaped(&mut ledger, child, 5, 0);
         reaped(&mut ledger, writer, 6, 0);
         reaped(&mut ledger, reader, 6, 0);

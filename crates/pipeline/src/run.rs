@@ -5,7 +5,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
@@ -41,6 +41,8 @@ pub struct Text<'a> {
     pub shell: &'a Shell,
     /// Its arguments, without its name.
     pub arguments: Vec<OsString>,
+    /// Descriptors that it has as others, instead of ours of that number (see [`spawn`]).
+    pub streams: Vec<(OwnedFd, RawFd)>,
     /// What stands between the stages of its pipelines, at a prompt until another is chosen.
     pub via: &'a LinkSpec,
     /// Where what flows through the links is kept.
@@ -181,7 +183,7 @@ pub fn run(text: &Text<'_>) -> Result<Ran, RunError> {
     let words = [&begin.arguments[..], &text.arguments].concat();
     let reach = if at_prompt { Reach::Child } else { Reach::AllBelow };
     let supervisor = Supervisor::new(reach).map_err(system("signalfd"))?;
-    let mut running = Running::start(text.shell, &words, environment, supervisor)?;
+    let mut running = Running::start(text, &words, environment, supervisor)?;
     drop(library);
     let service = Service { text, prompt_pipes: prompt_pipes.as_ref(), began_from };
     let server = running.serve(&service, socket).map_err(system("fork"))?;
@@ -210,11 +212,12 @@ struct Running {
 
 impl Running {
     fn start(
-        shell: &Shell,
+        text: &Text<'_>,
         words: &[OsString],
         mut environment: Environment,
         mut supervisor: Supervisor,
     ) -> Result<Self, RunError> {
+        let shell = text.shell;
         // What posix_spawn(3) does in the new process happens inside the C library, where the library in the shell does not see it.
         let forks: &[&str] =
             if shell.kind == Kind::Fish { &["-C", "set -g fish_use_posix_spawn 0"] } else { &[] };
@@ -225,7 +228,7 @@ impl Running {
             *value = shell.path.clone().into();
         }
         let (used, began) = (used_by_children(), Instant::now());
-        let started = spawn(&shell.path, &words, &environment, &[]);
+        let started = spawn(&shell.path, &words, &environment, &text.streams);
         let pid = started.map_err(shell.refused("posix_spawn"))?;
         supervisor.watch(pid).map_err(shell.refused("pidfd_open"))?;
         Ok(Self { supervisor, pid, began, used })

@@ -219,7 +219,7 @@ impl Server<'_> {
         match head.kind {
             kind::LINK => self.make_link(reply),
             kind::TOOK => {
-                self.ledger.took(head.pid, head.id, head.value, head.at_ns);
+                self.ledger.took(&head);
                 if let (Some(reply), Some(served)) = (reply, self.links.get_mut(&head.id)) {
                     // Dropped otherwise, which lets it go on.
                     if !served.written {
@@ -234,6 +234,7 @@ impl Server<'_> {
                 self.ledger.becomes(&head, words.next().unwrap_or_default(), children);
             }
             kind::REAPED => self.ledger.reaped(&head),
+            kind::LEFT => self.ledger.left(&head),
             kind::COMMAND => {
                 let text = String::from_utf8_lossy(&text);
                 let words: Vec<&str> = text.split_terminator('\0').collect();

@@ -133,13 +133,18 @@ fn follows_a_call(address: usize) -> bool {
     before >> 26 == 0b100101 || before & 0xffff_fc1f == 0xd63f_0000
 }
 
-/// dup2(2). A link's end that becomes a standard descriptor is told of.
+/// dup2(2). A link's end that becomes a standard descriptor, or is one no more, is told of.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
-    let link = if (0..=2).contains(&new) && SESSION.is_heard() { SESSION.link_of(old) } else { None };
+    let is_told = (0..=2).contains(&new) && SESSION.is_heard();
+    let link = |fd| if is_told { SESSION.link_of(fd) } else { None };
+    let (had, takes) = (link(new), link(old));
     let done = sys::dup(old, new, 0);
-    if let Some(link) = link.filter(|_| done >= 0) {
-        tell::took(link.id, new, link.hold_reader && new == 0);
+    match (had, takes) {
+        _ if done < 0 => {}
+        (_, Some(takes)) => tell::took(takes.id, new, takes.hold_reader && new == 0),
+        (Some(had), None) => tell::left(had.id, new),
+        (None, None) => {}
     }
     sys::answer(done)
 }

@@ -115,15 +115,17 @@ pub mod kind {
     /// A pipeline needs a link: the answer is a [`Reply`](super::Reply) with its two ends, the reader's first, or without.
     pub const LINK: u32 = 1;
     /// A process has put an end of link `id` onto its descriptor `value` (0, 1 or 2). Of a reader's end that is to wait for its
-    /// writers, the answer is that they are done.
+    /// writers, the answer is that they are done. `usage` is what it has used so far by itself.
     pub const TOOK: u32 = 2;
     /// A process becomes another program: `value` is its parent, the text the numbers of its children and then its
-    /// arguments, with a zero behind each.
+    /// arguments, with a zero behind each; `usage` what it and its children have used so far.
     pub const EXEC: u32 = 3;
     /// A process was reaped; `value` is its status as wait4(2) has it, `usage` what it used.
     pub const REAPED: u32 = 4;
     /// A command of hosepipe's own, typed in the shell: the text; the answer is a text.
     pub const COMMAND: u32 = 5;
+    /// A process has put something else onto its descriptor `value`, which was an end of link `id`; `usage` as of [`TOOK`].
+    pub const LEFT: u32 = 6;
 }
 
 /// The head of every message.
@@ -140,7 +142,7 @@ pub struct Head {
     pub at_ns: u64,
     /// See [`kind`].
     pub value: i64,
-    /// What a reaped process used.
+    /// See [`kind`].
     pub usage: Usage,
 }
 

@@ -25,6 +25,7 @@ numbers! {
     EXECVE 59 221;
     WAIT4 61 260;
     FCNTL 72 25;
+    GETRUSAGE 98 165;
     GETPPID 110 173;
     CLOCK_GETTIME 228 113;
     EXIT_GROUP 231 94;
@@ -182,6 +183,14 @@ pub(crate) unsafe fn execve(
     envp: *const *const c_char,
 ) -> isize {
     call!(number::EXECVE, path, argv, envp)
+}
+
+/// What this process has used by itself, or what those of its children have that it has waited for (getrusage(2)).
+pub(crate) fn usage(of_children: bool) -> Rusage {
+    let mut usage = Rusage::default();
+    let who: isize = if of_children { -1 } else { 0 };
+    call!(number::GETRUSAGE, who, &raw mut usage);
+    usage
 }
 
 /// As struct rusage has it.

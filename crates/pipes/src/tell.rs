@@ -56,7 +56,7 @@ pub(crate) enum Answer {
 
 /// Says that this process has an end of a link now. A reader that is to be held waits here until its writers are done.
 pub(crate) fn took(id: u64, target: c_int, hold: bool) {
-    let head = head(kind::TOOK, id, target as i64);
+    let head = Head { usage: usage(&sys::usage(false)), ..head(kind::TOOK, id, target as i64) };
     let pair = if hold { sys::socket_pair() } else { None };
     let Some([own, theirs]) = pair else {
         send(&head, b"", None);
@@ -69,6 +69,11 @@ pub(crate) fn took(id: u64, target: c_int, hold: bool) {
         sys::receive(own, &mut [0; REPLY_BYTES], &mut [-1; 2]);
     }
     sys::close(own);
+}
+
+/// Says that this process has put something else in the place of an end of a link.
+pub(crate) fn left(id: u64, target: c_int) {
+    send(&Head { usage: usage(&sys::usage(false)), ..head(kind::LEFT, id, target as i64) }, b"", None);
 }
 
 /// Says what this process becomes, and which children it has then: of a program they are none, but process substitutions of its
@@ -89,16 +94,25 @@ pub(crate) fn becomes(argv: *const *const c_char) {
             len += 1;
         }
     }
-    send(&head(kind::EXEC, 0, i64::from(sys::getppid())), &text[..len], None);
+    let (own, children) = (usage(&sys::usage(false)), usage(&sys::usage(true)));
+    let usage = Usage {
+        user_us: own.user_us + children.user_us,
+        system_us: own.system_us + children.system_us,
+        ..own
+    };
+    send(&Head { usage, ..head(kind::EXEC, 0, i64::from(sys::getppid())) }, &text[..len], None);
 }
 
 /// Says that a process has ended, and what it used.
 pub(crate) fn reaped(pid: i32, status: c_int, used: &sys::Rusage) {
+    send(&Head { pid, usage: usage(used), ..head(kind::REAPED, 0, i64::from(status)) }, b"", None);
+}
+
+fn usage(used: &sys::Rusage) -> Usage {
     let microseconds = |time: [i64; 2]| (time[0] * 1_000_000 + time[1]) as u64;
-    let usage = Usage {
+    Usage {
         user_us: microseconds(used.user),
         system_us: microseconds(used.system),
         max_rss_kib: used.max_rss_kib as u64,
-    };
-    send(&Head { pid, usage, ..head(kind::REAPED, 0, i64::from(status)) }, b"", None);
+    }
 }

@@ -214,7 +214,7 @@ fn of_run(record: &RunRecord) -> Sheet {
     let columns: &[Column<Stage>] = &[
         ("pipeline", |(stage, _)| Some(stage.pipeline.to_string())),
         ("command", |(stage, _)| Some(stage.command.clone())),
-        ("status", |(stage, _)| Some(stage.status.to_string())),
+        ("status", |(stage, _)| text(stage.status)),
         ("signal", |(stage, _)| text(stage.signal)),
         ("wall_ns", |(stage, _)| Some(stage.wall_ns.to_string())),
         ("user_ns", |(stage, _)| Some(stage.user_ns.to_string())),
@@ -268,7 +268,7 @@ fn result_columns<'a>() -> &'a [Column<&'a CompareResult>] {
         ("low_s", |result| seconds(result.low_s)),
         ("high_s", |result| seconds(result.high_s)),
         ("times_first", |result| seconds(result.times_first.map(|ratio| ratio.median))),
-        ("times_bash", |result| seconds(result.times_bash.map(|ratio| ratio.median))),
+        ("times_shell", |result| seconds(result.times_shell.map(|ratio| ratio.median))),
         ("times_fastest", |result| seconds(result.times_fastest.map(|ratio| ratio.median))),
         ("times_fastest_low", |result| seconds(result.times_fastest.map(|ratio| ratio.low))),
         ("times_fastest_high", |result| seconds(result.times_fastest.map(|ratio| ratio.high))),

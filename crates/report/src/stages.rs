@@ -1,6 +1,6 @@
 //! What a run did, stage by stage: the table of `hosepipe run --stats`.
 
-use model::{ByteSize, LinkRecord, RunRecord, signal_name};
+use model::{ByteSize, LinkRecord, RunRecord};
 
 use crate::layout::{Tone, shortened};
 use crate::numbers::{amount, decimal_size, grouped, percent, time};
@@ -37,7 +37,14 @@ fn table(record: &RunRecord) -> Table {
     };
     let bytes_behind = |at| link_behind(record, at).and_then(|link| link.bytes);
     let held_up = record.bottleneck.as_ref().and_then(|bottleneck| bottleneck.stage);
-    add(Column::left("stage").fit(Fit::Cut), &|at| format!("{} {}", number(at), stage(at).command));
+    let part = |at: usize| match (record.partitions, stage(at).is_reduce) {
+        (None, _) => "",
+        (Some(_), false) => "map ",
+        (Some(_), true) => "reduce ",
+    };
+    add(Column::left("stage").fit(Fit::Cut), &|at| {
+        format!("{}{} {}", part(at), number(at), stage(at).command)
+    });
     add(Column::right("wall"), &|at| measured(Some(stage(at).wall_ns)));
     add(Column::right("CPU"), &|at| measured(Some(stage(at).user_ns + stage(at).system_ns)));
     add(Column::right("queued").drop(1), &|at| measured(stage(at).queued_ns));
@@ -53,9 +60,7 @@ fn table(record: &RunRecord) -> Table {
     add(Column::right("full"), &|at| share(at, |link| link.full_ns));
     add(Column::right("empty"), &|at| share(at, |link| link.empty_ns));
     add(Column::right("memory").drop(2), &|at| stage(at).max_rss_bytes.map(decimal_size).unwrap_or_default());
-    add(Column::right("exit"), &|at| {
-        stage(at).signal.map_or_else(|| stage(at).status.to_string(), signal_name)
-    });
+    add(Column::right("exit"), &|at| statuses::shown(stage(at)));
     add(Column::left(""), &|at| if held_up == Some(at) { "←".to_owned() } else { String::new() });
     if let Some(row) = held_up.and_then(|at| table.rows.get_mut(at)) {
         row.tone = Tone::Bold;
@@ -94,6 +99,9 @@ pub(crate) fn sentences(record: &RunRecord) -> Vec<String> {
     }
     if record.links.iter().any(|link| link.watched_ns.is_some()) {
         sentences.push("full, empty: for what share of its time the link behind a stage was so.".to_owned());
+    }
+    if record.stages.iter().any(|stage| measured(stage.queued_ns) != ABSENT) {
+        sentences.push("queued: for how long a stage was ready to run and no CPU was free.".to_owned());
     }
     sentences.extend(statuses::sentences(record));
     if record.links.iter().any(|link| link.relay) {

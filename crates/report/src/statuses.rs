@@ -4,6 +4,7 @@ use model::{RunRecord, StageRecord, signal_name};
 
 use crate::layout::{code, shortened};
 use crate::lists::distinct;
+use crate::table::ABSENT;
 
 /// What of a command stands in a sentence, in columns.
 const COMMAND_COLUMNS: usize = 40;
@@ -25,7 +26,7 @@ const MEANINGS: &[(&[&str], i32, &str)] = &[
 pub(crate) fn sentences(record: &RunRecord) -> Vec<String> {
     let of_stage = |(at, stage): (usize, &StageRecord)| {
         let next = record.stages.get(at + 1).filter(|next| next.pipeline == stage.pipeline);
-        (stage.status != 0).then(|| sentence(stage, next))
+        stage.status.filter(|status| *status != 0).map(|status| sentence(stage, status, next))
     };
     let mut all = distinct(record.stages.iter().enumerate().filter_map(of_stage));
     if all.len() > SENTENCES_MAX {
@@ -36,13 +37,19 @@ pub(crate) fn sentences(record: &RunRecord) -> Vec<String> {
     all
 }
 
-fn sentence(stage: &StageRecord, next: Option<&StageRecord>) -> String {
+/// A status as it stands in a table.
+pub(crate) fn shown(stage: &StageRecord) -> String {
+    let status = || stage.status.map_or_else(|| ABSENT.to_owned(), |status| status.to_string());
+    stage.signal.map_or_else(status, signal_name)
+}
+
+fn sentence(stage: &StageRecord, status: i32, next: Option<&StageRecord>) -> String {
     let name = |stage: &StageRecord| code(&shortened(&stage.command, COMMAND_COLUMNS));
-    let (own, status) = (name(stage), stage.status);
+    let own = name(stage);
     if let Some(signal) = stage.signal.map(signal_name) {
         return match (signal.as_str(), next) {
             (SIGPIPE, Some(next)) => {
-                let done = next.status == 0 || next.signal == stage.signal;
+                let done = next.status == Some(0) || next.signal == stage.signal;
                 let normal = if done { ", which is normal" } else { "" };
                 format!("{own} ended by SIGPIPE because {} stopped reading{normal}.", name(next))
             }
@@ -86,12 +93,13 @@ mod tests {
     fn stage(command: &str, status: i32) -> StageRecord {
         let signal = (status > 1000).then_some(status - 1000);
         let status = signal.map_or(status, |signal| 128 + signal);
-        StageRecord { command: command.to_owned(), status, signal, ..StageRecord::default() }
+        StageRecord { command: command.to_owned(), status: Some(status), signal, ..StageRecord::default() }
     }
 
     fn said(command: &str, status: i32, next: Option<(&str, i32)>) -> String {
         let next = next.map(|(command, status)| stage(command, status));
-        sentence(&stage(command, status), next.as_ref())
+        let stage = stage(command, status);
+        sentence(&stage, stage.status.unwrap_or(0), next.as_ref())
     }
 
     #[test]

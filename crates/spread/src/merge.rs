@@ -22,7 +22,9 @@ pub fn merged(maps: impl Iterator<Item = RunRecord>, reduce: Option<RunRecord>) 
     let mut whole = whole?;
     if let Some(mut reduce) = reduce {
         let pipelines = whole.stages.iter().map(|stage| stage.pipeline + 1).max().unwrap_or(0);
-        reduce.stages.iter_mut().for_each(|stage| stage.pipeline += pipelines);
+        for stage in &mut reduce.stages {
+            (stage.pipeline, stage.is_reduce) = (stage.pipeline + pipelines, true);
+        }
         reduce.links.iter_mut().for_each(|link| link.pipeline += pipelines);
         whole.stages.append(&mut reduce.stages);
         whole.links.append(&mut reduce.links);

@@ -52,7 +52,7 @@ fn every_link_gives_the_same_output_in_turns() {
         assert_eq!(result.equal, Some(true), "{result:?}");
         assert_eq!((result.output_bytes, result.status), (12, Some(0)), "{result:?}");
         assert_eq!(result.output_hash, record.results[0].output_hash);
-        assert!(result.times_first.is_some() && result.times_bash.is_some(), "{result:?}");
+        assert!(result.times_first.is_some() && result.times_shell.is_some(), "{result:?}");
         let stores = result.via.contains("file");
         assert_eq!(result.stored_bytes.is_some(), stores, "{result:?}");
     }
@@ -203,6 +203,16 @@ fn bash_alone_can_be_measured() {
     let record = record(&lab, &["--via", "bash", "--warmup", "0", "--trials", "2", "seq 3 | tail -1"], 0);
     assert_eq!((vias(&record), record.warmup), (vec!["bash"], 0));
     assert_measured(&record.results[0], 2);
+}
+
+/// Happened: five links were compared for `sleep 0.1`, which has nothing to put one into.
+#[test]
+fn a_command_without_a_pipe_is_timed_in_the_shell_alone() {
+    let lab = Lab::new();
+    let args = ["--trials", "1", "--json", "-", "false || true"];
+    let done = compare(&lab, &args).expect_code(0);
+    assert_eq!(vias(&read(&done.stdout)), ["bash"]);
+    assert!(done.stderr.contains("There is no `|`"), "{}", done.stderr);
 }
 
 #[test]

@@ -94,6 +94,22 @@ fn each_format_can_go_to_standard_output_and_is_alone_there() {
     assert!(done.stdout.contains("| ---") || done.stdout.contains("|---"), "{}", done.stdout);
 }
 
+/// Expected: a record on standard output can be read. Happened: what the pipeline printed stood before it.
+#[test]
+fn what_is_run_prints_beside_a_record_on_standard_output() {
+    let lab = Lab::new();
+    std::fs::write(lab.here("in"), "hi\n").expect("an input");
+    for args in [
+        &["run", "--json", "-", "echo hi | cat"][..],
+        &["boost", "--quiet", "--json", "-", "echo", "hi"],
+        &["spread", "--json", "-", "--map", "cat", "--reduce", "cat", "in"],
+    ] {
+        let done = lab.run(args).expect_code(0);
+        assert!(serde_json::from_str::<Value>(&done.stdout).is_ok(), "{args:?}: {}", done.stdout);
+        assert_eq!(done.stderr, "hi\n", "{args:?}");
+    }
+}
+
 /// The names of DESIGN.md, section Records.
 #[test]
 fn a_record_has_the_fields_that_the_contract_names() {

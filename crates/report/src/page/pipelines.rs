@@ -1,11 +1,12 @@
 //! Runs of pipelines as flows: stages, hoses, and the stage that held the others up.
 
-use model::{LinkRecord, RunRecord, StageRecord, signal_name};
+use model::{LinkRecord, RunRecord, StageRecord};
 
 use super::section::{Block, Section};
 use crate::figure::{Chart, Figure, Flow, FlowLink, FlowStage};
 use crate::numbers;
 use crate::stages::{link_behind, sentences};
+use crate::statuses;
 
 /// A section for one run.
 pub(super) fn section(record: &RunRecord, label: &str, number: usize) -> Section {
@@ -44,7 +45,7 @@ fn stage(record: &RunRecord, at: usize, stage: &StageRecord, held_up: bool) -> F
         cpu_s: seconds(stage.user_ns + stage.system_ns),
         read_wait_s: stage.blocked_read_ns.map(seconds),
         write_wait_s: stage.blocked_write_ns.map(seconds),
-        exit: stage.signal.map_or_else(|| stage.status.to_string(), signal_name),
+        exit: statuses::shown(stage),
         held_up,
         link: link(record, at),
     }

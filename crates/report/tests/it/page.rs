@@ -35,9 +35,10 @@ fn tool() -> Tool {
 fn run(pipeline: &str) -> Loaded {
     let stage = |command: &str, wall_ms: u64, waits_ms: [u64; 2]| StageRecord {
         pipeline: 0,
+        is_reduce: false,
         command: command.to_owned(),
         pid: Some(7),
-        status: 0,
+        status: Some(0),
         signal: None,
         wall_ns: wall_ms * 1_000_000,
         user_ns: wall_ms * 500_000,
@@ -73,7 +74,7 @@ fn run(pipeline: &str) -> Loaded {
         via: "pipe".to_owned(),
         wall_ns: 8_940_000_000,
         status: 0,
-        pipestatus: vec![0, 0, 0],
+        pipestatus: vec![Some(0); 3],
         stages: vec![
             stage("cat big", 6790, [0, 6500]),
             stage("sort", 8940, [10, 20]),

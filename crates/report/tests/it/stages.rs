@@ -8,9 +8,10 @@ use report::{FORMATS, Style};
 fn stage(command: &str, wall_ms: u64, waits_ms: [u64; 2], signal: Option<i32>) -> StageRecord {
     StageRecord {
         pipeline: 0,
+        is_reduce: false,
         command: command.to_owned(),
         pid: Some(7),
-        status: signal.map_or(0, |signal| 128 + signal),
+        status: Some(signal.map_or(0, |signal| 128 + signal)),
         signal,
         wall_ns: wall_ms * 1_000_000,
         user_ns: wall_ms * 500_000,
@@ -52,7 +53,7 @@ fn record() -> RunRecord {
         via: "pipe".to_owned(),
         wall_ns: 8_940_000_000,
         status: 0,
-        pipestatus: vec![0, 141, 0],
+        pipestatus: vec![Some(0), Some(141), Some(0)],
         stages: vec![
             stage("cat some/rather/long/path/of/a/file and another", 6790, [0, 6500], None),
             stage("sort", 8940, [10, 20], Some(13)),

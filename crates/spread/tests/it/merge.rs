@@ -25,6 +25,7 @@ fn sums_largest_and_the_slowest() {
     let whole = merged([run(400, 5), run(500, 9)].into_iter(), Some(reduce)).expect("records");
     assert_eq!(whole.stages[1].held_up_ns, Some(900));
     assert_eq!((whole.stages[1].max_rss_bytes, whole.stages[2].pipeline, whole.status), (Some(9), 1, 3));
+    assert_eq!(whole.stages.iter().map(|stage| stage.is_reduce).collect::<Vec<_>>(), [false, false, true]);
     assert_eq!(whole.links[0].bytes, Some(14));
     let judged = whole.bottleneck.expect("a judgement");
     assert_eq!(judged.stage, Some(1));

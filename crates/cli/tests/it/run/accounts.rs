@@ -13,9 +13,8 @@ fn the_record_has_every_field_of_the_contract() {
     let lab = Lab::new();
     let text = "seq 1000 | sort | tail -1";
     let done = run(&lab, &["--via", "tmpfile", "--json", "-", text, "--keep", "kept"]).expect_code(0);
-    // The record follows what the pipeline itself printed.
-    let json = done.stdout.strip_prefix("999\n").expect("the pipeline's own output");
-    let record: Value = serde_json::from_str(json).expect("JSON");
+    let record: Value = serde_json::from_str(&done.stdout).expect("JSON, and nothing else");
+    assert_eq!(done.stderr, "999\n", "the pipeline's own output");
     assert_eq!(record["schema"], "hosepipe/1");
     assert_eq!((&record["pipeline"], &record["via"]), (&text.into(), &"tmpfile".into()));
     assert_eq!(record["status"], 0);
@@ -35,6 +34,24 @@ fn the_record_has_every_field_of_the_contract() {
     fields("links", &["spec", "bytes", "stored_bytes", "path", "watched_ns", "full_ns", "empty_ns"], 2);
     assert_eq!(record["links"][0]["bytes"], 3893);
     assert_eq!(record["links"][0]["stored_bytes"], 3893);
+}
+
+/// Expected: the status and the CPU time of what ran in the shell's own process. Happened: 0 and none, as of what was never looked at.
+#[test]
+fn what_runs_in_the_shells_own_process_has_its_figures() {
+    let lab = Lab::new();
+    let (done, record) = recorded(&lab, &["grep nothing /etc/passwd"]);
+    assert_eq!((done.code(), record.pipestatus), (1, vec![Some(1)]));
+    let (_, record) = recorded(&lab, &["sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'"]);
+    let stage = &record.stages[0];
+    assert!(stage.user_ns + stage.system_ns > 10_000_000, "{stage:?}");
+    // What the shell does itself is over when it has its own input back; how it ended is not known.
+    let (_, record) =
+        recorded(&lab, &["shopt -s lastpipe; seq 20000 | while read x; do :; done; sleep 0.3; false"]);
+    let stage = &record.stages[1];
+    assert_eq!((stage.command.as_str(), stage.status), ("(in the shell)", None), "{stage:?}");
+    assert!(stage.user_ns + stage.system_ns > 1_000_000, "{stage:?}");
+    assert!(stage.wall_ns + 300_000_000 <= record.wall_ns, "{stage:?} of {}", record.wall_ns);
 }
 
 #[test]
@@ -57,6 +74,8 @@ fn bytes_of_a_link_are_counted_where_a_relay_or_a_file_tells() {
 /// No figure contradicts another.
 fn assert_times_fit(record: &RunRecord) {
     for stage in &record.stages {
+        let queued = stage.queued_ns.unwrap_or(0);
+        assert!(queued <= stage.wall_ns, "{stage:?}");
         assert!(stage.wall_ns <= record.wall_ns, "{stage:?} of {}", record.wall_ns);
         for blocked in [stage.blocked_read_ns, stage.blocked_write_ns] {
             assert!(blocked.unwrap_or(0) <= stage.wall_ns, "{stage:?}");

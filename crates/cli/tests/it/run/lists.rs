@@ -94,7 +94,7 @@ fn the_record_names_each_stage_by_the_program_it_became() {
     let (done, record) = recorded(&lab, &[text]);
     assert_eq!((done.code(), done.stdout.as_str()), (0, " 6 \n\n1\n"));
     let commands: Vec<&str> = record.stages.iter().map(|stage| stage.command.as_str()).collect();
-    assert_eq!(commands, ["(in the shell)", "sed s/5/ 6 /", "(cat)", "sleep 0", "ls -d .", "wc -l"]);
+    assert_eq!(commands, ["(in the shell)", "sed 's/5/ 6 /'", "(cat)", "sleep 0", "ls -d .", "wc -l"]);
     let pipelines: Vec<u32> = record.stages.iter().map(|stage| stage.pipeline).collect();
     assert_eq!(pipelines, [0, 0, 0, 1, 2, 2]);
     let of_links: Vec<u32> = record.links.iter().map(|link| link.pipeline).collect();
