@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, stderr};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use console::Term;
@@ -34,7 +35,10 @@ impl Bar {
     /// A bar as the template has it (see indicatif), of so many steps.
     pub(crate) fn new(steps: u64, template: &str) -> Self {
         let target = if stderr().is_terminal() && !is_dumb() {
-            ProgressDrawTarget::term_like_with_hz(Box::new(Unfilled(Term::buffered_stderr())), 10)
+            ProgressDrawTarget::term_like_with_hz(
+                Box::new(Unfilled { term: Term::buffered_stderr(), is_gone: AtomicBool::new(false) }),
+                10,
+            )
         } else {
             ProgressDrawTarget::hidden()
         };
@@ -88,40 +92,49 @@ impl Bar {
 }
 
 /// The terminal, on which a line ends where its words do. Blanks to its edge would take the `^C` that a terminal shows to the next line, and
-/// that would be cleared instead of the bar.
+/// that would be cleared instead of the bar. One that is gone takes nothing, and nothing is collected for it.
 #[derive(Debug)]
-struct Unfilled(Term);
+struct Unfilled {
+    term: Term,
+    is_gone: AtomicBool,
+}
 
 impl TermLike for Unfilled {
     fn width(&self) -> u16 {
-        self.0.size().1
+        self.term.size().1
     }
     fn height(&self) -> u16 {
-        self.0.size().0
+        self.term.size().0
     }
     fn move_cursor_up(&self, n: usize) -> io::Result<()> {
-        self.0.move_cursor_up(n)
+        self.term.move_cursor_up(n)
     }
     fn move_cursor_down(&self, n: usize) -> io::Result<()> {
-        self.0.move_cursor_down(n)
+        self.term.move_cursor_down(n)
     }
     fn move_cursor_right(&self, n: usize) -> io::Result<()> {
-        self.0.move_cursor_right(n)
+        self.term.move_cursor_right(n)
     }
     fn move_cursor_left(&self, n: usize) -> io::Result<()> {
-        self.0.move_cursor_left(n)
+        self.term.move_cursor_left(n)
     }
     fn write_line(&self, text: &str) -> io::Result<()> {
-        self.0.write_line(text)
+        self.term.write_line(text)
     }
     fn write_str(&self, text: &str) -> io::Result<()> {
-        if text.trim().is_empty() { Ok(()) } else { self.0.write_str(text.trim_end()) }
+        if text.trim().is_empty() || self.is_gone.load(Relaxed) {
+            Ok(())
+        } else {
+            self.term.write_str(text.trim_end())
+        }
     }
     fn clear_line(&self) -> io::Result<()> {
-        self.0.clear_line()
+        if self.is_gone.load(Relaxed) { Ok(()) } else { self.term.clear_line() }
     }
     fn flush(&self) -> io::Result<()> {
-        self.0.flush()
+        let flushed = if self.is_gone.load(Relaxed) { Ok(()) } else { self.term.flush() };
+        self.is_gone.fetch_or(flushed.is_err(), Relaxed);
+        flushed
     }
 }
 

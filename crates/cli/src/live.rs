@@ -125,9 +125,9 @@ impl Live {
         self.write(&text);
     }
 
-    /// That it cannot be drawn is no reason to stop.
-    fn write(&self, text: &str) {
-        let _ = stderr().write_all(text.as_bytes());
+    /// Where it cannot be drawn (the terminal is gone) the pipeline goes on without a picture.
+    fn write(&mut self, text: &str) {
+        self.terminal &= stderr().write_all(text.as_bytes()).is_ok();
     }
 }
 

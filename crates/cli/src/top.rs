@@ -3,18 +3,21 @@
 mod view;
 
 use std::collections::{HashMap, VecDeque};
+use std::io::stdout;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use model::{Chain, Seen};
 use observe::chains::Watch;
+use process::ready_within;
 use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use rustix::event::PollFlags;
 use rustix::process::{Signal, kill_current_process_group};
-use signal_hook::consts::{SIGCONT, SIGINT, SIGTSTP};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTSTP};
 use signal_hook::low_level::emulate_default_handler;
 
 use crate::signals::StopRequest;
@@ -115,9 +118,20 @@ pub(crate) fn run(interval: Duration, which: Which, stop: &StopRequest) -> anyho
     let (stopped, continued) = (stopped?, continued?);
     let mut terminal = ratatui::try_init().context("cannot take the terminal")?;
     let shown = show(&mut terminal, interval, which, stop, [&stopped, &continued]);
+    if is_gone() {
+        // Dropped, it would say so on standard error, which is gone as well: a panic within a drop.
+        std::mem::forget(terminal);
+        stop.note(Some(SIGHUP));
+        return Ok(stop.exit_code(false));
+    }
     ratatui::try_restore().context("cannot give the terminal back")?;
     shown?;
     Ok(stop.exit_code(false))
+}
+
+/// Whether the terminal is gone. Where SIGHUP is ignored (nohup(1)), nothing else says so (poll(2), POLLHUP).
+fn is_gone() -> bool {
+    ready_within(&stdout(), PollFlags::empty(), Some(Duration::ZERO)).unwrap_or(true)
 }
 
 fn show(
@@ -132,7 +146,7 @@ fn show(
     // The first figures come soon.
     let mut due = Instant::now() + interval.min(ATTENTIVE);
     let mut draw = true;
-    while !stop.is_set() {
+    while !stop.is_set() && !is_gone() {
         if stopped.swap(false, Ordering::Relaxed) {
             ratatui::try_restore()?;
             emulate_default_handler(SIGTSTP)?;

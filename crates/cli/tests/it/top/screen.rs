@@ -1,9 +1,14 @@
 //! The live screen, as a person sees it.
 
+use std::fs::File;
+use std::io::Read;
+use std::process::{Command, Stdio};
+
 use rustix::process::Signal;
 
 use super::{Scene, names};
-use crate::common::pty::{Person, home, plain};
+use crate::common::pty::{Person, home, pair, plain, resize};
+use crate::common::{SOON, until};
 
 const LEAVES_ALTERNATE_SCREEN: &[u8] = b"\x1b[?1049l";
 
@@ -99,6 +104,30 @@ fn the_terminal_is_given_back_however_it_ends() {
         assert_eq!(person.modes(), before, "{keys:?} {signal:?}");
         assert!(person.bytes().windows(8).any(|bytes| bytes == LEAVES_ALTERNATE_SCREEN));
     }
+}
+
+/// Expected: it ends. Happened: started with SIGHUP ignored, it ran on for ever at a tenth of a CPU.
+#[test]
+fn it_ends_with_its_terminal_where_a_hangup_is_ignored() {
+    let (master, inner) = pair();
+    resize(&master, 24, 80);
+    let words = ["-c", "trap '' HUP; exec \"$0\" top --interval 100ms", super::HOSEPIPE];
+    let stream = || Stdio::from(inner.try_clone().expect("the inner end"));
+    let mut command = Command::new("sh");
+    let child = command.args(words).stdin(stream()).stdout(stream()).stderr(stream()).spawn();
+    let mut child = child.expect("started");
+    drop((command, inner));
+    let mut seen = Vec::new();
+    let mut outer = File::from(master);
+    until("its screen", SOON, || {
+        let mut bytes = [0; 4096];
+        let len = outer.read(&mut bytes).expect("a screen");
+        seen.extend(&bytes[..len]);
+        plain(&seen).contains("quit").then_some(())
+    });
+    drop(outer);
+    let ended = until("its end", SOON, || child.try_wait().expect("a child"));
+    assert_eq!(ended.code(), Some(129));
 }
 
 #[test]
