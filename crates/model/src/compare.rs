@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Host, Tool};
 
 /// The record of `hosepipe compare`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CompareRecord {
     /// Always [`crate::SCHEMA`].
     pub schema: String,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{CaseRecord, CompareResult, Host, Tool, WorkerCase};
 
 /// The record of `hosepipe diff`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DiffRecord {
     /// Always [`crate::SCHEMA`].
     pub schema: String,

@@ -41,7 +41,7 @@ pub use record::{
     SCHEMA, Sample, Settings, Share, Suite, Throughput, Tool, ZeroCopy,
 };
 pub use run::{Bottleneck, LinkRecord, RunRecord, StageRecord};
-pub use screen::{colours_are_wanted, is_dumb, visible};
+pub use screen::{colours_are_wanted, is_dumb, one_line, visible};
 pub use spec::{Spec, SpecError};
 pub use study::{Measure, MechanismFacts, StudyPart, StudyRecord};
 pub use system::{

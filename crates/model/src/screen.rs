@@ -18,6 +18,11 @@ pub fn visible(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
+/// The same in one line, for names and other texts in the middle of a sentence or a table: a line end becomes its picture.
+pub fn one_line(text: &str) -> String {
+    visible(text).replace('\n', "\u{240a}")
+}
+
 /// Whether a terminal is to show colours: not where NO_COLOR is set (no-color.org), nor where it cannot.
 pub fn colours_are_wanted() -> bool {
     !is_dumb() && var_os("NO_COLOR").is_none_or(|value| value.is_empty())
@@ -30,13 +35,14 @@ pub fn is_dumb() -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::visible;
+    use super::{one_line, visible};
 
     #[test]
     fn what_steers_a_terminal_becomes_visible() {
         assert_eq!(visible("a\u{1b}[1m\0\r\tb\n"), "a\u{241b}[1m\u{2400}\u{240d} b\n");
         assert_eq!(visible("\u{9b}1m\u{7f}"), "\u{fffd}1m\u{fffd}");
         assert_eq!(visible("\u{202e}gnp.exe\u{2066}"), "\u{fffd}gnp.exe\u{fffd}");
+        assert_eq!(one_line("a\nb\u{7}"), "a\u{240a}b\u{2407}");
         assert_eq!(visible("µs ± 2 % · “ok”"), "µs ± 2 % · “ok”");
     }
 }

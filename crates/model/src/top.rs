@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Host, Tool};
 
 /// The record of `hosepipe top`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TopRecord {
     /// Always [`crate::SCHEMA`].
     pub schema: String,

@@ -221,7 +221,10 @@ fn limits(view: &View) -> Option<String> {
     let names = distinct(limited);
     let meet = if names.len() == 1 { "meets a limit" } else { "meet limits" };
     (!names.is_empty()).then(|| {
-        format!("{} {meet} of this machine: see `hosepipe doctor`.", first_of(&names, NAMES_MAX, ", "))
+        format!(
+            "{} {meet} of this machine: see `hosepipe doctor`.",
+            first_of(&names, NAMES_MAX, ", ", String::clone)
+        )
     })
 }
 

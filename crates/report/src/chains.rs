@@ -1,6 +1,8 @@
 //! Chains of processes, as `hosepipe top` shows them: `zcat 812 ─1.20 GB/s→ awk 813 ─3.00 kB/s→ sort 814`.
 
-use model::{Chain, ChainLink, ChainStage, Doing, Seen, visible};
+use std::collections::{HashMap, VecDeque};
+
+use model::{Chain, ChainLink, ChainStage, Doing, Seen, one_line};
 
 use crate::layout::Tone;
 use crate::numbers::{binary_size, percent, throughput, time};
@@ -106,26 +108,20 @@ pub struct ChainLine {
 
 /// The chain in lines: each link once, and where a line comes to a stage that was there already, it ends.
 pub fn lines(chain: &Chain) -> Vec<ChainLine> {
-    let mut edges = edges(chain);
+    let mut undrawn = Undrawn::of(chain);
     let mut drawn = vec![false; chain.stages.len()];
     let mut lines = Vec::new();
-    while !edges.is_empty() {
-        let comes_later =
-            |edge: &Edge| edges.iter().any(|other| edge.from.is_some() && other.to == edge.from);
-        let first = edges.iter().position(|edge| !comes_later(edge)).unwrap_or(0);
+    while let Some(first) = undrawn.first() {
         let mut line = ChainLine { pieces: Vec::new(), held_up_by: None };
-        let mut next = Some(edges.remove(first));
-        if let Some(edge) = &next {
-            line.draw(chain, &mut drawn, edge.from, String::new(), edge);
-        }
+        line.draw(chain, &mut drawn, first.from, String::new(), &first);
+        let mut next = Some(first);
         while let Some(edge) = next.take() {
             let arrow = format!(
                 "─{}→ ",
                 edge.links.iter().map(|link| rate(&chain.links[*link])).collect::<Vec<_>>().join(" + ")
             );
             let goes_on = line.draw(chain, &mut drawn, edge.to, arrow, &edge);
-            let from_here = |other: &Edge| goes_on && other.from.is_some() && other.from == edge.to;
-            next = edges.iter().position(from_here).map(|at| edges.remove(at));
+            next = edge.to.filter(|_| goes_on).and_then(|stage| undrawn.after(stage));
         }
         lines.push(line);
     }
@@ -139,8 +135,57 @@ struct Edge {
     links: Vec<usize>,
 }
 
+/// The edges that no line has yet, and for each stage which of them leave it and how many lead to it.
+struct Undrawn {
+    edges: Vec<Option<Edge>>,
+    leaving: Vec<VecDeque<usize>>,
+    arriving: Vec<usize>,
+}
+
+impl Undrawn {
+    fn of(chain: &Chain) -> Self {
+        let edges = edges(chain);
+        let mut leaving = vec![VecDeque::new(); chain.stages.len()];
+        let mut arriving = vec![0; chain.stages.len()];
+        for (at, edge) in edges.iter().enumerate() {
+            edge.from.into_iter().for_each(|stage| leaving[stage].push_back(at));
+            edge.to.into_iter().for_each(|stage| arriving[stage] += 1);
+        }
+        Self { edges: edges.into_iter().map(Some).collect(), leaving, arriving }
+    }
+
+    /// The first edge with nothing before it, or of a circle any.
+    fn first(&mut self) -> Option<Edge> {
+        let left = |at: &usize| self.edges[*at].is_some();
+        let begins = |at: &usize| {
+            let from = self.edges[*at].as_ref().and_then(|edge| edge.from);
+            from.is_none_or(|stage| self.arriving[stage] == 0)
+        };
+        let at = (0..self.edges.len()).filter(left).find(begins);
+        let at = at.or_else(|| (0..self.edges.len()).find(left))?;
+        self.take(at)
+    }
+
+    /// The first edge that leaves a stage.
+    fn after(&mut self, stage: usize) -> Option<Edge> {
+        while let Some(at) = self.leaving[stage].pop_front() {
+            if let Some(edge) = self.take(at) {
+                return Some(edge);
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, at: usize) -> Option<Edge> {
+        let edge = self.edges[at].take()?;
+        edge.to.into_iter().for_each(|stage| self.arriving[stage] -= 1);
+        Some(edge)
+    }
+}
+
 fn edges(chain: &Chain) -> Vec<Edge> {
     let mut edges: Vec<Edge> = Vec::new();
+    let mut known: HashMap<(usize, Option<usize>), usize> = HashMap::new();
     let ends = |stages: &[usize]| match stages {
         [] => vec![None],
         stages => stages.iter().copied().map(Some).collect(),
@@ -148,8 +193,9 @@ fn edges(chain: &Chain) -> Vec<Edge> {
     for (at, link) in chain.links.iter().enumerate() {
         for from in ends(&link.writers) {
             for to in ends(&link.readers).into_iter().filter(|to| *to != from) {
-                match edges.iter_mut().find(|edge| edge.from.is_some() && (edge.from, edge.to) == (from, to))
-                {
+                let next = edges.len();
+                let place = from.map_or(next, |stage| *known.entry((stage, to)).or_insert(next));
+                match edges.get_mut(place) {
                     Some(edge) => edge.links.push(at),
                     None => edges.push(Edge { from, to, links: vec![at] }),
                 }
@@ -199,9 +245,7 @@ fn rate(link: &ChainLink) -> String {
 
 /// A stage by its processes: `make 12 (cc1 19 +2)`, `a 3, b 4`.
 pub fn name(stage: &ChainStage) -> String {
-    let one = |process: &model::ChainProcess| {
-        format!("{} {}", visible(&process.name).replace('\n', "␊"), process.pid)
-    };
+    let one = |process: &model::ChainProcess| format!("{} {}", one_line(&process.name), process.pid);
     let (leaders, others) = stage.processes.split_at(stage.leaders.min(stage.processes.len()));
     let more = |number: usize| if number > 0 { format!(" +{number}") } else { String::new() };
     let named: Vec<String> = leaders.iter().take(NAMED_MAX).map(one).collect();
@@ -252,6 +296,15 @@ fn doing(chain: &Chain, stage: &ChainStage) -> String {
     }
 }
 
+/// The links that each stage writes to.
+pub(crate) fn links_behind(chain: &Chain) -> Vec<Vec<&ChainLink>> {
+    let mut behind = vec![Vec::new(); chain.stages.len()];
+    for link in &chain.links {
+        link.writers.iter().for_each(|stage| behind[*stage].push(link));
+    }
+    behind
+}
+
 /// The stages of a chain, each with the links behind it.
 pub fn table(chain: &Chain) -> Table {
     let mut table = Table::default();
@@ -262,9 +315,10 @@ pub fn table(chain: &Chain) -> Table {
         let sign = if stage.at_most { "≤" } else { "" };
         rate.map_or_else(|| ABSENT.to_owned(), |rate| format!("{sign}{}", speed(rate)))
     };
-    let behind = |at: usize| chain.links.iter().filter(move |link| link.writers.contains(&at));
-    let of_links =
-        |at: usize, cell: fn(&ChainLink) -> String| behind(at).map(cell).collect::<Vec<_>>().join(", ");
+    let behind = links_behind(chain);
+    let of_links = |at: usize, cell: fn(&ChainLink) -> String| {
+        behind[at].iter().map(|link| cell(link)).collect::<Vec<_>>().join(", ")
+    };
     add(Column::left("stage").fit(Fit::Cut), &|_, stage| name(stage));
     add(Column::right("CPU"), &|_, stage| percent(stage.cpus));
     add(Column::right("reads").drop(1), &|_, stage| moved(stage, stage.read_bytes_per_s));

@@ -181,7 +181,8 @@ fn bends(label: &str, model: &CostModel) -> Option<String> {
         }
     }
     let part = |word: &str, runs: &[String]| {
-        (!runs.is_empty()).then(|| format!("{word} at {}", first_of(runs, SENTENCES_MAX, ", ")))
+        (!runs.is_empty())
+            .then(|| format!("{word} at {}", first_of(runs, SENTENCES_MAX, ", ", String::clone)))
     };
     let parts: Vec<String> =
         [part("slower", &slower), part("faster", &faster)].into_iter().flatten().collect();

@@ -1,6 +1,7 @@
 //! CSV: one row for each case, stage or result, for spreadsheets and data frames. Raw figures in base units, empty where
 //! there is none; the raw samples are in the JSON.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
@@ -14,7 +15,7 @@ use crate::against_pipe::Pipes;
 use crate::costs::models_of;
 use crate::format::{Format, FormatError, only};
 use crate::read::AnyRecord;
-use crate::stages::link_behind;
+use crate::stages::links_behind;
 
 /// The registry entry.
 pub const FORMAT: Format = Format {
@@ -73,10 +74,19 @@ impl Sheet {
         let refused = |error: ::csv::Error| FormatError::Csv(error.to_string());
         let mut writer = ::csv::Writer::from_writer(Vec::new());
         writer.write_record(&self.columns).map_err(refused)?;
-        self.rows.iter().try_for_each(|row| writer.write_record(row)).map_err(refused)?;
+        let cells = |row: &Vec<String>| row.iter().map(|cell| harmless(cell).into_owned()).collect::<Vec<_>>();
+        self.rows.iter().try_for_each(|row| writer.write_record(cells(row))).map_err(refused)?;
         let bytes = writer.into_inner().map_err(|error| FormatError::Csv(error.to_string()))?;
         String::from_utf8(bytes).map_err(|error| FormatError::Csv(error.to_string()))
     }
+}
+
+/// A text that cannot steer a terminal; line ends and tabs are data.
+fn harmless(cell: &str) -> Cow<'_, str> {
+    if cell.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+        return Cow::Borrowed(cell);
+    }
+    Cow::Owned(cell.split('\t').map(model::visible).collect::<Vec<_>>().join("\t"))
 }
 
 /// A case, how many times as fast as the pipe it is, and the model of its sweep.
@@ -199,11 +209,9 @@ fn of_chains(record: &TopRecord) -> Sheet {
         ("link_fullness", |(.., link)| (*link)?.fullness.map(digits)),
     ];
     let rows = record.seen.chains.iter().enumerate().flat_map(|(number, chain)| {
-        chain.stages.iter().enumerate().flat_map(move |(at, stage)| {
-            let mut links =
-                chain.links.iter().filter(move |link| link.writers.contains(&at)).map(Some).peekable();
-            let none = links.peek().is_none().then_some(None);
-            links.chain(none).map(move |link| (number, stage, link)).collect::<Vec<_>>()
+        chain.stages.iter().zip(crate::chains::links_behind(chain)).flat_map(move |(stage, links)| {
+            let none = links.is_empty().then_some(None);
+            links.into_iter().map(Some).chain(none).map(move |link| (number, stage, link))
         })
     });
     Sheet::of(columns, rows)
@@ -231,8 +239,7 @@ fn of_run(record: &RunRecord) -> Sheet {
         ("link_full_ns", |(_, link)| text((*link)?.full_ns)),
         ("link_empty_ns", |(_, link)| text((*link)?.empty_ns)),
     ];
-    let stages = record.stages.iter().enumerate();
-    Sheet::of(columns, stages.map(|(at, stage)| (stage, link_behind(record, at))))
+    Sheet::of(columns, record.stages.iter().zip(links_behind(record)))
 }
 
 /// One row for each pipe.

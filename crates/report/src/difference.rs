@@ -255,7 +255,7 @@ fn remarks(record: &DiffRecord, judged: &[&CaseChange]) -> Vec<String> {
     if !controls.is_empty() {
         remarks.push(format!(
             "The machine was not the same in both runs: what shows only that moved, too ({}).",
-            first_of(&controls, 3, ", ")
+            first_of(&controls, 3, ", ", String::clone)
         ));
     }
     let turned = |change: &&&CaseChange| {

@@ -282,7 +282,7 @@ fn differences(record: &FleetRecord, kinds: &[Kind]) -> Option<Table> {
     {
         for (value, nodes) in values {
             let names: Vec<String> = nodes.iter().map(|rank| record.nodes[*rank].name.clone()).collect();
-            let mut row = vec![fact.clone(), value.clone(), first_of(&names, NAMED_MAX, ", ")];
+            let mut row = vec![fact.clone(), value.clone(), first_of(&names, NAMED_MAX, ", ", String::clone)];
             row.extend(parts(kinds).map(|part| speed(part, nodes)));
             rows.push(row);
         }
@@ -321,7 +321,7 @@ fn sentences(record: &FleetRecord, kinds: &[Kind]) -> Vec<String> {
         said.push(format!(
             "Slow pairs, {}: {} of what their two nodes reach with others.",
             kind.name(),
-            first_of(&pairs, NAMED_MAX, ", ")
+            first_of(&pairs, NAMED_MAX, ", ", String::clone)
         ));
     }
     let known = |part: &Part| part.nodes.iter().filter(|own| !own.is_empty()).count();
@@ -352,7 +352,7 @@ fn sentences(record: &FleetRecord, kinds: &[Kind]) -> Vec<String> {
         })
         .collect();
     if !failed.is_empty() {
-        said.push(format!("Pairs without figures: {}.", first_of(&failed, NAMED_MAX, ", ")));
+        said.push(format!("Pairs without figures: {}.", first_of(&failed, NAMED_MAX, ", ", String::clone)));
     }
     said
 }

@@ -23,11 +23,12 @@ pub(crate) fn grouped<K: Clone + Eq + Hash, V>(pairs: impl IntoIterator<Item = (
     groups
 }
 
-/// The first names of a list, and how many more there are: "a, b and 7 more".
-pub(crate) fn first_of(names: &[String], most: usize, separator: &str) -> String {
-    match names.len().saturating_sub(most) {
-        0 => names.join(separator),
-        rest => format!("{} and {rest} more", names[..most].join(separator)),
+/// The names of the first items of a list, and how many more there are: "a, b and 7 more".
+pub(crate) fn first_of<T>(items: &[T], most: usize, separator: &str, name: impl Fn(&T) -> String) -> String {
+    let names = items.iter().take(most).map(name).collect::<Vec<_>>().join(separator);
+    match items.len().saturating_sub(most) {
+        0 => names,
+        rest => format!("{names} and {rest} more"),
     }
 }
 
@@ -41,7 +42,7 @@ mod tests {
         assert_eq!(grouped([("b", 1), ("a", 2), ("b", 3)]), [("b", vec![1, 3]), ("a", vec![2])]);
         let names = ["a", "b", "c"].map(str::to_owned);
         assert_eq!(
-            (first_of(&names, 3, ", "), first_of(&names, 1, "; ")),
+            (first_of(&names, 3, ", ", String::clone), first_of(&names, 1, "; ", String::clone)),
             ("a, b, c".into(), "a and 2 more".into())
         );
     }

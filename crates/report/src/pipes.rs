@@ -62,7 +62,7 @@ fn narrow(survey: &PipeSurvey) -> Table {
     pipes.sort_by_key(|pipe| std::cmp::Reverse((pipe.is_full, pipe.held_bytes)));
     let ends = |ends: &[NamedProcess]| match ends {
         [] => ABSENT.to_owned(),
-        ends => first_of(&ends.iter().map(shown).collect::<Vec<_>>(), NAMES_MAX, ", "),
+        ends => first_of(ends, NAMES_MAX, ", ", shown),
     };
     let row = |pipe: &&NarrowPipe| {
         let state = if pipe.is_full { "full" } else { "small" };

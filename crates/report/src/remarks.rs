@@ -196,7 +196,7 @@ fn zero_copy(view: &View) -> Vec<String> {
         Some(format!("{}: {}.", words::by_reference(evidence), evidence.how.trim_end_matches('.')))
     };
     let said = transports(view.record).filter_map(|case| Some((sentence(case)?, case.spec.to_string())));
-    let whose = |specs: Vec<String>| first_of(&distinct(specs), NAMES_MAX, "; ");
+    let whose = |specs: Vec<String>| first_of(&distinct(specs), NAMES_MAX, "; ", String::clone);
     grouped(said).into_iter().map(|(sentence, specs)| format!("{}: {sentence}", whose(specs))).collect()
 }
 

@@ -1,8 +1,11 @@
 //! What a run did, stage by stage: the table of `hosepipe run --stats`.
 
-use model::{ByteSize, LinkRecord, RunRecord};
+use std::collections::HashMap;
+
+use model::{ByteSize, LinkRecord, RunRecord, Spec, StageRecord};
 
 use crate::layout::{Tone, shortened};
+use crate::lists::grouped as grouped_by;
 use crate::numbers::{amount, decimal_size, grouped, percent, time};
 use crate::sheet::{Sheet, SheetPart};
 use crate::statuses;
@@ -26,16 +29,15 @@ fn table(record: &RunRecord) -> Table {
         table.add(column, (0..record.stages.len()).map(|at| Some(cell(at))));
     };
     let stage = |at: usize| &record.stages[at];
+    let behind = links_behind(record);
     let share = |at: usize, part: fn(&LinkRecord) -> Option<u64>| {
-        let Some(link) = link_behind(record, at) else { return String::new() };
+        let Some(link) = behind[at] else { return String::new() };
         let watched = link.watched_ns.filter(|ns| *ns > 0);
         let share = watched.and_then(|watched| Some(part(link)? as f64 / watched as f64));
         share.map_or_else(|| ABSENT.to_owned(), |share| percent(share.min(1.0)))
     };
-    let number = |at: usize| {
-        record.stages[..at].iter().filter(|before| before.pipeline == stage(at).pipeline).count() + 1
-    };
-    let bytes_behind = |at| link_behind(record, at).and_then(|link| link.bytes);
+    let places = places(record);
+    let bytes_behind = |at: usize| behind[at].and_then(|link| link.bytes);
     let held_up = record.bottleneck.as_ref().and_then(|bottleneck| bottleneck.stage);
     let part = |at: usize| match (record.partitions, stage(at).is_reduce) {
         (None, _) => "",
@@ -43,13 +45,13 @@ fn table(record: &RunRecord) -> Table {
         (Some(_), true) => "reduce ",
     };
     add(Column::left("stage").fit(Fit::Cut), &|at| {
-        format!("{}{} {}", part(at), number(at), stage(at).command)
+        format!("{}{} {}", part(at), places[at] + 1, stage(at).command)
     });
     add(Column::right("wall"), &|at| measured(Some(stage(at).wall_ns)));
-    add(Column::right("CPU"), &|at| measured(Some(stage(at).user_ns + stage(at).system_ns)));
+    add(Column::right("CPU"), &|at| measured(Some(stage(at).user_ns.saturating_add(stage(at).system_ns))));
     add(Column::right("queued").drop(1), &|at| measured(stage(at).queued_ns));
     add(Column::right("out"), &|at| bytes_behind(at).map(decimal_size).unwrap_or_default());
-    let lines_behind = |at: usize| link_behind(record, at).and_then(|link| link.lines);
+    let lines_behind = |at: usize| behind[at].and_then(|link| link.lines);
     add(Column::right("lines"), &|at| {
         lines_behind(at).map(|lines| grouped(lines as f64, 0)).unwrap_or_default()
     });
@@ -72,14 +74,27 @@ fn measured(ns: Option<u64>) -> String {
     ns.filter(|ns| *ns >= SEEN_NS).map_or_else(|| ABSENT.to_owned(), |ns| time(ns as f64))
 }
 
-/// The link that a stage writes to; `None` behind the last one of a pipeline.
-pub(crate) fn link_behind(record: &RunRecord, index: usize) -> Option<&LinkRecord> {
-    let (writer, reader) = (record.stages.get(index)?, record.stages.get(index + 1)?);
-    if writer.pipeline != reader.pipeline {
-        return None;
-    }
-    let place = record.stages[..index].iter().filter(|stage| stage.pipeline == writer.pipeline).count();
-    record.links.iter().filter(|link| link.pipeline == writer.pipeline).nth(place)
+/// The place of each stage in its pipeline, from 0.
+fn places(record: &RunRecord) -> Vec<usize> {
+    let mut before: HashMap<u32, usize> = HashMap::new();
+    let next = |stage: &StageRecord| {
+        let count = before.entry(stage.pipeline).or_default();
+        *count += 1;
+        *count - 1
+    };
+    record.stages.iter().map(next).collect()
+}
+
+/// The link that each stage writes to; `None` behind the last one of a pipeline.
+pub(crate) fn links_behind(record: &RunRecord) -> Vec<Option<&LinkRecord>> {
+    let links: HashMap<u32, Vec<&LinkRecord>> =
+        grouped_by(record.links.iter().map(|link| (link.pipeline, link))).into_iter().collect();
+    let behind = |(at, place): (usize, usize)| {
+        let (writer, reader) = (&record.stages[at], record.stages.get(at + 1)?);
+        let links = links.get(&writer.pipeline).filter(|_| writer.pipeline == reader.pipeline)?;
+        links.get(place).copied()
+    };
+    places(record).into_iter().enumerate().map(behind).collect()
 }
 
 pub(crate) fn sentences(record: &RunRecord) -> Vec<String> {
@@ -138,9 +153,14 @@ fn of_which(record: &RunRecord) -> String {
     )
 }
 
+/// Whether a spec says the size of its pipe itself.
+fn has_size(spec: &str) -> bool {
+    spec.parse::<Spec>().is_ok_and(|spec| spec.options.contains_key("size"))
+}
+
 fn link_text(link: &LinkRecord) -> String {
     match link.granted.get("pipe_bytes") {
-        Some(bytes) if !link.spec.contains("size=") => format!("{} ({})", link.spec, ByteSize(*bytes)),
+        Some(bytes) if !has_size(&link.spec) => format!("{} ({})", link.spec, ByteSize(*bytes)),
         _ => link.spec.clone(),
     }
 }

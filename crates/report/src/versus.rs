@@ -35,7 +35,7 @@ pub(crate) fn rankings(record: &CompareRecord) -> Vec<(&str, Vec<&CompareResult>
 pub(crate) fn table(results: &[&CompareResult]) -> Table {
     let medians = || results.iter().filter_map(|result| result.median_s);
     let slowest = medians().fold(0.0, f64::max);
-    let fastest = results.first().and_then(|first| first.median_s);
+    let shortest = results.first().and_then(|first| first.median_s);
     let mut table = Table::default();
     let mut add = |column: Column, cell: &dyn Fn(&CompareResult) -> Option<String>| {
         table.add(column, results.iter().map(|result| cell(result)));
@@ -55,14 +55,16 @@ pub(crate) fn table(results: &[&CompareResult]) -> Table {
         Some(ratio) if ratio.low == ratio.high => Some(three_digits(ratio.median)),
         Some(ratio) => Some(with_bounds(ratio)),
         // The quotient of the medians, where nothing is known of its bounds.
-        None => Some(three_digits(result.median_s.filter(|_| result.error.is_none())? / fastest?)),
+        None => Some(three_digits(result.median_s.filter(|_| result.error.is_none())? / shortest?)),
     });
     add(Column::left("output"), &|result| match (result.equal, result.same_output) {
         (Some(false), _) => Some("varies".to_owned()),
         (_, same) => Some(if same? { "same" } else { "differs" }.to_owned()),
     });
+    let winner = fastest(results);
     for (row, result) in table.rows.iter_mut().zip(results) {
-        row.tone = if is_fastest(result, results) { Tone::Bold } else { Tone::Plain };
+        row.tone =
+            if winner.is_some_and(|one| std::ptr::eq(one, *result)) { Tone::Bold } else { Tone::Plain };
         row.reasons = result.error.iter().cloned().collect();
     }
     table
@@ -77,12 +79,14 @@ fn with_bounds(ratio: Ratio) -> String {
     format!("{median} ({low} to {high})")
 }
 
-/// Whether all others surely take longer.
-fn is_fastest(result: &CompareResult, all: &[&CompareResult]) -> bool {
-    let slower = |other: &&&CompareResult| other.times_fastest.is_some_and(|ratio| ratio.low > 1.0);
-    let others = || all.iter().filter(|other| other.error.is_none() && !std::ptr::eq(**other, result));
-    let own = result.times_fastest.is_some_and(|ratio| ratio.median == 1.0 && ratio.high == 1.0);
-    own && others().count() > 0 && others().count() == others().filter(slower).count()
+/// The one than which all others surely take longer.
+fn fastest<'a>(results: &[&'a CompareResult]) -> Option<&'a CompareResult> {
+    let slower = |result: &CompareResult| result.times_fastest.is_some_and(|ratio| ratio.low > 1.0);
+    let ranked = || results.iter().copied().filter(|result| result.error.is_none());
+    let mut level = ranked().filter(|result| !slower(result));
+    let first = level.next().filter(|_| level.next().is_none() && ranked().count() > 1)?;
+    let own = first.times_fastest.is_some_and(|ratio| ratio.median == 1.0 && ratio.high == 1.0);
+    own.then_some(first)
 }
 
 /// Which one is the fastest, if that can be told, and whose output is not that of the first.
@@ -95,7 +99,7 @@ pub(crate) fn sentences(record: &CompareRecord, results: &[&CompareResult]) -> V
         .collect();
     let told = ranked.iter().all(|result| result.times_fastest.is_some());
     let level = ranked.iter().filter(|one| one.times_fastest.is_some_and(|ratio| ratio.low <= 1.0));
-    let level: Vec<String> = level.map(|result| name(result)).collect();
+    let level: Vec<&CompareResult> = level.copied().collect();
     let whose = match &ranked[..] {
         // In records of earlier versions nothing was compared.
         [fastest, ..] if fastest.times_fastest.is_none() => None,
@@ -111,7 +115,7 @@ pub(crate) fn sentences(record: &CompareRecord, results: &[&CompareResult]) -> V
         }
         [_, _, ..] if told => Some(format!(
             "Which one is the fastest cannot be told of {}: more --trials, or a quieter machine, may tell them apart.",
-            first_of(&level, NAMES_MAX, ", ")
+            first_of(&level, NAMES_MAX, ", ", |one| name(one))
         )),
         [_, others @ ..] if !others.is_empty() => {
             let needed = stats::figures_needed(others.len(), 1, true);
@@ -123,13 +127,13 @@ pub(crate) fn sentences(record: &CompareRecord, results: &[&CompareResult]) -> V
     };
     let sized = |result: &CompareResult| format!("{} ({})", name(result), decimal_size(result.output_bytes));
     let unlike = results.iter().filter(|result| result.same_output == Some(false));
-    let unlike: Vec<String> = unlike.map(|result| sized(result)).collect();
+    let unlike: Vec<&CompareResult> = unlike.copied().collect();
     let is_reference = |one: &&CompareResult| {
         one.same_output.is_some() && Some(&one.via) == results.first().map(|one| &one.via)
     };
     let reference = record.results.iter().find(is_reference).filter(|_| !unlike.is_empty());
     let unlike = reference.map(|reference| {
-        let unlike = first_of(&unlike, NAMES_MAX, ", ");
+        let unlike = first_of(&unlike, NAMES_MAX, ", ", |one| sized(one));
         format!("Not the same output as of {}: {unlike}.", sized(reference))
     });
     whose.into_iter().chain(unlike).collect()
@@ -169,11 +173,11 @@ pub(crate) fn remarks(record: &CompareRecord) -> Vec<String> {
         format!("Each time includes the start of the shell ({seconds} with an empty text): without it the factors would be larger.")
     });
     let first = (!first.is_empty()).then(|| {
-        let first = first_of(&first, NAMES_MAX, "; ");
+        let first = first_of(&first, NAMES_MAX, "; ", String::clone);
         format!("The first trial took longer: {first}. What it needs may not have been in memory: try --warmup or --prepare.")
     });
     let apart = (!apart.is_empty()).then(|| {
-        let apart = first_of(&apart, NAMES_MAX, "; ");
+        let apart = first_of(&apart, NAMES_MAX, "; ", String::clone);
         format!("Far from the others: {apart}. Something else may have used the machine.")
     });
     [start, first, apart].into_iter().flatten().collect()

@@ -33,7 +33,8 @@ fn identities(record: &BenchRecord) -> HashSet<Identity<'_>> {
 
 fn sentence((name, record): (&str, &BenchRecord)) -> String {
     let specs = distinct(ranked(record).map(|case| case.spec.to_string()));
-    let what = if specs.is_empty() { "no case at all".to_owned() } else { first_of(&specs, 4, ", ") };
+    let what =
+        if specs.is_empty() { "no case at all".to_owned() } else { first_of(&specs, 4, ", ", String::clone) };
     format!(
         "{name} has no case in common with the other records (it has {what}): its figures stand by themselves. To compare, \
          measure the same mechanisms, blocks, tasks, placement and data level."

@@ -1,11 +1,11 @@
 //! Runs of pipelines as flows: stages, hoses, and the stage that held the others up.
 
-use model::{LinkRecord, RunRecord, StageRecord};
+use model::{LinkRecord, RunRecord};
 
 use super::section::{Block, Section};
 use crate::figure::{Chart, Figure, Flow, FlowLink, FlowStage};
 use crate::numbers;
-use crate::stages::{link_behind, sentences};
+use crate::stages::{links_behind, sentences};
 use crate::statuses;
 
 /// A section for one run.
@@ -22,7 +22,7 @@ pub(super) fn section(record: &RunRecord, label: &str, number: usize) -> Section
 
 fn figure(record: &RunRecord, number: usize) -> Figure {
     let held_up = record.bottleneck.as_ref().and_then(|bottleneck| bottleneck.stage);
-    let stages = record.stages.iter().enumerate();
+    let flows = links_behind(record).into_iter().enumerate();
     Figure {
         id: format!("flow-{number}"),
         title: "Stages and what flowed between them".to_owned(),
@@ -33,34 +33,33 @@ fn figure(record: &RunRecord, number: usize) -> Figure {
         ),
         chart: Chart::Flow(Flow {
             wall_s: seconds(record.wall_ns),
-            stages: stages.map(|(at, one)| stage(record, at, one, held_up == Some(at))).collect(),
+            stages: flows.map(|(at, behind)| stage(record, at, behind, held_up == Some(at))).collect(),
         }),
     }
 }
 
-fn stage(record: &RunRecord, at: usize, stage: &StageRecord, held_up: bool) -> FlowStage {
+fn stage(record: &RunRecord, at: usize, behind: Option<&LinkRecord>, held_up: bool) -> FlowStage {
+    let stage = &record.stages[at];
+    let next = record.stages.get(at + 1).filter(|next| next.pipeline == stage.pipeline);
     FlowStage {
         command: stage.command.clone(),
         wall_s: seconds(stage.wall_ns),
-        cpu_s: seconds(stage.user_ns + stage.system_ns),
+        cpu_s: seconds(stage.user_ns.saturating_add(stage.system_ns)),
         read_wait_s: stage.blocked_read_ns.map(seconds),
         write_wait_s: stage.blocked_write_ns.map(seconds),
         exit: statuses::shown(stage),
         held_up,
-        link: link(record, at),
+        link: next.map(|_| flow_link(behind, &record.via)),
     }
 }
 
-/// What leads on from a stage; `None` behind the last one of a pipeline.
-fn link(record: &RunRecord, at: usize) -> Option<FlowLink> {
-    let stage = record.stages.get(at)?;
-    record.stages.get(at + 1).filter(|next| next.pipeline == stage.pipeline)?;
-    let link = link_behind(record, at);
-    Some(FlowLink {
-        spec: link.map_or_else(|| record.via.clone(), |link| link.spec.clone()),
+/// What leads on from a stage to the next one.
+fn flow_link(link: Option<&LinkRecord>, via: &str) -> FlowLink {
+    FlowLink {
+        spec: link.map_or(via, |link| &link.spec).to_owned(),
         bytes: link.and_then(|link| link.bytes),
         note: link.map(note).unwrap_or_default(),
-    })
+    }
 }
 
 fn note(link: &LinkRecord) -> String {

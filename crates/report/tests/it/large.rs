@@ -1,10 +1,14 @@
 //! Records of very many cases: each format takes time in proportion to them, and a page stays one that opens.
 
-use model::{BenchRecord, CaseRecord, Role, Spec, WorkerCase, WorkerEnd, WorkerStart};
+use model::{
+    BenchRecord, CaseRecord, Chain, CompareRecord, CompareResult, Doing, LinkRecord, Ratio, Role, RunRecord,
+    Seen, Spec, StageRecord, TopRecord, WorkerCase, WorkerEnd, WorkerStart,
+};
 use nix::time::{ClockId, clock_gettime};
 use report::page::Block;
 use report::read::{AnyRecord, Loaded};
-use report::{FORMATS, Style, bench};
+use report::study::StudyView;
+use report::{FORMATS, Style, bench, sheet};
 
 use crate::mock::{ordinary, record};
 use crate::page::page;
@@ -63,9 +67,9 @@ fn cpu_time_s() -> f64 {
     used.tv_sec() as f64 + used.tv_nsec() as f64 / 1e9
 }
 
-/// How much longer a work takes with four times as many cases.
-fn growth<T>(apart: Apart, prepared: impl Fn(BenchRecord) -> T, work: impl Fn(&T)) -> f64 {
-    let records = [CASES / 4, CASES].map(|cases| prepared(many(apart, cases)));
+/// How much longer a work takes with four times as many things in what it is done to.
+fn growth<T>(most: usize, make: impl Fn(usize) -> T, work: impl Fn(&T)) -> f64 {
+    let records = [most / 4, most].map(make);
     let mut times = [f64::INFINITY; 2];
     for (record, at) in (0..5).flat_map(|_| records.iter().zip([0, 1])) {
         let began_s = cpu_time_s();
@@ -78,20 +82,66 @@ fn growth<T>(apart: Apart, prepared: impl Fn(BenchRecord) -> T, work: impl Fn(&T
 #[test]
 fn very_many_cases_are_shown_in_time_that_grows_with_them() {
     for apart in [Apart::Nothing, Apart::Spec, Apart::Block, Apart::Worker] {
+        let of = |cases| many(apart, cases);
+        let loaded = |cases| [Loaded::new("many.json", AnyRecord::Bench(of(cases)))];
         let as_table = |record: &BenchRecord| {
             let shown = bench::sheet(record, true).terminal(&Style::default());
             assert!(shown.lines().count() > record.cases.len() / 10, "{apart:?}: every row is in the table");
             drop(report::advice(record));
         };
-        let loaded = |record| [Loaded::new("many.json", AnyRecord::Bench(record))];
         let as_files = |records: &[Loaded; 1]| {
             for format in FORMATS {
-                let text = (format.render)(records, report::study::StudyView::unknown).expect("a text");
+                let text = (format.render)(records, StudyView::unknown).expect("a text");
                 assert!(text.lines().count() > 10, "{apart:?} as {}", format.name);
             }
         };
-        let growth = [growth(apart, |record| record, as_table), growth(apart, loaded, as_files)];
+        let growth = [growth(CASES, of, as_table), growth(CASES, loaded, as_files)];
         assert!(growth.iter().all(|times| *times < GROWTH_MAX), "{apart:?}: {growth:?} times as long");
+    }
+}
+
+/// A run of one long pipeline, a comparison of very many pipelines that begin alike, and a chain of very many processes.
+fn others(count: usize) -> [Loaded; 3] {
+    let text = |at: usize| format!("grep -c a-long-pattern-that-all-of-them-begin-with-alike file-{at}");
+    let run = RunRecord {
+        stages: (0..count).map(|at| StageRecord { command: text(at), ..StageRecord::default() }).collect(),
+        links: vec![LinkRecord { spec: "pipe".to_owned(), ..LinkRecord::default() }; count - 1],
+        ..RunRecord::default()
+    };
+    let result = |at: usize| CompareResult {
+        times_s: vec![1.0; 3],
+        median_s: Some(1.0),
+        times_fastest: Some(Ratio { median: 1.0, low: 0.9, high: 1.1 }),
+        same_output: Some(at == 0),
+        ..CompareResult::new(&text(at), "pipe")
+    };
+    let compare = CompareRecord { results: (0..count).map(result).collect(), ..CompareRecord::default() };
+    let links = (1..count).map(|at| crate::chains::link([&[at - 1], &[at]], Some(1.0), 0)).rev();
+    let stage = crate::chains::stage(&[("cat", 1)], [1.0, 1.0], Doing::Works, None);
+    let chain = Chain { stages: vec![stage; count], links: links.collect(), held_up_by: None };
+    let top = TopRecord { seen: Seen { chains: vec![chain], ..Seen::default() }, ..TopRecord::default() };
+    [AnyRecord::Run(run), AnyRecord::Compare(compare), AnyRecord::Top(top)]
+        .map(|record| Loaded::new("many.json", record))
+}
+
+/// Expected: time grows with the stages and the results.
+/// Happened: with their square; 20,000 stages took more than a minute.
+#[test]
+fn very_many_stages_and_results_are_shown_in_time_that_grows_with_them() {
+    const MANY: usize = 3_000;
+    for kind in 0..3 {
+        let made = |count| {
+            let all = others(count);
+            [all.into_iter().nth(kind).expect("a record")]
+        };
+        let shown = |records: &[Loaded; 1]| {
+            drop(sheet::terminal(&records[0].record, &Style::default(), StudyView::unknown));
+            for format in FORMATS {
+                (format.render)(records, StudyView::unknown).expect("a text");
+            }
+        };
+        let growth = growth(MANY, made, shown);
+        assert!(growth < GROWTH_MAX, "{kind}: {growth} times as long");
     }
 }
 
@@ -120,11 +170,12 @@ fn a_page_of_very_many_cases_is_bounded_and_says_what_it_leaves_out() {
 
 #[test]
 fn records_that_share_no_case_are_told_so_in_time_that_grows_with_them() {
-    let both = |one: BenchRecord| {
+    let both = |cases| {
+        let one = many(Apart::Spec, cases);
         let mut other = one.clone();
         other.cases.iter_mut().for_each(|case| case.relays += 1);
         [("one", one), ("other", other)].map(|(name, record)| Loaded::new(name, AnyRecord::Bench(record)))
     };
-    let growth = growth(Apart::Spec, both, |records| assert_eq!(report::page::strangers(records).len(), 2));
+    let growth = growth(CASES, both, |records| assert_eq!(report::page::strangers(records).len(), 2));
     assert!(growth < GROWTH_MAX, "{growth} times as long");
 }
