@@ -3,12 +3,22 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use std::io::Read;
 use thiserror::Error;
 
-/// The longest text that is read; a histogram of three digits up to an hour takes some 20 KiB.
+/// The longest text that is read, and the most bytes that are unpacked from it; a histogram of three digits up to an hour takes some
+/// 20 KiB.
 const TEXT_BYTES_MAX: usize = 1 << 20;
+/// The precision of all histograms of hosepipe, in significant digits.
+const DIGITS: u8 = 3;
+/// The largest range that is read, in nanoseconds: an hour.
+const RANGE_NS_MAX: u64 = 3_600_000_000_000;
+/// What the V2+DEFLATE form and the V2 form inside it begin with, and the length of the latter's header.
+const COOKIES: [u64; 2] = [0x1c84_9314, 0x1c84_9313];
+const HEADER_BYTES: usize = 40;
 
 /// Why a text is no histogram, or a histogram no text.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -29,7 +39,7 @@ const LATENCY_NS_MAX: u64 = 60_000_000_000;
 
 /// An empty histogram of round trip times: three significant digits from 1 ns to a minute.
 pub fn latency_histogram() -> Option<Histogram<u64>> {
-    Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).ok()
+    Histogram::new_with_bounds(1, LATENCY_NS_MAX, DIGITS).ok()
 }
 
 /// The histogram as text.
@@ -52,10 +62,37 @@ pub fn decode_histogram(text: &str) -> Result<Histogram<u64>, HistogramError> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(HistogramError::TooLong(text.len()));
     }
-    let bytes = STANDARD.decode(text).map_err(|error| HistogramError::Base64(error.to_string()))?;
+    let packed = STANDARD.decode(text).map_err(|error| HistogramError::Base64(error.to_string()))?;
+    let bytes = unpacked(&packed).map_err(HistogramError::Format)?;
     Deserializer::new()
         .deserialize(&mut bytes.as_slice())
         .map_err(|error| HistogramError::Format(error.to_string()))
+}
+
+/// The V2 form inside. The library allocates memory by its length, digits and range, so these are checked before it reads them.
+fn unpacked(packed: &[u8]) -> Result<Vec<u8>, String> {
+    let number = |bytes: &[u8], at: usize, length: usize| {
+        let digits = bytes.get(at..at + length).unwrap_or_default();
+        digits.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+    };
+    let (head, body) = packed.split_at_checked(8).ok_or("it is too short")?;
+    let mut bytes = Vec::new();
+    let mut inflater = ZlibDecoder::new(body).take(TEXT_BYTES_MAX as u64 + 1);
+    inflater.read_to_end(&mut bytes).map_err(|error| crate::describe_errno(&error))?;
+    if [number(head, 0, 4), number(&bytes, 0, 4)] != COOKIES {
+        return Err("it does not begin as one".to_owned());
+    }
+    let (length, digits, range_ns) = (number(&bytes, 4, 4), number(&bytes, 12, 4), number(&bytes, 24, 8));
+    let found = bytes.len().saturating_sub(HEADER_BYTES);
+    match () {
+        () if bytes.len() > TEXT_BYTES_MAX => Err("it unpacks to more than 1 MiB".to_owned()),
+        () if length != found as u64 => Err(format!("it says {length} bytes and has {found}")),
+        () if digits > u64::from(DIGITS) => {
+            Err(format!("it has {digits} digits, and hosepipe writes {DIGITS}"))
+        }
+        () if range_ns > RANGE_NS_MAX => Err(format!("its range of {range_ns} ns is more than an hour")),
+        () => Ok(bytes),
+    }
 }
 
 #[cfg(test)]
@@ -68,6 +105,43 @@ mod tests {
         assert!(matches!(decode_histogram("*"), Err(HistogramError::Base64(_))));
         assert!(matches!(decode_histogram("aG9zZXBpcGU="), Err(HistogramError::Format(_))));
         assert!(matches!(decode_histogram(&"A".repeat(TEXT_BYTES_MAX + 1)), Err(HistogramError::TooLong(_))));
+    }
+
+    /// Expected: what a header asks for is checked before memory is taken for it.
+    /// Happened: 4.2 GB for a length of 0xffffffff, 2.5 GB for five digits up to 2^63 - 1.
+    #[test]
+    fn a_header_that_lies_is_refused() {
+        let mut ours = Vec::new();
+        let packed = STANDARD.decode(encode_histogram(&latency_histogram().unwrap()).unwrap()).unwrap();
+        ZlibDecoder::new(&packed[8..]).read_to_end(&mut ours).unwrap();
+        let refused = |at: usize, bytes: &[u8]| {
+            let mut changed = ours.clone();
+            changed[at..at + bytes.len()].copy_from_slice(bytes);
+            let mut packed = packed[..8].to_vec();
+            let mut encoder = flate2::write::ZlibEncoder::new(&mut packed, flate2::Compression::fast());
+            std::io::Write::write_all(&mut encoder, &changed).unwrap();
+            encoder.finish().unwrap();
+            decode_histogram(&STANDARD.encode(packed))
+                .map_or_else(|error| error.to_string(), |_| String::new())
+        };
+        assert_eq!(refused(0, &ours[..4]), "", "unchanged");
+        let lies: [(usize, &[u8], &str); 5] = [
+            (0, &[0x1c, 0x84, 0x93, 0x14], "does not begin as one"),
+            (4, &[0xff; 4], "says 4294967295 bytes"),
+            (15, &[5], "has 5 digits"),
+            (12, &[0xff; 4], "digits"),
+            (24, &[0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], "more than an hour"),
+        ];
+        for (at, bytes, said) in lies {
+            assert!(refused(at, bytes).contains(said), "{at}: {}", refused(at, bytes));
+        }
+        let bomb = vec![0; 8 << 20];
+        let mut packed = packed[..8].to_vec();
+        let mut encoder = flate2::write::ZlibEncoder::new(&mut packed, flate2::Compression::best());
+        std::io::Write::write_all(&mut encoder, &[&ours[..40], &bomb].concat()).unwrap();
+        encoder.finish().unwrap();
+        let error = decode_histogram(&STANDARD.encode(packed)).expect_err("a bomb");
+        assert!(error.to_string().contains("more than 1 MiB"), "{error}");
     }
 
     proptest! {

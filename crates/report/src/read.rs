@@ -1,5 +1,8 @@
 //! Records read back: which kind a text is, and in plain words why it is none.
 
+mod checks;
+
+use checks::Measurable;
 use model::{
     BenchRecord, BoostRecord, CompareRecord, DiffRecord, FleetRecord, Host, RunRecord, SCHEMA, StudyRecord,
     Tool, TopRecord,
@@ -132,11 +135,20 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D:
 /// # Errors
 /// Text that is no JSON or ends too early, JSON that is no record, a record of another schema or with damage.
 pub fn read(name: &str, text: &str) -> Result<Loaded, ReadError> {
-    // Long records are those of bench: they are not read twice.
+    let record = any(name, text)?;
+    let damaged = |what: String| ReadError::Damaged { name: name.to_owned(), what };
+    typed::<Measurable>(name, text)?;
+    checks::check(&record).map_err(damaged)?;
+    Ok(Loaded::new(name, record))
+}
+
+/// A record of any kind by its form alone.
+fn any(name: &str, text: &str) -> Result<AnyRecord, ReadError> {
+    // Long records are those of bench: which kind they are is not looked for first.
     if let Ok(record) = serde_json::from_str::<BenchRecord>(text)
         && record.schema == SCHEMA
     {
-        return Ok(Loaded::new(name, AnyRecord::Bench(record)));
+        return Ok(AnyRecord::Bench(record));
     }
     let kind: Kind = serde_json::from_str(text).map_err(|error| not_a_record(name, text, &error))?;
     let no_record = |what: &str| ReadError::NoRecord { name: name.to_owned(), what: what.to_owned() };
@@ -147,7 +159,7 @@ pub fn read(name: &str, text: &str) -> Result<Loaded, ReadError> {
         }
         _ => return Err(no_record("it has no `schema`")),
     }
-    let record = match kind {
+    Ok(match kind {
         Kind { cases: true, .. } => AnyRecord::Bench(typed(name, text)?),
         Kind { stages: true, .. } => AnyRecord::Run(typed(name, text)?),
         Kind { results: true, .. } => AnyRecord::Compare(typed(name, text)?),
@@ -155,32 +167,18 @@ pub fn read(name: &str, text: &str) -> Result<Loaded, ReadError> {
         Kind { changes: true, .. } => AnyRecord::Diff(typed(name, text)?),
         Kind { boosted: true, .. } => AnyRecord::Boost(typed(name, text)?),
         Kind { chains: true, .. } => AnyRecord::Top(typed(name, text)?),
-        Kind { meetings: true, .. } => AnyRecord::Fleet(of_fleet(name, text)?),
+        Kind { meetings: true, .. } => AnyRecord::Fleet(typed(name, text)?),
         _ => {
             let kinds =
                 "`cases`, `stages`, `results`, `parts`, `changes`, `boosted`, `chains` and `meetings`";
             return Err(no_record(&format!("it has none of {kinds}")));
         }
-    };
-    Ok(Loaded::new(name, record))
+    })
 }
 
 fn typed<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, ReadError> {
     serde_json::from_str(text)
         .map_err(|error| ReadError::Damaged { name: name.to_owned(), what: error.to_string() })
-}
-
-/// A fleet whose pairs are of its own nodes.
-fn of_fleet(name: &str, text: &str) -> Result<FleetRecord, ReadError> {
-    let record: FleetRecord = typed(name, text)?;
-    let nodes = record.nodes.len();
-    match record.meetings.iter().map(|meeting| meeting.from.max(meeting.to)).find(|node| *node >= nodes) {
-        Some(node) => {
-            let what = format!("`meetings` has a node {node}, and `nodes` ends before it");
-            Err(ReadError::Damaged { name: name.to_owned(), what })
-        }
-        None => Ok(record),
-    }
 }
 
 fn not_a_record(name: &str, text: &str, error: &serde_json::Error) -> ReadError {
@@ -297,5 +295,26 @@ mod tests {
         assert!(other.contains("`hosepipe/9`") && other.contains("reads `hosepipe/1`"), "{other}");
         let damaged = message("{\"schema\": \"hosepipe/1\", \"cases\": []}");
         assert!(damaged.contains("run.json: the record is damaged: missing field"), "{damaged}");
+    }
+
+    #[test]
+    fn numbers_that_nobody_can_measure_are_refused_wherever_they_are() {
+        let result = |times: &str| {
+            format!(
+                r#"{{"schema": "hosepipe/1", "tool": {{"version": "0"}}, "host": {}, "arguments": [], "started": "", "seed": 1,
+                   "trials": 1, "warmup": 0, "interrupted": false, "results": [{{"pipeline": "a", "via": "pipe",
+                   "times_s": [{times}], "output_bytes": 0}}], "unknown": 1e17}}"#,
+                serde_json::to_string(&Host::default()).expect("JSON")
+            )
+        };
+        assert!(read("run.json", &result("1.5, 0, 1e3")).is_ok());
+        for (times, said) in [
+            ("1e308, 1e308", "1e308 is more than anything that can be measured"),
+            ("1, -1.5", "-1.5e0 is negative at line"),
+            ("-1", "-1 is negative at line"),
+        ] {
+            let message = message(&result(times));
+            assert!(message.contains("the record is damaged") && message.contains(said), "{message}");
+        }
     }
 }

@@ -54,6 +54,31 @@ fn what_is_no_record_is_refused_with_its_name() {
     lab.run(&["report"]).expect_code(2);
 }
 
+/// Expected: a histogram that cannot be read makes a record no record, and what its header says takes no memory.
+/// Happened: `report` ended with 0, `diff` left the rows out, and a length of 0xffffffff took 4.2 GB.
+#[test]
+fn a_histogram_that_cannot_be_read_is_refused_by_all_that_read_records() {
+    let lab = Lab::new();
+    let trips =
+        ["bench", "pipe", "--workload", "pingpong", "--count", "10", "--trials", "2", "--json", "trips.json"];
+    lab.run(&trips).expect_code(0);
+    let mut record =
+        crate::common::read_record(&std::fs::read_to_string(lab.here("trips.json")).expect("a record"));
+    let samples = record.cases.iter_mut().flat_map(|case| &mut case.samples);
+    samples.for_each(|sample| sample.latency_histogram = Some("@@".to_owned()));
+    std::fs::write(lab.here("bad.json"), serde_json::to_string(&record).expect("JSON")).expect("written");
+    for args in [
+        &["report", "bad.json"][..],
+        &["diff", "trips.json", "bad.json"],
+        &["diff", "bad.json", "bad.json"],
+        &["recommend", "--from", "bad.json", "--message", "64", "--pattern", "request-reply"],
+    ] {
+        let done = lab.run(args).expect_code(2);
+        let said = "bad.json: the record is damaged: a latency histogram is not base64";
+        assert!(done.stdout.is_empty() && done.stderr.contains(said), "{args:?}: {}", done.stderr);
+    }
+}
+
 #[test]
 fn records_with_nothing_in_common_are_told_so_and_shown_all_the_same() {
     let lab = Lab::new();

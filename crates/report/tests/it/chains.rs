@@ -7,7 +7,12 @@ use report::read::{AnyRecord, Loaded, read};
 use report::study::StudyView;
 use report::{FORMATS, Style, chains, sheet};
 
-fn stage(names: &[(&str, i32)], rates: [f64; 2], doing: Doing, waits_at: Option<usize>) -> ChainStage {
+pub(crate) fn stage(
+    names: &[(&str, i32)],
+    rates: [f64; 2],
+    doing: Doing,
+    waits_at: Option<usize>,
+) -> ChainStage {
     let process = |(name, pid): &(&str, i32)| ChainProcess {
         pid: *pid,
         name: (*name).to_owned(),
@@ -27,7 +32,7 @@ fn stage(names: &[(&str, i32)], rates: [f64; 2], doing: Doing, waits_at: Option<
     }
 }
 
-fn link(ends: [&[usize]; 2], rate: Option<f64>, held: u64) -> ChainLink {
+pub(crate) fn link(ends: [&[usize]; 2], rate: Option<f64>, held: u64) -> ChainLink {
     ChainLink {
         kind: ChainLinkKind::Pipe,
         name: "pipe:[4711]".to_owned(),
@@ -129,5 +134,28 @@ fn every_format_has_chains_and_json_reads_back() {
         if format.flag == "csv" {
             insta::assert_snapshot!("chains_csv", text);
         }
+    }
+}
+
+/// Expected: places that do not exist are found when a record is read. Happened: `report` panicked.
+#[test]
+fn places_that_do_not_exist_are_refused() {
+    let refused = |change: fn(&mut Chain)| {
+        let mut record = record();
+        change(&mut record.seen.chains[0]);
+        let text = serde_json::to_string(&record).expect("JSON");
+        read("top.json", &text).expect_err("refused").to_string()
+    };
+    let all: [(fn(&mut Chain), &str); 6] = [
+        (|chain| chain.stages.clear(), "a chain has no `stages`"),
+        (|chain| chain.held_up_by = Some(99), "`held_up_by` is 99, and `stages` ends before it"),
+        (|chain| chain.links[0].writers = vec![99], "an end of a link is 99"),
+        (|chain| chain.links[1].readers = vec![0, 3], "an end of a link is 3"),
+        (|chain| chain.stages[2].waits_at = Some(2), "`waits_at` is 2, and `links` ends before it"),
+        (|chain| chain.links[0] = link([&[0; 2000], &[1; 2000]], None, 0), "join 4000001 pairs"),
+    ];
+    for (change, said) in all {
+        let message = refused(change);
+        assert!(message.contains("top.json: the record is damaged") && message.contains(said), "{message}");
     }
 }

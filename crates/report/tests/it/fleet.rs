@@ -134,7 +134,7 @@ fn a_pair_of_nobody_is_damage() {
     record.meetings[0].to = 9;
     let text = serde_json::to_string(&record).expect("JSON");
     let error = read("fleet", &text).expect_err("damage").to_string();
-    assert!(error.contains("fleet: the record is damaged: `meetings` has a node 9"), "{error}");
+    assert!(error.contains("fleet: the record is damaged: a rank in `meetings` is 9"), "{error}");
 }
 
 #[test]
