@@ -3,9 +3,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
 
 /// An error of a system call as people look it up: `ENOSPC (No space left on device)`, never by number alone.
 /// An error that did not come from the system is given in its own words.
@@ -31,10 +29,10 @@ fn raw_errno(error: &io::Error) -> Option<i32> {
 
 /// A signal by name, as in `SIGKILL` (signal(7)).
 pub fn signal_name(signal: i32) -> String {
-    // The standard library prints `signal: 9 (SIGKILL)`.
-    let text = ExitStatus::from_raw(signal).to_string();
-    let name = text.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
-    name.map_or_else(|| format!("signal {signal}"), |(name, _)| name.to_owned())
+    match nix::sys::signal::Signal::try_from(signal) {
+        Ok(known) => known.as_str().to_owned(),
+        Err(_) => format!("signal {signal}"),
+    }
 }
 
 /// The folder for temporary files: TMPDIR, or /tmp. A TMPDIR that is empty is none, as mktemp(1) has it.
@@ -100,7 +98,9 @@ mod tests {
 
     #[test]
     fn signals_have_names() {
-        for (signal, name) in [(9, "SIGKILL"), (11, "SIGSEGV"), (13, "SIGPIPE"), (100, "signal 100")] {
+        for (signal, name) in
+            [(9, "SIGKILL"), (11, "SIGSEGV"), (13, "SIGPIPE"), (34, "signal 34"), (100, "signal 100")]
+        {
             assert_eq!(signal_name(signal), name);
         }
     }

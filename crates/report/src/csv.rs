@@ -74,7 +74,8 @@ impl Sheet {
         let refused = |error: ::csv::Error| FormatError::Csv(error.to_string());
         let mut writer = ::csv::Writer::from_writer(Vec::new());
         writer.write_record(&self.columns).map_err(refused)?;
-        let cells = |row: &Vec<String>| row.iter().map(|cell| harmless(cell).into_owned()).collect::<Vec<_>>();
+        let cells =
+            |row: &Vec<String>| row.iter().map(|cell| harmless(cell).into_owned()).collect::<Vec<_>>();
         self.rows.iter().try_for_each(|row| writer.write_record(cells(row))).map_err(refused)?;
         let bytes = writer.into_inner().map_err(|error| FormatError::Csv(error.to_string()))?;
         String::from_utf8(bytes).map_err(|error| FormatError::Csv(error.to_string()))

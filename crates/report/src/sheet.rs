@@ -1,8 +1,6 @@
 //! What is shown of a record, from above: a heading, tables, remarks, sentences. Printed in a terminal or as Markdown.
 
-use model::visible;
-
-use crate::layout::{self, Line, Tone};
+use crate::layout::{self, Line, Tone, markdown as safe};
 use crate::page::{Block, Section};
 use crate::read::AnyRecord;
 use crate::study::{StudyView, ViewOf};
@@ -116,7 +114,7 @@ impl Sheet {
     pub fn markdown(&self) -> String {
         let parts: Vec<String> =
             self.parts.iter().map(SheetPart::markdown).filter(|text| !text.is_empty()).collect();
-        visible(&(parts.join("\n\n") + "\n"))
+        parts.join("\n\n") + "\n"
     }
 }
 
@@ -133,7 +131,7 @@ impl SheetPart {
                 .flat_map(|line| wrapped(Tone::Dim, &line))
                 .collect(),
             Self::Notice(text) | Self::Title(text) => wrapped(Tone::Bold, text),
-            Self::Command(text) => vec![Line::new(Tone::Bold, text.as_str())],
+            Self::Command(text) => vec![Line::new(Tone::Bold, text.replace('\n', " "))],
             Self::Table(table) => {
                 let mut lines = wrapped(Tone::Bold, &table.title);
                 lines.extend(table.lines(style));
@@ -153,24 +151,27 @@ impl SheetPart {
     }
 
     fn markdown(&self) -> String {
-        let paragraphs = |texts: &[String]| texts.join("\n\n");
+        let lines = |texts: &[String], before: &str, between: &str| {
+            let texts: Vec<String> = texts.iter().map(|text| format!("{before}{}", safe(text))).collect();
+            texts.join(between)
+        };
         match self {
-            Self::Heading(pieces) => pieces.join(" · "),
-            Self::Notice(text) => format!("**{text}**"),
-            Self::Title(text) => format!("### {text}"),
-            Self::Command(text) => format!("### {}", layout::code(text)),
+            Self::Heading(pieces) => lines(pieces, "", " · "),
+            Self::Notice(text) => format!("**{}**", safe(text)),
+            Self::Title(text) => format!("### {}", safe(text)),
+            Self::Command(text) => format!("### {}", safe(&layout::code(text))),
             Self::Table(table) => {
-                let title =
-                    if table.title.is_empty() { String::new() } else { format!("### {}\n\n", table.title) };
-                format!("{title}{}\n{}", table.markdown(), paragraphs(&table.notes)).trim_end().to_owned()
+                let title = Some(&table.title).filter(|title| !title.is_empty());
+                let title = title.map(|title| format!("### {}\n\n", safe(title))).unwrap_or_default();
+                let notes = lines(&table.notes, "", "\n\n");
+                format!("{title}{}\n{notes}", table.markdown()).trim_end().to_owned()
             }
             Self::Folded(title, table) => {
-                format!("<details>\n<summary>{title}</summary>\n\n{}\n</details>", table.markdown())
+                let summary = safe(title);
+                format!("<details>\n<summary>{summary}</summary>\n\n{}\n</details>", table.markdown())
             }
-            Self::Note(text) | Self::Line(text) | Self::Paragraph(text) => text.replace('\n', " "),
-            Self::Remarks(remarks) => {
-                remarks.iter().map(|text| format!("- {text}")).collect::<Vec<_>>().join("\n")
-            }
+            Self::Note(text) | Self::Line(text) | Self::Paragraph(text) => safe(text),
+            Self::Remarks(remarks) => lines(remarks, "- ", "\n"),
         }
     }
 }

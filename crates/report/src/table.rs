@@ -175,7 +175,7 @@ impl Table {
         let mut text = String::new();
         let mut line = |cells: Vec<String>| {
             // A bar inside a cell would end it.
-            let cell = |cell: String| cell.trim_end().replace('|', "\\|").replace('\n', " ");
+            let cell = |cell: String| layout::markdown(cell.trim_end()).replace('|', "\\|");
             text.push_str(&format!("| {} |\n", cells.into_iter().map(cell).collect::<Vec<_>>().join(" | ")));
         };
         line(table.columns.iter().map(|column| column.title.clone()).collect());
@@ -183,8 +183,7 @@ impl Table {
         line((0..table.columns.len()).map(|at| rule(at).to_owned()).collect());
         for row in table.rows {
             let cell = |(column, cell): (&Column, String)| match column.fit {
-                Fit::Spec => format!("`{cell}`"),
-                Fit::Command => layout::code(&cell),
+                Fit::Spec | Fit::Command => layout::code(&cell),
                 _ => cell,
             };
             line(table.columns.iter().zip(row.cells).map(cell).collect());

@@ -58,7 +58,7 @@ fn poisoned(text: &str) -> (String, Vec<String>) {
     for pointer in strings_of(&record, "") {
         let field = record.pointer_mut(&pointer).expect("a field");
         let Value::String(before) = field.clone() else { continue };
-        *field = Value::String(format!("{before}{HOSTILE}"));
+        *field = Value::String(format!("{before}<img onerror=x>{HOSTILE}"));
         let text = record.to_string();
         if report::read::read("record.json", &text).is_err() {
             refused.push(text);
@@ -88,8 +88,14 @@ fn assert_harmless_as_a_record(lab: &Lab, name: &str, text: &str) {
     let (text, refused) = poisoned(text);
     fs::write(lab.here(name), text).expect("written");
     assert_shown_harmless(lab, &["report", name]);
-    let page = lab.run(&["report", name, "--html", "-"]).expect_code(0).stdout;
-    assert!(!page.contains(['\u{1b}', '\u{7}', '\u{9b}', '\u{202e}']) && page.contains(VISIBLE), "{name}");
+    for format in ["--html", "--md", "--csv"] {
+        let text = lab.run(&["report", name, format, "-"]).expect_code(0).stdout;
+        let is_harmless = !text.contains(['\u{1b}', '\u{7}', '\0', '\r', '\u{9b}', '\u{202e}']);
+        assert!(is_harmless && text.contains(VISIBLE), "{name} {format}: {text}");
+        // In a code span of Markdown a tag is text.
+        let spans = format == "--md" && !text.contains(" <img") && !text.contains("\n<img");
+        assert!(format == "--csv" || spans || !text.contains("<img onerror"), "{name} {format}: {text}");
+    }
     for text in refused.iter().take(2).chain(refused.last()) {
         fs::write(lab.here(name), text).expect("written");
         assert_shown_harmless(lab, &["report", name]);

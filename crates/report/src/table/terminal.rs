@@ -79,7 +79,8 @@ impl Table {
         let column = &self.columns[at];
         let short = style.width < WIDE && !column.short.is_empty();
         let title = spell(if short { &column.short } else { &column.title }, style.unicode);
-        let cells: Vec<String> = self.cells(at).map(|cell| spell(cell, style.unicode)).collect();
+        let line = |cell: &str| spell(&cell.replace('\n', " "), style.unicode);
+        let cells: Vec<String> = self.cells(at).map(line).collect();
         let cell_width = |cell: &String| match column.fit {
             Fit::Spec => {
                 spec_lines(cell, spec_columns(style)).iter().map(|line| width(line)).max().unwrap_or(0)
