@@ -87,7 +87,8 @@ impl Stover {
 
     /// The place of a column in the published table.
     fn column(&self, name: &str) -> usize {
-        self.workload.columns.iter().position(|column| column == name).unwrap_or(0)
+        let place = self.workload.columns.iter().position(|column| column == name);
+        place.unwrap_or_else(|| panic!("stover/study.toml has no column `{name}`"))
     }
 }
 

@@ -21,8 +21,8 @@ use crate::run::{PartRun, Run, fit, stream, with_remedy};
 
 pub(super) const PARTS: &[(&str, Run)] = &[("columns", columns), ("mechanisms", mechanisms)];
 
-/// The columns that are programs of our own, bound to their mechanism: which column, and over what.
-const BOUND: [(usize, &str); 2] = [(0, "sysv-msgq"), (2, "unix-stream")];
+/// The columns that are programs of our own, bound to their mechanism: the column's name, and over what.
+const BOUND: [(&str, &str); 2] = [("msgq", "sysv-msgq"), ("unix socket", "unix-stream")];
 
 fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     let study = Stover::read();
@@ -36,7 +36,8 @@ fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     run.made.measures = study.workload.columns.iter().map(|name| Measure::new(name, "s")).collect();
 
     let place = Folder::private();
-    let filters = filter_columns(run, chunk_bytes, bytes, place.path().map_err(with_remedy)?);
+    let place = place.path().map_err(with_remedy)?;
+    let filters = filter_columns(run.job.hosepipe, run.job.seed, chunk_bytes, bytes, place);
     let cases = BOUND.map(|(_, spec)| bound_case(spec, bytes, chunk_bytes));
     let cases = cases.into_iter().collect::<Result<Vec<Case>, _>>()?;
     let rounds = warmup + tests;
@@ -61,7 +62,7 @@ fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     part.cases = outcome.cases;
     for (case, (column, _)) in part.cases.iter_mut().zip(BOUND) {
         case.samples.retain(|sample| sample.round >= warmup);
-        part.measures[column].error = case.error.as_ref().map(|error| error.message.clone());
+        named(&mut part.measures, column).error = case.error.as_ref().map(|error| error.message.clone());
     }
     if part.measures.iter().any(|one| one.error.is_none() && one.samples.len() < tests as usize) {
         run.note_time_over("before every test was made");
@@ -78,20 +79,32 @@ fn bound_case(spec: &str, bytes: u64, chunk_bytes: u64) -> anyhow::Result<Case> 
     })
 }
 
-/// A column that is a command line: its place in the table, and its text.
-type FilterColumn = (usize, String);
+/// A column that is a command line: its name in the table, and its text.
+type FilterColumn = (&'static str, String);
 
-fn filter_columns(run: &PartRun<'_>, chunk_bytes: u64, bytes: u64, place: &Path) -> Vec<FilterColumn> {
-    let (hosepipe, seed) = (quoted(run.job.hosepipe), run.job.seed);
+/// The column of a name. Its place in the table is the study file's.
+fn named<'m>(measures: &'m mut [Measure], name: &str) -> &'m mut Measure {
+    let found = measures.iter_mut().find(|measure| measure.name == name);
+    found.unwrap_or_else(|| panic!("stover/study.toml has no column `{name}`"))
+}
+
+fn filter_columns(
+    hosepipe: &Path,
+    seed: u64,
+    chunk_bytes: u64,
+    bytes: u64,
+    place: &Path,
+) -> Vec<FilterColumn> {
+    let hosepipe = quoted(hosepipe);
     let generator =
         format!("{hosepipe} gen --bytes {bytes} --block {chunk_bytes} --payload printable --seed {seed}");
     let sink = format!("{hosepipe} sink --verify --bytes {bytes} --payload printable --seed {seed}");
     let file = quoted(&place.join("between"));
     vec![
-        (1, format!("{generator} > {file} && {sink} < {file}; s=$?; rm -f {file}; exit $s")),
-        (3, format!("{generator} | {sink}")),
-        (4, format!("{generator} | cat > /dev/null")),
-        (5, format!("{generator} > /dev/null")),
+        ("tmp file", format!("{generator} > {file} && {sink} < {file}; s=$?; rm -f {file}; exit $s")),
+        ("pipe", format!("{generator} | {sink}")),
+        ("|cat >/dev/null", format!("{generator} | cat > /dev/null")),
+        (">/dev/null", format!("{generator} > /dev/null")),
     ]
 }
 
@@ -131,8 +144,8 @@ impl FilterRounds<'_, '_> {
     fn run_filter(&mut self, index: usize) {
         let (column, text) = &self.filters[index];
         let done = f64::from(self.made) / f64::from(self.rounds);
-        let measure = &mut self.run.made.measures[*column];
-        self.run.observer.progress(&measure.name, Some(done));
+        self.run.observer.progress(column, Some(done));
+        let measure = named(&mut self.run.made.measures, column);
         if measure.error.is_some() {
             return;
         }
@@ -167,7 +180,7 @@ impl Observer for FilterRounds<'_, '_> {
     fn trial_finished(&mut self, index: usize, sample: &Sample) {
         let elapsed = self.began.elapsed();
         if sample.round >= self.warmup {
-            self.run.made.measures[BOUND[index].0].samples.push(elapsed.as_secs_f64());
+            named(&mut self.run.made.measures, BOUND[index].0).samples.push(elapsed.as_secs_f64());
         }
     }
 }
@@ -175,4 +188,26 @@ impl Observer for FilterRounds<'_, '_> {
 fn mechanisms(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     run.made.mechanisms = mechanism_facts();
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Expected: each column has the times of its own program, wherever study.toml puts it.
+    /// Happened: programs were tied to the columns' numbers, so another order gave each the times of another.
+    #[test]
+    fn every_column_of_the_table_has_one_program_of_its_name() {
+        let mut columns = Stover::read().workload.columns;
+        let filters = filter_columns(Path::new("hosepipe"), 1, 1, 1, Path::new("/tmp"));
+        let mut programs: Vec<&str> =
+            BOUND.iter().map(|(name, _)| *name).chain(filters.iter().map(|(name, _)| *name)).collect();
+        programs.sort_unstable();
+        columns.sort_unstable();
+        assert_eq!(programs, columns);
+        let mut measures: Vec<Measure> = columns.iter().map(|name| Measure::new(name, "s")).collect();
+        for name in programs {
+            assert_eq!(named(&mut measures, name).name, name);
+        }
+    }
 }
