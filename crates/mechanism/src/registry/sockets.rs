@@ -1,7 +1,11 @@
 //! What the sockets share: how they are made, buffer options, read-back sizes, and a channel from a connected pair.
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, socketpair, sockopt};
+use rustix::fs::{Mode, OFlags, fchmod, open};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with, socketpair, sockopt,
+};
 
+use crate::leftover::NamedPath;
 use crate::prelude::*;
 
 /// `sndbuf=SIZE`.
@@ -54,6 +58,34 @@ pub(super) fn unix_pair(options: &Options, kind: SocketType) -> Result<(OwnedFd,
     set_buffers(options, &near)?;
     set_buffers(options, &far)?;
     Ok((near, far))
+}
+
+/// The name of a Unix socket in a file system; dropping it removes the name, and connections live on.
+pub(super) struct SocketName {
+    /// What to connect to.
+    pub(super) address: SocketAddrUnix,
+    /// The address leads through this descriptor.
+    _folder: OwnedFd,
+    _path: NamedPath,
+}
+
+impl SocketName {
+    /// Binds a socket to a name in a folder. Other users cannot connect to it (unix(7): that takes the permission to write).
+    pub(super) fn bind(socket: &OwnedFd, folder: &Folder) -> Result<Self, OpenError> {
+        let folder = folder.path()?;
+        let name = folder.join("socket");
+        // A socket's name holds 108 bytes (unix(7)); the way through /proc is short whatever TMPDIR is.
+        let folder = open(folder, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+            .map_err(OpenError::system(format!("open({})", folder.display())))?;
+        let path = format!("/proc/self/fd/{}/socket", folder.as_raw_fd());
+        let address =
+            SocketAddrUnix::new(path.as_str()).map_err(OpenError::system(format!("address {path}")))?;
+        // bind(2) gives the name the mode of the socket.
+        fchmod(socket, Mode::RUSR | Mode::WUSR).map_err(OpenError::system("fchmod(socket)"))?;
+        let (path, ()) = NamedPath::make(name.clone(), |_| bind(socket, &address))
+            .map_err(OpenError::system(format!("bind({})", name.display())))?;
+        Ok(Self { address, _folder: folder, _path: path })
+    }
 }
 
 /// Asks for the buffers the options name; the kernel clamps them without a word, so they are read back later.

@@ -4,13 +4,15 @@
 //! Unlike UDP they lose nothing: a sender waits. By name it waits as soon as `net.unix.max_dgram_qlen` messages
 //! lie unread, however small they are. In a connected pair (`pair`) the kernel does not count them, since the
 //! receiver answers to nobody else, and only the send buffer bounds what is under way. That difference is the
-//! point of the two specs. The name is one of the kernel's choosing in the abstract namespace: it needs no
-//! removing. A receiver is not told that its sender has gone; a sender is refused.
+//! point of the two specs. Such a receiver takes messages of every process that can connect to it, so its name is in
+//! a file system, where only its own user can, and is removed as soon as the sender is connected. (Abstract names have no
+//! permissions, and all of them can be read in /proc/net/unix.) A receiver is not told that its sender has gone; a
+//! sender is refused.
 
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, connect, getsockname};
+use rustix::net::{AddressFamily, SocketType, connect};
 
 use super::messages::{MessageEnd, check_block};
-use super::sockets::{SNDBUF_OPTION, socket, unix_pair};
+use super::sockets::{SNDBUF_OPTION, SocketName, socket, unix_pair};
 use crate::prelude::*;
 
 pub(crate) struct UnixDgram;
@@ -34,7 +36,10 @@ impl Mechanism for UnixDgram {
             man_pages: &["unix(7)", "socket(7)"],
             more_specs: &["unix-dgram", "unix-dgram:pair"],
             capabilities: const {
-                Capabilities::KEEPS_BOUNDARIES.union(Capabilities::MANY_SENDERS).union(Capabilities::HAS_NAME)
+                Capabilities::KEEPS_BOUNDARIES
+                    .union(Capabilities::NEEDS_CLEANUP)
+                    .union(Capabilities::MANY_SENDERS)
+                    .union(Capabilities::HAS_NAME)
             },
             ..Descriptor::MESSAGES
         }
@@ -44,8 +49,11 @@ impl Mechanism for UnixDgram {
         let (options, wait) = (request.options, FdWait::of(request));
         let paired = options.has("pair");
         one_way(request, || {
-            let (near, far) =
-                if paired { unix_pair(options, SocketType::DGRAM)? } else { connect_by_name(options)? };
+            let (near, far) = if paired {
+                unix_pair(options, SocketType::DGRAM)?
+            } else {
+                connect_by_name(options, request.folder)?
+            };
             let spec = if paired { "unix-dgram:pair," } else { "unix-dgram:" };
             let sndbuf = check_block(request, &near, &far, spec)?;
             let (sender, receiver) = (MessageEnd::new(near, wait, None)?, MessageEnd::new(far, wait, None)?);
@@ -59,13 +67,11 @@ impl Mechanism for UnixDgram {
 }
 
 /// A sender connected to a receiver's name, and not the other way round.
-fn connect_by_name(options: &Options) -> Result<(OwnedFd, OwnedFd), OpenError> {
+fn connect_by_name(options: &Options, folder: &Folder) -> Result<(OwnedFd, OwnedFd), OpenError> {
     let far = socket(options, AddressFamily::UNIX, SocketType::DGRAM)?;
-    // An address without a path: the kernel chooses an abstract name (unix(7), autobind).
-    bind(&far, &SocketAddrUnix::new_unnamed()).map_err(OpenError::system("bind(AF_UNIX, autobind)"))?;
-    let name = getsockname(&far).map_err(OpenError::system("getsockname"))?;
+    let name = SocketName::bind(&far, folder)?;
     let near = socket(options, AddressFamily::UNIX, SocketType::DGRAM)?;
-    connect(&near, &name).map_err(OpenError::system("connect(AF_UNIX, SOCK_DGRAM)"))?;
+    connect(&near, &name.address).map_err(OpenError::system("connect(AF_UNIX, SOCK_DGRAM)"))?;
     Ok((near, far))
 }
 
@@ -78,7 +84,8 @@ fn queue_messages() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::net::{SendFlags, send};
+    use rustix::fs::stat;
+    use rustix::net::{SendFlags, getsockname, send};
 
     fn messages_that_fit((near, _far): (OwnedFd, OwnedFd)) -> u64 {
         let mut count = 0;
@@ -96,12 +103,27 @@ mod tests {
     #[test]
     fn a_name_is_bounded_by_messages_and_a_pair_by_bytes() {
         let limit = queue_messages().expect("Linux has net.unix.max_dgram_qlen");
-        assert_eq!(messages_that_fit(connect_by_name(&Options::default()).expect("sockets")), limit);
+        let named = connect_by_name(&Options::default(), &Folder::private()).expect("sockets");
+        assert_eq!(messages_that_fit(named), limit);
         if limit < 100 {
             assert!(
                 messages_that_fit(unix_pair(&Options::default(), SocketType::DGRAM).expect("sockets"))
                     > limit
             );
         }
+    }
+    /// Expected: the receiver hears its sender and no other process.
+    /// Happened: its abstract name stood in /proc/net/unix, and took the messages of every user.
+    #[test]
+    fn nobody_else_can_send_to_the_name() {
+        let folder = Folder::private();
+        let (_near, far) = connect_by_name(&Options::default(), &folder).expect("sockets");
+        let stranger = socket(&Options::default(), AddressFamily::UNIX, SocketType::DGRAM).expect("a socket");
+        let name = getsockname(&far).expect("a name");
+        assert!(connect(&stranger, &name).is_err(), "{name:?} leads nowhere any more");
+
+        let _name = SocketName::bind(&stranger, &folder).expect("a name");
+        let mode = stat(folder.path().expect("a folder").join("socket")).expect("while it is there").st_mode;
+        assert_eq!(mode & 0o777, 0o600, "only its own user may connect");
     }
 }

@@ -1,16 +1,12 @@
 //! `unix-stream`: Unix stream sockets connected by name: bind, listen, connect, accept (study `stover`).
 
-use rustix::fs::{Mode, OFlags, open};
 use rustix::net::sockopt::socket_peercred;
-use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
-};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, connect, listen};
 use rustix::process::getpid;
 
 use super::sockets::{
-    BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, over_pairs, set_buffers, socket, socket_ends,
+    BUFFER_LIMITS, RCVBUF_OPTION, SNDBUF_OPTION, SocketName, over_pairs, set_buffers, socket, socket_ends,
 };
-use crate::leftover::NamedPath;
 use crate::prelude::*;
 
 pub(crate) struct UnixStream;
@@ -43,20 +39,11 @@ impl Mechanism for UnixStream {
 
 /// Connects two sockets through a name, and removes the name: the connection lives on without it.
 fn connect_pair(options: &Options, folder: &Folder) -> Result<(OwnedFd, OwnedFd), OpenError> {
-    let folder = folder.path()?;
-    let name = folder.join("socket");
-    // A socket's name holds 108 bytes (unix(7)); the way through /proc is short whatever TMPDIR is.
-    let folder = open(folder, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
-        .map_err(OpenError::system(format!("open({})", folder.display())))?;
-    let path = format!("/proc/self/fd/{}/socket", folder.as_raw_fd());
-    let address = SocketAddrUnix::new(path.as_str()).map_err(OpenError::system(format!("address {path}")))?;
-
     let listener = socket(options, AddressFamily::UNIX, SocketType::STREAM)?;
-    let (_removed_on_return, ()) = NamedPath::make(name.clone(), |_| bind(&listener, &address))
-        .map_err(OpenError::system(format!("bind({})", name.display())))?;
+    let name = SocketName::bind(&listener, folder)?;
     listen(&listener, 1).map_err(OpenError::system("listen"))?;
     let near = socket(options, AddressFamily::UNIX, SocketType::STREAM)?;
-    connect(&near, &address).map_err(OpenError::system(format!("connect({})", name.display())))?;
+    connect(&near, &name.address).map_err(OpenError::system("connect(AF_UNIX, SOCK_STREAM)"))?;
     let far = accept_own(&listener)?;
     set_buffers(options, &far)?;
     Ok((near, far))
@@ -77,6 +64,7 @@ fn accept_own(listener: &OwnedFd) -> Result<OwnedFd, OpenError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::net::{SocketAddrUnix, bind};
     use rustix::process::{WaitOptions, waitpid};
 
     fn stream_socket() -> OwnedFd {
