@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use model::{BenchRecord, CaseRecord, Host, SCHEMA, Settings, Tool, describe_errno};
+use payload::Block;
 use report::read::Loaded;
 use stats::Looks;
 
@@ -54,23 +55,22 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Loaded> {
     // The folder of a fleet.
     let path = &if path.is_dir() { path.join(fleet::RECORD) } else { path.to_owned() };
     let name = path.display().to_string();
-    let mut bytes = Vec::new();
-    let read = match path.as_os_str().as_encoded_bytes() {
-        b"-" => stdin().take(RECORD_BYTES_MAX).read_to_end(&mut bytes),
-        _ => File::open(path).and_then(|file| file.take(RECORD_BYTES_MAX).read_to_end(&mut bytes)),
+    let bytes = match path.as_os_str().as_encoded_bytes() {
+        b"-" => Block::read_to_end(stdin().take(RECORD_BYTES_MAX)),
+        _ => File::open(path).and_then(|file| Block::read_to_end(file.take(RECORD_BYTES_MAX))),
     };
-    let read = read
+    let bytes = bytes
         .map_err(|error| UsageError(format!("cannot read the record {name}: {}", describe_errno(&error))))?;
-    if read as u64 == RECORD_BYTES_MAX {
+    if bytes.len() as u64 == RECORD_BYTES_MAX {
         return Err(UsageError(format!("{name}: this is no record: it goes on beyond 1 GiB")).into());
     }
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let place = error.utf8_error().valid_up_to();
+    let text = std::str::from_utf8(&bytes).map_err(|error| {
+        let place = error.valid_up_to();
         UsageError(format!(
             "{name}: this is no record: byte {place} is no text in UTF-8; a record is what `hosepipe bench --json F` writes"
         ))
     })?;
-    report::read::read(&name, &text).map_err(|error| UsageError(error.to_string()).into())
+    report::read::read(&name, text).map_err(|error| UsageError(error.to_string()).into())
 }
 
 /// The command line, after the program's name.

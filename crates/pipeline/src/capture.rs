@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use mechanism::large_pipe;
 use model::Check;
-use payload::Checker;
+use payload::{Block, Checker};
 use process::ready_within;
 use process::signals::NoSignals;
 use rustix::event::PollFlags;
@@ -58,13 +58,13 @@ impl Capture {
 
 /// Reads to the end; after the pipeline's end, what is left and no more: a daemon may hold the pipe for ever.
 fn read_all(reading: &OwnedFd, over: &AtomicBool) -> Output {
-    let mut room = vec![0; ROOM_BYTES];
+    let mut room = Block::new(ROOM_BYTES);
     let mut checker = Checker::new(Check::Xxh3);
     let mut bytes = 0;
     loop {
         // Looked at before the pipe: what was written before the end is then surely seen.
         let ended = over.load(Ordering::Acquire);
-        match rustix::io::read(reading, &mut room) {
+        match rustix::io::read(reading, &mut *room) {
             Ok(0) => break,
             Ok(len) => {
                 checker.update(&room[..len]);

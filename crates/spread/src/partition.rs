@@ -8,6 +8,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf, absolute};
 
 use model::describe_errno;
+use payload::Block;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A line end is looked for in pieces of this size.
@@ -140,7 +141,7 @@ fn packed(file: &File) -> Option<&'static str> {
 
 /// The first place from `at` on that is behind a line end, or the end of the file.
 fn line_end(file: &File, at: u64, file_bytes: u64) -> io::Result<u64> {
-    let mut room = vec![0; PIECE_BYTES];
+    let mut room = Block::new(PIECE_BYTES);
     // What ends just before it is whole.
     let mut at = at.saturating_sub(1);
     while at < file_bytes {

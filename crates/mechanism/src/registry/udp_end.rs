@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
+use payload::Block;
+
 use super::sockets::{rcvbuf_bytes, set_buffers, sndbuf_bytes};
 use super::udp::{DATAGRAM_BYTES_MAX, WINDOW_MAX};
 use crate::meeting::MEETING_PATIENCE;
@@ -53,7 +55,7 @@ pub(super) struct UdpEnd {
     unanswered: u64,
     /// With more than so many unanswered it is told that they came.
     told_after: u64,
-    room: Vec<u8>,
+    room: Block,
     /// After so long something is sent again; and how often in a row that has passed without a word.
     again: Duration,
     silences: u32,
@@ -92,7 +94,7 @@ impl UdpEnd {
             asked_for: None,
             unanswered: 0,
             told_after: 0,
-            room: vec![0; HEADER + DATAGRAM_BYTES_MAX as usize],
+            room: Block::new(HEADER + DATAGRAM_BYTES_MAX as usize),
             again: AGAIN_MAX,
             silences: 0,
             retransmits: 0,

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use payload::Block;
 use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 
@@ -41,7 +42,7 @@ pub(super) struct FileFollower {
     /// The last writer has gone: what is in the file is all there will be.
     complete: bool,
     /// Where the file system refuses splice(2), bytes take this way.
-    room: Option<Vec<u8>>,
+    room: Option<Block>,
     lines: Arc<Lines>,
     /// What lines are counted in.
     seen: Vec<u8>,
@@ -98,7 +99,7 @@ impl FileFollower {
     fn piece(&mut self, pipe: &OwnedFd) -> Result<usize, Errno> {
         let file = &self.file.reader;
         if let Some(room) = &mut self.room {
-            let read = rustix::io::pread(file, room.as_mut_slice(), self.passed_bytes)?;
+            let read = rustix::io::pread(file, &mut **room, self.passed_bytes)?;
             return if read == 0 { Ok(0) } else { rustix::io::write(pipe, &room[..read]) };
         }
         // Not sendfile(2), which older kernels let wait for room in the pipe whatever its mode.
@@ -129,7 +130,7 @@ impl Source for FileFollower {
             Err(Errno::AGAIN) => Ok(Pass::Full),
             Err(Errno::INTR) => Ok(Pass::Moved(0)),
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) if self.room.is_none() => {
-                self.room = Some(vec![0; PIECE_BYTES]);
+                self.room = Some(Block::new(PIECE_BYTES));
                 Ok(Pass::Moved(0))
             }
             Err(error) => Err(error.into()),

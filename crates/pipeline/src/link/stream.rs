@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mechanism::large_pipe;
+use payload::Block;
 use rustix::event::PollFlags;
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
 use rustix::io::Errno;
@@ -38,7 +39,7 @@ struct KeptCopy {
     trouble: Option<io::Error>,
     nowhere: File,
     /// Where lines are counted: what they are counted in.
-    lines: Option<(Arc<Lines>, Vec<u8>)>,
+    lines: Option<(Arc<Lines>, Block)>,
 }
 
 impl Stream {
@@ -120,7 +121,7 @@ impl KeptCopy {
         let path = number.and_then(|number| std::fs::read_link(format!("/proc/self/fd/{number}")).ok());
         let folder = path.as_deref().and_then(Path::parent);
         let folder = folder.map_or_else(|| "its file".to_owned(), |folder| folder.display().to_string());
-        let lines = lines.map(|lines| (lines, vec![0; COUNTED_BYTES]));
+        let lines = lines.map(|lines| (lines, Block::new(COUNTED_BYTES)));
         let own_pipe = (!is_pipe).then_some((write, read));
         Ok(Self { own_pipe, file, folder, owed_bytes: 0, trouble: None, nowhere, lines })
     }

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use payload::Block;
 use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl, open};
 use rustix::io::Errno;
 use rustix::pty::ptsname;
@@ -27,7 +28,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 /// The master of a terminal in raw mode.
 pub(super) struct TerminalSource {
     master: OwnedFd,
-    room: Vec<u8>,
+    room: Block,
     /// What of `room` was read and not yet passed on.
     waiting: Range<usize>,
     looks: u32,
@@ -40,12 +41,12 @@ impl TerminalSource {
     pub(super) fn new(master: OwnedFd, lines: Arc<Lines>) -> io::Result<Self> {
         fcntl_setfl(&master, fcntl_getfl(&master)? | OFlags::NONBLOCK)?;
         let slave = open(ptsname(&master, Vec::new())?, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        Ok(Self { slave, master, room: vec![0; ROOM_BYTES], waiting: 0..0, looks: 0, lines })
+        Ok(Self { slave, master, room: Block::new(ROOM_BYTES), waiting: 0..0, looks: 0, lines })
     }
 
     /// Reads what is there; what stands in the way otherwise.
     fn fill(&mut self) -> io::Result<Option<Pass>> {
-        match rustix::io::read(&self.master, self.room.as_mut_slice()) {
+        match rustix::io::read(&self.master, &mut *self.room) {
             Ok(read) if read > 0 => {
                 self.waiting = 0..read;
                 self.looks = 0;
@@ -97,7 +98,7 @@ impl Source for TerminalSource {
         let mut grace = Grace::default();
         let mut looks = 0;
         loop {
-            let grown_bytes = match rustix::io::read(&self.master, self.room.as_mut_slice()) {
+            let grown_bytes = match rustix::io::read(&self.master, &mut *self.room) {
                 Ok(read) => read as u64,
                 Err(Errno::AGAIN | Errno::INTR) => 0,
                 // The slave is closed, or on its way to be.
