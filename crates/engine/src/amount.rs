@@ -15,6 +15,8 @@ pub(crate) const PLANNED_PART: f64 = 0.85;
 
 /// Bytes of the first, tentative trial of a case.
 const FIRST_BYTES: u64 = 1 << 20;
+/// Larger blocks are tried with fewer than four of them.
+const FIRST_BYTES_MAX: u64 = 256 << 20;
 
 /// The most a trial of chosen size stores. Beyond it the kernel begins to write back and to throttle the
 /// writer in the midst of a trial, and the figure is the disk's load of that second (`--bytes` asks for it).
@@ -33,7 +35,8 @@ pub(crate) fn fixed_blocks(case: &Case) -> Option<u64> {
 pub(crate) fn first_blocks(case: &Case) -> u64 {
     // Paced ones take as long as they are told to, whatever the mechanism is.
     let most = case.load.rate_per_s.map_or(256, |rate| (u64::from(rate) / 100).clamp(1, 256));
-    (FIRST_BYTES / case.block_bytes).clamp(4, 256).min(most)
+    let least = (FIRST_BYTES_MAX / case.block_bytes).clamp(1, 4);
+    (FIRST_BYTES / case.block_bytes).clamp(least, 256).min(most)
 }
 
 /// Blocks for a trial of about `target`, judged by a trial of `blocks` that took `elapsed`.
@@ -71,6 +74,13 @@ mod tests {
 
     fn case(amount: Amount) -> Case {
         Case { amount, ..Case::stream(Spec::plain("pipe")) }
+    }
+
+    #[test]
+    fn the_first_trial_is_small_however_large_a_block_is() {
+        let blocks = |block_bytes| first_blocks(&Case { block_bytes, ..case(Amount::Adaptive) });
+        assert_eq!([1, 64 << 10, 1 << 20, 64 << 20].map(blocks), [256, 16, 4, 4]);
+        assert_eq!([128 << 20, 2_000_000_000].map(blocks), [2, 1], "not 8 GB before anything is known");
     }
 
     #[test]

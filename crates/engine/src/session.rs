@@ -112,7 +112,8 @@ impl Runner {
         if let Some(budget) = budget.filter(|_| missed) {
             let spent_s = budget.as_secs_f64();
             let message = format!("the {spent_s} s of this run were spent before its first trial had ended");
-            let remedy = "a larger --time, a smaller --bytes or --count, or fewer mechanisms".to_owned();
+            let remedy =
+                "a larger --time, a smaller --block, --bytes or --count, or fewer mechanisms".to_owned();
             self.record.error = Some(CaseError::new(ErrorKind::Time, message).with_remedy(remedy));
         }
     }

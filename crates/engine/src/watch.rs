@@ -12,8 +12,16 @@ use crate::control::Control;
 use crate::end::{EndFailure, EndReport};
 use crate::prepare::tasks;
 
-/// A trial in which neither end moves a byte for this long hangs.
+/// A trial in which neither end moves a byte for this long hangs, and for as long as its ends may need to make and to check a block.
 const STALL_MAX: Duration = Duration::from_secs(10);
+
+/// What every machine makes and checks in a second.
+const SLOWEST_BYTES_PER_S: u64 = 50 << 20;
+
+/// How long nothing may move in a trial of a case.
+fn stall_max(case: &Case) -> Duration {
+    STALL_MAX + Duration::from_secs(case.block_bytes / SLOWEST_BYTES_PER_S)
+}
 
 pub(crate) fn system_failure(what: &str, error: &io::Error) -> CaseError {
     CaseError::new(ErrorKind::Open, format!("{what}: {}", describe_errno(error)))
@@ -50,7 +58,7 @@ pub(crate) fn wait_for_tasks(
         let (slowest, sum) = control.slowest_and_sum();
         stillness.look(Instant::now(), sum);
         progress(slowest as f64 / goal.max(1) as f64);
-        if stillness.lasted > STALL_MAX { Err(Cut(hung(case, sum).into())) } else { Ok(()) }
+        if stillness.lasted > stall_max(case) { Err(Cut(hung(case, sum).into())) } else { Ok(()) }
     })
     .map_err(|Cut(why)| why)
 }
@@ -62,9 +70,11 @@ pub(crate) fn succeeded(child: &Child<'_>) -> bool {
 
 fn hung(case: &Case, progress: u64) -> CaseError {
     let unit = if case.workload == Workload::Stream { "bytes" } else { "round trips" };
-    let limit_s = STALL_MAX.as_secs();
-    let message = format!("nothing moved for {limit_s} s (progress of all ends: {progress} {unit})");
-    let remedy = "look for a stopped process (SIGSTOP) or a full or very slow disk".to_owned();
+    let limit = stall_max(case);
+    let message =
+        format!("nothing moved for {} s (progress of all ends: {progress} {unit})", limit.as_secs());
+    let smaller = if limit > STALL_MAX { "a smaller --block, or " } else { "" };
+    let remedy = format!("{smaller}look for a stopped process (SIGSTOP) or a full or very slow disk");
     CaseError::new(ErrorKind::Hung, message).with_remedy(remedy)
 }
 
@@ -175,6 +185,18 @@ fn task_name(child: usize, case: &Case) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::Spec;
+
+    /// Expected: a block of 2 GB may take longer to make, to hand over and to check than a small one may do nothing.
+    /// Happened: "nothing moved for 10 s: look for a stopped process", on a busy machine.
+    #[test]
+    fn large_blocks_have_the_time_that_they_take() {
+        let case = |block_bytes| Case { block_bytes, ..Case::stream(Spec::plain("pipe")) };
+        assert_eq!(stall_max(&case(64 << 10)), STALL_MAX);
+        assert!(stall_max(&case(2_000_000_000)) > Duration::from_secs(40));
+        assert!(!hung(&case(1), 0).remedy.unwrap_or_default().contains("--block"));
+        assert!(hung(&case(2_000_000_000), 0).remedy.unwrap_or_default().contains("a smaller --block"));
+    }
 
     /// Expected: a run that was stopped by Ctrl-Z goes on.
     /// Happened: after 10 s of it "nothing moved for 10 s".
