@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use model::{BoostRecord, Host, SCHEMA};
 use pipeline::boost::{self, BoostError, Boosted};
 use report::read::{AnyRecord, Loaded};
@@ -16,6 +16,7 @@ use crate::record::{arguments, rfc3339, tool};
 use crate::script;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
+use crate::typed;
 
 /// Run a command, or take one that runs, and enlarge its pipes where they are full
 #[derive(Debug, Args)]
@@ -36,11 +37,12 @@ docs/BOOST.md says when it helps."
 )]
 pub(crate) struct BoostArgs {
     /// The command and its arguments
-    #[arg(value_name = "COMMAND", trailing_var_arg = true, required_unless_present = "pid")]
+    #[arg(value_name = "COMMAND", trailing_var_arg = true, required_unless_present = "pid",
+        value_hint = ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
 
     /// A process that runs already: it, and whatever it has started
-    #[arg(long, value_name = "PID", conflicts_with = "command", value_parser = clap::value_parser!(i32).range(1..))]
+    #[arg(long, value_name = "PID", conflicts_with = "command", value_parser = typed::whole(1i32..=i32::MAX))]
     pid: Option<i32>,
 
     /// Say nothing at the end

@@ -58,11 +58,11 @@ pub(crate) struct CompareArgs {
     via: Option<String>,
 
     /// Timed runs of each [default: 8, or as many more as so many pipelines take to be told apart]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", value_parser = typed::whole(1u32..=100_000))]
     trials: Option<u32>,
 
     /// Untimed runs of each before them
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = typed::whole(0u32..=1000))]
     warmup: u32,
 
     /// Try each of these values, with commas between them, where {NAME} stands in a command line, put in as they are (`\,` is a comma
@@ -92,7 +92,7 @@ pub(crate) struct CompareArgs {
     shell: OsString,
 
     /// Seed of the order within rounds
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = typed::seed)]
     seed: u64,
 
     #[command(flatten)]

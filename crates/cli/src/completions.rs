@@ -3,27 +3,28 @@
 use std::process::ExitCode;
 
 use clap::builder::PossibleValue;
-use clap::{Arg, Args, Command, CommandFactory};
+use clap::{Arg, Args, Command, CommandFactory, ValueHint};
 use clap_complete::{Shell, generate};
 
 use crate::terminal;
 
 /// Prints completions for a shell.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    hosepipe completions bash > ~/.local/share/bash-completion/completions/hosepipe\n  \
-    hosepipe completions fish > ~/.config/fish/completions/hosepipe.fish")]
+#[command(after_help = "\
+Examples:
+  hosepipe completions bash > ~/.local/share/bash-completion/completions/hosepipe
+  hosepipe completions fish > ~/.config/fish/completions/hosepipe.fish
+  hosepipe completions zsh > ~/.zsh/_hosepipe
+
+The folders have to be there (mkdir -p). zsh reads those of its `fpath`: ~/.zshrc needs `fpath+=(~/.zsh)` before `autoload -U compinit
+&& compinit`. Each holds for shells that are started afterwards.")]
 pub(crate) struct CompletionsArgs {
     /// The shell
     shell: Shell,
 }
 
 pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
-    let mut command = crate::Cli::command();
-    let names: Vec<String> = command.get_subcommands().map(|one| one.get_name().to_owned()).collect();
-    for name in names {
-        command = command.mut_subcommand(name, |one| without_hidden_options(&one));
-    }
+    let mut command = without_what_is_hidden(&crate::Cli::command());
     let mut script = Vec::new();
     generate(args.shell, &mut command, "hosepipe", &mut script);
     if args.shell == Shell::Fish {
@@ -33,15 +34,18 @@ pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// clap_complete offers hidden options as well.
-fn without_hidden_options(command: &Command) -> Command {
+/// clap_complete offers hidden options and subcommands as well.
+fn without_what_is_hidden(command: &Command) -> Command {
     let shown = command.get_arguments().filter(|argument| !argument.is_hide_set()).cloned();
     let about = command.get_about().cloned().unwrap_or_default();
-    let made = Command::new(command.get_name().to_owned()).about(about).args(shown);
-    made.disable_help_flag(command.is_disable_help_flag_set())
+    let version = command.get_version().map(str::to_owned);
+    let below = command.get_subcommands().filter(|one| !one.is_hide_set()).map(without_what_is_hidden);
+    let made = Command::new(command.get_name().to_owned()).about(about).args(shown).subcommands(below);
+    let made = made.disable_help_flag(command.is_disable_help_flag_set());
+    if let Some(version) = version { made.version(version) } else { made }
 }
 
-/// clap_complete leaves the values of positional arguments out of what it gives to fish.
+/// clap_complete leaves positional arguments out of what it gives to fish: their values, and commands with arguments.
 fn values_for_fish(command: &Command) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"));
     let lines_of = |command: &Command| -> Vec<String> {
@@ -55,5 +59,13 @@ fn values_for_fish(command: &Command) -> String {
         };
         values.map(line).collect()
     };
-    command.get_subcommands().flat_map(lines_of).collect()
+    let runs_a_command = |command: &&Command| {
+        command.get_positionals().any(|argument| argument.get_value_hint() == ValueHint::CommandWithArguments)
+    };
+    let of_commands = command.get_subcommands().filter(runs_a_command).map(|command| {
+        let condition = format!("__fish_hosepipe_using_subcommand {}", command.get_name());
+        // Both words before it are left out.
+        format!("complete -c hosepipe -n \"{condition}\" -x -a '(__fish_complete_subcommand --fcs-skip=2)'\n")
+    });
+    command.get_subcommands().flat_map(lines_of).chain(of_commands).collect()
 }

@@ -64,7 +64,7 @@ pub(crate) struct DiffArgs {
     across_hosts: bool,
 
     /// With --run: make so many pairs, and look once [default: until nothing more is to be found out, 10 to 163]
-    #[arg(long, value_name = "N", requires = "run", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", requires = "run", value_parser = typed::whole(1u32..=10_000))]
     trials: Option<u32>,
 
     /// With --run: begin no pair after this time [default: 5m, but not before the first look]
@@ -72,11 +72,11 @@ pub(crate) struct DiffArgs {
     time: Option<Duration>,
 
     /// With --run: untimed runs of each before the pairs
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "run", value_parser = clap::value_parser!(u32).range(..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "run", value_parser = typed::whole(0u32..=1000))]
     warmup: u32,
 
     /// With --run: seed of the order within the pairs
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "run")]
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "run", value_parser = typed::seed)]
     seed: u64,
 
     /// Print this format in place of the tables

@@ -20,7 +20,7 @@ use crate::terminal::{self, wrap};
   hosepipe doctor --quick                              findings only: nothing is measured
   hosepipe doctor --pipes                              each user's pipes against the quota, and which are full
   hosepipe doctor --json | jq '.[] | select(.remedy)'  findings against which there is a command
-  hosepipe doctor --json | jq '.[] | select(.figure) | {name, ns: .figure.median}'
+  hosepipe doctor --json | jq '.[] | select(.figure) | [.name, .figure.median, .figure.unit] | @tsv'
 
 The figures stand first in the JSON: entries like the findings, whose `state` is `measured`, with a `figure`: `unit` (ns or
 bytes_per_s), `median`, `low`, `high` (the 95 % interval) and `repeats`.")]

@@ -50,7 +50,7 @@ pub(crate) struct FleetArgs {
     submit: bool,
 
     /// How many nodes there are
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", value_parser = typed::whole(1u32..=10_000))]
     nodes: Option<u32>,
 
     /// The hosts, for ssh or mpirun; alone it means --on ssh --submit
@@ -82,7 +82,7 @@ pub(crate) struct FleetArgs {
     image: Option<String>,
 
     /// Which of the nodes this is, from 0 [default: as the launcher says]
-    #[arg(long, value_name = "N", requires = "nodes", conflicts_with_all = STARTING)]
+    #[arg(long, value_name = "N", requires = "nodes", conflicts_with_all = STARTING, value_parser = typed::whole(0u32..=u32::MAX))]
     rank: Option<u32>,
 
     /// What this node is called [default: as the launcher or the system says]

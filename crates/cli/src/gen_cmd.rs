@@ -39,7 +39,7 @@ pub(crate) struct GenArgs {
     payload: PayloadKind,
 
     /// Which of the printable or random payloads
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = typed::seed)]
     seed: u64,
 }
 

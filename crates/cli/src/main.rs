@@ -10,6 +10,7 @@ mod diff_cmd;
 mod doctor;
 mod fleet_cmd;
 mod gen_cmd;
+mod help;
 mod list;
 mod live;
 mod outputs;
@@ -45,12 +46,13 @@ use clap::{Parser, Subcommand};
     about,
     long_about = "A laboratory for the ways programs talk to each other: measures the mechanisms of this machine \
                   honestly, every byte checked, and says which to take.",
-    after_help = "Examples:\n  hosepipe bench                    rank the mechanisms of this machine, in about a minute\n  \
-                  hosepipe bench pipe --sweep       one mechanism over block sizes\n  \
-                  hosepipe recommend --message 1KiB which one to take for your messages, and how to set it up\n  \
-                  hosepipe list                     what there is, with options and limits\n  \
-                  hosepipe doctor                   what would spoil or cap the figures here\n  \
-                  hosepipe gen --bytes 1GiB | hosepipe sink --verify"
+    after_help = "Examples:
+  hosepipe bench                     rank the mechanisms of this machine, in about a minute
+  hosepipe bench pipe --sweep        one mechanism over block sizes
+  hosepipe recommend --message 1KiB  which one to take for your messages, and how to set it up
+  hosepipe list                      what there is, with options and limits
+  hosepipe doctor                    what would spoil or cap the figures here
+  hosepipe gen --bytes 1GiB | hosepipe sink --verify"
 )]
 struct Cli {
     #[command(subcommand)]

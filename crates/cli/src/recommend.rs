@@ -41,6 +41,7 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
         candidates: &candidates,
         figures: &figures,
         weighing: &weighing,
+        is_stopped: stop.as_ref().is_some_and(StopRequest::is_set),
     };
     if !args.outputs.has_stdout() {
         let specs: Vec<String> = figures.cases.iter().map(|case| case.spec.to_string()).collect();

@@ -18,6 +18,7 @@ use crate::outputs::Outputs;
 use crate::record::{arguments, load, rfc3339, tool};
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
+use crate::typed;
 
 /// Run a published study here, and print its figures beside ours
 #[derive(Debug, Args)]
@@ -55,7 +56,7 @@ pub(crate) struct ReproduceArgs {
     windows: Vec<PathBuf>,
 
     /// Seed of the order within rounds and of random payloads
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = typed::seed)]
     seed: u64,
 
     /// The shell that runs pipelines

@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 use pipeline::Ran;
 use pipeline::link::LinkSpec;
-use pipeline::shell::Shell;
+use pipeline::shell::{Kind, Shell};
 
 use crate::terminal::UsageError;
 
@@ -30,8 +30,9 @@ pub(crate) fn check(text: &OsStr) -> anyhow::Result<()> {
 pub(crate) fn check_syntax(text: &str, shell: &Shell) -> anyhow::Result<()> {
     check(text.as_ref())?;
     let mut command = Command::new(&shell.path);
-    // A text that switches extended patterns on means them from the next line on; without running it bash cannot know.
-    if text.contains("extglob") {
+    // A text that switches extended patterns on means them from the next line on; without running it bash cannot know. Other
+    // shells have no such option.
+    if shell.kind == Kind::Bash && text.contains("extglob") {
         command.args(["-O", "extglob"]);
     }
     command

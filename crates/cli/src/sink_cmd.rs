@@ -38,7 +38,7 @@ pub(crate) struct SinkArgs {
     payload: Option<PayloadKind>,
 
     /// Which of the printable or random payloads
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "verify")]
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "verify", value_parser = typed::seed)]
     seed: u64,
 
     /// How much must come in, exactly: exit status 1 where it is less or more
@@ -109,7 +109,10 @@ fn complaint(report: &SinkReport, mismatch: Mismatch, named: bool, seed: u64) ->
     if named || offset >= RECOGNISED_BYTES {
         return format!("{wrong}; the {offset} bytes before it are right");
     }
+    let names: Vec<String> = PayloadKind::NAMED.iter().map(ToString::to_string).collect();
     format!(
-        "{wrong}: `hosepipe gen` with --seed {seed} does not write this; give `sink` the --payload and --seed of `gen`"
+        "from byte {offset} on (0x{found:02x}) this is none of the payloads {} of --seed {seed}: give `sink` the --payload and \
+         --seed of `gen`",
+        names.join(", ")
     )
 }

@@ -59,11 +59,11 @@ pub(crate) struct SpreadArgs {
     split: Option<ByteSize>,
 
     /// Partitions at a time [default: as many as there are CPUs for us; an engine decides by itself]
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    #[arg(short, long, value_name = "N", value_parser = typed::whole(1u16..=4096))]
     jobs: Option<u16>,
 
     /// Run one that failed so many times again [default: 0; Spark decides by itself]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=100))]
+    #[arg(long, value_name = "N", value_parser = typed::whole(0u32..=100))]
     retries: Option<u32>,
 
     /// Do the others when one has failed

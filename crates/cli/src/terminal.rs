@@ -7,11 +7,13 @@ use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::Parser;
+use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use model::{describe_errno, visible};
 use report::Style;
 pub(crate) use report::wrap;
+
+use crate::help;
 
 /// A mistake on the command line that the parser could not see: exit status 2.
 #[derive(Debug, thiserror::Error)]
@@ -50,18 +52,20 @@ pub(crate) fn print_answer(answer: clap::Error) -> ExitCode {
     // It quotes arguments between its colours, so it is asked again about arguments that cannot steer the terminal.
     let arguments: Vec<String> =
         std::env::args_os().map(|argument| visible(&argument.to_string_lossy())).collect();
-    let (answer, harmless) = match crate::Cli::try_parse_from(&arguments) {
-        Err(mut answer) => {
-            if let Some(tip) = quotes(&answer, &arguments) {
-                answer.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
-            }
-            (answer, true)
-        }
-        Ok(_) => (answer, false),
-    };
     let style = if answer.use_stderr() { style_of_stderr() } else { style() };
+    let (answer, harmless) =
+        match help::laid_out(crate::Cli::command(), style.width).try_get_matches_from(&arguments) {
+            Err(mut answer) => {
+                if let Some(tip) = quotes(&answer, &arguments) {
+                    answer.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+                }
+                (answer, true)
+            }
+            Ok(_) => (answer, false),
+        };
     let text = answer.render();
     let text = if style.color && harmless { text.ansi().to_string() } else { visible(&text.to_string()) };
+    let text = help::rendered(&text);
     if answer.use_stderr() {
         remark_painted(text.trim_end());
         return ExitCode::from(u8::try_from(answer.exit_code()).unwrap_or(2));

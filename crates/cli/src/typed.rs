@@ -1,6 +1,8 @@
 //! How words of the command line are read that several commands share.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use clap::builder::{
@@ -74,6 +76,49 @@ pub(crate) fn one_of<T: Copy + ToString + Send + Sync>(
     values.map(|word| *all.iter().find(|one| one.to_string() == word).unwrap_or(&all[0]))
 }
 
+/// What may stand behind a number of things, and what it multiplies it by. (Of bytes `k` is 1024: [`ByteSize`].)
+const MULTIPLES: [(char, u64); 3] = [('k', 1_000), ('m', 1_000_000), ('g', 1_000_000_000)];
+
+/// A number, and what the letter behind it multiplies it by.
+fn multiple(text: &str) -> (&str, u64) {
+    let known = text.chars().next_back().and_then(|last| {
+        MULTIPLES.iter().find(|(letter, _)| last.eq_ignore_ascii_case(letter)).map(|(_, factor)| *factor)
+    });
+    known.map_or((text, 1), |factor| (&text[..text.len() - 1], factor))
+}
+
+/// A whole number within bounds, as in 9 or 50k.
+pub(crate) fn whole<T>(bounds: RangeInclusive<T>) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync
+where
+    T: TryFrom<u64> + PartialOrd + Display + Clone + Send + Sync + 'static,
+{
+    move |text| {
+        let (digits, factor) = multiple(text);
+        let number = digits.parse().ok().and_then(|number: u64| number.checked_mul(factor));
+        let number =
+            number.and_then(|number| T::try_from(number).ok()).filter(|number| bounds.contains(number));
+        number
+            .ok_or_else(|| format!("`{text}` is no whole number from {} to {}", bounds.start(), bounds.end()))
+    }
+}
+
+/// Any seed.
+pub(crate) fn seed(text: &str) -> Result<u64, String> {
+    whole(0..=u64::MAX)(text)
+}
+
+/// A number above 0 that need not be whole, as in 2.5 or 50k.
+pub(crate) fn rate(text: &str) -> Result<f64, String> {
+    let (digits, factor) = multiple(text);
+    above_zero(digits)
+        .map(|number| number * factor as f64)
+        .ok_or_else(|| format!("`{text}` is no number above 0, as in 1000, 50k or 2.5"))
+}
+
+fn above_zero(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|number: &f64| *number > 0.0 && number.is_finite())
+}
+
 /// At least one byte.
 pub(crate) fn positive_size(text: &str) -> Result<ByteSize, String> {
     match model::parse_size(text) {
@@ -94,16 +139,34 @@ pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
 
 /// A change in percent, with or without the sign; more than 100 of what can grow without an end.
 pub(crate) fn any_percent(text: &str) -> Result<f64, String> {
-    let number = text.trim_end_matches('%').parse::<f64>();
-    let above_zero = number.ok().filter(|percent| *percent > 0.0 && percent.is_finite());
-    above_zero.ok_or_else(|| format!("`{text}` is no percentage above 0, as in 2 or 0.5"))
+    above_zero(text.trim_end_matches('%'))
+        .ok_or_else(|| format!("`{text}` is no percentage above 0, as in 2 or 0.5"))
 }
 
 /// A share in percent, with or without the sign.
 pub(crate) fn percent(text: &str) -> Result<f64, String> {
-    let number = text.trim_end_matches('%').parse::<f64>();
-    number
-        .ok()
-        .filter(|percent| *percent > 0.0 && *percent <= 100.0)
+    above_zero(text.trim_end_matches('%'))
+        .filter(|percent| *percent <= 100.0)
         .ok_or_else(|| format!("`{text}` is no percentage between 0 and 100, as in 2 or 0.5"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_may_be_thousands_and_say_their_bounds() {
+        let read = whole(1u32..=100_000);
+        assert_eq!(["1", "50k", "100K"].map(&read), [Ok(1), Ok(50_000), Ok(100_000)]);
+        assert_eq!(whole(0..=u64::MAX)("18G"), Ok(18_000_000_000));
+        assert_eq!(seed("18446744073709551615"), Ok(u64::MAX));
+        for wrong in ["", "k", "0", "-1", "1.5", "5x", "101k", "18446744073709551616", "\u{e9}"] {
+            let problem = read(wrong).expect_err(wrong);
+            assert_eq!(problem, format!("`{wrong}` is no whole number from 1 to 100000"));
+        }
+        assert_eq!(["2.5k", "1M", "0.5"].map(|text| rate(text).ok()), [Some(2500.0), Some(1e6), Some(0.5)]);
+        for wrong in ["", "k", "0", "inf", "NaN", "-1k", "50kB"] {
+            assert!(rate(wrong).is_err(), "{wrong}");
+        }
+    }
 }

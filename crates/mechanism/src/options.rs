@@ -13,7 +13,7 @@ use crate::{Descriptor, OptionKind, OptionSpec};
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SpecProblem {
     /// No such mechanism.
-    #[error("unknown mechanism `{name}`{}; `hosepipe list` shows them all", suggestion(.nearest))]
+    #[error("unknown mechanism `{name}`{} `hosepipe list` shows them all", suggestion(.nearest))]
     UnknownMechanism {
         /// What was typed.
         name: String,
@@ -21,7 +21,7 @@ pub enum SpecProblem {
         nearest: Option<String>,
     },
     /// No such option.
-    #[error("`{mechanism}` has no option `{option}`{}; it has: {known}", suggestion(.nearest))]
+    #[error("`{mechanism}` has no option `{option}`{} It has: {known}", suggestion(.nearest))]
     UnknownOption {
         /// The mechanism.
         mechanism: &'static str,
@@ -46,8 +46,9 @@ pub enum SpecProblem {
     },
 }
 
+/// The end of a sentence about an unknown word: a question where a known one is near.
 fn suggestion(nearest: &Option<String>) -> String {
-    nearest.as_ref().map(|name| format!(": did you mean `{name}`?")).unwrap_or_default()
+    nearest.as_ref().map_or_else(|| ".".to_owned(), |name| format!(": did you mean `{name}`?"))
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -67,7 +67,7 @@ pub(crate) struct BenchArgs {
     pub(crate) bytes: Option<ByteSize>,
 
     /// Blocks, or round trips, per trial
-    #[arg(long, value_name = "BLOCKS", conflicts_with = "bytes", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "BLOCKS", conflicts_with = "bytes", value_parser = typed::whole(1u64..=u64::MAX))]
     pub(crate) count: Option<u64>,
 
     /// stream (throughput) or pingpong (round trips) [default: both, in one table]
@@ -100,27 +100,27 @@ pub(crate) struct BenchArgs {
     pub(crate) payload: PayloadKind,
 
     /// Copying tasks between the two ends, as `| cat` puts them into a pipeline
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=64))]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = typed::whole(0u32..=64))]
     pub(crate) chain: u32,
 
     /// Independent pairs of ends at once, each with a channel of its own; several with commas, as in 1,2,4,8
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=256),
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = typed::whole(1u32..=256),
         help_heading = LOAD)]
     pub(crate) pairs: Vec<u32>,
 
     /// Senders that share one channel to one receiver; several with commas. Under --data verify every block is looked at whole
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=256),
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = typed::whole(1u32..=256),
         conflicts_with_all = ["pairs", "rate", "chain"], help_heading = LOAD)]
     pub(crate) senders: Vec<u32>,
 
     /// Round trips that each asker begins in a second, at instants fixed beforehand: a stall counts for every one it holds up;
-    /// several with commas
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=10_000_000),
+    /// several with commas (50k: 50000)
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = typed::whole(1u32..=10_000_000),
         conflicts_with = "chain", help_heading = LOAD)]
     pub(crate) rate: Vec<u32>,
 
     /// Trials of each case [default: 9]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", value_parser = typed::whole(1u32..=100_000))]
     pub(crate) trials: Option<u32>,
 
     /// What the run may take, as in 30s or 2m [default: 45s, unless --trials, --bytes or --count decide]
@@ -132,7 +132,7 @@ pub(crate) struct BenchArgs {
     pub(crate) precision: Option<f64>,
 
     /// Seed of the trial order and of random payloads
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = typed::seed)]
     pub(crate) seed: u64,
 
     /// Print the plan and measure nothing

@@ -183,7 +183,10 @@ fn case(
     let has = mechanism.descriptor();
     match args.workload {
         Some(asked) if asked != workload => return None,
-        None if !has.workloads.contains(&workload) => return None,
+        // Who names a mechanism that does not run the workload is told so by its row.
+        _ if !has.workloads.contains(&workload) && (args.workload.is_none() || args.specs.is_empty()) => {
+            return None;
+        }
         // A chain has no way back.
         None if args.chain > 0 && workload == Workload::PingPong => return None,
         // Many senders have none either, and only what comes back has a rate of its own.

@@ -39,12 +39,12 @@ pub(crate) struct RecommendArgs {
     #[arg(long, default_value_t = Between::ParentChild, value_parser = typed::one_of(Between::ALL))]
     between: Between,
 
-    /// Messages, or round trips, that must be made in a second; of what reaches it the least CPU wins
-    #[arg(long, value_name = "N", value_parser = positive)]
+    /// Messages, or round trips, that must be made in a second (50k: 50000); of what reaches it the least CPU wins
+    #[arg(long, value_name = "N", value_parser = typed::rate)]
     messages_per_second: Option<f64>,
 
     /// CPU that both ends together may take, in percent of one CPU (200: two CPUs, which allows ends that spin)
-    #[arg(long, value_name = "PERCENT", value_parser = positive)]
+    #[arg(long, value_name = "PERCENT", value_parser = typed::any_percent)]
     cpu_budget: Option<f64>,
 
     /// What it must do besides; may be given several times
@@ -68,7 +68,7 @@ pub(crate) struct RecommendArgs {
     pub(super) code: CodeLanguage,
 
     /// Seed of the trial order and of random payloads
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = typed::seed)]
     pub(super) seed: u64,
 
     #[command(flatten)]
@@ -88,11 +88,4 @@ impl RecommendArgs {
             must: self.must.clone(),
         }
     }
-}
-
-fn positive(text: &str) -> Result<f64, String> {
-    let number = text.trim_end_matches('%').parse::<f64>().ok();
-    number
-        .filter(|number| *number > 0.0 && number.is_finite())
-        .ok_or_else(|| format!("`{text}` is no number above 0, as in 1000 or 2.5"))
 }

@@ -20,13 +20,15 @@ pub(super) struct Answer<'a> {
     pub(super) candidates: &'a [Candidate],
     pub(super) figures: &'a Figures<'a>,
     pub(super) weighing: &'a Weighing,
+    /// Whether the user stopped the measuring. That its time is over is no news: the number of trials is said where it matters.
+    pub(super) is_stopped: bool,
 }
 
 impl Answer<'_> {
     /// Everything but the program; `proof` is the command that repeats it.
     pub(super) fn sheet(&self, proof: &str) -> Sheet {
         let mut parts = Vec::new();
-        if self.figures.is_interrupted {
+        if self.is_stopped {
             parts.push(SheetPart::Notice("Stopped early: what stands here is what was finished.".to_owned()));
         }
         parts.push(SheetPart::Title(self.title()));

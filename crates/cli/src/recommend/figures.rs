@@ -17,8 +17,6 @@ pub(crate) struct Figures<'a> {
     /// The same with pinned ends, where both were measured.
     pub(crate) pinned: Vec<&'a CaseRecord>,
     pub(crate) block_bytes: u64,
-    /// Whether the run that they are of was stopped before its end.
-    pub(crate) is_interrupted: bool,
 }
 
 /// Bytes of a Unix socket's send buffer that no message gets (`unix_dgram_sendmsg`, net/unix/af_unix.c).
@@ -108,8 +106,7 @@ impl<'a> Figures<'a> {
             return Err(format!("the record has no figures of --place {wanted}"));
         }
         let other = placements.iter().copied().find(|one| wanted == Placement::Any && *one != wanted);
-        let is_interrupted = record.settings.interrupted;
-        Ok(Self { cases: placed(Some(wanted)), pinned: placed(other), block_bytes, is_interrupted })
+        Ok(Self { cases: placed(Some(wanted)), pinned: placed(other), block_bytes })
     }
 
     /// The placement to ask `bench` for; `None` where it was the usual two.

@@ -1,16 +1,14 @@
 //! What is typed wrongly, and what cannot be had: a wrong command line is a sentence on standard error, nothing
 //! on standard output, status 2, before anything runs; a limit is a row with its reason and remedy, status 0.
 
-use std::process::Stdio;
-
-use crate::common::{Done, Lab, PROMPTLY, error_of, is_root, read_record, skip};
+use crate::common::{Lab, PROMPTLY, error_of, is_root, skip};
 use model::ErrorKind;
 
 /// A run that takes no time to speak of.
 const QUICK: [&str; 7] = ["null", "pipe", "memcpy", "--count", "4", "--trials", "1"];
 
 /// `bench` of something quick, and more.
-fn quick<'a>(more: &[&'a str]) -> Vec<&'a str> {
+pub(crate) fn quick<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&["bench"][..], &QUICK, more].concat()
 }
 
@@ -33,9 +31,10 @@ fn a_wrong_spec_is_refused_with_the_nearest_right_one() {
         ("pip", &["unknown mechanism `pip`", "did you mean `pipe`?"][..]),
         ("shmring", &["did you mean `shm-ring`?"]),
         ("Pipe", &["did you mean `pipe`?"]),
-        ("zzzz", &["zzzz", "hosepipe list"]),
-        ("pipe:siez=1k", &["did you mean `size`?", "it has: size"]),
-        ("null:size=1k", &["it has: none"]),
+        ("zzzz", &["zzzz`. `hosepipe list` shows them all"]),
+        ("pip", &["`pipe`? `hosepipe list` shows them all"]),
+        ("pipe:siez=1k", &["did you mean `size`?", "It has: size"]),
+        ("null:size=1k", &["It has: none"]),
         ("pipe:size=0", &["at least 1 byte"]),
         ("pipe:size=lots", &["size=64KiB", "lots"]),
         ("pipe:size", &["size=64KiB"]),
@@ -83,7 +82,10 @@ fn a_wrong_value_is_refused_with_what_would_be_right() {
         ("--bytes", "0", "at least 1"),
         ("--bytes", "much", "much"),
         ("--count", "0", "0"),
-        ("--count", "many", "many"),
+        ("--count", "many", "`many` is no whole number from 1 to"),
+        ("--count", "5x", "`5x` is no whole number from 1 to"),
+        ("--rate", "50x", "`50x` is no whole number from 1 to 10000000"),
+        ("--seed", "x", "`x` is no whole number from 0 to"),
         ("--trials", "0", "0"),
         ("--trials", "100001", "100001"),
         ("--time", "0s", "at least 1s"),
@@ -112,6 +114,56 @@ fn a_wrong_value_is_refused_with_what_would_be_right() {
         // `--block -1` would be read as an option.
         let joined = format!("{option}={value}");
         assert_refused(&["bench", "null", &joined], &[word]);
+    }
+}
+
+/// Expected: thousands may be written as with sizes, and a text that is no number is called so.
+/// Happened: `--messages-per-second 50k` was refused, and other texts were an "invalid digit found in string".
+#[test]
+fn numbers_may_be_thousands() {
+    let lab = Lab::new();
+    lab.run(&["bench", "pipe", "--rate", "50k,1M", "--count", "1k", "--dry-run"]).expect_code(0);
+    let words = ["recommend", "--message", "1k", "--from", "/nonexistent"];
+    let done = lab.run(&[&words[..], &["--messages-per-second", "50k"]].concat()).expect_code(2);
+    assert!(done.stderr.contains("cannot read the record"), "{}", done.stderr);
+    assert_refused(
+        &[&words[..], &["--messages-per-second", "50x"]].concat(),
+        &["`50x` is no number above 0"],
+    );
+    assert_refused(&["compare", "true", "--trials", "x"], &["`x` is no whole number from 1 to 100000"]);
+    assert_refused(
+        &["spread", "--map", "cat", "--jobs", "x", "f"],
+        &["`x` is no whole number from 1 to 4096"],
+    );
+}
+
+/// Expected: a wrong link is answered with the links.
+/// Happened: with `hosepipe list`, which has all mechanisms; "did you mean `fifo`?; …".
+#[test]
+fn a_wrong_link_is_refused_with_the_links() {
+    let links = "These are links: pipe, fifo, socketpair, unix-stream, tcp, ";
+    for command in ["run", "sh", "compare"] {
+        assert_refused(
+            &[command, "--via", "fif", "true | true"],
+            &["link `fif`: did you mean `fifo`? ", links],
+        );
+    }
+    assert_refused(&["run", "--via", "zzzz", "true"], &["unknown link `zzzz`. ", links]);
+}
+
+/// Expected: the shell named by --shell takes the word `extglob` as any other.
+/// Happened: every shell was started with bash's `-O extglob` to look at the syntax, and dash refused that.
+#[test]
+fn a_text_with_the_name_of_an_option_of_bash_is_taken_by_other_shells() {
+    let lab = Lab::new();
+    for shell in ["bash", "dash", "zsh", "fish", "yash"] {
+        if model::file_on_path(shell).is_none() {
+            skip(&format!("no {shell} here"));
+            continue;
+        }
+        let text = "echo extglob | cat";
+        let args = ["compare", "--shell", shell, "--trials", "1", "--via", "pipe", text];
+        lab.run(&args).expect_code(0);
     }
 }
 
@@ -166,7 +218,7 @@ fn a_folder_that_cannot_be_written_to_is_refused_before_the_run() {
 }
 
 /// Runs what follows as the user nobody.
-const NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+pub(crate) const NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 
 #[test]
 fn a_pipe_larger_than_this_user_may_have_is_a_row_with_the_remedy() {
@@ -339,154 +391,5 @@ fn an_empty_tmpdir_is_none() {
         if args[0] == "run" {
             assert!(done.stdout.ends_with("\n0\n"), "nothing is made where it stands: {}", done.stdout);
         }
-    }
-}
-
-/// Runs a shell command line in which `$H` is hosepipe; nothing may be left of it.
-fn shell(script: &str) -> Done {
-    let lab = Lab::new();
-    let line = format!("set -o pipefail; H=\"$0\"; {script}");
-    let mut done = lab.finish(lab.wrapped(&["bash", "-c", &line], &[]));
-    if let Ok(text) = std::fs::read_to_string(lab.here("out")) {
-        done.stdout = text;
-    }
-    done
-}
-
-#[test]
-fn a_reader_that_goes_away_is_no_panic() {
-    for command in
-        ["list", "list --json", "doctor --quick", "completions bash", "bench null pipe --count 4 --trials 1"]
-    {
-        // The reader is gone before the first word.
-        let done = shell(&format!("$H {command} | true"));
-        assert!([0, 141].contains(&done.code()), "{command}: {done:?}");
-        assert_eq!(done.stderr, "", "{command}");
-    }
-}
-
-/// Expected: output that cannot be written is an error that names the errno (ENOSPC), status 1.
-/// Happened: "No space left on device (os error 28)".
-#[test]
-fn a_full_disk_behind_standard_output_is_an_error_by_name() {
-    for command in [
-        "list",
-        "list --json",
-        "doctor --quick",
-        "completions bash",
-        "bench null pipe --count 4 --trials 1",
-        "bench null pipe --count 4 --trials 1 --json -",
-        "bench null pipe --count 4 --trials 1 --dry-run",
-        "bench null pipe --count 4 --trials 1 --json /dev/full",
-    ] {
-        let done = shell(&format!("$H {command} > /dev/full"));
-        assert_eq!(done.code(), 1, "{command}: {done:?}");
-        assert!(done.stderr.contains("ENOSPC"), "{command}: {}", done.stderr);
-    }
-}
-
-/// Expected: help and version that cannot be written are an error too.
-/// Happened: status 0, as if all had been said.
-#[test]
-fn help_that_cannot_be_written_is_an_error() {
-    for command in ["--help", "--version", "bench --help"] {
-        let done = shell(&format!("$H {command} > /dev/full"));
-        assert_ne!(done.code(), 0, "{command}: {done:?}");
-    }
-}
-
-/// Expected: a closed standard output is EBADF and status 1, as with echo(1) and ls(1), and the record is kept.
-/// Happened: the Rust runtime had put /dev/null in its place: status 0, and everything lost.
-#[test]
-fn a_closed_standard_output_is_an_error() {
-    for command in [
-        "list",
-        "--help",
-        "doctor --quick",
-        "completions bash",
-        "bench null --count 4 --trials 1 --json out",
-        "bench null --count 4 --trials 1 --json -",
-        "compare --via pipe --trials 1 true",
-        "gen --bytes 10",
-        "sink --json -",
-    ] {
-        let done = shell(&format!("$H {command} >&-"));
-        assert_eq!(done.code(), 1, "{command}: {done:?}");
-        assert!(done.stderr.contains("standard output") && done.stderr.contains("EBADF"), "{}", done.stderr);
-        if command.ends_with("out") {
-            read_record(&done.stdout);
-        }
-    }
-    let done = shell("$H sink --verify <&-");
-    assert_eq!(done.code(), 1, "{done:?}");
-    assert!(done.stderr.contains("standard input at byte 0: EBADF"), "{}", done.stderr);
-}
-
-/// Programs are not given what stands in the place of a closed stream.
-#[test]
-fn a_pipelines_closed_streams_are_closed() {
-    for text in ["echo hi", "ls /", "ls / | cat", "ls -l /proc/self/fd/1"] {
-        let (ours, bash) = (shell(&format!("$H run '{text}' >&-")), shell(&format!("bash -c '{text}' >&-")));
-        assert_ne!(ours.code(), 0, "{text}: {ours:?}");
-        assert_eq!(ours.code(), bash.code(), "{text}: {ours:?}, {bash:?}");
-    }
-    let (ours, bash) = (shell("$H run cat <&-"), shell("bash -c cat <&-"));
-    assert_eq!((ours.code(), ours.stderr), (bash.code(), bash.stderr));
-}
-
-/// Expected: that nothing can be said on standard error is no reason to end otherwise.
-/// Happened: a panic, status 101, in `sink`.
-#[test]
-fn a_standard_error_that_takes_nothing_changes_no_status() {
-    for (command, status) in [
-        ("bench null pipe --count 4 --trials 1", 0),
-        ("bench null pipe --place 0,999", 2),
-        ("--bogus", 2),
-        ("gen --bytes 3 | $H sink --verify", 0),
-        ("gen --bytes 300 | tail -c +2 | $H sink --verify", 1),
-        ("run --stats \"echo hi | cat\"", 0),
-        ("run \"time true\"", 0),
-        ("run nosuchcommand", 127),
-        ("compare --via pipe,bash --trials 1 \"ls /nosuch\"", 0),
-    ] {
-        for nowhere in ["2>/dev/full", "2>&-"] {
-            let done = shell(&format!("$H {command} {nowhere}"));
-            assert_eq!(done.code(), status, "{command} {nowhere}: {done:?}");
-        }
-    }
-}
-
-#[test]
-fn the_record_is_kept_where_the_table_could_not_be_shown() {
-    let done = shell("$H bench null pipe --count 4 --trials 1 --csv - --json out > /dev/full");
-    assert_eq!(done.code(), 1, "{done:?}");
-    read_record(&done.stdout);
-}
-
-/// Expected: `--json >(command)` works as any output of any program in bash.
-/// Happened: a temporary file is tried beside /dev/fd/63 first: status 2.
-#[test]
-fn a_record_can_be_written_into_a_process_substitution() {
-    let done =
-        shell("$H bench null pipe --count 4 --trials 1 --json >(cat > out); code=$?; wait $!; exit $code");
-    assert_eq!(done.code(), 0, "{done:?}");
-    read_record(&done.stdout);
-}
-
-/// Expected: /dev/null and /dev/stderr can be written to by everybody.
-/// Happened: a temporary file is tried beside them first: EACCES in /dev for an ordinary user, status 2.
-#[test]
-fn an_ordinary_user_can_write_to_a_device() {
-    if !is_root() {
-        return skip("only root can run as nobody");
-    }
-    for device in ["/dev/null", "/dev/stderr"] {
-        let lab = Lab::new();
-        let mut command = lab.wrapped(&NOBODY, &quick(&["--json", device]));
-        if device == "/dev/stderr" {
-            // A file of root's could not be opened again: give it a pipe that is nobody's in particular.
-            command.stderr(Stdio::null());
-        }
-        lab.finish(command).expect_code(0);
     }
 }

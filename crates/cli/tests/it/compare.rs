@@ -247,7 +247,7 @@ fn options_of_a_link_stay_with_it() {
 #[test]
 fn what_is_typed_wrongly_is_refused_before_anything_runs() {
     for (args, words) in [
-        (&["--via", "pipe,foo", "touch ran"][..], &["unknown mechanism `foo`"][..]),
+        (&["--via", "pipe,foo", "touch ran"][..], &["unknown link `foo`"][..]),
         (&["--via", "pipe,shm-ring", "touch ran"], &["cannot stand between two programs", "tmpfile"]),
         (&["--via", "pipe,,tcp", "touch ran"], &["names no mechanism"]),
         (&["--via", "", "touch ran"], &["names no mechanism"]),

@@ -41,6 +41,11 @@ fn figures_stand_before_the_findings_and_are_fields_like_theirs() {
         }
         assert!(entry.get("remedy").is_some_and(|remedy| remedy.is_null() || remedy.is_string()), "{entry}");
     }
+    // Happened: the example of --help printed all of them as nanoseconds.
+    let units: Vec<&str> = measured.iter().filter_map(|entry| entry["figure"]["unit"].as_str()).collect();
+    assert!(units.contains(&"ns") && units.contains(&"bytes_per_s"), "{units:?}");
+    let help = lab.run(&["doctor", "--help"]).expect_code(0).stdout;
+    assert!(help.contains(".figure.median, .figure.unit") && !help.contains("ns: "), "{help}");
     for entry in measured {
         let number = |field: &str| entry["figure"][field].as_f64().expect("a number");
         assert!(number("low") > 0.0, "{entry}");

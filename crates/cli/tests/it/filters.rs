@@ -183,11 +183,16 @@ fn what_lay_waiting_is_no_rate() {
 fn what_is_no_payload_is_told_from_one_gone_wrong() {
     let end = bash("echo hello | hosepipe sink --verify").code(1);
     assert!(
-        stderr(&end)
-            .contains("with --seed 1 does not write this; give `sink` the --payload and --seed of `gen`"),
+        stderr(&end).contains("of --seed 1: give `sink` the --payload and --seed of `gen`"),
         "{}",
         stderr(&end)
     );
+    // Happened: "byte 0 is 0x91, but 0x00 in the payload sequence", which these bytes never were.
+    let end =
+        bash("hosepipe gen --bytes 1MB --payload random --seed 7 | hosepipe sink --verify --seed 8").code(1);
+    let said = stderr(&end);
+    assert!(said.contains("none of the payloads sequence, printable, random, zero of --seed 8"), "{said}");
+    assert!(!said.contains("in the payload sequence"), "{said}");
     let end = bash("echo hello | hosepipe sink --verify --payload zero").code(1);
     assert!(stderr(&end).contains("byte 0 is 0x68, but 0x00 in the payload zero"), "{}", stderr(&end));
 }

@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use crate::common::{self, ENDS, Lab, PROMPTLY, SOON, error_of, is_root, registry, signal, skip, until};
@@ -251,6 +252,28 @@ fn a_parent_that_ignores_sigchld_changes_nothing() {
 
 /// Expected: a signal that was ignored when hosepipe began stays ignored, as nohup(1) and `&` in a script mean it.
 /// Happened: a handler is installed whatever was there before: a hang-up ends a run under nohup.
+/// Expected: the suite passes however it is started.
+/// Happened: behind `nohup cargo test &` 33 tests failed, whose programs never saw the signals that they were sent.
+#[test]
+fn programs_of_these_tests_have_default_signals() {
+    const ALREADY_IGNORED: &str = "HOSEPIPE_TEST_SIGNALS_IGNORED";
+    let _lab = Lab::new();
+    let status = Command::new("grep").args(["SigIgn:", "/proc/self/status"]).output().expect("grep");
+    let ignored = String::from_utf8_lossy(&status.stdout).split_whitespace().nth(1).map(str::to_owned);
+    let ignored = u64::from_str_radix(&ignored.expect("a mask"), 16).expect("proc_pid_status(5)");
+    for signal in [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM] {
+        assert_eq!(ignored >> (signal.as_raw() - 1) & 1, 0, "{signal:?}");
+    }
+    if std::env::var_os(ALREADY_IGNORED).is_none() {
+        let own = std::env::current_exe().expect("these tests");
+        let script = "trap '' HUP INT QUIT TERM; exec \"$0\" --exact limits::programs_of_these_tests_have_default_signals";
+        let run =
+            Command::new("sh").args(["-c", script]).arg(own).env(ALREADY_IGNORED, "1").output().expect("sh");
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stdout));
+        assert!(String::from_utf8_lossy(&run.stdout).contains("1 passed"));
+    }
+}
+
 #[test]
 fn a_signal_ignored_from_the_beginning_stays_ignored() {
     let lab = Lab::new();

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use mechanism::{Capabilities, Descriptor, Folder, Mechanism, OpenError, Options, Order};
-use model::{Spec, SpecError};
+use mechanism::{Capabilities, Descriptor, Folder, Mechanism, OpenError, Options, Order, SpecProblem};
+use model::{Spec, SpecError, nearest};
 use thiserror::Error;
 
 use super::Link;
@@ -44,8 +44,10 @@ impl LinkSpec {
             return Ok(Self { text: text.to_owned(), way: LinkWay::Ssh(host.to_owned()) });
         }
         let spec: Spec = text.parse().map_err(|problem: SpecError| LinkProblem(problem.to_string()))?;
-        let (mechanism, options) =
-            mechanism::resolve(&spec).map_err(|problem| LinkProblem(problem.to_string()))?;
+        let (mechanism, options) = mechanism::resolve(&spec).map_err(|problem| match problem {
+            SpecProblem::UnknownMechanism { name, .. } => Self::unknown(&name),
+            other => LinkProblem(other.to_string()),
+        })?;
         let Descriptor { name, capabilities, link_options, .. } = mechanism.descriptor();
         if !capabilities.contains(Capabilities::LINK) {
             let links = Self::names().collect::<Vec<_>>().join(", ");
@@ -60,6 +62,14 @@ impl LinkSpec {
             return Err(LinkProblem(problem));
         }
         Ok(Self { text: text.to_owned(), way: LinkWay::Mechanism(mechanism, options) })
+    }
+
+    /// What is said of a name that is none.
+    fn unknown(name: &str) -> LinkProblem {
+        let near = nearest(name, Self::names()).map(|near| format!(": did you mean `{near}`?"));
+        let links = Self::names().collect::<Vec<_>>().join(", ");
+        let end = near.unwrap_or_else(|| ".".to_owned());
+        LinkProblem(format!("unknown link `{name}`{end} These are links: {links}, {SSH}HOST"))
     }
 
     /// The mechanisms that can be links, in the order of the registry.
@@ -175,7 +185,16 @@ mod tests {
             "{}",
             message("shm-ring")
         );
-        assert!(message("pip").contains("did you mean `pipe`?"));
+        assert!(
+            message("pip")
+                .starts_with("unknown link `pip`: did you mean `pipe`? These are links: pipe, fifo, ")
+        );
+        assert!(message("zzzz").starts_with("unknown link `zzzz`. These are links: pipe, fifo, "));
+        assert!(
+            message("shm-rng").ends_with(", ssh:HOST"),
+            "no word of what is no link: {}",
+            message("shm-rng")
+        );
         assert!(message("pipe:siez=1k").contains("did you mean `size`?"));
         assert!(message("pipe:send=vmsplice").contains("between two programs it takes: size"));
         assert!(message("tmpfile:order=later").contains("parallel, sequential"));

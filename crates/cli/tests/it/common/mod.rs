@@ -80,6 +80,7 @@ pub(crate) struct Lab {
 
 impl Lab {
     pub(crate) fn new() -> Self {
+        pty::default_signals_in_children();
         let folder = tempfile::Builder::new().prefix("lab-").tempdir().expect("a folder for the test");
         // Other users may be asked to run the binary.
         for name in ["tmp", "here"] {

@@ -5,13 +5,14 @@ use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcgetattr, tcgetpgrp, tcsetwinsize};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 /// Where what is learnt of shells is kept: in no folder under test, and once for all tests.
 pub(crate) const CACHE: &str = env!("CARGO_TARGET_TMPDIR");
@@ -55,8 +56,23 @@ struct Screen {
     more: Condvar,
 }
 
+/// Lets programs that these tests start have signals as at a terminal, also where the tests were started with some of them ignored
+/// (`nohup cargo test &`): an ignored signal stays ignored in a new program, and a caught one does not (execve(2)). The tests
+/// themselves live on.
+pub(crate) fn default_signals_in_children() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
+            if process::signals::was_ignored(signal) {
+                signal_hook::flag::register(signal, Arc::default()).expect("a handler");
+            }
+        }
+    });
+}
+
 /// A home folder for shells, with nothing in it.
 pub(crate) fn home() -> tempfile::TempDir {
+    default_signals_in_children();
     tempfile::tempdir().expect("a folder")
 }
 

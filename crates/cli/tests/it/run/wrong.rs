@@ -51,7 +51,7 @@ fn a_text_without_a_command_is_refused() {
 fn a_wrong_link_is_refused_with_what_would_be_right() {
     let can = "pipe, fifo, socketpair, unix-stream, tcp";
     for (via, words) in [
-        ("pip", &["unknown mechanism `pip`", "did you mean `pipe`?"][..]),
+        ("pip", &["unknown link `pip`", "did you mean `pipe`?"][..]),
         ("tmpfiles", &["did you mean `tmpfile`?"]),
         ("socket-pair", &["did you mean `socketpair`?"]),
         ("zzzz", &["zzzz", "hosepipe list"]),

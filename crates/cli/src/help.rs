@@ -1,0 +1,98 @@
+//! How the closing words of `--help` are laid out: paragraphs, and examples with their comments, wrapped once, at the terminal's
+//! width. The source has them in lines that suit an editor.
+
+use clap::Command;
+
+use crate::terminal::wrap;
+
+/// Longer lines are hard to read.
+const WIDTH_MAX: usize = 110;
+
+/// A comment narrower than this goes below its command.
+const COMMENT_MIN: usize = 24;
+
+/// Where it begins there.
+const COMMENT_INDENT: usize = 6;
+
+/// Begins a paragraph of its own, whatever stands before it.
+const EXIT_STATUS: &str = "Exit status:";
+
+/// Stands for the blanks of a command that is wider than the terminal, which clap would break; so that it can be copied.
+const UNBROKEN: &str = "\u{a0}";
+
+/// The command with the closing words of its help, and of all its subcommands', for a terminal of so many columns.
+pub(crate) fn laid_out(command: Command, width: usize) -> Command {
+    let width = width.min(WIDTH_MAX);
+    let names: Vec<String> = command.get_subcommands().map(|one| one.get_name().to_owned()).collect();
+    let command = match command.get_after_help().map(|text| lay_out(&text.to_string(), width)) {
+        Some(closing) => command.after_help(closing),
+        None => command,
+    };
+    let command = command.term_width(width);
+    names.into_iter().fold(command, |command, name| command.mut_subcommand(name, |one| laid_out(one, width)))
+}
+
+/// What clap has made of it, with blanks in commands again.
+pub(crate) fn rendered(text: &str) -> String {
+    text.replace(UNBROKEN, " ")
+}
+
+fn lay_out(text: &str, width: usize) -> String {
+    let (mut lines, mut paragraph) = (Vec::new(), String::new());
+    let end = |paragraph: &mut String, lines: &mut Vec<String>| {
+        lines.extend(wrap(&std::mem::take(paragraph), width));
+    };
+    for line in text.lines() {
+        if line.is_empty() || line.starts_with("  ") || line.starts_with(EXIT_STATUS) {
+            end(&mut paragraph, &mut lines);
+        }
+        match line.strip_prefix("  ") {
+            _ if line.is_empty() => lines.push(String::new()),
+            Some(example) => lines.extend(lay_out_example(example, width)),
+            None => paragraph = paragraph + line + " ",
+        }
+    }
+    end(&mut paragraph, &mut lines);
+    lines.join("\n")
+}
+
+/// A command and, behind two blanks or more, a comment: side by side where there is room.
+fn lay_out_example(example: &str, width: usize) -> Vec<String> {
+    let (command, comment) = example.split_once("  ").unwrap_or((example, ""));
+    let comment = comment.trim_start();
+    let column = 2 + example.chars().count() - comment.chars().count();
+    let command = format!("  {}", command.replace(' ', UNBROKEN));
+    if comment.is_empty() {
+        return vec![command];
+    }
+    let fits = column + comment.chars().count() <= width;
+    if !fits && width < column + COMMENT_MIN {
+        let below = wrap(comment, width.saturating_sub(COMMENT_INDENT).max(COMMENT_MIN));
+        let below = below.into_iter().map(|line| format!("{:COMMENT_INDENT$}{line}", ""));
+        return std::iter::once(command).chain(below).collect();
+    }
+    let lines = wrap(comment, width - column).into_iter().enumerate();
+    lines.map(|(index, line)| format!("{:column$}{line}", if index == 0 { &command } else { "" })).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "Examples:\n  hp short       what it does, in some words\n  hp 'a long one, that stays in one piece'\n\n\
+                        First line of a paragraph,\nand its second.\nExit status: 0 done.";
+
+    #[test]
+    fn paragraphs_are_wrapped_once_and_comments_stay_in_their_column() {
+        let expected = "Examples:\n  hp short       what it does, in some\n                 words\n  \
+                        hp 'a long one, that stays in one piece'\n\n\
+                        First line of a paragraph, and its second.\nExit status: 0 done.";
+        assert_eq!(rendered(&lay_out(TEXT, 42)), expected);
+    }
+
+    #[test]
+    fn comments_go_below_where_there_is_no_room_beside() {
+        let expected = "Examples:\n  hp short\n      what it does, in some\n      words\n";
+        assert!(rendered(&lay_out(TEXT, 30)).starts_with(expected), "{}", lay_out(TEXT, 30));
+    }
+}
