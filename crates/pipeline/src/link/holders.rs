@@ -145,6 +145,12 @@ impl Holders {
     }
 }
 
+/// Whether another process, of those that this user may look into, holds the file open for writing.
+pub(super) fn is_written(file: &OwnedFd) -> bool {
+    let file = OpenFile::of(std::process::id().cast_signed(), file.as_raw_fd());
+    file.is_some_and(|file| proc::others().any(|pid| is_held_by(&file, pid)))
+}
+
 fn is_held_by(file: &OpenFile, pid: i32) -> bool {
     proc::descriptors(pid).any(|fd| file.is(pid, fd) && is_for_writing(pid, fd))
 }

@@ -4,11 +4,13 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::fstat;
+
+use super::holders;
 
 /// Linux's number (asm-generic/fcntl.h), which the libc crate lacks.
 const F_SETSIG: libc::c_int = 10;
@@ -16,40 +18,83 @@ const F_SETSIG: libc::c_int = 10;
 /// A file is made longer by so much to see whether its file system stores what lies between.
 const HOLE_BYTES: u64 = 1 << 20;
 
-/// Whether a file is open for writing anywhere.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Writers {
-    /// By nobody.
-    Gone,
-    /// By somebody.
-    There,
-    /// This file system, or a right this user lacks, does not let us ask.
-    Unknown,
+/// How long a lease may be refused for a file that has no writer: a process that is forked has a copy of every descriptor until it becomes
+/// its program.
+const LEASE_REFUSED_MAX: Duration = Duration::from_millis(100);
+
+/// Finds out whether a file is open for writing anywhere.
+pub(super) struct WriterCheck {
+    /// A description for reading only.
+    file: OwnedFd,
+    /// Whether the file system grants leases; `None` before a refusal made that a question.
+    leases: Option<bool>,
 }
 
-/// Makes it harmless that somebody opens the file for writing while [`writers`] holds its lease: the signal that
+impl WriterCheck {
+    /// Of a description for reading only.
+    pub(super) fn new(file: OwnedFd) -> io::Result<Self> {
+        prepare(&file)?;
+        Ok(Self { file, leases: None })
+    }
+
+    /// Whether a process has the file open for writing. Where the file system grants no leases, or does not know them, those processes
+    /// are looked for that this user may look into.
+    pub(super) fn is_written(&mut self) -> bool {
+        match lease(&self.file) {
+            Ok(()) => false,
+            // NFS without delegations refuses each lease as if there were a writer.
+            Err(libc::EAGAIN)
+                if *self.leases.get_or_insert_with(|| grants_leases(&self.file).unwrap_or(true)) =>
+            {
+                true
+            }
+            Err(_) => holders::is_written(&self.file),
+        }
+    }
+}
+
+/// Makes it harmless that somebody opens the file for writing while [`lease`] holds its lease: the signal that
 /// would tell us is one that is ignored, not SIGIO, which kills (fcntl(2), F_SETSIG).
-pub(super) fn prepare(file: &OwnedFd) -> io::Result<()> {
+fn prepare(file: &OwnedFd) -> io::Result<()> {
     // SAFETY: changes which signal the kernel sends for this description; no memory is involved.
     let answer = unsafe { libc::fcntl(file.as_raw_fd(), F_SETSIG, libc::SIGURG) };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Asks whether anybody has the file open for writing, of which `file` is a description for reading only: a lease
-/// for reading is refused with EAGAIN as long as somebody does (fcntl(2), F_SETLEASE). It is given back at once.
-pub(super) fn writers(file: &OwnedFd) -> Writers {
+/// Takes a lease for reading and gives it back at once: it is refused with EAGAIN for as long as the file is open for writing anywhere
+/// (fcntl(2), F_SETLEASE).
+///
+/// # Errors
+/// The number of the system's refusal.
+fn lease(file: &OwnedFd) -> Result<(), i32> {
     let lease = |kind: libc::c_int| {
         // SAFETY: takes or gives back a lease on this description; no memory is involved.
         unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, kind) }
     };
-    if lease(libc::F_RDLCK) == 0 {
-        lease(libc::F_UNLCK);
-        return Writers::Gone;
+    if lease(libc::F_RDLCK) != 0 {
+        return Err(io::Error::last_os_error().raw_os_error().unwrap_or(0));
     }
-    match io::Error::last_os_error().raw_os_error() {
-        Some(libc::EAGAIN) => Writers::There,
-        _ => Writers::Unknown,
+    lease(libc::F_UNLCK);
+    Ok(())
+}
+
+/// Whether the file system of a file grants leases: tried on a file of our own beside it, which nobody writes, and which was opened for
+/// reading while it was open for writing, as the other one was.
+fn grants_leases(file: &OwnedFd) -> io::Result<bool> {
+    let path = |fd: RawFd| format!("/proc/self/fd/{fd}");
+    let place = std::fs::read_link(path(file.as_raw_fd()))?;
+    let writer = tempfile::tempfile_in(place.parent().ok_or(io::ErrorKind::NotFound)?)?;
+    let reader = OwnedFd::from(File::open(path(writer.as_raw_fd()))?);
+    prepare(&reader)?;
+    drop(writer);
+    let began = Instant::now();
+    while lease(&reader).is_err() {
+        if began.elapsed() > LEASE_REFUSED_MAX {
+            return Ok(false);
+        }
+        std::thread::sleep(Duration::from_millis(1));
     }
+    Ok(true)
 }
 
 /// Cuts a file, or makes it longer, without opening it: a description of ours for writing would look like a writer, and
@@ -63,15 +108,14 @@ pub(super) fn set_length(file: &OwnedFd, bytes: u64) -> io::Result<()> {
 }
 
 /// Waits until nobody has the file open for writing: a program in the background may still write what a pipeline's reader would wait
-/// for. Where that cannot be asked, nobody is waited for.
+/// for.
 ///
 /// # Errors
 /// It cannot be opened.
 pub fn wait_for_writers(path: &Path) -> io::Result<()> {
     const PAUSE: Duration = Duration::from_millis(5);
-    let file = OwnedFd::from(File::open(path)?);
-    prepare(&file)?;
-    while writers(&file) == Writers::There {
+    let mut writers = WriterCheck::new(File::open(path)?.into())?;
+    while writers.is_written() {
         std::thread::sleep(PAUSE);
     }
     Ok(())
@@ -110,15 +154,16 @@ mod tests {
         let path = folder.path().join("file");
         let mut writer = File::create_new(&path).expect("a file");
         let reader = OwnedFd::from(File::open(&path).expect("the file"));
-        prepare(&reader).expect("a signal");
-        assert_eq!(writers(&reader), Writers::There);
+        let mut writers = WriterCheck::new(reader.try_clone().expect("a copy")).expect("a signal");
+        assert!(writers.is_written());
+        assert_eq!(writers.leases, Some(true));
         writer.write_all(b"abc").expect("written");
         set_length(&reader, 0).expect("cut");
         assert_eq!(std::fs::metadata(&path).expect("there").len(), 0);
         drop(writer);
         // A child that another test just forked has a copy of every descriptor, until it becomes its program.
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
-        while writers(&reader) != Writers::Gone {
+        while writers.is_written() {
             assert!(std::time::Instant::now() < deadline, "nobody writes any more");
             std::thread::sleep(std::time::Duration::from_millis(1));
         }

@@ -9,7 +9,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
 
-use super::kernel::{self, Writers};
+use super::kernel::WriterCheck;
 
 /// The first pause before the writers are counted again, and the longest.
 const PAUSE_MIN: Duration = Duration::from_micros(50);
@@ -25,8 +25,7 @@ pub(super) struct Watch {
     /// False where this user has as many inotify instances as fs.inotify.max_user_instances allows, which hundreds of
     /// stages need: then the file is asked again and again.
     notified: bool,
-    /// A description for reading only.
-    file: OwnedFd,
+    writers: WriterCheck,
     close_seen: bool,
     pause: Duration,
 }
@@ -34,7 +33,7 @@ pub(super) struct Watch {
 impl Watch {
     /// Watches the file of a description that is for reading only. Nothing that happens from now on is missed.
     pub(super) fn new(file: &OwnedFd) -> io::Result<Self> {
-        kernel::prepare(file)?;
+        let writers = WriterCheck::new(file.try_clone()?)?;
         let (inotify, notified) = match notifier(file) {
             Ok(inotify) => (inotify, true),
             // What is never readable stands in its place.
@@ -43,7 +42,7 @@ impl Watch {
             }
             Err(error) => return Err(error.into()),
         };
-        Ok(Self { inotify, notified, file: file.try_clone()?, close_seen: !notified, pause: PAUSE_MIN })
+        Ok(Self { inotify, notified, writers, close_seen: !notified, pause: PAUSE_MIN })
     }
 
     /// Whether the last writer has closed the file. What was written until then is in the file.
@@ -52,8 +51,7 @@ impl Watch {
             self.close_seen = true;
             self.pause = PAUSE_MIN;
         }
-        // Where nobody lets us ask, a close is believed.
-        Ok(self.close_seen && kernel::writers(&self.file) != Writers::There)
+        Ok(self.close_seen && !self.writers.is_written())
     }
 
     /// After [`Watch::all_closed`] said no: the time after which it must be asked again even if nothing happened.

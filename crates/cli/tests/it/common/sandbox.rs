@@ -6,23 +6,34 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Where `struct seccomp_data` has the number of the call, and the low half of its first argument.
+/// Where `struct seccomp_data` has the number of the call, and the low half of its first argument; the others follow.
 const NUMBER_AT: u32 = 0;
 const FIRST_ARGUMENT_AT: u32 = 16;
+const ARGUMENT_BYTES: u32 = 8;
 
 /// Has the command's system calls of this number answered with `errno` instead of being made: all of them, or
 /// those with this first argument.
 pub(crate) fn forbid(command: &mut Command, call: libc::c_long, first_argument: Option<i32>, errno: i32) {
+    forbid_with(command, call, first_argument.map(|value| (0, value)), errno);
+}
+
+/// The same for calls that have a value as the argument of this place, counted from 0.
+pub(crate) fn forbid_with(
+    command: &mut Command,
+    call: libc::c_long,
+    argument: Option<(u32, i32)>,
+    errno: i32,
+) {
     let load = |at| instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, at, 0, 0);
     let skip_unless =
         |value, skipped| instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, value, 0, skipped);
     let answer = |what| instruction(libc::BPF_RET | libc::BPF_K, what, 0, 0);
     let mut program = vec![load(NUMBER_AT)];
-    match first_argument {
+    match argument {
         None => program.push(skip_unless(call as u32, 1)),
-        Some(value) => program.extend([
+        Some((place, value)) => program.extend([
             skip_unless(call as u32, 3),
-            load(FIRST_ARGUMENT_AT),
+            load(FIRST_ARGUMENT_AT + place * ARGUMENT_BYTES),
             skip_unless(value as u32, 1),
         ]),
     }

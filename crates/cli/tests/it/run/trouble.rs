@@ -104,6 +104,28 @@ fn what_a_relay_cuts_short_is_no_success() {
     }
 }
 
+/// Expected: a file system that grants no leases makes nothing wait for ever, and what a later writer has to say is not lost.
+/// Happened: on NFS without delegations every lease is refused as if somebody wrote (EAGAIN), and nothing ever ended.
+#[test]
+fn where_every_lease_is_refused_the_end_is_seen() {
+    const F_SETLEASE: i32 = 1024;
+    let text = "sh -c 'echo a > /dev/stdout; sleep 0.3; echo b' | cat; seq 3 | tail -1";
+    let late = "cat; (sleep 0.3; echo late) &";
+    for (args, expected) in [
+        (&["run", "--via", "file", text][..], "a\nb\n3\n"),
+        (&["run", "--via", "tmpfile", text], "a\nb\n3\n"),
+        (&["run", "--via", "file:order=sequential", text], "a\nb\n3\n"),
+        (&["spread", "--work", "w", "--map", late, "--reduce", "cat", "in"], "in\nlate\n"),
+    ] {
+        let lab = Lab::new();
+        fs::write(lab.here("in"), "in\n").expect("written");
+        let mut command = lab.command(args);
+        sandbox::forbid_with(&mut command, libc::SYS_fcntl, Some((1, F_SETLEASE)), libc::EAGAIN);
+        let done = lab.finish(command).expect_code(0);
+        assert_eq!(done.stdout, expected, "{args:?}: {}", done.stderr);
+    }
+}
+
 /// Expected: without tee(2) nothing can be kept of a pipe, and that is said before anything runs.
 /// Happened: the reader got nothing, with status 0.
 #[test]
