@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use mechanism::{Folder, OpenError, Order};
-use model::{Bottleneck, LinkRecord, StageRecord};
+use model::{Bottleneck, LinkRecord, StageRecord, monotonic_ns};
 use nix::sys::signal::Signal;
 use pipes::protocol::{HEAD_BYTES, Head, Plain, Reply, kind, share_in_burst};
 use process::{signals, sleep_on};
@@ -92,6 +92,7 @@ pub(crate) fn serve(service: &Service<'_>, socket: &Socket, shell: i32, front: U
         links: BTreeMap::new(),
         next: 0,
         ledger: Ledger::of(shell),
+        began_ns: monotonic_ns(),
         attention: text.watched.map(|_| Attention::new()),
         drawn: Instant::now(),
         headways: Headways::default(),
@@ -200,6 +201,8 @@ pub(crate) struct Server<'a> {
     pub(crate) links: BTreeMap<u64, Served>,
     next: u64,
     pub(crate) ledger: Ledger,
+    /// When it began to serve the shell (CLOCK_MONOTONIC).
+    began_ns: u64,
     attention: Option<Attention>,
     drawn: Instant,
     headways: Headways,
@@ -479,9 +482,9 @@ impl Server<'_> {
     /// hosepipe was killed: those whom it gave links go with it, before their links do, so that data cut short does not look like
     /// a normal end.
     fn end_everything(&mut self) {
-        signals::send(self.ledger.shell, Signal::SIGKILL);
-        for process in self.ledger.living() {
-            signals::send(process.pid, Signal::SIGKILL);
+        let living = self.ledger.living().map(|process| (process.pid, process.began_ns));
+        for (pid, known_since_ns) in living.chain([(self.ledger.shell, self.began_ns)]) {
+            signals::send_if_known_since(pid, known_since_ns, Signal::SIGKILL);
         }
     }
 }

@@ -134,8 +134,8 @@ impl<'c> Child<'c> {
             Ok(pidfd) => Ok(Self { pid, pidfd, output, said, ended: None, killed: false, cleaner }),
             Err(error) => {
                 end(pid, cleaner.is_some());
-                let _ = reap(pid);
                 cleaner.into_iter().for_each(|cleaner| cleaner.forget(pid));
+                let _ = reap(pid);
                 Err(error.into())
             }
         }

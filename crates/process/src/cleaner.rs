@@ -21,7 +21,8 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, stdin};
 use rustix::thread::set_name;
 
 use crate::child::leave;
-use crate::marked::{CLEANER, VARIABLE, end_marked};
+use crate::marked::{CLEANER, VARIABLE, end_marked, started_ticks};
+use crate::proc::Stat;
 use crate::remove::{remove, remove_file};
 
 /// What an announcement says of a path, or of the number of a process group. Announcements are this letter, the path or number,
@@ -35,7 +36,7 @@ pub enum Announcement {
     Folder = b'd',
     /// It is removed, or was not made after all: what bears its name is somebody else's.
     Withdrawn = b'-',
-    /// A process group was started.
+    /// A process group was started; behind its number, when that of the leader was (proc_pid_stat(5), in clock ticks).
     Group = b'g',
     /// The maker ends in good order.
     Over = b'q',
@@ -148,9 +149,10 @@ impl Cleaner {
         Mark(format!("{}{}", self.name, self.marks.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// From now on the group ends with this process.
+    /// From now on the group ends with this process. Its leader must not have been waited for.
     pub fn watch(&self, group: Pid) {
-        self.announcer.tell(Announcement::Group, group.to_string().as_bytes());
+        let started = Stat::of(group.as_raw_nonzero().get()).map_or(0, |stat| stat.started_ticks);
+        self.announcer.tell(Announcement::Group, format!("{group} {started}").as_bytes());
     }
 
     /// The group has ended; its number may become another's.
@@ -189,11 +191,8 @@ fn get_out_of_reach(listens: &OwnedFd, says_ready: &OwnedFd) {
 /// Listens until the maker ends, and then does what it has left undone.
 fn clean_up(standing: &mut Standing, marks: &[u8]) {
     if !standing.listen() {
-        for (_, group) in standing.all().filter(|(letter, _)| *letter == Announcement::Group as u8) {
-            let group = group.to_str().ok().and_then(|group| group.parse().ok()).and_then(Pid::from_raw);
-            // It is not reaped before it is withdrawn, so the number is no other's.
-            let _ = group.map(|group| kill_process_group(group, Signal::KILL));
-        }
+        let groups = standing.all().filter(|(letter, _)| *letter == Announcement::Group as u8);
+        groups.for_each(|(_, group)| end_group(group));
         end_marked(marks);
     }
     for (letter, path) in standing.all() {
@@ -203,6 +202,17 @@ fn clean_up(standing: &mut Standing, marks: &[u8]) {
             b'd' => remove(path),
             _ => {}
         }
+    }
+}
+
+/// Ends a group, by the number of its leader and when that was started. Its maker was killed, so that nobody has waited for the leader
+/// but init: a process of that number which was started at another time is another's. Where none has the number, no other group has it
+/// either for as long as this one has members (setpgid(2)).
+fn end_group(group: &CStr) {
+    let Some((leader, started)) = group.to_str().ok().and_then(|group| group.split_once(' ')) else { return };
+    let is_anothers = started_ticks(leader).is_some_and(|ticks| started.parse() != Ok(ticks));
+    if let Some(group) = leader.parse().ok().and_then(Pid::from_raw).filter(|_| !is_anothers) {
+        let _ = kill_process_group(group, Signal::KILL);
     }
 }
 
@@ -266,16 +276,21 @@ impl Standing {
 
     /// Forgets what the last message withdraws.
     fn withdraw(&mut self) {
-        let length = self.filled - self.whole;
         let (messages, last) = self.memory[..self.filled].split_at(self.whole);
         let mut begin = 0;
         for message in messages.split_inclusive(|byte| *byte == 0) {
-            if message[1..] == last[1..] {
+            let length = message.len();
+            // Of a group the number is enough.
+            let number = message[1..]
+                .split(|byte| *byte == b' ')
+                .next()
+                .filter(|_| message[0] == Announcement::Group as u8);
+            if message[1..] == last[1..] || number == Some(&last[1..last.len() - 1]) {
                 self.memory.copy_within(begin + length..self.whole, begin);
                 self.whole -= length;
                 break;
             }
-            begin += message.len();
+            begin += length;
         }
         self.filled = self.whole;
     }
@@ -289,6 +304,8 @@ impl Standing {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
+
     use super::*;
 
     fn standing_after(announced: &[u8], memory_bytes: usize) -> (Vec<(u8, String)>, bool) {
@@ -300,8 +317,8 @@ mod tests {
     #[test]
     fn only_whole_and_standing_announcements_count() {
         let stands = |announced: &[u8]| standing_after(announced, 100);
-        let expected = vec![(b'f', "/a\nb".to_owned()), (b'd', "/c".to_owned()), (b'g', "12".to_owned())];
-        let announced = b"f/a\nb\0g7\0d/c\0f/gone\0-/gone\0g12\0-7\0-/never\0f/cut off";
+        let expected = vec![(b'f', "/a\nb".to_owned()), (b'd', "/c".to_owned()), (b'g', "12 345".to_owned())];
+        let announced = b"f/a\nb\0g1 23\0g7 999\0d/c\0f/gone\0-/gone\0g12 345\0-7\0-1\0-/never\0f/cut off";
         assert_eq!(stands(announced), (expected, false));
         assert_eq!(stands(b""), (Vec::new(), false));
         assert_eq!(stands(b"f/q\0-/q\0q\0"), (vec![(b'q', String::new())], true));
@@ -311,6 +328,21 @@ mod tests {
     fn what_does_not_fit_is_left_alone_and_the_rest_is_heard() {
         let (stands, over) = standing_after(b"f/a\0f/too/long/q\0-/a\0f/b\0q\0", 10);
         assert_eq!((stands, over), (vec![(b'f', "/b".to_owned()), (b'q', String::new())], true));
+    }
+
+    /// Expected: a group is ended that was announced. Happened: so was one that has its number by now.
+    #[test]
+    fn a_number_that_is_anothers_by_now_is_left_alone() {
+        let mut sleeper =
+            std::process::Command::new("sleep").arg("1000").process_group(0).spawn().expect("sleep");
+        let pid = sleeper.id().cast_signed();
+        let started = Stat::of(pid).expect("it runs").started_ticks;
+        let group = |started| std::ffi::CString::new(format!("{pid} {started}")).expect("no NUL");
+        end_group(&group(started - 1));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert_eq!(sleeper.try_wait().expect("looked at"), None);
+        end_group(&group(started));
+        assert_eq!(sleeper.wait().expect("waited for").signal(), Some(libc::SIGKILL));
     }
 
     #[test]

@@ -11,6 +11,8 @@ use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{Mode, OFlags, RawDir, open, openat};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use crate::proc::Stat;
+
 /// What a cleaner is called.
 pub(crate) const CLEANER: &CStr = c"hosepipe-clean";
 
@@ -53,6 +55,17 @@ fn end_those_there(mark: &[u8]) -> bool {
         }
     }
     found
+}
+
+/// When a process was started, by its number; `None` where there is none.
+pub(crate) fn started_ticks(pid: &str) -> Option<u64> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let processes = open("/proc", flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
+    let process = openat(processes, pid, flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
+    let stat = openat(process, "stat", flags, Mode::empty()).ok()?;
+    let mut bytes = [0u8; PART_BYTES];
+    let len = rustix::io::read(stat, &mut bytes).ok()?;
+    Some(Stat::parse(&bytes[..len])?.started_ticks)
 }
 
 /// Whether a process has the mark in its environment; not where that may not be read. The cleaner of another hosepipe, which was started

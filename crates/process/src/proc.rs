@@ -4,7 +4,9 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
 use model::NamedProcess;
+use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::time::{ClockId, clock_gettime};
 
 /// The bytes of a short file of /proc, with no call more than it takes: they are read often.
 pub fn short(path: &str) -> Option<Vec<u8>> {
@@ -93,17 +95,15 @@ impl Stat {
         Self::parse(&short(&format!("{folder}/stat"))?)
     }
 
-    /// Of such a file's bytes: a name need not be text.
+    /// Of such a file's bytes: a name need not be text. Allocates nothing.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
-        Self::read(&String::from_utf8_lossy(bytes))
-    }
-
-    fn read(text: &str) -> Option<Self> {
         // The name may hold anything, parentheses too. What follows it begins with the third field.
-        let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
-        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+        let name_end = bytes.iter().rposition(|byte| *byte == b')')?;
+        let fields = std::str::from_utf8(&bytes[name_end + 1..]).ok()?;
+        let field = |field: usize| fields.split_ascii_whitespace().nth(field - 3);
+        let number = |number: usize| field(number)?.parse::<u64>().ok();
         Some(Self {
-            state: fields.first()?.chars().next()?,
+            state: field(3)?.chars().next()?,
             parent: i32::try_from(number(4)?).ok()?,
             cpu_ticks: number(14)? + number(15)?,
             children_cpu_ticks: number(16)? + number(17)?,
@@ -122,6 +122,19 @@ pub fn value(path: &str, name: &str) -> Option<String> {
     values.next().map(|value| value.trim().to_owned())
 }
 
+/// Whether the process that has this number was started before a time of CLOCK_MONOTONIC, in ns: one that was known then may have ended
+/// since, and its number may be another's.
+pub fn was_started_before(pid: i32, monotonic_ns: u64) -> bool {
+    let ns = |clock| {
+        let time = clock_gettime(clock);
+        time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+    };
+    // Processes are dated by the other clock, which goes on while the machine sleeps.
+    let asleep_ns = ns(ClockId::Boottime).saturating_sub(ns(ClockId::Monotonic));
+    let tick_ns = 1_000_000_000 / clock_ticks_per_second();
+    Stat::of(pid).is_some_and(|stat| stat.started_ticks * tick_ns <= monotonic_ns + asleep_ns)
+}
+
 /// Sends a signal to a process that `is_meant`. One beyond our reach goes on, and that is seen elsewhere.
 pub fn signal_if(pid: i32, signal: Signal, is_meant: impl FnOnce() -> bool) {
     // The number may be another process's later; this descriptor's process, of which is asked next, is always the same.
@@ -135,16 +148,25 @@ pub fn signal_if(pid: i32, signal: Signal, is_meant: impl FnOnce() -> bool) {
 mod tests {
     use super::*;
 
+    /// Expected: who was ended and waited for by others is not taken for a later process with the number.
+    #[test]
+    fn a_process_is_known_by_when_it_was_started() {
+        let own = std::process::id().cast_signed();
+        assert!(was_started_before(own, model::monotonic_ns()));
+        assert!(!was_started_before(own, 0), "the machine is older than this process");
+        assert!(!was_started_before(i32::MAX, model::monotonic_ns()), "there is none");
+    }
+
     #[test]
     fn a_stat_reads_whatever_the_name() {
         let rest = (4..=52).map(|field| field.to_string()).collect::<Vec<_>>().join(" ");
-        let stat = Stat::read(&format!("7 (a) b (c) R {rest}\n"));
+        let stat = Stat::parse(format!("7 (a) b (c) R {rest}\n").as_bytes());
         let (cpu_ticks, children_cpu_ticks) = (14 + 15, 16 + 17);
         let told =
             Stat { state: 'R', parent: 4, cpu_ticks, children_cpu_ticks, threads: 20, ..Stat::default() };
         let expected = Stat { cpu: 39, started_ticks: 22, ..told };
         assert_eq!(stat, Some(expected));
-        assert_eq!(Stat::read(""), None);
+        assert_eq!(Stat::parse(b""), None);
         let bytes = [b"7 (\xff\xfe) S ", rest.as_bytes()].concat();
         assert_eq!(Stat::parse(&bytes), Some(Stat { state: 'S', ..expected }), "a name need not be text");
     }

@@ -12,7 +12,7 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::Pid;
 
-use crate::proc::{Stat, children};
+use crate::proc::{Stat, children, was_started_before};
 
 /// Signals that end a pipeline, and are passed on to every stage that has not had them from the terminal.
 const ENDING: [Signal; 4] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP];
@@ -124,6 +124,14 @@ pub fn send(pid: i32, signal: Signal) -> Vec<i32> {
     send_to_one(pid, signal);
     let below = below.into_iter().flat_map(|child| send(child, signal));
     std::iter::once(pid).chain(below).collect()
+}
+
+/// The same for a process that others may have waited for since it was known, at a time of CLOCK_MONOTONIC in ns: where its number is
+/// another's by now, nothing is sent.
+pub fn send_if_known_since(pid: i32, monotonic_ns: u64, signal: Signal) {
+    if was_started_before(pid, monotonic_ns) {
+        send(pid, signal);
+    }
 }
 
 /// Whether a process is another one, or has come from it (proc_pid_stat(5)).
