@@ -67,16 +67,17 @@ impl std::str::FromStr for Target {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let odd = text.chars().any(|letter| letter.is_whitespace() || letter.is_control());
+        let shown = model::one_line(text);
         match text.strip_prefix("tcp://") {
             Some(rest)
                 if !odd && rest.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) =>
             {
                 Ok(Self::Tcp(rest.to_owned()))
             }
-            Some(_) => Err(format!("`{text}` is no address: tcp://ADDRESS:PORT, as in tcp://10.0.0.2:4711")),
-            None if text.is_empty() || text.starts_with('-') || odd => {
-                Err(format!("`{text}` is no host: HOST or USER@HOST, as ssh takes it, or tcp://ADDRESS:PORT"))
-            }
+            Some(_) => Err(format!("`{shown}` is no address: tcp://ADDRESS:PORT, as in tcp://10.0.0.2:4711")),
+            None if text.is_empty() || text.starts_with('-') || odd => Err(format!(
+                "`{shown}` is no host: HOST or USER@HOST, as ssh takes it, or tcp://ADDRESS:PORT"
+            )),
             None => Ok(Self::Ssh(text.to_owned())),
         }
     }

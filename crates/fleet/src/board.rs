@@ -2,15 +2,14 @@
 //! such a folder. What stands there is JSON in one line.
 
 use std::fs;
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use model::describe_errno;
 use peer::Wire;
-use rustix::fs::OFlags;
+use process::{open_own, write_anew};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -86,21 +85,23 @@ pub fn serve(folder: &Path, wire: Wire) -> io::Result<()> {
     }
 }
 
-/// Whoever reads finds the old text or the new one, and nobody but their owner reads them. What others have put there is not followed.
+/// A reader finds the old text or the new one; only the owner of a text can read it.
 fn write(folder: &Path, name: &str, text: &str) -> io::Result<()> {
     let unfinished = folder.join(format!(".{name}"));
-    let mut how = fs::OpenOptions::new();
-    how.write(true).create(true).truncate(true).mode(0o600);
-    how.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
-    let written = how.open(&unfinished).and_then(|mut file| file.write_all(text.as_bytes()));
+    let written = write_anew(&unfinished, 0o600, text.as_bytes());
     let written = written.and_then(|()| fs::rename(unfinished, folder.join(name)));
-    let place = folder.display();
-    written.map_err(|error| io::Error::new(error.kind(), format!("{place}: {}", describe_errno(&error))))
+    written.map_err(|error| in_folder(folder, &error))
 }
 
 fn read(folder: &Path, name: &str) -> io::Result<String> {
-    match fs::read_to_string(folder.join(name)) {
+    let mut text = String::new();
+    match open_own(&folder.join(name)).and_then(|mut file| file.read_to_string(&mut text)) {
+        Ok(_) => Ok(text),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok("null".to_owned()),
-        read => read,
+        Err(error) => Err(in_folder(&folder.join(name), &error)),
     }
+}
+
+fn in_folder(place: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {}", place.display(), describe_errno(error)))
 }

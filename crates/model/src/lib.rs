@@ -48,5 +48,5 @@ pub use system::{
     AS_ROOT, describe_errno, file_on_path, for_root, monotonic_ns, signal_name, sudo, temporary_folder,
 };
 pub use top::{Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, Doing, Seen, TopRecord};
-pub use typed::{nearest, shell_line, shell_quoted};
+pub use typed::{nearest, script_word, shell_line, shell_quoted};
 pub use worker::{SystemCalls, WorkerCase, WorkerEnd, WorkerStart};

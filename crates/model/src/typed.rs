@@ -1,5 +1,9 @@
 //! Words as people type them and as a shell reads them.
 
+use std::ffi::OsStr;
+
+use crate::one_line;
+
 /// The known word closest to a mistyped one, if any is close (Jaro-Winkler).
 pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
@@ -12,6 +16,23 @@ pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&
 /// A word in quotes, as every shell but fish reads it back. What is no UTF-8 is not kept.
 pub fn shell_quoted(word: &[u8]) -> String {
     format!("'{}'", String::from_utf8_lossy(word).replace('\'', r"'\''"))
+}
+
+/// A word that a script for another program may hold.
+///
+/// # Errors
+/// A sentence: it is no text, or a line of it could be taken for a line of the script.
+pub fn script_word(word: &(impl AsRef<OsStr> + ?Sized)) -> Result<&str, String> {
+    let word = word.as_ref();
+    let refused = |why| {
+        let shown = one_line(&word.to_string_lossy());
+        Err(format!("`{shown}` {why}: no job is made of it"))
+    };
+    match word.to_str() {
+        None => refused("is not text in UTF-8"),
+        Some(text) if text.contains(char::is_control) => refused("holds a control character"),
+        Some(text) => Ok(text),
+    }
 }
 
 /// Words as one line, of which a shell reads the same words again.

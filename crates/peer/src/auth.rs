@@ -48,6 +48,10 @@ impl Token {
         if !about.is_file() {
             return Err(problem(format!("is no file; {make}")));
         }
+        let user = rustix::process::geteuid().as_raw();
+        if ![0, user].contains(&about.uid()) {
+            return Err(problem(format!("belongs to another user ({}): chown {user} it", about.uid())));
+        }
         if about.mode() & 0o077 != 0 {
             return Err(problem("can be read or written by others: chmod 600 it".to_owned()));
         }

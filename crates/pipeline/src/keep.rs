@@ -7,7 +7,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use model::describe_errno;
-use rustix::fs::{FlockOperation, Mode, OFlags, RenameFlags, flock, open, openat, renameat_with};
+use process::create_at;
+use rustix::fs::{FlockOperation, Mode, OFlags, RenameFlags, flock, open, renameat_with};
 use rustix::io::Errno;
 use thiserror::Error;
 
@@ -99,9 +100,9 @@ impl Keep {
     /// Makes the file for a link, empty. It has a name of its own until it is known what wrote it.
     pub(crate) fn file(&self, link: u64) -> Result<File, KeepProblem> {
         let name = unfinished(link);
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::TRUNC;
-        let opened = openat(&self.folder, &name, flags, Mode::from_raw_mode(0o666));
-        opened.map(File::from).map_err(|error| self.refused(&name, error))
+        // The folder may be another user's, who has put a link of that name there.
+        let made = create_at(&self.folder, name.as_str(), 0o666, self.overwrite);
+        made.map_err(|source| KeepProblem::Folder { folder: self.path.join(name), source })
     }
 
     /// Names the file of a link by the place of its writer among the stages, and by what that was: `1-cat`, and where a text has
@@ -200,6 +201,22 @@ mod tests {
         // A hosepipe that was killed has left this.
         std::fs::rename(folder.path().join("1-a"), folder.path().join("unfinished-0")).expect("renamed");
         assert!(matches!(Keep::new(folder.path(), false), Err(KeepProblem::Exists(_))));
+    }
+
+    /// Happened: in a folder of another user a link that he had made was followed, and what it pointed to was overwritten.
+    #[test]
+    fn a_link_that_is_there_is_not_followed() {
+        let folder = tempfile::tempdir().expect("temp dir");
+        let precious = folder.path().join("precious");
+        std::fs::write(&precious, "precious").expect("a file");
+        let (careful, forced) = (|| Keep::new(folder.path(), false), || Keep::new(folder.path(), true));
+        let keep = careful().expect("an empty folder");
+        std::os::unix::fs::symlink(&precious, folder.path().join("unfinished-7")).expect("linked");
+        assert!(matches!(keep.file(7), Err(KeepProblem::Folder { .. })));
+        drop(keep);
+        let keep = forced().expect("a folder");
+        io::Write::write_all(&mut keep.file(7).expect("a new file"), b"flowed").expect("written");
+        assert_eq!(std::fs::read(&precious).expect("still there"), b"precious");
     }
 
     #[test]

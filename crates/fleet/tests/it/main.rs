@@ -92,3 +92,19 @@ fn no_word_of_the_user_is_one_of_the_shell() {
     );
     assert!(job.kubernetes("i").contains("$$(touch"), "Kubernetes would put a variable there");
 }
+
+/// Happened: a file that another user had made beforehand was written, and could be read by him: the token was in it.
+#[test]
+fn what_lies_in_the_folder_beforehand_is_neither_written_nor_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let precious = folder.path().join("precious");
+    std::fs::write(&precious, "1").expect("written");
+    let link = |name: &str| std::fs::hard_link(&precious, folder.path().join(name)).expect("linked");
+    link(".token-0");
+    let board = fleet::Board::Folder(folder.path().to_owned());
+    board.put("token-0", &"secret").expect("put up");
+    assert_eq!(std::fs::read_to_string(&precious).expect("still there"), "1");
+    assert_eq!(board.get("token-0").expect("read"), Some("secret".to_owned()));
+    std::os::unix::fs::symlink(&precious, folder.path().join("node-1")).expect("linked");
+    assert!(board.get::<u32>("node-1").is_err_and(|error| error.to_string().contains("ELOOP")));
+}

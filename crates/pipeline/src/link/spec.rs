@@ -39,7 +39,8 @@ impl LinkSpec {
         if let Some(host) = text.strip_prefix(SSH) {
             let odd = |letter: char| letter.is_whitespace() || letter.is_control();
             if host.is_empty() || host.starts_with('-') || host.contains(odd) {
-                return Err(LinkProblem(format!("`{text}` names no host: ssh:HOST or ssh:USER@HOST")));
+                let shown = model::one_line(text);
+                return Err(LinkProblem(format!("`{shown}` names no host: ssh:HOST or ssh:USER@HOST")));
             }
             return Ok(Self { text: text.to_owned(), way: LinkWay::Ssh(host.to_owned()) });
         }
