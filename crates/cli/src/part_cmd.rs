@@ -7,8 +7,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Error, anyhow, ensure};
 use clap::Args;
+use process::{create_at, write_anew};
+use rustix::fs::CWD;
 use rustix::stdio::{dup2_stdin, dup2_stdout};
-use spread::{Fed, InputFile, NOT_RUN, PARTS, Range, SpreadPlan, Work, feed, is_url};
+use spread::{Fed, InputFile, NOT_RUN, Range, SpreadPlan, Work, feed, is_url};
 
 use crate::run_cmd::{self, RunArgs};
 use crate::{terminal, typed};
@@ -54,12 +56,13 @@ fn map(work: &Work, plan: &SpreadPlan, number: usize) -> anyhow::Result<ExitCode
     // What this program cannot open, the engine reads for it.
     let is_given = ranges.iter().any(|range| is_url(&range.file.path));
     let fed = if is_given { None } else { Some(read(ranges)?) };
-    let output = File::create(work.unfinished(number)).context("a file for what comes out")?;
+    let output =
+        create_at(CWD, &work.unfinished(number), 0o666, true).context("a file for what comes out")?;
     dup2_stdout(&output)?;
     drop(output);
     let code = run_text(plan, &plan.map, &work.file(Some(number), "json"))?;
     if let Some(fed) = fed {
-        fed.finish().map_err(|problem| anyhow!("not everything could be read: {problem}"))?;
+        finish(fed)?;
         ensure_unchanged(ranges)?;
     }
     if code == ExitCode::SUCCESS {
@@ -75,19 +78,23 @@ fn map(work: &Work, plan: &SpreadPlan, number: usize) -> anyhow::Result<ExitCode
 fn reduce(work: &Work, plan: &SpreadPlan, count: usize) -> anyhow::Result<ExitCode> {
     let outputs = work.outputs(count).map_err(Error::msg)?;
     let record = work.file(None, "json");
-    if plan.reduce.contains(PARTS) {
+    if plan.reduce_reads_names {
         // As `sort --files0-from` reads them.
         let names = outputs.iter().map(|output| output.file.path.as_os_str().as_encoded_bytes());
+        let names = names.flat_map(|name| [name, b"\0"].concat()).collect::<Vec<u8>>();
         let list = work.file(None, "parts");
-        fs::write(&list, names.flat_map(|name| [name, b"\0"].concat()).collect::<Vec<u8>>())
-            .context("the list of what came out")?;
-        let list = model::shell_quoted(list.as_os_str().as_encoded_bytes());
-        return run_text(plan, &plan.reduce.replace(PARTS, &list), &record);
+        write_anew(&list, 0o666, &names).context("the list of what came out")?;
+        dup2_stdin(&File::open(&list).context("the list of what came out")?)?;
+        return run_text(plan, &plan.reduce, &record);
     }
     let fed = read(&outputs)?;
     let code = run_text(plan, &plan.reduce, &record)?;
-    fed.finish().map_err(Error::msg)?;
+    finish(fed)?;
     Ok(code)
+}
+
+fn finish(fed: Fed) -> anyhow::Result<()> {
+    fed.finish().map_err(|problem| anyhow!("not everything could be read: {problem}"))
 }
 
 /// From now on these are standard input.
@@ -101,7 +108,8 @@ fn read(ranges: &[Range]) -> anyhow::Result<Fed> {
 fn ensure_unchanged(ranges: &[Range]) -> anyhow::Result<()> {
     for file in ranges.iter().map(|range| &range.file) {
         let found = InputFile::look(&file.path).map_err(Error::msg)?;
-        ensure!(found == *file, "{} has changed since the work was begun: begin anew", file.path.display());
+        let name = model::one_line(&file.path.to_string_lossy());
+        ensure!(found == *file, "{name} has changed since the work was begun: begin anew");
     }
     Ok(())
 }

@@ -78,7 +78,8 @@ pub(crate) struct SpreadArgs {
     #[arg(long, requires = "work")]
     resume: bool,
 
-    /// First run about so much of the inputs whole and in parts, and compare what comes out
+    /// First run about this much of the inputs (without --split whole files, at least two) whole and in parts, and compare what
+    /// comes out
     #[arg(long, value_name = "SIZE", value_parser = typed::positive_size)]
     check: Option<ByteSize>,
 
@@ -108,7 +109,7 @@ pub(crate) struct SpreadArgs {
 /// Runs every partition, then the reduce.
 pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
     let derived = match &args.reduce {
-        Some(reduce) => Derived { map: args.map.clone(), reduce: reduce.clone() },
+        Some(reduce) => Derived { map: args.map.clone(), reduce: reduce.clone(), reads_names: false },
         None => spread::derive(&args.map).map_err(UsageError)?,
     };
     script::link(&args.via)?;
@@ -120,6 +121,7 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
         version: crate::version(),
         map: derived.map,
         reduce: derived.reduce,
+        reduce_reads_names: derived.reads_names,
         via: args.via.clone(),
         shell: args.shell.clone(),
         pipefail: args.pipefail,
@@ -129,7 +131,8 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
     let hosepipe = std::env::current_exe().context("this program's own file")?;
     let runs = Runs { args, hosepipe: &hosepipe, stop: StopRequest::listen()? };
     if let Some(most) = args.check
-        && let Some(code) = runs.check(&plan, spread::sample(&inputs, most.0).map_err(UsageError)?)?
+        && let Some(code) =
+            runs.check(&plan, spread::sample(&inputs, args.split, most).map_err(UsageError)?)?
     {
         return Ok(code);
     }
@@ -138,6 +141,7 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
         None => Temporary::make().map(|temporary| (temporary.folder.path().to_owned(), Some(temporary)))?,
     };
     let folder = std::path::absolute(folder)?;
+    args.elsewhere.check_words(&folder, &hosepipe)?;
     let work = Work::begin(&folder, &plan, args.resume).map_err(UsageError)?;
     let mut job = runs.job(&work, &plan);
     if job.is_left() {

@@ -7,12 +7,11 @@ use model::shell_quoted;
 pub struct Derived {
     /// What is run for each partition.
     pub map: String,
-    /// What is run over what came out, one part after the other; or over the parts that [`PARTS`] in it names.
+    /// What is run over what came out.
     pub reduce: String,
+    /// Whether the reduce reads the names of the parts, each followed by a NUL; else it reads one part after the other.
+    pub reads_names: bool,
 }
-
-/// Stands in a reduce for a file that names all parts, each followed by a NUL.
-pub const PARTS: &str = "{parts}";
 
 /// What a shell takes for more than a word. Where any of it stands, quoted or not, nothing is derived.
 const SPECIAL: [char; 17] =
@@ -49,10 +48,11 @@ pub fn derive(text: &str) -> Result<Derived, String> {
             // Counts of parts would have to be added: the lines themselves are merged, and counted once.
             let counts = behind.iter().any(|stage| stage.contains(&"-c"));
             let map = if counts { format!("sort{}", quoted(options)) } else { text.to_owned() };
-            Derived { map, reduce: format!("sort -m{} --files0-from={PARTS}{again}", quoted(options)) }
+            let reduce = format!("sort -m{} --files0-from=-{again}", quoted(options));
+            Derived { map, reduce, reads_names: true }
         }
         [["wc", options @ ..]] => match summed(options) {
-            Some(awk) => Derived { map: text.to_owned(), reduce: format!("awk '{awk}'") },
+            Some(awk) => Derived { map: text.to_owned(), reduce: format!("awk '{awk}'"), reads_names: false },
             None => return refused("with these options its figures do not add up, or it names a file"),
         },
         [["grep", options @ ..]] if counts(options) => Derived {
@@ -60,6 +60,7 @@ pub fn derive(text: &str) -> Result<Derived, String> {
             map: format!("{text} || [ $? -eq 1 ]"),
             // grep itself prints nothing where nothing can match (`grep -cv ''`).
             reduce: "awk '{ n += $1 } END { if (NR) printf \"%.0f\\n\", n; exit n == 0 }'".to_owned(),
+            reads_names: false,
         },
         [[]] => return refused("it is empty"),
         [[program, ..]] => return refused(&format!("of `{program}` with these words nothing is known")),

@@ -9,7 +9,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use model::{file_on_path, shell_quoted};
-use process::run;
+use process::{run, write_anew};
 
 use crate::job::{Job, describe};
 use crate::work::end_of;
@@ -40,8 +40,11 @@ impl Engine {
     pub fn submitter(self) -> Result<Option<PathBuf>, String> {
         let in_home = |home: PathBuf| Some(home.join("bin/spark-submit")).filter(|file| file.is_file());
         let of_python = || {
-            let ask = ["-c", "import pyspark; print(pyspark.__path__[0], end='')"];
-            let said = Command::new("python3").args(ask).output().ok().filter(|said| said.status.success());
+            // Without the folder that this was started in, of which -c makes the first place to look in. Not by -I: that leaves out
+            // PYTHONPATH, too, which may say where pyspark is.
+            let ask = "import sys; sys.path[:1] == [''] and sys.path.pop(0); import pyspark; print(pyspark.__path__[0], end='')";
+            let said =
+                Command::new("python3").args(["-c", ask]).output().ok().filter(|said| said.status.success());
             said.and_then(|said| String::from_utf8(said.stdout).ok()).map(PathBuf::from)
         };
         let (found, missing) = match self {
@@ -62,6 +65,19 @@ impl Engine {
     }
 }
 
+/// A template with values in the place of their marks; what looks like a mark within a value is not replaced.
+fn filled(template: &str, values: &[(&str, String)]) -> String {
+    let (mut text, mut rest) = (String::new(), template);
+    let next =
+        |rest: &str| values.iter().filter_map(|(mark, value)| Some((rest.find(mark)?, *mark, value))).min();
+    while let Some((at, mark, value)) = next(rest) {
+        text += &rest[..at];
+        text += value;
+        rest = &rest[at + mark.len()..];
+    }
+    text + rest
+}
+
 impl Job<'_> {
     /// Writes into the folder which partitions are left and the engine's program that runs them, and reduces them. Gives its text,
     /// and the words that run it by hand.
@@ -70,7 +86,7 @@ impl Job<'_> {
     /// What the system answered.
     pub fn program(&self) -> io::Result<(String, Vec<String>)> {
         let left: Vec<String> = self.left().map(|number| format!("{number}\n")).collect();
-        fs::write(self.work.folder().join("left"), left.concat())?;
+        write_anew(&self.work.folder().join("left"), 0o666, left.concat().as_bytes())?;
         // A string of JSON is one of Python.
         let in_python = |text: &str| serde_json::Value::from(text).to_string();
         let (name, template, quoted): (_, _, fn(&str) -> String) = match self.engine {
@@ -87,9 +103,9 @@ impl Job<'_> {
             ("{hosepipe}", quoted(&self.hosepipe.to_string_lossy())),
             ("{work}", quoted(&self.work.folder().to_string_lossy())),
         ];
-        let text = text.iter().fold(template.to_owned(), |text, (name, value)| text.replace(name, value));
+        let text = filled(template, &text);
         let path = self.work.folder().join(name);
-        fs::write(&path, &text)?;
+        write_anew(&path, 0o666, text.as_bytes())?;
         let submitted = match self.engine {
             Engine::Spark => [&["spark-submit".to_owned()], self.options].concat(),
             _ => vec!["bash".to_owned()],
@@ -103,7 +119,8 @@ impl Job<'_> {
         self.left().for_each(|number| drop(fs::remove_file(self.work.file(Some(number), "status"))));
         drop(fs::remove_file(self.work.file(None, "json")));
         let log = self.work.folder().join(LOG);
-        let says = File::create(&log)?;
+        write_anew(&log, 0o666, b"")?;
+        let says = File::options().append(true).open(&log)?;
         let mut command = Command::new(self.submitter.unwrap_or(Path::new(&words[0])));
         command.args(&words[1..]).stdin(Stdio::null()).stdout(says.try_clone()?).stderr(says);
         // What a terminal sends to everybody would end the executors one by one, and Spark begins others.

@@ -6,11 +6,11 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use model::describe_errno;
-use process::{Child, wait_for_all};
+use process::{Child, describe_ending, wait_for_all};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with, splice};
 
-use crate::partition::Range;
+use crate::partition::{Range, shown};
 
 /// So long it may take to see that nobody reads any more.
 const GRACE: Duration = Duration::from_millis(500);
@@ -40,7 +40,7 @@ pub fn feed(ranges: Vec<Range>) -> io::Result<(OwnedFd, Fed)> {
             // Where it is that nobody reads any more, as behind `head`, there is nothing to be said.
             if error.kind() != io::ErrorKind::BrokenPipe {
                 // Who listens to it judges by that.
-                let _ = write!(said, "{}: {}", range.file.path.display(), describe_errno(&error));
+                let _ = write!(said, "{}: {}", shown(&range.file.path), describe_errno(&error));
             }
             return;
         }
@@ -113,9 +113,14 @@ impl Fed {
         // Something in the background may hold the pipe, and never read it.
         let in_time = || if began.elapsed() < GRACE { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) };
         let _: io::Result<()> = wait_for_all(&mut children, &|_| false, &mut { in_time });
-        match children[0].said() {
-            said if said.is_empty() => Ok(()),
-            said => Err(said),
+        // One that we ended had more than was wanted.
+        let died = children[0].ended().filter(|ended| !ended.by_us && !ended.status.success());
+        match (children[0].said(), died) {
+            (said, Some(ended)) if said.is_empty() => {
+                Err(format!("the process that reads it {}", describe_ending(ended.status)))
+            }
+            (said, None) if said.is_empty() => Ok(()),
+            (said, _) => Err(said),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::process::{Command, ExitStatus};
 use process::describe_ending;
 
 use crate::engine::Engine;
+use crate::partition::shown;
 use crate::work::{SpreadPlan, Work};
 
 /// The status of a program for a partition that could not run it, or not as was asked: the text's own are told apart from it.
@@ -66,8 +67,8 @@ impl Job<'_> {
     /// A sentence about a partition.
     pub(crate) fn failed(&self, number: usize, how: &str) -> String {
         let what = match self.plan.partitions[number].as_slice() {
-            [range] if range.offset == 0 => range.file.path.display().to_string(),
-            [range] => format!("{} from byte {} on", range.file.path.display(), range.offset),
+            [range] if range.offset == 0 => shown(&range.file.path),
+            [range] => format!("{} from byte {} on", shown(&range.file.path), range.offset),
             ranges => format!("{} ranges", ranges.len()),
         };
         format!("partition {} of {} ({what}) {how}", number + 1, self.plan.partitions.len())

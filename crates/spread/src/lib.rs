@@ -13,7 +13,7 @@ mod merge;
 mod partition;
 mod work;
 
-pub use derive::{Derived, PARTS, derive};
+pub use derive::{Derived, derive};
 pub use engine::Engine;
 pub use feed::{Fed, feed};
 pub use job::{Job, NOT_RUN};

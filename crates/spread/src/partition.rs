@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf, absolute};
 
-use model::describe_errno;
+use model::{ByteSize, describe_errno, one_line};
 use payload::Block;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -46,7 +46,7 @@ impl InputFile {
         let found = fs::metadata(path).map_err(unreadable(path))?;
         if !found.is_file() {
             let what = if found.is_dir() { "a folder" } else { "no regular file" };
-            let is_what = format!("{} is {what}", path.display());
+            let is_what = format!("{} is {what}", shown(path));
             return Err(is_what + ": an input is a regular file, which can be read again and in parts");
         }
         File::open(path).map_err(unreadable(path))?;
@@ -70,8 +70,13 @@ fn read_path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::E
     Ok(OsString::from_vec(text.chars().map(|byte| byte as u8).collect()).into())
 }
 
+/// A name in a sentence.
+pub(crate) fn shown(path: &Path) -> String {
+    one_line(&path.to_string_lossy())
+}
+
 fn unreadable(path: &Path) -> impl Fn(io::Error) -> String {
-    move |error| format!("cannot read {}: {}", path.display(), describe_errno(&error))
+    move |error| format!("cannot read {}: {}", shown(path), describe_errno(&error))
 }
 
 /// Whether it names something that no file system of this machine has (`s3a://…`), and that an engine reads.
@@ -92,7 +97,7 @@ pub fn files(typed: &OsStr) -> Result<Vec<InputFile>, String> {
     // What cannot be looked into is no match, as in a shell.
     let found: Vec<InputFile> =
         matches.flatten().map(|found| InputFile::look(&found)).collect::<Result<_, _>>()?;
-    if found.is_empty() { Err(format!("no file matches {}", path.display())) } else { Ok(found) }
+    if found.is_empty() { Err(format!("no file matches {}", shown(path))) } else { Ok(found) }
 }
 
 /// Cuts a file, or what begins within its first `most_bytes`, into ranges of about so many bytes, each of whole lines; the last line
@@ -108,10 +113,12 @@ pub fn cut(file: &InputFile, piece_bytes: u64, most_bytes: u64) -> Result<Vec<Ra
         // Of a file that the kernel makes up nobody knows the size.
         ranges.push(file.clone().whole());
     }
-    if let Some(format) = packed(&opened).filter(|_| piece_bytes < file.bytes) {
+    if piece_bytes < file.bytes
+        && let Some(format) = packed(file)?
+    {
         return Err(format!(
             "{} is packed ({format}), and a piece of it cannot be unpacked: leave out --split, which makes it one part, or unpack it first",
-            file.path.display()
+            shown(&file.path)
         ));
     }
     while offset < file.bytes.min(most_bytes) {
@@ -133,10 +140,11 @@ const PACKED: [(&[u8], &str); 6] = [
     (b"PK\x03\x04", "zip"),
 ];
 
-fn packed(file: &File) -> Option<&'static str> {
+fn packed(file: &InputFile) -> Result<Option<&'static str>, String> {
     let mut begin = [0; 8];
-    let read = file.read_at(&mut begin, 0).ok()?;
-    PACKED.iter().find(|(magic, _)| begin[..read].starts_with(magic)).map(|(_, name)| *name)
+    let read = File::open(&file.path).and_then(|file| file.read_at(&mut begin, 0));
+    let read = read.map_err(unreadable(&file.path))?;
+    Ok(PACKED.iter().find(|(magic, _)| begin[..read].starts_with(magic)).map(|(_, name)| *name))
 }
 
 /// The first place from `at` on that is behind a line end, or the end of the file.
@@ -155,16 +163,24 @@ fn line_end(file: &File, at: u64, file_bytes: u64) -> io::Result<u64> {
     Ok(file_bytes)
 }
 
-/// The beginning of the inputs, of about so many bytes in whole lines, in four pieces or in as many as there are files.
+/// The first `most` of the inputs, in partitions as the work has them: cut at line ends into four pieces or more where the work is
+/// to `split` them; else whole files, at least two.
 ///
 /// # Errors
 /// A sentence: one cannot be read.
-pub fn sample(files: &[InputFile], most_bytes: u64) -> Result<Vec<Range>, String> {
-    let mut left = files.iter().map(|file| file.bytes).sum::<u64>().min(most_bytes);
-    let piece_bytes = (left / 4).max(1);
+pub fn sample(files: &[InputFile], split: Option<ByteSize>, most: ByteSize) -> Result<Vec<Range>, String> {
+    let mut left = files.iter().map(|file| file.bytes).sum::<u64>().min(most.0);
+    let piece_bytes = split.map(|split| split.0.min(left / 4).max(1));
     let mut ranges = Vec::new();
     for file in files {
-        ranges.extend(cut(file, piece_bytes, left)?);
+        if left == 0 && ranges.len() >= 2 {
+            break;
+        }
+        match piece_bytes {
+            // A packed file is a partition of its own: it cannot be cut.
+            Some(piece_bytes) if packed(file)?.is_none() => ranges.extend(cut(file, piece_bytes, left)?),
+            _ => ranges.push(file.clone().whole()),
+        }
         left = left.saturating_sub(file.bytes);
     }
     Ok(ranges)

@@ -1,6 +1,7 @@
 """{count} partitions on Spark, and their reduce where this runs: spark-submit [OPTIONS] THIS FILE"""
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -39,10 +40,13 @@ def read_by_spark(number, url):
 
 conf = SparkConf().setIfMissing("spark.log.level", "WARN")
 conf.setIfMissing("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower())
-if RETRIES:
-    conf.set("spark.task.maxFailures", str(int(RETRIES) + 1))
+# Without a cluster Spark takes the number of attempts from the master alone: local[THREADS,ATTEMPTS], 1 where it names none.
+local = re.fullmatch(r"local(?:\[\s*(\d+|\*)\s*(?:,\s*(\d+)\s*)?\])?", conf.get("spark.master", "local[*]"))
+most_retries = int(RETRIES or int(local[2] or 1 if local else conf.get("spark.task.maxFailures", "4")) - 1)
+if local:
+    conf.setMaster(f"local[{local[1] or 1},{most_retries + 1}]")
+conf.set("spark.task.maxFailures", str(most_retries + 1))
 sc = SparkContext(appName="hosepipe spread", conf=conf)
-most_retries = int(sc.getConf().get("spark.task.maxFailures", "4")) - 1
 with open(f"{WORK}/left") as left, open(f"{WORK}/plan.jsonl") as plan:
     planned = [json.loads(line)["partitions"][0] for line in plan]
     ranges = {number: planned[number] for number in map(int, left)}

@@ -6,11 +6,12 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use model::{RunRecord, describe_errno};
+use process::{make_own_folder, open_own, write_anew};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::partition::{InputFile, Range};
+use crate::partition::{InputFile, Range, shown};
 
 /// How the name of a file ends into which a partition writes while it is run.
 const UNFINISHED: &str = ".unfinished";
@@ -24,6 +25,9 @@ pub struct SpreadPlan {
     pub map: String,
     /// The text that is run over what came out.
     pub reduce: String,
+    /// Whether the reduce reads the names of what came out, each followed by a NUL; else it reads one output after the other.
+    #[serde(default)]
+    pub reduce_reads_names: bool,
     /// What stands between the stages.
     pub via: String,
     /// The shell.
@@ -48,14 +52,16 @@ impl Work {
     /// # Errors
     /// A sentence: it was begun, or not, or by another plan; somebody else works there; it cannot be written.
     pub fn begin(folder: &Path, plan: &SpreadPlan, resume: bool) -> Result<Self, String> {
-        let name = folder.display();
+        let name = shown(folder);
         folder
             .to_str()
             .ok_or_else(|| format!("cannot use {name} for the work: its name is not text in UTF-8"))?;
         let refused = |error| format!("cannot use {name} for the work: {}", describe_errno(&error));
-        if !resume {
-            fs::create_dir_all(folder).map_err(refused)?;
+        if resume {
+            // One that is not there is not made.
+            fs::metadata(folder).map_err(refused)?;
         }
+        make_own_folder(folder).map_err(refused)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let lock = open(folder, flags, Mode::empty()).map_err(|error| refused(error.into()))?;
         // Where a file system has no such locks, two at the same moment are not seen.
@@ -75,8 +81,9 @@ impl Work {
             let files = |plan: &SpreadPlan| plan.partitions.concat().into_iter().map(|range| range.file);
             let changed =
                 files(&found).zip(files(plan)).find(|(old, new)| old.path == new.path && old != new);
-            let changed = changed.map(|(old, _)| format!("content of {}", old.path.display()));
-            let what = match (SpreadPlan { reduce: plan.reduce.clone(), ..found }) {
+            let changed = changed.map(|(old, _)| format!("content of {}", shown(&old.path)));
+            let (reduce, reduce_reads_names) = (plan.reduce.clone(), plan.reduce_reads_names);
+            let what = match (SpreadPlan { reduce, reduce_reads_names, ..found }) {
                 found if found == *plan => None,
                 found if found.version != plan.version => Some("version of hosepipe".to_owned()),
                 found if found.partitions == plan.partitions => Some("MAP, link or shell".to_owned()),
@@ -117,7 +124,7 @@ impl Work {
         let padded = lines.iter().map(|line| [line, &" ".repeat(longest - line.len()), "\n"].concat());
         // Somebody may be reading it whom an engine still runs.
         let new = self.folder.join("plan.new");
-        fs::write(&new, padded.collect::<String>())?;
+        write_anew(&new, 0o666, padded.collect::<String>().as_bytes())?;
         fs::rename(new, self.plan_file())
     }
 
@@ -126,7 +133,7 @@ impl Work {
     /// # Errors
     /// There is no plan, or no such partition in it.
     pub fn plan_of(&self, number: usize) -> io::Result<(SpreadPlan, usize)> {
-        let file = File::open(self.plan_file())?;
+        let file = open_own(&self.plan_file())?;
         let bytes = file.metadata()?.len();
         let (mut lines, mut line) = (BufReader::new(file), Vec::new());
         let line_bytes = lines.read_until(b'\n', &mut line)? as u64;
@@ -142,7 +149,7 @@ impl Work {
     fn plan(&self) -> io::Result<SpreadPlan> {
         let (mut plan, _) = self.plan_of(0)?;
         plan.partitions.clear();
-        for line in BufReader::new(File::open(self.plan_file())?).lines() {
+        for line in BufReader::new(open_own(&self.plan_file())?).lines() {
             plan.partitions.extend(serde_json::from_str::<SpreadPlan>(&line?)?.partitions);
         }
         Ok(plan)
@@ -184,7 +191,7 @@ impl Work {
     /// What the system answered: a full disk, for example.
     pub fn finish(&self, number: usize) -> io::Result<()> {
         let bytes = fs::metadata(self.unfinished(number))?.len();
-        fs::write(self.file(Some(number), "size"), bytes.to_string())?;
+        write_anew(&self.file(Some(number), "size"), 0o666, bytes.to_string().as_bytes())?;
         fs::rename(self.unfinished(number), self.file(Some(number), "out"))
     }
 

@@ -1,5 +1,6 @@
 //! `hosepipe spread --on slurm|spark`: the partitions on other machines.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -50,6 +51,10 @@ impl Elsewhere {
             let words = "--submit and --engine-option are for --on slurm or --on spark";
             return Err(UsageError(words.to_owned()).into());
         }
+        if !is_here && !self.submit && (args.stats || !args.outputs.is_empty()) {
+            let words = "--stats, --json and the like need --submit: without it the program is only printed";
+            return Err(UsageError(words.to_owned()).into());
+        }
         if !is_here && args.work.is_none() {
             let words =
                 "--on slurm and --on spark need --work DIR, a folder under the same path on every node";
@@ -63,12 +68,23 @@ impl Elsewhere {
             } else if self.engine() != Engine::Spark || args.split.is_some() || args.check.is_some() {
                 let words =
                     "a URL is read by --on spark only, whole: --split and --check need files of this machine";
-                return Err(UsageError(format!("{}: {words}", path.display())).into());
+                let url = model::one_line(&path.to_string_lossy());
+                return Err(UsageError(format!("{url}: {words}")).into());
             } else {
                 inputs.push(InputFile { path: path.to_owned(), bytes: 0, changed: (0, 0) });
             }
         }
         Ok(inputs)
+    }
+
+    /// Refuses what cannot stand in an engine's program.
+    pub(super) fn check_words(&self, work: &Path, hosepipe: &Path) -> Result<(), UsageError> {
+        if self.engine() == Engine::Here {
+            return Ok(());
+        }
+        let options = self.engine_option.iter().map(OsStr::new);
+        let mut words = options.chain([work.as_os_str(), hosepipe.as_os_str()]);
+        words.try_for_each(|word| model::script_word(word).map(drop)).map_err(UsageError)
     }
 
     /// What would be run here, by the engine.

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::common::{Done, Lab, PROMPTLY, SOON, files_in, signal, until};
+use crate::common::{Done, Lab, PROMPTLY, SOON, files_in, is_root, signal, until};
 
 pub(crate) fn lab() -> Lab {
     let lab = Lab::new();
@@ -187,6 +187,71 @@ fn a_pipeline_that_cannot_be_spread_is_found_out() {
         assert!(done.stdout.is_empty() && done.stderr.contains("cannot be spread so"), "{}", done.stderr);
     }
     spread(&lab, &args).expect_code(0);
+}
+
+/// Happened: `{parts}` in a reduce that the user gave was taken for a mark of ours, and the shell read the variable of another name.
+#[test]
+fn a_reduce_that_is_given_is_run_as_it_is() {
+    let lab = lab();
+    let reduce = "parts=$(wc -l); echo ${parts} '{parts}'";
+    let done = spread(&lab, &["--map", "cat", "--reduce", reduce, "in1", "in2"]).expect_code(0);
+    assert_eq!(done.stdout, "3010 {parts}\n");
+}
+
+/// Happened: the input ended early for the program, and that was a success.
+#[test]
+fn an_input_whose_reader_is_killed_is_a_failure() {
+    let lab = lab();
+    fs::write(lab.here("large"), "line\n".repeat(1 << 20)).expect("written");
+    let kill = "pipe=$(readlink /proc/self/fd/0); for p in /proc/[0-9]*; do
+        [ \"$(cat $p/comm)\" = hosepipe-feed ] && ls -l $p/fd | grep -qF \"$pipe\" && kill -9 ${p#/proc/}
+    done 2>/dev/null; cat";
+    let args = ["--work", "w", "--split", "4MiB", "--map", kill, "--reduce", "cat", "large"];
+    let done = spread(&lab, &args).expect_code(1);
+    assert!(done.stdout.is_empty() && done.stderr.contains("was ended by SIGKILL"), "{}", done.stderr);
+    let done = spread(&lab, &["--map", "cat", "--reduce", kill, "large", "in1"]).expect_code(125);
+    assert!(done.stderr.contains("not everything could be read: "), "{}", done.stderr);
+}
+
+/// Happened: packed inputs were refused because of a --split that was not given.
+#[test]
+fn packed_inputs_can_be_checked() {
+    let lab = lab();
+    by_bash(&lab, "gzip in1 in2");
+    let args = ["--check", "1k", "--map", "zcat", "--reduce", "cat", "in1.gz", "in2.gz"];
+    let done = spread(&lab, &args).expect_code(0);
+    assert!(done.stderr.contains("in 2 parts, came to the same"), "{}", done.stderr);
+    assert_eq!(done.stdout, by_bash(&lab, "zcat in1.gz in2.gz"));
+}
+
+/// Happened: the text of a name looked like a message of its own.
+#[test]
+fn a_name_makes_no_line_of_its_own() {
+    let lab = lab();
+    let name = "in\nerror: all went well";
+    let done = spread(&lab, &["--map", "wc", name]).expect_code(2);
+    assert_eq!(done.stderr.lines().count(), 1, "{}", done.stderr);
+    fs::write(lab.here(name), "a\n").expect("written");
+    let done = spread(&lab, &["--map", "exit 3", "--reduce", "cat", "--work", "w", name]).expect_code(1);
+    assert!(!done.stderr.contains("\nerror: all"), "{}", done.stderr);
+    assert!(done.stderr.contains("in␊error: all went well) exited with 3"), "{}", done.stderr);
+}
+
+/// Expected: whoever may write to the folder of the work decides what is run: it is this user alone.
+#[test]
+fn a_folder_that_others_may_write_to_is_no_folder_for_the_work() {
+    let lab = lab();
+    let args = ["--map", "cat", "--reduce", "cat", "in2", "--work"];
+    by_bash(&lab, "mkdir -m 777 open; mkdir own; echo precious > precious; ln -s ../precious own/plan.new");
+    let done = spread(&lab, &[&args[..], &["open"]].concat()).expect_code(2);
+    assert!(done.stderr.contains("everybody may write to it"), "{}", done.stderr);
+    spread(&lab, &[&args[..], &["own"]].concat()).expect_code(0);
+    assert_eq!(fs::read_to_string(lab.here("precious")).expect("still there"), "precious\n");
+    if is_root() {
+        by_bash(&lab, "mkdir others; chown 65534 others");
+        let done = spread(&lab, &[&args[..], &["others"]].concat()).expect_code(2);
+        assert!(done.stderr.contains("belongs to another user"), "{}", done.stderr);
+    }
 }
 
 #[test]

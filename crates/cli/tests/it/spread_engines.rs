@@ -225,6 +225,46 @@ fn on_spark_an_interruption_keeps_what_is_finished_and_leaves_nothing() {
     contains(&done, &["of 3 partitions are finished", "--resume"]);
 }
 
+/// Happened: with a master of local[N] each partition was tried once, whatever --retries said, and --keep-going did nothing.
+#[test]
+fn on_spark_without_a_cluster_attempts_count_too() {
+    let Some(home) = spark_home() else { return };
+    let _turn = one_spark();
+    let lab = lab();
+    let map = "read -r n; echo >> tried-${n%% *}; [ $(wc -l < tried-${n%% *}) = 2 ]";
+    let args = ["--engine-option=--master=local[2]", "--work", "w", "--reduce", "cat", "--keep-going"];
+    let words = ["--map", map, "--retries", "1", "in1", "in2", "in4", "in5"];
+    let done = lab.finish(on_spark(&home, &lab, &[&args[..], &words].concat())).expect_code(0);
+    assert!(done.stdout.is_empty(), "{}", done.stdout);
+    let words = ["--map", "grep -c word", "in3", "in1", "in2"];
+    let done =
+        lab.finish(on_spark(&home, &lab, &[&args[..1], &["--work", "v"], &args[3..], &words].concat()));
+    contains(&done.expect_code(1), &["partition 1 of 3 (", "2 of 3 partitions are finished"]);
+}
+
+/// Happened: `./pyspark.py` was run to find out where Spark is.
+#[test]
+fn pyspark_is_not_looked_for_in_the_folder_that_one_is_in() {
+    let lab = lab();
+    let python = "python3 -c 'import sys; print(sys.executable)'";
+    let links = format!("ln -s $(command -v bash) bin; ln -s $({python}) bin/python3");
+    by_bash(&lab, &format!("mkdir -p bin lib/pyspark/bin; {links}"));
+    fs::write(lab.here("pyspark.py"), "open('ran', 'w')\n").expect("written");
+    let run = |variable: &str| {
+        let words = ["spread", "--on", "spark", "--submit", "--work", "w", "--map", "wc", "in1"];
+        let mut command = lab.command(&words);
+        command.env("PATH", lab.here("bin")).env_remove("SPARK_HOME").env("PYTHONPATH", variable);
+        lab.finish(command)
+    };
+    contains(&run("").expect_code(2), &["pip install pyspark"]);
+    assert!(!lab.here("ran").exists(), "code in the folder was run");
+    fs::write(lab.here("lib/pyspark/__init__.py"), "").expect("written");
+    let submit = lab.here("lib/pyspark/bin/spark-submit");
+    fs::write(&submit, "#!bin/bash\necho found by PYTHONPATH; exit 1\n").expect("written");
+    fs::set_permissions(&submit, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("chmod");
+    contains(&run("lib").expect_code(1), &["found by PYTHONPATH"]);
+}
+
 #[test]
 fn what_is_missing_or_wrong_is_said() {
     let lab = lab();
@@ -235,6 +275,9 @@ fn what_is_missing_or_wrong_is_said() {
         (&["--on", "slurm", "--submit", "--work", "w", "--map", "wc", "in1"][..], "slurm-client"),
         (&["--on", "spark", "--submit", "--work", "w", "--map", "wc", "in1"], "pip install pyspark"),
         (&["--on", "slurm", "--map", "wc", "in1"], "--work DIR"),
+        (&["--on", "slurm", "--work", "a\nb", "--map", "wc", "in1"], "holds a control character"),
+        (&["--on", "slurm", "--work", "w", "--json", "r", "--map", "wc", "in1"], "need --submit"),
+        (&["--on", "spark", "--work", "w", "--stats", "--map", "wc", "in1"], "need --submit"),
         (&["--submit", "--map", "wc", "in1"], "--on slurm"),
         (&["--on", "moon", "--map", "wc", "in1"], "slurm"),
         (&["--on", "slurm", "--work", "w", "--map", "wc", "s3a://bucket/in1"], "--on spark"),

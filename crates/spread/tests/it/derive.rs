@@ -5,10 +5,10 @@ use spread::derive;
 #[test]
 fn few_are_known() {
     for (text, reduce) in [
-        ("sort", "sort -m --files0-from={parts}"),
-        ("sort -rnk2 -t '|' -u", "sort -m '-rnk2' '-t' '|' '-u' --files0-from={parts}"),
-        ("sort -n | uniq -c", "sort -m '-n' --files0-from={parts} | uniq '-c'"),
-        ("sort|head -n 3", "sort -m --files0-from={parts} | head '-n' '3'"),
+        ("sort", "sort -m --files0-from=-"),
+        ("sort -rnk2 -t '|' -u", "sort -m '-rnk2' '-t' '|' '-u' --files0-from=-"),
+        ("sort -n | uniq -c", "sort -m '-n' --files0-from=- | uniq '-c'"),
+        ("sort|head -n 3", "sort -m --files0-from=- | head '-n' '3'"),
         ("wc -l", "awk '{ n += $1 } END { printf \"%.0f\\n\", n }'"),
     ] {
         assert_eq!(derive(text).map(|derived| derived.reduce), Ok(reduce.to_owned()), "{text}");

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Write;
 
+use model::ByteSize;
 use proptest::prelude::*;
 use spread::{InputFile, cut, files, sample};
 
@@ -61,8 +62,19 @@ fn files_are_found_by_name_and_by_pattern() {
 #[test]
 fn a_sample_is_the_beginning_in_pieces() {
     let (_made, file) = file("line\n".repeat(1000).as_bytes());
-    let ranges = sample(std::slice::from_ref(&file), 1000).expect("ranges");
-    assert_eq!(ranges.iter().map(|range| range.bytes).collect::<Vec<_>>(), [250; 4]);
+    let bytes = |files: &[InputFile], split: Option<u64>, most| {
+        let ranges = sample(files, split.map(ByteSize), ByteSize(most)).expect("ranges");
+        ranges.iter().map(|range| range.bytes).collect::<Vec<_>>()
+    };
+    assert_eq!(bytes(std::slice::from_ref(&file), Some(1 << 20), 1000), [250; 4]);
     // Of less than is asked for, a quarter each.
-    assert_eq!(sample(&[file.clone(), file], 1 << 20).expect("ranges").len(), 4);
+    let files = [file.clone(), file.clone(), file];
+    assert_eq!(bytes(&files[..2], Some(1 << 20), 1 << 20), [2500; 4]);
+    // Happened: files that the work takes whole were cut, and packed ones were refused because of a --split that was not given.
+    assert_eq!(bytes(&files, None, 1000), [5000; 2]);
+    assert_eq!(bytes(&files, None, 11_000), [5000; 3]);
+    let (_made, packed) = self::file(b"\x1f\x8b and more of it");
+    let files = [packed.clone(), packed];
+    assert_eq!(bytes(&files, None, 8), [17; 2]);
+    assert_eq!(bytes(&files, Some(100), 1 << 20), [17; 2]);
 }
