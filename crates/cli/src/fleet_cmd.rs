@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use fleet::{Measured, RECORD};
 use model::{FleetRecord, SCHEMA};
@@ -74,11 +75,11 @@ pub(crate) struct FleetArgs {
     toward: Option<IpAddr>,
 
     /// The program on the nodes [default: for Slurm and MPI this one's own file, else `hosepipe`]
-    #[arg(long, value_name = "PROGRAM")]
+    #[arg(long, value_name = "PROGRAM", value_parser = NonEmptyStringValueParser::new())]
     hosepipe: Option<String>,
 
     /// The container image, which has hosepipe on its PATH
-    #[arg(long, value_name = "IMAGE", required_if_eq("on", "kubernetes"))]
+    #[arg(long, value_name = "IMAGE", required_if_eq("on", "kubernetes"), value_parser = NonEmptyStringValueParser::new())]
     image: Option<String>,
 
     /// Which of the nodes this is, from 0 [default: as the launcher says]
@@ -127,6 +128,9 @@ pub(crate) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
     args.outputs.check()?;
     match args.on {
         Some(engine) => job::start(args, engine, args.submit),
+        None if args.hosts.is_empty() && (args.hosepipe.is_some() || args.image.is_some()) => {
+            usage("--hosepipe and --image are for a job: --on slurm, mpi, kubernetes or ssh, or --hosts A,B")
+        }
         None if args.hosts.is_empty() => node::run(args),
         None => job::start(args, Engine::Ssh, true),
     }
@@ -153,19 +157,17 @@ fn several(nodes: usize) -> anyhow::Result<()> {
 
 /// The folder, made where it is not there, in which there must be no such file yet.
 fn new_folder(folder: &Path, file: &str) -> anyhow::Result<PathBuf> {
-    let made = std::fs::create_dir_all(folder).and_then(|()| std::path::absolute(folder));
+    let shown = model::one_line(&folder.to_string_lossy());
+    let made = process::make_own_folder(folder).and_then(|()| std::path::absolute(folder));
     let folder = match made {
         Ok(folder) => folder,
         Err(error) => {
             let why = model::describe_errno(&error);
-            return usage(format!(
-                "the nodes cannot meet in {}: {why}; --folder names another",
-                folder.display()
-            ));
+            return usage(format!("the nodes cannot meet in {shown}: {why}; --folder names another"));
         }
     };
     if [file, RECORD].iter().any(|file| folder.join(file).exists()) {
-        return usage(format!("{} holds a fleet already: another --folder", folder.display()));
+        return usage(format!("{shown} holds a fleet already: another --folder"));
     }
     Ok(folder)
 }

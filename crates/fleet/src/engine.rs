@@ -1,6 +1,5 @@
 //! A job in the hands of an engine: started, followed, ended, by programs that run here.
 
-use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use model::{describe_errno, file_on_path};
 use peer::Wire;
-use process::{Capture, Captured, Child, Cleaner, attend, end_all};
+use process::{Capture, Captured, Child, Cleaner, attend, end_all, write_anew};
 
 use crate::board::serve;
 use crate::job::NAME;
@@ -48,8 +47,9 @@ impl<'c> Started<'c> {
 
     fn by_script(program: &str, script: &str, words: &[&Path], cleaner: &'c Cleaner) -> Result<Self, String> {
         file_on_path(program).ok_or_else(|| not_run(program, &ErrorKind::NotFound.into()))?;
-        let words = words.iter().map(|word| word.display().to_string());
-        let line = ["sh", "-c", script, "sh"].map(str::to_owned).into_iter().chain(words).collect();
+        let words = words.iter().map(|word| model::script_word(*word));
+        let line = ["sh", "-c", script, "sh"].into_iter().map(Ok).chain(words);
+        let line = line.map(|word| word.map(str::to_owned)).collect::<Result<Vec<_>, _>>()?;
         Self::here(&[line], None, cleaner)
     }
 
@@ -114,7 +114,7 @@ impl Drop for Started<'_> {
 fn written(folder: &Path, name: &str, text: &str) -> Result<PathBuf, String> {
     let path = folder.join(name);
     let cannot = |error| format!("cannot write {}: {}", path.display(), describe_errno(&error));
-    fs::write(&path, text).map_err(cannot).map(|()| path.clone())
+    write_anew(&path, 0o600, text.as_bytes()).map_err(cannot).map(|()| path.clone())
 }
 
 fn not_run(program: &str, error: &io::Error) -> String {

@@ -20,7 +20,7 @@ pub struct Job {
     /// The program on the nodes.
     pub hosepipe: String,
     /// The folder that all nodes see; Kubernetes and ssh do without.
-    pub folder: Option<PathBuf>,
+    pub folder: Option<String>,
     /// Options of `hosepipe fleet` on the nodes.
     pub options: Vec<String>,
     /// The arguments of the bench.
@@ -32,7 +32,7 @@ impl Job {
     pub fn words(&self, more: &[&str]) -> Vec<String> {
         let mut words = vec![self.hosepipe.clone(), "fleet".to_owned()];
         words.extend(more.iter().map(|&word| word.to_owned()));
-        words.extend(self.folder.iter().map(|folder| format!("--folder={}", folder.display())));
+        words.extend(self.folder.iter().map(|folder| format!("--folder={folder}")));
         words.extend(self.options.iter().cloned());
         words.push("--".to_owned());
         words.extend(self.bench.iter().cloned());
@@ -48,13 +48,13 @@ impl Job {
              #SBATCH --exclusive --no-kill\n#SBATCH --output={}\n\
              # A node that fails costs its own figures: the others go on.\n\
              exec srun --no-kill --kill-on-bad-exit=0 --wait=0 {line}\n",
-            shell_quoted(self.log().display().to_string().as_bytes()),
+            shell_quoted(self.log().as_os_str().as_encoded_bytes()),
         )
     }
 
     /// Where a batch job leaves what is said.
     pub fn log(&self) -> PathBuf {
-        self.folder.as_deref().unwrap_or(Path::new(".")).join("slurm.log")
+        Path::new(self.folder.as_deref().unwrap_or(".")).join("slurm.log")
     }
 
     /// The words of mpirun(1), of Open MPI.

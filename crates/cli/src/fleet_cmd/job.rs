@@ -31,13 +31,10 @@ pub(super) fn start(args: &FleetArgs, engine: Engine, submit: bool) -> anyhow::R
     };
     check(args, engine, submit, size)?;
     let own_file = matches!(engine, Engine::Slurm | Engine::Mpi);
-    let own = std::env::current_exe().context("this program's own file")?.display().to_string();
-    let default = if own_file { own } else { "hosepipe".to_owned() };
-    let folder = args.folder.clone().or_else(|| own_file.then(|| "hosepipe-fleet".into()));
-    let folder = match folder {
-        Some(folder) if submit => Some(new_folder(&folder, "node-0")?),
-        folder => folder.map(std::path::absolute).transpose()?,
-    };
+    let own = std::env::current_exe().context("this program's own file")?;
+    let default = if own_file { word(&own)? } else { "hosepipe".to_owned() };
+    let given = args.folder.clone().or_else(|| own_file.then(|| "hosepipe-fleet".into()));
+    let folder = given.as_ref().map(std::path::absolute).transpose()?;
     let mut options = vec![
         format!("--pair-time={}", shown_duration(args.pair_time)),
         format!("--wait={}", shown_duration(args.wait)),
@@ -45,18 +42,26 @@ pub(super) fn start(args: &FleetArgs, engine: Engine, submit: bool) -> anyhow::R
     options.extend(args.toward.map(|toward| format!("--toward={toward}")));
     match (engine, &args.token_file) {
         (Engine::Kubernetes, _) => options.push("--json=-".to_owned()),
-        (_, Some(file)) => options.push(format!("--token-file={}", std::path::absolute(file)?.display())),
+        (_, Some(file)) => options.push(format!("--token-file={}", word(&std::path::absolute(file)?)?)),
         (_, None) => {}
     }
     let job = Job {
         nodes: size,
         hosepipe: args.hosepipe.clone().unwrap_or(default),
         // Nodes that ssh has started here speak to each other through it.
-        folder: folder.clone().filter(|_| own_file || engine == Engine::Ssh && !submit),
+        folder: match folder.as_deref().filter(|_| own_file || engine == Engine::Ssh && !submit) {
+            Some(folder) => Some(word(folder)?),
+            None => None,
+        },
         options,
         bench: args.bench.clone(),
     };
     let image = args.image.as_deref().unwrap_or_default();
+    let words = job.words(&[]).into_iter().chain(args.hosts.iter().cloned()).chain([image.to_owned()]);
+    words.map(|given| word(Path::new(&given))).collect::<Result<Vec<_>, _>>()?;
+    if let Some(given) = given.filter(|_| submit) {
+        new_folder(&given, "node-0")?;
+    }
     let lines = match engine {
         Engine::Mpi => vec![job.mpi(&args.hosts)],
         Engine::Ssh => job.ssh(&args.hosts),
@@ -78,7 +83,7 @@ pub(super) fn start(args: &FleetArgs, engine: Engine, submit: bool) -> anyhow::R
     let folder = folder.as_deref().unwrap_or(temporary.path());
     let stop = StopRequest::listen()?;
     let started = match engine {
-        Engine::Slurm => Started::by_slurm(&job.slurm(), &job.log(), folder, &cleaner),
+        Engine::Slurm => Started::by_slurm(&job.slurm(), &job.log(), temporary.path(), &cleaner),
         Engine::Mpi => Started::here(&lines, None, &cleaner),
         Engine::Ssh => Started::here(&lines, Some(folder), &cleaner),
         Engine::Kubernetes => {
@@ -95,6 +100,9 @@ pub(super) fn start(args: &FleetArgs, engine: Engine, submit: bool) -> anyhow::R
 /// Refuses what no job can be made of.
 fn check(args: &FleetArgs, engine: Engine, submit: bool, size: usize) -> anyhow::Result<()> {
     several(size)?;
+    if !submit && !args.outputs.is_empty() {
+        return usage("--json, --html and the like need --submit: without it the job is only printed");
+    }
     if let Some(option) = args.hosts.iter().find(|host| host.is_empty() || host.starts_with('-')) {
         return usage(format!("`{option}` is no host"));
     }
@@ -119,13 +127,12 @@ fn check(args: &FleetArgs, engine: Engine, submit: bool, size: usize) -> anyhow:
             return usage(format!("bench {}: {problem}", args.bench.join(" ")));
         }
     }
-    let given =
-        [args.hosepipe.as_deref(), args.image.as_deref(), args.folder.as_deref().and_then(Path::to_str)];
-    let words = given.into_iter().flatten().chain(args.bench.iter().map(String::as_str));
-    if let Some(word) = words.into_iter().find(|word| word.contains(char::is_control)) {
-        return usage(format!("`{}` holds a control character: no job is made of it", model::visible(word)));
-    }
     Ok(())
+}
+
+/// A word of a job.
+fn word(word: &Path) -> anyhow::Result<String> {
+    Ok(model::script_word(word).map_err(UsageError)?.to_owned())
 }
 
 /// Follows a job to its record. Where it ends without one, or is stopped, what there is so far is brought together here.

@@ -2,7 +2,9 @@
 
 mod nodes;
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -315,7 +317,7 @@ fn mistakes_are_told_before_anything_runs() {
     fs::set_permissions(lab.here("token"), std::os::unix::fs::PermissionsExt::from_mode(0o600))
         .expect("chmod");
     let on = |words: &[&'static str]| [&["--on", "slurm"], words].concat();
-    let cases: [(Vec<&str>, &str); 18] = [
+    let cases: [(Vec<&str>, &str); 25] = [
         (vec![], "no launcher has started this"),
         (vec!["--hosts", "a"], "two nodes at least"),
         (vec!["--hosts", "a,-oProxyCommand=x"], "is no host"),
@@ -333,6 +335,14 @@ fn mistakes_are_told_before_anything_runs() {
         (on(&["--nodes", "2", "--", "no-such-mechanism"]), "no-such-mechanism"),
         // Happened: a line of the folder's name was one of the script.
         (on(&["--nodes", "2", "--folder", "a\ntouch b"]), "holds a control character"),
+        (on(&["--nodes", "2", "--token-file", "a\ntouch b"]), "holds a control character"),
+        (vec!["--on", "mpi", "--hosts", "a,b\ntouch c"], "holds a control character"),
+        // Happened: the record was not written, and that was not said.
+        (on(&["--nodes", "2", "--json", "x"]), "need --submit"),
+        (vec!["--on", "kubernetes", "--image", "i", "--nodes", "2", "--html", "x"], "need --submit"),
+        (on(&["--nodes", "2", "--hosepipe", ""]), "--hosepipe"),
+        (vec!["--on", "kubernetes", "--image", "", "--nodes", "2"], "--image"),
+        (vec!["--rank", "0", "--nodes", "2", "--hosepipe", "h"], "are for a job"),
         (vec!["--rank", "0", "--nodes", "2"], "--folder DIR"),
         (vec!["--rank", "2", "--nodes", "2", "--folder", "f"], "counted from 0"),
     ];
@@ -342,6 +352,19 @@ fn mistakes_are_told_before_anything_runs() {
         let done = lab.finish(command).expect_code(2);
         assert!(done.stderr.contains(sentence) && done.stdout.is_empty(), "{words:?}: {}", done.stderr);
     }
+    // Happened: a name that is no text was not looked at, and a line of it was one of the script.
+    for words in [&["--folder"][..], &["--token-file"]] {
+        let mut command = lab.command(&[&["fleet", "--on", "slurm", "--nodes", "2"], words].concat());
+        command.arg(OsStr::from_bytes(b"./fo\xff\ntouch PWNED\n#"));
+        let done = lab.finish(command).expect_code(2);
+        assert!(done.stderr.contains("is not text in UTF-8") && done.stdout.is_empty(), "{}", done.stderr);
+        assert_eq!(done.stderr.lines().count(), 1, "{}", done.stderr);
+    }
+    fs::create_dir(lab.here("open")).expect("made");
+    fs::set_permissions(lab.here("open"), std::os::unix::fs::PermissionsExt::from_mode(0o777))
+        .expect("chmod");
+    let done = lab.run(&["fleet", "--rank", "0", "--nodes", "2", "--folder", "open"]).expect_code(2);
+    assert!(done.stderr.contains("everybody may write to it"), "{}", done.stderr);
 }
 
 /// What is printed is what the engines take: Kubernetes' own schema for the manifests, and the shell for the rest.
