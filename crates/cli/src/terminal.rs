@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use model::{describe_errno, visible};
+use model::{describe_errno, one_line, visible};
 use report::Style;
 pub(crate) use report::wrap;
 
@@ -20,17 +20,18 @@ use crate::help;
 #[error("{0}")]
 pub(crate) struct UsageError(pub(crate) String);
 
-/// Prints an error as one line and gives the exit status it stands for.
+/// Prints an error and gives the exit status it stands for.
 pub(crate) fn report_error(error: &anyhow::Error) -> ExitCode {
     if is_broken_pipe(error) {
         // Whoever read our output has stopped: nothing to say, and nobody to say it to.
         return ExitCode::from(141);
     }
-    remark(&format!("hosepipe: {}", describe(error)));
+    // What a name holds must not look like a line of its own.
+    remark(&format!("hosepipe: {}", describe(error).replace('\n', "\n  ")));
     if error.downcast_ref::<UsageError>().is_some() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
-/// The error and its causes in one line, errno by name.
+/// The error and its causes, errno by name.
 fn describe(error: &anyhow::Error) -> String {
     let words = |cause: &(dyn std::error::Error + 'static)| match cause.downcast_ref::<io::Error>() {
         Some(error) => describe_errno(error),
@@ -51,7 +52,7 @@ fn describe(error: &anyhow::Error) -> String {
 pub(crate) fn print_answer(answer: clap::Error) -> ExitCode {
     // It quotes arguments between its colours, so it is asked again about arguments that cannot steer the terminal.
     let arguments: Vec<String> =
-        std::env::args_os().map(|argument| visible(&argument.to_string_lossy())).collect();
+        std::env::args_os().map(|argument| one_line(&argument.to_string_lossy())).collect();
     let style = if answer.use_stderr() { style_of_stderr() } else { style() };
     let (answer, harmless) =
         match help::laid_out(crate::Cli::command(), style.width).try_get_matches_from(&arguments) {

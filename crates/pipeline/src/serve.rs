@@ -179,7 +179,7 @@ fn sight(read: &OwnedFd) -> Option<Sight> {
 /// Says on standard error what went wrong with a link.
 fn complain(what: &str) {
     // That it cannot be said changes nothing.
-    let _ = writeln!(io::stderr(), "hosepipe: {}", model::visible(what));
+    let _ = writeln!(io::stderr(), "hosepipe: {}", model::one_line(what));
 }
 
 /// Which of these have something to say, after so much time at most.

@@ -205,8 +205,8 @@ fn clean_up(standing: &mut Standing, marks: &[u8]) {
     }
 }
 
-/// Ends a group, by the number of its leader and when that was started. Its maker was killed, so that nobody has waited for the leader
-/// but init: a process of that number which was started at another time is another's. Where none has the number, no other group has it
+/// Ends a group, by the number of its leader and when that was started. Its maker was killed, so that init has waited for the
+/// leader: a process of that number which was started at another time is another's. Where none has the number, no other group has it
 /// either for as long as this one has members (setpgid(2)).
 fn end_group(group: &CStr) {
     let Some((leader, started)) = group.to_str().ok().and_then(|group| group.split_once(' ')) else { return };

@@ -167,6 +167,33 @@ fn arguments_do_not_steer_the_terminal() {
     }
 }
 
+/// Happened: a line within a name looked like a message of its own.
+#[test]
+fn a_name_of_two_lines_makes_no_message() {
+    let lab = Lab::new();
+    let of = |words: &str| format!("{words}x\nhosepipe: all is well");
+    for args in [
+        &["report", &of("")][..],
+        &["diff", &of(""), &of("")],
+        &["run", "--keep", &of("/dev/null/"), "true | true"],
+        &["run", "--via", &of("file:dir=/nowhere/"), "true | true"],
+        &["run", "--via", &of("ssh:"), "true | true"],
+        &["sh", "--via", &of("ssh:"), "-c", "true"],
+        &["bench", "tcp", "--peer", &of("")],
+        &["peer", "--listen", "127.0.0.1:0", "--token-file", &of("")],
+        &["gen", "--payload", &of("file:")],
+        &["spread", "--map", "wc", &of("")],
+        &["spread", "--map", "wc", "--work", &of("/dev/null/"), "/proc/version"],
+        &["fleet", "--rank", "0", "--nodes", "2", "--folder", &of("/dev/null/")],
+        &[&of("")],
+    ] {
+        let done = lab.run(args);
+        let false_line = done.stderr.lines().any(|line| line.starts_with("hosepipe: all"));
+        assert!(done.code() != 0 && !false_line, "{args:?}: {}", done.stderr);
+        assert!(done.stderr.contains("all is well"), "{args:?}: {}", done.stderr);
+    }
+}
+
 #[test]
 fn a_configuration_and_names_do_not_steer_the_terminal_at_a_prompt() {
     let home = home();

@@ -237,7 +237,7 @@ fn a_name_makes_no_line_of_its_own() {
     assert!(done.stderr.contains("in␊error: all went well) exited with 3"), "{}", done.stderr);
 }
 
-/// Expected: whoever may write to the folder of the work decides what is run: it is this user alone.
+/// Expected: a user who may write to the folder of the work decides what is run, so that it must be this one alone.
 #[test]
 fn a_folder_that_others_may_write_to_is_no_folder_for_the_work() {
     let lab = lab();

@@ -78,7 +78,7 @@ fn lease(file: &OwnedFd) -> Result<(), i32> {
     Ok(())
 }
 
-/// Whether the file system of a file grants leases: tried on a file of our own beside it, which nobody writes, and which was opened for
+/// Whether the file system of a file grants leases: tried on a file of our own beside it, which has no writer, and which was opened for
 /// reading while it was open for writing, as the other one was.
 fn grants_leases(file: &OwnedFd) -> io::Result<bool> {
     let path = |fd: RawFd| format!("/proc/self/fd/{fd}");
