@@ -146,7 +146,8 @@ fn places_that_do_not_exist_are_refused() {
         let text = serde_json::to_string(&record).expect("JSON");
         read("top.json", &text).expect_err("refused").to_string()
     };
-    let all: [(fn(&mut Chain), &str); 6] = [
+    type Change = fn(&mut Chain);
+    let all: [(Change, &str); 6] = [
         (|chain| chain.stages.clear(), "a chain has no `stages`"),
         (|chain| chain.held_up_by = Some(99), "`held_up_by` is 99, and `stages` ends before it"),
         (|chain| chain.links[0].writers = vec![99], "an end of a link is 99"),
