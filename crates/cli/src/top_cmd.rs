@@ -27,7 +27,7 @@ const LOOKS: u32 = 5;
 #[command(after_help = "\
 Examples:
   hosepipe top                          every chain, until q is typed; ? lists the keys
-  hosepipe top 812                      the chains that process 812 is in
+  hosepipe top 812                      the chains that process 812, or what it has started, is in
   hosepipe top gzip                     those with `gzip` in the name of a program
   hosepipe top --once                   two looks, one second apart, as text
   hosepipe top --once --json - | jq '.chains[] | select(.held_up_by)'
@@ -38,7 +38,7 @@ rights are needed for one's own processes. How to read it: docs/TOP.md. Without 
 it is as with --once. Exit status: 0, also where there is no chain; 2 there is no such process, or it does not
 show what it has open; 130 stopped by Ctrl-C.")]
 pub(crate) struct TopArgs {
-    /// Only chains that this process is in, or that have this in the name of a program
+    /// Only chains that this process, or what it has started, is in, or that have this in the name of a program
     #[arg(value_name = "PID|PATTERN")]
     which: Option<String>,
 
@@ -58,7 +58,7 @@ pub(crate) struct TopArgs {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Which {
     All,
-    /// Those of a process.
+    /// Those of a process and of what it has started.
     Of(i32),
     /// Those with this in a name, in whatever case.
     Named(String),
@@ -73,10 +73,17 @@ impl Which {
         let mut processes = chain.stages.iter().flat_map(|stage| &stage.processes);
         match self {
             Self::All => true,
-            Self::Of(pid) => processes.any(|process| process.pid == *pid),
+            Self::Of(pid) => processes.any(|process| has_come_from(process.pid, *pid)),
             Self::Named(text) => processes.any(|process| process.name.to_lowercase().contains(text)),
         }
     }
+}
+
+/// Whether a process is this one, or was started by it or by what it has started.
+fn has_come_from(pid: i32, ancestor: i32) -> bool {
+    const DEPTH_MAX: usize = 64;
+    let parent = |pid: &i32| process::proc::Stat::of(*pid).map(|stat| stat.parent);
+    std::iter::successors(Some(pid), parent).take(DEPTH_MAX).any(|pid| pid == ancestor)
 }
 
 /// Shows chains, live in a terminal or once.
@@ -148,8 +155,11 @@ pub(crate) fn nothing(which: &Which, seen: &Seen) -> Option<String> {
     let said = match which {
         Which::All => return None,
         Which::Of(pid) if ended(*pid) => format!("Process {pid} has ended."),
+        Which::Of(pid) if observe::sockets::has_pair(*pid) => {
+            format!("Process {pid} is in no chain: its pair of sockets does not say which way bytes go.")
+        }
         Which::Of(pid) => format!(
-            "Process {pid} is in no chain: no pipe, FIFO or pair of sockets joins it to another process."
+            "Process {pid} is in no chain: no pipe, FIFO or pair of sockets joins it, or what it has started, to another process."
         ),
         Which::Named(text) => format!("No chain has `{text}` in the name of a program."),
     };

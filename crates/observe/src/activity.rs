@@ -94,6 +94,11 @@ pub struct Slice {
 }
 
 impl Slice {
+    /// Whether they did little, whatever they are about to do now.
+    pub fn rests(&self) -> bool {
+        self.cpu + self.queued < IDLE_SHARE && !self.at_disk
+    }
+
     /// From one look to the next, `ns` later.
     pub fn between(last: &Activity, now: &Activity, ns: u64) -> Self {
         let share = |part: u64| (part as f64 / ns.max(1) as f64).min(1.0);

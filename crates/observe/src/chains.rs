@@ -97,8 +97,8 @@ impl Watch {
                 None => parent.at_most |= known.since <= self.marked_look,
             }
         }
-        let holders = self.holders();
-        self.look_at_members(&holders, &active);
+        let mut holders = self.holders();
+        self.look_at_members(&mut holders, &active);
         let waits_for_children =
             |pid: i32| self.members.get(&pid).is_some_and(|member| member.waits.contains(&Waits::Children));
         let holders: Vec<Holder> = holders
@@ -146,22 +146,22 @@ impl Watch {
         holders.into_values().collect()
     }
 
-    /// Looks at everybody who shares a link, or has one as a standard stream.
-    fn look_at_members(&mut self, holders: &[Holder], active: &HashSet<i32>) {
+    /// Looks at everybody who shares a link, or has one as a standard stream. Who has gone meanwhile holds nothing any more.
+    fn look_at_members(&mut self, holders: &mut Vec<Holder>, active: &HashSet<i32>) {
         let mut who: HashMap<LinkId, HashSet<i32>> = HashMap::new();
-        for holder in holders {
+        for holder in holders.iter() {
             for side in holder.sides.keys() {
                 who.entry(side.link).or_default().insert(holder.pid);
             }
         }
         self.members.values_mut().for_each(|member| member.is_stale = member.state != 'Z');
-        for holder in holders {
+        holders.retain(|holder| {
             let shares = holder
                 .sides
                 .iter()
                 .any(|(side, fds)| who[&side.link].len() > 1 || fds.iter().any(|fd| *fd < 2));
             if !shares {
-                continue;
+                return true;
             }
             let seen = match self.members.get_mut(&holder.pid) {
                 Some(member) => member.look(active.contains(&holder.pid)),
@@ -176,7 +176,8 @@ impl Watch {
             if seen.is_none() {
                 self.doubted.insert(holder.pid);
             }
-        }
+            seen.is_some()
+        });
     }
 
     fn look_at_links(&mut self, active: &HashSet<i32>) {
@@ -222,6 +223,7 @@ impl Watch {
         for knot in &self.knots {
             let standing = |at: usize| blame::Standing {
                 idle: self.members_of(knot, at).all(|member| member.slice.idle),
+                rests: self.members_of(knot, at).all(|member| member.slice.rests()),
                 waits_at: self.doing(knot, at).1,
             };
             let stages: Vec<_> = (0..knot.stages.len()).map(standing).collect();

@@ -10,6 +10,7 @@ use netlink_packet_sock_diag::unix::{ShowFlags, StateFlags, UnixRequest, UnixRes
 use rustix::net::netlink::SOCK_DIAG;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 
+use crate::end::{End, Joint, ends};
 use crate::fullness::Fill;
 
 /// The kernel fills no larger message of a list (netlink(7)).
@@ -93,6 +94,13 @@ fn unnamed(socket: &UnixResponse) -> Option<PairEnd> {
         }
     }
     Some(end)
+}
+
+/// Whether a process has an end of a pair.
+pub fn has_pair(pid: i32) -> bool {
+    let pairs = pairs().unwrap_or_default();
+    let is_one = |end: End| matches!(end.joint, Joint::Socket(inode) if pairs.contains_key(&inode));
+    ends(pid).is_ok_and(|mut ends| ends.any(is_one))
 }
 
 /// How full a pair is in one direction.

@@ -249,11 +249,12 @@ impl Attention {
             return;
         }
         let Some(stage) = self.stages.get_mut(&index) else { return };
-        if slice.idle {
+        if slice.idle || slice.rests() {
             let pids = stage.last.as_ref().map(|last| last.pids.clone()).unwrap_or_default();
             if let Some(name) = aside(&mut self.gauge, ledger, process.pid, &pids) {
                 *stage.held.aside_ns.entry(name).or_default() += ns;
-            } else if process.reads.is_none()
+            } else if slice.idle
+                && process.reads.is_none()
                 && let Some(input) = self.gauge.pipe(process.pid, 0, None)
             {
                 stage.has_input |= input.share > 0.0 || input.over;

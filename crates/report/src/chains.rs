@@ -273,11 +273,15 @@ pub fn sentence(chain: &Chain) -> String {
         .iter()
         .any(|link| link.readers.contains(&at) && link.fullness.is_some_and(|share| share >= FULL));
     let input = if full { ", and what it reads is full" } else { "" };
-    let what = match stage.doing {
-        Doing::Works => "is at work".to_owned(),
-        _ => doing(chain, stage),
-    };
-    format!("{} holds the chain up: it {what}{input}.", name(stage))
+    let does = doing(chain, stage);
+    match stage.doing {
+        Doing::Works => format!("{} holds the chain up: it is at work{input}.", name(stage)),
+        // Another stage, for which this one has just begun to wait.
+        Doing::WaitsToRead | Doing::WaitsToWrite => {
+            format!("{} held the chain up at most of the last looks; now it {does}.", name(stage))
+        }
+        _ => format!("{} holds the chain up: it {does}{input}.", name(stage)),
+    }
 }
 
 /// What a stage does, and for whom it waits.

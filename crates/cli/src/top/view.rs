@@ -160,7 +160,7 @@ fn history(frame: &mut Frame<'_>, area: Rect, screen: &Screen, chain: &Chain) {
             .unwrap_or_default();
         let most = rates.iter().copied().flatten().max();
         let most = most.map_or("how much is not known".to_owned(), |most| {
-            format!("at most {}", chains::speed(most as f64))
+            format!("peak {}", chains::speed(most as f64))
         });
         let title = format!(" {} {} · {most}", link.kind, visible(&link.name));
         let y = area.y + at as u16 * each;

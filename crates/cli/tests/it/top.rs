@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use model::{Chain, ChainLinkKind, Doing, TopRecord};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::common::{Lab, SOON, is_root, skip};
+use crate::common::{Lab, SOON, is_root, skip, until};
 
 const HOSEPIPE: &str = env!("CARGO_BIN_EXE_hosepipe");
 
@@ -168,6 +168,46 @@ fn what_goes_round_or_branches_is_drawn_once() {
     scene.chain(|chain| chain.stages.len() == 201 && chain.links.len() == 200);
     let (status, said) = text(&["--once", "--interval", "50ms", &(scene.pid() + 1).to_string()]);
     assert!(status == 0 || said.contains("there is no process"), "{said}");
+}
+
+/// Expected: the chain. Happened: none, where a child of xargs ended between two steps of a look.
+#[test]
+fn a_stage_whose_children_come_and_go_is_in_its_chain() {
+    let scene = Scene::new("seq 100000 | xargs -n 1 sh -c 'sleep 0.01; echo $0' | cat > /dev/null");
+    let chain = scene.chain(|chain| names(chain).contains(&"xargs"));
+    let xargs = chain.stages.iter().flat_map(|stage| &stage.processes).find(|one| one.name == "xargs");
+    let pid = xargs.expect("xargs").pid.to_string();
+    for _ in 0..12 {
+        let (status, said) = text(&["--once", "--interval", "100ms", &pid]);
+        assert!(status == 0 && said.contains("→ cat"), "{said}");
+    }
+}
+
+/// Expected: what `boost --pid` follows. Happened: a pipeline's shell was in no chain.
+#[test]
+fn the_chains_of_a_process_are_those_of_what_it_has_started() {
+    let scene = Scene::new("sh -c 'sleep 1000 | sleep 1001; :'; :");
+    scene.chain(|chain| names(chain) == ["sleep", "sleep"]);
+    let (status, said) = text(&["--once", "--interval", "50ms", &scene.pid().to_string()]);
+    assert!(status == 0 && said.contains("1 chain"), "{said}");
+}
+
+/// Expected: why it is in no chain. Happened: no pair of sockets joins it, it was said.
+#[test]
+fn a_pair_of_sockets_without_a_direction_is_said_to_be_so() {
+    let ends = std::os::unix::net::UnixStream::pair().expect("a pair");
+    let sleeps = [ends.0, ends.1].map(|end| {
+        let mut command = Command::new("sh");
+        command.args(["-c", "exec sleep 1000 3<&0 < /dev/null"]).process_group(0);
+        command.stdin(std::os::fd::OwnedFd::from(end)).stdout(Stdio::null()).spawn().expect("sh")
+    });
+    let [one, other] = sleeps.map(|shell| Scene { shell, folder: tempfile::tempdir().expect("a folder") });
+    for scene in [&one, &other] {
+        let pid = scene.pid();
+        until("sleep", SOON, || process::proc::named(pid).filter(|named| named.command == "sleep"));
+        let (_, said) = text(&["--once", "--interval", "50ms", &pid.to_string()]);
+        assert!(said.contains("its pair of sockets does not say which way bytes go"), "{said}");
+    }
 }
 
 #[test]

@@ -18,6 +18,8 @@ pub fn stands_out(first: f64, next: f64, whole: f64) -> bool {
 pub(crate) struct Standing {
     /// It had nothing to do, or could not do it.
     pub(crate) idle: bool,
+    /// It did little, but may have something to do now.
+    pub(crate) rests: bool,
     /// The link that it waits for.
     pub(crate) waits_at: Option<usize>,
 }
@@ -71,7 +73,8 @@ impl Walk<'_> {
                 && full(link)
                 && stage.waits_at.is_none_or(|at| at == *place)
         };
-        if stage.idle
+        // One that has just been given room will soon have filled it again.
+        if (stage.idle || stage.rests)
             && let Some(place) = (0..self.links.len()).find(blocked)
         {
             return self.among(self.links[place].readers, left, place);
@@ -112,7 +115,7 @@ mod tests {
     const FULL: Fill = Fill { share: 1.0, holds: true, ..EMPTY };
 
     fn busy(at: &[usize], stages: usize) -> Vec<Standing> {
-        (0..stages).map(|stage| Standing { idle: !at.contains(&stage), waits_at: None }).collect()
+        (0..stages).map(|stage| Standing { idle: !at.contains(&stage), ..Standing::default() }).collect()
     }
 
     fn named(stages: &[Standing], links: &[(&[usize], &[usize], Option<Fill>)]) -> Option<usize> {
@@ -138,6 +141,10 @@ mod tests {
         // A writer of two that waits for the slow one.
         let mut stages = busy(&[], 3);
         stages[0].waits_at = Some(0);
+        assert_eq!(named(&stages, &[(&[0], &[1], Some(FULL)), (&[0], &[2], Some(EMPTY))]), Some(1));
+        // The same writer when it has just been given room.
+        let mut stages = busy(&[0, 1], 3);
+        stages[0].rests = true;
         assert_eq!(named(&stages, &[(&[0], &[1], Some(FULL)), (&[0], &[2], Some(EMPTY))]), Some(1));
         // A reader of two that waits for the second.
         let mut stages = busy(&[1], 3);

@@ -160,3 +160,12 @@ fn places_that_do_not_exist_are_refused() {
         assert!(message.contains("top.json: the record is damaged") && message.contains(said), "{message}");
     }
 }
+
+/// Expected: sentences that do not contradict themselves. Happened: "jq holds the chain up: it waits for sort to read".
+#[test]
+fn one_that_is_waited_for_may_wait_itself_by_now() {
+    let mut chain = record().seen.chains.swap_remove(0);
+    (chain.stages[1].doing, chain.stages[1].waits_at) = (Doing::WaitsToWrite, Some(1));
+    let expected = "awk 813 held the chain up at most of the last looks; now it waits for sort 814 to read.";
+    assert_eq!(chains::sentence(&chain), expected);
+}
