@@ -191,19 +191,16 @@ fn bends(label: &str, model: &CostModel) -> Option<String> {
 }
 
 /// Where two mechanisms cross; of two alone also that they do not.
-fn crossings(costs: &[&Cost]) -> Vec<String> {
+fn crossings<'a>(costs: &[&'a Cost]) -> Vec<String> {
     let costs = &costs[..costs.len().min(CROSSING_MAX)];
     let pairs = costs
         .iter()
         .enumerate()
         .flat_map(|(at, one)| costs[at + 1..].iter().map(move |other| (*one, *other)));
-    let told: Vec<(&Cost, &Cost, Crossing)> = pairs
-        .map(|(one, other)| {
-            let found =
-                crossing((&one.swept, one.model.as_ref().ok()), (&other.swept, other.model.as_ref().ok()));
-            (one, other, found)
-        })
-        .collect();
+    let count = costs.len() * costs.len().saturating_sub(1) / 2;
+    let swept = |cost: &'a Cost| (&cost.swept, cost.model.as_ref().ok());
+    let told: Vec<(&Cost, &Cost, Crossing)> =
+        pairs.map(|(one, other)| (one, other, crossing(swept(one), swept(other), count))).collect();
     let mut cross: Vec<String> = bounded(
         told.iter().filter_map(|(one, other, found)| crosses(&one.label, &other.label, found)).collect(),
     );

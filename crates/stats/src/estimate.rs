@@ -105,12 +105,7 @@ pub(crate) fn middle(sorted: &[f64]) -> f64 {
 
 /// The 95 % interval of the median of values in order, of which there is at least one: see [`Estimate::of`].
 pub(crate) fn order_interval(sorted: &[f64], looks: Looks) -> (f64, f64) {
-    interval_beyond(sorted, looks.tail())
-}
-
-/// The same with this chance left beyond either end.
-pub(crate) fn interval_beyond(sorted: &[f64], tail: f64) -> (f64, f64) {
-    let rank = interval_rank(sorted.len(), tail);
+    let rank = interval_rank(sorted.len(), looks.tail());
     (sorted[rank - 1], sorted[sorted.len() - rank])
 }
 

@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 
 use super::CostModel;
 use super::swept::Swept;
-use crate::estimate::sorted;
 
-/// Fewer rounds than this cannot show at one size that one mechanism is faster: all of five agree by chance once in sixteen times.
+/// The chance to be wrong anywhere, which all sizes of all pairs of mechanisms share.
+const ERRORS: f64 = 0.05;
+/// A size needs this many rounds: all of five agree by chance once in sixteen times.
 const ROUNDS_MIN: usize = 6;
-/// The chance to be wrong that all sizes of a pair share, on either side.
-const TAIL: f64 = 0.025;
+/// More rounds than this are added up in so many groups.
+const GROUPS_MAX: usize = 64;
+/// Up to so many groups all patterns of signs are tried, of more as many at random.
+const GROUPS_OF_ALL_PATTERNS: usize = 12;
 
 /// How two mechanisms stand to each other over the sizes that both were measured at.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,14 +42,16 @@ pub enum Crossing {
     Unclear,
 }
 
-/// How the first stands to the second. The lines say where between two sizes they cross.
-pub fn crossing(first: (&Swept, Option<&CostModel>), second: (&Swept, Option<&CostModel>)) -> Crossing {
+/// How the first stands to the second, which are one of so many pairs that are looked at. The lines say where between two sizes they
+/// cross.
+pub fn crossing(
+    first: (&Swept, Option<&CostModel>),
+    second: (&Swept, Option<&CostModel>),
+    pairs: usize,
+) -> Crossing {
     let blocks: Vec<u64> =
         first.0.blocks().into_iter().filter(|block| !second.0.of_block(*block).is_empty()).collect();
-    let sure: Vec<(u64, bool)> = blocks
-        .iter()
-        .filter_map(|block| Some((*block, is_first_ahead(first.0, second.0, *block, blocks.len())?)))
-        .collect();
+    let sure = sure_sizes(first.0, second.0, &blocks, pairs);
     let changes: Vec<&[(u64, bool)]> = sure.windows(2).filter(|pair| pair[0].1 != pair[1].1).collect();
     match (changes.as_slice(), sure.first()) {
         ([], None) => Crossing::Unclear,
@@ -63,18 +68,63 @@ pub fn crossing(first: (&Swept, Option<&CostModel>), second: (&Swept, Option<&Co
     }
 }
 
-/// Who is ahead at a size in all that can be told; `None` where it cannot.
-fn is_first_ahead(first: &Swept, second: &Swept, block: u64, sizes: usize) -> Option<bool> {
-    let others: BTreeMap<u32, f64> = second.of_block(block).iter().copied().collect();
-    let differences: Vec<f64> =
-        first.of_block(block).iter().filter_map(|(round, ln_ns)| Some(ln_ns - others.get(round)?)).collect();
-    let sorted = sorted(&differences).filter(|all| all.len() >= ROUNDS_MIN)?;
-    let (low, high) = crate::estimate::interval_beyond(&sorted, TAIL / sizes.max(1) as f64);
-    match (high < 0.0, low > 0.0) {
-        (true, _) => Some(true),
-        (_, true) => Some(false),
-        _ => None,
+/// The sizes at which one of two is surely ahead, and whether it is the first.
+///
+/// If two are alike, the signs of all differences of a round may as well be turned: how far a size is from none is held against the
+/// farthest of all sizes under every pattern of turned rounds. (Westfall and Young, *Resampling-Based Multiple Testing*, 1993, the single
+/// step of the maximum: it holds for all sizes at once, whatever they have in common.)
+fn sure_sizes(first: &Swept, second: &Swept, blocks: &[u64], pairs: usize) -> Vec<(u64, bool)> {
+    let sizes: Vec<(u64, [f64; GROUPS_MAX])> = blocks
+        .iter()
+        .filter_map(|block| {
+            let others: BTreeMap<u32, f64> = second.of_block(*block).iter().copied().collect();
+            let (mut rounds, mut groups) = (0, [0.0; GROUPS_MAX]);
+            for (round, ln_ns) in first.of_block(*block) {
+                let Some(difference) = others.get(round).map(|other| ln_ns - other) else { continue };
+                rounds += 1;
+                groups[*round as usize % GROUPS_MAX] += difference;
+            }
+            (rounds >= ROUNDS_MIN && groups.iter().all(|sum| sum.is_finite())).then_some((*block, groups))
+        })
+        .collect();
+    let used: Vec<usize> =
+        (0..GROUPS_MAX).filter(|at| sizes.iter().any(|(_, groups)| groups[*at] != 0.0)).collect();
+    // From -1 to 1: how much of what rounds differ by has one sign.
+    let agreement = |groups: &[f64; GROUPS_MAX], turned: u64| {
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for at in &used {
+            let sign = if turned >> at & 1 == 0 { 1.0 } else { -1.0 };
+            sum += sign * groups[*at];
+            squares += groups[*at] * groups[*at];
+        }
+        if squares > 0.0 { sum / (squares * used.len() as f64).sqrt() } else { 0.0 }
+    };
+    let found: Vec<f64> = sizes.iter().map(|(_, groups)| agreement(groups, 0)).collect();
+    let patterns = patterns(&used);
+    let mut as_far = vec![0; sizes.len()];
+    for turned in &patterns {
+        let most = sizes.iter().map(|(_, groups)| agreement(groups, *turned).abs()).fold(0.0, f64::max);
+        for (count, found) in as_far.iter_mut().zip(&found) {
+            *count += usize::from(most >= found.abs() - f64::EPSILON);
+        }
     }
+    let limit = ERRORS / pairs.max(1) as f64 * patterns.len() as f64;
+    let judged = sizes.iter().zip(found).zip(as_far);
+    judged
+        .filter(|(_, count)| *count as f64 <= limit)
+        .map(|(((block, _), found), _)| (*block, found < 0.0))
+        .collect()
+}
+
+/// Which groups are turned, a bit for each: first none. To turn all the others instead makes no difference.
+fn patterns(used: &[usize]) -> Vec<u64> {
+    let free = used.len().saturating_sub(1);
+    if free < GROUPS_OF_ALL_PATTERNS {
+        let spread = |number: u64| (0..free).map(|at| (number >> at & 1) << used[at]).sum();
+        return (0..1 << free).map(spread).collect();
+    }
+    let mut random = fastrand::Rng::with_seed(1);
+    std::iter::once(0).chain((1..1 << GROUPS_OF_ALL_PATTERNS).map(|_| random.u64(..))).collect()
 }
 
 /// Where two lines cross between two sizes: halving a hundred times is enough for any size.
