@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use model::{CaseRecord, FleetMeeting, FleetRecord, NoiseLevel, Role, Toward, Workload};
 use stats::estimate::{ENOUGH_FOR_95_PERCENT, median};
-use stats::fleet::{NODES_MIN, PairSpeed, Speed, middle, polished, slow_nodes};
+use stats::fleet::{NODES_MIN, PairSpeed, Speed, middle, polished, slow_nodes, slow_nodes_below};
 
 use crate::figure::{Cell, Chart, Figure, Heat, Unit};
 use crate::layout::{Tone, shortened};
-use crate::lists::first_of;
+use crate::lists::{distinct, first_of};
 use crate::noise;
 use crate::numbers::{percent, ratio, time};
 use crate::page::throughput::estimated;
@@ -32,6 +32,8 @@ struct Kind<'a> {
     parts: Vec<Part>,
     /// The slowest first, beside what their two nodes let expect.
     slow_pairs: Vec<PairSpeed>,
+    /// The share below which a pair would have been slow; `None` where there are none.
+    pairs_below: Option<f64>,
     /// How many figures are too noisy to judge by, and how many there are.
     noisy: [usize; 2],
 }
@@ -46,6 +48,8 @@ struct Part {
     nodes: Vec<Vec<Speed>>,
     /// Who is slow by them.
     slow: Vec<usize>,
+    /// The share below which a node would have been slow; `None` where there are too few.
+    below: Option<f64>,
 }
 
 impl Part {
@@ -119,6 +123,7 @@ impl<'a> Kind<'a> {
         let slow_pairs = apart.slow_pairs().into_iter().map(|at| (pairs[at].0, pairs[at].1, apart.pairs[at]));
         let mut slow_pairs: Vec<PairSpeed> = slow_pairs.collect();
         slow_pairs.sort_by(|one, other| one.2.found.total_cmp(&other.2.found));
+        let pairs_below = apart.slow_pairs_below();
         let own = by_itself(record, workload);
         let usual = middle(pairs.iter().map(|pair| &pair.2)).unwrap_or_default();
         let all = pairs.iter().map(|pair| pair.2.beside(usual)).chain(own.iter().flatten().copied());
@@ -126,9 +131,10 @@ impl<'a> Kind<'a> {
         let nodes = std::iter::once(own).chain(apart.ends);
         let parts = parts.iter().zip(nodes).map(|((title, words), nodes)| {
             let slow = slow_nodes(&nodes);
-            Part { title, words, nodes, slow }
+            let below = slow_nodes_below(&nodes);
+            Part { title, words, nodes, slow, below }
         });
-        Self { workload, cells, parts: parts.collect(), slow_pairs, noisy }
+        Self { workload, cells, parts: parts.collect(), slow_pairs, pairs_below, noisy }
     }
 
     fn name(&self) -> &'static str {
@@ -299,6 +305,34 @@ fn differences(record: &FleetRecord, kinds: &[Kind]) -> Option<Table> {
         .then(|| Table::new("In what the nodes differ, and how fast those are that have it", columns, rows))
 }
 
+/// That nothing is slow, and what would have been; what has too few trials to tell.
+fn nothing_slow(kinds: &[Kind]) -> Vec<String> {
+    let nodes = parts(kinds).filter_map(|part| Some((part.title, part.below?)));
+    let pairs = kinds.iter().filter_map(|kind| Some(("pairs", kind.pairs_below?)));
+    let told = |all: &[(&'static str, f64)]| {
+        all.iter().map(|(_, below)| *below).filter(|below| *below > 0.0).reduce(f64::min)
+    };
+    let (nodes, pairs): (Vec<_>, Vec<_>) = (nodes.collect(), pairs.collect());
+    let seen = [
+        told(&nodes).map(|below| format!("a node below {} of the median node's speed", percent(below))),
+        told(&pairs)
+            .map(|below| format!("a pair below {} of what its two nodes reach with others", percent(below))),
+    ];
+    let seen: Vec<String> = seen.into_iter().flatten().collect();
+    let untold =
+        nodes.iter().chain(&pairs).filter(|(_, below)| *below == 0.0).map(|(title, _)| (*title).to_owned());
+    let untold: Vec<String> = distinct(untold);
+    let nothing = (!seen.is_empty())
+        .then(|| format!("No node and no pair stands out as slow. This would have: {}.", seen.join("; ")));
+    let untold = (!untold.is_empty()).then(|| {
+        format!(
+            "Nothing can be told of slow ones by: {}. Figures of fewer than {ENOUGH_FOR_95_PERCENT} trials have no interval.",
+            untold.join(", ")
+        )
+    });
+    nothing.into_iter().chain(untold).collect()
+}
+
 /// Who is slow, or that nobody is, or that it cannot be told; and what failed.
 fn sentences(record: &FleetRecord, kinds: &[Kind]) -> Vec<String> {
     let name = |rank: usize| record.nodes[rank].name.as_str();
@@ -330,7 +364,7 @@ fn sentences(record: &FleetRecord, kinds: &[Kind]) -> Vec<String> {
         let known = count(known, "node");
         said.push(format!("With figures of {known} none can be told to be slow: it takes {NODES_MIN}."));
     } else if said.is_empty() {
-        said.push("No node and no pair stands out as slow.".to_owned());
+        said.extend(nothing_slow(kinds));
     }
     let [noisy, all] = [0, 1].map(|at| kinds.iter().map(|kind| kind.noisy[at]).sum::<usize>());
     if noisy > 0 {

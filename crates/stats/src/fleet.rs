@@ -2,11 +2,11 @@
 //! the intervals of its own figures leave no doubt.
 
 use crate::estimate::median;
-use crate::spread::{far_off, far_off_the_fit};
+use crate::spread::{far_off, far_off_the_fit, limit};
 
 /// Of fewer nodes neither one of them nor a pair can be told to be the odd one.
 pub const NODES_MIN: usize = 4;
-/// Who is at least so much slower is slow; where all are nearly alike, less would be an outlier, and no reason to act.
+/// The smallest slowdown that is reported; where all are nearly alike, less would be an outlier, and no reason to act.
 const SLOWER_MIN: f64 = 0.1;
 
 /// A speed beside another one, as a logarithm.
@@ -31,6 +31,11 @@ impl Speed {
         self.most < (1.0 - SLOWER_MIN).ln()
     }
 
+    /// How far its interval reaches above what was found.
+    fn width(&self) -> f64 {
+        self.most - self.found
+    }
+
     /// Whether it is too noisy to judge by: noise does not matter where even the fastest that it may be is slow.
     pub fn tells_nothing(&self) -> bool {
         self.noisy && !self.is_slow()
@@ -53,6 +58,24 @@ pub fn slow_nodes(nodes: &[Vec<Speed>]) -> Vec<usize> {
     };
     let far = if known.len() < NODES_MIN { Vec::new() } else { far_off(&medians) };
     far.into_iter().map(|at| known[at]).filter(surely).collect()
+}
+
+/// The share of the median node's speed below which each of the nodes would have been slow; 0 where a node's intervals leave everything
+/// possible, `None` where too few nodes have figures.
+pub fn slow_nodes_below(nodes: &[Vec<Speed>]) -> Option<f64> {
+    let medians: Vec<f64> = nodes.iter().filter_map(middle).collect();
+    let width = |own: &Vec<Speed>| {
+        let mut widths: Vec<f64> = own.iter().map(Speed::width).collect();
+        widths.sort_by(f64::total_cmp);
+        widths.get(own.len() / 2).copied()
+    };
+    (medians.len() >= NODES_MIN).then(|| below(nodes.iter().filter_map(width), &medians, 0))
+}
+
+/// The share below which values with intervals of these widths are both slow and outliers.
+fn below(widths: impl Iterator<Item = f64>, values: &[f64], parameters: usize) -> f64 {
+    let far = limit(values, parameters).map_or(f64::INFINITY, |(_, limit)| limit);
+    ((1.0 - SLOWER_MIN).ln() - widths.fold(0.0, f64::max)).min(-far).exp()
 }
 
 /// What was measured between two nodes, by their places.
@@ -105,11 +128,25 @@ pub fn polished(pairs: &[PairSpeed], nodes: usize, ends: usize) -> Polished {
 impl Polished {
     /// Which pairs are slow beyond what their nodes are: far from what is left of the others, and slow with all of their intervals.
     pub fn slow_pairs(&self) -> Vec<usize> {
-        let known = |nodes: &Vec<Vec<Speed>>| nodes.iter().filter(|own| !own.is_empty()).count();
-        let (parts, nodes) = (self.ends.iter().map(known).sum::<usize>(), self.ends.iter().map(known).max());
-        let left: Vec<f64> = self.pairs.iter().map(|pair| pair.found).collect();
-        let far = if nodes < Some(NODES_MIN) { Vec::new() } else { far_off_the_fit(&left, parts - 1) };
+        let Some(parameters) = self.parameters() else { return Vec::new() };
+        let far = far_off_the_fit(&self.left(), parameters);
         far.into_iter().filter(|at| self.pairs[*at].is_slow()).collect()
+    }
+
+    /// The share of what its two nodes let expect below which each pair would have been slow, as [`slow_nodes_below`].
+    pub fn slow_pairs_below(&self) -> Option<f64> {
+        Some(below(self.pairs.iter().map(Speed::width), &self.left(), self.parameters()?))
+    }
+
+    fn left(&self) -> Vec<f64> {
+        self.pairs.iter().map(|pair| pair.found).collect()
+    }
+
+    /// How many numbers were taken out of the pairs; `None` where there are too few nodes.
+    fn parameters(&self) -> Option<usize> {
+        let known = |nodes: &Vec<Vec<Speed>>| nodes.iter().filter(|own| !own.is_empty()).count();
+        let most = self.ends.iter().map(known).max()?;
+        (most >= NODES_MIN).then(|| self.ends.iter().map(known).sum::<usize>() - 1)
     }
 }
 

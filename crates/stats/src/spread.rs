@@ -41,15 +41,20 @@ pub fn far_off(values: &[f64]) -> Vec<usize> {
 /// The same of what a fit of so many parameters left of values. A robust fit goes right through as many of them: those tell nothing of how
 /// far the others spread, and are left out of it.
 pub(crate) fn far_off_the_fit(left: &[f64], parameters: usize) -> Vec<usize> {
-    let Some(center) = median(left).filter(|_| left.len() >= 3) else { return Vec::new() };
-    let deviations: Vec<f64> = left.iter().map(|value| (value - center).abs()).collect();
-    let mut spread = deviations.clone();
+    let Some((center, limit)) = limit(left, parameters) else { return Vec::new() };
+    (0..left.len()).filter(|at| limit > 0.0 && (left[*at] - center).abs() > limit).collect()
+}
+
+/// The median of what a fit left, and how far from it a value is an outlier; `None` for fewer than three.
+pub(crate) fn limit(left: &[f64], parameters: usize) -> Option<(f64, f64)> {
+    let center = median(left).filter(|_| left.len() >= 3)?;
+    let mut spread: Vec<f64> = left.iter().map(|value| (value - center).abs()).collect();
     spread.sort_by(f64::total_cmp);
     spread.drain(..parameters.min(left.len()));
     let mad = median(&spread).unwrap_or(0.0);
-    let mean = spread.iter().sum::<f64>() / spread.len() as f64;
+    let mean = spread.iter().sum::<f64>() / spread.len().max(1) as f64;
     let sigma = if mad > 0.0 { mad * MAD_TO_SIGMA } else { mean * MEAN_AD_TO_SIGMA };
-    (0..left.len()).filter(|at| sigma > 0.0 && deviations[*at] / sigma > THRESHOLD).collect()
+    Some((center, sigma * THRESHOLD))
 }
 
 #[cfg(test)]

@@ -116,7 +116,10 @@ fn figures_too_noisy_to_judge_by_are_marked_and_counted_and_name_nobody() {
     let text = shown(alike(noisy(2, 120.0)));
     assert!(text.contains("500 MB/s !") && text.contains("! wild: measure again."), "{text}");
     assert!(text.contains("0.50 !") && text.contains("Too noisy to judge by: 4 of 25 figures"), "{text}");
-    assert!(text.contains("No node and no pair stands out"), "{text}");
+    assert!(
+        text.contains("No node and no pair stands out as slow. This would have: a node below "),
+        "{text}"
+    );
     // Wild as they are, even their fastest trials are far below.
     let text = shown(alike(noisy(2, 40.0)));
     assert!(text.contains("n2 is slow: it sends at 50 %") && !text.contains("Too noisy"), "{text}");
@@ -124,7 +127,10 @@ fn figures_too_noisy_to_judge_by_are_marked_and_counted_and_name_nobody() {
     for case in few.meetings.iter_mut().flat_map(|meeting| &mut meeting.cases) {
         case.samples.truncate(3);
     }
-    assert!(shown(few).contains("Too noisy to judge by: 20 of 25 figures"), "of three trials");
+    let text = shown(few);
+    assert!(text.contains("Too noisy to judge by: 20 of 25 figures"), "of three trials: {text}");
+    let untold = "Nothing can be told of slow ones by: sending, receiving";
+    assert!(text.contains(untold) && !text.contains("a pair below"), "{text}");
 }
 
 /// Expected: a sentence. Happened: an index out of bounds.
