@@ -2,6 +2,7 @@
 
 mod parameters;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
@@ -12,7 +13,7 @@ use model::{CompareRecord, CompareResult, SCHEMA};
 use pipeline::Start;
 use pipeline::contest::{Contender, Contest, Follower, NotPrepared, SHELL, run_beside, shell_starts_s};
 use pipeline::link::LinkProblem;
-use pipeline::shell::Shell;
+use pipeline::shell::{Kind, Shell};
 use report::read::{AnyRecord, Loaded};
 
 use self::parameters::{Values, called, combined, filled};
@@ -157,6 +158,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         warmup: args.warmup,
         interrupted,
         shell_start_s: starts.and_then(|starts| stats::estimate::median(&starts)),
+        conditions: conditions(args, &shell),
         results,
     };
     // What one pipeline by itself puts out may well change from run to run, where others are what it is compared with.
@@ -167,6 +169,23 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     args.outputs.show(Loaded::new("this run", AnyRecord::Compare(record)), &terminal::style())?;
     left_behind.iter().for_each(|problem| terminal::remark(problem));
     Ok(stop.exit_code(failed))
+}
+
+/// What every result is measured under, besides its pipeline and its link.
+fn conditions(args: &CompareArgs, shell: &Shell) -> BTreeMap<String, String> {
+    let word = match shell.kind {
+        Kind::Bash => None,
+        Kind::Other => Some(shell.path.display().to_string()),
+        known => Some(known.word().to_owned()),
+    };
+    let all = [
+        ("shell", &word),
+        ("set-up", &args.set_up),
+        ("prepare", &args.prepare),
+        ("conclude", &args.conclude),
+        ("clean-up", &args.clean_up),
+    ];
+    all.into_iter().filter_map(|(name, word)| Some((name.to_owned(), word.clone()?))).collect()
 }
 
 /// Makes all runs between what sets up and what cleans up, once for each pipeline; gives the results, and what could not be cleaned

@@ -172,7 +172,7 @@ fn of_records(args: &DiffArgs) -> anyhow::Result<DiffRecord> {
     let (new, new_figures) = new?;
     let figures = [old_figures, new_figures];
     let refused = |problem: String| Err(UsageError(problem).into());
-    let hosts_differ = sides::hosts_differ(old.record.host(), new.record.host());
+    let hosts_differ = sides::machines_differ(&old.record, &new.record);
     if !hosts_differ.is_empty() && !args.across_hosts {
         return refused(format!(
             "{} and {} are of different hosts ({}), whose figures say nothing of a change: --across-hosts compares them \

@@ -31,6 +31,10 @@ pub struct CompareRecord {
     /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shell_start_s: Option<f64>,
+    /// What else every result was measured under, by name: `shell` where it is not bash, `set-up`, `prepare`, `conclude` and `clean-up` as
+    /// typed; absent without any.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub conditions: BTreeMap<String, String>,
     /// One entry for each pipeline and link, links in the order asked for.
     pub results: Vec<CompareResult>,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CaseRecord, CompareResult, Host, Tool, WorkerCase};
+use crate::{BenchRecord, CaseRecord, CompareRecord, CompareResult, Host, Tool, WorkerCase};
 
 /// The record of `hosepipe diff`.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
@@ -223,10 +223,29 @@ impl CaseRecord {
     }
 }
 
+impl CompareRecord {
+    /// The same of one of its pipelines over a link.
+    pub fn identity(&self, result: &CompareResult) -> BTreeMap<String, String> {
+        let conditions = self.conditions.iter().map(|(name, word)| (name.clone(), word.clone()));
+        result.identity().into_iter().chain(conditions).collect()
+    }
+}
+
 impl CompareResult {
-    /// The same of a pipeline over a link.
+    /// The same of a pipeline over a link, whatever else held for the whole comparison.
     pub fn identity(&self) -> BTreeMap<String, String> {
         let words = [("spec", &self.via), ("pipeline", &self.pipeline)];
-        words.into_iter().map(|(name, word)| (name.to_owned(), word.clone())).collect()
+        let words = words.into_iter().map(|(name, word)| (name.to_owned(), word.clone()));
+        let parameters = self.parameters.iter().map(|(name, value)| (format!("-P {name}"), value.clone()));
+        words.chain(parameters).collect()
+    }
+}
+
+impl BenchRecord {
+    /// The same of one of its cases: where one end was on another host, that host is part of it.
+    pub fn identity(&self, case: &CaseRecord) -> BTreeMap<String, String> {
+        let peer = self.peer.as_ref().filter(|_| case.toward.is_some());
+        let peer = peer.map(|peer| ("peer".to_owned(), peer.name.clone()));
+        case.identity().into_iter().chain(peer).collect()
     }
 }

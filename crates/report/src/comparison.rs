@@ -133,6 +133,7 @@ mod tests {
             warmup: 0,
             interrupted: false,
             shell_start_s: None,
+            conditions: std::collections::BTreeMap::new(),
             results,
         }
     }

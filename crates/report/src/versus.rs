@@ -210,6 +210,7 @@ mod tests {
             warmup: 1,
             interrupted: false,
             shell_start_s: None,
+            conditions: std::collections::BTreeMap::new(),
             results,
         }
     }

@@ -51,6 +51,7 @@ impl CaseFigures {
         let granted: Vec<String> =
             case.granted.iter().map(|(name, bytes)| format!("{name} {bytes}")).collect();
         let mut found = BTreeMap::from([("granted", granted.join(", "))]);
+        found.extend(case.congestion_control.clone().map(|name| ("congestion control", name)));
         if let Some(worker) = &case.worker {
             let toolchains =
                 [&worker.writer, &worker.reader].map(|end| end.toolchain.clone().unwrap_or_default());
@@ -76,6 +77,8 @@ impl CaseFigures {
 
 /// The figures of a bench. Where all cases are floors and ceilings, they are what was asked for, and no control.
 pub fn of_bench(record: &BenchRecord) -> Vec<CaseFigures> {
+    let of_case =
+        |case| of_case(case).into_iter().map(|one| CaseFigures { case: record.identity(case), ..one });
     let mut all: Vec<CaseFigures> = record.cases.iter().flat_map(of_case).collect();
     if all.iter().all(|one| one.control) {
         all.iter_mut().for_each(|one| one.control = false);
@@ -85,6 +88,7 @@ pub fn of_bench(record: &BenchRecord) -> Vec<CaseFigures> {
 
 /// The times of a comparison of pipelines.
 pub fn of_comparison(record: &CompareRecord) -> Vec<CaseFigures> {
+    let of_result = |result| CaseFigures { case: record.identity(result), ..of_result(result) };
     number_repeats(record.results.iter().map(of_result).collect())
 }
 

@@ -73,6 +73,7 @@ impl<'a> Figures<'a> {
             let is_candidate = candidates.iter().any(|candidate| candidate.spec == case.spec);
             let is_plain = case.role == Role::Ranked
                 && case.worker.is_none()
+                && case.toward.is_none()
                 && case.relays == 0
                 && !case.load().is_asked();
             is_plain && is_candidate && (case.workload, case.tasks) == (workload, tasks)
@@ -86,7 +87,7 @@ impl<'a> Figures<'a> {
             let has: Vec<String> = blocks.into_iter().map(|block| ByteSize(block).to_string()).collect();
             let has = if has.is_empty() { "none".to_owned() } else { has.join(", ") };
             return Err(format!(
-                "the record has no {workload} of about {} between {tasks} of what could be the answer (sizes it has: {has}): \
+                "the record has no {workload} of about {} between {tasks} of what could be the answer (sizes it has: {has}; rows of --peer do not count): \
                  measure without --from, or another --message",
                 ByteSize(asked)
             ));

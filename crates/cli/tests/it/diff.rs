@@ -1,6 +1,6 @@
 //! `hosepipe diff`: records with known changes, records that are none for it, formats of other programs, and commands in turns.
 
-use model::{BenchRecord, CaseRecord, ChangeKind, DiffRecord, Sample};
+use model::{BenchRecord, CaseRecord, ChangeKind, DiffRecord, PeerRecord, Sample, Toward};
 use rustix::process::Signal;
 
 use crate::common::{Done, Lab, SOON, signal, until};
@@ -298,4 +298,49 @@ fn an_endless_file_is_no_record_and_a_wrong_command_is_told_by_its_side() {
     told(&["diff", "/dev/zero", "/dev/zero"], "goes on beyond 1 GiB");
     told(&["diff", "--run", "true", ""], "the new command: the pipeline is empty");
     told(&["diff", "--run", "echo (", "true"], "the old command: ");
+}
+
+/// Expected: what was measured to another host, in another shell or after another --prepare is another case.
+/// Happened: `diff` compared them as the same one, and `recommend --from` took rows of another host for local ones.
+#[test]
+fn what_was_measured_under_other_conditions_is_another_case() {
+    let records = Records::new();
+    let to = |name: &'static str, kernel: &'static str| {
+        move |record: &mut BenchRecord| {
+            let mut host = record.host.clone();
+            host.kernel = kernel.to_owned();
+            let tool = record.tool.clone();
+            let address = "10.0.0.2:4711".to_owned();
+            record.peer = Some(Box::new(PeerRecord { name: name.to_owned(), address, tool, host }));
+            record.cases.iter_mut().for_each(|case| case.toward = Some(Toward::Peer));
+        }
+    };
+    records.keep("a.json", to("a", "Linux 6.18.0"));
+    records.keep("b.json", to("b", "Linux 6.18.0"));
+    records.keep("other.json", to("a", "Linux 5.10.0"));
+    for (other, said) in [
+        ("b.json", "no case in common"),
+        ("other.json", "the peer's kernel: Linux 6.18.0, then Linux 5.10.0"),
+    ] {
+        let done = records.diff(&["a.json", other]).expect_code(2);
+        assert!(done.stderr.contains(said), "{}", done.stderr);
+    }
+    records.diff(&["a.json", "a.json"]).expect_code(0);
+    let done = records.lab.run(&["recommend", "--from", "a.json", "--message", "4KiB"]).expect_code(2);
+    assert!(done.stderr.contains("rows of --peer do not count"), "{}", done.stderr);
+
+    let compare = |name: &str, more: &[&str]| {
+        let args = ["compare", "--via", "pipe", "--trials", "1", "--warmup", "0", "--json", name];
+        records.lab.run(&[&args, more, &["true | true"]].concat()).expect_code(0);
+    };
+    compare("plain.json", &["--shell", "bash"]);
+    compare("again.json", &[]);
+    compare("dash.json", &["--shell", "dash"]);
+    compare("prepared.json", &["--prepare", "true"]);
+    compare("parameter.json", &["--prepare", "echo {n} > /dev/null", "-P", "n", "1"]);
+    records.diff(&["plain.json", "again.json"]).expect_code(0);
+    for other in ["dash.json", "prepared.json", "parameter.json"] {
+        let done = records.diff(&["plain.json", other]).expect_code(2);
+        assert!(done.stderr.contains("have no case in common"), "{other}: {}", done.stderr);
+    }
 }

@@ -51,7 +51,8 @@ pub enum NoSides {
     },
     /// Nothing that both have.
     #[error(
-        "{old} and {new} have no case in common: measure the same mechanisms, blocks, tasks, placement and data level"
+        "{old} and {new} have no case in common: measure the same mechanisms, blocks, tasks, placement and data level, to the same --peer; \
+         or the same pipelines with the same --shell, -P, --prepare and the like"
     )]
     NothingInCommon {
         /// The old record.
@@ -164,6 +165,19 @@ pub fn suites_differ(old: &AnyRecord, new: &AnyRecord) -> Option<String> {
         name(&old),
         name(&new)
     ))
+}
+
+/// The same of the machines of two records, and of those that held the other ends (`--peer`).
+pub fn machines_differ(old: &AnyRecord, new: &AnyRecord) -> Vec<String> {
+    let peer = |record: &AnyRecord| match record {
+        AnyRecord::Bench(record) => record.peer.as_ref().map(|peer| peer.host.clone()),
+        _ => None,
+    };
+    let mut facts = hosts_differ(old.host(), new.host());
+    if let (Some(old), Some(new)) = (peer(old), peer(new)) {
+        facts.extend(hosts_differ(&old, &new).into_iter().map(|fact| format!("the peer's {fact}")));
+    }
+    facts
 }
 
 /// Facts that make two machines of two hosts, each as "name: old, then new".

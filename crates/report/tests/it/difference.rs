@@ -123,6 +123,7 @@ fn any_comparison() -> impl Strategy<Value = CompareRecord> {
             warmup: 0,
             interrupted: false,
             shell_start_s: None,
+            conditions: std::collections::BTreeMap::new(),
             results,
         }
     })

@@ -112,6 +112,7 @@ fn compare() -> Loaded {
         warmup: 1,
         interrupted: false,
         shell_start_s: None,
+        conditions: std::collections::BTreeMap::new(),
         results,
     };
     Loaded { name: "compare.json".to_owned(), record: AnyRecord::Compare(record) }
