@@ -8,14 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::Context;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use fleet::{Measured, RECORD};
 use model::{FleetRecord, SCHEMA};
-use process::{Announcement, Cleaner};
 use report::read::{AnyRecord, Loaded};
-use tempfile::TempDir;
 
 use crate::outputs::Outputs;
 use crate::record::{arguments, rfc3339, tool};
@@ -138,14 +135,6 @@ pub(crate) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
 
 fn usage<T>(problem: impl Into<String>) -> anyhow::Result<T> {
     Err(UsageError(problem.into()).into())
-}
-
-/// A folder that is gone with this process, however that ends.
-fn temporary(cleaner: &Cleaner) -> anyhow::Result<TempDir> {
-    let folder =
-        tempfile::Builder::new().prefix("hosepipe-fleet-").tempdir().context("a folder for the work")?;
-    cleaner.announce(Announcement::Folder, folder.path());
-    Ok(folder)
 }
 
 fn several(nodes: usize) -> anyhow::Result<()> {

@@ -227,7 +227,7 @@ fn tell_kept(job: &Job<'_>, inputs: &[InputFile], temporary: Option<Temporary>) 
     let is_of_use = !inputs.iter().any(has_changed) && (temporary.is_none() || finished > 0);
     let kept = is_of_use.then(|| {
         let folder = temporary.map_or(job.work.folder().to_owned(), Temporary::keep);
-        let folder = model::shell_quoted(folder.as_os_str().as_encoded_bytes());
+        let folder = model::shell_line(&[folder.to_string_lossy().into_owned()]);
         format!(", and kept. To go on: the same command with --work {folder} --resume")
     });
     let kept = kept.unwrap_or_default();
@@ -243,12 +243,10 @@ struct Temporary {
 impl Temporary {
     fn make() -> anyhow::Result<Self> {
         let cleaner = Cleaner::start().context("cannot start the process that cleans up after us")?;
-        let place = model::temporary_folder();
-        let folder = tempfile::Builder::new().prefix("hosepipe-spread-").tempdir_in(&place);
-        let folder = folder.with_context(|| {
+        let folder = cleaner.make_folder().with_context(|| {
+            let place = model::temporary_folder();
             format!("cannot make a folder in {}: set TMPDIR to one that you can write to, or name one with --work", place.display())
         })?;
-        cleaner.announce(Announcement::Folder, folder.path());
         Ok(Self { folder, cleaner })
     }
 

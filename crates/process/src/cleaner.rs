@@ -6,9 +6,10 @@
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,6 +20,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, setsid, waitpid};
 use rustix::stdio::{dup2_stderr, dup2_stdin, stdin};
 use rustix::thread::set_name;
+use tempfile::TempDir;
 
 use crate::child::leave;
 use crate::marked::{CLEANER, VARIABLE, end_marked, started_ticks};
@@ -142,6 +144,25 @@ impl Cleaner {
     /// Announces a path.
     pub fn announce(&self, what: Announcement, path: &Path) {
         self.announcer.announce(what, path);
+    }
+
+    /// Makes a folder among the temporary ones that only this user may enter, announced before it is there. It is removed with the
+    /// value, or by the cleaner.
+    ///
+    /// # Errors
+    /// What mkdir(2) answered.
+    pub fn make_folder(&self) -> io::Result<TempDir> {
+        self.make_folder_in(&std::path::absolute(model::temporary_folder())?)
+    }
+
+    fn make_folder_in(&self, place: &Path) -> io::Result<TempDir> {
+        let name = format!("hosepipe-{:016x}", fastrand::u64(..));
+        let path = place.join(&name);
+        self.announce(Announcement::Folder, &path);
+        let mut folder = tempfile::Builder::new();
+        // The umask is the user's affair, and may leave the folder open to all.
+        let folder = folder.prefix(&name).rand_bytes(0).permissions(Permissions::from_mode(0o700));
+        folder.tempdir_in(place).inspect_err(|_| self.announce(Announcement::Withdrawn, &path))
     }
 
     /// A new mark for what is to be started together.
@@ -343,6 +364,20 @@ mod tests {
         assert_eq!(sleeper.try_wait().expect("looked at"), None);
         end_group(&group(started));
         assert_eq!(sleeper.wait().expect("waited for").signal(), Some(libc::SIGKILL));
+    }
+
+    /// Happened: a folder was announced when it was there, and one whose maker was killed in between stayed.
+    #[test]
+    fn a_folder_is_announced_before_it_is_made() {
+        let (listens, tells) = pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
+        let cleaner =
+            Cleaner { announcer: Announcer(tells), pid: None, name: String::new(), marks: AtomicU64::new(0) };
+        assert!(cleaner.make_folder_in(Path::new("/nonexistent")).is_err());
+        drop(cleaner);
+        let mut told = String::new();
+        File::from(listens).read_to_string(&mut told).expect("text");
+        let letters: Vec<&str> = told.split('\0').filter_map(|message| message.get(..1)).collect();
+        assert_eq!(letters, ["d", "-", "q"], "{told}");
     }
 
     #[test]

@@ -1,14 +1,13 @@
 //! One run: the programs started, watched, and their word checked.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use model::{CaseError, ErrorKind, NoSample, Sample, WorkerStart, describe_errno, monotonic_ns};
-use process::{Announcement, Capture, Captured, Child, Cleaner, Mark, Pinned};
+use process::{Capture, Captured, Child, Cleaner, Mark, Pinned};
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 use tempfile::TempDir;
 
@@ -109,11 +108,7 @@ impl Launcher {
     /// The system refused one of them; the message says which.
     pub fn new() -> io::Result<Self> {
         let cleaner = start_cleaner()?;
-        let name = format!("hosepipe-{:016x}", fastrand::u64(..));
-        let private = Permissions::from_mode(0o700);
-        // Announced first: who is killed as soon as the folder is there must not leave it.
-        cleaner.announce(Announcement::Folder, &std::env::temp_dir().join(&name));
-        let folder = tempfile::Builder::new().prefix(&name).rand_bytes(0).permissions(private).tempdir()?;
+        let folder = cleaner.make_folder()?;
         let (result, scratch) = (folder.path().join("result"), folder.path().join("tmp"));
         Ok(Self { result, scratch, cleaner, folder })
     }

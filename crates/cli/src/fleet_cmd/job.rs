@@ -9,7 +9,7 @@ use fleet::{Board, Job, RECORD, Started, Status};
 use model::{FleetRecord, shown_duration};
 use process::Cleaner;
 
-use super::{Engine, FleetArgs, new_folder, several, show, temporary, usage};
+use super::{Engine, FleetArgs, new_folder, several, show, usage};
 use crate::bar::Bar;
 use crate::bench::BenchArgs;
 use crate::record::tool;
@@ -79,7 +79,7 @@ pub(super) fn start(args: &FleetArgs, engine: Engine, submit: bool) -> anyhow::R
         return Ok(ExitCode::SUCCESS);
     }
     let cleaner = Cleaner::start().context("cannot start the process that cleans up after us")?;
-    let temporary = temporary(&cleaner)?;
+    let temporary = cleaner.make_folder().context("a folder for the work")?;
     let folder = folder.as_deref().unwrap_or(temporary.path());
     let stop = StopRequest::listen()?;
     let started = match engine {

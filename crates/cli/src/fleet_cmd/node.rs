@@ -9,7 +9,7 @@ use anyhow::Context;
 use fleet::{Board, Node, RECORD, Seat, Status, Trouble};
 use process::Cleaner;
 
-use super::{FleetArgs, new_folder, record, several, show, temporary, usage};
+use super::{FleetArgs, new_folder, record, several, show, usage};
 use crate::peer_cmd::remarks;
 use crate::record::tool;
 use crate::signals::StopRequest;
@@ -41,7 +41,7 @@ pub(super) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
     let cleaner = Cleaner::start().context("cannot start the process that cleans up after us")?;
     let stop = StopRequest::listen()?;
     let own_address = address(args)?;
-    let temporary = temporary(&cleaner)?;
+    let temporary = cleaner.make_folder().context("a folder for the work")?;
     let board = match (&args.folder, &args.meet) {
         _ if args.stdio => Board::over(peer::Wire::over_stdio("the launcher")?),
         (Some(folder), _) => Board::Folder(new_folder(folder, &format!("node-{rank}"))?),
