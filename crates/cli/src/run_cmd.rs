@@ -11,6 +11,7 @@ use clap::Args;
 use model::{Host, RunRecord, SCHEMA};
 use pipeline::link::LinkSpec;
 use pipeline::{Glance, Keep, Ran, Text, Watched, tell_outcome};
+use process::Reach;
 use report::read::{AnyRecord, Loaded};
 use report::sheet;
 
@@ -119,8 +120,9 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     let started = SystemTime::now();
     let streams = args.outputs.streams()?;
-    let ran =
-        pipeline::run(&Text { shell: &shell, arguments, streams, via: &via, keep, watched, prompt: None });
+    let reach = if args.outcome.is_some() { Reach::Trial } else { Reach::AllBelow };
+    let text = Text { shell: &shell, arguments, streams, via: &via, keep, watched, prompt: None, reach };
+    let ran = pipeline::run(&text);
     if let Some(outcome) = &args.outcome {
         let links = ran.as_ref().map(|ran| &ran.summary.links[..]);
         tell_outcome(outcome, &links.map_err(ToString::to_string))?;

@@ -5,7 +5,10 @@ use std::io::{IsTerminal, stdin};
 use std::process::ExitCode;
 
 use clap::Args;
+use pipeline::link::LinkSpec;
+use pipeline::shell::Shell;
 use pipeline::{Prompt, Text};
+use process::Reach;
 use shell::Config;
 
 use crate::script;
@@ -65,15 +68,7 @@ pub(crate) fn run(args: &ShArgs) -> anyhow::Result<ExitCode> {
     }
     let via = script::link(args.via.as_deref().unwrap_or("pipe"))?;
     let shell = script::shell(args.shell.as_deref().unwrap_or("bash".as_ref()))?;
-    exit_as(&Text {
-        shell: &shell,
-        arguments: words,
-        streams: Vec::new(),
-        via: &via,
-        keep: None,
-        watched: None,
-        prompt: None,
-    })
+    run_shell(&shell, words, &via, None)
 }
 
 fn at_prompt(args: &ShArgs, arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
@@ -90,17 +85,16 @@ fn at_prompt(args: &ShArgs, arguments: Vec<OsString>) -> anyhow::Result<ExitCode
         above: config.above(),
         mark_pipes: config.mark_pipes,
     };
-    exit_as(&Text {
-        shell: &shell,
-        arguments,
-        streams: Vec::new(),
-        via: &via,
-        keep: None,
-        watched: None,
-        prompt: Some(prompt),
-    })
+    run_shell(&shell, arguments, &via, Some(prompt))
 }
 
-fn exit_as(text: &Text<'_>) -> anyhow::Result<ExitCode> {
-    Ok(script::exit(&pipeline::run(text)?))
+fn run_shell(
+    shell: &Shell,
+    arguments: Vec<OsString>,
+    via: &LinkSpec,
+    prompt: Option<Prompt<'_>>,
+) -> anyhow::Result<ExitCode> {
+    let (streams, reach) = (Vec::new(), Reach::Child);
+    let text = Text { shell, arguments, streams, via, keep: None, watched: None, prompt, reach };
+    Ok(script::exit(&pipeline::run(&text)?))
 }

@@ -8,7 +8,6 @@ mod pace;
 mod watch;
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -24,6 +23,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use thiserror::Error;
 
 use crate::boost::watch::Watch;
+use crate::run::release_descriptors;
 use crate::shell;
 
 /// What takes the place of an interpreter where a script names none (execvp(3)).
@@ -92,7 +92,7 @@ pub fn run(words: &[OsString], streams: &[(OwnedFd, RawFd)]) -> Result<Boosted, 
     supervisor.watch(pid).map_err(system("pidfd_open"))?;
     // Before our copy of its standard input goes.
     let mut watch = proc_is_ours().then(|| Watch::new(pid));
-    release_streams(!streams.is_empty());
+    release_descriptors(!streams.is_empty());
     let mut look = || watch.as_mut().map(Watch::look);
     let (ended, _) = supervisor.wait_looking(None, &mut look).map_err(system("wait4"))?;
     let boosted = Boosted { ended: Some(ended), ..Boosted::nothing(pid, began.elapsed()) };
@@ -158,17 +158,6 @@ fn start(words: &[OsString], streams: &[(OwnedFd, RawFd)]) -> Result<i32, BoostE
         started => started,
     };
     started.map_err(|error| BoostError::NotExecutable(path.into(), error))
-}
-
-/// Our copies of the command's streams go: who waits for the end of what it writes, or for the end of what reads it, does not wait
-/// for us. Standard error stays, for what there is to say.
-fn release_streams(keep_output: bool) {
-    if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
-        let _ = rustix::stdio::dup2_stdin(&null);
-        if !keep_output {
-            let _ = rustix::stdio::dup2_stdout(&null);
-        }
-    }
 }
 
 /// Whether the numbers in /proc are those that this process has of others: elsewhere they are other processes'.

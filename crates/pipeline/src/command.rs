@@ -65,7 +65,7 @@ impl PromptPipes {
         Ok(Self { ask, questions, answer, answers })
     }
 
-    /// Where the shell's functions find the server and these pipes. (Opened anew there, they block.)
+    /// Where the shell's functions find the server, this process, and these pipes. (Opened anew there, they block.)
     pub(crate) fn names(&self, server: &Socket) -> Names {
         let path = |fd: &OwnedFd| format!("/proc/{}/fd/{}", std::process::id(), fd.as_raw_fd());
         Names { socket: server.name.clone(), ask: path(&self.ask), answer: path(&self.answer) }
@@ -74,11 +74,6 @@ impl PromptPipes {
     /// Readable when the shell asks.
     pub(crate) fn asked(&self) -> &OwnedFd {
         &self.questions
-    }
-
-    /// What the shell needs as long as this process lives, beside the server: not the end whose absence tells it of the server's end.
-    pub(crate) fn for_the_shell(self) -> [OwnedFd; 3] {
-        [self.questions, self.ask, self.answer]
     }
 
     fn answer(&self, text: &str) {

@@ -5,8 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use pipes::protocol::{Config, Plain, VARIABLE, mode};
-use pipes::sites::Sites;
+use pipes::protocol::{Config, Plain, VARIABLE};
 use process::Environment;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
@@ -36,25 +35,28 @@ impl Library {
         Ok(Self(high))
     }
 
-    /// This process's environment, with this library before whatever else is preloaded.
+    /// Whether the loader of another program can open it: not without /proc.
+    pub(crate) fn is_reachable(&self) -> bool {
+        std::fs::exists(self.path()).unwrap_or(false)
+    }
+
+    fn path(&self) -> String {
+        format!("/proc/self/fd/{}", self.0.as_raw_fd())
+    }
+
+    /// This process's environment, with this library behind whatever else is preloaded: other libraries stand in for the same functions,
+    /// and hand over to the next one.
     pub(crate) fn environment(&self, config: Config) -> Environment {
         let fd = self.0.as_raw_fd();
         let config = Config { close: fd, ..config };
         let digits: String = config.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-        let mut preload = OsString::from(format!("/proc/self/fd/{fd}"));
-        if let Some(theirs) = std::env::var_os("LD_PRELOAD") {
+        let mut preload = std::env::var_os("LD_PRELOAD").unwrap_or_default();
+        if !preload.is_empty() {
             preload.push(":");
-            preload.push(theirs);
         }
+        preload.push(self.path());
         let others = |(name, _): &(OsString, _)| name != "LD_PRELOAD" && name != VARIABLE;
         let ours = [("LD_PRELOAD".into(), preload), (VARIABLE.into(), digits.into())];
         std::env::vars_os().filter(others).chain(ours).collect()
-    }
-
-    /// The same, with a library that asks the server at the socket of this name for each link.
-    pub(crate) fn asking(&self, sites: Sites, socket: &str) -> Environment {
-        let mut config = Config { mode: mode::ASK, sites, ..Config::OFF };
-        config.name[..socket.len()].copy_from_slice(socket.as_bytes());
-        self.environment(config)
     }
 }

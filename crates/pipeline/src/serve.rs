@@ -75,9 +75,26 @@ pub type Picture<'a> = dyn Fn(&[Glance]) + 'a;
 /// Between two pictures.
 const PICTURE_EVERY: Duration = Duration::from_millis(100);
 
-/// Serves until the shell has ended, and its links with it. `front` is the process that waits for the shell; it says when that has
-/// ended, and is then given the [`Summary`]. Where it goes without a word, it was killed, and everything it started with it.
-pub(crate) fn serve(service: &Service<'_>, socket: &Socket, shell: i32, front: UnixStream) -> io::Result<()> {
+/// How the server learns that the shell has ended.
+pub(crate) enum Front {
+    /// The process that waits for the shell says so, and is then given the [`Summary`]. Where it goes without a word, it was killed, and
+    /// everything it started is ended.
+    Waiting(UnixStream),
+    /// A pidfd of the shell becomes readable.
+    Shell(OwnedFd),
+}
+
+impl AsFd for Front {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Waiting(stream) => stream.as_fd(),
+            Self::Shell(process) => process.as_fd(),
+        }
+    }
+}
+
+/// Serves until the shell has ended, and its links with it.
+pub(crate) fn serve(service: &Service<'_>, socket: &Socket, shell: i32, front: Front) -> io::Result<()> {
     let text = service.text;
     let mut server = Server {
         service,
@@ -120,9 +137,16 @@ pub(crate) fn serve(service: &Service<'_>, socket: &Socket, shell: i32, front: U
         if prompted {
             server.before_a_prompt();
         }
-        if spoken && let Some(mut stream) = front.take() {
+        if spoken && let Some(mut front) = front.take() {
             let mut said = [0; HEAD_BYTES];
-            let said = stream.read_exact(&mut said).ok().and_then(|()| Head::from_bytes(&said));
+            let said = match &mut front {
+                Front::Waiting(stream) => {
+                    stream.read_exact(&mut said).ok().and_then(|()| Head::from_bytes(&said))
+                }
+                Front::Shell(_) => {
+                    Some(Head { kind: kind::REAPED, pid: shell, at_ns: monotonic_ns(), ..Head::default() })
+                }
+            };
             let Some(said) = said else {
                 server.draw_nothing();
                 server.end_everything();
@@ -143,8 +167,10 @@ pub(crate) fn serve(service: &Service<'_>, socket: &Socket, shell: i32, front: U
             server.draw_nothing();
             let pipelines = server.ledger.pipelines();
             server.name_kept(&pipelines);
-            // A front that does not listen has no use for it.
-            let _ = serde_json::to_vec(&server.summary()).map(|summary| stream.write_all(&summary));
+            if let Front::Waiting(mut stream) = front {
+                // Where it was killed meanwhile, it has no use for it.
+                let _ = serde_json::to_vec(&server.summary()).map(|summary| stream.write_all(&summary));
+            }
         }
     }
 }
@@ -442,7 +468,8 @@ impl Server<'_> {
 
     fn summary(&self) -> Summary {
         let cut_short = self.links.values().any(|served| served.cut_short);
-        let mut summary = Summary { cut_short, ..Summary::default() };
+        let serves_on = self.links.values().any(|served| served.link.is_some());
+        let mut summary = Summary { cut_short, serves_on, ..Summary::default() };
         let mut longest_ns = 0;
         for (number, joined) in self.ledger.pipelines().iter().enumerate() {
             let links = self.link_records(number as u32, joined);

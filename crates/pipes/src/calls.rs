@@ -4,10 +4,10 @@
 use core::arch::naked_asm;
 use core::ffi::{c_char, c_int, c_void};
 
-use crate::protocol::{mode, share_in_burst};
+use crate::protocol::{NO_POSIX_SPAWN, mode, share_in_burst};
 use crate::session::SESSION;
 use crate::sites::{SAMPLE_BYTES, SLOTS};
-use crate::{sys, tell};
+use crate::{start, sys, tell};
 
 const O_CLOEXEC: c_int = 0o2000000;
 const FD_CLOEXEC: c_int = 1;
@@ -159,8 +159,11 @@ pub(crate) unsafe extern "C" fn execve(
     if SESSION.is_heard() && !argv.is_null() {
         tell::becomes(argv);
     }
-    // SAFETY: the caller's own arguments.
-    sys::answer(unsafe { sys::execve(path, argv, envp) })
+    // SAFETY: the caller's own arguments: an environment is a list that the caller made for this call.
+    unsafe {
+        start::take_out(envp.cast_mut().cast(), NO_POSIX_SPAWN);
+        sys::answer(sys::execve(path, argv, envp))
+    }
 }
 
 /// waitpid(2).

@@ -7,6 +7,10 @@ use crate::sites::{Sample, Sites};
 /// The variable that holds the [`Config`]. It is gone before the shell looks at its environment.
 pub const VARIABLE: &str = "HOSEPIPE_PIPES";
 
+/// The variable, and its value, with which fish starts programs by fork(2) and execve(2). No program has it: the library takes it out of
+/// every environment. (A value that begins with none of t, y and 1 is false to fish.)
+pub const NO_POSIX_SPAWN: (&[u8], &[u8]) = (b"fish_use_posix_spawn", b"hosepipe");
+
 /// What may be sent as its bytes.
 ///
 /// # Safety

@@ -80,18 +80,30 @@ unsafe fn remove(entry: *mut *mut c_char) {
     }
 }
 
-/// Takes this library, which stands first, out of what is preloaded; what the user preloads stays, for the user's programs.
+/// Takes a variable out of an environment, where it has this value.
+///
+/// # Safety
+/// `envp` is null, or an environment that may be changed.
+pub(crate) unsafe fn take_out(envp: *mut *mut c_char, (name, value): (&[u8], &[u8])) {
+    // SAFETY: the caller's.
+    unsafe {
+        if !envp.is_null()
+            && let Some((entry, found)) = find(envp, name)
+            && found == value
+        {
+            remove(entry);
+        }
+    }
+}
+
+/// Takes this library, which stands last, out of what is preloaded; what the user preloads stays, for the user's programs.
 unsafe fn take_own_preload_out(envp: *mut *mut c_char) {
     // SAFETY: the environment, as for `find`.
     unsafe {
         let Some((entry, value)) = find(envp, PRELOAD) else { return };
-        match value.iter().position(|byte| *byte == b':' || *byte == b' ') {
+        match value.iter().rposition(|byte| *byte == b':') {
             None => remove(entry),
-            Some(own) => {
-                value.copy_within(own + 1.., 0);
-                let rest = value.len() - own - 1;
-                value[rest..].fill(0);
-            }
+            Some(own) => value[own..].fill(0),
         }
     }
 }

@@ -23,6 +23,6 @@ pub use cpu::{Pinned, pin};
 pub use marked::VARIABLE;
 pub use own_file::{create_at, make_own_folder, open_own, write_anew};
 pub use reap::{describe_ending, end_usage, reap, shown_status};
-pub use spawn::{Environment, end_with_parent, spawn};
+pub use spawn::{Environment, become_program, end_with_parent, spawn};
 pub use supervise::{Reach, Supervisor};
 pub use wait::{LOOK_UP, attend, end_all, ready_within, run, sleep_on, wait_for_all};

@@ -20,8 +20,13 @@ const ENDING: [Signal; 4] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP];
 /// Signals that mean what the program they are sent to makes of them; who does nothing about them ends.
 const OTHERS: [Signal; 8] = [SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGPWR, SIGSTKFLT];
 
+/// Signals up to here are looked at: real-time signals beyond the C library's own (32 and 33) are never set here.
+const SIGNALS: usize = 34;
+/// Bytes of the kernel's sets of signals.
+const SET_BYTES: usize = 8;
+
 /// Signals that were ignored when this process was started, by number, and those that were held back.
-static AT_START: OnceLock<([bool; 32], SigSet)> = OnceLock::new();
+static AT_START: OnceLock<([bool; SIGNALS], SigSet)> = OnceLock::new();
 
 /// Before `main`, and before the Rust runtime ignores SIGPIPE for itself.
 #[used]
@@ -43,13 +48,48 @@ pub fn was_ignored(signal: i32) -> bool {
     AT_START.get().is_some_and(|(ignored, _)| ignored.get(signal as usize).is_some_and(|ignored| *ignored))
 }
 
+/// Asks the kernel: of 32 and 33, its own, sigaction(3) does not speak.
 fn is_ignored(signal: i32) -> bool {
+    // The kernel's struct begins with the handler, and is shorter than the C library's.
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: asks for the action without setting one; the buffer is of the type it fills, and valid as zeros.
+    let none = std::ptr::null::<libc::sigaction>();
+    // SAFETY: asks for the action without setting one; the buffer is larger than what is filled, and its first word is valid as
+    // zeros.
     unsafe {
-        libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) == 0
-            && action.assume_init().sa_sigaction == libc::SIG_IGN
+        libc::syscall(libc::SYS_rt_sigaction, signal, none, action.as_mut_ptr(), SET_BYTES) == 0
+            && action.as_ptr().cast::<libc::sighandler_t>().read() == libc::SIG_IGN
     }
+}
+
+/// Signals that were not ignored when this process was started: posix_spawn(3) is to set them to their default. It ignores 32 and 33
+/// in the new program where it is not asked to, and sigaddset(3) takes neither.
+pub(crate) fn not_ignored_at_start() -> SigSet {
+    let bits = (1..SIGNALS as i32).filter(|signal| !was_ignored(*signal)).map(|signal| 1_u64 << (signal - 1));
+    let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: a set is an array of words that begins with the first 64 signals, and valid as zeros.
+    unsafe {
+        set.as_mut_ptr().cast::<u64>().write(bits.sum());
+        SigSet::from_sigset_t_unchecked(set.assume_init())
+    }
+}
+
+/// Sets all signals, and the mask of this thread, to what they were when this process was started.
+pub(crate) fn restore() {
+    for signal in 1..SIGNALS as i32 {
+        let action = [if was_ignored(signal) { libc::SIG_IGN } else { libc::SIG_DFL }, 0, 0, 0];
+        // SAFETY: the kernel's struct of a handler, flags, and a set; neither of these handlers runs code of ours. KILL and STOP are refused.
+        unsafe {
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                signal,
+                action.as_ptr(),
+                std::ptr::null::<usize>(),
+                SET_BYTES,
+            )
+        };
+    }
+    // It fails only for bad arguments.
+    let _ = mask_at_start().thread_set_mask();
 }
 
 /// Holds signals back from this thread, and from threads it starts meanwhile for as long as they live; until it is dropped.

@@ -8,9 +8,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::Signal;
+use nix::unistd::execve;
 
-use crate::signals::{mask_at_start, was_ignored};
+use crate::signals::{mask_at_start, not_ignored_at_start, restore};
 
 /// The variables of an environment.
 pub type Environment = Vec<(OsString, OsString)>;
@@ -27,19 +28,22 @@ pub fn spawn(
     copies: &[(OwnedFd, RawFd)],
 ) -> io::Result<i32> {
     // This process, or the Rust runtime, may ignore what a program expects to find as it was.
-    let reset: SigSet = Signal::iterator().filter(|signal| !was_ignored(*signal as i32)).collect();
     let mut attributes = PosixSpawnAttr::init()?;
-    attributes.set_sigdefault(&reset)?;
+    attributes.set_sigdefault(&not_ignored_at_start())?;
     attributes.set_sigmask(&mask_at_start())?;
     attributes.set_flags(PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK)?;
     let mut actions = PosixSpawnFileActions::init()?;
     for (source, number) in copies {
         actions.add_dup2(source.as_raw_fd(), *number)?;
     }
-    let words: Vec<CString> = words.iter().map(|word| c_string(&[word])).collect();
-    let entry = |(name, value): &(OsString, OsString)| c_string(&[name, OsStr::new("="), value]);
-    let environment: Vec<CString> = environment.iter().map(entry).collect();
-    Ok(posix_spawn(path, &actions, &attributes, &words, &environment)?.as_raw())
+    Ok(posix_spawn(path, &actions, &attributes, &c_words(words), &c_environment(environment))?.as_raw())
+}
+
+/// This process becomes the program at `path`, with the signals as they were when this process was started. Returns where that fails.
+pub fn become_program(path: &Path, words: &[OsString], environment: &Environment) -> io::Error {
+    restore();
+    let Err(error) = execve(&c_string(&[path.as_os_str()]), &c_words(words), &c_environment(environment));
+    error.into()
 }
 
 /// From now on this process is asked to end (SIGTERM) when the one that started it ends.
@@ -54,6 +58,14 @@ pub fn end_with_parent() -> io::Result<()> {
         nix::sys::signal::raise(Signal::SIGTERM)?;
     }
     Ok(())
+}
+
+fn c_words(words: &[OsString]) -> Vec<CString> {
+    words.iter().map(|word| c_string(&[word])).collect()
+}
+
+fn c_environment(environment: &Environment) -> Vec<CString> {
+    environment.iter().map(|(name, value)| c_string(&[name, OsStr::new("="), value])).collect()
 }
 
 /// What comes from a command line, or from the environment, has no NUL in it.

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use mechanism::{Folder, OpenError};
 use model::shell_quoted;
@@ -39,7 +40,7 @@ pub fn begin(shell: &Shell, names: &Names) -> Result<Begin, OpenError> {
             option.push(readable(include_str!("begin/yash.sh"))?);
             begin.arguments.push(option);
         }
-        Kind::Dash => begin.variables.push(("ENV", readable(include_str!("begin/dash.sh"))?)),
+        Kind::Dash => begin.variables.push(("ENV".to_owned(), readable(include_str!("begin/dash.sh"))?)),
         Kind::Fish => {
             let mut command = OsString::from("source ");
             command.push(readable(include_str!("begin/fish.fish"))?);
@@ -49,14 +50,33 @@ pub fn begin(shell: &Shell, names: &Names) -> Result<Begin, OpenError> {
             let rest = readable(include_str!("begin/zsh.zsh"))?;
             let folder = Folder::private();
             let path = folder.path()?.to_owned();
-            let first = text(include_str!("begin/zshenv.zsh"))?.replace("@REST@", &rest.to_string_lossy());
+            let first = text(include_str!("begin/zshenv.zsh"))?
+                .replace("@REST@", &rest.to_string_lossy())
+                .replace("@ZDOTDIR@", &zdotdir(shell, None));
             std::fs::write(path.join(".zshenv"), first).map_err(refused("write"))?;
-            begin.variables.push(("ZDOTDIR", path.into()));
+            if !zdotdir(shell, Some(&path)).contains(&*path.to_string_lossy()) {
+                // That it cannot be said changes nothing.
+                let what = "the zshenv of this machine sets ZDOTDIR: this zsh has no `via`, and none of the other functions";
+                let _ = writeln!(io::stderr(), "hosepipe: {what}");
+            }
+            begin.variables.push(("ZDOTDIR".to_owned(), path.into()));
             begin.folder = Some(folder);
         }
         Kind::Other => {}
     }
     Ok(begin)
+}
+
+/// Makes ZDOTDIR what it is to a zsh that is given `ours`, or this process's own: the file of the whole machine is read before any
+/// other, and may set it.
+fn zdotdir(shell: &Shell, ours: Option<&Path>) -> String {
+    let mut command = Command::new(&shell.path);
+    command.args(["-f", "-c", "typeset -p ZDOTDIR"]).stdin(Stdio::null()).stderr(Stdio::null());
+    command.envs(ours.map(|folder| ("ZDOTDIR", folder)));
+    let said = command.output().map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    // That file may print something before.
+    let set = said.unwrap_or_default().lines().last().unwrap_or_default().to_owned();
+    if set.contains(" ZDOTDIR=") { set } else { "unset ZDOTDIR".to_owned() }
 }
 
 /// Puts a text where a shell can read it, in memory: nothing can be left of it. The file, and its path.
@@ -73,10 +93,7 @@ fn text(template: &str, shell: &Shell, names: &Names) -> io::Result<String> {
     let quote = if shell.kind == Kind::Fish { fish_quoted } else { shell_quoted };
     let program = quote(std::env::current_exe()?.as_os_str().as_bytes());
     let links: Vec<&str> = LinkSpec::names().collect();
-    let again = |name: &str| match std::env::var_os(name) {
-        Some(value) => format!("export {name}={}", shell_quoted(value.as_bytes())),
-        None => format!("unset {name}"),
-    };
+    let env = std::env::var_os("ENV").map(|value| format!("export ENV={}", shell_quoted(value.as_bytes())));
     let texts = [
         ("@FUNCTIONS@", FUNCTIONS.to_owned()),
         ("@ASK@", ASK.to_owned()),
@@ -86,8 +103,7 @@ fn text(template: &str, shell: &Shell, names: &Names) -> io::Result<String> {
         ("@RING@", names.ask.clone()),
         ("@ANSWER@", names.answer.clone()),
         ("@LINKS@", links.join(" ")),
-        ("@ZDOTDIR@", again("ZDOTDIR")),
-        ("@ENV@", again("ENV")),
+        ("@ENV@", env.unwrap_or_else(|| "unset ENV".to_owned())),
     ];
     Ok(texts.iter().fold(template.to_owned(), |text, (name, value)| text.replace(name, value)))
 }

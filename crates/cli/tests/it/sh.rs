@@ -4,13 +4,13 @@
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-use crate::common::pty::CACHE;
+use crate::common::skip;
+use crate::sh_prompt::there_is;
 
 fn hosepipe(arguments: &[&str], input: &str) -> Output {
     let home = tempfile::tempdir().expect("a folder");
     let mut command = Command::new(env!("CARGO_BIN_EXE_hosepipe"));
     command.arg("sh").args(arguments).env("HOME", home.path()).env("TMPDIR", home.path());
-    command.env("XDG_CACHE_HOME", CACHE);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("starts");
     child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("read");
@@ -76,4 +76,83 @@ fn bad_texts_are_the_shells_to_refuse() {
     let output = hosepipe(&["--shell", "no-such-shell", "-c", "true"], "");
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("there is no shell `no-such-shell`"), "{}", stderr(&output));
+}
+
+#[test]
+fn fish_says_that_there_is_no_such_file() {
+    if !there_is("fish") {
+        return;
+    }
+    for via in ["pipe", "socketpair"] {
+        let output = hosepipe(&["--via", via, "--shell", "fish", "/nonexistent"], "");
+        assert_eq!(output.status.code(), Some(127), "{via}");
+        // What makes fish start programs in a way that is seen stays its own.
+        let output = hosepipe(&["--via", via, "--shell", "fish", "-c", "env | grep -c use_posix_spawn"], "");
+        assert_eq!(stdout(&output), "0\n", "{via}");
+    }
+}
+
+/// Expected: a library that the user preloads sees what the shell does, as without hosepipe.
+#[test]
+fn another_preloaded_library_sees_what_the_shell_starts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <unistd.h>\n#include <string.h>\n\
+        int execve(const char *path, char *const words[], char *const environment[]) {\n\
+          write(9, words[0], strlen(words[0])); write(9, \" \", 1);\n\
+          int (*next)(const char *, char *const[], char *const[]) = dlsym(RTLD_NEXT, \"execve\");\n\
+          return next(path, words, environment);\n}\n";
+    let (c, library) = (folder.path().join("seen.c"), folder.path().join("seen.so"));
+    std::fs::write(&c, source).expect("written");
+    let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&c).status();
+    if !built.is_ok_and(|built| built.success()) {
+        return skip("there is no C compiler");
+    }
+    for via in ["pipe", "socketpair"] {
+        let text = format!(
+            "exec \"$0\" sh --via {via} -c 'readlink /proc/self/fd/1 | tr -d 0-9; echo \"$LD_PRELOAD\"' 9>{0}/seen",
+            folder.path().display()
+        );
+        let mut command = Command::new("bash");
+        command.args(["-c", &text, env!("CARGO_BIN_EXE_hosepipe")]).env("LD_PRELOAD", &library);
+        let said = stdout(&command.output().expect("runs"));
+        let kind = if via == "pipe" { "pipe" } else { "socket" };
+        assert_eq!(said, format!("{kind}:[]\n{}\n", library.display()));
+        let seen = std::fs::read_to_string(folder.path().join("seen")).expect("read");
+        assert!(seen.contains("readlink ") && seen.contains("tr "), "{via}: {seen}");
+    }
+}
+
+/// Expected: a script finds its home as it left it, and hosepipe's own descriptors and variables nowhere.
+/// Happened: `~/.cache/hosepipe/shells` was made; where pipes could not be told apart, descriptor 60 was the shell's, too; where there was
+/// no /proc, and a shell that was known, LD_PRELOAD reached its programs; without /dev/null no shell could be learnt.
+#[test]
+fn nothing_of_ours_is_found_in_odd_places() {
+    let home = tempfile::tempdir().expect("a folder");
+    let run = |before: &[&str], words: &[&str]| {
+        let words = [before, &[env!("CARGO_BIN_EXE_hosepipe"), "sh"], words].concat();
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).env("HOME", home.path()).env("XDG_RUNTIME_DIR", home.path().join("run"));
+        command.env_remove("XDG_CACHE_HOME").env_remove("LD_PRELOAD").stdin(Stdio::null());
+        command.output().expect("starts")
+    };
+    std::fs::create_dir(home.path().join("run")).expect("made");
+    assert_eq!(stdout(&run(&[], &["-c", "ls -A ~; seq 3 | wc -l"])), "run\n3\n");
+    let told = run(&[], &["--shell", "ls", "/proc/self/fd"]);
+    // Whatever these tests were given.
+    let plain = Command::new("ls").arg("/proc/self/fd").stdin(Stdio::null()).output().expect("ls");
+    assert_eq!(stdout(&told), stdout(&plain));
+    assert!(stderr(&told).contains("cannot be told from its other pipes"), "{}", stderr(&told));
+    let apart =
+        |what: &'static str| ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", what, "sh"];
+    let tried = Command::new("unshare").args(["--user", "--map-root-user", "--mount", "true"]).output();
+    if !tried.is_ok_and(|tried| tried.status.success()) {
+        return skip("this user may not make namespaces");
+    }
+    let text = ["--via", "socketpair", "-c", "env | grep LD_PRELOAD; seq 3 | wc -l"];
+    let without_proc = run(&apart("mount -t tmpfs none /proc && exec \"$@\""), &text);
+    assert_eq!(stdout(&without_proc), "3\n", "{}", stderr(&without_proc));
+    std::fs::remove_dir_all(home.path().join("run")).expect("removed");
+    std::fs::create_dir(home.path().join("run")).expect("made");
+    let without_dev = run(&apart("mount -t tmpfs none /dev && exec \"$@\""), &text);
+    assert_eq!((stdout(&without_dev).as_str(), stderr(&without_dev).as_str()), ("3\n", ""));
 }

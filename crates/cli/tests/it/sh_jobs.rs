@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::common::pty::{CACHE, Person, SOON, end_all, home, processes};
+use crate::common::pty::{Person, SOON, end_all, home, pair, processes};
 use crate::common::until;
 use crate::sh_prompt::there_is;
 
@@ -196,17 +196,16 @@ fn signals_are_the_shells() {
 }
 
 #[test]
-fn a_killed_hosepipe_leaves_nothing_behind() {
+fn a_killed_shell_leaves_nothing_behind() {
     for shell in ["bash", "zsh"].into_iter().filter(|shell| there_is(shell)) {
         let home = home();
         fs::write(home.path().join(".zshrc"), "PS1='> '\n").expect("written");
         let mut person = Person::before(home.path(), &[HOSEPIPE, "sh", "--shell", shell, "--via", "fifo"]);
         person.sees_a_prompt();
-        person.types("sleep 1006 &\r");
-        person.sees_a_prompt();
         person.types("sleep 1008 | cat\r");
         person.runs_in_front("sleep 1008", "cat");
         person.kills(Signal::KILL);
+        // It is the shell, the leader of the session: the kernel ends what has the terminal.
         person.leaves();
         nothing_is_left(home.path());
     }
@@ -241,7 +240,6 @@ fn jobs_work_inside_tmux() {
         command.args(["-S", "socket", "-f", "/dev/null"]).args(words).current_dir(home.path());
         command
             .env("HOME", home.path())
-            .env("XDG_CACHE_HOME", CACHE)
             .env("TMPDIR", home.path())
             .env("TERM", "xterm")
             .env("LC_ALL", "C.UTF-8");
@@ -274,8 +272,8 @@ fn jobs_work_inside_tmux() {
     shows("\nthrough");
     tmux(&["send-keys", "cat & sleep 0.1; jobs", "Enter"]);
     shows("Stopped                 cat");
-    // What a program finds ignored there, it finds ignored here. (Bits 32 and 33 are the C library's own.)
-    let ask = "echo $((0x$(grep SigIgn /proc/self/status | cut -f2) & 0x7fffffff)) >ignored-";
+    // What a program finds ignored there, it finds ignored here.
+    let ask = "grep SigIgn /proc/self/status >ignored-";
     tmux(&["send-keys", &format!("kill %1; {ask}here"), "Enter"]);
     tmux(&["new-window", "bash"]);
     tmux(&["send-keys", &format!("{ask}there"), "Enter"]);
@@ -287,6 +285,28 @@ fn jobs_work_inside_tmux() {
     tmux(&["kill-server"]);
     let _ = fs::remove_file(home.path().join("socket"));
     nothing_is_left(home.path());
+}
+
+/// Expected: as in a shell of their own, the shell hears of it and hangs up its jobs. Happened: it found the end of its input first, and
+/// left them alone.
+#[test]
+fn a_closed_terminal_ends_the_jobs_in_the_background() {
+    for via in ["pipe", "tmpfile"] {
+        let home = home();
+        let (outer, inner) = pair();
+        let end = || inner.try_clone().expect("a copy");
+        let mut command = Command::new("setsid");
+        command.args(["--ctty", HOSEPIPE, "sh", "--shell", "bash", "--via", via]).env("HOME", home.path());
+        command.env("TMPDIR", home.path()).stdin(end()).stdout(end()).stderr(end());
+        let mut child = command.spawn().expect("it starts");
+        drop((command, inner));
+        rustix::io::write(&outer, b"sleep 1009 | cat &\n").expect("typed");
+        let there = |words: &str| processes(home.path()).iter().any(|found| found == words);
+        until("the job", SOON, || (there("sleep 1009") && there("cat")).then_some(()));
+        drop(outer);
+        until("the end", SOON, || child.try_wait().expect("wait"));
+        nothing_is_left(home.path());
+    }
 }
 
 fn nothing_is_left(home: &Path) {

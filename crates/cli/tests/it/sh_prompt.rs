@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::pty::{Person, home, plain};
-use crate::common::skip;
+use crate::common::pty::{Person, SOON, home, plain};
+use crate::common::{skip, until};
 
 const CTRL_C: &str = "\x03";
 const CTRL_D: &str = "\x04";
@@ -141,14 +141,15 @@ fn named_pipelines_are_listed_and_run() {
     person.runs("(cd ~/hosepipe-*/ && seq 20000 | xargs touch)");
     person.types(CTRL_D);
     person.leaves();
-    assert_eq!(entries(home.path()), Vec::<String>::new());
+    nothing_is_left(home.path());
 }
 
-/// What hosepipe may have left in a home that is its TMPDIR, too.
-fn entries(home: &Path) -> Vec<String> {
-    let names = fs::read_dir(home).expect("there").flatten().map(|entry| entry.file_name());
-    let names = names.map(|name| name.to_string_lossy().into_owned());
-    names.filter(|name| name.starts_with("hosepipe")).collect()
+/// Soon after the shell has ended, nothing of hosepipe's is left in a home that is its TMPDIR, too.
+fn nothing_is_left(home: &Path) {
+    until("the end of the server", SOON, || {
+        let mut names = fs::read_dir(home).expect("there").flatten().map(|entry| entry.file_name());
+        (!names.any(|name| name.to_string_lossy().starts_with("hosepipe"))).then_some(())
+    });
 }
 
 #[test]
@@ -261,7 +262,109 @@ fn other_shells_are_the_users_own_as_well() {
         person.sees_line("1");
         person.types("exit 3\r");
         assert_eq!(person.leaves().code(), Some(3), "{name}");
-        assert_eq!(entries(home.path()), Vec::<String>::new(), "{name}");
+        nothing_is_left(home.path());
+    }
+}
+
+/// Expected: whatever the user has set, what is added shows nothing of itself, and no shell that is started inside inherits it.
+#[test]
+fn what_is_added_is_neither_shown_nor_inherited() {
+    for (shell, file, inner) in [("bash", ".bashrc", "bash --norc"), ("zsh", ".zshrc", "zsh -f")] {
+        if !there_is(shell) {
+            continue;
+        }
+        let home = home();
+        let own = "set -a; PS1='mine> '; PROMPT_COMMAND='count=1'; export PROMPT_COMMAND PS1\n\
+                   alias local='echo local' read='echo read' emulate='echo emulate' echo='echo aliased'\n";
+        fs::write(home.path().join(file), own).expect("written");
+        let mut person = Person::before(home.path(), &[HOSEPIPE, "sh", "--shell", shell, "--via", "tmpfile"]);
+        let mark = if shell == "bash" { "(tmpfile) mine> " } else { "mine> " };
+        person.sees(mark);
+        person.types("command env | grep -ac -e BASH_FUNC -e __hosepipe_ba -e __hosepipe_sh -e __hosepipe_text -e __hosepipe_mark=\r");
+        person.sees_line("0");
+        person.types("set -xu\r");
+        person.types(": two; printf 'was %s\\n' here\r");
+        person.sees_line("was here");
+        person.sees(mark);
+        let said = person.text();
+        assert!(!said.contains("hosepipe") && !said.contains("aliased"), "{shell}: {said}");
+        person.types("set +xu\r");
+        person.sees(mark);
+        person.types(&format!("{inner}\r"));
+        person.sees("> ");
+        person.types("printf 'inside %s\\n' $(( 40 + 2 ))\r");
+        person.sees_line("inside 42");
+        person.types("\r");
+        person.sees("> ");
+        let said = person.text();
+        assert!(
+            !said.contains("not found") && !said.contains("hosepipe") && !said.contains("tmpfile"),
+            "{inner}: {said}"
+        );
+    }
+}
+
+/// A restricted bash writes to no path, and zsh's trap for DEBUG sees commands of hooks.
+#[test]
+fn a_restricted_shell_and_a_debug_trap_stay_quiet() {
+    let home = home();
+    fs::write(home.path().join(".bashrc"), "PS1='mine> '\n").expect("written");
+    let mut person = Person::at_home(home.path());
+    person.runs("set -r");
+    assert_eq!(person.answers("seq 3 | wc -l"), "3\n");
+    let shown = person.text();
+    assert!(!shown.contains("restricted"), "{shown}");
+    if there_is("zsh") {
+        fs::write(home.path().join(".zshrc"), "PS1='mine> '\n").expect("written");
+        let seen = |program: &[&str]| {
+            let mut person = Person::before(home.path(), program);
+            person.sees("mine> ");
+            for line in ["trap 'let seen+=1' DEBUG", "seen=0", "print se''en $seen."] {
+                person.types(&format!("{line}\r"));
+                person.sees("mine> ");
+            }
+            person.sees("seen ");
+            let shown = person.text();
+            let number =
+                shown.rsplit("seen ").next().and_then(|rest| rest.split('.').next()).map(str::to_owned);
+            number.and_then(|number| number.parse::<u32>().ok()).expect("a number")
+        };
+        // The two lists with which the hook begins.
+        assert_eq!(seen(&[HOSEPIPE, "sh", "--shell", "zsh"]), seen(&["zsh"]) + 2);
+    }
+}
+
+/// The file of the whole machine may say where zsh's others are; a file of ENV that is not there is no mistake; yash looks below
+/// XDG_CONFIG_HOME, too.
+#[test]
+fn the_users_files_are_found_where_the_shell_finds_them() {
+    let home = home();
+    let elsewhere = home.path().join("else where/yash");
+    fs::create_dir_all(&elsewhere).expect("made");
+    for file in [".zshrc", ".yashrc", "else where/.zshrc", "else where/yash/rc"] {
+        let name = if file.starts_with("else") { "right" } else { "wrong" };
+        fs::write(home.path().join(file), format!("PS1='{name}> '\n")).expect("written");
+    }
+    let root = "[[ -n $ZDOTDIR ]] || ZDOTDIR=~/'else where'\n";
+    fs::write(home.path().join("zshenv"), root).expect("written");
+    let config = format!("XDG_CONFIG_HOME={}", home.path().join("else where").display());
+    let bound = "mount --bind ~/zshenv /etc/zsh/zshenv && exec \"$@\"";
+    let apart = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"];
+    let tried = std::process::Command::new(apart[0]).args(&apart[1..]).args(["mount --bind / /mnt"]).output();
+    let in_namespace =
+        tried.is_ok_and(|tried| tried.status.success()) && Path::new("/etc/zsh/zshenv").exists();
+    let zsh = [&apart[..], &[bound, "sh", HOSEPIPE, "sh", "--shell", "zsh"]].concat();
+    let dash = ["env", "ENV=/nonexistent", "PS1=right> ", HOSEPIPE, "sh", "--shell", "dash"];
+    let yash = ["env", &config, HOSEPIPE, "sh", "--shell", "yash"];
+    for (shell, program) in [("zsh", &zsh[..]), ("dash", &dash), ("yash", &yash)] {
+        if !there_is(shell) || (shell == "zsh" && !in_namespace) {
+            continue;
+        }
+        let mut person = Person::before(home.path(), program);
+        person.sees("right> ");
+        assert!(!person.text().contains("nonexistent"), "{shell}: {}", person.text());
+        person.types("via tmpfile\r");
+        person.sees("(tmpfile) right> ");
     }
 }
 
@@ -334,7 +437,7 @@ fn what_flows_is_kept_line_by_line() {
             "7/2.1-sleep:",
         ];
         assert_eq!(tree(&home.path().join("there")), expected, "{shell}");
-        assert_eq!(entries(home.path()), Vec::<String>::new(), "{shell}");
+        nothing_is_left(home.path());
     }
 }
 

@@ -5,6 +5,6 @@ via() { __hosepipe via "$@"; }
 stats() { __hosepipe stats "$@"; }
 keep() { __hosepipe keep "$@"; }
 presets() { __hosepipe presets "$@"; }
-preset() { __hosepipe_text=$(__hosepipe preset "$@") && eval "$__hosepipe_text"; }
+preset() { eval "$(__hosepipe preset "$@" || echo return 1)"; }
 compare() { @HOSEPIPE@ compare --shell @SHELL@ "$@"; }
 hosepipe_help() { __hosepipe help; }

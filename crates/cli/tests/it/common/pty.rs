@@ -14,9 +14,6 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcgetattr, tcgetpgrp, tcsetwinsize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-/// Where what is learnt of shells is kept: in no folder under test, and once for all tests.
-pub(crate) const CACHE: &str = env!("CARGO_TARGET_TMPDIR");
-
 /// Nothing that is waited for takes longer.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
@@ -107,7 +104,6 @@ impl Person {
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", home).env("TMPDIR", home).env("TERM", "xterm-256color");
         command.env("SHELL", "/bin/bash").env("LC_ALL", "C.UTF-8");
-        command.env("XDG_CACHE_HOME", CACHE);
         let child =
             command.stdin(copy()).stdout(copy()).stderr(copy()).spawn().expect("setsid of util-linux");
         let master = Arc::new(master);

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
-use super::place::{PARALLEL, run, script};
-use crate::common::Lab;
+use super::place::{PARALLEL, has_line, run, script};
+use crate::common::{Lab, SOON, until};
 
 /// `./fds FILE`: what the script's own shell holds, as ls(1) lists it, into a file.
 const FDS: &str = "#!/bin/bash\nls -l /proc/$$/fd > \"$1\"\nexit 0\n";
@@ -103,6 +103,37 @@ fn nothing_of_ours_leaks_over_any_link() {
                 assert_eq!(others(got), others(expected), "stage {stage} over {via} {more:?}");
             }
         }
+    }
+}
+
+/// Expected: a lock, and the end of a pipe, go when the shell that had them closes them. Happened: hosepipe had copies until its end.
+#[test]
+fn hosepipe_keeps_nothing_open_that_the_shell_has_closed() {
+    let text = "exec 9>&- <&- >&-; echo ready > a; until [ -e go ]; do sleep 0.01; done; seq 3 | tac | cat";
+    let held = |lab: &Lab, name: &str| {
+        let holds = |pid: &u32| {
+            let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+            open.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|target| target == lab.here(name))
+        };
+        lab.processes().into_iter().filter(|(pid, _)| holds(pid)).collect::<Vec<_>>()
+    };
+    for args in [
+        &["sh", "-c"][..],
+        &["sh", "--via", "tmpfile", "-c"],
+        &["run", "--stats", "--via", "fifo"],
+        &["boost", "sh", "-c"],
+    ] {
+        let lab = Lab::new();
+        fs::write(lab.here("in"), "").expect("written");
+        let wrapper = ["bash", "-c", "exec \"$0\" \"$@\" 9>lock <in >out"];
+        let running = lab.start(lab.wrapped(&wrapper, &[args, &[text]].concat()));
+        until("the shell", SOON, || has_line(lab.here("a"), "ready"));
+        // The server begins while the shell does.
+        until("closed descriptors", SOON, || {
+            ["lock", "in", "out"].iter().all(|name| held(&lab, name).is_empty()).then_some(())
+        });
+        fs::write(lab.here("go"), "").expect("written");
+        running.wait_within(SOON);
     }
 }
 

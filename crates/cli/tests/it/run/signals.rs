@@ -56,7 +56,7 @@ fn a_signal_to_hosepipe_reaches_every_stage_once_and_ends_it_too() {
         let lab = Lab::new();
         script(&lab, "hears", HEARS);
         let text = format!("./hears {name} a | {{ ./hears {name} b; }} | ./hears {name} c; echo next > next");
-        let child = start(&lab, &["run", &text]);
+        let child = start(&lab, &["run", "--stats", &text]);
         for stage in ["a", "b", "c"] {
             until("the stage", SOON, || has_line(lab.here(stage), "ready"));
         }
@@ -78,7 +78,7 @@ fn a_signal_to_hosepipe_reaches_every_stage_once_and_ends_it_too() {
 fn a_stage_that_lives_on_after_sigint_lets_the_list_go_on() {
     let lab = Lab::new();
     let text = "sh -c 'trap \"exit 0\" INT; echo ready > a; while :; do sleep 0.01; done'; echo next > next";
-    let child = start(&lab, &["run", text]);
+    let child = start(&lab, &["run", "--stats", text]);
     until("the stage", SOON, || has_line(lab.here("a"), "ready"));
     // Before it waits for a program, bash dies of the signal itself; on a busy machine the stage is there earlier.
     let waits =
@@ -99,7 +99,7 @@ fn nothing_is_left_over_any_link_after_a_signal() {
         let text = if endless { "yes | cat > /dev/null" } else { "sleep 100 | cat | cat" };
         for sent in [Signal::TERM, Signal::INT] {
             let lab = Lab::new();
-            let child = start(&lab, &["run", "--via", via, text]);
+            let child = start(&lab, &["run", "--stats", "--via", via, text]);
             let stages = if endless { 2 } else { 1 };
             until("the stages", SOON, || (lab.processes().len() > stages).then_some(()));
             std::thread::sleep(Duration::from_millis(50));
@@ -155,11 +155,46 @@ fn stages_have_the_signals_they_would_have_under_bash() {
         assert_eq!(done.stdout, expected, "{args:?}");
         assert!(expected.lines().next().is_some_and(|line| line.ends_with("0000")), "{expected}");
     }
+    // posix_spawn(3) of the C library ignores its own signals, 32 and 33, in the program that it starts. (By their numbers: it lets nobody
+    // set them.)
+    if cfg!(target_arch = "x86_64") {
+        let wrapper = [
+            "perl",
+            "-e",
+            "for my $n (32, 33) { my $zeros = pack('x32'); syscall(13, $n + 0, $zeros, 0, 8) } exec @ARGV",
+        ];
+        for args in [&["run", text][..], &["run", "--stats", text]] {
+            let done = lab.finish(lab.wrapped(&wrapper, args)).expect_code(0);
+            let ignored = done.stdout.lines().filter(|line| line.starts_with("SigIgn"));
+            assert!(
+                ignored.clone().count() == 2
+                    && ignored.clone().all(|line| line.ends_with("\t0000000000000000")),
+                "{}",
+                done.stdout
+            );
+        }
+    }
     // Ignored from the beginning, they stay so: bits 0, 1 and 12.
     let wrapper = ["sh", "-c", "trap '' HUP INT PIPE; exec \"$0\" \"$@\""];
     let text = "grep SigIgn /proc/self/status | cat; grep SigIgn /proc/self/status";
     let done = lab.finish(lab.wrapped(&wrapper, &["run", text])).expect_code(0);
     assert!(done.stdout.lines().all(|line| line.ends_with("1003")), "{}", done.stdout);
+}
+
+/// As in a shell that was started without hosepipe: what is sent to it is its own, and a program that it waits for lives on.
+#[test]
+fn a_signal_to_sh_is_the_shells_alone() {
+    for via in ["pipe", "tmpfile"] {
+        let lab = Lab::new();
+        let text = "trap 'echo got HUP' HUP; sh -c 'echo ready > a; until [ -e go ]; do sleep 0.01; done'; echo ended $?";
+        let running = lab.start(lab.wrapped(&["env", "--default-signal"], &["sh", "--via", via, "-c", text]));
+        until("the program", SOON, || has_line(lab.here("a"), "ready"));
+        signal(running.pid(), Signal::HUP);
+        std::thread::sleep(Duration::from_millis(100));
+        fs::write(lab.here("go"), "").expect("written");
+        let done = running.wait_within(SOON).expect_code(0);
+        assert_eq!(done.stdout, "got HUP\nended 0\n", "{via}: {}", done.stderr);
+    }
 }
 
 /// What a shell sends to its own group has reached the shell; what comes to hosepipe alone is the shell's to hear.
