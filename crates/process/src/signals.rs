@@ -36,6 +36,20 @@ static BEFORE_MAIN: extern "C" fn() = remember;
 extern "C" fn remember() {
     let ignored = std::array::from_fn(|number| is_ignored(number as i32));
     let _ = AT_START.set((ignored, SigSet::thread_get_mask().unwrap_or(SigSet::empty())));
+    // The Rust runtime gives each thread a second stack, on which it says that the first one overflowed. It panics in the new
+    // thread, where nothing can be done about it, if there is no memory for one; and makes none where these signals are handled.
+    for signal in [libc::SIGSEGV, libc::SIGBUS] {
+        if ignored[signal as usize] {
+            continue;
+        }
+        // SAFETY: the handler makes nothing but calls that a handler may make (signal-safety(7)).
+        unsafe { libc::signal(signal, die_of as extern "C" fn(i32) as libc::sighandler_t) };
+    }
+}
+
+/// Ends this process as if the signal were not handled.
+extern "C" fn die_of(signal: i32) {
+    end_by(signal);
 }
 
 /// Signals that were held back when this process was started; a program that it starts has them so.
@@ -208,4 +222,24 @@ pub fn end_by(signal: i32) {
     to_default(&[signal]);
     // SAFETY: has no memory effects. nix knows no real-time signals.
     unsafe { libc::raise(signal) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Expected: a thread that has no memory for what it needs is an error where it is started.
+    /// Happened: the runtime panicked in it for want of a second stack, and the program ended without a sentence.
+    #[test]
+    fn threads_begin_without_a_second_stack() {
+        let flags = std::thread::spawn(|| {
+            let mut stack = MaybeUninit::<libc::stack_t>::zeroed();
+            // SAFETY: asks for the stack without setting one; the buffer is of the type it fills, and valid as zeros.
+            unsafe {
+                libc::sigaltstack(std::ptr::null(), stack.as_mut_ptr());
+                stack.assume_init().ss_flags
+            }
+        });
+        assert_eq!(flags.join().expect("a thread"), libc::SS_DISABLE);
+    }
 }
