@@ -1,71 +1,128 @@
 //! Where names and files are made, and what room there is.
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 
 use model::temporary_folder;
-use rustix::fs::StatVfs;
+use rustix::fs::{Access, StatVfs, access};
+use rustix::process::geteuid;
 use tempfile::TempDir;
 
 use crate::OpenError;
 use crate::leftover::announce;
 use process::Announcement;
 
+/// Where temporary files lie if nothing else is said.
+const USUAL: &str = "/tmp";
+
 /// A folder for names: one of our own, made when the first name is, or one that is there.
 #[derive(Debug)]
 pub struct Folder {
     place: PathBuf,
+    /// The place was there to begin with: where it is gone, files go elsewhere.
+    was_there: bool,
     /// `None` where names are made in the place itself.
-    private: Option<OnceLock<TempDir>>,
+    private: Option<Mutex<Option<Private>>>,
 }
+
+/// A folder of our own; it is removed with this value.
+#[derive(Debug)]
+struct Private(Option<TempDir>);
 
 impl Folder {
     /// A folder that nobody else may enter, in the folder for temporary files. It is made when it is needed, announced,
-    /// and removed with this value.
+    /// and removed with this value. Where somebody has removed it meanwhile, another one is made.
     pub fn private() -> Self {
-        let place = temporary_folder();
+        Self::private_in(temporary_folder())
+    }
+
+    /// The same where no script looks for its own temporary files: for names that are removed at once, and store nothing.
+    pub(crate) fn for_brief_names() -> Self {
+        let own = |folder: &PathBuf| {
+            let is_own = fs::metadata(folder).is_ok_and(|found| found.uid() == geteuid().as_raw());
+            is_own && folder.is_absolute() && access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+        };
+        let usual = || Some(PathBuf::from(USUAL)).filter(|usual| access(usual, Access::WRITE_OK).is_ok());
+        let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(own);
+        Self::private_in(runtime.or_else(usual).unwrap_or_else(temporary_folder))
+    }
+
+    fn private_in(place: PathBuf) -> Self {
         // A relative TMPDIR leads elsewhere once the directory has changed.
         let place = std::path::absolute(&place).unwrap_or(place);
-        Self { place, private: Some(OnceLock::new()) }
+        Self { was_there: place.is_dir(), place, private: Some(Mutex::default()) }
     }
 
     /// A folder that is there, and nobody else's meanwhile.
     pub fn at(place: &Path) -> Self {
-        Self { place: place.to_owned(), private: None }
+        Self { place: place.to_owned(), was_there: false, private: None }
     }
 
     /// Where a name goes.
     ///
     /// # Errors
     /// The folder cannot be made.
-    pub fn path(&self) -> Result<&Path, OpenError> {
-        let Some(private) = &self.private else { return Ok(&self.place) };
-        if let Some(made) = private.get() {
-            return Ok(made.path());
+    pub fn path(&self) -> Result<PathBuf, OpenError> {
+        let Some(private) = &self.private else { return Ok(self.place.clone()) };
+        let mut private = private.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(path) = private.as_ref().and_then(Private::still_there) {
+            return Ok(path.to_owned());
         }
+        let made = private.insert(Private::make_in(self.place())?);
+        Ok(made.path().to_owned())
+    }
+
+    /// Where a file goes that has no name.
+    pub fn place(&self) -> &Path {
+        if self.was_there && !self.place.is_dir() { Path::new(USUAL) } else { &self.place }
+    }
+}
+
+impl Private {
+    fn make_in(place: &Path) -> Result<Self, OpenError> {
         let name = format!("hosepipe-{:016x}", fastrand::u64(..));
-        let path = self.place.join(&name);
+        let path = place.join(&name);
         // Announced first: who is killed as soon as the folder is there must not leave it.
         announce(Announcement::Folder, &path);
         let mut folder = tempfile::Builder::new();
         // The umask is the user's affair, and may leave the folder open to all.
         let folder = folder.prefix(&name).rand_bytes(0).permissions(Permissions::from_mode(0o700));
-        let made = folder.tempdir_in(&self.place).map_err(|source| {
-            announce(Announcement::Withdrawn, &path);
-            OpenError::System {
-                call: format!("making a folder in {}", self.place.display()),
-                source,
-                remedy: Some("set TMPDIR to a folder you can write to".to_owned()),
+        match folder.tempdir_in(place) {
+            Ok(made) => Ok(Self(Some(made))),
+            Err(source) => {
+                announce(Announcement::Withdrawn, &path);
+                Err(OpenError::System {
+                    call: format!("making a folder in {}", place.display()),
+                    source,
+                    remedy: Some("set TMPDIR to a folder you can write to".to_owned()),
+                })
             }
-        })?;
-        Ok(private.get_or_init(|| made).path())
+        }
     }
 
-    /// Where a file goes that has no name.
-    pub fn place(&self) -> &Path {
-        &self.place
+    fn path(&self) -> &Path {
+        self.0.as_ref().map_or(Path::new(""), TempDir::path)
+    }
+
+    /// Its path, unless it has been removed, or is another's.
+    fn still_there(&self) -> Option<&Path> {
+        let is_ours = |found: fs::Metadata| found.is_dir() && found.uid() == geteuid().as_raw();
+        fs::symlink_metadata(self.path()).is_ok_and(is_ours).then(|| self.path())
+    }
+}
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        let path = self.path().to_owned();
+        let Some(made) = self.0.take() else { return };
+        let removed = made.close();
+        // What could not be removed now, the cleaner tries to remove at the end.
+        if removed.is_ok() || removed.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            announce(Announcement::Withdrawn, &path);
+        }
     }
 }
 
@@ -83,13 +140,32 @@ mod tests {
     fn a_private_folder_is_made_when_it_is_needed_and_is_ours_alone() {
         let outside = tempfile::tempdir().expect("temp dir");
         let entries = || std::fs::read_dir(outside.path()).expect("there").count();
-        let folder = Folder { place: outside.path().to_owned(), private: Some(OnceLock::new()) };
+        let folder = Folder::private_in(outside.path().to_owned());
         assert_eq!(entries(), 0);
         let path = folder.path().expect("a folder").to_owned();
         assert_eq!(folder.path().expect("the same"), path);
         assert_eq!(path.metadata().expect("there").permissions().mode() & 0o7777, 0o700);
         drop(folder);
         assert_eq!(entries(), 0);
+    }
+
+    /// Expected: a script that cleans the folder for temporary files, or removes it, goes on.
+    /// Happened: its next pipeline over a link that has a name could not be made.
+    #[test]
+    fn a_folder_that_was_removed_is_made_anew() {
+        let outside = tempfile::tempdir().expect("temp dir");
+        let place = outside.path().join("tmp");
+        std::fs::create_dir(&place).expect("a folder");
+        let folder = Folder::private_in(place.clone());
+        let first = folder.path().expect("a folder");
+        std::fs::remove_dir(&first).expect("empty");
+        let second = folder.path().expect("another");
+        assert!(second != first && second.starts_with(&place) && second.is_dir());
+        std::fs::remove_dir_all(&place).expect("ours");
+        let third = folder.path().expect("elsewhere");
+        assert!(third.starts_with(USUAL) && third.is_dir() && folder.place() == Path::new(USUAL));
+        drop(folder);
+        assert!(!third.exists() && !place.exists());
     }
 
     /// Expected: whoever is killed as soon as the folder is there leaves nothing.
@@ -99,7 +175,7 @@ mod tests {
         let (hears, tells) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).expect("a pipe");
         crate::leftover::announce_to(Some(process::Announcer::over(tells)));
         let place = PathBuf::from("/nonexistent/announced");
-        let folder = Folder { place, private: Some(OnceLock::new()) };
+        let folder = Folder::private_in(place);
         assert!(folder.path().is_err());
         crate::leftover::announce_to(None);
         let mut told = Vec::new();
@@ -113,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_cannot_be_made_is_a_sentence_with_a_remedy() {
-        let folder = Folder { place: PathBuf::from("/nonexistent"), private: Some(OnceLock::new()) };
+        let folder = Folder::private_in(PathBuf::from("/nonexistent"));
         let error = folder.path().expect_err("nowhere");
         assert!(error.to_string().contains("/nonexistent: ENOENT"), "{error}");
         assert!(error.remedy().is_some_and(|remedy| remedy.contains("TMPDIR")));

@@ -8,11 +8,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use process::{Announcement, Announcer, Cleaner};
+use process::{Announcement, Announcer, Cleaner, LeftCleaner};
 use rustix::process::geteuid;
 
 /// Where names are announced.
 static ANNOUNCER: Mutex<Option<Announcer>> = Mutex::new(None);
+/// The cleaner that [`ensure_cleaner`] has started.
+static ENSURED: Mutex<Option<Cleaner>> = Mutex::new(None);
 
 /// Starts the cleaner of everything that mechanisms make from now on. Call it before there is any other thread.
 ///
@@ -22,6 +24,33 @@ pub fn start_cleaner() -> io::Result<Cleaner> {
     let cleaner = Cleaner::start_with(remove_message_queues_of)?;
     announce_to(Some(cleaner.announcer()?));
     Ok(cleaner)
+}
+
+/// Starts a cleaner of what this process makes from now on, and those that it forks, unless one was started; it ends with the last of
+/// them.
+///
+/// # Errors
+/// As [`Cleaner::start`].
+pub fn ensure_cleaner() -> io::Result<()> {
+    let is_there = ANNOUNCER.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+    if !is_there {
+        let cleaner = Cleaner::start()?;
+        announce_to(Some(cleaner.announcer()?));
+        *ENSURED.lock().unwrap_or_else(PoisonError::into_inner) = Some(cleaner);
+    }
+    Ok(())
+}
+
+/// Lets the cleaner, where there is one, remove what is left and end: this process is the last one that announced to it.
+pub fn dismiss_cleaner() {
+    announce(Announcement::Over, Path::new(""));
+    announce_to(None);
+}
+
+/// Leaves the cleaner, where there is one, to the others that announce to it.
+pub fn leave_cleaner() -> Option<LeftCleaner> {
+    announce_to(None);
+    ENSURED.lock().unwrap_or_else(PoisonError::into_inner).take().and_then(Cleaner::leave)
 }
 
 /// Announces every path made from now on there.

@@ -12,12 +12,16 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use nix::unistd::{ForkResult, fork};
+use rustix::event::PollFlags;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, setsid, waitpid};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, kill_process_group, pidfd_open, setsid, waitpid,
+};
 use rustix::stdio::{dup2_stderr, dup2_stdin, stdin};
 use rustix::thread::set_name;
 use tempfile::TempDir;
@@ -26,6 +30,7 @@ use crate::child::leave;
 use crate::marked::{CLEANER, VARIABLE, end_marked, started_ticks};
 use crate::proc::Stat;
 use crate::remove::{remove, remove_file};
+use crate::wait::ready_within;
 
 /// What an announcement says of a path, or of the number of a process group. Announcements are this letter, the path or number,
 /// and a NUL, which no path holds.
@@ -141,6 +146,11 @@ impl Cleaner {
         self.announcer.0.try_clone().map(Announcer)
     }
 
+    /// Leaves it to the other processes that announce to it: it ends when they say so, or have ended.
+    pub fn leave(mut self) -> Option<LeftCleaner> {
+        self.pid.take().map(LeftCleaner)
+    }
+
     /// Announces a path.
     pub fn announce(&self, what: Announcement, path: &Path) {
         self.announcer.announce(what, path);
@@ -184,11 +194,24 @@ impl Cleaner {
 
 impl Drop for Cleaner {
     fn drop(&mut self) {
+        let Some(pid) = self.pid.take() else { return };
         // Not merely closed: a process forked meanwhile may hold a copy of this end.
         self.announcer.tell(Announcement::Over, b"");
-        if let Some(pid) = self.pid.take() {
-            let _ = waitpid(Some(pid), WaitOptions::empty());
+        let _ = waitpid(Some(pid), WaitOptions::empty());
+    }
+}
+
+/// A cleaner that was left to others. Dropping this waits a moment for its end: where process 1 reaps nobody, it would stay as a zombie.
+#[derive(Debug)]
+pub struct LeftCleaner(Pid);
+
+impl Drop for LeftCleaner {
+    fn drop(&mut self) {
+        const MOMENT: Duration = Duration::from_millis(20);
+        if let Ok(ended) = pidfd_open(self.0, PidfdFlags::empty()) {
+            let _ = ready_within(&ended, PollFlags::IN, Some(MOMENT));
         }
+        let _ = waitpid(Some(self.0), WaitOptions::NOHANG);
     }
 }
 

@@ -18,7 +18,7 @@ mod wait;
 
 pub use captured::Captured;
 pub use child::{Capture, Child, Ended, leave};
-pub use cleaner::{Announcement, Announcer, Cleaner, Mark};
+pub use cleaner::{Announcement, Announcer, Cleaner, LeftCleaner, Mark};
 pub use cpu::{Pinned, pin};
 pub use marked::VARIABLE;
 pub use own_file::{create_at, make_own_folder, open_own, write_anew};

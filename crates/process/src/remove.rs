@@ -4,19 +4,32 @@ use std::ffi::CStr;
 use std::mem::MaybeUninit;
 
 use rustix::fd::{AsFd, BorrowedFd};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, openat, unlinkat};
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, RawDir, access, openat, unlinkat};
+use rustix::io::Errno;
 
 /// Folders within folders that are gone into, so that the stack suffices.
 const DEPTH_MAX: u32 = 32;
 
 /// Removes a file, if there is one.
 pub(crate) fn remove_file(path: &CStr) {
-    let _ = unlinkat(CWD, path, AtFlags::empty());
+    for _ in 0..TRIES {
+        if matches!(unlinkat(CWD, path, AtFlags::empty()), Ok(()) | Err(Errno::NOENT)) {
+            return;
+        }
+    }
 }
+
+/// A call that failed once may be granted the next time.
+const TRIES: u32 = 3;
 
 /// Removes what is there, as far as it can be removed.
 pub(crate) fn remove(path: &CStr) {
-    remove_below(CWD, path, DEPTH_MAX);
+    for _ in 0..TRIES {
+        remove_below(CWD, path, DEPTH_MAX);
+        if access(path, Access::EXISTS) == Err(Errno::NOENT) {
+            return;
+        }
+    }
 }
 
 fn remove_below(parent: BorrowedFd<'_>, name: &CStr, depth: u32) {

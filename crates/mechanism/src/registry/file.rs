@@ -40,16 +40,16 @@ impl Mechanism for NamedFile {
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
         let folder = storage_folder(request.options, request.folder)?;
         one_way(request, || {
-            check_free_space(request, folder)?;
-            let (name, writer) = make_named(folder, sync(request.options))?;
+            check_free_space(request, &folder)?;
+            let (name, writer) = make_named(&folder, sync(request.options))?;
             Ok(Direction { keep: Some(Box::new(name)), ..follow_direction(request, writer)? })
         })
     }
 
     fn connect(&self, options: &Options, folder: &Folder) -> Option<Result<LinkEnds, OpenError>> {
         Some(storage_folder(options, folder).and_then(|folder| {
-            let (name, writer) = make_named(folder, sync(options))?;
-            file_ends(options, folder, writer, Some(name))
+            let (name, writer) = make_named(&folder, sync(options))?;
+            file_ends(options, &folder, writer, Some(name))
         }))
     }
 }

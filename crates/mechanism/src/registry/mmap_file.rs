@@ -40,7 +40,7 @@ impl Mechanism for MmapFile {
         let (bytes, folder) = (ring_bytes(request)?, storage_folder(request.options, request.folder)?);
         one_way(request, || {
             // The name goes at the end of this: both ends have the mapping, and the file lives as long as that.
-            let (_name, file) = make_file(folder, bytes)?;
+            let (_name, file) = make_file(&folder, bytes)?;
             Ok(payload_direction(request, map(&file, bytes, RingWait::of(request))?))
         })
     }

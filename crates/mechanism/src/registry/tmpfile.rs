@@ -1,8 +1,7 @@
 //! `tmpfile`: a file without a name, open(2) O_TMPFILE (study `comp517`). Also the home of what both file
 //! mechanisms share: a writer that appends, a reader that follows it.
 
-use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, inotify, open, statvfs};
 
@@ -104,10 +103,9 @@ pub(super) fn make_named(folder: &Path, more: OFlags) -> Result<(StoredName, Own
     Ok((StoredName::new(path, name), writer))
 }
 
-/// Not to be found in anybody's folder yet.
+/// Not to be found in anybody's folder yet, nor to be guessed: another user may make names in it, too.
 fn unique_name() -> String {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    format!(".hosepipe-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed))
+    format!(".hosepipe-{:016x}", fastrand::u64(..))
 }
 
 /// Makes a file that is open for appending the ends of a link.
@@ -135,8 +133,8 @@ fn proc_path(file: &OwnedFd) -> String {
 }
 
 /// Where a file with a name lies: `dir=`, or the run's own folder.
-pub(super) fn storage_folder<'a>(options: &'a Options, folder: &'a Folder) -> Result<&'a Path, OpenError> {
-    options.folder(DIR_OPTION.name).map_or_else(|| folder.path(), Ok)
+pub(super) fn storage_folder(options: &Options, folder: &Folder) -> Result<PathBuf, OpenError> {
+    options.folder(DIR_OPTION.name).map_or_else(|| folder.path(), |dir| Ok(dir.to_owned()))
 }
 
 /// Where a file without one lies: beside that folder, which need not be made for it.

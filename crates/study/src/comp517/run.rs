@@ -25,14 +25,14 @@ fn part(run: &mut PartRun<'_>, index: usize) -> anyhow::Result<()> {
     run.set("warm-up", format!("{} untimed round", study.choice.warmup));
     let place = Folder::private();
     let place = place.path().map_err(with_remedy)?;
-    let made = preset.make(place, &mut || {
+    let made = preset.make(&place, &mut || {
         run.progress("making what the pipeline runs on", None);
         !run.is_stopped()
     });
     made.map_err(refused("what the pipeline runs on"))?;
 
     let shell = run.shell()?;
-    let (text, shown) = (preset.text_at(place), preset.shown());
+    let (text, shown) = (preset.text_at(&place), preset.shown());
     let contenders = study.links.iter().map(|link| Contender::new(&text, &shown, &link.via, &shell));
     let contenders = contenders.collect::<Result<Vec<_>, _>>()?;
     let contest = Contest {

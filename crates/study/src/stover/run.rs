@@ -37,7 +37,7 @@ fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
 
     let place = Folder::private();
     let place = place.path().map_err(with_remedy)?;
-    let filters = filter_columns(run.job.hosepipe, run.job.seed, chunk_bytes, bytes, place);
+    let filters = filter_columns(run.job.hosepipe, run.job.seed, chunk_bytes, bytes, &place);
     let cases = BOUND.map(|(_, spec)| bound_case(spec, bytes, chunk_bytes));
     let cases = cases.into_iter().collect::<Result<Vec<Case>, _>>()?;
     let rounds = warmup + tests;

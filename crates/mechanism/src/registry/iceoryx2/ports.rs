@@ -34,7 +34,7 @@ pub(super) fn open(request: &Request<'_>) -> Result<Channel, OpenError> {
     let depth = request.options.parsed("depth").unwrap_or(DEFAULT_DEPTH);
     let directions = if request.workload == Workload::PingPong { 2 } else { 1 + u64::from(request.relays) };
     check_room(request.block_bytes as u64, depth as u64, directions)?;
-    let site = Site::new(request.folder.path()?)?;
+    let site = Site::new(&request.folder.path()?)?;
     let mut number = 0;
     let mut channel = one_way(request, || {
         number += 1;
@@ -273,7 +273,7 @@ pub(super) fn canary() -> ZeroCopy {
 fn seen_after_send() -> io::Result<bool> {
     set_log_level(LogLevel::Fatal);
     let folder = Folder::private();
-    let site = folder.path().and_then(Site::new).map_err(io::Error::other)?;
+    let site = folder.path().and_then(|path| Site::new(&path)).map_err(io::Error::other)?;
     let plan = PortSettings {
         config: site.config.clone(),
         service: "hosepipe/canary".to_owned(),
