@@ -121,7 +121,9 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let started = SystemTime::now();
     let streams = args.outputs.streams()?;
     let reach = if args.outcome.is_some() { Reach::Trial } else { Reach::AllBelow };
-    let text = Text { shell: &shell, arguments, streams, via: &via, keep, watched, prompt: None, reach };
+    let recorded = watched.is_some() || args.outcome.is_some();
+    let text =
+        Text { shell: &shell, arguments, streams, via: &via, keep, watched, recorded, prompt: None, reach };
     let ran = pipeline::run(&text);
     if let Some(outcome) = &args.outcome {
         let links = ran.as_ref().map(|ran| &ran.summary.links[..]);

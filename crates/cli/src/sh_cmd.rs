@@ -95,6 +95,7 @@ fn run_shell(
     prompt: Option<Prompt<'_>>,
 ) -> anyhow::Result<ExitCode> {
     let (streams, reach) = (Vec::new(), Reach::Child);
-    let text = Text { shell, arguments, streams, via, keep: None, watched: None, prompt, reach };
+    let text =
+        Text { shell, arguments, streams, via, keep: None, watched: None, recorded: false, prompt, reach };
     Ok(script::exit(&pipeline::run(&text)?))
 }

@@ -41,10 +41,11 @@ pub fn ensure_cleaner() -> io::Result<()> {
     Ok(())
 }
 
-/// Lets the cleaner, where there is one, remove what is left and end: this process is the last one that announced to it.
-pub fn dismiss_cleaner() {
-    announce(Announcement::Over, Path::new(""));
+/// Lets the cleaner that [`ensure_cleaner`] has started, where there is one, remove what is left and end: this process is the last one
+/// that announces to it.
+pub fn end_cleaner() {
     announce_to(None);
+    drop(ENSURED.lock().unwrap_or_else(PoisonError::into_inner).take());
 }
 
 /// Leaves the cleaner, where there is one, to the others that announce to it.

@@ -12,9 +12,9 @@ use model::{LinkRecord, StageRecord};
 use rustix::io::{read, write};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::link::LinkSpec;
+use crate::link::{LinkSpec, refused};
 use crate::run::{Begin, Names};
-use crate::serve::Server;
+use crate::serve::{LAST_LOOKS, Server};
 use crate::socket::Socket;
 
 /// How long what is said before a prompt waits for figures of links that are just closing.
@@ -120,7 +120,9 @@ impl Server<'_> {
             }
             // Where files lie that go with the shell.
             ["folder"] => {
-                let folder = self.folder.path().map_err(|error| error.to_string())?;
+                let made =
+                    mechanism::ensure_cleaner().map_err(refused("fork")).and_then(|()| self.folder.path());
+                let folder = made.map_err(|error| error.to_string())?;
                 Ok(folder.to_string_lossy().into_owned())
             }
             ["via", ..] => Err("usage: via [LINK]".to_owned()),
@@ -132,15 +134,15 @@ impl Server<'_> {
 
     /// The shell is about to show its prompt: says what stands in that, and what the pipelines did that have ended since the last
     /// one, which are then forgotten.
-    pub(crate) fn before_a_prompt(&mut self) {
+    pub(crate) fn before_a_prompt(&mut self, socket: &Socket) -> io::Result<()> {
         if let Some(folder) = self.began_from.take() {
             // It has been read. Where it cannot be removed now, it is at the end.
             let _ = std::fs::remove_dir_all(folder);
         }
         let Some((prompt, prompt_pipes)) = self.service.text.prompt.zip(self.service.prompt_pipes) else {
-            return;
+            return Ok(());
         };
-        let lines = self.lines(&prompt);
+        let lines = self.lines(&prompt, socket)?;
         let via = self.chosen.via.to_string();
         let mark =
             if via != "pipe" || prompt.mark_pipes { format!("({}) ", harmless(&via)) } else { String::new() };
@@ -149,18 +151,20 @@ impl Server<'_> {
             let _ = writeln!(io::stderr(), "{line}");
         }
         prompt_pipes.answer(&format!("{mark}\n"));
+        Ok(())
     }
 
-    fn lines(&mut self, prompt: &Prompt<'_>) -> Vec<String> {
+    fn lines(&mut self, prompt: &Prompt<'_>, socket: &Socket) -> io::Result<Vec<String>> {
         let over = self.ledger.over();
-        let open = |server: &Self| {
-            let mut links = over.iter().flat_map(|joined| &joined.links);
-            links.any(|id| server.links.get(id).is_some_and(|served| served.link.is_some()))
-        };
+        let links: Vec<u64> = over.iter().flat_map(|joined| joined.links.iter().copied()).collect();
         let began = Instant::now();
-        while self.chosen.stats && open(self) && began.elapsed() < LAST_FIGURES {
-            self.look_at_links();
-            std::thread::sleep(Duration::from_micros(200));
+        while (self.chosen.stats || self.keep.is_some()) && links.iter().any(|id| self.open.contains(id)) {
+            self.look_at_links(socket)?;
+            if began.elapsed() > LAST_FIGURES && !self.is_copying(links.iter().copied()) {
+                break;
+            }
+            self.hear(socket)?;
+            std::thread::sleep(LAST_LOOKS);
         }
         let mut lines = Vec::new();
         for joined in over.iter().filter(|joined| joined.processes.len() > 1 && self.chosen.stats) {
@@ -178,8 +182,9 @@ impl Server<'_> {
         self.keep = None;
         self.ledger.forget(&over);
         let ledger = &self.ledger;
-        self.links.retain(|id, served| served.link.is_some() || ledger.knows(*id));
-        lines
+        let open = &self.open;
+        self.links.retain(|id, _| open.contains(id) || ledger.knows(*id));
+        Ok(lines)
     }
 }
 

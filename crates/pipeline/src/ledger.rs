@@ -1,7 +1,7 @@
 //! What a shell's processes did, put together from what the preloaded library told: which of them were joined by which link, what
 //! they became, and how they ended.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
@@ -22,6 +22,10 @@ pub(crate) struct Ledger {
     pub(crate) processes: Vec<Process>,
     /// The latest entry of each process number.
     latest: HashMap<i32, usize>,
+    /// The entries of processes that have not been waited for.
+    alive: BTreeSet<usize>,
+    /// Entries by the number of their parent.
+    children: HashMap<i32, Vec<usize>>,
 }
 
 /// A process, in one part it played.
@@ -62,7 +66,8 @@ pub(crate) struct Joined {
 impl Ledger {
     /// Of this shell nothing was told yet.
     pub(crate) fn of(shell: i32) -> Self {
-        Self { shell, processes: Vec::new(), latest: HashMap::new() }
+        let (latest, alive, children) = Default::default();
+        Self { shell, processes: Vec::new(), latest, alive, children }
     }
 
     /// A process has an end of a link as its standard input (0), output or error stream now.
@@ -71,6 +76,7 @@ impl Ledger {
         if let Some(process) = self.own_with(head) {
             // A redirection within a loop, for example, is over.
             process.ended = None;
+            self.alive.extend(self.latest.get(&pid));
             return;
         }
         // What a shell had saved, and takes back behind a builtin's redirection, is the same part's.
@@ -95,6 +101,9 @@ impl Ledger {
         let Some(process) = self.own_with(head).filter(|process| process.ended.is_none()) else { return };
         let usage = used_since(head.usage, process.used_before);
         process.ended = Some(Ended { at_ns: head.at_ns, status: None, usage });
+        if let Some(index) = self.latest.get(&head.pid) {
+            self.alive.remove(index);
+        }
     }
 
     /// The latest part of the shell itself, where it has, or had, this link there.
@@ -116,11 +125,15 @@ impl Ledger {
         let words = arguments.strip_suffix(b"\0").unwrap_or(arguments).split(|byte| *byte == 0);
         let words: Vec<String> = words.map(|word| String::from_utf8_lossy(word).into_owned()).collect();
         let again = self.latest(head.pid).is_none_or(|process| process.ended.is_some());
+        let parent = head.value as i32;
         let process = self.part(head.pid, again, head.at_ns);
-        process.parent = Some(head.value as i32);
+        let is_new = process.parent.replace(parent) != Some(parent);
         process.command = Some(shell_line(&words));
         (process.became_ns, process.used_before) = (head.at_ns, head.usage);
         process.aside = children;
+        if is_new {
+            self.children.entry(parent).or_default().push(self.latest[&head.pid]);
+        }
     }
 
     /// A process was waited for.
@@ -133,18 +146,18 @@ impl Ledger {
             ended.usage = used_since(head.usage, process.used_before);
         }
         process.ended.get_or_insert(ended);
+        self.alive.remove(index);
     }
 
     /// Every process that has not been waited for.
     pub(crate) fn living(&self) -> impl Iterator<Item = &Process> {
-        self.processes.iter().filter(|process| process.ended.is_none())
+        self.alive.iter().map(|index| &self.processes[*index])
     }
 
     /// The parts that are still being played.
     pub(crate) fn played(&self) -> impl Iterator<Item = usize> {
         let is_latest = |index: &usize| self.latest.get(&self.processes[*index].pid) == Some(index);
-        (0..self.processes.len())
-            .filter(move |index| self.processes[*index].ended.is_none() && is_latest(index))
+        self.alive.iter().copied().filter(move |index| is_latest(index))
     }
 
     /// A link, and those behind it that carry what its readers make of it.
@@ -170,6 +183,7 @@ impl Ledger {
     fn part(&mut self, pid: i32, another: bool, at_ns: u64) -> &mut Process {
         if another {
             self.latest.insert(pid, self.processes.len());
+            self.alive.insert(self.processes.len());
             self.processes.push(Process { pid, began_ns: at_ns, ..Process::default() });
         }
         let index = self.latest[&pid];
@@ -217,8 +231,7 @@ impl Ledger {
     pub(crate) fn over(&self) -> Vec<Joined> {
         let runs = |index: &usize| {
             let process = &self.processes[*index];
-            let is_there = || Path::new(&format!("/proc/{}", process.pid)).exists();
-            process.ended.is_none() && process.pid != self.shell && is_there()
+            process.ended.is_none() && process.pid != self.shell && is_there(process.pid)
         };
         let mut pipelines = self.pipelines();
         pipelines.retain(|joined| !joined.processes.iter().any(runs));
@@ -253,18 +266,44 @@ impl Ledger {
                 kept.push(process);
             }
         }
-        self.latest = kept.iter().enumerate().map(|(index, process)| (process.pid, index)).collect();
+        self.put(kept);
+    }
+
+    /// Takes out what has ended and is joined by no link that is open.
+    pub(crate) fn forget_ended(&mut self, is_open: &dyn Fn(u64) -> bool) {
+        let played: HashSet<usize> = self.played().collect();
+        let mut index = 0;
+        let mut kept = std::mem::take(&mut self.processes);
+        kept.retain(|process| {
+            index += 1;
+            let lives = played.contains(&(index - 1)) && is_there(process.pid);
+            lives || [process.reads, process.writes].into_iter().flatten().any(is_open)
+        });
+        self.put(kept);
+    }
+
+    fn put(&mut self, kept: Vec<Process>) {
         self.processes = kept;
+        let numbered = || self.processes.iter().enumerate();
+        self.latest = numbered().map(|(index, process)| (process.pid, index)).collect();
+        self.alive =
+            numbered().filter(|(_, process)| process.ended.is_none()).map(|(index, _)| index).collect();
+        self.children.clear();
+        for (index, process) in self.processes.iter().enumerate() {
+            if let Some(parent) = process.parent {
+                self.children.entry(parent).or_default().push(index);
+            }
+        }
     }
 
     /// What a process is called: the program it became, or those that it started.
     pub(crate) fn name(&self, index: usize) -> String {
         let process = &self.processes[index];
-        let is_of_it =
-            |child: &&Process| child.parent == Some(process.pid) && child.began_ns >= process.began_ns;
+        let is_of_it = |child: &&Process| child.began_ns >= process.began_ns;
         // What ran before the last program of a subshell took its place.
         let is_over = |child: &&Process| child.ended.is_some_and(|ended| ended.at_ns <= process.became_ns);
-        let below = self.processes.iter().filter(is_of_it);
+        let children = self.children.get(&process.pid).into_iter().flatten();
+        let below = children.map(|child| &self.processes[*child]).filter(is_of_it);
         let below = below.filter(|child| process.command.is_none() || is_over(child)).chain([process]);
         let names: Vec<&str> = below.filter_map(|child| child.command.as_deref()).collect();
         if let (Some(command), [_]) = (&process.command, &names[..]) {
@@ -309,6 +348,10 @@ fn used_since(now: Usage, before: Usage) -> Usage {
         system_us: now.system_us.saturating_sub(before.system_us),
         ..now
     }
+}
+
+fn is_there(pid: i32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
 }
 
 #[cfg(test)]
@@ -451,6 +494,31 @@ mod tests {
         let over = ledger.over();
         ledger.forget(&over);
         assert!(ledger.processes.is_empty() && ledger.latest.is_empty());
+    }
+
+    /// Expected: a shell that runs pipeline after pipeline costs no more memory than one. Happened: all of them were remembered.
+    #[test]
+    fn what_has_ended_can_be_forgotten() {
+        let mut ledger = Ledger::of(1);
+        let own = std::process::id() as i32;
+        took(&mut ledger, own, 9, 1, 1);
+        for link in 10..1000 {
+            let (writer, reader) = (i32::MAX - 3 * link, i32::MAX - 3 * link - 1);
+            took(&mut ledger, writer, link as u64, 1, 2);
+            took(&mut ledger, reader, link as u64, 0, 2);
+            becomes(&mut ledger, reader, 1, b"cat\0", 3);
+            reaped(&mut ledger, writer, 4, 0);
+            reaped(&mut ledger, reader, 4, 0);
+        }
+        assert_eq!(ledger.played().count(), 1);
+        ledger.forget_ended(&|link| link == 999);
+        assert_eq!(
+            ledger.processes.len(),
+            3,
+            "this test's own, which lives, and those of the link that is open"
+        );
+        assert_eq!((ledger.latest.len(), ledger.alive.len(), ledger.children.len()), (3, 1, 1));
+        assert_eq!(names(&ledger), [vec![IN_THE_SHELL], vec![IN_THE_SHELL, "cat"]]);
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub use mechanism::{Folder, OpenError, Order};
 pub use spec::{LinkProblem, LinkSpec};
 
 use mechanism::{LinkEnds, LinkKind, Stored, large_pipe};
-use model::LinkRecord;
+use model::{ByteSize, LinkRecord};
 use rustix::pipe::fcntl_setpipe_size;
 
 use file::LinkFile;
@@ -50,6 +50,10 @@ pub struct Link {
     writer: Option<Watch>,
     /// What will keep a copy of a stored link's file.
     copy: Option<File>,
+    /// The largest files that its writers may make, where they have a limit, in bytes.
+    limits: Vec<u64>,
+    /// A writer was ended by such a limit.
+    limit_ended_writer: bool,
     lines: Arc<Lines>,
     record: LinkRecord,
 }
@@ -88,6 +92,8 @@ impl Link {
             file: None,
             writer: None,
             copy: None,
+            limits: Vec::new(),
+            limit_ended_writer: false,
             lines: Arc::default(),
             record,
         }
@@ -167,6 +173,21 @@ impl Link {
         self.lines.want();
     }
 
+    /// A writer may make no file larger than this, in bytes.
+    pub(crate) fn limit(&mut self, bytes: u64) {
+        self.limits.push(bytes);
+    }
+
+    /// A writer was ended because it wanted to make a file larger than it may.
+    pub(crate) fn note_limit_ended_writer(&mut self) {
+        self.limit_ended_writer = true;
+    }
+
+    /// Whether [`Link::finish`] reads everything once more that the link has stored.
+    pub(crate) fn is_slow_to_finish(&self) -> bool {
+        self.copy.is_some() || self.file.is_some() && self.relays.is_empty() && self.lines.are_wanted()
+    }
+
     /// Lines that went through so far; `None` where they are not counted.
     pub fn lines(&self) -> Option<u64> {
         self.lines.seen()
@@ -221,12 +242,13 @@ impl Link {
         self.write = None;
         self.read = None;
         let mut record = std::mem::take(&mut self.record);
-        let mut cut_short = false;
+        let (mut cut_short, mut reader_left) = (false, false);
         record.relay = !self.relays.is_empty();
         for outcome in self.relays.iter_mut().map(Relay::finish) {
             record.bytes = Some(outcome.bytes);
             record.trouble = record.trouble.or(outcome.trouble);
             cut_short |= outcome.cut_short;
+            reader_left |= outcome.reader_left;
         }
         if let Some(file) = &self.file {
             if self.relays.is_empty() && self.lines.are_wanted() {
@@ -240,11 +262,26 @@ impl Link {
             record.stored_bytes = Some(file.bytes_max());
             record.bytes = record.bytes.or(record.stored_bytes);
             record.path = file.path().map(|path| path.to_string_lossy().into_owned());
-            record.trouble = file.trouble(&record.spec).or(record.trouble).or(looked).or(not_kept);
+            let stored_bytes = file.bytes_max();
+            let limited = self.limits.contains(&stored_bytes) || self.limit_ended_writer && stored_bytes > 0;
+            let limited = (limited && !reader_left).then(|| limit_trouble(&record));
+            cut_short |= limited.is_some();
+            record.trouble =
+                file.trouble(&record.spec).or(limited).or(record.trouble).or(looked).or(not_kept);
         }
         record.lines = self.lines.seen();
         (record, cut_short)
     }
+}
+
+/// What to say where a limit for file sizes has ended what a writer wrote: the pipe that the link stands for has none.
+pub(crate) fn limit_trouble(record: &LinkRecord) -> String {
+    format!(
+        "link {}: its writer reached its limit for the size of files, and what it wrote was cut short after {}: a higher limit \
+         (ulimit -f), or a link that stores nothing",
+        record.spec,
+        ByteSize(record.stored_bytes.unwrap_or(0))
+    )
 }
 
 /// What to say where a system call was refused.

@@ -21,7 +21,9 @@ use nix::unistd::{ForkResult, fork};
 use pipes::protocol::{Config, Head, NO_POSIX_SPAWN, Plain, Usage, kind, mode};
 use pipes::sites::Sites;
 use process::signals;
-use process::{Environment, Reach, Supervisor, become_program, leave, reap, shown_status, spawn};
+use process::{
+    Environment, LeftCleaner, Reach, Supervisor, become_program, leave, reap, shown_status, spawn,
+};
 use rustix::io::{Errno, fcntl_getfd};
 use rustix::process::{Pid, PidfdFlags, Resource, getpid, getrlimit, pidfd_open, setrlimit, setsid};
 use serde::{Deserialize, Serialize};
@@ -50,6 +52,8 @@ pub struct Text<'a> {
     pub keep: Option<Rc<Keep>>,
     /// How its stages are looked at while they run; `None` where nobody wants to know.
     pub watched: Option<Watched<'a>>,
+    /// Whether it is wanted what its stages and links did. Otherwise the [`Summary`] only says whether something was cut short.
+    pub recorded: bool,
     /// What it shows, where it has a prompt.
     pub prompt: Option<Prompt<'a>>,
     /// Which processes get a signal that is sent to this one. This process stays beside the shell of a trial in any case.
@@ -172,12 +176,14 @@ pub fn run(text: &Text<'_>) -> Result<Ran, RunError> {
     let socket = Socket::open().map_err(system("a socket"))?;
     let config = sites.map(|sites| asking(sites, &socket.name));
     if let Some(prompt) = &text.prompt {
+        // The shell would have it for a child; the server starts one of its own.
+        mechanism::end_cleaner();
         let begin = serve_prompt(text, prompt, socket)?;
         return Err(Start::new(text, begin, library, config).become_shell(text.shell));
     }
     let supervisor = Supervisor::new(text.reach).map_err(system("signalfd"))?;
     let mut running = Running::start(text, Start::new(text, Begin::default(), library, config), supervisor)?;
-    let (its_pid, server) = running.serve(text, socket).map_err(system("fork"))?;
+    let (its_pid, server, cleaner) = running.serve(text, socket).map_err(system("fork"))?;
     // Where the text writes elsewhere, standard output is for the record.
     release_descriptors(!text.streams.is_empty());
     let ended = running.supervisor.wait(Some(server.as_fd()));
@@ -187,9 +193,12 @@ pub fn run(text: &Text<'_>) -> Result<Ran, RunError> {
     })?;
     let wall = running.began.elapsed();
     let summary = running.end(ended, server).map_err(|_| RunError::Killed)?;
-    if !summary.serves_on {
+    if summary.serves_on {
+        std::mem::forget(cleaner);
+    } else {
         // Process 1 may reap nothing.
         let _ = reap(its_pid);
+        drop(cleaner);
     }
     Ok(Ran { ended, wall, summary })
 }
@@ -248,7 +257,9 @@ fn serve_prompt(text: &Text<'_>, prompt: &Prompt<'_>, socket: Socket) -> Result<
             leave(0);
         }
         become_server();
-        leave(i32::from(prompt_server(text, prompt, &socket, (shell, ended), theirs).is_err()))
+        let served = prompt_server(text, prompt, &socket, (shell, ended), theirs);
+        mechanism::end_cleaner();
+        leave(i32::from(served.is_err()))
     };
     drop((theirs, socket));
     let _ = Pid::from_raw(child.as_raw()).map(reap);
@@ -268,7 +279,7 @@ fn prompt_server(
     serde_json::to_writer(&front, &begin)?;
     drop(front);
     let Ok(begin) = begin else { return Ok(()) };
-    let began_from = begin.folder.as_ref().and_then(|folder| folder.path().ok()).map(ToOwned::to_owned);
+    let began_from = begin.folder.as_ref().and_then(|folder| folder.path().ok());
     let service = Service { text, prompt_pipes: Some(&prompt_pipes), began_from };
     serve(&service, socket, shell.as_raw_pid(), Front::Shell(ended))
 }
@@ -336,16 +347,20 @@ impl Running {
 
     /// Starts the process that serves the links, and ends what was started if this one is killed; its number, and the way to talk to it.
     /// The shell begins meanwhile: what it asks waits.
-    fn serve(&self, text: &Text<'_>, socket: Socket) -> io::Result<(Pid, UnixStream)> {
+    fn serve(&self, text: &Text<'_>, socket: Socket) -> io::Result<(Pid, UnixStream, Option<LeftCleaner>)> {
         let (ours, theirs) = UnixStream::pair()?;
         // SAFETY: this program has no other thread yet that could hold a lock.
         if let ForkResult::Parent { child } = unsafe { fork() }? {
-            return Ok((Pid::from_raw(child.as_raw()).ok_or(Errno::SRCH)?, ours));
+            // What is made from now on, the server makes. Should it be killed, the cleaner need not wait for this process.
+            let cleaner = mechanism::leave_cleaner();
+            return Ok((Pid::from_raw(child.as_raw()).ok_or(Errno::SRCH)?, ours, cleaner));
         }
         drop(ours);
         become_server();
         let service = Service { text, prompt_pipes: None, began_from: None };
-        leave(i32::from(serve(&service, &socket, self.pid, Front::Waiting(theirs)).is_err()))
+        let served = serve(&service, &socket, self.pid, Front::Waiting(theirs));
+        mechanism::end_cleaner();
+        leave(i32::from(served.is_err()))
     }
 
     /// Tells the server of the shell's end, as the library tells of the ends of others; what it says to that.

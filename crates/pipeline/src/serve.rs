@@ -1,19 +1,22 @@
 //! The server of a shell: answers the library in it with links, runs their relays, and writes down what it is told. A process of
 //! its own, so that programs in the background keep their links when the shell, and hosepipe with it, has ended.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::mpsc::sync_channel;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use mechanism::{Folder, OpenError, Order};
 use model::{Bottleneck, LinkRecord, StageRecord, monotonic_ns};
 use nix::sys::signal::Signal;
 use pipes::protocol::{HEAD_BYTES, Head, Plain, Reply, kind, share_in_burst};
-use process::{signals, sleep_on};
+use process::signals::{self, NoSignals};
+use process::sleep_on;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{FileType, fstat};
 
@@ -22,7 +25,7 @@ use crate::bottleneck::{Observed, judge};
 use crate::command::{Chosen, PromptPipes};
 use crate::keep::{Keep, KeepProblem};
 use crate::ledger::{Joined, Ledger};
-use crate::link::Link;
+use crate::link::{Link, limit_trouble};
 use crate::run::{Summary, Text};
 use crate::socket::{self, Message, Socket};
 use observe::fullness::Fill;
@@ -36,8 +39,13 @@ const IDLE: Duration = Duration::from_secs(3600);
 
 /// For how long somebody may still be heard whom the shell started in the moment it was killed.
 const LATECOMERS: Duration = Duration::from_millis(200);
+/// Between two looks at links that are about to end.
+pub(crate) const LAST_LOOKS: Duration = Duration::from_micros(200);
 /// How long the end of a shell waits for what its links still carry.
 const LAST_BYTES: Duration = Duration::from_millis(500);
+
+/// Where no record is wanted, processes are forgotten that have ended when there are so many, or twice as many as live.
+const FORGET_MIN: usize = 256;
 
 /// What is served.
 pub(crate) struct Service<'a> {
@@ -107,7 +115,10 @@ pub(crate) fn serve(service: &Service<'_>, socket: &Socket, shell: i32, front: F
         began_from: service.began_from.clone(),
         folder: Folder::private(),
         links: BTreeMap::new(),
+        open: BTreeSet::new(),
         next: 0,
+        cut_short: false,
+        forget_at: FORGET_MIN,
         ledger: Ledger::of(shell),
         began_ns: monotonic_ns(),
         attention: text.watched.map(|_| Attention::new()),
@@ -116,8 +127,8 @@ pub(crate) fn serve(service: &Service<'_>, socket: &Socket, shell: i32, front: F
     };
     let mut front = Some(front);
     loop {
-        server.look_at_links();
-        let waiting = server.links.values().any(|served| served.link.is_some());
+        server.look_at_links(socket)?;
+        let waiting = !server.open.is_empty();
         if front.is_none() && !waiting {
             return Ok(());
         }
@@ -135,7 +146,7 @@ pub(crate) fn serve(service: &Service<'_>, socket: &Socket, shell: i32, front: F
             server.hear(socket)?;
         }
         if prompted {
-            server.before_a_prompt();
+            server.before_a_prompt(socket)?;
         }
         if spoken && let Some(mut front) = front.take() {
             let mut said = [0; HEAD_BYTES];
@@ -163,7 +174,7 @@ pub(crate) fn serve(service: &Service<'_>, socket: &Socket, shell: i32, front: F
             // What was sent before that is there by now.
             server.hear(socket)?;
             server.ledger.reaped(&said);
-            server.settle();
+            server.settle(socket)?;
             server.draw_nothing();
             let pipelines = server.ledger.pipelines();
             server.name_kept(&pipelines);
@@ -177,11 +188,9 @@ pub(crate) fn serve(service: &Service<'_>, socket: &Socket, shell: i32, front: F
 
 /// A link that was given to a shell, and those who wait for it.
 pub(crate) struct Served {
-    /// `None` when it is over.
-    pub(crate) link: Option<Link>,
+    state: State,
     /// What is known of it; complete when it is over.
     pub(crate) record: LinkRecord,
-    cut_short: bool,
     order: Order,
     /// Readers that are held until the writers are done; closing one lets it go on.
     held: Vec<OwnedFd>,
@@ -190,6 +199,52 @@ pub(crate) struct Served {
     sight: Option<Sight>,
     /// Where what flows is kept.
     keep: Option<Rc<Keep>>,
+}
+
+enum State {
+    Open(Box<Link>),
+    /// What it stored is read once more, for as long as that takes: what comes of it is its record, and whether it was cut short.
+    Finishing(JoinHandle<(LinkRecord, bool)>),
+    Over,
+}
+
+impl Served {
+    fn link(&self) -> Option<&Link> {
+        if let State::Open(link) = &self.state { Some(link.as_ref()) } else { None }
+    }
+
+    /// Lets held readers go on whose writers are done; says whether nothing is left to wait for.
+    fn look(&mut self) -> bool {
+        let link = match &mut self.state {
+            State::Open(link) => link,
+            State::Finishing(copying) => return copying.is_finished(),
+            State::Over => return true,
+        };
+        if !self.written && link.is_written().unwrap_or(false) {
+            self.written = true;
+            self.held.drain(..).for_each(|reader| release(&reader));
+        }
+        self.written && (self.order == Order::Sequential || link.is_over())
+    }
+}
+
+/// Lets a held reader go on. One that is not told so reads nothing.
+fn release(reader: &OwnedFd) {
+    socket::send(reader, &Reply::default(), &[]);
+}
+
+/// Finishes a link in a thread of its own, so that others are answered meanwhile; in this one where there is none to be had.
+fn finish(link: Box<Link>) -> State {
+    let (links, finishes) = sync_channel::<Box<Link>>(1);
+    let _held = NoSignals::hold();
+    let finish = move || finishes.recv().map(|link| link.finish()).unwrap_or_default();
+    match thread::Builder::new().name("hosepipe-copy".to_owned()).spawn(finish) {
+        Ok(thread) => match links.send(link) {
+            Ok(()) => State::Finishing(thread),
+            Err(_) => State::Over,
+        },
+        Err(_) => State::Open(link),
+    }
 }
 
 /// How it can be seen from outside how full a link is, by its reading end.
@@ -225,7 +280,13 @@ pub(crate) struct Server<'a> {
     pub(crate) began_from: Option<PathBuf>,
     pub(crate) folder: Folder,
     pub(crate) links: BTreeMap<u64, Served>,
+    /// Those of them that are not over.
+    pub(crate) open: BTreeSet<u64>,
     next: u64,
+    /// Some reader saw an end that was none.
+    cut_short: bool,
+    /// How many processes there are in the ledger when those are forgotten that have ended.
+    forget_at: usize,
     pub(crate) ledger: Ledger,
     /// When it began to serve the shell (CLOCK_MONOTONIC).
     began_ns: u64,
@@ -236,7 +297,7 @@ pub(crate) struct Server<'a> {
 
 impl Server<'_> {
     /// Everything that was said so far.
-    fn hear(&mut self, socket: &Socket) -> io::Result<()> {
+    pub(crate) fn hear(&mut self, socket: &Socket) -> io::Result<()> {
         while let Some(message) = socket.receive()? {
             self.answer(message);
         }
@@ -250,8 +311,9 @@ impl Server<'_> {
             kind::TOOK => {
                 self.ledger.took(&head);
                 if let (Some(reply), Some(served)) = (reply, self.links.get_mut(&head.id)) {
-                    // Dropped otherwise, which lets it go on.
-                    if !served.written {
+                    if served.written {
+                        release(&reply);
+                    } else {
                         served.held.push(reply);
                     }
                 }
@@ -262,8 +324,20 @@ impl Server<'_> {
                 let children = children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
                 self.ledger.becomes(&head, words.next().unwrap_or_default(), children);
             }
-            kind::REAPED => self.ledger.reaped(&head),
+            kind::LIMIT => {
+                if let Some(State::Open(link)) = self.links.get_mut(&head.id).map(|served| &mut served.state)
+                {
+                    link.limit(head.value as u64);
+                }
+            }
             kind::LEFT => self.ledger.left(&head),
+            kind::REAPED => {
+                if head.value as i32 & 0x7f == libc::SIGXFSZ {
+                    self.ended_by_limit(head.pid);
+                }
+                self.ledger.reaped(&head);
+                self.forget();
+            }
             kind::COMMAND => {
                 let text = String::from_utf8_lossy(&text);
                 let words: Vec<&str> = text.split_terminator('\0').collect();
@@ -289,15 +363,15 @@ impl Server<'_> {
                 socket::send(&reply, &answer, &[read.as_fd(), write.as_fd()]);
                 let served = Served {
                     record: link.record().clone(),
-                    link: Some(link),
+                    state: State::Open(Box::new(link)),
                     order,
                     held: Vec::new(),
                     written: !hold,
                     sight: sight(&read),
-                    cut_short: false,
                     keep: self.keep.clone(),
                 };
                 self.links.insert(id, served);
+                self.open.insert(id);
             }
             Err(error) => {
                 complain(&self.chosen.via.refusal(&error));
@@ -321,8 +395,7 @@ impl Server<'_> {
         if watched.is_some_and(|watched| watched.meter || watched.lines) && !keeps {
             link.meter()?;
         }
-        let open = self.links.values().filter(|served| served.link.is_some()).count();
-        link.shrink(share_in_burst(open));
+        link.shrink(share_in_burst(self.open.len()));
         let not_kept = |problem: KeepProblem| OpenError::Unsupported {
             message: problem.to_string(),
             remedy: "another folder".to_owned(),
@@ -338,29 +411,76 @@ impl Server<'_> {
 
     /// Lets held readers go on whose writers are done, ends those whose data was cut short, and closes the books of links that are
     /// over.
-    pub(crate) fn look_at_links(&mut self) {
+    pub(crate) fn look_at_links(&mut self, socket: &Socket) -> io::Result<()> {
         self.end_readers_of_failed();
-        for served in self.links.values_mut() {
-            let Some(link) = &mut served.link else { continue };
-            if !served.written && link.is_written().unwrap_or(true) {
-                served.written = true;
-                served.held.clear();
-            }
-            let is_over = served.written && (served.order == Order::Sequential || link.is_over());
-            if let Some(link) = served.link.take_if(|_| is_over) {
-                (served.record, served.cut_short) = link.finish();
-                if let Some(trouble) = &served.record.trouble {
-                    complain(trouble);
-                }
-            }
+        let links = &mut self.links;
+        let is_over = |id: &u64| links.get_mut(id).is_none_or(Served::look);
+        let over: Vec<u64> = self.open.iter().copied().filter(is_over).collect();
+        if !over.is_empty() {
+            // What their writers said before they ended is there by now.
+            self.hear(socket)?;
         }
+        over.into_iter().for_each(|id| self.finish(id));
+        Ok(())
+    }
+
+    fn finish(&mut self, id: u64) {
+        let Some(served) = self.links.get_mut(&id) else { return };
+        let mut state = std::mem::replace(&mut served.state, State::Over);
+        if let State::Open(link) = state {
+            state = if link.is_slow_to_finish() { finish(link) } else { State::Open(link) };
+        }
+        let (record, cut_short) = match state {
+            State::Open(link) => link.finish(),
+            State::Finishing(copying) if copying.is_finished() => copying.join().unwrap_or_default(),
+            under_way => return served.state = under_way,
+        };
+        if let Some(trouble) = &record.trouble {
+            complain(trouble);
+        }
+        // At a prompt it may have been named meanwhile.
+        served.record = LinkRecord { kept: served.record.kept.take(), ..record };
+        self.cut_short |= cut_short;
+        self.open.remove(&id);
+    }
+
+    /// A process was ended because it wanted to make a file larger than it may: behind its output may be the file of a link.
+    fn ended_by_limit(&mut self, pid: i32) {
+        let written =
+            self.ledger.living().find(|process| process.pid == pid).and_then(|process| process.writes);
+        let Some(served) = written.and_then(|link| self.links.get_mut(&link)) else { return };
+        if let State::Open(link) = &mut served.state {
+            link.note_limit_ended_writer();
+        } else if served.record.trouble.is_none() && served.record.stored_bytes.is_some_and(|bytes| bytes > 0)
+        {
+            let trouble = limit_trouble(&served.record);
+            complain(&trouble);
+            served.record.trouble = Some(trouble);
+            self.cut_short = true;
+        }
+    }
+
+    /// Where no record is wanted: forgets what has ended, so that neither time nor memory grows with what was done before.
+    fn forget(&mut self) {
+        let text = self.service.text;
+        let is_wanted = text.recorded || text.prompt.is_some() || self.keep.is_some();
+        if is_wanted || self.ledger.processes.len() < self.forget_at {
+            return;
+        }
+        let open = &self.open;
+        self.ledger.forget_ended(&|link| open.contains(&link));
+        let named =
+            self.ledger.processes.iter().flat_map(|process| [process.reads, process.writes]).flatten();
+        let named: HashSet<u64> = named.collect();
+        self.links.retain(|id, _| open.contains(id) || named.contains(id));
+        self.forget_at = FORGET_MIN.max(2 * self.ledger.processes.len());
     }
 
     /// An end that is none must not look like one: whoever would read it, or what is made of it, is killed before it comes.
     fn end_readers_of_failed(&self) {
-        let failed =
-            self.links.iter().filter(|(_, served)| served.link.as_ref().is_some_and(Link::has_failed));
-        let mut links: Vec<u64> = failed.flat_map(|(id, _)| self.ledger.downstream(*id)).collect();
+        let has_failed = |id: &&u64| self.links.get(id).and_then(Served::link).is_some_and(Link::has_failed);
+        let failed = self.open.iter().filter(has_failed);
+        let mut links: Vec<u64> = failed.flat_map(|id| self.ledger.downstream(*id)).collect();
         // The last ones first, so that they do not see the end of those before them.
         links.reverse();
         let at_prompt = self.service.text.prompt.is_some();
@@ -400,8 +520,7 @@ impl Server<'_> {
         let glance = |(at, index): (usize, &usize)| {
             let (command, ended) = (self.ledger.name(*index), !played.contains(index));
             let behind = joined.links.get(at).and_then(|link| self.links.get(link));
-            let lines =
-                behind.and_then(|served| served.link.as_ref().map_or(served.record.lines, Link::lines));
+            let lines = behind.and_then(|served| served.link().map_or(served.record.lines, Link::lines));
             Glance { command, ended, lines, ..attention.so_far(*index) }
         };
         let mut stages: Vec<Glance> = joined.processes.iter().enumerate().map(glance).collect();
@@ -418,21 +537,30 @@ impl Server<'_> {
         }
     }
 
+    /// Whether one of these is still read for its copy.
+    pub(crate) fn is_copying(&self, links: impl IntoIterator<Item = u64>) -> bool {
+        let is_copying = |served: &Served| matches!(served.state, State::Finishing(_));
+        links.into_iter().any(|id| self.links.get(&id).is_some_and(is_copying))
+    }
+
     /// The shell has ended: what is on its way arrives.
-    fn settle(&mut self) {
+    fn settle(&mut self, socket: &Socket) -> io::Result<()> {
         let began = Instant::now();
-        while self.links.values().any(|served| served.link.is_some()) && began.elapsed() < LAST_BYTES {
-            self.look_at_links();
-            std::thread::sleep(Duration::from_micros(200));
-            // Whoever still lives, in the background, keeps its link.
-            if self.ledger.living().next().is_some() && began.elapsed() > LAST_BYTES / 10 {
+        while !self.open.is_empty() {
+            self.look_at_links(socket)?;
+            // Whatever still lives, in the background, keeps its link.
+            let most = if self.ledger.living().next().is_some() { LAST_BYTES / 10 } else { LAST_BYTES };
+            if began.elapsed() > most && !self.is_copying(self.open.iter().copied()) {
                 break;
             }
+            self.hear(socket)?;
+            std::thread::sleep(LAST_LOOKS);
         }
-        if self.links.values().all(|served| served.link.is_none()) {
+        if self.open.is_empty() {
             // Nothing is left of it when whoever waits for this program goes on.
             self.folder = Folder::private();
         }
+        Ok(())
     }
 
     /// Gives what was kept its names, once it is known what wrote it.
@@ -449,7 +577,8 @@ impl Server<'_> {
         }
         // Who wrote these was not told: fish starts some programs without a fork(2) of its own, and does some things itself.
         let nameless = self.links.iter().filter(|(id, served)| {
-            served.link.is_none() && served.record.kept.is_none() && !self.ledger.is_written(**id)
+            let nameless = served.keep.is_some() && served.record.kept.is_none();
+            nameless && matches!(served.state, State::Over) && !self.ledger.is_written(**id)
         });
         for id in nameless.map(|(id, _)| *id).collect::<Vec<u64>>() {
             let number = self.links[&id].keep.as_ref().and_then(|keep| keep.next_number(false));
@@ -467,9 +596,11 @@ impl Server<'_> {
     }
 
     fn summary(&self) -> Summary {
-        let cut_short = self.links.values().any(|served| served.cut_short);
-        let serves_on = self.links.values().any(|served| served.link.is_some());
-        let mut summary = Summary { cut_short, serves_on, ..Summary::default() };
+        let serves_on = !self.open.is_empty();
+        let mut summary = Summary { cut_short: self.cut_short, serves_on, ..Summary::default() };
+        if !self.service.text.recorded {
+            return summary;
+        }
         let mut longest_ns = 0;
         for (number, joined) in self.ledger.pipelines().iter().enumerate() {
             let links = self.link_records(number as u32, joined);

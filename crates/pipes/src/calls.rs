@@ -87,8 +87,14 @@ fn replace(pipe: [c_int; 2], flags: c_int) -> isize {
         }
     };
     for (end, number) in ends.into_iter().zip(pipe) {
-        sys::dup(end, number, flags & O_CLOEXEC);
-        sys::close(end);
+        let put = sys::dup(end, number, flags & O_CLOEXEC);
+        if put < 0 {
+            pipe.into_iter().chain(ends).for_each(sys::close);
+            return put;
+        }
+    }
+    ends.into_iter().for_each(sys::close);
+    for number in pipe {
         if flags & O_CLOEXEC != 0 {
             sys::set_descriptor_flags(number, FD_CLOEXEC);
         }
@@ -140,11 +146,19 @@ pub(crate) extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
     let link = |fd| if is_told { SESSION.link_of(fd) } else { None };
     let (had, takes) = (link(new), link(old));
     let done = sys::dup(old, new, 0);
-    match (had, takes) {
-        _ if done < 0 => {}
+    let told = match (had, takes) {
+        _ if done < 0 => Ok(()),
         (_, Some(takes)) => tell::took(takes.id, new, takes.hold_reader && new == 0),
-        (Some(had), None) => tell::left(had.id, new),
-        (None, None) => {}
+        (Some(had), None) => {
+            tell::left(had.id, new);
+            Ok(())
+        }
+        (None, None) => Ok(()),
+    };
+    if let Err(error) = told {
+        // Shells go on after this error: what may not be everything is not to be read as if it were.
+        sys::close(new);
+        return sys::answer(-error);
     }
     sys::answer(done)
 }

@@ -119,7 +119,7 @@ pub mod kind {
     /// A pipeline needs a link: the answer is a [`Reply`](super::Reply) with its two ends, the reader's first, or without.
     pub const LINK: u32 = 1;
     /// A process has put an end of link `id` onto its descriptor `value` (0, 1 or 2). Of a reader's end that is to wait for its
-    /// writers, the answer is that they are done. `usage` is what it has used so far by itself.
+    /// writers, the answer, a [`Reply`](super::Reply), is that they are done. `usage` is what it has used so far by itself.
     pub const TOOK: u32 = 2;
     /// A process becomes another program: `value` is its parent, the text the numbers of its children and then its
     /// arguments, with a zero behind each; `usage` what it and its children have used so far.
@@ -130,6 +130,8 @@ pub mod kind {
     pub const COMMAND: u32 = 5;
     /// A process has put something else onto its descriptor `value`, which was an end of link `id`; `usage` as of [`TOOK`].
     pub const LEFT: u32 = 6;
+    /// A process that writes to link `id` may make no file larger than `value` bytes (getrlimit(2), RLIMIT_FSIZE).
+    pub const LIMIT: u32 = 7;
 }
 
 /// The head of every message.

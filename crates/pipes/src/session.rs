@@ -12,12 +12,13 @@ use crate::sys;
 
 /// Links that are remembered; a shell forks the programs of a pipeline right after it made their pipes.
 const LINKS: usize = 64;
+const ENTRY_WORDS: usize = sys::IDENTITY_WORDS + 2;
 
 /// The state; one for each process, copied by fork(2).
 pub(crate) struct Session {
     given: UnsafeCell<Given>,
-    /// Of each end of a link its device, its inode, the link's name, and whether its reader is to wait.
-    links: [[AtomicU64; 4]; LINKS],
+    /// Of each end of a link its [`sys::Identity`], the link's name, and whether its reader is to wait.
+    links: [[AtomicU64; ENTRY_WORDS]; LINKS],
     /// How many links were ever remembered.
     seen: AtomicUsize,
     burst: AtomicUsize,
@@ -37,7 +38,7 @@ unsafe impl Sync for Session {}
 /// The one there is.
 pub(crate) static SESSION: Session = Session {
     given: UnsafeCell::new(Given { config: Config::OFF, base: 0, code: 0..0 }),
-    links: [const { [const { AtomicU64::new(0) }; 4] }; LINKS],
+    links: [const { [const { AtomicU64::new(0) }; ENTRY_WORDS] }; LINKS],
     seen: AtomicUsize::new(0),
     burst: AtomicUsize::new(0),
 };
@@ -93,9 +94,9 @@ impl Session {
 
     /// Remembers one end of a link.
     pub(crate) fn remember(&self, fd: i32, id: u64, hold_reader: bool) {
-        let Some((device, inode)) = sys::identity(fd) else { return };
+        let Some(identity) = sys::identity(fd) else { return };
         let entry = &self.links[self.seen.fetch_add(1, Relaxed) % LINKS];
-        for (word, value) in entry.iter().zip([device, inode, id, u64::from(hold_reader)]) {
+        for (word, value) in entry.iter().zip(identity.into_iter().chain([id, u64::from(hold_reader)])) {
             word.store(value, Relaxed);
         }
     }
@@ -106,12 +107,13 @@ impl Session {
         if seen == 0 {
             return None;
         }
-        let (device, inode) = sys::identity(fd)?;
-        // The latest first: a file's number may have been another file's before.
+        let identity = sys::identity(fd)?;
+        // The latest first, should a file be like another one that was there before.
         let mut entries = (1..=LINKS.min(seen)).map(|back| &self.links[(seen - back) % LINKS]);
         entries.find_map(|entry| {
-            let [of_device, of_inode, id, hold] = entry.each_ref().map(|word| word.load(Relaxed));
-            (of_device == device && of_inode == inode).then_some(Known { id, hold_reader: hold != 0 })
+            let entry = entry.each_ref().map(|word| word.load(Relaxed));
+            let (is_of, known) = entry.split_at(sys::IDENTITY_WORDS);
+            (is_of == identity).then(|| Known { id: known[0], hold_reader: known[1] != 0 })
         })
     }
 
@@ -123,5 +125,36 @@ impl Session {
     /// A process was reaped: what follows is another burst.
     pub(crate) fn end_burst(&self) {
         self.burst.store(0, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    /// Expected: a file that has the inode of a link's, which is gone, is no end of that link.
+    /// Happened: `seq 5 | wc -l; seq 9 > out` was recorded as a pipeline into `out`, where ext4 gave that the inode of the link's file.
+    #[test]
+    fn a_file_with_the_inode_of_a_link_is_not_the_link() {
+        let folder = std::env::temp_dir().join(std::format!("session-{}", std::process::id()));
+        std::fs::create_dir(&folder).expect("a folder");
+        let path = folder.join("file");
+        for id in 0..50 {
+            let link = File::options().read(true).append(true).create_new(true).open(&path).expect("a file");
+            SESSION.remember(link.as_raw_fd(), id, false);
+            let again = link.try_clone().expect("a copy");
+            assert_eq!(SESSION.link_of(again.as_raw_fd()).map(|known| known.id), Some(id));
+            drop((link, again));
+            std::fs::remove_file(&path).expect("removed");
+            let other = File::create_new(&path).expect("a file");
+            assert!(SESSION.link_of(other.as_raw_fd()).is_none(), "{id}");
+            std::fs::remove_file(&path).expect("removed");
+        }
+        std::fs::remove_dir(&folder).expect("empty");
     }
 }

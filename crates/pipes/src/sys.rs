@@ -33,10 +33,14 @@ numbers! {
     PPOLL 271 73;
     DUP3 292 24;
     PIPE2 293 59;
+    PRLIMIT64 302 261;
+    STATX 332 291;
 }
 
 const AT_FDCWD: isize = -100;
 const O_CLOEXEC: usize = 0o2000000;
+const O_ACCMODE: u64 = 3;
+const O_APPEND: u64 = 0o2000;
 const EINTR: isize = -4;
 const EBADF: isize = -9;
 const AF_UNIX: usize = 1;
@@ -46,6 +50,10 @@ const SOCK_CLOEXEC: usize = 0o2000000;
 const MSG_NOSIGNAL: usize = 0x4000;
 const F_GETFD: usize = 1;
 const F_SETFD: usize = 2;
+const F_GETFL: usize = 3;
+const AT_EMPTY_PATH: usize = 0x1000;
+const STATX_BTIME: usize = 0x800;
+const RLIMIT_FSIZE: usize = 1;
 const F_SETPIPE_SZ: usize = 1031;
 const CLOCK_MONOTONIC: usize = 1;
 
@@ -213,11 +221,30 @@ pub(crate) fn monotonic_ns() -> u64 {
     time[0] as u64 * 1_000_000_000 + time[1] as u64
 }
 
-/// Device and inode of an open file; `None` where there is none.
-pub(crate) fn identity(fd: i32) -> Option<(u64, u64)> {
+pub(crate) const IDENTITY_WORDS: usize = 5;
+/// Device and inode of an open file, when it was made, and how it was opened.
+pub(crate) type Identity = [u64; IDENTITY_WORDS];
+
+/// What tells an open file from others, also from a later one with the inode of one that was removed; `None` where there is none.
+pub(crate) fn identity(fd: i32) -> Option<Identity> {
     // struct stat of both architectures is at most 144 bytes, and begins with the device and the inode.
     let mut stat = [0u64; 18];
-    (call!(number::FSTAT, fd, stat.as_mut_ptr()) >= 0).then_some((stat[0], stat[1]))
+    if call!(number::FSTAT, fd, stat.as_mut_ptr()) < 0 {
+        return None;
+    }
+    // struct statx has 256 bytes, and at the 80th when the file was made: zeros where the file system, or the kernel, does not say.
+    let mut made = [0u64; 32];
+    call!(number::STATX, fd, c"".as_ptr(), AT_EMPTY_PATH, STATX_BTIME, made.as_mut_ptr());
+    // A file made within one tick of the clock has the same time. A shell opens none for reading and appending.
+    let mode = call!(number::FCNTL, fd, F_GETFL) as u64 & (O_ACCMODE | O_APPEND);
+    Some([stat[0], stat[1], made[10], made[11], mode])
+}
+
+/// The size beyond which this process may not write a file, in bytes; the largest number where there is no limit.
+pub(crate) fn file_size_limit() -> u64 {
+    let mut limit = [u64::MAX; 2];
+    call!(number::PRLIMIT64, 0usize, RLIMIT_FSIZE, 0usize, limit.as_mut_ptr());
+    limit[0]
 }
 
 #[repr(C)]
@@ -257,11 +284,12 @@ struct SocketName {
     path: [u8; 108],
 }
 
-/// Sends one datagram in two parts to the socket of this name, with a descriptor where there is one. False where nobody took it.
-pub(crate) fn send_to(path: &[u8], head: &[u8], text: &[u8], with: Option<i32>) -> bool {
+/// Sends one datagram in two parts to the socket of this name, with a descriptor where there is one. The error is a number of
+/// errno(3).
+pub(crate) fn send_to(path: &[u8], head: &[u8], text: &[u8], with: Option<i32>) -> Result<(), isize> {
     let socket = call!(number::SOCKET, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0usize);
     if socket < 0 {
-        return false;
+        return Err(-socket);
     }
     // A name that lives in no file system begins with a zero, and ends where its length says (unix(7)).
     let mut name = SocketName { family: AF_UNIX as u16, path: [0; 108] };
@@ -293,14 +321,14 @@ pub(crate) fn send_to(path: &[u8], head: &[u8], text: &[u8], with: Option<i32>) 
         }
     };
     close(socket as i32);
-    sent >= 0
+    if sent < 0 { Err(-sent) } else { Ok(()) }
 }
 
-/// A pair of connected sockets for one question and its answer.
-pub(crate) fn socket_pair() -> Option<[c_int; 2]> {
+/// A pair of connected sockets for one question and its answer. The error is a number of errno(3).
+pub(crate) fn socket_pair() -> Result<[c_int; 2], isize> {
     let mut pair = [0; 2];
     let made = call!(number::SOCKETPAIR, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0usize, pair.as_mut_ptr());
-    (made >= 0).then_some(pair)
+    if made < 0 { Err(-made) } else { Ok(pair) }
 }
 
 /// Receives an answer and up to two descriptors; its length and theirs. `None` where none came.
@@ -329,7 +357,8 @@ pub(crate) fn receive(socket: i32, room: &mut [u8], fds: &mut [c_int; 2]) -> Opt
     (received > 0).then_some((received as usize, count))
 }
 
-/// Waits until there is something to receive, or the other end is gone; false after so many milliseconds.
+/// Waits until there is something to receive, or the other end is gone; false after so many milliseconds, or, without a limit (-1),
+/// when a signal came.
 pub(crate) fn readable_within(fd: i32, milliseconds: i64) -> bool {
     const POLLIN: i16 = 1;
     #[repr(C)]
@@ -348,6 +377,7 @@ pub(crate) fn readable_within(fd: i32, milliseconds: i64) -> bool {
         let time = [left / 1000, left % 1000 * 1_000_000];
         let time = if milliseconds < 0 { core::ptr::null() } else { time.as_ptr() };
         match call!(number::PPOLL, &raw mut asked, 1usize, time, 0usize) {
+            EINTR if milliseconds < 0 => return false,
             EINTR | 0 => {}
             found => return found > 0,
         }

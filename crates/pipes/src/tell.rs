@@ -9,38 +9,60 @@ use crate::sys;
 /// The longest list of children that is told, and the zero behind it.
 const CHILDREN_BYTES_MAX: usize = 256;
 
-/// How long a shell waits for a link before it makes a pipe of its own. hosepipe answers within microseconds; a machine that is
-/// out of breath may take seconds.
+/// hosepipe answers within microseconds, on a busy machine within seconds. A shell that has waited for longer says so, and waits until
+/// the server answers or ends, or until a signal comes: to go on with a plain pipe would break what was asked for.
 const PATIENCE_MS: i64 = 20_000;
+const WAITING: &[u8] =
+    b"hosepipe: the process that serves the links has not answered for 20 s: waiting for it\n";
+
+const EINTR: isize = 4;
+const EIO: isize = 5;
+const EMFILE: isize = 24;
+const ECONNREFUSED: isize = 111;
+const NO_LIMIT: u64 = u64::MAX;
 
 fn head(kind: u32, id: u64, value: i64) -> Head {
     Head { kind, pid: sys::getpid(), id, at_ns: sys::monotonic_ns(), value, usage: Usage::default() }
 }
 
-fn send(head: &Head, text: &[u8], with: Option<i32>) -> bool {
+/// The error is a number of errno(3).
+fn send(head: &Head, text: &[u8], with: Option<i32>) -> Result<(), isize> {
     sys::send_to(SESSION.config().name(), head.as_bytes(), text, with)
 }
 
 /// Asks for a link.
 pub(crate) fn ask_for_link() -> Answer {
-    let Some([own, theirs]) = sys::socket_pair() else { return Answer::Nobody };
+    let answer = ask();
+    // Its name is free again: the server has ended.
+    let nobody = |error: &isize| *error == ECONNREFUSED;
+    answer.unwrap_or_else(|error| if nobody(&error) { Answer::Nobody } else { Answer::Refused(error) })
+}
+
+fn ask() -> Result<Answer, isize> {
+    let [own, theirs] = sys::socket_pair()?;
     let asked = send(&head(kind::LINK, 0, 0), b"", Some(theirs));
     sys::close(theirs);
     let mut room = [0; REPLY_BYTES];
     let mut fds = [-1; 2];
-    let answered = asked && sys::readable_within(own, PATIENCE_MS);
+    let mut answered = asked.is_err() || sys::readable_within(own, PATIENCE_MS);
+    if !answered {
+        sys::write(2, WAITING);
+        answered = sys::readable_within(own, -1);
+    }
     let received = if answered { sys::receive(own, &mut room, &mut fds) } else { None };
     sys::close(own);
+    asked?;
     let reply = Reply::from_bytes(&room).unwrap_or_default();
     match received {
-        Some((REPLY_BYTES, 2)) => Answer::Link(reply, fds),
-        Some((REPLY_BYTES, 0)) if reply.error != 0 => Answer::Refused(reply.error as isize),
-        Some((_, 1)) => {
+        _ if !answered => Err(EINTR),
+        Some((REPLY_BYTES, 2)) => Ok(Answer::Link(reply, fds)),
+        Some(_) if reply.error != 0 => Err(reply.error as isize),
+        Some((_, passed)) => {
             // Too few descriptors were free for both.
-            sys::close(fds[0]);
-            Answer::Nobody
+            fds[..passed].iter().for_each(|fd| sys::close(*fd));
+            Err(EMFILE)
         }
-        _ => Answer::Nobody,
+        None => Ok(Answer::Nobody),
     }
 }
 
@@ -55,25 +77,49 @@ pub(crate) enum Answer {
 }
 
 /// Says that this process has an end of a link now. A reader that is to be held waits here until its writers are done.
-pub(crate) fn took(id: u64, target: c_int, hold: bool) {
+///
+/// # Errors
+/// A number of errno(3): it cannot be known whether they are done.
+pub(crate) fn took(id: u64, target: c_int, hold: bool) -> Result<(), isize> {
     let head = Head { usage: usage(&sys::usage(false)), ..head(kind::TOOK, id, target as i64) };
-    let pair = if hold { sys::socket_pair() } else { None };
-    let Some([own, theirs]) = pair else {
-        send(&head, b"", None);
-        return;
-    };
+    if !hold {
+        // Without a server the link is a stream like any other.
+        let _ = send(&head, b"", None);
+        if target > 0 {
+            report_limit(target);
+        }
+        return Ok(());
+    }
+    let [own, theirs] = sys::socket_pair()?;
     let asked = send(&head, b"", Some(theirs));
     sys::close(theirs);
-    // As long as it takes; the end of hosepipe ends the waiting, too.
-    if asked && sys::readable_within(own, -1) {
-        sys::receive(own, &mut [0; REPLY_BYTES], &mut [-1; 2]);
-    }
+    let released = asked.is_ok() && {
+        // As long as it takes; signals are waited out.
+        while !sys::readable_within(own, -1) {}
+        // Without a word: the server was killed.
+        sys::receive(own, &mut [0; REPLY_BYTES], &mut [-1; 2]).is_some()
+    };
     sys::close(own);
+    asked?;
+    if released { Ok(()) } else { Err(EIO) }
+}
+
+/// Reports the limit for file sizes of this process, if it has one, where a descriptor that it writes to is a link: behind that may be
+/// a file.
+fn report_limit(output: c_int) {
+    let bytes = sys::file_size_limit();
+    if bytes == NO_LIMIT {
+        return;
+    }
+    if let Some(link) = SESSION.link_of(output) {
+        let _ = send(&head(kind::LIMIT, link.id, bytes as i64), b"", None);
+    }
 }
 
 /// Says that this process has put something else in the place of an end of a link.
 pub(crate) fn left(id: u64, target: c_int) {
-    send(&Head { usage: usage(&sys::usage(false)), ..head(kind::LEFT, id, target as i64) }, b"", None);
+    let _ =
+        send(&Head { usage: usage(&sys::usage(false)), ..head(kind::LEFT, id, target as i64) }, b"", None);
 }
 
 /// Says what this process becomes, and which children it has then: of a program they are none, but process substitutions of its
@@ -100,12 +146,14 @@ pub(crate) fn becomes(argv: *const *const c_char) {
         system_us: own.system_us + children.system_us,
         ..own
     };
-    send(&Head { usage, ..head(kind::EXEC, 0, i64::from(sys::getppid())) }, &text[..len], None);
+    let _ = send(&Head { usage, ..head(kind::EXEC, 0, i64::from(sys::getppid())) }, &text[..len], None);
+    // It may have got another limit since it took the link.
+    [1, 2].into_iter().for_each(report_limit);
 }
 
 /// Says that a process has ended, and what it used.
 pub(crate) fn reaped(pid: i32, status: c_int, used: &sys::Rusage) {
-    send(&Head { pid, usage: usage(used), ..head(kind::REAPED, 0, i64::from(status)) }, b"", None);
+    let _ = send(&Head { pid, usage: usage(used), ..head(kind::REAPED, 0, i64::from(status)) }, b"", None);
 }
 
 fn usage(used: &sys::Rusage) -> Usage {

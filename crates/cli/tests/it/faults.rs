@@ -324,6 +324,26 @@ fn an_early_signal_to_the_group_does_not_end_who_cleans_up() {
     println!("{reached} runs had made something when they were killed");
 }
 
+/// Expected: a signal in the first milliseconds of a run leaves nothing.
+/// Happened: `run --via file` made a link, to see that it can be had, before there was anybody to remove what it leaves.
+#[test]
+fn a_pipeline_that_is_ended_as_it_begins_leaves_nothing() {
+    let lab = Lab::new();
+    for (round, via) in ["file", "fifo"].into_iter().cycle().take(24).enumerate() {
+        for sent in [Signal::HUP, Signal::KILL] {
+            let mut command =
+                lab.wrapped(&["env", "--default-signal"], &["run", "--via", via, "seq 10 | cat"]);
+            command.env("XDG_RUNTIME_DIR", lab.tmp());
+            let mut running = lab.start(command);
+            let pid = running.pid();
+            std::thread::sleep(Duration::from_millis(round as u64));
+            signal(pid, sent);
+            running.end_within(SOON);
+            lab.assert_nothing_left(pid, PROMPTLY);
+        }
+    }
+}
+
 #[test]
 fn the_cleaner_removes_nothing_that_is_not_ours() {
     let _turn = alone();

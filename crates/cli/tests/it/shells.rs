@@ -215,6 +215,8 @@ fn nothing_goes_on_when_hosepipe_is_killed() {
         ("pipe", true),
         ("tmpfile", true),
         ("socketpair", true),
+        ("file", true),
+        ("file:sync", true),
     ] {
         let lab = Lab::new();
         let text = "{ echo begun; while sleep 0.01; do echo more; done; } | { head -n 1; cat >/dev/null; echo ended > ended; }";

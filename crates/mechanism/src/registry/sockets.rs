@@ -75,7 +75,7 @@ impl SocketName {
         let folder = folder.path()?;
         let name = folder.join("socket");
         // A socket's name holds 108 bytes (unix(7)); the way through /proc is short whatever TMPDIR is.
-        let folder = open(folder, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+        let folder = open(&folder, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
             .map_err(OpenError::system(format!("open({})", folder.display())))?;
         let path = format!("/proc/self/fd/{}/socket", folder.as_raw_fd());
         let address =

@@ -74,7 +74,8 @@ fn lease(file: &OwnedFd) -> Result<(), i32> {
     if lease(libc::F_RDLCK) != 0 {
         return Err(io::Error::last_os_error().raw_os_error().unwrap_or(0));
     }
-    lease(libc::F_UNLCK);
+    // One that we kept would hold up our own truncate(2) for 45 s (fcntl(2), lease-break-time).
+    let _given_back = (0..3).any(|_| lease(libc::F_UNLCK) == 0);
     Ok(())
 }
 

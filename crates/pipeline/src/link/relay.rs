@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
-use super::wait::Stop;
+use super::wait::{Stop, has_now};
 
 /// How long a relay goes on after it was told to stop, if its reader is still there: a program in the background
 /// may be reading what the pipeline's last stage left.
@@ -77,6 +77,8 @@ pub(super) struct Relayed {
     pub(super) trouble: Option<String>,
     /// It stopped before the end, for another reason than that its reader left: the reader saw an end that was none.
     pub(super) cut_short: bool,
+    /// Its reader left, before the end or together with it.
+    pub(super) reader_left: bool,
 }
 
 /// A running relay; dropping it stops it and waits for its end.
@@ -118,6 +120,7 @@ impl Relay {
             bytes: 0,
             trouble: Some("the relay of the link failed".to_owned()),
             cut_short: true,
+            reader_left: false,
         })
     }
 }
@@ -132,8 +135,12 @@ fn run(mut source: Box<dyn Source>, pipe: OwnedFd, stop: &Stop, failed: &AtomicB
     let mut outcome = Relayed::default();
     let carried = carry(source.as_mut(), &pipe, stop, &mut outcome.bytes);
     outcome.trouble = source.trouble();
-    let Err(error) = carried else { return outcome };
+    let Err(error) = carried else {
+        outcome.reader_left = has_now(&pipe, PollFlags::empty()).unwrap_or(false);
+        return outcome;
+    };
     let reader_left = Errno::from_io_error(&error) == Some(Errno::PIPE);
+    outcome.reader_left = reader_left;
     outcome.cut_short = !reader_left;
     if !reader_left {
         failed.store(true, SeqCst);

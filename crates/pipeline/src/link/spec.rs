@@ -6,7 +6,7 @@ use mechanism::{Capabilities, Descriptor, Folder, Mechanism, OpenError, Options,
 use model::{Spec, SpecError, nearest};
 use thiserror::Error;
 
-use super::Link;
+use super::{Link, refused};
 
 /// What begins the way through another host.
 pub(super) const SSH: &str = "ssh:";
@@ -120,6 +120,10 @@ impl LinkSpec {
             LinkWay::Mechanism(mechanism, options) => (mechanism, options),
             LinkWay::Ssh(host) => return Link::through_ssh(self.text.clone(), host),
         };
+        if mechanism.descriptor().capabilities.contains(Capabilities::NEEDS_CLEANUP) {
+            // Before the first name is made: a signal that ends this process, SIGKILL too, leaves nothing.
+            mechanism::ensure_cleaner().map_err(refused("starting the process that cleans up after us"))?;
+        }
         let ends = mechanism.connect(options, folder).unwrap_or_else(|| {
             // The registry's own test holds the two together: what says that it is a link connects.
             Err(OpenError::Unsupported {

@@ -47,9 +47,14 @@ impl Watch {
 
     /// Whether the last writer has closed the file. What was written until then is in the file.
     pub(super) fn all_closed(&mut self) -> io::Result<bool> {
-        if self.notified && self.read_events()? {
-            self.close_seen = true;
-            self.pause = PAUSE_MIN;
+        match self.notified.then(|| self.read_events()) {
+            Some(Ok(true)) => {
+                self.close_seen = true;
+                self.pause = PAUSE_MIN;
+            }
+            // What happened is not known any more: the file is asked from now on.
+            Some(Err(_)) => (self.notified, self.close_seen) = (false, true),
+            _ => {}
         }
         Ok(self.close_seen && !self.writers.is_written())
     }

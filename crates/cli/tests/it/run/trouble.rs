@@ -4,8 +4,10 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use super::place::as_nobody;
-use crate::common::{Lab, is_root, sandbox, skip};
+use rustix::process::Signal;
+
+use super::place::{as_nobody, recorded};
+use crate::common::{Lab, SOON, full, is_root, sandbox, signal, skip, until};
 
 /// A file system of 1 MiB, which goes with the run.
 const SMALL: [&str; 7] = [
@@ -47,6 +49,77 @@ fn a_full_disk_is_the_writers_error_and_is_explained() {
             assert!(ours[0].contains(word), "no `{word}` in: {}", ours[0]);
         }
     }
+}
+
+/// Expected: a limit for file sizes, which a pipe does not have, is no success of what read the beginning, and is explained.
+/// Happened: the writer was ended, its reader took what there was for everything, status 0, and not a word.
+#[test]
+fn a_limit_for_file_sizes_is_no_success() {
+    let limited_below = "(ulimit -f 10; seq 100000; true) | wc -c";
+    let limited_itself = "(ulimit -f 10; for i in {1..9999}; do echo $i; done) | wc -c";
+    for via in ["tmpfile", "file", "tmpfile:order=sequential"] {
+        for (wrapper, text, bytes) in [
+            (&["prlimit", "--fsize=102400", "--core=0"][..], "seq 100000 | wc -c", 102_400),
+            (&["prlimit", "--core=0"], limited_below, 10_240),
+            (&["prlimit", "--core=0"], limited_itself, 10_240),
+        ] {
+            let lab = Lab::new();
+            let done = lab.finish(lab.wrapped(wrapper, &["run", "--via", via, text])).expect_code(1);
+            assert_eq!(done.stdout, format!("{bytes}\n"), "{via}: {text}");
+            for word in [via, "ulimit -f", &format!("{}KiB", bytes >> 10), "cut short"] {
+                assert!(done.stderr.contains(word), "no `{word}` in: {}", done.stderr);
+            }
+        }
+    }
+    let lab = Lab::new();
+    let wrapper = ["prlimit", "--fsize=102400"];
+    let done = lab.finish(lab.wrapped(&wrapper, &["run", "--via", "tmpfile", "seq 100 | wc -c"]));
+    assert_eq!(done.expect_code(0).stderr, "", "what fits is whole");
+}
+
+/// Expected: where a shell has too few descriptors for a link, its pipeline fails.
+/// Happened: it was a plain pipe, without a word, and nothing of it was recorded or kept.
+#[test]
+fn too_few_descriptors_for_a_link_are_an_error() {
+    let mut refused = 0;
+    for limit in 4..=11 {
+        let lab = Lab::new();
+        let (done, record) =
+            recorded(&lab, &["--via", "tmpfile", &format!("ulimit -n {limit}; seq 5 | wc -l")]);
+        if done.stdout == "5\n" {
+            assert_eq!((done.code(), record.links.len()), (0, 1), "{limit}: {}", done.stderr);
+        } else {
+            assert!(done.code() != 0 && done.stderr.contains("Too many open files"), "{limit}: {done:?}");
+            refused += 1;
+        }
+    }
+    assert!((1..8).contains(&refused), "some are too few, and some enough: {refused}");
+}
+
+/// Expected: a pipeline waits for a server that is stopped, says so after 20 s, and goes on over its link.
+/// Happened: after 20 s it was a plain pipe, without a word: nothing was kept, status 0.
+#[test]
+fn a_server_that_is_stopped_is_waited_for() {
+    if !full() {
+        return skip("to wait for 20 s is only asked for in full");
+    }
+    let lab = Lab::new();
+    let text = "echo ready > ready; until [ -e go ]; do sleep 0.01; done; seq 3 | cat";
+    let running = lab.start(lab.command(&["run", "--via", "tmpfile", "--keep", "kept", text]));
+    until("the shell", SOON, || lab.here("ready").exists().then_some(()));
+    let is_the_server = |(_, name): &(u32, String)| name == "pipe-links";
+    let (server, _) = until("the server", SOON, || lab.processes().into_iter().find(is_the_server));
+    signal(server, Signal::STOP);
+    fs::write(lab.here("go"), "").expect("a file");
+    let said = lab.here("../stderr");
+    until("a sentence", SOON * 2, || {
+        fs::read_to_string(&said).is_ok_and(|said| !said.is_empty()).then_some(())
+    });
+    signal(server, Signal::CONT);
+    let done = running.wait_within(SOON).expect_code(0);
+    assert_eq!(done.stdout, "1\n2\n3\n");
+    assert!(done.stderr.contains("has not answered for 20 s"), "{}", done.stderr);
+    assert_eq!(fs::read_to_string(lab.here("kept/1-seq")).expect("kept"), "1\n2\n3\n");
 }
 
 #[test]
@@ -169,8 +242,9 @@ fn a_folder_that_may_not_be_written_costs_a_sentence() {
     for (via, refused) in [
         ("tmpfile", true),
         ("file", true),
-        ("fifo", true),
-        ("unix-stream", true),
+        // What has a name for a moment only, and stores nothing, has it elsewhere.
+        ("fifo", false),
+        ("unix-stream", false),
         ("pipe", false),
         ("tcp", false),
     ] {
@@ -204,6 +278,43 @@ fn the_folder_of_a_run_is_closed_to_others() {
     let args = ["run", "--via", "file", text];
     let done = lab.finish(lab.wrapped(&["sh", "-c", "umask 0; exec \"$0\" \"$@\""], &args)).expect_code(0);
     assert_eq!(done.stdout, "700\n", "{}", done.stderr);
+}
+
+/// Expected: a script that cleans its folder for temporary files goes on, and sees nothing of ours there but what a `file` stores.
+/// Happened: the next pipeline could not be made, and ended the script with 129.
+#[test]
+fn a_script_that_cleans_its_temporary_files_goes_on() {
+    let clean = "ls -A \"$TMPDIR\" | wc -l; seq 2 | cat; rm -rf \"$TMPDIR\"/*; seq 3 | cat; echo on";
+    let remove = "seq 2 | cat; rm -rf \"$TMPDIR\"; seq 3 | cat; echo on";
+    for via in ["fifo", "unix-stream", "tmpfile", "file"] {
+        for text in [clean, remove] {
+            let lab = Lab::new();
+            let done = lab.run(&["run", "--via", via, text]).expect_code(0);
+            let before = if text == remove {
+                ""
+            } else if via == "file" {
+                "1\n"
+            } else {
+                "0\n"
+            };
+            assert_eq!(done.stdout, format!("{before}1\n2\n1\n2\n3\non\n"), "{via}: {}", done.stderr);
+            assert_eq!((done.stderr.as_str(), lab.tmp().exists()), ("", text == clean), "{via}");
+        }
+    }
+}
+
+/// Expected: names that another user has made beforehand stop nothing.
+/// Happened: the names of links' files could be guessed, and one that was there ended the pipeline.
+#[test]
+fn names_made_beforehand_stop_nothing() {
+    let lab = Lab::new();
+    fs::create_dir(lab.here("shared")).expect("mkdir");
+    let names = "for pid in $(seq $$ $(($$ + 9))); do for n in 0 1 2; do echo other > shared/.hosepipe-$pid-$n; done; done";
+    let script = format!("{names}; exec \"$0\" \"$@\"");
+    let args = ["run", "--via", "file:dir=shared", "seq 3 | cat"];
+    let done = lab.start(lab.wrapped(&["sh", "-c", &script], &args)).end_within(SOON).expect_code(0);
+    assert_eq!(done.stdout, "1\n2\n3\n", "{}", done.stderr);
+    assert_eq!(fs::read_dir(lab.here("shared")).expect("a folder").count(), 30);
 }
 
 #[test]
