@@ -54,7 +54,7 @@ fn a_wrong_link_is_refused_with_what_would_be_right() {
         ("pip", &["unknown link `pip`", "did you mean `pipe`?"][..]),
         ("tmpfiles", &["did you mean `tmpfile`?"]),
         ("socket-pair", &["did you mean `socketpair`?"]),
-        ("zzzz", &["zzzz", "hosepipe list"]),
+        ("zzzz", &["unknown link `zzzz`. These are links: pipe, fifo, "]),
         ("", &["names no mechanism"]),
         ("shm-ring", &["cannot stand between two programs", can]),
         ("sysv-msgq", &["cannot stand between two programs", can]),
