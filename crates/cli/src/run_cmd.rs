@@ -110,9 +110,8 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let watched = (told || !args.outputs.is_empty()).then_some(watched);
     // Read before the run, whose load they would show afterwards; the table alone has no use for them.
     let host = if !args.outputs.is_empty() { host::facts() } else { Host::default() };
-    let pipefail: &[&str] = if args.how.pipefail { &["-o", "pipefail"] } else { &[] };
-    let arguments =
-        pipefail.iter().map(Into::into).chain(pipeline::text_arguments(&shell, &args.text)).collect();
+    let own = pipeline::text_arguments(&shell, &args.text);
+    let arguments = script::arguments(args.how.pipefail, &shell, own)?;
     if let Some(outcome) = &args.outcome {
         process::end_with_parent()?;
         // If this program is killed, there is nothing else to tell.

@@ -1,6 +1,6 @@
 //! What the commands that run pipelines share: reading the text, the link and the shell, and ending as the shell did.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
@@ -61,6 +61,24 @@ pub(crate) fn link(text: &str) -> anyhow::Result<LinkSpec> {
 /// There is none of this name, or none that a library can be preloaded into.
 pub(crate) fn shell(name: &OsStr) -> anyhow::Result<Shell> {
     Shell::find(name).map_err(|problem| UsageError(problem.to_string()).into())
+}
+
+/// A shell's arguments, with what makes its pipelines end as their last failing stage where that is asked for.
+///
+/// # Errors
+/// The shell has nothing of the kind.
+pub(crate) fn arguments(
+    pipefail: bool,
+    shell: &Shell,
+    own: impl IntoIterator<Item = OsString>,
+) -> anyhow::Result<Vec<OsString>> {
+    // fish would take `-o pipefail` for the name of a file.
+    if pipefail && shell.kind == Kind::Fish {
+        let message = "fish has no pipefail: without --pipefail, or with another shell (--shell bash)";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    let option: &[&str] = if pipefail { &["-o", "pipefail"] } else { &[] };
+    Ok(option.iter().map(Into::into).chain(own).collect())
 }
 
 /// Exits as a shell did: a signal that ended it ends us, so that who waits for us sees it too. Data that was cut short must not look

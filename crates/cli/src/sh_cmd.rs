@@ -59,19 +59,16 @@ pub(crate) struct ShArgs {
 
 /// Runs the shell and exits with its status.
 pub(crate) fn run(args: &ShArgs) -> anyhow::Result<ExitCode> {
-    let pipefail: &[&str] = if args.pipefail { &["-o", "pipefail"] } else { &[] };
-    let words =
-        pipefail.iter().map(Into::into).chain(args.arguments.iter().cloned()).collect::<Vec<OsString>>();
     let prompt = if args.arguments.is_empty() { stdin().is_terminal() } else { args.arguments == ["-i"] };
     if prompt {
-        return at_prompt(args, words);
+        return at_prompt(args);
     }
     let via = script::link(args.via.as_deref().unwrap_or("pipe"))?;
     let shell = script::shell(args.shell.as_deref().unwrap_or("bash".as_ref()))?;
-    run_shell(&shell, words, &via, None)
+    run_shell(args, &shell, &via, None)
 }
 
-fn at_prompt(args: &ShArgs, arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
+fn at_prompt(args: &ShArgs) -> anyhow::Result<ExitCode> {
     let (config, problem) = Config::read();
     if let Some(problem) = problem {
         terminal::remark(&format!("hosepipe: {problem}"));
@@ -85,15 +82,16 @@ fn at_prompt(args: &ShArgs, arguments: Vec<OsString>) -> anyhow::Result<ExitCode
         above: config.above(),
         mark_pipes: config.mark_pipes,
     };
-    run_shell(&shell, arguments, &via, Some(prompt))
+    run_shell(args, &shell, &via, Some(prompt))
 }
 
 fn run_shell(
+    args: &ShArgs,
     shell: &Shell,
-    arguments: Vec<OsString>,
     via: &LinkSpec,
     prompt: Option<Prompt<'_>>,
 ) -> anyhow::Result<ExitCode> {
+    let arguments = script::arguments(args.pipefail, shell, args.arguments.iter().cloned())?;
     let (streams, reach) = (Vec::new(), Reach::Child);
     let text =
         Text { shell, arguments, streams, via, keep: None, watched: None, recorded: false, prompt, reach };

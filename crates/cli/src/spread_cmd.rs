@@ -114,6 +114,7 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
     };
     script::link(&args.via)?;
     let shell = script::shell(args.shell.as_ref())?;
+    script::arguments(args.pipefail, &shell, [])?;
     [&derived.map, &derived.reduce].iter().try_for_each(|text| script::check_syntax(text, &shell))?;
     args.outputs.check()?;
     let inputs = args.elsewhere.inputs(args)?;

@@ -167,6 +167,21 @@ fn a_text_with_the_name_of_an_option_of_bash_is_taken_by_other_shells() {
     }
 }
 
+/// Expected: an option that a shell does not have is refused.
+/// Happened: fish took `-o pipefail` for the name of a file, made that file, and ended with 0.
+#[test]
+fn fish_has_no_pipefail() {
+    if model::file_on_path("fish").is_none() {
+        return skip("no fish here");
+    }
+    let asked = ["--shell", "fish", "--pipefail"];
+    for words in [&["run"][..], &["sh", "-c"], &["spread", "--map", "cat", "--reduce", "cat"]] {
+        let (command, more) = words.split_at(1);
+        let text = if command == ["spread"] { "/etc/passwd" } else { "false | true" };
+        assert_refused(&[command, &asked, more, &[text]].concat(), &["fish has no pipefail"]);
+    }
+}
+
 #[test]
 fn options_that_contradict_each_other_are_refused() {
     assert_refused(&["bench", "pipe", "--bytes", "1", "--count", "1"], &["--bytes", "--count"]);
@@ -267,7 +282,7 @@ fn sudo_is_named_to_those_who_need_it_and_have_it() {
     std::fs::write(lab.here("sudo"), "").expect("a file");
     let here = format!("PATH={}:/usr/bin:/bin", lab.here("").display());
     let nowhere = "PATH=/nonexistent";
-    let args = [&["bench", "--json", "-", "posix-mq", "sysv-msgq", "--block", "16MiB"], &QUICK[..]].concat();
+    let args = [&["bench", "--json", "-", "posix-mq", "sysv-msgq", "--block", "64KiB"], &QUICK[..]].concat();
     for (user, path, named) in
         [(&NOBODY[..], &*here, true), (&NOBODY, nowhere, false), (&["setpriv"], &here, false)]
     {
@@ -286,7 +301,7 @@ fn sudo_is_named_to_those_who_need_it_and_have_it() {
 fn a_block_beyond_a_mechanisms_limit_is_a_row_with_limit_and_remedy() {
     let lab = Lab::new();
     let done =
-        lab.bench(&[&["posix-mq", "sysv-msgq", "--block", "16MiB"], &QUICK[..]].concat()).expect_code(0);
+        lab.bench(&[&["posix-mq", "sysv-msgq", "--block", "64KiB"], &QUICK[..]].concat()).expect_code(0);
     for mechanism in ["posix-mq", "sysv-msgq"] {
         for case in done.cases_of(mechanism) {
             let error = error_of(&case);
