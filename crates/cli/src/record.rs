@@ -1,7 +1,7 @@
 //! What every record begins with, and records read back.
 
 use std::fs::File;
-use std::io::{Read, stdin};
+use std::io::{self, Read, stdin};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -14,6 +14,9 @@ use crate::terminal::UsageError;
 
 /// What goes on for longer is no record: a device, or another file by mistake.
 const RECORD_BYTES_MAX: u64 = 1 << 30;
+
+/// What tells a longer file from a record.
+const BEGIN_BYTES: u64 = 64 << 10;
 
 /// Which hosepipe this is.
 pub(crate) fn tool() -> Tool {
@@ -56,11 +59,14 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Loaded> {
     let path = &if path.is_dir() { path.join(fleet::RECORD) } else { path.to_owned() };
     let name = path.display().to_string();
     let bytes = match path.as_os_str().as_encoded_bytes() {
-        b"-" => Block::read_to_end(stdin().take(RECORD_BYTES_MAX)),
-        _ => File::open(path).and_then(|file| Block::read_to_end(file.take(RECORD_BYTES_MAX))),
+        b"-" => read(stdin()),
+        _ => File::open(path).and_then(read),
     };
     let bytes = bytes
         .map_err(|error| UsageError(format!("cannot read the record {name}: {}", describe_errno(&error))))?;
+    if bytes.len() as u64 == BEGIN_BYTES && !begins_as_a_record(&bytes) {
+        return Err(UsageError(format!("{name}: this is no record: it does not begin with {{")).into());
+    }
     if bytes.len() as u64 == RECORD_BYTES_MAX {
         return Err(UsageError(format!("{name}: this is no record: it goes on beyond 1 GiB")).into());
     }
@@ -71,6 +77,19 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Loaded> {
         ))
     })?;
     report::read::read(&name, text).map_err(|error| UsageError(error.to_string()).into())
+}
+
+/// All that may be a record, or the beginning of what is none.
+fn read(mut source: impl Read) -> io::Result<Block> {
+    let begin = Block::read_to_end((&mut source).take(BEGIN_BYTES))?;
+    if (begin.len() as u64) < BEGIN_BYTES || !begins_as_a_record(&begin) {
+        return Ok(begin);
+    }
+    Block::read_to_end(begin.chain(source.take(RECORD_BYTES_MAX - BEGIN_BYTES)))
+}
+
+fn begins_as_a_record(bytes: &[u8]) -> bool {
+    bytes.trim_ascii_start().first() == Some(&b'{')
 }
 
 /// The command line, after the program's name.

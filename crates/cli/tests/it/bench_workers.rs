@@ -137,7 +137,7 @@ fn a_child_behind_a_socket_is_no_row_of_a_pipe() {
         return;
     }
     let lab = Lab::new();
-    let words = ["--workers", "javascript", "--trials", "1"];
+    let words = ["--workers", "javascript", "--trials", "1", "--bytes", "1MiB"];
     let record = record(&lab.bench(&words).expect_code(0));
     let joined: Vec<&str> = record.cases.iter().map(|case| case.mechanism.as_str()).collect();
     assert_eq!(joined, ["socketpair", "pipe"], "the idiomatic way and the tuned one");
