@@ -52,6 +52,13 @@ pub struct BoostedPipe {
     pub watched_ns: u64,
     /// Of that: it was full. Once it cannot grow any more it is so only where its writer sleeps for that reason.
     pub full_ns: u64,
+    /// Bytes a second that its writer wrote, to whatever file (proc_pid_io(5), `wchar`), or else its first reader read: while it was full
+    /// before it was enlarged, and since; `null` where that was too short, or is not shown.
+    #[serde(default)]
+    pub before_bytes_per_s: Option<u64>,
+    /// As above.
+    #[serde(default)]
+    pub after_bytes_per_s: Option<u64>,
     /// True where it lived on and could not be made small again, because it held too much.
     pub left: bool,
 }

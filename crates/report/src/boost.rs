@@ -2,12 +2,14 @@
 
 use model::{BoostRecord, BoostedPipe, NamedProcess};
 
-use crate::numbers::{size, time};
+use crate::numbers::{size, throughput, time};
 use crate::page::{Block, Section};
 use crate::sheet::{Sheet, SheetPart};
 use crate::table::{ABSENT, Column, Fit, Table};
 use crate::words::count;
 
+/// From so many times as much on, more was written than before.
+const GAIN: f64 = 1.1;
 /// So many pipes are shown, those first that were full longest.
 const SHOWN_MAX: usize = 10;
 
@@ -37,16 +39,36 @@ fn table(record: &BoostRecord) -> Table {
     let row = |pipe: &&BoostedPipe| {
         let grown = format!("{} → {}", size(pipe.before_bytes), size(pipe.after_bytes));
         let (full, watched) = (time(pipe.full_ns as f64), time(pipe.watched_ns as f64));
-        vec![end(&pipe.writer), end(&pipe.reader), grown, full, watched]
+        vec![end(&pipe.writer), end(&pipe.reader), grown, wrote(pipe), full, watched]
     };
     let columns = [
         Column::left("writer").fit(Fit::Cut),
         Column::left("reader").fit(Fit::Cut),
         Column::right("size"),
+        Column::right("wrote").drop(2),
         Column::right("full"),
         Column::right("of").drop(1),
     ];
     Table::new("", columns, pipes.iter().take(SHOWN_MAX).map(row))
+}
+
+/// What its writer wrote before and after.
+fn wrote(pipe: &BoostedPipe) -> String {
+    let speed = |rate: Option<u64>| rate.map_or(ABSENT.to_owned(), |rate| throughput(rate as f64));
+    format!("{} → {}", speed(pipe.before_bytes_per_s), speed(pipe.after_bytes_per_s))
+}
+
+/// Whether it helped, as far as that was measured.
+fn gain(record: &BoostRecord) -> String {
+    let ratio = |pipe: &BoostedPipe| Some(pipe.after_bytes_per_s? as f64 / pipe.before_bytes_per_s? as f64);
+    match record.boosted.iter().filter_map(ratio).filter(|ratio| ratio.is_finite()).max_by(f64::total_cmp) {
+        None => "Whether it helped is not known: there was too little to measure before or after. To find out: hosepipe compare 'COMMAND' 'hosepipe boost COMMAND'.".to_owned(),
+        Some(most) if most < GAIN => {
+            "It did not help: no writer wrote more than before. A stage that computes is not made faster."
+                .to_owned()
+        }
+        Some(most) => format!("It may have helped: a writer wrote {most:.1} times as fast as before."),
+    }
 }
 
 fn sentences(record: &BoostRecord) -> Vec<String> {
@@ -59,7 +81,7 @@ fn sentences(record: &BoostRecord) -> Vec<String> {
     let mut sentences = match pipes {
         0 if record.refused.is_some() => vec![format!("No pipe was enlarged {cost}.")],
         0 => vec![format!("No pipe was full at two looks in a row {cost}: none was enlarged.")],
-        _ => vec![format!("{} enlarged {cost}.", count(pipes, "pipe"))],
+        _ => vec![format!("{} enlarged {cost}. {}", count(pipes, "pipe"), gain(record))],
     };
     if pipes > SHOWN_MAX {
         sentences.push(format!("The {SHOWN_MAX} that were full longest are shown; --json has all."));

@@ -126,12 +126,27 @@ fn a_full_pipe_grows_to_a_mebibyte_and_is_told() {
         "{pipe:?}"
     );
     assert_eq!((record.status, &record.refused, record.unseen), (Some(7), &None, 0));
+    // Nobody reads: nothing flows.
+    assert!(done.stderr.replace('\n', " ").contains("Whether it helped is not known"), "{}", done.stderr);
     let shown = lab.run(&["report", "boost.json"]).expect_code(0).stdout;
     assert!(shown.contains("64 KiB → 1 MiB"), "{shown}");
     for (flag, words) in [("--csv", "1048576"), ("--md", "| yes"), ("--html", "1 MiB")] {
         let text = lab.run(&["report", "boost.json", flag, "-"]).expect_code(0).stdout;
         assert!(text.contains(words), "{flag}: {text}");
     }
+}
+
+/// Expected: whether it helped. Happened: the new size, and no more.
+#[test]
+fn what_is_written_before_and_after_is_measured() {
+    let lab = Lab::new();
+    let line = "(timeout 3 dd if=/dev/zero bs=64k | wc -c > /dev/null) & sleep 1; exec \"$0\" boost --json boost.json --pid $!";
+    let done = lab.finish(lab.wrapped(&["bash", "-c", line], &[])).expect_code(0);
+    let record = record(&lab.here("boost.json"));
+    let [pipe] = &record.boosted[..] else { panic!("{record:?}") };
+    assert!(pipe.before_bytes_per_s > Some(0) && pipe.after_bytes_per_s > Some(0), "{pipe:?}");
+    let said = done.stderr.replace('\n', " ");
+    assert!(["It may have helped: ", "It did not help: "].iter().any(|words| said.contains(words)), "{said}");
 }
 
 #[test]

@@ -13,7 +13,9 @@ use observe::end::{Joint, end};
 use observe::open_file::Identity;
 use observe::quota::nameless;
 use observe::resize::resize;
-use process::proc::named;
+use process::proc::{Stat, named, value};
+use rustix::param::clock_ticks_per_second;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::Boosted;
 use super::family::{Family, Member};
@@ -30,6 +32,67 @@ const NO_ROOM: Duration = Duration::from_secs(1);
 const SAMPLES: u32 = 4;
 const BETWEEN: Duration = Duration::from_micros(500);
 
+/// What is written is measured before a pipe is enlarged for the first time: for so long and so many times its size at the least, and
+/// never longer than the last.
+const BEFORE: Duration = Duration::from_millis(20);
+const BEFORE_SIZES: u64 = 16;
+const BEFORE_MOST: Duration = Duration::from_millis(200);
+/// Of a process that was started less long ago nothing is measured: its first moments say nothing of what it does later.
+const SETTLED: Duration = Duration::from_millis(500);
+/// And afterwards for so long at the least: filling the room that is new is no flow.
+const AFTER: Duration = Duration::from_millis(100);
+
+/// How long ago a process was started.
+fn age(pid: i32) -> Option<Duration> {
+    let started = Duration::from_millis(Stat::of(pid)?.started_ticks * 1000 / clock_ticks_per_second());
+    Some(Duration::try_from(clock_gettime(ClockId::Boottime)).ok()?.saturating_sub(started))
+}
+
+/// How much an end of a pipe moves.
+struct Flow {
+    pid: i32,
+    /// In /proc/PID/io.
+    counter: &'static str,
+    found: Instant,
+    /// Since when it is measured, and what had been moved by then.
+    since: Instant,
+    moved: Option<u64>,
+    flows: bool,
+}
+
+impl Flow {
+    fn begin(pid: i32, writes: bool) -> Self {
+        let counter = if writes { "wchar" } else { "rchar" };
+        let now = Instant::now();
+        let mut flow = Self { pid, counter, found: now, since: now, moved: None, flows: false };
+        flow.moved = flow.moved_by_now().filter(|_| age(pid).is_some_and(|age| age >= SETTLED));
+        flow
+    }
+
+    fn moved_by_now(&self) -> Option<u64> {
+        value(&format!("/proc/{}/io", self.pid), self.counter)?.parse().ok()
+    }
+
+    /// Whether what flows before a pipe of this size is enlarged has been measured, as far as it can be. It begins when something has
+    /// flowed: a reader that has just been started does not read yet.
+    fn is_measured(&mut self, size: u64) -> bool {
+        let (Some(now), Some(moved)) = (self.moved_by_now(), self.moved) else { return true };
+        if !self.flows && now > moved {
+            (self.flows, self.since, self.moved) = (true, Instant::now(), Some(now));
+            return false;
+        }
+        let enough = self.since.elapsed() >= BEFORE && now - moved >= BEFORE_SIZES * size;
+        enough || self.found.elapsed() >= BEFORE_MOST
+    }
+
+    /// Bytes a second, of so long at the least; `None` where it was shorter, or all of it was one long call.
+    fn bytes_per_s(&self, least: Duration) -> Option<u64> {
+        let seconds = Some(self.since.elapsed()).filter(|time| *time >= least)?.as_secs_f64();
+        let bytes = self.moved_by_now()?.saturating_sub(self.moved?);
+        Some((bytes as f64 / seconds) as u64).filter(|rate| *rate > 0)
+    }
+}
+
 /// A pipe that was looked at, or is larger than it was.
 #[derive(Default)]
 struct Seen {
@@ -44,6 +107,8 @@ struct Seen {
     quiet: u32,
     /// Its place among those that were made larger.
     at: Option<usize>,
+    /// What flows since it was found full, or since it has grown.
+    flow: Option<Flow>,
 }
 
 /// An end at which a pipe may be full.
@@ -200,12 +265,21 @@ impl Watch {
         if seen.stays || !(before && seen.full) {
             return !seen.stays && (seen.any_full || round + 1 < SAMPLES >> seen.quiet.min(SAMPLES));
         }
+        let writes = !self.input.is_some_and(|(reader, input)| (reader, input) == (pid, pipe));
+        let flow = seen.flow.get_or_insert_with(|| Flow::begin(pid, writes));
+        if seen.at.is_none() && !flow.is_measured(bytes) {
+            return true;
+        }
+        let before = flow.bytes_per_s(BEFORE);
         match self.larger.grow(pipe, (pid, fd), bytes) {
             Growth::To(at) => {
+                seen.flow = Some(Flow::begin(pid, writes));
                 let is_new = seen.at.replace(at).is_none();
                 if is_new {
-                    self.name_ends(place, at, members);
+                    self.larger.told[at].before_bytes_per_s = before;
                 }
+                // At its first growth a shell may still have the end that it made for a program.
+                self.name_ends(place, at, members);
             }
             Growth::NoRoom => self.no_room_until = Instant::now() + NO_ROOM,
             Growth::Never => seen.stays = true,
@@ -220,12 +294,14 @@ impl Watch {
             let ns = since.as_nanos() as u64;
             told.watched_ns += ns;
             told.full_ns += if seen.any_full { ns } else { 0 };
+            let rate = seen.flow.as_ref().and_then(|flow| flow.bytes_per_s(AFTER));
+            told.after_bytes_per_s = rate.or(told.after_bytes_per_s);
         }
         seen.quiet = if seen.any_full { 0 } else { seen.quiet + 1 };
         seen.any_full && !seen.stays && Instant::now() >= self.no_room_until
     }
 
-    /// Says of a pipe that was enlarged for the first time who is at its ends.
+    /// Says of a pipe that was enlarged who is at its ends.
     fn name_ends(&mut self, place: Place, at: usize, members: &[Member]) {
         let has = |pid: i32, fd: i32, reads: bool| {
             end(pid, fd).is_some_and(|end| end.joint == Joint::Pipe(place.pipe) && end.reads == reads)
@@ -233,7 +309,8 @@ impl Watch {
         let writer = has(place.pid, place.fd, false).then_some(place.pid);
         let reader = members.iter().map(|member| member.pid).find(|pid| has(*pid, 0, true));
         let told = &mut self.larger.told[at];
-        (told.writer, told.reader) = (writer.and_then(named), reader.and_then(named));
+        told.writer = writer.and_then(named).or(told.writer.take());
+        told.reader = reader.and_then(named).or(told.reader.take());
     }
 
     /// Gives back what was enlarged and lives on, and says what was done.
