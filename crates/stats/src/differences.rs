@@ -24,10 +24,13 @@ pub fn differences(old: &[CaseFigures], new: &[CaseFigures], paired: bool, looks
     changes
 }
 
-/// Whether there is anything to say of a figure: a tail that no side has is told by the median of the case.
+/// Whether there is anything to say of a figure: a tail that no side has is told by the median of the case, and what was known
+/// beforehand to be impossible on every side is no figure.
 fn is_told(old: Option<&CaseFigures>, new: Option<&CaseFigures>) -> bool {
+    let impossible = |side: &CaseFigures| side.problem.is_some() && !side.failed && !side.short;
     let mut sides = [old, new].into_iter().flatten();
-    sides.any(|side| side.figure != DiffFigure::RoundTripP99 || !side.values.is_empty())
+    sides
+        .any(|side| !side.values.is_empty() || (side.figure != DiffFigure::RoundTripP99 && !impossible(side)))
 }
 
 /// Every figure by what names it.
@@ -254,6 +257,23 @@ mod tests {
         }
         let in_turns = differences(&figures(whole()), &figures(broken(true)), true, 1);
         assert_eq!(in_turns[0].kind, Failed, "turns were lost");
+    }
+
+    /// Expected: no row for what neither side can have. Happened: rows of streams over an event counter, "incomparable".
+    #[test]
+    fn what_is_impossible_on_both_sides_is_no_row() {
+        let none = |expected: bool| {
+            let error = model::CaseError {
+                expected,
+                ..model::CaseError::new(model::ErrorKind::Unsupported, "no streams")
+            };
+            CaseRecord { error: Some(error), samples: Vec::new(), ..stream("eventfd", 1) }
+        };
+        let pipe = || stream("pipe", 1 << 30);
+        assert_eq!(kinds(vec![pipe(), none(true)], vec![pipe(), none(true)]), [ChangeKind::NoChange]);
+        assert_eq!(kinds(vec![pipe(), none(true)], vec![pipe()]), [ChangeKind::NoChange]);
+        assert_eq!(kinds(vec![none(false)], vec![none(false)]), [ChangeKind::Incomparable]);
+        assert_eq!(kinds(vec![none(true)], vec![stream("eventfd", 1 << 30)]), [ChangeKind::Incomparable]);
     }
 
     #[test]
