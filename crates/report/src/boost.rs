@@ -6,7 +6,7 @@ use crate::numbers::{size, throughput, time};
 use crate::page::{Block, Section};
 use crate::sheet::{Sheet, SheetPart};
 use crate::table::{ABSENT, Column, Fit, Table};
-use crate::words::count;
+use crate::words::{count, count_of};
 
 /// From so many times as much on, more was written than before.
 const GAIN: f64 = 1.1;
@@ -96,7 +96,7 @@ fn sentences(record: &BoostRecord) -> Vec<String> {
     sentences
         .extend(record.refused.iter().map(|why| format!("Not all that were full were enlarged: {why}.")));
     if record.unseen > 0 {
-        let unseen = count(record.unseen as usize, "process").replace("processs", "processes");
+        let unseen = count_of(record.unseen as usize, "process", "processes");
         sentences.push(format!("{unseen} could not be looked at: other users' or set-user-ID programs."));
     }
     sentences

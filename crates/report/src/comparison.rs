@@ -102,7 +102,7 @@ fn remarks(record: &CompareRecord) -> Vec<String> {
     let levels = record.results.iter().filter_map(|result| noise::level(&result.times_s));
     let few = if trials().any(noise::is_range) {
         Some(format!(
-            "Fewer than {ENOUGH_FOR_95_PERCENT} trials give no 95 % interval: ± is then the range of all trials."
+            "Fewer than {ENOUGH_FOR_95_PERCENT} trials give no 95 % interval, only the range of all trials."
         ))
     } else {
         trials().any(|count| count == 1).then(|| "A single trial shows no spread.".to_owned())

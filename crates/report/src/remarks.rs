@@ -290,14 +290,14 @@ fn repeated(record: &BenchRecord) -> Option<String> {
     ))
 }
 
-/// What `±` means where there are few trials.
+/// What few trials do not say.
 pub(crate) fn few_trials(record: &BenchRecord) -> Option<String> {
     // Tables of loads show no intervals.
     let shown = || transports(record).filter(|case| !case.load().is_asked());
     let any = |which: fn(usize) -> bool| shown().any(|case| which(case.samples.len()));
     if any(noise::is_range) {
         return Some(format!(
-            "Fewer than {ENOUGH_FOR_95_PERCENT} trials give no 95 % interval: ± is then the range of all trials."
+            "Fewer than {ENOUGH_FOR_95_PERCENT} trials give no 95 % interval, only the range of all trials."
         ));
     }
     any(|trials| trials == 1).then(|| "A single trial shows no spread: the figure may be far off.".to_owned())

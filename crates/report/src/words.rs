@@ -81,8 +81,13 @@ pub(crate) fn blocks(stream_bytes: Option<u64>, round_trip_bytes: Option<u64>) -
 }
 
 /// "1 trial", "9 trials".
-pub fn count(count: usize, one: &str) -> String {
-    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
+pub fn count(number: usize, one: &str) -> String {
+    count_of(number, one, &format!("{one}s"))
+}
+
+/// "1 process", "9 processes".
+pub(crate) fn count_of(number: usize, one: &str, several: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { several })
 }
 
 /// A machine in a line: its processor, cores and kernel.
