@@ -4,11 +4,13 @@ use std::collections::{HashMap, VecDeque};
 
 use model::{Chain, ChainLink, ChainStage, Doing, Seen, one_line};
 
+use crate::figure::{Chart, Figure, Flow, FlowLink, FlowStage};
 use crate::layout::Tone;
 use crate::numbers::{binary_size, percent, throughput, time};
 use crate::page::{Block, Section};
 use crate::sheet::{Sheet, SheetPart};
 use crate::table::{ABSENT, Column, Fit, Table};
+use crate::words::count_of as count;
 
 /// So many leaders of a stage are named.
 const NAMED_MAX: usize = 2;
@@ -44,21 +46,70 @@ pub fn sheet(seen: &Seen) -> Sheet {
     Sheet { parts }
 }
 
-fn count(number: usize, one: &str, several: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { several })
-}
-
 /// The same on a page.
 pub(crate) fn section(seen: &Seen, label: &str, number: usize) -> Section {
     let title = if label.is_empty() { "Chains".to_owned() } else { format!("Chains · {label}") };
     let drawing =
         |chain: &Chain| lines(chain).iter().map(|line| line.pieces.join(" ")).collect::<Vec<_>>().join("; ");
-    let block = |chain: &Chain| {
-        [Block::Table(Table { title: drawing(chain), ..table(chain) }), Block::Remarks(vec![sentence(chain)])]
+    let block = |(at, chain): (usize, &Chain)| {
+        let picture = picture(seen, chain, format!("chain-{number}-{at}")).map(Block::Figure);
+        // What a stage does stands beside its name: a telephone shows the first two columns.
+        let mut table = Table { title: drawing(chain), ..table(chain) };
+        let last = table.columns.len() - 1;
+        table.columns[1..=last].rotate_right(1);
+        table.rows.iter_mut().for_each(|row| row.cells[1..=last].rotate_right(1));
+        picture.into_iter().chain([Block::Table(table), Block::Remarks(vec![sentence(chain)])])
     };
-    let blocks = seen.chains.iter().flat_map(block).collect();
+    let mut blocks: Vec<Block> = seen.chains.iter().enumerate().flat_map(block).collect();
+    blocks.extend(notes(seen).into_iter().filter_map(|part| match part {
+        SheetPart::Remarks(notes) => Some(Block::Remarks(notes)),
+        _ => None,
+    }));
     let lead = vec![format!("Rates over {}.", time(seen.elapsed_ns as f64))];
     Section { id: format!("chains-{number}"), title, lead, code: None, blocks }
+}
+
+/// A chain without branches as a flow.
+fn picture(seen: &Seen, chain: &Chain, id: String) -> Option<Figure> {
+    let behind = |at: usize| {
+        let [from, to] = [at, at + 1];
+        chain.links.iter().find(|link| link.writers == [from] && link.readers == [to])
+    };
+    let links: Vec<&ChainLink> = (0..chain.stages.len() - 1).map_while(behind).collect();
+    if links.is_empty() || links.len() + 1 < chain.stages.len() || links.len() < chain.links.len() {
+        return None;
+    }
+    let wall_s = seen.elapsed_ns as f64 / 1e9;
+    let stage = |(at, stage): (usize, &ChainStage)| {
+        let (cpu_s, queued_s) = (stage.cpus * wall_s, stage.queued * wall_s);
+        let waits_s = |doing: Doing| (stage.doing == doing).then(|| (wall_s - cpu_s - queued_s).max(0.0));
+        let link = |link: &&ChainLink| FlowLink {
+            spec: link.kind.to_string(),
+            bytes: link.bytes_per_s.map(|rate| (rate * wall_s) as u64),
+            note: format!("in it: {}", held(link)),
+        };
+        FlowStage {
+            command: name(stage),
+            wall_s,
+            cpu_s,
+            read_wait_s: waits_s(Doing::WaitsToRead),
+            write_wait_s: waits_s(Doing::WaitsToWrite),
+            queued_s: Some(queued_s),
+            exit: "0".to_owned(),
+            held_up: chain.held_up_by == Some(at),
+            link: links.get(at).map(link),
+        }
+    };
+    let stages = chain.stages.iter().enumerate().map(stage).collect();
+    Some(Figure {
+        id,
+        title: "Stages and what flowed between them".to_owned(),
+        caption: format!(
+            "What was seen in {}. A stage that waited at the last look counts as waiting for all the time that it used no CPU.",
+            time(seen.elapsed_ns as f64)
+        ),
+        chart: Chart::Flow(Flow { wall_s, stages }),
+    })
 }
 
 /// What has to be known of what is not shown, and of the signs.
@@ -331,7 +382,7 @@ pub fn table(chain: &Chain) -> Table {
     add(Column::right("full"), &|at, _| {
         of_links(at, |link| link.fullness.map_or_else(|| ABSENT.to_owned(), percent))
     });
-    add(Column::left("").fit(Fit::Wrap), &|_, stage| doing(chain, stage));
+    add(Column::left("what it does").fit(Fit::Wrap), &|_, stage| doing(chain, stage));
     if let Some(row) = chain.held_up_by.and_then(|at| table.rows.get_mut(at)) {
         row.tone = Tone::Bold;
     }

@@ -230,6 +230,8 @@ pub struct FlowStage {
     pub read_wait_s: Option<f64>,
     /// Time it waited to be rid of its output, in seconds; `None` where nobody looked.
     pub write_wait_s: Option<f64>,
+    /// Time it was ready to run and no CPU was free, in seconds; `None` where nobody looked.
+    pub queued_s: Option<f64>,
     /// Its status or the name of the signal that ended it.
     pub exit: String,
     /// True for the stage that held the pipeline up.

@@ -48,6 +48,8 @@ pub struct Page {
     pub title: String,
     /// Below it: the machine, or how many there are.
     pub subtitle: String,
+    /// The commands whose records it shows.
+    pub commands: Vec<&'static str>,
     /// The figures a reader came for.
     pub highlights: Vec<Highlight>,
     /// What must be known before the figures are believed: records that were cut short, or have nothing in common.
@@ -105,6 +107,7 @@ pub fn page(records: &[Loaded], view_of: ViewOf) -> Page {
     bounded::bounded(Page {
         title: title(records),
         subtitle: subtitle(&named),
+        commands: distinct(records.iter().map(|loaded| loaded.record.command())),
         highlights: match sources.as_slice() {
             [source] => highlights::of(source.record),
             _ => Vec::new(),

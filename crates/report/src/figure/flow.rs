@@ -21,8 +21,13 @@ const HOSE_X: f64 = 30.0;
 /// The thickest hose and the thinnest.
 const HOSE: [f64; 2] = [20.0, 2.0];
 /// What a stage's time is divided into, and the class of each.
-const PARTS: [(&str, &str); 4] =
-    [("on a CPU", "busy"), ("waits to read", "reading"), ("waits to write", "writing"), ("else", "other")];
+const PARTS: [(&str, &str); 5] = [
+    ("on a CPU", "busy"),
+    ("waits for a CPU", "queued"),
+    ("waits to read", "reading"),
+    ("waits to write", "writing"),
+    ("else", "other"),
+];
 
 pub(super) fn draw(flow: &Flow, canvas: &Canvas) -> Drawing {
     let (key, mut y) = key(canvas);
@@ -98,8 +103,9 @@ fn held_up(y: f64, canvas: &Canvas) -> Markup {
 
 /// The pieces of a stage's bar: class, left end and width, on the axis of the whole run.
 fn parts(flow: &Flow, stage: &FlowStage, width: f64) -> Vec<(&'static str, f64, f64)> {
-    let waits = [stage.read_wait_s.unwrap_or(0.0), stage.write_wait_s.unwrap_or(0.0)];
-    let known = [stage.cpu_s, waits[0], waits[1]];
+    let [queued, reading, writing] =
+        [stage.queued_s, stage.read_wait_s, stage.write_wait_s].map(|time_s| time_s.unwrap_or(0.0));
+    let known = [stage.cpu_s, queued, reading, writing];
     let sum: f64 = known.iter().sum();
     // Several threads have more CPU time than there is time: what is shown is the division, not the sum.
     let shrunk = if sum > stage.wall_s && sum > 0.0 { stage.wall_s / sum } else { 1.0 };
@@ -107,7 +113,7 @@ fn parts(flow: &Flow, stage: &FlowStage, width: f64) -> Vec<(&'static str, f64, 
     let whole = flow.wall_s.max(stage.wall_s).max(f64::MIN_POSITIVE);
     let mut x = 0.0;
     let mut parts = Vec::new();
-    for ((_, class), time_s) in PARTS.into_iter().zip([known[0], known[1], known[2], rest / shrunk]) {
+    for ((_, class), time_s) in PARTS.into_iter().zip(known.into_iter().chain([rest / shrunk])) {
         let wide = time_s * shrunk / whole * width;
         if wide >= 0.05 {
             parts.push((class, x, wide));
@@ -168,6 +174,7 @@ fn stage_tip(stage: &FlowStage) -> String {
         stage.held_up.then(|| "holds the pipeline up".to_owned()),
         time("ran for", Some(stage.wall_s)),
         time("on a CPU", Some(stage.cpu_s)),
+        time("waits for a CPU", stage.queued_s),
         time("waits to read", stage.read_wait_s),
         time("waits to write", stage.write_wait_s),
         Some(format!("exit {}", stage.exit)),

@@ -48,7 +48,7 @@ pub(super) fn render(page: &Page) -> String {
                         @for notice in &page.notices { p.notice role="note" { (notice) } }
                         @if !page.highlights.is_empty() { (highlights(&page.highlights)) }
                         @for section in &page.sections { (self::section(section)) }
-                        (method())
+                        (method(&page.commands))
                     }
                 }
                 div id="tip" role="status" aria-live="polite" hidden {}
@@ -197,12 +197,14 @@ fn with_words(caption: &str) -> Markup {
     }
 }
 
-fn method() -> Markup {
+fn method(commands: &[&str]) -> Markup {
+    let words =
+        method::WORDS.iter().filter(|(_, _, kinds, _)| kinds.iter().any(|kind| commands.contains(kind)));
     html! {
         section id="method" aria-labelledby="method-heading" {
             h2 id="method-heading" { "How to read it" }
             dl.words {
-                @for (word, id, meaning) in method::WORDS { div id=(id) { dt { (word) } dd { (meaning) } } }
+                @for (word, id, _, meaning) in words { div id=(id) { dt { (word) } dd { (meaning) } } }
             }
         }
     }

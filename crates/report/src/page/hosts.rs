@@ -8,6 +8,10 @@ use crate::read::AnyRecord;
 use crate::table::{Column, Table};
 use crate::{numbers, words};
 
+/// Before the name of a bug of CPUs, and what the kernel says where it needs no mitigation.
+const MITIGATION: &str = "mitigation: ";
+const NOT_AFFECTED: &str = "Not affected";
+
 /// A column of facts: a machine, and the records made on it.
 struct Machine<'a> {
     host: &'a Host,
@@ -24,6 +28,16 @@ pub(super) fn facts(records: &[(String, &AnyRecord)]) -> Table {
             cells[at] = value;
         }
     }
+    // What affects none of them is one row.
+    let spared = |cells: &[String]| cells.iter().all(|cell| cell == NOT_AFFECTED);
+    let names: Vec<&str> = rows
+        .iter()
+        .filter(|(_, cells)| spared(cells))
+        .map(|((_, name), _)| name.trim_start_matches(MITIGATION))
+        .collect();
+    let names = (!names.is_empty()).then(|| vec![names.join(", "); machines.len()]);
+    rows.retain(|_, cells| !spared(cells));
+    rows.extend(names.map(|names| ((usize::MAX, "not affected by".to_owned()), names)));
     let several = machines.len() > 1;
     let heading = |machine: &Machine| if several { machine.records.join(", ") } else { "value".to_owned() };
     let columns = std::iter::once("fact".to_owned()).chain(machines.iter().map(heading));
@@ -92,7 +106,7 @@ pub(crate) fn all(host: &Host) -> Vec<(usize, String, String)> {
     let facts = facts.into_iter().enumerate().map(|(place, (name, value))| (place, name.to_owned(), value));
     let limits = limits(&host.limits).into_iter().map(|(name, value)| (last, name.to_owned(), value));
     let mitigation =
-        |(name, state): (&String, &String)| (last, format!("mitigation: {name}"), Some(state.clone()));
+        |(name, state): (&String, &String)| (last, format!("{MITIGATION}{name}"), Some(state.clone()));
     let all = facts.chain(limits).chain(host.mitigations.iter().map(mitigation));
     all.filter_map(|(place, name, value)| Some((place, name, value.filter(|text| !text.is_empty())?)))
         .collect()

@@ -1,72 +1,121 @@
 //! How to read the page: the words that stand on it, each explained once, and what makes a figure honest.
 
-/// A word, the name its explanation has in links, and the explanation.
-pub(super) const WORDS: &[(&str, &str, &str)] = &[
+/// The commands on whose pages a word stands.
+type Kinds = &'static [&'static str];
+const BENCH: Kinds = &["bench", "reproduce", "fleet"];
+const TRIALS: Kinds = &["bench", "reproduce", "fleet", "compare", "diff"];
+const RUN: Kinds = &["run", "top", "reproduce"];
+
+/// A word, the name its explanation has in links, on which pages it stands, and the explanation.
+pub(super) const WORDS: &[(&str, &str, Kinds, &str)] = &[
     (
         "mechanism",
         "word-mechanism",
+        BENCH,
         "One way of moving bytes between two tasks, with its options where it has any: pipe:size=1MiB.",
     ),
     (
         "block",
         "word-block",
+        BENCH,
         "The bytes handed over in one call; a message, where the mechanism keeps boundaries.",
     ),
     (
         "stream",
         "word-stream",
+        BENCH,
         "One way, as fast as it goes. The clock runs from a barrier at which both ends start until the receiver has the last byte.",
     ),
     (
         "round trip",
         "word-round-trip",
+        BENCH,
         "There and back; each one is timed, and all of them are kept in a histogram.",
     ),
     (
         "data level",
         "word-data",
+        BENCH,
         "What the ends do with the payload: nothing (none), the sender produces every byte (write), and the receiver checks every byte (verify). Levels are never ranked in one list: a page passed by reference is not a byte moved.",
     ),
     (
         "95 % interval",
         "word-interval",
+        TRIALS,
         "The range in which the median is expected (95 %). It is made from the ordered trials and assumes no \
             normal distribution; with fewer than six trials it is the whole range.",
     ),
     (
         "trial, n",
         "word-trial",
+        TRIALS,
         "One timed run of a case. The trials of all cases take turns in a random order, after a warm-up; none is dropped, outliers are counted and shown.",
     ),
     (
         "ceiling and floor",
         "word-ceiling",
+        BENCH,
         "What bounds the figures, measured in the same run: a copy in memory above, the harness that moves nothing below. A row above the ceiling says why.",
     ),
     (
         "noisy, wild",
         "word-noise",
+        TRIALS,
         "The interval is wider than 5 %, or than 15 %, of the median on a side. Noisy: a difference below 15 % may be chance. Wild: repeat on a quieter machine before believing it.",
     ),
     (
         "bound by",
         "word-bound",
+        BENCH,
         "What holds a stream back, read from its CPU times, switches and system calls. Where the evidence does not decide, nothing is said.",
     ),
     (
         "granted",
         "word-granted",
+        &["bench", "reproduce", "fleet", "run"],
         "Sizes the system really gave: pipes round up, queues clamp, and past pipe-user-pages-soft a new pipe has two pages.",
     ),
     (
         "waits to read, waits to write",
         "word-waits",
+        RUN,
         "Time a stage of a pipeline slept for input, or for somebody to take its output. Sampled every few milliseconds.",
     ),
     (
         "stage that holds the pipeline up",
         "word-bottleneck",
+        RUN,
         "The stage that everybody else waited for: making it faster makes the whole faster.",
+    ),
+    (
+        "waits for a CPU",
+        "word-queued",
+        RUN,
+        "Time a stage was ready to run while every CPU was taken by others (/proc/PID/schedstat).",
+    ),
+    (
+        "link",
+        "word-link",
+        &["run", "compare", "top", "reproduce"],
+        "What stands between two stages: a pipe, or what --via puts in its place.",
+    ),
+    (
+        "chain",
+        "word-chain",
+        &["top"],
+        "Processes that pipes, FIFOs and socket pairs join, seen from outside; what lies in a link is what was written and not yet read.",
+    ),
+    (
+        "full, of",
+        "word-full",
+        &["boost"],
+        "For how long a pipe was full since it was enlarged, and for how long it was watched.",
+    ),
+    (
+        "p",
+        "word-p",
+        &["diff"],
+        "The chance of a difference as large as this one if nothing had changed, corrected for the number of figures.",
     ),
 ];
 
@@ -89,7 +138,7 @@ mod tests {
     #[test]
     fn every_phrase_has_an_explanation() {
         for (phrase, id) in PHRASES {
-            assert!(WORDS.iter().any(|(_, known, _)| known == id), "{phrase}");
+            assert!(WORDS.iter().any(|(_, known, ..)| known == id), "{phrase}");
         }
     }
 }

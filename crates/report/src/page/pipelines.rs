@@ -47,6 +47,7 @@ fn stage(record: &RunRecord, at: usize, behind: Option<&LinkRecord>, held_up: bo
         cpu_s: seconds(stage.user_ns.saturating_add(stage.system_ns)),
         read_wait_s: stage.blocked_read_ns.map(seconds),
         write_wait_s: stage.blocked_write_ns.map(seconds),
+        queued_s: stage.queued_ns.map(seconds),
         exit: statuses::shown(stage),
         held_up,
         link: next.map(|_| flow_link(behind, &record.via)),

@@ -1,7 +1,8 @@
 //! Chains, as `hosepipe top --once` shows them.
 
 use model::{
-    Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, Doing, Host, SCHEMA, Seen, Tool, TopRecord,
+    Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, Doing, Host, RunRecord, SCHEMA, Seen,
+    StageRecord, Tool, TopRecord,
 };
 use report::read::{AnyRecord, Loaded, read};
 use report::study::StudyView;
@@ -168,4 +169,39 @@ fn one_that_is_waited_for_may_wait_itself_by_now() {
     (chain.stages[1].doing, chain.stages[1].waits_at) = (Doing::WaitsToWrite, Some(1));
     let expected = "awk 813 held the chain up at most of the last looks; now it waits for sort 814 to read.";
     assert_eq!(chains::sentence(&chain), expected);
+}
+
+/// Expected: a page of a kind of record has that kind's words and a picture, and what a stage does stands beside its name.
+/// Happened: the words of `bench` on every page, a row for each bug that the CPU does not have, no picture, and the key column last.
+#[test]
+fn a_page_of_chains_has_a_picture_and_its_own_words() {
+    let mut record = record();
+    let spared = ["mds", "l1tf"].map(|name| (name.to_owned(), "Not affected".to_owned()));
+    record.host.mitigations =
+        spared.into_iter().chain([("spectre_v2".to_owned(), "IBRS".to_owned())]).collect();
+    let html = FORMATS.iter().find(|format| format.flag == "html").expect("pages");
+    let text =
+        (html.render)(&[Loaded::new("top", AnyRecord::Top(record))], StudyView::unknown).expect("a page");
+    assert!(text.contains("id=\"word-chain\"") && !text.contains("id=\"word-data\""), "words");
+    assert!(
+        !text.contains("Not affected") && text.contains("not affected by</th><td>l1tf, mds</td>"),
+        "bugs"
+    );
+    assert!(text.contains("mitigation: spectre_v2</th><td>IBRS"), "bugs");
+    // The first chain is a line, the second one is not.
+    assert!(text.contains("id=\"chain-0-0\"") && !text.contains("id=\"chain-0-1\""), "pictures");
+    assert!(text.contains("1.20 GB</tspan>"), "what flowed in a second");
+    let columns = [text.find(">stage</th>"), text.find(">what it does</th>"), text.find(">CPU</th>")];
+    assert!(columns.is_sorted() && columns[0].is_some(), "{columns:?}");
+    let queued = RunRecord {
+        stages: vec![StageRecord {
+            wall_ns: 4_000_000_000,
+            queued_ns: Some(3_000_000_000),
+            ..StageRecord::default()
+        }],
+        ..RunRecord::default()
+    };
+    let text =
+        (html.render)(&[Loaded::new("run", AnyRecord::Run(queued))], StudyView::unknown).expect("a page");
+    assert_eq!(text.matches("class=\"queued\"").count(), 4, "a key and a bar, in both drawings");
 }

@@ -128,6 +128,7 @@ fn flow() {
         cpu_s: wall_s / 2.0,
         read_wait_s: Some(wall_s / 4.0),
         write_wait_s: None,
+        queued_s: Some(wall_s / 8.0),
         exit: "0".to_owned(),
         held_up,
         link: bytes.map(|bytes| FlowLink {
@@ -242,6 +243,7 @@ fn any_flow() -> impl Strategy<Value = Chart> {
             cpu_s,
             read_wait_s,
             write_wait_s,
+            queued_s: read_wait_s,
             exit: "0".to_owned(),
             held_up,
             link: bytes.map(link),
