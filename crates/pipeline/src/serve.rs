@@ -640,8 +640,10 @@ impl Server<'_> {
     /// hosepipe was killed: those whom it gave links go with it, before their links do, so that data cut short does not look like
     /// a normal end.
     fn end_everything(&mut self) {
+        // The shell first: it would go on behind stages that were ended.
+        let shell = std::iter::once((self.ledger.shell, self.began_ns));
         let living = self.ledger.living().map(|process| (process.pid, process.began_ns));
-        for (pid, known_since_ns) in living.chain([(self.ledger.shell, self.began_ns)]) {
+        for (pid, known_since_ns) in shell.chain(living) {
             signals::send_if_known_since(pid, known_since_ns, Signal::SIGKILL);
         }
     }
