@@ -32,7 +32,9 @@ pub(crate) fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
         head.to_owned() + &entries().map(|entry| entry.markdown()).collect::<String>()
     } else {
         entries().map(|entry| entry.text(terminal::style().width)).collect::<Vec<_>>().join("\n")
-            + "\nlink: can stand between two unmodified programs (it has a readable and a writable descriptor)\n"
+            + "\nlink: can stand between two unmodified programs (it has a readable and a writable descriptor)\n\
+               To programs, socketpair, unix-stream and tcp are no pipes: `[ -p /dev/stdin ]` is false, /dev/stdin cannot be\n\
+               opened, and a writer that lost its reader may say `Connection reset by peer` (docs/LINKS.md)\n"
     };
     if args.json { terminal::print_data(&text) } else { terminal::print(&text) }?;
     Ok(ExitCode::SUCCESS)

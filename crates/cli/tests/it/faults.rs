@@ -324,6 +324,43 @@ fn an_early_signal_to_the_group_does_not_end_who_cleans_up() {
     println!("{reached} runs had made something when they were killed");
 }
 
+/// Expected: where one system call of a process fails, a run over a link ends, as it should or with an error, and leaves nothing.
+/// Happened: hangs (a lease that was not given back), panics in new threads, folders that were left, and lost output with status 0.
+#[test]
+fn one_failing_call_costs_a_pipeline_no_more_than_an_error() {
+    let strace = |arguments: &[&str]| {
+        let mut command = std::process::Command::new("strace");
+        command.args(arguments).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    if !strace(&["-f", "-e", "trace=close", "-e", "inject=close:error=EIO:when=9999", "true"]) {
+        return common::skip("strace cannot make calls fail here");
+    }
+    for (via, call, error, most) in [
+        ("tmpfile", "fcntl", "EIO", 8),
+        ("tmpfile", "dup3", "EMFILE", 3),
+        ("tmpfile", "clone3", "EAGAIN", 2),
+        ("tmpfile", "mprotect", "ENOMEM", 6),
+        ("file", "unlinkat", "EIO", 3),
+        ("file", "getdents64", "EIO", 3),
+    ] {
+        for number in 1..=most {
+            let lab = Lab::new();
+            let (trace, inject) =
+                (format!("trace={call}"), format!("inject={call}:error={error}:when={number}"));
+            let wrapper = ["strace", "-f", "-o", "/dev/null", "-e", &trace, "-e", &inject];
+            let what = format!("{via}: {inject}");
+            let done =
+                lab.start(lab.wrapped(&wrapper, &["run", "--via", via, "seq 5 | wc -l"])).wait_within(SOON);
+            let code = done.status.code();
+            // What bash, or the loader, makes of its own failing calls is theirs.
+            let said = done.stdout == "5\n" || done.stderr.contains("bash: ");
+            assert!(code != Some(0) || said, "{what}: {}{}", done.stdout, done.stderr);
+            assert!(![101, 134].contains(&code.unwrap_or(0)), "{what}: {}", done.stderr);
+        }
+    }
+}
+
 /// Expected: a signal in the first milliseconds of a run leaves nothing.
 /// Happened: `run --via file` made a link, to see that it can be had, before there was anybody to remove what it leaves.
 #[test]

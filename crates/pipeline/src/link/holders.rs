@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use process::proc;
+use process::proc::{self, Stat};
 use rustix::fs::OFlags;
 use rustix::process::Signal;
 
@@ -44,7 +44,21 @@ pub(super) struct Holders {
 struct Known {
     /// Bytes that each thread had written to anything, when last seen; `None` where that may not be asked.
     written_bytes: Option<Threads>,
+    /// Bytes that children of it had written which it had waited for.
+    reaped_bytes: Option<u64>,
+    /// Whether they became more at the last look, or may have.
+    children_wrote: bool,
+    parent: Option<i32>,
     signalled: Option<Instant>,
+}
+
+impl Known {
+    fn of(pid: i32) -> Self {
+        let written_bytes = written_bytes(pid);
+        let reaped_bytes = reaped_bytes(pid, written_bytes.as_ref());
+        let parent = Stat::of(pid).map(|stat| stat.parent);
+        Self { written_bytes, reaped_bytes, children_wrote: true, parent, signalled: None }
+    }
 }
 
 /// Bytes by the numbers of threads.
@@ -56,8 +70,7 @@ impl Holders {
         let file = OpenFile::of(std::process::id().cast_signed(), file.as_raw_fd());
         let file = file.ok_or(io::ErrorKind::NotFound)?;
         let mut holders = Self { file, known: HashMap::new(), in_vain: None };
-        let known = |pid| (pid, Known { written_bytes: written_bytes(pid), signalled: None });
-        holders.known = holders.find().into_iter().map(known).collect();
+        holders.known = holders.find().into_iter().map(|pid| (pid, Known::of(pid))).collect();
         Ok(holders)
     }
 
@@ -73,9 +86,10 @@ impl Holders {
         if wrote.iter().fold(0u64, |sum, (_, bytes)| sum.saturating_add(*bytes)) < grown_bytes {
             wrote.clear();
         }
-        let before = self.known.len();
+        let left: Vec<i32> = self.known.keys().copied().filter(|pid| !holders.contains(pid)).collect();
+        let may_have_written = !left.iter().all(|pid| self.left_in_silence(*pid));
         self.known.retain(|pid, _| holders.contains(pid));
-        if self.known.len() < before {
+        if may_have_written {
             // These were the last bytes of one that has gone, and not of who has written elsewhere meanwhile.
             return Writing::MayEnd;
         }
@@ -95,14 +109,23 @@ impl Holders {
     /// Bytes that a holder has written since the last look, wherever; all there are where that cannot be known. One that is
     /// new has written all it ever did.
     fn written_since(&mut self, pid: i32) -> u64 {
-        let now = written_bytes(pid);
-        let fresh = Known { written_bytes: Some(Threads::new()), signalled: None };
-        let known = self.known.entry(pid).or_insert(fresh);
-        let before = std::mem::replace(&mut known.written_bytes, now.clone());
-        let (Some(before), Some(now)) = (before, now) else { return u64::MAX };
+        let now = Known::of(pid);
+        let (written, reaped_bytes) = (now.written_bytes.clone(), now.reaped_bytes);
+        let before = self.known.remove(&pid);
+        let before =
+            before.unwrap_or_else(|| Known { written_bytes: Some(Threads::new()), ..Known::default() });
+        let children_wrote = reaped_bytes.is_none() || reaped_bytes != before.reaped_bytes;
+        self.known.insert(pid, Known { children_wrote, signalled: before.signalled, ..now });
+        let (Some(before), Some(now)) = (before.written_bytes, written) else { return u64::MAX };
         let since = |(thread, bytes): (&i32, &u64)| bytes.saturating_sub(*before.get(thread).unwrap_or(&0));
         // Bytes that were spliced are not counted.
         if self.is_splicing(pid) { u64::MAX } else { now.iter().map(since).sum() }
+    }
+
+    /// Whether one that has gone had written nothing since it was last seen: its parent has waited for it, and knows of no more bytes.
+    fn left_in_silence(&self, pid: i32) -> bool {
+        let parent = self.known.get(&pid).and_then(|gone| self.known.get(&gone.parent?));
+        parent.is_some_and(|parent| !parent.children_wrote) && Stat::of(pid).is_none()
     }
 
     /// Sends SIGPIPE, once; says whether it goes on although that is long ago.
@@ -159,6 +182,12 @@ fn is_for_writing(pid: i32, fd: i32) -> bool {
     let flags = proc::value(&format!("/proc/{pid}/fdinfo/{fd}"), "flags");
     let flags = flags.and_then(|flags| u32::from_str_radix(&flags, 8).ok());
     flags.is_some_and(|flags| OFlags::from_bits_retain(flags).intersects(OFlags::WRONLY | OFlags::RDWR))
+}
+
+/// Bytes that the children of a process have written that it has waited for (and its threads that have ended), from what its threads have.
+fn reaped_bytes(pid: i32, own: Option<&Threads>) -> Option<u64> {
+    let all: u64 = proc::value(&format!("/proc/{pid}/io"), "wchar")?.parse().ok()?;
+    all.checked_sub(own?.values().sum())
 }
 
 /// Bytes that each thread of a process has handed to write(2) and its kin (proc_pid_io(5)). The process's own count has

@@ -79,8 +79,9 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         links: SOCKETS,
-        what: "a reader that opens `/dev/stdin` or `/dev/fd/0` is refused (ENXIO)",
-        why: "open(2) does not open sockets, whatever name leads to them",
+        what: "a reader that opens `/dev/stdin` or `/dev/fd/0` is refused (ENXIO); one that asks whether it reads from a pipe \
+               hears no: `[ -p /dev/stdin ] && cat || echo usage` loses the data",
+        why: "open(2) does not open sockets, whatever name leads to them; a socket is no pipe",
         effect: Effect::Sees(Seen::SocketIn),
     },
     Difference {
@@ -91,8 +92,8 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         links: &["socketpair", "unix-stream"],
-        what: "a writer that lost its reader may end with 1 (or what else it has for a write error: awk 2, sed 4) \
-               instead of 141",
+        what: "a writer that lost its reader may say `Connection reset by peer` and end with 1 (or what else it has for a \
+               write error: awk 2, sed 4) instead of 141",
         why: "a reader that closes with bytes unread resets the connection: the next write says ECONNRESET, only \
               those after it raise SIGPIPE",
         effect: Effect::WriterEnds(&[1, 2, 4]),
