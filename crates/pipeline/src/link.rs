@@ -265,7 +265,8 @@ impl Link {
             let stored_bytes = file.bytes_max();
             let limited = self.limits.contains(&stored_bytes) || self.limit_ended_writer && stored_bytes > 0;
             let limited = (limited && !reader_left).then(|| limit_trouble(&record));
-            cut_short |= limited.is_some();
+            // In sequential order the limit is what ends a writer without end, whose reader may want the beginning only.
+            cut_short |= limited.is_some() && !self.relays.is_empty();
             record.trouble =
                 file.trouble(&record.spec).or(limited).or(record.trouble).or(looked).or(not_kept);
         }

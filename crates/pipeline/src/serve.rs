@@ -456,7 +456,7 @@ impl Server<'_> {
             let trouble = limit_trouble(&served.record);
             complain(&trouble);
             served.record.trouble = Some(trouble);
-            self.cut_short = true;
+            self.cut_short |= served.order == Order::Parallel;
         }
     }
 

@@ -198,3 +198,44 @@ fn written_bytes(pid: i32) -> Option<Threads> {
     };
     Some(proc::threads(pid).filter_map(count).collect::<Threads>()).filter(|threads| !threads.is_empty())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io::Write;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Command, Stdio};
+
+    /// Expected: a writer is told whose child has gone meanwhile without having written anything, as in a loop of `echo` and `sleep`.
+    /// Happened: the child was taken for the writer, and the loop went on until no child had gone between two looks.
+    #[test]
+    fn a_child_that_came_and_went_in_silence_hides_no_writer() {
+        let folder = tempfile::tempdir().expect("temp dir");
+        let path = folder.path().join("file");
+        let text = "sleep 1000 & child=$!; echo begun >> \"$0\"; read go; kill $child; wait $child; echo x; read end";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", text]).arg(folder.path().join("begun")).stdin(Stdio::piped()).stderr(Stdio::null());
+        let writer = File::options().create_new(true).append(true).open(&path).expect("a file");
+        let mut shell = {
+            shell.stdout(writer);
+            let started = shell.spawn().expect("sh");
+            drop(shell);
+            started
+        };
+        let until = |is_there: &dyn Fn() -> bool| {
+            let began = Instant::now();
+            while !is_there() {
+                assert!(began.elapsed() < Duration::from_secs(20), "not there");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
+        until(&|| folder.path().join("begun").exists());
+        let file = OwnedFd::from(File::open(&path).expect("the file"));
+        let mut holders = Holders::of(&file).expect("looked for");
+        shell.stdin.as_mut().expect("a pipe").write_all(b"go\n").expect("written");
+        until(&|| std::fs::metadata(&path).is_ok_and(|file| file.len() == 2));
+        assert_eq!(holders.stop_writing(2), Writing::MayEnd);
+        assert_eq!(shell.wait().expect("waited for").signal(), Some(libc::SIGPIPE));
+    }
+}

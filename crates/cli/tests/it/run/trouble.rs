@@ -64,7 +64,9 @@ fn a_limit_for_file_sizes_is_no_success() {
             (&["prlimit", "--core=0"], limited_itself, 10_240),
         ] {
             let lab = Lab::new();
-            let done = lab.finish(lab.wrapped(wrapper, &["run", "--via", via, text])).expect_code(1);
+            // In sequential order the limit is what ends a writer without end: then there is the sentence alone.
+            let status = i32::from(!via.contains("sequential"));
+            let done = lab.finish(lab.wrapped(wrapper, &["run", "--via", via, text])).expect_code(status);
             assert_eq!(done.stdout, format!("{bytes}\n"), "{via}: {text}");
             for word in [via, "ulimit -f", &format!("{}KiB", bytes >> 10), "cut short"] {
                 assert!(done.stderr.contains(word), "no `{word}` in: {}", done.stderr);
