@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::PathBuf;
 use std::process::{Child, Command};
@@ -99,7 +99,7 @@ fn example(shell: &Shell, library: &Library, text: &str) -> io::Result<Vec<Sampl
     let config = Config { mode: mode::LEARN, argument: notes.as_raw_fd() as u64, ..Config::OFF };
     command.env_clear().envs(library.environment(config)).env_remove("BASH_ENV").env_remove("ENV");
     // Read, it is at its end; there may be no /dev/null.
-    let sink = OwnedFd::from(memfd_create("output", MemfdFlags::CLOEXEC)?);
+    let sink = memfd_create("output", MemfdFlags::CLOEXEC)?;
     command.args(["-c", text]).stdin(sink.try_clone()?).stdout(sink.try_clone()?).stderr(sink);
     let mut child = command.spawn()?;
     wait(&mut child)?;
