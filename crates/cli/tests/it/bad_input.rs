@@ -309,7 +309,7 @@ fn a_block_beyond_a_mechanisms_limit_is_a_row_with_limit_and_remedy() {
             // Where the queue is there at all, it is the block that is too large.
             if error.kind != ErrorKind::Unavailable {
                 assert_eq!(error.kind, ErrorKind::Limit, "{error:?}");
-                assert!(error.message.contains("16MiB") && error.message.contains("limit"), "{error:?}");
+                assert!(error.message.contains("64KiB") && error.message.contains("limit"), "{error:?}");
             }
             assert!(error.remedy.is_some(), "{error:?}");
         }
