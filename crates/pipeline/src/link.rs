@@ -132,7 +132,7 @@ impl Link {
         const USUAL_BYTES: u64 = 64 << 10;
         let granted = self.record.granted.get("pipe_bytes").copied().unwrap_or(0);
         let bytes = part.map_or(USUAL_BYTES, |part| granted / part);
-        let pipe = self.write.as_ref().filter(|_| bytes < granted && !self.record.spec.contains("size="));
+        let pipe = self.write.as_ref().filter(|_| bytes < granted && !spec::says_size(&self.record.spec));
         // What stands behind a relay is not this end; it says so with an error and stays as it is.
         if let Some(Ok(held)) = pipe.map(|pipe| fcntl_setpipe_size(pipe, bytes as usize)) {
             self.record.granted.insert("pipe_bytes".to_owned(), held as u64);

@@ -101,7 +101,7 @@ impl LinkSpec {
 
     /// Whether its size was said.
     pub(crate) fn is_sized(&self) -> bool {
-        self.text.contains("size=")
+        says_size(&self.text)
     }
 
     /// Why it cannot be had, and what to do about it.
@@ -135,6 +135,11 @@ impl LinkSpec {
     }
 }
 
+/// Whether a spec says a size.
+pub(super) fn says_size(text: &str) -> bool {
+    text.parse::<Spec>().is_ok_and(|spec| spec.options.contains_key("size"))
+}
+
 impl fmt::Display for LinkSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.text)
@@ -150,6 +155,12 @@ impl fmt::Debug for LinkSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_says_no_size() {
+        let said = ["pipe", "pipe:size=64k", "file:dir=/x/size=1"].map(says_size);
+        assert_eq!(said, [false, true, false]);
+    }
 
     #[test]
     fn a_spec_prints_as_it_was_typed() {

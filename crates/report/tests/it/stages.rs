@@ -112,3 +112,18 @@ fn no_line_is_wider_than_asked() {
         assert!(widest <= Some(width), "{widest:?} of {width}");
     }
 }
+
+/// Expected: the size that a pipe was given is said where its spec does not say it. Happened: a path with `size=` in it hid the size.
+#[test]
+fn a_size_is_said_unless_the_spec_has_it() {
+    for (spec, said) in [
+        ("pipe", "over pipe (1MiB)"),
+        ("pipe:size=1MiB", "over pipe:size=1MiB."),
+        ("file:dir=/x/size=1", "over file:dir=/x/size=1 (1MiB)"),
+    ] {
+        let mut record = record();
+        record.links.iter_mut().for_each(|link| link.spec = spec.to_owned());
+        let shown = report::sheet::terminal(&AnyRecord::Run(record), &Style::default(), StudyView::unknown);
+        assert!(shown.contains(said), "{shown}");
+    }
+}
