@@ -13,6 +13,17 @@ use process::shown_status;
 /// What a stage is called that became no program and started none: a builtin, a function, a loop.
 pub(crate) const IN_THE_SHELL: &str = "(in the shell)";
 
+/// The stages of a text as they are typed, where it is one pipeline of so many stages and that is certain without reading it as a shell
+/// does; else none.
+pub(crate) fn typed_stages(text: &str, count: usize) -> Vec<&str> {
+    let stages: Vec<&str> = text.split('|').map(str::trim).collect();
+    let is_one = |stage: &&str| {
+        let is_compound = ["done", "fi", "esac", "}", ")"].iter().any(|end| stage.ends_with(end));
+        is_compound || !stage.contains([';', '&', '\n'])
+    };
+    if stages.len() == count && stages.iter().all(is_one) { stages } else { Vec::new() }
+}
+
 /// All that was told.
 #[derive(Debug)]
 pub(crate) struct Ledger {
@@ -444,6 +455,17 @@ mod tests {
         let stage = ledger.stage(0, joined, joined.processes[1]).expect("it has ended");
         assert_eq!((stage.status, stage.user_ns, stage.wall_ns), (None, 300_000, 6));
         assert_eq!(ledger.processes.len(), 2);
+    }
+
+    #[test]
+    fn a_text_says_what_the_shell_does_itself_where_that_is_certain() {
+        let loops = "seq 3 | while read x; do echo $x; done | wc -l";
+        assert_eq!(typed_stages(loops, 3), ["seq 3", "while read x; do echo $x; done", "wc -l"]);
+        for (text, count) in
+            [(loops, 2), ("seq 3 | read x; echo", 2), ("seq 3 || true", 2), ("a | tr '|' x", 2)]
+        {
+            assert!(typed_stages(text, count).is_empty(), "{text}");
+        }
     }
 
     #[test]

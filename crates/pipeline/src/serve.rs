@@ -1,6 +1,7 @@
 //! The server of a shell: answers the library in it with links, runs their relays, and writes down what it is told. A process of
 //! its own, so that programs in the background keep their links when the shell, and hosepipe with it, has ended.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,7 +25,7 @@ use crate::attention::{Attention, Held, Sight};
 use crate::bottleneck::{Observed, judge};
 use crate::command::{Chosen, PromptPipes};
 use crate::keep::{Keep, KeepProblem};
-use crate::ledger::{Joined, Ledger};
+use crate::ledger::{IN_THE_SHELL, Joined, Ledger, typed_stages};
 use crate::link::{Link, limit_trouble};
 use crate::run::{Summary, Text};
 use crate::socket::{self, Message, Socket};
@@ -602,11 +603,23 @@ impl Server<'_> {
             return summary;
         }
         let mut longest_ns = 0;
-        for (number, joined) in self.ledger.pipelines().iter().enumerate() {
+        let pipelines = self.ledger.pipelines();
+        let text =
+            self.service.text.arguments.last().map_or_else(Cow::default, |text| text.to_string_lossy());
+        let typed = match &pipelines[..] {
+            [joined] => typed_stages(&text, joined.processes.len()),
+            _ => Vec::new(),
+        };
+        for (number, joined) in pipelines.iter().enumerate() {
             let links = self.link_records(number as u32, joined);
             let first = summary.stages.len();
-            let stages = joined.processes.iter().filter_map(|index| {
+            let stages = joined.processes.iter().enumerate().filter_map(|(place, index)| {
                 let mut stage = self.ledger.stage(number as u32, joined, *index)?;
+                if stage.command == IN_THE_SHELL
+                    && let Some(typed) = typed.get(place)
+                {
+                    stage.command = format!("({})", typed.replace('\n', " "));
+                }
                 let Some(attention) = &self.attention else { return Some((stage, Held::default())) };
                 attention.complete_stage(*index, &mut stage);
                 Some((stage, attention.held(*index)))

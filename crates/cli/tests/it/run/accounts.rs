@@ -45,6 +45,8 @@ fn what_runs_in_the_shells_own_process_has_its_figures() {
     let (_, record) = recorded(&lab, &["sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'"]);
     let stage = &record.stages[0];
     assert!(stage.user_ns + stage.system_ns > 10_000_000, "{stage:?}");
+    let (_, record) = recorded(&lab, &["seq 3 | while read x; do echo $x; done | cat"]);
+    assert_eq!(record.stages[1].command, "(while read x; do echo $x; done)");
     // What the shell does itself is over when it has its own input back; how it ended is not known.
     let (_, record) =
         recorded(&lab, &["shopt -s lastpipe; seq 20000 | while read x; do :; done; sleep 0.3; false"]);
