@@ -1,0 +1,177 @@
+//! What is put together from what was told.
+
+use super::*;
+
+fn took(ledger: &mut Ledger, pid: i32, link: u64, number: i64, at_ns: u64) {
+    ledger.took(&Head { pid, id: link, value: number, at_ns, ..Head::default() });
+}
+
+fn reaped(ledger: &mut Ledger, pid: i32, at_ns: u64, status: i64) {
+    ledger.reaped(&Head { pid, at_ns, value: status, ..Head::default() });
+}
+
+fn becomes(ledger: &mut Ledger, pid: i32, parent: i64, arguments: &[u8], at_ns: u64) {
+    ledger.becomes(&Head { pid, value: parent, at_ns, ..Head::default() }, arguments, Vec::new());
+}
+
+fn names(ledger: &Ledger) -> Vec<Vec<String>> {
+    let name = |joined: Joined| joined.processes.iter().map(|index| ledger.name(*index)).collect();
+    ledger.pipelines().into_iter().map(name).collect()
+}
+
+#[test]
+fn what_is_taken_back_is_no_other_part() {
+    let mut ledger = Ledger::of(1);
+    took(&mut ledger, 11, 7, 1, 1);
+    for _ in 0..2 {
+        took(&mut ledger, 12, 7, 0, 2);
+        took(&mut ledger, 12, 8, 1, 2);
+    }
+    took(&mut ledger, 13, 8, 0, 3);
+    assert_eq!(ledger.pipelines()[0].processes, [0, 1, 2]);
+    assert_eq!(ledger.processes.len(), 3);
+}
+
+#[test]
+fn processes_are_joined_by_their_links() {
+    let mut ledger = Ledger::of(1);
+    // The last one may come first.
+    took(&mut ledger, 12, 8, 0, 5);
+    took(&mut ledger, 10, 7, 1, 6);
+    took(&mut ledger, 11, 7, 0, 7);
+    took(&mut ledger, 11, 8, 1, 8);
+    becomes(&mut ledger, 10, 1, b"seq\x0010\0", 9);
+    becomes(&mut ledger, 11, 1, b"sort\0", 9);
+    becomes(&mut ledger, 12, 1, b"wc\0-l\0", 9);
+    becomes(&mut ledger, 13, 1, b"ls\0", 20);
+    assert_eq!(names(&ledger), [vec!["seq 10", "sort", "wc -l"], vec!["ls"]]);
+    reaped(&mut ledger, 11, 30, 2 << 8);
+    reaped(&mut ledger, 10, 31, 13);
+    let joined = &ledger.pipelines()[0];
+    let stage = |at: usize| ledger.stage(0, joined, joined.processes[at]);
+    assert_eq!(stage(1).map(|stage| (stage.status, stage.wall_ns)), Some((Some(2), 23)));
+    assert_eq!(stage(0).map(|stage| (stage.status, stage.signal)), Some((Some(141), Some(13))));
+    assert_eq!(stage(2), None, "not waited for");
+    assert_eq!((ledger.downstream(7), ledger.downstream(8)), (vec![7, 8], vec![8]));
+}
+
+/// Expected: words that a shell reads back. Happened: `cut -d  -f1`, `tr .  `.
+/// Expected: the CPU time and the status of what the shell became. Happened: none, and 0.
+#[test]
+fn what_the_shell_becomes_has_its_own_figures() {
+    let mut ledger = Ledger::of(1);
+    let used = |user_us| Usage { user_us, ..Usage::default() };
+    ledger.becomes(&Head { pid: 1, at_ns: 5, usage: used(1000), ..Head::default() }, b"grep\0", Vec::new());
+    ledger.reaped(&Head { pid: 1, at_ns: 9, value: 1 << 8, usage: used(4000), ..Head::default() });
+    let stage = ledger.stage(0, &ledger.pipelines()[0], 0).expect("it has ended");
+    assert_eq!((stage.status, stage.user_ns, stage.wall_ns), (Some(1), 3_000_000, 4));
+}
+
+#[test]
+fn what_the_shell_does_of_a_pipeline_ends_when_it_has_its_input_back() {
+    let mut ledger = Ledger::of(1);
+    let used = |user_us| Usage { user_us, ..Usage::default() };
+    let head = |at_ns, user_us| Head { pid: 1, id: 7, at_ns, usage: used(user_us), ..Head::default() };
+    took(&mut ledger, 10, 7, 1, 1);
+    ledger.took(&head(2, 100));
+    // A redirection within the loop.
+    ledger.left(&head(3, 150));
+    ledger.took(&head(4, 150));
+    ledger.left(&head(8, 400));
+    reaped(&mut ledger, 10, 20, 0);
+    reaped(&mut ledger, 1, 30, 3 << 8);
+    let joined = &ledger.pipelines()[0];
+    let stage = ledger.stage(0, joined, joined.processes[1]).expect("it has ended");
+    assert_eq!((stage.status, stage.user_ns, stage.wall_ns), (None, 300_000, 6));
+    assert_eq!(ledger.processes.len(), 2);
+}
+
+#[test]
+fn a_text_says_what_the_shell_does_itself_where_that_is_certain() {
+    let loops = "seq 3 | while read x; do echo $x; done | wc -l";
+    assert_eq!(typed_stages(loops, 3), ["seq 3", "while read x; do echo $x; done", "wc -l"]);
+    for (text, count) in [(loops, 2), ("seq 3 | read x; echo", 2), ("seq 3 || true", 2), ("a | tr '|' x", 2)]
+    {
+        assert!(typed_stages(text, count).is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn words_keep_their_quotes() {
+    let mut ledger = Ledger::of(1);
+    becomes(&mut ledger, 10, 1, b"cut\0-d \0-f1\0", 1);
+    becomes(&mut ledger, 11, 1, b"tr\0.\0 \0", 2);
+    becomes(&mut ledger, 12, 1, b"sort\0\0", 3);
+    assert_eq!(names(&ledger), [["cut '-d ' -f1"], ["tr . ' '"], ["sort ''"]]);
+}
+
+#[test]
+fn what_a_shell_does_itself_has_no_program() {
+    let mut ledger = Ledger::of(1);
+    took(&mut ledger, 10, 7, 1, 1);
+    took(&mut ledger, 1, 7, 0, 2);
+    becomes(&mut ledger, 20, 10, b"echo\0a\0", 3);
+    becomes(&mut ledger, 21, 10, b"sleep\x001\0", 4);
+    // The shell reads the next pipeline, too.
+    took(&mut ledger, 30, 9, 1, 9);
+    took(&mut ledger, 1, 9, 0, 9);
+    assert_eq!(
+        names(&ledger),
+        [["(echo a; sleep 1)", "(in the shell)"], ["(in the shell)", "(in the shell)"]]
+    );
+}
+
+#[test]
+fn what_is_over_is_forgotten_with_all_that_it_started() {
+    let mut ledger = Ledger::of(1);
+    // No process has a number as large (proc_sys_kernel(5), pid_max).
+    let own = std::process::id() as i32;
+    let [writer, child, reader] = [i32::MAX - 3, i32::MAX - 2, i32::MAX - 1];
+    took(&mut ledger, writer, 7, 1, 1);
+    becomes(&mut ledger, child, writer.into(), b"echo\0", 2);
+    took(&mut ledger, reader, 7, 0, 3);
+    took(&mut ledger, own, 8, 1, 4);
+    took(&mut ledger, 1, 8, 0, 4);
+    reaped(&mut ledger, child, 5, 0);
+    reaped(&mut ledger, writer, 6, 0);
+    reaped(&mut ledger, reader, 6, 0);
+    let over = ledger.over();
+    assert_eq!(over.len(), 1, "the other one's writer, which is this test, lives");
+    ledger.forget(&over);
+    assert!(!ledger.knows(7) && ledger.knows(8));
+    assert_eq!(ledger.processes.len(), 2);
+    reaped(&mut ledger, own, 9, 0);
+    let over = ledger.over();
+    ledger.forget(&over);
+    assert!(ledger.processes.is_empty() && ledger.latest.is_empty());
+}
+
+/// Expected: a shell that runs pipeline after pipeline costs no more memory than one. Happened: all of them were remembered.
+#[test]
+fn what_has_ended_can_be_forgotten() {
+    let mut ledger = Ledger::of(1);
+    let own = std::process::id() as i32;
+    took(&mut ledger, own, 9, 1, 1);
+    for link in 10..1000 {
+        let (writer, reader) = (i32::MAX - 3 * link, i32::MAX - 3 * link - 1);
+        took(&mut ledger, writer, link as u64, 1, 2);
+        took(&mut ledger, reader, link as u64, 0, 2);
+        becomes(&mut ledger, reader, 1, b"cat\0", 3);
+        reaped(&mut ledger, writer, 4, 0);
+        reaped(&mut ledger, reader, 4, 0);
+    }
+    assert_eq!(ledger.played().count(), 1);
+    ledger.forget_ended(&|link| link == 999);
+    assert_eq!(ledger.processes.len(), 3, "this test's own, which lives, and those of the link that is open");
+    assert_eq!((ledger.latest.len(), ledger.alive.len(), ledger.children.len()), (3, 1, 1));
+    assert_eq!(names(&ledger), [vec![IN_THE_SHELL], vec![IN_THE_SHELL, "cat"]]);
+}
+
+#[test]
+fn a_number_that_comes_again_is_another_process() {
+    let mut ledger = Ledger::of(1);
+    becomes(&mut ledger, 10, 1, b"a\0", 1);
+    reaped(&mut ledger, 10, 2, 0);
+    becomes(&mut ledger, 10, 1, b"b\0", 3);
+    assert_eq!(names(&ledger), [["a"], ["b"]]);
+}
