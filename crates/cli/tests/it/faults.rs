@@ -366,17 +366,23 @@ fn one_failing_call_costs_a_pipeline_no_more_than_an_error() {
 #[test]
 fn a_pipeline_that_is_ended_as_it_begins_leaves_nothing() {
     let lab = Lab::new();
+    let runtime = lab.here("runtime");
+    std::fs::create_dir(&runtime).expect("mkdir");
     for (round, via) in ["file", "fifo"].into_iter().cycle().take(24).enumerate() {
         for sent in [Signal::HUP, Signal::KILL] {
             let mut command =
                 lab.wrapped(&["env", "--default-signal"], &["run", "--via", via, "seq 10 | cat"]);
-            command.env("XDG_RUNTIME_DIR", lab.tmp());
+            command.env("XDG_RUNTIME_DIR", &runtime);
             let mut running = lab.start(command);
             let pid = running.pid();
             std::thread::sleep(Duration::from_millis(round as u64));
             signal(pid, sent);
             running.end_within(SOON);
             lab.assert_nothing_left(pid, SOON);
+            let mut left = common::files_in(&runtime);
+            // What is learnt of shells stays there.
+            left.retain(|path| !path.contains("hosepipe-shells-"));
+            assert_eq!(left, Vec::<String>::new());
         }
     }
 }
