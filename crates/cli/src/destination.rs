@@ -61,7 +61,8 @@ fn write_file(path: &Path, text: &str) -> io::Result<()> {
         return std::fs::write(path, text);
     }
     let mut file = temporary_beside(path)?;
-    file.write_all(text.as_bytes())?;
+    // Its own errors are texts with a path, not an errno.
+    file.as_file_mut().write_all(text.as_bytes())?;
     file.persist(path).map(|_| ()).map_err(|error| error.error)
 }
 
@@ -84,7 +85,6 @@ fn can_be_written(path: &Path) -> io::Result<()> {
 
 fn temporary_beside(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     use std::os::unix::ffi::OsStrExt;
-    use std::os::unix::fs::PermissionsExt;
     if path.is_dir() || path.as_os_str().as_bytes().ends_with(b"/") {
         return Err(io::Error::from_raw_os_error(libc::EISDIR));
     }
@@ -93,6 +93,6 @@ fn temporary_beside(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // As a shell's redirection would make it: readable by others, less the umask.
-    let permissions = std::fs::Permissions::from_mode(0o666);
-    tempfile::Builder::new().prefix(".hosepipe-").permissions(permissions).tempfile_in(folder)
+    let make = |path: &Path| std::fs::File::options().write(true).create_new(true).open(path);
+    tempfile::Builder::new().prefix(".hosepipe-").make_in(folder, make)
 }

@@ -11,7 +11,7 @@ use std::time::{Instant, SystemTime};
 use anyhow::Context;
 use clap::Args;
 use model::{ByteSize, RunRecord, SCHEMA};
-use process::{Announcement, Cleaner};
+use process::{Announcement, Cleaner, TemporaryFolder};
 use report::read::{AnyRecord, Loaded};
 use report::sheet;
 use spread::{Derived, Engine, InputFile, Job, Range, SpreadPlan, Work};
@@ -237,7 +237,7 @@ fn tell_kept(job: &Job<'_>, inputs: &[InputFile], temporary: Option<Temporary>) 
 
 /// A folder for a work, removed with this value, and by the cleaner where this process is killed.
 struct Temporary {
-    folder: tempfile::TempDir,
+    folder: TemporaryFolder,
     cleaner: Cleaner,
 }
 

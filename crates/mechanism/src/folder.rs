@@ -1,19 +1,18 @@
 //! Where names and files are made, and what room there is.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use model::temporary_folder;
 use rustix::fs::{Access, StatVfs, access};
 use rustix::process::geteuid;
-use tempfile::TempDir;
 
 use crate::OpenError;
 use crate::leftover::announce;
-use process::Announcement;
+use process::{Announcement, TemporaryFolder};
 
 /// Where temporary files lie if nothing else is said.
 const USUAL: &str = "/tmp";
@@ -30,7 +29,7 @@ pub struct Folder {
 
 /// A folder of our own; it is removed with this value.
 #[derive(Debug)]
-struct Private(Option<TempDir>);
+struct Private(Option<TemporaryFolder>);
 
 impl Folder {
     /// A folder that nobody else may enter, in the folder for temporary files. It is made when it is needed, announced,
@@ -83,14 +82,10 @@ impl Folder {
 
 impl Private {
     fn make_in(place: &Path) -> Result<Self, OpenError> {
-        let name = format!("hosepipe-{:016x}", fastrand::u64(..));
-        let path = place.join(&name);
+        let path = place.join(format!("hosepipe-{:016x}", fastrand::u64(..)));
         // Announced first: who is killed as soon as the folder is there must not leave it.
         announce(Announcement::Folder, &path);
-        let mut folder = tempfile::Builder::new();
-        // The umask is the user's affair, and may leave the folder open to all.
-        let folder = folder.prefix(&name).rand_bytes(0).permissions(Permissions::from_mode(0o700));
-        match folder.tempdir_in(place) {
+        match TemporaryFolder::make(path.clone()) {
             Ok(made) => Ok(Self(Some(made))),
             Err(source) => {
                 announce(Announcement::Withdrawn, &path);
@@ -104,7 +99,7 @@ impl Private {
     }
 
     fn path(&self) -> &Path {
-        self.0.as_ref().map_or(Path::new(""), TempDir::path)
+        self.0.as_ref().map_or(Path::new(""), TemporaryFolder::path)
     }
 
     /// Its path, unless it has been removed, or is another's.
@@ -118,7 +113,7 @@ impl Drop for Private {
     fn drop(&mut self) {
         let path = self.path().to_owned();
         let Some(made) = self.0.take() else { return };
-        let removed = made.close();
+        let removed = made.remove();
         // What could not be removed now, the cleaner tries to remove at the end.
         if removed.is_ok() || removed.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
             announce(Announcement::Withdrawn, &path);
@@ -134,6 +129,8 @@ pub fn free_bytes(space: &StatVfs) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]

@@ -6,10 +6,9 @@
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -24,12 +23,12 @@ use rustix::process::{
 };
 use rustix::stdio::{dup2_stderr, dup2_stdin, stdin};
 use rustix::thread::set_name;
-use tempfile::TempDir;
 
 use crate::child::leave;
 use crate::marked::{CLEANER, VARIABLE, end_marked, started_ticks};
 use crate::proc::Stat;
 use crate::remove::{remove, remove_file};
+use crate::temporary::TemporaryFolder;
 use crate::wait::ready_within;
 
 /// What an announcement says of a path, or of the number of a process group. Announcements are this letter, the path or number,
@@ -161,18 +160,14 @@ impl Cleaner {
     ///
     /// # Errors
     /// What mkdir(2) answered.
-    pub fn make_folder(&self) -> io::Result<TempDir> {
+    pub fn make_folder(&self) -> io::Result<TemporaryFolder> {
         self.make_folder_in(&std::path::absolute(model::temporary_folder())?)
     }
 
-    fn make_folder_in(&self, place: &Path) -> io::Result<TempDir> {
-        let name = format!("hosepipe-{:016x}", fastrand::u64(..));
-        let path = place.join(&name);
+    fn make_folder_in(&self, place: &Path) -> io::Result<TemporaryFolder> {
+        let path = place.join(format!("hosepipe-{:016x}", fastrand::u64(..)));
         self.announce(Announcement::Folder, &path);
-        let mut folder = tempfile::Builder::new();
-        // The umask is the user's affair, and may leave the folder open to all.
-        let folder = folder.prefix(&name).rand_bytes(0).permissions(Permissions::from_mode(0o700));
-        folder.tempdir_in(place).inspect_err(|_| self.announce(Announcement::Withdrawn, &path))
+        TemporaryFolder::make(path.clone()).inspect_err(|_| self.announce(Announcement::Withdrawn, &path))
     }
 
     /// A new mark for what is to be started together.

@@ -14,6 +14,7 @@ mod remove;
 pub mod signals;
 mod spawn;
 mod supervise;
+mod temporary;
 mod wait;
 
 pub use captured::Captured;
@@ -25,4 +26,5 @@ pub use own_file::{create_at, make_own_folder, open_own, write_anew};
 pub use reap::{describe_ending, end_usage, reap, shown_status};
 pub use spawn::{Environment, become_program, end_with_parent, spawn};
 pub use supervise::{Reach, Supervisor};
+pub use temporary::TemporaryFolder;
 pub use wait::{LOOK_UP, attend, end_all, ready_within, run, sleep_on, wait_for_all};

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use model::{CaseError, ErrorKind, describe_errno};
-use process::{Captured, describe_ending};
+use process::{Captured, TemporaryFolder, describe_ending};
 use thiserror::Error;
 use twox_hash::XxHash3_64;
 
@@ -185,11 +185,9 @@ impl BuildCache {
             // Others have changed it, or could have.
             fs::remove_dir_all(&built.folder).map_err(|error| failed("remove", &built.folder, &error))?;
         }
-        let aside = tempfile::Builder::new()
-            .prefix(&format!("{UNFINISHED}{}-", language.key))
-            .permissions(fs::Permissions::from_mode(0o700))
-            .tempdir_in(root)
-            .map_err(|error| failed("make a folder in", root, &error))?;
+        let aside = format!("{UNFINISHED}{}-{:016x}", language.key, fastrand::u64(..));
+        let aside = TemporaryFolder::make(root.join(aside));
+        let aside = aside.map_err(|error| failed("make a folder in", root, &error))?;
         write_sources(aside.path(), &files)
             .map_err(|error| failed("write sources to", aside.path(), &error))?;
         self.compile(language, aside.path(), &built.cache, stop)?;

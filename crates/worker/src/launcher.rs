@@ -7,9 +7,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use model::{CaseError, ErrorKind, NoSample, Sample, WorkerStart, describe_errno, monotonic_ns};
-use process::{Capture, Captured, Child, Cleaner, Mark, Pinned};
+use process::{Capture, Captured, Child, Cleaner, Mark, Pinned, TemporaryFolder};
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
-use tempfile::TempDir;
 
 use crate::command::{Cut, wait};
 use crate::job::Job;
@@ -54,7 +53,7 @@ pub struct Launcher {
     result: PathBuf,
     scratch: PathBuf,
     cleaner: Cleaner,
-    folder: TempDir,
+    folder: TemporaryFolder,
 }
 
 /// A process to be started.

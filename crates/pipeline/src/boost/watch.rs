@@ -265,7 +265,7 @@ impl Watch {
         if seen.stays || !(before && seen.full) {
             return !seen.stays && (seen.any_full || round + 1 < SAMPLES >> seen.quiet.min(SAMPLES));
         }
-        let writes = !self.input.is_some_and(|(reader, input)| (reader, input) == (pid, pipe));
+        let writes = self.input.is_none_or(|(reader, input)| (reader, input) != (pid, pipe));
         let flow = seen.flow.get_or_insert_with(|| Flow::begin(pid, writes));
         if seen.at.is_none() && !flow.is_measured(bytes) {
             return true;
