@@ -167,14 +167,16 @@ pub fn run(text: &Text<'_>) -> Result<Ran, RunError> {
     let granted = link.as_ref().and_then(|link| link.record().granted.get("pipe_bytes").copied());
     drop(link);
     let sites = sites_of(text.shell, &library)?;
-    let watched = text.keep.is_some() || text.watched.is_some();
-    if text.prompt.is_none() && text.via.is_pipe() && !watched && text.reach != Reach::Trial {
-        let mode = if text.via.is_sized() { mode::EXACTLY } else { mode::OWN };
-        let config = |sites| Config { mode, argument: granted.unwrap_or(0), sites, ..Config::OFF };
-        return Err(Start::new(text, Begin::default(), library, sites.map(config)).become_shell(text.shell));
+    let watched = text.keep.is_some() || text.watched.is_some() || text.prompt.is_some();
+    // Over a plain pipe that is not watched the library asks for nothing.
+    let plain = text.via.is_pipe() && !watched;
+    let mode = if text.via.is_sized() { mode::EXACTLY } else { mode::OWN };
+    let own = |sites| Config { mode, argument: granted.unwrap_or(0), sites, ..Config::OFF };
+    if plain && text.reach != Reach::Trial {
+        return Err(Start::new(text, Begin::default(), library, sites.map(own)).become_shell(text.shell));
     }
     let socket = Socket::open().map_err(system("a socket"))?;
-    let config = sites.map(|sites| asking(sites, &socket.name));
+    let config = sites.map(|sites| if plain { own(sites) } else { asking(sites, &socket.name) });
     if let Some(prompt) = &text.prompt {
         // The shell would have it for a child; the server starts one of its own.
         mechanism::end_cleaner();

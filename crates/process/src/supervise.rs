@@ -24,9 +24,9 @@ use crate::wait::sleep_on;
 /// Whom a signal reaches that came to this process alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// The child, which decides what it means for its jobs: a shell with a prompt.
+    /// The child, which decides what it means for its jobs: `hosepipe sh`.
     Child,
-    /// The child and all that it started: a shell without one does not pass signals on.
+    /// The child and all that it started, so that nothing is left of a run: a shell does not pass signals on.
     AllBelow,
     /// The same, for a trial of ours, which nobody needs any more once its end was asked for: asked a second time, we kill it.
     Trial,

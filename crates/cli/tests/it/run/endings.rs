@@ -136,3 +136,20 @@ fn a_stage_that_never_reads_does_not_hold_up_the_rest() {
     let lab = Lab::new();
     assert_eq!(bash(&lab, &[], "seq 200000 | true | echo over"), (0, "over\n".to_owned()));
 }
+
+/// Expected: nothing is left to reap. Happened: the process that serves the links was a zombie for as long as process 1, or another one in
+/// its place, reaped nothing.
+#[test]
+fn hosepipe_reaps_its_server() {
+    if !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let lab = Lab::new();
+    // Who gets the orphans (PR_SET_CHILD_SUBREAPER) says whether there is one.
+    let reaper = "syscall(157, 36, 1, 0, 0, 0); system(@ARGV); print waitpid(-1, 0), qq(\n)";
+    for args in [&["run", "--stats"][..], &["run", "--via", "tmpfile"], &["run"]] {
+        let args = [args, &["seq 3 | wc -l"]].concat();
+        let done = lab.finish(lab.wrapped(&["perl", "-e", reaper], &args)).expect_code(0);
+        assert_eq!(done.stdout.lines().last(), Some("-1"), "{args:?}: {}", done.stdout);
+    }
+}
