@@ -56,7 +56,7 @@ pub struct Text<'a> {
     pub recorded: bool,
     /// What it shows, where it has a prompt.
     pub prompt: Option<Prompt<'a>>,
-    /// Which processes get a signal that is sent to this one. This process stays beside the shell of a trial in any case.
+    /// Which processes get a signal that is sent to this one. It stays beside the shell where that is more than the shell.
     pub reach: Reach,
 }
 
@@ -154,8 +154,8 @@ impl Ran {
     }
 }
 
-/// Runs a text, or a shell with a prompt, whose functions can change the link at any time. Where nothing is left to do after it, this
-/// process becomes the shell: signals, jobs, descriptors and `$PPID` are then those of a shell that was started without hosepipe.
+/// Runs a text, or a shell with a prompt, whose functions can change the link at any time. Where this process has nothing left to do, it
+/// becomes the shell: signals, jobs, descriptors and `$PPID` are then those of a shell that was started without hosepipe.
 ///
 /// # Errors
 /// The shell or a link cannot be had.
@@ -172,7 +172,7 @@ pub fn run(text: &Text<'_>) -> Result<Ran, RunError> {
     let plain = text.via.is_pipe() && !watched;
     let mode = if text.via.is_sized() { mode::EXACTLY } else { mode::OWN };
     let own = |sites| Config { mode, argument: granted.unwrap_or(0), sites, ..Config::OFF };
-    if plain && text.reach != Reach::Trial {
+    if plain && text.reach == Reach::Child {
         return Err(Start::new(text, Begin::default(), library, sites.map(own)).become_shell(text.shell));
     }
     let socket = Socket::open().map_err(system("a socket"))?;

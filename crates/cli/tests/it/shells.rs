@@ -220,7 +220,7 @@ fn nothing_goes_on_when_hosepipe_is_killed() {
     ] {
         let lab = Lab::new();
         let text = "{ echo begun; while sleep 0.01; do echo more; done; } | { head -n 1; cat >/dev/null; echo ended > ended; }";
-        let mut running = lab.start(lab.command(&["run", "--stats", "--via", via, text]));
+        let mut running = lab.start(lab.command(&["run", "--via", via, text]));
         let output = lab.here("../stdout");
         crate::common::until("a first line", PROMPTLY * 5, || {
             std::fs::read_to_string(&output).is_ok_and(|text| text.contains("begun")).then_some(())

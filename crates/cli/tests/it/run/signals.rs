@@ -56,7 +56,7 @@ fn a_signal_to_hosepipe_reaches_every_stage_once_and_ends_it_too() {
         let lab = Lab::new();
         script(&lab, "hears", HEARS);
         let text = format!("./hears {name} a | {{ ./hears {name} b; }} | ./hears {name} c; echo next > next");
-        let child = start(&lab, &["run", "--stats", &text]);
+        let child = start(&lab, &["run", &text]);
         for stage in ["a", "b", "c"] {
             until("the stage", SOON, || has_line(lab.here(stage), "ready"));
         }
@@ -78,7 +78,7 @@ fn a_signal_to_hosepipe_reaches_every_stage_once_and_ends_it_too() {
 fn a_stage_that_lives_on_after_sigint_lets_the_list_go_on() {
     let lab = Lab::new();
     let text = "sh -c 'trap \"exit 0\" INT; echo ready > a; while :; do sleep 0.01; done'; echo next > next";
-    let child = start(&lab, &["run", "--stats", text]);
+    let child = start(&lab, &["run", text]);
     until("the stage", SOON, || has_line(lab.here("a"), "ready"));
     // Before it waits for a program, bash dies of the signal itself; on a busy machine the stage is there earlier.
     let waits =
@@ -99,7 +99,7 @@ fn nothing_is_left_over_any_link_after_a_signal() {
         let text = if endless { "yes | cat > /dev/null" } else { "sleep 100 | cat | cat" };
         for sent in [Signal::TERM, Signal::INT] {
             let lab = Lab::new();
-            let child = start(&lab, &["run", "--stats", "--via", via, text]);
+            let child = start(&lab, &["run", "--via", via, text]);
             let stages = if endless { 2 } else { 1 };
             until("the stages", SOON, || (lab.processes().len() > stages).then_some(()));
             std::thread::sleep(Duration::from_millis(50));
