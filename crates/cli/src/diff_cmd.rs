@@ -5,6 +5,7 @@ mod in_turns;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, SystemTime};
 
 use clap::{Args, ValueEnum};
@@ -163,9 +164,10 @@ fn of_records(args: &DiffArgs) -> anyhow::Result<DiffRecord> {
     };
     // Long records take their time, most of it over histograms.
     let (old, new) = std::thread::scope(|scope| {
-        let old = scope.spawn(|| read(&args.old));
+        let old = std::thread::Builder::new().spawn_scoped(scope, || read(&args.old));
         let new = read(&args.new);
-        (old.join(), new)
+        // Without a thread of its own it is read by this one.
+        (old.map_or_else(|_| Ok(read(&args.old)), ScopedJoinHandle::join), new)
     });
     let (old, old_figures) =
         old.map_err(|_| anyhow::anyhow!("the thread that read the old record failed"))??;

@@ -69,7 +69,7 @@ impl<'c> Started<'c> {
                 let wire = Wire::new(questions.into(), answers.into(), &words[0]);
                 let _held = process::signals::NoSignals::hold();
                 // It ends with the program.
-                thread::spawn(move || serve(&folder, wire));
+                thread::Builder::new().spawn(move || serve(&folder, wire))?;
             }
             Child::spawn(command, capture, Captured::keeping(0, SAID_MAX), cleaner, &cleaner.mark())
         };

@@ -28,18 +28,20 @@ pub fn listen(
 ) -> Result<(), PeerError> {
     let mut listening = Listening::at(address)?;
     let _held = process::signals::NoSignals::hold();
-    thread::spawn(move || {
+    let answer = move || {
         loop {
             // Who has no token, or goes away, is no trouble of the others.
             match listening.next(&token, FLEET, Duration::MAX, &|| false, &mut remark) {
                 Ok(Some(wire)) => {
                     let folder = folder.clone();
-                    thread::spawn(move || serve(&folder, wire));
+                    // One that cannot be served is cut off, as one without the token is.
+                    let _ = thread::Builder::new().spawn(move || serve(&folder, wire));
                 }
                 _ => thread::sleep(CALL_AGAIN),
             }
         }
-    });
+    };
+    thread::Builder::new().spawn(answer).map_err(PeerError::system("cannot start a thread: clone"))?;
     Ok(())
 }
 

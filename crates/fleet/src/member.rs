@@ -107,13 +107,13 @@ impl<'a> Member<'a> {
         std::thread::scope(|threads| {
             let (until_dropped, ended) = mpsc::channel::<()>();
             let held = process::signals::NoSignals::hold();
-            threads.spawn(move || {
+            std::thread::Builder::new().spawn_scoped(threads, move || {
                 while ended.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
                     if let Err(error) = publish(board, rank, own, |_| ()) {
                         return drop(cut_off.set(error));
                     }
                 }
-            });
+            })?;
             drop(held);
             let done = work(&member);
             drop(until_dropped);

@@ -96,8 +96,11 @@ impl NamedPath {
 impl Drop for NamedPath {
     fn drop(&mut self) {
         if self.owner == std::process::id() {
-            let _ = fs::remove_file(&self.path);
-            announce(Announcement::Withdrawn, &self.path);
+            // What could not be removed now, the cleaner tries to remove at the end.
+            let removed = fs::remove_file(&self.path);
+            if removed.is_ok() || removed.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+                announce(Announcement::Withdrawn, &self.path);
+            }
         }
     }
 }

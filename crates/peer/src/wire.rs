@@ -35,7 +35,7 @@ pub struct PeerError(pub(crate) String);
 
 impl PeerError {
     /// What the system answered to a call.
-    pub(crate) fn system<E: Into<io::Error>>(call: impl Into<String>) -> impl FnOnce(E) -> Self {
+    pub fn system<E: Into<io::Error>>(call: impl Into<String>) -> impl FnOnce(E) -> Self {
         let call = call.into();
         move |error| Self(format!("{call}: {}", describe_errno(&error.into())))
     }

@@ -5,29 +5,30 @@
 //! of and whoever left them with its mark, and removes the announced paths.
 #![allow(unsafe_code)]
 
-use std::ffi::CStr;
+use std::ffi::{CStr, OsStr};
 use std::fs::File;
-use std::io::{self, Read};
-use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use nix::unistd::{ForkResult, fork};
 use rustix::event::PollFlags;
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{Mode, OFlags, fcntl_setfl, open};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, kill_process_group, pidfd_open, setsid, waitpid,
 };
-use rustix::stdio::{dup2_stderr, dup2_stdin, stdin};
+use rustix::stdio::{dup2_stdin, dup2_stdout, stdin, stdout};
 use rustix::thread::set_name;
 
 use crate::child::leave;
 use crate::marked::{CLEANER, VARIABLE, end_marked, started_ticks};
 use crate::proc::Stat;
-use crate::remove::{remove, remove_file};
+use crate::remove::{TRIES, remove, remove_file};
 use crate::temporary::TemporaryFolder;
 use crate::wait::ready_within;
 
@@ -65,16 +66,23 @@ impl Announcer {
 
     fn tell(&self, what: Announcement, name: &[u8]) {
         let message = [&[what as u8], name, &[0]].concat();
-        // Without a cleaner (somebody killed it) everything works as long as this process ends in good order.
-        let _ = rustix::io::write(&self.0, &message);
+        // Without a cleaner (it was killed) everything works as long as this process ends in good order.
+        let _ = write_tried_again(&self.0, &message);
     }
 }
 
-/// A running cleaner. Dropping it ends it.
+/// Writes a message that a pipe takes whole. A call that failed once may be granted the next time.
+fn write_tried_again(pipe: impl AsFd, message: &[u8]) -> rustix::io::Result<usize> {
+    let write = || rustix::io::write(&pipe, message);
+    (1..TRIES).fold(write(), |written, _| written.or_else(|_| write()))
+}
+
+/// A running cleaner. Dropping it ends it. Fields are dropped in this order: a cleaner that did not get the last announcement sees the
+/// end of the pipe.
 #[derive(Debug)]
 pub struct Cleaner {
     announcer: Announcer,
-    pid: Option<Pid>,
+    process: CleanerProcess,
     /// What the marks of everything that is started under it begin with.
     name: String,
     marks: AtomicU64,
@@ -130,8 +138,9 @@ impl Cleaner {
             ForkResult::Parent { child } => {
                 drop((listens, says_ready));
                 let pid = Pid::from_raw(child.as_raw());
-                let cleaner = Self { announcer: Announcer(tells), pid, name, marks: AtomicU64::new(0) };
-                File::from(ready).read_exact(&mut [0])?;
+                let process = CleanerProcess(pid.map(|pid| (pid, File::from(ready))));
+                let cleaner = Self { announcer: Announcer(tells), process, name, marks: AtomicU64::new(0) };
+                cleaner.process.wait_until_ready()?;
                 Ok(cleaner)
             }
         }
@@ -147,7 +156,7 @@ impl Cleaner {
 
     /// Leaves it to the other processes that announce to it: it ends when they say so, or have ended.
     pub fn leave(mut self) -> Option<LeftCleaner> {
-        self.pid.take().map(LeftCleaner)
+        self.process.0.take().map(|(pid, _)| LeftCleaner(pid))
     }
 
     /// Announces a path.
@@ -189,12 +198,58 @@ impl Cleaner {
 
 impl Drop for Cleaner {
     fn drop(&mut self) {
-        let Some(pid) = self.pid.take() else { return };
-        // Not merely closed: a process forked meanwhile may hold a copy of this end.
-        self.announcer.tell(Announcement::Over, b"");
-        let _ = waitpid(Some(pid), WaitOptions::empty());
+        if self.process.0.is_some() {
+            // Not merely closed: a process forked meanwhile may hold a copy of this end.
+            self.announcer.tell(Announcement::Over, b"");
+        }
     }
 }
+
+/// The cleaner's process, and the pipe to which it writes one byte when it is ready, and at its end each path that it could not remove.
+/// Dropping this waits for its end and names those paths on standard error.
+#[derive(Debug)]
+struct CleanerProcess(Option<(Pid, File)>);
+
+impl CleanerProcess {
+    fn wait_until_ready(&self) -> io::Result<()> {
+        let Some((_, pipe)) = &self.0 else { return Ok(()) };
+        let mut pipe: &File = pipe;
+        pipe.read_exact(&mut [0])
+    }
+
+    /// Waits for its end; gives the paths that it could not remove.
+    fn end(&mut self) -> Vec<PathBuf> {
+        let Some((pid, mut left)) = self.0.take() else { return Vec::new() };
+        let _ = waitpid(Some(pid), WaitOptions::empty());
+        let (mut paths, mut part) = (Vec::new(), [0; 4096]);
+        // Where the cleaner is another process's child, its end is seen here. A process forked meanwhile may hold a copy of the other
+        // end of the pipe: then there is no end of the stream.
+        while ready_within(&left, PollFlags::IN, Some(MOMENT)).is_ok_and(|is_ready| is_ready) {
+            match left.read(&mut part) {
+                Ok(len @ 1..) => paths.extend_from_slice(&part[..len]),
+                _ => break,
+            }
+        }
+        let paths = paths.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+        paths.map(|path| OsStr::from_bytes(path).into()).collect()
+    }
+}
+
+impl Drop for CleanerProcess {
+    fn drop(&mut self) {
+        for path in self.end() {
+            // Where standard error is closed there is no other place to say it.
+            let _ = writeln!(
+                io::stderr(),
+                "hosepipe: {} could not be removed: remove it by hand",
+                path.display()
+            );
+        }
+    }
+}
+
+/// As long as the end of another's cleaner is waited for.
+const MOMENT: Duration = Duration::from_millis(20);
 
 /// A cleaner that was left to others. Dropping this waits a moment for its end: where process 1 reaps nobody, it would stay as a zombie.
 #[derive(Debug)]
@@ -202,7 +257,6 @@ pub struct LeftCleaner(Pid);
 
 impl Drop for LeftCleaner {
     fn drop(&mut self) {
-        const MOMENT: Duration = Duration::from_millis(20);
         if let Ok(ended) = pidfd_open(self.0, PidfdFlags::empty()) {
             let _ = ready_within(&ended, PollFlags::IN, Some(MOMENT));
         }
@@ -216,15 +270,21 @@ fn get_out_of_reach(listens: &OwnedFd, says_ready: &OwnedFd) {
     // What is refused here changes nothing of what the cleaner is for.
     let _ = setsid();
     let _ = set_name(CLEANER);
-    let _ = rustix::io::write(says_ready, &[1]);
-    let _ = dup2_stdin(listens);
+    // Without its pipes it is of no use, and its maker sees that it has ended.
+    if dup2_stdin(listens).or_else(|_| dup2_stdin(listens)).is_err()
+        || dup2_stdout(says_ready).or_else(|_| dup2_stdout(says_ready)).is_err()
+        || write_tried_again(stdout(), &[0]).is_err()
+    {
+        leave(1);
+    }
     // SAFETY: the descriptors are copies of the maker's, and nothing here uses them any more.
-    unsafe { libc::syscall(libc::SYS_close_range, 1, libc::c_uint::MAX, 0) };
+    unsafe { libc::syscall(libc::SYS_close_range, 2, libc::c_uint::MAX, 0) };
     if let Ok(null) = open(c"/dev/null", OFlags::RDWR, Mode::empty()) {
-        let _ = dup2_stderr(&null);
-        // It is standard output.
+        // It is standard error.
         std::mem::forget(null);
     }
+    // The maker reads only when this process has ended.
+    let _ = fcntl_setfl(stdout(), OFlags::NONBLOCK);
 }
 
 /// Listens until the maker ends, and then does what it has left undone.
@@ -236,10 +296,13 @@ fn clean_up(standing: &mut Standing, marks: &[u8]) {
     }
     for (letter, path) in standing.all() {
         // What is gone already is no error.
-        match letter {
+        let is_gone = match letter {
             b'f' => remove_file(path),
             b'd' => remove(path),
-            _ => {}
+            _ => true,
+        };
+        if !is_gone {
+            let _ = write_tried_again(stdout(), path.to_bytes_with_nul());
         }
     }
 }
@@ -388,14 +451,31 @@ mod tests {
     #[test]
     fn a_folder_is_announced_before_it_is_made() {
         let (listens, tells) = pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
-        let cleaner =
-            Cleaner { announcer: Announcer(tells), pid: None, name: String::new(), marks: AtomicU64::new(0) };
+        let cleaner = Cleaner {
+            announcer: Announcer(tells),
+            process: CleanerProcess(None),
+            name: String::new(),
+            marks: AtomicU64::new(0),
+        };
         assert!(cleaner.make_folder_in(Path::new("/nonexistent")).is_err());
         drop(cleaner);
         let mut told = String::new();
         File::from(listens).read_to_string(&mut told).expect("text");
         let letters: Vec<&str> = told.split('\0').filter_map(|message| message.get(..1)).collect();
-        assert_eq!(letters, ["d", "-", "q"], "{told}");
+        assert_eq!(letters, ["d", "-"], "{told}");
+    }
+
+    /// Expected: what the cleaner cannot remove is named. Happened: it stayed without a word.
+    #[test]
+    fn what_cannot_be_removed_is_named() {
+        // The kernel lets no user remove a file of /proc.
+        let (fixed, gone) = (Path::new("/proc/version"), Path::new("/nonexistent/file"));
+        let mut cleaner = Cleaner::start().expect("a cleaner");
+        cleaner.announce(Announcement::File, fixed);
+        cleaner.announce(Announcement::File, gone);
+        cleaner.announce(Announcement::Folder, gone);
+        cleaner.announcer.tell(Announcement::Over, b"");
+        assert_eq!(cleaner.process.end(), [fixed]);
     }
 
     #[test]

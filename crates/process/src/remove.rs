@@ -10,30 +10,23 @@ use rustix::io::Errno;
 /// Folders within folders that are gone into, so that the stack suffices.
 const DEPTH_MAX: u32 = 32;
 
-/// Removes a file, if there is one.
-pub(crate) fn remove_file(path: &CStr) {
-    for _ in 0..TRIES {
-        if matches!(unlinkat(CWD, path, AtFlags::empty()), Ok(()) | Err(Errno::NOENT)) {
-            return;
-        }
-    }
+/// Removes a file, if there is one; says whether none is left.
+pub(crate) fn remove_file(path: &CStr) -> bool {
+    (0..TRIES).any(|_| matches!(unlinkat(CWD, path, AtFlags::empty()), Ok(()) | Err(Errno::NOENT)))
 }
 
 /// A call that failed once may be granted the next time.
-const TRIES: u32 = 3;
+pub(crate) const TRIES: u32 = 3;
 
-/// Removes what is there, as far as it can be removed.
-pub(crate) fn remove(path: &CStr) {
-    for _ in 0..TRIES {
+/// Removes what is there, as far as it can be removed; says whether nothing is left.
+pub(crate) fn remove(path: &CStr) -> bool {
+    (0..TRIES).any(|_| {
         remove_below(CWD, path, DEPTH_MAX);
-        if access(path, Access::EXISTS) == Err(Errno::NOENT) {
-            return;
-        }
-    }
+        access(path, Access::EXISTS) == Err(Errno::NOENT)
+    })
 }
 
 fn remove_below(parent: BorrowedFd<'_>, name: &CStr, depth: u32) {
-    // What is left is found by whoever looks into the folder for temporary files: there is nobody to be told here.
     if unlinkat(parent, name, AtFlags::empty()).is_ok() || depth == 0 {
         return;
     }
@@ -67,7 +60,7 @@ mod tests {
         }
         fs::write(other.join("kept"), "").expect("written");
         std::os::unix::fs::symlink(&other, tree.join("link")).expect("linked");
-        remove(&CString::new(tree.as_os_str().as_bytes()).expect("no NUL"));
+        assert!(remove(&CString::new(tree.as_os_str().as_bytes()).expect("no NUL")));
         assert!(!tree.exists() && other.join("kept").exists());
     }
 }

@@ -4,8 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::{self, Builder};
 
-use model::{Observer, Silent, WorkerEnd};
+use model::{Observer, Silent, WorkerEnd, describe_errno};
 use process::{Cleaner, LOOK_UP};
 use rustix::process::geteuid;
 
@@ -144,12 +145,12 @@ fn side_by_side(
     let next = AtomicUsize::new(0);
     // That work on the language of a number has begun, or what came of it.
     let (tell, told) = mpsc::channel::<(usize, Option<Answer>)>();
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(languages.len());
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(languages.len());
     let mut results: Vec<_> = languages.iter().map(|_| Err(Unbuilt::Stopped)).collect();
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
+    thread::scope(|scope| {
+        for started in 0..threads {
             let (tell, next, stopped) = (tell.clone(), &next, &stopped);
-            scope.spawn(move || {
+            let thread = Builder::new().spawn_scoped(scope, move || {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(language) = languages.get(index) else { return };
@@ -159,6 +160,14 @@ fn side_by_side(
                     let _ = tell.send((index, Some(result)));
                 }
             });
+            if let Err(error) = thread {
+                // The threads that there are do the work of those that there are not.
+                if started == 0 {
+                    let refused = format!("cannot start a thread: clone: {}", describe_errno(&error));
+                    results.fill_with(|| Err(Unbuilt::System(refused.clone())));
+                }
+                break;
+            }
         }
         drop(tell);
         loop {

@@ -7,6 +7,7 @@ use std::mem::MaybeUninit;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
 
 use model::{CaseError, ErrorKind, NoSample, describe_errno};
@@ -42,9 +43,12 @@ pub(crate) fn trace(
     let (tell, told) = mpsc::channel();
     let mut groups: Vec<Pid> = Vec::new();
     let mut cut = None;
-    let counted = std::thread::scope(|scope| {
-        // Only the thread that started a program may trace it, and it waits for nobody else's children.
-        let tracer = scope.spawn(move || Tracer::run(commands, &tell));
+    let counted = thread::scope(|scope| {
+        // Only the thread that started a program may trace it, and it waits for no other children.
+        let tracer = match Builder::new().spawn_scoped(scope, move || Tracer::run(commands, &tell)) {
+            Ok(tracer) => tracer,
+            Err(error) => return Ok(Err(no_trace("clone", &error))),
+        };
         loop {
             match told.recv_timeout(LOOK_UP) {
                 Ok(group) => {
@@ -72,16 +76,12 @@ pub(crate) fn trace(
         (Some(cut), _) => Err(cut),
         (None, Ok(Ok(counts))) => Ok(counts),
         (None, Ok(Err(failure))) => Err(NoSample::Failed(failure)),
-        (None, Err(_)) => Err(refused(&io::ErrorKind::Other.into())),
+        (None, Err(_)) => Err(NoSample::Failed(no_trace("ptrace", &io::ErrorKind::Other.into()))),
     }
 }
 
-fn refused(error: &io::Error) -> NoSample {
-    NoSample::Failed(no_trace(error))
-}
-
-fn no_trace(error: &io::Error) -> CaseError {
-    let message = format!("system calls cannot be traced here: ptrace: {}", describe_errno(error));
+fn no_trace(call: &str, error: &io::Error) -> CaseError {
+    let message = format!("system calls cannot be traced here: {call}: {}", describe_errno(error));
     CaseError::new(ErrorKind::Failed, message)
 }
 
@@ -117,7 +117,7 @@ impl Tracer {
                     tracer.running.insert(pid.as_raw_nonzero().get());
                 }
                 Err(error) => {
-                    tracer.failure = Some(no_trace(&error));
+                    tracer.failure = Some(no_trace("ptrace", &error));
                     tracer.end_all();
                     break;
                 }
@@ -170,7 +170,7 @@ impl Tracer {
         if first && self.running.contains(&pid) {
             // It has just become the program (execve(2)) and has done nothing yet.
             if let Err(error) = ptrace(libc::PTRACE_SETOPTIONS, pid, 0, OPTIONS as usize) {
-                self.failure.get_or_insert_with(|| no_trace(&error));
+                self.failure.get_or_insert_with(|| no_trace("ptrace", &error));
                 self.end_all();
             }
             return 0;
@@ -182,7 +182,7 @@ impl Tracer {
                 // It was killed while it stood there.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                 Err(error) => {
-                    self.failure.get_or_insert_with(|| no_trace(&error));
+                    self.failure.get_or_insert_with(|| no_trace("ptrace", &error));
                     self.end_all();
                 }
             }

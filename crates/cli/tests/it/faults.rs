@@ -324,16 +324,18 @@ fn an_early_signal_to_the_group_does_not_end_who_cleans_up() {
     println!("{reached} runs had made something when they were killed");
 }
 
+fn strace_makes_calls_fail() -> bool {
+    let mut strace = std::process::Command::new("strace");
+    strace.args(["-f", "-e", "trace=close", "-e", "inject=close:error=EIO:when=9999", "true"]);
+    strace.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    strace.status().is_ok_and(|status| status.success())
+}
+
 /// Expected: where one system call of a process fails, a run over a link ends, as it should or with an error, and leaves nothing.
 /// Happened: hangs (a lease that was not given back), panics in new threads, folders that were left, and lost output with status 0.
 #[test]
 fn one_failing_call_costs_a_pipeline_no_more_than_an_error() {
-    let strace = |arguments: &[&str]| {
-        let mut command = std::process::Command::new("strace");
-        command.args(arguments).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
-        command.status().is_ok_and(|status| status.success())
-    };
-    if !strace(&["-f", "-e", "trace=close", "-e", "inject=close:error=EIO:when=9999", "true"]) {
+    if !strace_makes_calls_fail() {
         return common::skip("strace cannot make calls fail here");
     }
     for (via, call, error, most) in [
@@ -359,6 +361,49 @@ fn one_failing_call_costs_a_pipeline_no_more_than_an_error() {
             assert!(![101, 134].contains(&code.unwrap_or(0)), "{what}: {}", done.stderr);
         }
     }
+}
+
+/// Expected: where one write of a process fails, a spread ends.
+/// Happened: the cleaner was not heard of its maker's end, and its maker waited for it for ever.
+#[test]
+fn one_failing_write_costs_a_spread_no_more_than_an_error() {
+    if !strace_makes_calls_fail() {
+        return skip("strace cannot make calls fail here");
+    }
+    let inputs = Lab::new();
+    let numbers = inputs.here("numbers");
+    std::fs::write(&numbers, "2\n1\n3\n").expect("written");
+    for when in ["1", "1+", "2", "3"] {
+        let lab = Lab::new();
+        let inject = format!("inject=write:error=EIO:when={when}");
+        let wrapper = ["strace", "-f", "-o", "/dev/null", "-e", "trace=write", "-e", &inject];
+        let args = ["spread", "--map", "sort -n", "--reduce", "cat", numbers.to_str().expect("a plain path")];
+        let done = lab.start(lab.wrapped(&wrapper, &args)).wait_within(SOON);
+        assert!(done.status.code() != Some(0) || done.stdout == "1\n2\n3\n", "{inject}: {}", done.stdout);
+    }
+}
+
+/// Expected: a program that can start no thread does its work without, or ends with an error.
+/// Happened: a panic of the standard library.
+#[test]
+fn where_no_thread_can_be_started_records_are_compared_all_the_same() {
+    if !strace_makes_calls_fail() {
+        return skip("strace cannot make calls fail here");
+    }
+    let lab = Lab::new();
+    let file = lab.here("run.json");
+    let path = file.to_str().expect("a plain path");
+    lab.run(&["bench", "null", "--count", "4", "--trials", "1", "--json", path]).expect_code(0);
+    let wrapper =
+        ["strace", "-f", "-o", "/dev/null", "-e", "trace=clone3", "-e", "inject=clone3:error=EAGAIN"];
+    let alone = lab.run(&["diff", path, path]);
+    let without = lab.start(lab.wrapped(&wrapper, &["diff", path, path])).wait_within(SOON);
+    assert_eq!(
+        (without.status.code(), without.stdout),
+        (alone.status.code(), alone.stdout),
+        "{}",
+        without.stderr
+    );
 }
 
 /// Expected: a signal in the first milliseconds of a run leaves nothing.

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::thread::Builder;
 
 use rustix::io::{Errno, read, write};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -48,11 +49,11 @@ fn contend(writers: u32, messages_each: u64, message_bytes: usize) -> io::Result
     let mut ends = (1..writers).map(|_| writer.try_clone()).collect::<io::Result<Vec<OwnedFd>>>()?;
     ends.push(writer);
     std::thread::scope(|scope| {
-        let threads: Vec<_> = ends
-            .into_iter()
-            .zip(0u8..)
-            .map(|(end, id)| scope.spawn(move || send(&end, id, messages_each, message_bytes)))
-            .collect();
+        let start = |(end, id)| {
+            Builder::new().spawn_scoped(scope, move || send(&end, id, messages_each, message_bytes))
+        };
+        // After an error, writers that were started end with EPIPE.
+        let threads = ends.into_iter().zip(0u8..).map(start).collect::<io::Result<Vec<_>>>()?;
         let torn = receive(&reader, message_bytes);
         // Writers that still wait for room end with EPIPE.
         drop(reader);
