@@ -60,10 +60,11 @@ pub(crate) fn sites(shell: &Shell, library: &Library) -> io::Result<Option<Sites
     if let Some(text) = known.as_ref().and_then(|path| std::fs::read_to_string(path).ok())
         && let Some(found) = read(&text)
     {
-        return Ok(found);
+        return Ok(Some(found));
     }
     let found = learn(shell, library)?;
-    if let Some(path) = known {
+    // Where nothing was found, an example may have failed (no process, no memory): the next run learns again.
+    if let (Some(path), Some(found)) = (known, found) {
         // It is learnt again where it cannot be kept.
         let _ = keep(&path, &write(found));
     }
@@ -145,14 +146,13 @@ fn keep(path: &std::path::Path, text: &str) -> io::Result<()> {
 }
 
 /// What was learnt, as text.
-fn write(found: Option<Sites>) -> String {
-    serde_json::json!(found.map(|sites| (sites.slot, sites.offsets))).to_string()
+fn write(found: Sites) -> String {
+    serde_json::json!((found.slot, found.offsets)).to_string()
 }
 
-fn read(text: &str) -> Option<Option<Sites>> {
-    let found: Option<(usize, [usize; SITES_MAX])> = serde_json::from_str(text).ok()?;
-    let sound = found.is_none_or(|(slot, offsets)| slot < SLOTS && offsets[0] != 0);
-    sound.then(|| found.map(|(slot, offsets)| Sites { slot, offsets }))
+fn read(text: &str) -> Option<Sites> {
+    let (slot, offsets): (usize, [usize; SITES_MAX]) = serde_json::from_str(text).ok()?;
+    (slot < SLOTS && offsets[0] != 0).then_some(Sites { slot, offsets })
 }
 
 #[cfg(test)]
@@ -162,12 +162,10 @@ mod tests {
     #[test]
     fn what_was_learnt_reads_back() {
         let sites = Sites { slot: 2, offsets: [0x4d1d1, 77, 0, 0, 0, 0, 0, 0] };
-        for found in [Some(sites), None] {
-            assert_eq!(read(&write(found)), Some(found));
-        }
-        let nowhere = write(Some(Sites { offsets: [0; SITES_MAX], ..sites }));
-        let too_deep = write(Some(Sites { slot: SLOTS, ..sites }));
-        for text in ["", "2", "[2,[5]]", &write(Some(sites))[..9], &nowhere, &too_deep] {
+        assert_eq!(read(&write(sites)), Some(sites));
+        let nowhere = write(Sites { offsets: [0; SITES_MAX], ..sites });
+        let too_deep = write(Sites { slot: SLOTS, ..sites });
+        for text in ["", "2", "null", "[2,[5]]", &write(sites)[..9], &nowhere, &too_deep] {
             assert_eq!(read(text), None, "{text:?}");
         }
     }
