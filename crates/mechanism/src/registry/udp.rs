@@ -123,20 +123,38 @@ fn direction(
     Ok(Direction::new(sender, UdpReceiver { socket, window, received: 0 }).granted(granted))
 }
 
-/// Two sockets connected to each other: each hears nobody else.
+/// Two sockets connected to each other: each hears nobody else. Until it is connected, a socket takes what any process sends to its port.
 fn connect_pair(options: &Options) -> Result<(OwnedFd, OwnedFd), OpenError> {
-    let loopback_socket = || -> Result<OwnedFd, OpenError> {
-        let socket = socket(options, AddressFamily::INET, SocketType::DGRAM)?;
-        let anywhere = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
-        bind(&socket, &anywhere).map_err(OpenError::system("bind(127.0.0.1)"))?;
-        Ok(socket)
-    };
-    let (near, far) = (loopback_socket()?, loopback_socket()?);
-    for (from, to) in [(&near, &far), (&far, &near)] {
+    let (near, far) = (loopback_socket(options)?, loopback_socket(options)?);
+    connect_both(&near, &far)?;
+    Ok((near, far))
+}
+
+fn loopback_socket(options: &Options) -> Result<OwnedFd, OpenError> {
+    let socket = socket(options, AddressFamily::INET, SocketType::DGRAM)?;
+    let anywhere = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+    bind(&socket, &anywhere).map_err(OpenError::system("bind(127.0.0.1)"))?;
+    Ok(socket)
+}
+
+fn connect_both(near: &OwnedFd, far: &OwnedFd) -> Result<(), OpenError> {
+    for (from, to) in [(near, far), (far, near)] {
         let address = getsockname(to).map_err(OpenError::system("getsockname"))?;
         connect(from, &address).map_err(OpenError::system("connect(127.0.0.1)"))?;
     }
-    Ok((near, far))
+    discard_unread(near)?;
+    discard_unread(far)
+}
+
+/// Takes out what came from others before the socket was connected.
+fn discard_unread(socket: &OwnedFd) -> Result<(), OpenError> {
+    loop {
+        match recv(socket, &mut [0; 1], RecvFlags::DONTWAIT) {
+            Err(Errno::AGAIN) => return Ok(()),
+            Err(error) => return Err(OpenError::system("recv")(error)),
+            Ok(_) => {}
+        }
+    }
 }
 
 /// Sends one datagram of this size and takes it out again. Returns what it was charged for in the receive
@@ -319,6 +337,25 @@ mod tests {
         assert_eq!(Window::of(212_992, 66_339), Window { datagrams: 2, datagrams_per_ack: 1 });
         assert_eq!(Window::of(212_992, 832), Window { datagrams: 192, datagrams_per_ack: 96 });
         assert_eq!(Window::of(8 << 20, 832).datagrams, WINDOW_MAX);
+    }
+
+    /// Expected: the ends hear each other and no other process. Happened: a datagram that came before a socket was connected was read as the
+    /// first one of the trial.
+    #[test]
+    fn what_came_before_the_sockets_were_connected_is_not_heard() {
+        let options = Options::default();
+        let made = || loopback_socket(&options).expect("a socket");
+        let (near, far, stranger) = (made(), made(), made());
+        for end in [&near, &far] {
+            connect(&stranger, &getsockname(end).expect("a port")).expect("reachable");
+            for _ in 0..3 {
+                send(&stranger, b"not yours", SendFlags::NOSIGNAL).expect("taken");
+            }
+        }
+        connect_both(&near, &far).expect("connected");
+        for end in [&near, &far] {
+            assert_eq!(recv(end, &mut [0; 9], RecvFlags::DONTWAIT), Err(Errno::AGAIN));
+        }
     }
 
     /// Found where it is: without a window, datagrams are lost and the receiver says how many.
