@@ -315,3 +315,19 @@ fn complaints_are_shown_once() {
     let done = compare(&lab, &["--via", "pipe", "--trials", "5", "ls /nonexistent | cat"]).expect_code(0);
     assert_eq!(done.stderr.matches("/nonexistent").count(), 1, "{}", done.stderr);
 }
+
+/// Expected: over a plain pipe the time that is compared holds no question to the process that serves links. Happened: the library asked it
+/// for every pipe.
+#[test]
+fn a_plain_pipe_is_made_without_the_server() {
+    let lab = Lab::new();
+    // While it is stopped it answers nothing.
+    let text = "until [ \"$server\" ]; do for pid in $(cat /proc/$PPID/task/$PPID/children); do
+[ \"$(cat /proc/$pid/comm)\" = pipe-links ] && server=$pid; done; done
+trap 'kill -CONT $server' EXIT; kill -STOP $server; seq 3 | tail -1";
+    let record = record(&lab, &["--via", "pipe,pipe:size=64KiB", "--trials", "1", "--warmup", "0", text], 0);
+    for result in &record.results {
+        assert_eq!((result.output_bytes, result.status, &result.error), (2, Some(0), &None), "{result:?}");
+        assert!(result.times_s[0] < SOON.as_secs_f64() / 2.0, "{result:?}");
+    }
+}
