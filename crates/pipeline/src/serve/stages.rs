@@ -1,0 +1,145 @@
+//! The stages of a shell that is served: looked at and drawn while they run, and what the record says of them.
+
+use std::borrow::Cow;
+use std::time::{Duration, Instant};
+
+use mechanism::Order;
+use model::{Bottleneck, LinkRecord, StageRecord};
+use observe::fullness::Fill;
+use observe::headway::Headway;
+
+use super::Server;
+use crate::attention::{Held, Sight};
+use crate::bottleneck::{Observed, judge};
+use crate::ledger::{IN_THE_SHELL, Joined, typed_stages};
+use crate::link::Link;
+use crate::run::Summary;
+
+/// What was seen of one stage so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Glance {
+    /// What it is called.
+    pub command: String,
+    /// Whether it has ended.
+    pub ended: bool,
+    /// CPU time, in nanoseconds.
+    pub cpu_ns: u64,
+    /// Time it was ready to run without a CPU.
+    pub queued_ns: u64,
+    /// Time it was idle while nothing was there for it to read.
+    pub blocked_read_ns: u64,
+    /// Time it was idle while what it writes to was full.
+    pub blocked_write_ns: u64,
+    /// Lines that went through the link behind it; `None` where nobody counts.
+    pub lines: Option<u64>,
+    /// How far it has come in what it reads; only of a first stage that reads a file.
+    pub headway: Option<Headway>,
+}
+
+/// Draws the stages of the pipeline that runs; at the end it is given none.
+pub type Picture<'a> = dyn Fn(&[Glance]) + 'a;
+
+/// Between two pictures.
+const PICTURE_EVERY: Duration = Duration::from_millis(100);
+
+impl Server<'_> {
+    pub(super) fn look_at_stages(&mut self) {
+        let Some(attention) = &mut self.attention else { return };
+        let links = &self.links;
+        attention.look(&self.ledger, &|id| {
+            let served = links.get(&id)?;
+            match served.order {
+                Order::Sequential if served.written => Some(Sight::Known(Fill::ALL_THERE)),
+                Order::Sequential => Some(Sight::Known(Fill::NOTHING_YET)),
+                Order::Parallel => served.sight,
+            }
+        });
+        self.draw();
+    }
+
+    /// Shows the latest pipeline of which something lives.
+    fn draw(&mut self) {
+        let Some(show) = self.service.text.watched.and_then(|watched| watched.show) else { return };
+        if self.drawn.elapsed() < PICTURE_EVERY {
+            return;
+        }
+        self.drawn = Instant::now();
+        let played: Vec<usize> = self.ledger.played().collect();
+        let pipelines = self.ledger.pipelines();
+        let lives = |joined: &&Joined| joined.processes.iter().any(|index| played.contains(index));
+        let Some(joined) = pipelines.iter().rev().find(lives) else { return };
+        let Some(attention) = &self.attention else { return };
+        let glance = |(at, index): (usize, &usize)| {
+            let (command, ended) = (self.ledger.name(*index), !played.contains(index));
+            let behind = joined.links.get(at).and_then(|link| self.links.get(link));
+            let lines = behind.and_then(|served| served.link().map_or(served.record.lines, Link::lines));
+            Glance { command, ended, lines, ..attention.so_far(*index) }
+        };
+        let mut stages: Vec<Glance> = joined.processes.iter().enumerate().map(glance).collect();
+        if let ([first, ..], [stage, ..]) = (&joined.processes[..], &mut stages[..]) {
+            let pids = if stage.ended { &[] } else { attention.pids(*first) };
+            stage.headway = self.headways.look(pids);
+        }
+        show(&stages);
+    }
+
+    pub(super) fn draw_nothing(&self) {
+        if let Some(show) = self.service.text.watched.and_then(|watched| watched.show) {
+            show(&[]);
+        }
+    }
+
+    pub(super) fn summary(&self) -> Summary {
+        let serves_on = !self.open.is_empty();
+        let mut summary = Summary { cut_short: self.cut_short, serves_on, ..Summary::default() };
+        if !self.service.text.recorded {
+            return summary;
+        }
+        let mut longest_ns = 0;
+        let pipelines = self.ledger.pipelines();
+        let text =
+            self.service.text.arguments.last().map_or_else(Cow::default, |text| text.to_string_lossy());
+        let typed = match &pipelines[..] {
+            [joined] => typed_stages(&text, joined.processes.len()),
+            _ => Vec::new(),
+        };
+        for (number, joined) in pipelines.iter().enumerate() {
+            let links = self.link_records(number as u32, joined);
+            let first = summary.stages.len();
+            let stages = joined.processes.iter().enumerate().filter_map(|(place, index)| {
+                let mut stage = self.ledger.stage(number as u32, joined, *index)?;
+                if stage.command == IN_THE_SHELL
+                    && let Some(typed) = typed.get(place)
+                {
+                    stage.command = format!("({})", typed.replace('\n', " "));
+                }
+                let Some(attention) = &self.attention else { return Some((stage, Held::default())) };
+                attention.complete_stage(*index, &mut stage);
+                Some((stage, attention.held(*index)))
+            });
+            let stages: Vec<(StageRecord, Held)> = stages.collect();
+            let wall_ns = stages.iter().map(|(stage, _)| stage.wall_ns).max().unwrap_or(0);
+            if self.attention.is_some() && wall_ns > longest_ns {
+                longest_ns = wall_ns;
+                let is_sequential = self.service.text.via.order() == Order::Sequential && stages.len() > 1;
+                let judged = judge(&Observed { stages: &stages, links: &links, is_sequential });
+                summary.bottleneck = judged
+                    .map(|judged| Bottleneck { stage: judged.stage.map(|stage| first + stage), ..judged });
+            }
+            summary.stages.extend(stages.into_iter().map(|(stage, _)| stage));
+            summary.links.extend(links);
+        }
+        summary
+    }
+
+    fn link_records(&self, pipeline: u32, joined: &Joined) -> Vec<LinkRecord> {
+        let record = |id: &u64| {
+            let mut record = LinkRecord { pipeline, ..self.links.get(id)?.record.clone() };
+            if let Some(attention) = &self.attention {
+                attention.complete_link(*id, &mut record);
+            }
+            Some(record)
+        };
+        joined.links.iter().filter_map(record).collect()
+    }
+}
