@@ -121,8 +121,18 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let streams = args.outputs.streams()?;
     let reach = if args.outcome.is_some() { Reach::Trial } else { Reach::AllBelow };
     let recorded = watched.is_some() || args.outcome.is_some();
-    let text =
-        Text { shell: &shell, arguments, streams, via: &via, keep, watched, recorded, prompt: None, reach };
+    let text = Text {
+        shell: &shell,
+        arguments,
+        streams,
+        via: &via,
+        keep,
+        watched,
+        recorded,
+        prompt: None,
+        is_interactive: false,
+        reach,
+    };
     let ran = pipeline::run(&text);
     if let Some(outcome) = &args.outcome {
         let links = ran.as_ref().map(|ran| &ran.summary.links[..]);

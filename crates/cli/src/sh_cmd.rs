@@ -1,7 +1,7 @@
 //! `hosepipe sh`: the user's own shell, with a link of their choice for its `|`.
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, stdin};
+use std::io::{IsTerminal, stderr, stdin};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -92,8 +92,72 @@ fn run_shell(
     prompt: Option<Prompt<'_>>,
 ) -> anyhow::Result<ExitCode> {
     let arguments = script::arguments(args.pipefail, shell, args.arguments.iter().cloned())?;
-    let (streams, reach) = (Vec::new(), Reach::Child);
-    let text =
-        Text { shell, arguments, streams, via, keep: None, watched: None, recorded: false, prompt, reach };
+    let has_terminal = stdin().is_terminal() && stderr().is_terminal();
+    let text = Text {
+        shell,
+        arguments,
+        streams: Vec::new(),
+        via,
+        keep: None,
+        watched: None,
+        recorded: false,
+        is_interactive: prompt.is_some() || is_interactive(&args.arguments, has_terminal),
+        prompt,
+        reach: Reach::Child,
+    };
     Ok(script::exit(&pipeline::run(&text)?))
+}
+
+/// Whether a shell with these arguments reads commands that a person types (bash(1), INVOCATION; other shells have the same letters).
+fn is_interactive(arguments: &[OsString], has_terminal: bool) -> bool {
+    let (mut is_asked_for, mut reads_stdin) = (has_terminal, false);
+    let mut words = arguments.iter().map(|word| word.to_string_lossy());
+    while let Some(word) = words.next() {
+        let letters = word.trim_start_matches(['-', '+']);
+        match &word[..word.len() - letters.len()] {
+            // With `-c` a text follows.
+            "-" | "+" if letters.contains('c') => return false,
+            "-" | "+" => {
+                is_asked_for |= word.starts_with('-') && letters.contains('i');
+                reads_stdin |= letters.contains('s');
+                // The name of an option follows.
+                if letters.ends_with(['o', 'O']) {
+                    words.next();
+                }
+            }
+            "--" if letters.is_empty() => return is_asked_for && (reads_stdin || words.next().is_none()),
+            "--" if letters == "interactive" => is_asked_for = true,
+            "--" if ["rcfile", "init-file"].contains(&letters) => drop(words.next()),
+            "--" if letters.starts_with("command") => return false,
+            "--" => {}
+            // A file to run.
+            _ => return is_asked_for && reads_stdin,
+        }
+    }
+    is_asked_for
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interactive_shell_is_known_by_its_arguments() {
+        let is_interactive = |line: &str, has_terminal| {
+            let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+            is_interactive(&words, has_terminal)
+        };
+        for line in ["--norc -i", "-i", "-li", "-o emacs -i", "--rcfile x -i", "-is a b", "--interactive"] {
+            assert!(is_interactive(line, false), "{line}");
+        }
+        for line in ["--norc", "--rcfile x", "-l", "+m -O extglob", "-s a b", "--"] {
+            assert!(is_interactive(line, true), "{line}");
+            assert!(!is_interactive(line, false), "{line}");
+        }
+        for line in
+            ["-ic true", "script -i", "-i script", "-o pipefail script", "-- script", "--command=true"]
+        {
+            assert!(!is_interactive(line, true), "{line}");
+        }
+    }
 }

@@ -54,8 +54,11 @@ pub struct Text<'a> {
     pub watched: Option<Watched<'a>>,
     /// Whether it is wanted what its stages and links did. Otherwise the [`Summary`] only says whether something was cut short.
     pub recorded: bool,
-    /// What it shows, where it has a prompt.
+    /// What is added to its prompt.
     pub prompt: Option<Prompt<'a>>,
+    /// Whether a person types into it: this process becomes the shell over every link, so that the terminal's signals reach it at once.
+    /// Data that was cut short is then no part of the status.
+    pub is_interactive: bool,
     /// Which processes get a signal that is sent to this one. It stays beside the shell where that is more than the shell.
     pub reach: Reach,
 }
@@ -177,10 +180,10 @@ pub fn run(text: &Text<'_>) -> Result<Ran, RunError> {
     }
     let socket = Socket::open().map_err(system("a socket"))?;
     let config = sites.map(|sites| if plain { own(sites) } else { asking(sites, &socket.name) });
-    if let Some(prompt) = &text.prompt {
+    if text.is_interactive {
         // The shell would have it for a child; the server starts one of its own.
         mechanism::end_cleaner();
-        let begin = serve_prompt(text, prompt, socket)?;
+        let begin = serve_interactive(text, socket)?;
         return Err(Start::new(text, begin, library, config).become_shell(text.shell));
     }
     let supervisor = Supervisor::new(text.reach).map_err(system("signalfd"))?;
@@ -242,9 +245,9 @@ impl Start {
     }
 }
 
-/// Starts the process that serves a shell with a prompt, which is no child of this one: this process becomes the shell. Gives what the
+/// Starts the process that serves an interactive shell, which is no child of this one: this process becomes the shell. Gives what the
 /// shell begins with.
-fn serve_prompt(text: &Text<'_>, prompt: &Prompt<'_>, socket: Socket) -> Result<Begin, RunError> {
+fn serve_interactive(text: &Text<'_>, socket: Socket) -> Result<Begin, RunError> {
     let system = |call| text.shell.refused(call);
     let shell = getpid();
     let ended =
@@ -259,7 +262,7 @@ fn serve_prompt(text: &Text<'_>, prompt: &Prompt<'_>, socket: Socket) -> Result<
             leave(0);
         }
         become_server();
-        let served = prompt_server(text, prompt, &socket, (shell, ended), theirs);
+        let served = interactive_server(text, &socket, (shell, ended), theirs);
         mechanism::end_cleaner();
         leave(i32::from(served.is_err()))
     };
@@ -269,20 +272,24 @@ fn serve_prompt(text: &Text<'_>, prompt: &Prompt<'_>, socket: Socket) -> Result<
     begin.map_err(RunError::Told)
 }
 
-fn prompt_server(
+fn interactive_server(
     text: &Text<'_>,
-    prompt: &Prompt<'_>,
     socket: &Socket,
     (shell, ended): (Pid, OwnedFd),
     front: UnixStream,
 ) -> io::Result<()> {
-    let prompt_pipes = PromptPipes::open()?;
-    let begin = (prompt.begin)(&prompt_pipes.names(socket)).map_err(|problem| problem.to_string());
+    let prompt_pipes = text.prompt.map(|_| PromptPipes::open()).transpose()?;
+    let begin = match (&text.prompt, &prompt_pipes) {
+        (Some(prompt), Some(pipes)) => {
+            (prompt.begin)(&pipes.names(socket)).map_err(|problem| problem.to_string())
+        }
+        _ => Ok(Begin::default()),
+    };
     serde_json::to_writer(&front, &begin)?;
     drop(front);
     let Ok(begin) = begin else { return Ok(()) };
     let began_from = begin.folder.as_ref().and_then(|folder| folder.path().ok());
-    let service = Service { text, prompt_pipes: Some(&prompt_pipes), began_from };
+    let service = Service { text, prompt_pipes: prompt_pipes.as_ref(), began_from };
     serve(&service, socket, shell.as_raw_pid(), Front::Shell(ended))
 }
 

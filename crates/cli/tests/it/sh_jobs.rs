@@ -291,13 +291,14 @@ fn jobs_work_inside_tmux() {
 /// left them alone.
 #[test]
 fn a_closed_terminal_ends_the_jobs_in_the_background() {
-    for via in ["pipe", "tmpfile"] {
+    let own = ["--norc", "-i"];
+    for (via, arguments) in [("pipe", &[][..]), ("tmpfile", &[]), ("tmpfile", &own), ("tmpfile", &own[..1])] {
         let home = home();
         let (outer, inner) = pair();
         let end = || inner.try_clone().expect("a copy");
         let mut command = Command::new("setsid");
-        command.args(["--ctty", HOSEPIPE, "sh", "--shell", "bash", "--via", via]).env("HOME", home.path());
-        command.env("TMPDIR", home.path()).stdin(end()).stdout(end()).stderr(end());
+        command.args(["--ctty", HOSEPIPE, "sh", "--shell", "bash", "--via", via]).args(arguments);
+        command.env("HOME", home.path()).env("TMPDIR", home.path()).stdin(end()).stdout(end()).stderr(end());
         let mut child = command.spawn().expect("it starts");
         drop((command, inner));
         rustix::io::write(&outer, b"sleep 1009 | cat &\n").expect("typed");

@@ -227,7 +227,7 @@ impl Server<'_> {
         let mut links: Vec<u64> = failed.flat_map(|id| self.ledger.downstream(*id)).collect();
         // The last ones first, so that they do not see the end of those before them.
         links.reverse();
-        let at_prompt = self.service.text.prompt.is_some();
+        let at_prompt = self.service.text.is_interactive;
         for sight in links.iter().filter_map(|id| self.links.get(id)?.sight) {
             if let Sight::Pipe(identity) = sight {
                 OpenFile::pipe(identity).end_readers(self.ledger.shell, at_prompt);
