@@ -383,6 +383,26 @@ fn one_failing_write_costs_a_spread_no_more_than_an_error() {
     }
 }
 
+/// Expected: a call that fails while a shell is learnt costs that run its link at most.
+/// Happened: that nothing was learnt was kept, and every later pipeline of that shell went over a plain pipe.
+#[test]
+fn a_call_that_failed_while_a_shell_was_learnt_is_not_remembered() {
+    if !strace_makes_calls_fail() {
+        return skip("strace cannot make calls fail here");
+    }
+    let lab = Lab::new();
+    let runtime = lab.here("runtime");
+    std::fs::create_dir(&runtime).expect("mkdir");
+    let run = |wrapper: &[&str]| {
+        let mut command = lab.wrapped(wrapper, &["run", "--via", "tmpfile", "seq 5 | wc -l"]);
+        command.env("XDG_RUNTIME_DIR", &runtime);
+        lab.start(command).wait_within(SOON).stderr
+    };
+    let inject = "inject=write:error=EIO:when=2";
+    run(&["strace", "-f", "-o", "/dev/null", "-e", "trace=write", "-e", inject]);
+    assert_eq!(run(&["env"]), "");
+}
+
 /// Expected: a program that can start no thread does its work without, or ends with an error.
 /// Happened: a panic of the standard library.
 #[test]
