@@ -12,9 +12,12 @@ use crate::terminal::{self, wrap};
 /// Shows every mechanism.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hosepipe list\n  hosepipe list --json | jq -r '.[] | select(.available) | .name'"
+    after_help = "Examples:\n  hosepipe list\n  hosepipe list --links\n  hosepipe list --json | jq -r '.[] | select(.available) | .name'"
 )]
 pub(crate) struct ListArgs {
+    /// Only what can stand between programs, each with what programs see of it that is not as with a pipe
+    #[arg(long, conflicts_with = "md")]
+    links: bool,
     /// Print JSON
     #[arg(long, help_heading = OUTPUTS)]
     json: bool,
@@ -24,17 +27,25 @@ pub(crate) struct ListArgs {
 }
 
 pub(crate) fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
-    let entries = || mechanism::all().iter().map(|mechanism| MechanismEntry::of(*mechanism));
+    let shown = mechanism::all()
+        .iter()
+        .filter(|mechanism| !args.links || mechanism.descriptor().capabilities.contains(Capabilities::LINK));
+    let entries = || shown.clone().map(|mechanism| MechanismEntry::of(*mechanism, args.links));
     let text = if args.json {
         format!("{}\n", serde_json::to_string_pretty(&entries().collect::<Vec<_>>())?)
     } else if args.md {
         let head = "# Mechanisms\n\nGenerated from the registry by `hosepipe list --md`; a test fails when it is stale.\n";
         head.to_owned() + &entries().map(|entry| entry.markdown()).collect::<String>()
     } else {
-        entries().map(|entry| entry.text(terminal::style().width)).collect::<Vec<_>>().join("\n")
-            + "\nlink: can stand between two unmodified programs (it has a readable and a writable descriptor)\n\
-               To programs, socketpair, unix-stream and tcp are no pipes: `[ -p /dev/stdin ]` is false, /dev/stdin cannot be\n\
-               opened, and a writer that lost its reader may say `Connection reset by peer` (docs/LINKS.md)\n"
+        let end = if args.links {
+            "every link but the files takes ends=pipe: both programs have pipes, and relays between those and the link\n\
+             (docs/LINKS.md)\n"
+        } else {
+            "link: can stand between two unmodified programs (it has a readable and a writable descriptor); what they see of it\n\
+             that is not as with a pipe: hosepipe list --links\n"
+        };
+        let width = terminal::style().width;
+        entries().map(|entry| entry.text(width)).chain([end.to_owned()]).collect::<Vec<_>>().join("\n")
     };
     if args.json { terminal::print_data(&text) } else { terminal::print(&text) }?;
     Ok(ExitCode::SUCCESS)
@@ -57,6 +68,9 @@ struct MechanismEntry {
     waits: Vec<&'static str>,
     data: Vec<&'static str>,
     options: Vec<OptionEntry>,
+    /// What is not as with a pipe; only in a list of links.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    differs_from_pipe: Option<&'static str>,
     limits: &'static str,
     man_pages: &'static [&'static str],
 }
@@ -70,7 +84,7 @@ struct OptionEntry {
 }
 
 impl MechanismEntry {
-    fn of(mechanism: &dyn Mechanism) -> Self {
+    fn of(mechanism: &dyn Mechanism, as_link: bool) -> Self {
         let has = mechanism.descriptor();
         let missing = mechanism.probe().err();
         let option = |option: &mechanism::OptionSpec| OptionEntry {
@@ -79,6 +93,8 @@ impl MechanismEntry {
             default: option.default,
             help: option.help,
         };
+        let has_option =
+            |option: &&mechanism::OptionSpec| !as_link || has.link_options.contains(&option.name);
         Self {
             name: has.name,
             summary: has.summary,
@@ -90,7 +106,8 @@ impl MechanismEntry {
             tasks: has.tasks.iter().map(|word| word.word()).collect(),
             waits: has.waits.iter().map(|word| word.word()).collect(),
             data: has.data.iter().map(|word| word.word()).collect(),
-            options: has.options.iter().map(option).collect(),
+            options: has.options.iter().filter(has_option).map(option).collect(),
+            differs_from_pipe: as_link.then_some(has.link_differs),
             limits: has.limits,
             man_pages: has.man_pages,
         }
@@ -114,10 +131,14 @@ impl MechanismEntry {
             line("NOT AVAILABLE HERE", reason);
             line("try", self.remedy.as_deref().unwrap_or_default());
         }
-        line("can", &self.capabilities.join(", "));
-        let [workloads, tasks, waits] =
-            [&self.workloads, &self.tasks, &self.waits].map(|words| words.join(", "));
-        line("runs", &format!("{workloads}; tasks {tasks}; waits {waits}"));
+        if let Some(differs) = self.differs_from_pipe {
+            line("differs from a pipe", if differs.is_empty() { "in nothing" } else { differs });
+        } else {
+            line("can", &self.capabilities.join(", "));
+            let [workloads, tasks, waits] =
+                [&self.workloads, &self.tasks, &self.waits].map(|words| words.join(", "));
+            line("runs", &format!("{workloads}; tasks {tasks}; waits {waits}"));
+        }
         for option in &self.options {
             line(&option.typed(), &format!("{} [{}]", option.help, option.default));
         }

@@ -26,6 +26,8 @@ pub struct Descriptor {
     pub options: &'static [OptionSpec],
     /// Those of them that mean something where it stands between two programs; the others say what measuring ends do.
     pub link_options: &'static [&'static str],
+    /// What a program between whose ends it stands can see of it that is not as with a pipe, in a sentence; empty where there is nothing.
+    pub link_differs: &'static str,
     /// The longest block that comes in one piece where many senders share the sending end; `u64::MAX` where boundaries are kept, 0
     /// where nothing is promised.
     pub atomic_bytes: u64,
@@ -53,6 +55,7 @@ impl Descriptor {
         data: &[DataLevel::None, DataLevel::Write, DataLevel::Verify],
         options: &[],
         link_options: &[],
+        link_differs: "",
         atomic_bytes: 0,
         limits: "",
         man_pages: &[],

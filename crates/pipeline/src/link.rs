@@ -2,7 +2,7 @@
 //!
 //! A stage's standard output is a link's writing end, the next stage's standard input its reading end. Where the
 //! mechanism's own reading end does not behave like a pipe's (a file does not wait for more, a terminal ends in
-//! EIO), the reader gets a true pipe, and a thread of ours feeds it.
+//! EIO), the reader gets a true pipe, and a thread of ours feeds it. With `ends=pipe` both programs get a pipe.
 
 mod file;
 mod follow;
@@ -34,7 +34,7 @@ use file::LinkFile;
 use follow::FileFollower;
 use lines::Lines;
 use relay::{Relay, Source};
-use stream::Stream;
+use stream::{Stream, WriterPipe};
 use terminal::TerminalSource;
 use watch::Watch;
 
@@ -55,20 +55,29 @@ pub struct Link {
     /// A writer was ended by such a limit.
     limit_ended_writer: bool,
     lines: Arc<Lines>,
+    /// A relay counts lines where they are wanted.
+    counted: bool,
     record: LinkRecord,
 }
 
 impl Link {
-    /// Makes a link of a mechanism's ends.
-    pub(crate) fn between(spec: String, ends: LinkEnds) -> Result<Self, OpenError> {
+    /// Makes a link of a mechanism's ends; with `pipe_ends`, which no stored link has, both programs get pipes.
+    pub(crate) fn between(spec: String, ends: LinkEnds, pipe_ends: bool) -> Result<Self, OpenError> {
         let LinkEnds { write, read, granted, kind } = ends;
         let mut link = Self::written_at(write, LinkRecord { spec, granted, ..LinkRecord::default() });
+        if pipe_ends {
+            link.give_writer_a_pipe()?;
+        }
         match kind {
+            LinkKind::Stream if pipe_ends => {
+                let source = Stream::new(read, None, None).map_err(refused("fcntl(F_SETFL)"))?;
+                link.feed(Box::new(source))?;
+            }
             LinkKind::Stream => link.read = Some(read),
             LinkKind::Terminal => {
-                let source =
-                    TerminalSource::new(read, Arc::clone(&link.lines)).map_err(refused("fcntl(F_SETFL)"))?;
-                link.feed(Box::new(source))?;
+                let source = TerminalSource::new(read, Arc::clone(&link.lines), !pipe_ends);
+                link.feed(Box::new(source.map_err(refused("fcntl(F_SETFL)"))?))?;
+                link.counted = true;
             }
             LinkKind::Stored(stored) => link.store(read, stored)?,
         }
@@ -95,6 +104,7 @@ impl Link {
             limits: Vec::new(),
             limit_ended_writer: false,
             lines: Arc::default(),
+            counted: false,
             record,
         }
     }
@@ -115,6 +125,16 @@ impl Link {
                 Ok(())
             }
         }
+    }
+
+    /// Gives the writer a pipe and starts a relay from there into the link's own writing end.
+    fn give_writer_a_pipe(&mut self) -> Result<(), OpenError> {
+        let (write, read, _) = large_pipe().map_err(refused("pipe2"))?;
+        let Some(own) = self.write.replace(write) else { return Ok(()) };
+        let source = WriterPipe(Stream::new(read, None, None).map_err(refused("fcntl(F_SETFL)"))?);
+        let relay = Relay::start(Box::new(source), own).map_err(refused("a thread for the relay"))?;
+        self.relays.push(relay);
+        Ok(())
     }
 
     /// Gives the reader a pipe and starts a relay that feeds it, behind those that there are.
@@ -152,6 +172,7 @@ impl Link {
         let Some(input) = self.read.take() else { return Ok(()) };
         let source = Stream::new(input, Some(copy), self.uncounted());
         let source = source.map_err(refused("tee(2), which makes the copy"))?;
+        self.counted = true;
         self.feed(Box::new(source))
     }
 
@@ -165,6 +186,7 @@ impl Link {
         }
         let Some(input) = self.read.take() else { return Ok(()) };
         let source = Stream::new(input, None, self.uncounted()).map_err(refused("fcntl(F_SETFL)"))?;
+        self.counted = true;
         self.feed(Box::new(source))
     }
 
@@ -195,10 +217,7 @@ impl Link {
 
     /// Where lines are to be counted by the next relay: no other one counts them.
     fn uncounted(&self) -> Option<Arc<Lines>> {
-        // What ssh brings is passed on unread.
-        let unread =
-            self.relays.is_empty() || self.relays.len() == 1 && self.record.spec.starts_with(spec::SSH);
-        (self.lines.are_wanted() && unread).then(|| Arc::clone(&self.lines))
+        (self.lines.are_wanted() && !self.counted).then(|| Arc::clone(&self.lines))
     }
 
     /// The writer's end, for the standard output of a stage. Given once, and to be closed here as soon as the stage

@@ -148,6 +148,25 @@ const COMMANDS_WITH_LONG_HELP: [&str; 14] = [
 ];
 
 #[test]
+fn the_list_of_links_has_what_is_not_as_with_a_pipe_and_nothing_else() {
+    let lab = Lab::new();
+    let text = lab.run(&["list", "--links"]).expect_code(0).stdout;
+    for said in ["socketpair ", "[ -p /dev/stdin ]", "Connection reset by peer", "ends=pipe", "gzip"] {
+        assert!(
+            text.split_whitespace().collect::<Vec<_>>().join(" ").contains(said.trim()),
+            "{said}: {text}"
+        );
+    }
+    let list = lab.run(&["list", "--links", "--json"]).expect_code(0).stdout;
+    let list: Vec<serde_json::Value> = serde_json::from_str(&list).expect("JSON");
+    let named = |name: &str| list.iter().find(|entry| entry["name"] == name);
+    assert!(named("shm-ring").is_none());
+    assert_eq!(named("pipe").expect("a link")["differs_from_pipe"], "");
+    let differs = named("tcp").expect("a link")["differs_from_pipe"].to_string();
+    assert!(differs.contains("[ -p /dev/stdin ]") && !differs.contains("reset"), "{differs}");
+}
+
+#[test]
 fn help_has_the_outputs_under_a_heading_of_their_own() {
     let lab = Lab::new();
     for (command, options) in [

@@ -35,6 +35,20 @@ fn a_text_runs_and_its_last_status_is_ours() {
     assert_eq!(hosepipe(&["--pipefail", "-c", "false | true"], "").status.code(), Some(1));
 }
 
+/// What scripts ask of their descriptors, and what a writer says that lost its reader, are as over a pipe.
+#[test]
+fn with_ends_of_pipes_sockets_and_terminals_are_pipes_to_programs() {
+    let text = "echo data | if [ -p /dev/stdin ]; then cat; else echo usage; fi
+        seq 1000000 | head -1; echo ${PIPESTATUS[*]}
+        { [ -p /dev/stdout ] && echo a > /dev/stdout; } | cat /dev/stdin
+        yes | { read x; exec <&-; }; echo ${PIPESTATUS[*]}";
+    for link in ["fifo", "socketpair", "unix-stream", "tcp", "pty"] {
+        let output = hosepipe(&["--shell", "bash", "--via", &format!("{link}:ends=pipe"), "-c", text], "");
+        assert_eq!(stdout(&output), "data\n1\n141 0\na\n141 0\n", "{link}");
+        assert_eq!((stderr(&output).as_str(), output.status.code()), ("", Some(0)), "{link}");
+    }
+}
+
 #[test]
 fn standard_input_is_a_text_where_it_is_no_terminal() {
     let output = hosepipe(&[], "seq 3 | wc -l\nx=4\necho $x |\n cat\nfalse\n");

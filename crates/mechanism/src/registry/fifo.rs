@@ -18,6 +18,8 @@ impl Mechanism for Fifo {
             },
             options: &[SIZE_OPTION],
             link_options: &[SIZE_OPTION.name],
+            link_differs: "a reader that opens /dev/stdin when its writer has gone, or a writer that opens /dev/stdout when its reader \
+                           has gone, waits for ever",
             atomic_bytes: PIPE_BUF_BYTES,
             limits: SIZE_LIMITS,
             man_pages: &["fifo(7)", "mkfifo(3)"],

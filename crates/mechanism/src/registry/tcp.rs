@@ -34,6 +34,7 @@ impl Mechanism for Tcp {
                 RCVBUF_OPTION,
             ],
             link_options: &["nodelay", SNDBUF_OPTION.name, RCVBUF_OPTION.name],
+            link_differs: "`[ -p /dev/stdin ]` is false, and /dev/stdin and /dev/stdout cannot be opened",
             limits: BUFFER_LIMITS,
             man_pages: &["tcp(7)", "ip(7)"],
             default_specs: &["tcp"],

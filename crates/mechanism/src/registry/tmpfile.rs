@@ -39,6 +39,8 @@ impl Mechanism for TmpFile {
             waits: BLOCK_OR_SPIN,
             options: &[ORDER_OPTION, DIR_OPTION],
             link_options: &[ORDER_OPTION.name, DIR_OPTION.name],
+            link_differs: "a writer that opens /dev/stdout again with > cuts off what was written; with order=sequential the reader has \
+                           a file, which has a size and can be sought in, and the writer never loses its reader",
             limits: "bytes: the free space of the file system",
             man_pages: &["open(2) O_TMPFILE", "inotify(7)"],
             default_specs: &["tmpfile", "tmpfile:order=sequential"],

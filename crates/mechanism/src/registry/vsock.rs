@@ -33,6 +33,7 @@ impl Mechanism for Vsock {
                 help: "bytes the receiver gives credit for (SO_VM_SOCKETS_BUFFER_SIZE)",
             }],
             link_options: &["buffer"],
+            link_differs: "`[ -p /dev/stdin ]` is false, and /dev/stdin and /dev/stdout cannot be opened",
             limits: "needs the loopback transport (vsock_loopback); a packet carries at most 64 KiB",
             man_pages: &["vsock(7)"],
             more_specs: &["vsock", "vsock:buffer=1MiB"],

@@ -1,4 +1,5 @@
-//! A thread that feeds a program's standard input, a true pipe, from a link whose own reading end is none.
+//! A thread that feeds a program's standard input, a true pipe, from a link whose own reading end is none; or such a link from a
+//! program's standard output, a true pipe too.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -219,5 +220,10 @@ fn sleep(
         fds.push(PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN));
     }
     sleep_on(&mut fds, at_most)?;
-    if fds[0].revents().contains(PollFlags::ERR) { Err(Errno::PIPE.into()) } else { Ok(()) }
+    // A pipe without readers has an error, a socket or a terminal without the other side is hung up.
+    if fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
+        Err(Errno::PIPE.into())
+    } else {
+        Ok(())
+    }
 }

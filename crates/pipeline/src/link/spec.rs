@@ -11,6 +11,9 @@ use super::{Link, refused};
 /// What begins the way through another host.
 pub(super) const SSH: &str = "ssh:";
 
+/// The option that every link but a stored one has: `ends=pipe` gives both programs a pipe, with relays between it and the link.
+const ENDS: &str = "ends";
+
 /// A mechanism that can stand between two programs, with options that mean something there; or another host.
 #[derive(Clone)]
 pub struct LinkSpec {
@@ -20,7 +23,8 @@ pub struct LinkSpec {
 
 #[derive(Clone)]
 enum LinkWay {
-    Mechanism(&'static dyn Mechanism, Options),
+    /// With `pipe_ends`, both programs get pipes.
+    Mechanism { mechanism: &'static dyn Mechanism, options: Options, pipe_ends: bool },
     /// What ssh(1) takes for a destination.
     Ssh(String),
 }
@@ -44,7 +48,8 @@ impl LinkSpec {
             }
             return Ok(Self { text: text.to_owned(), way: LinkWay::Ssh(host.to_owned()) });
         }
-        let spec: Spec = text.parse().map_err(|problem: SpecError| LinkProblem(problem.to_string()))?;
+        let mut spec: Spec = text.parse().map_err(|problem: SpecError| LinkProblem(problem.to_string()))?;
+        let ends = spec.options.remove(ENDS);
         let (mechanism, options) = mechanism::resolve(&spec).map_err(|problem| match problem {
             SpecProblem::UnknownMechanism { name, .. } => Self::unknown(&name),
             other => LinkProblem(other.to_string()),
@@ -56,13 +61,23 @@ impl LinkSpec {
             return Err(LinkProblem(problem));
         }
         if let Some(option) = spec.options.keys().find(|option| !link_options.contains(&option.as_str())) {
-            let known =
-                if link_options.is_empty() { "no option".to_owned() } else { link_options.join(", ") };
+            let ends = (!capabilities.contains(Capabilities::STORES_DATA)).then_some(&ENDS);
+            let known = link_options.iter().chain(ends).copied().collect::<Vec<_>>().join(", ");
             let problem =
                 format!("`{option}` of `{name}` is for measuring; between two programs it takes: {known}");
             return Err(LinkProblem(problem));
         }
-        Ok(Self { text: text.to_owned(), way: LinkWay::Mechanism(mechanism, options) })
+        if ends.as_ref().is_some_and(|ends| ends.as_deref() != Some("pipe")) {
+            return Err(LinkProblem(format!("`{ENDS}` of `{name}` is `{ENDS}=pipe`, or is not given")));
+        }
+        if ends.is_some() && capabilities.contains(Capabilities::STORES_DATA) {
+            return Err(LinkProblem(format!(
+                "`{name}` has no `{ENDS}=pipe`: that its writers are done shows in which processes have the file open, and a relay \
+                 would be one of them (without order=sequential its reader has a pipe anyway)"
+            )));
+        }
+        let way = LinkWay::Mechanism { mechanism, options, pipe_ends: ends.is_some() };
+        Ok(Self { text: text.to_owned(), way })
     }
 
     /// What is said of a name that is none.
@@ -84,14 +99,14 @@ impl LinkSpec {
     /// When the reading program may start: with the writer, or, through a file, after it.
     pub fn order(&self) -> Order {
         match &self.way {
-            LinkWay::Mechanism(_, options) => Order::of(options),
+            LinkWay::Mechanism { options, .. } => Order::of(options),
             LinkWay::Ssh(_) => Order::Parallel,
         }
     }
 
     /// Whether a shell could make it by itself: a pipe, of whatever size.
     pub fn is_pipe(&self) -> bool {
-        matches!(self.way, LinkWay::Mechanism(mechanism, _) if mechanism.descriptor().name == "pipe")
+        matches!(self.way, LinkWay::Mechanism { mechanism, .. } if mechanism.descriptor().name == "pipe")
     }
 
     /// Whether it goes through another host.
@@ -116,8 +131,8 @@ impl LinkSpec {
     /// # Errors
     /// A limit that an option exceeds, or the system's refusal.
     pub fn connect(&self, folder: &Folder) -> Result<Link, OpenError> {
-        let (mechanism, options) = match &self.way {
-            LinkWay::Mechanism(mechanism, options) => (mechanism, options),
+        let (mechanism, options, pipe_ends) = match &self.way {
+            LinkWay::Mechanism { mechanism, options, pipe_ends } => (mechanism, options, *pipe_ends),
             LinkWay::Ssh(host) => return Link::through_ssh(self.text.clone(), host),
         };
         if mechanism.descriptor().capabilities.contains(Capabilities::NEEDS_CLEANUP) {
@@ -131,7 +146,7 @@ impl LinkSpec {
                 remedy: "another link".to_owned(),
             })
         })?;
-        Link::between(self.text.clone(), ends)
+        Link::between(self.text.clone(), ends, pipe_ends && !self.is_pipe())
     }
 }
 
@@ -171,6 +186,7 @@ mod tests {
             "tcp:nodelay,sndbuf=1MiB",
             "file:sync,order=sequential",
             "pty",
+            "socketpair:ends=pipe,sndbuf=1MiB",
         ] {
             assert_eq!(LinkSpec::parse(text).map(|spec| spec.to_string()), Ok(text.to_owned()));
         }
@@ -212,7 +228,9 @@ mod tests {
             message("shm-rng")
         );
         assert!(message("pipe:siez=1k").contains("did you mean `size`?"));
-        assert!(message("pipe:send=vmsplice").contains("between two programs it takes: size"));
+        assert!(message("pipe:send=vmsplice").contains("between two programs it takes: size, ends"));
+        assert!(message("socketpair:ends=socket").contains("is `ends=pipe`"));
+        assert!(message("file:ends=pipe").contains("a relay would be one of them"));
         assert!(message("tmpfile:order=later").contains("parallel, sequential"));
         assert!(message("").contains("names no mechanism"));
     }

@@ -6,12 +6,14 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mechanism::large_pipe;
 use payload::Block;
 use rustix::event::PollFlags;
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
 use rustix::io::Errno;
+use rustix::net::sockopt::set_socket_linger;
 use rustix::pipe::{SpliceFlags, splice, tee};
 
 use super::lines::Lines;
@@ -95,8 +97,11 @@ impl Source for Stream {
         self.input.as_fd()
     }
 
-    /// Closing the reading end tells the writer, as the reader's own closing would have.
+    /// Closing the reading end tells the writer, as the reader's own closing would have; over TCP at once (a reset), and not at the
+    /// second write.
     fn hang_up(self: Box<Self>, _stop: &Stop) -> io::Result<()> {
+        // A pipe refuses it and needs it not.
+        let _ = set_socket_linger(&self.input, Some(Duration::ZERO));
         Ok(())
     }
 
@@ -104,6 +109,28 @@ impl Source for Stream {
         let copy = self.copy.as_ref()?;
         let error = model::describe_errno(copy.trouble.as_ref()?);
         Some(format!("what flowed could not all be kept in {}: {error}", copy.folder))
+    }
+}
+
+/// The reading end of a writer's pipe, from where a relay writes into the link's own writing end, whatever that is.
+pub(super) struct WriterPipe(pub(super) Stream);
+
+impl Source for WriterPipe {
+    /// A socket or a terminal whose other side has gone answers ECONNRESET, EIO or EINVAL: all mean EPIPE.
+    fn pass(&mut self, end: &OwnedFd) -> io::Result<Pass> {
+        match self.0.pass(end) {
+            Err(_) if has_now(end, PollFlags::empty())? => Err(Errno::PIPE.into()),
+            other => other,
+        }
+    }
+
+    fn wakes(&self) -> BorrowedFd<'_> {
+        self.0.wakes()
+    }
+
+    /// The writer's next write raises SIGPIPE.
+    fn hang_up(self: Box<Self>, _stop: &Stop) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -32,15 +32,17 @@ pub(super) struct TerminalSource {
     /// What of `room` was read and not yet passed on.
     waiting: Range<usize>,
     looks: u32,
-    /// The slave by its name, and not as one who could write to it.
-    slave: OwnedFd,
+    /// The slave by its name, and not as one who could write to it; `None` where only a relay of ours writes to it.
+    slave: Option<OwnedFd>,
     lines: Arc<Lines>,
 }
 
 impl TerminalSource {
-    pub(super) fn new(master: OwnedFd, lines: Arc<Lines>) -> io::Result<Self> {
+    pub(super) fn new(master: OwnedFd, lines: Arc<Lines>, programs_write: bool) -> io::Result<Self> {
         fcntl_setfl(&master, fcntl_getfl(&master)? | OFlags::NONBLOCK)?;
-        let slave = open(ptsname(&master, Vec::new())?, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        let name = ptsname(&master, Vec::new())?;
+        let slave = programs_write.then(|| open(name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()));
+        let slave = slave.transpose()?;
         Ok(Self { slave, master, room: Block::new(ROOM_BYTES), waiting: 0..0, looks: 0, lines })
     }
 
@@ -94,7 +96,8 @@ impl Source for TerminalSource {
     /// error. So whoever writes on is sent the signal that a pipe would send, and what was written is thrown away; only
     /// for one that ignores the signal the master is closed.
     fn hang_up(mut self: Box<Self>, stop: &Stop) -> io::Result<()> {
-        let mut holders = Holders::of(&self.slave)?;
+        let Some(slave) = &self.slave else { return Ok(()) };
+        let mut holders = Holders::of(slave)?;
         let mut grace = Grace::default();
         let mut looks = 0;
         loop {

@@ -31,6 +31,12 @@ const SPECS: &[&str] = &[
     "file:sync",
     "file:order=sequential",
     "pty",
+    "pipe:ends=pipe",
+    "fifo:ends=pipe",
+    "socketpair:ends=pipe",
+    "unix-stream:ends=pipe,sndbuf=16KiB",
+    "tcp:ends=pipe",
+    "pty:ends=pipe",
 ];
 
 /// The tests count this process's descriptors and look for who holds a file: one at a time.
@@ -170,7 +176,9 @@ fn every_byte_arrives_over_every_link() {
             let stores = text.contains("file");
             assert_eq!(report.stored_bytes.is_some(), stores, "{text}");
             assert_eq!(report.path.is_some(), text.starts_with("file"), "{text}");
-            assert_eq!(report.relay, (stores && !text.contains("sequential")) || text == "pty", "{text}");
+            let pipe_ends = text.contains("ends=pipe") && !text.starts_with("pipe");
+            let relay = stores && !text.contains("sequential") || text == "pty" || pipe_ends;
+            assert_eq!(report.relay, relay, "{text}");
             assert_eq!(descriptors(), before, "{text}: descriptors are left");
             assert_eq!(relays(), 0, "{text}: threads are left");
             assert_eq!(fs::read_dir(folder.path()).expect("folder").count(), 0, "{text}: names are left");

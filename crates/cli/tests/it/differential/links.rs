@@ -38,6 +38,8 @@ pub(crate) const LINKS: &[Link] = &[
     ),
     link("file:order=sequential", "a file with a name; the reader starts when the writers are done", false),
     link("pipe:size=4096", "a pipe of one page", false),
+    link("socketpair:ends=pipe", "a pipe, a relay, a pair of AF_UNIX stream sockets, a relay, a pipe", true),
+    link("pty:ends=pipe", "a pipe, a relay, a terminal in raw mode, a relay, a pipe", true),
 ];
 
 /// A status that a shell shows for a program that SIGPIPE ended.
