@@ -110,9 +110,9 @@ fn fish_says_that_there_is_no_such_file() {
 #[test]
 fn another_preloaded_library_sees_what_the_shell_starts() {
     let folder = tempfile::tempdir().expect("a folder");
-    let source = "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <unistd.h>\n#include <string.h>\n\
+    let source = "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <unistd.h>\n#include <stdio.h>\n\
         int execve(const char *path, char *const words[], char *const environment[]) {\n\
-          write(9, words[0], strlen(words[0])); write(9, \" \", 1);\n\
+          dprintf(9, \"%s \", words[0]);\n\
           int (*next)(const char *, char *const[], char *const[]) = dlsym(RTLD_NEXT, \"execve\");\n\
           return next(path, words, environment);\n}\n";
     let (c, library) = (folder.path().join("seen.c"), folder.path().join("seen.so"));

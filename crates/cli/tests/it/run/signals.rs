@@ -1,7 +1,7 @@
 //! Signals that come to hosepipe alone, and what the stages see of them.
 
 use std::fs;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -239,6 +239,9 @@ fn a_group_from_outside_of_the_namespace_has_no_number() {
     let text = "(sleep 0.2; kill -CONT 0) & kill -STOP $$; echo resumed | cat";
     // The first process of a namespace cannot be stopped from within: it is a shell.
     let wrapper = [&APART[..], &["sh", "-c", "\"$0\" \"$@\"; exit $?"]].concat();
-    let run = lab.start(lab.wrapped(&wrapper, &["run", text])).wait_within(SOON);
+    let mut command = lab.wrapped(&wrapper, &["run", text]);
+    // A group of its own: what goes on in ours, other tests have stopped.
+    command.process_group(0);
+    let run = lab.start(command).wait_within(SOON);
     assert_eq!(run.expect_code(0).stdout, "resumed\n");
 }
