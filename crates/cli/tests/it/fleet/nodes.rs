@@ -156,11 +156,10 @@ fn ctrl_c_on_nodes_started_by_hand_keeps_what_there_is() {
     running.iter().for_each(|node| signal(node.pid(), Signal::INT));
     let [first, second] = running.map(|node| node.wait_within(Duration::from_secs(20)).expect_code(130));
     let record = read(&first.stdout);
-    assert!(
-        record.nodes.iter().all(|node| node.bench.is_some() && node.failure.is_some()),
-        "{}",
-        first.stdout
-    );
+    assert!(record.nodes.iter().all(|node| node.bench.is_some()), "{}", first.stdout);
+    // On a loaded machine the first may see that the other was stopped before it hears the signal: it has done its part then.
+    assert!(record.nodes[1].failure.is_some(), "{}", first.stdout);
+    assert!(record.meetings.iter().all(|meeting| meeting.failure.is_some()), "{}", first.stdout);
     // On a loaded machine it may hear of the first one's end before it hears the signal, and is the first that is left then.
     assert!(second.stdout.is_empty() || read(&second.stdout).nodes.len() == 2, "{}", second.stdout);
 }
