@@ -44,7 +44,6 @@ mod udp_end;
 mod unix_dgram;
 mod unix_seqpacket;
 mod unix_stream;
-mod vsock;
 mod zeromq;
 
 #[cfg(feature = "iceoryx2")]
@@ -65,7 +64,6 @@ static ALL: &[&dyn Mechanism] = &[
     &unix_dgram::UnixDgram,
     &tcp::Tcp,
     &udp::Udp,
-    &vsock::Vsock,
     &pty::Pty,
     &sysv_msgq::SysvMsgq,
     &posix_mq::PosixMq,

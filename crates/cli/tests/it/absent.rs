@@ -6,7 +6,7 @@
 
 use std::process::Command;
 
-use crate::common::{Lab, error_of, is_root, registry, sandbox, skip};
+use crate::common::{Lab, error_of, is_root, sandbox, skip};
 use libc::c_long;
 use model::ErrorKind;
 use serde::Deserialize;
@@ -50,10 +50,10 @@ fn assert_absent(absence: &Absence<'_>, prepare: impl Fn(&Lab, &[&str]) -> Comma
 }
 
 /// [`assert_absent`] where a system call is answered with an error.
-fn assert_absent_without(call: c_long, first_argument: Option<i32>, errno: i32, absence: &Absence<'_>) {
+fn assert_absent_without(call: c_long, errno: i32, absence: &Absence<'_>) {
     assert_absent(absence, |lab, args| {
         let mut command = lab.command(args);
-        sandbox::forbid(&mut command, call, first_argument, errno);
+        sandbox::forbid(&mut command, call, errno);
         command
     });
 }
@@ -98,13 +98,8 @@ fn inotify_instances_that_are_spent() {
 #[test]
 fn a_sandbox_without_io_uring() {
     let absence = |reason| Absence { mechanism: "io-uring", reason, remedy: "seccomp" };
-    assert_absent_without(
-        libc::SYS_io_uring_setup,
-        None,
-        libc::EPERM,
-        &absence("EPERM: a sandbox forbids it"),
-    );
-    assert_absent_without(libc::SYS_io_uring_setup, None, libc::ENOSYS, &absence("ENOSYS"));
+    assert_absent_without(libc::SYS_io_uring_setup, libc::EPERM, &absence("EPERM: a sandbox forbids it"));
+    assert_absent_without(libc::SYS_io_uring_setup, libc::ENOSYS, &absence("ENOSYS"));
 }
 
 /// What the administrator has set is told from a sandbox by the setting itself, which is shown to the run as 1 or
@@ -125,49 +120,29 @@ fn io_uring_that_was_disabled() {
         let remedy = "sysctl -w kernel.io_uring_disabled=0";
         assert_absent(&Absence { mechanism: "io-uring", reason, remedy }, |lab, args| {
             let mut command = lab.wrapped(&wrapper, args);
-            sandbox::forbid(&mut command, libc::SYS_io_uring_setup, None, libc::EPERM);
+            sandbox::forbid(&mut command, libc::SYS_io_uring_setup, libc::EPERM);
             command
         });
     }
 }
 
 #[test]
-fn a_kernel_or_a_sandbox_without_vsock() {
-    let socket = |errno, reason, remedy| {
-        let absence = Absence { mechanism: "vsock", reason, remedy };
-        assert_absent_without(libc::SYS_socket, Some(libc::AF_VSOCK), errno, &absence);
-    };
-    socket(libc::EAFNOSUPPORT, "EAFNOSUPPORT", "modprobe vsock");
-    socket(libc::EPERM, "EPERM", "seccomp");
-}
-
-/// A guest's kernel has AF_VSOCK for its host, and mostly not the loopback transport.
-#[test]
-fn vsock_without_its_loopback() {
-    let absence = Absence { mechanism: "vsock", reason: "EADDRNOTAVAIL", remedy: "modprobe vsock_loopback" };
-    if registry(&Lab::new()).iter().any(|entry| entry.name == absence.mechanism) {
-        return skip("this machine has the loopback transport of vsock");
-    }
-    assert_absent(&absence, |lab, args| lab.command(args));
-}
-
-#[test]
 fn memory_of_another_process_that_must_not_be_read() {
     let absence =
         Absence { mechanism: "process-vm", reason: "process_vm_readv", remedy: "CONFIG_CROSS_MEMORY_ATTACH" };
-    assert_absent_without(libc::SYS_process_vm_readv, None, libc::ENOSYS, &absence);
+    assert_absent_without(libc::SYS_process_vm_readv, libc::ENOSYS, &absence);
 }
 
 #[test]
 fn a_kernel_without_posix_queues() {
     let absence = Absence { mechanism: "posix-mq", reason: "ENOSYS", remedy: "" };
-    assert_absent_without(libc::SYS_mq_open, None, libc::ENOSYS, &absence);
+    assert_absent_without(libc::SYS_mq_open, libc::ENOSYS, &absence);
 }
 
 #[test]
 fn system_v_queues_that_are_spent_or_not_there() {
     let absence = |reason, remedy| Absence { mechanism: "sysv-msgq", reason, remedy };
-    assert_absent_without(libc::SYS_msgget, None, libc::ENOSYS, &absence("ENOSYS", "CONFIG_SYSVIPC"));
+    assert_absent_without(libc::SYS_msgget, libc::ENOSYS, &absence("ENOSYS", "CONFIG_SYSVIPC"));
     let none = "echo 0 > /proc/sys/kernel/msgmni";
     assert_absent_in(&["--ipc"], none, &absence("ENOSPC", "kernel.msgmni"));
 }

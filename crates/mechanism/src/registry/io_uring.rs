@@ -14,7 +14,6 @@ use super::sockets::{sndbuf_bytes, unix_pair};
 use crate::prelude::*;
 
 mod lane;
-mod msg_ring;
 mod ring;
 mod slots;
 mod stream;
@@ -38,9 +37,9 @@ impl Mechanism for IoUring {
             options: &[
                 OptionSpec {
                     name: "on",
-                    kind: OptionKind::Choice(&["pipe", "socket", "msg-ring"]),
+                    kind: OptionKind::Choice(&["pipe", "socket"]),
                     default: "pipe",
-                    help: "what carries the bytes; msg-ring: shared memory, and IORING_OP_MSG_RING from ring to ring",
+                    help: "what carries the bytes",
                 },
                 SIZE_OPTION,
                 OptionSpec {
@@ -70,7 +69,6 @@ impl Mechanism for IoUring {
                 "io-uring:fixed,size=1MiB",
                 "io-uring:size=1MiB,sqpoll",
                 "io-uring:on=socket",
-                "io-uring:on=msg-ring",
             ],
             ..Descriptor::STREAM
         }
@@ -82,9 +80,6 @@ impl Mechanism for IoUring {
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        if request.options.word("on") == Some("msg-ring") {
-            return msg_ring::open(request);
-        }
         let plan = plan(request)?;
         if plan.fixed {
             try_to_register(request, &plan)?;

@@ -24,7 +24,6 @@ const SPECS: &[&str] = &[
     "unix-stream:sndbuf=16KiB,rcvbuf=16KiB",
     "tcp",
     "tcp:nodelay",
-    "vsock",
     "tmpfile",
     "tmpfile:order=sequential",
     "file",

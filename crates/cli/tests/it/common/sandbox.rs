@@ -11,13 +11,12 @@ const NUMBER_AT: u32 = 0;
 const FIRST_ARGUMENT_AT: u32 = 16;
 const ARGUMENT_BYTES: u32 = 8;
 
-/// Has the command's system calls of this number answered with `errno` instead of being made: all of them, or
-/// those with this first argument.
-pub(crate) fn forbid(command: &mut Command, call: libc::c_long, first_argument: Option<i32>, errno: i32) {
-    forbid_with(command, call, first_argument.map(|value| (0, value)), errno);
+/// Has the command's system calls of this number answered with `errno` instead of being made.
+pub(crate) fn forbid(command: &mut Command, call: libc::c_long, errno: i32) {
+    forbid_with(command, call, None, errno);
 }
 
-/// The same for calls that have a value as the argument of this place, counted from 0.
+/// The same, where `argument` is given only for calls that have a value as the argument of this place, counted from 0.
 pub(crate) fn forbid_with(
     command: &mut Command,
     call: libc::c_long,

@@ -169,7 +169,7 @@ fn what_a_relay_cuts_short_is_no_success() {
         for how in [&["--via", "tmpfile"][..], &["--via", "file"], &["--meter"]] {
             let lab = Lab::new();
             let mut command = lab.command(&[&["run"], how, &[text]].concat());
-            sandbox::forbid(&mut command, libc::SYS_splice, None, libc::EIO);
+            sandbox::forbid(&mut command, libc::SYS_splice, libc::EIO);
             let done = lab.finish(command).expect_code(status);
             assert_eq!(done.stdout, "", "{text} with {how:?}");
             for word in ["hosepipe: ", "cut short", "EIO"] {
@@ -208,7 +208,7 @@ fn where_there_is_no_tee_a_pipe_is_not_kept() {
     for (via, status) in [("pipe", 1), ("socketpair", 1), ("tmpfile", 0)] {
         let lab = Lab::new();
         let mut command = lab.command(&["run", "--via", via, "--keep", "kept", "echo x > ran | cat"]);
-        sandbox::forbid(&mut command, libc::SYS_tee, None, libc::ENOSYS);
+        sandbox::forbid(&mut command, libc::SYS_tee, libc::ENOSYS);
         let done = lab.finish(command).expect_code(status);
         assert_eq!(lab.here("ran").exists(), status == 0, "{via}");
         assert_eq!(done.stderr.contains("tee(2)") && done.stderr.contains("ENOSYS"), status == 1, "{via}");

@@ -2,9 +2,9 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::RawFd;
 
-use io_uring::{IoUring, Probe, cqueue, squeue, types};
+use io_uring::{IoUring, cqueue, squeue, types};
 
 /// How long the kernel's thread looks at an idle queue before it sleeps (IORING_SETUP_SQPOLL).
 const SQ_THREAD_IDLE_MS: u32 = 20;
@@ -26,8 +26,6 @@ pub(super) struct RingPlan {
     pub(super) wait: RingWait,
     /// A thread of the kernel takes requests from the queue (IORING_SETUP_SQPOLL).
     pub(super) sqpoll: bool,
-    /// It is set up before fork(2) by somebody else than its user.
-    pub(super) inherited: bool,
 }
 
 /// A ring in use.
@@ -49,16 +47,10 @@ impl Ring {
             builder
         };
         let mut tuned = plain();
-        if !plan.inherited {
-            tuned.setup_single_issuer();
-        }
+        tuned.setup_single_issuer();
         if plan.wait == RingWait::Enter && !plan.sqpoll {
             // Completions are worked off when we come to wait for them, not by an interrupt in between.
-            if plan.inherited {
-                tuned.setup_coop_taskrun()
-            } else {
-                tuned.setup_defer_taskrun()
-            };
+            tuned.setup_defer_taskrun();
         }
         let ring = match tuned.build(plan.entries) {
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => plain().build(plan.entries),
@@ -158,20 +150,8 @@ impl Ring {
         self.ring.submitter().register_sync_cancel(None, types::CancelBuilder::any())
     }
 
-    /// Whether the kernel has this operation.
-    pub(super) fn knows(&self, operation: u8) -> io::Result<bool> {
-        let mut probe = Probe::new();
-        self.ring.submitter().register_probe(&mut probe)?;
-        Ok(probe.is_supported(operation))
-    }
-
     /// Calls of io_uring_enter(2) so far.
     pub(super) fn enters(&self) -> u64 {
         self.enters
-    }
-
-    /// The descriptor by which others send messages to this ring.
-    pub(super) fn fd(&self) -> RawFd {
-        self.ring.as_raw_fd()
     }
 }

@@ -101,8 +101,7 @@ impl Task {
         // The kernel's thread (SQPOLL) answers a request before it says that the request's place in the queue is free.
         let places = if plan.sqpoll { 2 * count } else { count };
         let entries = places.next_power_of_two() as u32;
-        let ring =
-            Ring::set_up(RingPlan { entries, wait: plan.wait, sqpoll: plan.sqpoll, inherited: false })?;
+        let ring = Ring::set_up(RingPlan { entries, wait: plan.wait, sqpoll: plan.sqpoll })?;
         let slots = Slots::new(count, plan.block_bytes)?;
         if plan.fixed {
             slots.register_with(&ring)?;
