@@ -192,15 +192,14 @@ impl CaseRecord {
             outliers: _,
             error: _,
         } = self;
-        let worker =
-            worker.as_ref().map(|WorkerCase { writer, reader, start, warmup_bytes, system_calls: _ }| {
-                [
-                    ("writer", writer.label()),
-                    ("reader", reader.label()),
-                    ("start", format!("{start:?}").to_lowercase()),
-                    ("warm-up", format!("{warmup_bytes} B")),
-                ]
-            });
+        let worker = worker.as_ref().map(|WorkerCase { writer, reader, start, warmup_bytes }| {
+            [
+                ("writer", writer.label()),
+                ("reader", reader.label()),
+                ("start", format!("{start:?}").to_lowercase()),
+                ("warm-up", format!("{warmup_bytes} B")),
+            ]
+        });
         let fields = [
             ("spec", Some(spec.to_string())),
             ("role", Some(format!("{role:?}").to_lowercase())),

@@ -49,4 +49,4 @@ pub use system::{
 };
 pub use top::{Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, Doing, Seen, TopRecord};
 pub use typed::{nearest, script_word, shell_line, shell_quoted};
-pub use worker::{SystemCalls, WorkerCase, WorkerEnd, WorkerStart};
+pub use worker::{WorkerCase, WorkerEnd, WorkerStart};

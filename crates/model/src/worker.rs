@@ -1,8 +1,6 @@
 //! What a case of `hosepipe bench --workers` adds to a case record: which programs held the two ends, and what
 //! they cost beside the stream.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 /// The programs at the two ends of a pipe.
@@ -16,8 +14,6 @@ pub struct WorkerCase {
     pub start: WorkerStart,
     /// Bytes sent before the clock, so that a just-in-time compiler has done its work.
     pub warmup_bytes: u64,
-    /// System calls of both ends, counted in a run of its own; `null` where nobody counted.
-    pub system_calls: Option<SystemCalls>,
 }
 
 /// One worker, as registered.
@@ -49,14 +45,4 @@ pub enum WorkerStart {
     Pair,
     /// Hosepipe started both over a pipe of its own (`--matrix`).
     Harness,
-}
-
-/// System calls made for the stream: those of a longer run less those of a shorter one, so that start-up and
-/// the way out are not in them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SystemCalls {
-    /// Calls of every kind, of all threads of both ends, for each MiB (2^20 bytes) moved.
-    pub per_mib: f64,
-    /// The same by the call's name, for the calls made most.
-    pub by_name: BTreeMap<String, f64>,
 }

@@ -136,7 +136,6 @@ fn case_columns<'a>() -> &'a [Column<Case<'a>>] {
         ("model_bandwidth_bytes_per_s", |(.., model)| Some(whole((*model)?.bandwidth_bytes_per_s()?.value))),
         ("model_per_block_ns", |(case, _, model)| Some(digits((*model)?.ns(case.block_bytes)))),
         ("syscalls_per_block", |(case, ..)| median(case, figure::syscalls_per_block)),
-        ("syscalls_per_mib", |(case, ..)| Some(digits(case.worker.as_ref()?.system_calls.as_ref()?.per_mib))),
         ("set_up_ns", |(case, ..)| median(case, |sample| Some(sample.setup_ns as f64))),
         ("voluntary_switches_per_block", |(case, ..)| {
             median(between_the_clocks(case)?, figure::voluntary_switches_per_block)

@@ -57,10 +57,10 @@ pub struct Launcher {
 }
 
 /// A process to be started.
-pub(crate) struct EndCommand {
+struct EndCommand {
     role: Role,
     cpu: Option<u32>,
-    pub(crate) command: Command,
+    command: Command,
 }
 
 impl<'a> Launch<'a> {
@@ -123,7 +123,10 @@ impl Launcher {
         limit: Duration,
         stop: &dyn Fn() -> bool,
     ) -> Result<Run, NoSample> {
-        let (parts, pipe_bytes) = self.parts(launch, job)?;
+        // Its own folder for temporary files: a worker that is ended cannot remove them.
+        let fresh = clear_away(&self.scratch).and_then(|()| fs::create_dir(&self.scratch));
+        fresh.map_err(|error| refused("a folder for temporary files", &error))?;
+        let (parts, pipe_bytes) = launch.parts(job, &self.result)?;
         let mark = self.cleaner.mark();
         let run = self.run_parts(parts, &mark, job, limit, stop);
         mark.end_all();
@@ -142,7 +145,8 @@ impl Launcher {
         let mut result = self.fresh_result().map_err(|error| refused("a file for the results", &error))?;
         let started_ns = monotonic_ns();
         let (mut children, mut roles) = (Vec::new(), Vec::new());
-        for EndCommand { role, cpu, command } in parts {
+        for EndCommand { role, cpu, mut command } in parts {
+            command.env("TMPDIR", &self.scratch);
             let pinned = cpu.map(Pinned::to).transpose();
             let _pinned = pinned.map_err(|error| refused("a CPU to run on", &error))?;
             let said = Captured::keeping(0, SAID_MAX);
@@ -193,29 +197,6 @@ impl Launcher {
     /// The folder it makes for results: it stands on every worker's command line.
     pub fn folder(&self) -> &Path {
         self.folder.path()
-    }
-
-    /// The processes of a launch, with a new folder for their temporary files: a worker that is ended cannot remove them.
-    pub(crate) fn parts(
-        &self,
-        launch: &Launch<'_>,
-        job: &Job,
-    ) -> Result<(Vec<EndCommand>, Option<u64>), NoSample> {
-        let fresh = |folder: &Path| {
-            clear_away(folder)?;
-            fs::create_dir(folder)
-        };
-        fresh(&self.scratch).map_err(|error| refused("a folder for temporary files", &error))?;
-        let (mut parts, pipe_bytes) = launch.parts(job, &self.result)?;
-        for part in &mut parts {
-            part.command.env("TMPDIR", &self.scratch);
-        }
-        Ok((parts, pipe_bytes))
-    }
-
-    /// Who ends what is started here.
-    pub(crate) fn cleaner(&self) -> &Cleaner {
-        &self.cleaner
     }
 
     /// An empty file for the results. It is read through this descriptor: whatever a worker puts in the place of the path, a

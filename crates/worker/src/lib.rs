@@ -3,7 +3,6 @@
 
 mod build;
 mod build_cache;
-mod calls;
 mod ceiling;
 mod command;
 mod job;
@@ -17,7 +16,6 @@ mod result_line;
 mod select;
 mod sources;
 mod toolchain;
-mod trace;
 mod trial_size;
 mod whereabouts;
 

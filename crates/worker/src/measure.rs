@@ -8,7 +8,6 @@ use model::{
     WorkerCase, WorkerStart, file_on_path,
 };
 
-use crate::calls::count_calls;
 use crate::ceiling::Ceiling;
 use crate::job::Job;
 use crate::launcher::{Launch, Launcher, Run};
@@ -65,7 +64,6 @@ impl WorkerPair {
             reader: self.reader.end.clone(),
             start: self.start,
             warmup_bytes: 0,
-            system_calls: None,
         };
         CaseRecord {
             cpus: self.cpus.clone(),
@@ -101,8 +99,6 @@ pub struct WorkerPlan {
     pub seed: u64,
     /// What the run may take, builds apart; `None`: as long as it needs. The first round is always made.
     pub budget: Option<Duration>,
-    /// Whether the system calls of each row are counted, in launches of their own.
-    pub counts_calls: bool,
 }
 
 /// What came of a plan.
@@ -163,20 +159,18 @@ impl Measurement<'_> {
     fn warm_up(&mut self) -> Result<(), Interrupted> {
         for index in self.alive() {
             self.progress.preparing(&format!("warming up {}", self.plan.rows[index].name()), None);
-            if self.look_at(index)? && self.plan.counts_calls {
-                self.count_calls(index)?;
-            }
+            self.look_at(index)?;
         }
         Ok(())
     }
 
-    /// Sizes a row's trials by its first launches; false where it failed.
-    fn look_at(&mut self, index: usize) -> Result<bool, Interrupted> {
+    /// Sizes a row's trials by its first launches.
+    fn look_at(&mut self, index: usize) -> Result<(), Interrupted> {
         let amount = self.plan.amount;
         let mut look = Some(amount.first_look(self.plan.block_bytes));
         let mut before = None;
         while let Some(job) = look {
-            let Some(run) = self.launch(index, &job)? else { return Ok(false) };
+            let Some(run) = self.launch(index, &job)? else { return Ok(()) };
             if let Some(bytes) = run.pipe_bytes {
                 self.cases[index].granted.insert("pipe_bytes".to_owned(), bytes);
             }
@@ -187,35 +181,6 @@ impl Measurement<'_> {
         }
         if let Some(worker) = &mut self.cases[index].worker {
             worker.warmup_bytes = self.jobs[index].warmup_bytes;
-        }
-        Ok(true)
-    }
-
-    fn count_calls(&mut self, index: usize) -> Result<(), Interrupted> {
-        let row = &self.plan.rows[index];
-        let Some(launch) = row.launch() else { return Ok(()) };
-        let same = |other: &&WorkerPair| {
-            (&other.writer, &other.reader, other.start) == (&row.writer, &row.reader, row.start)
-        };
-        let first = self.plan.rows.iter().position(|other| same(&other)).filter(|first| *first < index);
-        let counted = if let Some(first) = first {
-            // The same programs elsewhere make the same calls.
-            self.cases[first].worker.as_ref().and_then(|worker| worker.system_calls.clone())
-        } else {
-            self.progress.preparing(&format!("counting the system calls of {}", row.name()), None);
-            match count_calls(&mut self.launcher, &launch, self.plan.block_bytes, self.stop) {
-                Ok(counted) => Some(counted),
-                Err(NoSample::Stopped) => return Err(Interrupted),
-                Err(NoSample::Failed(error)) => {
-                    let (row, why) = (row.name(), error.message);
-                    let what = format!("the system calls of {row} cannot be counted: {why}");
-                    self.progress.preparing(&what, None);
-                    None
-                }
-            }
-        };
-        if let Some(worker) = &mut self.cases[index].worker {
-            worker.system_calls = counted;
         }
         Ok(())
     }

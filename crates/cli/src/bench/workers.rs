@@ -125,7 +125,6 @@ fn plan(args: &BenchArgs, workers: &[Worker], places: &[Placed]) -> WorkerPlan {
         trials: args.trials.unwrap_or(if matrix { TRIALS_OF_A_CELL } else { TRIALS }),
         seed: args.seed,
         budget: args.time,
-        counts_calls: !matrix,
     }
 }
 

@@ -1,6 +1,6 @@
 //! The ranked list of workers that started their own children: a row for each, the fastest first.
 
-use model::{CaseRecord, SystemCalls};
+use model::CaseRecord;
 use stats::{Estimate, figure, seats};
 
 use super::{Seating, is_yardstick, speed, title, worker};
@@ -36,7 +36,6 @@ pub(super) fn table(seating: &Seating) -> Table {
     add(Column::right("on two").drop(1), &|case| seats(case)?.two_cpus.map(seated));
     add(Column::right("ms/GB, mean ± sd").drop(6), &mean_time);
     add(Column::right("× C").drop(1), &|case| Some(numbers::fixed(speed(case) / speed(yardstick?), 2)));
-    add(Column::right("calls/MiB").drop(1), &|case| worker(case)?.system_calls.as_ref().map(per_mib));
     add(Column::right("CPU s/GB").drop(5), &|case| Some(numbers::fixed(cpu_s_per_gb(case)?, 2)));
     add(Column::right("start-up").drop(4), &|case| start_up_ns(case).map(numbers::time));
     if let Some(first) = table.rows.first_mut().filter(|_| ranked.len() > 1) {
@@ -52,13 +51,6 @@ fn mean_time(case: &CaseRecord) -> Option<String> {
     let times: Vec<f64> = rates.filter(|rate| *rate > 0.0).map(|rate| 1e12 / rate).collect();
     let found = Estimate::of(&times)?;
     Some(format!("{} ± {}", numbers::fixed(found.mean, 0), numbers::fixed(found.stddev, 0)))
-}
-
-pub(super) fn per_mib(calls: &SystemCalls) -> String {
-    match calls.per_mib {
-        few if few < 99.95 => numbers::fixed(few, 1),
-        many => numbers::fixed(many, 0),
-    }
 }
 
 /// CPU seconds of both ends, start-up and warm-up included, for each 10^9 bytes.

@@ -1,18 +1,15 @@
-//! What the table of languages says in words: what each idiom costs, and the system calls that explain it.
+//! What the table of languages says in words: what each idiom costs.
 
 use std::collections::HashMap;
 
-use model::{BenchRecord, CaseRecord, NoiseLevel, SystemCalls, WorkerStart};
+use model::{BenchRecord, CaseRecord, NoiseLevel, WorkerStart};
 use stats::{figure, paired_ratio};
 
-use super::ranking::per_mib;
 use super::{Seating, speed, worker};
 use crate::numbers;
 
 /// An idiom that costs less than this is none worth a sentence.
 const COST_MIN: f64 = 1.05;
-/// System calls named at the most.
-const CALLS_NAMED: usize = 3;
 
 /// For each seating a sentence for each language whose idiom costs something, the dearest first; none where there is nothing to
 /// say.
@@ -43,34 +40,15 @@ fn costs(seating: &Seating, apart: &str) -> Vec<String> {
             let steady = [tuned, idiomatic].iter().all(|case| case.noise != Some(NoiseLevel::Wild));
             let times = speed(tuned) / speed(idiomatic);
             (steady && ratio.low > COST_MIN && times > COST_MIN)
-                .then(|| (times, cost(idiomatic, tuned, times, apart)))
+                .then(|| (times, cost(idiomatic, times, apart)))
         })
         .collect();
     costs.sort_by(|one, other| other.0.total_cmp(&one.0));
     costs.into_iter().map(|(_, sentence)| sentence).collect()
 }
 
-fn cost(idiomatic: &CaseRecord, tuned: &CaseRecord, times: f64, apart: &str) -> String {
+fn cost(idiomatic: &CaseRecord, times: f64, apart: &str) -> String {
     let language = worker(idiomatic).map_or("", |worker| worker.writer.language.as_str());
     let times = numbers::ratio(times);
-    let calls = |case: &CaseRecord| worker(case).and_then(|worker| worker.system_calls.clone());
-    match (calls(idiomatic), calls(tuned)) {
-        (Some(many), Some(few)) => format!(
-            "{language} idiomatic{apart} takes {times} times as long as tuned; {} system calls per MiB ({}) against {} ({}).",
-            per_mib(&many),
-            named(&many),
-            per_mib(&few),
-            named(&few)
-        ),
-        _ => format!("{language} idiomatic{apart} takes {times} times as long as tuned."),
-    }
-}
-
-/// The calls made most: "read 16.0, write 16.0".
-fn named(calls: &SystemCalls) -> String {
-    let mut sorted: Vec<(&String, &f64)> = calls.by_name.iter().collect();
-    sorted.sort_by(|one, other| other.1.total_cmp(one.1));
-    let named: Vec<String> =
-        sorted.into_iter().take(CALLS_NAMED).map(|(name, count)| format!("{name} {count:.1}")).collect();
-    named.join(", ")
+    format!("{language} idiomatic{apart} takes {times} times as long as tuned.")
 }

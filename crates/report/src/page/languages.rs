@@ -77,17 +77,9 @@ fn bar(source: &Source, case: &CaseRecord, worker: &WorkerCase) -> Bar {
     let samples = case.samples.iter().filter_map(figure::throughput_bytes_per_s).collect();
     let mut cell = cell(source, case);
     if cell.value.is_some() {
-        cell.note = note(worker);
+        cell.note = worker.writer.toolchain.clone().unwrap_or_default();
     }
     Bar { name: worker.writer.label(), style: SeriesStyle::Measured, cell, samples }
-}
-
-/// What the program is, and the system calls it took.
-fn note(worker: &WorkerCase) -> String {
-    let calls =
-        worker.system_calls.as_ref().map(|calls| format!("{:.1} system calls per MiB", calls.per_mib));
-    let parts = [worker.writer.toolchain.clone(), calls];
-    parts.into_iter().flatten().collect::<Vec<String>>().join("; ")
 }
 
 fn matrix(source: &Source, table: &languages::Seating, id: String, apart: &str) -> Option<Figure> {

@@ -1,11 +1,9 @@
 //! What people and programs read, kept as golden files: a change of a single character shows here.
 
-use std::collections::BTreeMap;
-
 use crate::mock::{Mock, Work, ordinary, record};
 use model::{
-    BenchRecord, CaseRecord, Check, DataLevel, ErrorKind, Placement, Role, SystemCalls, WorkerCase,
-    WorkerEnd, WorkerStart, ZeroCopy,
+    BenchRecord, CaseRecord, Check, DataLevel, ErrorKind, Placement, Role, WorkerCase, WorkerEnd,
+    WorkerStart, ZeroCopy,
 };
 use report::read::{AnyRecord, Loaded};
 use report::{FORMATS, Style, advice, bench};
@@ -384,45 +382,32 @@ fn an_empty_record_is_a_heading() {
 }
 
 /// A row of `bench --workers`, or a cell of `--matrix`.
-fn worker(writer: &str, reader: &str, gb_per_s: f64, calls: &[(&str, f64)]) -> Mock {
+fn worker(writer: &str, reader: &str, gb_per_s: f64) -> Mock {
     let end = |label: &str| {
         let (language, variant) = label.split_once(' ').expect("a language and a variant");
         let toolchain = Some(format!("{language} 1.0"));
         WorkerEnd { language: language.to_owned(), variant: variant.to_owned(), toolchain }
     };
-    let by_name: BTreeMap<String, f64> =
-        calls.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
-    let system_calls = (!calls.is_empty()).then(|| SystemCalls { per_mib: by_name.values().sum(), by_name });
     let start = if writer == reader { WorkerStart::Pair } else { WorkerStart::Harness };
     Mock::stream("pipe").gb_per_s(gb_per_s, 2.0, Work::Waking).on(Placement::Any, &[]).with(|case| {
-        case.worker = Some(WorkerCase {
-            writer: end(writer),
-            reader: end(reader),
-            start,
-            warmup_bytes: 64 << 20,
-            system_calls,
-        });
+        case.worker =
+            Some(WorkerCase { writer: end(writer), reader: end(reader), start, warmup_bytes: 64 << 20 });
     })
 }
 
 fn languages() -> BenchRecord {
     record([
-        worker("C tuned", "C tuned", 2.1, &[("read", 16.0), ("write", 16.0)]),
-        worker("Java tuned", "Java tuned", 1.9, &[("read", 16.0), ("write", 16.0), ("futex", 0.1)]),
-        worker(
-            "Java idiomatic",
-            "Java idiomatic",
-            0.53,
-            &[("read", 128.0), ("write", 128.0), ("futex", 1.0)],
-        ),
-        worker("C idiomatic", "C idiomatic", 2.08, &[("read", 16.0), ("write", 16.0)]),
-        worker("Zig tuned", "Zig tuned", 0.0, &[]).with(|case| case.samples.clear()).fails(
+        worker("C tuned", "C tuned", 2.1),
+        worker("Java tuned", "Java tuned", 1.9),
+        worker("Java idiomatic", "Java idiomatic", 0.53),
+        worker("C idiomatic", "C idiomatic", 2.08),
+        worker("Zig tuned", "Zig tuned", 0.0).with(|case| case.samples.clear()).fails(
             ErrorKind::Unavailable,
             "no `zig` here",
             Some("pip install ziglang"),
         ),
-        worker("C tuned", "Java tuned", 1.95, &[]),
-        worker("Java tuned", "C tuned", 2.0, &[]),
+        worker("C tuned", "Java tuned", 1.95),
+        worker("Java tuned", "C tuned", 2.0),
         Mock::stream("memcpy").gb_per_s(117.0, 1.0, Work::Copying).role(Role::Ceiling).data(DataLevel::None),
     ])
 }
@@ -430,7 +415,7 @@ fn languages() -> BenchRecord {
 /// Few trials, in three placements: the scheduler's choice is a mixture.
 fn seated_languages() -> BenchRecord {
     let of = |name: &str, rates: [f64; 3], placement: Placement, cpus: &[u32], same: [f64; 3]| {
-        worker(name, name, 1.0, &[("read", 16.0)]).on(placement, cpus).with(|case| {
+        worker(name, name, 1.0).on(placement, cpus).with(|case| {
             case.samples.truncate(3);
             for ((sample, rate), same) in case.samples.iter_mut().zip(rates).zip(same) {
                 (sample.bytes, sample.same_cpu_share) = ((rate * 1e9) as u64, Some(same));

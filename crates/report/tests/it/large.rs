@@ -37,7 +37,7 @@ fn worker(number: usize) -> WorkerCase {
     let end =
         WorkerEnd { language: format!("L{}", number / 2), variant: variant.to_owned(), toolchain: None };
     let (writer, start) = (end.clone(), WorkerStart::Pair);
-    WorkerCase { writer, reader: end, start, warmup_bytes: 0, system_calls: None }
+    WorkerCase { writer, reader: end, start, warmup_bytes: 0 }
 }
 
 /// An ordinary record of which each case, floors and ceilings too, is there very many times.

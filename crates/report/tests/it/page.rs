@@ -145,13 +145,8 @@ fn workers() -> BenchRecord {
     };
     let ends = [end("C", "tuned"), end("Java", "idiomatic")];
     let case = |writer: &WorkerEnd, reader: &WorkerEnd, start, gb_per_s| {
-        let worker = WorkerCase {
-            writer: writer.clone(),
-            reader: reader.clone(),
-            start,
-            warmup_bytes: 1 << 26,
-            system_calls: None,
-        };
+        let worker =
+            WorkerCase { writer: writer.clone(), reader: reader.clone(), start, warmup_bytes: 1 << 26 };
         Mock::stream("pipe").gb_per_s(gb_per_s, 1.0, Work::Copying).with(|case| case.worker = Some(worker))
     };
     let (c, java) = (&ends[0], &ends[1]);

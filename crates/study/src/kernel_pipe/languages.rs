@@ -81,7 +81,6 @@ fn launch(
         trials,
         seed: run.job.seed,
         budget: Some(run.left()),
-        counts_calls: false,
     };
     let outcome = measure(&plan, run.observer, run.job.stop).map_err(refused("the workers"))?;
     if outcome.interrupted {

@@ -124,13 +124,7 @@ fn comp517() -> StudyRecord {
 
 fn worker(language: &str, variant: &str, gb_per_s: f64) -> Mock {
     let end = WorkerEnd { language: language.to_owned(), variant: variant.to_owned(), toolchain: None };
-    let worker = WorkerCase {
-        writer: end.clone(),
-        reader: end,
-        start: WorkerStart::Pair,
-        warmup_bytes: 0,
-        system_calls: None,
-    };
+    let worker = WorkerCase { writer: end.clone(), reader: end, start: WorkerStart::Pair, warmup_bytes: 0 };
     Mock::stream("pipe").with(|case| case.worker = Some(worker)).gb_per_s(gb_per_s, 1.0, Work::Copying)
 }
 
