@@ -11,7 +11,7 @@ use std::time::{Instant, SystemTime};
 use anyhow::Context;
 use clap::Args;
 use model::{ByteSize, RunRecord, SCHEMA};
-use process::{Announcement, Cleaner, TemporaryFolder};
+use process::{Cleaner, TemporaryPath};
 use report::read::{AnyRecord, Loaded};
 use report::sheet;
 use spread::{Derived, Engine, InputFile, Job, Range, SpreadPlan, Work};
@@ -227,7 +227,7 @@ fn tell_kept(job: &Job<'_>, inputs: &[InputFile], temporary: Option<Temporary>) 
     // Nothing goes on from a folder with nothing finished in it, or with what was made of other inputs.
     let is_of_use = !inputs.iter().any(has_changed) && (temporary.is_none() || finished > 0);
     let kept = is_of_use.then(|| {
-        let folder = temporary.map_or(job.work.folder().to_owned(), Temporary::keep);
+        let folder = temporary.map_or(job.work.folder().to_owned(), |temporary| temporary.folder.keep());
         let folder = model::shell_line(&[folder.to_string_lossy().into_owned()]);
         format!(", and kept. To go on: the same command with --work {folder} --resume")
     });
@@ -237,8 +237,8 @@ fn tell_kept(job: &Job<'_>, inputs: &[InputFile], temporary: Option<Temporary>) 
 
 /// A folder for a work, removed with this value, and by the cleaner where this process is killed.
 struct Temporary {
-    folder: TemporaryFolder,
-    cleaner: Cleaner,
+    folder: TemporaryPath,
+    _cleaner: Cleaner,
 }
 
 impl Temporary {
@@ -248,12 +248,7 @@ impl Temporary {
             let place = model::temporary_folder();
             format!("cannot make a folder in {}: set TMPDIR to one that you can write to, or name one with --work", place.display())
         })?;
-        Ok(Self { folder, cleaner })
-    }
-
-    fn keep(self) -> PathBuf {
-        self.cleaner.announce(Announcement::Withdrawn, self.folder.path());
-        self.folder.keep()
+        Ok(Self { folder, _cleaner: cleaner })
     }
 }
 

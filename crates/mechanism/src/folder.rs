@@ -1,7 +1,6 @@
 //! Where names and files are made, and what room there is.
 
 use std::fs;
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -11,8 +10,8 @@ use rustix::fs::{Access, StatVfs, access};
 use rustix::process::geteuid;
 
 use crate::OpenError;
-use crate::leftover::announce;
-use process::{Announcement, TemporaryFolder};
+use crate::leftover::announcer;
+use process::TemporaryPath;
 
 /// Where temporary files lie if nothing else is said.
 const USUAL: &str = "/tmp";
@@ -24,12 +23,8 @@ pub struct Folder {
     /// The place was there to begin with: where it is gone, files go elsewhere.
     was_there: bool,
     /// `None` where names are made in the place itself.
-    private: Option<Mutex<Option<Private>>>,
+    private: Option<Mutex<Option<TemporaryPath>>>,
 }
-
-/// A folder of our own; it is removed with this value.
-#[derive(Debug)]
-struct Private(Option<TemporaryFolder>);
 
 impl Folder {
     /// A folder that nobody else may enter, in the folder for temporary files. It is made when it is needed, announced,
@@ -67,11 +62,16 @@ impl Folder {
     pub fn path(&self) -> Result<PathBuf, OpenError> {
         let Some(private) = &self.private else { return Ok(self.place.clone()) };
         let mut private = private.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(path) = private.as_ref().and_then(Private::still_there) {
+        if let Some(path) = private.as_ref().map(TemporaryPath::path).filter(|path| is_own_folder(path)) {
             return Ok(path.to_owned());
         }
-        let made = private.insert(Private::make_in(self.place())?);
-        Ok(made.path().to_owned())
+        let made =
+            TemporaryPath::folder_in(&announcer(), self.place()).map_err(|source| OpenError::System {
+                call: format!("making a folder in {}", self.place().display()),
+                source,
+                remedy: Some("set TMPDIR to a folder you can write to".to_owned()),
+            })?;
+        Ok(private.insert(made).path().to_owned())
     }
 
     /// Where a file goes that has no name.
@@ -80,45 +80,9 @@ impl Folder {
     }
 }
 
-impl Private {
-    fn make_in(place: &Path) -> Result<Self, OpenError> {
-        let path = place.join(format!("hosepipe-{:016x}", fastrand::u64(..)));
-        // Announced first: who is killed as soon as the folder is there must not leave it.
-        announce(Announcement::Folder, &path);
-        match TemporaryFolder::make(path.clone()) {
-            Ok(made) => Ok(Self(Some(made))),
-            Err(source) => {
-                announce(Announcement::Withdrawn, &path);
-                Err(OpenError::System {
-                    call: format!("making a folder in {}", place.display()),
-                    source,
-                    remedy: Some("set TMPDIR to a folder you can write to".to_owned()),
-                })
-            }
-        }
-    }
-
-    fn path(&self) -> &Path {
-        self.0.as_ref().map_or(Path::new(""), TemporaryFolder::path)
-    }
-
-    /// Its path, unless it has been removed, or is another's.
-    fn still_there(&self) -> Option<&Path> {
-        let is_ours = |found: fs::Metadata| found.is_dir() && found.uid() == geteuid().as_raw();
-        fs::symlink_metadata(self.path()).is_ok_and(is_ours).then(|| self.path())
-    }
-}
-
-impl Drop for Private {
-    fn drop(&mut self) {
-        let path = self.path().to_owned();
-        let Some(made) = self.0.take() else { return };
-        let removed = made.remove();
-        // What could not be removed now, the cleaner tries to remove at the end.
-        if removed.is_ok() || removed.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
-            announce(Announcement::Withdrawn, &path);
-        }
-    }
+/// Whether a path is a folder of this user, and no link to one.
+fn is_own_folder(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_dir() && found.uid() == geteuid().as_raw())
 }
 
 /// What an ordinary user may still put into a file system, in bytes; `None` where it has no limit of its own, as a

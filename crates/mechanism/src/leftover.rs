@@ -5,10 +5,9 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use process::{Announcement, Announcer, Cleaner, LeftCleaner};
+use process::{Announcer, Cleaner, LeftCleaner};
 use rustix::process::geteuid;
 
 /// Where names are announced.
@@ -22,7 +21,7 @@ static ENSURED: Mutex<Option<Cleaner>> = Mutex::new(None);
 /// As [`Cleaner::start`].
 pub fn start_cleaner() -> io::Result<Cleaner> {
     let cleaner = Cleaner::start_with(remove_message_queues_of)?;
-    announce_to(Some(cleaner.announcer()?));
+    announce_to(Some(cleaner.announcer().clone()));
     Ok(cleaner)
 }
 
@@ -32,11 +31,10 @@ pub fn start_cleaner() -> io::Result<Cleaner> {
 /// # Errors
 /// As [`Cleaner::start`].
 pub fn ensure_cleaner() -> io::Result<()> {
-    let is_there = ANNOUNCER.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-    if !is_there {
+    if lock(&ANNOUNCER).is_none() {
         let cleaner = Cleaner::start()?;
-        announce_to(Some(cleaner.announcer()?));
-        *ENSURED.lock().unwrap_or_else(PoisonError::into_inner) = Some(cleaner);
+        announce_to(Some(cleaner.announcer().clone()));
+        *lock(&ENSURED) = Some(cleaner);
     }
     Ok(())
 }
@@ -45,64 +43,27 @@ pub fn ensure_cleaner() -> io::Result<()> {
 /// that announces to it.
 pub fn end_cleaner() {
     announce_to(None);
-    drop(ENSURED.lock().unwrap_or_else(PoisonError::into_inner).take());
+    drop(lock(&ENSURED).take());
 }
 
 /// Leaves the cleaner, where there is one, to the others that announce to it.
 pub fn leave_cleaner() -> Option<LeftCleaner> {
     announce_to(None);
-    ENSURED.lock().unwrap_or_else(PoisonError::into_inner).take().and_then(Cleaner::leave)
+    lock(&ENSURED).take().and_then(Cleaner::leave)
 }
 
-/// Announces every path made from now on there.
+/// Where names that are made now are announced.
+pub(crate) fn announcer() -> Announcer {
+    lock(&ANNOUNCER).clone().unwrap_or_default()
+}
+
 pub(crate) fn announce_to(announcer: Option<Announcer>) {
-    // A panic elsewhere does not make the descriptor wrong.
-    *ANNOUNCER.lock().unwrap_or_else(PoisonError::into_inner) = announcer;
+    *lock(&ANNOUNCER) = announcer;
 }
 
-/// Announces a path.
-pub(crate) fn announce(what: Announcement, path: &Path) {
-    if let Some(announcer) = ANNOUNCER.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
-        announcer.announce(what, path);
-    }
-}
-
-/// A path that is removed when this value is dropped, by the process that made it (its forked children
-/// hold copies of the value, and must not remove what the others still use).
-#[derive(Debug)]
-pub(crate) struct NamedPath {
-    path: PathBuf,
-    owner: u32,
-}
-
-impl NamedPath {
-    /// Makes something under a name: announced before, owned once it is there. `make` must fail where the name is
-    /// taken (O_EXCL, mkfifo, bind), so that nobody else's is ever removed.
-    pub(crate) fn make<T, E>(
-        path: PathBuf,
-        make: impl FnOnce(&Path) -> Result<T, E>,
-    ) -> Result<(Self, T), E> {
-        announce(Announcement::File, &path);
-        match make(&path) {
-            Ok(made) => Ok((Self { path, owner: std::process::id() }, made)),
-            Err(error) => {
-                announce(Announcement::Withdrawn, &path);
-                Err(error)
-            }
-        }
-    }
-}
-
-impl Drop for NamedPath {
-    fn drop(&mut self) {
-        if self.owner == std::process::id() {
-            // What could not be removed now, the cleaner tries to remove at the end.
-            let removed = fs::remove_file(&self.path);
-            if removed.is_ok() || removed.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
-                announce(Announcement::Withdrawn, &self.path);
-            }
-        }
-    }
+/// A panic elsewhere does not make the values wrong.
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Removes the System V message queues a process made and can no longer remove, having died.
@@ -145,26 +106,5 @@ mod tests {
             ours + 2
         );
         assert_eq!(queues_made_by(&table, 77, 3), vec![5, 7], "the last is another user's");
-    }
-
-    #[test]
-    fn a_named_path_goes_with_its_value() {
-        let folder = tempfile::tempdir().expect("temp dir");
-        let path = folder.path().join("x");
-        let (name, ()) = NamedPath::make(path.clone(), |path| fs::write(path, b"x")).expect("write");
-        assert!(path.exists());
-        drop(name);
-        assert!(!path.exists());
-    }
-
-    #[test]
-    fn what_was_there_before_stays() {
-        let folder = tempfile::tempdir().expect("temp dir");
-        let path = folder.path().join("x");
-        fs::write(&path, b"somebody's").expect("write");
-        let taken = NamedPath::make(path.clone(), |path| fs::File::create_new(path));
-        assert!(taken.is_err());
-        drop(taken);
-        assert!(path.exists());
     }
 }

@@ -8,8 +8,8 @@ use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
 
 use crate::channel::kernel_setting;
-use crate::leftover::NamedPath;
 use crate::{Granted, OpenError, Options};
+use process::TemporaryPath;
 
 /// The two ends of a link. Both are close-on-exec, in blocking mode, and none is descriptor 0, 1 or 2, so that
 /// they can be moved there in any order.
@@ -67,11 +67,11 @@ impl Order {
 #[derive(Debug)]
 pub struct StoredName {
     path: PathBuf,
-    _removed_on_drop: NamedPath,
+    _removed_on_drop: TemporaryPath,
 }
 
 impl StoredName {
-    pub(crate) fn new(path: PathBuf, name: NamedPath) -> Self {
+    pub(crate) fn new(path: PathBuf, name: TemporaryPath) -> Self {
         Self { path, _removed_on_drop: name }
     }
 

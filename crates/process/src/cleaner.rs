@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nix::unistd::{ForkResult, fork};
@@ -29,45 +30,53 @@ use crate::child::leave;
 use crate::marked::{CLEANER, VARIABLE, end_marked, started_ticks};
 use crate::proc::Stat;
 use crate::remove::{TRIES, remove, remove_file};
-use crate::temporary::TemporaryFolder;
+use crate::temporary::TemporaryPath;
 use crate::wait::ready_within;
 
-/// What an announcement says of a path, or of the number of a process group. Announcements are this letter, the path or number,
-/// and a NUL, which no path holds.
+/// An announcement is this letter, a path or the number of a process group, and a NUL, which no path holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Announcement {
+pub(crate) enum Announcement {
     /// A file is about to be made.
     File = b'f',
     /// A folder is about to be made, to be removed with all that is in it.
     Folder = b'd',
-    /// It is removed, or was not made after all: what bears its name is somebody else's.
+    /// It is removed, or was not made after all: what has its name is another's.
     Withdrawn = b'-',
-    /// A process group was started; behind its number, when that of the leader was (proc_pid_stat(5), in clock ticks).
+    /// A process group was started; behind its number, when its leader was started (proc_pid_stat(5), in clock ticks).
     Group = b'g',
     /// The maker ends in good order.
     Over = b'q',
 }
 
-/// The way of announcements to a cleaner.
-#[derive(Debug)]
-pub struct Announcer(OwnedFd);
+/// Sends announcements to a cleaner until that is dropped or left; without one it does nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Announcer(Arc<Mutex<Option<OwnedFd>>>);
 
 impl Announcer {
-    /// Announces to whoever listens at the other end of a pipe.
+    /// Announces over a pipe.
     pub fn over(pipe: OwnedFd) -> Self {
-        Self(pipe)
+        Self(Arc::new(Mutex::new(Some(pipe))))
     }
 
-    /// Announces a path.
-    pub fn announce(&self, what: Announcement, path: &Path) {
-        self.tell(what, path.as_os_str().as_encoded_bytes());
+    pub(crate) fn announce(&self, what: Announcement, path: &Path) {
+        self.write(what, path.as_os_str().as_encoded_bytes());
     }
 
-    fn tell(&self, what: Announcement, name: &[u8]) {
-        let message = [&[what as u8], name, &[0]].concat();
-        // Without a cleaner (it was killed) everything works as long as this process ends in good order.
-        let _ = write_tried_again(&self.0, &message);
+    fn write(&self, what: Announcement, name: &[u8]) {
+        if let Some(pipe) = &*self.pipe() {
+            // Without a cleaner (it was killed) everything works as long as this process ends in good order.
+            let _ = write_tried_again(pipe, &[&[what as u8], name, &[0]].concat());
+        }
+    }
+
+    fn close(&self) {
+        drop(self.pipe().take());
+    }
+
+    fn pipe(&self) -> MutexGuard<'_, Option<OwnedFd>> {
+        // A panic elsewhere does not make the descriptor wrong.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -139,19 +148,16 @@ impl Cleaner {
                 drop((listens, says_ready));
                 let pid = Pid::from_raw(child.as_raw());
                 let process = CleanerProcess(pid.map(|pid| (pid, File::from(ready))));
-                let cleaner = Self { announcer: Announcer(tells), process, name, marks: AtomicU64::new(0) };
+                let cleaner =
+                    Self { announcer: Announcer::over(tells), process, name, marks: AtomicU64::new(0) };
                 cleaner.process.wait_until_ready()?;
                 Ok(cleaner)
             }
         }
     }
 
-    /// Another way to this cleaner.
-    ///
-    /// # Errors
-    /// No descriptor is free.
-    pub fn announcer(&self) -> io::Result<Announcer> {
-        self.announcer.0.try_clone().map(Announcer)
+    pub fn announcer(&self) -> &Announcer {
+        &self.announcer
     }
 
     /// Leaves it to the other processes that announce to it: it ends when they say so, or have ended.
@@ -159,24 +165,12 @@ impl Cleaner {
         self.process.0.take().map(|(pid, _)| LeftCleaner(pid))
     }
 
-    /// Announces a path.
-    pub fn announce(&self, what: Announcement, path: &Path) {
-        self.announcer.announce(what, path);
-    }
-
-    /// Makes a folder among the temporary ones that only this user may enter, announced before it is there. It is removed with the
-    /// value, or by the cleaner.
+    /// Makes a folder in the folder for temporary files.
     ///
     /// # Errors
     /// What mkdir(2) answered.
-    pub fn make_folder(&self) -> io::Result<TemporaryFolder> {
-        self.make_folder_in(&std::path::absolute(model::temporary_folder())?)
-    }
-
-    fn make_folder_in(&self, place: &Path) -> io::Result<TemporaryFolder> {
-        let path = place.join(format!("hosepipe-{:016x}", fastrand::u64(..)));
-        self.announce(Announcement::Folder, &path);
-        TemporaryFolder::make(path.clone()).inspect_err(|_| self.announce(Announcement::Withdrawn, &path))
+    pub fn make_folder(&self) -> io::Result<TemporaryPath> {
+        TemporaryPath::folder_in(&self.announcer, &std::path::absolute(model::temporary_folder())?)
     }
 
     /// A new mark for what is to be started together.
@@ -187,12 +181,12 @@ impl Cleaner {
     /// From now on the group ends with this process. Its leader must not have been waited for.
     pub fn watch(&self, group: Pid) {
         let started = Stat::of(group.as_raw_nonzero().get()).map_or(0, |stat| stat.started_ticks);
-        self.announcer.tell(Announcement::Group, format!("{group} {started}").as_bytes());
+        self.announcer.write(Announcement::Group, format!("{group} {started}").as_bytes());
     }
 
     /// The group has ended; its number may become another's.
     pub fn forget(&self, group: Pid) {
-        self.announcer.tell(Announcement::Withdrawn, group.to_string().as_bytes());
+        self.announcer.write(Announcement::Withdrawn, group.to_string().as_bytes());
     }
 }
 
@@ -200,8 +194,9 @@ impl Drop for Cleaner {
     fn drop(&mut self) {
         if self.process.0.is_some() {
             // Not merely closed: a process forked meanwhile may hold a copy of this end.
-            self.announcer.tell(Announcement::Over, b"");
+            self.announcer.write(Announcement::Over, b"");
         }
+        self.announcer.close();
     }
 }
 
@@ -451,14 +446,9 @@ mod tests {
     #[test]
     fn a_folder_is_announced_before_it_is_made() {
         let (listens, tells) = pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
-        let cleaner = Cleaner {
-            announcer: Announcer(tells),
-            process: CleanerProcess(None),
-            name: String::new(),
-            marks: AtomicU64::new(0),
-        };
-        assert!(cleaner.make_folder_in(Path::new("/nonexistent")).is_err());
-        drop(cleaner);
+        let announcer = Announcer::over(tells);
+        assert!(TemporaryPath::folder_in(&announcer, Path::new("/nonexistent")).is_err());
+        drop(announcer);
         let mut told = String::new();
         File::from(listens).read_to_string(&mut told).expect("text");
         let letters: Vec<&str> = told.split('\0').filter_map(|message| message.get(..1)).collect();
@@ -471,10 +461,10 @@ mod tests {
         // The kernel lets no user remove a file of /proc.
         let (fixed, gone) = (Path::new("/proc/version"), Path::new("/nonexistent/file"));
         let mut cleaner = Cleaner::start().expect("a cleaner");
-        cleaner.announce(Announcement::File, fixed);
-        cleaner.announce(Announcement::File, gone);
-        cleaner.announce(Announcement::Folder, gone);
-        cleaner.announcer.tell(Announcement::Over, b"");
+        cleaner.announcer.announce(Announcement::File, fixed);
+        cleaner.announcer.announce(Announcement::File, gone);
+        cleaner.announcer.announce(Announcement::Folder, gone);
+        cleaner.announcer.write(Announcement::Over, b"");
         assert_eq!(cleaner.process.end(), [fixed]);
     }
 
@@ -485,8 +475,8 @@ mod tests {
         std::fs::create_dir_all(folder.join("inner")).expect("made");
         std::fs::write(&file, "text").expect("written");
         let cleaner = Cleaner::start().expect("a cleaner");
-        cleaner.announce(Announcement::File, &file);
-        cleaner.announce(Announcement::Folder, &folder);
+        cleaner.announcer.announce(Announcement::File, &file);
+        cleaner.announcer.announce(Announcement::Folder, &folder);
         drop(cleaner);
         assert!(!file.exists() && !folder.exists());
     }

@@ -19,12 +19,12 @@ mod wait;
 
 pub use captured::Captured;
 pub use child::{Capture, Child, Ended, leave};
-pub use cleaner::{Announcement, Announcer, Cleaner, LeftCleaner, Mark};
+pub use cleaner::{Announcer, Cleaner, LeftCleaner, Mark};
 pub use cpu::{Pinned, pin};
 pub use marked::VARIABLE;
 pub use own_file::{create_at, make_own_folder, open_own, write_anew};
 pub use reap::{describe_ending, end_usage, reap, shown_status};
 pub use spawn::{Environment, become_program, end_with_parent, spawn};
 pub use supervise::{Reach, Supervisor};
-pub use temporary::TemporaryFolder;
+pub use temporary::TemporaryPath;
 pub use wait::{LOOK_UP, attend, end_all, ready_within, run, sleep_on, wait_for_all};

@@ -1,50 +1,115 @@
-//! Temporary folders. A folder of the crate `tempfile` gives errors whose errno is hidden within a text.
+//! Temporary names: each is owned by a value, and announced to the cleaner for as long as it may exist.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// A folder that only this user may enter; removed with this value, with all it holds.
-#[derive(Debug)]
-pub struct TemporaryFolder(PathBuf);
+use crate::cleaner::{Announcement, Announcer};
 
-impl TemporaryFolder {
-    /// Makes a folder of this path.
+/// A file, FIFO, socket or folder under a temporary name. It is announced before it is made, and removed when this value is dropped by
+/// the process that made it: forked children hold copies of the value, and must not remove what others still use. What cannot be
+/// removed then, the cleaner tries to remove at the end.
+#[derive(Debug)]
+pub struct TemporaryPath {
+    path: PathBuf,
+    maker: u32,
+    announcer: Announcer,
+    remove: fn(&Path) -> io::Result<()>,
+}
+
+impl TemporaryPath {
+    /// Makes what is no folder. `make` must fail where the name is taken (O_EXCL, mkfifo, bind): what was there stays.
+    ///
+    /// # Errors
+    /// That of `make`.
+    pub fn make<T, E>(
+        announcer: &Announcer,
+        path: PathBuf,
+        make: impl FnOnce(&Path) -> Result<T, E>,
+    ) -> Result<(Self, T), E> {
+        announcer.announce(Announcement::File, &path);
+        let made = make(&path).inspect_err(|_| announcer.announce(Announcement::Withdrawn, &path))?;
+        let (maker, announcer) = (std::process::id(), announcer.clone());
+        Ok((Self { path, maker, announcer, remove: |path| fs::remove_file(path) }, made))
+    }
+
+    /// Makes a folder with a name of its own in `parent`; only this user may enter it. It is removed with all it holds.
+    /// (A folder of the crate `tempfile` gives errors whose errno is hidden within a text.)
     ///
     /// # Errors
     /// What mkdir(2) or chmod(2) answered.
-    pub fn make(path: PathBuf) -> io::Result<Self> {
-        DirBuilder::new().mode(0o700).create(&path)?;
-        let made = Self(path);
+    pub fn folder_in(announcer: &Announcer, parent: &Path) -> io::Result<Self> {
+        Self::folder(announcer, parent.join(format!("hosepipe-{:016x}", fastrand::u64(..))))
+    }
+
+    /// The same, under a given name.
+    ///
+    /// # Errors
+    /// As [`Self::folder_in`].
+    pub fn folder(announcer: &Announcer, path: PathBuf) -> io::Result<Self> {
+        announcer.announce(Announcement::Folder, &path);
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        made.inspect_err(|_| announcer.announce(Announcement::Withdrawn, &path))?;
+        let (maker, announcer) = (std::process::id(), announcer.clone());
+        let made = Self { path, maker, announcer, remove: |path| fs::remove_dir_all(path) };
         // The umask may have taken the user's own permissions away.
-        fs::set_permissions(&made.0, Permissions::from_mode(0o700))?;
+        fs::set_permissions(&made.path, Permissions::from_mode(0o700))?;
         Ok(made)
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     /// Leaves it where it is.
     pub fn keep(mut self) -> PathBuf {
-        std::mem::take(&mut self.0)
-    }
-
-    /// Removes it.
-    ///
-    /// # Errors
-    /// What the system answered; ENOENT where it has been removed.
-    pub fn remove(self) -> io::Result<()> {
-        fs::remove_dir_all(self.keep())
+        self.announcer.announce(Announcement::Withdrawn, &self.path);
+        self.remove = |_| Ok(());
+        self.path.clone()
     }
 }
 
-impl Drop for TemporaryFolder {
+impl Drop for TemporaryPath {
     fn drop(&mut self) {
-        if !self.0.as_os_str().is_empty() {
-            let _ = fs::remove_dir_all(&self.0);
+        if self.maker != std::process::id() {
+            return;
         }
+        let removed = (self.remove)(&self.path);
+        if removed.is_ok() || removed.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            self.announcer.announce(Announcement::Withdrawn, &self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_goes_with_its_value() {
+        let parent = tempfile::tempdir().expect("temp dir");
+        let path = parent.path().join("x");
+        let (name, ()) =
+            TemporaryPath::make(&Announcer::default(), path.clone(), |path| fs::write(path, b"x"))
+                .expect("written");
+        assert!(path.exists());
+        drop(name);
+        assert!(!path.exists());
+        let folder = TemporaryPath::folder_in(&Announcer::default(), parent.path()).expect("made");
+        let kept = folder.keep();
+        assert!(kept.is_dir());
+    }
+
+    #[test]
+    fn what_was_there_before_stays() {
+        let parent = tempfile::tempdir().expect("temp dir");
+        let path = parent.path().join("x");
+        fs::write(&path, b"another's").expect("written");
+        let announcer = Announcer::default();
+        let taken = TemporaryPath::make(&announcer, path.clone(), |path| fs::File::create_new(path));
+        assert!(taken.is_err());
+        assert!(TemporaryPath::folder(&announcer, path.clone()).is_err());
+        assert!(path.is_file());
     }
 }

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use model::{CaseError, ErrorKind, describe_errno};
-use process::{Captured, TemporaryFolder, describe_ending};
+use process::{Announcer, Captured, TemporaryPath, describe_ending};
 use thiserror::Error;
 use twox_hash::XxHash3_64;
 
@@ -186,7 +186,7 @@ impl BuildCache {
             fs::remove_dir_all(&built.folder).map_err(|error| failed("remove", &built.folder, &error))?;
         }
         let aside = format!("{UNFINISHED}{}-{:016x}", language.key, fastrand::u64(..));
-        let aside = TemporaryFolder::make(root.join(aside));
+        let aside = TemporaryPath::folder(&Announcer::default(), root.join(aside));
         let aside = aside.map_err(|error| failed("make a folder in", root, &error))?;
         write_sources(aside.path(), &files)
             .map_err(|error| failed("write sources to", aside.path(), &error))?;

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use model::{CaseError, ErrorKind, NoSample, Sample, WorkerStart, describe_errno, monotonic_ns};
-use process::{Capture, Captured, Child, Cleaner, Mark, Pinned, TemporaryFolder};
+use process::{Capture, Captured, Child, Cleaner, Mark, Pinned, TemporaryPath};
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 
 use crate::command::{Cut, wait};
@@ -53,7 +53,7 @@ pub struct Launcher {
     result: PathBuf,
     scratch: PathBuf,
     cleaner: Cleaner,
-    folder: TemporaryFolder,
+    folder: TemporaryPath,
 }
 
 /// A process to be started.

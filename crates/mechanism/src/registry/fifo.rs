@@ -3,8 +3,9 @@
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
 
 use super::pipe::{PIPE_BUF_BYTES, SIZE_LIMITS, SIZE_OPTION, pipe_direction, pipe_ends};
-use crate::leftover::NamedPath;
+use crate::leftover::announcer;
 use crate::prelude::*;
+use process::TemporaryPath;
 
 pub(crate) struct Fifo;
 
@@ -41,7 +42,7 @@ impl Mechanism for Fifo {
 fn open_both(folder: &Folder) -> Result<(OwnedFd, OwnedFd), OpenError> {
     let path = folder.path()?.join("fifo");
     let (_removed_on_return, ()) =
-        NamedPath::make(path.clone(), |path| mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR))
+        TemporaryPath::make(&announcer(), path.clone(), |path| mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR))
             .map_err(OpenError::system(format!("mkfifo({})", path.display())))?;
     // Non-blocking, or the open would wait for the other end, which this task opens next (fifo(7)).
     let reader = open(&path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())

@@ -5,8 +5,9 @@ use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with, socketpair, sockopt,
 };
 
-use crate::leftover::NamedPath;
+use crate::leftover::announcer;
 use crate::prelude::*;
+use process::TemporaryPath;
 
 /// `sndbuf=SIZE`.
 pub(super) const SNDBUF_OPTION: OptionSpec = OptionSpec {
@@ -66,7 +67,7 @@ pub(super) struct SocketName {
     pub(super) address: SocketAddrUnix,
     /// The address leads through this descriptor.
     _folder: OwnedFd,
-    _path: NamedPath,
+    _path: TemporaryPath,
 }
 
 impl SocketName {
@@ -82,7 +83,7 @@ impl SocketName {
             SocketAddrUnix::new(path.as_str()).map_err(OpenError::system(format!("address {path}")))?;
         // bind(2) gives the name the mode of the socket.
         fchmod(socket, Mode::RUSR | Mode::WUSR).map_err(OpenError::system("fchmod(socket)"))?;
-        let (path, ()) = NamedPath::make(name.clone(), |_| bind(socket, &address))
+        let (path, ()) = TemporaryPath::make(&announcer(), name.clone(), |_| bind(socket, &address))
             .map_err(OpenError::system(format!("bind({})", name.display())))?;
         Ok(Self { address, _folder: folder, _path: path })
     }

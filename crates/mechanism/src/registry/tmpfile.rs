@@ -7,9 +7,10 @@ use rustix::fs::{Mode, OFlags, inotify, open, statvfs};
 
 use super::pipe::new_pipe;
 use crate::folder::free_bytes;
-use crate::leftover::NamedPath;
+use crate::leftover::announcer;
 use crate::link::{Order, Stored, StoredName};
 use crate::prelude::*;
+use process::TemporaryPath;
 
 /// `order=`.
 pub(super) const ORDER_OPTION: OptionSpec = OptionSpec {
@@ -100,7 +101,7 @@ pub(super) fn make_named(folder: &Path, more: OFlags) -> Result<(StoredName, Own
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC | more;
     let path = folder.join(unique_name());
     let make = |path: &Path| open(path, flags, Mode::RUSR | Mode::WUSR);
-    let (name, writer) = NamedPath::make(path.clone(), make)
+    let (name, writer) = TemporaryPath::make(&announcer(), path.clone(), make)
         .map_err(|errno| refused(format!("open({})", path.display()), errno))?;
     Ok((StoredName::new(path, name), writer))
 }
