@@ -3,12 +3,11 @@
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use model::{describe_errno, file_on_path};
 use peer::Wire;
-use process::{Capture, Captured, Child, Cleaner, attend, end_all, write_anew};
+use process::{Capture, Captured, Child, Cleaner, attend, end_all, spawn_thread, write_anew};
 
 use crate::board::serve;
 use crate::job::NAME;
@@ -67,9 +66,8 @@ impl<'c> Started<'c> {
                 let ((questions, asks), (hears, answers)) = (io::pipe()?, io::pipe()?);
                 command.stdin(hears).stdout(asks);
                 let wire = Wire::new(questions.into(), answers.into(), &words[0]);
-                let _held = process::signals::NoSignals::hold();
                 // It ends with the program.
-                thread::Builder::new().spawn(move || serve(&folder, wire))?;
+                spawn_thread("hosepipe-board", move || serve(&folder, wire))?;
             }
             Child::spawn(command, capture, Captured::keeping(0, SAID_MAX), cleaner, &cleaner.mark())
         };

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use peer::{Listening, PeerError, Protocol, Token};
+use process::spawn_thread;
 
 use crate::board::{Board, serve};
 
@@ -27,7 +28,6 @@ pub fn listen(
     mut remark: impl FnMut(&str) + Send + 'static,
 ) -> Result<(), PeerError> {
     let mut listening = Listening::at(address)?;
-    let _held = process::signals::NoSignals::hold();
     let answer = move || {
         loop {
             // Who has no token, or goes away, is no trouble of the others.
@@ -35,13 +35,13 @@ pub fn listen(
                 Ok(Some(wire)) => {
                     let folder = folder.clone();
                     // One that cannot be served is cut off, as one without the token is.
-                    let _ = thread::Builder::new().spawn(move || serve(&folder, wire));
+                    let _ = spawn_thread("hosepipe-board", move || serve(&folder, wire));
                 }
                 _ => thread::sleep(CALL_AGAIN),
             }
         }
     };
-    thread::Builder::new().spawn(answer).map_err(PeerError::system("cannot start a thread: clone"))?;
+    spawn_thread("hosepipe-meet", answer).map_err(PeerError::system("cannot start a thread: clone"))?;
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use mechanism::large_pipe;
 use model::Check;
 use payload::{Block, Checker};
 use process::ready_within;
-use process::signals::NoSignals;
+use process::spawn_thread;
 use rustix::event::PollFlags;
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
@@ -43,9 +43,7 @@ impl Capture {
         fcntl_setfl(&reading, OFlags::NONBLOCK)?;
         let over = Arc::new(AtomicBool::new(false));
         let seen = over.clone();
-        let reader = std::thread::Builder::new().name("capture".to_owned());
-        let _held = NoSignals::hold();
-        let reader = reader.spawn(move || read_all(&reading, &seen))?;
+        let reader = spawn_thread("capture", move || read_all(&reading, &seen))?;
         Ok((writing, Self { over, reader }))
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use pipes::protocol::{Config, Plain, SITES_MAX, mode};
 use pipes::sites::{SAMPLE_BYTES, SLOTS, Sample, Sites, tell_apart};
-use process::{ready_within, signals};
+use process::{ready_within, signals, who_else_writes};
 use rustix::event::PollFlags;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -130,7 +130,7 @@ fn cache() -> Option<PathBuf> {
         // It may be there already.
         let _ = std::fs::DirBuilder::new().mode(0o700).create(&folder);
         let found = std::fs::symlink_metadata(&folder).ok()?;
-        (found.is_dir() && found.uid() == user && found.mode() & 0o022 == 0).then_some(folder)
+        (found.is_dir() && found.uid() == user && who_else_writes(&folder).is_none()).then_some(folder)
     })
 }
 

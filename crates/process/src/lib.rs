@@ -8,6 +8,7 @@ mod cleaner;
 mod cpu;
 mod marked;
 mod own_file;
+mod private;
 pub mod proc;
 mod reap;
 mod remove;
@@ -15,6 +16,7 @@ pub mod signals;
 mod spawn;
 mod supervise;
 mod temporary;
+mod thread;
 mod wait;
 
 pub use captured::Captured;
@@ -22,9 +24,13 @@ pub use child::{Capture, Child, Ended, leave};
 pub use cleaner::{Announcer, Cleaner, LeftCleaner, Mark};
 pub use cpu::{Pinned, pin};
 pub use marked::VARIABLE;
-pub use own_file::{create_at, make_own_folder, open_own, write_anew};
+pub use own_file::{create_at, open_own, write_anew};
+pub use private::{
+    close_to_others, is_open_to_others, make_own_folder, make_private_folder, who_else_writes,
+};
 pub use reap::{describe_ending, end_usage, reap, shown_status};
 pub use spawn::{Environment, become_program, end_with_parent, spawn};
 pub use supervise::{Reach, Supervisor};
 pub use temporary::TemporaryPath;
+pub use thread::spawn_thread;
 pub use wait::{LOOK_UP, attend, end_all, ready_within, run, sleep_on, wait_for_all};

@@ -1,22 +1,21 @@
-//! Files in folders that other users may write to: made anew and never through a link that is there; and the check of folders and files
-//! whose content is trusted.
+//! Files in folders that other users may write to: made anew, never through a symbolic link, and read only where their owner is trusted.
 
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustix::fd::AsFd;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, open, openat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, open, openat, unlinkat};
 use rustix::io::Errno;
 use rustix::path::Arg;
 use rustix::process::geteuid;
 
-/// Makes a file in an open folder, for writing, with these permissions less the umask. Neither a file that is there nor what a symbolic
-/// link points to is written: what bears the name is refused, or removed first to `replace` it.
+/// Makes a new file in an open folder, for writing, with these permissions less the umask. What has the name already is never written
+/// to, nor followed where it is a symbolic link: `replace` removes it first.
 ///
 /// # Errors
-/// EEXIST where something bears the name and is not to be replaced.
+/// EEXIST without `replace`, where something has the name.
 pub fn create_at(folder: impl AsFd, name: impl Arg + Copy, mode: u32, replace: bool) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let make = || openat(&folder, name, flags, Mode::from_raw_mode(mode));
@@ -29,7 +28,7 @@ pub fn create_at(folder: impl AsFd, name: impl Arg + Copy, mode: u32, replace: b
     }
 }
 
-/// Writes a file anew: what bears its name is replaced, and a symbolic link is not followed.
+/// Writes a new file: what has its name is replaced, and a symbolic link is not followed.
 ///
 /// # Errors
 /// What the system answered.
@@ -56,37 +55,10 @@ pub fn open_own(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Makes a folder, with those above it, that only this user may write to; or checks one that is there: it must belong to this user, and
-/// not be open to everybody for writing. Its group is trusted.
-///
-/// # Errors
-/// What the system answered, or a sentence about the folder.
-pub fn make_own_folder(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
-    let opened = open(folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let found = fstat(&opened)?;
-    // A file server may give the files of this user to another one (root_squash of exports(5)).
-    if found.st_uid != geteuid().as_raw() && found.st_uid != owner_of_new_files(&opened)? {
-        let what = format!("it belongs to another user ({}): name a new folder", found.st_uid);
-        return Err(io::Error::other(what));
-    }
-    if found.st_mode & 0o002 != 0 {
-        return Err(io::Error::other("everybody may write to it: chmod o-w it, or name a new folder"));
-    }
-    Ok(())
-}
-
-fn owner_of_new_files(folder: impl AsFd) -> io::Result<u32> {
-    let name = format!(".hosepipe-{:016x}", fastrand::u64(..));
-    let file = create_at(&folder, name.as_str(), 0o600, false)?;
-    unlinkat(&folder, name, AtFlags::empty())?;
-    Ok(fstat(file)?.st_uid)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::fs::{self, Permissions};
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::fs;
+    use std::os::unix::fs::symlink;
 
     use rustix::fs::{FileType, mknodat};
 
@@ -111,18 +83,10 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_others_may_write_to_is_refused() {
-        let lab = tempfile::tempdir().expect("a folder");
-        let folder = lab.path().join("made/here");
-        make_own_folder(&folder).expect("made");
-        fs::set_permissions(&folder, Permissions::from_mode(0o777)).expect("chmod");
-        let refused = make_own_folder(&folder).expect_err("open to everybody");
-        assert!(refused.to_string().contains("chmod o-w"), "{refused}");
+    fn another_users_file_is_refused() {
         if geteuid().is_root() {
-            fs::set_permissions(&folder, Permissions::from_mode(0o755)).expect("chmod");
-            std::os::unix::fs::chown(&folder, Some(65534), None).expect("chown");
-            let refused = make_own_folder(&folder).expect_err("another user's");
-            assert!(refused.to_string().contains("another user (65534)"), "{refused}");
+            let lab = tempfile::tempdir().expect("a folder");
+            std::os::unix::fs::chown(lab.path(), Some(65533), None).expect("chown");
             let file = lab.path().join("file");
             fs::write(&file, "").expect("written");
             std::os::unix::fs::chown(&file, Some(65534), None).expect("chown");

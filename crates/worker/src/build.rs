@@ -10,13 +10,15 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use model::{CaseError, ErrorKind, describe_errno};
-use process::{Announcer, Captured, TemporaryPath, describe_ending};
+use process::{
+    Announcer, Captured, TemporaryPath, close_to_others, describe_ending, is_open_to_others,
+    make_private_folder, who_else_writes,
+};
 use thiserror::Error;
 use twox_hash::XxHash3_64;
 
 use crate::build_cache::BuildCache;
 use crate::command::{NotRun, run, shown};
-use crate::private;
 use crate::registry::Language;
 use crate::sources::Files;
 use crate::toolchain::Missing;
@@ -92,7 +94,7 @@ impl Unbuilt {
 impl Built {
     /// Whether it is there, and as it was made.
     fn is_sound(&self) -> bool {
-        private::is_open_to_others(&self.folder).is_ok_and(|open| !open)
+        is_open_to_others(&self.folder).is_ok_and(|open| !open)
     }
 
     /// Replaces what stands for folders in a registered word.
@@ -174,9 +176,9 @@ impl BuildCache {
         };
         let caches = root.join(CACHES);
         for (folder, mode) in [(root, 0o755), (&caches, 0o700), (&built.cache, 0o700)] {
-            private::make(folder, mode).map_err(|error| failed("make the folder", folder, &error))?;
+            make_private_folder(folder, mode).map_err(|error| failed("make the folder", folder, &error))?;
         }
-        if let Some(why) = private::open_to_others(root) {
+        if let Some(why) = who_else_writes(root) {
             return Err(Unbuilt::System(format!("nothing is built where others could change it: {why}")));
         }
         mark_as_used(&caches);
@@ -279,7 +281,7 @@ fn write_sources(folder: &Path, files: &Files) -> io::Result<()> {
 /// Makes a finished build what others may run and nobody may change.
 fn hand_over(folder: &Path) -> io::Result<()> {
     fs::remove_dir_all(folder.join(TEMPORARY))?;
-    private::close_to_others(folder)?;
+    close_to_others(folder)?;
     fs::set_permissions(folder, fs::Permissions::from_mode(0o755))
 }
 
@@ -377,7 +379,7 @@ mod tests {
         // As under a umask of 0.
         let built = lab.build(&format!("umask 0; {COPY}; chmod 777 {{out}}/program")).expect("built");
         let program = built.folder.join("out/program");
-        assert!(!private::is_open_to_others(&built.folder).expect("there"));
+        assert!(!is_open_to_others(&built.folder).expect("there"));
         fs::write(&program, "planted").expect("written");
         fs::set_permissions(&program, fs::Permissions::from_mode(0o777)).expect("chmod");
         let again = lab.build(&format!("umask 0; {COPY}; chmod 777 {{out}}/program")).expect("built");

@@ -12,7 +12,6 @@ use rustix::process::geteuid;
 
 use crate::build::{Built, Unbuilt};
 use crate::launcher::start_cleaner;
-use crate::private;
 use crate::program::{Program, Worker};
 use crate::registry::{Language, Registry};
 use crate::select::LanguageVariant;
@@ -207,9 +206,9 @@ fn root() -> io::Result<PathBuf> {
     for root in candidates.into_iter().flatten() {
         if root.is_dir() {
             // One that others may not write to, although they could so far.
-            let _ = private::make(&root, 0o755);
+            let _ = process::make_private_folder(&root, 0o755);
         }
-        match private::open_to_others(&root) {
+        match process::who_else_writes(&root) {
             None => return Ok(root),
             Some(reason) => why = reason,
         }

@@ -9,7 +9,6 @@ mod job;
 mod judge;
 mod launcher;
 mod measure;
-mod private;
 mod program;
 mod registry;
 mod result_line;

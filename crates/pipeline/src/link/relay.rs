@@ -5,12 +5,12 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use model::describe_errno;
-use process::signals::NoSignals;
 use process::sleep_on;
+use process::spawn_thread;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
@@ -96,10 +96,7 @@ impl Relay {
         let stop = Arc::new(Stop::new()?);
         let failed = Arc::new(AtomicBool::new(false));
         let (stopped, fails) = (Arc::clone(&stop), Arc::clone(&failed));
-        let _held = NoSignals::hold();
-        let thread = thread::Builder::new()
-            .name("hosepipe-relay".to_owned())
-            .spawn(move || run(source, pipe, &stopped, &fails))?;
+        let thread = spawn_thread("hosepipe-relay", move || run(source, pipe, &stopped, &fails))?;
         Ok(Self { stop, failed, thread: Some(thread) })
     }
 

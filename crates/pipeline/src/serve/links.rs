@@ -4,13 +4,13 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::mpsc::sync_channel;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use mechanism::{OpenError, Order};
 use model::LinkRecord;
 use observe::open_file::{OpenFile, identity};
 use pipes::protocol::{Reply, share_in_burst};
-use process::signals::NoSignals;
+use process::spawn_thread;
 use rustix::fs::{FileType, fstat};
 
 use super::Server;
@@ -82,9 +82,8 @@ fn release(reader: &OwnedFd) {
 /// Finishes a link in a thread of its own, so that others are answered meanwhile; in this one where there is none to be had.
 fn finish(link: Box<Link>) -> State {
     let (links, finishes) = sync_channel::<Box<Link>>(1);
-    let _held = NoSignals::hold();
     let finish = move || finishes.recv().map(|link| link.finish()).unwrap_or_default();
-    match thread::Builder::new().name("hosepipe-copy".to_owned()).spawn(finish) {
+    match spawn_thread("hosepipe-copy", finish) {
         Ok(thread) => match links.send(link) {
             Ok(()) => State::Finishing(thread),
             Err(_) => State::Over,

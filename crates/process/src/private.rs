@@ -1,4 +1,4 @@
-//! Folders in which nobody else can change anything: what is built in them is run, by root too.
+//! Who can change what a folder holds: programs built in it are run, by root too, and files in it are trusted.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
@@ -6,16 +6,24 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use model::describe_errno;
+use rustix::fd::AsFd;
+use rustix::fs::{AtFlags, Mode, OFlags, fstat, open, unlinkat};
 use rustix::process::geteuid;
 
-/// Write permission of the group and of everybody.
+use crate::own_file::create_at;
+
+/// Write permission of the group and of all other users.
 const OTHERS_WRITE: u32 = 0o022;
-/// Where everybody may write, but remove and rename only what is their own (the sticky bit).
+/// Write permission of all other users.
 const EVERYBODY_WRITES: u32 = 0o002;
+/// In such a folder users remove and rename only their own files (inode(7)).
 const STICKY: u32 = 0o1000;
 
-/// Makes a folder and those above it, and takes from it, where it is ours, what permissions go beyond these.
-pub(crate) fn make(folder: &Path, mode: u32) -> io::Result<()> {
+/// Makes a folder and those above it. Where it exists and is ours, permissions beyond `mode` are taken from it.
+///
+/// # Errors
+/// What the system answered.
+pub fn make_private_folder(folder: &Path, mode: u32) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(mode).create(folder)?;
     let found = fs::metadata(folder)?;
     if found.uid() == geteuid().as_raw() && found.mode() & 0o777 & !mode != 0 {
@@ -24,9 +32,9 @@ pub(crate) fn make(folder: &Path, mode: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Why others can change what a folder holds, or will hold once it is made; `None` where they cannot. Whoever may write to a
+/// Why others can change what a folder holds, or will hold once it is made; `None` where they cannot. A user who may write to a
 /// folder above it may put another in its place.
-pub(crate) fn open_to_others(folder: &Path) -> Option<String> {
+pub fn who_else_writes(folder: &Path) -> Option<String> {
     let there = folder.ancestors().find(|part| fs::symlink_metadata(part).is_ok()).unwrap_or(Path::new("/"));
     let found = fs::canonicalize(there);
     let real = match found {
@@ -35,7 +43,7 @@ pub(crate) fn open_to_others(folder: &Path) -> Option<String> {
     };
     real.ancestors().find_map(|part| {
         let found = fs::metadata(part).ok()?;
-        if !is_trusted(found.uid()) && !is_of_nobody_here(found.uid()) {
+        if !is_trusted(found.uid()) && !is_unmapped(found.uid()) {
             return Some(format!("{} belongs to user {}", part.display(), found.uid()));
         }
         // Groups above the folder are its owner's affair: many give each user a group of their own.
@@ -45,8 +53,11 @@ pub(crate) fn open_to_others(folder: &Path) -> Option<String> {
     })
 }
 
-/// Whether others can change, or have made, anything of what lies there.
-pub(crate) fn is_open_to_others(path: &Path) -> io::Result<bool> {
+/// Whether others can change, or have made, anything in a tree of files.
+///
+/// # Errors
+/// What the system answered.
+pub fn is_open_to_others(path: &Path) -> io::Result<bool> {
     let found = fs::symlink_metadata(path)?;
     if !is_trusted(found.uid()) || (!found.is_symlink() && found.mode() & OTHERS_WRITE != 0) {
         return Ok(true);
@@ -61,8 +72,11 @@ pub(crate) fn is_open_to_others(path: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Takes the permission to write from all others, whatever the umask was.
-pub(crate) fn close_to_others(path: &Path) -> io::Result<()> {
+/// Takes the permission to write from all others, in a whole tree of files.
+///
+/// # Errors
+/// What the system answered.
+pub fn close_to_others(path: &Path) -> io::Result<()> {
     let found = fs::symlink_metadata(path)?;
     if found.is_symlink() {
         return Ok(());
@@ -75,18 +89,45 @@ pub(crate) fn close_to_others(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(found.mode() & 0o7777 & !OTHERS_WRITE))
 }
 
-/// Whose files are run without a question: our own, root's, and those of whoever owns this very program.
+/// Users whose files are run without a question: this one, root, and the owner of this program's file.
 fn is_trusted(owner: u32) -> bool {
     let own_program = || std::env::current_exe().and_then(fs::metadata).map(|program| program.uid());
     owner == geteuid().as_raw() || owner == 0 || own_program().is_ok_and(|uid| uid == owner)
 }
 
-/// Whether a folder belongs to a user whom this user namespace does not know: all of them seem to be one then, in sandboxes
-/// even the owner of `/` (user_namespaces(7)).
-fn is_of_nobody_here(owner: u32) -> bool {
+/// Whether a folder's owner is unknown in this user namespace: all such users have one number there, in sandboxes even the owner of `/`
+/// (user_namespaces(7)).
+fn is_unmapped(owner: u32) -> bool {
     let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
-    let everybody_is_known = read("/proc/self/uid_map").split_whitespace().eq(["0", "0", "4294967295"]);
-    !everybody_is_known && read("/proc/sys/kernel/overflowuid").trim().parse() == Ok(owner)
+    let all_are_mapped = read("/proc/self/uid_map").split_whitespace().eq(["0", "0", "4294967295"]);
+    !all_are_mapped && read("/proc/sys/kernel/overflowuid").trim().parse() == Ok(owner)
+}
+
+/// Makes a folder and those above it for what nodes and partitions share; or checks one that exists: it must belong to this user, and
+/// not be writable by all. Its group is trusted, and so are the folders above it.
+///
+/// # Errors
+/// What the system answered, or a sentence about the folder.
+pub fn make_own_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
+    let opened = open(folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let found = fstat(&opened)?;
+    // A file server may give the files of this user to another one (root_squash of exports(5)).
+    if found.st_uid != geteuid().as_raw() && found.st_uid != owner_of_new_files(&opened)? {
+        let what = format!("it belongs to another user ({}): name a new folder", found.st_uid);
+        return Err(io::Error::other(what));
+    }
+    if found.st_mode & 0o002 != 0 {
+        return Err(io::Error::other("everybody may write to it: chmod o-w it, or name a new folder"));
+    }
+    Ok(())
+}
+
+fn owner_of_new_files(folder: impl AsFd) -> io::Result<u32> {
+    let name = format!(".hosepipe-{:016x}", fastrand::u64(..));
+    let file = create_at(&folder, name.as_str(), 0o600, false)?;
+    unlinkat(&folder, name, AtFlags::empty())?;
+    Ok(fstat(file)?.st_uid)
 }
 
 #[cfg(test)]
@@ -103,16 +144,16 @@ mod tests {
         let lab = TempDir::new().expect("a folder");
         let (above, folder) = (lab.path().join("above"), lab.path().join("above/below/folder"));
         fs::create_dir(&above).expect("made");
-        assert_eq!(open_to_others(&folder), None, "it is not there yet");
+        assert_eq!(who_else_writes(&folder), None, "it is not there yet");
         for (mode, is_open) in [(0o777, true), (0o1777, false), (0o775, false)] {
             set_mode(&above, mode);
-            assert_eq!(open_to_others(&folder).is_some(), is_open, "{mode:o}");
+            assert_eq!(who_else_writes(&folder).is_some(), is_open, "{mode:o}");
         }
-        make(&folder, 0o755).expect("made");
+        make_private_folder(&folder, 0o755).expect("made");
         set_mode(&folder, 0o775);
-        assert_eq!(open_to_others(&folder), Some(format!("others may write to {}", folder.display())));
-        make(&folder, 0o755).expect("made private");
-        assert_eq!(open_to_others(&folder), None);
+        assert_eq!(who_else_writes(&folder), Some(format!("others may write to {}", folder.display())));
+        make_private_folder(&folder, 0o755).expect("made private");
+        assert_eq!(who_else_writes(&folder), None);
     }
 
     #[test]
@@ -136,9 +177,25 @@ mod tests {
             assert!(is_open_to_others(lab.path()).expect("readable"));
             std::os::unix::fs::chown(lab.path(), Some(65534), None).expect("chown");
             assert_eq!(
-                open_to_others(&inner),
+                who_else_writes(&inner),
                 Some(format!("{} belongs to user 65534", lab.path().display()))
             );
+        }
+    }
+
+    #[test]
+    fn a_folder_that_others_may_write_to_is_refused() {
+        let lab = tempfile::tempdir().expect("a folder");
+        let folder = lab.path().join("made/here");
+        make_own_folder(&folder).expect("made");
+        fs::set_permissions(&folder, Permissions::from_mode(0o777)).expect("chmod");
+        let refused = make_own_folder(&folder).expect_err("open to everybody");
+        assert!(refused.to_string().contains("chmod o-w"), "{refused}");
+        if geteuid().is_root() {
+            fs::set_permissions(&folder, Permissions::from_mode(0o755)).expect("chmod");
+            std::os::unix::fs::chown(&folder, Some(65534), None).expect("chown");
+            let refused = make_own_folder(&folder).expect_err("another user's");
+            assert!(refused.to_string().contains("another user (65534)"), "{refused}");
         }
     }
 }
