@@ -3,7 +3,7 @@
 
 use clap::Command;
 
-use crate::terminal::wrap;
+use report::wrap;
 
 /// Longer lines are hard to read.
 const WIDTH_MAX: usize = 110;

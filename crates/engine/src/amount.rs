@@ -33,7 +33,7 @@ pub(crate) fn fixed_blocks(case: &Case) -> Option<u64> {
 
 /// Blocks of the first, tentative trial: few, since nothing is known of the mechanism's speed.
 pub(crate) fn first_blocks(case: &Case) -> u64 {
-    // Paced ones take as long as they are told to, whatever the mechanism is.
+    // Paced ones take as long as the rate says, whatever the mechanism is.
     let most = case.load.rate_per_s.map_or(256, |rate| (u64::from(rate) / 100).clamp(1, 256));
     let least = (FIRST_BYTES_MAX / case.block_bytes).clamp(1, 4);
     (FIRST_BYTES / case.block_bytes).clamp(least, 256).min(most)

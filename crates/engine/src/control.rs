@@ -7,23 +7,22 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use mechanism::{SharedMemory, TaskCpu};
 
-/// Looks at the barrier this often before it lets others run: both ends are there within microseconds,
-/// unless they share a CPU.
+/// Polls of the barrier before the first sched_yield(2): both ends arrive within microseconds, unless they share a CPU.
 const LOOKS_BEFORE_YIELD: u32 = 2_000;
 
 /// What one task writes, on a cache line (and prefetch neighbour) of its own.
 #[repr(C, align(128))]
-struct Told {
+struct TaskCounters {
     moved: AtomicU64,
     /// The same when the first of several pairs, or senders, was done.
     moved_while_all_ran: AtomicU64,
     cpu: TaskCpu,
 }
 
-/// The most tasks of a trial: each is a process or a thread, and a place in the shared memory.
+/// The most tasks of a trial: each is a process or a thread, with counters in the shared memory.
 pub(crate) const TASKS_MAX: usize = 1024;
 
-/// What all tasks look at; their own parts follow it.
+/// What all tasks share; the counters of each follow it.
 #[repr(C, align(128))]
 struct Head {
     arrived: AtomicU32,
@@ -38,9 +37,9 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// A page of zeros: nobody has arrived, nothing was moved.
+    /// A page of zeros: no task has arrived, nothing was moved.
     pub(crate) fn new(tasks: usize) -> io::Result<Self> {
-        Ok(Self { memory: SharedMemory::new(size_of::<Head>() + tasks * size_of::<Told>())?, tasks })
+        Ok(Self { memory: SharedMemory::new(size_of::<Head>() + tasks * size_of::<TaskCounters>())?, tasks })
     }
 
     fn head(&self) -> &Head {
@@ -49,13 +48,12 @@ impl Control {
         unsafe { &*self.memory.as_ptr().cast::<Head>() }
     }
 
-    fn told(&self) -> &[Told] {
+    fn counters(&self) -> &[TaskCounters] {
         // SAFETY: as above; behind the head, whose size is a multiple of their alignment, lie as many as there are tasks.
         unsafe { std::slice::from_raw_parts(self.memory.as_ptr().add(size_of::<Head>()).cast(), self.tasks) }
     }
 
-    /// Waits until all tasks have come here. Whoever never comes is the supervisor's business: it ends the
-    /// others.
+    /// Waits until all tasks have come here. Where one never comes, the supervisor ends the others.
     pub(crate) fn barrier(&self) {
         let (arrived, tasks) = (&self.head().arrived, self.tasks as u32);
         arrived.fetch_add(1, AcqRel);
@@ -68,24 +66,24 @@ impl Control {
 
     /// How much one task has moved.
     pub(crate) fn moved(&self, task: usize) -> &AtomicU64 {
-        &self.told()[task].moved
+        &self.counters()[task].moved
     }
 
-    /// A task of one of several pairs, or one of several senders, has moved all it had to. The first one writes down how far all
-    /// have come.
+    /// Notes that a task of one of several pairs, or one of several senders, has moved all it had to. The first one to do so notes the
+    /// progress of all.
     pub(crate) fn is_done(&self, task: usize, moved: u64, now_ns: u64) {
         self.moved(task).store(moved, Relaxed);
         if self.head().done.swap(1, AcqRel) == 0 {
             self.head().all_ran_until_ns.store(now_ns, Relaxed);
-            for told in self.told() {
-                told.moved_while_all_ran.store(told.moved.load(Relaxed), Relaxed);
+            for task in self.counters() {
+                task.moved_while_all_ran.store(task.moved.load(Relaxed), Relaxed);
             }
         }
     }
 
     /// How much one task had moved when the first was done.
     pub(crate) fn moved_while_all_ran(&self, task: usize) -> u64 {
-        self.told()[task].moved_while_all_ran.load(Relaxed)
+        self.counters()[task].moved_while_all_ran.load(Relaxed)
     }
 
     /// When the first was done (CLOCK_MONOTONIC).
@@ -95,12 +93,12 @@ impl Control {
 
     /// Where one task says on which CPU it is.
     pub(crate) fn cpu(&self, task: usize) -> &TaskCpu {
-        &self.told()[task].cpu
+        &self.counters()[task].cpu
     }
 
-    /// How far the task that is furthest behind has come, and the sum of all, which grows with any progress.
+    /// The progress of the slowest task, and the sum of all, which grows with any progress.
     pub(crate) fn slowest_and_sum(&self) -> (u64, u64) {
-        let values = || self.told().iter().map(|told| told.moved.load(Relaxed));
+        let values = || self.counters().iter().map(|task| task.moved.load(Relaxed));
         (values().min().unwrap_or(0), values().sum())
     }
 }

@@ -1,4 +1,4 @@
-//! One end of a trial: from the barrier to the last byte, and what it used on the way.
+//! One end of a trial: from the barrier to the last byte, and what it used meanwhile.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::control::Control;
 
-/// What an end tells the supervisor, as a line of JSON.
+/// What an end reports to the supervisor, as JSON.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct EndReport {
     /// CLOCK_MONOTONIC when it left the barrier; the same clock in every process of the machine.
@@ -19,21 +19,21 @@ pub(crate) struct EndReport {
     pub(crate) end_ns: u64,
     /// Bytes it received.
     pub(crate) received_bytes: u64,
-    /// What it computed over them, at level `verify`.
+    /// The checksum over them, at level `verify`.
     pub(crate) checksum: Option<String>,
     /// What it used.
     pub(crate) usage: EndUsage,
     /// Round trip times, encoded as records have them.
     pub(crate) latency_histogram: Option<String>,
-    /// Of paced round trips the times from the real question, likewise.
+    /// Of paced round trips, the times since the question was really asked, encoded likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) service_histogram: Option<String>,
-    /// Blocks of many senders that did not come in one piece; `None` where bytes are missing, or nobody looked.
+    /// Blocks of many senders that did not come in one piece; `None` where bytes are missing, or blocks were not looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) torn_blocks: Option<u64>,
-    /// How often it looked where both ends were, and how often that was one CPU.
+    /// How often it compared the CPUs of both ends, and how often they were the same.
     pub(crate) looks: (u64, u64),
-    /// Of its connection with another host.
+    /// What it knows of its connection with another host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) connection: Option<ConnectionFacts>,
     /// What went wrong.
@@ -54,7 +54,7 @@ impl EndReport {
             torn_blocks: None,
             looks: (0, 0),
             connection: None,
-            failure: Some(EndFailure::of(error)),
+            failure: Some(EndFailure::from(error)),
         }
     }
 }
@@ -72,8 +72,8 @@ pub(crate) struct EndFailure {
     pub(crate) would_block: bool,
 }
 
-impl EndFailure {
-    fn of(error: &io::Error) -> Self {
+impl From<&io::Error> for EndFailure {
+    fn from(error: &io::Error) -> Self {
         let errno = error.raw_os_error();
         let peer_errno = matches!(errno, Some(libc::EPIPE | libc::ECONNRESET));
         Self {
@@ -85,8 +85,8 @@ impl EndFailure {
     }
 }
 
-/// Runs one end of a trial, from the barrier on. `done` is its number and what it will have moved, where it is to be known how far all of
-/// several had come when the first was done; `blocks` are those of each sender.
+/// Runs one end of a trial, from the barrier on. `done` is its number and what it will have moved, where the progress of all ends at the
+/// end of the first one is wanted; `blocks` are those of each sender.
 pub(crate) fn run_end(
     endpoint: &mut dyn Endpoint,
     job: &mut Job<'_>,
@@ -99,9 +99,7 @@ pub(crate) fn run_end(
     control.barrier();
     let before = thread_usage();
     let syscalls_before = endpoint.syscalls();
-    let start_ns = monotonic_ns();
-    let result = prepared.and_then(|()| endpoint.run(job));
-    let end_ns = monotonic_ns();
+    let (start_ns, end_ns, result) = clock_end(|| prepared.and_then(|()| endpoint.run(job)));
     if let Some((task, moved)) = done.filter(|_| result.is_ok()) {
         control.is_done(task, moved, end_ns);
     }
@@ -119,8 +117,16 @@ pub(crate) fn run_end(
         torn_blocks: job.sorter.take().and_then(|sorter| sorter.torn(blocks)),
         looks: job.progress.looks(),
         connection: endpoint.connection(),
-        failure: result.err().as_ref().map(EndFailure::of),
+        failure: result.err().as_ref().map(EndFailure::from),
     }
+}
+
+/// The clock of one end (CLOCK_MONOTONIC): it starts behind the barrier and stops when `moves_all` has moved the last byte, checked at
+/// level `verify`. Of these two times of every end [`crate::sample::clock_trial`] makes those of the trial.
+fn clock_end<T>(moves_all: impl FnOnce() -> T) -> (u64, u64, T) {
+    let start_ns = monotonic_ns();
+    let result = moves_all();
+    (start_ns, monotonic_ns(), result)
 }
 
 /// RUSAGE_THREAD: the calling thread's own, which is the whole end's also where it is a process.

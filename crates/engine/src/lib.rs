@@ -7,17 +7,17 @@
 mod amount;
 mod control;
 mod end;
-mod half;
 mod machine;
 mod neighbours;
 mod plan;
 mod prepare;
+mod remote;
 mod sample;
 mod session;
 mod trial;
 mod watch;
 
-pub use half::{FarEnd, FarNews, Order, check_confirmed, hold_far_end};
 pub use machine::measure_machine;
 pub use plan::{Outcome, Plan};
+pub use remote::{FarEnd, FarNews, Order, check_confirmed, hold_far_end};
 pub use session::{run, run_with};

@@ -1,5 +1,5 @@
-//! What this machine does at all, whatever mechanism is used: wake-ups and copies by trials of their own, system calls, clock and page
-//! faults by loops in this process.
+//! Figures of this machine that no mechanism changes: wake-ups and copies, by trials of their own; system calls, clock and page faults,
+//! by loops in this process.
 #![allow(unsafe_code)]
 
 use std::hint::black_box;
@@ -21,7 +21,7 @@ use crate::session::run;
 const REPEATS: u32 = 9;
 /// What wake-ups and copies may take together.
 const BUDGET: Duration = Duration::from_millis(2200);
-/// Calls, and looks at the clock, of one repeat.
+/// System calls, and readings of the clock, in one repeat.
 const CALLS: u64 = 20_000;
 /// Pages of one repeat.
 const PAGES: usize = 1024;
@@ -40,7 +40,7 @@ type Loop = fn() -> io::Result<f64>;
 
 /// The figures that need no second task.
 fn in_this_process(cpus: &[Cpu]) -> Vec<MachineFigure> {
-    // Where the system does not let us stay on a CPU the figures are those of several.
+    // Where this process may not be pinned, the figures are of several CPUs.
     let _pinned = cpus.first().and_then(|cpu| Pinned::to(cpu.id).ok());
     let loops: [(MachineFigureKind, Loop); 4] = [
         (MachineFigureKind::SystemCall, || Ok(system_call_ns())),
@@ -76,25 +76,26 @@ fn clock_ns() -> f64 {
     (monotonic_ns() - began) as f64 / CALLS as f64
 }
 
-/// Between two looks lies at least what a look costs, in steps of the clock: the smallest difference between such distances.
+/// The clock's resolution. Two readings are apart by what a reading costs, rounded to the resolution: it is the smallest difference
+/// between such distances.
 fn clock_step_ns() -> f64 {
-    let mut looks: Vec<u64> = (0..CALLS).map(|_| monotonic_ns()).collect();
-    looks.dedup();
-    let mut steps: Vec<u64> = looks.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let mut readings: Vec<u64> = (0..CALLS).map(|_| monotonic_ns()).collect();
+    readings.dedup();
+    let mut steps: Vec<u64> = readings.windows(2).map(|pair| pair[1] - pair[0]).collect();
     steps.sort_unstable();
     steps.dedup();
     let between = steps.windows(2).map(|pair| pair[1] - pair[0]).min();
     between.or(steps.first().copied()).unwrap_or(1) as f64
 }
 
-/// The first touch of pages of a fresh mapping, one by one.
+/// The first write to each page of a fresh mapping.
 fn page_fault_ns() -> io::Result<f64> {
     let (page, len) = (page_size(), PAGES * page_size());
     // SAFETY: a fresh private mapping at an address of the kernel's choice, given back below; only its own bytes are written.
     unsafe {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         let start = mmap_anonymous(std::ptr::null_mut(), len, access, MapFlags::PRIVATE)?;
-        // A huge page would be 512 of them at once. Kernels without huge pages refuse, and have no need of it.
+        // A huge page would be 512 pages at once. Kernels without huge pages refuse this, and do not need it.
         let _ = madvise(start, len, Advice::LinuxNoHugepage);
         let began = monotonic_ns();
         for number in 0..PAGES {
@@ -130,12 +131,12 @@ fn by_trials(cpus: &[Cpu]) -> Vec<MachineFigure> {
         (MachineFigureKind::CopyMemory, copy(16 << 20)),
     ];
     let (kinds, cases): (Vec<_>, Vec<_>) = cases.into_iter().unzip();
-    let plan = Plan::of(cases, REPEATS, 1, Some(BUDGET));
+    let plan = Plan::new(cases, REPEATS, 1, Some(BUDGET));
     let outcome = run(&plan, cpus, &mut Silent, &|| false);
-    kinds.into_iter().zip(&outcome.cases).map(|(kind, case)| of_case(kind, case)).collect()
+    kinds.into_iter().zip(&outcome.cases).map(|(kind, case)| machine_figure(kind, case)).collect()
 }
 
-fn of_case(kind: MachineFigureKind, case: &CaseRecord) -> MachineFigure {
+fn machine_figure(kind: MachineFigureKind, case: &CaseRecord) -> MachineFigure {
     let value = |sample: &Sample| match case.workload {
         Workload::Stream => Some(sample.bytes as f64 * 1e9 / sample.elapsed_ns.max(1) as f64),
         Workload::PingPong => {

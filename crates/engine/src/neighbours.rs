@@ -1,5 +1,5 @@
-//! Whether something else used the CPUs: a short loop of fixed work on each of them, timed between rounds. It knows nothing of what the
-//! rounds measured, and so its verdict picks no figures.
+//! Whether other programs used the CPUs: a short loop of fixed work on each of them, timed between rounds. It does not see what the
+//! rounds measured, so that no figures are selected by their value.
 
 use std::hint::black_box;
 
@@ -8,23 +8,23 @@ use process::Pinned;
 
 /// Steps of the work: about half a millisecond.
 const STEPS: u64 = 400_000;
-/// CPUs that are looked at: 2 ms in all.
+/// The most CPUs that are timed: 2 ms in all.
 const CPUS_MAX: usize = 4;
-/// So many times its running median, and the work was disturbed.
+/// The work was disturbed where it took this many times its running median.
 const OFF_FROM: f64 = 1.5;
-/// Looks that the median is made of; fewer than the least judge nothing.
+/// Times that the median is taken of, at most and at least.
 const LOOKS_MAX: usize = 31;
 const LOOKS_MIN: usize = 5;
 
-/// The last looks at each CPU.
+/// The last times of each CPU.
 pub(crate) struct Neighbours {
     cpus: Vec<(u32, Looks)>,
-    /// Whether the last look found somebody.
+    /// Whether the last look found another program at work.
     busy: bool,
 }
 
 impl Neighbours {
-    /// Looks as often as it takes to know what is usual.
+    /// Takes the first times, to know what is usual.
     pub(crate) fn new(cpus: &[Cpu]) -> Self {
         let cpus = cpus.iter().take(CPUS_MAX).map(|cpu| (cpu.id, Looks::default())).collect();
         let mut neighbours = Self { cpus, busy: false };
@@ -34,7 +34,7 @@ impl Neighbours {
         neighbours
     }
 
-    /// Whether somebody used a CPU before or after what was done since the last call.
+    /// Whether another program used a CPU just before or just after what was done since the last call.
     pub(crate) fn disturbed(&mut self) -> bool {
         let now = self.look();
         std::mem::replace(&mut self.busy, now) || now
@@ -43,7 +43,8 @@ impl Neighbours {
     fn look(&mut self) -> bool {
         let mut busy = false;
         for (cpu, looks) in &mut self.cpus {
-            // Waiting for the CPU is what somebody on it costs most. One that was taken from us since is not looked at.
+            // Timed from before the move: another program on the CPU costs most by the wait for it. A CPU that this process may
+            // no longer use is left out.
             let began = monotonic_ns();
             if let Ok(_pinned) = Pinned::to(*cpu) {
                 work();
@@ -59,7 +60,7 @@ impl Neighbours {
 struct Looks(Vec<u64>);
 
 impl Looks {
-    /// Whether this time is off the median of those before it. It belongs to them from now on: what lasts becomes usual.
+    /// Whether this time is off the median of the earlier ones. Afterwards it is one of them: a change that lasts becomes usual.
     fn is_off(&mut self, took_ns: u64) -> bool {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();

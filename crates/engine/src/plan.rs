@@ -1,4 +1,4 @@
-//! What is to be run.
+//! The plan of a run, and its outcome.
 
 use std::time::Duration;
 
@@ -11,25 +11,24 @@ pub struct Plan {
     pub cases: Vec<Case>,
     /// Trials of each case: with the budget they decide how long a trial is.
     pub trials: u32,
-    /// Rounds at the most. With more than there are trials, the cases of which the observer has not enough go on for as long as the
-    /// budget lasts.
+    /// The most rounds. More rounds than trials are run of the cases of which the observer wants more samples, while the budget lasts.
     pub rounds_max: u32,
-    /// Whether rounds in which something else used the CPUs are repeated.
+    /// Whether rounds in which other programs used the CPUs are repeated.
     pub repeats: bool,
-    /// Decides the order within each round, and random payloads.
+    /// Seed of the order within each round, and of random payloads.
     pub seed: u64,
-    /// What the whole run may take, calibration included; `None`: as long as it needs.
+    /// Time of the whole run, calibration included; `None` without a limit.
     pub budget: Option<Duration>,
 }
 
 impl Plan {
-    /// So many trials of each case, and no round twice.
-    pub fn of(cases: Vec<Case>, trials: u32, seed: u64, budget: Option<Duration>) -> Self {
+    /// A plan that repeats no round.
+    pub fn new(cases: Vec<Case>, trials: u32, seed: u64, budget: Option<Duration>) -> Self {
         Self { cases, trials, rounds_max: trials, repeats: false, seed, budget }
     }
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     /// One for each case of the plan: raw samples without summaries, or why there are none.

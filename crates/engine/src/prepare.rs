@@ -1,5 +1,5 @@
-//! What can be said of a case before anything is measured: whether it has a meaning, whether the machine has
-//! the mechanism, and which CPUs its ends get.
+//! The check of a case before anything is measured: whether the mechanism can do it, whether this machine has the mechanism, and
+//! which CPUs the ends get.
 
 use host::PlacementError;
 use mechanism::{Capabilities, Mechanism, Options};
@@ -15,7 +15,7 @@ pub(crate) struct Ready {
     /// The ends' CPUs, pair after pair, the sender's first (many senders', then the receiver's); empty where the scheduler chooses.
     pub(crate) cpus: Vec<u32>,
     pub(crate) block_bytes: usize,
-    /// What shows that bytes pass by reference, where they are said to.
+    /// What proves that bytes pass by reference, where the mechanism says so.
     pub(crate) zero_copy: Option<ZeroCopy>,
     /// The longest block of many senders that comes in one piece.
     pub(crate) atomic_bytes: u64,
@@ -44,12 +44,12 @@ pub(crate) fn all_tasks(case: &Case) -> usize {
     tasks(case) * case.load.pairs() as usize
 }
 
-/// Looks a case up and checks it against what the mechanism and the machine have.
+/// Finds a case's mechanism, and checks the case against what that and the machine have.
 pub(crate) fn prepare(case: &Case, cpus: &[Cpu]) -> Result<Ready, CaseError> {
     let (mechanism, options) = mechanism::resolve(&case.spec)
         .map_err(|problem| CaseError::stated(ErrorKind::Unsupported, problem.to_string()))?;
     check_combination(mechanism, &options, case)?;
-    // What is to be had on this machine alone says nothing of the way to another.
+    // Whether the mechanism works on this machine alone says nothing of the way to another.
     let probed = if case.toward.is_some() { Ok(()) } else { mechanism.probe() };
     probed.map_err(|missing| {
         let message = format!("not available here: {}", missing.reason);

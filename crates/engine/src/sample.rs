@@ -1,4 +1,4 @@
-//! What the ends of a trial report, checked and put together.
+//! The reports of a trial's ends, checked and combined into one sample.
 
 use model::{
     Case, CaseError, DataLevel, ErrorKind, NoSample, Sample, Share, Workload, decode_histogram,
@@ -38,10 +38,10 @@ impl<'a> Ends<'a> {
     }
 }
 
-/// Puts the reports of the ends together.
+/// Combines the reports of the ends.
 ///
 /// # Errors
-/// Round trips of several pairs that cannot be put together.
+/// Histograms of round trips that cannot be added up.
 pub(crate) fn make_sample(
     ends: &Ends<'_>,
     round: u32,
@@ -49,8 +49,7 @@ pub(crate) fn make_sample(
     control: &Control,
 ) -> Result<Sample, CaseError> {
     let (case, reports) = (ends.case, ends.reports);
-    let start_ns = reports.iter().map(|end| end.start_ns).min().unwrap_or(began_ns);
-    let end_ns = ends.last().map(|end| end.end_ns).max().unwrap_or(start_ns);
+    let (start_ns, end_ns) = clock_trial(ends).unwrap_or((began_ns, began_ns));
     let usage = reports.iter().map(|end| end.usage.clone()).collect();
     let messages = ends.blocks_of_pair() * u64::from(case.load.pairs());
     let histogram = |of: fn(&EndReport) -> &Option<String>| {
@@ -73,6 +72,14 @@ pub(crate) fn make_sample(
         torn_blocks: reports.iter().find_map(|end| end.torn_blocks),
         ..Sample::of_ends(usage)
     })
+}
+
+/// The clock of a trial on this host: it starts when the first end leaves the barrier, and stops when the last receiver of a stream, or
+/// the last asker of round trips, has its last byte. `None` without reports. Ends: [`crate::end::run_end`]; an end on another host has
+/// its times moved to this clock first.
+fn clock_trial(ends: &Ends<'_>) -> Option<(u64, u64)> {
+    let start_ns = ends.reports.iter().map(|end| end.start_ns).min()?;
+    Some((start_ns, ends.last().map(|end| end.end_ns).max()?))
 }
 
 /// Several histograms of round trips as one; the only one as it is.
@@ -116,15 +123,14 @@ fn shares(ends: &Ends<'_>, control: &Control) -> Vec<Share> {
     }
 }
 
-/// The share of all looks at which both ends were on one CPU; `None` where nobody looked.
+/// The share of all looks at which both ends were on one CPU; `None` without a look.
 fn same_cpu_share(ends: &[EndReport]) -> Option<f64> {
     let sum = |of: fn(&EndReport) -> u64| ends.iter().map(of).sum::<u64>();
     let (looks, together) = (sum(|end| end.looks.0), sum(|end| end.looks.1));
     (looks > 0).then(|| together as f64 / looks as f64)
 }
 
-/// Refuses a trial whose tasks did not all report, or one of whose last ends says that it received less than was sent: nothing else
-/// would be checked of it.
+/// Refuses a trial whose tasks did not all report, or whose receivers received less than was sent: there would be nothing else to check.
 pub(crate) fn check_arrival(ends: &Ends<'_>) -> Result<(), CaseError> {
     let (reports, tasks) = (ends.reports.len(), all_tasks(ends.case));
     let sent = ends.blocks_of_pair().saturating_mul(ends.case.block_bytes);
@@ -168,7 +174,7 @@ fn check_blocks(case: &Case, blocks: u64, torn: Option<u64>, atomic_bytes: u64) 
 }
 
 pub(crate) fn corrupt(message: String) -> CaseError {
-    let remedy = "a fault of the mechanism or of its code here: please tell us".to_owned();
+    let remedy = "a fault of the mechanism or of its code here: please report it".to_owned();
     CaseError::new(ErrorKind::Corrupt, message).with_remedy(remedy)
 }
 

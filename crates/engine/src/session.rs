@@ -14,20 +14,20 @@ use payload::{Period, Tile, expected_checksum};
 use crate::amount::{
     PLANNED_PART, TRIAL_MAX, TRIAL_MIN, blocks_with_a_sum, first_blocks, fixed_blocks, scaled_blocks,
 };
-use crate::half::{FarEnd, run_half_trial};
 use crate::neighbours::Neighbours;
 use crate::plan::{Outcome, Plan};
 use crate::prepare::{Ready, prepare};
+use crate::remote::{FarEnd, run_remote_trial};
 use crate::trial::{TrialSetup, run_trial};
 
-/// How far beyond the budget a run may go, as a factor and at least, before a trial is cut short.
+/// A trial is cut short when the run is beyond this factor of the budget and this much more.
 const OVERTIME: f64 = 1.25;
 const OVERTIME_MIN: Duration = Duration::from_secs(1);
 
-/// One round of so many may be repeated.
+/// One in this many rounds may be repeated.
 const REPEATED_OF_ROUNDS: u32 = 4;
 
-/// A case on its way through the run.
+/// A case during the run.
 struct Runner {
     case: Case,
     record: CaseRecord,
@@ -39,14 +39,14 @@ struct Runner {
     expected: Duration,
 }
 
-/// Runs a plan on the given CPUs. Returns what was finished, however the run ended.
+/// Runs a plan on the given CPUs. Returns the trials that were finished, even where the run was stopped.
 ///
 /// Must be called from a process with one thread: trials are forked from it.
 pub fn run(plan: &Plan, cpus: &[Cpu], observer: &mut dyn Observer, stop: &dyn Fn() -> bool) -> Outcome {
     run_with(plan, cpus, None, observer, stop)
 }
 
-/// The same with another host, which holds the other end of each case that goes to it.
+/// The same with another host, which holds one end of each case with a `toward`.
 pub fn run_with<'f>(
     plan: &Plan,
     cpus: &[Cpu],
@@ -101,7 +101,7 @@ impl Runner {
         }
     }
 
-    /// What people call it while it runs.
+    /// Its name while it runs.
     fn name(&self) -> String {
         format!("{} ({})", self.case.spec, self.case.workload)
     }
@@ -118,7 +118,7 @@ impl Runner {
         }
     }
 
-    /// Decides how many blocks a trial moves. `speed` is what a trial before took: its blocks, and its time.
+    /// Decides how many blocks a trial moves. `speed` has the blocks and the time of an earlier trial.
     fn size_trial(&mut self, speed: Option<(u64, Duration)>, target: Duration) {
         let (Some(ready), Some((blocks, elapsed))) = (&self.ready, speed) else { return };
         let case = &self.case;
@@ -158,7 +158,7 @@ impl Bench<'_, '_> {
         }
         let target = self.trial_target();
         self.size_trials(&speeds, target, |role| role == Role::Ranked);
-        // A floor or a ceiling stands beside what it is compared with, and makes the run no longer than that does.
+        // A floor or a ceiling takes no longer than what it is compared with.
         let ranked = self.runners.iter().filter(|runner| runner.case.role == Role::Ranked);
         let target = ranked.map(|runner| runner.expected.clamp(TRIAL_MIN, target)).max().unwrap_or(target);
         self.size_trials(&speeds, target, |role| role != Role::Ranked);
@@ -183,21 +183,21 @@ impl Bench<'_, '_> {
         }
     }
 
-    /// Lets an XOR say something where the amount is ours to choose: zeros have the sum 0 too.
+    /// Chooses amounts whose XOR is not 0 where the amount is adaptive: zeros have the XOR 0, too.
     fn avoid_empty_sums(&mut self) {
         for runner in &mut self.runners {
             let case = &runner.case;
             if (case.data, case.check, case.amount) != (DataLevel::Verify, Check::Xor, Amount::Adaptive) {
                 continue;
             }
-            // A payload that cannot be had is told of by the case's trials.
+            // The trials of the case report a payload that cannot be made.
             let Ok(tile) = tile(&mut self.tiles, &case.payload, self.plan.seed) else { continue };
             let sum = |bytes| expected_checksum(&tile, case.check, bytes, self.stop);
             runner.blocks = blocks_with_a_sum(case, runner.blocks, sum);
         }
     }
 
-    /// Runs a case, unmeasured, until a trial is long enough to judge its speed by.
+    /// Runs unmeasured trials of a case until one is long enough to judge its speed by.
     fn warm_up(&mut self, index: usize) -> Result<Option<(u64, Duration)>, Interrupted> {
         let fixed = fixed_blocks(&self.runners[index].case);
         let mut blocks = first_blocks(&self.runners[index].case);
@@ -250,7 +250,7 @@ impl Bench<'_, '_> {
         Ok(())
     }
 
-    /// Takes a trial of each of these cases of which the observer has not enough; says whether there was any.
+    /// Runs a trial of each of these cases that needs more samples; returns whether there was one.
     fn take_round(&mut self, round: u32, indices: &[usize]) -> Result<bool, Interrupted> {
         let mut any = false;
         for &index in indices {
@@ -268,12 +268,12 @@ impl Bench<'_, '_> {
         Ok(any)
     }
 
-    /// One round in four may be repeated, so that a machine that is never quiet is measured all the same.
+    /// Limits repeated rounds to one in four, so that a machine that is never quiet is measured, too.
     fn may_repeat(&self, round: u32) -> bool {
         self.repeated_rounds < round / REPEATED_OF_ROUNDS + 1 && !self.budget_spent()
     }
 
-    /// Marks the samples of a round, which then count no more, and stay in the record.
+    /// Marks the samples of a round as disturbed: they stay in the record, and are not summarised.
     fn set_aside(&mut self, round: u32) {
         self.repeated_rounds += 1;
         for CaseRecord { samples, disturbed, .. } in self.runners.iter_mut().map(|runner| &mut runner.record)
@@ -294,7 +294,7 @@ impl Bench<'_, '_> {
         self.runners.iter().enumerate().filter_map(alive).collect::<Vec<_>>().into_iter()
     }
 
-    /// Runs one trial; a failure is noted with the case, which is then not alive any more.
+    /// Runs one trial; a failed case keeps its error and is not run again.
     fn trial(&mut self, index: usize, blocks: u64, round: u32) -> Result<Option<Sample>, Interrupted> {
         let runner = &mut self.runners[index];
         let Some(ready) = &runner.ready else { return Ok(None) };
@@ -323,7 +323,7 @@ impl Bench<'_, '_> {
         let setup = TrialSetup { case, ready, tile: &tile, folder: self.folder, blocks, round };
         let progress = &mut |part| self.progress.trial_progress(part);
         let made = match self.far.as_deref_mut().filter(|_| case.toward.is_some()) {
-            Some(far) => run_half_trial(&setup, far, self.plan.seed, &mut expected, progress, stop),
+            Some(far) => run_remote_trial(&setup, far, self.plan.seed, &mut expected, progress, stop),
             None => run_trial(&setup, &mut expected, progress, stop),
         };
         match made {

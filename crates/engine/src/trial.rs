@@ -1,4 +1,4 @@
-//! One trial: open, start the tasks, and have what they report put together and checked.
+//! One trial: opens the channels, starts the tasks, and checks and combines what they report.
 
 use std::ffi::CStr;
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ use crate::prepare::{Ready, all_tasks, tasks};
 use crate::sample::{Ends, check_arrival, check_content, make_sample};
 use crate::watch::{judge, system_failure, wait_for_tasks};
 
-/// What a trial is made of, beside its case.
+/// What a trial needs.
 pub(crate) struct TrialSetup<'a> {
     pub(crate) case: &'a Case,
     pub(crate) ready: &'a Ready,
@@ -37,7 +37,7 @@ pub(crate) struct TrialOutcome {
     pub(crate) congestion_control: Option<String>,
 }
 
-/// Runs one trial. `expected` says what the checksum of a number of bytes must be, unless the user stops it.
+/// Runs one trial. `expected` gives the right checksum of a number of bytes; `None` where the user stops it.
 pub(crate) fn run_trial(
     setup: &TrialSetup<'_>,
     expected: &mut dyn FnMut(u64) -> Option<String>,
@@ -66,7 +66,7 @@ fn open_all(setup: &TrialSetup<'_>) -> Result<Vec<Channel>, CaseError> {
     (1..=pairs).map(open).collect()
 }
 
-/// What one pair was given and the next one was not is a limit of this machine.
+/// Where one pair could be opened and a later one not, that is a limit of this machine.
 fn of_pair(error: CaseError, pair: u32, pairs: u32) -> CaseError {
     if pair == 1 {
         return error;
@@ -77,7 +77,7 @@ fn of_pair(error: CaseError, pair: u32, pairs: u32) -> CaseError {
     CaseError::stated(ErrorKind::Limit, message).with_remedy(remedy)
 }
 
-/// What to try where this machine does not give so much at once.
+/// What to try where this machine does not give that much at once.
 const MORE_AT_ONCE: &str = "fewer of them at once; or where descriptors ran out (EMFILE), ulimit -n 4096; where processes did (EAGAIN), ulimit -u 4096";
 
 /// What was granted to all pairs: the least of them, and the most where they differ.
@@ -113,7 +113,7 @@ pub(crate) fn request<'s>(setup: &'s TrialSetup<'_>) -> Request<'s> {
     }
 }
 
-/// Why a case has no channel, or no end of one.
+/// Why a channel, or one end of it, cannot be opened.
 pub(crate) fn open_error(error: OpenError) -> CaseError {
     let (kind, expected) = match error {
         OpenError::Limit { .. } | OpenError::BlockTooLarge { .. } => (ErrorKind::Limit, true),
@@ -152,7 +152,7 @@ fn start_tasks(
     Ok(children)
 }
 
-/// The system does not start a task. Where many were asked for, that is a limit of this machine.
+/// The system refused to start a task. Where many were asked for, that is a limit of this machine.
 fn no_task(load: Load, started: usize, error: &io::Error) -> CaseError {
     let failure = system_failure("fork", error);
     if !load.is_asked() || started == 0 {
@@ -162,7 +162,7 @@ fn no_task(load: Load, started: usize, error: &io::Error) -> CaseError {
     CaseError::stated(ErrorKind::Limit, message).with_remedy(MORE_AT_ONCE.to_owned())
 }
 
-/// What the process of each task is called: the first sends, the last receives.
+/// The process name of each task: the first sends, the last receives.
 pub(crate) fn child_name(case: &Case, index: usize, count: usize) -> &'static CStr {
     match index {
         _ if case.tasks != Tasks::Processes => c"hosepipe-tasks",
@@ -173,7 +173,7 @@ pub(crate) fn child_name(case: &Case, index: usize, count: usize) -> &'static CS
     }
 }
 
-/// What a child does: it runs one endpoint, or several in threads, the first of which is number `first` of its pair.
+/// The work of a child: it runs one endpoint, or several in threads, the first of which is number `first` of its pair.
 pub(crate) fn run_ends(
     setup: &TrialSetup<'_>,
     mut endpoints: Vec<Box<dyn Endpoint>>,
@@ -192,7 +192,7 @@ pub(crate) fn run_ends(
             match std::thread::Builder::new().spawn_scoped(scope, work) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
-                    // Those already started wait at the barrier for ever: nothing but leaving ends them.
+                    // Those already started wait at the barrier for ever: only the end of the process ends them.
                     write_report(report, &[EndReport::failed(&error)]);
                     leave(0);
                 }
@@ -203,12 +203,12 @@ pub(crate) fn run_ends(
     write_report(report, &ends);
 }
 
-/// A report that cannot be written is one the supervisor does not get: it says so.
+/// The supervisor reports a missing report.
 fn write_report(report: &mut dyn Write, ends: &[EndReport]) {
     let _ = serde_json::to_writer(&mut *report, ends);
 }
 
-/// What each task does, number `index` of its pair: moves to its CPU, readies its buffers, and runs its end.
+/// The work of a task, number `index` of its pair: it moves to its CPU, makes its buffers, and runs its end.
 fn work(
     setup: &TrialSetup<'_>,
     endpoint: &mut dyn Endpoint,
@@ -217,18 +217,17 @@ fn work(
     control: &Control,
 ) -> EndReport {
     let (case, role) = (setup.case, endpoint.role());
-    // The relays of a chain run where the scheduler puts them: there are seldom CPUs enough for all.
+    // The relays of a chain run where the scheduler puts them: few machines have CPUs for all.
     if let Some(cpu) = setup.ready.cpu_of(case, pair, index).filter(|_| role != EndpointRole::Relay) {
         // Checked before the run against the CPUs this process may use.
         let _ = process::pin(cpu);
     }
     let block_bytes = setup.ready.block_bytes;
-    // An end that only sends needs no room to receive, and the other way round.
     let sends = if matches!(role, EndpointRole::Receiver | EndpointRole::Relay) { 0 } else { block_bytes };
     let receives = if role == EndpointRole::Sender { 0 } else { block_bytes };
     // Of two hosts each has one task.
     let task = if case.toward.is_some() { 0 } else { pair * tasks(case) + index };
-    // Relays have no other end of their own: of a chain nobody looks, nor of many senders.
+    // Of a chain, and of many senders, the CPUs are not compared: there is no single other end.
     let cpus = (tasks(case) == 2 && case.relays == 0 && case.toward.is_none())
         .then(|| (control.cpu(task), control.cpu(pair * tasks(case) + 1 - index)));
     let pings = case.workload == Workload::PingPong && index == 0;
@@ -244,7 +243,7 @@ fn work(
         block_bytes,
         producer: Producer::new(setup.tile.clone(), case.data, sends),
         consumer: Consumer::new(case.data, case.check, receives),
-        // On the way to another host 64 round trips may take long.
+        // 64 round trips to another host may take long.
         rounds_between_tells: if case.toward.is_some() { 1 } else { 64 },
         progress: Progress::new(control.moved(task), cpus, blocks),
         latencies_ns: if pings { latency_histogram() } else { None },

@@ -1,5 +1,4 @@
-//! The supervisor of a running trial: waits for every task, ends those that cannot end by themselves, and
-//! says what went wrong in the words of whoever knows it best.
+//! The supervisor of a running trial: waits for every task, ends those that cannot end by themselves, and finds the cause of a failure.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -12,13 +11,13 @@ use crate::control::Control;
 use crate::end::{EndFailure, EndReport};
 use crate::prepare::tasks;
 
-/// A trial in which neither end moves a byte for this long hangs, and for as long as its ends may need to make and to check a block.
+/// A trial whose ends move no byte for this time, beside the time to make and to check one block, hangs.
 const STALL_MAX: Duration = Duration::from_secs(10);
 
-/// What every machine makes and checks in a second.
+/// The least that any machine makes and checks in a second.
 const SLOWEST_BYTES_PER_S: u64 = 50 << 20;
 
-/// How long nothing may move in a trial of a case.
+/// The longest pause of a sound trial.
 fn stall_max(case: &Case) -> Duration {
     STALL_MAX + Duration::from_secs(case.block_bytes / SLOWEST_BYTES_PER_S)
 }
@@ -36,8 +35,8 @@ impl From<io::Error> for Cut {
     }
 }
 
-/// Waits for every task of a trial of so many blocks, ends those that cannot end by themselves, and gives up where the user does.
-/// Meanwhile `progress` is told the part that is done, 0 to 1.
+/// Waits for every task of a trial of `blocks` blocks, ends those that cannot end by themselves, and gives up where `stop` says so.
+/// `progress` is called with the part that is done, 0 to 1.
 pub(crate) fn wait_for_tasks(
     children: &mut [Child<'_>],
     case: &Case,
@@ -78,7 +77,7 @@ fn hung(case: &Case, progress: u64) -> CaseError {
     CaseError::new(ErrorKind::Hung, message).with_remedy(remedy)
 }
 
-/// The reports of all ends, the sender's first; or what went wrong, told by whoever knows it best.
+/// The reports of all ends, the sender's first; or the cause of the failure.
 pub(crate) fn judge(children: &[Child<'_>], case: &Case) -> Result<Vec<EndReport>, CaseError> {
     died(children, case, 0)?;
     let ends: Vec<EndReport> = children.iter().flat_map(reports).collect();
@@ -87,7 +86,7 @@ pub(crate) fn judge(children: &[Child<'_>], case: &Case) -> Result<Vec<EndReport
     }
     let silent = children.iter().any(|child| !succeeded(child) || reports(child).is_empty());
     if silent || ends.is_empty() {
-        let message = "an end left without a report (a bug in hosepipe: please tell us)";
+        let message = "an end left without a report (a bug in hosepipe: please report it)";
         return Err(CaseError::new(ErrorKind::Died, message));
     }
     Ok(ends)
@@ -96,11 +95,11 @@ pub(crate) fn judge(children: &[Child<'_>], case: &Case) -> Result<Vec<EndReport
 /// Whether any task did not leave by itself; `first` is the number of the first of them.
 ///
 /// # Errors
-/// Who, and what ended it.
+/// The task, and what ended it.
 pub(crate) fn died(children: &[Child<'_>], case: &Case, first: usize) -> Result<(), CaseError> {
     for (index, child) in children.iter().enumerate() {
         let Some(ended) = child.ended() else { continue };
-        // What we have ended is not the cause. The words of a task that failed, if it had any, are on standard error.
+        // A task that we have ended is not the cause. What a failed task wrote, if anything, is on standard error.
         let killed_by_us = ended.by_us && ended.status.signal().is_some();
         if !ended.status.success() && !killed_by_us {
             let message = format!(
@@ -116,7 +115,7 @@ pub(crate) fn died(children: &[Child<'_>], case: &Case, first: usize) -> Result<
     Ok(())
 }
 
-/// Why a trial failed whose ends report this.
+/// Why a trial failed, from the reports of its ends.
 pub(crate) fn cause(ends: &[EndReport], case: &Case) -> Option<CaseError> {
     let failures = || ends.iter().filter_map(|end| end.failure.as_ref());
     // "The other end closed" is a consequence; the other end's failure is the cause.
@@ -124,8 +123,8 @@ pub(crate) fn cause(ends: &[EndReport], case: &Case) -> Option<CaseError> {
     cause.map(|failure| failed(failure, case))
 }
 
-/// How long nothing has moved, as far as the supervisor was there to see it: Ctrl-Z stops it with the ends. Of the
-/// time since the last look no more counts than two looks are apart.
+/// How long nothing has moved while the supervisor was running: Ctrl-Z stops it together with the ends, so that of the time between two
+/// looks no more counts than twice the usual distance.
 pub(crate) struct Stillness {
     seen_at: Instant,
     sum: u64,
@@ -137,7 +136,7 @@ impl Stillness {
         Self { seen_at: now, sum: 0, lasted: Duration::ZERO }
     }
 
-    /// Takes in how much has been moved until now.
+    /// Takes in the sum of what was moved until now.
     pub(crate) fn look(&mut self, now: Instant, sum: u64) {
         let since = now - self.seen_at;
         self.lasted = if sum == self.sum { self.lasted + since.min(2 * LOOK_UP) } else { Duration::ZERO };
@@ -165,7 +164,7 @@ fn failed(failure: &EndFailure, case: &Case) -> CaseError {
     CaseError::new(ErrorKind::Failed, message).with_remedy(remedy.map(str::to_owned))
 }
 
-/// What people call the task of a child.
+/// The task of a child in words.
 fn task_name(child: usize, case: &Case) -> String {
     let of_pair = if case.tasks == Tasks::Processes { tasks(case) } else { 1 };
     let (pair, index) = (child / of_pair, child % of_pair);

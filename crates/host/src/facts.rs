@@ -6,7 +6,7 @@ use model::{Host, Limits, parse_size};
 use rustix::process::{Resource, getrlimit};
 use rustix::system::uname;
 
-use crate::roots::{chosen, field};
+use crate::roots::{chosen, meminfo_bytes};
 use crate::{CpuList, Roots, cpuinfo, hypervisor, topology};
 
 /// The facts of this machine. Reads a few dozen small files; what cannot be read is left out.
@@ -45,12 +45,6 @@ fn facts_at(roots: &Roots, allowed: &CpuList) -> Host {
         load_average_1m: roots.proc_text("loadavg").and_then(|text| text.split(' ').next()?.parse().ok()),
         limits: limits(roots),
     }
-}
-
-/// A line of /proc/meminfo, in bytes (the file counts in KiB and calls them kB).
-pub(crate) fn meminfo_bytes(meminfo: &str, key: &str) -> Option<u64> {
-    let kib: u64 = field(meminfo, key)?.split(' ').next()?.parse().ok()?;
-    kib.checked_mul(1024)
 }
 
 /// Memory that can be had without swapping, in bytes: MemAvailable of proc_meminfo(5).

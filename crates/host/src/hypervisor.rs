@@ -3,6 +3,7 @@
 
 use crate::Roots;
 use crate::cpuinfo::hypervisor_flag;
+use crate::roots::CLOCKS;
 
 /// Signatures of cpuid leaf 0x4000_0000 (arch/x86/include/asm of Linux; systemd's virt.c).
 const SIGNATURES: [(&str, &str); 9] = [
@@ -33,7 +34,7 @@ const VENDORS: [(&str, &str); 11] = [
 ];
 
 /// Clock sources only a guest of that hypervisor has.
-const CLOCKS: [(&str, &str); 3] = [("kvm-clock", "KVM"), ("hyperv", "Hyper-V"), ("xen", "Xen")];
+const GUEST_CLOCKS: [(&str, &str); 3] = [("kvm-clock", "KVM"), ("hyperv", "Hyper-V"), ("xen", "Xen")];
 
 /// The hypervisor below this machine; `None` on bare metal. `signature` is what [`signature`] read.
 /// "unknown" where the CPU says that there is one, and nothing names it.
@@ -47,9 +48,7 @@ pub(crate) fn hypervisor(roots: &Roots, signature: Option<&str>) -> Option<Strin
         .or_else(|| roots.sys_text("hypervisor/type").filter(|kind| kind == "xen").map(|_| "Xen"))
         .or_else(|| device_tree(roots))
         .or_else(|| firmware(roots))
-        .or_else(|| {
-            known(&CLOCKS, &roots.sys_text(&format!("{}/available_clocksource", crate::vitals::CLOCKS))?)
-        });
+        .or_else(|| known(&GUEST_CLOCKS, &roots.sys_text(&format!("{CLOCKS}/available_clocksource"))?));
     named.or_else(|| (flag == Some(true)).then_some("unknown")).map(str::to_owned)
 }
 

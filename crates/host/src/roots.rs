@@ -3,6 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
+/// The folder of the kernel's clock sources, below /sys.
+pub(crate) const CLOCKS: &str = "devices/system/clocksource/clocksource0";
+
 /// The two folders everything in this room is read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Roots {
@@ -60,6 +63,12 @@ pub(crate) fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
         .filter_map(|line| line.split_once(':'))
         .find(|(name, _)| name.trim() == key)
         .map(|(_, value)| value.trim())
+}
+
+/// A line of /proc/meminfo, in bytes (the file counts in KiB and calls them kB).
+pub(crate) fn meminfo_bytes(meminfo: &str, key: &str) -> Option<u64> {
+    let kib: u64 = field(meminfo, key)?.split(' ').next()?.parse().ok()?;
+    kib.checked_mul(1024)
 }
 
 /// The chosen word of a file such as `always [madvise] never`.

@@ -11,12 +11,8 @@ pub(crate) use confinement::Confinement;
 #[cfg(test)]
 pub(crate) use confinement::Quota;
 
-use crate::facts::meminfo_bytes;
-use crate::roots::field;
+use crate::roots::{CLOCKS, field, meminfo_bytes};
 use crate::{CpuList, Roots};
-
-/// The folder of the kernel's clock sources, below /sys.
-pub(crate) const CLOCKS: &str = "devices/system/clocksource/clocksource0";
 
 /// Names of file systems by their magic number (statfs(2), linux/magic.h).
 const FILE_SYSTEMS: [(u64, &str); 15] = [

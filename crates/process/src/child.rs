@@ -21,9 +21,9 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group,
 use crate::captured::Captured;
 use crate::cleaner::{Cleaner, Mark};
 use crate::marked::VARIABLE;
+use crate::poll::ready_within;
 use crate::reap::reap;
-use crate::signals::to_default;
-use crate::wait::ready_within;
+use crate::signals::{leave, to_default};
 
 /// Reads in a row: they empty a pipe of the default size several times.
 const READS_MAX: usize = 64;
@@ -228,12 +228,6 @@ impl Drop for Child<'_> {
 /// Kills a child that is not reaped yet, so that the number is no other's. One that has just ended is no error.
 fn end(pid: Pid, group: bool) {
     let _ = if group { kill_process_group(pid, Signal::KILL) } else { kill_process(pid, Signal::KILL) };
-}
-
-/// Ends the calling process at once, all its threads with it; destructors and exit handlers are not run.
-pub fn leave(status: i32) -> ! {
-    // SAFETY: leaves at once.
-    unsafe { libc::_exit(status) }
 }
 
 /// What every forked child does first: it takes a name of its own, dies with its parent, and takes signals as

@@ -8,11 +8,10 @@
 use std::ffi::{CStr, OsStr};
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nix::unistd::{ForkResult, fork};
@@ -26,65 +25,13 @@ use rustix::process::{
 use rustix::stdio::{dup2_stdin, dup2_stdout, stdin, stdout};
 use rustix::thread::set_name;
 
-use crate::child::leave;
+use crate::announce::{Announcement, Announcer, write_tried_again};
 use crate::marked::{CLEANER, VARIABLE, end_marked, started_ticks};
+use crate::poll::ready_within;
 use crate::proc::Stat;
-use crate::remove::{TRIES, remove, remove_file};
+use crate::remove::{remove, remove_file};
+use crate::signals::leave;
 use crate::temporary::TemporaryPath;
-use crate::wait::ready_within;
-
-/// An announcement is this letter, a path or the number of a process group, and a NUL, which no path holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Announcement {
-    /// A file is about to be made.
-    File = b'f',
-    /// A folder is about to be made, to be removed with all that is in it.
-    Folder = b'd',
-    /// It is removed, or was not made after all: what has its name is another's.
-    Withdrawn = b'-',
-    /// A process group was started; behind its number, when its leader was started (proc_pid_stat(5), in clock ticks).
-    Group = b'g',
-    /// The maker ends in good order.
-    Over = b'q',
-}
-
-/// Sends announcements to a cleaner until that is dropped or left; without one it does nothing.
-#[derive(Debug, Clone, Default)]
-pub struct Announcer(Arc<Mutex<Option<OwnedFd>>>);
-
-impl Announcer {
-    /// Announces over a pipe.
-    pub fn over(pipe: OwnedFd) -> Self {
-        Self(Arc::new(Mutex::new(Some(pipe))))
-    }
-
-    pub(crate) fn announce(&self, what: Announcement, path: &Path) {
-        self.write(what, path.as_os_str().as_encoded_bytes());
-    }
-
-    fn write(&self, what: Announcement, name: &[u8]) {
-        if let Some(pipe) = &*self.pipe() {
-            // Without a cleaner (it was killed) everything works as long as this process ends in good order.
-            let _ = write_tried_again(pipe, &[&[what as u8], name, &[0]].concat());
-        }
-    }
-
-    fn close(&self) {
-        drop(self.pipe().take());
-    }
-
-    fn pipe(&self) -> MutexGuard<'_, Option<OwnedFd>> {
-        // A panic elsewhere does not make the descriptor wrong.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Writes a message that a pipe takes whole. A call that failed once may be granted the next time.
-fn write_tried_again(pipe: impl AsFd, message: &[u8]) -> rustix::io::Result<usize> {
-    let write = || rustix::io::write(&pipe, message);
-    (1..TRIES).fold(write(), |written, _| written.or_else(|_| write()))
-}
 
 /// A running cleaner. Dropping it ends it. Fields are dropped in this order: a cleaner that did not get the last announcement sees the
 /// end of the pipe.
@@ -402,6 +349,7 @@ impl Standing {
 #[cfg(test)]
 mod tests {
     use std::os::unix::process::{CommandExt, ExitStatusExt};
+    use std::path::Path;
 
     use super::*;
 

@@ -2,12 +2,14 @@
 //!
 //! Every wait here is for a pidfd (pidfd_open(2)): no thread's signal mask can make it last for ever.
 
+mod announce;
 mod captured;
 mod child;
 mod cleaner;
 mod cpu;
 mod marked;
 mod own_file;
+mod poll;
 mod private;
 pub mod proc;
 mod reap;
@@ -19,18 +21,21 @@ mod temporary;
 mod thread;
 mod wait;
 
+pub use announce::Announcer;
 pub use captured::Captured;
-pub use child::{Capture, Child, Ended, leave};
-pub use cleaner::{Announcer, Cleaner, LeftCleaner, Mark};
+pub use child::{Capture, Child, Ended};
+pub use cleaner::{Cleaner, LeftCleaner, Mark};
 pub use cpu::{Pinned, pin};
 pub use marked::VARIABLE;
 pub use own_file::{create_at, open_own, write_anew};
+pub use poll::{ready_within, sleep_on};
 pub use private::{
     close_to_others, is_open_to_others, make_own_folder, make_private_folder, who_else_writes,
 };
 pub use reap::{describe_ending, end_usage, reap, shown_status};
+pub use signals::leave;
 pub use spawn::{Environment, become_program, end_with_parent, spawn};
 pub use supervise::{Reach, Supervisor};
 pub use temporary::TemporaryPath;
 pub use thread::spawn_thread;
-pub use wait::{LOOK_UP, attend, end_all, ready_within, run, sleep_on, wait_for_all};
+pub use wait::{LOOK_UP, attend, end_all, run, wait_for_all};

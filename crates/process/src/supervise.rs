@@ -16,10 +16,10 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, WaitOptions, getpid, pidfd_open, set_child_subreaper, waitpid};
 
+use crate::poll::sleep_on;
 use crate::proc::{Stat, children};
 use crate::reap::reap;
 use crate::signals::{self, Came, Inbox};
-use crate::wait::sleep_on;
 
 /// Whom a signal reaches that came to this process alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::cleaner::{Announcement, Announcer};
+use crate::announce::{Announcement, Announcer};
 
 /// A file, FIFO, socket or folder under a temporary name. It is announced before it is made, and removed when this value is dropped by
 /// the process that made it: forked children hold copies of the value, and must not remove what others still use. What cannot be

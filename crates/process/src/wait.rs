@@ -2,15 +2,14 @@
 
 use std::borrow::BorrowMut;
 use std::io;
-use std::os::fd::AsFd;
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal::SIGKILL;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use rustix::event::{PollFd, PollFlags};
 
 use crate::child::Child;
+use crate::poll::sleep_on;
 use crate::signals;
 
 /// How often whoever waits looks up: at the clock, at whether the user wants to stop.
@@ -18,37 +17,6 @@ pub const LOOK_UP: Duration = Duration::from_millis(50);
 
 /// How long a child may go on alone after another failed, to say in its own words what it met.
 const GRACE: Duration = Duration::from_millis(500);
-
-/// Sleeps until a descriptor has what it is watched for, or an error, or a signal came, or the time is over: callers look for themselves.
-///
-/// # Errors
-/// What poll(2) answered.
-pub fn sleep_on(fds: &mut [PollFd<'_>], at_most: Option<Duration>) -> io::Result<()> {
-    // A time too long for the kernel is for ever.
-    let timeout = at_most.and_then(|time| Timespec::try_from(time).ok());
-    match poll(fds, timeout.as_ref()) {
-        Ok(_) | Err(Errno::INTR) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Waits until a descriptor has what is asked for, or an error, for so long at most; says whether it has. A pidfd is readable when its
-/// process has ended; a child is not reaped by this.
-///
-/// # Errors
-/// What poll(2) answered.
-pub fn ready_within(fd: &impl AsFd, what: PollFlags, most: Option<Duration>) -> io::Result<bool> {
-    let began = Instant::now();
-    loop {
-        let mut fds = [PollFd::new(fd, what)];
-        let left = most.map(|most| most.saturating_sub(began.elapsed()));
-        sleep_on(&mut fds, left)?;
-        let is_ready = !fds[0].revents().is_empty();
-        if is_ready || left.is_some_and(|left| left.is_zero()) {
-            return Ok(is_ready);
-        }
-    }
-}
 
 /// Waits until every child has ended. After one that `failed`, the others have a moment before they are ended. Every
 /// [`LOOK_UP`] `look` is called; where it gives an error, all are ended at once.

@@ -5,9 +5,9 @@
 //!   changed anywhere, the chance of finding anything is at most [`ERRORS`].
 //! - The **bounds** are simultaneous (Bonferroni): with a chance of 1 - [`ERRORS`] all of them hold at once, so that whatever is
 //!   beyond a limit with the whole of its interval may be called so, however many cases there are.
-//! - Looking repeatedly, with the choice to stop, shares the errors out among all looks, as [`crate::converged`] does.
+//! - Looking repeatedly, with the choice to stop, shares the errors out among all looks, as [`estimate::Looks`] does.
 
-use crate::converged;
+use crate::estimate;
 use crate::rank_test::{Counted, Shape};
 use crate::shift::factor;
 
@@ -96,7 +96,7 @@ const SOUGHT: f64 = 0.10;
 /// After how many pairs of each of so many cases one looks whether to go on, `most` pairs being the last look. Looks at which
 /// nothing can be found yet are not made, as each takes its share of the errors.
 pub fn looks_for(cases: usize, most: usize) -> Vec<usize> {
-    let early: Vec<usize> = converged::looks().take_while(|look| *look < most).collect();
+    let early: Vec<usize> = estimate::looks().take_while(|look| *look < most).collect();
     let can_find = |(at, look): (usize, &usize)| {
         let looks = (early.len() - at + 1) as u32;
         *look >= figures_needed(cases, looks, true)

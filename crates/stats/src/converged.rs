@@ -2,23 +2,10 @@
 //! interval's coverage. It looks only at certain numbers of samples, each half as many again as the one before, and judges
 //! by an interval wide enough that all these looks together miss the median at most once in twenty runs.
 
-use std::iter::successors;
-
 use model::Sample;
 
-use crate::estimate::Looks;
+use crate::estimate::{Looks, looks};
 use crate::{Estimate, figure};
-
-/// Samples at the first look: no fewer have an interval that may be judged by.
-const FIRST_LOOK: usize = 10;
-/// Samples after which nobody looks any more; no run has as many trials.
-const LAST_LOOK: usize = 100_000;
-
-/// The numbers of samples at which a case may end.
-pub(crate) fn looks() -> impl Iterator<Item = usize> {
-    successors(Some(FIRST_LOOK), |samples| Some(samples + samples / 2))
-        .take_while(|samples| *samples <= LAST_LOOK)
-}
 
 /// True where a case may end: there are as many samples as at one of the looks, and the interval of the headline figure
 /// (median round trip, else throughput) lies within `percent` of its median on either side.

@@ -1,6 +1,6 @@
 //! A point and how far to trust it: median with a 95 % interval, mean and standard deviation.
 
-use crate::converged;
+use std::iter::successors;
 
 /// Fewer values than this and no pair of order statistics covers the median with 95 %:
 /// `[min, max]` of five values covers it with 1 - 2/2⁵ = 93.75 %, of six with 96.9 %.
@@ -12,8 +12,8 @@ pub const ENOUGH_FOR_95_PERCENT: usize = 6;
 pub enum Looks {
     /// Once, at the end that was decided beforehand.
     Once,
-    /// After each of the numbers of values at which [`crate::converged`] looks: the 5 % of misses are shared out among all of
-    /// them (Bonferroni), so that the interval covers the median with 95 % wherever the series ended.
+    /// At each of the numbers of values that `looks` gives: the 5 % of misses are shared out among all of them (Bonferroni), so that
+    /// the interval covers the median with 95 % wherever the series ended.
     Repeatedly,
 }
 
@@ -22,9 +22,20 @@ impl Looks {
     fn tail(self) -> f64 {
         match self {
             Self::Once => 0.025,
-            Self::Repeatedly => 0.025 / converged::looks().count() as f64,
+            Self::Repeatedly => 0.025 / looks().count() as f64,
         }
     }
+}
+
+/// Samples at the first look: no fewer have an interval that may be judged by.
+const FIRST_LOOK: usize = 10;
+/// Samples after which nobody looks any more; no run has as many trials.
+const LAST_LOOK: usize = 100_000;
+
+/// The numbers of samples at which a case may end.
+pub(crate) fn looks() -> impl Iterator<Item = usize> {
+    successors(Some(FIRST_LOOK), |samples| Some(samples + samples / 2))
+        .take_while(|samples| *samples <= LAST_LOOK)
 }
 
 /// What a set of values says about the quantity behind it.

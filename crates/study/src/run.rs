@@ -172,7 +172,7 @@ impl PartRun<'_> {
             }
         }
         let (trials, seed) = (self.made.series, self.job.seed);
-        let plan = Plan::of(fitted, trials, seed, Some(self.left()));
+        let plan = Plan::new(fitted, trials, seed, Some(self.left()));
         let outcome = engine::run(&plan, self.job.cpus, self.observer, self.job.stop);
         if outcome.interrupted {
             self.note_time_over("before every trial was made");

@@ -34,20 +34,20 @@ pub(crate) struct Span {
     pub(crate) over_ns: u64,
 }
 
-/// The two lines of a sound run; or the first thing that went wrong, and not what followed from it.
+/// The two lines of a sound run and what it took in nanoseconds; or the first thing that went wrong, and not what followed from it.
 pub(crate) fn judge(
     mut processes: Vec<Finished>,
     lines: &Result<ResultLines, String>,
     job: &Job,
     span: &Span,
-) -> Result<(SendLine, RecvLine), CaseError> {
+) -> Result<(SendLine, RecvLine, u64), CaseError> {
     processes.sort_by_key(|process| (follows_from_another(&process.ended), process.ended.at));
     for process in &processes {
         examine(process, lines, job).map_err(|error| saying(error, &process.said))?;
     }
     match lines {
         Ok(ResultLines { send: Some(send), recv: Some(recv) }) => {
-            clocks_agree(send, recv, span).map(|()| (*send, *recv))
+            clock_trial(send, recv, span).map(|elapsed_ns| (*send, *recv, elapsed_ns))
         }
         _ => Err(CaseError::new(ErrorKind::Corrupt, "an end is without a result line")),
     }
@@ -102,14 +102,15 @@ fn examine(process: &Finished, lines: &Result<ResultLines, String>, job: &Job) -
     if *sends { miscounts("sent", sent) } else { Ok(()) }
 }
 
-/// Times that lie outside the run are of another clock.
-fn clocks_agree(send: &SendLine, recv: &RecvLine, span: &Span) -> Result<(), CaseError> {
+/// The clock of a worker's trial: it starts when the sender has warmed up and begins, and stops when the receiver has the last byte,
+/// whose XOR [`examine`] has checked. Times outside of the run are of another clock than CLOCK_MONOTONIC.
+fn clock_trial(send: &SendLine, recv: &RecvLine, span: &Span) -> Result<u64, CaseError> {
     let in_order = |times: [u64; 4]| times.is_sorted();
     if in_order([span.started_ns, send.ready_ns, send.began_ns, span.over_ns])
         && in_order([span.started_ns, recv.ready_ns, recv.ended_ns, span.over_ns])
         && send.began_ns <= recv.ended_ns
     {
-        return Ok(());
+        return Ok(recv.ended_ns - send.began_ns);
     }
     let message = format!(
         "the times are not of CLOCK_MONOTONIC, or out of order: started {}, send ready {} began {}, recv ready {} ended {}, over {}",

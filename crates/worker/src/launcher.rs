@@ -179,11 +179,11 @@ impl Launcher {
         let finished: Vec<Finished> = roles.into_iter().zip(&children).filter_map(finished).collect();
         let usages = finished.iter().map(|finished| finished.ended.usage.clone()).collect();
         let lines = ResultLines::parse(&text_of(&mut result));
-        let (send, recv) =
+        let (send, recv, elapsed_ns) =
             judge(finished, &lines, job, &Span { started_ns, over_ns }).map_err(NoSample::Failed)?;
         let sample = Sample {
             round: 0,
-            elapsed_ns: recv.ended_ns - send.began_ns,
+            elapsed_ns,
             setup_ns: send.ready_ns.max(recv.ready_ns) - started_ns,
             bytes: job.bytes,
             messages: job.bytes.div_ceil(job.block_bytes),

@@ -49,7 +49,7 @@ pub(crate) fn make(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<(Plan, Opti
         }
     };
     let trials = if args.precision.is_some() { TRIALS_FOR_PRECISION } else { trials };
-    let mut plan = Plan::of(cases, args.trials.unwrap_or(trials), args.seed, args.time.or(budget));
+    let mut plan = Plan::new(cases, args.trials.unwrap_or(trials), args.seed, args.time.or(budget));
     if args.precision.is_some() {
         plan.repeats = true;
         if args.trials.is_none() && plan.budget.is_some() {

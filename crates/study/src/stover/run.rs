@@ -41,7 +41,7 @@ fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     let cases = BOUND.map(|(_, spec)| bound_case(spec, bytes, chunk_bytes));
     let cases = cases.into_iter().collect::<Result<Vec<Case>, _>>()?;
     let rounds = warmup + tests;
-    let plan = Plan::of(cases, rounds, run.job.seed, Some(run.left()));
+    let plan = Plan::new(cases, rounds, run.job.seed, Some(run.left()));
     let mut turns = FilterRounds {
         rng: fastrand::Rng::with_seed(run.job.seed),
         shell: run.shell()?,

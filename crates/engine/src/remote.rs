@@ -1,5 +1,5 @@
-//! A trial whose ends are on two hosts: this one runs one end, and asks whoever reaches the other host for the other. Both hosts run
-//! the same code. No time of one host is compared with one of the other: a trial's time is that of the end that has the clock.
+//! A trial whose ends are on two hosts: this one runs one end, and a [`FarEnd`] reaches the other. Both hosts run the same code. No time
+//! of one host is compared with one of the other: the trial takes as long as its receiver, or its asker, measured on its own host.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,19 +22,19 @@ use crate::sample::{Ends, check_arrival, check_content, corrupt, make_sample};
 use crate::trial::{TrialOutcome, TrialSetup, child_name, open_error, request, run_ends};
 use crate::watch::{Cut, Stillness, cause, died, reports, succeeded, system_failure};
 
-/// So long an end goes on whose other end has failed, to say in its own words what it met.
+/// How long an end goes on after the other one failed, to report an error of its own.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// So long neither end may move anything, and nothing may be heard from the other host.
+/// The longest time without any progress, and without news of the other host.
 const STILL_MAX: Duration = Duration::from_secs(4);
 
-/// So long an end that is held for another host may move nothing: who asked for it has given it up long before.
+/// The same for an end that is held for another host, which has given up long before.
 const FAR_STILL_MAX: Duration = Duration::from_secs(10);
 
-/// Bytes whose checksum is computed in the time that the other host waits.
+/// The most bytes whose checksum is computed while the other host waits.
 const CONFIRMED_BYTES_MAX: u64 = 4 << 30;
 
-/// What is held for another host at the most: a block, what one trial moves, and how long it takes.
+/// Limits of what is held for another host: a block, the bytes of a trial, and its time.
 const FAR_BLOCK_BYTES_MAX: u64 = 64 << 20;
 const FAR_TRIAL_BYTES_MAX: u64 = 1 << 60;
 const FAR_TRIAL_MAX: Duration = Duration::from_secs(600);
@@ -60,13 +60,13 @@ pub struct Order {
     pub block_bytes: u64,
     /// Blocks, or round trips.
     pub blocks: u64,
-    /// Which way they go, as who asks sees it.
+    /// Which way they go, as the asking host sees it.
     pub toward: Toward,
     /// What the end that calls begins with.
     pub word: Word,
 }
 
-/// What is heard of the other host.
+/// A message of the other host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FarNews {
@@ -76,18 +76,18 @@ pub enum FarNews {
     Report(Value),
 }
 
-/// Whoever reaches the other host. Every error is said of the case that it was met in.
+/// The way to the other host. Every error is reported with the case in which it was met.
 pub trait FarEnd {
-    /// Asks the other host to hold one end of a trial; says where that answers. An earlier trial is given up.
+    /// Asks the other host to hold one end of a trial; returns the address that it listens at. An earlier trial is given up.
     ///
     /// # Errors
-    /// The other host is not reached any more.
+    /// The other host cannot be reached any more.
     fn order(&mut self, order: &Order) -> Result<SocketAddr, CaseError>;
 
-    /// What came from the other host; waits for so long at the most.
+    /// What came from the other host; waits for `wait` at most.
     ///
     /// # Errors
-    /// What the other host says went wrong there, or that it is not reached any more, or does not keep to the protocol.
+    /// An error of the other host, or of the way to it, or of the protocol.
     fn news(&mut self, wait: Duration) -> Result<Option<FarNews>, CaseError>;
 
     /// Confirms to the other host, whose end sent, how many bytes arrived here, and their checksum.
@@ -96,12 +96,12 @@ pub trait FarEnd {
     /// As [`FarEnd::order`].
     fn confirm(&mut self, bytes: u64, checksum: Option<&str>) -> Result<(), CaseError>;
 
-    /// Nothing more is heard of it.
+    /// Closes the way to it.
     fn give_up(&mut self, why: &CaseError);
 }
 
 /// Runs one trial whose other end is on the other host.
-pub(crate) fn run_half_trial(
+pub(crate) fn run_remote_trial(
     setup: &TrialSetup<'_>,
     far: &mut dyn FarEnd,
     seed: u64,
@@ -117,7 +117,7 @@ pub(crate) fn run_half_trial(
     let (control, mut children) = start(setup, &meeting)?;
     let goal =
         order.blocks.saturating_mul(if case.workload == Workload::Stream { case.block_bytes } else { 1 });
-    let mut watch = Watch::new();
+    let mut watch = RemoteWatch::new();
     let watched = wait_for_all(&mut children, &|child| !succeeded(child), &mut || {
         if stop() {
             return Err(Cut(NoSample::Stopped));
@@ -133,22 +133,22 @@ pub(crate) fn run_half_trial(
     watched.map_err(|Cut(why)| why)?;
     let near = report_of(&children, case, usize::from(!first))?;
     let ended = Instant::now();
-    let distant = loop {
+    let remote = loop {
         if stop() {
             return Err(NoSample::Stopped);
         }
         match watch.report.take() {
-            Some(report) => break distant(report, &order, &near)?,
-            // Who has failed here waits for a better reason, but not for long.
+            Some(report) => break on_our_clock(report, &order, &near)?,
+            // A failure here waits for a better reason from the other host, but not for long.
             None if near.failure.is_some() && ended.elapsed() > GRACE => {
                 break EndReport { failure: None, ..near.clone() };
             }
-            // Both ends are done together: whatever else is said, a report is due.
+            // Both ends are done together, so that a report is due whatever else came.
             None if ended.elapsed() > STILL_MAX => return Err(watch.silent(far).into()),
             None => watch.look(far, control.slowest_and_sum().0, LOOK_UP)?,
         }
     };
-    let both = if first { [near, distant] } else { [distant, near] };
+    let both = if first { [near, remote] } else { [remote, near] };
     if let Some(error) = cause(&both, case) {
         return Err(error.into());
     }
@@ -168,16 +168,16 @@ pub(crate) fn run_half_trial(
     })
 }
 
-/// Holds the other end of a trial for another host, which calls at `listener`. `tell` is called twenty times a second with what was
+/// Holds the other end of a trial for another host, which connects to `listener`. `report` is called twenty times a second with what was
 /// moved so far; the trial ends where it gives an error. Returns what the end reports.
 ///
 /// # Errors
-/// What cannot be held here, or did not end well; or what `tell` gave.
+/// Why the end cannot be held here, or failed; or what `report` gave.
 pub fn hold_far_end(
     order: &Order,
     listener: &Arc<std::net::TcpListener>,
     cpus: &[Cpu],
-    tell: &mut dyn FnMut(u64) -> Result<(), CaseError>,
+    report: &mut dyn FnMut(u64) -> Result<(), CaseError>,
 ) -> Result<Value, CaseError> {
     let case = case(order)?;
     let ready = prepare(&case, cpus)?;
@@ -194,7 +194,7 @@ pub fn hold_far_end(
     let mut movement = Stillness::from(began);
     wait_for_all(&mut children, &|child| !succeeded(child), &mut || {
         let (moved, _) = control.slowest_and_sum();
-        tell(moved).map_err(|error| Cut(error.into()))?;
+        report(moved).map_err(|error| Cut(error.into()))?;
         movement.look(Instant::now(), moved);
         if movement.lasted > FAR_STILL_MAX {
             let text = format!("nothing moves between the hosts for {} s", FAR_STILL_MAX.as_secs());
@@ -214,10 +214,10 @@ pub fn hold_far_end(
     serde_json::to_value(report).map_err(|error| CaseError::new(ErrorKind::Died, error.to_string()))
 }
 
-/// Whether what the other host confirms of what was sent from here is so; `checksum` is looked at up to [`CONFIRMED_BYTES_MAX`].
+/// Checks what the other host confirms of the bytes sent from here; the checksum of up to [`CONFIRMED_BYTES_MAX`].
 ///
 /// # Errors
-/// What it says, and what is right.
+/// What it confirms, and what is right.
 pub fn check_confirmed(order: &Order, bytes: u64, checksum: Option<&str>) -> Result<(), CaseError> {
     let sent = order.blocks.saturating_mul(order.block_bytes);
     if bytes != sent {
@@ -234,7 +234,7 @@ pub fn check_confirmed(order: &Order, bytes: u64, checksum: Option<&str>) -> Res
     }
 }
 
-/// What is asked of the other host for a trial, with a word that nobody can guess.
+/// The other host's part of a trial, with a word that cannot be guessed.
 fn order(setup: &TrialSetup<'_>, seed: u64) -> std::io::Result<Order> {
     let case = setup.case;
     let mut word = Word::default();
@@ -254,7 +254,7 @@ fn order(setup: &TrialSetup<'_>, seed: u64) -> std::io::Result<Order> {
     })
 }
 
-/// The case of an order as it is here, where who asks is the peer.
+/// The case of an order as this host sees it: the asking host is its peer.
 fn case(order: &Order) -> Result<Case, CaseError> {
     let refuse = |text: &str| Err(CaseError::stated(ErrorKind::Unsupported, text));
     if !(1..=FAR_BLOCK_BYTES_MAX).contains(&order.block_bytes) {
@@ -300,17 +300,18 @@ fn report_of(children: &[Child<'_>], case: &Case, first: usize) -> Result<EndRep
     report.ok_or_else(|| CaseError::new(ErrorKind::Died, "an end left without a report"))
 }
 
-/// What the other host says of its end, its times moved to where ours begin, and nothing believed that could not be.
-fn distant(told: EndReport, order: &Order, near: &EndReport) -> Result<EndReport, CaseError> {
-    /// More than anything can be in a trial, and few enough to be added up.
+/// The report of the other host's end with its times moved so that it starts when ours did. Figures that are impossible are refused, or
+/// cut to the largest possible one.
+fn on_our_clock(reported: EndReport, order: &Order, near: &EndReport) -> Result<EndReport, CaseError> {
+    /// Larger than any figure of a trial, and small enough to be added up.
     const MOST: u64 = 1 << 60;
     let receives = order.workload == Workload::PingPong || order.toward == Toward::Peer;
     let bytes = if receives { order.blocks * order.block_bytes } else { 0 };
-    if told.failure.is_none() && told.received_bytes != bytes {
-        let received = told.received_bytes;
+    if reported.failure.is_none() && reported.received_bytes != bytes {
+        let received = reported.received_bytes;
         return Err(corrupt(format!("the other host says that it received {received} of {bytes} bytes")));
     }
-    let mut usage = told.usage;
+    let mut usage = reported.usage;
     for figure in [
         &mut usage.voluntary_switches,
         &mut usage.involuntary_switches,
@@ -322,26 +323,26 @@ fn distant(told: EndReport, order: &Order, near: &EndReport) -> Result<EndReport
         *figure = MOST.min(*figure);
     }
     usage.syscalls = usage.syscalls.map(|calls| calls.min(MOST));
-    let took_ns = told.end_ns.saturating_sub(told.start_ns).min(MOST);
+    let took_ns = reported.end_ns.saturating_sub(reported.start_ns).min(MOST);
     Ok(EndReport {
         start_ns: near.start_ns,
         end_ns: near.start_ns.saturating_add(took_ns),
         usage,
-        // Who asks has them, and that is this host.
+        // The asker of round trips has them: this host.
         latency_histogram: None,
         service_histogram: None,
         torn_blocks: None,
         looks: (0, 0),
-        failure: told.failure.map(|failure| EndFailure {
+        failure: reported.failure.map(|failure| EndFailure {
             message: format!("on the other host: {}", failure.message),
             ..failure
         }),
-        ..told
+        ..reported
     })
 }
 
-/// Looks after a trial of two hosts: whether anything moves, and whether the other host is heard.
-struct Watch {
+/// The supervisor of a trial of two hosts: whether anything moves, and whether messages of the other host come.
+struct RemoteWatch {
     movement: Stillness,
     silence: Stillness,
     far_moved: u64,
@@ -350,14 +351,14 @@ struct Watch {
     reported: Instant,
 }
 
-impl Watch {
+impl RemoteWatch {
     fn new() -> Self {
         let now = Instant::now();
         let (movement, silence) = (Stillness::from(now), Stillness::from(now));
         Self { movement, silence, far_moved: 0, heard: 0, report: None, reported: now }
     }
 
-    /// Nothing is heard, or nothing of use: it is not listened to any more.
+    /// The error of a host that sends nothing, or nothing of use; the way to it is closed.
     fn silent(&self, far: &mut dyn FarEnd) -> CaseError {
         let text = format!("the other host says nothing for {} s", STILL_MAX.as_secs());
         let error = CaseError::new(ErrorKind::Hung, text);
@@ -365,12 +366,12 @@ impl Watch {
         error
     }
 
-    /// What the other end reports, where that is that it failed, a while ago.
+    /// The other end's report of a failure, once it is older than [`GRACE`].
     fn failed_far(&self) -> Option<&EndReport> {
         self.report.as_ref().filter(|end| end.failure.is_some() && self.reported.elapsed() > GRACE)
     }
 
-    /// Takes in what came from the other host; waits for so long at the most where nothing has.
+    /// Takes in what came from the other host; waits for `wait` at most where nothing has.
     fn look(&mut self, far: &mut dyn FarEnd, moved: u64, wait: Duration) -> Result<(), CaseError> {
         const NEWS_MAX: usize = 100;
         for _ in 0..NEWS_MAX {

@@ -1,0 +1,39 @@
+//! Waiting for descriptors.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::AsFd;
+use rustix::io::Errno;
+
+/// Sleeps until a descriptor has what it is watched for, or an error, or a signal came, or the time is over: callers look for themselves.
+///
+/// # Errors
+/// What poll(2) answered.
+pub fn sleep_on(fds: &mut [PollFd<'_>], at_most: Option<Duration>) -> io::Result<()> {
+    // A time too long for the kernel is for ever.
+    let timeout = at_most.and_then(|time| Timespec::try_from(time).ok());
+    match poll(fds, timeout.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Waits until a descriptor has what is asked for, or an error, for so long at most; says whether it has. A pidfd is readable when its
+/// process has ended; a child is not reaped by this.
+///
+/// # Errors
+/// What poll(2) answered.
+pub fn ready_within(fd: &impl AsFd, what: PollFlags, most: Option<Duration>) -> io::Result<bool> {
+    let began = Instant::now();
+    loop {
+        let mut fds = [PollFd::new(fd, what)];
+        let left = most.map(|most| most.saturating_sub(began.elapsed()));
+        sleep_on(&mut fds, left)?;
+        let is_ready = !fds[0].revents().is_empty();
+        if is_ready || left.is_some_and(|left| left.is_zero()) {
+            return Ok(is_ready);
+        }
+    }
+}
