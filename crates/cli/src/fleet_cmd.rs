@@ -10,8 +10,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
-use fleet::{Measured, RECORD};
 use model::{FleetRecord, SCHEMA};
+use remote::fleet::{Measured, RECORD};
 use report::read::{AnyRecord, Loaded};
 
 use crate::outputs::Outputs;

@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use anyhow::{Context, Error, anyhow, ensure};
 use clap::Args;
 use process::{create_at, write_anew};
+use remote::spread::{Fed, InputFile, NOT_RUN, Range, SpreadPlan, Work, feed, is_url};
 use rustix::fs::CWD;
 use rustix::stdio::{dup2_stdin, dup2_stdout};
-use spread::{Fed, InputFile, NOT_RUN, Range, SpreadPlan, Work, feed, is_url};
 
 use crate::run_cmd::{self, RunArgs};
 use crate::{terminal, typed};

@@ -9,8 +9,8 @@ use anyhow::Context;
 use clap::Args;
 use mechanism::Capabilities;
 use model::{Case, PayloadKind, Placement, Tasks, Toward, Workload};
-use peer::{Far, Listening, Near, Token};
 use process::Cleaner;
+use remote::peer::{Far, Listening, Near, Token};
 
 use crate::bench::{BenchArgs, PlaceArgument};
 use crate::signals::StopRequest;

@@ -56,7 +56,7 @@ pub(crate) fn bench(
 /// There is no such file, or it holds no record: a [`UsageError`] that names it.
 pub(crate) fn load(path: &Path) -> anyhow::Result<Loaded> {
     // The folder of a fleet.
-    let path = &if path.is_dir() { path.join(fleet::RECORD) } else { path.to_owned() };
+    let path = &if path.is_dir() { path.join(remote::fleet::RECORD) } else { path.to_owned() };
     let name = path.display().to_string();
     let bytes = match path.as_os_str().as_encoded_bytes() {
         b"-" => read(stdin()),

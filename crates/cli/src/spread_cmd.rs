@@ -12,9 +12,9 @@ use anyhow::Context;
 use clap::Args;
 use model::{ByteSize, RunRecord, SCHEMA};
 use process::{Cleaner, TemporaryPath};
+use remote::spread::{self, Derived, Engine, InputFile, Job, Range, SpreadPlan, Work};
 use report::read::{AnyRecord, Loaded};
 use report::sheet;
-use spread::{Derived, Engine, InputFile, Job, Range, SpreadPlan, Work};
 
 use crate::bar::Bar;
 use crate::outputs::Outputs;

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
-use fleet::{Board, Job, RECORD, Started, Status};
 use model::{FleetRecord, shown_duration};
 use process::Cleaner;
+use remote::fleet::{self, Board, Job, RECORD, Started, Status};
 
 use super::{Engine, FleetArgs, new_folder, several, show, usage};
 use crate::bar::Bar;
@@ -89,7 +89,7 @@ pub(super) fn start(args: &FleetArgs, engine: Engine, submit: bool) -> anyhow::R
         Engine::Kubernetes => {
             let token = args.token_file.clone().unwrap_or_else(|| folder.join("token"));
             if args.token_file.is_none() {
-                Board::Folder(folder.to_owned()).put("token", &peer::new_token()?)?;
+                Board::Folder(folder.to_owned()).put("token", &remote::peer::new_token()?)?;
             }
             Started::by_kubernetes(&job.kubernetes(image), &token, folder, &cleaner)
         }

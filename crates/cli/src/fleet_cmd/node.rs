@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
-use fleet::{Board, Node, RECORD, Seat, Status, Trouble};
 use process::Cleaner;
+use remote::fleet::{self, Board, Node, RECORD, Seat, Status, Trouble};
 
 use super::{FleetArgs, new_folder, record, several, show, usage};
 use crate::peer_cmd::remarks;
@@ -43,7 +43,7 @@ pub(super) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
     let own_address = address(args)?;
     let temporary = cleaner.make_folder().context("a folder for the work")?;
     let board = match (&args.folder, &args.meet) {
-        _ if args.stdio => Board::over(peer::Wire::over_stdio("the launcher")?),
+        _ if args.stdio => Board::over(remote::peer::Wire::over_stdio("the launcher")?),
         (Some(folder), _) => Board::Folder(new_folder(folder, &format!("node-{rank}"))?),
         (None, Some(meet)) => meeting(args, meet, (rank, own_address), temporary.path())?,
         (None, None) => {
@@ -112,7 +112,7 @@ fn meeting(
     folder: &Path,
 ) -> anyhow::Result<Board> {
     let file = args.token_file.as_deref().unwrap_or(Path::new(""));
-    let token = peer::Token::read(file).map_err(|problem| UsageError(problem.to_string()))?;
+    let token = remote::peer::Token::read(file).map_err(|problem| UsageError(problem.to_string()))?;
     let port = match meet.rsplit_once(':').map(|(host, port)| (host, port.parse::<u16>())) {
         Some((host, Ok(port))) if !host.is_empty() && port > 0 => port,
         _ => return usage(format!("`{meet}` is no HOST:PORT: as in 10.0.0.2:4711")),

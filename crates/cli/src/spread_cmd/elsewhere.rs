@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use spread::{Engine, InputFile, Job};
+use remote::spread::{self, Engine, InputFile, Job};
 
 use super::{SpreadArgs, UsageError, terminal};
 

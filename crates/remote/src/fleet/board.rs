@@ -1,0 +1,107 @@
+//! What nodes let each other know, by name: in a folder that all of them see, or through somebody at the other end of a stream who keeps
+//! such a folder. What stands there is JSON in one line.
+
+use std::fs;
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::peer::Wire;
+use model::describe_errno;
+use process::{open_own, write_anew};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// No line on a board is longer.
+const BYTES_MAX: usize = 1 << 30;
+/// Who keeps the board may take so long: all nodes may ask at once, and a record be large.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A board. What stands under a name is replaced as a whole.
+pub enum Board {
+    /// A folder.
+    Folder(PathBuf),
+    /// A stream, at whose other end [`serve`] answers.
+    Stream(Mutex<Wire>),
+}
+
+impl Board {
+    /// The board behind a stream.
+    pub fn over(wire: Wire) -> Self {
+        Self::Stream(Mutex::new(wire.with_lines_of(BYTES_MAX)))
+    }
+
+    /// Puts something up under a name of small letters, digits and dashes.
+    ///
+    /// # Errors
+    /// What the system answered, or that nobody answers any more.
+    pub fn put(&self, name: &str, what: &impl Serialize) -> io::Result<()> {
+        let line = serde_json::to_string(what)?;
+        match self {
+            Self::Folder(folder) => write(folder, name, &line),
+            Self::Stream(wire) => ask(wire, &format!("put {name} {line}\n")).map(|_| ()),
+        }
+    }
+
+    /// What stands under a name; `None` where there is nothing yet.
+    ///
+    /// # Errors
+    /// As [`Self::put`], and `InvalidData` for something else.
+    pub fn get<T: DeserializeOwned>(&self, name: &str) -> io::Result<Option<T>> {
+        let line = match self {
+            Self::Folder(folder) => read(folder, name)?,
+            Self::Stream(wire) => ask(wire, &format!("get {name}\n"))?,
+        };
+        Ok(serde_json::from_str(&line)?)
+    }
+}
+
+fn ask(wire: &Mutex<Wire>, question: &str) -> io::Result<String> {
+    let mut wire = wire.lock().unwrap_or_else(PoisonError::into_inner);
+    let answer = wire.write(question.as_bytes(), PATIENCE).and_then(|()| wire.line(PATIENCE));
+    answer.map_err(io::Error::other)?.ok_or_else(|| ErrorKind::TimedOut.into())
+}
+
+/// Answers what a board behind a stream asks, from a folder, until the stream ends. Lines that are no question are passed over: a shell's
+/// greeting, for example.
+///
+/// # Errors
+/// What the system answered.
+pub fn serve(folder: &Path, wire: Wire) -> io::Result<()> {
+    let mut wire = wire.with_lines_of(BYTES_MAX);
+    let is_name = |name: &&str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    loop {
+        let Ok(question) = wire.line(PATIENCE) else { return Ok(()) };
+        let question = question.unwrap_or_default();
+        let mut words = question.splitn(3, ' ');
+        let mut answer = match (words.next(), words.next().filter(is_name), words.next()) {
+            (Some("put"), Some(name), Some(what)) => write(folder, name, what).map(|()| String::new())?,
+            (Some("get"), Some(name), None) => read(folder, name)?,
+            _ => continue,
+        };
+        answer.push('\n');
+        wire.write(answer.as_bytes(), PATIENCE).map_err(io::Error::other)?;
+    }
+}
+
+/// A reader finds the old text or the new one; only the owner of a text can read it.
+fn write(folder: &Path, name: &str, text: &str) -> io::Result<()> {
+    let unfinished = folder.join(format!(".{name}"));
+    let written = write_anew(&unfinished, 0o600, text.as_bytes());
+    let written = written.and_then(|()| fs::rename(unfinished, folder.join(name)));
+    written.map_err(|error| in_folder(folder, &error))
+}
+
+fn read(folder: &Path, name: &str) -> io::Result<String> {
+    let mut text = String::new();
+    match open_own(&folder.join(name)).and_then(|mut file| file.read_to_string(&mut text)) {
+        Ok(_) => Ok(text),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok("null".to_owned()),
+        Err(error) => Err(in_folder(&folder.join(name), &error)),
+    }
+}
+
+fn in_folder(place: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {}", place.display(), describe_errno(error)))
+}

@@ -1,0 +1,126 @@
+//! A program that writes ranges of files, one after the other, into a pipe.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use model::describe_errno;
+use process::{Child, describe_ending, wait_for_all};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with, splice};
+
+use crate::spread::partition::{Range, shown};
+
+/// So long it may take to see that nobody reads any more.
+const GRACE: Duration = Duration::from_millis(500);
+/// A larger pipe wakes its ends less often.
+const PIPE_BYTES: usize = 1 << 20;
+
+/// What feeds a pipe, and ends with this value.
+pub struct Fed(Option<Child<'static>>);
+
+/// What is read of these ranges: a file as it is where they are all of one, else a pipe, and who writes into it. This process must
+/// have one thread only.
+///
+/// # Errors
+/// A file cannot be opened, or the system refused a pipe or a process.
+pub fn feed(ranges: Vec<Range>) -> io::Result<(OwnedFd, Fed)> {
+    if let [range] = ranges.as_slice() {
+        let file = File::open(&range.file.path)?;
+        if range.offset == 0 && range.bytes == file.metadata()?.len() {
+            return Ok((file.into(), Fed(None)));
+        }
+    }
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    let mut pipe = Filler::new(File::from(write))?;
+    let child = Child::fork(c"hosepipe-feed", |said| {
+        for range in &ranges {
+            let Err(error) = pipe.pass_on(range) else { continue };
+            // Where it is that nobody reads any more, as behind `head`, there is nothing to be said.
+            if error.kind() != io::ErrorKind::BrokenPipe {
+                // Who listens to it judges by that.
+                let _ = write!(said, "{}: {}", shown(&range.file.path), describe_errno(&error));
+            }
+            return;
+        }
+    })?;
+    Ok((read, Fed(Some(child))))
+}
+
+/// Writes into a pipe, and lets it drain before it writes again: a reader that takes 4 KiB at a time would otherwise wake it each time.
+struct Filler {
+    pipe: File,
+    pipe_bytes: usize,
+    pause: Duration,
+}
+
+/// Between these, so much that a quarter to a half of the pipe is free again.
+const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(5)];
+
+impl Filler {
+    fn new(pipe: File) -> io::Result<Self> {
+        // Where it is refused, the pipe works as it is.
+        let granted = fcntl_setpipe_size(&pipe, PIPE_BYTES).or_else(|_| fcntl_getpipe_size(&pipe));
+        Ok(Self { pipe_bytes: granted?, pipe, pause: PAUSES[0] })
+    }
+
+    /// The file's own pages go into the pipe: nothing is copied. What cannot be spliced, as a file of /proc, is read and written.
+    fn pass_on(&mut self, range: &Range) -> io::Result<()> {
+        let mut file = File::open(&range.file.path)?;
+        file.seek(SeekFrom::Start(range.offset))?;
+        let (mut left, mut since_pause) = (range.bytes, 0);
+        while left > 0 {
+            let most = left.min(PIPE_BYTES as u64) as usize;
+            match splice(&file, None, &self.pipe, None, most, SpliceFlags::NONBLOCK) {
+                Ok(0) => break,
+                Ok(bytes) => {
+                    left -= bytes as u64;
+                    since_pause += bytes;
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => self.wait(std::mem::take(&mut since_pause)),
+                Err(Errno::INVAL) => {
+                    left -= io::copy(&mut file.take(left), &mut self.pipe)?;
+                    break;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if left == 0 { Ok(()) } else { Err(io::Error::other("it became shorter meanwhile")) }
+    }
+
+    /// The pipe is full, after so many bytes.
+    fn wait(&mut self, bytes: usize) {
+        match bytes {
+            few if few < self.pipe_bytes / 4 => self.pause = (self.pause * 2).min(PAUSES[1]),
+            many if many > self.pipe_bytes / 2 => self.pause = (self.pause / 2).max(PAUSES[0]),
+            _ => {}
+        }
+        std::thread::sleep(self.pause);
+    }
+}
+
+impl Fed {
+    /// After its reader has ended: whether everything that was asked for could be read.
+    ///
+    /// # Errors
+    /// What could not, in words.
+    pub fn finish(mut self) -> Result<(), String> {
+        let Some(child) = self.0.take() else { return Ok(()) };
+        let began = Instant::now();
+        let mut children = [child];
+        // Something in the background may hold the pipe, and never read it.
+        let in_time = || if began.elapsed() < GRACE { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) };
+        let _: io::Result<()> = wait_for_all(&mut children, &|_| false, &mut { in_time });
+        // One that we ended had more than was wanted.
+        let died = children[0].ended().filter(|ended| !ended.by_us && !ended.status.success());
+        match (children[0].said(), died) {
+            (said, Some(ended)) if said.is_empty() => {
+                Err(format!("the process that reads it {}", describe_ending(ended.status)))
+            }
+            (said, None) if said.is_empty() => Ok(()),
+            (said, _) => Err(said),
+        }
+    }
+}

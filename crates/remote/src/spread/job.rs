@@ -1,0 +1,84 @@
+//! What is to be run, and by whom.
+
+use std::io;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+
+use process::describe_ending;
+
+use crate::spread::engine::Engine;
+use crate::spread::partition::shown;
+use crate::spread::work::{SpreadPlan, Work};
+
+/// The status of a program for a partition that could not run it, or not as was asked: the text's own are told apart from it.
+pub const NOT_RUN: u8 = 125;
+
+/// The partitions of a work, and how they are run.
+pub struct Job<'a> {
+    /// Who runs them.
+    pub engine: Engine,
+    /// The file of the program that takes them, where the engine is an other one than this machine.
+    pub submitter: Option<&'a Path>,
+    /// For that program, as they are.
+    pub options: &'a [String],
+    /// The folder.
+    pub work: &'a Work,
+    /// What is to be done there.
+    pub plan: &'a SpreadPlan,
+    /// This program's own file, under the same path everywhere.
+    pub hosepipe: &'a Path,
+    /// How many at a time; to Slurm and Spark so many tasks, each of which may run several. Theirs to decide where it is `None`.
+    pub jobs: Option<usize>,
+    /// How often one that failed is tried again, where the engine shall not decide that.
+    pub retries: Option<u32>,
+    /// Whether others are begun after one has failed for good.
+    pub keep_going: bool,
+}
+
+impl Job<'_> {
+    /// Runs the partitions that have not succeeded yet; an engine runs their reduce, too. Gives sentences that tell which failed.
+    /// `look` is told again and again how many have succeeded and how many run, and says when to stop: what runs is ended then, and
+    /// has not failed.
+    ///
+    /// # Errors
+    /// A program could not be started or waited for; none runs here any more then.
+    pub fn map(&self, look: &mut dyn FnMut(usize, usize) -> bool) -> io::Result<Vec<String>> {
+        let failures = if self.engine == Engine::Here { self.map_here(look) } else { self.map_there(look) };
+        self.work.tidy();
+        failures
+    }
+
+    /// Whether a partition has not succeeded yet.
+    pub fn is_left(&self) -> bool {
+        self.left().next().is_some()
+    }
+
+    pub(crate) fn left(&self) -> impl Iterator<Item = usize> {
+        (0..self.plan.partitions.len()).filter(|number| !self.work.is_finished(*number))
+    }
+
+    /// The program for a partition, or for the reduce.
+    pub(crate) fn part(&self, number: Option<usize>) -> Command {
+        let mut command = Command::new(self.hosepipe);
+        command.arg("__part").arg(self.work.folder()).args(number.map(|number| number.to_string()));
+        command
+    }
+
+    /// A sentence about a partition.
+    pub(crate) fn failed(&self, number: usize, how: &str) -> String {
+        let what = match self.plan.partitions[number].as_slice() {
+            [range] if range.offset == 0 => shown(&range.file.path),
+            [range] => format!("{} from byte {} on", shown(&range.file.path), range.offset),
+            ranges => format!("{} ranges", ranges.len()),
+        };
+        format!("partition {} of {} ({what}) {how}", number + 1, self.plan.partitions.len())
+    }
+}
+
+/// How the program for a partition ended, as the rest of a sentence.
+pub(crate) fn describe(status: ExitStatus) -> String {
+    match status.code() {
+        Some(code) if code == i32::from(NOT_RUN) => "could not be run".to_owned(),
+        _ => describe_ending(status),
+    }
+}
