@@ -31,7 +31,6 @@ Examples:
   hosepipe fleet --on slurm --nodes 8 > job.sh            a job to look at, and to hand in with sbatch
   hosepipe fleet --on slurm --nodes 8 --submit --html fleet.html -- pipe tcp --time 20s
   hosepipe fleet --on mpi --nodes 8 --submit
-  hosepipe fleet --on kubernetes --nodes 8 --image registry/hosepipe | kubectl apply -f -
   srun -N 8 hosepipe fleet --folder /shared/new           what such a job starts on every node
   hosepipe report hosepipe-fleet/fleet                    the record again
 
@@ -75,10 +74,6 @@ pub(crate) struct FleetArgs {
     #[arg(long, value_name = "PROGRAM", value_parser = NonEmptyStringValueParser::new())]
     hosepipe: Option<String>,
 
-    /// The container image, which has hosepipe on its PATH
-    #[arg(long, value_name = "IMAGE", required_if_eq("on", "kubernetes"), value_parser = NonEmptyStringValueParser::new())]
-    image: Option<String>,
-
     /// Which of the nodes this is, from 0 [default: as the launcher says]
     #[arg(long, value_name = "N", requires = "nodes", conflicts_with_all = STARTING, value_parser = typed::whole(0u32..=u32::MAX))]
     rank: Option<u32>,
@@ -116,7 +111,6 @@ pub(crate) struct FleetArgs {
 enum Engine {
     Slurm,
     Mpi,
-    Kubernetes,
     Ssh,
 }
 
@@ -125,8 +119,8 @@ pub(crate) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
     args.outputs.check()?;
     match args.on {
         Some(engine) => job::start(args, engine, args.submit),
-        None if args.hosts.is_empty() && (args.hosepipe.is_some() || args.image.is_some()) => {
-            usage("--hosepipe and --image are for a job: --on slurm, mpi, kubernetes or ssh, or --hosts A,B")
+        None if args.hosts.is_empty() && args.hosepipe.is_some() => {
+            usage("--hosepipe is for a job: --on slurm, mpi or ssh, or --hosts A,B")
         }
         None if args.hosts.is_empty() => node::run(args),
         None => job::start(args, Engine::Ssh, true),

@@ -1,4 +1,4 @@
-//! Many nodes, each started by what its users have (Slurm, MPI, Kubernetes, ssh): every one benches itself, all pairs measure each other, and
+//! Many nodes, each started by what its users have (Slurm, MPI, ssh): every one benches itself, all pairs measure each other, and
 //! the first that is still there brings together what all have measured.
 //!
 //! Nothing here decides where a node runs: one program is started everywhere, asks its launcher for its [`Seat`], and meets the others at a

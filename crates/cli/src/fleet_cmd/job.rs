@@ -40,10 +40,8 @@ pub(super) fn start(args: &FleetArgs, engine: Engine, submit: bool) -> anyhow::R
         format!("--wait={}", shown_duration(args.wait)),
     ];
     options.extend(args.toward.map(|toward| format!("--toward={toward}")));
-    match (engine, &args.token_file) {
-        (Engine::Kubernetes, _) => options.push("--json=-".to_owned()),
-        (_, Some(file)) => options.push(format!("--token-file={}", word(&std::path::absolute(file)?)?)),
-        (_, None) => {}
+    if let Some(file) = &args.token_file {
+        options.push(format!("--token-file={}", word(&std::path::absolute(file)?)?));
     }
     let job = Job {
         nodes: size,
@@ -56,8 +54,7 @@ pub(super) fn start(args: &FleetArgs, engine: Engine, submit: bool) -> anyhow::R
         options,
         bench: args.bench.clone(),
     };
-    let image = args.image.as_deref().unwrap_or_default();
-    let words = job.words(&[]).into_iter().chain(args.hosts.iter().cloned()).chain([image.to_owned()]);
+    let words = job.words(&[]).into_iter().chain(args.hosts.iter().cloned());
     words.map(|given| word(Path::new(&given))).collect::<Result<Vec<_>, _>>()?;
     if let Some(given) = given.filter(|_| submit) {
         new_folder(&given, "node-0")?;
@@ -65,14 +62,13 @@ pub(super) fn start(args: &FleetArgs, engine: Engine, submit: bool) -> anyhow::R
     let lines = match engine {
         Engine::Mpi => vec![job.mpi(&args.hosts)],
         Engine::Ssh => job.ssh(&args.hosts),
-        Engine::Slurm | Engine::Kubernetes => Vec::new(),
+        Engine::Slurm => Vec::new(),
     };
     if !submit {
         let line =
             |words: &Vec<String>| model::shell_line(words) + if lines.len() > 1 { " &\n" } else { "\n" };
         terminal::print(&match engine {
             Engine::Slurm => job.slurm(),
-            Engine::Kubernetes => job.kubernetes(image),
             Engine::Mpi => lines.iter().map(line).collect(),
             Engine::Ssh => lines.iter().map(line).collect::<String>() + "wait\n",
         })?;
@@ -86,13 +82,6 @@ pub(super) fn start(args: &FleetArgs, engine: Engine, submit: bool) -> anyhow::R
         Engine::Slurm => Started::by_slurm(&job.slurm(), &job.log(), temporary.path(), &cleaner),
         Engine::Mpi => Started::here(&lines, None, &cleaner),
         Engine::Ssh => Started::here(&lines, Some(folder), &cleaner),
-        Engine::Kubernetes => {
-            let token = args.token_file.clone().unwrap_or_else(|| folder.join("token"));
-            if args.token_file.is_none() {
-                Board::Folder(folder.to_owned()).put("token", &remote::peer::new_token()?)?;
-            }
-            Started::by_kubernetes(&job.kubernetes(image), &token, folder, &cleaner)
-        }
     };
     follow(args, started.map_err(UsageError)?, (folder, size), engine == Engine::Ssh, &stop)
 }
@@ -110,9 +99,6 @@ fn check(args: &FleetArgs, engine: Engine, submit: bool, size: usize) -> anyhow:
         return usage(
             "by hand the nodes need a folder that all hosts see, --folder DIR; with --submit they do without",
         );
-    }
-    if engine != Engine::Kubernetes && args.image.is_some() {
-        return usage("--image goes with --on kubernetes");
     }
     match typed::arguments::<BenchArgs>("bench", &args.bench) {
         Ok(bench) if bench.dry_run || !bench.outputs.is_empty() => {

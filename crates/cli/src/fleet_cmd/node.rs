@@ -26,7 +26,7 @@ pub(super) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
     };
     let Some(seat) = seat else {
         return usage(
-            "no launcher has started this as one of many nodes: --on slurm, mpi, kubernetes or ssh prints the job that does, and \
+            "no launcher has started this as one of many nodes: --on slurm, mpi or ssh prints the job that does, and \
              --hosts A,B starts them by ssh",
         );
     };

@@ -5,7 +5,6 @@ mod nodes;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -242,73 +241,6 @@ fn a_batch_system_that_refuses_is_quoted() {
     assert!(said.contains("no node was started: ") && said.contains("invalid partition"), "{said}");
 }
 
-/// Stands in for kubectl, and for the cluster: pods are processes here, started as the manifest says.
-const KUBECTL: &str = r#"#!/usr/bin/env python3
-import json, os, pathlib, re, shutil, socket, subprocess, sys
-here, words = pathlib.Path(__file__).parent, sys.argv[1:]
-def all_ended():
-    pids = (here / "pids").read_text().split()
-    alive = lambda pid: os.path.exists(f"/proc/{pid}") and ") Z" not in open(f"/proc/{pid}/stat").read()
-    return not any(alive(pid) for pid in pids)
-if words[0] == "create":
-    shutil.copy(words[-1].removeprefix("--from-file=token="), here / "token")
-elif words[0] == "apply":
-    text = pathlib.Path(words[-1]).read_text()
-    command = json.loads(re.search(r"command: (.*)", text)[1])
-    free = socket.create_server(("127.0.0.1", 0))
-    port = free.getsockname()[1]
-    free.close()
-    meaning = {"/token/token": str(here / "token"), "$(ADDRESS)": "127.0.0.1", "hosepipe-fleet-0.hosepipe-fleet:7117": f"127.0.0.1:{port}"}
-    pids = []
-    for index in range(int(re.search(r"completions: (.*)", text)[1])):
-        pod = [meaning.get(word, word).replace("$(NODE)", f"node{index}").replace("$$(", "$(") for word in command]
-        env = dict(os.environ, JOB_COMPLETION_INDEX=str(index))
-        log = open(here / f"log{index}", "w")
-        pids.append(str(subprocess.Popen(pod, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log).pid))
-    (here / "pids").write_text(" ".join(pids))
-elif words[0] == "get" and all_ended():
-    print("SuccessCriteriaMet Complete")
-elif words[0] == "logs":
-    print((here / "log0").read_text(), end="")
-elif words[0] == "delete":
-    (here / "deleted").write_text(" ".join(words))
-"#;
-
-/// No cluster is needed to see that pods find each other at the first one by the secret, and that the record comes back.
-#[test]
-fn as_kubernetes_starts_them() {
-    if !has("python3") {
-        return;
-    }
-    let lab = Lab::new();
-    fs::create_dir(lab.here("bin")).expect("a folder");
-    let kubectl = lab.here("bin/kubectl");
-    fs::write(&kubectl, KUBECTL).expect("written");
-    fs::set_permissions(&kubectl, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("chmod");
-    let job = [
-        "fleet",
-        "--on",
-        "kubernetes",
-        "--image",
-        "i",
-        "--nodes",
-        "3",
-        "--submit",
-        "--json",
-        "-",
-        "--hosepipe",
-        HOSEPIPE,
-    ];
-    let how = &HOW[2..];
-    let mut command = lab.command(&[&job[..], how, &BENCH].concat());
-    let path = std::env::var("PATH").unwrap_or_default();
-    command.env("PATH", format!("{}:{path}", lab.here("bin").display()));
-    let record = read(&lab.finish(command).expect_code(0).stdout);
-    assert_whole(&record, &["node0", "node1", "node2"]);
-    let deleted = fs::read_to_string(lab.here("bin/deleted")).expect("cleaned up");
-    assert!(deleted.contains("secret/hosepipe-fleet"), "{deleted}");
-}
-
 #[test]
 fn mistakes_are_told_before_anything_runs() {
     let lab = Lab::new();
@@ -317,14 +249,13 @@ fn mistakes_are_told_before_anything_runs() {
     fs::set_permissions(lab.here("token"), std::os::unix::fs::PermissionsExt::from_mode(0o600))
         .expect("chmod");
     let on = |words: &[&'static str]| [&["--on", "slurm"], words].concat();
-    let cases: [(Vec<&str>, &str); 25] = [
+    let cases: [(Vec<&str>, &str); 22] = [
         (vec![], "no launcher has started this"),
         (vec!["--hosts", "a"], "two nodes at least"),
         (vec!["--hosts", "a,-oProxyCommand=x"], "is no host"),
         (vec!["--on", "ssh"], "--hosts A,B"),
         (vec!["--on", "ssh", "--hosts", "a,b"], "--folder DIR"),
         (on(&["--nodes", "2", "--rank", "1"]), "cannot be used with"),
-        (on(&["--nodes", "2", "--image", "i"]), "goes with --on kubernetes"),
         (on(&["--nodes", "2", "--", "pipe", "--json", "x"]), "gives its record to the fleet"),
         (vec!["--rank", "0", "--nodes", "2", "--meet", ":7117", "--token-file", "token"], "is no HOST:PORT"),
         (on(&[]), "--nodes N"),
@@ -339,10 +270,8 @@ fn mistakes_are_told_before_anything_runs() {
         (vec!["--on", "mpi", "--hosts", "a,b\ntouch c"], "holds a control character"),
         // Happened: the record was not written, and that was not said.
         (on(&["--nodes", "2", "--json", "x"]), "need --submit"),
-        (vec!["--on", "kubernetes", "--image", "i", "--nodes", "2", "--html", "x"], "need --submit"),
         (on(&["--nodes", "2", "--hosepipe", ""]), "--hosepipe"),
-        (vec!["--on", "kubernetes", "--image", "", "--nodes", "2"], "--image"),
-        (vec!["--rank", "0", "--nodes", "2", "--hosepipe", "h"], "are for a job"),
+        (vec!["--rank", "0", "--nodes", "2", "--hosepipe", "h"], "is for a job"),
         (vec!["--rank", "0", "--nodes", "2"], "--folder DIR"),
         (vec!["--rank", "2", "--nodes", "2", "--folder", "f"], "counted from 0"),
     ];
@@ -367,40 +296,14 @@ fn mistakes_are_told_before_anything_runs() {
     assert!(done.stderr.contains("everybody may write to it"), "{}", done.stderr);
 }
 
-/// What is printed is what the engines take: Kubernetes' own schema for the manifests, and the shell for the rest.
+/// What is printed is what a shell takes.
 #[test]
 fn printed_jobs_are_well_formed() {
     let lab = Lab::new();
-    let print =
-        |words: &[&str]| lab.run(&[&["fleet", "--nodes", "3", "--on"], words].concat()).expect_code(0).stdout;
     for engine in ["slurm", "mpi"] {
-        fs::write(lab.here("job.sh"), print(&[engine, "--folder", "it's here", "--", "pipe"]))
-            .expect("written");
+        let job = ["fleet", "--nodes", "3", "--on", engine, "--folder", "it's here", "--", "pipe"];
+        fs::write(lab.here("job.sh"), lab.run(&job).expect_code(0).stdout).expect("written");
         let checked = Command::new("sh").args(["-n"]).arg(lab.here("job.sh")).status().expect("sh");
         assert!(checked.success(), "{engine}");
     }
-    let text = print(&[
-        "kubernetes",
-        "--image",
-        "registry:5000/hosepipe@sha256:0",
-        "--",
-        "pipe",
-        "--data",
-        "verify",
-    ]);
-    fs::write(lab.here("job.yaml"), text).expect("written");
-    let libraries = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/kubernetes-validate");
-    let validate = libraries.join("bin/kubernetes-validate").display().to_string();
-    if !has(&validate) {
-        return;
-    }
-    let mut command = Command::new("python3");
-    command.env("PYTHONPATH", libraries).arg(validate).args(["--strict", "-k", "1.33"]);
-    let done = command.arg(lab.here("job.yaml")).output().expect("runs");
-    assert!(
-        done.status.success(),
-        "{}{}",
-        String::from_utf8_lossy(&done.stdout),
-        String::from_utf8_lossy(&done.stderr)
-    );
 }

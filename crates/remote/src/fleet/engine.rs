@@ -10,8 +10,7 @@ use model::{describe_errno, file_on_path};
 use process::{Capture, Captured, Child, Cleaner, attend, end_all, spawn_thread, write_anew};
 
 use crate::fleet::board::serve;
-use crate::fleet::job::NAME;
-use crate::fleet::node::{RECORD, SAID_MAX, why};
+use crate::fleet::node::{SAID_MAX, why};
 
 /// How long a job may take to end once its record is there.
 const GRACE: Duration = Duration::from_secs(5);
@@ -27,21 +26,6 @@ impl<'c> Started<'c> {
     pub fn by_slurm(script: &str, log: &Path, folder: &Path, cleaner: &'c Cleaner) -> Result<Self, String> {
         let path = written(folder, "job.sh", script)?;
         Self::by_script("sbatch", include_str!("slurm.sh"), &[&path, log], cleaner)
-    }
-
-    /// Hands a manifest and the file of the nodes' secret to Kubernetes.
-    ///
-    /// # Errors
-    /// As [`Self::by_slurm`].
-    pub fn by_kubernetes(
-        manifest: &str,
-        token: &Path,
-        folder: &Path,
-        cleaner: &'c Cleaner,
-    ) -> Result<Self, String> {
-        let path = written(folder, "job.yaml", manifest)?;
-        let words = [Path::new(NAME), &path, token, &folder.join(RECORD)];
-        Self::by_script("kubectl", include_str!("kubernetes.sh"), &words, cleaner)
     }
 
     fn by_script(program: &str, script: &str, words: &[&Path], cleaner: &'c Cleaner) -> Result<Self, String> {

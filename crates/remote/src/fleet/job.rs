@@ -4,14 +4,8 @@ use std::path::{Path, PathBuf};
 
 use model::{shell_line, shell_quoted};
 
-/// Where the first pod of a Kubernetes job waits for the others.
-const PORT: u16 = 7117;
-
 /// What a job is called.
-pub(crate) const NAME: &str = "hosepipe-fleet";
-
-/// What Kubernetes is given, with marks.
-const KUBERNETES: &str = include_str!("kubernetes.yaml");
+const NAME: &str = "hosepipe-fleet";
 
 /// What is to be started everywhere.
 pub struct Job {
@@ -19,7 +13,7 @@ pub struct Job {
     pub nodes: usize,
     /// The program on the nodes.
     pub hosepipe: String,
-    /// The folder that all nodes see; Kubernetes and ssh do without.
+    /// The folder that all nodes see; ssh does without.
     pub folder: Option<String>,
     /// Options of `hosepipe fleet` on the nodes.
     pub options: Vec<String>,
@@ -83,34 +77,4 @@ impl Job {
         };
         hosts.iter().enumerate().map(one).collect()
     }
-
-    /// A headless Service, by whose name the first pod is found, and an Indexed Job of a pod on each node.
-    pub fn kubernetes(&self, image: &str) -> String {
-        let meet = format!("{NAME}-0.{NAME}:{PORT}");
-        let size = self.nodes.to_string();
-        let more = format!(
-            "--nodes {size} --meet {meet} --token-file /token/token --name $(NODE) --address $(ADDRESS)"
-        );
-        // Of the words that Kubernetes would put variables into two are meant so.
-        let words = self.words(&more.split(' ').collect::<Vec<_>>());
-        let words = words.into_iter().map(|word| match word.as_str() {
-            "$(NODE)" | "$(ADDRESS)" => word,
-            _ => word.replace("$(", "$$("),
-        });
-        let words: serde_json::Value = words.collect();
-        let image = serde_json::Value::from(image);
-        let meant = [
-            ("@NAME@", NAME.to_owned()),
-            ("@NODES@", size),
-            ("@PORT@", PORT.to_string()),
-            ("@IMAGE@", unmarked(&image)),
-            ("@COMMAND@", unmarked(&words)),
-        ];
-        meant.iter().fold(KUBERNETES.to_owned(), |text, (mark, meaning)| text.replace(mark, meaning))
-    }
-}
-
-/// JSON in which nothing is taken for a mark.
-fn unmarked(value: &serde_json::Value) -> String {
-    value.to_string().replace('@', "\\u0040")
 }

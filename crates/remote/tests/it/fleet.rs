@@ -90,7 +90,6 @@ fn no_word_of_the_user_is_one_of_the_shell() {
         lines[1][6].contains(r"--name 'b; reboot'")
             && lines[1][6].ends_with(r"-- '$(touch /tmp/x); '\''y'\'''")
     );
-    assert!(job.kubernetes("i").contains("$$(touch"), "Kubernetes would put a variable there");
 }
 
 /// Happened: a file that another user had made beforehand was written, and could be read by him: the token was in it.

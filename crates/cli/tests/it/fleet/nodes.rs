@@ -8,7 +8,7 @@ use std::time::Duration;
 use model::Tool;
 use rustix::process::Signal;
 
-use super::{BENCH, HOW, read};
+use super::{BENCH, HOW, assert_whole, read};
 use crate::common::{Lab, signal, until};
 
 /// Processes that no launcher of ours has started, and one of them with another hosepipe.
@@ -36,6 +36,32 @@ fn as_pods_of_an_indexed_job_with_another_version_among_them() {
     assert!(done.stdout.contains("– has hosepipe 9.9.9"), "{}", done.stdout);
     let record = read(&fs::read_to_string(lab.here("work/fleet")).expect("a record"));
     assert!(record.nodes[..2].iter().all(|node| node.failure.is_none()), "{}", done.stdout);
+}
+
+/// As the manifest in docs/SCALE.md starts them: they meet at the first one, by the secret that all have.
+#[test]
+fn pods_of_an_indexed_job_meet_at_the_first_one() {
+    let lab = Lab::new();
+    fs::write(lab.here("token"), "0123456789abcdef").expect("written");
+    fs::set_permissions(lab.here("token"), fs::Permissions::from_mode(0o600)).expect("chmod");
+    let port =
+        std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+    let meet = format!("127.0.0.1:{port}");
+    let pod = |rank: &str| {
+        let node = ["fleet", "--nodes", "3", "--meet", &meet, "--token-file", "token", "--name"];
+        let place = ["--address", "127.0.0.1", "--json", "-"];
+        let name = format!("node{rank}");
+        let words = [&node[..], &[&name], &place, &HOW[2..], &BENCH].concat();
+        let mut command = lab.command(&words);
+        command.env("JOB_COMPLETION_INDEX", rank);
+        command
+    };
+    let others = ["1", "2"].map(|rank| pod(rank).stdout(Stdio::null()).stderr(Stdio::null()).spawn());
+    let record = read(&lab.finish(pod("0")).expect_code(0).stdout);
+    assert_whole(&record, &["node0", "node1", "node2"]);
+    for other in others {
+        assert!(other.and_then(|mut other| other.wait()).expect("a node").success());
+    }
 }
 
 /// Expected: a node says that its figures are in no record. Happened: one that was stopped for a while and went on ended with status 0.
