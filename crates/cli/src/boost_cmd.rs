@@ -8,7 +8,6 @@ use clap::{Args, ValueHint};
 use model::{BoostRecord, Host, SCHEMA};
 use pipeline::boost::{self, BoostError, Boosted};
 use report::read::{AnyRecord, Loaded};
-use report::sheet;
 use signal_hook::consts::SIGQUIT;
 
 use crate::outputs::Outputs;
@@ -86,7 +85,7 @@ pub(crate) fn run(args: &BoostArgs) -> anyhow::Result<ExitCode> {
     let ended = boosted.ended;
     let record = AnyRecord::Boost(record(boosted, host, started));
     if !args.quiet {
-        let text = sheet::terminal(&record, &terminal::style_of_stderr(), study::view);
+        let text = report::terminal(&record, &terminal::style_of_stderr(), study::view);
         terminal::remark_painted(text.trim_end());
     }
     args.outputs.write(&[Loaded::new("this boost", record)])?;

@@ -10,10 +10,10 @@ use std::time::{Duration, SystemTime};
 
 use clap::{Args, ValueEnum};
 use model::{DiffRecord, DiffSide, Host, SCHEMA};
+use report::Style;
 use report::difference::go::Sides;
 use report::difference::{action, go, sides};
 use report::read::{AnyRecord, Loaded};
-use report::{Style, sheet};
 use stats::CaseFigures;
 
 use crate::destination::Destination;
@@ -143,7 +143,7 @@ fn show(args: &DiffArgs, record: DiffRecord) -> anyhow::Result<ExitCode> {
         None => args.outputs.show(loaded, &style)?,
         Some(text) => {
             // What is read by people goes beside it.
-            terminal::remark_painted(&sheet::terminal(
+            terminal::remark_painted(&report::terminal(
                 &loaded.record,
                 &terminal::style_of_stderr(),
                 study::view,

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use host::{Finding, Severity};
 use model::{AS_ROOT, visible};
-use report::sheet::{Sheet, SheetPart};
+use report::document::{Block, Document};
 use report::{MeasuredFinding, Style, machine_table, measured_findings};
 use serde::Serialize;
 
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let style = Style { width: style.width.min(WIDTH_MAX), ..style };
     let measured = match figures.as_slice() {
         [] => String::new(),
-        figures => Sheet { parts: vec![SheetPart::Table(machine_table(figures))] }.terminal(&style) + "\n",
+        figures => Document::from_blocks(vec![Block::Table(machine_table(figures))]).terminal(&style) + "\n",
     };
     terminal::print_painted(&format!("{measured}{}", render(&findings, style.width, style.color)))?;
     Ok(ExitCode::SUCCESS)
@@ -82,7 +82,7 @@ fn pipes(json: bool) -> anyhow::Result<ExitCode> {
     if json {
         terminal::print_data(&format!("{}\n", serde_json::to_string_pretty(&survey)?))?;
     } else {
-        terminal::print_painted(&report::pipes::sheet(&survey).terminal(&terminal::style()))?;
+        terminal::print_painted(&report::pipes::document(&survey).terminal(&terminal::style()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@ use std::os::fd::{OwnedFd, RawFd};
 
 use clap::{Arg, ArgMatches, Command, FromArgMatches};
 use report::read::Loaded;
-use report::{FORMATS, Format, Style, sheet};
+use report::{FORMATS, Format, Style};
 use rustix::io::fcntl_dupfd_cloexec;
 
 use crate::destination::{Destination, OUTPUTS};
@@ -69,7 +69,7 @@ impl Outputs {
         // What cannot be saved is at least shown.
         let written = self.write(&record);
         if !self.has_stdout() {
-            terminal::print_painted(&sheet::terminal(&record[0].record, style, study::view))?;
+            terminal::print_painted(&report::terminal(&record[0].record, style, study::view))?;
         }
         written
     }

@@ -47,7 +47,7 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
         let specs: Vec<String> = figures.cases.iter().map(|case| case.spec.to_string()).collect();
         let proof =
             format!("hosepipe {}", proof(args, &question, &specs, args.place.or(figures.place())).join(" "));
-        let mut text = answer.sheet(&proof).terminal(&terminal::style());
+        let mut text = answer.document(&proof).terminal(&terminal::style());
         if let Some(case) = weighing.taken.map(|at| figures.cases[at]) {
             let program = code::program(&case.spec, args.code, question.message_bytes);
             text.extend(program.map(|program| format!("\n{program}")));

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use model::visible;
+use report::Style;
 use report::read::Loaded;
-use report::{Style, sheet};
 
 use crate::outputs::Outputs;
 use crate::record::load;
@@ -41,7 +41,7 @@ pub(crate) struct ReportArgs {
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     args.outputs.check()?;
     let records = args.records.iter().map(|path| load(path)).collect::<anyhow::Result<Vec<Loaded>>>()?;
-    for sentence in report::page::strangers(&records) {
+    for sentence in report::disjoint_records(&records) {
         terminal::remark(&format!("hosepipe: {sentence}"));
     }
     if args.outputs.is_empty() {
@@ -63,7 +63,7 @@ fn tables(records: &[Loaded], style: &Style) -> String {
                 visible(&loaded.name)
             ));
         }
-        text.push_str(&sheet::terminal(&loaded.record, style, study::view));
+        text.push_str(&report::terminal(&loaded.record, style, study::view));
     }
     text
 }

@@ -13,7 +13,6 @@ use pipeline::link::LinkSpec;
 use pipeline::{Glance, Keep, Ran, Text, Watched, tell_outcome};
 use process::Reach;
 use report::read::{AnyRecord, Loaded};
-use report::sheet;
 
 use crate::destination::OUTPUTS;
 use crate::live::Live;
@@ -142,7 +141,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     if watched.is_some() {
         let record = AnyRecord::Run(record(args, host, &via, &ran, started));
         if told {
-            let text = sheet::terminal(&record, &terminal::style_of_stderr(), study::view);
+            let text = report::terminal(&record, &terminal::style_of_stderr(), study::view);
             terminal::remark_painted(text.trim_end());
         }
         args.outputs.write(&[Loaded::new("this run", record)])?;

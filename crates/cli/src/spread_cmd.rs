@@ -14,7 +14,6 @@ use model::{ByteSize, RunRecord, SCHEMA};
 use process::{Cleaner, TemporaryPath};
 use remote::spread::{self, Derived, Engine, InputFile, Job, Range, SpreadPlan, Work};
 use report::read::{AnyRecord, Loaded};
-use report::sheet;
 
 use crate::bar::Bar;
 use crate::outputs::Outputs;
@@ -179,7 +178,7 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
         };
         let record = AnyRecord::Run(record);
         if args.stats {
-            let text = sheet::terminal(&record, &terminal::style_of_stderr(), study::view);
+            let text = report::terminal(&record, &terminal::style_of_stderr(), study::view);
             terminal::remark_painted(text.trim_end());
         }
         args.outputs.write(&[Loaded::new("this run", record)])?;

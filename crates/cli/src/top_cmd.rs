@@ -8,7 +8,6 @@ use clap::Args;
 use model::{Chain, SCHEMA, Seen, TopRecord};
 use observe::chains::Watch;
 use report::read::{AnyRecord, Loaded};
-use report::sheet;
 
 use crate::outputs::Outputs;
 use crate::record::{arguments, rfc3339, tool};
@@ -141,9 +140,11 @@ fn once(args: &TopArgs, which: &Which, stop: &StopRequest) -> anyhow::Result<Exi
     if !args.outputs.has_stdout() {
         match nothing {
             Some(sentence) => terminal::print(&format!("{sentence}\n"))?,
-            None => {
-                terminal::print_painted(&sheet::terminal(&loaded[0].record, &terminal::style(), study::view))?
-            }
+            None => terminal::print_painted(&report::terminal(
+                &loaded[0].record,
+                &terminal::style(),
+                study::view,
+            ))?,
         }
     }
     Ok(stop.exit_code(false))

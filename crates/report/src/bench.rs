@@ -1,22 +1,33 @@
 //! What `hosepipe bench` shows: a heading, ranked lists or sweeps, the floor and the ceiling, what to do, and remarks.
 
+mod cases;
+mod highlights;
+mod page;
+mod round_trips;
+mod throughput;
+
 use model::BenchRecord;
 
+pub(crate) use cases::Source;
+pub(crate) use highlights::highlights;
+pub(crate) use page::sections;
+
+use crate::advice::advice;
 use crate::costs::Costs;
-use crate::sheet::{Sheet, SheetPart};
+use crate::document::{Block, Medium};
 use crate::table::Table;
 use crate::view::{Group, Ranking, View};
-use crate::{advice, columns, languages, load, remarks, sweep};
+use crate::{columns, languages, load, remarks, sweep};
 
-/// The sheet of a record. Many block sizes are shown as grids where `grids` is true, else as a list for each.
-pub fn sheet(record: &BenchRecord, grids: bool) -> Sheet {
+/// What a text shows of a record. Many block sizes are grids in a terminal, in Markdown a list for each.
+pub(crate) fn blocks(record: &BenchRecord, medium: Medium) -> Vec<Block> {
     if languages::is_of_workers(record) {
-        return languages::sheet(record);
+        return languages::blocks(record);
     }
     let view = View::of(record);
-    let groups = match grids {
-        true => view.groups(),
-        false => view.rankings.iter().map(Group::Ranked).collect(),
+    let groups = match medium {
+        Medium::Terminal => view.groups(),
+        Medium::Markdown | Medium::Page => view.rankings.iter().map(Group::Ranked).collect(),
     };
     let mut tables: Vec<Table> = Vec::new();
     let mut models: Vec<Table> = view.groups().iter().filter_map(|group| costs(&view, group)).collect();
@@ -44,13 +55,13 @@ pub fn sheet(record: &BenchRecord, grids: bool) -> Sheet {
         tables.iter_mut().take(count.saturating_sub(1)).for_each(|table| table.notes.clear());
     }
     tables.extend(load::tables(record));
-    let mut parts = vec![SheetPart::Heading(remarks::heading(&view))];
-    parts.extend(remarks::interruption(&view).map(SheetPart::Notice));
-    parts.extend(tables.into_iter().map(SheetPart::Table));
-    parts.extend(remarks::references(&view).map(SheetPart::Note));
-    parts.extend(remarks::noise_legend(record).map(SheetPart::Note));
-    parts.push(SheetPart::Remarks(advice(record).into_iter().chain(remarks::remarks(&view)).collect()));
-    Sheet { parts }
+    let mut blocks = vec![Block::Heading(remarks::heading(&view))];
+    blocks.extend(remarks::interruption(&view).map(Block::Notice));
+    blocks.extend(tables.into_iter().map(Block::Table));
+    blocks.extend(remarks::references(&view).map(Block::Note));
+    blocks.extend(remarks::noise_legend(record).map(Block::Note));
+    blocks.push(Block::Remarks(advice(record).into_iter().chain(remarks::remarks(&view)).collect()));
+    blocks
 }
 
 /// What a block costs in a sweep.

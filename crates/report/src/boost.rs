@@ -2,9 +2,8 @@
 
 use model::{BoostRecord, BoostedPipe, NamedProcess};
 
+use crate::document::{Block, Context, Section};
 use crate::numbers::{size, throughput, time};
-use crate::page::{Block, Section};
-use crate::sheet::{Sheet, SheetPart};
 use crate::table::{ABSENT, Column, Fit, Table};
 use crate::words::{count, count_of};
 
@@ -14,20 +13,11 @@ const GAIN: f64 = 1.1;
 const SHOWN_MAX: usize = 10;
 
 /// The table, and what is to be said of it.
-pub fn sheet(record: &BoostRecord) -> Sheet {
-    let table = (!record.boosted.is_empty()).then(|| SheetPart::Table(table(record)));
-    Sheet { parts: table.into_iter().chain(sentences(record).into_iter().map(SheetPart::Line)).collect() }
-}
-
-/// A section of a page.
-pub(crate) fn section(record: &BoostRecord, label: &str, number: usize) -> Section {
-    Section {
-        id: format!("boost-{number}"),
-        title: if label.is_empty() { "Pipes".to_owned() } else { format!("Pipes · {label}") },
-        lead: sentences(record),
-        code: None,
-        blocks: vec![Block::Table(table(record))],
-    }
+pub(crate) fn section(record: &BoostRecord, context: &Context) -> Section {
+    let mut section = context.section("boost", "Pipes");
+    section.blocks.extend((!record.boosted.is_empty()).then(|| Block::Table(table(record))));
+    context.conclude(&mut section, sentences(record), Block::Line);
+    section
 }
 
 fn table(record: &BoostRecord) -> Table {

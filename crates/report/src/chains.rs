@@ -4,11 +4,10 @@ use std::collections::{HashMap, VecDeque};
 
 use model::{Chain, ChainLink, ChainStage, Doing, Seen, one_line};
 
+use crate::document::{Block, Context, Section};
 use crate::figure::{Chart, Figure, Flow, FlowLink, FlowStage};
 use crate::layout::Tone;
 use crate::numbers::{binary_size, percent, throughput, time};
-use crate::page::{Block, Section};
-use crate::sheet::{Sheet, SheetPart};
 use crate::table::{ABSENT, Column, Fit, Table};
 use crate::words::count_of as count;
 
@@ -25,52 +24,43 @@ pub const NOTHING: &str =
     "There is no chain: no pipe, FIFO or pair of sockets joins processes that can be seen.";
 
 /// Everything that was seen, from above.
-pub fn sheet(seen: &Seen) -> Sheet {
-    if seen.chains.is_empty() {
-        let nothing = SheetPart::Paragraph(NOTHING.to_owned());
-        let parts = std::iter::once(nothing).chain(notes(seen)).collect();
-        return Sheet { parts };
+pub(crate) fn section(seen: &Seen, context: &Context) -> Section {
+    let mut section = context.section("chains", "Chains");
+    let elapsed = time(seen.elapsed_ns as f64);
+    if context.is_page() {
+        section.lead.push(format!("Rates over {elapsed}."));
+    } else if seen.chains.is_empty() {
+        section.blocks.push(Block::Paragraph(NOTHING.to_owned()));
+    } else {
+        let stages = seen.chains.iter().flat_map(|chain| &chain.stages);
+        section.blocks.push(Block::Heading(vec![
+            count(seen.chains.len(), "chain", "chains"),
+            count(stages.map(|stage| stage.processes.len()).sum(), "process", "processes"),
+            format!("rates over {elapsed}"),
+        ]));
     }
-    let processes: usize =
-        seen.chains.iter().flat_map(|chain| &chain.stages).map(|stage| stage.processes.len()).sum();
-    let mut parts = vec![SheetPart::Heading(vec![
-        count(seen.chains.len(), "chain", "chains"),
-        count(processes, "process", "processes"),
-        format!("rates over {}", time(seen.elapsed_ns as f64)),
-    ])];
-    for chain in &seen.chains {
-        parts.extend(lines(chain).into_iter().map(|line| SheetPart::Title(line.pieces.join(" "))));
-        parts.push(SheetPart::Table(Table { notes: vec![sentence(chain)], ..table(chain) }));
+    for (at, chain) in seen.chains.iter().enumerate() {
+        let drawing = lines(chain).into_iter().map(|line| line.pieces.join(" "));
+        if context.is_page() {
+            let figure = figure(seen, chain, format!("chain-{}-{at}", context.number));
+            section.blocks.extend(figure.map(Block::Figure));
+            let mut table = Table { title: drawing.collect::<Vec<String>>().join("; "), ..table(chain) };
+            // What a stage does is beside its name: a telephone shows the first two columns.
+            let last = table.columns.len() - 1;
+            table.columns[1..=last].rotate_right(1);
+            table.rows.iter_mut().for_each(|row| row.cells[1..=last].rotate_right(1));
+            section.blocks.extend([Block::Table(table), Block::Remarks(vec![sentence(chain)])]);
+        } else {
+            section.blocks.extend(drawing.map(Block::Title));
+            section.blocks.push(Block::Table(Table { notes: vec![sentence(chain)], ..table(chain) }));
+        }
     }
-    parts.extend(notes(seen));
-    Sheet { parts }
-}
-
-/// The same on a page.
-pub(crate) fn section(seen: &Seen, label: &str, number: usize) -> Section {
-    let title = if label.is_empty() { "Chains".to_owned() } else { format!("Chains · {label}") };
-    let drawing =
-        |chain: &Chain| lines(chain).iter().map(|line| line.pieces.join(" ")).collect::<Vec<_>>().join("; ");
-    let block = |(at, chain): (usize, &Chain)| {
-        let picture = picture(seen, chain, format!("chain-{number}-{at}")).map(Block::Figure);
-        // What a stage does stands beside its name: a telephone shows the first two columns.
-        let mut table = Table { title: drawing(chain), ..table(chain) };
-        let last = table.columns.len() - 1;
-        table.columns[1..=last].rotate_right(1);
-        table.rows.iter_mut().for_each(|row| row.cells[1..=last].rotate_right(1));
-        picture.into_iter().chain([Block::Table(table), Block::Remarks(vec![sentence(chain)])])
-    };
-    let mut blocks: Vec<Block> = seen.chains.iter().enumerate().flat_map(block).collect();
-    blocks.extend(notes(seen).into_iter().filter_map(|part| match part {
-        SheetPart::Remarks(notes) => Some(Block::Remarks(notes)),
-        _ => None,
-    }));
-    let lead = vec![format!("Rates over {}.", time(seen.elapsed_ns as f64))];
-    Section { id: format!("chains-{number}"), title, lead, code: None, blocks }
+    section.blocks.extend(Some(notes(seen)).filter(|notes| !notes.is_empty()).map(Block::Remarks));
+    section
 }
 
 /// A chain without branches as a flow.
-fn picture(seen: &Seen, chain: &Chain, id: String) -> Option<Figure> {
+fn figure(seen: &Seen, chain: &Chain, id: String) -> Option<Figure> {
     let behind = |at: usize| {
         let [from, to] = [at, at + 1];
         chain.links.iter().find(|link| link.writers == [from] && link.readers == [to])
@@ -113,7 +103,7 @@ fn picture(seen: &Seen, chain: &Chain, id: String) -> Option<Figure> {
 }
 
 /// What has to be known of what is not shown, and of the signs.
-fn notes(seen: &Seen) -> Vec<SheetPart> {
+fn notes(seen: &Seen) -> Vec<String> {
     let any = |is: fn(&ChainLink) -> bool| seen.chains.iter().flat_map(|chain| &chain.links).any(is);
     let foreign = |of: usize| match of {
         1 => "1 process of another user does not show what it has open: root sees it.".to_owned(),
@@ -140,8 +130,7 @@ fn notes(seen: &Seen) -> Vec<SheetPart> {
         (seen.foreign_processes > 0).then(|| foreign(seen.foreign_processes)),
         (seen.two_way_sockets > 0).then(|| undirected(seen.two_way_sockets)),
     ];
-    let notes: Vec<String> = notes.into_iter().flatten().collect();
-    if notes.is_empty() { Vec::new() } else { vec![SheetPart::Remarks(notes)] }
+    notes.into_iter().flatten().collect()
 }
 
 fn is_outside(link: &ChainLink) -> bool {

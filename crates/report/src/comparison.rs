@@ -3,42 +3,81 @@
 use model::{CompareRecord, CompareResult, SHELLS};
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
 
-use crate::layout::{Tone, bar};
+use crate::document::{Block, Context, Section};
+use crate::figure::{Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Scale, SeriesStyle, Unit};
+use crate::layout::{self, Tone};
 use crate::lists::grouped;
 use crate::noise;
 use crate::numbers::{decimal_size, fixed, percent, ratio, time};
-use crate::sheet::{Sheet, SheetPart};
 use crate::table::{Column, Table};
 use crate::versus;
 use crate::words::{count, machine};
 
+const INTERRUPTED: &str = "Interrupted: what stands here is what was finished.";
 /// Width of the longest bar.
 pub(crate) const BAR_COLUMNS: usize = 10;
 
-/// A ranking of several pipelines for each link, and for each pipeline over several links a table of those.
-pub fn sheet(record: &CompareRecord) -> Sheet {
-    let trials = format!("{} each, in turns", count(record.trials as usize, "trial"));
+/// For each link a ranking of several pipelines, and for each pipeline what it takes over several links.
+pub(crate) fn section(record: &CompareRecord, context: &Context) -> Section {
     let rankings = versus::rankings(record);
+    let what = if rankings.is_empty() { "Links compared" } else { "Pipelines compared" };
+    let mut section = context.section("compare", what);
+    let mut of_links = grouped(record.results.iter().map(|result| (result.pipeline.as_str(), result)));
+    of_links.retain(|_| rankings.len() != 1);
+    if context.is_page() {
+        on_page(record, &rankings, of_links, context, &mut section);
+    } else {
+        in_text(record, &rankings, of_links, &mut section.blocks);
+    }
+    section
+}
+
+/// The results of one link, or of one pipeline, under its name.
+type Results<'a> = (&'a str, Vec<&'a CompareResult>);
+
+fn in_text(record: &CompareRecord, rankings: &[Results], of_links: Vec<Results>, blocks: &mut Vec<Block>) {
+    let trials = format!("{} each, in turns", count(record.trials as usize, "trial"));
     let mut heading = vec![machine(&record.host), trials];
-    heading
-        .extend(Some(rankings.as_slice()).filter(|links| links.len() == 1).map(|links| whereby(links[0].0)));
-    let mut parts = vec![SheetPart::Heading(heading)];
-    if record.interrupted {
-        parts.push(SheetPart::Notice("Interrupted: what stands here is what was finished.".to_owned()));
+    heading.extend(Some(rankings).filter(|links| links.len() == 1).map(|links| whereby(links[0].0)));
+    blocks.push(Block::Heading(heading));
+    blocks.extend(record.interrupted.then(|| Block::Notice(INTERRUPTED.to_owned())));
+    for (pipeline, results) in of_links {
+        blocks.extend([Block::Command(pipeline.to_owned()), Block::Table(table(&results))]);
     }
-    if rankings.len() != 1 {
-        for (pipeline, results) in grouped(record.results.iter().map(|result| (&result.pipeline, result))) {
-            parts.extend([SheetPart::Command(pipeline.clone()), SheetPart::Table(table(&results))]);
-        }
+    for (via, results) in rankings {
+        blocks.extend(Some(Block::Title(whereby(via))).filter(|_| rankings.len() > 1));
+        blocks.push(Block::Table(versus::table(results)));
+        blocks.extend(versus::sentences(record, results).into_iter().map(Block::Line));
     }
-    for (via, results) in &rankings {
-        parts.extend(Some(SheetPart::Title(whereby(via))).filter(|_| rankings.len() > 1));
-        parts.push(SheetPart::Table(versus::table(results)));
-        parts.extend(versus::sentences(record, results).into_iter().map(SheetPart::Line));
-    }
-    parts.extend(versus::remarks(record).into_iter().map(SheetPart::Note));
-    parts.push(SheetPart::Remarks(remarks(record)));
-    Sheet { parts }
+    blocks.extend(versus::remarks(record).into_iter().map(Block::Note));
+    blocks.push(Block::Remarks(remarks(record)));
+}
+
+/// The same as figures.
+fn on_page(
+    record: &CompareRecord,
+    rankings: &[Results],
+    of_links: Vec<Results>,
+    context: &Context,
+    section: &mut Section,
+) {
+    section.lead.push(format!(
+        "{} of each, in turns within a round; {} before them.",
+        count(record.trials as usize, "trial"),
+        count(record.warmup as usize, "untimed run"),
+    ));
+    section.lead.extend(record.interrupted.then(|| INTERRUPTED.to_owned()));
+    section.lead.extend(rankings.iter().flat_map(|(_, results)| versus::sentences(record, results)));
+    section.lead.extend(versus::remarks(record));
+    let of_links = of_links.into_iter().map(|(pipeline, results)| {
+        (pipeline.to_owned(), results.iter().map(|result| bar(&result.via, result)).collect::<Vec<Bar>>())
+    });
+    let of_pipelines = rankings.iter().map(|(via, results)| {
+        (whereby(via), results.iter().map(|result| bar(&result.pipeline, result)).collect::<Vec<Bar>>())
+    });
+    let figures = of_links.chain(of_pipelines).enumerate();
+    let figures = figures.map(|(at, (title, bars))| figure(title, bars, context.number * 100 + at));
+    section.blocks.extend(figures.map(Block::Figure));
 }
 
 /// What carried a pipeline: "over pipe", "in bash by itself".
@@ -66,7 +105,7 @@ fn table(results: &[&CompareResult]) -> Table {
     });
     add(Column::right("median"), &median);
     add(Column::picture().drop(6), &|result| {
-        Some(bar(result.median_s? / slowest, BAR_COLUMNS)).filter(|_| several)
+        Some(layout::bar(result.median_s? / slowest, BAR_COLUMNS)).filter(|_| several)
     });
     add(Column::right("±95 %").drop(3), &|result| spread(result, false));
     add(Column::right("± range").drop(3), &|result| spread(result, true));
@@ -110,6 +149,62 @@ fn remarks(record: &CompareRecord) -> Vec<String> {
     [noise::legend_of(levels), few].into_iter().flatten().collect()
 }
 
+fn figure(title: String, bars: Vec<Bar>, number: usize) -> Figure {
+    Figure {
+        id: format!("links-{number}"),
+        title,
+        caption: format!(
+            "Wall time, shorter is better. The mark across is {}; each speck below is one trial.",
+            noise::interval_words(bars.iter().map(|bar| bar.samples.len()))
+        ),
+        chart: Chart::Bars(Bars {
+            axis: Axis { label: "median wall time".to_owned(), unit: Unit::Seconds, scale: Scale::Linear },
+            groups: vec![BarGroup { name: String::new(), bars }],
+            references: Vec::new(),
+        }),
+    }
+}
+
+fn bar(name: &str, result: &CompareResult) -> Bar {
+    let n = u32::try_from(result.times_s.len()).ok().filter(|n| *n > 0);
+    let (value, note) = (result.median_s, note(result));
+    let cell = Cell { value, low: result.low_s, high: result.high_s, n, note, ..Cell::default() };
+    Bar { name: name.to_owned(), style: SeriesStyle::Measured, cell, samples: result.times_s.clone() }
+}
+
+/// What else came of it: the error first, as it may be all there is.
+fn note(result: &CompareResult) -> String {
+    let mean = result
+        .mean_s
+        .zip(result.stddev_s)
+        .map(|(mean, sd)| format!("mean {} ± {} s", fixed(mean, 4), fixed(sd, 4)));
+    let times = |what: &str, found: Option<model::Ratio>| {
+        found.map(|found| format!("{} × {what}", ratio(found.median)))
+    };
+    let output = result.equal.map(|equal| match equal {
+        true => "output the same".to_owned(),
+        false => "OUTPUT DIFFERS".to_owned(),
+    });
+    let parts = [
+        result.error.clone(),
+        output,
+        (result.same_output == Some(false)).then(|| "not the output of the first".to_owned()),
+        mean,
+        times("the fastest", result.times_fastest),
+        times("the first link", result.times_first),
+        times("the shell alone", result.times_shell),
+        result.stored_bytes.map(|bytes| format!("stored {}", decimal_size(bytes))),
+    ];
+    parts.into_iter().flatten().collect::<Vec<String>>().join("; ")
+}
+
+/// What a text shows.
+#[cfg(test)]
+pub(crate) fn document(record: &CompareRecord) -> crate::document::Document {
+    let context = Context { medium: crate::document::Medium::Terminal, label: "", number: 0 };
+    crate::document::Document::from_blocks(section(record, &context).blocks)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,7 +234,7 @@ mod tests {
     }
 
     fn text(trials: &[(&str, &[f64])]) -> String {
-        sheet(&record(trials)).terminal(&Style { width: 120, ..Style::default() })
+        document(&record(trials)).terminal(&Style { width: 120, ..Style::default() })
     }
 
     /// Expected: a reader who divides the medians of the table has its ratio.
@@ -171,7 +266,7 @@ mod tests {
         assert!(five.contains("Fewer than 6 trials give no 95 % interval"), "{five}");
         let seven = text(&[("pipe", &[1.0, 1.0, 1.0, 1.0, 1.0, 1.01, 1.01])]);
         assert!(seven.contains("±95 %") && !seven.contains("range") && !seven.contains('~'), "{seven}");
-        let wild = sheet(&record(&[("pipe", &[1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 2.0])])).markdown();
+        let wild = document(&record(&[("pipe", &[1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 2.0])])).markdown();
         assert!(wild.contains("1.00 s !") && wild.contains("! wild"), "{wild}");
         assert!(wild.contains("±95 %") && !wild.contains("± range"), "empty columns are left out: {wild}");
     }
@@ -184,7 +279,7 @@ mod tests {
             &[("pipe", &[1e308, 1e308, -1e308]), ("bash", &[1e-308, -1e308, 1e308])];
         let record = record(hostile);
         for text in
-            [text(hostile), sheet(&record).markdown(), csv::of_comparison(&record).text().expect("text")]
+            [text(hostile), document(&record).markdown(), csv::of_comparison(&record).text().expect("text")]
         {
             assert!(!text.contains("inf") && !text.contains("NaN"), "{text}");
         }

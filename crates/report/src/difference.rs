@@ -10,11 +10,10 @@ use std::collections::BTreeSet;
 use model::{CaseChange, ChangeKind, DiffFigure, DiffRecord};
 use stats::figures_needed;
 
+use crate::document::{Block, Context, Section};
 use crate::layout::Tone;
 use crate::lists::first_of;
 use crate::numbers::{fixed, percent, throughput, time};
-use crate::page::{Block, Section};
-use crate::sheet::{Sheet, SheetPart};
 use crate::table::{Column, Fit, Table};
 use crate::words::{count, machine};
 
@@ -26,42 +25,31 @@ const WORKLOAD: &str = "workload";
 const SEVERAL_TIMES: f64 = 3.0;
 
 /// The sentences, the changes, and what did not change.
-pub fn sheet(record: &DiffRecord) -> Sheet {
+pub(crate) fn section(record: &DiffRecord, context: &Context) -> Section {
     let judged: Vec<&CaseChange> = record.changes.iter().filter(|change| !change.control).collect();
-    let mut parts = vec![SheetPart::Heading(heading(record))];
-    parts.extend(notices(record).into_iter().map(SheetPart::Notice));
-    parts.push(SheetPart::Title(summary(record, &judged)));
-    let [changed, steady] = tables(record, &judged);
-    parts.extend(Some(changed).filter(|table| !table.rows.is_empty()).map(SheetPart::Table));
-    parts.extend(bound(&judged).map(SheetPart::Note));
+    let mut section = context.section("diff", "What changed");
+    let summary = summary(record, &judged);
+    if context.is_page() {
+        section.lead.extend(notices(record));
+        section.lead.extend([heading(record).join(" · "), summary]);
+    } else {
+        section.blocks.push(Block::Heading(heading(record)));
+        section.blocks.extend(notices(record).into_iter().map(Block::Notice));
+        section.blocks.push(Block::Title(summary));
+    }
+    let [mut changed, mut steady] = tables(record, &judged);
+    let steady_title = format!("{} without a change", count(steady.rows.len(), "figure"));
+    if context.is_page() {
+        changed.title = "Changes".to_owned();
+        steady.title = steady_title.clone();
+    }
+    section.blocks.extend(Some(changed).filter(|table| !table.rows.is_empty()).map(Block::Table));
+    context.conclude(&mut section, bound(&judged).into_iter().collect(), Block::Note);
     if !steady.rows.is_empty() {
-        let title = format!("{} without a change", count(steady.rows.len(), "figure"));
-        parts.push(SheetPart::Folded(title, steady));
+        section.blocks.push(Block::Folded(steady_title, vec![steady]));
     }
-    parts.push(SheetPart::Remarks(remarks(record, &judged)));
-    Sheet { parts }
-}
-
-/// The same as a section of a page.
-pub(crate) fn section(record: &DiffRecord, label: &str, number: usize) -> Section {
-    let mut lead = notices(record);
-    let title = if label.is_empty() { "What changed".to_owned() } else { format!("What changed · {label}") };
-    let mut blocks = Vec::new();
-    for part in sheet(record).parts {
-        match part {
-            SheetPart::Heading(pieces) => lead.push(pieces.join(" · ")),
-            SheetPart::Title(text) | SheetPart::Note(text) => lead.push(text),
-            SheetPart::Table(table) => {
-                blocks.push(Block::Table(Table { title: "Changes".to_owned(), ..table }))
-            }
-            SheetPart::Folded(title, table) => {
-                blocks.push(Block::Folded(title.clone(), vec![Table { title, ..table }]));
-            }
-            SheetPart::Remarks(remarks) => blocks.push(Block::Remarks(remarks)),
-            _ => {}
-        }
-    }
-    Section { id: format!("diff-{number}"), title, lead, code: None, blocks }
+    section.blocks.push(Block::Remarks(remarks(record, &judged)));
+    section
 }
 
 fn heading(record: &DiffRecord) -> Vec<String> {

@@ -6,15 +6,14 @@ use model::{CaseRecord, FleetMeeting, FleetRecord, NoiseLevel, Role, Toward, Wor
 use stats::estimate::{ENOUGH_FOR_95_PERCENT, median};
 use stats::fleet::{NODES_MIN, PairSpeed, Speed, middle, polished, slow_nodes, slow_nodes_below};
 
+use crate::case_figure::{estimated, figure_cell};
+use crate::document::{Block, Context, Section};
 use crate::figure::{Cell, Chart, Figure, Heat, Unit};
+use crate::hosts;
 use crate::layout::{Tone, shortened};
 use crate::lists::{distinct, first_of};
 use crate::noise;
 use crate::numbers::{percent, ratio, time};
-use crate::page::throughput::estimated;
-use crate::page::{Block, Section, hosts};
-use crate::reason::reason;
-use crate::sheet::{Sheet, SheetPart};
 use crate::table::{Column, Fit, Table};
 use crate::words::count;
 
@@ -152,9 +151,7 @@ impl<'a> Kind<'a> {
         let names: Vec<String> = record.nodes.iter().map(|node| node.name.clone()).collect();
         let mut cells = vec![vec![Cell::default(); names.len()]; names.len()];
         for (from, to, case) in &self.cells {
-            let why_not = reason(case, false).unwrap_or_default();
-            let cell = Cell::of(estimated(case), case.samples.len(), why_not);
-            cells[*from][*to] = Cell { noise: case.noise, ..cell };
+            cells[*from][*to] = Cell { noise: case.noise, ..figure_cell(case, false) };
         }
         for meeting in record.meetings.iter().filter(|meeting| meeting.cases.is_empty()) {
             let why_not = meeting.failure.clone().unwrap_or_default();
@@ -195,43 +192,33 @@ fn parts<'a>(kinds: &'a [Kind]) -> impl Iterator<Item = &'a Part> {
     kinds.iter().flat_map(|kind| &kind.parts)
 }
 
-/// The tables, and what they say.
-pub(crate) fn sheet(record: &FleetRecord) -> Sheet {
+/// The nodes, what was measured between them, and in what they differ.
+pub(crate) fn section(record: &FleetRecord, context: &Context) -> Section {
     let kinds = kinds(record);
-    let mut parts = vec![SheetPart::Heading(vec![
-        count(record.nodes.len(), "node"),
-        count(record.meetings.len(), "pair"),
-        time(record.wall_ns as f64),
-    ])];
-    parts.push(SheetPart::Table(nodes(record, &kinds)));
-    let figures: Vec<Figure> = kinds.iter().filter_map(|kind| kind.matrix(record, 0)).collect();
-    if record.nodes.len() <= MATRIX_NODES_MAX {
-        parts.extend(figures.into_iter().map(|figure| SheetPart::Table(narrow(figure))));
-        let levels = kinds.iter().flat_map(|kind| &kind.cells).filter_map(|(.., case)| case.noise);
-        parts.extend(noise::legend_of(levels).map(SheetPart::Note));
-    } else if !figures.is_empty() {
-        parts.push(SheetPart::Note(
-            "--html shows what was measured between the nodes as a matrix.".to_owned(),
-        ));
+    let mut section = context.section("fleet", "The fleet");
+    let matrices: Vec<Figure> = kinds.iter().filter_map(|kind| kind.matrix(record, context.number)).collect();
+    let nodes = Block::Table(nodes(record, &kinds));
+    if context.is_page() {
+        section.blocks.extend(matrices.into_iter().map(Block::Figure).chain([nodes]));
+    } else {
+        section.blocks.push(Block::Heading(vec![
+            count(record.nodes.len(), "node"),
+            count(record.meetings.len(), "pair"),
+            time(record.wall_ns as f64),
+        ]));
+        section.blocks.push(nodes);
+        if record.nodes.len() <= MATRIX_NODES_MAX {
+            section.blocks.extend(matrices.into_iter().map(|figure| Block::Table(narrow(figure))));
+            let levels = kinds.iter().flat_map(|kind| &kind.cells).filter_map(|(.., case)| case.noise);
+            section.blocks.extend(noise::legend_of(levels).map(Block::Note));
+        } else if !matrices.is_empty() {
+            let elsewhere = "--html shows what was measured between the nodes as a matrix.";
+            section.blocks.push(Block::Note(elsewhere.to_owned()));
+        }
     }
-    parts.extend(differences(record, &kinds).map(SheetPart::Table));
-    parts.extend(sentences(record, &kinds).into_iter().map(SheetPart::Paragraph));
-    Sheet { parts }
-}
-
-/// A section of a page.
-pub(crate) fn section(record: &FleetRecord, label: &str, number: usize) -> Section {
-    let kinds = kinds(record);
-    let figures = kinds.iter().filter_map(|kind| kind.matrix(record, number)).map(Block::Figure);
-    let tables =
-        [Some(nodes(record, &kinds)), differences(record, &kinds)].into_iter().flatten().map(Block::Table);
-    Section {
-        id: format!("fleet-{number}"),
-        title: if label.is_empty() { "The fleet".to_owned() } else { format!("The fleet · {label}") },
-        lead: sentences(record, &kinds),
-        code: None,
-        blocks: figures.chain(tables).collect(),
-    }
+    section.blocks.extend(differences(record, &kinds).map(Block::Table));
+    context.conclude(&mut section, sentences(record, &kinds), Block::Paragraph);
+    section
 }
 
 /// A matrix for a terminal: its cells have no room for reasons, which are said below it.

@@ -1,4 +1,4 @@
-//! The registry of output formats: each is an option of every command that makes records.
+//! What an output format is.
 
 use thiserror::Error;
 
@@ -37,26 +37,10 @@ pub struct Format {
     pub render: fn(&[Loaded], ViewOf) -> Result<String, FormatError>,
 }
 
-/// Every format, in the order of the help text.
-pub const FORMATS: &[Format] =
-    &[crate::json::FORMAT, crate::csv::FORMAT, crate::markdown::FORMAT, crate::page::FORMAT];
-
 /// The record, where a format has a place for one.
 pub(crate) fn only<'a>(format: &'static str, records: &'a [Loaded]) -> Result<&'a AnyRecord, FormatError> {
     match records {
         [one] => Ok(&one.record),
         several => Err(FormatError::OneRecord { format, count: several.len() }),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_two_formats_share_an_option() {
-        for (index, format) in FORMATS.iter().enumerate() {
-            assert!(FORMATS[..index].iter().all(|other| other.flag != format.flag), "--{}", format.flag);
-        }
     }
 }

@@ -1,15 +1,16 @@
 //! One workload in many languages: the ranked tables of `hosepipe bench --workers`, and of `--matrix`.
 
-pub(crate) mod matrix;
+mod matrix;
 mod notes;
+pub(crate) mod page;
 mod ranking;
 mod sentences;
 
 use model::{BenchRecord, CaseRecord, Placement, Tasks, WorkerCase, WorkerEnd, WorkerStart};
 
+use crate::document::Block;
 use crate::lists::grouped;
 use crate::reason::text;
-use crate::sheet::{Sheet, SheetPart};
 use crate::table::Table;
 use crate::{numbers, remarks, words};
 
@@ -62,24 +63,24 @@ pub(crate) fn is_of_workers(record: &BenchRecord) -> bool {
 }
 
 /// The tables, and what they say.
-pub(crate) fn sheet(record: &BenchRecord) -> Sheet {
-    let mut parts = vec![SheetPart::Heading(heading(record))];
+pub(crate) fn blocks(record: &BenchRecord) -> Vec<Block> {
+    let mut blocks = vec![Block::Heading(heading(record))];
     if record.settings.interrupted {
-        parts.push(SheetPart::Notice("Stopped early: what stands here is what was finished.".to_owned()));
+        blocks.push(Block::Notice("Stopped early: what stands here is what was finished.".to_owned()));
     }
     let seatings = Seating::all(record);
     for seating in &seatings {
         if seatings.len() > 1 {
-            parts.push(SheetPart::Title(seating.ends()));
+            blocks.push(Block::Title(seating.ends()));
         }
-        parts.extend(seating.ranking().into_iter().chain(matrix::table(seating)).map(SheetPart::Table));
+        blocks.extend(seating.ranking().into_iter().chain(matrix::table(seating)).map(Block::Table));
     }
-    parts.extend(
-        failures(record).into_iter().map(|(worker, reason)| SheetPart::Note(format!("{worker}: {reason}"))),
+    blocks.extend(
+        failures(record).into_iter().map(|(worker, reason)| Block::Note(format!("{worker}: {reason}"))),
     );
-    parts.extend(remarks::noise_legend(record).map(SheetPart::Note));
-    parts.push(SheetPart::Remarks(findings(record)));
-    Sheet { parts }
+    blocks.extend(remarks::noise_legend(record).map(Block::Note));
+    blocks.push(Block::Remarks(findings(record)));
+    blocks
 }
 
 /// What the tables say in words, and what a reader must know of them.

@@ -129,45 +129,6 @@ pub(crate) fn code(command: &str) -> String {
     format!("{fence}{blank}{}{blank}{fence}", command.replace('\n', " "))
 }
 
-/// A text as Markdown in which nothing begins an HTML tag, and in one line. Code spans are left as they are: what stands in them is
-/// shown as it is (CommonMark, "code spans", "raw HTML").
-pub(crate) fn markdown(text: &str) -> String {
-    let text = visible(text).replace('\n', " ");
-    let (mut rest, mut safe) = (text.as_str(), String::new());
-    while let Some(at) = rest.find(['\\', '`', '<']) {
-        safe.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let next = rest.chars().nth(1);
-        let taken = match rest.as_bytes()[0] {
-            b'\\' if next.is_some_and(|next| next.is_ascii_punctuation()) => 2,
-            b'`' => code_span(rest),
-            b'<' if next.is_some_and(|next| next.is_ascii_alphabetic() || "/!?".contains(next)) => {
-                safe.push_str("&lt;");
-                rest = &rest[1..];
-                continue;
-            }
-            _ => 1,
-        };
-        safe.push_str(&rest[..taken]);
-        rest = &rest[taken..];
-    }
-    safe + rest
-}
-
-/// Bytes of the code span that a text begins with; of its backticks alone where no others close it.
-fn code_span(text: &str) -> usize {
-    let fence = text.len() - text.trim_start_matches('`').len();
-    let mut from = fence;
-    while let Some(at) = text[from..].find('`').map(|at| from + at) {
-        let closing = text[at..].len() - text[at..].trim_start_matches('`').len();
-        if closing == fence {
-            return at + fence;
-        }
-        from = at + closing;
-    }
-    fence
-}
-
 /// A bar of at most so many columns, in eighths of a column, for a share of 0 to 1.
 pub(crate) fn bar(share: f64, columns: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
@@ -235,20 +196,6 @@ mod tests {
     fn commands_are_code_whatever_is_in_them() {
         let all = ["a | b", "echo `date`\nls", "``"].map(code);
         assert_eq!(all, ["`a | b`", "`` echo `date` ls ``", "``` `` ```"]);
-    }
-
-    #[test]
-    fn markdown_holds_no_html_of_others() {
-        let unchanged = ["a < b, <0.001", "`sort < <words>` and `` a`<b> ``", "x \\<b>", "µs ±"];
-        assert_eq!(unchanged.map(markdown), unchanged);
-        for (text, safe) in [
-            ("<img src=x onerror=y>\n</b>", "&lt;img src=x onerror=y> &lt;/b>"),
-            ("`<a>` <b> ` <c>", "`<a>` &lt;b> ` &lt;c>"),
-            ("\\`<a>\\` `` <b> `", "\\`&lt;a>\\` `` &lt;b> `"),
-            ("\\\\<a>\u{1b}[1m", "\\\\&lt;a>\u{241b}[1m"),
-        ] {
-            assert_eq!(markdown(text), safe);
-        }
     }
 
     #[test]

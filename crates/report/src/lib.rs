@@ -1,36 +1,41 @@
 //! A record as text. This room runs nothing and does no I/O: a summarised record goes in, strings come out.
 //!
-//! What is shown of a record is a [`sheet`]: headings, [`table`]s, remarks. It is printed in a terminal, or as Markdown. A
-//! new output format is one file and one entry in [`FORMATS`], and every command that makes records has it.
+//! Each kind of record makes sections of a [`document`]: sentences, [`table`]s, figures, remarks. A document is shown in a terminal,
+//! as Markdown, or as a page. A new output format is one file and one entry in [`FORMATS`], and every command that makes records has
+//! it.
 
-pub mod advice;
-pub mod bench;
-pub mod boost;
 pub mod chains;
-pub mod comparison;
 pub mod csv;
 pub mod difference;
+pub mod document;
 pub mod figure;
-pub mod format;
 pub mod json;
-pub mod markdown;
 pub mod noise;
 pub mod numbers;
-pub mod page;
 pub mod pipes;
 pub mod read;
-pub mod sheet;
-pub mod stages;
 pub mod study;
 pub mod table;
 pub mod words;
 
+mod advice;
 mod against_pipe;
+mod assemble;
+mod bench;
 mod beside;
+mod boost;
+mod bounds;
+mod case_figure;
 mod columns;
+mod comparison;
 mod costs;
+mod disjoint;
 mod fleet;
+mod format;
+mod formats;
 mod granted;
+mod hosts;
+mod labels;
 mod languages;
 mod layout;
 mod lists;
@@ -38,6 +43,8 @@ mod load;
 mod machine;
 mod reason;
 mod remarks;
+mod render;
+mod stages;
 mod statuses;
 mod sweep;
 mod verdict;
@@ -45,7 +52,9 @@ mod versus;
 mod view;
 
 pub use advice::advice;
-pub use format::{FORMATS, Format, FormatError};
+pub use assemble::{disjoint_records, page, terminal, text};
+pub use format::{Format, FormatError};
+pub use formats::FORMATS;
 pub use layout::wrap;
 pub use machine::{MeasuredFigure, MeasuredFinding, machine_table, measured_findings};
 pub use table::{ABSENT, Style, Table};

@@ -2,9 +2,9 @@
 
 use model::{NamedProcess, NarrowPipe, PipeSurvey};
 
+use crate::document::{Block, Document};
 use crate::lists::first_of;
 use crate::numbers::{percent, size};
-use crate::sheet::{Sheet, SheetPart};
 use crate::table::{ABSENT, Column, Fit, Table};
 use crate::words::count;
 
@@ -14,17 +14,17 @@ const SHOWN_MAX: usize = 10;
 const NAMES_MAX: usize = 3;
 
 /// The tables, and what is to be said of them.
-pub fn sheet(survey: &PipeSurvey) -> Sheet {
-    let mut parts = vec![SheetPart::Table(users(survey))];
+pub fn document(survey: &PipeSurvey) -> Document {
+    let mut blocks = vec![Block::Table(users(survey))];
     if !survey.processes.is_empty() {
-        parts.push(SheetPart::Table(processes(survey)));
+        blocks.push(Block::Table(processes(survey)));
     }
     if !survey.narrow.is_empty() {
-        parts.push(SheetPart::Table(narrow(survey)));
+        blocks.push(Block::Table(narrow(survey)));
     }
-    parts.push(SheetPart::Paragraph(limits(survey)));
-    parts.extend(hidden(survey).map(SheetPart::Line));
-    Sheet { parts }
+    blocks.push(Block::Paragraph(limits(survey)));
+    blocks.extend(hidden(survey).map(Block::Line));
+    Document::from_blocks(blocks)
 }
 
 fn users(survey: &PipeSurvey) -> Table {

@@ -1,13 +1,14 @@
-//! What a run did, stage by stage: the table of `hosepipe run --stats`.
+//! What a run did, stage by stage: the table of `hosepipe run --stats`, and the flow of a page.
 
 use std::collections::HashMap;
 
 use model::{ByteSize, LinkRecord, RunRecord, Spec, StageRecord};
 
+use crate::document::{Block, Context, Section};
+use crate::figure::{Chart, Figure, Flow, FlowLink, FlowStage};
 use crate::layout::{Tone, shortened};
 use crate::lists::grouped as grouped_by;
-use crate::numbers::{amount, decimal_size, grouped, percent, time};
-use crate::sheet::{Sheet, SheetPart};
+use crate::numbers::{amount, decimal_size, grouped, percent, size, time};
 use crate::statuses;
 use crate::table::{ABSENT, Column, Fit, Table};
 use crate::words;
@@ -15,12 +16,17 @@ use crate::words;
 /// Below this a time asleep is not told from none.
 const SEEN_NS: u64 = 1_000_000;
 
-/// The table, the links' remarks and the sentence on what held the run up.
-pub fn sheet(record: &RunRecord) -> Sheet {
-    let table = (!record.stages.is_empty()).then(|| SheetPart::Table(table(record)));
-    let mut parts: Vec<SheetPart> = table.into_iter().collect();
-    parts.extend(sentences(record).into_iter().map(SheetPart::Line));
-    Sheet { parts }
+/// Its stages as a flow on a page, as a table in a text, and what is said of them.
+pub(crate) fn section(record: &RunRecord, context: &Context) -> Section {
+    let mut section = context.section("pipeline", "Pipeline");
+    if context.is_page() {
+        section.code = Some(record.pipeline.clone());
+        section.blocks.push(Block::Figure(figure(record, context.number)));
+    } else if !record.stages.is_empty() {
+        section.blocks.push(Block::Table(table(record)));
+    }
+    context.conclude(&mut section, sentences(record), Block::Line);
+    section
 }
 
 fn table(record: &RunRecord) -> Table {
@@ -97,7 +103,7 @@ pub(crate) fn links_behind(record: &RunRecord) -> Vec<Option<&LinkRecord>> {
     places(record).into_iter().enumerate().map(behind).collect()
 }
 
-pub(crate) fn sentences(record: &RunRecord) -> Vec<String> {
+fn sentences(record: &RunRecord) -> Vec<String> {
     let mut sentences = Vec::new();
     let bottleneck = record.bottleneck.as_ref().map(|bottleneck| of_which(record) + &bottleneck.sentence);
     let over = record.links.first().map(|link| format!(" over {}", link_text(link))).unwrap_or_default();
@@ -163,4 +169,65 @@ fn link_text(link: &LinkRecord) -> String {
         Some(bytes) if !has_size(&link.spec) => format!("{} ({})", link.spec, ByteSize(*bytes)),
         _ => link.spec.clone(),
     }
+}
+
+/// Stages, what flows between them, and which stage held the others up.
+fn figure(record: &RunRecord, number: usize) -> Figure {
+    let held_up = record.bottleneck.as_ref().and_then(|bottleneck| bottleneck.stage);
+    let flows = links_behind(record).into_iter().enumerate();
+    Figure {
+        id: format!("flow-{number}"),
+        title: "Stages and what flowed between them".to_owned(),
+        caption: format!(
+            "Time runs to the right, {} in all; a link is as thick as the bytes that went through it. Waits are \
+                sampled; bytes are known where a relay or a file counts them (--meter).",
+            time(record.wall_ns as f64)
+        ),
+        chart: Chart::Flow(Flow {
+            wall_s: seconds(record.wall_ns),
+            stages: flows.map(|(at, behind)| flow_stage(record, at, behind, held_up == Some(at))).collect(),
+        }),
+    }
+}
+
+fn flow_stage(record: &RunRecord, at: usize, behind: Option<&LinkRecord>, held_up: bool) -> FlowStage {
+    let stage = &record.stages[at];
+    let next = record.stages.get(at + 1).filter(|next| next.pipeline == stage.pipeline);
+    FlowStage {
+        command: stage.command.clone(),
+        wall_s: seconds(stage.wall_ns),
+        cpu_s: seconds(stage.user_ns.saturating_add(stage.system_ns)),
+        read_wait_s: stage.blocked_read_ns.map(seconds),
+        write_wait_s: stage.blocked_write_ns.map(seconds),
+        queued_s: stage.queued_ns.map(seconds),
+        exit: statuses::shown(stage),
+        held_up,
+        link: next.map(|_| flow_link(behind, &record.via)),
+    }
+}
+
+/// What leads on from a stage to the next one.
+fn flow_link(link: Option<&LinkRecord>, via: &str) -> FlowLink {
+    FlowLink {
+        spec: link.map_or(via, |link| &link.spec).to_owned(),
+        bytes: link.and_then(|link| link.bytes),
+        note: link.map(link_note).unwrap_or_default(),
+    }
+}
+
+fn link_note(link: &LinkRecord) -> String {
+    let granted = link.granted.iter().map(|(name, bytes)| {
+        format!("{} {}", name.trim_end_matches("_bytes").replace('_', " "), size(*bytes))
+    });
+    let parts = granted
+        .chain(link.stored_bytes.map(|bytes| format!("stored {}", decimal_size(bytes))))
+        .chain(link.lines.map(|lines| format!("{} lines", grouped(lines as f64, 0))))
+        .chain(link.relay.then(|| "through a relay of ours".to_owned()))
+        .chain(link.kept.as_ref().map(|path| format!("kept in {path}")))
+        .chain(link.trouble.clone());
+    parts.collect::<Vec<String>>().join("; ")
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
 }

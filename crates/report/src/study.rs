@@ -1,14 +1,11 @@
 //! How a published study is shown beside what came of it here: sections with tables and figures, in a terminal, on a
 //! page, as files. What is in the sections is decided elsewhere: this room knows no study.
 
-mod text;
-
 use model::StudyRecord;
 
+use crate::document::{Block, Context, Medium, Section, labelled};
 use crate::figure::Theme;
-use crate::page::{Block, Section};
-
-pub use text::render;
+use crate::table::Table;
 
 /// A study and its reproduction, ready to be shown.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,22 +38,51 @@ impl StudyView {
         figures.map(|figure| (figure.id.clone(), figure.svg(Theme::Auto))).collect()
     }
 
-    /// The sections of a page that shows a record among others: `number` keeps their links apart, `label` says whose
-    /// they are.
-    pub(crate) fn page_sections(self, label: &str, number: usize) -> Vec<Section> {
-        let title = if label.is_empty() { self.title } else { format!("{} · {label}", self.title) };
-        let about =
-            Section { id: "about".to_owned(), title, lead: self.lead, code: None, blocks: Vec::new() };
-        let mut sections = vec![about];
-        sections.extend(self.sections);
+    /// The sections of a document that shows it, perhaps among others.
+    pub(crate) fn sections(self, context: &Context) -> Vec<Section> {
+        match context.medium {
+            Medium::Page => self.on_page(context),
+            Medium::Markdown => self.titled(""),
+            Medium::Terminal => self.in_terminal(),
+        }
+    }
+
+    /// Its own, after one with its title and its lead.
+    fn titled(self, label: &str) -> Vec<Section> {
+        let title = labelled(&self.title, label);
+        let about = Section { id: "about".to_owned(), title, lead: self.lead, ..Section::default() };
+        std::iter::once(about).chain(self.sections).collect()
+    }
+
+    fn on_page(self, context: &Context) -> Vec<Section> {
+        let mut sections = self.titled(context.label);
         for section in &mut sections {
-            section.id = format!("study-{number}-{}", section.id);
+            section.id = format!("study-{}-{}", context.number, section.id);
             for block in &mut section.blocks {
                 if let Block::Figure(figure) = block {
-                    figure.id = format!("study-{number}-{}", figure.id);
+                    figure.id = format!("study-{}-{}", context.number, figure.id);
                 }
             }
         }
         sections
+    }
+
+    /// The first sentence is above the title, as what `uname -s -r` says is in the output of a study of kernels. All remarks are
+    /// shown, and no table has a title: the section's heading says what it shows.
+    fn in_terminal(mut self) -> Vec<Section> {
+        let first = if self.lead.is_empty() { None } else { Some(Block::Line(self.lead.remove(0))) };
+        let above = Section { blocks: first.into_iter().collect(), ..Section::default() };
+        let untitled = |table: Table| Block::Table(Table { title: String::new(), ..table });
+        let plain = |block: Block| match block {
+            Block::Table(table) => vec![untitled(table)],
+            Block::Folded(_, tables) => tables.into_iter().map(untitled).collect(),
+            Block::Remarks(remarks) => remarks.into_iter().map(Block::Note).collect(),
+            block => vec![block],
+        };
+        let mut sections = self.titled("");
+        for section in &mut sections {
+            section.blocks = std::mem::take(&mut section.blocks).into_iter().flat_map(plain).collect();
+        }
+        std::iter::once(above).chain(sections).collect()
     }
 }

@@ -1,10 +1,5 @@
-//! The table: every column of figures that hosepipe shows is laid out here, for a terminal, as Markdown and as HTML.
+//! The table: every column of figures that hosepipe shows is one of these.
 
-mod terminal;
-
-use maud::{Markup, html};
-
-use crate::layout;
 pub use crate::layout::Tone;
 
 /// What stands for a figure that is not there.
@@ -129,17 +124,17 @@ impl Table {
     }
 
     /// The cells of a column, from above.
-    fn cells(&self, at: usize) -> impl Iterator<Item = &str> + Clone {
+    pub(crate) fn cells(&self, at: usize) -> impl Iterator<Item = &str> + Clone {
         self.rows.iter().map(move |row| row.cells.get(at).map_or("", String::as_str))
     }
 
     /// The columns that say something.
-    fn speaking(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn speaking(&self) -> impl Iterator<Item = usize> {
         let speaks = |at: &usize| self.cells(*at).any(|cell| !cell.is_empty());
         (0..self.columns.len()).filter(move |at| self.rows.is_empty() || speaks(at))
     }
 
-    fn is_flush_right(&self, at: usize) -> bool {
+    pub(crate) fn is_flush_right(&self, at: usize) -> bool {
         match self.columns[at].align {
             Align::Left => false,
             Align::Right => true,
@@ -161,68 +156,6 @@ impl Table {
             columns: kept.chain(with_reasons.then(|| Column::left(WHY_NOT))).collect(),
             rows: self.rows.iter().map(row).collect(),
             notes: self.notes.clone(),
-        }
-    }
-
-    /// The heading and the rows as text for a terminal.
-    pub fn terminal(&self, style: &Style) -> String {
-        layout::print(&self.lines(style), style.color, style.unicode)
-    }
-
-    /// The columns and rows as Markdown, without the title and the notes.
-    pub fn markdown(&self) -> String {
-        let table = self.texts();
-        let mut text = String::new();
-        let mut line = |cells: Vec<String>| {
-            // A bar inside a cell would end it.
-            let cell = |cell: String| layout::markdown(cell.trim_end()).replace('|', "\\|");
-            text.push_str(&format!("| {} |\n", cells.into_iter().map(cell).collect::<Vec<_>>().join(" | ")));
-        };
-        line(table.columns.iter().map(|column| column.title.clone()).collect());
-        let rule = |at: usize| if table.is_flush_right(at) { "---:" } else { "---" };
-        line((0..table.columns.len()).map(|at| rule(at).to_owned()).collect());
-        for row in table.rows {
-            let cell = |(column, cell): (&Column, String)| match column.fit {
-                Fit::Spec | Fit::Command => layout::code(&cell),
-                _ => cell,
-            };
-            line(table.columns.iter().zip(row.cells).map(cell).collect());
-        }
-        text
-    }
-
-    /// The table as HTML, its title as a caption.
-    pub fn html(&self) -> Markup {
-        let table = self.texts();
-        // On a page a column of figures is never wrapped: one that holds any words is not such a column.
-        let is_number = |(at, column): (usize, &Column)| match column.align {
-            Align::Auto => {
-                at > 0 && table.cells(at).all(is_figure) && table.cells(at).any(|cell| !cell.is_empty())
-            }
-            align => align == Align::Right,
-        };
-        let classes: Vec<Option<&str>> =
-            table.columns.iter().enumerate().map(|column| is_number(column).then_some("number")).collect();
-        html! {
-            table {
-                caption { (table.title) }
-                thead {
-                    tr {
-                        @for (column, class) in table.columns.iter().zip(&classes) {
-                            th scope="col" class=[class] { (column.title) }
-                        }
-                    }
-                }
-                tbody {
-                    @for row in &table.rows {
-                        tr {
-                            @for (at, (cell, class)) in row.cells.iter().zip(&classes).enumerate() {
-                                @if at == 0 { th scope="row" { (cell) } } @else { td class=[class] { (cell) } }
-                            }
-                        }
-                    }
-                }
-            }
         }
     }
 }
@@ -284,94 +217,4 @@ fn are_figures<'a>(cells: impl Iterator<Item = &'a str> + Clone) -> bool {
     };
     let spoken = cells.filter(|text| !text.is_empty() && *text != ABSENT);
     spoken.clone().filter(figure).count() * 2 >= spoken.count().max(1)
-}
-
-/// A number with its unit and a mark at most, or nothing, or what stands for it.
-fn is_figure(cell: &str) -> bool {
-    let mut words = cell.trim_start_matches(['≥', '<', '±', ' ']).split_whitespace();
-    let number = words.next().unwrap_or_default().trim_end_matches(['×', '%']).replace(',', "");
-    let is_unit = |word: &str| word.chars().count() <= 5;
-    cell.is_empty()
-        || (number == ABSENT || number.parse::<f64>().is_ok())
-            && words.clone().count() <= 2
-            && words.all(is_unit)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::layout::width;
-
-    fn terminal(table: &Table, width: usize) -> String {
-        table.terminal(&Style { width, ..Style::default() })
-    }
-
-    fn ways() -> Table {
-        let mut table = Table { title: "ways".to_owned(), ..Table::default() };
-        table.add(
-            Column::left("way").fit(Fit::Spec),
-            ["pipe:recv=splice,size=1MiB", "tcp"].map(|t| Some(t.to_owned())),
-        );
-        table.add(Column::right("speed"), [Some("1.40 GB/s".to_owned()), None]);
-        table.add(Column::picture().drop(2), [Some("███".to_owned()), None]);
-        table.add(Column::right("nothing").drop(3), [None, None]);
-        table.add("round trip".into(), [Some("52.0 µs".to_owned()), None]);
-        table.rows[0].tone = Tone::Bold;
-        table.rows[1].reasons = vec!["there is no | network".to_owned()];
-        table
-    }
-
-    #[test]
-    fn a_terminal_has_the_columns_that_fit_and_reasons_below() {
-        let wide = "
- way                             speed       round trip
- pipe:recv=splice,size=1MiB  1.40 GB/s  ███     52.0 µs
- tcp                         – there is no | network
-";
-        assert_eq!(format!("\n{}", terminal(&ways(), 80)), wide);
-        let narrow = "
- way                    speed  round trip
- pipe:recv=splice,  1.40 GB/s     52.0 µs
-   size=1MiB
- tcp                – there is no |
-                      network
-";
-        assert_eq!(format!("\n{}", terminal(&ways(), 41)), narrow);
-        let below = terminal(&ways(), 36);
-        assert!(
-            below.contains("\n\n way                round trip\n"),
-            "the first column comes again: {below}"
-        );
-        for columns in 24..80 {
-            let text = terminal(&ways(), columns);
-            assert!(text.lines().all(|line| width(line) <= columns), "{columns} columns:\n{text}");
-        }
-    }
-
-    #[test]
-    fn words_are_wrapped_and_commands_cut() {
-        let row =
-            ["cat a/long/path of files", "no such program: apt-get install it"].map(str::to_owned).to_vec();
-        let columns = [Column::left("command").fit(Fit::Cut), Column::left("remark").fit(Fit::Wrap)];
-        let expected = "
- command         remark
- cat a/long/pa…  no such program: apt-get
-                 install it
-";
-        assert_eq!(format!("\n{}", terminal(&Table::new("", columns, [row]), 41)), expected);
-    }
-
-    #[test]
-    fn markdown_and_html_have_no_pictures_and_a_column_for_reasons() {
-        let expected = "\
-| way | speed | round trip | why not |
-| --- | ---: | ---: | --- |
-| `pipe:recv=splice,size=1MiB` | 1.40 GB/s | 52.0 µs |  |
-| `tcp` | – | – | there is no \\| network |
-";
-        assert_eq!(ways().markdown(), expected);
-        let html = ways().html().into_string();
-        assert!(html.contains("<th scope=\"row\">tcp</th><td class=\"number\">–</td>"), "{html}");
-        assert!(html.contains("<td>there is no | network</td>") && !html.contains('█'), "{html}");
-    }
 }

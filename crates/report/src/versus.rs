@@ -216,7 +216,7 @@ mod tests {
     }
 
     fn text(record: &CompareRecord) -> String {
-        comparison::sheet(record).terminal(&Style { width: 110, ..Style::default() })
+        comparison::document(record).terminal(&Style { width: 110, ..Style::default() })
     }
 
     const BASE: [f64; 8] = [1.0, 1.02, 0.99, 1.01, 1.03, 0.98, 1.0, 1.01];
@@ -240,7 +240,7 @@ mod tests {
             "{shown}"
         );
         assert!(shown.contains("(2.00 ms with an empty text)"), "{shown}");
-        let md = comparison::sheet(&record).markdown();
+        let md = comparison::document(&record).markdown();
         assert!(md.contains("| `` grep -c `x` f\\|wc `` |") && md.contains("| `sort x` |"), "{md}");
         let csv = csv::of_comparison(&record).text().expect("text");
         assert!(
@@ -292,7 +292,7 @@ mod tests {
         let shown = text(&record).replace('\n', " ");
         assert!(shown.contains(&format!("`{}` is faster", texts[0])), "{shown}");
         for width in [20, 40, 60] {
-            let narrow = comparison::sheet(&record).terminal(&Style { width, ..Style::default() });
+            let narrow = comparison::document(&record).terminal(&Style { width, ..Style::default() });
             let table = narrow.lines().take_while(|line| !line.starts_with('`'));
             assert!(table.clone().skip(2).all(|line| line.chars().count() <= width.max(40)), "{narrow}");
         }

@@ -16,7 +16,7 @@ use std::fmt;
 
 use model::StudyRecord;
 use needs::Needs;
-use report::page::Section;
+use report::document::Section;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 

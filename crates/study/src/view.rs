@@ -2,10 +2,10 @@
 //! raw samples. Here is what the views of all studies share; each study's own lists its sections.
 
 use model::{CaseRecord, NoiseLevel, StudyPart, StudyRecord};
+use report::document::{Block, Section};
 use report::figure::{
     Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Lines, Point, Scale, Series, SeriesStyle, Unit,
 };
-use report::page::{Block, Section};
 use report::study::StudyView;
 use report::words::machine;
 use report::{ABSENT, noise, numbers};

@@ -1,7 +1,7 @@
 //! The answer in words: a table of what was weighed, three sentences, the command that proves it.
 
 use model::{CaseError, CaseRecord, ErrorKind, Workload};
-use report::sheet::{Sheet, SheetPart};
+use report::document::{Block, Document};
 use report::table::{Column, Fit, Row, Table, Tone};
 use report::{numbers, words};
 use stats::{Excluded, MessageCost, Weighed, Weighing};
@@ -26,21 +26,18 @@ pub(super) struct Answer<'a> {
 
 impl Answer<'_> {
     /// Everything but the program; `proof` is the command that repeats it.
-    pub(super) fn sheet(&self, proof: &str) -> Sheet {
-        let mut parts = Vec::new();
+    pub(super) fn document(&self, proof: &str) -> Document {
+        let mut blocks = Vec::new();
         if self.is_stopped {
-            parts.push(SheetPart::Notice("Stopped early: what stands here is what was finished.".to_owned()));
+            blocks.push(Block::Notice("Stopped early: what stands here is what was finished.".to_owned()));
         }
-        parts.push(SheetPart::Title(self.title()));
-        parts.extend(self.sentences().into_iter().map(SheetPart::Line));
-        parts.push(SheetPart::Table(self.table()));
-        parts.extend(self.notes().into_iter().map(SheetPart::Note));
+        blocks.push(Block::Title(self.title()));
+        blocks.extend(self.sentences().into_iter().map(Block::Line));
+        blocks.push(Block::Table(self.table()));
+        blocks.extend(self.notes().into_iter().map(Block::Note));
         // A command is one line however long, so that it can be pasted.
-        parts.extend([
-            SheetPart::Paragraph("What proves it:".to_owned()),
-            SheetPart::Command(proof.to_owned()),
-        ]);
-        Sheet { parts }
+        blocks.extend([Block::Paragraph("What proves it:".to_owned()), Block::Command(proof.to_owned())]);
+        Document::from_blocks(blocks)
     }
 
     /// "Streams of 200 B between parent and child, placed by the scheduler".

@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::common::browser::{Browser, DESKTOP, PHONE, Window};
 use crate::common::{Lab, read_record};
 use model::{BenchRecord, Spec, Workload};
+use report::document::Block;
 use report::figure::Theme;
-use report::page::Block;
 use report::read::{Loaded, read};
 
 /// What the contract allows a page of 20,000 samples.
@@ -298,8 +298,7 @@ const PARSED: &str = "{ const tree = new DOMParser().parseFromString(text, 'imag
 fn figures(files: &[String]) -> Vec<String> {
     let text = |file: &String| std::fs::read_to_string(file).expect("the record");
     let loaded: Vec<Loaded> = files.iter().map(|file| read(file, &text(file)).expect("a record")).collect();
-    let blocks =
-        report::page::page(&loaded, study::view).sections.into_iter().flat_map(|section| section.blocks);
+    let blocks = report::page(&loaded, study::view).sections.into_iter().flat_map(|section| section.blocks);
     let svg = |block| match block {
         Block::Figure(figure) => Some(figure.svg(Theme::Auto)),
         _ => None,

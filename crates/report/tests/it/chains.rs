@@ -6,7 +6,7 @@ use model::{
 };
 use report::read::{AnyRecord, Loaded, read};
 use report::study::StudyView;
-use report::{FORMATS, Style, chains, sheet};
+use report::{FORMATS, Style, chains};
 
 pub(crate) fn stage(
     names: &[(&str, i32)],
@@ -115,10 +115,10 @@ fn chains_are_drawn_with_who_waits_for_whom() {
     let any = AnyRecord::Top(record());
     for width in [100, 60] {
         let style = Style { width, explain: true, ..Style::default() };
-        insta::assert_snapshot!(format!("chains_{width}"), sheet::terminal(&any, &style, of_no_study));
+        insta::assert_snapshot!(format!("chains_{width}"), report::terminal(&any, &style, of_no_study));
     }
     let nothing = AnyRecord::Top(TopRecord { seen: Seen::default(), ..record() });
-    let said = sheet::terminal(&nothing, &Style::default(), of_no_study);
+    let said = report::terminal(&nothing, &Style::default(), of_no_study);
     assert_eq!(said.split_whitespace().collect::<Vec<_>>().join(" "), chains::NOTHING);
 }
 

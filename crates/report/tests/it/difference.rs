@@ -3,7 +3,8 @@
 use model::{BenchRecord, ChangeKind, CompareRecord, CompareResult, DiffRecord, ErrorKind, SCHEMA, Sample};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use report::difference::{action, go, sheet, sides};
+use report::difference::{action, go, sides};
+use report::document::{Document, Medium};
 use report::read::{AnyRecord, Loaded};
 use report::{FORMATS, Style};
 
@@ -38,6 +39,10 @@ fn bench(name: &str, record: BenchRecord) -> Loaded {
     loaded(name, AnyRecord::Bench(record))
 }
 
+fn shown(record: &DiffRecord, medium: Medium) -> Document {
+    report::text(&AnyRecord::Diff(record.clone()), medium, report::study::StudyView::unknown)
+}
+
 #[test]
 fn the_worst_comes_first() {
     let mut cases = ordinary();
@@ -49,8 +54,8 @@ fn the_worst_comes_first() {
     let [old, new] = [bench("old.json", record(ordinary())), bench("new.json", record(cases))];
     let found = compared(&old, &new);
     let style = Style { width: 110, explain: true, ..Style::default() };
-    insta::assert_snapshot!(sheet(&found).terminal(&style));
-    insta::assert_snapshot!(sheet(&found).markdown());
+    insta::assert_snapshot!(shown(&found, Medium::Terminal).terminal(&style));
+    insta::assert_snapshot!(shown(&found, Medium::Markdown).markdown());
     let kinds: Vec<ChangeKind> = found.regressions().map(|change| change.kind).collect();
     assert_eq!(kinds.len(), 2, "one failed, one slower; the floor is none");
 }
@@ -136,7 +141,7 @@ fn all_texts(old: &Loaded, new: &Loaded) -> Vec<String> {
     }
     let found = compared(old, new);
     let mut texts = vec![
-        sheet(&found).terminal(&Style::default()),
+        shown(&found, Medium::Terminal).terminal(&Style::default()),
         go::text(&found, go::Sides::Both),
         action::text(&found).expect("JSON"),
     ];

@@ -3,7 +3,7 @@
 use model::{FleetMeeting, FleetNode, FleetRecord, Toward};
 use report::read::{AnyRecord, read};
 use report::study::StudyView;
-use report::{FORMATS, Style, sheet};
+use report::{FORMATS, Style};
 
 use crate::mock::{Mock, Work, record as bench};
 
@@ -66,9 +66,9 @@ fn no_study(_: &model::StudyRecord) -> StudyView {
 fn slow_nodes_and_pairs_are_named_and_what_failed() {
     let record = AnyRecord::Fleet(fleet(6));
     let style = Style { width: 110, ..Style::default() };
-    let text = sheet::terminal(&record, &style, no_study);
+    let text = report::terminal(&record, &style, no_study);
     insta::assert_snapshot!(text);
-    let few = sheet::terminal(&AnyRecord::Fleet(fleet(3)), &style, no_study);
+    let few = report::terminal(&AnyRecord::Fleet(fleet(3)), &style, no_study);
     assert!(few.contains("With figures of 3 nodes none can be told to be slow"), "{few}");
     assert!(!few.contains(" is slow"), "{few}");
 }
@@ -92,7 +92,7 @@ fn alike(case: impl Fn(usize, usize, Mock) -> Mock) -> FleetRecord {
 }
 
 fn shown(record: FleetRecord) -> String {
-    sheet::terminal(&AnyRecord::Fleet(record), &Style { width: 200, ..Style::default() }, no_study)
+    report::terminal(&AnyRecord::Fleet(record), &Style { width: 200, ..Style::default() }, no_study)
 }
 
 /// Expected: "it sends at 3.6 %", and no pair. Happened: "streams with its partners at 19 %", and every pair that it sends to.

@@ -6,10 +6,14 @@ use model::{
     WorkerStart, ZeroCopy,
 };
 use report::read::{AnyRecord, Loaded};
-use report::{FORMATS, Style, advice, bench};
+use report::{FORMATS, Style, advice};
 
 pub(crate) fn plain(record: &BenchRecord, width: usize) -> String {
-    bench::sheet(record, true).terminal(&Style { width, ..Style::default() })
+    shown(record, &Style { width, ..Style::default() })
+}
+
+fn shown(record: &BenchRecord, style: &Style) -> String {
+    report::terminal(&AnyRecord::Bench(record.clone()), style, report::study::StudyView::unknown)
 }
 
 pub(crate) fn format(record: &BenchRecord, flag: &str) -> String {
@@ -52,10 +56,9 @@ fn what_was_sent_again_is_a_whole_number_wherever_it_is_known() {
 #[test]
 fn ordinary_in_colour_and_in_ascii() {
     let record = record(ordinary());
-    let color = bench::sheet(&record, true).terminal(&Style { width: 100, color: true, ..Style::default() });
+    let color = shown(&record, &Style { width: 100, color: true, ..Style::default() });
     insta::assert_snapshot!("ordinary_colour", color.replace('\u{1b}', "ESC"));
-    let ascii =
-        bench::sheet(&record, true).terminal(&Style { width: 120, unicode: false, ..Style::default() });
+    let ascii = shown(&record, &Style { width: 120, unicode: false, ..Style::default() });
     assert!(ascii.is_ascii());
     insta::assert_snapshot!("ordinary_ascii", ascii);
 }

@@ -5,10 +5,10 @@ use model::{
     Seen, Spec, StageRecord, TopRecord, WorkerCase, WorkerEnd, WorkerStart,
 };
 use nix::time::{ClockId, clock_gettime};
-use report::page::Block;
+use report::document::Block;
 use report::read::{AnyRecord, Loaded};
 use report::study::StudyView;
-use report::{FORMATS, Style, bench, sheet};
+use report::{FORMATS, Style};
 
 use crate::mock::{ordinary, record};
 use crate::page::page;
@@ -82,10 +82,10 @@ fn growth<T>(most: usize, make: impl Fn(usize) -> T, work: impl Fn(&T)) -> f64 {
 #[test]
 fn very_many_cases_are_shown_in_time_that_grows_with_them() {
     for apart in [Apart::Nothing, Apart::Spec, Apart::Block, Apart::Worker] {
-        let of = |cases| many(apart, cases);
-        let loaded = |cases| [Loaded::new("many.json", AnyRecord::Bench(of(cases)))];
-        let as_table = |record: &BenchRecord| {
-            let shown = bench::sheet(record, true).terminal(&Style::default());
+        let loaded = |cases| [Loaded::new("many.json", AnyRecord::Bench(many(apart, cases)))];
+        let as_table = |records: &[Loaded; 1]| {
+            let shown = report::terminal(&records[0].record, &Style::default(), StudyView::unknown);
+            let AnyRecord::Bench(record) = &records[0].record else { panic!("a bench record") };
             assert!(shown.lines().count() > record.cases.len() / 10, "{apart:?}: every row is in the table");
             drop(report::advice(record));
         };
@@ -95,7 +95,7 @@ fn very_many_cases_are_shown_in_time_that_grows_with_them() {
                 assert!(text.lines().count() > 10, "{apart:?} as {}", format.name);
             }
         };
-        let growth = [growth(CASES, of, as_table), growth(CASES, loaded, as_files)];
+        let growth = [growth(CASES, loaded, as_table), growth(CASES, loaded, as_files)];
         assert!(growth.iter().all(|times| *times < GROWTH_MAX), "{apart:?}: {growth:?} times as long");
     }
 }
@@ -135,7 +135,7 @@ fn very_many_stages_and_results_are_shown_in_time_that_grows_with_them() {
             [all.into_iter().nth(kind).expect("a record")]
         };
         let shown = |records: &[Loaded; 1]| {
-            drop(sheet::terminal(&records[0].record, &Style::default(), StudyView::unknown));
+            drop(report::terminal(&records[0].record, &Style::default(), StudyView::unknown));
             for format in FORMATS {
                 (format.render)(records, StudyView::unknown).expect("a text");
             }
@@ -176,6 +176,6 @@ fn records_that_share_no_case_are_told_so_in_time_that_grows_with_them() {
         other.cases.iter_mut().for_each(|case| case.relays += 1);
         [("one", one), ("other", other)].map(|(name, record)| Loaded::new(name, AnyRecord::Bench(record)))
     };
-    let growth = growth(CASES, both, |records| assert_eq!(report::page::strangers(records).len(), 2));
+    let growth = growth(CASES, both, |records| assert_eq!(report::disjoint_records(records).len(), 2));
     assert!(growth < GROWTH_MAX, "{growth} times as long");
 }

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 
 /// None of the records is of a study.
-pub(crate) fn page(records: &[Loaded]) -> Page {
-    page::page(records, StudyView::unknown)
+pub(crate) fn page(records: &[Loaded]) -> Document {
+    report::page(records, StudyView::unknown)
 }
 
 fn render(records: &[Loaded]) -> String {
-    page::render(records, StudyView::unknown)
+    page(records).html()
 }
 
 use crate::mock::{Mock, Work, ordinary, record};
@@ -17,8 +17,9 @@ use model::{
     BenchRecord, Bottleneck, CompareRecord, CompareResult, DataLevel, ErrorKind, Host, LinkRecord, Placement,
     RunRecord, SCHEMA, Spec, StageRecord, Tool, WorkerCase, WorkerEnd, WorkerStart,
 };
+use report::disjoint_records;
+use report::document::{Block, Document};
 use report::figure::Figure;
-use report::page::{self, Block, Page, strangers};
 use report::read::{AnyRecord, Loaded};
 use report::study::StudyView;
 use report::table::Table;
@@ -160,7 +161,7 @@ fn workers() -> BenchRecord {
 }
 
 /// The page as text.
-fn text(page: &Page) -> String {
+fn text(page: &Document) -> String {
     let mut text = format!("{}\n{}\n", page.title, page.subtitle);
     page.notices.iter().for_each(|notice| text.push_str(&format!("! {notice}\n")));
     for highlight in &page.highlights {
@@ -181,6 +182,7 @@ fn text(page: &Page) -> String {
                     tables.iter().for_each(|table| text.push_str(&rows(table)));
                 }
                 Block::Remarks(lines) => lines.iter().for_each(|line| text.push_str(&format!("- {line}\n"))),
+                other => panic!("not a block of a page: {other:?}"),
             }
         }
     }
@@ -194,7 +196,7 @@ fn rows(table: &Table) -> String {
     format!("\n{}\n{}", table.title, lines.collect::<String>())
 }
 
-fn figures(page: &Page) -> Vec<&Figure> {
+fn figures(page: &Document) -> Vec<&Figure> {
     let of = |block: &'_ Block| matches!(block, Block::Figure(_));
     let blocks = page.sections.iter().flat_map(|section| &section.blocks).filter(|block| of(block));
     blocks.filter_map(|block| if let Block::Figure(figure) = block { Some(figure) } else { None }).collect()
@@ -216,7 +218,7 @@ fn hosts_stand_side_by_side() {
     there.host.kernel = "Linux 5.15.0".to_owned();
     there.host.memory_bytes = 8 << 30;
     let both = [bench("here/run.json", record(ordinary())), bench("there/run.json", there)];
-    assert!(strangers(&both).is_empty());
+    assert!(disjoint_records(&both).is_empty());
     insta::assert_snapshot!("page_two_hosts", text(&page(&both)));
 }
 
@@ -236,9 +238,9 @@ fn records_with_nothing_in_common_are_named() {
     let mut windows = record([Mock::stream("windows-named-pipe").gb_per_s(0.3, 1.0, Work::Waking)]);
     windows.host.kernel = "Wine 8.0".to_owned();
     let records = [one.clone(), bench("b.json", windows), run("true | true")];
-    insta::assert_debug_snapshot!("strangers", strangers(&records));
-    assert_eq!(page(&records).notices, strangers(&records));
-    assert!(strangers(&[one.clone(), one]).is_empty());
+    insta::assert_debug_snapshot!("strangers", disjoint_records(&records));
+    assert_eq!(page(&records).notices, disjoint_records(&records));
+    assert!(disjoint_records(&[one.clone(), one]).is_empty());
 }
 
 /// Expected: of fewer than six trials the interval is called what it is, the range of all; of one there is none.

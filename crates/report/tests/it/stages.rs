@@ -66,7 +66,7 @@ fn record() -> RunRecord {
 }
 
 fn table(width: usize) -> String {
-    report::stages::sheet(&record()).terminal(&Style { width, ..Style::default() })
+    report::terminal(&AnyRecord::Run(record()), &Style { width, ..Style::default() }, StudyView::unknown)
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_size_is_said_unless_the_spec_has_it() {
     ] {
         let mut record = record();
         record.links.iter_mut().for_each(|link| link.spec = spec.to_owned());
-        let shown = report::sheet::terminal(&AnyRecord::Run(record), &Style::default(), StudyView::unknown);
+        let shown = report::terminal(&AnyRecord::Run(record), &Style::default(), StudyView::unknown);
         assert!(shown.contains(said), "{shown}");
     }
 }

@@ -2,10 +2,10 @@
 
 use model::{CaseRecord, StudyPart, StudyRecord, Tasks};
 use report::ABSENT;
+use report::document::{Block, Section};
 use report::figure::{Point, Series, SeriesStyle};
 use report::noise::{is_range, mark};
 use report::numbers::{fixed, ratio, size, throughput};
-use report::page::{Block, Section};
 use stats::figure::throughput_bytes_per_s;
 
 use super::Bradford;

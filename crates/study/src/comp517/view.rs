@@ -1,10 +1,10 @@
 //! `comp517`: each pipeline's table and bars, published beside here.
 
 use model::{CompareResult, StudyPart, StudyRecord};
+use report::document::Block;
 use report::figure::{Axis, Bar, BarGroup, Cell, Scale, Unit};
 use report::noise::{is_range, level, mark};
 use report::numbers::{decimal_size, ratio};
-use report::page::Block;
 
 use super::{Comp517, Link};
 use crate::view::{Show, bars, measured_bar, or_absent, part, published_bar, remarks, table};

@@ -1,10 +1,10 @@
 //! What `kernel-pipe` states about pipes, each statement beside a measurement.
 
 use model::{CaseRecord, DataLevel, Measure, Role, Sample, Spec, StudyPart, StudyRecord};
+use report::document::Block;
 use report::figure::{BarGroup, Scale};
 use report::noise::{level, mark};
 use report::numbers::{fixed, grouped, percent, size, throughput, time};
-use report::page::Block;
 use report::words;
 use stats::Estimate;
 

@@ -1,9 +1,9 @@
 //! `kernel-pipe`: languages beside the published ones; the study's beliefs about pipes follow in `beliefs`.
 
 use model::{CaseRecord, StudyPart, StudyRecord};
+use report::document::Block;
 use report::figure::{BarGroup, Scale};
 use report::numbers::{ratio, throughput, time};
-use report::page::Block;
 
 use super::{KernelPipe, PublishedLanguage, beliefs};
 use crate::view::{Show, bar, bars, median, or_absent, part, published_bar, speed_axis, table, times};

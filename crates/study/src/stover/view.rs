@@ -1,9 +1,9 @@
 //! `stover`: his table with a third host in it, and the table of mechanisms in place of his essay.
 
 use model::{Measure, StudyPart, StudyRecord};
+use report::document::Block;
 use report::figure::{Axis, Bar, BarGroup, Scale, Unit};
 use report::numbers::{fixed, ratio};
-use report::page::Block;
 use stats::Estimate;
 use stats::estimate::median;
 

@@ -6,7 +6,7 @@ use model::{
     StudyRecord, Tasks, WorkerCase, WorkerEnd, WorkerStart, ZeroCopy,
 };
 use report::Style;
-use report::study::render;
+use report::read::AnyRecord;
 use study::view;
 
 fn record(name: &str, scale: f64, parts: Vec<StudyPart>) -> StudyRecord {
@@ -39,7 +39,8 @@ fn measure(name: &str, unit: &str, samples: &[f64]) -> Measure {
 }
 
 fn plain(record: &StudyRecord, width: usize) -> String {
-    let text = render(&view(record), &Style { width, ..Style::default() });
+    let text =
+        report::terminal(&AnyRecord::Study(record.clone()), &Style { width, ..Style::default() }, view);
     for line in text.lines() {
         assert!(line.chars().count() <= width, "{width} columns: {line}");
     }

@@ -3,7 +3,7 @@
 use crate::lists::distinct;
 
 /// A name for each record, in their order; no two are the same.
-pub(super) fn labels(names: &[&str]) -> Vec<String> {
+pub(crate) fn labels(names: &[&str]) -> Vec<String> {
     let longest = names.iter().map(|name| name.split('/').count()).max().unwrap_or(1);
     let endings = |parts: usize| names.iter().map(|name| ending(name, parts)).collect::<Vec<String>>();
     let differ = |labels: &Vec<String>| distinct(labels.iter()).len() == labels.len();

@@ -1,21 +1,19 @@
 //! One workload in many languages: the ranking, and every writer against every reader as a matrix.
 
-use model::{CaseRecord, WorkerCase, WorkerEnd, WorkerStart};
+use model::{BenchRecord, CaseRecord, WorkerCase, WorkerEnd, WorkerStart};
 use stats::figure;
 
-use super::cases::Source;
-use super::section::{Block, Section};
-use super::throughput::estimated;
-use crate::figure::{Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Heat, Scale, SeriesStyle, Unit};
-use crate::languages;
-use crate::languages::matrix::Matrix;
-use crate::reason::reason;
+use super::matrix::Matrix;
+use super::{Seating, findings};
+use crate::case_figure::figure_cell;
+use crate::document::{Block, Section, labelled};
+use crate::figure::{Axis, Bar, BarGroup, Bars, Chart, Figure, Heat, Scale, SeriesStyle, Unit};
 use crate::table::Table;
 
 /// The section of a record's workers; `None` where it has none.
-pub(super) fn section(source: &Source, number: usize) -> Option<Section> {
-    let tables = languages::Seating::all(source.record);
-    let mut blocks: Vec<Block> = ranking(source, &tables, number).map(Block::Figure).into_iter().collect();
+pub(crate) fn section(record: &BenchRecord, label: &str, number: usize) -> Option<Section> {
+    let tables = Seating::all(record);
+    let mut blocks: Vec<Block> = ranking(record, &tables, number).map(Block::Figure).into_iter().collect();
     for (place, table) in tables.iter().enumerate() {
         // What sets it apart, where there are several.
         let apart = if tables.len() > 1 { format!("; {}", table.ends()) } else { String::new() };
@@ -24,21 +22,17 @@ pub(super) fn section(source: &Source, number: usize) -> Option<Section> {
             blocks.push(Block::Table(Table { title, ..ranking.texts() }));
         }
         let id = if place == 0 { format!("matrix-{number}") } else { format!("matrix-{number}-{place}") };
-        blocks.extend(matrix(source, table, id, &apart).map(Block::Figure));
+        blocks.extend(matrix(record, table, id, &apart).map(Block::Figure));
     }
-    let title = match source.label {
-        "" => "Languages".to_owned(),
-        label => format!("Languages · {label}"),
-    };
     let mut lead = vec![
         "The same bytes from one process to another, by programs in many languages; the idiomatic way and the fastest way of a \
          language are two rows. Each trial is a fresh launch, timed after its warm-up."
             .to_owned(),
     ];
-    lead.extend(languages::findings(source.record));
+    lead.extend(findings(record));
     (!blocks.is_empty()).then(|| Section {
         id: format!("languages-{number}"),
-        title,
+        title: labelled("Languages", label),
         lead,
         code: None,
         blocks,
@@ -46,16 +40,16 @@ pub(super) fn section(source: &Source, number: usize) -> Option<Section> {
 }
 
 /// The cases of workers that were started in one way, with what is known of the workers.
-fn cases<'a>(table: &languages::Seating<'a>, start: WorkerStart) -> Vec<(&'a CaseRecord, &'a WorkerCase)> {
+fn cases<'a>(table: &Seating<'a>, start: WorkerStart) -> Vec<(&'a CaseRecord, &'a WorkerCase)> {
     table.started_by(start).filter_map(|case| Some((case, case.worker.as_ref()?))).collect()
 }
 
-fn ranking(source: &Source, tables: &[languages::Seating], number: usize) -> Option<Figure> {
+fn ranking(record: &BenchRecord, tables: &[Seating], number: usize) -> Option<Figure> {
     let speed = |case: &CaseRecord| case.throughput.as_ref().map_or(-1.0, |found| found.median_bytes_per_s);
-    let group = |table: &languages::Seating| {
+    let group = |table: &Seating| {
         let mut cases = cases(table, WorkerStart::Pair);
         cases.sort_by(|(a, _), (b, _)| speed(b).total_cmp(&speed(a)));
-        let bars = cases.iter().map(|(case, worker)| bar(source, case, worker)).collect();
+        let bars = cases.iter().map(|(case, worker)| bar(record, case, worker)).collect();
         BarGroup { name: if tables.len() > 1 { table.ends() } else { String::new() }, bars }
     };
     let groups: Vec<BarGroup> = tables.iter().map(group).filter(|group| !group.bars.is_empty()).collect();
@@ -73,20 +67,21 @@ fn ranking(source: &Source, tables: &[languages::Seating], number: usize) -> Opt
     })
 }
 
-fn bar(source: &Source, case: &CaseRecord, worker: &WorkerCase) -> Bar {
+fn bar(record: &BenchRecord, case: &CaseRecord, worker: &WorkerCase) -> Bar {
     let samples = case.samples.iter().filter_map(figure::throughput_bytes_per_s).collect();
-    let mut cell = cell(source, case);
+    let mut cell = figure_cell(case, record.settings.interrupted);
     if cell.value.is_some() {
         cell.note = worker.writer.toolchain.clone().unwrap_or_default();
     }
     Bar { name: worker.writer.label(), style: SeriesStyle::Measured, cell, samples }
 }
 
-fn matrix(source: &Source, table: &languages::Seating, id: String, apart: &str) -> Option<Figure> {
+fn matrix(record: &BenchRecord, table: &Seating, id: String, apart: &str) -> Option<Figure> {
     let matrix = Matrix::of(table)?;
     let row = |writer: &&WorkerEnd| {
         let met = matrix.readers.iter().map(|reader| matrix.case(writer, reader));
-        met.map(|case| case.map(|case| cell(source, case)).unwrap_or_default()).collect()
+        met.map(|case| case.map(|case| figure_cell(case, record.settings.interrupted)).unwrap_or_default())
+            .collect()
     };
     let names = |ends: &[&WorkerEnd]| ends.iter().map(|end| end.label()).collect();
     Some(Figure {
@@ -105,9 +100,4 @@ fn matrix(source: &Source, table: &languages::Seating, id: String, apart: &str) 
             cells: matrix.writers.iter().map(row).collect(),
         }),
     })
-}
-
-fn cell(source: &Source, case: &CaseRecord) -> Cell {
-    let why_not = reason(case, source.record.settings.interrupted);
-    Cell::of(estimated(case), case.samples.len(), why_not.unwrap_or_default())
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use model::{BenchRecord, CaseRecord};
 
+use crate::document::labelled;
 use crate::lists::grouped;
 use crate::reason::reason;
 use crate::view::{Axes, Labels, SWEEP_FROM, ranked};
@@ -12,9 +13,9 @@ use crate::words;
 
 /// A bench record on the page, and what tells its rows from those of others; empty where it is the only one.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Source<'a> {
-    pub(super) label: &'a str,
-    pub(super) record: &'a BenchRecord,
+pub(crate) struct Source<'a> {
+    pub(crate) label: &'a str,
+    pub(crate) record: &'a BenchRecord,
 }
 
 /// A case, its name, and where it comes from.
@@ -105,10 +106,7 @@ impl<'a> Set<'a> {
 impl Entry<'_> {
     /// The name with the record it is from, where there are several.
     pub(super) fn full_name(&self) -> String {
-        match self.source.label {
-            "" => self.name.clone(),
-            label => format!("{} · {label}", self.name),
-        }
+        labelled(&self.name, self.source.label)
     }
 
     /// Why there is no figure.

@@ -1,7 +1,7 @@
 //! A table in a terminal. Columns are left out by their number until the rest fits; what still does not fit goes below.
 
-use super::{ABSENT, Column, Fit, Row, Style, Table};
-use crate::layout::{Line, Tone, fill, left, right, shortened, spell, width, wrap};
+use crate::layout::{self, Line, Tone, fill, left, right, shortened, spell, width, wrap};
+use crate::table::{ABSENT, Column, Fit, Row, Style, Table};
 
 /// Between two columns.
 const GAP: &str = "  ";
@@ -28,6 +28,11 @@ struct Shown<'t> {
 }
 
 impl Table {
+    /// The heading and the rows as text for a terminal.
+    pub fn terminal(&self, style: &Style) -> String {
+        layout::print(&self.lines(style), style.color, style.unicode)
+    }
+
     /// The heading and the rows in lines; the title and the notes are not among them.
     pub(crate) fn lines(&self, style: &Style) -> Vec<Line> {
         let mut shown = self.fitting(style);

@@ -2,8 +2,8 @@
 
 use model::{CaseRecord, Workload, decode_histogram};
 
-use super::bounded::{LINES_MAX, cut};
 use super::cases::{Entry, Set};
+use crate::bounds::{LINES_MAX, cut};
 use crate::figure::{Axis, Chart, Figure, Lines, Point, Scale, Series, SeriesStyle, Unit};
 use crate::numbers;
 

@@ -2,22 +2,12 @@
 
 use model::{BenchRecord, CaseRecord, DataLevel, Role, Workload};
 
+use crate::document::Highlight;
 use crate::view::ranked;
 use crate::{noise, numbers};
 
-/// One figure with its words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Highlight {
-    /// The figure, as in "24.1 GB/s".
-    pub figure: String,
-    /// What it is, as in "fastest stream, every byte checked".
-    pub what: String,
-    /// Whose it is, as in "shm-ring:wait=spin".
-    pub whose: String,
-}
-
 /// The fastest checked stream, the soonest round trip and, to hold them against, the plain pipe and the ceiling.
-pub(super) fn of(record: &BenchRecord) -> Vec<Highlight> {
+pub(crate) fn highlights(record: &BenchRecord) -> Vec<Highlight> {
     let own = || ranked(record).filter(|case| case.worker.is_none());
     let speed = |case: &CaseRecord| case.throughput.as_ref().map_or(0.0, |found| found.median_bytes_per_s);
     let trip = |case: &CaseRecord| case.latency_ns.as_ref().map_or(u64::MAX, |found| found.p50);

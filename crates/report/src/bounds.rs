@@ -1,15 +1,14 @@
 //! No more on a page than a reader reads and a browser opens: a record may have a hundred thousand cases. What is left
 //! out is told where it would stand; `hosepipe report` prints all of it.
 
-use super::Page;
-use super::section::Block;
+use crate::document::{Block, Document};
 use crate::figure::{BarGroup, Bars, Chart, Figure, Heat, Lines, Series, SeriesStyle};
 use crate::table::Table;
 
 /// Bars of a figure.
 const BARS_MAX: usize = 80;
 /// Lines of a figure, bounds apart.
-pub(super) const LINES_MAX: usize = 24;
+pub(crate) const LINES_MAX: usize = 24;
 /// Points of a line.
 const POINTS_MAX: usize = 160;
 /// Rows and columns of a matrix, and stages of a flow.
@@ -21,7 +20,7 @@ const ROWS_MAX: usize = 1_000;
 const BLOCKS_MAX: usize = 60;
 
 /// Bounds every section of a page.
-pub(super) fn bounded(mut page: Page) -> Page {
+pub(crate) fn bounded(mut page: Document) -> Document {
     for section in &mut page.sections {
         let left_out = truncated("figures", &mut section.blocks, BLOCKS_MAX);
         section.blocks.iter_mut().for_each(bound);
@@ -41,6 +40,7 @@ fn bound(block: &mut Block) {
             let left_out = truncated("remarks", lines, ROWS_MAX);
             lines.extend(left_out);
         }
+        _ => {}
     }
 }
 
@@ -58,7 +58,7 @@ fn bound_figure(figure: &mut Figure) {
 }
 
 /// "The first 80 of 50,000 bars are shown; `hosepipe report` prints all." Nothing where all are.
-pub(super) fn cut(what: &str, most: usize, all: usize) -> Option<String> {
+pub(crate) fn cut(what: &str, most: usize, all: usize) -> Option<String> {
     let sentence = || format!("The first {most} of {all} {what} are shown; hosepipe report prints all.");
     (all > most).then(sentence)
 }
@@ -78,7 +78,7 @@ fn bound_bars(bars: &mut Bars) -> Vec<String> {
 }
 
 /// As many bars in groups as a figure shows, or what they are made of, and a sentence on those that it does not.
-pub(super) fn bars_of<T>(mut groups: Vec<(String, Vec<T>)>) -> (Vec<(String, Vec<T>)>, Option<String>) {
+pub(crate) fn bars_of<T>(mut groups: Vec<(String, Vec<T>)>) -> (Vec<(String, Vec<T>)>, Option<String>) {
     let all = groups.iter().map(|(_, bars)| bars.len()).sum();
     let mut room = BARS_MAX;
     for (_, bars) in &mut groups {

@@ -8,7 +8,7 @@ use crate::lists::{distinct, first_of};
 use crate::view::{Axes, ranked};
 
 /// A sentence for each bench record that shares no case with any other one; empty where there is one record only.
-pub(super) fn strangers(records: &[(&str, &BenchRecord)]) -> Vec<String> {
+pub(crate) fn sentences(records: &[(&str, &BenchRecord)]) -> Vec<String> {
     if records.len() < 2 {
         return Vec::new();
     }

@@ -19,7 +19,7 @@ struct Machine<'a> {
 }
 
 /// Facts about every machine, a column for each; the load is told record by record in [`runs`].
-pub(super) fn facts(records: &[(String, &AnyRecord)]) -> Table {
+pub(crate) fn facts(records: &[(String, &AnyRecord)]) -> Table {
     let machines = machines(records);
     let mut rows: BTreeMap<(usize, String), Vec<String>> = BTreeMap::new();
     for (at, machine) in machines.iter().enumerate() {
@@ -47,7 +47,7 @@ pub(super) fn facts(records: &[(String, &AnyRecord)]) -> Table {
 }
 
 /// Whether there is more than one machine.
-pub(super) fn several(records: &[(String, &AnyRecord)]) -> bool {
+pub(crate) fn several(records: &[(String, &AnyRecord)]) -> bool {
     machines(records).len() > 1
 }
 
@@ -69,7 +69,7 @@ fn same(one: &Host, other: &Host) -> bool {
 }
 
 /// Each record: what made it, when and how.
-pub(super) fn runs(records: &[(String, &AnyRecord)]) -> Table {
+pub(crate) fn runs(records: &[(String, &AnyRecord)]) -> Table {
     let row = |(name, record): &(String, &AnyRecord)| {
         let tool = record.tool();
         let revision = tool.revision.as_ref().map(|revision| format!(" ({revision})")).unwrap_or_default();

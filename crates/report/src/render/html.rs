@@ -1,31 +1,37 @@
-//! The page as HTML: one file with its style and its script in it, and nothing that a browser would have to fetch.
+//! A document as HTML: one file with its style and its script in it, and nothing that a browser would have to fetch.
 //! Texts from records are escaped by the template; none is ever put in as it is.
+
+mod glossary;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use model::visible;
 
-use super::method;
-use super::section::{Block, Section};
-use super::{Highlight, Page};
+use crate::document::{Block, Document, Highlight, Section};
 use crate::figure::{Figure, Theme, page_style};
-use crate::table::Table;
+use crate::table::{ABSENT, Align, Column, Table};
 
 /// The page's own style.
-const STYLE: &str = include_str!("style.css");
+const STYLE: &str = include_str!("html/style.css");
 /// The page's script: one file for each thing it does.
 const SCRIPTS: &[&str] = &[
-    include_str!("script/theme.js"),
-    include_str!("script/tip.js"),
-    include_str!("script/plot.js"),
-    include_str!("script/legend.js"),
-    include_str!("script/walk.js"),
-    include_str!("script/save.js"),
+    include_str!("html/script/theme.js"),
+    include_str!("html/script/tip.js"),
+    include_str!("html/script/plot.js"),
+    include_str!("html/script/legend.js"),
+    include_str!("html/script/walk.js"),
+    include_str!("html/script/save.js"),
 ];
 /// Nothing may be fetched, whatever a record says.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
-/// The page as text.
-pub(super) fn render(page: &Page) -> String {
+impl Document {
+    /// The page as text.
+    pub fn html(&self) -> String {
+        html_of(self)
+    }
+}
+
+fn html_of(page: &Document) -> String {
     let markup = html! {
         (DOCTYPE)
         html lang="en" {
@@ -75,7 +81,7 @@ fn script() -> String {
     format!("(() => {{\n\"use strict\";\n{}}})();\n", SCRIPTS.concat())
 }
 
-fn header(page: &Page) -> Markup {
+fn header(page: &Document) -> Markup {
     html! {
         header.top {
             div.brand {
@@ -93,7 +99,7 @@ fn header(page: &Page) -> Markup {
     }
 }
 
-fn contents(page: &Page) -> Markup {
+fn contents(page: &Document) -> Markup {
     html! {
         nav.contents aria-label="Contents" {
             @for section in &page.sections { a href={ "#" (section.id) } { (section.title) } }
@@ -139,6 +145,13 @@ fn block(block: &Block) -> Markup {
         Block::Remarks(lines) => html! {
             ul.remarks { @for line in lines { li { (with_code(line)) } } }
         },
+        Block::Notice(text) => html! { p.notice role="note" { (text) } },
+        Block::Title(text) => html! { h3 { (text) } },
+        Block::Command(text) => html! { pre.command { code { (text) } } },
+        Block::Heading(pieces) => html! { p.lead { (pieces.join(" · ")) } },
+        Block::Note(text) | Block::Line(text) | Block::Paragraph(text) => {
+            html! { p.lead { (with_code(text)) } }
+        }
     }
 }
 
@@ -179,7 +192,7 @@ fn with_code(sentence: &str) -> Markup {
 /// A caption in which the words that are explained below lead there, each once.
 fn with_words(caption: &str) -> Markup {
     let found = |(phrase, id): &(&'static str, &'static str)| Some((caption.find(phrase)?, *phrase, *id));
-    let mut words: Vec<(usize, &str, &str)> = method::PHRASES.iter().filter_map(found).collect();
+    let mut words: Vec<(usize, &str, &str)> = glossary::PHRASES.iter().filter_map(found).collect();
     words.sort_unstable();
     let mut pieces: Vec<(&str, Option<&str>)> = Vec::new();
     let mut end = 0;
@@ -199,7 +212,7 @@ fn with_words(caption: &str) -> Markup {
 
 fn method(commands: &[&str]) -> Markup {
     let words =
-        method::WORDS.iter().filter(|(_, _, kinds, _)| kinds.iter().any(|kind| commands.contains(kind)));
+        glossary::WORDS.iter().filter(|(_, _, kinds, _)| kinds.iter().any(|kind| commands.contains(kind)));
     html! {
         section id="method" aria-labelledby="method-heading" {
             h2 id="method-heading" { "How to read it" }
@@ -208,4 +221,52 @@ fn method(commands: &[&str]) -> Markup {
             }
         }
     }
+}
+
+impl Table {
+    /// The table as HTML, its title as a caption.
+    pub fn html(&self) -> Markup {
+        let table = self.texts();
+        // On a page a column of figures is never wrapped: one that holds any words is not such a column.
+        let is_number = |(at, column): (usize, &Column)| match column.align {
+            Align::Auto => {
+                at > 0 && table.cells(at).all(is_figure) && table.cells(at).any(|cell| !cell.is_empty())
+            }
+            align => align == Align::Right,
+        };
+        let classes: Vec<Option<&str>> =
+            table.columns.iter().enumerate().map(|column| is_number(column).then_some("number")).collect();
+        html! {
+            table {
+                caption { (table.title) }
+                thead {
+                    tr {
+                        @for (column, class) in table.columns.iter().zip(&classes) {
+                            th scope="col" class=[class] { (column.title) }
+                        }
+                    }
+                }
+                tbody {
+                    @for row in &table.rows {
+                        tr {
+                            @for (at, (cell, class)) in row.cells.iter().zip(&classes).enumerate() {
+                                @if at == 0 { th scope="row" { (cell) } } @else { td class=[class] { (cell) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A number with its unit and a mark at most, or nothing, or what stands for it.
+fn is_figure(cell: &str) -> bool {
+    let mut words = cell.trim_start_matches(['≥', '<', '±', ' ']).split_whitespace();
+    let number = words.next().unwrap_or_default().trim_end_matches(['×', '%']).replace(',', "");
+    let is_unit = |word: &str| word.chars().count() <= 5;
+    cell.is_empty()
+        || (number == ABSENT || number.parse::<f64>().is_ok())
+            && words.clone().count() <= 2
+            && words.all(is_unit)
 }

@@ -3,11 +3,12 @@
 use model::{CaseRecord, Role, Sample, Workload};
 use stats::{CostModel, bound_of, figure};
 
-use super::bounded::bars_of;
 use super::cases::{Entry, Set, Source};
+use crate::bounds::bars_of;
+use crate::case_figure::{estimated, figure_cell};
 use crate::costs::Costs;
 use crate::figure::{
-    Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Lines, Point, Reference, Scale, Series, SeriesStyle, Unit,
+    Axis, Bar, BarGroup, Bars, Chart, Figure, Lines, Point, Reference, Scale, Series, SeriesStyle, Unit,
 };
 use crate::lists::grouped;
 use crate::table::{Column, Table};
@@ -23,19 +24,6 @@ pub(super) fn figures(set: &Set, number: usize, sources: &[Source]) -> Vec<Figur
     }
     let blocks = set.blocks();
     blocks.iter().enumerate().map(|(at, bytes)| ranking(set, *bytes, number * 10 + at, sources)).collect()
-}
-
-/// The figure of a case and the ends of its interval.
-pub(crate) fn estimated(case: &CaseRecord) -> Option<[f64; 3]> {
-    match case.workload {
-        Workload::Stream => {
-            case.throughput.as_ref().map(|found| [found.median_bytes_per_s, found.low, found.high])
-        }
-        Workload::PingPong => {
-            let found = case.latency_ns.as_ref()?;
-            Some([found.p50, found.p50_low, found.p50_high].map(|ns| ns as f64))
-        }
-    }
 }
 
 fn sample(sample: &Sample, workload: Workload) -> Option<f64> {
@@ -107,10 +95,12 @@ fn groups(entries: &[&Entry]) -> (Vec<BarGroup>, Option<String>) {
 
 fn bar(entry: &Entry, name: String) -> Bar {
     let case = entry.case;
-    let found = estimated(case);
-    let note = if found.is_some() { note(case) } else { entry.why_not().unwrap_or_default() };
+    let mut cell = figure_cell(case, entry.source.record.settings.interrupted);
+    if cell.value.is_some() {
+        cell.note = note(case);
+    }
     let samples = case.samples.iter().filter_map(|one| sample(one, case.workload)).collect();
-    Bar { name, style: SeriesStyle::Measured, cell: Cell::of(found, case.samples.len(), note), samples }
+    Bar { name, style: SeriesStyle::Measured, cell, samples }
 }
 
 /// What limits a stream, and how far to believe the figure.

@@ -1,0 +1,125 @@
+//! Records put together as one document: which sections it has, their names and their order.
+//!
+//! Records of several runs are side by side on a page where they have cases in common. Where they have none, each has sections of
+//! its own and the page says so: records of other commands are no mistake, and may well be wanted in one file.
+
+use model::BenchRecord;
+
+use crate::bench::Source;
+use crate::document::{Block, Context, Document, Medium, Section};
+use crate::lists::distinct;
+use crate::read::{AnyRecord, Loaded};
+use crate::study::ViewOf;
+use crate::table::Style;
+use crate::{
+    bench, boost, bounds, chains, comparison, difference, disjoint, fleet, hosts, labels, remarks, stages,
+    view, words,
+};
+
+/// The sections of one record. Those of bench records, which a page shows side by side, are made of all of them together.
+fn sections(record: &AnyRecord, context: &Context, view_of: ViewOf) -> Vec<Section> {
+    match record {
+        AnyRecord::Bench(_) if context.is_page() => Vec::new(),
+        AnyRecord::Bench(record) => {
+            vec![Section { blocks: bench::blocks(record, context.medium), ..Section::default() }]
+        }
+        AnyRecord::Run(record) => vec![stages::section(record, context)],
+        AnyRecord::Compare(record) => vec![comparison::section(record, context)],
+        AnyRecord::Diff(record) => vec![difference::section(record, context)],
+        AnyRecord::Boost(record) => vec![boost::section(record, context)],
+        AnyRecord::Top(record) => vec![chains::section(&record.seen, context)],
+        AnyRecord::Fleet(record) => vec![fleet::section(record, context)],
+        AnyRecord::Study(record) => view_of(record).sections(context),
+    }
+}
+
+/// What a text shows of one record.
+pub fn text(record: &AnyRecord, medium: Medium, view_of: ViewOf) -> Document {
+    let context = Context { medium, label: "", number: 0 };
+    Document { sections: sections(record, &context, view_of), ..Document::default() }
+}
+
+/// What a terminal shows of one record.
+pub fn terminal(record: &AnyRecord, style: &Style, view_of: ViewOf) -> String {
+    text(record, Medium::Terminal, view_of).terminal(style)
+}
+
+/// What a page shows of records; `view_of` says what is to be shown of a study's.
+pub fn page(records: &[Loaded], view_of: ViewOf) -> Document {
+    let labels = labels::labels(&records.iter().map(|loaded| loaded.name.as_str()).collect::<Vec<&str>>());
+    // One record of its kind needs no name among the others.
+    let kind = |at: usize| std::mem::discriminant(&records[at].record);
+    let alone = |at: usize| (0..records.len()).all(|other| other == at || kind(other) != kind(at));
+    let label = |at: usize| if alone(at) { "" } else { labels[at].as_str() };
+    let sources: Vec<Source> = records
+        .iter()
+        .enumerate()
+        .filter_map(|(at, loaded)| Some(Source { label: label(at), record: bench(&loaded.record)? }))
+        .collect();
+    let mut sections = bench::sections(&sources);
+    for (at, loaded) in records.iter().enumerate() {
+        let context = Context { medium: Medium::Page, label: label(at), number: at };
+        sections.extend(self::sections(&loaded.record, &context, view_of));
+    }
+    let named: Vec<(String, &AnyRecord)> =
+        labels.iter().cloned().zip(records.iter().map(|loaded| &loaded.record)).collect();
+    sections.push(machines(&named));
+    bounds::bounded(Document {
+        title: title(records),
+        subtitle: subtitle(&named),
+        commands: distinct(records.iter().map(|loaded| loaded.record.command())),
+        highlights: match sources.as_slice() {
+            [source] => bench::highlights(source.record),
+            _ => Vec::new(),
+        },
+        notices: notices(records),
+        sections,
+    })
+}
+
+/// A sentence for each bench record that has no case in common with the others.
+pub fn disjoint_records(records: &[Loaded]) -> Vec<String> {
+    let bench = records.iter().filter_map(|loaded| Some((loaded.name.as_str(), bench(&loaded.record)?)));
+    disjoint::sentences(&bench.collect::<Vec<_>>())
+}
+
+fn bench(record: &AnyRecord) -> Option<&BenchRecord> {
+    match record {
+        AnyRecord::Bench(record) => Some(record),
+        _ => None,
+    }
+}
+
+fn title(records: &[Loaded]) -> String {
+    match records {
+        [Loaded { record: AnyRecord::Study(record), .. }] => format!("hosepipe reproduce {}", record.study),
+        [one] => format!("hosepipe {}", one.record.command()),
+        several => format!("hosepipe: {}", words::count(several.len(), "record")),
+    }
+}
+
+fn subtitle(named: &[(String, &AnyRecord)]) -> String {
+    match named {
+        [] => String::new(),
+        _ if hosts::several(named) => "Several machines, side by side".to_owned(),
+        [(_, first), ..] => words::machine(first.host()),
+    }
+}
+
+fn notices(records: &[Loaded]) -> Vec<String> {
+    let early = records.iter().filter_map(|loaded| {
+        let sentence = remarks::interruption(&view::View::of(bench(&loaded.record)?))?;
+        Some(if records.len() == 1 { sentence } else { format!("{}: {sentence}", loaded.name) })
+    });
+    early.chain(disjoint_records(records)).collect()
+}
+
+fn machines(named: &[(String, &AnyRecord)]) -> Section {
+    let title = if hosts::several(named) { "The machines" } else { "The machine" };
+    Section {
+        id: "machines".to_owned(),
+        title: title.to_owned(),
+        blocks: vec![Block::Table(hosts::runs(named)), Block::Table(hosts::facts(named))],
+        ..Section::default()
+    }
+}

@@ -1,0 +1,128 @@
+//! What is shown of records, before it is a text or a page: sections of sentences, tables and figures. Here are the types only; each
+//! kind of record makes its sections, and `render` has a file for each way of showing them.
+
+use crate::figure::Figure;
+use crate::table::Table;
+
+/// Everything that is shown of some records.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Document {
+    /// The heading of a page.
+    pub title: String,
+    /// Below it: the machine, or how many there are.
+    pub subtitle: String,
+    /// The commands whose records it shows.
+    pub commands: Vec<&'static str>,
+    /// The main figures, at the top of a page.
+    pub highlights: Vec<Highlight>,
+    /// Above everything on a page: records that were cut short, or have nothing in common.
+    pub notices: Vec<String>,
+    /// The parts, from above.
+    pub sections: Vec<Section>,
+}
+
+/// One figure with its words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Highlight {
+    /// The figure, as in "24.1 GB/s".
+    pub figure: String,
+    /// What it is, as in "fastest stream, every byte checked".
+    pub what: String,
+    /// The mechanism it is of, as in "shm-ring:wait=spin".
+    pub whose: String,
+}
+
+/// A part of a document.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Section {
+    /// Names it in links, once on a page.
+    pub id: String,
+    /// Its heading; empty for none.
+    pub title: String,
+    /// Paragraphs at its beginning.
+    pub lead: Vec<String>,
+    /// A command line that it is about.
+    pub code: Option<String>,
+    /// Its contents, from above.
+    pub blocks: Vec<Block>,
+}
+
+/// A piece of a section.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Block {
+    /// The machine and what all figures have in common, in pieces.
+    Heading(Vec<String>),
+    /// A warning, such as that the run was interrupted.
+    Notice(String),
+    /// What the blocks after it have in common.
+    Title(String),
+    /// A command line that the blocks after it are about.
+    Command(String),
+    /// A chart, which can be read as a table too.
+    Figure(Figure),
+    /// A table that is always shown.
+    Table(Table),
+    /// Tables under one heading that Markdown and a page unfold when asked.
+    Folded(String, Vec<Table>),
+    /// A line under the tables that is always shown.
+    Note(String),
+    /// Remarks, the most important first. A terminal shows a few lines of them.
+    Remarks(Vec<String>),
+    /// A sentence right below what is above it.
+    Line(String),
+    /// A sentence with a blank line above it.
+    Paragraph(String),
+}
+
+/// Where a document is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Medium {
+    /// A terminal.
+    Terminal,
+    /// Markdown, for an issue or a README.
+    Markdown,
+    /// A page in a browser.
+    Page,
+}
+
+/// How one record is shown among others.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Context<'a> {
+    pub(crate) medium: Medium,
+    /// What tells its sections from those of other records of its kind; empty where it is the only one.
+    pub(crate) label: &'a str,
+    /// Its number among the records, which keeps links apart.
+    pub(crate) number: usize,
+}
+
+impl Context<'_> {
+    pub(crate) fn is_page(&self) -> bool {
+        self.medium == Medium::Page
+    }
+
+    /// An empty section. A text of one record needs no heading.
+    pub(crate) fn section(&self, id: &str, title: &str) -> Section {
+        let title = if self.is_page() { labelled(title, self.label) } else { String::new() };
+        Section { id: format!("{id}-{}", self.number), title, ..Section::default() }
+    }
+
+    /// What the figures say: on a page above them, in a text below.
+    pub(crate) fn conclude(&self, section: &mut Section, sentences: Vec<String>, block: fn(String) -> Block) {
+        match self.is_page() {
+            true => section.lead.extend(sentences),
+            false => section.blocks.extend(sentences.into_iter().map(block)),
+        }
+    }
+}
+
+/// A title, and which record it is about.
+pub(crate) fn labelled(title: &str, label: &str) -> String {
+    if label.is_empty() { title.to_owned() } else { format!("{title} · {label}") }
+}
+
+impl Document {
+    /// One section without a heading.
+    pub fn from_blocks(blocks: Vec<Block>) -> Self {
+        Self { sections: vec![Section { blocks, ..Section::default() }], ..Self::default() }
+    }
+}

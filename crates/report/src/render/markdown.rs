@@ -1,0 +1,140 @@
+//! A document as Markdown, with every column and all remarks, for an issue, a README or a pull request.
+
+use model::visible;
+
+use crate::document::{Block, Document, Section};
+use crate::layout::code;
+use crate::table::{Column, Fit, Table};
+
+impl Document {
+    /// It ends with a newline.
+    pub fn markdown(&self) -> String {
+        let texts = self.sections.iter().flat_map(|section| {
+            heading(section).into_iter().chain(section.blocks.iter().map(Block::markdown))
+        });
+        texts.filter(|text| !text.is_empty()).collect::<Vec<String>>().join("\n\n") + "\n"
+    }
+}
+
+fn heading(section: &Section) -> Vec<String> {
+    let title = Some(&section.title).filter(|title| !title.is_empty());
+    let title = title.map(|title| format!("### {}", escaped(title)));
+    title.into_iter().chain(section.lead.iter().map(|text| escaped(text))).collect()
+}
+
+fn joined(texts: &[String], before: &str, between: &str) -> String {
+    let texts: Vec<String> = texts.iter().map(|text| format!("{before}{}", escaped(text))).collect();
+    texts.join(between)
+}
+
+impl Block {
+    fn markdown(&self) -> String {
+        match self {
+            Self::Heading(pieces) => joined(pieces, "", " · "),
+            Self::Notice(text) => format!("**{}**", escaped(text)),
+            Self::Title(text) => format!("### {}", escaped(text)),
+            Self::Command(text) => format!("### {}", escaped(&code(text))),
+            Self::Figure(figure) => titled(&figure.table()),
+            Self::Table(table) => titled(table),
+            Self::Folded(title, tables) => {
+                let tables: Vec<String> = tables.iter().map(Table::markdown).collect();
+                format!(
+                    "<details>\n<summary>{}</summary>\n\n{}\n</details>",
+                    escaped(title),
+                    tables.join("\n")
+                )
+            }
+            Self::Note(text) | Self::Line(text) | Self::Paragraph(text) => escaped(text),
+            Self::Remarks(remarks) => joined(remarks, "- ", "\n"),
+        }
+    }
+}
+
+fn titled(table: &Table) -> String {
+    let title = Some(&table.title).filter(|title| !title.is_empty());
+    let title = title.map(|title| format!("### {}\n\n", escaped(title))).unwrap_or_default();
+    let notes = joined(&table.notes, "", "\n\n");
+    format!("{title}{}\n{notes}", table.markdown()).trim_end().to_owned()
+}
+
+impl Table {
+    /// The columns and rows as Markdown, without the title and the notes.
+    pub fn markdown(&self) -> String {
+        let table = self.texts();
+        let mut text = String::new();
+        let mut line = |cells: Vec<String>| {
+            // A bar inside a cell would end it.
+            let cell = |cell: String| escaped(cell.trim_end()).replace('|', "\\|");
+            text.push_str(&format!("| {} |\n", cells.into_iter().map(cell).collect::<Vec<_>>().join(" | ")));
+        };
+        line(table.columns.iter().map(|column| column.title.clone()).collect());
+        let rule = |at: usize| if table.is_flush_right(at) { "---:" } else { "---" };
+        line((0..table.columns.len()).map(|at| rule(at).to_owned()).collect());
+        for row in table.rows {
+            let cell = |(column, cell): (&Column, String)| match column.fit {
+                Fit::Spec | Fit::Command => code(&cell),
+                _ => cell,
+            };
+            line(table.columns.iter().zip(row.cells).map(cell).collect());
+        }
+        text
+    }
+}
+
+/// A text as Markdown in which nothing begins an HTML tag, and in one line. Code spans are left as they are: what stands in them is
+/// shown as it is (CommonMark, "code spans", "raw HTML").
+pub(crate) fn escaped(text: &str) -> String {
+    let text = visible(text).replace('\n', " ");
+    let (mut rest, mut safe) = (text.as_str(), String::new());
+    while let Some(at) = rest.find(['\\', '`', '<']) {
+        safe.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let next = rest.chars().nth(1);
+        let taken = match rest.as_bytes()[0] {
+            b'\\' if next.is_some_and(|next| next.is_ascii_punctuation()) => 2,
+            b'`' => code_span(rest),
+            b'<' if next.is_some_and(|next| next.is_ascii_alphabetic() || "/!?".contains(next)) => {
+                safe.push_str("&lt;");
+                rest = &rest[1..];
+                continue;
+            }
+            _ => 1,
+        };
+        safe.push_str(&rest[..taken]);
+        rest = &rest[taken..];
+    }
+    safe + rest
+}
+
+/// Bytes of the code span that a text begins with; of its backticks alone where no others close it.
+fn code_span(text: &str) -> usize {
+    let fence = text.len() - text.trim_start_matches('`').len();
+    let mut from = fence;
+    while let Some(at) = text[from..].find('`').map(|at| from + at) {
+        let closing = text[at..].len() - text[at..].trim_start_matches('`').len();
+        if closing == fence {
+            return at + fence;
+        }
+        from = at + closing;
+    }
+    fence
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markdown_holds_no_html_of_others() {
+        let unchanged = ["a < b, <0.001", "`sort < <words>` and `` a`<b> ``", "x \\<b>", "µs ±"];
+        assert_eq!(unchanged.map(escaped), unchanged);
+        for (text, safe) in [
+            ("<img src=x onerror=y>\n</b>", "&lt;img src=x onerror=y> &lt;/b>"),
+            ("`<a>` <b> ` <c>", "`<a>` &lt;b> ` &lt;c>"),
+            ("\\`<a>\\` `` <b> `", "\\`&lt;a>\\` `` &lt;b> `"),
+            ("\\\\<a>\u{1b}[1m", "\\\\&lt;a>\u{241b}[1m"),
+        ] {
+            assert_eq!(escaped(text), safe);
+        }
+    }
+}
