@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BenchRecord, CaseRecord, CompareRecord, CompareResult, Host, Tool, WorkerCase};
+use crate::{BenchRecord, CaseRecord, CompareRecord, CompareResult, Host, Tool};
 
 /// The record of `hosepipe diff`.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
@@ -155,70 +155,6 @@ impl DiffRecord {
     /// What became worse than it may.
     pub fn regressions(&self) -> impl Iterator<Item = &CaseChange> {
         self.changes.iter().filter(|change| change.is_regression(self.fail_over_percent))
-    }
-}
-
-impl CaseRecord {
-    /// Everything that decides what this case is, by name: two records' cases are the same where this is. Every field is named
-    /// here, so that a new one is not forgotten: it goes into the list, or below to what was found out and not asked for.
-    pub fn identity(&self) -> BTreeMap<String, String> {
-        let Self {
-            spec,
-            role,
-            workload,
-            tasks,
-            placement,
-            wait,
-            data,
-            check,
-            payload,
-            block_bytes,
-            relays,
-            toward,
-            pairs,
-            senders,
-            rate_per_s,
-            worker,
-            mechanism: _,
-            cpus: _,
-            congestion_control: _,
-            zero_copy: _,
-            granted: _,
-            samples: _,
-            disturbed: _,
-            throughput: _,
-            latency_ns: _,
-            noise: _,
-            outliers: _,
-            error: _,
-        } = self;
-        let worker = worker.as_ref().map(|WorkerCase { writer, reader, start, warmup_bytes }| {
-            [
-                ("writer", writer.label()),
-                ("reader", reader.label()),
-                ("start", format!("{start:?}").to_lowercase()),
-                ("warm-up", format!("{warmup_bytes} B")),
-            ]
-        });
-        let fields = [
-            ("spec", Some(spec.to_string())),
-            ("role", Some(format!("{role:?}").to_lowercase())),
-            ("workload", Some(workload.to_string())),
-            ("tasks", Some(tasks.to_string())),
-            ("place", Some(placement.to_string())),
-            ("wait", Some(wait.to_string())),
-            ("data", Some(data.to_string())),
-            ("check", check.map(|check| check.to_string())),
-            ("payload", Some(payload.to_string())),
-            ("block", Some(crate::ByteSize(*block_bytes).to_string())),
-            ("chain", Some(relays.to_string())),
-            ("direction", toward.map(|toward| toward.to_string())),
-            ("pairs", pairs.map(|pairs| pairs.to_string())),
-            ("senders", senders.map(|senders| senders.to_string())),
-            ("rate", rate_per_s.map(|rate| format!("{rate}/s"))),
-        ];
-        let fields = fields.into_iter().filter_map(|(name, word)| Some((name, word?)));
-        fields.chain(worker.into_iter().flatten()).map(|(name, word)| (name.to_owned(), word)).collect()
     }
 }
 

@@ -4,6 +4,7 @@
 mod axes;
 mod boost;
 mod case;
+mod case_axes;
 mod compare;
 mod diff;
 mod fleet;
@@ -27,6 +28,7 @@ mod worker;
 pub use axes::{Check, DataLevel, PayloadKind, Placement, Tasks, Toward, UnknownWord, Wait, Workload};
 pub use boost::{BoostRecord, BoostedPipe, NamedProcess};
 pub use case::{Amount, Case, Load, Role};
+pub use case_axes::{AXES, Axis, AxisGroup, AxisValue, Shown};
 pub use compare::{CompareRecord, CompareResult, Ratio, SHELLS};
 pub use diff::{CaseChange, ChangeKind, DiffFigure, DiffRecord, DiffSide};
 pub use fleet::{FleetMeeting, FleetNode, FleetRecord};

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use model::{
-    BenchRecord, BoostRecord, BoostedPipe, CaseChange, CaseRecord, ChainLink, ChainStage, CompareRecord,
-    CompareResult, DiffRecord, FleetRecord, Measure, Ratio, RunRecord, StageRecord, StudyRecord, TopRecord,
+    AXES, Axis, AxisGroup, BenchRecord, BoostRecord, BoostedPipe, CaseChange, CaseRecord, ChainLink,
+    ChainStage, CompareRecord, CompareResult, DiffRecord, FleetRecord, Measure, Ratio, RunRecord,
+    StageRecord, StudyRecord, TopRecord,
 };
 use stats::{CostModel, Estimate, bound_of, figure, load};
 
@@ -93,23 +94,9 @@ fn harmless(cell: &str) -> Cow<'_, str> {
 /// A case, how many times as fast as the pipe it is, and the model of its sweep.
 type Case<'a> = (&'a CaseRecord, Option<Ratio>, Option<&'a CostModel>);
 
-/// The columns of a case.
+/// The figures of a case.
 fn case_columns<'a>() -> &'a [Column<Case<'a>>] {
     &[
-        ("mechanism", |(case, ..)| Some(case.mechanism.clone())),
-        ("spec", |(case, ..)| Some(case.spec.to_string())),
-        ("role", |(case, ..)| word(&case.role)),
-        ("writer", |(case, ..)| Some(case.worker.as_ref()?.writer.label())),
-        ("reader", |(case, ..)| Some(case.worker.as_ref()?.reader.label())),
-        ("workload", |(case, ..)| Some(case.workload.to_string())),
-        ("tasks", |(case, ..)| Some(case.tasks.to_string())),
-        ("placement", |(case, ..)| Some(case.placement.to_string())),
-        ("cpus", |(case, ..)| Some(case.cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(" "))),
-        ("wait", |(case, ..)| Some(case.wait.to_string())),
-        ("data", |(case, ..)| Some(case.data.to_string())),
-        ("check", |(case, ..)| case.check.map(|check| check.to_string())),
-        ("payload", |(case, ..)| Some(case.payload.to_string())),
-        ("block_bytes", |(case, ..)| Some(case.block_bytes.to_string())),
         ("granted", |(case, ..)| Some(pairs(&case.granted))),
         ("samples", |(case, ..)| Some(case.samples.len().to_string())),
         ("throughput_median_bytes_per_s", |(case, ..)| {
@@ -149,12 +136,9 @@ fn case_columns<'a>() -> &'a [Column<Case<'a>>] {
     ]
 }
 
-/// What stands behind the columns of a case where a load was asked for.
+/// The figures of a case under a load.
 fn load_columns<'a>() -> &'a [Column<&'a CaseRecord>] {
     &[
-        ("pairs", |case| text(case.pairs)),
-        ("senders", |case| text(case.senders)),
-        ("rate_per_s", |case| text(case.rate_per_s)),
         ("reached_per_s", |case| load::reached_per_s(case).filter(|_| case.latency_ns.is_some()).map(digits)),
         ("each_bytes_per_s", |case| median(case, load::share_bytes_per_s)),
         ("fairness", |case| median(case, load::fairness)),
@@ -164,29 +148,58 @@ fn load_columns<'a>() -> &'a [Column<&'a CaseRecord>] {
     ]
 }
 
-/// What stands behind the columns of a case whose ends were on two hosts.
-fn peer_columns<'a>() -> &'a [Column<&'a CaseRecord>] {
-    &[
-        ("direction", |case| text(case.toward)),
-        ("congestion_control", |case| case.congestion_control.clone()),
-        ("retransmits", |case| median(case, |sample| Some(sample.retransmits? as f64))),
-    ]
-}
-
 /// One row for each case.
 fn of_cases(record: &BenchRecord) -> Sheet {
     let pipes = Pipes::of(record);
     let models = models_of(record);
     let model = |case: &CaseRecord| models.get(&std::ptr::from_ref(case));
-    let cases = || record.cases.iter();
-    let mut sheet = Sheet::of(case_columns(), cases().map(|case| (case, pipes.against(case), model(case))));
-    if cases().any(|case| case.load().is_asked()) {
-        sheet = sheet.with(Sheet::of(load_columns(), cases()));
-    }
-    if record.peer.is_some() {
-        sheet = sheet.with(Sheet::of(peer_columns(), cases()));
-    }
-    sheet
+    let rows: Vec<Case> = record.cases.iter().map(|case| (case, pipes.against(case), model(case))).collect();
+    let cases: Vec<&CaseRecord> = record.cases.iter().collect();
+    cases_under(&groups_of(&cases, record.peer.is_some()), &rows)
+}
+
+/// Cases that no pipe and no sweep stands beside.
+fn without_models(cases: &[CaseRecord]) -> Vec<Case<'_>> {
+    cases.iter().map(|case| (case, None, None)).collect()
+}
+
+/// The groups of axes that are columns: those of every case, and others where a case has anything of them.
+fn groups_of(cases: &[&CaseRecord], has_peer: bool) -> Vec<AxisGroup> {
+    let asked = |group: AxisGroup| {
+        let mut axes = AXES.iter().filter(|axis| axis.group == group);
+        axes.any(|axis| cases.iter().any(|case| axis.unusual(case).is_some()))
+    };
+    let mut groups = vec![AxisGroup::Case, AxisGroup::Worker];
+    groups.extend([AxisGroup::Further, AxisGroup::Load].into_iter().filter(|group| asked(*group)));
+    groups.extend(has_peer.then_some(AxisGroup::Peer));
+    groups
+}
+
+/// Cases as rows: what they are, their figures, and what further groups of axes have.
+fn cases_under(groups: &[AxisGroup], rows: &[Case]) -> Sheet {
+    let axes = |wanted: &[AxisGroup]| {
+        let axes: Vec<&Axis> = AXES.iter().filter(|axis| wanted.contains(&axis.group)).collect();
+        let value = |axis: &Axis, case| (axis.value)(case).map(|value| value.raw()).unwrap_or_default();
+        Sheet {
+            columns: axes.iter().map(|axis| axis.column).collect(),
+            rows: rows.iter().map(|(case, ..)| axes.iter().map(|axis| value(axis, case)).collect()).collect(),
+        }
+    };
+    let (always, further) = groups.split_at(2);
+    let sheet = axes(always).with(Sheet::of(case_columns(), rows.iter().copied()));
+    further.iter().fold(sheet, |sheet, group| {
+        let figures = match group {
+            AxisGroup::Load => load_columns(),
+            AxisGroup::Peer => peer_columns(),
+            AxisGroup::Case | AxisGroup::Worker | AxisGroup::Further => &[],
+        };
+        sheet.with(axes(&[*group])).with(Sheet::of(figures, rows.iter().map(|(case, ..)| *case)))
+    })
+}
+
+/// The figures of a case whose ends were on two hosts.
+fn peer_columns<'a>() -> &'a [Column<&'a CaseRecord>] {
+    &[("retransmits", |case| median(case, |sample| Some(sample.retransmits? as f64)))]
 }
 
 /// A row for each stage and each link that it writes to.
@@ -299,8 +312,10 @@ fn of_study(record: &StudyRecord) -> Sheet {
         ("measure_error", |measure| measure.error.clone()),
     ];
     let mut all = Sheet { columns: Vec::new(), rows: Vec::new() };
+    let cases: Vec<&CaseRecord> = record.parts.iter().flat_map(|part| &part.cases).collect();
+    let groups = groups_of(&cases, false);
     for part in &record.parts {
-        let cases = Sheet::of(case_columns(), part.cases.iter().map(|case| (case, None, None)));
+        let cases = cases_under(&groups, &without_models(&part.cases));
         let of_part = cases.beside(Sheet::of(result_columns(), part.results.iter()));
         let mut of_part = of_part.beside(Sheet::of(measures, part.measures.iter()));
         of_part.columns.insert(0, "part");
@@ -322,10 +337,11 @@ fn of_fleet(record: &FleetRecord) -> Sheet {
         .meetings
         .iter()
         .map(|meeting| (name(meeting.from), name(meeting.to), meeting.cases.as_slice(), &meeting.failure));
-    let sheet = |cases: &[CaseRecord]| {
-        let of_bench = Sheet::of(case_columns(), cases.iter().map(|case| (case, None, None)));
-        of_bench.with(Sheet::of(peer_columns(), cases.iter()))
-    };
+    let of_nodes = record.nodes.iter().filter_map(|node| Some(&node.bench.as_ref()?.cases)).flatten();
+    let cases: Vec<&CaseRecord> =
+        of_nodes.chain(record.meetings.iter().flat_map(|meeting| &meeting.cases)).collect();
+    let groups = groups_of(&cases, true);
+    let sheet = |cases: &[CaseRecord]| cases_under(&groups, &without_models(cases));
     let mut all = sheet(&[]);
     for (node, partner, cases, failure) in own.chain(pairs) {
         let mut of_one = sheet(cases).rows;

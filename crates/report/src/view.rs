@@ -9,7 +9,8 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use model::{
-    BenchRecord, CaseRecord, DataLevel, Latency, Placement, Role, Spec, Tasks, Throughput, Toward, Workload,
+    AXES, Axis, AxisValue, BenchRecord, CaseRecord, DataLevel, Latency, Placement, Role, Shown, Spec, Tasks,
+    Throughput, Workload,
 };
 
 use stats::{Seats, figure, round_trip_seats, seats};
@@ -364,40 +365,40 @@ impl Blocks {
     }
 }
 
-/// What the rows of a record are called: the spec, and how it waits or what it carries where that alone tells two
-/// rows apart.
-pub(crate) struct Labels<'a>(HashMap<&'a Spec, Variants<'a>>);
+/// What the rows of a record are called: the spec, and what tells two rows of a spec apart.
+pub(crate) struct Labels<'a>(HashMap<&'a Spec, Variants>);
 
-/// A case of a spec, and whether others of the spec differ from it.
-struct Variants<'a> {
-    first: &'a CaseRecord,
-    waits_differ: bool,
-    payloads_differ: bool,
-}
+/// The value of each axis that a label may say, of the first case of a spec, and whether others have another one.
+type Variants = Vec<(&'static Axis, Option<AxisValue>, bool)>;
 
 impl<'a> Labels<'a> {
     pub(crate) fn of(record: &'a BenchRecord) -> Self {
         let mut specs: HashMap<&Spec, Variants> = HashMap::new();
+        let axes = || AXES.iter().filter(|axis| matches!(axis.shown, Shown::Rows | Shown::LabelledRows));
         for case in ranked(record) {
-            let alone = Variants { first: case, waits_differ: false, payloads_differ: false };
-            let known = specs.entry(&case.spec).or_insert(alone);
-            known.waits_differ |= known.first.wait != case.wait;
-            known.payloads_differ |= known.first.payload != case.payload;
+            let first = || axes().map(|axis| (axis, (axis.value)(case), false)).collect();
+            for (axis, known, differs) in specs.entry(&case.spec).or_insert_with(first) {
+                let value = (axis.value)(case);
+                *differs |= known.is_some() && value.is_some() && *known != value;
+                *known = known.take().or(value);
+            }
         }
         Self(specs)
     }
 
     pub(crate) fn of_case(&self, case: &CaseRecord) -> String {
         let mut label = case.spec.to_string();
-        let known = self.0.get(&case.spec);
-        if known.is_some_and(|known| known.waits_differ) {
-            label.push_str(&format!(" ({})", case.wait));
-        }
-        if let Some(toward) = case.toward {
-            label.push_str(if toward == Toward::Peer { " to peer" } else { " from peer" });
-        }
-        if known.is_some_and(|known| known.payloads_differ) {
-            label.push_str(&format!(" ({})", case.payload));
+        for (axis, _, differs) in self.0.get(&case.spec).into_iter().flatten() {
+            match (axis.value)(case) {
+                Some(value) if axis.shown == Shown::LabelledRows => {
+                    label.push_str(&format!(" {}", value.raw().replace('-', " ")));
+                }
+                Some(value @ AxisValue::Word(_)) if *differs => label.push_str(&format!(" ({value})")),
+                Some(value) if *differs => {
+                    label.push_str(&format!(" ({} {value})", axis.name.unwrap_or(axis.column)));
+                }
+                _ => {}
+            }
         }
         label
     }

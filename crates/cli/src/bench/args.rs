@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{PossibleValue, TypedValueParser};
-use model::{ByteSize, Check, DataLevel, PayloadKind, Placement, Spec, Tasks, Wait, Workload};
+use model::{AXES, ByteSize, Check, DataLevel, PayloadKind, Placement, Spec, Tasks, Wait, Workload};
 
 use super::workers_args::WorkersArgs;
 use crate::outputs::Outputs;
@@ -12,10 +12,10 @@ use crate::peer_cmd::BenchPeerArgs;
 use crate::typed;
 
 /// What a suite says itself.
-const NOT_WITH_A_SUITE: [&str; 20] = [
-    "check", "payload", "specs", "all", "block", "sweep", "bytes", "count", "workload", "tasks", "wait",
-    "place", "data", "chain", "pairs", "senders", "rate", "workers", "worker", "peer",
-];
+fn not_with_a_suite() -> impl Iterator<Item = &'static str> {
+    let others = ["specs", "all", "sweep", "bytes", "count", "workers", "worker", "peer"];
+    AXES.iter().filter(|axis| axis.is_option).filter_map(|axis| axis.name).chain(others)
+}
 
 /// The heading of what asks for more than one pair at its own speed.
 const LOAD: &str = "Load";
@@ -51,7 +51,7 @@ pub(crate) struct BenchArgs {
     pub(crate) all: bool,
 
     /// A fixed set of cases to compare kernels and machines with: kernel, ipc, or a file like theirs (docs/SUITES.md)
-    #[arg(long, value_name = "NAME|FILE", conflicts_with_all = NOT_WITH_A_SUITE)]
+    #[arg(long, value_name = "NAME|FILE", conflicts_with_all = not_with_a_suite())]
     pub(crate) suite: Option<String>,
 
     /// Bytes handed over in one call; several with commas [default: 64KiB; round trips: 1 B]

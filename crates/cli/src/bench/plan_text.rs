@@ -1,25 +1,32 @@
 //! `--dry-run`: the plan as a table.
 
 use engine::Plan;
-use model::{ByteSize, Case, Cpu, Load, Suite, Tasks};
+use model::{AXES, AxisValue, Case, CaseRecord, Cpu, Suite, Tasks};
 use report::{Style, Table};
+
+/// Columns and the axes that they show; other options stand in one column, where a case has another value than usual.
+const COLUMNS: [(&str, &str); 7] = [
+    ("mechanism", "spec"),
+    ("workload", "workload"),
+    ("block", "block"),
+    ("tasks", "tasks"),
+    ("placement", PLACE),
+    ("wait", "wait"),
+    ("data", "data"),
+];
+const PLACE: &str = "place";
 
 /// What would be measured, in the order of the plan.
 pub(crate) fn render(plan: &Plan, suite: Option<&Suite>, cpus: &[Cpu]) -> String {
-    let columns = ["mechanism", "workload", "block", "tasks", "placement", "wait", "data", "load", "remark"];
+    let columns = COLUMNS.iter().map(|(title, _)| *title).chain(["load", "remark"]);
     let row = |case: &Case| {
         let missing = mechanism::resolve(&case.spec).ok().and_then(|(mechanism, _)| mechanism.probe().err());
-        vec![
-            case.spec.to_string(),
-            case.workload.to_string(),
-            ByteSize(case.block_bytes).to_string(),
-            case.tasks.to_string(),
-            placement(case, cpus),
-            case.wait.to_string(),
-            case.data.to_string(),
-            load(case.load),
-            missing.map(|missing| format!("not available here: {missing}")).unwrap_or_default(),
-        ]
+        let record = CaseRecord::from(case.clone());
+        let mut identity = record.identity();
+        identity.insert(PLACE.to_owned(), placement(case, cpus));
+        let cells = COLUMNS.iter().map(|(_, axis)| identity.remove(*axis).unwrap_or_default());
+        let missing = missing.map(|missing| format!("not available here: {missing}"));
+        cells.chain([besides(&record), missing.unwrap_or_default()]).collect()
     };
     // A case is a line, however long.
     let style = Style { width: usize::MAX, ..Style::default() };
@@ -38,14 +45,17 @@ pub(crate) fn render(plan: &Plan, suite: Option<&Suite>, cpus: &[Cpu]) -> String
     text
 }
 
-/// What is asked of a mechanism at once; nothing where nobody asked.
-fn load(load: Load) -> String {
-    let parts = [
-        load.pairs.map(|pairs| format!("pairs {pairs}")),
-        load.senders.map(|senders| format!("senders {senders}")),
-        load.rate_per_s.map(|rate| format!("{rate}/s")),
-    ];
-    parts.into_iter().flatten().collect::<Vec<String>>().join(", ")
+/// Options that have no column and are not as usual.
+fn besides(case: &CaseRecord) -> String {
+    let has_column = |name: &str| COLUMNS.iter().any(|(_, axis)| *axis == name);
+    let said = AXES.iter().filter(|axis| axis.is_option).filter_map(|axis| {
+        let name = axis.name.filter(|name| !has_column(name))?;
+        Some(match axis.unusual(case)? {
+            rate @ AxisValue::PerSecond(_) => rate.to_string(),
+            value => format!("{name} {value}"),
+        })
+    });
+    said.collect::<Vec<String>>().join(", ")
 }
 
 /// The placement and the CPUs it comes to.

@@ -1,14 +1,16 @@
 //! `--suite`: a fixed set of cases with a name and a version, so that records of different kernels, machines and distributions hold the
 //! same cases. An entry of a suite means what the options of the same names mean on the command line.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
-use model::{Case, Placement, Suite, describe_errno};
-use serde::Deserialize;
+use model::{AXES, Case, Placement, Suite, describe_errno};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use super::args::BenchArgs;
@@ -29,27 +31,33 @@ struct SuiteFile {
     trials: u32,
     /// What the whole of it may take.
     time: Option<String>,
-    cases: Vec<Spanned<Cases>>,
+    cases: Vec<Spanned<Entry>>,
 }
 
-/// Cases that differ in their mechanism, block, placement and load.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Cases {
-    specs: Vec<String>,
-    workload: String,
-    block: Vec<String>,
-    place: Vec<String>,
-    tasks: Option<String>,
-    wait: Option<String>,
-    data: Option<String>,
-    payload: Option<String>,
-    #[serde(default)]
-    pairs: Vec<u32>,
-    #[serde(default)]
-    senders: Vec<u32>,
-    #[serde(default)]
-    rate: Vec<u32>,
+/// Cases that differ in their mechanism, block, placement and load: what their file says under each key.
+type Entry = BTreeMap<Key, toml::Value>;
+
+/// A key of an entry: `specs`, or an option of `bench` that decides what a case is.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key(&'static str);
+
+/// The key of the mechanisms.
+const SPECS: Key = Key("specs");
+/// The key of the placements.
+const PLACE: Key = Key("place");
+/// Keys without which an entry is nothing.
+const NEEDED: [Key; 4] = [SPECS, Key("workload"), Key("block"), PLACE];
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let key = String::deserialize(deserializer)?;
+        let options = AXES.iter().filter(|axis| axis.is_option).filter_map(|axis| axis.name);
+        std::iter::once(SPECS.0).chain(options).find(|known| *known == key).map(Self).ok_or_else(|| {
+            D::Error::custom(format!(
+                "unknown field `{key}`: a key is `specs` or an option that says what a case is"
+            ))
+        })
+    }
 }
 
 /// What a suite comes to.
@@ -118,43 +126,38 @@ fn parse(named: &str, text: &str) -> Result<SuitePlan, UsageError> {
 }
 
 /// The cases of an entry. A placement that this machine does not have is a row that says so: a suite is the same everywhere.
-fn of_entry(entry: &Cases) -> Result<Vec<Case>, String> {
-    const NEEDED: &str = "`specs`, `block` and `place` name at least one each";
-    if entry.block.is_empty() {
-        return Err(NEEDED.to_owned());
+fn of_entry(entry: &Entry) -> Result<Vec<Case>, String> {
+    let words = |key: &Key| entry.get(key).map_or(Ok(Vec::new()), words);
+    for key in &NEEDED {
+        if words(key)?.is_empty() {
+            return Err(format!("`{}` names at least one", key.0));
+        }
     }
-    let mut words = Vec::new();
-    let numbers = |numbers: &[u32]| {
-        let words: Vec<String> = numbers.iter().map(u32::to_string).collect();
-        (!words.is_empty()).then(|| words.join(","))
-    };
-    let options = [
-        ("--workload", Some(entry.workload.clone())),
-        ("--block", Some(entry.block.join(","))),
-        ("--tasks", entry.tasks.clone()),
-        ("--wait", entry.wait.clone()),
-        ("--data", entry.data.clone()),
-        ("--payload", entry.payload.clone()),
-        ("--pairs", numbers(&entry.pairs)),
-        ("--senders", numbers(&entry.senders)),
-        ("--rate", numbers(&entry.rate)),
-    ];
-    for (option, value) in options {
-        if let Some(value) = value {
-            words.push(format!("{option}={value}"));
+    let mut options = Vec::new();
+    for key in entry.keys().filter(|key| ![SPECS, PLACE].contains(key)) {
+        let words = words(key)?;
+        if !words.is_empty() {
+            options.push(format!("--{}={}", key.0, words.join(",")));
         }
     }
     // What follows is a spec, whatever it begins with.
-    words.push("--".to_owned());
-    words.extend(entry.specs.iter().cloned());
-    let args = typed::arguments::<BenchArgs>("suite", words);
+    options.push("--".to_owned());
+    options.extend(words(&SPECS)?);
+    let args = typed::arguments::<BenchArgs>("suite", options);
     let args = args.map_err(|error| first_line(&error.to_string()))?;
-    let placements: Result<Vec<Placement>, _> = entry.place.iter().map(|word| word.parse()).collect();
+    let placements: Result<Vec<Placement>, _> = words(&PLACE)?.iter().map(|word| word.parse()).collect();
     let placements = placements.map_err(|error: model::UnknownWord| error.to_string())?;
-    if args.specs.is_empty() || placements.is_empty() {
-        return Err(NEEDED.to_owned());
-    }
     plan::cells(&args, &placements).map_err(|problem| problem.to_string())
+}
+
+/// A value as it is typed on a command line, word by word.
+fn words(value: &toml::Value) -> Result<Vec<String>, String> {
+    match value {
+        toml::Value::String(word) => Ok(vec![word.clone()]),
+        toml::Value::Integer(number) => Ok(vec![number.to_string()]),
+        toml::Value::Array(list) => Ok(list.iter().map(words).collect::<Result<Vec<_>, _>>()?.concat()),
+        other => Err(format!("a {} is no text, no number and no list of them", other.type_str())),
+    }
 }
 
 /// What is wrong, without the help that follows it on a command line.

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use model::{BenchRecord, ByteSize, CaseError, CaseRecord, ErrorKind, Limits, Placement, Role};
+use model::{
+    AXES, AxisGroup, BenchRecord, ByteSize, CaseError, CaseRecord, ErrorKind, Limits, Placement, Role,
+};
 
 use super::question::{Candidate, Question};
 use crate::bench::PlaceArgument;
@@ -71,12 +73,13 @@ impl<'a> Figures<'a> {
         let (workload, tasks) = (question.pattern.workload(), question.between.tasks());
         let alike = |case: &&CaseRecord| {
             let is_candidate = candidates.iter().any(|candidate| candidate.spec == case.spec);
-            let is_plain = case.role == Role::Ranked
-                && case.worker.is_none()
-                && case.toward.is_none()
-                && case.relays == 0
-                && !case.load().is_asked();
-            is_plain && is_candidate && (case.workload, case.tasks) == (workload, tasks)
+            // Cases with relays, under a load, on the way to another host and the like answer another question.
+            let is_plain =
+                AXES.iter().all(|axis| axis.group == AxisGroup::Case || axis.unusual(case).is_none());
+            is_plain
+                && case.role == Role::Ranked
+                && is_candidate
+                && (case.workload, case.tasks) == (workload, tasks)
         };
         let cases: Vec<&CaseRecord> = record.cases.iter().filter(alike).collect();
         let asked = question.message_bytes;

@@ -1,6 +1,7 @@
 //! Records as text, as they were when they were looked at last: all in one program, so that it is linked once.
 mod mock;
 
+mod axes;
 mod chains;
 mod difference;
 mod figure;

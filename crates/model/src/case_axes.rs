@@ -1,0 +1,248 @@
+//! What identifies a case: one table. The identity of cases in differences, the columns of CSV, plans, the labels of rows, the keys of
+//! suites, and which cases are like those of a question all come from it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::LazyLock;
+
+use AxisGroup::{Case, Further, Load, Peer, Worker};
+use Shown::{Elsewhere, LabelledRows, Lists, Rows};
+
+use crate::{ByteSize, CaseRecord, Role, Spec, WorkerStart};
+
+/// The value of an axis.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AxisValue {
+    /// A word, or several.
+    Word(Cow<'static, str>),
+    /// A number of things.
+    Count(u32),
+    /// A number of things in a second.
+    PerSecond(u32),
+    /// A size.
+    Bytes(u64),
+}
+
+/// Which cases have an axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AxisGroup {
+    /// Every case.
+    Case,
+    /// Cases of programs in other languages.
+    Worker,
+    /// Cases that were started or relayed in another way than usual.
+    Further,
+    /// Cases under a load that was asked for.
+    Load,
+    /// Cases with one end on another host.
+    Peer,
+}
+
+/// How cases that differ in an axis are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    /// In different lists: they are never ranked against each other.
+    Lists,
+    /// As rows of one list, whose labels say it where cases of one spec differ.
+    Rows,
+    /// As rows of one list, whose labels always say it.
+    LabelledRows,
+    /// Otherwise: by the row's name, by a sentence or by a column.
+    Elsewhere,
+}
+
+/// One thing that identifies a case, or that follows from what does.
+pub struct Axis {
+    /// The heading of its column in CSV.
+    pub column: &'static str,
+    /// Its name in differences; `None` where it identifies nothing.
+    pub name: Option<&'static str>,
+    /// Whether `bench` has an option of that name, and a suite a key.
+    pub is_option: bool,
+    /// Which cases have it.
+    pub group: AxisGroup,
+    /// How cases that differ in it are shown.
+    pub shown: Shown,
+    /// Its value of a case.
+    pub value: fn(&CaseRecord) -> Option<AxisValue>,
+}
+
+/// Every axis, in the order of CSV.
+pub const AXES: &[Axis] = &[
+    follows("mechanism", Case, |case| word(case.mechanism.clone())),
+    axis("spec", "spec", Case, Elsewhere, |case| word(case.spec.to_string())),
+    axis("role", "role", Case, Elsewhere, |case| word(role(case.role))),
+    axis("writer", "writer", Worker, Elsewhere, |case| word(case.worker.as_ref()?.writer.label())),
+    axis("reader", "reader", Worker, Elsewhere, |case| word(case.worker.as_ref()?.reader.label())),
+    option("workload", "workload", Case, Elsewhere, |case| word(case.workload.word())),
+    option("tasks", "tasks", Case, Lists, |case| word(case.tasks.word())),
+    option("placement", "place", Case, Lists, |case| word(case.placement.to_string())),
+    follows("cpus", Case, |case| word(case.cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(" "))),
+    option("wait", "wait", Case, Rows, |case| word(case.wait.word())),
+    option("data", "data", Case, Lists, |case| word(case.data.word())),
+    option("check", "check", Case, Rows, |case| word(case.check?.word())),
+    option("payload", "payload", Case, Rows, |case| word(case.payload.to_string())),
+    option("block_bytes", "block", Case, Lists, |case| Some(AxisValue::Bytes(case.block_bytes))),
+    axis("start", "start", Further, Elsewhere, |case| word(start(case.worker.as_ref()?.start))),
+    axis("warmup_bytes", "warm-up", Further, Elsewhere, |case| {
+        Some(AxisValue::Bytes(case.worker.as_ref()?.warmup_bytes))
+    }),
+    option("relays", "chain", Further, Rows, |case| Some(AxisValue::Count(case.relays))),
+    option("pairs", "pairs", Load, Elsewhere, |case| case.pairs.map(AxisValue::Count)),
+    option("senders", "senders", Load, Elsewhere, |case| case.senders.map(AxisValue::Count)),
+    option("rate_per_s", "rate", Load, Elsewhere, |case| case.rate_per_s.map(AxisValue::PerSecond)),
+    axis("direction", "direction", Peer, LabelledRows, |case| word(case.toward?.word())),
+    follows("congestion_control", Peer, |case| word(case.congestion_control.clone()?)),
+];
+
+/// A case of which nothing was asked for: what others are compared with to say what was.
+static USUAL: LazyLock<CaseRecord> = LazyLock::new(|| CaseRecord::new(Spec::plain("pipe")));
+
+impl Axis {
+    /// The axis of this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        AXES.iter().find(|axis| axis.name == Some(name))
+    }
+
+    /// Its value of a case that has another one than usual.
+    pub fn unusual(&self, case: &CaseRecord) -> Option<AxisValue> {
+        let value = (self.value)(case)?;
+        (Some(&value) != (self.value)(&USUAL).as_ref()).then_some(value)
+    }
+}
+
+impl AxisValue {
+    /// As a data frame reads it: numbers in base units.
+    pub fn raw(&self) -> String {
+        match self {
+            Self::Word(word) => word.to_string(),
+            Self::Count(number) | Self::PerSecond(number) => number.to_string(),
+            Self::Bytes(bytes) => bytes.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for AxisValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PerSecond(rate) => write!(f, "{rate}/s"),
+            Self::Bytes(bytes) => ByteSize(*bytes).fmt(f),
+            other => f.write_str(&other.raw()),
+        }
+    }
+}
+
+impl CaseRecord {
+    /// Everything that identifies this case, by name: two records' cases are the same where this is.
+    pub fn identity(&self) -> BTreeMap<String, String> {
+        let values = AXES.iter().filter_map(|axis| Some((axis.name?, (axis.value)(self)?)));
+        values.map(|(name, value)| (name.to_owned(), value.to_string())).collect()
+    }
+}
+
+type Value = fn(&CaseRecord) -> Option<AxisValue>;
+
+const fn axis(
+    column: &'static str,
+    name: &'static str,
+    group: AxisGroup,
+    shown: Shown,
+    value: Value,
+) -> Axis {
+    Axis { column, name: Some(name), is_option: false, group, shown, value }
+}
+
+const fn option(
+    column: &'static str,
+    name: &'static str,
+    group: AxisGroup,
+    shown: Shown,
+    value: Value,
+) -> Axis {
+    Axis { is_option: true, ..axis(column, name, group, shown, value) }
+}
+
+/// What follows from the others, or was found while measuring.
+const fn follows(column: &'static str, group: AxisGroup, value: Value) -> Axis {
+    Axis { column, name: None, is_option: false, group, shown: Elsewhere, value }
+}
+
+fn word(word: impl Into<Cow<'static, str>>) -> Option<AxisValue> {
+    Some(AxisValue::Word(word.into()))
+}
+
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::Ranked => "ranked",
+        Role::Floor => "floor",
+        Role::Ceiling => "ceiling",
+        Role::Reference => "reference",
+    }
+}
+
+fn start(start: WorkerStart) -> &'static str {
+    match start {
+        WorkerStart::Pair => "pair",
+        WorkerStart::Harness => "harness",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Toward, WorkerCase, WorkerEnd};
+
+    /// Fields of a case that are figures of it, or follow from the figures.
+    const FIGURES: [&str; 9] = [
+        "zero_copy",
+        "granted",
+        "samples",
+        "disturbed",
+        "throughput",
+        "latency_ns",
+        "noise",
+        "outliers",
+        "error",
+    ];
+    /// Fields that the table has under another heading.
+    const RENAMED: [(&str, &[&str]); 2] =
+        [("toward", &["direction"]), ("worker", &["writer", "reader", "start", "warmup_bytes"])];
+
+    #[test]
+    fn every_field_of_a_case_is_an_axis_or_a_figure() {
+        let end = || WorkerEnd { language: "C".to_owned(), variant: "tuned".to_owned(), toolchain: None };
+        let case = CaseRecord {
+            toward: Some(Toward::Peer),
+            congestion_control: Some("cubic".to_owned()),
+            pairs: Some(2),
+            senders: Some(2),
+            rate_per_s: Some(2),
+            worker: Some(WorkerCase {
+                writer: end(),
+                reader: end(),
+                start: WorkerStart::Pair,
+                warmup_bytes: 1,
+            }),
+            disturbed: vec![crate::Sample::default()],
+            ..CaseRecord::new(Spec::plain("pipe"))
+        };
+        let fields = serde_json::to_value(&case).expect("JSON");
+        let is_axis = |column: &str| AXES.iter().any(|axis| axis.column == column);
+        for field in fields.as_object().expect("an object").keys() {
+            let renamed = RENAMED.iter().find(|(old, _)| old == field);
+            let known = renamed.map_or(is_axis(field), |(_, columns)| columns.iter().all(|one| is_axis(one)));
+            assert!(known || FIGURES.contains(&field.as_str()), "`{field}` is neither in AXES nor a figure");
+        }
+        assert!(AXES.iter().all(|axis| (axis.value)(&case).is_some()), "every axis has a value of it");
+    }
+
+    #[test]
+    fn what_is_usual_is_not_said() {
+        let case = CaseRecord { rate_per_s: Some(9), ..CaseRecord::new(Spec::plain("pipe")) };
+        let unusual = AXES.iter().filter_map(|axis| Some((axis.column, axis.unusual(&case)?.to_string())));
+        assert_eq!(unusual.collect::<Vec<_>>(), [("rate_per_s", "9/s".to_owned())]);
+        assert_eq!(case.identity()["chain"], "0");
+        assert_eq!(case.identity()["block"], "64KiB");
+    }
+}
