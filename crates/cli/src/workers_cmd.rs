@@ -20,6 +20,7 @@ use crate::terminal::{self, UsageError};
   hosepipe workers                         which languages are here, and what brings the others
   hosepipe workers --build                 build all of them, side by side
   hosepipe workers --build rust zig        these two
+  hosepipe workers --build iceoryx2        a transport of others: only where it is named
   hosepipe workers --json | jq -r '.[] | select(.state == \"missing\") | .remedy'
 
 Programs are built once, in the folder `workers` of the cargo target folder, or in ~/.cache/hosepipe/workers where
@@ -43,8 +44,13 @@ pub(crate) fn run(args: &WorkersArgs) -> anyhow::Result<ExitCode> {
     let stop = StopRequest::listen()?;
     let registry = Registry::open()?;
     let cache = BuildCache::open(registry.clone())?;
-    let typed = if args.languages.is_empty() { "all".to_owned() } else { args.languages.join(",") };
-    let languages = registry.select_languages(&typed).map_err(|error| UsageError(error.to_string()))?;
+    let select =
+        |typed: &str| registry.select_languages(typed).map_err(|error| UsageError(error.to_string()));
+    let languages = match (args.languages.as_slice(), args.build) {
+        ([], true) => select("all")?,
+        ([], false) => registry.languages().iter().collect(),
+        (typed, _) => select(&typed.join(","))?,
+    };
 
     let stopped = || stop.is_set();
     let results = if args.build {

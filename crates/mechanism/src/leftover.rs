@@ -67,10 +67,8 @@ fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Removes the System V message queues a process made and can no longer remove, having died.
-/// (With iceoryx2, its shared memory too.) They have no name that could be announced; the kernel remembers their maker (proc(5), sysvipc/msg).
+/// They have no name that could be announced; the kernel remembers their maker (proc(5), sysvipc/msg).
 fn remove_message_queues_of(process: u32) {
-    #[cfg(feature = "iceoryx2")]
-    crate::registry::remove_segments_of(process);
     let Ok(table) = fs::read_to_string("/proc/sysvipc/msg") else { return };
     for queue in queues_made_by(&table, process, geteuid().as_raw()) {
         crate::registry::remove_queue(queue);

@@ -2,8 +2,6 @@
 
 use model::{Spec, nearest};
 
-#[cfg(not(all(feature = "iceoryx2", feature = "zeromq")))]
-use crate::Unsupported;
 use crate::{Mechanism, Options, SpecProblem};
 
 mod by_reference;
@@ -15,7 +13,6 @@ mod evidence;
 mod fifo;
 mod file;
 mod futex;
-mod iceoryx2;
 mod io_uring;
 mod memcpy;
 mod memfd;
@@ -44,10 +41,7 @@ mod udp_end;
 mod unix_dgram;
 mod unix_seqpacket;
 mod unix_stream;
-mod zeromq;
 
-#[cfg(feature = "iceoryx2")]
-pub(crate) use iceoryx2::remove_segments_of;
 pub(crate) use sysv_msgq::{queue_keys, remove_queue};
 
 /// The registry, in the order of `hosepipe list`.
@@ -71,8 +65,6 @@ static ALL: &[&dyn Mechanism] = &[
     &file::NamedFile,
     &shm_ring::ShmRing,
     &io_uring::IoUring,
-    &iceoryx2::Iceoryx2,
-    &zeromq::ZeroMq,
     &cache_line::CacheLine,
     &futex::Futex,
     &eventfd::Eventfd,
@@ -83,15 +75,6 @@ static ALL: &[&dyn Mechanism] = &[
     &process_vm::ProcessVm,
     &dev_null::DevNull,
 ];
-
-/// A mechanism that this binary was built without.
-#[cfg(not(all(feature = "iceoryx2", feature = "zeromq")))]
-fn not_built_in(feature: &str) -> Unsupported {
-    Unsupported {
-        reason: "not built in".to_owned(),
-        remedy: Some(format!("cargo build --release --features {feature}")),
-    }
-}
 
 /// Every mechanism, in the order of `hosepipe list`.
 pub fn all() -> &'static [&'static dyn Mechanism] {

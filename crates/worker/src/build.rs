@@ -340,6 +340,7 @@ mod tests {
                 name: "X".to_owned(),
                 key: "x".to_owned(),
                 folder: "x".to_owned(),
+                transport: None,
                 package: "x".to_owned(),
                 probe: Vec::new(),
                 build: ["sh", "-c", command].map(str::to_owned).to_vec(),

@@ -126,7 +126,7 @@ fn worker(choice: &LanguageVariant<'_>, built: &Result<Built, Unbuilt>) -> Worke
         }),
         Err(unbuilt) => Err(unbuilt.case_error(choice.language)),
     };
-    Worker { end, program }
+    Worker { end, transport: choice.language.transport.clone(), program }
 }
 
 /// A program, or why there is none.

@@ -73,7 +73,7 @@ impl WorkerPair {
             payload: PayloadKind::Sequence,
             placement: self.placement,
             block_bytes,
-            ..CaseRecord::new(Spec::plain("pipe"))
+            ..CaseRecord::new(Spec::plain(self.writer.transport.as_deref().unwrap_or("pipe")))
         }
     }
 

@@ -26,13 +26,15 @@ pub struct Program {
 pub struct Worker {
     /// What a record says of it.
     pub end: WorkerEnd,
+    /// What its ends meet over, where that is no pipe.
+    pub transport: Option<String>,
     /// Its program, or why there is none.
     pub program: Result<Program, CaseError>,
 }
 
 impl From<Program> for Worker {
     fn from(program: Program) -> Self {
-        Self { end: program.end.clone(), program: Ok(program) }
+        Self { end: program.end.clone(), transport: None, program: Ok(program) }
     }
 }
 

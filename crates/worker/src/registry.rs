@@ -20,6 +20,8 @@ pub struct Language {
     pub key: String,
     /// The folder of its sources.
     pub folder: String,
+    /// What its ends meet over, where that is no pipe: both are its own then, and no other language's can be the second.
+    pub transport: Option<String>,
     /// What brings the toolchain: a Debian package, or a whole command such as `pip install ziglang`.
     pub package: String,
     /// A command that prints the toolchain's version.

@@ -54,8 +54,10 @@ impl Registry {
     fn choices_of(&self, word: &str) -> Result<Vec<LanguageVariant<'_>>, SelectError> {
         let typed = word.to_lowercase();
         let (key, variant) = typed.split_once(':').map_or((&*typed, None), |(key, name)| (key, Some(name)));
-        let is_meant = |language: &&Language| {
-            [&language.key, &language.folder, &language.name.to_lowercase(), "all"].contains(&key)
+        let is_meant = |language: &&Language| match key {
+            // What is no pipe is asked for by name.
+            "all" => language.transport.is_none(),
+            key => [&*language.key, &language.folder, &language.name.to_lowercase()].contains(&key),
         };
         let is_wanted = |choice: &LanguageVariant<'_>| variant.is_none_or(|name| choice.variant.name == name);
         let languages = self.languages().iter().filter(is_meant);

@@ -108,6 +108,8 @@ mod tests {
 
     /// Not measured by this program: it is cross-compiled, and has a README of its own.
     const OF_ITS_OWN: &str = "windows";
+    /// Holds a folder for each worker with a transport of its own.
+    const PEERS: &str = "peers";
 
     #[test]
     fn nobody_waits_for_a_fifo_among_the_sources_or_follows_links_in_circles() {
@@ -134,13 +136,15 @@ mod tests {
     #[test]
     fn every_folder_has_its_entry_and_every_entry_its_folder() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workers");
-        let entries = std::fs::read_dir(root).expect("the folder of workers");
-        let folders: BTreeSet<String> = entries
-            .map(|entry| entry.expect("a readable entry"))
-            .filter(|entry| entry.path().is_dir())
-            .map(|entry| entry.file_name().to_string_lossy().into_owned())
-            .filter(|name| name != OF_ITS_OWN)
-            .collect();
+        let folders_in = |folder: &Path| -> Vec<String> {
+            let entries = std::fs::read_dir(folder).expect("the folder of workers");
+            let entries = entries.map(|entry| entry.expect("a readable entry"));
+            let folders = entries.filter(|entry| entry.path().is_dir());
+            folders.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+        };
+        let mut folders: BTreeSet<String> = folders_in(&root).into_iter().collect();
+        assert!(folders.remove(OF_ITS_OWN) && folders.remove(PEERS));
+        folders.extend(folders_in(&root.join(PEERS)).iter().map(|name| format!("{PEERS}/{name}")));
         let registry = Registry::of(Sources::Embedded).expect("the registry reads");
         let registered = registry.languages().iter().map(|language| language.folder.clone()).collect();
         assert_eq!(folders, registered);

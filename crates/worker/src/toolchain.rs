@@ -82,6 +82,7 @@ mod tests {
             name: "X".to_owned(),
             key: "x".to_owned(),
             folder: "x".to_owned(),
+            transport: None,
             package: package.to_owned(),
             probe: words.iter().map(|word| (*word).to_owned()).collect(),
             build: Vec::new(),

@@ -35,6 +35,13 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         None => Vec::new(),
     };
     let typed = args.workers.workers.as_deref().unwrap_or_default();
+    let own_transport = choices.iter().find(|choice| choice.language.transport.is_some());
+    if let (true, Some(choice)) = (args.workers.matrix, own_transport) {
+        let name = &choice.language.name;
+        let message =
+            format!("the ends of {name} meet over no pipe, and no other program's: without --matrix");
+        return Err(UsageError(message).into());
+    }
     let choices = if args.workers.matrix { one_of_each(&choices, typed) } else { choices };
     let places = places(args)?;
     if args.dry_run {

@@ -158,18 +158,3 @@ fn a_loopback_interface_that_is_down() {
     let absence = Absence { mechanism: "udp", reason: "ENETUNREACH", remedy: "ip link set lo up" };
     assert_absent_in(&["--net"], "true", &absence);
 }
-
-#[test]
-fn transports_that_are_not_built_in() {
-    for (mechanism, built_in) in
-        [("iceoryx2", cfg!(feature = "iceoryx2")), ("zeromq", cfg!(feature = "zeromq"))]
-    {
-        if built_in {
-            skip(&format!("{mechanism} is built in"));
-            continue;
-        }
-        let remedy = format!("cargo build --release --features {mechanism}");
-        let absence = Absence { mechanism, reason: "not built in", remedy: &remedy };
-        assert_absent(&absence, |lab, args| lab.command(args));
-    }
-}

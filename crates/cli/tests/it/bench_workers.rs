@@ -1,6 +1,7 @@
 //! `hosepipe bench --workers`, as a user types it: rows, matrix, a program of one's own, and what goes wrong.
 //! C stands for all languages here; whether each keeps the contract is tested in workers.rs.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -239,4 +240,48 @@ fn the_plan_names_the_workers_and_runs_none() {
     let lab = Lab::new();
     let done = lab.run(&["bench", "--workers", "c", "--dry-run"]).expect_code(0);
     assert!(done.stdout.contains("C idiomatic\nC tuned\n"), "{}", done.stdout);
+}
+
+/// A peer's library may be missing, and its sources out of reach.
+fn why_skipped(error: &model::CaseError) -> Option<&str> {
+    let unreachable = [
+        "Could not resolve",
+        "Couldn't connect",
+        "failed to download",
+        "download of",
+        "spurious network error",
+    ];
+    let skipped = error.kind == ErrorKind::Unavailable && std::env::var_os("CI").is_none()
+        || unreachable.iter().any(|words| error.message.contains(words));
+    skipped.then_some(error.message.as_str())
+}
+
+/// What peers have put into shared memory.
+fn segments() -> BTreeSet<String> {
+    let entries = std::fs::read_dir("/dev/shm").expect("shared memory").flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with("hosepipe-")).collect()
+}
+
+#[test]
+fn transports_of_others_are_measured_with_both_ends_their_own() {
+    let lab = Lab::new();
+    let before = segments();
+    let words = ["--workers", "zeromq,iceoryx2", "--bytes", "8MiB", "--trials", "1"];
+    let record = record(&lab.bench(&words));
+    for (place, transport) in ["zeromq", "iceoryx2"].into_iter().enumerate() {
+        let (case, worker) = (&record.cases[place], worker(&record, place));
+        if let Some(why) = case.error.as_ref().and_then(why_skipped) {
+            common::skip(&format!("{transport}: {why}"));
+            continue;
+        }
+        assert_eq!((case.mechanism.as_str(), case.error.as_ref()), (transport, None));
+        assert_eq!((worker.start, worker.writer == worker.reader), (WorkerStart::Pair, true));
+        let sample = &case.samples[0];
+        assert!(sample.bytes > 8 * MIB && sample.checksum.as_deref() != Some("00"), "{sample:?}");
+        assert!(sample.user_ns + sample.system_ns > 0, "{sample:?}");
+    }
+    assert_eq!(segments().difference(&before).collect::<Vec<_>>(), Vec::<&String>::new());
+    let refused = lab.bench(&["--workers", "zeromq", "--matrix"]).expect_code(2);
+    assert!(refused.stderr.contains("without --matrix"), "{}", refused.stderr);
 }

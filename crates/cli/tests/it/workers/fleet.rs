@@ -1,4 +1,4 @@
-//! Every registered worker whose toolchain is here, built once for all tests.
+//! Every registered worker of a pipe whose toolchain is here, built once for all tests.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,8 @@ pub(crate) fn fleet() -> &'static [Program] {
     FLEET.get_or_init(|| {
         let registry = Registry::open().expect("the registry reads");
         let cache = BuildCache::open(registry.clone()).expect("a build cache");
-        let languages: Vec<&Language> = registry.languages().iter().collect();
+        let languages: Vec<&Language> =
+            registry.languages().iter().filter(|language| language.transport.is_none()).collect();
         for (language, result) in languages.iter().zip(cache.build(&languages, &mut Silent, &|| false)) {
             match result {
                 Ok(_) => {}
