@@ -11,16 +11,16 @@ const WIDTH_MAX: usize = 110;
 /// A comment narrower than this goes below its command.
 const COMMENT_MIN: usize = 24;
 
-/// Where it begins there.
+/// The column where it begins there.
 const COMMENT_INDENT: usize = 6;
 
-/// Begins a paragraph of its own, whatever stands before it.
+/// Begins a paragraph of its own.
 const EXIT_STATUS: &str = "Exit status:";
 
-/// Stands for the blanks of a command that is wider than the terminal, which clap would break; so that it can be copied.
+/// Replaces the blanks of a command, so that clap does not break a line that is to be copied.
 const UNBROKEN: &str = "\u{a0}";
 
-/// The command with the closing words of its help, and of all its subcommands', for a terminal of so many columns.
+/// The command with the closing words of its help, and of all its subcommands', for a terminal of `width` columns.
 pub(crate) fn laid_out(command: Command, width: usize) -> Command {
     let width = width.min(WIDTH_MAX);
     let names: Vec<String> = command.get_subcommands().map(|one| one.get_name().to_owned()).collect();

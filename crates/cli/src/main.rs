@@ -67,7 +67,7 @@ enum Command {
     Recommend(Box<recommend::RecommendArgs>),
     /// Run a pipeline in bash, or another shell, over any link
     Run(Box<run_cmd::RunArgs>),
-    /// Show the pipelines that run on this machine: what flows, who waits for whom, which stage holds them up
+    /// Show the pipelines that run on this machine: what flows, which stage waits for which, and which one holds them up
     Top(top_cmd::TopArgs),
     /// Compare pipelines with each other, or one over several links, in turns
     Compare(Box<compare_cmd::CompareArgs>),
@@ -108,7 +108,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    standard::settle();
+    standard::refuse_closed_streams();
     signals::settle();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

@@ -12,7 +12,7 @@ use payload::Mismatch;
 use crate::destination::{Destination, OUTPUTS};
 use crate::{terminal, typed};
 
-/// A stream that departs this early from every payload is none of them, rather than one gone wrong.
+/// A stream that differs this early from every payload is an unknown one, not a damaged one.
 const RECOGNISED_BYTES: u64 = 64;
 
 /// Read standard input to its end, and check every byte with --verify
@@ -26,8 +26,8 @@ Examples:
 
 With --verify: exit status 1 at the first wrong byte, and nothing is read after
 it, so that the writer stops too. What is cut off at its end has no wrong byte:
-only --bytes can tell. Without --verify a pipe is spliced to /dev/null and nobody
-looks at the bytes: not a figure to compare with one that was verified.")]
+only --bytes can tell. Without --verify a pipe is spliced to /dev/null and its
+bytes are not read: not a figure to compare with one that was verified.")]
 pub(crate) struct SinkArgs {
     /// Check every byte against the payload of `hosepipe gen`
     #[arg(long)]
@@ -50,7 +50,7 @@ pub(crate) struct SinkArgs {
     json: Option<Destination>,
 }
 
-/// Reads to the end, and says on standard error what came in.
+/// Reads to the end, and reports on standard error what came in.
 pub(crate) fn run(args: SinkArgs) -> anyhow::Result<ExitCode> {
     let named = args.payload.is_some();
     let verify = args.verify.then_some(Verify { payload: args.payload, seed: args.seed });

@@ -1,7 +1,7 @@
 //! Standard streams that were closed when this program was started.
 //!
 //! The Rust runtime opens /dev/null in their place before `main`: what is written there would be lost, with status 0,
-//! where every other program says EBADF. So they are looked at before the runtime, and what stands in their place
+//! where every other program says EBADF. So they are examined before the runtime starts, and what takes their place
 //! afterwards refuses what they are for, and is not handed on to programs.
 #![allow(unsafe_code)]
 
@@ -11,11 +11,11 @@ static WAS_CLOSED: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
 
 /// The loader calls this before `main`, and so before the runtime (ELF, DT_INIT_ARRAY).
 #[used]
-// SAFETY: what lies in this section is a list of functions of the C calling convention, as this is.
+// SAFETY: this section is a list of functions of the C calling convention, as this one is.
 #[unsafe(link_section = ".init_array")]
-static BEFORE_MAIN: extern "C" fn() = look;
+static BEFORE_MAIN: extern "C" fn() = note_closed_streams;
 
-extern "C" fn look() {
+extern "C" fn note_closed_streams() {
     for (number, was_closed) in WAS_CLOSED.iter().enumerate() {
         // SAFETY: asks about a descriptor, by its number; no memory is involved.
         was_closed.store(unsafe { libc::fcntl(number as i32, libc::F_GETFD) } < 0, Relaxed);
@@ -23,12 +23,12 @@ extern "C" fn look() {
 }
 
 /// Makes closed streams answer EBADF again. They stay taken, or the next file opened would be standard output.
-pub(crate) fn settle() {
+pub(crate) fn refuse_closed_streams() {
     for (number, _) in WAS_CLOSED.iter().enumerate().filter(|(_, was_closed)| was_closed.load(Relaxed)) {
-        let the_other_way = if number == 0 { libc::O_WRONLY } else { libc::O_RDONLY };
+        let opposite = if number == 0 { libc::O_WRONLY } else { libc::O_RDONLY };
         // SAFETY: a C string; the descriptor opened is closed again, and the one replaced is the runtime's own.
         unsafe {
-            let refuses = libc::open(c"/dev/null".as_ptr(), the_other_way | libc::O_CLOEXEC);
+            let refuses = libc::open(c"/dev/null".as_ptr(), opposite | libc::O_CLOEXEC);
             libc::dup3(refuses, number as i32, libc::O_CLOEXEC);
             libc::close(refuses);
         }

@@ -1,5 +1,5 @@
-//! What the standard streams are, and how to write to them without a panic. All text for a terminal leaves through
-//! here or through [`crate::bar`], and none of it can steer the terminal: colours of our own are the only sequences.
+//! The standard streams, written to without a panic. All text for a terminal goes through here or through [`crate::bar`], and cannot
+//! steer the terminal: our own colours are its only escape sequences.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -20,10 +20,10 @@ use crate::help;
 #[error("{0}")]
 pub(crate) struct UsageError(pub(crate) String);
 
-/// Prints an error and gives the exit status it stands for.
+/// Prints an error and returns its exit status.
 pub(crate) fn report_error(error: &anyhow::Error) -> ExitCode {
     if is_broken_pipe(error) {
-        // Whoever read our output has stopped: nothing to say, and nobody to say it to.
+        // The reader of our output has ended: there is nothing to report.
         return ExitCode::from(141);
     }
     // What a name holds must not look like a line of its own.
@@ -100,12 +100,12 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 /// Writes words to standard output.
 ///
 /// # Errors
-/// It is closed, a pipe that nobody reads, or a full disk.
+/// It is closed, a pipe without a reader, or a full disk.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     print_painted(&visible(text))
 }
 
-/// Writes a format to standard output: as it is, unless a terminal is there and not who reads the format.
+/// Writes a format to standard output: as it is, unless that is a terminal.
 ///
 /// # Errors
 /// As [`print`].
@@ -124,7 +124,7 @@ pub(crate) fn print_painted(text: &str) -> anyhow::Result<()> {
     written.context("cannot write standard output")
 }
 
-/// Says something on standard error. That it cannot be said is no reason to stop.
+/// Writes a remark to standard error. A failure to write it is ignored.
 pub(crate) fn remark(text: &str) {
     remark_painted(&visible(text));
 }

@@ -21,7 +21,7 @@ const ONCE_INTERVAL: Duration = Duration::from_secs(1);
 /// Between two looks there are so many more, from which one can tell who is waited for.
 const LOOKS: u32 = 5;
 
-/// Show the pipelines that run on this machine: what flows, who waits for whom, which stage holds them up
+/// Show the pipelines that run on this machine: what flows, which stage waits for which, and which one holds them up
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

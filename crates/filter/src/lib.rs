@@ -1,5 +1,5 @@
 //! `hosepipe gen` and `hosepipe sink` as functions: a source and a drain for any pipeline, fast enough that
-//! what stands between them is what one measures. Only payloads and descriptors come in; nothing of
+//! what is between them is what one measures. Only payloads and descriptors come in; nothing of
 //! mechanisms, trials or tables.
 
 mod error;

@@ -1,4 +1,4 @@
-//! The payload laid out in pages of its own that nobody can write to any more: what vmsplice(2) hands over
+//! The payload laid out in pages of its own that can no longer be written to: what vmsplice(2) hands over
 //! by reference must never change under the reader, and no call says when the reader is done with it.
 #![allow(unsafe_code)]
 

@@ -7,7 +7,7 @@ use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
 use rustix::io::Errno;
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 
-/// What F_SETPIPE_SZ grants without privileges where nobody changed it (Documentation/admin-guide/sysctl/fs.rst).
+/// What F_SETPIPE_SZ grants without privileges by default (Documentation/admin-guide/sysctl/fs.rst).
 const PIPE_MAX_BYTES_USUAL: usize = 1 << 20;
 
 /// Which way bytes go through a descriptor.

@@ -140,7 +140,7 @@ fn waiting(input: BorrowedFd<'_>) -> u64 {
     if is_file { 0 } else { ioctl_fionread(input).unwrap_or(0) }
 }
 
-/// Where splice drops what nobody looks at; `None` where there is no such device.
+/// The device into which splice(2) drops bytes that are not looked at; `None` where it is missing.
 fn dev_null() -> Option<OwnedFd> {
     rustix::fs::open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).ok()
 }
@@ -161,7 +161,7 @@ impl Inlet {
 struct Drain<'a> {
     input: BorrowedFd<'a>,
     inlet: Inlet,
-    /// Beyond so many bytes nothing is read.
+    /// Nothing is read beyond this many bytes.
     most: u64,
     bytes: u64,
     syscalls: u64,

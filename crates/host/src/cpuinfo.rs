@@ -2,7 +2,7 @@
 
 use crate::roots::field;
 
-/// Keys under which a name stands, best first: x86 and s390, MIPS, POWER, RISC-V, boards of 32-bit Arm.
+/// Keys of the CPU's name, best first: x86 and s390, MIPS, POWER, RISC-V, boards of 32-bit Arm.
 const NAMES: [&str; 6] = ["model name", "cpu model", "cpu", "uarch", "Model Name", "Hardware"];
 
 /// Arm's own and others' implementer codes (MIDR_EL1; the list of util-linux' lscpu-arm.c).

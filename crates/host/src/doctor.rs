@@ -1,5 +1,5 @@
-//! What would cap or spoil a measurement on this machine, and what to type against it. Rules only: they see
-//! facts and vitals and touch nothing, so a test can play any machine.
+//! What would cap or spoil a measurement on this machine, and the command against it. Rules only: they are given facts and vitals and
+//! read nothing, so that a test can be any machine.
 
 mod limits;
 mod machine;
@@ -66,7 +66,7 @@ impl Finding {
             && !vitals.confinement.may_exceed_resources()
         {
             self.state = Severity::Note;
-            self.what.push_str("; only whoever started this container or machine can raise that");
+            self.what.push_str("; only the host of this container or machine can raise that");
             return Some(self);
         }
         self.remedy(format!("sudo prlimit --pid $$ --{limit}=unlimited"))

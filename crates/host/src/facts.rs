@@ -47,7 +47,7 @@ fn facts_at(roots: &Roots, allowed: &CpuList) -> Host {
     }
 }
 
-/// Memory that can be had without swapping, in bytes: MemAvailable of proc_meminfo(5).
+/// Memory available without swapping, in bytes: MemAvailable of proc_meminfo(5).
 pub fn available_memory_bytes() -> Option<u64> {
     meminfo_bytes(&Roots::default().proc_text("meminfo")?, "MemAvailable")
 }
@@ -70,8 +70,8 @@ fn caches(roots: &Roots, cpu: u32) -> BTreeMap<String, u64> {
 /// What the kernel says of each CPU vulnerability it knows.
 fn mitigations(roots: &Roots) -> BTreeMap<String, String> {
     let folder = "devices/system/cpu/vulnerabilities";
-    let told = |name: String| Some((name.clone(), roots.sys_text(&format!("{folder}/{name}"))?));
-    roots.sys_names(folder).into_iter().filter_map(told).collect()
+    let mitigation = |name: String| Some((name.clone(), roots.sys_text(&format!("{folder}/{name}"))?));
+    roots.sys_names(folder).into_iter().filter_map(mitigation).collect()
 }
 
 /// Limits that cap mechanisms.

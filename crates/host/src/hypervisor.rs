@@ -1,5 +1,5 @@
-//! Which hypervisor, if any, this machine is a guest of. Nothing says it in one place: the CPU, the
-//! firmware's tables, the device tree and the kernel's clock sources are asked in turn.
+//! The hypervisor of which this machine is a guest, if any. No single source has it everywhere: the CPU, the firmware's tables, the
+//! device tree and the kernel's clock sources are read in turn.
 
 use crate::Roots;
 use crate::cpuinfo::hypervisor_flag;
@@ -52,12 +52,12 @@ pub(crate) fn hypervisor(roots: &Roots, signature: Option<&str>) -> Option<Strin
     named.or_else(|| (flag == Some(true)).then_some("unknown")).map(str::to_owned)
 }
 
-/// The name whose word stands in `text`.
+/// The name of the first word that `text` contains.
 fn known(table: &[(&str, &'static str)], text: &str) -> Option<&'static str> {
     table.iter().find(|(word, _)| text.contains(word)).map(|(_, name)| *name)
 }
 
-/// Vendor and product as DMI tells them; a cloud's bare-metal machine says so in its product name.
+/// Vendor and product from DMI; the product name of a cloud's bare-metal machine says that it is one.
 fn firmware(roots: &Roots) -> Option<&'static str> {
     let names = ["sys_vendor", "product_name", "bios_vendor", "board_vendor"];
     let texts: Vec<_> =
@@ -90,7 +90,6 @@ pub(crate) fn signature() -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned())
 }
 
-/// See the other one: no cpuid here.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn signature() -> Option<String> {
     None

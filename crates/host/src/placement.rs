@@ -83,7 +83,7 @@ pub fn resolve_pairs(placement: Placement, cpus: &[Cpu], pairs: u32) -> Result<V
     Ok(seats)
 }
 
-/// The CPUs of so many senders, and last that of their receiver. On `cross` they go round all cores but the receiver's; else
+/// The CPUs of all senders, and last that of their receiver. On `cross` they go round all cores but the receiver's; else
 /// they share one CPU.
 ///
 /// # Errors

@@ -1,5 +1,5 @@
-//! What the doctor asks beyond the facts of a record: what changes from minute to minute, clocks and idle states,
-//! kernel switches, where files go, and what holds this process back.
+//! What the doctor reads beyond the facts of a record: load and memory at this time, clocks and idle states, kernel switches, the file
+//! systems of temporary files, and the limits of this process.
 
 mod confinement;
 
@@ -33,7 +33,7 @@ const FILE_SYSTEMS: [(u64, &str); 15] = [
     (0x9fa0, "proc"),
 ];
 
-/// The machine and this process, now. A field the system would not tell is `None`.
+/// The machine and this process, now. A field that cannot be read is `None`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Vitals {
     /// Tasks running or ready at this moment, without the one that asks (/proc/stat, `procs_running`).
@@ -60,7 +60,7 @@ pub(crate) struct Vitals {
     pub(crate) isolated: Option<CpuList>,
     /// Whether the kernel moves pages between NUMA nodes on its own (kernel.numa_balancing).
     pub(crate) numa_balancing: Option<bool>,
-    /// kernel.io_uring_disabled: 0 for all, 1 for the privileged, 2 for nobody (since Linux 6.6).
+    /// kernel.io_uring_disabled: 0 for all, 1 for privileged users only, 2 off (since Linux 6.6).
     pub(crate) io_uring_disabled: Option<u64>,
     /// net.unix.max_dgram_qlen: datagrams waiting in a Unix socket before the sender does (unix(7)).
     pub(crate) unix_max_dgram_qlen: Option<u64>,
@@ -192,7 +192,7 @@ impl FileSystem {
             folder: folder.to_owned(),
             kind: known.map_or_else(|| format!("{magic:#x}"), |(_, name)| (*name).to_owned()),
             available_bytes: (stat.f_blocks > 0).then(|| stat.f_bavail.saturating_mul(block_bytes)),
-            // A mount that is read-only, modes, quotas and security modules all have their say: only trying tells.
+            // A read-only mount, modes, quotas and security modules can all forbid it: only trying shows it.
             refusal: tempfile::tempfile_in(folder).err().map(|error| model::describe_errno(&error)),
         })
     }

@@ -1,6 +1,6 @@
-//! A buffer that begins on a page boundary: what every buffer of ours is that bytes are copied into. Alignment is then the same
-//! in every case and trial, and no copy from one page to another is one to a place a few bytes further within its page, which
-//! some CPUs (AMD Zen 3, `fsrm`) make at a twentieth of their speed; malloc(3) puts large buffers 16 bytes into a page.
+//! A buffer that begins on a page boundary, as all buffers do into which this program copies bytes. Alignment is then the same in every
+//! case and trial. Without it a copy's destination may lie a few bytes further within its page than the source, as malloc(3) puts
+//! large buffers 16 bytes into a page: some CPUs (AMD Zen 3, `fsrm`) make such copies at a twentieth of their speed.
 
 use std::io::{self, Read};
 use std::ops::{Deref, DerefMut};
@@ -8,7 +8,7 @@ use std::ops::{Deref, DerefMut};
 /// Alignment of every block: a page of the machines this runs on, and a multiple of every cache line.
 const ALIGNMENT: usize = 4096;
 
-/// What is read at first where nobody knows how much there is.
+/// Bytes of the first read from a source of unknown length.
 const FIRST_BYTES: usize = 64 << 10;
 
 /// A page-aligned buffer of fixed length.

@@ -25,11 +25,11 @@ impl Reservoir {
     /// Slots of a pipe of the default size.
     pub const SLOTS: usize = 16;
 
-    /// Fills a pipe of so many slots (fewer where the system refuses) with `period`, over and over: cut at the end of
+    /// Fills a pipe of `slots` slots (fewer where the system refuses) with `period`, over and over: cut at the end of
     /// each slot, and begun again.
     ///
     /// # Errors
-    /// Where pipes, sockets or splice are not to be had, or the pipe takes nothing.
+    /// Where the system refuses a pipe, a socket or splice(2), or the pipe takes nothing.
     pub fn fill(period: &[u8], slots: usize) -> Result<Self> {
         let (read_end, write_end) = pipe_with(PipeFlags::CLOEXEC)?;
         // More slots than a pipe has by itself may be refused to an ordinary user: more calls, then.
@@ -37,7 +37,7 @@ impl Reservoir {
         let mut whole = put_slot(period, &write_end)? == Self::SLOT_BYTES;
         // The rest are the same pages once more, so that they stay in the reader's cache.
         let (copies, copy_to) = pipe_with(PipeFlags::CLOEXEC)?;
-        // Less than a slot: the first one is in pieces (no memory in one piece was to be had). What there is will do.
+        // Less than a slot: the first one is in pieces (no contiguous memory was free), and is enough.
         while given(tee(&read_end, &copy_to, Self::SLOT_BYTES, SpliceFlags::NONBLOCK))? == Self::SLOT_BYTES {
             match given(splice(&copies, None, &write_end, None, Self::SLOT_BYTES, SpliceFlags::NONBLOCK))? {
                 Self::SLOT_BYTES => {}
@@ -52,7 +52,7 @@ impl Reservoir {
     }
 
     /// Whether every slot begins with the payload's first byte and holds [`Self::SLOT_BYTES`]. Where memory or pipe
-    /// pages were short it may not: such a reservoir serves only where nobody looks at the bytes.
+    /// pages were short it may not: such a reservoir is used only where the bytes are not checked.
     pub fn is_whole(&self) -> bool {
         self.whole
     }

@@ -1,5 +1,5 @@
-//! Blocks of many senders on one channel. Each says whose it is and which one, and its bytes follow from that: the reader can tell a
-//! block that came in one piece from one into which another was mixed.
+//! Blocks of many senders on one channel. Each begins with its sender's number and its own, and these determine its bytes: so the
+//! receiver sees whether a block came in one piece or was mixed with another one.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub struct Tagger {
 }
 
 impl Tagger {
-    /// Of a sender, whose blocks have at least [`TAG_BYTES`].
+    /// Blocks have at least [`TAG_BYTES`].
     pub fn new(tile: Arc<Tile>, sender: u32, block_bytes: usize) -> Self {
         Self { tile, sender, sequence: 0, block: Block::new(block_bytes.max(TAG_BYTES)) }
     }
@@ -42,20 +42,19 @@ impl Tagger {
     }
 }
 
-/// Looks at every block that arrives, and tells whole ones from others.
+/// Checks every block that arrives, and counts those that did not come in one piece.
 pub struct Sorter {
     tile: Arc<Tile>,
     block_bytes: usize,
     /// The number that each sender's next block has at least.
     next: Vec<u64>,
     torn: u64,
-    /// The bytes of torn blocks, added up: they must be those of the blocks that nobody saw whole, whatever their order.
+    /// The bytes of torn blocks, added up: they must be those of the blocks that did not arrive whole, in any order.
     torn_sum: u64,
     missing_sum: u64,
 }
 
 impl Sorter {
-    /// Of so many senders.
     pub fn new(tile: Arc<Tile>, senders: u32, block_bytes: usize) -> Self {
         Self { tile, block_bytes, next: vec![0; senders as usize], torn: 0, torn_sum: 0, missing_sum: 0 }
     }
@@ -104,7 +103,7 @@ impl Sorter {
         }
     }
 
-    /// How many blocks arrived in pieces, after each sender has sent so many; `None` where bytes were lost, repeated or changed.
+    /// How many blocks arrived in pieces, after each sender has sent `blocks_of_each`; `None` where bytes were lost, repeated or changed.
     pub fn torn(mut self, blocks_of_each: u64) -> Option<u64> {
         for sender in 0..self.next.len() as u32 {
             self.skip(sender, blocks_of_each);

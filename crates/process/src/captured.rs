@@ -1,4 +1,4 @@
-//! What a program says, without end if it likes: its beginning and its end are kept.
+//! The output of a program, however long: its beginning and its end are kept.
 
 /// The first and the last bytes of an output.
 #[derive(Debug, Clone)]
@@ -11,7 +11,7 @@ pub struct Captured {
 }
 
 impl Captured {
-    /// Keeps so many bytes of the beginning and of the end.
+    /// Keeps at most this many bytes of the beginning and of the end.
     pub fn keeping(head_max: usize, tail_max: usize) -> Self {
         Self { head: Vec::new(), tail: Vec::new(), head_max, tail_max, left_out: false }
     }
@@ -21,7 +21,6 @@ impl Captured {
         Self::keeping(usize::MAX, 0)
     }
 
-    /// Takes in what was said next.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         let room = (self.head_max - self.head.len()).min(bytes.len());
         self.head.extend_from_slice(&bytes[..room]);
@@ -33,7 +32,7 @@ impl Captured {
         }
     }
 
-    /// What was kept, as text; a mark stands where something was left out.
+    /// What was kept, as text, with `[…]` where something was left out.
     pub fn text(&self) -> String {
         let mut bytes = self.head.clone();
         if self.left_out {

@@ -1,4 +1,4 @@
-//! A child process under supervision: heard while it runs, and ended with its owner.
+//! A child process whose output is captured, and which ends with its owner.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -31,7 +31,7 @@ const READS_MAX: usize = 64;
 /// Which of a program's outputs are captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capture {
-    /// Standard error; standard output is the caller's affair.
+    /// Standard error; standard output is as the caller has set it.
     Errors,
     /// Both, in the order in which they are written.
     Both,
@@ -44,9 +44,9 @@ pub struct Ended {
     pub status: ExitStatus,
     /// What it used, the children that it waited for included.
     pub usage: EndUsage,
-    /// True where we ended it.
+    /// Whether this process ended it.
     pub by_us: bool,
-    /// When we saw it.
+    /// When that was seen.
     pub at: Instant,
 }
 
@@ -58,12 +58,12 @@ pub struct Child<'c> {
     said: Captured,
     ended: Option<Ended>,
     killed: bool,
-    /// Who ends its process group should this process be killed; without one it has no group of its own.
+    /// Ends its process group should this process be killed; without one it has no group of its own.
     cleaner: Option<&'c Cleaner>,
 }
 
 impl Child<'static> {
-    /// Forks a child that does `work` and leaves; what `work` writes is what the child said. It dies with this process.
+    /// Forks a child that does `work` and leaves; what `work` writes is captured. It dies with this process.
     ///
     /// This process must have one thread only: a forked child of a threaded process may do next to nothing (fork(2)).
     ///
@@ -86,17 +86,17 @@ impl Child<'static> {
             ForkResult::Parent { child } => {
                 let pid = Pid::from_raw(child.as_raw()).ok_or(io::ErrorKind::Other)?;
                 drop(writer);
-                Self::of(pid, Some(output), Captured::all(), None)
+                Self::from_pid(pid, Some(output), Captured::all(), None)
             }
         }
     }
 
-    /// Starts a program that is not heard, in a group that is the caller's affair.
+    /// Starts a program without capturing its output, in the caller's process group.
     ///
     /// # Errors
     /// What the system answered; ENOENT where there is no such program.
     pub fn start(mut command: Command) -> io::Result<Self> {
-        Self::of(Pid::from_child(&command.spawn()?), None, Captured::all(), None)
+        Self::from_pid(Pid::from_child(&command.spawn()?), None, Captured::all(), None)
     }
 }
 
@@ -120,17 +120,17 @@ impl<'c> Child<'c> {
         command.env(VARIABLE, mark.value()).stderr(write_end).process_group(0);
         let pid = Pid::from_child(&command.spawn()?);
         cleaner.watch(pid);
-        Self::of(pid, Some(output), said, Some(cleaner))
+        Self::from_pid(pid, Some(output), said, Some(cleaner))
     }
 
-    fn of(
+    fn from_pid(
         pid: Pid,
         output: Option<OwnedFd>,
         said: Captured,
         cleaner: Option<&'c Cleaner>,
     ) -> io::Result<Self> {
-        let heard = output.iter().try_for_each(|output| fcntl_setfl(output, OFlags::NONBLOCK));
-        match heard.and_then(|()| pidfd_open(pid, PidfdFlags::empty())) {
+        let opened = output.iter().try_for_each(|output| fcntl_setfl(output, OFlags::NONBLOCK));
+        match opened.and_then(|()| pidfd_open(pid, PidfdFlags::empty())) {
             Ok(pidfd) => Ok(Self { pid, pidfd, output, said, ended: None, killed: false, cleaner }),
             Err(error) => {
                 end(pid, cleaner.is_some());
@@ -156,12 +156,12 @@ impl<'c> Child<'c> {
         self.said.text()
     }
 
-    /// What to poll: readable once it has ended; readable when it says something.
+    /// The descriptors to poll: readable once it has ended, and readable when it has written.
     pub(crate) fn news(&self) -> [Option<BorrowedFd<'_>>; 2] {
         [self.ended.is_none().then(|| self.pidfd.as_fd()), self.output.as_ref().map(AsFd::as_fd)]
     }
 
-    /// Asks it to end (SIGTERM): it alone, who knows what is to be done about those it has started.
+    /// Asks it to end (SIGTERM); it alone, as it knows how to end its own children.
     pub fn ask_to_end(&self) {
         if self.ended.is_none() {
             // One that has just ended is no error.
@@ -181,14 +181,14 @@ impl<'c> Child<'c> {
     pub(crate) fn end(&mut self) {
         if self.ended.is_none() {
             self.kill();
-            // It is a child of ours that nobody else waits for.
-            let _ = self.settle();
+            // Only this process waits for it.
+            let _ = self.reap();
         }
     }
 
-    /// Takes in what it has said so far, and no more than that: a program that never stops talking must not keep us
-    /// from seeing it end, and what it has started may go on writing after its end.
-    pub(crate) fn listen(&mut self) {
+    /// Reads what it has written so far, and no more: a program that never stops writing must not hide its own end, and its children may
+    /// go on writing after that.
+    pub(crate) fn read_output(&mut self) {
         let mut buffer = [0u8; 16 << 10];
         for _ in 0..READS_MAX {
             let Some(output) = &self.output else { return };
@@ -201,11 +201,11 @@ impl<'c> Child<'c> {
         }
     }
 
-    /// Waits for its end, ends what is left of its group, and hears its last words.
+    /// Waits for its end, ends what is left of its group, and reads the rest of its output.
     ///
     /// # Errors
-    /// ECHILD where somebody else has reaped it.
-    pub(crate) fn settle(&mut self) -> io::Result<()> {
+    /// ECHILD where it was reaped elsewhere.
+    pub(crate) fn reap(&mut self) -> io::Result<()> {
         ready_within(&self.pidfd, PollFlags::IN, None)?;
         if let Some(cleaner) = self.cleaner {
             // Until it is reaped its group's number is no other's.
@@ -214,7 +214,7 @@ impl<'c> Child<'c> {
         }
         let (status, usage) = reap(self.pid)?;
         self.ended = Some(Ended { status, usage, by_us: self.killed, at: Instant::now() });
-        self.listen();
+        self.read_output();
         Ok(())
     }
 }
@@ -225,13 +225,12 @@ impl Drop for Child<'_> {
     }
 }
 
-/// Kills a child that is not reaped yet, so that the number is no other's. One that has just ended is no error.
+/// Kills a child that is not reaped yet, so that the number is its own. One that has just ended is no error.
 fn end(pid: Pid, group: bool) {
     let _ = if group { kill_process_group(pid, Signal::KILL) } else { kill_process(pid, Signal::KILL) };
 }
 
-/// What every forked child does first: it takes a name of its own, dies with its parent, and takes signals as
-/// programs usually do, not as the parent has arranged for itself.
+/// The first steps of every forked child: a name of its own, death with its parent, and default actions for signals.
 fn become_child(name: &CStr, parent: Pid) {
     let _ = rustix::thread::set_name(name);
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));

@@ -1,8 +1,8 @@
 //! The cleaner: a process that outlives this one for as long as it takes to end and remove what was left behind.
 //!
 //! Everything made is owned by a value whose drop ends or removes it, and a caught signal takes the same road. SIGKILL runs no
-//! destructor: then the cleaner, in a session of its own, sees that its maker is gone, ends every process group that it was told
-//! of and whoever left them with its mark, and removes the announced paths.
+//! destructor: then the cleaner, in a session of its own, sees that its maker is gone, ends the announced process groups and all other
+//! processes with its mark, and removes the announced paths.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, OsStr};
@@ -54,7 +54,7 @@ impl Mark {
         &self.0
     }
 
-    /// Ends everybody who carries it.
+    /// Ends all processes that carry it.
     pub fn end_all(&self) {
         end_marked(format!("{VARIABLE}={}\0", self.0).as_bytes());
     }
@@ -70,33 +70,33 @@ impl Cleaner {
         Self::start_with(|_| ())
     }
 
-    /// One that ends with a call of `last` with the number of this process, which has announced what it could. Where this process
-    /// has threads, `last` may do no more than a signal handler may (signal-safety(7)).
+    /// One that at its end calls `last` with the number of this process, to remove what cannot be announced. Where this process has
+    /// threads, `last` may do no more than a signal handler may (signal-safety(7)).
     ///
     /// # Errors
     /// As [`Cleaner::start`].
     pub fn start_with(last: fn(u32)) -> io::Result<Self> {
-        let (listens, tells) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (reads, writes) = pipe_with(PipeFlags::CLOEXEC)?;
         let (ready, says_ready) = pipe_with(PipeFlags::CLOEXEC)?;
         let name = format!("{}-{:016x}.", std::process::id(), fastrand::u64(..));
         let marks = format!("{VARIABLE}={name}");
         let maker = std::process::id();
-        let mut standing = Standing::new();
+        let mut announced = Announced::new();
         // SAFETY: this process may have threads, so the child makes nothing but async-signal-safe calls (signal-safety(7)) and
         // allocates no memory: what it needs was allocated above.
         match unsafe { fork() }? {
             ForkResult::Child => {
-                get_out_of_reach(&listens, &says_ready);
-                clean_up(&mut standing, marks.as_bytes());
+                get_out_of_reach(&reads, &says_ready);
+                clean_up(&mut announced, marks.as_bytes());
                 last(maker);
                 leave(0)
             }
             ForkResult::Parent { child } => {
-                drop((listens, says_ready));
+                drop((reads, says_ready));
                 let pid = Pid::from_raw(child.as_raw());
                 let process = CleanerProcess(pid.map(|pid| (pid, File::from(ready))));
                 let cleaner =
-                    Self { announcer: Announcer::over(tells), process, name, marks: AtomicU64::new(0) };
+                    Self { announcer: Announcer::over(writes), process, name, marks: AtomicU64::new(0) };
                 cleaner.process.wait_until_ready()?;
                 Ok(cleaner)
             }
@@ -107,7 +107,7 @@ impl Cleaner {
         &self.announcer
     }
 
-    /// Leaves it to the other processes that announce to it: it ends when they say so, or have ended.
+    /// Leaves it to the other processes that announce to it: it ends after their [`Announcement::Over`], or their end.
     pub fn leave(mut self) -> Option<LeftCleaner> {
         self.process.0.take().map(|(pid, _)| LeftCleaner(pid))
     }
@@ -190,10 +190,10 @@ impl Drop for CleanerProcess {
     }
 }
 
-/// As long as the end of another's cleaner is waited for.
+/// The longest wait for the end of another process's cleaner.
 const MOMENT: Duration = Duration::from_millis(20);
 
-/// A cleaner that was left to others. Dropping this waits a moment for its end: where process 1 reaps nobody, it would stay as a zombie.
+/// A cleaner that was left to others. Dropping this waits [`MOMENT`] for its end: where process 1 does not reap, it would stay as a zombie.
 #[derive(Debug)]
 pub struct LeftCleaner(Pid);
 
@@ -206,14 +206,14 @@ impl Drop for LeftCleaner {
     }
 }
 
-/// Signals to the maker's process group, Ctrl-C above all, are not for the cleaner, and whoever waits for the end of the maker's
-/// output must not wait for it.
-fn get_out_of_reach(listens: &OwnedFd, says_ready: &OwnedFd) {
+/// Leaves the maker's process group, whose signals (Ctrl-C above all) are not for the cleaner, and its standard streams, whose readers
+/// must not wait for it.
+fn get_out_of_reach(reads: &OwnedFd, says_ready: &OwnedFd) {
     // What is refused here changes nothing of what the cleaner is for.
     let _ = setsid();
     let _ = set_name(CLEANER);
     // Without its pipes it is of no use, and its maker sees that it has ended.
-    if dup2_stdin(listens).or_else(|_| dup2_stdin(listens)).is_err()
+    if dup2_stdin(reads).or_else(|_| dup2_stdin(reads)).is_err()
         || dup2_stdout(says_ready).or_else(|_| dup2_stdout(says_ready)).is_err()
         || write_tried_again(stdout(), &[0]).is_err()
     {
@@ -229,14 +229,14 @@ fn get_out_of_reach(listens: &OwnedFd, says_ready: &OwnedFd) {
     let _ = fcntl_setfl(stdout(), OFlags::NONBLOCK);
 }
 
-/// Listens until the maker ends, and then does what it has left undone.
-fn clean_up(standing: &mut Standing, marks: &[u8]) {
-    if !standing.listen() {
-        let groups = standing.all().filter(|(letter, _)| *letter == Announcement::Group as u8);
+/// Listens until the maker ends, and then removes and ends what that has left.
+fn clean_up(announced: &mut Announced, marks: &[u8]) {
+    if !announced.listen() {
+        let groups = announced.all().filter(|(letter, _)| *letter == Announcement::Group as u8);
         groups.for_each(|(_, group)| end_group(group));
         end_marked(marks);
     }
-    for (letter, path) in standing.all() {
+    for (letter, path) in announced.all() {
         // What is gone already is no error.
         let is_gone = match letter {
             b'f' => remove_file(path),
@@ -261,7 +261,7 @@ fn end_group(group: &CStr) {
 }
 
 /// The announcements that were not withdrawn, in memory that is allocated once.
-struct Standing {
+struct Announced {
     memory: Vec<u8>,
     /// Bytes of whole messages.
     whole: usize,
@@ -271,15 +271,15 @@ struct Standing {
     is_full: bool,
 }
 
-/// Far more than the names and process groups that stand at a time.
+/// Far more than the paths and process groups announced at a time.
 const MEMORY_BYTES: usize = 1 << 20;
 
-impl Standing {
+impl Announced {
     fn new() -> Self {
         Self { memory: vec![0; MEMORY_BYTES], whole: 0, filled: 0, is_full: false }
     }
 
-    /// Takes in announcements from standard input until the maker ends; says whether in good order.
+    /// Takes in announcements from standard input until the maker ends; returns whether in good order.
     fn listen(&mut self) -> bool {
         let mut part = [0; 4096];
         loop {
@@ -295,8 +295,8 @@ impl Standing {
         }
     }
 
-    /// Takes in a byte; says whether it completes the news that the maker ends in good order. A message that is cut off by its
-    /// maker's death is left alone: half a path may be another path.
+    /// Takes in a byte; returns whether it completes [`Announcement::Over`]. A message that is cut off by its maker's death is ignored:
+    /// half a path may be another path.
     fn push(&mut self, byte: u8) -> bool {
         if self.filled == self.memory.len() {
             (self.filled, self.is_full) = (self.whole, true);
@@ -353,26 +353,27 @@ mod tests {
 
     use super::*;
 
-    fn standing_after(announced: &[u8], memory_bytes: usize) -> (Vec<(u8, String)>, bool) {
-        let mut standing = Standing { memory: vec![0; memory_bytes], ..Standing::new() };
-        let over = announced.iter().any(|byte| standing.push(*byte));
-        (standing.all().map(|(letter, name)| (letter, name.to_string_lossy().into_owned())).collect(), over)
+    fn remaining_after(bytes: &[u8], memory_bytes: usize) -> (Vec<(u8, String)>, bool) {
+        let mut announced = Announced { memory: vec![0; memory_bytes], ..Announced::new() };
+        let over = bytes.iter().any(|byte| announced.push(*byte));
+        let name = |(letter, name): (u8, &CStr)| (letter, name.to_string_lossy().into_owned());
+        (announced.all().map(name).collect(), over)
     }
 
     #[test]
-    fn only_whole_and_standing_announcements_count() {
-        let stands = |announced: &[u8]| standing_after(announced, 100);
+    fn only_whole_announcements_that_were_not_withdrawn_count() {
+        let remaining = |announced: &[u8]| remaining_after(announced, 100);
         let expected = vec![(b'f', "/a\nb".to_owned()), (b'd', "/c".to_owned()), (b'g', "12 345".to_owned())];
         let announced = b"f/a\nb\0g1 23\0g7 999\0d/c\0f/gone\0-/gone\0g12 345\0-7\0-1\0-/never\0f/cut off";
-        assert_eq!(stands(announced), (expected, false));
-        assert_eq!(stands(b""), (Vec::new(), false));
-        assert_eq!(stands(b"f/q\0-/q\0q\0"), (vec![(b'q', String::new())], true));
+        assert_eq!(remaining(announced), (expected, false));
+        assert_eq!(remaining(b""), (Vec::new(), false));
+        assert_eq!(remaining(b"f/q\0-/q\0q\0"), (vec![(b'q', String::new())], true));
     }
 
     #[test]
     fn what_does_not_fit_is_left_alone_and_the_rest_is_heard() {
-        let (stands, over) = standing_after(b"f/a\0f/too/long/q\0-/a\0f/b\0q\0", 10);
-        assert_eq!((stands, over), (vec![(b'f', "/b".to_owned()), (b'q', String::new())], true));
+        let (remaining, over) = remaining_after(b"f/a\0f/too/long/q\0-/a\0f/b\0q\0", 10);
+        assert_eq!((remaining, over), (vec![(b'f', "/b".to_owned()), (b'q', String::new())], true));
     }
 
     /// Expected: a group is ended that was announced. Happened: so was one that has its number by now.
@@ -393,14 +394,14 @@ mod tests {
     /// Happened: a folder was announced when it was there, and one whose maker was killed in between stayed.
     #[test]
     fn a_folder_is_announced_before_it_is_made() {
-        let (listens, tells) = pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
-        let announcer = Announcer::over(tells);
+        let (reads, writes) = pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
+        let announcer = Announcer::over(writes);
         assert!(TemporaryPath::folder_in(&announcer, Path::new("/nonexistent")).is_err());
         drop(announcer);
-        let mut told = String::new();
-        File::from(listens).read_to_string(&mut told).expect("text");
-        let letters: Vec<&str> = told.split('\0').filter_map(|message| message.get(..1)).collect();
-        assert_eq!(letters, ["d", "-"], "{told}");
+        let mut announced = String::new();
+        File::from(reads).read_to_string(&mut announced).expect("text");
+        let letters: Vec<&str> = announced.split('\0').filter_map(|message| message.get(..1)).collect();
+        assert_eq!(letters, ["d", "-"], "{announced}");
     }
 
     /// Expected: what the cleaner cannot remove is named. Happened: it stayed without a word.
@@ -417,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_still_stands_in_the_end_is_removed() {
+    fn what_was_not_withdrawn_is_removed_in_the_end() {
         let lab = tempfile::tempdir().expect("a folder");
         let (file, folder) = (lab.path().join("file"), lab.path().join("folder"));
         std::fs::create_dir_all(folder.join("inner")).expect("made");

@@ -1,4 +1,4 @@
-//! Processes: started, waited for, ended with all they have started, and cleaned up after. What they do is others' affair.
+//! Processes: started, waited for, ended with all they have started, and cleaned up after.
 //!
 //! Every wait here is for a pidfd (pidfd_open(2)): no thread's signal mask can make it last for ever.
 

@@ -1,5 +1,5 @@
-//! Processes known again wherever they went: into a group or a session of their own, or to init when their parent ended. They
-//! carry a mark in their environment, which a process inherits and which /proc shows.
+//! Processes found again in whatever group or session they are, and when init has become their parent. They carry a mark in their
+//! environment, which children inherit and /proc shows.
 //!
 //! The cleaner calls this after a fork: nothing here allocates.
 
@@ -13,23 +13,23 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::proc::Stat;
 
-/// What a cleaner is called.
+/// The process name of a cleaner.
 pub(crate) const CLEANER: &CStr = c"hosepipe-clean";
 
 /// The variable whose value is the mark.
 pub const VARIABLE: &str = "HOSEPIPE_RUN";
 
-/// Looks at all processes until none is left that carries the mark; some are found again while they end.
+/// The most searches for processes with the mark; some are found again while they end.
 const LOOKS_MAX: u32 = 200;
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
-/// As much of an environment is read at a time.
+/// Bytes of an environment that are read at a time.
 const PART_BYTES: usize = 4096;
 
-/// Ends every process whose environment holds this text, as far as they are ours to end.
+/// Ends every process whose environment holds this text and that this user may end.
 pub(crate) fn end_marked(mark: &[u8]) {
     for _ in 0..LOOKS_MAX {
-        if !end_those_there(mark) {
+        if !end_all_found(mark) {
             return;
         }
         std::thread::sleep(LOOK_AGAIN);
@@ -37,7 +37,7 @@ pub(crate) fn end_marked(mark: &[u8]) {
 }
 
 /// Whether there were any.
-fn end_those_there(mark: &[u8]) -> bool {
+fn end_all_found(mark: &[u8]) -> bool {
     let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Ok(processes) = open("/proc", folder, Mode::empty()) else { return false };
     let mut room = [MaybeUninit::uninit(); PART_BYTES];
@@ -46,7 +46,7 @@ fn end_those_there(mark: &[u8]) -> bool {
     while let Some(Ok(entry)) = entries.next() {
         let name = entry.file_name().to_str().unwrap_or_default();
         let Some(pid) = name.parse().ok().and_then(Pid::from_raw) else { continue };
-        // The descriptor first: whatever becomes of the number, it is the process that was looked at.
+        // The descriptor first: if the number becomes another process's, this stays the one that was examined.
         let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
         if carries(processes.as_fd(), name, mark) {
             // One that has just ended is no error here.
@@ -68,8 +68,8 @@ pub(crate) fn started_ticks(pid: &str) -> Option<u64> {
     Some(Stat::parse(&bytes[..len])?.started_ticks)
 }
 
-/// Whether a process has the mark in its environment; not where that may not be read. The cleaner of another hosepipe, which was started
-/// by a marked one, has work of its own to do, and ends by itself.
+/// Whether a process has the mark in its environment; false where that may not be read, and of the cleaner of another hosepipe that was
+/// started by a marked one: it has its own work, and ends by itself.
 fn carries(processes: BorrowedFd<'_>, pid: &str, mark: &[u8]) -> bool {
     let read_only = OFlags::RDONLY | OFlags::CLOEXEC;
     let process = openat(processes, pid, read_only | OFlags::DIRECTORY, Mode::empty());
@@ -100,7 +100,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn who_carries_the_mark_is_ended_and_nobody_else() {
+    fn only_processes_with_the_mark_are_ended() {
         let sleeper = |mark: &str| {
             let mut command = Command::new("sleep");
             // At any place of an environment of several parts.

@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
 use rustix::io::Errno;
 
-/// Sleeps until a descriptor has what it is watched for, or an error, or a signal came, or the time is over: callers look for themselves.
+/// Sleeps until a descriptor is ready, has an error, a signal came, or the time is over: callers find out which.
 ///
 /// # Errors
 /// What poll(2) answered.
@@ -20,8 +20,8 @@ pub fn sleep_on(fds: &mut [PollFd<'_>], at_most: Option<Duration>) -> io::Result
     }
 }
 
-/// Waits until a descriptor has what is asked for, or an error, for so long at most; says whether it has. A pidfd is readable when its
-/// process has ended; a child is not reaped by this.
+/// Waits until a descriptor is ready for `what`, or has an error, for `most` at most; returns whether it is. A pidfd is readable when its
+/// process has ended; this does not reap a child.
 ///
 /// # Errors
 /// What poll(2) answered.

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_below_one_that_everybody_may_write_to_is_open() {
+    fn a_folder_below_one_that_all_users_may_write_to_is_open() {
         let lab = TempDir::new().expect("a folder");
         let (above, folder) = (lab.path().join("above"), lab.path().join("above/below/folder"));
         fs::create_dir(&above).expect("made");
@@ -189,7 +189,7 @@ mod tests {
         let folder = lab.path().join("made/here");
         make_own_folder(&folder).expect("made");
         fs::set_permissions(&folder, Permissions::from_mode(0o777)).expect("chmod");
-        let refused = make_own_folder(&folder).expect_err("open to everybody");
+        let refused = make_own_folder(&folder).expect_err("open to all users");
         assert!(refused.to_string().contains("chmod o-w"), "{refused}");
         if geteuid().is_root() {
             fs::set_permissions(&folder, Permissions::from_mode(0o755)).expect("chmod");

@@ -1,4 +1,4 @@
-//! Processes and their threads, as /proc shows them (proc(5)): what is read of them anywhere is read here.
+//! Processes and their threads, as /proc shows them (proc(5)).
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -8,7 +8,7 @@ use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use rustix::time::{ClockId, clock_gettime};
 
-/// The bytes of a short file of /proc, with no call more than it takes: they are read often.
+/// The bytes of a short file of /proc, with the fewest system calls: these files are read often.
 pub fn short(path: &str) -> Option<Vec<u8>> {
     read_at(&File::open(path).ok()?)
 }
@@ -21,7 +21,7 @@ pub fn read_at(file: &File) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The entries of a folder that are numbers; none where it cannot be read: a process that has gone, or somebody else's.
+/// The entries of a folder that are numbers; none where it cannot be read: of a process that has ended, or another user's.
 fn numbers(folder: &str) -> impl Iterator<Item = i32> + use<> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
@@ -73,7 +73,7 @@ pub struct Stat {
     pub children_cpu_ticks: u64,
     /// Threads of the process.
     pub threads: u64,
-    /// When it was started, in clock ticks since the boot: what tells it from a later one with its number.
+    /// When it was started, in clock ticks since the boot: tells it from a later process with its number.
     pub started_ticks: u64,
     /// The CPU it was last on.
     pub cpu: u32,
@@ -85,17 +85,16 @@ pub struct Stat {
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
 impl Stat {
-    /// Of a process.
     pub fn of(pid: i32) -> Option<Self> {
         Self::at(&format!("/proc/{pid}"))
     }
 
-    /// Of whose folder it is: a process's, or a thread's.
+    /// Of the process or thread with this folder.
     pub fn at(folder: &str) -> Option<Self> {
         Self::parse(&short(&format!("{folder}/stat"))?)
     }
 
-    /// Of such a file's bytes: a name need not be text. Allocates nothing.
+    /// From the bytes of such a file. Allocates nothing.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         // The name may hold anything, parentheses too. What follows it begins with the third field.
         let name_end = bytes.iter().rposition(|byte| *byte == b')')?;
@@ -115,7 +114,7 @@ impl Stat {
     }
 }
 
-/// What stands behind a word and a colon in a file of lines such as /proc/PID/status.
+/// The value behind `name:` in a file of lines such as /proc/PID/status.
 pub fn value(path: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let mut values = text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -135,9 +134,9 @@ pub fn was_started_before(pid: i32, monotonic_ns: u64) -> bool {
     Stat::of(pid).is_some_and(|stat| stat.started_ticks * tick_ns <= monotonic_ns + asleep_ns)
 }
 
-/// Sends a signal to a process that `is_meant`. One beyond our reach goes on, and that is seen elsewhere.
+/// Sends a signal to a process if it `is_meant`. A process that may not be signalled goes on.
 pub fn signal_if(pid: i32, signal: Signal, is_meant: impl FnOnce() -> bool) {
-    // The number may be another process's later; this descriptor's process, of which is asked next, is always the same.
+    // The number may become another process's; the process of this descriptor stays the same.
     let process = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     if let Some(process) = process.filter(|_| is_meant()) {
         let _ = pidfd_send_signal(&process, signal);
@@ -148,7 +147,7 @@ pub fn signal_if(pid: i32, signal: Signal, is_meant: impl FnOnce() -> bool) {
 mod tests {
     use super::*;
 
-    /// Expected: who was ended and waited for by others is not taken for a later process with the number.
+    /// Expected: a process that others have waited for is not mistaken for a later one with its number.
     #[test]
     fn a_process_is_known_by_when_it_was_started() {
         let own = std::process::id().cast_signed();
@@ -162,9 +161,9 @@ mod tests {
         let rest = (4..=52).map(|field| field.to_string()).collect::<Vec<_>>().join(" ");
         let stat = Stat::parse(format!("7 (a) b (c) R {rest}\n").as_bytes());
         let (cpu_ticks, children_cpu_ticks) = (14 + 15, 16 + 17);
-        let told =
+        let partial =
             Stat { state: 'R', parent: 4, cpu_ticks, children_cpu_ticks, threads: 20, ..Stat::default() };
-        let expected = Stat { cpu: 39, started_ticks: 22, ..told };
+        let expected = Stat { cpu: 39, started_ticks: 22, ..partial };
         assert_eq!(stat, Some(expected));
         assert_eq!(Stat::parse(b""), None);
         let bytes = [b"7 (\xff\xfe) S ", rest.as_bytes()].concat();

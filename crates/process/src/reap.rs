@@ -44,7 +44,7 @@ pub fn reap(pid: Pid) -> io::Result<(ExitStatus, EndUsage)> {
     }
 }
 
-/// What getrusage(2) and wait4(2) tell, as records have it.
+/// The result of getrusage(2) or wait4(2), as records have it.
 pub fn end_usage(usage: &libc::rusage) -> EndUsage {
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
     EndUsage {

@@ -1,5 +1,5 @@
-//! Signals: how they were to this process when it was started, and how they are set; those that come while a program is waited for,
-//! as readable events (signalfd(2)) and not as interruptions; and those that are sent.
+//! Signals: their dispositions when this process was started, and how they are set; signals that come while a program is waited for,
+//! as readable events (signalfd(2)); and sending them.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -14,13 +14,13 @@ use nix::unistd::Pid;
 
 use crate::proc::{Stat, children, was_started_before};
 
-/// Signals that end a pipeline, and are passed on to every stage that has not had them from the terminal.
+/// Signals that end a pipeline, and are passed on to every stage that did not get them from the terminal.
 const ENDING: [Signal; 4] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP];
 
-/// Signals that mean what the program they are sent to makes of them; who does nothing about them ends.
+/// Signals whose meaning the program decides; by default they end it.
 const OTHERS: [Signal; 8] = [SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGPWR, SIGSTKFLT];
 
-/// Signals up to here are looked at: real-time signals beyond the C library's own (32 and 33) are never set here.
+/// Signals below this number are handled: real-time signals beyond the C library's own (32 and 33) are never set here.
 const SIGNALS: usize = 34;
 /// Bytes of the kernel's sets of signals.
 const SET_BYTES: usize = 8;
@@ -112,7 +112,7 @@ pub struct NoSignals {
 }
 
 impl NoSignals {
-    /// Holds every signal back: one to this process is for those who wait for it, and never for a relay.
+    /// Holds every signal back: signals to this process are for the threads that wait for them.
     pub fn hold() -> Self {
         Self::hold_these(&SigSet::all())
     }
@@ -124,7 +124,7 @@ impl NoSignals {
 }
 
 impl Drop for NoSignals {
-    /// What came while nobody looked is not lost: a signal still pending acts as soon as it is let through.
+    /// A signal that came meanwhile is still pending, and acts as soon as it is let through.
     fn drop(&mut self) {
         let _ = self.before.thread_set_mask();
     }
@@ -141,7 +141,7 @@ pub(crate) struct Came {
     pub(crate) sender: Option<i32>,
 }
 
-/// Holds SIGCHLD, the ending signals and the others back and hands them out; dropping it lets them through again.
+/// Blocks SIGCHLD, the ending signals and the others, and hands them out; dropping it unblocks them.
 pub(crate) struct Inbox {
     fd: SignalFd,
     _held: NoSignals,
@@ -171,8 +171,8 @@ impl AsFd for Inbox {
     }
 }
 
-/// Sends a signal to a process that is ours to wait for, so that the number is not another's, and to what it has
-/// started: a shell that waits for a program does not hand on what comes to itself alone. Gives all of them.
+/// Sends a signal to a child that is not reaped yet, so that the number is its own, and to all its descendants: a shell that waits for a
+/// program does not pass signals on. Returns all of them.
 pub fn send(pid: i32, signal: Signal) -> Vec<i32> {
     let below = children(pid);
     send_to_one(pid, signal);
@@ -180,15 +180,15 @@ pub fn send(pid: i32, signal: Signal) -> Vec<i32> {
     std::iter::once(pid).chain(below).collect()
 }
 
-/// The same for a process that others may have waited for since it was known, at a time of CLOCK_MONOTONIC in ns: where its number is
-/// another's by now, nothing is sent.
+/// The same for a process that was seen at a time of CLOCK_MONOTONIC in ns, and may have ended since: if its number now is another's,
+/// nothing is sent.
 pub fn send_if_known_since(pid: i32, monotonic_ns: u64, signal: Signal) {
     if was_started_before(pid, monotonic_ns) {
         send(pid, signal);
     }
 }
 
-/// Whether a process is another one, or has come from it (proc_pid_stat(5)).
+/// Whether a process is `ancestor`, or a descendant of it (proc_pid_stat(5)).
 pub(crate) fn is_below(pid: i32, ancestor: i32) -> bool {
     let parent = |pid: &i32| Some(Stat::of(*pid)?.parent);
     std::iter::successors(Some(pid), parent).any(|pid| pid == ancestor)
@@ -200,7 +200,7 @@ pub(crate) fn send_to_one(pid: i32, signal: Signal) {
     let _ = kill(Pid::from_raw(pid), signal);
 }
 
-/// Sets signals to what they do where nobody has arranged anything (signal(7)).
+/// Sets signals to their default action (signal(7)).
 pub fn to_default(signals: &[i32]) {
     set(signals, libc::SIG_DFL);
 }
@@ -217,7 +217,7 @@ fn set(signals: &[i32], action: libc::sighandler_t) {
     }
 }
 
-/// Ends this process by the signal, as a shell does whose command was ended by one: who waits for us sees it.
+/// Ends this process by the signal, as a shell does whose command was ended by one, so that the parent sees it.
 pub fn end_by(signal: i32) {
     to_default(&[signal]);
     // SAFETY: has no memory effects. nix knows no real-time signals.

@@ -21,27 +21,27 @@ use crate::proc::{Stat, children};
 use crate::reap::reap;
 use crate::signals::{self, Came, Inbox};
 
-/// Whom a signal reaches that came to this process alone.
+/// The processes that get a signal that came to this process alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     /// The child, which decides what it means for its jobs: `hosepipe sh`.
     Child,
     /// The child and all that it started, so that nothing is left of a run: a shell does not pass signals on.
     AllBelow,
-    /// The same, for a trial of ours, which nobody needs any more once its end was asked for: asked a second time, we kill it.
+    /// The same, for a trial of ours: a second request to end kills it.
     Trial,
 }
 
-/// For so long those are waited for who were asked to end, and have lost their parent meanwhile.
+/// How long the end of orphans that were asked to end is waited for.
 const ORPHANS: Duration = Duration::from_millis(500);
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
-/// Waits for a child. Dropped before that has ended, it ends it and all that it started.
+/// Waits for a child. Dropped before the child has ended, it kills the child and all that it started.
 pub struct Supervisor {
     inbox: Inbox,
     reach: Reach,
     child: Option<(Pid, OwnedFd)>,
-    /// Who was asked to end, and this process's children at that time.
+    /// Processes that were asked to end, and this process's children at that time.
     asked: Vec<i32>,
     children: Vec<i32>,
 }
@@ -70,7 +70,7 @@ impl Supervisor {
         self.wait_looking(server, &mut || None)
     }
 
-    /// The same; meanwhile `look` is called again and again, and says for how long it need not be.
+    /// The same; meanwhile `look` is called again and again, and returns the longest time until its next call.
     ///
     /// # Errors
     /// As [`Self::wait`].
@@ -93,13 +93,13 @@ impl Supervisor {
                     ));
                 }
                 Some(_) if stopped_alone(child) => {
-                    // Stops this process, until somebody lets it go on.
+                    // Stops this process until it gets a SIGCONT.
                     raise(SIGSTOP)?;
                     signals::send_to_one(child.as_raw_pid(), SIGCONT);
                 }
                 _ => {}
             }
-            // A thread that holds no signal back takes the one that tells of the child's end: it is not relied on.
+            // SIGCHLD is not relied on: a thread that does not block it may take it.
             let mut fds = vec![PollFd::new(&self.inbox, PollFlags::IN), PollFd::new(ended, PollFlags::IN)];
             fds.extend(server.map(|server| PollFd::from_borrowed_fd(server, PollFlags::IN)));
             sleep_on(&mut fds, look())?;
@@ -131,7 +131,7 @@ impl Supervisor {
         }
         match self.reach {
             Reach::AllBelow | Reach::Trial if came.ends => {
-                // Whom the child starts in this very moment is ours once the child has ended.
+                // A process that the child starts just now becomes a child of ours once the child has ended.
                 let _ = set_child_subreaper(Some(getpid()));
                 if self.asked.is_empty() {
                     self.children = children(getpid().as_raw_pid());
@@ -142,7 +142,7 @@ impl Supervisor {
         }
     }
 
-    /// Waits a moment for those whose parent has ended, and asks those to end, too, who were being started when all others were asked.
+    /// Waits for a while for processes whose parent has ended. Those that were being started when all others were asked to end are asked, too.
     fn end_orphans(&mut self, signal: Option<Signal>) {
         let began = Instant::now();
         let Some(signal) = signal.filter(|_| !self.asked.is_empty()) else { return };
@@ -160,7 +160,6 @@ impl Supervisor {
 }
 
 impl Drop for Supervisor {
-    /// Nothing is left behind: what still runs when it is given up is ended and waited for.
     fn drop(&mut self) {
         if let Some((child, _)) = self.child.take() {
             end(child);
@@ -175,7 +174,7 @@ fn has_ended(pid: i32) -> bool {
 
 fn end(child: Pid) {
     signals::send(child.as_raw_pid(), SIGKILL);
-    // It is a child of ours that nobody else waits for.
+    // Only this process waits for it.
     let _ = reap(child);
 }
 

@@ -12,10 +12,10 @@ use crate::child::Child;
 use crate::poll::sleep_on;
 use crate::signals;
 
-/// How often whoever waits looks up: at the clock, at whether the user wants to stop.
+/// The longest sleep of a wait: between two looks at the clock, and at whether the user wants to stop.
 pub const LOOK_UP: Duration = Duration::from_millis(50);
 
-/// How long a child may go on alone after another failed, to say in its own words what it met.
+/// How long a child may go on after another one failed, to report an error of its own.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Waits until every child has ended. After one that `failed`, the others have a moment before they are ended. Every
@@ -71,15 +71,15 @@ pub fn attend<'c, C: BorrowMut<Child<'c>>>(children: &mut [C]) -> io::Result<()>
     let news: Vec<[bool; 2]> = fds.iter().map(|[end, output]| [is_ready(end), is_ready(output)]).collect();
     for (child, [has_ended, speaks]) in children.iter_mut().zip(news) {
         if has_ended {
-            child.borrow_mut().settle()?;
+            child.borrow_mut().reap()?;
         } else if speaks {
-            child.borrow_mut().listen();
+            child.borrow_mut().read_output();
         }
     }
     Ok(())
 }
 
-/// Runs a program to its end, or until `stops` says that it shall be asked to end, within so long.
+/// Runs a program to its end. When `stops` returns true it is asked to end, and killed after `within`.
 ///
 /// # Errors
 /// It could not be started or waited for; it does not run any more then.
@@ -97,7 +97,7 @@ pub fn run(command: Command, within: Duration, stops: &mut dyn FnMut() -> bool) 
     }
 }
 
-/// Asks children to end, and ends them, with all that they have started, if they do not within so long.
+/// Asks children to end; kills those that do not within this time, with all that they have started.
 ///
 /// # Errors
 /// What poll(2) or wait4(2) answered.
@@ -124,7 +124,7 @@ mod tests {
     use crate::cleaner::Cleaner;
 
     /// Expected: Ctrl-C stops a run, and no row of it failed.
-    /// Happened, on a busy machine: both ends had died of it before we looked again, and it was told of as a failure of theirs.
+    /// Happened, on a busy machine: both ends had died of it before the next look, and that was reported as their failure.
     #[test]
     fn after_all_have_died_at_once_it_is_asked_whether_the_user_wanted_it() {
         let cleaner = Cleaner::start().expect("a cleaner");

@@ -6,7 +6,7 @@ use crate::estimate::{self, Looks};
 /// Resamples drawn: enough that the 2.5 % tails hold fifty of them.
 const RESAMPLES: usize = 2_000;
 
-/// Of more values than this, order statistics choose well, and at once: 2,000 resamples of 10,000 values would keep whoever
+/// Of more values than this, order statistics choose well, and at once: 2,000 resamples of 10,000 values would keep the user
 /// pressed Ctrl-C waiting for seconds.
 const VALUES_MAX: usize = 100;
 

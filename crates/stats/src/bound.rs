@@ -26,7 +26,7 @@ use crate::seats::shared_cpu;
 const BUSY: f64 = 0.80;
 /// From this share on, an end never rested.
 const ALWAYS_BUSY: f64 = 0.97;
-/// A switch less often than once in so many blocks is not what a stream waits for.
+/// A stream does not wait for switches that come less often than once in this many blocks.
 const WAKE_EVERY_BLOCKS: f64 = 50.0;
 /// No wake-up takes longer than this, even from a deep idle state on a virtual machine.
 const WAKE_NS_MAX: f64 = 1e6;
@@ -71,7 +71,7 @@ struct Evidence {
 pub fn bound_of(case: &CaseRecord) -> Option<Bound> {
     let evidence = Evidence::of(case)?;
     let busiest = evidence.ends.iter().max_by_key(|end| cpu_ns(end))?;
-    // One task takes turns with nobody. Where the scheduler chose now one CPU and now two, the sums mix two streams.
+    // A single task waits for no other. Where the scheduler chose one CPU in some trials and two in others, the sums mix two streams.
     let shared = if case.tasks == Tasks::Single { false } else { shared_cpu(case)? };
     let busy = if shared {
         evidence.ends.iter().map(|end| evidence.busy(end)).sum()

@@ -81,19 +81,19 @@ pub fn shifts(cases: &[BothSides<'_>], looks: u32) -> Vec<Option<Shift>> {
     found
 }
 
-/// How many figures each side of each of so many cases needs before any change can be found at all.
+/// How many figures each side of each of `cases` cases needs before any change can be found at all.
 pub fn figures_needed(cases: usize, looks: u32, paired: bool) -> usize {
     let wanted = ERRORS / f64::from(looks.max(1)) / cases.max(1) as f64;
     let shape = |count| if paired { Shape::Pairs(count) } else { Shape::Groups(count, count) };
     (1..).find(|count| shape(*count).least_p() <= wanted).unwrap_or(usize::MAX)
 }
 
-/// Pairs at the most where nobody says how many: enough to find ten percent where trials differ by a fifth of their median.
+/// The most pairs by default: enough to find ten percent where trials differ by a fifth of their median.
 pub const PAIRS_MAX: usize = 163;
-/// The change that is looked for, as a share: whoever can exclude it need look no further.
+/// The change that is looked for, as a share: a case that excludes it is finished.
 const SOUGHT: f64 = 0.10;
 
-/// After how many pairs of each of so many cases one looks whether to go on, `most` pairs being the last look. Looks at which
+/// The numbers of pairs of each of `cases` cases after which it is decided whether to go on; `most` is the last one. Looks at which
 /// nothing can be found yet are not made, as each takes its share of the errors.
 pub fn looks_for(cases: usize, most: usize) -> Vec<usize> {
     let early: Vec<usize> = estimate::looks().take_while(|look| *look < most).collect();

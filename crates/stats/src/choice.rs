@@ -38,7 +38,7 @@ pub const SIMPLEST_FIRST: [&str; 13] = [
     "shm-ring:wait=spin",
 ];
 
-/// What is simpler may cost so many times as much as the best, where their intervals do not tell them apart.
+/// What is simpler may cost this many times as much as the best, where their intervals overlap.
 pub const LEVEL_TIMES: f64 = 1.25;
 
 /// Options that only size or settle a mechanism; others are a way of moving bytes that must be learnt.
@@ -107,7 +107,7 @@ pub struct Weighed {
     pub cost: Option<MessageCost>,
     /// Why it is no choice; `None` where it is one.
     pub excluded: Option<Excluded>,
-    /// Whether it is as good as the best, as far as can be told.
+    /// Whether it is not known to be worse than the best.
     pub level: bool,
 }
 

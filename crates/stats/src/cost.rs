@@ -86,7 +86,7 @@ pub struct CostModel {
     /// What filling the buffer costs, where that is part of the model.
     pub filling: Option<Filling>,
     /// The block whose overhead and bytes cost the same, overhead × bandwidth (Hockney's half-performance length n½): at this size half the
-    /// bandwidth is reached. `None` where the bytes cost nothing that could be told.
+    /// bandwidth is reached. `None` where the cost of bytes is not known to be above zero.
     pub half_bytes: Option<Fitted>,
     /// Every size, the smallest first.
     pub deviations: Vec<Deviation>,
@@ -135,8 +135,8 @@ impl CostModel {
         };
         let logarithm = |line: &Line| (line.overhead_ns / line.byte_ns).ln();
         let byte_ns = fitted(&|line| line.byte_ns);
-        let is_told = byte_ns.low > 0.0 && refitted.iter().all(|(line, _)| logarithm(line).is_finite());
-        let half = (is_told && logarithm(&line).is_finite()).then(|| {
+        let is_known = byte_ns.low > 0.0 && refitted.iter().all(|(line, _)| logarithm(line).is_finite());
+        let half = (is_known && logarithm(&line).is_finite()).then(|| {
             let values: Vec<f64> = refitted.iter().map(|(line, _)| logarithm(line)).collect();
             exponential(logarithm(&line), interval(logarithm(&line), &values))
         });

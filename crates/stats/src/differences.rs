@@ -16,7 +16,7 @@ pub fn differences(old: &[CaseFigures], new: &[CaseFigures], paired: bool, looks
     let (of_old, of_new) = (index(old), index(new));
     let known = old.iter().map(|one| (Some(one), of_new.get(&one.key()).copied()));
     let added = new.iter().filter(|one| !of_old.contains_key(&one.key()));
-    let sides = known.chain(added.map(|one| (None, Some(one)))).filter(|(old, new)| is_told(*old, *new));
+    let sides = known.chain(added.map(|one| (None, Some(one)))).filter(|(old, new)| is_known(*old, *new));
     let mut changes: Vec<CaseChange> = sides.map(|(old, new)| unjudged(old, new, paired)).collect();
     for control in [false, true] {
         judge(&mut changes, control, paired, looks);
@@ -24,9 +24,9 @@ pub fn differences(old: &[CaseFigures], new: &[CaseFigures], paired: bool, looks
     changes
 }
 
-/// Whether there is anything to say of a figure: a tail that no side has is told by the median of the case, and what was known
+/// Whether there is anything to say of a figure: a tail that no side has is reported by the median of the case, and what was known
 /// beforehand to be impossible on every side is no figure.
-fn is_told(old: Option<&CaseFigures>, new: Option<&CaseFigures>) -> bool {
+fn is_known(old: Option<&CaseFigures>, new: Option<&CaseFigures>) -> bool {
     let impossible = |side: &CaseFigures| side.problem.is_some() && !side.failed && !side.short;
     let mut sides = [old, new].into_iter().flatten();
     sides
@@ -107,7 +107,7 @@ fn lost(old: &CaseFigures, new: &CaseFigures, paired: bool) -> bool {
     !old.failed && (new.failed || turns)
 }
 
-/// What is not the same although nobody asked for another one, and what one side had trouble with.
+/// What differs although the same was asked for, and the errors of one side.
 fn differences_found(old: &CaseFigures, new: &CaseFigures) -> Option<String> {
     let absent = String::new();
     let names = old.found.keys().chain(new.found.keys().filter(|name| !old.found.contains_key(*name)));

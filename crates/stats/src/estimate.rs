@@ -6,8 +6,8 @@ use std::iter::successors;
 /// `[min, max]` of five values covers it with 1 - 2/2⁵ = 93.75 %, of six with 96.9 %.
 pub const ENOUGH_FOR_95_PERCENT: usize = 6;
 
-/// How often a series was looked at, each time with the choice to end it, before it ended. Whoever stops as soon as an interval
-/// happens to be narrow stops at lucky moments, and a 95 % interval then covers less than 95 %.
+/// How often a series was looked at with the choice to end it. A series that ends as soon as its interval happens to be narrow ends at
+/// lucky times, and a 95 % interval then covers less than 95 %.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Looks {
     /// Once, at the end that was decided beforehand.
@@ -29,7 +29,7 @@ impl Looks {
 
 /// Samples at the first look: no fewer have an interval that may be judged by.
 const FIRST_LOOK: usize = 10;
-/// Samples after which nobody looks any more; no run has as many trials.
+/// There is no look beyond this number of samples; no run has as many trials.
 const LAST_LOOK: usize = 100_000;
 
 /// The numbers of samples at which a case may end.

@@ -4,7 +4,7 @@
 use crate::estimate::median;
 use crate::spread::{far_off, far_off_the_fit, limit};
 
-/// Of fewer nodes neither one of them nor a pair can be told to be the odd one.
+/// Among fewer nodes neither a node nor a pair can be named as the odd one.
 pub const NODES_MIN: usize = 4;
 /// The smallest slowdown that is reported; where all are nearly alike, less would be an outlier, and no reason to act.
 const SLOWER_MIN: f64 = 0.1;

@@ -5,14 +5,14 @@ use model::{CaseRecord, HistogramError, Sample, decode_histogram};
 use crate::{estimate, figure, summary};
 
 /// Jain's index of fairness: 1 where all have the same, 1/n where one has everything (Jain, Chiu and Hawe, *A Quantitative Measure of
-/// Fairness*, 1984). `None` where nobody has anything.
+/// Fairness*, 1984). `None` where all figures are 0.
 pub fn jain(amounts: &[f64]) -> Option<f64> {
     let sum: f64 = amounts.iter().sum();
     let squares: f64 = amounts.iter().map(|amount| amount * amount).sum();
     Some(sum * sum / (amounts.len() as f64 * squares)).filter(|index| index.is_finite())
 }
 
-/// Round trips of each pair from which on it is known well enough how far it had come: of short ones it tells only every 64.
+/// The fewest round trips of each pair whose progress is known well enough: short ones are counted in steps of 64.
 const TRIPS_MIN: u64 = 20 * 64;
 
 /// Jain's index over what each pair, or sender, had moved when the first was done: until then all of them ran. `None` of few round trips.
@@ -49,7 +49,7 @@ pub fn offered_per_s(case: &CaseRecord) -> Option<f64> {
     Some(f64::from(load.rate_per_s?) * f64::from(load.pairs()))
 }
 
-/// The share of blocks that did not arrive in one piece, of all trials; `None` where nobody looked.
+/// The share of blocks that did not arrive in one piece, of all trials; `None` where blocks were not looked at.
 pub fn torn_share(case: &CaseRecord) -> Option<f64> {
     let looked = || case.samples.iter().filter(|sample| sample.torn_blocks.is_some());
     let torn: u64 = looked().filter_map(|sample| sample.torn_blocks).sum();
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn torn_blocks_are_counted_where_somebody_looked() {
+    fn torn_blocks_are_counted_where_they_were_looked_at() {
         let torn = |torn_blocks| Sample { messages: 10, torn_blocks, ..mock::sample(0) };
         let case = |samples| mock::case(Workload::Stream, samples);
         assert_eq!(torn_share(&case(vec![torn(Some(5)), torn(Some(0))])), Some(0.25));

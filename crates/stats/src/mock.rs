@@ -8,7 +8,7 @@ pub(crate) fn sample(round: u32) -> Sample {
     Sample { round, elapsed_ns: 1_000_000_000, ..Sample::default() }
 }
 
-/// A second's stream at so many bytes per second, in 64 KiB blocks.
+/// One second of a stream, in 64 KiB blocks.
 pub(crate) fn stream(round: u32, bytes_per_s: u64) -> Sample {
     Sample { bytes: bytes_per_s, messages: bytes_per_s.div_ceil(65536), ..sample(round) }
 }

@@ -10,11 +10,11 @@ use std::rc::Rc;
 
 use crate::normal::{exceeded_with, upper_tail};
 
-/// Up to so many values in both groups together all ways are counted.
+/// Up to this many values in both groups together all ways are counted.
 const COUNTED_OF_TWO: usize = 40;
 /// The same where values are tied: each group of ties needs a count of its own, and none can be kept for the next case.
 const COUNTED_OF_TWO_TIED: usize = 20;
-/// Up to so many pairs.
+/// The same for pairs.
 const COUNTED_OF_PAIRS: usize = 40;
 
 /// Who has how many values.

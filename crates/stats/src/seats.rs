@@ -20,7 +20,7 @@ pub struct SeatGroup {
     pub median: f64,
 }
 
-/// A case the scheduler placed, its trials told apart.
+/// The trials of a case that the scheduler placed, in two groups.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Seats {
     /// Both ends mostly on one CPU.
@@ -32,14 +32,14 @@ pub struct Seats {
 /// What a figure was on one CPU and on two; `None` where the user chose the CPUs, or no trial says where it ran.
 pub fn seats(case: &CaseRecord, figure: impl Fn(&Sample) -> Option<f64>) -> Option<Seats> {
     let placed = case.samples.iter().filter(|_| case.placement == Placement::Any);
-    let told: Vec<(bool, f64)> =
+    let placed: Vec<(bool, f64)> =
         placed.filter_map(|sample| Some((sample.same_cpu_share? > TOGETHER, figure(sample)?))).collect();
     let group = |together: bool| {
         let values: Vec<f64> =
-            told.iter().filter(|(one, _)| *one == together).map(|(_, value)| *value).collect();
+            placed.iter().filter(|(one, _)| *one == together).map(|(_, value)| *value).collect();
         median(&values).map(|median| SeatGroup { trials: values.len(), median })
     };
-    (!told.is_empty()).then(|| Seats { one_cpu: group(true), two_cpus: group(false) })
+    (!placed.is_empty()).then(|| Seats { one_cpu: group(true), two_cpus: group(false) })
 }
 
 /// The same of median round trips. Where all trials are of one kind the median of the case is theirs, and no histogram has
@@ -68,7 +68,7 @@ pub fn sat_on_one_cpu(case: &CaseRecord) -> bool {
     seats(case, |_| Some(0.0)).is_some_and(|found| found.one_cpu.is_some())
 }
 
-/// Whether the two ends of a case shared a CPU nearly all of the time; `None` where they did now and then, or nobody knows.
+/// Whether the two ends of a case shared a CPU nearly all of the time; `None` where they did now and then, or were not looked at.
 pub fn shared_cpu(case: &CaseRecord) -> Option<bool> {
     match case.cpus.as_slice() {
         [] => {}
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn trials_on_one_cpu_are_told_from_those_on_two() {
+    fn trials_on_one_cpu_and_on_two_are_two_groups() {
         let mixed =
             case(&[(4800, Some(1.0)), (600, Some(0.02)), (5000, Some(0.9)), (4900, Some(0.51)), (1, None)]);
         let found = seats(&mixed, throughput_bytes_per_s).unwrap();
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_knows_without_looks() {
+    fn without_looks_there_are_no_groups() {
         let silent = case(&[(1, None), (2, None)]);
         assert_eq!((seats(&silent, throughput_bytes_per_s), shared_cpu(&silent)), (None, None));
         assert_eq!(shared_cpu(&case(&[(1, Some(1.0)), (1, Some(0.7))])), Some(true));

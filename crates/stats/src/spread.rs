@@ -25,7 +25,7 @@ pub fn verdict(estimate: &Estimate) -> Option<NoiseLevel> {
 const THRESHOLD: f64 = 3.5;
 /// Makes the median absolute deviation agree with the standard deviation of a normal distribution.
 const MAD_TO_SIGMA: f64 = 1.4826;
-/// The same for the mean absolute deviation, which stands in where more than half of the values are equal.
+/// The same for the mean absolute deviation, which is used where more than half of the values are equal.
 const MEAN_AD_TO_SIGMA: f64 = 1.2533;
 
 /// How many values are outliers by their modified z-score; 0 for fewer than three values.
@@ -38,7 +38,7 @@ pub fn far_off(values: &[f64]) -> Vec<usize> {
     far_off_the_fit(values, 0)
 }
 
-/// The same of what a fit of so many parameters left of values. A robust fit goes right through as many of them: those tell nothing of how
+/// The same of the residuals of a fit of `parameters` parameters. A robust fit goes right through as many values: those say nothing of how
 /// far the others spread, and are left out of it.
 pub(crate) fn far_off_the_fit(left: &[f64], parameters: usize) -> Vec<usize> {
     let Some((center, limit)) = limit(left, parameters) else { return Vec::new() };

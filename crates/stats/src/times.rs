@@ -131,7 +131,7 @@ mod tests {
         let level = base.map(|time| if time > 2.0 { time * 1.1 } else { time * 0.95 });
         let found = pipelines(&[&base, &level]);
         let other = found.iter().flatten().find(|(low, _, high)| low < high).expect("the other one");
-        assert!(other.0 < 1.0 && other.2 > 1.0, "these cannot be told apart: {found:?}");
+        assert!(other.0 < 1.0 && other.2 > 1.0, "these are not known to differ: {found:?}");
     }
 
     /// The fastest one is chosen by the same trials; that does not make its lead a find.

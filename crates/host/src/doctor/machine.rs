@@ -1,4 +1,4 @@
-//! What the machine is and does: its CPUs and clocks, who else uses them, its memory.
+//! Findings about the machine: its CPUs and clocks, other programs on them, its memory.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ pub(super) const RULES: &[Rule] = &[
     numa_balancing,
 ];
 
-/// Shows who is busy; what to do about it is for the reader to decide.
+/// Shows the busy programs; what to do about them is for the reader to decide.
 const WHO: &str = "ps -eo pid,pcpu,comm --sort=-pcpu | head";
 /// The folder of both switches of transparent huge pages.
 const THP: &str = "/sys/kernel/mm/transparent_hugepage";
@@ -156,7 +156,7 @@ fn governor(host: &Host, _: &Vitals) -> Option<Finding> {
             Some(found(Note, "no frequency governor: the hypervisor's host decides", why))
         }
         (None, None) => {
-            let why = "Whether the clock is steady cannot be told; watch the ±95 % column.";
+            let why = "It is not known whether the clock is steady; watch the ±95 % column.";
             Some(found(Unknown, "no frequency governor is visible", why))
         }
     }
@@ -318,7 +318,7 @@ fn numa_balancing(host: &Host, vitals: &Vitals) -> Option<Finding> {
         true => "the kernel moves pages between NUMA nodes on its own",
         false => "pages stay on their NUMA node",
     };
-    let why = "It unmaps pages to see who touches them, and moves buffers in the middle of a trial.";
+    let why = "It unmaps pages to see which task touches them, and moves buffers in the middle of a trial.";
     Finding::new("numa-balancing", unless(!on, Spoils), what, why)
         .remedy("sudo sysctl -w kernel.numa_balancing=0")
 }

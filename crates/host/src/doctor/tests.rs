@@ -139,7 +139,7 @@ fn a_sick_machine_hears_it_and_every_cap_has_its_command() {
         );
     }
     let names: std::collections::BTreeSet<_> = findings.iter().map(|finding| finding.name).collect();
-    assert_eq!(names.len(), findings.len(), "each name stands once");
+    assert_eq!(names.len(), findings.len(), "each name is there once");
     for name in ["governor", "hypervisor", "thp", "pipe-max-size", "msgmax", "msgmnb", "msgqueue", "load"] {
         assert!(names.contains(name), "{name}");
     }
@@ -207,7 +207,7 @@ fn root_needs_no_sudo_and_its_capabilities_go_past_some_limits() {
 
 /// Expected a command that works; `prlimit` answered EPERM to root without CAP_SYS_RESOURCE.
 #[test]
-fn root_without_its_capability_is_not_told_to_raise_limits() {
+fn root_without_its_capability_gets_no_command_to_raise_limits() {
     let (host, mut vitals) = sick();
     vitals.confinement.root = true;
     for name in ["msgqueue", "memlock"] {
@@ -251,7 +251,7 @@ fn numa_balancing_is_no_matter_on_one_node() {
 }
 
 #[test]
-fn this_machine_can_be_examined_and_told_in_json() {
+fn this_machine_can_be_examined_and_written_as_json() {
     let findings = diagnose();
     assert!(findings.len() > 15);
     assert!(

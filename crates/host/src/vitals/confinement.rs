@@ -16,7 +16,7 @@ const CAP_SYS_RESOURCE: u32 = 24;
 pub(crate) struct Confinement {
     /// The effective user is root.
     pub(crate) root: bool,
-    /// What stands before a command that only root may run.
+    /// The prefix of a command that only root may run.
     pub(crate) sudo: &'static str,
     /// Effective capabilities. Within a user namespace they say more than holds: the limits of pipes and
     /// message queues ask for the capability in the first namespace.

@@ -48,7 +48,7 @@ fn the_least_time_and_cpu_wins() {
 }
 
 #[test]
-fn of_those_that_cannot_be_told_apart_the_simplest_is_taken() {
+fn of_those_not_known_to_differ_the_simplest_is_taken() {
     let cases = [
         case("shm-ring", 100.0, 100.0, 0.10),
         case("tcp", 108.0, 108.0, 0.10),
@@ -62,8 +62,8 @@ fn of_those_that_cannot_be_told_apart_the_simplest_is_taken() {
     assert_eq!(taken(&same, PLAIN).as_deref(), Some("pipe"), "without an option");
 }
 
-/// Expected: where nothing can be told apart, what is likely to be the best.
-/// Happened: a pipe that cost three times as much, since it is simpler and everybody's interval was wide.
+/// Expected: where nothing is known to differ, what is likely to be the best.
+/// Happened: a pipe that cost three times as much, since it is simpler and all intervals were wide.
 #[test]
 fn wide_intervals_alone_do_not_make_the_simplest_good() {
     let cases = [
@@ -158,7 +158,7 @@ fn missing_figures_and_single_samples() {
     let mut cases = [case("pipe", 900.0, 900.0, 0.5), case("tcp", 890.0, 890.0, 0.5)];
     cases.iter_mut().for_each(|case| case.samples.truncate(1));
     let all: Vec<&CaseRecord> = cases.iter().collect();
-    assert_eq!(choose(&all, &PLAIN).taken, Some(0), "nothing tells single trials apart");
+    assert_eq!(choose(&all, &PLAIN).taken, Some(0), "single trials are not known to differ");
     cases[1].samples[0].system_ns = 0;
     assert_eq!(excluded(&cases, PLAIN, 1), Some(Excluded::NoFigures), "nothing costs no CPU");
     cases[0].samples.clear();

@@ -1,5 +1,5 @@
 //! Where two mechanisms cross: up to which block one is faster, and from which block on the other. It is read from the trials,
-//! paired by round, and not from the lines: a line that does not describe a mechanism would cross another one where nobody does.
+//! paired by round, and not from the lines: a line that does not describe a mechanism would cross another one where the mechanisms do not.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use super::swept::Swept;
 const ERRORS: f64 = 0.05;
 /// A size needs this many rounds: all of five agree by chance once in sixteen times.
 const ROUNDS_MIN: usize = 6;
-/// More rounds than this are added up in so many groups.
+/// More rounds than this are added up in this many groups.
 const GROUPS_MAX: usize = 64;
-/// Up to so many groups all patterns of signs are tried, of more as many at random.
+/// Up to this many groups all patterns of signs are tried; of more groups, as many patterns at random.
 const GROUPS_OF_ALL_PATTERNS: usize = 12;
 
 /// How two mechanisms stand to each other over the sizes that both were measured at.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Crossing {
-    /// The first is faster up to `low` and the second from `high` on, or the other way round; in between nobody can tell.
+    /// The first is faster up to `low` and the second from `high` on, or the other way round; in between it is not known.
     At {
         /// Whether it is the first that is faster at small blocks.
         first_ahead_below: bool,
@@ -42,7 +42,7 @@ pub enum Crossing {
     Unclear,
 }
 
-/// How the first stands to the second, which are one of so many pairs that are looked at. The lines say where between two sizes they
+/// How the first compares with the second, which are one of `pairs` pairs that are looked at. The lines say where between two sizes they
 /// cross.
 pub fn crossing(
     first: (&Swept, Option<&CostModel>),

@@ -7,7 +7,7 @@ use crate::estimate::median;
 const HUBER: f64 = 1.345;
 /// Makes the median absolute deviation agree with the standard deviation of a normal distribution.
 const MAD_TO_SIGMA: f64 = 1.4826;
-/// A fit that has not settled after so many steps is taken as it is.
+/// A fit that has not converged after this many steps is taken as it is.
 const STEPS_MAX: usize = 60;
 /// A step that changes no time by more than this share is the last.
 const SETTLED: f64 = 1e-7;
@@ -110,7 +110,7 @@ fn not_negative(equations: &[Equation]) -> Option<[f64; PARAMETERS]> {
     possible.min_by(|one, other| error(one).total_cmp(&error(other)))
 }
 
-/// Least squares in the chosen parameters (bits), the others zero; `None` where they cannot be told apart.
+/// Least squares in the chosen parameters (bits), the others zero; `None` where several solutions fit.
 fn solve(equations: &[Equation], choice: usize) -> Option<[f64; PARAMETERS]> {
     let chosen: Vec<usize> = (0..PARAMETERS).filter(|at| choice >> at & 1 == 1).collect();
     // Scaled to length one, so that a thousandth of a nanosecond and a second are alike.

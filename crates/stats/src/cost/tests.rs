@@ -205,16 +205,16 @@ fn the_same_again_is_seldom_called_a_crossing() {
     let mut random = random();
     let noises = [KINDS[2], KINDS[3], KINDS[4]];
     for (rounds, pairs) in [(6, 1), (7, 1), (8, 1), (9, 1), (9, 3), (10, 1), (12, 1), (15, 1)] {
-        let told = (0..RUNS).filter(|run| {
+        let found = (0..RUNS).filter(|run| {
             let noise = noises[run % noises.len()];
             let mut one = || sweep(|block| time_ns(PIPE, block), noise, rounds, &mut random);
             !matches!(crossing((&one(), None), (&one(), None), pairs), Crossing::Unclear)
         });
-        let told = told.count() as f64 / RUNS as f64;
+        let found = found.count() as f64 / RUNS as f64;
         let most = 0.05 / pairs as f64;
         // Three standard errors above.
         let most = most + 3.0 * (most * (1.0 - most) / RUNS as f64).sqrt();
-        assert!(told <= most, "{told} of the pairs that do not differ, {rounds} rounds, {pairs} pairs");
+        assert!(found <= most, "{found} of the pairs that do not differ, {rounds} rounds, {pairs} pairs");
     }
     let mut of = |rounds| sweep(|block| time_ns(RING, block), quiet(), rounds, &mut random);
     let (fast, slow) =

@@ -1,4 +1,4 @@
-//! Fleets that are made up: who is slow is named, alone, and of alike nodes next to nobody.
+//! Simulated fleets: only slow nodes are named, and of alike nodes hardly any.
 
 use super::*;
 use crate::Estimate;
@@ -11,7 +11,7 @@ fn exact(found: f64) -> Speed {
     Speed { found, most: found, noisy: false }
 }
 
-/// All pairs of so many nodes: each way, or once.
+/// All pairs of `nodes` nodes: each way, or once.
 fn all_pairs(nodes: usize, ends: usize) -> impl Iterator<Item = (usize, usize)> {
     let both = (0..nodes).flat_map(move |one| (0..nodes).map(move |other| (one, other)));
     both.filter(move |(one, other)| if ends == 2 { one != other } else { one < other })
@@ -35,7 +35,7 @@ fn what_is_known_of_the_test_holds() {
 }
 
 #[test]
-fn few_and_nearly_alike_name_nobody() {
+fn of_few_or_nearly_alike_nodes_none_is_named() {
     let slow =
         |speeds: &[f64]| slow_nodes(&speeds.iter().map(|speed| vec![exact(*speed)]).collect::<Vec<_>>());
     assert_eq!(slow(&[0.0, 0.0, -5.0]), [0; 0]);
@@ -43,7 +43,7 @@ fn few_and_nearly_alike_name_nobody() {
     assert_eq!(slow(&[0.0, 0.001, -0.001, -0.7]), [3]);
 }
 
-/// Expected: nobody. Happened: the six values of three nodes' streams were taken for enough to name a pair.
+/// Expected: no pair. Happened: the six values of three nodes' streams were taken for enough to name a pair.
 #[test]
 fn of_three_nodes_no_pair_is_named() {
     for (nodes, slow) in [(3, vec![]), (4, vec![(0, 1)])] {
@@ -72,13 +72,13 @@ proptest! {
 
     /// Expected: "it sends at 3.6 %". Happened: the square root of that, 19 %, and every pair that it sends to.
     #[test]
-    fn a_node_slow_at_one_end_is_told_as_that(nodes in 4usize..12, which in 0usize..12, share in 0.01f64..0.8, sends: bool) {
+    fn a_node_slow_at_one_end_is_named_for_that_end(nodes in 4usize..12, which in 0usize..12, share in 0.01f64..0.8, sends: bool) {
         let node = which % nodes;
         let is_slow = |(a, b)| if sends { a == node } else { b == node };
         let speed = |(a, b)| (a, b, exact(if is_slow((a, b)) { share.ln() } else { 0.0 } + ((7 * a + 3 * b) % 11) as f64 / 1e6));
         let pairs: Vec<PairSpeed> = all_pairs(nodes, 2).map(speed).collect();
-        let nobody: Vec<usize> = Vec::new();
-        let ends = if sends { [vec![node], nobody] } else { [nobody, vec![node]] };
+        let none: Vec<usize> = Vec::new();
+        let ends = if sends { [vec![node], none] } else { [none, vec![node]] };
         prop_assert_eq!(named(&pairs, nodes, 2), (ends.to_vec(), vec![]));
         let found = polished(&pairs, nodes, 2);
         let found = middle(&found.ends[usize::from(!sends)][node]).expect("figures").exp();
@@ -122,7 +122,7 @@ fn measured(
     all_pairs(nodes, ends).map(&mut speed).collect()
 }
 
-/// The share of fleets of 4 to 8 nodes, each measured with streams and round trips, of which somebody is named.
+/// The share of fleets of 4 to 8 nodes, each measured with streams and round trips, of which a node is named.
 fn named_by_chance(runs: usize, noise: Noise) -> f64 {
     let mut random = Rng::with_seed(18);
     let mut any = |nodes| {
@@ -139,7 +139,7 @@ fn named_by_chance(runs: usize, noise: Noise) -> f64 {
     (0..runs).filter(|run| any(4 + run % 5)).count() as f64 / runs as f64
 }
 
-/// Expected: next to nobody is named by chance. Happened: somebody in 8 of 18 fleets.
+/// Expected: hardly any node is named by chance. Happened: one in 8 of 18 fleets.
 #[test]
 fn alike_nodes_are_hardly_ever_named() {
     for noise in NOISES {
