@@ -6,7 +6,7 @@ use model::{BenchRecord, CaseRecord, DataLevel, ErrorKind, NoiseLevel, Placement
 use stats::{Bound, bound_of, figure, is_mixed, paired_ratio, shared_cpu};
 
 use crate::lists::{distinct, first_of};
-use crate::verdict::verdict;
+use crate::verdict::{faster, spins, steady, verdict};
 use crate::view::{RankedRow, Ranking, View, ranked};
 use crate::words::whereabouts;
 use crate::{languages, numbers, words};
@@ -38,11 +38,6 @@ pub fn advice(record: &BenchRecord) -> Vec<String> {
     noise(&view).into_iter().chain(verdict(&view)).chain(next).collect()
 }
 
-/// Whether a case was steady enough to base advice on.
-pub(crate) fn steady(case: &CaseRecord) -> bool {
-    case.noise == Some(NoiseLevel::Quiet)
-}
-
 /// By how much one case beats another: round by round, and in the medians that the table shows. `None` unless both are steady
 /// and both ways of comparing say that it is worth a sentence.
 fn gain(better: &CaseRecord, worse: &CaseRecord) -> Option<Ratio> {
@@ -61,15 +56,6 @@ fn gain(better: &CaseRecord, worse: &CaseRecord) -> Option<Ratio> {
         Workload::PingPong => paired_ratio(&worse.samples, &better.samples, figure::round_trip_p50_ns),
     };
     ratio.filter(|ratio| ratio.low > WORTH_A_SENTENCE)
-}
-
-/// By how many times one case is faster: "moves 3.0 times as much", or "answers 3.0 times as fast".
-pub(crate) fn faster(workload: Workload, times: f64) -> String {
-    let times = numbers::ratio(times);
-    match workload {
-        Workload::Stream => format!("moves {times} times as much"),
-        Workload::PingPong => format!("answers {times} times as fast"),
-    }
 }
 
 /// Figures that jump about are the first thing to know.
@@ -95,11 +81,11 @@ fn noise(view: &View) -> Option<String> {
 fn placement(view: &View) -> Option<String> {
     let rankings = || view.rankings.iter().filter(|ranking| ranking.pinned.is_some());
     let rows = || rankings().flat_map(|ranking| &ranking.rows);
-    let told = |pipe: bool| {
+    let sentence = |pipe: bool| {
         let wanted = |row: &&RankedRow| (row.label == "pipe") == pipe && row.cases().all(|case| !spins(case));
         rows().filter(wanted).find_map(placement_of)
     };
-    told(true).or_else(|| told(false))
+    sentence(true).or_else(|| sentence(false))
 }
 
 fn placement_of(row: &RankedRow) -> Option<String> {
@@ -126,11 +112,6 @@ fn placement_of(row: &RankedRow) -> Option<String> {
         )),
         _ => None,
     }
-}
-
-/// Whether the ends of a case are busy while they wait.
-pub(crate) fn spins(case: &CaseRecord) -> bool {
-    case.wait == model::Wait::Spin
 }
 
 /// A pipe bound by wake-ups wants to be larger.
@@ -181,7 +162,7 @@ fn one_core(view: &View) -> Option<String> {
     let trips = || {
         ranked(view.record).filter(|case| case.workload == Workload::PingPong && case.latency_ns.is_some())
     };
-    // Where the scheduler's choice stands beside, that is the answer.
+    // Where the scheduler's choice is beside it, that is the answer.
     if view.rankings.iter().any(|ranking| ranking.pinned.is_some()) {
         return None;
     }

@@ -49,7 +49,7 @@ pub(crate) fn blocks(record: &BenchRecord, medium: Medium) -> Vec<Block> {
         tables.append(&mut of_group);
     }
     tables.append(&mut models);
-    // What stands below every table is said once.
+    // The same notes below every table are shown once.
     if tables.windows(2).all(|pair| pair[0].notes == pair[1].notes) {
         let count = tables.len();
         tables.iter_mut().take(count.saturating_sub(1)).for_each(|table| table.notes.clear());
@@ -68,7 +68,7 @@ pub(crate) fn blocks(record: &BenchRecord, medium: Medium) -> Vec<Block> {
 fn costs(view: &View, group: &Group) -> Option<Table> {
     let Group::Sweep(rankings) = group else { return None };
     let rows = rankings.iter().flat_map(|ranking| &ranking.rows);
-    let mut table = Costs::of(rows.filter_map(|row| Some((row.label.clone(), row.stream?))))?.table();
+    let mut table = Costs::from_cases(rows.filter_map(|row| Some((row.label.clone(), row.stream?))))?.table();
     let apart = view.title(rankings[0], false);
     if !apart.is_empty() {
         table.title = format!("{apart} · {}", table.title);

@@ -7,7 +7,7 @@ use crate::numbers::{size, throughput, time};
 use crate::table::{ABSENT, Column, Fit, Table};
 use crate::words::{count, count_of};
 
-/// From so many times as much on, more was written than before.
+/// Writing this many times as much counts as a gain.
 const GAIN: f64 = 1.1;
 /// So many pipes are shown, those first that were full longest.
 const SHOWN_MAX: usize = 10;

@@ -1,5 +1,5 @@
 //! No more on a page than a reader reads and a browser opens: a record may have a hundred thousand cases. What is left
-//! out is told where it would stand; `hosepipe report` prints all of it.
+//! out is said in its place; `hosepipe report` prints all of it.
 
 use crate::document::{Block, Document};
 use crate::figure::{BarGroup, Bars, Chart, Figure, Heat, Lines, Series, SeriesStyle};
@@ -63,7 +63,7 @@ pub(crate) fn cut(what: &str, most: usize, all: usize) -> Option<String> {
     (all > most).then(sentence)
 }
 
-/// Shortens a list to so many, and tells so.
+/// Shortens a list, with a sentence on that.
 fn truncated<T>(what: &str, list: &mut Vec<T>, most: usize) -> Option<String> {
     let all = list.len();
     list.truncate(most);
@@ -126,7 +126,7 @@ fn bound_tables(tables: &mut Vec<Table>) {
     }
 }
 
-/// Leaves at most so many rows, and gives how many are left.
+/// Leaves at most `most` rows; the number that is left.
 fn bound_rows(table: &mut Table, most: usize) -> usize {
     if let Some(sentence) = cut("rows", most, table.rows.len()) {
         table.title = format!("{}. {sentence}", table.title);

@@ -20,5 +20,5 @@ pub(crate) fn estimated(case: &CaseRecord) -> Option<[f64; 3]> {
 
 /// The same as a bar or a square of a matrix; why there is none where there is none.
 pub(crate) fn figure_cell(case: &CaseRecord, interrupted: bool) -> Cell {
-    Cell::of(estimated(case), case.samples.len(), reason(case, interrupted).unwrap_or_default())
+    Cell::new(estimated(case), case.samples.len(), reason(case, interrupted).unwrap_or_default())
 }

@@ -15,7 +15,7 @@ use crate::words::count_of as count;
 const NAMED_MAX: usize = 2;
 /// From this share on a link is said to be full.
 const FULL: f64 = 0.5;
-/// Who held the other end of a link, where nobody who can be seen does.
+/// The other end of a link where no process that can be seen holds it.
 const OUTSIDE: &str = "(outside)";
 const OVER: &str = "(ended)";
 
@@ -148,7 +148,7 @@ pub struct ChainLine {
 
 /// The chain in lines: each link once, and where a line comes to a stage that was there already, it ends.
 pub fn lines(chain: &Chain) -> Vec<ChainLine> {
-    let mut undrawn = Undrawn::of(chain);
+    let mut undrawn = EdgesToDraw::from_chain(chain);
     let mut drawn = vec![false; chain.stages.len()];
     let mut lines = Vec::new();
     while let Some(first) = undrawn.first() {
@@ -168,7 +168,7 @@ pub fn lines(chain: &Chain) -> Vec<ChainLine> {
     lines
 }
 
-/// Links from one stage to another one; a stage that is missing is somebody who cannot be seen.
+/// Links from one stage to another one; a stage that is missing is a process that cannot be seen.
 struct Edge {
     from: Option<usize>,
     to: Option<usize>,
@@ -176,14 +176,14 @@ struct Edge {
 }
 
 /// The edges that no line has yet, and for each stage which of them leave it and how many lead to it.
-struct Undrawn {
+struct EdgesToDraw {
     edges: Vec<Option<Edge>>,
     leaving: Vec<VecDeque<usize>>,
     arriving: Vec<usize>,
 }
 
-impl Undrawn {
-    fn of(chain: &Chain) -> Self {
+impl EdgesToDraw {
+    fn from_chain(chain: &Chain) -> Self {
         let edges = edges(chain);
         let mut leaving = vec![VecDeque::new(); chain.stages.len()];
         let mut arriving = vec![0; chain.stages.len()];

@@ -1,6 +1,6 @@
 //! What came of a comparison: the table of `hosepipe compare`.
 
-use model::{CompareRecord, CompareResult, SHELLS};
+use model::{CompareRecord, CompareResult};
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
 
 use crate::document::{Block, Context, Section};
@@ -8,14 +8,12 @@ use crate::figure::{Axis, Bar, BarGroup, Bars, Cell, Chart, Figure, Scale, Serie
 use crate::layout::{self, Tone};
 use crate::lists::grouped;
 use crate::noise;
-use crate::numbers::{decimal_size, fixed, percent, ratio, time};
+use crate::numbers::{decimal_size, fixed, ratio};
 use crate::table::{Column, Table};
-use crate::versus;
+use crate::versus::{self, BAR_COLUMNS, median, spread, whereby};
 use crate::words::{count, machine};
 
 const INTERRUPTED: &str = "Interrupted: what stands here is what was finished.";
-/// Width of the longest bar.
-pub(crate) const BAR_COLUMNS: usize = 10;
 
 /// For each link a ranking of several pipelines, and for each pipeline what it takes over several links.
 pub(crate) fn section(record: &CompareRecord, context: &Context) -> Section {
@@ -80,11 +78,6 @@ fn on_page(
     section.blocks.extend(figures.map(Block::Figure));
 }
 
-/// What carried a pipeline: "over pipe", "in bash by itself".
-pub(crate) fn whereby(via: &str) -> String {
-    if SHELLS.contains(&via) { format!("in {via} by itself") } else { format!("over {via}") }
-}
-
 fn table(results: &[&CompareResult]) -> Table {
     let medians = || results.iter().filter_map(|result| result.median_s);
     let (fastest, slowest) = (medians().fold(f64::INFINITY, f64::min), medians().fold(0.0, f64::max));
@@ -120,19 +113,6 @@ fn table(results: &[&CompareResult]) -> Table {
         row.reasons = result.error.iter().cloned().collect();
     }
     table
-}
-
-/// The median with its mark.
-pub(crate) fn median(result: &CompareResult) -> Option<String> {
-    Some(format!("{}{}", time(result.median_s? * 1e9), noise::mark(noise::level(&result.times_s))))
-}
-
-/// The interval of the median, or where there are too few trials for one the range: each has its own column.
-pub(crate) fn spread(result: &CompareResult, range: bool) -> Option<String> {
-    let trials = result.times_s.len();
-    let (median, low, high) = (result.median_s?, result.low_s?, result.high_s?);
-    let share = stats::estimate::relative_half_width(median, low, high);
-    share.filter(|_| trials > 1 && noise::is_range(trials) == range).map(percent)
 }
 
 /// What should be known of the figures.

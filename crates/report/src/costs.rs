@@ -32,7 +32,7 @@ pub(crate) struct Cost {
 
 impl Costs {
     /// Of the streams among these cases, by their labels; `None` where no mechanism has as many sizes as make a sweep.
-    pub(crate) fn of<'a>(cases: impl Iterator<Item = (String, &'a CaseRecord)>) -> Option<Self> {
+    pub(crate) fn from_cases<'a>(cases: impl Iterator<Item = (String, &'a CaseRecord)>) -> Option<Self> {
         let streams = cases.filter(|(_, case)| case.workload == Workload::Stream);
         let cost = |(label, cases): (String, Vec<&CaseRecord>)| {
             let swept = Swept::of(cases);
@@ -199,12 +199,12 @@ fn crossings<'a>(costs: &[&'a Cost]) -> Vec<String> {
         .flat_map(|(at, one)| costs[at + 1..].iter().map(move |other| (*one, *other)));
     let count = costs.len() * costs.len().saturating_sub(1) / 2;
     let swept = |cost: &'a Cost| (&cost.swept, cost.model.as_ref().ok());
-    let told: Vec<(&Cost, &Cost, Crossing)> =
+    let found: Vec<(&Cost, &Cost, Crossing)> =
         pairs.map(|(one, other)| (one, other, crossing(swept(one), swept(other), count))).collect();
     let mut cross: Vec<String> = bounded(
-        told.iter().filter_map(|(one, other, found)| crosses(&one.label, &other.label, found)).collect(),
+        found.iter().filter_map(|(one, other, found)| crosses(&one.label, &other.label, found)).collect(),
     );
-    match told.as_slice() {
+    match found.as_slice() {
         [] => {}
         [(one, other, Crossing::Never { first_ahead, sizes: (sure, all) })] => {
             let (ahead, behind) = if *first_ahead { (one, other) } else { (other, one) };

@@ -1,5 +1,5 @@
 //! Figures: pure data in, SVG and a table out. One generator serves the page, the SVG files for papers and the
-//! figures in docs/. It knows charts and units; what was measured, and how, is told by whoever makes the data.
+//! figures in docs/. It knows charts and units; the words about what was measured come with the data.
 
 mod axis;
 mod bars;
@@ -97,7 +97,7 @@ pub enum SeriesStyle {
 /// One point of a line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// Where it stands on the axis along the bottom.
+    /// Its place on the axis along the bottom.
     pub x: f64,
     /// The figure.
     pub y: f64,
@@ -168,7 +168,7 @@ pub struct Heat {
     pub cells: Vec<Vec<Cell>>,
 }
 
-/// What a bar or a square of a matrix stands for.
+/// The value of a bar or of a square of a matrix.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Cell {
     /// The value; `None` where there is none, which `note` then explains.
@@ -186,8 +186,8 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A value with the ends of its interval, found in so many samples; or nothing but a note on why there is none.
-    pub fn of(found: Option<[f64; 3]>, samples: usize, note: String) -> Self {
+    /// A value with the ends of its interval, and the number of its samples; or only a note on why there is none.
+    pub fn new(found: Option<[f64; 3]>, samples: usize, note: String) -> Self {
         let [value, low, high] = found.map_or([None; 3], |found| found.map(Some));
         Self { value, low, high, n: found.and(u32::try_from(samples).ok()), noise: None, note }
     }
@@ -226,11 +226,11 @@ pub struct FlowStage {
     pub wall_s: f64,
     /// CPU time, in seconds.
     pub cpu_s: f64,
-    /// Time it waited for input, in seconds; `None` where nobody looked.
+    /// Time it waited for input, in seconds; `None` where that was not sampled.
     pub read_wait_s: Option<f64>,
-    /// Time it waited to be rid of its output, in seconds; `None` where nobody looked.
+    /// Time it waited to be rid of its output, in seconds; `None` where that was not sampled.
     pub write_wait_s: Option<f64>,
-    /// Time it was ready to run and no CPU was free, in seconds; `None` where nobody looked.
+    /// Time it was ready to run and no CPU was free, in seconds; `None` where that was not sampled.
     pub queued_s: Option<f64>,
     /// Its status or the name of the signal that ended it.
     pub exit: String,
@@ -240,7 +240,7 @@ pub struct FlowStage {
     pub link: Option<FlowLink>,
 }
 
-/// What stands between a stage and the next.
+/// The link between a stage and the next one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowLink {
     /// What it was, as in "pipe:size=1MiB".
@@ -266,7 +266,7 @@ impl Figure {
 
     /// The figure as a table.
     pub fn table(&self) -> Table {
-        table::of(self)
+        table::table(self)
     }
 
     fn draw(&self, canvas: &Canvas) -> canvas::Drawing {

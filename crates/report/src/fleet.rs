@@ -14,12 +14,12 @@ use crate::layout::{Tone, shortened};
 use crate::lists::{distinct, first_of};
 use crate::noise;
 use crate::numbers::{percent, ratio, time};
-use crate::table::{Column, Fit, Table};
+use crate::table::{ABSENT, Column, Fit, Table};
 use crate::words::count;
 
 /// Of more nodes a terminal shows no matrix.
 const MATRIX_NODES_MAX: usize = 16;
-/// So many names, and so many slow pairs, are told.
+/// Most names, and most slow pairs, in a sentence.
 const NAMED_MAX: usize = 5;
 
 /// One kind of figures of the whole fleet.
@@ -102,7 +102,7 @@ fn by_itself(record: &FleetRecord, workload: Workload) -> Vec<Vec<Speed>> {
 }
 
 impl<'a> Kind<'a> {
-    fn of(record: &'a FleetRecord, workload: Workload) -> Self {
+    fn from_record(record: &'a FleetRecord, workload: Workload) -> Self {
         // Round trips of a pair are measured once: they cannot tell its ends apart.
         let parts: &[_] = match workload {
             Workload::Stream => &[
@@ -185,7 +185,7 @@ impl<'a> Kind<'a> {
 }
 
 fn kinds(record: &FleetRecord) -> Vec<Kind<'_>> {
-    Workload::ALL.iter().map(|workload| Kind::of(record, *workload)).collect()
+    Workload::ALL.iter().map(|workload| Kind::from_record(record, *workload)).collect()
 }
 
 fn parts<'a>(kinds: &'a [Kind]) -> impl Iterator<Item = &'a Part> {
@@ -267,7 +267,7 @@ fn differences(record: &FleetRecord, kinds: &[Kind]) -> Option<Table> {
     }
     let speed = |part: &Part, nodes: &[usize]| {
         let speeds: Vec<f64> = nodes.iter().filter_map(|rank| middle(&part.nodes[*rank])).collect();
-        median(&speeds).map_or_else(|| crate::ABSENT.to_owned(), |speed| ratio(speed.exp()))
+        median(&speeds).map_or_else(|| ABSENT.to_owned(), |speed| ratio(speed.exp()))
     };
     let mut rows = Vec::new();
     for ((_, fact), values) in
@@ -296,31 +296,31 @@ fn differences(record: &FleetRecord, kinds: &[Kind]) -> Option<Table> {
 fn nothing_slow(kinds: &[Kind]) -> Vec<String> {
     let nodes = parts(kinds).filter_map(|part| Some((part.title, part.below?)));
     let pairs = kinds.iter().filter_map(|kind| Some(("pairs", kind.pairs_below?)));
-    let told = |all: &[(&'static str, f64)]| {
+    let least = |all: &[(&'static str, f64)]| {
         all.iter().map(|(_, below)| *below).filter(|below| *below > 0.0).reduce(f64::min)
     };
     let (nodes, pairs): (Vec<_>, Vec<_>) = (nodes.collect(), pairs.collect());
     let seen = [
-        told(&nodes).map(|below| format!("a node below {} of the median node's speed", percent(below))),
-        told(&pairs)
+        least(&nodes).map(|below| format!("a node below {} of the median node's speed", percent(below))),
+        least(&pairs)
             .map(|below| format!("a pair below {} of what its two nodes reach with others", percent(below))),
     ];
     let seen: Vec<String> = seen.into_iter().flatten().collect();
-    let untold =
+    let unknown =
         nodes.iter().chain(&pairs).filter(|(_, below)| *below == 0.0).map(|(title, _)| (*title).to_owned());
-    let untold: Vec<String> = distinct(untold);
+    let unknown: Vec<String> = distinct(unknown);
     let nothing = (!seen.is_empty())
         .then(|| format!("No node and no pair stands out as slow. This would have: {}.", seen.join("; ")));
-    let untold = (!untold.is_empty()).then(|| {
+    let unknown = (!unknown.is_empty()).then(|| {
         format!(
             "Nothing can be told of slow ones by: {}. Figures of fewer than {ENOUGH_FOR_95_PERCENT} trials have no interval.",
-            untold.join(", ")
+            unknown.join(", ")
         )
     });
-    nothing.into_iter().chain(untold).collect()
+    nothing.into_iter().chain(unknown).collect()
 }
 
-/// Who is slow, or that nobody is, or that it cannot be told; and what failed.
+/// Which nodes are slow, or that none is, or that the figures do not say; and what failed.
 fn sentences(record: &FleetRecord, kinds: &[Kind]) -> Vec<String> {
     let name = |rank: usize| record.nodes[rank].name.as_str();
     let mut said = Vec::new();
@@ -361,7 +361,7 @@ fn sentences(record: &FleetRecord, kinds: &[Kind]) -> Vec<String> {
              --time for the bench, make them surer.",
         ));
     }
-    // Why a node that failed has no pairs stands beside its name.
+    // Why a node that failed has no pairs is beside its name.
     let is_there = |rank: usize| record.nodes[rank].failure.is_none();
     let failed: Vec<String> = record
         .meetings

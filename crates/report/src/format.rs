@@ -33,7 +33,7 @@ pub struct Format {
     pub flag: &'static str,
     /// What is in it, for the help text.
     pub summary: &'static str,
-    /// Turns summarised records into text that ends with a newline. What is shown of a study it is told.
+    /// Turns summarised records into text that ends with a newline. `ViewOf` says what is shown of a study.
     pub render: fn(&[Loaded], ViewOf) -> Result<String, FormatError>,
 }
 

@@ -18,7 +18,7 @@ struct Machine<'a> {
     records: Vec<&'a str>,
 }
 
-/// Facts about every machine, a column for each; the load is told record by record in [`runs`].
+/// Facts about every machine, a column for each; the load of each record is in [`runs`].
 pub(crate) fn facts(records: &[(String, &AnyRecord)]) -> Table {
     let machines = machines(records);
     let mut rows: BTreeMap<(usize, String), Vec<String>> = BTreeMap::new();

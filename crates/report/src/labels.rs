@@ -17,7 +17,7 @@ fn ending(path: &str, parts: usize) -> String {
     end.strip_suffix(".json").filter(|stem| !stem.is_empty()).unwrap_or(&end).to_owned()
 }
 
-/// The same file twice is told apart by a number.
+/// The same file twice gets a number.
 fn numbered(labels: &[String]) -> Vec<String> {
     let name =
         |(at, label): (usize, &String)| match labels[..at].iter().filter(|other| *other == label).count() {

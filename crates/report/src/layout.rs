@@ -3,7 +3,7 @@
 use model::visible;
 use unicode_width::UnicodeWidthStr;
 
-/// How a piece of text stands out, where colour is wanted.
+/// How a piece of text is set off, where colour is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tone {
     /// As it is.
@@ -67,7 +67,7 @@ pub(crate) fn right(text: &str, columns: usize) -> String {
     format!("{}{text}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
-/// Words in lines of at most so many columns; a word that is longer has a line of its own.
+/// Words in lines of at most `columns`; a word that is longer has a line of its own.
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     fill(text.split_whitespace(), " ", columns)
 }
@@ -81,7 +81,7 @@ pub(crate) fn wrap_kept(text: &str, columns: usize) -> Vec<String> {
     }
 }
 
-/// Pieces in lines of at most so many columns, with a separator between the pieces of a line.
+/// Pieces in lines of at most `columns`, with a separator between the pieces of a line.
 pub(crate) fn fill<'a>(
     pieces: impl IntoIterator<Item = &'a str>,
     separator: &str,
@@ -100,7 +100,7 @@ pub(crate) fn fill<'a>(
     lines
 }
 
-/// A command in one line, of at most so many columns.
+/// A command in one line, of at most `columns`.
 pub(crate) fn shortened(command: &str, columns: usize) -> String {
     let line = command.split_whitespace().collect::<Vec<_>>().join(" ");
     if width(&line) <= columns {
@@ -129,7 +129,7 @@ pub(crate) fn code(command: &str) -> String {
     format!("{fence}{blank}{}{blank}{fence}", command.replace('\n', " "))
 }
 
-/// A bar of at most so many columns, in eighths of a column, for a share of 0 to 1.
+/// A bar of at most `columns`, in eighths of a column, for a share of 0 to 1.
 pub(crate) fn bar(share: f64, columns: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (share.clamp(0.0, 1.0) * columns as f64 * 8.0).round() as usize;

@@ -1,62 +1,46 @@
 //! Many pairs, many senders and given rates: how figures change with the load, as tables, sentences and a figure.
 
-use model::{BenchRecord, CaseRecord, DataLevel, Load, Placement, Role, Spec, Tasks, Workload};
+use model::{BenchRecord, CaseRecord, DataLevel, Load, Role, Tasks, Workload};
 use stats::{figure, load};
 
 use crate::figure::{Axis, Chart, Figure, Lines, Point, Scale, Series, SeriesStyle, Unit};
 use crate::lists::grouped;
 use crate::reason::reason;
 use crate::table::{Column, Fit, Table};
+use crate::view::Axes;
 use crate::{noise, numbers, words};
 
 /// Below this part of the rate that was asked for, a mechanism does not keep up.
 const KEEPS_UP_FROM: f64 = 0.95;
 
-/// The cases that were measured under a load that somebody asked for.
+/// The cases that were measured under a load that was asked for.
 pub(crate) fn loaded(record: &BenchRecord) -> impl Iterator<Item = &CaseRecord> {
     record.cases.iter().filter(|case| case.role == Role::Ranked && case.load().is_asked())
 }
 
-/// What the rows of one table have in common.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Common {
-    workload: Workload,
-    data: DataLevel,
-    tasks: Tasks,
-    placement: Placement,
-    relays: u32,
-    block_bytes: u64,
-    /// What was asked for: pairs, senders, a rate.
-    asked: [bool; 3],
-}
-
-impl Common {
-    fn of(case: &CaseRecord) -> Self {
-        let CaseRecord { workload, data, tasks, placement, relays, block_bytes, .. } = *case;
-        let Load { pairs, senders, rate_per_s } = case.load();
-        let asked = [pairs.is_some(), senders.is_some(), rate_per_s.is_some()];
-        Self { workload, data, tasks, placement, relays, block_bytes, asked }
-    }
+/// What the rows of one table have in common: the axes, the block, and which of pairs, senders and a rate was asked for.
+fn common(case: &CaseRecord) -> (Axes, u64, [bool; 3]) {
+    let Load { pairs, senders, rate_per_s } = case.load();
+    (Axes::of(case), case.block_bytes, [pairs.is_some(), senders.is_some(), rate_per_s.is_some()])
 }
 
 /// A table's cases, a mechanism after the other, the load growing.
-fn groups(record: &BenchRecord) -> Vec<(Common, Vec<&CaseRecord>)> {
-    let mut groups = grouped(loaded(record).map(|case| (Common::of(case), case)));
-    for (_, cases) in &mut groups {
-        let by_spec: Vec<(&Spec, Vec<&CaseRecord>)> = grouped(cases.iter().map(|case| (&case.spec, *case)));
-        *cases = by_spec.into_iter().flat_map(|(_, cases)| sorted(cases)).collect();
+fn groups(record: &BenchRecord) -> Vec<Vec<&CaseRecord>> {
+    let mut groups = Vec::new();
+    for (_, cases) in grouped(loaded(record).map(|case| (common(case), case))) {
+        let mut group = Vec::new();
+        for (_, mut of_spec) in grouped(cases.into_iter().map(|case| (&case.spec, case))) {
+            of_spec.sort_by_key(|case| case.load());
+            group.append(&mut of_spec);
+        }
+        groups.push(group);
     }
     groups
 }
 
-fn sorted(mut cases: Vec<&CaseRecord>) -> Vec<&CaseRecord> {
-    cases.sort_by_key(|case| case.load());
-    cases
-}
-
 /// A table for each workload, block and placement.
 pub(crate) fn tables(record: &BenchRecord) -> Vec<Table> {
-    let table = |(_, cases): (Common, Vec<&CaseRecord>)| {
+    let table = |cases: Vec<&CaseRecord>| {
         let mut table = table(&cases, record.settings.interrupted);
         table.title = title(&cases);
         table.notes = beside(record, &cases).into_iter().collect();
@@ -232,17 +216,18 @@ fn crowded(record: &BenchRecord) -> Option<String> {
 /// other records.
 pub(crate) fn figures(record: &BenchRecord, number: usize) -> Vec<Figure> {
     let figures = groups(record).into_iter().enumerate();
-    figures.filter_map(|(at, (common, cases))| figure(&common, &cases, number * 10 + at)).collect()
+    figures.filter_map(|(at, cases)| figure(&cases, number * 10 + at)).collect()
 }
 
-fn figure(common: &Common, cases: &[&CaseRecord], number: usize) -> Option<Figure> {
-    let asked = cases.first()?.load();
+fn figure(cases: &[&CaseRecord], number: usize) -> Option<Figure> {
+    let first = cases.first()?;
+    let asked = first.load();
     let (x, label): (fn(&CaseRecord) -> Option<f64>, _) = match asked {
         Load { rate_per_s: Some(_), .. } => (load::offered_per_s, "round trips asked for in a second"),
         Load { senders: Some(_), .. } => (|case| case.senders.map(f64::from), "senders"),
         _ => (|case| case.pairs.map(f64::from), "pairs at once"),
     };
-    let (what, unit) = match (common.workload, asked.rate_per_s) {
+    let (what, unit) = match (first.workload, asked.rate_per_s) {
         (Workload::Stream, _) => ("throughput of all together", Unit::BytesPerS),
         (_, Some(_)) => ("99th percentile of the response time", Unit::Ns),
         (_, None) => ("median round trip", Unit::Ns),

@@ -1,4 +1,4 @@
-//! What the figures of a machine mean for whoever couples programs on it: a table that a newcomer understands, and the same for
+//! What the figures of a machine mean for programs that are coupled on it: a table that a newcomer understands, and the same for
 //! programs.
 
 use model::MachineFigureKind::{
@@ -18,7 +18,7 @@ const PAGES_IN_MIB: f64 = 256.0;
 /// From here on one figure is worth calling larger than another.
 const WORTH_TELLING: f64 = 1.5;
 
-/// A figure among the findings of the doctor, with the same fields, so that whoever reads one reads the other.
+/// A figure among the findings of the doctor, with the same fields.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MeasuredFinding {
     /// Which figure.

@@ -51,7 +51,7 @@ pub(crate) fn interval_name(trials: Option<u32>) -> Option<&'static str> {
     }
 }
 
-/// What the marks across the figures of a chart are, of which each is of so many trials.
+/// What the marks across the figures of a chart are, by the numbers of their trials.
 pub(crate) fn interval_words(trials: impl Iterator<Item = usize> + Clone) -> String {
     let few = trials.clone().any(is_range);
     match (few, trials.clone().any(|trials| trials >= ENOUGH_FOR_95_PERCENT)) {
@@ -63,7 +63,7 @@ pub(crate) fn interval_words(trials: impl Iterator<Item = usize> + Clone) -> Str
     }
 }
 
-/// Whether a median of so many trials has no 95 % interval, so that what stands in its place is their range.
+/// Whether a median of `trials` has no 95 % interval, so that their range is shown in its place.
 pub fn is_range(trials: usize) -> bool {
     (2..ENOUGH_FOR_95_PERCENT).contains(&trials)
 }

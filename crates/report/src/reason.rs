@@ -7,19 +7,19 @@ use crate::view::RankedRow;
 /// What happened and what to try, one entry for each different reason of a row. Says which figures are meant where others of
 /// the row went well.
 pub(crate) fn reasons(row: &RankedRow, interrupted: bool) -> Vec<String> {
-    let mut told: Vec<(String, Vec<&CaseRecord>)> = Vec::new();
+    let mut reasons: Vec<(String, Vec<&CaseRecord>)> = Vec::new();
     for case in row.cases() {
         let Some(reason) = reason(case, interrupted) else { continue };
-        match told.iter_mut().find(|(known, _)| *known == reason) {
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, cases)) => cases.push(case),
-            None => told.push((reason, vec![case])),
+            None => reasons.push((reason, vec![case])),
         }
     }
     let all = row.cases().count();
     let sentence = |(reason, cases): (String, Vec<&CaseRecord>)| {
         if cases.len() == all { reason } else { format!("{}: {reason}", whose(&cases, row)) }
     };
-    told.into_iter().map(sentence).collect()
+    reasons.into_iter().map(sentence).collect()
 }
 
 /// Which of a row's cases are meant: "stream", "round trips", "pinned".

@@ -1,4 +1,4 @@
-//! What stands around the figures: the heading, the floor and the ceiling, and what a reader must know
+//! The words around the figures: the heading, the floor and the ceiling, and what a reader must know
 //! before believing a row.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,9 +11,9 @@ use crate::lists::{distinct, first_of, grouped};
 use crate::view::{RankedRow, Ranking, View, ranked, transports};
 use crate::{granted, load, noise, numbers, words};
 
-/// Two figures of one case are told apart where one is so many times the other.
+/// Two figures of one case are different where one is this many times the other.
 const MIXTURE_FROM: f64 = 1.25;
-/// Rows whose two figures are told in a remark.
+/// Rows whose two figures are in a remark.
 const MIXTURES_MAX: usize = 3;
 
 /// Lines of one kind; with more, none is read.
@@ -63,14 +63,14 @@ pub(crate) fn interruption(view: &View) -> Option<String> {
 /// The ceiling and the floor of a ranking, on one line; `None` where neither was measured.
 pub(crate) fn footer(view: &View, ranking: &Ranking) -> Option<String> {
     let mut parts = Vec::new();
-    for case in view.beside.ranking(&ranking.axes, Role::Ceiling) {
+    for case in view.references(ranking, Role::Ceiling) {
         let speed = case.throughput.as_ref().map(|t| numbers::throughput(t.median_bytes_per_s));
         parts.extend(
             speed.map(|speed| format!("ceiling  {} {speed}{}", case.spec, other_axes(case, ranking))),
         );
     }
     let mut floors: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for case in view.beside.ranking(&ranking.axes, Role::Floor) {
+    for case in view.references(ranking, Role::Floor) {
         let what = if case.workload == Workload::Stream { "block" } else { "round trip" };
         if let Some(cost) = floor_ns(case) {
             let costs = floors.entry(case.spec.to_string()).or_default();
@@ -86,7 +86,7 @@ pub(crate) fn footer(view: &View, ranking: &Ranking) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("  ·  "))
 }
 
-/// What a floor costs, by the same statistic as the column it stands under.
+/// What a floor costs, by the same statistic as the column above it.
 fn floor_ns(case: &CaseRecord) -> Option<f64> {
     match &case.latency_ns {
         Some(latency) => Some(latency.p50 as f64),
@@ -157,7 +157,7 @@ fn odd_payload(view: &View) -> Option<String> {
     (odd && payloads.all(|payload| payload == first)).then(|| format!("payload {first}"))
 }
 
-/// How a ceiling differs from the rows it stands over.
+/// How a ceiling differs from the rows above it.
 fn other_axes(case: &CaseRecord, ranking: &Ranking) -> String {
     let mut notes = Vec::new();
     if Some(case.block_bytes) != ranking.axes.stream_bytes {
@@ -173,7 +173,7 @@ fn other_axes(case: &CaseRecord, ranking: &Ranking) -> String {
 fn above_the_ceiling(view: &View, ranking: &Ranking) -> Vec<String> {
     let speed =
         |case: &CaseRecord| case.throughput.as_ref().map_or(0.0, |throughput| throughput.median_bytes_per_s);
-    let ceilings = view.beside.ranking(&ranking.axes, Role::Ceiling).into_iter();
+    let ceilings = view.references(ranking, Role::Ceiling).into_iter();
     let Some(ceiling) = ceilings.max_by(|a, b| speed(a).total_cmp(&speed(b))) else { return Vec::new() };
     let above = ranking.rows.iter().filter(|row| row.stream.is_some_and(|case| speed(case) > speed(ceiling)));
     let why = |case: &CaseRecord| match (&case.zero_copy, ranking.axes.data) {

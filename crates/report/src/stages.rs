@@ -13,7 +13,7 @@ use crate::statuses;
 use crate::table::{ABSENT, Column, Fit, Table};
 use crate::words;
 
-/// Below this a time asleep is not told from none.
+/// A shorter time asleep is shown as none.
 const SEEN_NS: u64 = 1_000_000;
 
 /// Its stages as a flow on a page, as a table in a text, and what is said of them.

@@ -6,7 +6,7 @@ use crate::layout::{code, shortened};
 use crate::lists::distinct;
 use crate::table::ABSENT;
 
-/// What of a command stands in a sentence, in columns.
+/// Most columns of a command in a sentence.
 const COMMAND_COLUMNS: usize = 40;
 /// Sentences at the most: a loop may have thousands of stages.
 const SENTENCES_MAX: usize = 5;
@@ -37,7 +37,7 @@ pub(crate) fn sentences(record: &RunRecord) -> Vec<String> {
     all
 }
 
-/// A status as it stands in a table.
+/// A status as tables have it.
 pub(crate) fn shown(stage: &StageRecord) -> String {
     let status = || stage.status.map_or_else(|| ABSENT.to_owned(), |status| status.to_string());
     stage.signal.map_or_else(status, signal_name)

@@ -22,7 +22,7 @@ pub struct StudyView {
 pub type ViewOf = fn(&StudyRecord) -> StudyView;
 
 impl StudyView {
-    /// The view of a record whose study nobody here knows.
+    /// The view of a record whose study is not known here.
     pub fn unknown(record: &StudyRecord) -> Self {
         let unknown = format!("The study `{}` is unknown to this hosepipe.", record.study);
         Self { title: record.study.clone(), lead: vec![unknown], sections: Vec::new() }

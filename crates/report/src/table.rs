@@ -2,9 +2,9 @@
 
 pub use crate::layout::Tone;
 
-/// What stands for a figure that is not there.
+/// The mark of an absent figure.
 pub const ABSENT: &str = "–";
-/// The column that tells, in Markdown and HTML, what stands below a row in a terminal.
+/// The column, in Markdown and HTML, of the reasons that a terminal has below a row.
 const WHY_NOT: &str = "why not";
 
 /// What the reader's terminal can show, and how much the reader wants.
@@ -36,7 +36,7 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// Its rows, as long as there are columns.
     pub rows: Vec<Row>,
-    /// What stands below it: the floor and the ceiling, the meaning of a mark.
+    /// Lines below it: the floor and the ceiling, the meaning of a mark.
     pub notes: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ pub struct Column {
     pub fit: Fit,
     /// The higher, the sooner a terminal leaves it out; 0: never. Columns of one number go together.
     pub drop: u8,
-    /// True for a picture of a figure that stands beside it: only terminals show it.
+    /// True for a picture of the figure beside it: only terminals show it.
     pub picture: bool,
 }
 
@@ -88,9 +88,9 @@ pub enum Fit {
 pub struct Row {
     /// A text for each column.
     pub cells: Vec<String>,
-    /// How the row stands out.
+    /// How the row is set off.
     pub tone: Tone,
-    /// The cell that stands out.
+    /// The cell that is bold.
     pub best: Option<usize>,
     /// Why it lacks figures, and what to try: below the row in a terminal, else a column of its own.
     pub reasons: Vec<String>,
@@ -129,7 +129,7 @@ impl Table {
     }
 
     /// The columns that say something.
-    pub(crate) fn speaking(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn filled_columns(&self) -> impl Iterator<Item = usize> {
         let speaks = |at: &usize| self.cells(*at).any(|cell| !cell.is_empty());
         (0..self.columns.len()).filter(move |at| self.rows.is_empty() || speaks(at))
     }
@@ -138,13 +138,13 @@ impl Table {
         match self.columns[at].align {
             Align::Left => false,
             Align::Right => true,
-            Align::Auto => self.speaking().next() != Some(at) && are_figures(self.cells(at)),
+            Align::Auto => self.filled_columns().next() != Some(at) && are_figures(self.cells(at)),
         }
     }
 
     /// What is shown where there is no terminal: no pictures, no column that says nothing, the reasons in a column of their own.
     pub(crate) fn texts(&self) -> Self {
-        let columns: Vec<usize> = self.speaking().filter(|at| !self.columns[*at].picture).collect();
+        let columns: Vec<usize> = self.filled_columns().filter(|at| !self.columns[*at].picture).collect();
         let with_reasons = self.rows.iter().any(|row| !row.reasons.is_empty());
         let row = |row: &Row| {
             let cells = columns.iter().map(|at| row.cells.get(*at).cloned().unwrap_or_default());

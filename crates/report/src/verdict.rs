@@ -1,10 +1,9 @@
 //! Which to take: a sentence for streams and one for round trips, by the rule of `hosepipe recommend` ([`stats::choice`]) over
 //! steady rows; a mechanism whose ends spin is named with what that costs.
 
-use model::{CaseRecord, Tasks, Workload};
+use model::{CaseRecord, NoiseLevel, Tasks, Wait, Workload};
 use stats::{Demand, choose, figure, shared_cpu};
 
-use crate::advice::{faster, spins, steady};
 use crate::numbers;
 use crate::view::{Group, RankedRow, Ranking, View};
 use crate::words::whereabouts;
@@ -20,15 +19,15 @@ const FAR_BETTER: f64 = 1.5;
 pub(crate) fn verdict(view: &View) -> Vec<String> {
     // The figures that say most: of checked bytes, where there are any. Over many block sizes the best changes with the size.
     let Some(Group::Ranked(ranking)) = view.groups().into_iter().next() else { return Vec::new() };
-    let told: Vec<Vec<String>> =
+    let verdicts: Vec<Vec<String>> =
         Workload::ALL.iter().map(|workload| of_workload(ranking, *workload)).collect();
-    let choices = told.iter().filter_map(|sentences| sentences.first());
-    choices.chain(told.iter().flat_map(|sentences| sentences.iter().skip(1))).cloned().collect()
+    let choices = verdicts.iter().filter_map(|sentences| sentences.first());
+    choices.chain(verdicts.iter().flat_map(|sentences| sentences.iter().skip(1))).cloned().collect()
 }
 
 /// The verdict for the scheduler's choice or, where nothing is steady there, for pinned ends.
 fn of_workload(ranking: &Ranking, workload: Workload) -> Vec<String> {
-    let placements = [false, true].map(|pinned| Candidates::of(ranking, workload, pinned));
+    let placements = [false, true].map(|pinned| Candidates::new(ranking, workload, pinned));
     let unsteady = |what| format!("{what}: no row is steady enough to choose one.");
     match placements.iter().find_map(Candidates::sentences) {
         Some(sentences) => sentences,
@@ -42,7 +41,7 @@ struct Candidates<'a> {
 }
 
 impl<'a> Candidates<'a> {
-    fn of(ranking: &Ranking<'a>, workload: Workload, pinned: bool) -> Self {
+    fn new(ranking: &Ranking<'a>, workload: Workload, pinned: bool) -> Self {
         let case = |row: &RankedRow<'a>| row.case(workload, pinned);
         let measured = |case: &&CaseRecord| case.throughput.is_some() || case.latency_ns.is_some();
         Self { cases: ranking.rows.iter().filter_map(case).filter(measured).collect() }
@@ -154,4 +153,23 @@ fn figures(case: &CaseRecord) -> String {
     };
     let cpu = cpu.map(|cpu| format!(", {cpu} of CPU per {unit}")).unwrap_or_default();
     format!("{figure}{cpu}")
+}
+
+/// Whether a case was steady enough to base advice on.
+pub(crate) fn steady(case: &CaseRecord) -> bool {
+    case.noise == Some(NoiseLevel::Quiet)
+}
+
+/// Whether the ends of a case are busy while they wait.
+pub(crate) fn spins(case: &CaseRecord) -> bool {
+    case.wait == Wait::Spin
+}
+
+/// By how many times one case is faster: "moves 3.0 times as much", or "answers 3.0 times as fast".
+pub(crate) fn faster(workload: Workload, times: f64) -> String {
+    let times = numbers::ratio(times);
+    match workload {
+        Workload::Stream => format!("moves {times} times as much"),
+        Workload::PingPong => format!("answers {times} times as fast"),
+    }
 }

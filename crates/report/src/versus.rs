@@ -1,12 +1,12 @@
 //! Different pipelines against each other: the ranking of `hosepipe compare` with several of them.
 
-use model::{CompareRecord, CompareResult, Ratio};
+use model::{CompareRecord, CompareResult, Ratio, SHELLS};
 use stats::spread::far_off;
 
-use crate::comparison::{BAR_COLUMNS, median, spread};
 use crate::layout::{Tone, bar, code, shortened};
 use crate::lists::{first_of, grouped};
-use crate::numbers::{decimal_size, three_digits, time};
+use crate::noise;
+use crate::numbers::{decimal_size, percent, three_digits, time};
 use crate::table::{Column, Fit, Table};
 use crate::words::count;
 
@@ -16,6 +16,8 @@ const NAME_COLUMNS: usize = 48;
 const NAMES_MAX: usize = 3;
 /// A trial so far from the median, as a share of it, is worth a sentence.
 const FAR_SHARE: f64 = 0.1;
+/// Width of the longest bar.
+pub(crate) const BAR_COLUMNS: usize = 10;
 
 /// The pipelines that ran over one link, where there are several: the fastest first, those that failed last.
 pub(crate) fn rankings(record: &CompareRecord) -> Vec<(&str, Vec<&CompareResult>)> {
@@ -181,6 +183,24 @@ pub(crate) fn remarks(record: &CompareRecord) -> Vec<String> {
         format!("Far from the others: {apart}. Something else may have used the machine.")
     });
     [start, first, apart].into_iter().flatten().collect()
+}
+
+/// What carried a pipeline: "over pipe", "in bash by itself".
+pub(crate) fn whereby(via: &str) -> String {
+    if SHELLS.contains(&via) { format!("in {via} by itself") } else { format!("over {via}") }
+}
+
+/// The median with its mark.
+pub(crate) fn median(result: &CompareResult) -> Option<String> {
+    Some(format!("{}{}", time(result.median_s? * 1e9), noise::mark(noise::level(&result.times_s))))
+}
+
+/// The interval of the median, or where there are too few trials for one the range: each has its own column.
+pub(crate) fn spread(result: &CompareResult, range: bool) -> Option<String> {
+    let trials = result.times_s.len();
+    let (median, low, high) = (result.median_s?, result.low_s?, result.high_s?);
+    let share = stats::estimate::relative_half_width(median, low, high);
+    share.filter(|_| trials > 1 && noise::is_range(trials) == range).map(percent)
 }
 
 #[cfg(test)]

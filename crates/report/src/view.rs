@@ -15,7 +15,7 @@ use model::{
 
 use stats::{Seats, figure, round_trip_seats, seats};
 
-use crate::beside::Beside;
+use crate::references::References;
 use crate::{noise, words};
 
 /// From this many block sizes on, a sweep is shown over the sizes and not as a list for each.
@@ -99,7 +99,7 @@ pub(crate) struct View<'a> {
     pub(crate) record: &'a BenchRecord,
     pub(crate) rankings: Vec<Ranking<'a>>,
     /// The floors and the ceilings.
-    pub(crate) beside: Beside<'a>,
+    references: References<'a>,
     /// Whether all rankings have the same blocks, ends and data.
     alike: Alike,
 }
@@ -143,7 +143,12 @@ impl<'a> View<'a> {
             ends: common(&rankings, Ranking::ends).is_some(),
             data: common(&rankings, |ranking| ranking.axes.data).is_some(),
         };
-        Self { record, rankings, beside: Beside::of(record), alike }
+        Self { record, rankings, references: References::from_record(record), alike }
+    }
+
+    /// The floors or the ceilings that belong to a ranking.
+    pub(crate) fn references(&self, ranking: &Ranking, role: Role) -> Vec<&'a CaseRecord> {
+        self.references.nearest(role, ranking.blocks(), ranking.axes.data, ranking.axes.placement)
     }
 
     /// What all rankings have in common; `None` where they differ.

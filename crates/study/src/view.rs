@@ -201,7 +201,7 @@ pub(crate) fn measured_bar(
     samples: Vec<f64>,
     error: Option<&str>,
 ) -> Bar {
-    let cell = Cell::of(found, samples.len(), error.unwrap_or_default().to_owned());
+    let cell = Cell::new(found, samples.len(), error.unwrap_or_default().to_owned());
     Bar { name: name.to_owned(), style: SeriesStyle::Measured, cell, samples }
 }
 

@@ -52,7 +52,7 @@ impl<'a> Set<'a> {
         self.entries.iter().map(|entry| entry.case.block_bytes).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// Whether there are so many block sizes that a line over them says more than a list for each.
+    /// Whether a line over the block sizes says more than a list for each.
     pub(super) fn is_sweep(&self) -> bool {
         self.blocks().len() >= SWEEP_FROM
     }

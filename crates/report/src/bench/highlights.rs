@@ -46,7 +46,7 @@ pub(crate) fn highlights(record: &BenchRecord) -> Vec<Highlight> {
     .collect()
 }
 
-/// The word for the mark beside a figure, which stands far from what explains it.
+/// The word for the mark beside a figure, which is far from its explanation.
 fn noisy(case: &CaseRecord) -> String {
     noise::word(case.noise).map(|word| format!(", {word}")).unwrap_or_default()
 }

@@ -177,7 +177,7 @@ fn over_blocks(set: &Set, number: usize, sources: &[Source]) -> Figure {
 
 /// What a block costs, mechanism by mechanism.
 pub(super) fn costs(set: &Set) -> Option<Costs> {
-    Costs::of(set.entries.iter().map(|entry| (entry.full_name(), entry.case)))
+    Costs::from_cases(set.entries.iter().map(|entry| (entry.full_name(), entry.case)))
 }
 
 /// The throughput that a model says between the first and the last of these points.
@@ -239,7 +239,7 @@ pub(super) fn gaps(set: &Set) -> Option<Table> {
     let without = set.entries.iter().filter(|entry| estimated(entry.case).is_none());
     let gaps =
         without.filter_map(|entry| Some((entry.full_name(), (entry.why_not()?, entry.case.block_bytes))));
-    // Reasons differ in the size that they name, at most: the first one stands for all.
+    // Reasons differ at most in the size that they name: the first one is shown.
     let row = |(name, gaps): (String, Vec<(String, u64)>)| {
         let sizes = match gaps.as_slice() {
             [(_, first), .., (_, last)] => format!("{} to {}", numbers::size(*first), numbers::size(*last)),

@@ -124,7 +124,7 @@ pub(super) struct Range {
 
 impl Range {
     /// A range with room for all values that the scale can show; any range where there is none.
-    pub(super) fn of(scale: Scale, unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
+    pub(super) fn new(scale: Scale, unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
         let shown = values.into_iter().filter(|value| can_show(scale, *value));
         let (low, high) = shown
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
@@ -155,7 +155,7 @@ impl Range {
         }
     }
 
-    /// Where a value stands between the ends, as 0 to 1; `None` where the scale cannot show it.
+    /// The place of a value between the ends, as 0 to 1; `None` where the scale cannot show it.
     pub(super) fn share(&self, value: f64) -> Option<f64> {
         let place = match self.scale {
             Scale::Log => (value / self.low).ln() / (self.high / self.low).ln(),
@@ -164,7 +164,7 @@ impl Range {
         (can_show(self.scale, value) && place.is_finite()).then_some(place)
     }
 
-    /// Values at which a tick stands, about so many.
+    /// About this many values that get a tick.
     pub(super) fn ticks(&self, about: usize) -> Vec<f64> {
         let about = about.max(2) as f64;
         let step = (self.high - self.low) / about;
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn what_a_logarithm_does_not_have_is_not_shown() {
-        let range = Range::of(Scale::Log, Unit::Ns, [0.0, 5.0, f64::NAN, 50.0]);
+        let range = Range::new(Scale::Log, Unit::Ns, [0.0, 5.0, f64::NAN, 50.0]);
         assert_eq!((range.low, range.high), (5.0, 50.0));
         assert_eq!(range.share(0.0), None);
     }
@@ -306,7 +306,7 @@ mod tests {
         ) {
             let scale = if log { Scale::Log } else { Scale::Linear };
             let unit = if bytes { Unit::Bytes } else { Unit::Ns };
-            let range = Range::of(scale, unit, [low, low * factor]).padded(0.04);
+            let range = Range::new(scale, unit, [low, low * factor]).padded(0.04);
             let ticks = range.ticks(6);
             prop_assert!(ticks.len() <= 40, "{range:?} {ticks:?}");
             let finer = range.ever_finer_ticks();
@@ -328,7 +328,7 @@ mod tests {
         ) {
             let scale = if log { Scale::Log } else { Scale::Linear };
             let unit = if bytes { Unit::Bytes } else { Unit::Ns };
-            let range = Range::of(scale, unit, [low, low * factor]);
+            let range = Range::new(scale, unit, [low, low * factor]);
             let finest = range.ever_finer_ticks().pop().expect("a list");
             let shares = finest.iter().filter_map(|tick| range.share(*tick));
             prop_assert!(shares.filter(|share| (at..=at + 0.0625).contains(share)).count() >= 2, "{range:?} {finest:?}");

@@ -25,7 +25,7 @@ const FOOT: f64 = 42.0;
 const REFERENCE: f64 = 18.0;
 /// A reference is drawn to scale where it is no further away than this many times the longest bar.
 const REFERENCE_REACH: f64 = 1.5;
-/// From the axis to text that stands right of it.
+/// From the axis to the text right of it.
 const INSET: f64 = 7.0;
 /// Lines of a reason why there is no figure.
 const REASON_LINES: usize = 2;
@@ -40,7 +40,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn of(bars: &Bars, canvas: &Canvas) -> Self {
+    fn new(bars: &Bars, canvas: &Canvas) -> Self {
         let all = || bars.groups.iter().flat_map(|group| &group.bars);
         let figures = all().flat_map(|bar| [bar.cell.value, bar.cell.low, bar.cell.high]).flatten();
         let figures: Vec<f64> = figures.chain(all().flat_map(|bar| bar.samples.iter().copied())).collect();
@@ -49,7 +49,7 @@ impl Layout {
             reference.value <= longest * REFERENCE_REACH || bars.axis.scale == Scale::Log
         };
         let references = bars.references.iter().filter(near).map(|reference| reference.value);
-        let range = Range::of(bars.axis.scale, bars.axis.unit, figures.iter().copied().chain(references));
+        let range = Range::new(bars.axis.scale, bars.axis.unit, figures.iter().copied().chain(references));
         let names = all().map(|bar| mono_width(&bar.name)).fold(40.0, f64::max) + 14.0;
         let narrow = canvas.narrow;
         let left = if narrow { 1.0 } else { names.min(NAMES_MAX) };
@@ -64,7 +64,7 @@ impl Layout {
 }
 
 pub(super) fn draw(bars: &Bars, canvas: &Canvas) -> Drawing {
-    let layout = Layout::of(bars, canvas);
+    let layout = Layout::new(bars, canvas);
     let names: usize = bars.references.iter().map(|one| named(one, bars, &layout, canvas).len()).sum();
     let top = names as f64 * REFERENCE + 4.0;
     let mut y = top;
@@ -213,7 +213,7 @@ fn references(bars: &Bars, layout: &Layout, (top, bottom): (f64, f64), canvas: &
     html! { @for piece in pieces { (piece) } }
 }
 
-/// Where the line of a reference stands; `None` where that is too far away.
+/// The place of the line of a reference; `None` where that is too far away.
 fn reference_x(reference: &Reference, layout: &Layout) -> Option<f64> {
     let within = layout.range.share(reference.value).is_some_and(|share| share <= 1.0);
     layout.x(reference.value).filter(|_| within)

@@ -1,4 +1,4 @@
-//! The sheet a figure is drawn on: how wide it is, whether it stands alone or in a page, and the pieces of SVG
+//! The canvas a figure is drawn on: how wide it is, whether it is a file of its own or in a page, and the pieces of SVG
 //! that all charts share. What records bring in of control characters is made visible at the very end, by [`visible`].
 
 use maud::{Markup, PreEscaped, html};
@@ -17,7 +17,7 @@ pub(super) const TEXT: f64 = 12.0;
 /// Between the labels of two ticks.
 const LABEL_GAP: f64 = 6.0;
 
-/// The sheet: a file of its own for who has a theme, else a page on a desktop or on a phone.
+/// The canvas: a file of its own where there is a theme, else a page on a desktop or on a phone.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Canvas {
     theme: Option<Theme>,
@@ -116,7 +116,7 @@ pub(super) fn sans_width(text: &str) -> f64 {
     UnicodeWidthStr::width(text) as f64 * TEXT * SANS_ADVANCE
 }
 
-/// The labels of ticks that have room, each centred on its place or as near to it as the sheet's edges allow. Where two would
+/// The labels of ticks that have room, each centred on its place or as near to it as the canvas' edges allow. Where two would
 /// touch, the one further right stays: of percentiles the rarest says most.
 pub(super) fn labels_apart(ticks: Vec<(f64, String)>, canvas: &Canvas) -> Vec<(f64, String)> {
     let mut free = f64::INFINITY;
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_stay_on_the_sheet_and_apart() {
+    fn labels_stay_on_the_canvas_and_apart() {
         let canvas = Canvas::narrow();
         let ticks = [(40.0, "50 %"), (50.0, "90 %"), (200.0, "99.9999 %"), (335.0, "99.99999 %")];
         let kept = labels_apart(ticks.map(|(place, words)| (place, words.to_owned())).to_vec(), &canvas);

@@ -159,7 +159,7 @@ fn arrow(thick: f64, y: f64) -> String {
     )
 }
 
-/// "≥ 1.00 GB", or that nobody counted.
+/// "≥ 1.00 GB", or that it was not counted.
 pub(super) fn amount(link: &FlowLink) -> String {
     match link.bytes {
         Some(bytes) => decimal_size(bytes),

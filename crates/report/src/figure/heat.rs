@@ -1,4 +1,4 @@
-//! A matrix whose cells are coloured by value; the value stands in the cell where there is room for it.
+//! A matrix whose cells are coloured by value; the value is in the cell where there is room for it.
 
 use maud::{Markup, html};
 use stats::estimate::median;
@@ -48,7 +48,7 @@ pub(super) fn draw(heat: &Heat, canvas: &Canvas) -> Drawing {
     let reach = FACTOR_MIN.sqrt();
     let (low, high) = alike.map_or((low, high), |middle| (low.min(middle / reach), high.max(middle * reach)));
     let scale = if low > 0.0 && high / low > FACTOR_OF_LOG { Scale::Log } else { Scale::Linear };
-    let range = Range { low, high, ..Range::of(scale, heat.unit, values) };
+    let range = Range { low, high, ..Range::new(scale, heat.unit, values) };
     let bottom = layout.top + heat.rows.len() as f64 * ROW;
     let body = html! {
         (names(heat, &layout, canvas))

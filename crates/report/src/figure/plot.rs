@@ -45,7 +45,7 @@ struct Place<'a> {
 
 /// Draws the lines; `figure` names the parts.
 pub(super) fn draw(lines: &Lines, canvas: &Canvas, figure: &str) -> Drawing {
-    let frame = Frame::of(lines, canvas);
+    let frame = Frame::new(lines, canvas);
     let (left, right, top, bottom) = (frame.left, frame.left + frame.width, HEAD, HEAD + frame.height);
     let clip = canvas.part(figure, "clip");
     let (legend, legend_height) = frame.legend(bottom + FOOT + 8.0);
@@ -74,10 +74,10 @@ fn finer_ticks(range: Range, canvas: &Canvas) -> Option<String> {
 }
 
 impl<'a> Frame<'a> {
-    fn of(lines: &'a Lines, canvas: &'a Canvas) -> Self {
+    fn new(lines: &'a Lines, canvas: &'a Canvas) -> Self {
         let points = || lines.series.iter().flat_map(|series| &series.points);
         let range = |axis: &Axis, values: &mut dyn Iterator<Item = f64>| {
-            let range = Range::of(axis.scale, axis.unit, values);
+            let range = Range::new(axis.scale, axis.unit, values);
             if axis.unit == Unit::Rarity {
                 Range { low: 1.0, high: range.high.max(10.0) * 1.1, ..range }
             } else {
@@ -158,7 +158,7 @@ impl<'a> Frame<'a> {
         Cell { value: Some(y), low, high, n, ..Cell::default() }.tip(&name, self.y.unit)
     }
 
-    /// Lines without marks are told apart by dashes once the colours have come round.
+    /// Lines without marks differ by dashes once the colours repeat.
     fn class(&self, series: &Series, index: usize) -> String {
         let again = match index / SERIES_COLORS {
             _ if self.has_marks() => "",
@@ -201,7 +201,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Where a point stands along the bottom. Over all values none is larger, which has no place: it stands where one value
+/// The place of a point along the bottom. Over all values none is larger, which has no place: it is where one value
 /// more would.
 fn x_of(lines: &Lines, point: &Point) -> f64 {
     let most = f64::from(point.n.unwrap_or(u32::MAX).max(2));

@@ -6,7 +6,7 @@ use super::{Bars, Cell, Chart, Figure, Flow, Heat, Lines, Series, SeriesStyle, U
 use crate::noise;
 use crate::table::{ABSENT, Table};
 
-pub(super) fn of(figure: &Figure) -> Table {
+pub(super) fn table(figure: &Figure) -> Table {
     let (columns, rows) = match &figure.chart {
         Chart::Lines(lines) if lines.x_axis.unit == Unit::Rarity => of_percentiles(lines),
         Chart::Lines(lines) => of_lines(lines),
@@ -143,7 +143,7 @@ fn optional(unit: Unit, value: Option<f64>) -> String {
     value.map(|value| unit.text(value)).unwrap_or_default()
 }
 
-/// The heading of the lower ends of intervals, each of so many trials.
+/// The heading of the lower ends of intervals, with the number of trials of each.
 fn interval_heading(mut trials: impl Iterator<Item = Option<u32>> + Clone) -> &'static str {
     let is_range = |n: Option<u32>| n.is_some_and(|n| noise::is_range(n as usize));
     let all = trials.clone().count() > 0 && trials.clone().all(is_range);

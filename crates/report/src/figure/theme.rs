@@ -1,7 +1,7 @@
 //! Colours and type of figures. One style sheet names its colours; a stand-alone figure has them filled in,
 //! because the programs that papers are made with know no CSS variables, and a page defines them once.
 
-/// What stands for a colour until the theme is known, and the rules that use it.
+/// The variable of a colour, for when the theme is not known, and the rules that use it.
 const STYLE: &str = include_str!("style.css");
 
 /// Names of colours; what each is on white paper, and on a dark screen. Lines and text keep a contrast of 3 and 4.5 to
@@ -46,7 +46,7 @@ pub enum Theme {
     Light,
     /// For a dark screen.
     Dark,
-    /// As the reader's screen is set (prefers-color-scheme); light where nobody says.
+    /// As the reader's screen is set (prefers-color-scheme); light where it has no setting.
     Auto,
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Matrix<'a> {
 
 impl<'a> Matrix<'a> {
     /// `None` where no two programs met.
-    pub(crate) fn of(seating: &Seating<'a>) -> Option<Self> {
+    pub(crate) fn new(seating: &Seating<'a>) -> Option<Self> {
         let met = || seating.started_by(WorkerStart::Harness).filter_map(|case| Some((worker(case)?, case)));
         // Of several cases of one pair the first is shown.
         let pairs: Vec<_> = met().map(|(worker, case)| ((&worker.writer, &worker.reader), case)).collect();
@@ -43,9 +43,9 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// The matrix in GB/s, with the marks of what is noisy; the fastest cell stands out.
+/// The matrix in GB/s, with the marks of what is noisy; the fastest cell is bold.
 pub(super) fn table(seating: &Seating) -> Option<Table> {
-    let matrix = Matrix::of(seating)?;
+    let matrix = Matrix::new(seating)?;
     let fastest = matrix.cases.values().map(|case| speed(case)).fold(0.0, f64::max);
     let title = "GB/s by writer (rows) and reader (columns), each pair over a pipe of ours";
     let mut table = Table { title: title.to_owned(), ..Table::default() };

@@ -6,7 +6,7 @@ use stats::is_mixed;
 use super::{is_pair, speed, title, worker};
 use crate::{numbers, remarks};
 
-/// What stands under the tables; nothing where nothing was measured.
+/// Remarks under the tables; none where nothing was measured.
 pub(super) fn all(record: &BenchRecord) -> Vec<String> {
     let measured = || record.cases.iter().filter(|case| worker(case).is_some() && speed(case) > 0.0);
     if measured().next().is_none() {

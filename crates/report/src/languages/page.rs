@@ -77,7 +77,7 @@ fn bar(record: &BenchRecord, case: &CaseRecord, worker: &WorkerCase) -> Bar {
 }
 
 fn matrix(record: &BenchRecord, table: &Seating, id: String, apart: &str) -> Option<Figure> {
-    let matrix = Matrix::of(table)?;
+    let matrix = Matrix::new(table)?;
     let row = |writer: &&WorkerEnd| {
         let met = matrix.readers.iter().map(|reader| matrix.case(writer, reader));
         met.map(|case| case.map(|case| figure_cell(case, record.settings.interrupted)).unwrap_or_default())

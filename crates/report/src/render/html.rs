@@ -27,42 +27,38 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 impl Document {
     /// The page as text.
     pub fn html(&self) -> String {
-        html_of(self)
-    }
-}
-
-fn html_of(page: &Document) -> String {
-    let markup = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (page.title) " · " (page.subtitle) }
-                link rel="icon" href="data:,";
-                style { (PreEscaped(variables())) (PreEscaped(STYLE)) }
-                style id="figure-style" { (PreEscaped(page_style())) }
-            }
-            body {
-                a.skip href="#main" { "Skip to the figures" }
-                (header(page))
-                div.columns {
-                    (contents(page))
-                    main id="main" {
-                        @for notice in &page.notices { p.notice role="note" { (notice) } }
-                        @if !page.highlights.is_empty() { (highlights(&page.highlights)) }
-                        @for section in &page.sections { (self::section(section)) }
-                        (method(&page.commands))
-                    }
+        let markup = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta http-equiv="Content-Security-Policy" content=(POLICY);
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    title { (self.title) " · " (self.subtitle) }
+                    link rel="icon" href="data:,";
+                    style { (PreEscaped(variables())) (PreEscaped(STYLE)) }
+                    style id="figure-style" { (PreEscaped(page_style())) }
                 }
-                div id="tip" role="status" aria-live="polite" hidden {}
-                script { (PreEscaped(script())) }
+                body {
+                    a.skip href="#main" { "Skip to the figures" }
+                    (header(self))
+                    div.columns {
+                        (contents(self))
+                        main id="main" {
+                            @for notice in &self.notices { p.notice role="note" { (notice) } }
+                            @if !self.highlights.is_empty() { (highlights(&self.highlights)) }
+                            @for section in &self.sections { (self::section(section)) }
+                            (method(&self.commands))
+                        }
+                    }
+                    div id="tip" role="status" aria-live="polite" hidden {}
+                    script { (PreEscaped(script())) }
+                }
             }
-        }
-    };
-    format!("{}\n", visible(&markup.into_string()))
+        };
+        format!("{}\n", visible(&markup.into_string()))
+    }
 }
 
 /// The colours of both themes: the reader's setting decides until the button does.
@@ -180,7 +176,7 @@ fn table(table: &Table) -> Markup {
     html! { div.scroll tabindex="0" role="region" aria-label=(table.title) { (table.html()) } }
 }
 
-/// A sentence in which what stands between backquotes is code.
+/// A sentence in which text between backquotes is code.
 fn with_code(sentence: &str) -> Markup {
     html! {
         @for (at, piece) in sentence.split('`').enumerate() {
@@ -260,7 +256,7 @@ impl Table {
     }
 }
 
-/// A number with its unit and a mark at most, or nothing, or what stands for it.
+/// A number with its unit and a mark at most, or nothing, or the mark of an absent figure.
 fn is_figure(cell: &str) -> bool {
     let mut words = cell.trim_start_matches(['≥', '<', '±', ' ']).split_whitespace();
     let number = words.next().unwrap_or_default().trim_end_matches(['×', '%']).replace(',', "");

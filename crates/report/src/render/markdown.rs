@@ -81,7 +81,7 @@ impl Table {
     }
 }
 
-/// A text as Markdown in which nothing begins an HTML tag, and in one line. Code spans are left as they are: what stands in them is
+/// A text as Markdown in which nothing begins an HTML tag, and in one line. Code spans are left as they are: their text is
 /// shown as it is (CommonMark, "code spans", "raw HTML").
 pub(crate) fn escaped(text: &str) -> String {
     let text = visible(text).replace('\n', " ");

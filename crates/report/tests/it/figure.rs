@@ -27,7 +27,7 @@ fn bar(name: &str, value: Option<f64>, note: &str) -> Bar {
     Bar {
         name: name.to_owned(),
         style: SeriesStyle::Measured,
-        cell: Cell::of(value.map(|value| [value, value * 0.9, value * 1.1]), 9, note.to_owned()),
+        cell: Cell::new(value.map(|value| [value, value * 0.9, value * 1.1]), 9, note.to_owned()),
         samples: value.map(|value| vec![value * 0.95, value, value * 1.05]).unwrap_or_default(),
     }
 }

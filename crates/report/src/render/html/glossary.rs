@@ -1,12 +1,12 @@
 //! How to read the page: the words that stand on it, each explained once, and what makes a figure honest.
 
-/// The commands on whose pages a word stands.
+/// The commands whose pages have a word.
 type Kinds = &'static [&'static str];
 const BENCH: Kinds = &["bench", "reproduce", "fleet"];
 const TRIALS: Kinds = &["bench", "reproduce", "fleet", "compare", "diff"];
 const RUN: Kinds = &["run", "top", "reproduce"];
 
-/// A word, the name its explanation has in links, on which pages it stands, and the explanation.
+/// A word, the name its explanation has in links, the pages that have it, and the explanation.
 pub(super) const WORDS: &[(&str, &str, Kinds, &str)] = &[
     (
         "mechanism",
@@ -79,7 +79,7 @@ pub(super) const WORDS: &[(&str, &str, Kinds, &str)] = &[
         "waits to read, waits to write",
         "word-waits",
         RUN,
-        "Time a stage of a pipeline slept for input, or for somebody to take its output. Sampled every few milliseconds.",
+        "Time a stage of a pipeline slept for input, or for another stage to take its output. Sampled every few milliseconds.",
     ),
     (
         "stage that holds the pipeline up",
@@ -97,7 +97,7 @@ pub(super) const WORDS: &[(&str, &str, Kinds, &str)] = &[
         "link",
         "word-link",
         &["run", "compare", "top", "reproduce"],
-        "What stands between two stages: a pipe, or what --via puts in its place.",
+        "The connection between two stages: a pipe, or what --via puts in its place.",
     ),
     (
         "chain",

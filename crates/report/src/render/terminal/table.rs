@@ -59,7 +59,7 @@ impl Table {
 
     /// The columns that are shown: the least important ones are left out until the rest fits.
     fn fitting(&self, style: &Style) -> Vec<Shown<'_>> {
-        let mut shown: Vec<Shown> = self.speaking().map(|at| self.shown(at, style)).collect();
+        let mut shown: Vec<Shown> = self.filled_columns().map(|at| self.shown(at, style)).collect();
         let needed = |shown: &[Shown]| {
             let columns = shown.iter().map(|column| GAP.len() + column.width);
             (MARGIN.len() + columns.sum::<usize>()).saturating_sub(GAP.len())

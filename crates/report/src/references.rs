@@ -1,18 +1,17 @@
-//! The floors and ceilings of a record, and which of them stand beside a ranking: those that share most of its axes.
+//! The floors and ceilings of a record, and which of them belong to a ranking: those that share most of its axes.
 
 use std::collections::HashMap;
 
-use model::{BenchRecord, CaseRecord, Role, Workload};
+use model::{BenchRecord, CaseRecord, DataLevel, Placement, Role, Workload};
 
 use crate::lists::grouped;
-use crate::view::RankingAxes;
 
 /// A case and its place in the record.
 type Placed<'a> = (usize, &'a CaseRecord);
 
 /// All floors and ceilings of a record that were measured.
 #[derive(Debug)]
-pub(crate) struct Beside<'a>(Vec<Kind<'a>>);
+pub(crate) struct References<'a>(Vec<Kind<'a>>);
 
 /// Those of one role, spec and workload.
 #[derive(Debug)]
@@ -23,8 +22,8 @@ struct Kind<'a> {
     all: Vec<Placed<'a>>,
 }
 
-impl<'a> Beside<'a> {
-    pub(crate) fn of(record: &'a BenchRecord) -> Self {
+impl<'a> References<'a> {
+    pub(crate) fn from_record(record: &'a BenchRecord) -> Self {
         let cases = record.cases.iter().enumerate();
         let cases = cases.filter(|(_, case)| case.role != Role::Ranked && !case.samples.is_empty());
         let kinds = grouped(cases.map(|(at, case)| ((case.role, &case.spec, case.workload), (at, case))));
@@ -35,19 +34,25 @@ impl<'a> Beside<'a> {
         Self(kinds.into_iter().map(kind).collect())
     }
 
-    /// The cases of a role that stand beside a ranking, in their order in the record.
-    pub(crate) fn ranking(&self, axes: &RankingAxes, role: Role) -> Vec<&'a CaseRecord> {
+    /// The cases of a role that are nearest to a ranking, in their order in the record.
+    pub(crate) fn nearest(
+        &self,
+        role: Role,
+        (stream_bytes, round_trip_bytes): (Option<u64>, Option<u64>),
+        data: DataLevel,
+        placement: Placement,
+    ) -> Vec<&'a CaseRecord> {
         let mut found: Vec<Placed> = Vec::new();
         for kind in self.0.iter().filter(|kind| kind.role == role) {
             let block = match kind.workload {
-                Workload::Stream => axes.stream_bytes,
-                Workload::PingPong => axes.round_trip_bytes,
+                Workload::Stream => stream_bytes,
+                Workload::PingPong => round_trip_bytes,
             };
             let Some(block) = block else { continue };
-            let strange = |case: &CaseRecord| (case.data != axes.data, case.placement != axes.placement);
+            let distance = |case: &CaseRecord| (case.data != data, case.placement != placement);
             let cases = kind.by_block.get(&block).unwrap_or(&kind.all);
-            let least = cases.iter().map(|(_, case)| strange(case)).min();
-            found.extend(cases.iter().filter(|(_, case)| Some(strange(case)) == least));
+            let least = cases.iter().map(|(_, case)| distance(case)).min();
+            found.extend(cases.iter().filter(|(_, case)| Some(distance(case)) == least));
         }
         found.sort_unstable_by_key(|(at, _)| *at);
         found.into_iter().map(|(_, case)| case).collect()
