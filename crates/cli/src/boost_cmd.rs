@@ -110,6 +110,7 @@ fn record(boosted: Boosted, host: Host, started: SystemTime) -> BoostRecord {
         cpu_ns: ns(boosted.cpu),
         boosted: boosted.pipes,
         refused: boosted.refused,
+        pipe_quota: boosted.pipe_quota,
         unseen: boosted.unseen,
     }
 }

@@ -18,7 +18,6 @@ use crate::terminal::{self, wrap};
 #[command(after_help = "Examples:
   hosepipe doctor                                      figures, what they mean, and findings
   hosepipe doctor --quick                              findings only: nothing is measured
-  hosepipe doctor --pipes                              each user's pipes against the quota, and which are full
   hosepipe doctor --json | jq '.[] | select(.remedy)'  findings against which there is a command
   hosepipe doctor --json | jq '.[] | select(.figure) | [.name, .figure.median, .figure.unit] | @tsv'
 
@@ -31,9 +30,6 @@ pub(crate) struct DoctorArgs {
     /// Measure nothing
     #[arg(long)]
     quick: bool,
-    /// Say instead who has how much of pipes: users against their quotas, processes, and pipes that are full or small
-    #[arg(long, conflicts_with = "quick")]
-    pipes: bool,
 }
 
 /// Width of the two columns before the text: state and name.
@@ -54,9 +50,6 @@ enum Entry<'a> {
 /// Examines this machine and prints its figures, then the findings, worst first; as JSON in one array, in the order of
 /// examination. A finding is no failure: the status is 0.
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
-    if args.pipes {
-        return pipes(args.json);
-    }
     // Looked at first: afterwards the load would be our own.
     let findings = host::diagnose();
     let figures = if args.quick { Vec::new() } else { engine::measure_machine(&host::cpus()) };
@@ -73,17 +66,6 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
         figures => Document::from_blocks(vec![Block::Table(machine_table(figures))]).terminal(&style) + "\n",
     };
     terminal::print_painted(&format!("{measured}{}", render(&findings, style.width, style.color)))?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Who has how much of pipes.
-fn pipes(json: bool) -> anyhow::Result<ExitCode> {
-    let survey = observe::survey::survey();
-    if json {
-        terminal::print_data(&format!("{}\n", serde_json::to_string_pretty(&survey)?))?;
-    } else {
-        terminal::print_painted(&report::pipes::document(&survey).terminal(&terminal::style()))?;
-    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Host, Tool};
+use crate::{Host, PipeQuota, Tool};
 
 /// The record of `hosepipe boost`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,6 +31,9 @@ pub struct BoostRecord {
     pub boosted: Vec<BoostedPipe>,
     /// Why other pipes that were full were not enlarged; `null` where none was left as it was.
     pub refused: Option<String>,
+    /// At the end, where a pipe was refused; absent in earlier records.
+    #[serde(default)]
+    pub pipe_quota: Option<PipeQuota>,
     /// Processes that could not be looked at: set-user-ID programs, and others of other users.
     pub unseen: u64,
 }

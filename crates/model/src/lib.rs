@@ -36,7 +36,7 @@ pub use histogram::{HistogramError, decode_histogram, encode_histogram, latency_
 pub use host::{Cpu, Host, Limits};
 pub use machine::{MachineFigure, MachineFigureKind, MachineUnit};
 pub use observer::{Observer, RunProgress, Silent};
-pub use pipes::{NarrowPipe, PipeHolder, PipeSurvey, PipeUser};
+pub use pipes::PipeQuota;
 pub use quantity::{ByteSize, QuantityError, parse_duration, parse_size, shown_duration};
 pub use record::{
     BenchRecord, CaseError, CaseRecord, EndUsage, ErrorKind, Latency, NoSample, NoiseLevel, PeerRecord,

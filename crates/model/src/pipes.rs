@@ -1,70 +1,32 @@
-//! Who has how much of pipes: what `hosepipe doctor --pipes` tells.
+//! How much of the quota of pipe pages a user has spent (pipe(7)).
 
-use serde::Serialize;
+use std::fmt;
 
-use crate::NamedProcess;
+use serde::{Deserialize, Serialize};
 
-/// The pipes of this machine that can be seen, against the quotas (pipe(7)).
-#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
-pub struct PipeSurvey {
-    /// Bytes of a page.
-    pub page_bytes: u64,
-    /// fs.pipe-user-pages-soft, for each user; 0: no limit.
+/// The user to whom most pages are charged, of those whose pipes can be seen, and the limits that hold for each user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PipeQuota {
+    pub uid: u32,
+    /// Pages that the pipes can hold which are charged to the user and can be seen, whether they are used or not.
+    pub used_pages: u64,
+    /// fs.pipe-user-pages-soft: past it new pipes have two pages, and none grows; 0: no limit.
     pub soft_pages: u64,
-    /// fs.pipe-user-pages-hard, for each user; 0: no limit.
+    /// fs.pipe-user-pages-hard: past it there are no new pipes; 0: no limit.
     pub hard_pages: u64,
-    /// Each user to whom pipes are charged, those with the most pages first.
-    pub users: Vec<PipeUser>,
-    /// Each process that has ends of pipes, those with the most pages first.
-    pub processes: Vec<PipeHolder>,
-    /// Pipes that are full, and those that have two pages or fewer.
-    pub narrow: Vec<NarrowPipe>,
-    /// FIFOs that nobody reads, whose size cannot be asked without being a reader.
-    pub unknown: u64,
-    /// Processes of others, whose pipes cannot be seen.
-    pub unseen: u64,
 }
 
-/// What is charged to a user.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PipeUser {
-    /// The user's number.
-    pub uid: u32,
-    /// The name; `null` where the number has none.
-    pub name: Option<String>,
-    /// How many pipes.
-    pub pipes: u64,
-    /// Pages that they can hold, whether they are used or not.
-    pub pages: u64,
-}
-
-/// What a process has.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PipeHolder {
-    /// Its number and name.
-    #[serde(flatten)]
-    pub process: NamedProcess,
-    /// How many pipes it has ends of.
-    pub pipes: u64,
-    /// Pages that they can hold; others may have ends of the same.
-    pub pages: u64,
-}
-
-/// A pipe that is full, or smaller than pipes are from the beginning.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct NarrowPipe {
-    /// As /proc shows it: `pipe:[INODE]`.
-    pub inode: u64,
-    /// The user to whom it is charged.
-    pub uid: u32,
-    /// Its size.
-    pub bytes: u64,
-    /// What is in it now.
-    pub held_bytes: u64,
-    /// Whether no page more fits into it.
-    pub is_full: bool,
-    /// Who has its writing end.
-    pub writers: Vec<NamedProcess>,
-    /// Who has its reading end.
-    pub readers: Vec<NamedProcess>,
+impl fmt::Display for PipeQuota {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { uid, used_pages, soft_pages, hard_pages } = self;
+        write!(f, "Pipes of user {uid} that can be seen hold up to {used_pages} pages")?;
+        let limits = [("soft", soft_pages), ("hard", hard_pages)].into_iter().filter(|(_, pages)| **pages > 0);
+        let shares: Vec<String> = limits
+            .map(|(name, pages)| {
+                let percent = 100.0 * *used_pages as f64 / *pages as f64;
+                format!("{percent:.0} % of the {name} quota of {pages}")
+            })
+            .collect();
+        write!(f, "{}{}.", if shares.is_empty() { "" } else { ", " }, shares.join(" and "))
+    }
 }

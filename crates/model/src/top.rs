@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Host, Tool};
+use crate::{Host, PipeQuota, Tool};
 
 /// The record of `hosepipe top`.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,6 +33,9 @@ pub struct Seen {
     pub foreign_processes: usize,
     /// Pairs of sockets between processes that do not say which way bytes go: they are in no chain.
     pub two_way_sockets: usize,
+    /// `null` where no pipe can be seen; absent in earlier records.
+    #[serde(default)]
+    pub pipe_quota: Option<PipeQuota>,
 }
 
 /// Stages that links join.

@@ -18,7 +18,7 @@ use model::{Chain, Seen};
 
 use crate::end::{End, Joint};
 use crate::fullness::{Fill, Gauge};
-use crate::quota::nameless;
+use crate::quota::{ChargedPipes, nameless};
 use crate::sockets::{self, PairEnd};
 use crate::waits::Waits;
 pub use blame::stands_out;
@@ -48,6 +48,7 @@ pub struct Watch {
     marked_look: u64,
     marked_fills: HashMap<LinkId, Fill>,
     two_way_sockets: usize,
+    charged: ChargedPipes,
 }
 
 impl Default for Watch {
@@ -65,6 +66,7 @@ impl Default for Watch {
             marked_look: 0,
             marked_fills: HashMap::new(),
             two_way_sockets: 0,
+            charged: ChargedPipes::default(),
         };
         watch.look();
         watch.mark();
@@ -117,9 +119,7 @@ impl Watch {
 
     /// Who holds which sides of which links; links of this process are none of anybody's business.
     fn holders(&mut self) -> Vec<Holder> {
-        let known = &self.census.known;
-        let holdings = || known.iter().filter_map(|(pid, known)| Some((*pid, known.holdings.as_ref()?)));
-        let ends = || holdings().flat_map(|(pid, holdings)| holdings.ends.iter().map(move |end| (pid, end)));
+        let ends = || self.census.ends();
         let any_socket = ends().any(|(_, end)| matches!(end.joint, Joint::Socket(_)));
         self.pairs = if any_socket { sockets::pairs().unwrap_or_default() } else { HashMap::new() };
         let mut fds: HashMap<u64, Vec<(i32, i32)>> = HashMap::new();
@@ -133,12 +133,12 @@ impl Watch {
         let own = std::process::id().cast_signed();
         let ours: HashSet<LinkId> = ends()
             .filter(|(pid, _)| *pid == own)
-            .flat_map(|(_, end)| ways.sides(end))
+            .flat_map(|(_, end)| ways.sides(&end))
             .map(|side| side.link)
             .collect();
         let mut holders: BTreeMap<i32, Holder> = BTreeMap::new();
         for (pid, end) in ends() {
-            for side in ways.sides(end).into_iter().filter(|side| !ours.contains(&side.link)) {
+            for side in ways.sides(&end).into_iter().filter(|side| !ours.contains(&side.link)) {
                 let holder = holders.entry(pid).or_insert_with(|| Holder { pid, ..Holder::default() });
                 holder.sides.entry(side).or_default().push(end.fd);
             }
@@ -246,13 +246,14 @@ impl Watch {
     }
 
     /// Everything that was seen since [`Watch::mark`].
-    pub fn seen(&self) -> Seen {
+    pub fn seen(&mut self) -> Seen {
         let chains: Vec<Chain> = self.knots.iter().filter_map(|knot| self.told(knot)).collect();
         Seen {
             elapsed_ns: self.mark.elapsed().as_nanos() as u64,
             chains,
             foreign_processes: self.census.foreign(),
             two_way_sockets: self.two_way_sockets,
+            pipe_quota: self.charged.most_charged(self.census.ends()),
         }
     }
 

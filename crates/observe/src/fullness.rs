@@ -10,7 +10,7 @@ use rustix::net::{RecvFlags, recv};
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, pipe_with, tee};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
-use crate::moment::Moment;
+use crate::brief_pipe::BriefPipe;
 use crate::open_file::Identity;
 
 /// A pipe with less room makes a writer of a whole block wait (pipe(7), PIPE_BUF).
@@ -86,7 +86,7 @@ impl Gauge {
     /// How full the pipe is that a process has as this descriptor; `None` where that is no pipe, is not the file that was
     /// expected, or belongs to somebody else.
     pub fn pipe(&mut self, pid: i32, fd: i32, expected: Option<Identity>) -> Option<Fill> {
-        let pipe = Moment::open(pid, fd, expected).ok()?;
+        let pipe = BriefPipe::open(pid, fd, expected).ok()?;
         let bytes = ioctl_fionread(&pipe).ok()?;
         let capacity = fcntl_getpipe_size(&pipe).ok()? as u64;
         let over = bytes == 0 && self.is_over(&pipe);
@@ -96,7 +96,7 @@ impl Gauge {
     }
 
     /// Whether nobody writes to an empty pipe any more.
-    fn is_over(&mut self, pipe: &Moment) -> bool {
+    fn is_over(&mut self, pipe: &BriefPipe) -> bool {
         let Some((write, _)) = &self.probe else { return false };
         match tee(pipe, write, 1, SpliceFlags::NONBLOCK) {
             Ok(0) => true,

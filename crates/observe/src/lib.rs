@@ -2,15 +2,14 @@
 //! for. Nothing here starts or records anything, and nothing is changed but by `resize`.
 
 pub mod activity;
+pub mod brief_pipe;
 pub mod call;
 pub mod chains;
 pub mod end;
 pub mod fullness;
 pub mod headway;
-pub mod moment;
 pub mod open_file;
 pub mod quota;
 pub mod resize;
 pub mod sockets;
-pub mod survey;
 pub mod waits;

@@ -1,17 +1,22 @@
-//! How much of pipes a user may have (pipe(7), "/proc files"): the kernel counts, for the user who made a pipe, the pages that it can
-//! hold, whether they are used or not.
+//! How many pages of pipes a user may have (pipe(7), "/proc files"), and has: the kernel charges the user who made a pipe with the pages
+//! that it can hold, whether they are used or not.
 
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
 
+use model::PipeQuota;
 use rustix::fs::fstat;
 use rustix::param::page_size;
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 
+use crate::brief_pipe::BriefPipe;
+use crate::end::End;
+use crate::open_file::Identity;
+
 /// Pages that a new pipe can hold where no quota is spent (the kernel's `PIPE_DEF_BUFFERS`).
-pub const NEW_PIPE_PAGES: u64 = 16;
-/// Pages of one that is made past the soft quota (the kernel's `PIPE_MIN_DEF_BUFFERS`; before Linux 5.14 it was one page).
-pub const MIN_PIPE_PAGES: u64 = 2;
+const NEW_PIPE_PAGES: u64 = 16;
 /// The quota where nobody has changed it: 1024 pipes of that size.
 const SOFT_PAGES: u64 = 1024 * NEW_PIPE_PAGES;
 
@@ -46,6 +51,47 @@ impl PipeLimits {
         let quotas = [self.soft_pages, self.hard_pages].into_iter().filter(|pages| *pages > 0);
         quotas.min().unwrap_or(SOFT_PAGES) * page_size() as u64 / 4
     }
+}
+
+/// The pipes that were seen: the user who is charged for each, and its pages. Each is opened once.
+#[derive(Default)]
+pub struct ChargedPipes(HashMap<Identity, Option<(u32, u64)>>);
+
+impl ChargedPipes {
+    /// The user to whom most pages are charged, of the pipes at these ends, each given with the process that holds it.
+    pub fn most_charged(&mut self, ends: impl Iterator<Item = (i32, End)>) -> Option<PipeQuota> {
+        let mut seen = HashMap::new();
+        for (pid, end) in ends {
+            let Some(pipe) = end.joint.pipe() else { continue };
+            let charge = seen.get(&pipe).or_else(|| self.0.get(&pipe)).copied().flatten();
+            seen.insert(pipe, charge.or_else(|| charged(pid, &end, pipe)));
+        }
+        self.0 = seen;
+        let mut users: BTreeMap<u32, u64> = BTreeMap::new();
+        for (uid, pages) in self.0.values().flatten() {
+            *users.entry(*uid).or_default() += pages;
+        }
+        let (uid, used_pages) = users.into_iter().max_by_key(|(_, pages)| *pages)?;
+        let PipeLimits { soft_pages, hard_pages, .. } = PipeLimits::read();
+        Some(PipeQuota { uid, used_pages, soft_pages, hard_pages })
+    }
+}
+
+/// The user who is charged for a pipe, and its pages. A FIFO is opened at a reading end only: to open one lets a process go on that
+/// waits for its reader.
+fn charged(pid: i32, end: &End, pipe: Identity) -> Option<(u32, u64)> {
+    let is_nameless = Some(pipe.0) == nameless();
+    if !end.reads && !(is_nameless && end.writes) {
+        return None;
+    }
+    let open = BriefPipe::open(pid, end.fd, Some(pipe)).ok()?;
+    let pages = fcntl_getpipe_size(&open).ok()? as u64 / page_size() as u64;
+    // A FIFO is charged to the user who opened it first; its file may be anybody's.
+    let uid = match is_nameless {
+        true => fstat(&open).ok()?.st_uid,
+        false => fs::metadata(format!("/proc/{pid}")).ok()?.uid(),
+    };
+    Some((uid, pages))
 }
 
 /// The device of pipes without a name, which tells them from FIFOs.

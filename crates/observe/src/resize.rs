@@ -4,25 +4,25 @@
 use rustix::io::{Errno, ioctl_fionread};
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 
-use crate::moment::Moment;
+use crate::brief_pipe::BriefPipe;
 use crate::open_file::Identity;
 
 /// Looks at a pipe, which a process has as this descriptor, and gives it the size that `wanted` says when told its size and what it
 /// holds, both in bytes; `None` leaves it as it is. Gives its sizes before and after.
 ///
 /// # Errors
-/// As [`Moment::open`]; EPERM past fs.pipe-max-size or the quota of the pipe's user, EBUSY where more is in it than it could hold.
+/// As [`BriefPipe::open`]; EPERM past fs.pipe-max-size or the quota of the pipe's user, EBUSY where more is in it than it could hold.
 pub fn resize(
     pid: i32,
     fd: i32,
     pipe: Identity,
     wanted: impl FnOnce(u64, u64) -> Option<u64>,
 ) -> Result<(u64, u64), Errno> {
-    let moment = Moment::open(pid, fd, Some(pipe))?;
-    let before = fcntl_getpipe_size(&moment)? as u64;
-    let after = match wanted(before, ioctl_fionread(&moment)?) {
+    let open = BriefPipe::open(pid, fd, Some(pipe))?;
+    let before = fcntl_getpipe_size(&open)? as u64;
+    let after = match wanted(before, ioctl_fionread(&open)?) {
         // A size that does not fit into this machine's numbers is as impossible as one that is too large.
-        Some(bytes) => fcntl_setpipe_size(&moment, usize::try_from(bytes).unwrap_or(usize::MAX))? as u64,
+        Some(bytes) => fcntl_setpipe_size(&open, usize::try_from(bytes).unwrap_or(usize::MAX))? as u64,
         None => before,
     };
     Ok((before, after))
@@ -82,31 +82,31 @@ mod tests {
     /// The last true reader leaves while we have the pipe, and its writer is asleep: it is not told so, goes on where there is room,
     /// and dies of SIGPIPE as soon as we have closed.
     #[test]
-    fn a_writer_whose_reader_leaves_within_the_moment_has_its_sigpipe_behind_it() {
+    fn a_writer_whose_reader_leaves_within_the_open_has_its_sigpipe_behind_it() {
         for grows in [false, true] {
             let (mut writer, pipe) = blocked_writer();
-            let moment = Moment::open(writer.id() as i32, 1, Some(pipe)).expect("its pipe");
+            let open = BriefPipe::open(writer.id() as i32, 1, Some(pipe)).expect("its pipe");
             drop(writer.stdout.take());
             if grows {
-                let size = fcntl_getpipe_size(&moment).expect("its size");
-                fcntl_setpipe_size(&moment, 4 * size).expect("it grows");
+                let size = fcntl_getpipe_size(&open).expect("its size");
+                fcntl_setpipe_size(&open, 4 * size).expect("it grows");
             }
             std::thread::sleep(Duration::from_millis(20));
             assert!(writer.try_wait().expect("asked").is_none(), "it has a reader, as far as it knows");
-            drop(moment);
+            drop(open);
             assert_eq!(writer.wait().expect("ended").signal(), Some(libc::SIGPIPE), "grows: {grows}");
         }
     }
 
     /// The other way round: what we have is no writer, so it never keeps the end from a reader.
     #[test]
-    fn the_end_of_file_comes_within_the_moment() {
+    fn the_end_of_file_comes_within_the_open() {
         let mut reader =
             Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("cat");
         let pid = reader.id() as i32;
-        let moment = Moment::open(pid, 0, Some(pipe_of(pid, 0))).expect("its pipe");
+        let open = BriefPipe::open(pid, 0, Some(pipe_of(pid, 0))).expect("its pipe");
         drop(reader.stdin.take());
         assert!(reader.wait().expect("ended").success());
-        drop(moment);
+        drop(open);
     }
 }

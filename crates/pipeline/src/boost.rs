@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use model::{BoostedPipe, describe_errno, file_on_path, sudo};
+use model::{BoostedPipe, PipeQuota, describe_errno, file_on_path, sudo};
 use process::{Reach, Supervisor, ready_within, spawn};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
@@ -75,6 +75,8 @@ pub struct Boosted {
     pub pipes: Vec<BoostedPipe>,
     /// Why others that were full were not.
     pub refused: Option<String>,
+    /// How much of the quota is spent at the end, where a pipe was refused.
+    pub pipe_quota: Option<PipeQuota>,
     /// Processes that could not be looked at.
     pub unseen: u64,
 }
@@ -133,7 +135,7 @@ pub fn attach(pid: i32, stopped: &dyn Fn() -> bool) -> Result<Boosted, BoostErro
 impl Boosted {
     fn nothing(pid: i32, wall: Duration) -> Self {
         let (looks, cpu, unseen) = (0, Duration::ZERO, 0);
-        Self { pid, ended: None, wall, looks, cpu, pipes: Vec::new(), refused: None, unseen }
+        Self { pid, ended: None, wall, looks, cpu, pipes: Vec::new(), refused: None, pipe_quota: None, unseen }
     }
 }
 

@@ -138,7 +138,7 @@ fn nobody(pipeline: &Observed<'_>, shares: &[(Culprit, f64)], whole_ns: f64) -> 
     let sizes = pipeline.links.iter().filter_map(|link| link.granted.get("pipe_bytes"));
     if let Some(bytes) = sizes.min().filter(|bytes| **bytes < LARGE_PIPE_BYTES).filter(|_| parts.len() > 1) {
         let help = if *bytes < PIPE_BYTES {
-            "this user's share of pipe pages is used up, and hosepipe doctor --pipes says by whom"
+            "this user's quota of pipe pages is spent: `hosepipe top` shows its pipes and the quota"
         } else {
             "try --via pipe:size=1MiB"
         };

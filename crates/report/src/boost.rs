@@ -85,6 +85,7 @@ fn sentences(record: &BoostRecord) -> Vec<String> {
     }
     sentences
         .extend(record.refused.iter().map(|why| format!("Not all that were full were enlarged: {why}.")));
+    sentences.extend(record.pipe_quota.iter().map(ToString::to_string));
     if record.unseen > 0 {
         let unseen = count_of(record.unseen as usize, "process", "processes");
         sentences.push(format!("{unseen} could not be looked at: other users' or set-user-ID programs."));

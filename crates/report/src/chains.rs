@@ -129,6 +129,7 @@ fn notes(seen: &Seen) -> Vec<String> {
             .then(|| "≤: children that ended count with all that they ever did.".to_owned()),
         (seen.foreign_processes > 0).then(|| foreign(seen.foreign_processes)),
         (seen.two_way_sockets > 0).then(|| undirected(seen.two_way_sockets)),
+        seen.pipe_quota.as_ref().map(ToString::to_string),
     ];
     notes.into_iter().flatten().collect()
 }

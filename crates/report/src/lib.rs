@@ -12,7 +12,6 @@ pub mod figure;
 pub mod json;
 pub mod noise;
 pub mod numbers;
-pub mod pipes;
 pub mod read;
 pub mod study;
 pub mod table;

@@ -133,27 +133,20 @@ fn the_filters_go_on_with_a_small_pipe() {
     assert!(!done.stderr.contains("EPERM"), "{}", done.stderr);
 }
 
-/// Past the soft quota new pipes have two pages (one before Linux 5.14), and the survey names the user who has spent it.
+/// Past the soft quota new pipes have two pages (one before Linux 5.14), and `top` names the user who has spent it.
 #[test]
-fn what_is_spent_is_told_by_the_doctor() {
+fn top_shows_the_user_who_has_spent_the_quota() {
     let Some(poor) = Poor::new() else { return };
     let made = poor.pipes.last().and_then(|pipe| rustix::pipe::fcntl_getpipe_size(pipe).ok());
     let page = rustix::param::page_size();
     assert!(made == Some(2 * page) || made == Some(page), "{made:?}");
-    let done = poor.lab.run(&["doctor", "--pipes", "--json"]).expect_code(0);
-    let survey: serde_json::Value = serde_json::from_str(&done.stdout).expect("JSON");
-    let users = survey["users"].as_array().expect("users");
-    let user = users.iter().find(|user| user["uid"] == USER).expect("the one who has spent it");
-    let (soft, pages) =
-        (survey["soft_pages"].as_u64().expect("pages"), user["pages"].as_u64().expect("pages"));
-    assert!(soft > 0 && pages + 16 > soft, "{user} of {soft}");
-    let narrow = survey["narrow"].as_array().expect("pipes");
-    let own = std::process::id();
-    let is_ours = |pipe: &&serde_json::Value| pipe["uid"] == USER && pipe["writers"][0]["pid"] == own;
-    let small = narrow.iter().find(is_ours).expect("the last one");
-    assert_eq!((&small["bytes"], &small["is_full"]), (&made.into(), &false.into()));
-    let text = poor.lab.run(&["doctor", "--pipes"]).expect_code(0).stdout;
-    assert!(text.contains(&USER.to_string()) && text.contains("small") && text.contains("100 %"), "{text}");
+    let done = poor.lab.run(&["top", "--once", "--json", "-"]).expect_code(0);
+    let record: model::TopRecord = serde_json::from_str(&done.stdout).expect("a record");
+    let quota = record.seen.pipe_quota.expect("pipes");
+    assert_eq!(quota.uid, USER);
+    assert!(quota.soft_pages > 0 && quota.used_pages + 16 > quota.soft_pages, "{quota:?}");
+    let text = poor.lab.run(&["top", "--once"]).expect_code(0).stdout;
+    assert!(text.contains(&format!("Pipes of user {USER}")) && text.contains("100 %"), "{text}");
 }
 
 #[test]
@@ -168,5 +161,6 @@ fn a_boost_without_quota_says_so_and_harms_nobody() {
         "{}",
         done.stderr
     );
+    assert_eq!(record.pipe_quota.map(|quota| quota.uid), Some(USER));
     assert!(done.stderr.starts_with("No pipe was enlarged in"), "{}", done.stderr);
 }

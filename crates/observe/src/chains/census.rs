@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 
 use process::proc::{self, Stat};
 
-use crate::end::{Holdings, holdings};
+use crate::end::{End, Holdings, holdings};
 
 /// What a process has open is looked through at one of so many looks, if nothing calls for it before.
 const ROUND: u64 = 16;
@@ -81,6 +81,12 @@ impl Census {
             is_kernels: stat.is_kernels,
         };
         self.known.insert(pid, known);
+    }
+
+    /// Every end of a pipe or socket, with the process that holds it.
+    pub(crate) fn ends(&self) -> impl Iterator<Item = (i32, End)> {
+        let holdings = self.known.iter().filter_map(|(pid, known)| Some((*pid, known.holdings.as_ref()?)));
+        holdings.flat_map(|(pid, holdings)| holdings.ends.iter().map(move |end| (pid, *end)))
     }
 
     /// Who has started whom.

@@ -9,11 +9,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
 use observe::call::Call;
-use observe::end::{Joint, end};
+use observe::end::{Joint, end, ends};
 use observe::open_file::Identity;
-use observe::quota::nameless;
+use observe::quota::{ChargedPipes, nameless};
 use observe::resize::resize;
-use process::proc::{Stat, named, value};
+use process::proc::{Stat, named, others, value};
 use rustix::param::clock_ticks_per_second;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -315,8 +315,14 @@ impl Watch {
 
     /// Gives back what was enlarged and lives on, and says what was done.
     pub(super) fn end(mut self, boosted: Boosted) -> Boosted {
+        let pipe_quota = self.larger.refused.as_ref().and_then(|_| {
+            let ends = others().filter_map(|pid| Some((pid, ends(pid).ok()?)));
+            let ends = ends.flat_map(|(pid, ends)| ends.map(move |end| (pid, end)));
+            ChargedPipes::default().most_charged(ends)
+        });
         self.larger.give_back();
         Boosted {
+            pipe_quota,
             looks: self.looks,
             cpu: self.pace.cost(),
             pipes: self.larger.told,

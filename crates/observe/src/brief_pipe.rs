@@ -1,7 +1,7 @@
-//! A pipe's reading end, had for a moment through /proc/PID/fd: the only way to ask a pipe of others how much it holds, and the only
-//! one to change its size. Whoever has it counts as a reader, and a writer whose last true reader leaves meanwhile hears of that when
-//! it is closed, and not before. (A writing end would keep the end of file from readers, and a copy of somebody's
-//! descriptor, pidfd_getfd(2), would be the same and needs more rights; O_PATH has no pipe's calls.)
+//! A pipe's reading end, opened for some microseconds through /proc/PID/fd: the only way to ask another process's pipe how much it
+//! holds, and the only one to change its size. While it is open this process counts as a reader: a writer whose last true reader
+//! leaves meanwhile gets its SIGPIPE when it is closed, and not before. (A writing end would keep the end of file from readers; a copy
+//! of the descriptor, pidfd_getfd(2), would be the same and needs more rights; O_PATH has no pipe's calls.)
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -11,15 +11,15 @@ use rustix::io::Errno;
 
 use crate::open_file::{Identity, identity};
 
-/// A reading end, to be dropped at once. Meanwhile no signal stops or ends this thread; only SIGSTOP can make the moment last, and
-/// SIGKILL closes it.
-pub struct Moment {
+/// A reading end, to be dropped at once. Meanwhile no signal stops or ends this thread; only SIGSTOP can keep it open, and SIGKILL
+/// closes it.
+pub struct BriefPipe {
     // Closed first: fields are dropped in their order.
     pipe: OwnedFd,
     _held: NoSignals,
 }
 
-impl Moment {
+impl BriefPipe {
     /// Opens the pipe that a process has as this descriptor, at whichever end.
     ///
     /// # Errors
@@ -37,13 +37,13 @@ impl Moment {
         }
         let held = NoSignals::hold();
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let moment = Self { pipe: open(&path, flags, Mode::empty())?, _held: held };
+        let brief = Self { pipe: open(&path, flags, Mode::empty())?, _held: held };
         // Another file may have got the number in between.
-        if is_it(fstat(&moment.pipe)?) { Ok(moment) } else { Err(Errno::NXIO) }
+        if is_it(fstat(&brief.pipe)?) { Ok(brief) } else { Err(Errno::NXIO) }
     }
 }
 
-impl AsFd for Moment {
+impl AsFd for BriefPipe {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.pipe.as_fd()
     }
