@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
 use model::visible;
-use pipeline::{Glance, Headway};
+use pipeline::{ReadProgress, StageSnapshot};
 use report::numbers;
 
 /// Between two drawings.
@@ -22,7 +22,7 @@ pub(crate) struct Live {
     began: Instant,
     drawn: Instant,
     /// What each stage had done at the last drawing.
-    before: Vec<Glance>,
+    before: Vec<StageSnapshot>,
     /// Rows kept free of the pipeline's own output; 0 where no picture is there.
     reserved: usize,
 }
@@ -37,7 +37,7 @@ impl Live {
     }
 
     /// Draws what is seen, if the last drawing is old enough; of no stages, removes the picture.
-    pub(crate) fn show(&mut self, stages: &[Glance]) {
+    pub(crate) fn show(&mut self, stages: &[StageSnapshot]) {
         if stages.is_empty() {
             return self.clear();
         }
@@ -47,13 +47,14 @@ impl Live {
             return;
         }
         self.drawn = Instant::now();
-        self.before.resize(stages.len(), Glance::default());
+        self.before.resize(stages.len(), StageSnapshot::default());
         let wanted = (stages.len() + 1).min(most);
         let mut text = if wanted == self.reserved { String::new() } else { self.reserve(wanted) };
         let top = self.rows - wanted + 1;
         let seconds = self.began.elapsed().as_secs_f64();
-        let headway = stages[0].headway.as_ref().map(|headway| format!(" · {}", in_words(headway)));
-        let head = self.fitting(&format!(" {seconds:.1} s{}", headway.unwrap_or_default()));
+        let read_progress =
+            stages[0].read_progress.as_ref().map(|read_progress| format!(" · {}", in_words(read_progress)));
+        let head = self.fitting(&format!(" {seconds:.1} s{}", read_progress.unwrap_or_default()));
         text.push_str(&format!("\x1b7\x1b[{top};1H\x1b[J\x1b[2m{head}\x1b[0m"));
         for (index, (stage, before)) in stages.iter().zip(&self.before).take(wanted - 1).enumerate() {
             text.push_str(&format!("\x1b[{};1H", top + 1 + index));
@@ -83,7 +84,7 @@ impl Live {
         }
     }
 
-    fn line(&self, number: usize, stage: &Glance, before: &Glance, since: Duration) -> String {
+    fn line(&self, number: usize, stage: &StageSnapshot, before: &StageSnapshot, since: Duration) -> String {
         let share = |now_ns: u64, then_ns: u64| {
             (now_ns.saturating_sub(then_ns) as f64 / 1e9 / since.as_secs_f64()).max(0.0)
         };
@@ -132,11 +133,11 @@ impl Live {
 }
 
 /// "big.gz: 45 % read, 12 s to its end".
-fn in_words(headway: &Headway) -> String {
-    let share = headway.read_bytes as f64 / headway.size_bytes.max(1) as f64;
-    let what = visible(&headway.what).replace('\n', " ");
+fn in_words(read_progress: &ReadProgress) -> String {
+    let share = read_progress.read_bytes as f64 / read_progress.size_bytes.max(1) as f64;
+    let what = visible(&read_progress.what).replace('\n', " ");
     let left =
-        headway.left.map(|left| format!(", {} to the end", duration(left.as_secs_f64().ceil() as u64)));
+        read_progress.left.map(|left| format!(", {} to the end", duration(left.as_secs_f64().ceil() as u64)));
     // All of it is read when all of it is.
     format!("{what}: {:.0} % read{}", (share * 100.0).floor(), left.unwrap_or_default())
 }

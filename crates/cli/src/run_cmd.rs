@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use clap::Args;
 use model::{Host, RunRecord, SCHEMA};
 use pipeline::link::LinkSpec;
-use pipeline::{Glance, Keep, Ran, Text, Watched, tell_outcome};
+use pipeline::{Keep, Ran, StageSnapshot, Text, Watched, tell_outcome};
 use process::Reach;
 use report::read::{AnyRecord, Loaded};
 
@@ -102,7 +102,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let keep = args.keep.as_ref().map(|folder| Keep::new(folder, args.force).map(Rc::new));
     let keep = keep.transpose().map_err(|problem| UsageError(problem.to_string()))?;
     let live = RefCell::new(Live::on_stderr());
-    let show = |stages: &[Glance]| live.borrow_mut().show(stages);
+    let show = |stages: &[StageSnapshot]| live.borrow_mut().show(stages);
     let told = args.stats || args.live || args.meter || args.lines;
     let watched =
         Watched { meter: args.meter, lines: args.lines, show: if args.live { Some(&show) } else { None } };

@@ -7,12 +7,13 @@ use std::io::stdout;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context;
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use model::{Chain, Seen};
-use observe::chains::Watch;
+use observe::chains::ChainSampler;
+use observe::pace::Pace;
 use process::ready_within;
 use ratatui::DefaultTerminal;
 use rustix::event::PollFlags;
@@ -23,8 +24,6 @@ use signal_hook::low_level::emulate_default_handler;
 use crate::signals::StopRequest;
 use crate::top_cmd::Which;
 
-/// Looking takes at most one part in so many of the time.
-const COST: u32 = 50;
 /// A signal is seen within this time.
 const ATTENTIVE: Duration = Duration::from_millis(250);
 /// How many looks the history of a link holds.
@@ -141,10 +140,10 @@ fn show(
     stop: &StopRequest,
     [stopped, continued]: [&AtomicBool; 2],
 ) -> anyhow::Result<()> {
-    let mut watch = Watch::default();
+    let mut sampler = ChainSampler::default();
     let mut screen = Screen::new(which);
     // The first figures come soon.
-    let mut due = Instant::now() + interval.min(ATTENTIVE);
+    let mut pace = Pace::new(interval.min(ATTENTIVE), interval, interval);
     let mut draw = true;
     while !stop.is_set() && !is_gone() {
         if stopped.swap(false, Ordering::Relaxed) {
@@ -157,21 +156,19 @@ fn show(
             terminal.clear()?;
             draw = true;
         }
-        if Instant::now() >= due {
-            let began = Instant::now();
-            watch.look();
+        if pace.begin() {
+            sampler.sample();
             if !screen.paused {
-                screen.take(watch.seen());
+                screen.take(sampler.seen());
                 draw = true;
             }
-            watch.mark();
-            due = began + interval.max(began.elapsed() * COST);
+            sampler.mark();
+            pace.end(true);
         }
         if std::mem::take(&mut draw) {
             terminal.draw(|frame| view::draw(frame, &screen))?;
         }
-        let left = due.saturating_duration_since(Instant::now());
-        if event::poll(left.min(ATTENTIVE))? {
+        if event::poll(pace.left().min(ATTENTIVE))? {
             match event::read()? {
                 Event::Key(key) if key.kind != KeyEventKind::Release => match screen.press(key) {
                     Wish::Leave => return Ok(()),

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use model::{Chain, SCHEMA, Seen, TopRecord};
-use observe::chains::Watch;
+use observe::chains::ChainSampler;
 use report::read::{AnyRecord, Loaded};
 
 use crate::outputs::Outputs;
@@ -119,12 +119,12 @@ fn check(pid: i32) -> anyhow::Result<()> {
 fn once(args: &TopArgs, which: &Which, stop: &StopRequest) -> anyhow::Result<ExitCode> {
     let host = if args.outputs.is_empty() { model::Host::default() } else { host::facts() };
     let started = SystemTime::now();
-    let mut watch = Watch::default();
+    let mut sampler = ChainSampler::default();
     for _ in 0..LOOKS {
         stop.wait(args.interval.unwrap_or(ONCE_INTERVAL) / LOOKS);
-        watch.look();
+        sampler.sample();
     }
-    let mut seen = watch.seen();
+    let mut seen = sampler.seen();
     seen.chains.retain(|chain| which.is(chain));
     let nothing = seen.chains.is_empty().then(|| nothing(which, &seen)).flatten();
     let record = TopRecord {

@@ -20,7 +20,8 @@ impl fmt::Display for PipeQuota {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { uid, used_pages, soft_pages, hard_pages } = self;
         write!(f, "Pipes of user {uid} that can be seen hold up to {used_pages} pages")?;
-        let limits = [("soft", soft_pages), ("hard", hard_pages)].into_iter().filter(|(_, pages)| **pages > 0);
+        let limits =
+            [("soft", soft_pages), ("hard", hard_pages)].into_iter().filter(|(_, pages)| **pages > 0);
         let shares: Vec<String> = limits
             .map(|(name, pages)| {
                 let percent = 100.0 * *used_pages as f64 / *pages as f64;

@@ -1,30 +1,29 @@
 //! Every chain of processes that pipes, FIFOs and socket pairs join on this machine, as it is seen from outside, look by look.
 //!
-//! What processes have open is remembered (`census`), and with it which of them make a stage and which stages a chain (`knots`); each look
-//! asks what those processes do (`member`) and how full the links between them are, and from that what flows (`flow`) and whom the
+//! What processes have open is remembered (`census`), and with it which of them make a stage and which stages a chain (`graphs`); each look
+//! asks what those processes do (`process`) and how full the links between them are, and from that what flows (`flow`) and whom the
 //! chain waits for (`blame`).
 
-mod blame;
 mod census;
 mod flow;
-mod knots;
-mod member;
-mod told;
+mod graph;
+mod process;
+mod record;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Instant;
 
 use model::{Chain, Seen};
 
+use crate::blame::{LinkState, StageState, assign_waiting};
 use crate::end::{End, Joint};
 use crate::fullness::{Fill, Gauge};
 use crate::quota::{ChargedPipes, nameless};
 use crate::sockets::{self, PairEnd};
 use crate::waits::Waits;
-pub use blame::stands_out;
 use census::Census;
-use knots::{Holder, Knot, LinkId, Side, knots};
-use member::Member;
+use graph::{ChainGraph, GraphLink, Holder, LinkId, Side, graphs};
+use process::SampledProcess;
 
 /// The files of no more processes are kept open: a program may have 1024 descriptors, as a rule.
 const KEPT_PROCESSES_MAX: usize = 200;
@@ -32,15 +31,15 @@ const KEPT_PROCESSES_MAX: usize = 200;
 const REMEMBERED: f64 = 0.6;
 
 /// Looks at the chains of this machine.
-pub struct Watch {
+pub struct ChainSampler {
     census: Census,
     gauge: Gauge,
-    members: HashMap<i32, Member>,
+    processes: HashMap<i32, SampledProcess>,
     /// Those whose descriptors are no more what they were.
     doubted: HashSet<i32>,
     pairs: HashMap<u64, PairEnd>,
     fills: HashMap<LinkId, Fill>,
-    knots: Vec<Knot>,
+    graphs: Vec<ChainGraph>,
     /// How much was put down to a stage at the last looks, by its first process.
     held_up: HashMap<i32, f64>,
     /// The beginning of the time that rates are of.
@@ -51,16 +50,16 @@ pub struct Watch {
     charged: ChargedPipes,
 }
 
-impl Default for Watch {
+impl Default for ChainSampler {
     fn default() -> Self {
-        let mut watch = Self {
+        let mut sampler = Self {
             census: Census::default(),
             gauge: Gauge::default(),
-            members: HashMap::new(),
+            processes: HashMap::new(),
             doubted: HashSet::new(),
             pairs: HashMap::new(),
             fills: HashMap::new(),
-            knots: Vec::new(),
+            graphs: Vec::new(),
             held_up: HashMap::new(),
             mark: Instant::now(),
             marked_look: 0,
@@ -68,31 +67,31 @@ impl Default for Watch {
             two_way_sockets: 0,
             charged: ChargedPipes::default(),
         };
-        watch.look();
-        watch.mark();
-        watch
+        sampler.sample();
+        sampler.mark();
+        sampler
     }
 }
 
-impl Watch {
+impl ChainSampler {
     /// Begins anew the time that rates are of.
     pub fn mark(&mut self) {
         self.mark = Instant::now();
         self.marked_look = self.census.looks;
         self.marked_fills = self.fills.clone();
-        self.members.values_mut().for_each(Member::mark);
+        self.processes.values_mut().for_each(SampledProcess::mark);
     }
 
-    /// Looks at everything.
-    pub fn look(&mut self) {
-        let active = self.members.iter().filter(|(_, member)| member.has_run());
+    /// Takes a sample of everything.
+    pub fn sample(&mut self) {
+        let active = self.processes.iter().filter(|(_, process)| process.has_run());
         let active: HashSet<i32> = active.map(|(pid, _)| *pid).collect();
         let doubted = std::mem::take(&mut self.doubted);
         let ended = self.census.look(&active, &doubted);
         for (pid, known) in ended {
             let of_the_same_stage = self.are_one_stage(pid, known.parent);
-            let child = self.members.remove(&pid);
-            let Some(parent) = self.members.get_mut(&known.parent) else { continue };
+            let child = self.processes.remove(&pid);
+            let Some(parent) = self.processes.get_mut(&known.parent) else { continue };
             match child {
                 Some(child) => parent.has_lost(&child, of_the_same_stage),
                 // What nobody looked at and was there before has moved nobody knows how much.
@@ -100,20 +99,21 @@ impl Watch {
             }
         }
         let mut holders = self.holders();
-        self.look_at_members(&mut holders, &active);
-        let waits_for_children =
-            |pid: i32| self.members.get(&pid).is_some_and(|member| member.waits.contains(&Waits::Children));
+        self.sample_processes(&mut holders, &active);
+        let waits_for_children = |pid: i32| {
+            self.processes.get(&pid).is_some_and(|process| process.waits.contains(&Waits::Children))
+        };
         let holders: Vec<Holder> = holders
             .into_iter()
             .map(|holder| Holder { waits_for_children: waits_for_children(holder.pid), ..holder })
             .collect();
-        self.knots = knots(&holders, &self.census.parents());
-        self.look_at_links(&active);
-        self.blame();
+        self.graphs = graphs(&holders, &self.census.parents());
+        self.sample_links(&active);
+        self.assign_waiting();
     }
 
     fn are_one_stage(&self, one: i32, other: i32) -> bool {
-        let stages = self.knots.iter().flat_map(|knot| &knot.stages);
+        let stages = self.graphs.iter().flat_map(|graph| &graph.stages);
         stages.into_iter().any(|stage| stage.pids.contains(&one) && stage.pids.contains(&other))
     }
 
@@ -147,14 +147,14 @@ impl Watch {
     }
 
     /// Looks at everybody who shares a link, or has one as a standard stream. Who has gone meanwhile holds nothing any more.
-    fn look_at_members(&mut self, holders: &mut Vec<Holder>, active: &HashSet<i32>) {
+    fn sample_processes(&mut self, holders: &mut Vec<Holder>, active: &HashSet<i32>) {
         let mut who: HashMap<LinkId, HashSet<i32>> = HashMap::new();
         for holder in holders.iter() {
             for side in holder.sides.keys() {
                 who.entry(side.link).or_default().insert(holder.pid);
             }
         }
-        self.members.values_mut().for_each(|member| member.is_stale = member.state != 'Z');
+        self.processes.values_mut().for_each(|process| process.is_stale = process.state != 'Z');
         holders.retain(|holder| {
             let shares = holder
                 .sides
@@ -163,14 +163,17 @@ impl Watch {
             if !shares {
                 return true;
             }
-            let seen = match self.members.get_mut(&holder.pid) {
-                Some(member) => member.look(active.contains(&holder.pid)),
+            let seen = match self.processes.get_mut(&holder.pid) {
+                Some(process) => process.look(active.contains(&holder.pid)),
                 None => {
-                    let keep = self.members.len() < KEPT_PROCESSES_MAX;
+                    let keep = self.processes.len() < KEPT_PROCESSES_MAX;
                     let since = self.census.known.get(&holder.pid).map_or(0, |known| known.since);
-                    let member =
-                        Member::new(holder.pid, keep, since > self.marked_look && self.marked_look > 0);
-                    member.map(|member| drop(self.members.insert(holder.pid, member)))
+                    let process = SampledProcess::new(
+                        holder.pid,
+                        keep,
+                        since > self.marked_look && self.marked_look > 0,
+                    );
+                    process.map(|process| drop(self.processes.insert(holder.pid, process)))
                 }
             };
             if seen.is_none() {
@@ -180,20 +183,20 @@ impl Watch {
         });
     }
 
-    fn look_at_links(&mut self, active: &HashSet<i32>) {
+    fn sample_links(&mut self, active: &HashSet<i32>) {
         let links: Vec<_> =
-            self.knots.iter().flat_map(|knot| knot.links.iter().map(move |link| (knot, link))).collect();
+            self.graphs.iter().flat_map(|graph| graph.links.iter().map(move |link| (graph, link))).collect();
         let mut fills = HashMap::new();
-        for (knot, link) in links {
+        for (graph, link) in links {
             let mut ends = [&link.writers, &link.readers].into_iter();
-            let slept = |at: &usize| !knot.stages[*at].pids.iter().any(|pid| active.contains(pid));
+            let slept = |at: &usize| !graph.stages[*at].pids.iter().any(|pid| active.contains(pid));
             // What nobody has moved has not changed.
             let unchanged = ends.all(|stages| !stages.is_empty() && stages.iter().all(slept));
             let fill = match link.id {
                 _ if unchanged && self.fills.contains_key(&link.id) => self.fills.get(&link.id).copied(),
                 LinkId::Pipe(file) => {
                     let of = |stages: &[usize], writes| {
-                        let mut pids = stages.iter().flat_map(|at| &knot.stages[*at].pids).copied();
+                        let mut pids = stages.iter().flat_map(|at| &graph.stages[*at].pids).copied();
                         pids.find_map(|pid| Some((pid, end_of(&self.census, pid, file, writes)?)))
                     };
                     // Whoever waits for a reader to open a FIFO would take us for one.
@@ -218,26 +221,24 @@ impl Watch {
         self.fills = fills;
     }
 
-    fn blame(&mut self) {
+    fn assign_waiting(&mut self) {
         let mut held_up = HashMap::new();
-        for knot in &self.knots {
-            let standing = |at: usize| blame::Standing {
-                idle: self.members_of(knot, at).all(|member| member.slice.idle),
-                rests: self.members_of(knot, at).all(|member| member.slice.rests()),
-                waits_at: self.doing(knot, at).1,
+        for graph in &self.graphs {
+            let state = |at: usize| StageState {
+                idle: self.processes_of(graph, at).all(|process| process.slice.idle),
+                rests: self.processes_of(graph, at).all(|process| process.slice.rests()),
+                passes_time: self.passes_time(graph, at),
+                waits_at: self.doing(graph, at).1,
             };
-            let stages: Vec<_> = (0..knot.stages.len()).map(standing).collect();
-            let between = |link: &knots::Joined| self.fills.get(&link.id).copied();
-            let links: Vec<_> = knot
-                .links
-                .iter()
-                .map(|link| blame::Between {
-                    writers: &link.writers,
-                    readers: &link.readers,
-                    fill: between(link),
-                })
-                .collect();
-            for (stage, share) in knot.stages.iter().zip(blame::shares(&stages, &links)) {
+            let stages: Vec<StageState> = (0..graph.stages.len()).map(state).collect();
+            let link = |link: &GraphLink| LinkState {
+                writers: link.writers.clone(),
+                readers: link.readers.clone(),
+                fill: self.fills.get(&link.id).copied(),
+            };
+            let links: Vec<LinkState> = graph.links.iter().map(link).collect();
+            let shares = assign_waiting(&stages, &links).shares(&stages, &links);
+            for (stage, share) in graph.stages.iter().zip(shares) {
                 let before = self.held_up.get(&stage.pids[0]).copied().unwrap_or(0.0);
                 held_up.insert(stage.pids[0], before * REMEMBERED + share * (1.0 - REMEMBERED));
             }
@@ -245,9 +246,16 @@ impl Watch {
         self.held_up = held_up;
     }
 
-    /// Everything that was seen since [`Watch::mark`].
+    /// Whether all threads of a stage sleep until time has passed, or until a child ends.
+    fn passes_time(&self, graph: &ChainGraph, at: usize) -> bool {
+        let waits = || self.processes_of(graph, at).flat_map(|process| &process.waits);
+        waits().all(|waits| matches!(waits, Waits::Time | Waits::Children))
+            && waits().any(|waits| *waits == Waits::Time)
+    }
+
+    /// Everything that was seen since [`ChainSampler::mark`].
     pub fn seen(&mut self) -> Seen {
-        let chains: Vec<Chain> = self.knots.iter().filter_map(|knot| self.told(knot)).collect();
+        let chains: Vec<Chain> = self.graphs.iter().filter_map(|graph| self.chain(graph)).collect();
         Seen {
             elapsed_ns: self.mark.elapsed().as_nanos() as u64,
             chains,
@@ -257,8 +265,8 @@ impl Watch {
         }
     }
 
-    fn members_of(&self, knot: &Knot, at: usize) -> impl Iterator<Item = &Member> {
-        knot.stages[at].pids.iter().filter_map(|pid| self.members.get(pid))
+    fn processes_of(&self, graph: &ChainGraph, at: usize) -> impl Iterator<Item = &SampledProcess> {
+        graph.stages[at].pids.iter().filter_map(|pid| self.processes.get(pid))
     }
 }
 

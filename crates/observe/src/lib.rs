@@ -2,14 +2,16 @@
 //! for. Nothing here starts or records anything, and nothing is changed but by `resize`.
 
 pub mod activity;
+pub mod blame;
 pub mod brief_pipe;
 pub mod call;
 pub mod chains;
 pub mod end;
 pub mod fullness;
-pub mod headway;
 pub mod open_file;
+pub mod pace;
 pub mod quota;
+pub mod read_progress;
 pub mod resize;
 pub mod sockets;
 pub mod waits;

@@ -2,10 +2,9 @@
 //! started. A pipe that is found full at two looks in a row becomes four times as large, up to 1 MiB, so that its ends stop waking
 //! each other for each 64 KiB. Nothing else is changed for anybody: no library, no environment, no descriptor.
 
-mod family;
 mod larger;
-mod pace;
-mod watch;
+mod process_tree;
+mod tree_sampler;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -22,7 +21,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use thiserror::Error;
 
-use crate::boost::watch::Watch;
+use crate::boost::tree_sampler::TreeSampler;
 use crate::run::release_descriptors;
 use crate::shell;
 
@@ -93,13 +92,13 @@ pub fn run(words: &[OsString], streams: &[(OwnedFd, RawFd)]) -> Result<Boosted, 
     let pid = start(words, streams)?;
     supervisor.watch(pid).map_err(system("pidfd_open"))?;
     // Before our copy of its standard input goes.
-    let mut watch = proc_is_ours().then(|| Watch::new(pid));
+    let mut sampler = proc_is_ours().then(|| TreeSampler::new(pid));
     release_descriptors(!streams.is_empty());
-    let mut look = || watch.as_mut().map(Watch::look);
-    let (ended, _) = supervisor.wait_looking(None, &mut look).map_err(system("wait4"))?;
+    let mut sample = || sampler.as_mut().map(TreeSampler::sample);
+    let (ended, _) = supervisor.wait_looking(None, &mut sample).map_err(system("wait4"))?;
     let boosted = Boosted { ended: Some(ended), ..Boosted::nothing(pid, began.elapsed()) };
-    Ok(match watch {
-        Some(watch) => watch.end(boosted),
+    Ok(match sampler {
+        Some(sampler) => sampler.end(boosted),
         None => Boosted { refused: Some(BoostError::OtherProc.to_string()), ..boosted },
     })
 }
@@ -122,20 +121,30 @@ pub fn attach(pid: i32, stopped: &dyn Fn() -> bool) -> Result<Boosted, BoostErro
         }
         _ => {}
     }
-    let mut watch = Watch::new(pid);
+    let mut sampler = TreeSampler::new(pid);
     while !stopped() {
-        let ended = ready_within(&opened, PollFlags::IN, Some(watch.look()));
+        let ended = ready_within(&opened, PollFlags::IN, Some(sampler.sample()));
         if ended.map_err(|error| BoostError::System("poll", error))? {
             break;
         }
     }
-    Ok(watch.end(Boosted::nothing(pid, began.elapsed())))
+    Ok(sampler.end(Boosted::nothing(pid, began.elapsed())))
 }
 
 impl Boosted {
     fn nothing(pid: i32, wall: Duration) -> Self {
         let (looks, cpu, unseen) = (0, Duration::ZERO, 0);
-        Self { pid, ended: None, wall, looks, cpu, pipes: Vec::new(), refused: None, pipe_quota: None, unseen }
+        Self {
+            pid,
+            ended: None,
+            wall,
+            looks,
+            cpu,
+            pipes: Vec::new(),
+            refused: None,
+            pipe_quota: None,
+            unseen,
+        }
     }
 }
 

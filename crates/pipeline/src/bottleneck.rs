@@ -4,9 +4,9 @@ use std::env;
 use std::path::PathBuf;
 
 use model::{Bottleneck, LinkRecord, StageRecord, file_on_path};
-use observe::chains::stands_out;
+use observe::blame::stands_out;
 
-use crate::attention::Held;
+use crate::stage_sampler::Blame;
 
 /// Below this, starting the programs is most of what a run did, and there were too few looks.
 const TOO_SHORT_NS: u64 = 50_000_000;
@@ -25,7 +25,7 @@ const COMMAND_CHARACTERS_MAX: usize = 40;
 /// One pipeline that has run.
 pub(crate) struct Observed<'a> {
     /// Its stages, and what was put down to each.
-    pub(crate) stages: &'a [(StageRecord, Held)],
+    pub(crate) stages: &'a [(StageRecord, Blame)],
     /// Its links.
     pub(crate) links: &'a [LinkRecord],
     /// Whether each stage began when the one before it had ended.
@@ -52,10 +52,10 @@ fn judge_among(pipeline: &Observed<'_>, around: &Surroundings) -> Option<Bottlen
         return say(None, "Too short to judge: starting the programs took most of the time.".to_owned());
     }
     let mut shares: Vec<(Culprit, f64)> = Vec::new();
-    for (index, (_, held)) in pipeline.stages.iter().enumerate() {
-        shares.push((Culprit::Stage(index), held.total_ns));
-        shares.push((Culprit::Before, held.before_ns));
-        shares.push((Culprit::After, held.after_ns));
+    for (index, (_, blame)) in pipeline.stages.iter().enumerate() {
+        shares.push((Culprit::Stage(index), blame.total_ns));
+        shares.push((Culprit::Before, blame.before_ns));
+        shares.push((Culprit::After, blame.after_ns));
     }
     shares.sort_by(|one, other| other.1.total_cmp(&one.1));
     let whole_ns =
@@ -86,7 +86,7 @@ fn judge_among(pipeline: &Observed<'_>, around: &Surroundings) -> Option<Bottlen
 }
 
 fn of_stage(pipeline: &Observed<'_>, index: usize, share: f64, around: &Surroundings) -> String {
-    let (stage, held) = &pipeline.stages[index];
+    let (stage, blame) = &pipeline.stages[index];
     let alone = pipeline.stages.len() == 1;
     let name = named(pipeline, index);
     let begin = match (alone, pipeline.is_sequential) {
@@ -97,9 +97,9 @@ fn of_stage(pipeline: &Observed<'_>, index: usize, share: f64, around: &Surround
         _ => format!("{name} holds the pipeline up: {} of the time was up to it, and", percent(share)),
     };
     let who = if alone { "" } else { " it" };
-    let of = |ns: f64| ns / held.total_ns.max(1.0);
-    let aside = held.aside_ns.iter().max_by(|one, other| one.1.total_cmp(other.1));
-    let (cpu, queued, disk) = (of(held.cpu_ns), of(held.queued_ns), of(held.disk_ns));
+    let of = |ns: f64| ns / blame.total_ns.max(1.0);
+    let aside = blame.aside_ns.iter().max_by(|one, other| one.1.total_cmp(other.1));
+    let (cpu, queued, disk) = (of(blame.cpu_ns), of(blame.queued_ns), of(blame.disk_ns));
     let computed = format!("computed for {}", percent(cpu));
     let did = if let Some((other, ns)) = aside.filter(|(_, ns)| of(**ns) >= MAIN_SHARE) {
         let (other, share) = (shortened(other), percent(of(*ns)));
@@ -241,14 +241,14 @@ mod tests {
 
     const MS: f64 = 1e6;
 
-    fn stage(command: &str, wall_ms: u64, held: Held) -> (StageRecord, Held) {
+    fn stage(command: &str, wall_ms: u64, blame: Blame) -> (StageRecord, Blame) {
         let command = command.to_owned();
         let stage = StageRecord { command, wall_ns: wall_ms * 1_000_000, ..StageRecord::default() };
-        (stage, held)
+        (stage, blame)
     }
 
-    fn held(total_ms: f64, cpu_ms: f64) -> Held {
-        Held { total_ns: total_ms * MS, cpu_ns: cpu_ms * MS, ..Held::default() }
+    fn blame(total_ms: f64, cpu_ms: f64) -> Blame {
+        Blame { total_ns: total_ms * MS, cpu_ns: cpu_ms * MS, ..Blame::default() }
     }
 
     /// A French machine on which awk is mawk.
@@ -257,7 +257,7 @@ mod tests {
         real_name: |program| Some(program.replace("awk", "mawk").rsplit('/').next()?.to_owned()),
     };
 
-    fn judged(stages: &[(StageRecord, Held)], is_sequential: bool) -> (Option<usize>, String) {
+    fn judged(stages: &[(StageRecord, Blame)], is_sequential: bool) -> (Option<usize>, String) {
         let observed = Observed { stages, links: &[], is_sequential };
         let bottleneck = judge_among(&observed, &AROUND).expect("stages");
         (bottleneck.stage, bottleneck.sentence)
@@ -265,23 +265,31 @@ mod tests {
 
     #[test]
     fn the_one_that_is_waited_for_is_named_with_what_it_did() {
-        let none = Held::default;
-        let among = |middle: Held| {
+        let none = Blame::default;
+        let among = |middle: Blame| {
             vec![
-                stage("cat f", 2000, held(100.0, 50.0)),
+                stage("cat f", 2000, blame(100.0, 50.0)),
                 stage("sort", 2000, middle),
                 stage("wc", 2000, none()),
             ]
         };
         let aside_ns = [("sleep 1".to_owned(), 1800.0 * MS)].into();
-        let before = Held { before_ns: 950.0 * MS, ..none() };
-        let after = Held { after_ns: 950.0 * MS, ..none() };
+        let before = Blame { before_ns: 950.0 * MS, ..none() };
+        let after = Blame { after_ns: 950.0 * MS, ..none() };
         let cases = [
-            (among(held(1900.0, 1800.0)), Some(1), ["`sort` (stage 2)", "LC_ALL=C"]),
-            (among(Held { queued_ns: 900.0 * MS, ..held(1900.0, 900.0) }), Some(1), ["waited for a CPU", ""]),
-            (among(Held { disk_ns: 1500.0 * MS, ..held(1900.0, 100.0) }), Some(1), ["waited for a disk", ""]),
-            (among(Held { aside_ns, ..held(1900.0, 0.0) }), Some(1), ["`sleep 1`", ""]),
-            (among(held(1900.0, 10.0)), Some(1), ["slept", ""]),
+            (among(blame(1900.0, 1800.0)), Some(1), ["`sort` (stage 2)", "LC_ALL=C"]),
+            (
+                among(Blame { queued_ns: 900.0 * MS, ..blame(1900.0, 900.0) }),
+                Some(1),
+                ["waited for a CPU", ""],
+            ),
+            (
+                among(Blame { disk_ns: 1500.0 * MS, ..blame(1900.0, 100.0) }),
+                Some(1),
+                ["waited for a disk", ""],
+            ),
+            (among(Blame { aside_ns, ..blame(1900.0, 0.0) }), Some(1), ["`sleep 1`", ""]),
+            (among(blame(1900.0, 10.0)), Some(1), ["slept", ""]),
             (
                 vec![stage("cat", 1000, before), stage("wc", 1000, none())],
                 None,
@@ -290,12 +298,12 @@ mod tests {
             (vec![stage("cat", 1000, none()), stage("tr", 1000, after)], None, ["reads the output", "`tr`"]),
             // Nobody is named without reason.
             (
-                vec![stage("cat f", 1000, held(480.0, 400.0)), stage("wc -c", 1000, held(450.0, 400.0))],
+                vec![stage("cat f", 1000, blame(480.0, 400.0)), stage("wc -c", 1000, blame(450.0, 400.0))],
                 None,
                 ["No stage in particular", ""],
             ),
-            (vec![stage("true", 3, held(3.0, 1.0))], None, ["Too short", ""]),
-            (vec![stage("a", 1000, held(100.0, 0.0)), stage("b", 1000, none())], None, ["No stage", ""]),
+            (vec![stage("true", 3, blame(3.0, 1.0))], None, ["Too short", ""]),
+            (vec![stage("a", 1000, blame(100.0, 0.0)), stage("b", 1000, none())], None, ["No stage", ""]),
         ];
         for (stages, expected, said) in cases {
             let (place, sentence) = judged(&stages, false);
@@ -303,7 +311,7 @@ mod tests {
             assert!(said.iter().all(|said| sentence.contains(said)), "{sentence}");
             assert_eq!(sentence.contains("Try "), said[1] == "LC_ALL=C", "{sentence}");
         }
-        let stages = [stage("a", 300, held(300.0, 290.0)), stage("b", 1000, held(650.0, 600.0))];
+        let stages = [stage("a", 300, blame(300.0, 290.0)), stage("b", 1000, blame(650.0, 600.0))];
         let (place, sentence) = judged(&stages, true);
         assert!(place == Some(1) && sentence.contains("after the other"), "{sentence}");
     }

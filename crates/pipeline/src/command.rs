@@ -159,7 +159,7 @@ impl Server<'_> {
         let links: Vec<u64> = over.iter().flat_map(|joined| joined.links.iter().copied()).collect();
         let began = Instant::now();
         while (self.chosen.stats || self.keep.is_some()) && links.iter().any(|id| self.open.contains(id)) {
-            self.look_at_links(socket)?;
+            self.update_links(socket)?;
             if began.elapsed() > LAST_FIGURES && !self.is_copying(links.iter().copied()) {
                 break;
             }

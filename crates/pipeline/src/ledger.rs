@@ -29,7 +29,7 @@ pub(crate) fn typed_stages(text: &str, count: usize) -> Vec<&str> {
 pub(crate) struct Ledger {
     /// The shell itself.
     pub(crate) shell: i32,
-    /// Every part that some process played.
+    /// Every part that some process running.
     pub(crate) processes: Vec<Process>,
     /// The latest entry of each process number.
     latest: HashMap<i32, usize>,
@@ -39,7 +39,7 @@ pub(crate) struct Ledger {
     children: HashMap<i32, Vec<usize>>,
 }
 
-/// A process, in one part it played.
+/// A process, in one part it running.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Process {
     pub(crate) pid: i32,
@@ -67,7 +67,7 @@ struct Ended {
 
 /// Processes joined by links, the first writer first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Joined {
+pub(crate) struct Pipeline {
     /// Their places in [`Ledger::processes`].
     pub(crate) processes: Vec<usize>,
     /// The links between them.
@@ -165,8 +165,8 @@ impl Ledger {
         self.alive.iter().map(|index| &self.processes[*index])
     }
 
-    /// The parts that are still being played.
-    pub(crate) fn played(&self) -> impl Iterator<Item = usize> {
+    /// The parts that are still being running.
+    pub(crate) fn running(&self) -> impl Iterator<Item = usize> {
         let is_latest = |index: &usize| self.latest.get(&self.processes[*index].pid) == Some(index);
         self.alive.iter().copied().filter(move |index| is_latest(index))
     }
@@ -203,7 +203,7 @@ impl Ledger {
 
     /// Processes that were joined by links, in the order in which they began; a command without a pipe, that the shell itself
     /// started, is alone.
-    pub(crate) fn pipelines(&self) -> Vec<Joined> {
+    pub(crate) fn pipelines(&self) -> Vec<Pipeline> {
         let by = |link: fn(&Process) -> Option<u64>| {
             let numbered = self.processes.iter().enumerate().rev();
             numbered
@@ -223,7 +223,7 @@ impl Ledger {
             if !first || (alone && !of_the_shell) {
                 continue;
             }
-            let mut joined = Joined { processes: vec![index], links: Vec::new() };
+            let mut joined = Pipeline { processes: vec![index], links: Vec::new() };
             let mut last = index;
             while let Some(link) = self.processes[last].writes {
                 joined.links.push(link);
@@ -239,7 +239,7 @@ impl Ledger {
     }
 
     /// The pipelines of which nothing runs any more. The shell's own part is over with the others'.
-    pub(crate) fn over(&self) -> Vec<Joined> {
+    pub(crate) fn over(&self) -> Vec<Pipeline> {
         let runs = |index: &usize| {
             let process = &self.processes[*index];
             process.ended.is_none() && process.pid != self.shell && is_there(process.pid)
@@ -260,7 +260,7 @@ impl Ledger {
     }
 
     /// Takes pipelines out, and what their stages started.
-    pub(crate) fn forget(&mut self, over: &[Joined]) {
+    pub(crate) fn forget(&mut self, over: &[Pipeline]) {
         let gone: HashSet<usize> = over.iter().flat_map(|joined| joined.processes.iter().copied()).collect();
         let mut known: HashSet<i32> = HashSet::new();
         let mut kept = Vec::new();
@@ -282,12 +282,12 @@ impl Ledger {
 
     /// Takes out what has ended and is joined by no link that is open.
     pub(crate) fn forget_ended(&mut self, is_open: &dyn Fn(u64) -> bool) {
-        let played: HashSet<usize> = self.played().collect();
+        let running: HashSet<usize> = self.running().collect();
         let mut index = 0;
         let mut kept = std::mem::take(&mut self.processes);
         kept.retain(|process| {
             index += 1;
-            let lives = played.contains(&(index - 1)) && is_there(process.pid);
+            let lives = running.contains(&(index - 1)) && is_there(process.pid);
             lives || [process.reads, process.writes].into_iter().flatten().any(is_open)
         });
         self.put(kept);
@@ -327,7 +327,7 @@ impl Ledger {
     }
 
     /// The record of a process; `None` of one that was never waited for.
-    pub(crate) fn stage(&self, pipeline: u32, joined: &Joined, index: usize) -> Option<StageRecord> {
+    pub(crate) fn stage(&self, pipeline: u32, joined: &Pipeline, index: usize) -> Option<StageRecord> {
         let process = &self.processes[index];
         let peers = joined.processes.iter().filter_map(|peer| self.processes[*peer].ended);
         let mut ended = process.ended;

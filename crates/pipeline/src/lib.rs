@@ -4,7 +4,6 @@
 //! a pipeline's pipe, and gets both ends of a link of the user's choice from a server of ours. Nothing of ours runs inside a
 //! pipeline, except relays (for files, terminals, `--keep`, `--meter`), which pass bytes on unchanged.
 
-mod attention;
 pub mod boost;
 mod bottleneck;
 mod capture;
@@ -19,14 +18,16 @@ mod run;
 mod serve;
 pub mod shell;
 mod socket;
+mod stage_sampler;
+
 mod trial;
 
 pub use capture::Output;
 pub use command::{Line, Prompt};
 pub use keep::{Keep, KeepProblem};
 pub use link::wait_for_writers;
-pub use observe::headway::Headway;
+pub use observe::read_progress::ReadProgress;
 pub use run::{Begin, Names, Ran, RunError, Summary, Text, Watched, run, text_arguments};
-pub use serve::{Glance, Picture};
+pub use serve::{StagePainter, StageSnapshot};
 pub use socket::tell;
 pub use trial::{Carrier, Complaints, Start, Trial, tell_outcome, trial};

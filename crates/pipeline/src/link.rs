@@ -9,6 +9,7 @@ mod follow;
 mod holders;
 mod kernel;
 pub use kernel::wait_for_writers;
+mod file_watch;
 mod lines;
 mod relay;
 mod spec;
@@ -16,7 +17,6 @@ mod ssh;
 mod stream;
 mod terminal;
 mod wait;
-mod watch;
 
 use std::fs::File;
 use std::io;
@@ -31,12 +31,12 @@ use model::{ByteSize, LinkRecord};
 use rustix::pipe::fcntl_setpipe_size;
 
 use file::LinkFile;
+use file_watch::FileWatch;
 use follow::FileFollower;
 use lines::Lines;
 use relay::{Relay, Source};
 use stream::{Stream, WriterPipe};
 use terminal::TerminalSource;
-use watch::Watch;
 
 /// A link, open. Dropping it closes what was not handed out, stops its relay and removes its names.
 pub struct Link {
@@ -47,7 +47,7 @@ pub struct Link {
     relays: Vec<Relay>,
     file: Option<Arc<LinkFile>>,
     /// Where the reader waits for the writer.
-    writer: Option<Watch>,
+    writer: Option<FileWatch>,
     /// What will keep a copy of a stored link's file.
     copy: Option<File>,
     /// The largest files that its writers may make, where they have a limit, in bytes.
@@ -110,7 +110,7 @@ impl Link {
     }
 
     fn store(&mut self, reader: OwnedFd, stored: Stored) -> Result<(), OpenError> {
-        let watch = Watch::new(&reader).map_err(refused("inotify, or what stands for it"))?;
+        let watch = FileWatch::new(&reader).map_err(refused("inotify, or what stands for it"))?;
         let order = stored.order;
         let file = Arc::new(LinkFile::new(reader, stored));
         self.file = Some(Arc::clone(&file));
@@ -242,7 +242,7 @@ impl Link {
     /// # Errors
     /// What inotify(7) answers.
     pub fn is_written(&mut self) -> io::Result<bool> {
-        self.writer.as_mut().map_or(Ok(true), Watch::all_closed)
+        self.writer.as_mut().map_or(Ok(true), FileWatch::all_closed)
     }
 
     /// Whether nothing of ours is left to do: its relays, where there are any, have come to their end.

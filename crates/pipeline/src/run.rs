@@ -34,7 +34,7 @@ use crate::keep::Keep;
 use crate::learn;
 use crate::link::{Link, LinkSpec, refused};
 use crate::preload::Library;
-use crate::serve::{Front, Picture, Service, serve};
+use crate::serve::{Front, Service, StagePainter, serve};
 use crate::shell::{Kind, Shell};
 use crate::socket::Socket;
 
@@ -71,7 +71,7 @@ pub struct Watched<'a> {
     /// Lines are counted, too.
     pub lines: bool,
     /// Shows what is seen, while it is seen, in the process that serves the links.
-    pub show: Option<&'a Picture<'a>>,
+    pub show: Option<&'a StagePainter<'a>>,
 }
 
 /// Where a shell's functions find their server.
@@ -179,7 +179,8 @@ pub fn run(text: &Text<'_>) -> Result<Ran, RunError> {
         return Err(Start::new(text, Begin::default(), library, sites.map(own)).become_shell(text.shell));
     }
     let socket = Socket::open().map_err(system("a socket"))?;
-    let config = sites.map(|sites| if plain { own(sites) } else { asking(sites, &socket.name) });
+    let config = sites
+        .map(|sites| if plain { own(sites) } else { asking(sites, &socket.name, text.watched.is_some()) });
     if text.is_interactive {
         // The shell would have it for a child; the server starts one of its own.
         mechanism::end_cleaner();
@@ -328,9 +329,10 @@ pub(crate) fn release_descriptors(keep_output: bool) {
     }
 }
 
-/// The configuration of a library that asks the server at the socket of this name for each link.
-fn asking(sites: Sites, socket: &str) -> Config {
-    let mut config = Config { mode: mode::ASK, sites, ..Config::OFF };
+/// The configuration of a library that asks the server at the socket of this name for each link, and reports what processes use where
+/// that is recorded.
+fn asking(sites: Sites, socket: &str, reports_usage: bool) -> Config {
+    let mut config = Config { mode: mode::ASK, argument: reports_usage.into(), sites, ..Config::OFF };
     config.name[..socket.len()].copy_from_slice(socket.as_bytes());
     config
 }

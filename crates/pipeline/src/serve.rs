@@ -20,16 +20,16 @@ use process::signals;
 use process::sleep_on;
 use rustix::event::{PollFd, PollFlags};
 
-use crate::attention::Attention;
 use crate::command::{Chosen, PromptPipes};
 use crate::keep::Keep;
 use crate::ledger::Ledger;
 use crate::run::Text;
 use crate::socket::{self, Message, Socket};
-use observe::headway::Headways;
+use crate::stage_sampler::StageSampler;
+use observe::read_progress::ReadProgressTracker;
 
 use links::Served;
-pub use stages::{Glance, Picture};
+pub use stages::{StagePainter, StageSnapshot};
 
 /// Between two looks at links that tell nobody that they are over.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
@@ -93,23 +93,23 @@ pub(crate) fn serve(service: &Service<'_>, socket: &Socket, shell: i32, front: F
         forget_at: FORGET_MIN,
         ledger: Ledger::of(shell),
         began_ns: monotonic_ns(),
-        attention: text.watched.map(|_| Attention::new()),
+        sampler: text.watched.map(|_| StageSampler::new()),
         drawn: Instant::now(),
-        headways: Headways::default(),
+        read_progress: ReadProgressTracker::default(),
     };
     let mut front = Some(front);
     loop {
-        server.look_at_links(socket)?;
+        server.update_links(socket)?;
         let waiting = !server.open.is_empty();
         if front.is_none() && !waiting {
             return Ok(());
         }
-        server.look_at_stages();
+        server.sample_stages();
         let mut pause = if waiting { LOOK_AGAIN } else { IDLE };
-        if let Some(attention) = server.attention.as_ref().filter(|_| front.is_some())
-            && server.ledger.played().next().is_some()
+        if let Some(sampler) = server.sampler.as_ref().filter(|_| front.is_some())
+            && server.ledger.running().next().is_some()
         {
-            pause = pause.min(attention.pause());
+            pause = pause.min(sampler.pace.left());
         }
         let prompt_pipes = service.prompt_pipes.map(|prompt_pipes| prompt_pipes.asked().as_fd());
         let from = [Some(socket.fd.as_fd()), front.as_ref().map(AsFd::as_fd), prompt_pipes];
@@ -185,9 +185,9 @@ pub(crate) struct Server<'a> {
     pub(crate) ledger: Ledger,
     /// When it began to serve the shell (CLOCK_MONOTONIC).
     began_ns: u64,
-    attention: Option<Attention>,
+    sampler: Option<StageSampler>,
     drawn: Instant,
-    headways: Headways,
+    read_progress: ReadProgressTracker,
 }
 
 impl Server<'_> {
@@ -260,7 +260,7 @@ impl Server<'_> {
     fn settle(&mut self, socket: &Socket) -> io::Result<()> {
         let began = Instant::now();
         while !self.open.is_empty() {
-            self.look_at_links(socket)?;
+            self.update_links(socket)?;
             // Whatever still lives, in the background, keeps its link.
             let most = if self.ledger.living().next().is_some() { LAST_BYTES / 10 } else { LAST_BYTES };
             if began.elapsed() > most && !self.is_copying(self.open.iter().copied()) {

@@ -48,7 +48,7 @@ pub mod mode {
     pub const OWN: u32 = 2;
     /// Makes each pipe of `argument` bytes.
     pub const EXACTLY: u32 = 3;
-    /// Asks hosepipe for the ends of a link.
+    /// Asks hosepipe for the ends of a link. Where `argument` is 0, messages have no `usage`, which costs a call each.
     pub const ASK: u32 = 4;
 }
 

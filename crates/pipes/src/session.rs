@@ -73,6 +73,11 @@ impl Session {
         self.config().name[0] != 0
     }
 
+    /// Whether it is recorded what processes use.
+    pub(crate) fn reports_usage(&self) -> bool {
+        self.config().argument != 0
+    }
+
     /// The offset in the shell's file of an address, where that is code.
     pub(crate) fn offset(&self, address: usize) -> Option<usize> {
         let Given { base, code, .. } = self.given();

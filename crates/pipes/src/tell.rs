@@ -81,7 +81,7 @@ pub(crate) enum Answer {
 /// # Errors
 /// A number of errno(3): it cannot be known whether they are done.
 pub(crate) fn took(id: u64, target: c_int, hold: bool) -> Result<(), isize> {
-    let head = Head { usage: usage(&sys::usage(false)), ..head(kind::TOOK, id, target as i64) };
+    let head = Head { usage: own_usage(), ..head(kind::TOOK, id, target as i64) };
     if !hold {
         // Without a server the link is a stream like any other.
         let _ = send(&head, b"", None);
@@ -118,8 +118,7 @@ fn report_limit(output: c_int) {
 
 /// Says that this process has put something else in the place of an end of a link.
 pub(crate) fn left(id: u64, target: c_int) {
-    let _ =
-        send(&Head { usage: usage(&sys::usage(false)), ..head(kind::LEFT, id, target as i64) }, b"", None);
+    let _ = send(&Head { usage: own_usage(), ..head(kind::LEFT, id, target as i64) }, b"", None);
 }
 
 /// Says what this process becomes, and which children it has then: of a program they are none, but process substitutions of its
@@ -140,12 +139,12 @@ pub(crate) fn becomes(argv: *const *const c_char) {
             len += 1;
         }
     }
-    let (own, children) = (usage(&sys::usage(false)), usage(&sys::usage(true)));
-    let usage = Usage {
-        user_us: own.user_us + children.user_us,
-        system_us: own.system_us + children.system_us,
-        ..own
-    };
+    let mut usage = own_usage();
+    if SESSION.reports_usage() {
+        let children = usage_of(&sys::usage(true));
+        usage.user_us += children.user_us;
+        usage.system_us += children.system_us;
+    }
     let _ = send(&Head { usage, ..head(kind::EXEC, 0, i64::from(sys::getppid())) }, &text[..len], None);
     // It may have got another limit since it took the link.
     [1, 2].into_iter().for_each(report_limit);
@@ -153,10 +152,15 @@ pub(crate) fn becomes(argv: *const *const c_char) {
 
 /// Says that a process has ended, and what it used.
 pub(crate) fn reaped(pid: i32, status: c_int, used: &sys::Rusage) {
-    let _ = send(&Head { pid, usage: usage(used), ..head(kind::REAPED, 0, i64::from(status)) }, b"", None);
+    let _ = send(&Head { pid, usage: usage_of(used), ..head(kind::REAPED, 0, i64::from(status)) }, b"", None);
 }
 
-fn usage(used: &sys::Rusage) -> Usage {
+/// What this process has used by itself, where that is recorded.
+fn own_usage() -> Usage {
+    if SESSION.reports_usage() { usage_of(&sys::usage(false)) } else { Usage::default() }
+}
+
+fn usage_of(used: &sys::Rusage) -> Usage {
     let microseconds = |time: [i64; 2]| (time[0] * 1_000_000 + time[1]) as u64;
     Usage {
         user_us: microseconds(used.user),

@@ -125,13 +125,16 @@ fn sentences(record: &RunRecord) -> Vec<String> {
         sentences.push("queued: for how long a stage was ready to run and no CPU was free.".to_owned());
     }
     sentences.extend(statuses::sentences(record));
-    if record.links.iter().any(|link| link.relay) {
+    if let Some(link) = record.links.iter().find(|link| link.relay) {
         let does = if record.links.iter().any(|link| link.lines.is_some()) {
             "read every byte to count the lines: lines/s is over the time of the stage that wrote them"
+        } else if link.spec.starts_with("pty") {
+            "copied every byte out of the terminal"
         } else {
-            "moves pages and never looks at them"
+            "passed bytes on by splice(2), without looking at them"
         };
-        sentences.push(format!("A relay of ours stood in each link; it {does}."));
+        let relays = if link.spec.contains("ends=pipe") { "Two relays" } else { "A relay" };
+        sentences.push(format!("{relays} of ours stood in each link and {does}."));
     }
     let stored: u64 = record.links.iter().filter_map(|link| link.stored_bytes).sum();
     if stored > 0 {

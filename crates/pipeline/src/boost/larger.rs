@@ -13,7 +13,7 @@ use rustix::io::Errno;
 /// A pipe becomes so many times as large, up to this size.
 const GROWTH: u64 = 4;
 const PIPE_BYTES_MAX: u64 = 1 << 20;
-/// Of so many pipes is told.
+/// Of so many pipes is enlarged.
 const TOLD_MAX: usize = 10_000;
 /// How long, at the end, a pipe may take to hold no more than it could at the beginning.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -35,7 +35,7 @@ struct Larger {
     /// Its name, and none of its ends: neither its readers nor its writers can tell (open(2), O_PATH). Through this it can be opened
     /// whoever has it later; where nobody has, what is opened is a new pipe of the usual size.
     handle: OwnedFd,
-    /// Its place in `told`.
+    /// Its place in `enlarged`.
     at: usize,
 }
 
@@ -50,7 +50,7 @@ impl Larger {
 /// All of them.
 pub(super) struct LargerPipes {
     now: Vec<Larger>,
-    pub(super) told: Vec<BoostedPipe>,
+    pub(super) enlarged: Vec<BoostedPipe>,
     limits: PipeLimits,
     /// New pipes of this user had their whole size at the beginning.
     were_whole: bool,
@@ -64,7 +64,7 @@ impl LargerPipes {
         let limits = PipeLimits::read();
         Self {
             now: Vec::new(),
-            told: Vec::new(),
+            enlarged: Vec::new(),
             limits,
             were_whole: new_pipes_are_whole(),
             new_pipes_are_whole,
@@ -82,7 +82,7 @@ impl LargerPipes {
     pub(super) fn grow(&mut self, pipe: Identity, (pid, fd): (i32, i32), size: u64) -> Growth {
         let Some(next) = self.next_size(size) else { return Growth::Never };
         let place = self.now.iter().position(|larger| larger.pipe == pipe);
-        if place.is_none() && self.told.len() >= TOLD_MAX {
+        if place.is_none() && self.enlarged.len() >= TOLD_MAX {
             self.refuse(format!("{TOLD_MAX} pipes were enlarged already"));
             return Growth::Never;
         }
@@ -114,14 +114,14 @@ impl LargerPipes {
         let growth = match grown {
             Ok((before, after)) if after > before => {
                 if larger.at == usize::MAX {
-                    larger.at = self.told.len();
-                    self.told.push(BoostedPipe {
+                    larger.at = self.enlarged.len();
+                    self.enlarged.push(BoostedPipe {
                         inode: pipe.1,
                         before_bytes: before,
                         ..BoostedPipe::default()
                     });
                 }
-                self.told[larger.at].after_bytes = after;
+                self.enlarged[larger.at].after_bytes = after;
                 Growth::To(larger.at)
             }
             Ok(_) if is_too_much => Growth::NoRoom,
@@ -142,12 +142,13 @@ impl LargerPipes {
     /// anew.
     fn has_room(&mut self, bytes: u64) -> bool {
         let most = self.limits.quarter_bytes();
-        let taken =
-            |pipes: &Self| -> u64 { pipes.now.iter().map(|larger| pipes.told[larger.at].after_bytes).sum() };
+        let taken = |pipes: &Self| -> u64 {
+            pipes.now.iter().map(|larger| pipes.enlarged[larger.at].after_bytes).sum()
+        };
         if taken(self) + bytes > most {
-            let told = &self.told;
+            let enlarged = &self.enlarged;
             let is_there = |larger: &Larger| {
-                larger.resize(0, None).is_ok_and(|(size, _)| size == told[larger.at].after_bytes)
+                larger.resize(0, None).is_ok_and(|(size, _)| size == enlarged[larger.at].after_bytes)
             };
             self.now.retain(is_there);
         }
@@ -159,13 +160,13 @@ impl LargerPipes {
     }
 
     /// Makes those that are still there as small as they were. One that holds too much for that (EBUSY) is tried again for a moment,
-    /// and told of as left.
+    /// and enlarged of as left.
     pub(super) fn give_back(&mut self) {
         let began = Instant::now();
         loop {
-            let told = &self.told;
+            let enlarged = &self.enlarged;
             self.now.retain(|larger| {
-                let pipe = &told[larger.at];
+                let pipe = &enlarged[larger.at];
                 larger.resize(pipe.after_bytes, Some(pipe.before_bytes)) == Err(Errno::BUSY)
             });
             if self.now.is_empty() || began.elapsed() > PATIENCE {
@@ -174,7 +175,7 @@ impl LargerPipes {
             std::thread::sleep(LOOK_AGAIN);
         }
         for larger in self.now.drain(..) {
-            self.told[larger.at].left = true;
+            self.enlarged[larger.at].left = true;
         }
     }
 }
@@ -213,7 +214,7 @@ mod tests {
         }
         assert!(matches!(pipes.grow(identity, at, size(&writer)), Growth::Never));
         pipes.give_back();
-        assert_eq!((size(&reader), pipes.told.len(), pipes.told[0].left), (usual, 1, false));
+        assert_eq!((size(&reader), pipes.enlarged.len(), pipes.enlarged[0].left), (usual, 1, false));
     }
 
     #[test]
@@ -224,7 +225,7 @@ mod tests {
         assert!(matches!(pipes.grow(identity, at, usual), Growth::To(..)));
         writer.write_all(&vec![1; 2 * usual as usize]).expect("room");
         pipes.give_back();
-        assert_eq!((size(&reader), pipes.told[0].left), (4 * usual, true));
+        assert_eq!((size(&reader), pipes.enlarged[0].left), (4 * usual, true));
     }
 
     /// Expected: a pipe whose second growth spends the quota is made as small as it was after the first, and given back at the end.
@@ -241,7 +242,7 @@ mod tests {
         assert!(pipes.refused.take().is_some_and(|why| why.contains("spent otherwise")));
         pipes.new_pipes_are_whole = || true;
         assert!(matches!(pipes.grow(identity, at, 4 * usual), Growth::To(0)), "it is the same pipe");
-        assert_eq!((pipes.told.len(), pipes.told[0].before_bytes), (1, usual));
+        assert_eq!((pipes.enlarged.len(), pipes.enlarged[0].before_bytes), (1, usual));
         pipes.give_back();
         assert_eq!(size(&reader), usual);
     }

@@ -15,7 +15,7 @@ fn becomes(ledger: &mut Ledger, pid: i32, parent: i64, arguments: &[u8], at_ns: 
 }
 
 fn names(ledger: &Ledger) -> Vec<Vec<String>> {
-    let name = |joined: Joined| joined.processes.iter().map(|index| ledger.name(*index)).collect();
+    let name = |joined: Pipeline| joined.processes.iter().map(|index| ledger.name(*index)).collect();
     ledger.pipelines().into_iter().map(name).collect()
 }
 
@@ -160,7 +160,7 @@ fn what_has_ended_can_be_forgotten() {
         reaped(&mut ledger, writer, 4, 0);
         reaped(&mut ledger, reader, 4, 0);
     }
-    assert_eq!(ledger.played().count(), 1);
+    assert_eq!(ledger.running().count(), 1);
     ledger.forget_ended(&|link| link == 999);
     assert_eq!(ledger.processes.len(), 3, "this test's own, which lives, and those of the link that is open");
     assert_eq!((ledger.latest.len(), ledger.alive.len(), ledger.children.len()), (3, 1, 1));

@@ -10,11 +10,11 @@ use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 
 use super::file::LinkFile;
+use super::file_watch::FileWatch;
 use super::holders::{Holders, Writing};
 use super::lines::Lines;
 use super::relay::{COUNTED_BYTES, PIECE_BYTES, Pass, Source};
 use super::wait::{Stop, sleep_on_reads};
-use super::watch::Watch;
 
 /// The first and the longest pause between two looks at a writer that does not stop.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
@@ -35,7 +35,7 @@ const GATHER: Duration = Duration::from_micros(500);
 /// finds a file where it expects a pipe, and its reader may see either.)
 pub(super) struct FileFollower {
     file: Arc<LinkFile>,
-    watch: Watch,
+    watch: FileWatch,
     passed_bytes: u64,
     /// Bytes passed when there was nothing more the last time.
     idle_at_bytes: u64,
@@ -50,7 +50,7 @@ pub(super) struct FileFollower {
 
 impl FileFollower {
     /// Follows a file from its beginning. `watch` is older than the first write.
-    pub(super) fn new(file: Arc<LinkFile>, watch: Watch, lines: Arc<Lines>) -> Self {
+    pub(super) fn new(file: Arc<LinkFile>, watch: FileWatch, lines: Arc<Lines>) -> Self {
         Self {
             file,
             watch,

@@ -14,11 +14,11 @@ use process::spawn_thread;
 use rustix::fs::{FileType, fstat};
 
 use super::Server;
-use crate::attention::Sight;
 use crate::keep::{Keep, KeepProblem};
-use crate::ledger::Joined;
+use crate::ledger::Pipeline;
 use crate::link::{Link, limit_trouble};
 use crate::socket::{self, Socket};
+use crate::stage_sampler::FillSource;
 
 /// A link that was given to a shell, and those who wait for it.
 pub(crate) struct Served {
@@ -29,8 +29,8 @@ pub(crate) struct Served {
     /// Readers that are held until the writers are done; closing one lets it go on.
     held: Vec<OwnedFd>,
     pub(super) written: bool,
-    /// How it can be seen from outside how full it is.
-    pub(super) sight: Option<Sight>,
+    /// Where it shows how full it is.
+    pub(super) fill_source: Option<FillSource>,
     /// Where what flows is kept.
     keep: Option<Rc<Keep>>,
 }
@@ -93,11 +93,11 @@ fn finish(link: Box<Link>) -> State {
 }
 
 /// How it can be seen from outside how full a link is, by its reading end.
-fn sight(read: &OwnedFd) -> Option<Sight> {
+fn fill_source(read: &OwnedFd) -> Option<FillSource> {
     let stat = fstat(read).ok()?;
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Fifo => Some(Sight::Pipe(identity(&stat))),
-        FileType::Socket => Some(Sight::Sockets),
+        FileType::Fifo => Some(FillSource::Pipe(identity(&stat))),
+        FileType::Socket => Some(FillSource::Sockets),
         _ => None,
     }
 }
@@ -126,7 +126,7 @@ impl Server<'_> {
                     order,
                     held: Vec::new(),
                     written: !hold,
-                    sight: sight(&read),
+                    fill_source: fill_source(&read),
                     keep: self.keep.clone(),
                 };
                 self.links.insert(id, served);
@@ -170,7 +170,7 @@ impl Server<'_> {
 
     /// Lets held readers go on whose writers are done, ends those whose data was cut short, and closes the books of links that are
     /// over.
-    pub(crate) fn look_at_links(&mut self, socket: &Socket) -> io::Result<()> {
+    pub(crate) fn update_links(&mut self, socket: &Socket) -> io::Result<()> {
         self.end_readers_of_failed();
         let links = &mut self.links;
         let is_over = |id: &u64| links.get_mut(id).is_none_or(Served::look);
@@ -227,8 +227,8 @@ impl Server<'_> {
         // The last ones first, so that they do not see the end of those before them.
         links.reverse();
         let at_prompt = self.service.text.is_interactive;
-        for sight in links.iter().filter_map(|id| self.links.get(id)?.sight) {
-            if let Sight::Pipe(identity) = sight {
+        for source in links.iter().filter_map(|id| self.links.get(id)?.fill_source) {
+            if let FillSource::Pipe(identity) = source {
                 OpenFile::pipe(identity).end_readers(self.ledger.shell, at_prompt);
             }
         }
@@ -241,10 +241,10 @@ impl Server<'_> {
     }
 
     /// Gives what was kept its names, once it is known what wrote it.
-    pub(crate) fn name_kept(&mut self, pipelines: &[Joined]) {
+    pub(crate) fn name_kept(&mut self, pipelines: &[Pipeline]) {
         let keep = |id: &u64| self.links.get(id)?.keep.clone();
         let kept = pipelines.iter().filter_map(|joined| Some((joined, joined.links.iter().find_map(keep)?)));
-        let kept: Vec<(&Joined, Rc<Keep>)> = kept.collect();
+        let kept: Vec<(&Pipeline, Rc<Keep>)> = kept.collect();
         for (joined, keep) in &kept {
             let alone = kept.iter().filter(|(_, other)| Rc::ptr_eq(other, keep)).count() == 1;
             let number = keep.next_number(alone);

@@ -1,4 +1,4 @@
-//! The stages of a shell that is served: looked at and drawn while they run, and what the record says of them.
+//! The stages of a shell that is served: sampled and drawn while they run, and what the record says of them.
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
@@ -6,18 +6,18 @@ use std::time::{Duration, Instant};
 use mechanism::Order;
 use model::{Bottleneck, LinkRecord, StageRecord};
 use observe::fullness::Fill;
-use observe::headway::Headway;
+use observe::read_progress::ReadProgress;
 
 use super::Server;
-use crate::attention::{Held, Sight};
 use crate::bottleneck::{Observed, judge};
-use crate::ledger::{IN_THE_SHELL, Joined, typed_stages};
+use crate::ledger::{IN_THE_SHELL, Pipeline, typed_stages};
 use crate::link::Link;
 use crate::run::Summary;
+use crate::stage_sampler::{Blame, FillSource};
 
 /// What was seen of one stage so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Glance {
+pub struct StageSnapshot {
     /// What it is called.
     pub command: String,
     /// Whether it has ended.
@@ -26,59 +26,59 @@ pub struct Glance {
     pub cpu_ns: u64,
     /// Time it was ready to run without a CPU.
     pub queued_ns: u64,
-    /// Time it was idle while nothing was there for it to read.
+    /// Time it was idle while there was nothing for it to read.
     pub blocked_read_ns: u64,
     /// Time it was idle while what it writes to was full.
     pub blocked_write_ns: u64,
-    /// Lines that went through the link behind it; `None` where nobody counts.
+    /// Lines that went through the link behind it; `None` where they are not counted.
     pub lines: Option<u64>,
     /// How far it has come in what it reads; only of a first stage that reads a file.
-    pub headway: Option<Headway>,
+    pub read_progress: Option<ReadProgress>,
 }
 
 /// Draws the stages of the pipeline that runs; at the end it is given none.
-pub type Picture<'a> = dyn Fn(&[Glance]) + 'a;
+pub type StagePainter<'a> = dyn Fn(&[StageSnapshot]) + 'a;
 
 /// Between two pictures.
-const PICTURE_EVERY: Duration = Duration::from_millis(100);
+const PAINT_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Server<'_> {
-    pub(super) fn look_at_stages(&mut self) {
-        let Some(attention) = &mut self.attention else { return };
+    pub(super) fn sample_stages(&mut self) {
+        let Some(sampler) = &mut self.sampler else { return };
         let links = &self.links;
-        attention.look(&self.ledger, &|id| {
+        sampler.sample(&self.ledger, &|id| {
             let served = links.get(&id)?;
             match served.order {
-                Order::Sequential if served.written => Some(Sight::Known(Fill::ALL_THERE)),
-                Order::Sequential => Some(Sight::Known(Fill::NOTHING_YET)),
-                Order::Parallel => served.sight,
+                Order::Sequential if served.written => Some(FillSource::Known(Fill::ALL_THERE)),
+                Order::Sequential => Some(FillSource::Known(Fill::NOTHING_YET)),
+                Order::Parallel => served.fill_source,
             }
         });
         self.draw();
     }
 
-    /// Shows the latest pipeline of which something lives.
+    /// Shows the latest pipeline that still runs.
     fn draw(&mut self) {
         let Some(show) = self.service.text.watched.and_then(|watched| watched.show) else { return };
-        if self.drawn.elapsed() < PICTURE_EVERY {
+        if self.drawn.elapsed() < PAINT_INTERVAL {
             return;
         }
         self.drawn = Instant::now();
-        let played: Vec<usize> = self.ledger.played().collect();
+        let running: Vec<usize> = self.ledger.running().collect();
         let pipelines = self.ledger.pipelines();
-        let lives = |joined: &&Joined| joined.processes.iter().any(|index| played.contains(index));
+        let lives = |joined: &&Pipeline| joined.processes.iter().any(|index| running.contains(index));
         let Some(joined) = pipelines.iter().rev().find(lives) else { return };
-        let Some(attention) = &self.attention else { return };
-        let glance = |(at, index): (usize, &usize)| {
-            let (command, ended) = (self.ledger.name(*index), !played.contains(index));
+        let Some(sampler) = &self.sampler else { return };
+        let snapshot = |(at, index): (usize, &usize)| {
+            let (command, ended) = (self.ledger.name(*index), !running.contains(index));
             let behind = joined.links.get(at).and_then(|link| self.links.get(link));
             let lines = behind.and_then(|served| served.link().map_or(served.record.lines, Link::lines));
-            Glance { command, ended, lines, ..attention.so_far(*index) }
+            StageSnapshot { command, ended, lines, ..sampler.so_far(*index) }
         };
-        let mut stages: Vec<Glance> = joined.processes.iter().enumerate().map(glance).collect();
+        let mut stages: Vec<StageSnapshot> = joined.processes.iter().enumerate().map(snapshot).collect();
         if let ([first, ..], [stage, ..]) = (&joined.processes[..], &mut stages[..]) {
-            let pids = if stage.ended { &[] } else { attention.pids(*first) };
-            stage.headway = self.headways.look(pids);
+            let pids = if stage.ended { &[] } else { sampler.pids(*first) };
+            stage.read_progress = self.read_progress.sample(pids);
         }
         show(&stages);
     }
@@ -113,13 +113,13 @@ impl Server<'_> {
                 {
                     stage.command = format!("({})", typed.replace('\n', " "));
                 }
-                let Some(attention) = &self.attention else { return Some((stage, Held::default())) };
-                attention.complete_stage(*index, &mut stage);
-                Some((stage, attention.held(*index)))
+                let Some(sampler) = &self.sampler else { return Some((stage, Blame::default())) };
+                sampler.complete_stage(*index, &mut stage);
+                Some((stage, sampler.blame(*index)))
             });
-            let stages: Vec<(StageRecord, Held)> = stages.collect();
+            let stages: Vec<(StageRecord, Blame)> = stages.collect();
             let wall_ns = stages.iter().map(|(stage, _)| stage.wall_ns).max().unwrap_or(0);
-            if self.attention.is_some() && wall_ns > longest_ns {
+            if self.sampler.is_some() && wall_ns > longest_ns {
                 longest_ns = wall_ns;
                 let is_sequential = self.service.text.via.order() == Order::Sequential && stages.len() > 1;
                 let judged = judge(&Observed { stages: &stages, links: &links, is_sequential });
@@ -132,11 +132,11 @@ impl Server<'_> {
         summary
     }
 
-    fn link_records(&self, pipeline: u32, joined: &Joined) -> Vec<LinkRecord> {
+    fn link_records(&self, pipeline: u32, joined: &Pipeline) -> Vec<LinkRecord> {
         let record = |id: &u64| {
             let mut record = LinkRecord { pipeline, ..self.links.get(id)?.record.clone() };
-            if let Some(attention) = &self.attention {
-                attention.complete_link(*id, &mut record);
+            if let Some(sampler) = &self.sampler {
+                sampler.complete_link(*id, &mut record);
             }
             Some(record)
         };

@@ -1,7 +1,7 @@
 //! One table of many runs: what the stages of all partitions did together, and which of them held the work up.
 
 use model::{Bottleneck, RunRecord, StageRecord};
-use observe::chains::stands_out;
+use observe::blame::stands_out;
 
 /// The records of all partitions, and that of the reduce, as one: times and bytes are sums, memory is the largest. The stages of the
 /// reduce are those of a second pipeline. `None` where there is no record.

@@ -36,33 +36,33 @@ pub(crate) struct Holder {
 
 /// Stages that links join.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Knot {
-    pub(crate) stages: Vec<Group>,
-    pub(crate) links: Vec<Joined>,
+pub(crate) struct ChainGraph {
+    pub(crate) stages: Vec<GraphStage>,
+    pub(crate) links: Vec<GraphLink>,
 }
 
 /// The processes of a stage: first the leaders, which no other one of them has started.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Group {
+pub(crate) struct GraphStage {
     pub(crate) pids: Vec<i32>,
     pub(crate) leaders: usize,
 }
 
 /// A link between stages; nobody at one end is somebody who cannot be seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Joined {
+pub(crate) struct GraphLink {
     pub(crate) id: LinkId,
     pub(crate) writers: Vec<usize>,
     pub(crate) readers: Vec<usize>,
 }
 
 /// The chains of these processes; `parents` knows those between them as well.
-pub(crate) fn knots(holders: &[Holder], parents: &HashMap<i32, i32>) -> Vec<Knot> {
+pub(crate) fn graphs(holders: &[Holder], parents: &HashMap<i32, i32>) -> Vec<ChainGraph> {
     let family = Family { parents };
     let shared = without_private(holders);
     let used = used(&shared, &family);
     let groups = groups(&used, &family);
-    let stages: Vec<Group> =
+    let stages: Vec<GraphStage> =
         groups.iter().filter(|group| !is_covered(group, &shared, &used, &family)).cloned().collect();
     let links = links(&stages, &used, &shared);
     chains(&stages, &links)
@@ -154,7 +154,7 @@ fn used(shared: &Sides, family: &Family<'_>) -> Sides {
 }
 
 /// Processes that hold the same sides are one stage.
-fn groups(used: &Sides, family: &Family<'_>) -> Vec<Group> {
+fn groups(used: &Sides, family: &Family<'_>) -> Vec<GraphStage> {
     let mut alike: BTreeMap<Vec<Side>, Vec<i32>> = BTreeMap::new();
     for holder in used.values() {
         alike.entry(holder.sides.keys().copied().collect()).or_default().push(holder.pid);
@@ -164,15 +164,15 @@ fn groups(used: &Sides, family: &Family<'_>) -> Vec<Group> {
             pids.iter().partition(|pid| family.ancestors(**pid).any(|above| pids.contains(&above)));
         let leaders = all.len();
         all.extend(others);
-        Group { pids: all, leaders }
+        GraphStage { pids: all, leaders }
     };
-    let mut groups: Vec<Group> = alike.into_values().map(led).collect();
+    let mut groups: Vec<GraphStage> = alike.into_values().map(led).collect();
     groups.sort_by_key(|group| group.pids[0]);
     groups
 }
 
 /// A shell that waits for programs that hold all its ends, and others besides, is no stage: they are.
-fn is_covered(group: &Group, shared: &Sides, used: &Sides, family: &Family<'_>) -> bool {
+fn is_covered(group: &GraphStage, shared: &Sides, used: &Sides, family: &Family<'_>) -> bool {
     let below = |leader: i32, side: &Side| {
         shared.values().any(|other| {
             !group.pids.contains(&other.pid)
@@ -187,17 +187,17 @@ fn is_covered(group: &Group, shared: &Sides, used: &Sides, family: &Family<'_>) 
     })
 }
 
-fn links(stages: &[Group], used: &Sides, shared: &Sides) -> Vec<Joined> {
-    let mut links: BTreeMap<LinkId, Joined> = BTreeMap::new();
+fn links(stages: &[GraphStage], used: &Sides, shared: &Sides) -> Vec<GraphLink> {
+    let mut links: BTreeMap<LinkId, GraphLink> = BTreeMap::new();
     for (at, stage) in stages.iter().enumerate() {
         for side in used[&stage.pids[0]].sides.keys() {
-            let joined = Joined { id: side.link, writers: Vec::new(), readers: Vec::new() };
+            let joined = GraphLink { id: side.link, writers: Vec::new(), readers: Vec::new() };
             let joined = links.entry(side.link).or_insert(joined);
             if side.writes { &mut joined.writers } else { &mut joined.readers }.push(at);
         }
     }
     let held = holders_of(shared);
-    let is_link = |link: &Joined| {
+    let is_link = |link: &GraphLink| {
         let nobody = |writes: bool| !held.contains_key(&Side { link: link.id, writes });
         let standard = |stages_at: &[usize], writes: bool| {
             let side = Side { link: link.id, writes };
@@ -216,7 +216,7 @@ fn links(stages: &[Group], used: &Sides, shared: &Sides) -> Vec<Joined> {
 }
 
 /// Stages that links join, directly or through others.
-fn chains(stages: &[Group], links: &[Joined]) -> Vec<Knot> {
+fn chains(stages: &[GraphStage], links: &[GraphLink]) -> Vec<ChainGraph> {
     let mut of: Vec<usize> = (0..stages.len()).collect();
     for link in
         links.iter().filter(|link| !gathers(link) && !link.writers.is_empty() && !link.readers.is_empty())
@@ -231,13 +231,13 @@ fn chains(stages: &[Group], links: &[Joined]) -> Vec<Knot> {
 }
 
 /// Whether so many stages meet in a link that it joins none of them to another.
-fn gathers(link: &Joined) -> bool {
+fn gathers(link: &GraphLink) -> bool {
     link.writers.len() > FAN_MAX || link.readers.len() > FAN_MAX
 }
 
-fn chain(members: &[usize], stages: &[Group], links: &[Joined]) -> Option<Knot> {
+fn chain(members: &[usize], stages: &[GraphStage], links: &[GraphLink]) -> Option<ChainGraph> {
     let mut here = members.to_vec();
-    let mut its: Vec<Joined> = Vec::new();
+    let mut its: Vec<GraphLink> = Vec::new();
     for link in links {
         let mine =
             |all: &[usize]| all.iter().copied().filter(|at| members.contains(at)).collect::<Vec<usize>>();
@@ -246,16 +246,16 @@ fn chain(members: &[usize], stages: &[Group], links: &[Joined]) -> Option<Knot> 
         match (&writers[..], &readers[..]) {
             ([], []) => {}
             // What nobody who can be seen holds joins nobody either.
-            _ if alone_at_one_end => its.push(Joined { id: link.id, writers, readers }),
+            _ if alone_at_one_end => its.push(GraphLink { id: link.id, writers, readers }),
             (_, []) if apart && link.readers.len() <= FAN_MAX => {
                 here.extend(&link.readers);
-                its.push(Joined { id: link.id, writers, readers: link.readers.clone() });
+                its.push(GraphLink { id: link.id, writers, readers: link.readers.clone() });
             }
             ([], _) if apart && link.writers.len() <= FAN_MAX => {
                 here.extend(&link.writers);
-                its.push(Joined { id: link.id, writers: link.writers.clone(), readers });
+                its.push(GraphLink { id: link.id, writers: link.writers.clone(), readers });
             }
-            ([_, ..], [_, ..]) => its.push(Joined { id: link.id, writers, readers }),
+            ([_, ..], [_, ..]) => its.push(GraphLink { id: link.id, writers, readers }),
             _ => {}
         }
     }
@@ -264,14 +264,17 @@ fn chain(members: &[usize], stages: &[Group], links: &[Joined]) -> Option<Knot> 
     }
     let here = downstream(&here, &its);
     let places = |old: &[usize]| old.iter().filter_map(|at| here.iter().position(|new| new == at)).collect();
-    let place =
-        |link: Joined| Joined { id: link.id, writers: places(&link.writers), readers: places(&link.readers) };
+    let place = |link: GraphLink| GraphLink {
+        id: link.id,
+        writers: places(&link.writers),
+        readers: places(&link.readers),
+    };
     let links = its.into_iter().map(place).collect();
-    Some(Knot { stages: here.iter().map(|at| stages[*at].clone()).collect(), links })
+    Some(ChainGraph { stages: here.iter().map(|at| stages[*at].clone()).collect(), links })
 }
 
 /// Stages in the order in which bytes come to them; where they go round, begun somewhere.
-fn downstream(stages: &[usize], links: &[Joined]) -> Vec<usize> {
+fn downstream(stages: &[usize], links: &[GraphLink]) -> Vec<usize> {
     let mut left: BTreeSet<usize> = stages.iter().copied().collect();
     let mut order: Vec<usize> = Vec::new();
     while let Some(first) = left.first().copied() {

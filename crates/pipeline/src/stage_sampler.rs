@@ -1,50 +1,49 @@
-//! Who a pipeline waits for, look by look: from its last stage upstream, past every stage that is idle because its input is
-//! empty, to the one that has something to do. The time between two looks is put down to that one.
+//! Samples the stages and links of a shell: what each stage does and how full each link is. The time between two samples is attributed to
+//! the stages that were waited for (`observe::blame`).
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use model::{LinkRecord, StageRecord};
 use observe::activity::{self, Activity, Awaits, Slice};
+use observe::blame::{LinkState, StageState, assign_waiting};
 use observe::end::end;
 use observe::fullness::{Fill, Gauge};
 use observe::open_file::{Identity, OpenFile};
+use observe::pace::Pace;
 use process::proc::descriptors;
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::ledger::{Ledger, Process};
-use crate::serve::Glance;
+use crate::serve::StageSnapshot;
 
-/// Between two looks: short against what people wait for.
+/// Between two samples: short against what people wait for.
 const PAUSE: Duration = Duration::from_millis(5);
-/// Looking takes at most one part in so many of a CPU's time: for how long it waited for one says nothing of what it costs.
-const COST: u32 = 50;
-/// A process has no more descriptors that are looked at for pipes of a process substitution.
+/// The most descriptors of a process among which the pipes of a process substitution are looked for.
 const SIDE_DESCRIPTORS_MAX: usize = 32;
 
-/// What is known of a link to whoever looks at it.
+/// Where it shows how full a link is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Sight {
-    /// A pipe at its reader's end, which is this file.
+pub(crate) enum FillSource {
+    /// A pipe, this file, at its reader's end.
     Pipe(Identity),
-    /// A pair of sockets.
+    /// A pair of sockets, at both ends.
     Sockets,
-    /// It is known without looking.
+    /// Known without a sample.
     Known(Fill),
 }
 
-/// What was put down to one stage, or to nobody of ours.
+/// The time for which the pipeline waited for one stage, by what that did; and for what is no stage.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub(crate) struct Held {
+pub(crate) struct Blame {
     /// For how long the pipeline waited for it.
     pub(crate) total_ns: f64,
     /// Of that: computing, queueing for a CPU, waiting for a disk.
     pub(crate) cpu_ns: f64,
     pub(crate) queued_ns: f64,
     pub(crate) disk_ns: f64,
-    /// The rest of the looks at which it slept.
+    /// The rest of the samples at which it slept.
     pub(crate) slept_ns: f64,
-    /// Of that: idle before a pipe that is no link, by what stands at its other end.
+    /// Of that: idle before a pipe that is no link, by the program at its other end.
     pub(crate) aside_ns: BTreeMap<String, f64>,
     /// Idle before the standard input of the whole, or the standard output.
     pub(crate) before_ns: f64,
@@ -54,48 +53,48 @@ pub(crate) struct Held {
 }
 
 #[derive(Debug, Default)]
-struct OfStage {
+struct StageHistory {
     last: Option<Activity>,
     queued_ns: u64,
     blocked_read_ns: u64,
     blocked_write_ns: u64,
     peak_bytes: u64,
-    /// Something came by at its standard input, which is no link.
+    /// Bytes were seen at its standard input, which is no link.
     has_input: bool,
-    held: Held,
+    blame: Blame,
 }
 
 #[derive(Debug, Default)]
-struct OfLink {
+struct LinkHistory {
     watched_ns: u64,
     full_ns: u64,
     empty_ns: u64,
 }
 
 /// What was seen of the stages and links of a shell.
-pub(crate) struct Attention {
+pub(crate) struct StageSampler {
+    pub(crate) pace: Pace,
     gauge: Gauge,
-    stages: HashMap<usize, OfStage>,
-    links: HashMap<u64, OfLink>,
+    stages: HashMap<usize, StageHistory>,
+    links: HashMap<u64, LinkHistory>,
     last_ns: u64,
-    next: Instant,
     shell_peak_bytes: u64,
 }
 
-/// One look: what lives, and how full the links between are.
-struct Look<'a> {
+/// One sample: what each running stage did since the last one, and how full the links between them are.
+struct Sample<'a> {
     ledger: &'a Ledger,
-    slices: HashMap<usize, Slice>,
+    slices: BTreeMap<usize, Slice>,
     fills: HashMap<u64, Fill>,
 }
 
-impl Look<'_> {
+impl Sample<'_> {
     fn process(&self, index: usize) -> &Process {
         &self.ledger.processes[index]
     }
 
-    fn find(&self, is_it: impl Fn(&Process) -> bool) -> Option<usize> {
-        self.slices.keys().copied().find(|index| is_it(self.process(*index)))
+    fn writer(&self, link: u64) -> Option<&Process> {
+        self.slices.keys().map(|index| self.process(*index)).find(|process| process.writes == Some(link))
     }
 
     fn fill(&self, link: Option<u64>) -> Option<Fill> {
@@ -103,47 +102,37 @@ impl Look<'_> {
     }
 }
 
-impl Attention {
+impl StageSampler {
     pub(crate) fn new() -> Self {
         Self {
+            pace: Pace::new(Duration::ZERO, PAUSE, PAUSE),
             gauge: Gauge::default(),
             stages: HashMap::new(),
             links: HashMap::new(),
             last_ns: model::monotonic_ns(),
-            next: Instant::now(),
             shell_peak_bytes: 0,
         }
     }
 
-    /// How long nothing is to be looked at.
-    pub(crate) fn pause(&self) -> Duration {
-        self.next.saturating_duration_since(Instant::now())
-    }
-
-    /// Looks at everything that lives, if it is time to.
-    pub(crate) fn look(&mut self, ledger: &Ledger, sight: &dyn Fn(u64) -> Option<Sight>) {
-        if Instant::now() < self.next {
+    /// Takes a sample of everything that runs, if one is due.
+    pub(crate) fn sample(&mut self, ledger: &Ledger, source: &dyn Fn(u64) -> Option<FillSource>) {
+        if !self.pace.begin() {
             return;
         }
-        let began = own_cpu_time();
         let now_ns = model::monotonic_ns();
-        let living = ledger.played();
-        let slices = living.filter_map(|index| Some((index, self.slice(ledger, index, now_ns)?))).collect();
-        let mut look = Look { ledger, slices, fills: HashMap::new() };
-        look.fills = self.fills(&look, sight);
-        for index in look.slices.keys() {
-            self.note_waits(&look, *index);
-            let reader_lives = |link| look.find(|process| process.reads == Some(link)).is_some();
-            // One without any link is a stage alone, or no stage at all; that is told apart later.
-            if !look.process(*index).writes.is_some_and(reader_lives) {
-                self.walk(&look, *index);
-            }
+        let running = ledger.running();
+        let slices = running.filter_map(|index| Some((index, self.slice(ledger, index, now_ns)?))).collect();
+        let mut sample = Sample { ledger, slices, fills: HashMap::new() };
+        sample.fills = self.fills(&sample, source);
+        for index in sample.slices.keys() {
+            self.note_waits(&sample, *index);
         }
+        self.attribute_waiting(&sample);
         self.last_ns = now_ns;
-        self.next = Instant::now() + PAUSE.max(own_cpu_time().saturating_sub(began) * COST);
+        self.pace.end(true);
     }
 
-    /// What a stage did since the last look; `None` where it has gone.
+    /// What a stage did since the last sample; `None` where it has gone.
     fn slice(&mut self, ledger: &Ledger, index: usize, now_ns: u64) -> Option<Slice> {
         let process = &ledger.processes[index];
         let is_shell = ledger.is_shell(process);
@@ -156,7 +145,7 @@ impl Attention {
         }
         stage.peak_bytes = stage.peak_bytes.max(peak);
         let last = stage.last.replace(activity.clone());
-        // What a process did before it was first seen nobody knows.
+        // What a process did before its first sample is not known.
         let ns = if last.is_some() { ns } else { 0 };
         let last = last.unwrap_or_else(|| activity.clone());
         let slice = Slice::between(&last, &activity, ns);
@@ -165,22 +154,26 @@ impl Attention {
         Some(slice)
     }
 
-    fn fills(&mut self, look: &Look<'_>, sight: &dyn Fn(u64) -> Option<Sight>) -> HashMap<u64, Fill> {
+    fn fills(
+        &mut self,
+        sample: &Sample<'_>,
+        source: &dyn Fn(u64) -> Option<FillSource>,
+    ) -> HashMap<u64, Fill> {
         let mut fills = HashMap::new();
-        for (index, slice) in &look.slices {
-            let reader = look.process(*index);
-            let Some((link, sight)) = reader.reads.and_then(|link| Some((link, sight(link)?))) else {
+        for (index, slice) in &sample.slices {
+            let reader = sample.process(*index);
+            let Some((link, source)) = reader.reads.and_then(|link| Some((link, source(link)?))) else {
                 continue;
             };
-            let writer = || look.find(|process| process.writes == Some(link)).map(|at| look.process(at).pid);
-            let fill = match sight {
-                Sight::Pipe(file) => self.gauge.pipe(reader.pid, 0, Some(file)),
-                Sight::Sockets => observe::fullness::of_sockets(reader.pid, writer()),
-                Sight::Known(fill) => Some(fill),
+            let writer = || sample.writer(link).map(|writer| writer.pid);
+            let fill = match source {
+                FillSource::Pipe(file) => self.gauge.pipe(reader.pid, 0, Some(file)),
+                FillSource::Sockets => observe::fullness::of_sockets(reader.pid, writer()),
+                FillSource::Known(fill) => Some(fill),
             };
             let Some(fill) = fill else { continue };
             fills.insert(link, fill);
-            if !matches!(sight, Sight::Known(_)) {
+            if !matches!(source, FillSource::Known(_)) {
                 let has_writer = !fill.holds || writer().is_some();
                 let seen = self.links.entry(link).or_default();
                 seen.watched_ns += slice.ns as u64;
@@ -191,58 +184,67 @@ impl Attention {
         fills
     }
 
-    fn note_waits(&mut self, look: &Look<'_>, index: usize) {
-        let (process, slice) = (look.process(index), look.slices[&index]);
+    fn note_waits(&mut self, sample: &Sample<'_>, index: usize) {
+        let (process, slice) = (sample.process(index), sample.slices[&index]);
         let Some(stage) = self.stages.get_mut(&index).filter(|_| slice.idle) else { return };
-        if look.fill(process.reads).is_some_and(|fill| fill.is_empty() && !fill.holds) {
+        if sample.fill(process.reads).is_some_and(|fill| fill.is_empty() && !fill.holds) {
             stage.blocked_read_ns += slice.ns as u64;
-        } else if look.fill(process.writes).is_some_and(|fill| fill.is_full()) {
+        } else if sample.fill(process.writes).is_some_and(|fill| fill.is_full()) {
             stage.blocked_write_ns += slice.ns as u64;
         }
     }
 
-    /// Puts the time of a slice down to stages, from the last one upstream.
-    fn walk(&mut self, look: &Look<'_>, last: usize) {
-        let (mut index, mut left) = (last, 1.0);
-        let slice = look.slices[&last];
-        if look.process(last).writes.is_none() && slice.idle {
-            // Whoever reads the output of the whole may be the slow one.
-            let output = self.gauge.pipe(look.process(last).pid, 1, None);
-            let taken = output.filter(|fill| fill.is_full()).map_or(0.0, Fill::up_to_reader);
-            if let Some(stage) = self.stages.get_mut(&last) {
-                stage.held.after_ns += slice.ns * taken;
-                stage.blocked_write_ns += (slice.ns * taken) as u64;
-            }
-            left -= taken;
-        }
-        for _ in 0..look.slices.len() {
-            let (process, slice) = (look.process(index), look.slices[&index]);
-            let writer = process.reads.and_then(|link| look.find(|other| other.writes == Some(link)));
-            let fill = look.fill(process.reads);
-            let may_wait = slice.idle && !fill.is_some_and(|fill| fill.holds);
-            let here = match process.reads {
-                None => 1.0,
-                // Nobody else is waited for by one who only lets time pass.
-                Some(_) if may_wait && self.passes_time(index) => 1.0,
-                Some(_) => match Fill::up_to(fill, slice.idle, writer.is_some()) {
-                    Some(share) => share,
-                    None => return,
-                },
-            };
-            self.put_down(look.ledger, index, &slice, left * here);
-            left *= 1.0 - here;
-            match writer.filter(|_| left > 0.0) {
-                Some(writer) => index = writer,
-                None => return,
+    /// Attributes the time since the last sample to the stages that were waited for, and to the readers of the output of the whole.
+    fn attribute_waiting(&mut self, sample: &Sample<'_>) {
+        let stages: Vec<usize> = sample.slices.keys().copied().collect();
+        let mut links: BTreeMap<u64, LinkState> = BTreeMap::new();
+        for (at, index) in stages.iter().enumerate() {
+            let process = sample.process(*index);
+            for (link, writes) in [(process.reads, false), (process.writes, true)] {
+                let Some(link) = link else { continue };
+                let state = links
+                    .entry(link)
+                    .or_insert_with(|| LinkState { fill: sample.fill(Some(link)), ..LinkState::default() });
+                if writes { &mut state.writers } else { &mut state.readers }.push(at);
             }
         }
+        let mut links: Vec<LinkState> = links.into_values().collect();
+        let own = links.len();
+        for (at, index) in stages.iter().enumerate().filter(|(_, index)| sample.slices[index].idle) {
+            if sample.process(*index).writes.is_none() {
+                let fill = self.gauge.pipe(sample.process(*index).pid, 1, None);
+                links.push(LinkState { writers: vec![at], readers: Vec::new(), fill });
+            }
+        }
+        let states: Vec<StageState> = stages.iter().map(|index| self.state(sample, *index)).collect();
+        let waiting = assign_waiting(&states, &links);
+        for (index, share) in stages.iter().zip(waiting.stages) {
+            self.attribute(sample.ledger, *index, &sample.slices[index], share);
+        }
+        for (link, share) in links.iter().zip(waiting.outside).skip(own) {
+            let index = stages[link.writers[0]];
+            let ns = sample.slices[&index].ns * share;
+            if let Some(stage) = self.stages.get_mut(&index) {
+                stage.blame.after_ns += ns;
+                stage.blocked_write_ns += ns as u64;
+            }
+        }
+    }
+
+    fn state(&self, sample: &Sample<'_>, index: usize) -> StageState {
+        let (process, slice) = (sample.process(index), sample.slices[&index]);
+        let may_wait = slice.idle
+            && process.reads.is_some()
+            && !sample.fill(process.reads).is_some_and(|fill| fill.holds);
+        let passes_time = may_wait && self.passes_time(index);
+        StageState { idle: slice.idle, rests: slice.rests(), passes_time, waits_at: None }
     }
 
     fn passes_time(&self, index: usize) -> bool {
         self.stages.get(&index).and_then(|stage| stage.last.as_ref()).is_some_and(Activity::passes_time)
     }
 
-    fn put_down(&mut self, ledger: &Ledger, index: usize, slice: &Slice, share: f64) {
+    fn attribute(&mut self, ledger: &Ledger, index: usize, slice: &Slice, share: f64) {
         let process = &ledger.processes[index];
         let ns = slice.ns * share;
         if ns <= 0.0 {
@@ -252,7 +254,7 @@ impl Attention {
         if slice.idle || slice.rests() {
             let pids = stage.last.as_ref().map(|last| last.pids.clone()).unwrap_or_default();
             if let Some(name) = aside(&mut self.gauge, ledger, process.pid, &pids) {
-                *stage.held.aside_ns.entry(name).or_default() += ns;
+                *stage.blame.aside_ns.entry(name).or_default() += ns;
             } else if slice.idle
                 && process.reads.is_none()
                 && let Some(input) = self.gauge.pipe(process.pid, 0, None)
@@ -260,39 +262,39 @@ impl Attention {
                 stage.has_input |= input.share > 0.0 || input.over;
                 match if input.is_empty() { activity::awaits_input(&pids) } else { Awaits::Other } {
                     Awaits::Input => {
-                        stage.held.before_ns += ns;
+                        stage.blame.before_ns += ns;
                         stage.blocked_read_ns += ns as u64;
                         return;
                     }
-                    Awaits::Perhaps => return stage.held.perhaps_before_ns += ns,
+                    Awaits::Perhaps => return stage.blame.perhaps_before_ns += ns,
                     Awaits::Other => {}
                 }
             }
         }
-        let held = &mut stage.held;
-        held.total_ns += ns;
-        held.cpu_ns += ns * slice.cpu;
-        held.queued_ns += ns * slice.queued;
+        let blame = &mut stage.blame;
+        blame.total_ns += ns;
+        blame.cpu_ns += ns * slice.cpu;
+        blame.queued_ns += ns * slice.queued;
         let rest_ns = ns * (1.0 - slice.cpu - slice.queued);
         if slice.at_disk {
-            held.disk_ns += rest_ns;
+            blame.disk_ns += rest_ns;
         } else if !slice.is_ready {
-            held.slept_ns += rest_ns;
+            blame.slept_ns += rest_ns;
         }
     }
 
-    /// What the pipeline waited for at one stage.
-    pub(crate) fn held(&self, index: usize) -> Held {
-        let Some(stage) = self.stages.get(&index) else { return Held::default() };
-        let mut held = stage.held.clone();
-        // What it waited for before a look at which it ran again, the other looks tell.
-        let aside_ns: f64 = held.aside_ns.values().sum();
-        let waited_ns = (held.total_ns - held.cpu_ns - held.queued_ns - aside_ns).max(0.0);
-        held.disk_ns *= waited_ns / (held.disk_ns + held.slept_ns).max(1.0);
+    /// The time for which the pipeline waited for a stage.
+    pub(crate) fn blame(&self, index: usize) -> Blame {
+        let Some(stage) = self.stages.get(&index) else { return Blame::default() };
+        let mut blame = stage.blame.clone();
+        // What it waited for before a sample at which it ran again is known from the other samples.
+        let aside_ns: f64 = blame.aside_ns.values().sum();
+        let waited_ns = (blame.total_ns - blame.cpu_ns - blame.queued_ns - aside_ns).max(0.0);
+        blame.disk_ns *= waited_ns / (blame.disk_ns + blame.slept_ns).max(1.0);
         if stage.has_input {
-            held.before_ns += std::mem::take(&mut held.perhaps_before_ns);
+            blame.before_ns += std::mem::take(&mut blame.perhaps_before_ns);
         }
-        held
+        blame
     }
 
     /// Completes the record of a stage.
@@ -307,7 +309,7 @@ impl Attention {
         record.queued_ns = Some(stage.queued_ns.min(record.wall_ns));
         record.blocked_read_ns = Some(stage.blocked_read_ns.min(record.wall_ns));
         record.blocked_write_ns = Some(stage.blocked_write_ns.min(record.wall_ns));
-        record.held_up_ns = Some((stage.held.total_ns as u64).min(record.wall_ns));
+        record.held_up_ns = Some((stage.blame.total_ns as u64).min(record.wall_ns));
     }
 
     /// Completes the record of a link.
@@ -324,24 +326,19 @@ impl Attention {
     }
 
     /// What a stage has done so far.
-    pub(crate) fn so_far(&self, index: usize) -> Glance {
-        self.stages.get(&index).map_or(Glance::default(), |stage| Glance {
+    pub(crate) fn so_far(&self, index: usize) -> StageSnapshot {
+        self.stages.get(&index).map_or(StageSnapshot::default(), |stage| StageSnapshot {
             cpu_ns: stage.last.as_ref().map_or(0, |last| last.cpu_ns),
             queued_ns: stage.queued_ns,
             blocked_read_ns: stage.blocked_read_ns,
             blocked_write_ns: stage.blocked_write_ns,
-            ..Glance::default()
+            ..StageSnapshot::default()
         })
     }
 }
 
-/// CPU time of this thread so far.
-fn own_cpu_time() -> Duration {
-    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
-}
-
-/// What stands at the other end of a pipe, no link, before which a stage may be idle: an empty one it reads, or a full one it
-/// writes, as a process substitution makes them. `None` where there is none.
+/// The program at the other end of a pipe, no link, before which a stage may be idle: an empty one it reads, or a full one it writes, as a
+/// process substitution makes them.
 fn aside(gauge: &mut Gauge, ledger: &Ledger, stage: i32, pids: &[i32]) -> Option<String> {
     for pid in pids {
         let side = descriptors(*pid).filter(|fd| *fd > 2).take(SIDE_DESCRIPTORS_MAX);
@@ -362,5 +359,5 @@ fn at_other_end(ledger: &Ledger, file: &OpenFile, fd: i32, but: i32) -> Option<S
         let pid = ledger.processes[*index].pid;
         pid != but && file.is(pid, fd)
     };
-    ledger.played().find(has).map(|index| ledger.name(index))
+    ledger.running().find(has).map(|index| ledger.name(index))
 }

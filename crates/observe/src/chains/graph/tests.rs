@@ -28,9 +28,9 @@ fn holder(text: &str) -> (Holder, (i32, i32)) {
 /// The chains of some processes: stages by their numbers, links as stages and stages.
 fn drawn(texts: &[&str]) -> Vec<String> {
     let (holders, parents): (Vec<Holder>, HashMap<i32, i32>) = texts.iter().map(|text| holder(text)).unzip();
-    let chain = |knot: &Knot| {
+    let chain = |graph: &ChainGraph| {
         let name = |at: &usize| {
-            let group = &knot.stages[*at];
+            let group = &graph.stages[*at];
             let pids: Vec<String> = group.pids.iter().map(i32::to_string).collect();
             pids[..group.leaders].join("+")
                 + &pids[group.leaders..].iter().map(|pid| format!("({pid})")).collect::<String>()
@@ -39,12 +39,12 @@ fn drawn(texts: &[&str]) -> Vec<String> {
             [] => "?".to_owned(),
             places => places.iter().map(name).collect::<Vec<_>>().join(","),
         };
-        let mut links: Vec<&Joined> = knot.links.iter().collect();
+        let mut links: Vec<&GraphLink> = graph.links.iter().collect();
         links.sort_by_key(|link| link.writers.first().copied());
         let links = links.iter().map(|link| format!("{}>{}", names(&link.writers), names(&link.readers)));
         links.collect::<Vec<_>>().join(" ")
     };
-    let mut drawn: Vec<String> = knots(&holders, &parents).iter().map(chain).collect();
+    let mut drawn: Vec<String> = graphs(&holders, &parents).iter().map(chain).collect();
     drawn.sort();
     drawn
 }
@@ -121,17 +121,17 @@ proptest! {
             holders.insert(pid, holder);
         }
         let holders: Vec<Holder> = holders.into_values().collect();
-        for knot in knots(&holders, &parents) {
-            for link in &knot.links {
+        for graph in graphs(&holders, &parents) {
+            for link in &graph.links {
                 prop_assert!(!link.writers.is_empty() || !link.readers.is_empty());
-                prop_assert!(link.writers.iter().chain(&link.readers).all(|at| *at < knot.stages.len()));
+                prop_assert!(link.writers.iter().chain(&link.readers).all(|at| *at < graph.stages.len()));
             }
-            let mut pids: Vec<i32> = knot.stages.iter().flat_map(|stage| stage.pids.clone()).collect();
+            let mut pids: Vec<i32> = graph.stages.iter().flat_map(|stage| stage.pids.clone()).collect();
             pids.sort_unstable();
             let before = pids.len();
             pids.dedup();
             prop_assert_eq!(before, pids.len());
-            prop_assert!(knot.stages.iter().all(|stage| (1..=stage.pids.len()).contains(&stage.leaders)));
+            prop_assert!(graph.stages.iter().all(|stage| (1..=stage.pids.len()).contains(&stage.leaders)));
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Looks at the pipes of a family of processes again and again. What a process sleeps in says mostly whether its pipe can be full:
-//! one that waits for something else than its output needs no look, and one that is asleep in a write has a full pipe. Only of
-//! those that run is the pipe opened for a moment, and of pipes that can grow: idle ones are never touched.
+//! Samples the pipes of a tree of processes, and enlarges those that are full. The call that a process sleeps in mostly says whether its
+//! pipe can be full: one that waits for something else than its output has none, and one that sleeps in a write has a full pipe.
+//! Only pipes of processes that run are opened, and of these only those that can grow: idle ones are never touched.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{read_dir, read_link};
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use observe::call::Call;
 use observe::end::{Joint, end, ends};
 use observe::open_file::Identity;
+use observe::pace::Pace;
 use observe::quota::{ChargedPipes, nameless};
 use observe::resize::resize;
 use process::proc::{Stat, named, others, value};
@@ -18,13 +19,15 @@ use rustix::param::clock_ticks_per_second;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::Boosted;
-use super::family::{Family, Member};
 use super::larger::{Growth, LargerPipes};
-use super::pace::Pace;
+use super::process_tree::{ProcessTree, TreeProcess};
 
-/// Of one process so many descriptors are looked at.
+/// Between two samples: the least is short against what people wait for, the most lets an idle pipeline sleep.
+const PAUSE_MIN: Duration = Duration::from_millis(4);
+const PAUSE_MAX: Duration = Duration::from_millis(32);
+/// The most descriptors of one process that are read.
 const ENDS_MAX: usize = 32;
-/// After the quota was found spent nothing grows for so long.
+/// How long nothing grows after the quota was found spent.
 const NO_ROOM: Duration = Duration::from_secs(1);
 
 /// Samples of a pipe at one look, and the time between two. Ends that wake each other fill and empty a pipe thousands of times in a
@@ -95,7 +98,7 @@ impl Flow {
 
 /// A pipe that was looked at, or is larger than it was.
 #[derive(Default)]
-struct Seen {
+struct PipeHistory {
     /// The number of the last look at it.
     look: u64,
     /// It cannot grow.
@@ -113,7 +116,7 @@ struct Seen {
 
 /// An end at which a pipe may be full.
 #[derive(Clone, Copy)]
-struct Place {
+struct PipeEnd {
     pipe: Identity,
     pid: i32,
     fd: i32,
@@ -121,13 +124,12 @@ struct Place {
     asleep: bool,
 }
 
-/// Who watches.
-pub(super) struct Watch {
-    family: Family,
+pub(super) struct TreeSampler {
+    tree: ProcessTree,
     pace: Pace,
     larger: LargerPipes,
-    seen: HashMap<Identity, Seen>,
-    /// What the first process reads, where that is a pipe: who writes to it may be nobody of the family.
+    seen: HashMap<Identity, PipeHistory>,
+    /// What the first process reads, where that is a pipe: its writers may be outside the tree.
     input: Option<(i32, Identity)>,
     unseen: BTreeSet<i32>,
     looks: u64,
@@ -135,13 +137,13 @@ pub(super) struct Watch {
     no_room_until: Instant,
 }
 
-impl Watch {
+impl TreeSampler {
     pub(super) fn new(root: i32) -> Self {
         let input = end(root, 0).filter(|end| end.reads).and_then(|end| end.joint.pipe());
         let now = Instant::now();
         Self {
-            family: Family::new(root),
-            pace: Pace::new(),
+            tree: ProcessTree::new(root),
+            pace: Pace::new(PAUSE_MIN, PAUSE_MIN, PAUSE_MAX),
             larger: LargerPipes::new(),
             seen: HashMap::new(),
             input: input.map(|pipe| (root, pipe)),
@@ -152,18 +154,18 @@ impl Watch {
         }
     }
 
-    /// Looks, if it is time to; for how long nothing is to be looked at then.
-    pub(super) fn look(&mut self) -> Duration {
-        let left = self.pace.left();
-        if !left.is_zero() {
-            return left;
+    /// Takes a sample if one is due; how long it is until the next one.
+    pub(super) fn sample(&mut self) -> Duration {
+        if !self.pace.begin() {
+            return self.pace.left();
         }
         let now = Instant::now();
         let since = now.duration_since(std::mem::replace(&mut self.last, now));
         self.looks += 1;
-        let members = self.family.look();
-        let mut places: Vec<Place> = members.iter().flat_map(|member| self.written_by(member)).collect();
-        places.extend(self.read_first(&members));
+        let processes = self.tree.processes();
+        let mut places: Vec<PipeEnd> =
+            processes.iter().flat_map(|process| self.written_by(process)).collect();
+        places.extend(self.read_first(&processes));
         // What is certain goes before what must be asked.
         places.sort_by_key(|place| !place.asleep);
         let mut met = HashSet::new();
@@ -177,25 +179,25 @@ impl Watch {
             if round > 0 && !again.is_empty() {
                 std::thread::sleep(BETWEEN);
             }
-            again.retain(|place| self.sample(*place, round, &members));
+            again.retain(|place| self.sample_pipe(*place, round, &processes));
         }
         let may_grow = places.iter().filter(|place| self.account(place.pipe, since)).count();
         let look = self.looks;
         self.seen.retain(|_, seen| seen.at.is_some() || seen.look == look);
-        self.pace.looked(may_grow > 0);
+        self.pace.end(may_grow > 0);
         self.pace.left()
     }
 
     /// Where a process may find a pipe full.
-    fn written_by(&mut self, member: &Member) -> Vec<Place> {
-        let pid = member.pid;
+    fn written_by(&mut self, process: &TreeProcess) -> Vec<PipeEnd> {
+        let pid = process.pid;
         let place = |fd: i32, asleep| {
             let pipe = end(pid, fd).filter(|end| end.writes).and_then(|end| end.joint.pipe())?;
-            Some(Place { pipe, pid, fd, asleep })
+            Some(PipeEnd { pipe, pid, fd, asleep })
         };
         let mut places = Vec::new();
         let mut any = false;
-        for call in &member.calls {
+        for call in &process.calls {
             match call {
                 Call::Writes(Some(fd)) => places.extend(place(*fd, true)),
                 Call::Moves { to, .. } => places.extend(place(*to, false)),
@@ -228,23 +230,23 @@ impl Watch {
     }
 
     /// What the first process reads, unless somebody sleeps until there is something in it.
-    fn read_first(&self, members: &[Member]) -> Option<Place> {
+    fn read_first(&self, processes: &[TreeProcess]) -> Option<PipeEnd> {
         let (pid, pipe) = self.input.filter(|(_, pipe)| Some(pipe.0) == nameless())?;
-        let is_awaited = |member: &Member| {
+        let is_awaited = |process: &TreeProcess| {
             let reads = |call: &Call| match call {
                 Call::Reads(Some(fd)) => {
-                    end(member.pid, *fd).is_some_and(|end| end.joint == Joint::Pipe(pipe))
+                    end(process.pid, *fd).is_some_and(|end| end.joint == Joint::Pipe(pipe))
                 }
                 _ => false,
             };
-            member.calls.iter().any(reads)
+            process.calls.iter().any(reads)
         };
-        (!members.iter().any(is_awaited)).then_some(Place { pipe, pid, fd: 0, asleep: false })
+        (!processes.iter().any(is_awaited)).then_some(PipeEnd { pipe, pid, fd: 0, asleep: false })
     }
 
     /// Whether a pipe is full, which a sample before it may have been, too: then it grows. True where it is to be sampled again.
-    fn sample(&mut self, place: Place, round: u32, members: &[Member]) -> bool {
-        let Place { pipe, pid, fd, asleep } = place;
+    fn sample_pipe(&mut self, place: PipeEnd, round: u32, processes: &[TreeProcess]) -> bool {
+        let PipeEnd { pipe, pid, fd, asleep } = place;
         let waits = Instant::now() < self.no_room_until;
         let Some(seen) = self.seen.get_mut(&pipe) else { return false };
         let asleep = asleep && round == 0;
@@ -276,10 +278,10 @@ impl Watch {
                 seen.flow = Some(Flow::begin(pid, writes));
                 let is_new = seen.at.replace(at).is_none();
                 if is_new {
-                    self.larger.told[at].before_bytes_per_s = before;
+                    self.larger.enlarged[at].before_bytes_per_s = before;
                 }
                 // At its first growth a shell may still have the end that it made for a program.
-                self.name_ends(place, at, members);
+                self.name_ends(place, at, processes);
             }
             Growth::NoRoom => self.no_room_until = Instant::now() + NO_ROOM,
             Growth::Never => seen.stays = true,
@@ -290,27 +292,27 @@ impl Watch {
     /// Puts the time since the last look down to a pipe. True where it may soon grow.
     fn account(&mut self, pipe: Identity, since: Duration) -> bool {
         let Some(seen) = self.seen.get_mut(&pipe) else { return false };
-        if let Some(told) = seen.at.and_then(|at| self.larger.told.get_mut(at)) {
+        if let Some(enlarged) = seen.at.and_then(|at| self.larger.enlarged.get_mut(at)) {
             let ns = since.as_nanos() as u64;
-            told.watched_ns += ns;
-            told.full_ns += if seen.any_full { ns } else { 0 };
+            enlarged.watched_ns += ns;
+            enlarged.full_ns += if seen.any_full { ns } else { 0 };
             let rate = seen.flow.as_ref().and_then(|flow| flow.bytes_per_s(AFTER));
-            told.after_bytes_per_s = rate.or(told.after_bytes_per_s);
+            enlarged.after_bytes_per_s = rate.or(enlarged.after_bytes_per_s);
         }
         seen.quiet = if seen.any_full { 0 } else { seen.quiet + 1 };
         seen.any_full && !seen.stays && Instant::now() >= self.no_room_until
     }
 
     /// Says of a pipe that was enlarged who is at its ends.
-    fn name_ends(&mut self, place: Place, at: usize, members: &[Member]) {
+    fn name_ends(&mut self, place: PipeEnd, at: usize, processes: &[TreeProcess]) {
         let has = |pid: i32, fd: i32, reads: bool| {
             end(pid, fd).is_some_and(|end| end.joint == Joint::Pipe(place.pipe) && end.reads == reads)
         };
         let writer = has(place.pid, place.fd, false).then_some(place.pid);
-        let reader = members.iter().map(|member| member.pid).find(|pid| has(*pid, 0, true));
-        let told = &mut self.larger.told[at];
-        told.writer = writer.and_then(named).or(told.writer.take());
-        told.reader = reader.and_then(named).or(told.reader.take());
+        let reader = processes.iter().map(|process| process.pid).find(|pid| has(*pid, 0, true));
+        let enlarged = &mut self.larger.enlarged[at];
+        enlarged.writer = writer.and_then(named).or(enlarged.writer.take());
+        enlarged.reader = reader.and_then(named).or(enlarged.reader.take());
     }
 
     /// Gives back what was enlarged and lives on, and says what was done.
@@ -325,7 +327,7 @@ impl Watch {
             pipe_quota,
             looks: self.looks,
             cpu: self.pace.cost(),
-            pipes: self.larger.told,
+            pipes: self.larger.enlarged,
             refused: self.larger.refused,
             unseen: self.unseen.len() as u64,
             ..boosted

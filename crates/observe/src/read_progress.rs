@@ -28,7 +28,7 @@ const READ_IN_TURN: [&str; 11] =
 
 /// How far a reader has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Headway {
+pub struct ReadProgress {
     /// What it reads: the file's name, or "3 files".
     pub what: String,
     /// Bytes of it that were read.
@@ -41,18 +41,18 @@ pub struct Headway {
 
 /// Follows readers from look to look.
 #[derive(Debug, Default)]
-pub struct Headways(HashMap<Whole, Seen>);
+pub struct ReadProgressTracker(HashMap<Input, FileHistory>);
 
 /// What is read as one: a file, or all the files that a process was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Whole {
+enum Input {
     File(Identity),
     Given(i32),
 }
 
 /// Where a reader was at one moment.
 #[derive(Debug)]
-struct Place {
+struct Position {
     what: String,
     read_bytes: u64,
     size_bytes: u64,
@@ -60,8 +60,8 @@ struct Place {
 
 /// What was seen of a whole.
 #[derive(Debug)]
-struct Seen {
-    place: Place,
+struct FileHistory {
+    place: Position,
     first: Instant,
     /// How often it was read on, and when it was the last time.
     steps: u32,
@@ -72,10 +72,10 @@ struct Seen {
     is_odd: bool,
 }
 
-impl Headways {
+impl ReadProgressTracker {
     /// Looks at processes; `None` where there is not exactly one whole that they read on.
-    pub fn look(&mut self, pids: &[i32]) -> Option<Headway> {
-        let mut places: HashMap<Whole, Place> = HashMap::new();
+    pub fn sample(&mut self, pids: &[i32]) -> Option<ReadProgress> {
+        let mut places: HashMap<Input, Position> = HashMap::new();
         for (whole, place) in pids.iter().flat_map(|pid| places_of(*pid)) {
             // A descriptor that several inherited is one.
             if places.get(&whole).is_none_or(|known| known.read_bytes < place.read_bytes) {
@@ -85,25 +85,26 @@ impl Headways {
         self.note(places, Instant::now())
     }
 
-    fn note(&mut self, places: HashMap<Whole, Place>, now: Instant) -> Option<Headway> {
+    fn note(&mut self, places: HashMap<Input, Position>, now: Instant) -> Option<ReadProgress> {
         self.0.retain(|whole, _| places.contains_key(whole));
         for (whole, place) in places {
             match self.0.get_mut(&whole) {
                 Some(seen) => seen.note(place, now),
                 None => {
-                    let seen = Seen { place, first: now, steps: 0, moved: now, since: None, is_odd: false };
+                    let seen =
+                        FileHistory { place, first: now, steps: 0, moved: now, since: None, is_odd: false };
                     self.0.insert(whole, seen);
                 }
             }
         }
         let mut read_on = self.0.values().filter(|seen| seen.is_read_on(now));
         let only = read_on.next()?;
-        read_on.next().is_none().then(|| only.headway(now))
+        read_on.next().is_none().then(|| only.progress(now))
     }
 }
 
-impl Seen {
-    fn note(&mut self, place: Place, now: Instant) {
+impl FileHistory {
+    fn note(&mut self, place: Position, now: Instant) {
         self.is_odd |= place.read_bytes < self.place.read_bytes || place.size_bytes != self.place.size_bytes;
         if place.read_bytes > self.place.read_bytes {
             self.steps += 1;
@@ -120,20 +121,20 @@ impl Seen {
         !self.is_odd && self.steps >= 2 && now - self.moved < AT_REST
     }
 
-    fn headway(&self, now: Instant) -> Headway {
-        let Place { what, read_bytes, size_bytes } = &self.place;
+    fn progress(&self, now: Instant) -> ReadProgress {
+        let Position { what, read_bytes, size_bytes } = &self.place;
         let left = self.since.and_then(|(since, from)| {
             let (time, read) = (now - since, read_bytes.saturating_sub(from));
             let rest = size_bytes.saturating_sub(*read_bytes);
             let known = time >= FILLING && read > 0 && rest > 0;
             known.then(|| Duration::try_from_secs_f64(time.as_secs_f64() * rest as f64 / read as f64).ok())?
         });
-        Headway { what: what.clone(), read_bytes: *read_bytes, size_bytes: *size_bytes, left }
+        ReadProgress { what: what.clone(), read_bytes: *read_bytes, size_bytes: *size_bytes, left }
     }
 }
 
 /// Files that a process has open for reading only, and has begun to read.
-fn places_of(pid: i32) -> Vec<(Whole, Place)> {
+fn places_of(pid: i32) -> Vec<(Input, Position)> {
     let opened = descriptors(pid).take(DESCRIPTORS_MAX).filter_map(|fd| {
         let info = format!("/proc/{pid}/fdinfo/{fd}");
         let read_bytes = value(&info, "pos")?.parse::<u64>().ok().filter(|at| *at > 0)?;
@@ -144,12 +145,12 @@ fn places_of(pid: i32) -> Vec<(Whole, Place)> {
         let name = fs::read_link(&path).ok()?;
         let what = name.file_name()?.to_string_lossy().into_owned();
         let is_there = size_bytes >= read_bytes && !is_mapped(pid, identity.1);
-        is_there.then_some((identity, Place { what, read_bytes, size_bytes }))
+        is_there.then_some((identity, Position { what, read_bytes, size_bytes }))
     });
-    let opened: Vec<(Identity, Place)> = opened.collect();
+    let opened: Vec<(Identity, Position)> = opened.collect();
     match &opened[..] {
         [(identity, place)] => match given(pid, *identity, place) {
-            Some(Given::At(place)) => vec![(Whole::Given(pid), place)],
+            Some(Given::At(place)) => vec![(Input::Given(pid), place)],
             Some(Given::Unclear) => Vec::new(),
             None => as_files(opened),
         },
@@ -157,20 +158,20 @@ fn places_of(pid: i32) -> Vec<(Whole, Place)> {
     }
 }
 
-fn as_files(opened: Vec<(Identity, Place)>) -> Vec<(Whole, Place)> {
-    opened.into_iter().map(|(identity, place)| (Whole::File(identity), place)).collect()
+fn as_files(opened: Vec<(Identity, Position)>) -> Vec<(Input, Position)> {
+    opened.into_iter().map(|(identity, place)| (Input::File(identity), place)).collect()
 }
 
 /// What a process's command line says of a file that it reads.
 enum Given {
     /// It is one of several that are read in turn, and this is the place among all of them.
-    At(Place),
+    At(Position),
     /// It is given more than once, and which time this is nobody knows.
     Unclear,
 }
 
 /// Of programs that are known to read their files in turn; `None` where nothing is said.
-fn given(pid: i32, open: Identity, place: &Place) -> Option<Given> {
+fn given(pid: i32, open: Identity, place: &Position) -> Option<Given> {
     let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let line = String::from_utf8(line).ok()?;
     let mut words = line.split_terminator('\0');
@@ -189,7 +190,7 @@ fn given(pid: i32, open: Identity, place: &Place) -> Option<Given> {
     let mut at = (0..found.len()).filter(|at| found[*at].0 == open);
     let (at, None) = (at.next()?, at.next()) else { return Some(Given::Unclear) };
     let sizes = |files: &[(Identity, u64)]| files.iter().map(|(_, bytes)| bytes).sum::<u64>();
-    Some(Given::At(Place {
+    Some(Given::At(Position {
         what: format!("{} files", found.len()),
         read_bytes: sizes(&found[..at]) + place.read_bytes,
         size_bytes: sizes(&found),
@@ -226,14 +227,14 @@ mod tests {
 
     const MIB: usize = 1 << 20;
 
-    fn place(read_bytes: u64) -> HashMap<Whole, Place> {
-        HashMap::from([(Whole::Given(1), Place { what: "f".to_owned(), read_bytes, size_bytes: 1000 })])
+    fn place(read_bytes: u64) -> HashMap<Input, Position> {
+        HashMap::from([(Input::Given(1), Position { what: "f".to_owned(), read_bytes, size_bytes: 1000 })])
     }
 
     #[test]
     fn the_time_left_is_told_once_the_rate_is_known() {
         let began = Instant::now();
-        let mut all = Headways::default();
+        let mut all = ReadProgressTracker::default();
         let mut note = |at_s: f64, read| all.note(place(read), began + Duration::from_secs_f64(at_s));
         assert_eq!(note(0.0, 300), None);
         assert_eq!(note(0.1, 310), None, "a header, perhaps");
@@ -251,9 +252,9 @@ mod tests {
     #[test]
     fn of_two_files_at_once_nothing_is_said() {
         let began = Instant::now();
-        let mut all = Headways::default();
+        let mut all = ReadProgressTracker::default();
         let both =
-            |read| place(read).into_iter().chain(place(read).into_values().map(|one| (Whole::Given(2), one)));
+            |read| place(read).into_iter().chain(place(read).into_values().map(|one| (Input::Given(2), one)));
         for (at, read) in [(0, 1), (1, 2), (2, 3)] {
             assert_eq!(all.note(both(read).collect(), began + Duration::from_secs(at)), None);
         }
@@ -261,14 +262,14 @@ mod tests {
     }
 
     /// Reads what a program writes, a piece at a time, and gives what was seen last.
-    fn follow(mut child: Child, pieces: usize) -> Option<Headway> {
-        let mut all = Headways::default();
+    fn follow(mut child: Child, pieces: usize) -> Option<ReadProgress> {
+        let mut all = ReadProgressTracker::default();
         let mut output = child.stdout.take().expect("a pipe");
         let mut shown = None;
         for _ in 0..pieces {
             output.read_exact(&mut vec![0; MIB / 2]).expect("more");
             std::thread::sleep(Duration::from_millis(20));
-            shown = all.look(&[child.id() as i32]);
+            shown = all.sample(&[child.id() as i32]);
         }
         drop(output);
         child.wait().expect("ended");
@@ -296,6 +297,6 @@ mod tests {
         // Happened: `a: 80 % read` in the first of two rounds.
         assert_eq!(follow(start("cat", &["a", "a"]), 4), None);
         assert_eq!(follow(start("sh", &["-c", "exec cat <a"]), 4).expect("seen").what, "a");
-        assert_eq!(Headways::default().look(&[i32::MAX]), None);
+        assert_eq!(ReadProgressTracker::default().sample(&[i32::MAX]), None);
     }
 }

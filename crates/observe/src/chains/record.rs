@@ -4,9 +4,10 @@ use std::fs;
 
 use model::{Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, Doing};
 
+use super::ChainSampler;
 use super::flow::{EndFlow, flow};
-use super::knots::{Joined, Knot, LinkId};
-use super::{Watch, blame};
+use super::graph::{ChainGraph, GraphLink, LinkId};
+use crate::blame::stands_out;
 use crate::end::Joint;
 use crate::quota::nameless;
 use crate::waits::Waits;
@@ -16,35 +17,38 @@ const MOST: f64 = 0.5;
 /// A stage that did less than this of the time, and for which nothing waits in a full link, does not hold up: there is nothing to do.
 const STIRS: f64 = 0.01;
 
-impl Watch {
+impl ChainSampler {
     /// A chain; `None` where nobody of it is left.
-    pub(super) fn told(&self, knot: &Knot) -> Option<Chain> {
-        let stages: Vec<ChainStage> = (0..knot.stages.len()).map(|at| self.stage(knot, at)).collect();
+    pub(super) fn chain(&self, graph: &ChainGraph) -> Option<Chain> {
+        let stages: Vec<ChainStage> = (0..graph.stages.len()).map(|at| self.stage(graph, at)).collect();
         if stages.iter().any(|stage| stage.processes.is_empty()) {
             return None;
         }
-        let links: Vec<ChainLink> = knot.links.iter().map(|link| self.link(knot, link)).collect();
+        let links: Vec<ChainLink> = graph.links.iter().map(|link| self.link(graph, link)).collect();
         let held_up_by = held_up_by(&stages, &links);
         Some(Chain { stages, links, held_up_by })
     }
 
-    fn stage(&self, knot: &Knot, at: usize) -> ChainStage {
-        let group = &knot.stages[at];
-        let members = || self.members_of(knot, at);
-        let rates: Vec<_> = members().map(|member| member.rates(self.mark)).collect();
+    fn stage(&self, graph: &ChainGraph, at: usize) -> ChainStage {
+        let group = &graph.stages[at];
+        let processes = || self.processes_of(graph, at);
+        let rates: Vec<_> = processes().map(|process| process.rates(self.mark)).collect();
         let process = |pid: &i32| {
-            let member = self.members.get(pid)?;
-            Some(ChainProcess { pid: *pid, name: member.name.clone(), command: member.command.clone() })
+            let process = self.processes.get(pid)?;
+            Some(ChainProcess { pid: *pid, name: process.name.clone(), command: process.command.clone() })
         };
-        let (doing, waits_at) = self.doing(knot, at);
+        let (doing, waits_at) = self.doing(graph, at);
         ChainStage {
-            leaders: group.pids[..group.leaders].iter().filter(|pid| self.members.contains_key(pid)).count(),
+            leaders: group.pids[..group.leaders]
+                .iter()
+                .filter(|pid| self.processes.contains_key(pid))
+                .count(),
             processes: group.pids.iter().filter_map(process).collect(),
             read_bytes_per_s: rates.iter().map(|rates| rates.read).sum(),
             write_bytes_per_s: rates.iter().map(|rates| rates.written).sum(),
             at_most: rates.iter().any(|rates| rates.at_most),
             cpus: rates.iter().filter_map(|rates| rates.cpus).sum(),
-            queued: members().map(|member| member.slice.queued).fold(0.0, f64::max),
+            queued: processes().map(|process| process.slice.queued).fold(0.0, f64::max),
             doing,
             waits_at,
             held_up: self.held_up.get(&group.pids[0]).copied().unwrap_or(0.0),
@@ -52,22 +56,22 @@ impl Watch {
     }
 
     /// What a stage does, and the link that it waits for.
-    pub(super) fn doing(&self, knot: &Knot, at: usize) -> (Doing, Option<usize>) {
-        let members = || self.members_of(knot, at);
-        if members().map(|member| member.slice.cpu).sum::<f64>() > MOST {
+    pub(super) fn doing(&self, graph: &ChainGraph, at: usize) -> (Doing, Option<usize>) {
+        let processes = || self.processes_of(graph, at);
+        if processes().map(|process| process.slice.cpu).sum::<f64>() > MOST {
             return (Doing::Computes, None);
         }
-        if members().any(|member| member.slice.queued > MOST) {
+        if processes().any(|process| process.slice.queued > MOST) {
             return (Doing::Queues, None);
         }
-        let each = members().flat_map(|member| {
-            let state = match member.state {
+        let each = processes().flat_map(|process| {
+            let state = match process.state {
                 'T' | 't' => Some((Doing::Stopped, None)),
                 'Z' | 'X' => Some((Doing::Ended, None)),
                 'D' => Some((Doing::Disk, None)),
                 _ => None,
             };
-            let waits = member.waits.iter().map(|waits| self.waits_at(knot, at, member.pid(), waits));
+            let waits = process.waits.iter().map(|waits| self.waits_at(graph, at, process.pid(), waits));
             state.into_iter().chain(waits.filter(move |_| state.is_none()))
         });
         // Of several processes and threads the one that says most; the order of the words is no order of that.
@@ -87,10 +91,11 @@ impl Watch {
     }
 
     /// What a thread of a stage waits for.
-    fn waits_at(&self, knot: &Knot, at: usize, pid: i32, waits: &Waits) -> (Doing, Option<usize>) {
+    fn waits_at(&self, graph: &ChainGraph, at: usize, pid: i32, waits: &Waits) -> (Doing, Option<usize>) {
         let place = |fd: i32, writes: bool| {
             let end = self.census.known.get(&pid)?.holdings.as_ref()?.ends.iter().find(|end| end.fd == fd)?;
-            knot.links
+            graph
+                .links
                 .iter()
                 .position(|link| is_end(link, end.joint, writes) && stages(link, writes).contains(&at))
         };
@@ -135,14 +140,14 @@ impl Watch {
         pipes.all(|end| end.joint == first.joint).then(|| place(first.fd, writes)).filter(Option::is_some)
     }
 
-    fn link(&self, knot: &Knot, link: &Joined) -> ChainLink {
+    fn link(&self, graph: &ChainGraph, link: &GraphLink) -> ChainLink {
         let fill = self.fills.get(&link.id);
         let held = |fill: Option<&crate::fullness::Fill>| fill.map_or(0.0, |fill| fill.held_bytes as f64);
         let seconds = self.mark.elapsed().as_secs_f64();
         let more = held(fill) - held(self.marked_fills.get(&link.id));
-        let [writers, readers] = [true, false].map(|writes| self.end_flow(knot, link, writes, seconds));
+        let [writers, readers] = [true, false].map(|writes| self.end_flow(graph, link, writes, seconds));
         let flowed = flow(writers, readers, more).filter(|_| seconds > 0.0);
-        let (kind, name) = self.name(knot, link);
+        let (kind, name) = self.name(graph, link);
         ChainLink {
             kind,
             name,
@@ -157,10 +162,10 @@ impl Watch {
         }
     }
 
-    fn end_flow(&self, knot: &Knot, link: &Joined, writes: bool, seconds: f64) -> EndFlow {
+    fn end_flow(&self, graph: &ChainGraph, link: &GraphLink, writes: bool, seconds: f64) -> EndFlow {
         let stages = stages(link, writes);
-        let members = || stages.iter().flat_map(|at| self.members_of(knot, *at));
-        let rates: Vec<_> = members().map(|member| member.rates(self.mark)).collect();
+        let processes = || stages.iter().flat_map(|at| self.processes_of(graph, *at));
+        let rates: Vec<_> = processes().map(|process| process.rates(self.mark)).collect();
         let rate =
             rates.iter().map(|rates| if writes { rates.written } else { rates.read }).sum::<Option<f64>>();
         let only_here = |pid: i32| {
@@ -174,12 +179,12 @@ impl Watch {
         EndFlow {
             bytes: rate.map(|rate| rate * seconds).filter(|_| !stages.is_empty()),
             at_most: rates.iter().any(|rates| rates.at_most),
-            only_here: members().all(|member| only_here(member.pid())),
+            only_here: processes().all(|process| only_here(process.pid())),
             slept: !stages.is_empty() && rates.iter().all(|rates| rates.cpus == Some(0.0)),
         }
     }
 
-    fn name(&self, knot: &Knot, link: &Joined) -> (ChainLinkKind, String) {
+    fn name(&self, graph: &ChainGraph, link: &GraphLink) -> (ChainLinkKind, String) {
         match link.id {
             LinkId::Pair { from, to } => {
                 (ChainLinkKind::Socketpair, format!("socket:[{from}] → socket:[{to}]"))
@@ -189,7 +194,7 @@ impl Watch {
             }
             LinkId::Pipe(file) => {
                 let path = [true, false].into_iter().find_map(|writes| {
-                    let mut pids = stages(link, writes).iter().flat_map(|at| &knot.stages[*at].pids);
+                    let mut pids = stages(link, writes).iter().flat_map(|at| &graph.stages[*at].pids);
                     pids.find_map(|pid| fifo_path(*pid, super::end_of(&self.census, *pid, file, writes)?.fd))
                 });
                 (ChainLinkKind::Fifo, path.unwrap_or_else(|| format!("fifo:[{}]", file.1)))
@@ -198,11 +203,11 @@ impl Watch {
     }
 }
 
-fn stages(link: &Joined, writes: bool) -> &[usize] {
+fn stages(link: &GraphLink, writes: bool) -> &[usize] {
     if writes { &link.writers } else { &link.readers }
 }
 
-fn is_end(link: &Joined, joint: Joint, writes: bool) -> bool {
+fn is_end(link: &GraphLink, joint: Joint, writes: bool) -> bool {
     match (link.id, joint) {
         (LinkId::Pipe(file), Joint::Pipe(end)) => file == end,
         (LinkId::Pair { from, to }, Joint::Socket(end)) => end == if writes { from } else { to },
@@ -227,5 +232,5 @@ fn held_up_by(stages: &[ChainStage], links: &[ChainLink]) -> Option<usize> {
     let waited_for = links
         .iter()
         .any(|link| link.readers.contains(&first) && link.held_bytes.is_some_and(|bytes| bytes > 0));
-    (blame::stands_out(share(0), share(1), 1.0) && (flows || stirs || waited_for)).then_some(first)
+    (stands_out(share(0), share(1), 1.0) && (flows || stirs || waited_for)).then_some(first)
 }

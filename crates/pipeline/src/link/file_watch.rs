@@ -20,7 +20,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(20);
 /// A close alone is not the end: `sh -c 'echo a > /dev/stdout; echo b'` opens the file a second time and closes
 /// that. So each close is a reason to ask whether a writer is left, and to go on asking for a while: the kernel
 /// tells of a close just before it counts the writer out.
-pub(super) struct Watch {
+pub(super) struct FileWatch {
     inotify: OwnedFd,
     /// False where this user has as many inotify instances as fs.inotify.max_user_instances allows, which hundreds of
     /// stages need: then the file is asked again and again.
@@ -30,7 +30,7 @@ pub(super) struct Watch {
     pause: Duration,
 }
 
-impl Watch {
+impl FileWatch {
     /// Watches the file of a description that is for reading only. Nothing that happens from now on is missed.
     pub(super) fn new(file: &OwnedFd) -> io::Result<Self> {
         let writers = WriterCheck::new(file.try_clone()?)?;
@@ -59,7 +59,7 @@ impl Watch {
         Ok(self.close_seen && !self.writers.is_written())
     }
 
-    /// After [`Watch::all_closed`] said no: the time after which it must be asked again even if nothing happened.
+    /// After [`FileWatch::all_closed`] said no: the time after which it must be asked again even if nothing happened.
     pub(super) fn look_again(&mut self) -> Option<Duration> {
         let pause = self.pause;
         self.pause = (pause * 2).min(PAUSE_MAX);
@@ -92,7 +92,7 @@ fn notifier(file: &OwnedFd) -> Result<OwnedFd, Errno> {
     Ok(inotify)
 }
 
-impl AsFd for Watch {
+impl AsFd for FileWatch {
     /// Readable when something happened.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.inotify.as_fd()

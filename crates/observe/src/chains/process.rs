@@ -40,7 +40,7 @@ pub(crate) struct Moved {
 
 /// What was seen of a process at one look.
 #[derive(Clone)]
-pub(crate) struct Look {
+pub(crate) struct ProcessSample {
     at: Instant,
     activity: Activity,
     /// `None` where only its user may know.
@@ -56,7 +56,7 @@ struct Files {
 }
 
 /// A process that is looked at.
-pub(crate) struct Member {
+pub(crate) struct SampledProcess {
     files: Files,
     pid: i32,
     /// The name of its program.
@@ -68,8 +68,8 @@ pub(crate) struct Member {
     /// What it waits for; of several threads, each.
     pub(crate) waits: Vec<Waits>,
     /// The first look of the time that rates are of; `None` where it began in that time.
-    marked: Option<Look>,
-    pub(crate) last: Look,
+    marked: Option<ProcessSample>,
+    pub(crate) last: ProcessSample,
     /// What it did since the look before.
     pub(crate) slice: Slice,
     /// What children had moved before that time, or for another stage, and have ended since: it is in its own figures now.
@@ -90,7 +90,7 @@ pub(crate) struct Rates {
     pub(crate) cpus: Option<f64>,
 }
 
-impl Member {
+impl SampledProcess {
     /// Begins to look; `began_meanwhile`: it was not there when the time began that rates are of. `None` where it has gone.
     pub(crate) fn new(pid: i32, keep: bool, began_meanwhile: bool) -> Option<Self> {
         let [stat, io, schedstat, syscall] =
@@ -194,7 +194,7 @@ impl Member {
     }
 }
 
-fn look(pid: i32, files: &Files) -> Option<(char, String, Look)> {
+fn look(pid: i32, files: &Files) -> Option<(char, String, ProcessSample)> {
     let bytes = files.stat.read()?;
     let stat = Stat::parse(&bytes)?;
     let text = String::from_utf8_lossy(&bytes);
@@ -203,7 +203,7 @@ fn look(pid: i32, files: &Files) -> Option<(char, String, Look)> {
     let activity =
         activity::alone(pid, &stat, || files.schedstat.read().map_or(0, |bytes| queued_told(&bytes)));
     let moved = files.io.read().and_then(|bytes| moved(&String::from_utf8_lossy(&bytes)));
-    Some((stat.state, name, Look { at, activity, moved }))
+    Some((stat.state, name, ProcessSample { at, activity, moved }))
 }
 
 fn moved(text: &str) -> Option<Moved> {
@@ -214,7 +214,7 @@ fn moved(text: &str) -> Option<Moved> {
     Some(Moved { read: value("rchar")?, written: value("wchar")? })
 }
 
-fn waits(pid: i32, look: &Look, files: &Files) -> Vec<Waits> {
+fn waits(pid: i32, look: &ProcessSample, files: &Files) -> Vec<Waits> {
     let threads = proc::threads(pid).take(THREADS_MAX);
     match look.activity.threads {
         0 | 1 => {

@@ -1,0 +1,213 @@
+//! Assigns the waiting at one sample: from the last stages upstream, past every stage that is idle because its input is empty, to the
+//! one that has something to do; and from one that is idle because its output is full, downstream. Pure.
+
+use crate::fullness::Fill;
+
+/// The smallest share of the time for which a stage is named as the one that was waited for.
+const NAMED_SHARE: f64 = 0.5;
+/// And the smallest factor by which it exceeds every other stage's.
+const AHEAD: f64 = 1.4;
+
+/// Whether the first of several is named as the one that was waited for: its time, the next one's, and the time of all.
+pub fn stands_out(first: f64, next: f64, whole: f64) -> bool {
+    first / whole.max(f64::MIN_POSITIVE) >= NAMED_SHARE && first >= AHEAD * next
+}
+
+/// A stage at a sample.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct StageState {
+    /// It had nothing to do, or could not do it.
+    pub idle: bool,
+    /// It did little, but may have something to do now.
+    pub rests: bool,
+    /// It sleeps until time has passed, whatever its input holds: no other stage is waited for.
+    pub passes_time: bool,
+    /// The link that it waits for.
+    pub waits_at: Option<usize>,
+}
+
+/// A link at a sample, with the places of the stages at its ends.
+#[derive(Debug, Clone, Default)]
+pub struct LinkState {
+    pub writers: Vec<usize>,
+    pub readers: Vec<usize>,
+    /// `None` where it may not be opened.
+    pub fill: Option<Fill>,
+}
+
+/// How much of the time was waited for each stage, and behind each link for a process that is no stage. Each last stage has 1 to
+/// assign; less is assigned where it cannot be known.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Waiting {
+    pub stages: Vec<f64>,
+    pub outside: Vec<f64>,
+}
+
+impl Waiting {
+    /// The shares of the stages in one whole.
+    pub fn shares(&self, stages: &[StageState], links: &[LinkState]) -> Vec<f64> {
+        let each = 1.0 / last_stages(stages.len(), links).len().max(1) as f64;
+        self.stages.iter().map(|share| share * each).collect()
+    }
+}
+
+/// The stages that hand nothing on; where they go round, any one.
+fn last_stages(stages: usize, links: &[LinkState]) -> Vec<usize> {
+    let hands_on =
+        |at: usize| links.iter().any(|link| link.writers.contains(&at) && !link.readers.is_empty());
+    let mut last: Vec<usize> = (0..stages).filter(|at| !hands_on(*at)).collect();
+    if last.is_empty() {
+        last.extend(stages.checked_sub(1));
+    }
+    last
+}
+
+/// Assigns the waiting at one sample.
+pub fn assign_waiting(stages: &[StageState], links: &[LinkState]) -> Waiting {
+    let waiting = Waiting { stages: vec![0.0; stages.len()], outside: vec![0.0; links.len()] };
+    let mut walk = Walk { stages, links, waiting, passed: vec![false; stages.len()] };
+    for at in last_stages(stages.len(), links) {
+        walk.passed.fill(false);
+        walk.assign(at, 1.0, None);
+    }
+    walk.waiting
+}
+
+struct Walk<'a> {
+    stages: &'a [StageState],
+    links: &'a [LinkState],
+    waiting: Waiting,
+    passed: Vec<bool>,
+}
+
+impl Walk<'_> {
+    /// Assigns this share to a stage, or passes it on; `from` is the link over which the walk came.
+    fn assign(&mut self, at: usize, left: f64, from: Option<usize>) {
+        if std::mem::replace(&mut self.passed[at], true) || left <= 0.0 {
+            return;
+        }
+        let (stage, links) = (self.stages[at], self.links);
+        let blocked = |place: &usize| {
+            let link = &links[*place];
+            Some(*place) != from
+                && link.writers.contains(&at)
+                && link.fill.is_some_and(Fill::is_full)
+                && stage.waits_at.is_none_or(|at| at == *place)
+        };
+        // One that has just been given room will soon have filled it again.
+        if (stage.idle || stage.rests)
+            && let Some(place) = (0..links.len()).find(blocked)
+        {
+            return self.assign_among(&links[place].readers, left, place);
+        }
+        let up_to = |place: usize| {
+            let link = &links[place];
+            let waits = stage.idle && !link.fill.is_some_and(|fill| fill.holds);
+            if stage.passes_time && waits {
+                return Some(1.0);
+            }
+            Fill::up_to(link.fill, stage.idle, !link.writers.is_empty())
+        };
+        let inputs: Vec<usize> =
+            (0..links.len()).filter(|place| links[*place].readers.contains(&at)).collect();
+        let waited_for = stage.waits_at.filter(|place| inputs.contains(place));
+        // Of several the emptiest one is waited for.
+        let share = |place: &usize| up_to(*place).unwrap_or(1.0);
+        let input = waited_for
+            .or_else(|| inputs.iter().copied().min_by(|one, other| share(one).total_cmp(&share(other))));
+        let Some(input) = input else {
+            self.waiting.stages[at] += left;
+            return;
+        };
+        let Some(here) = up_to(input) else { return };
+        self.waiting.stages[at] += left * here;
+        self.assign_among(&links[input].writers, left * (1.0 - here), input);
+    }
+
+    fn assign_among(&mut self, stages: &[usize], left: f64, from: usize) {
+        if stages.is_empty() {
+            self.waiting.outside[from] += left;
+        }
+        let each = left / stages.len().max(1) as f64;
+        for at in stages {
+            self.assign(*at, each, Some(from));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EMPTY: Fill = Fill::NOTHING_YET;
+    const FULL: Fill = Fill { share: 1.0, holds: true, ..EMPTY };
+
+    fn busy(at: &[usize], stages: usize) -> Vec<StageState> {
+        (0..stages).map(|stage| StageState { idle: !at.contains(&stage), ..StageState::default() }).collect()
+    }
+
+    fn shares(stages: &[StageState], links: &[(&[usize], &[usize], Option<Fill>)]) -> Vec<f64> {
+        let link = |(writers, readers, fill): &(&[usize], &[usize], Option<Fill>)| LinkState {
+            writers: writers.to_vec(),
+            readers: readers.to_vec(),
+            fill: *fill,
+        };
+        let links: Vec<LinkState> = links.iter().map(link).collect();
+        assign_waiting(stages, &links).shares(stages, &links)
+    }
+
+    fn named(stages: &[StageState], links: &[(&[usize], &[usize], Option<Fill>)]) -> Option<usize> {
+        let shares = shares(stages, links);
+        assert!(shares.iter().sum::<f64>() <= 1.0 + 1e-9, "{shares:?}");
+        shares.iter().position(|share| *share > 0.9)
+    }
+
+    #[test]
+    fn the_stage_between_a_full_link_and_an_empty_one_is_waited_for() {
+        let line =
+            |first: Fill, second: Fill| [(&[0][..], &[1][..], Some(first)), (&[1], &[2], Some(second))];
+        assert_eq!(named(&busy(&[1], 3), &line(FULL, EMPTY)), Some(1));
+        assert_eq!(named(&busy(&[0], 3), &line(EMPTY, EMPTY)), Some(0), "a slow source");
+        assert_eq!(named(&busy(&[2], 3), &line(FULL, FULL)), Some(2), "a slow end");
+        assert_eq!(named(&busy(&[], 3), &line(FULL, FULL)), Some(2), "one that sleeps before a full link");
+    }
+
+    #[test]
+    fn what_branches_goes_round_or_cannot_be_seen_ends() {
+        // A writer of two that waits for the slow one.
+        let mut stages = busy(&[], 3);
+        stages[0].waits_at = Some(0);
+        assert_eq!(named(&stages, &[(&[0], &[1], Some(FULL)), (&[0], &[2], Some(EMPTY))]), Some(1));
+        // The same writer when it has just been given room.
+        let mut stages = busy(&[0, 1], 3);
+        stages[0].rests = true;
+        assert_eq!(named(&stages, &[(&[0], &[1], Some(FULL)), (&[0], &[2], Some(EMPTY))]), Some(1));
+        // A reader of two that waits for the second.
+        let mut stages = busy(&[1], 3);
+        stages[2].waits_at = Some(1);
+        assert_eq!(named(&stages, &[(&[0], &[2], Some(FULL)), (&[1], &[2], Some(EMPTY))]), Some(1));
+        // Two that ask and answer.
+        let round = [(&[0][..], &[1][..], Some(EMPTY)), (&[1], &[0], Some(EMPTY))];
+        assert_eq!(named(&busy(&[0], 2), &round), None, "each waits for the other");
+        // Somebody who cannot be seen.
+        assert_eq!(named(&busy(&[], 1), &[(&[], &[0], Some(EMPTY))]), None);
+        assert_eq!(named(&busy(&[], 2), &[(&[0], &[1], None)]), None, "nobody may look");
+        assert_eq!(shares(&[], &[]), Vec::<f64>::new());
+    }
+
+    #[test]
+    fn a_stage_that_lets_time_pass_is_waited_for_before_an_empty_link() {
+        let mut stages = busy(&[0], 2);
+        stages[1].passes_time = true;
+        assert_eq!(named(&stages, &[(&[0], &[1], Some(EMPTY))]), Some(1));
+        stages[1].idle = false;
+        assert_eq!(named(&stages, &[(&[0], &[1], Some(EMPTY))]), Some(0), "it runs again");
+    }
+
+    #[test]
+    fn a_full_output_is_the_readers_even_where_that_is_no_stage() {
+        let output = LinkState { writers: vec![0], readers: Vec::new(), fill: Some(FULL) };
+        let waiting = assign_waiting(&busy(&[], 1), &[output]);
+        assert_eq!((waiting.stages, waiting.outside), (vec![0.0], vec![1.0]));
+    }
+}

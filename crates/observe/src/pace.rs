@@ -1,0 +1,117 @@
+//! When to sample next: soon where something happens, seldom where nothing does. What a sampler may spend is stated here, once: a
+//! hundredth of one CPU.
+
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Samplers spend at most one part in this many of one CPU's time; half of that while nothing happens.
+const CPU_PARTS: u32 = 100;
+const IDLE_CPU_PARTS: u32 = 200;
+/// CPU time that may be spent in advance: a pipeline that takes less than a second has its samples, too.
+const CREDIT: Duration = Duration::from_millis(3);
+
+/// The clock of a sampler.
+pub struct Pace {
+    pause_min: Duration,
+    pause_max: Duration,
+    next: Instant,
+    pause: Duration,
+    /// CPU time that may still be spent, as of `settled`.
+    credit: Duration,
+    settled: Instant,
+    /// CPU time of this thread when the sample began, and of all samples so far.
+    began: Duration,
+    spent: Duration,
+}
+
+impl Pace {
+    /// The first sample is due after `first`, the others after pauses of these lengths, or longer ones where samples are expensive.
+    pub fn new(first: Duration, pause_min: Duration, pause_max: Duration) -> Self {
+        let now = Instant::now();
+        let (next, zero) = (now + first, Duration::ZERO);
+        Self {
+            pause_min,
+            pause_max,
+            next,
+            pause: pause_min,
+            credit: CREDIT,
+            settled: now,
+            began: zero,
+            spent: zero,
+        }
+    }
+
+    /// How long it is until the next sample is due.
+    pub fn left(&self) -> Duration {
+        self.next.saturating_duration_since(Instant::now())
+    }
+
+    /// Begins a sample if one is due; then [`Pace::end`] is to be called.
+    pub fn begin(&mut self) -> bool {
+        self.began = cpu_time();
+        self.left().is_zero()
+    }
+
+    /// A sample is over. Where something happens, the next one comes soon.
+    pub fn end(&mut self, happens: bool) {
+        let now = Instant::now();
+        let cost = cpu_time().saturating_sub(self.began);
+        self.spent += cost;
+        let earned = self.credit + now.duration_since(self.settled) / CPU_PARTS;
+        let debt = cost.saturating_sub(earned);
+        self.credit = earned.saturating_sub(cost).min(CREDIT);
+        // A debt is earned by waiting.
+        self.settled = now + debt * CPU_PARTS;
+        self.pause = if happens { self.pause_min } else { (self.pause * 2).min(self.pause_max) };
+        let idles = !happens && self.pause == self.pause_max;
+        let idle = if idles { cost * IDLE_CPU_PARTS } else { Duration::ZERO };
+        self.next = now + self.pause.max(idle).max(debt * CPU_PARTS);
+    }
+
+    /// CPU time that the samples took so far.
+    pub fn cost(&self) -> Duration {
+        self.spent
+    }
+}
+
+/// CPU time of this thread.
+fn cpu_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAUSE_MIN: Duration = Duration::from_millis(4);
+    const PAUSE_MAX: Duration = Duration::from_millis(32);
+
+    #[test]
+    fn nothing_to_see_is_sampled_less_and_less_and_a_full_pipe_soon() {
+        let mut pace = Pace::new(PAUSE_MIN, PAUSE_MIN, PAUSE_MAX);
+        for _ in 0..8 {
+            pace.begin();
+            pace.end(false);
+        }
+        assert!(pace.left() > PAUSE_MAX / 2, "{:?}", pace.left());
+        pace.credit = CREDIT;
+        pace.begin();
+        pace.end(true);
+        assert_eq!(pace.pause, PAUSE_MIN);
+    }
+
+    #[test]
+    fn what_is_spent_is_waited_for() {
+        let mut pace = Pace::new(PAUSE_MIN, PAUSE_MIN, PAUSE_MAX);
+        let began = cpu_time();
+        let spent = || cpu_time() - began;
+        pace.begin();
+        while spent() < Duration::from_millis(12) {}
+        pace.end(true);
+        // 12 ms less 3 ms of credit, and what was earned meanwhile.
+        assert!(pace.left() > Duration::from_millis(700), "{:?} after {:?}", pace.left(), spent());
+        assert_eq!(pace.credit, Duration::ZERO);
+        assert!(pace.cost() >= Duration::from_millis(12));
+    }
+}
