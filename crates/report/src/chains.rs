@@ -55,6 +55,7 @@ pub(crate) fn section(seen: &Seen, context: &Context) -> Section {
             section.blocks.push(Block::Table(Table { notes: vec![sentence(chain)], ..table(chain) }));
         }
     }
+    section.blocks.extend(seen.pipe_quota.as_ref().map(|quota| Block::Line(quota.to_string())));
     section.blocks.extend(Some(notes(seen)).filter(|notes| !notes.is_empty()).map(Block::Remarks));
     section
 }
@@ -129,7 +130,6 @@ fn notes(seen: &Seen) -> Vec<String> {
             .then(|| "≤: children that ended count with all that they ever did.".to_owned()),
         (seen.foreign_processes > 0).then(|| foreign(seen.foreign_processes)),
         (seen.two_way_sockets > 0).then(|| undirected(seen.two_way_sockets)),
-        seen.pipe_quota.as_ref().map(ToString::to_string),
     ];
     notes.into_iter().flatten().collect()
 }

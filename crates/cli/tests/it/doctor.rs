@@ -69,22 +69,6 @@ fn an_ordinary_user_is_told_what_root_would_have_to_type() {
 }
 
 #[test]
-fn pipes_are_told_by_user_and_by_process() {
-    let lab = Lab::new();
-    let mut yes =
-        std::process::Command::new("yes").stdout(std::process::Stdio::piped()).spawn().expect("yes");
-    let name = format!("yes {}", yes.id());
-    let line = common::until("a full pipe", common::SOON, || {
-        let text = lab.run(&["doctor", "--pipes"]).expect_code(0).stdout;
-        assert!(text.starts_with(" user") && text.contains("soft quota"), "{text}");
-        text.lines().find(|line| line.contains(" full ") && line.contains(&name)).map(str::to_owned)
-    });
-    assert!(line.contains("64 KiB"), "{line}");
-    yes.kill().and_then(|()| yes.wait()).expect("ended");
-    lab.run(&["doctor", "--pipes", "--quick"]).expect_code(2);
-}
-
-#[test]
 fn one_cpu_alone_is_told_and_measured_without_a_hang() {
     let lab = Lab::new();
     let cpus = host::cpus();
