@@ -31,7 +31,7 @@ pub struct BoostRecord {
     pub boosted: Vec<BoostedPipe>,
     /// Why other pipes that were full were not enlarged; `null` where none was left as it was.
     pub refused: Option<String>,
-    /// At the end, where a pipe was refused; absent in earlier records.
+    /// When the first of these was refused; absent in earlier records.
     #[serde(default)]
     pub pipe_quota: Option<PipeQuota>,
     /// Processes that could not be looked at: set-user-ID programs, and others of other users.

@@ -74,7 +74,7 @@ pub struct Boosted {
     pub pipes: Vec<BoostedPipe>,
     /// Why others that were full were not.
     pub refused: Option<String>,
-    /// How much of the quota is spent at the end, where a pipe was refused.
+    /// How much of the quota was spent when the first of these was refused.
     pub pipe_quota: Option<PipeQuota>,
     /// Processes that could not be looked at.
     pub unseen: u64,

@@ -3,18 +3,20 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use model::BoostedPipe;
+use model::{BoostedPipe, PipeQuota};
+use observe::end::ends;
 use observe::open_file::Identity;
-use observe::quota::{PipeLimits, new_pipes_are_whole};
+use observe::quota::{ChargedPipes, PipeLimits, new_pipes_are_whole};
 use observe::resize::resize;
+use process::proc::others;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 
 /// A pipe becomes so many times as large, up to this size.
 const GROWTH: u64 = 4;
 const PIPE_BYTES_MAX: u64 = 1 << 20;
-/// Of so many pipes is enlarged.
-const TOLD_MAX: usize = 10_000;
+/// The most pipes that are enlarged.
+const PIPES_MAX: usize = 10_000;
 /// How long, at the end, a pipe may take to hold no more than it could at the beginning.
 const PATIENCE: Duration = Duration::from_millis(100);
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
@@ -55,8 +57,9 @@ pub(super) struct LargerPipes {
     /// New pipes of this user had their whole size at the beginning.
     were_whole: bool,
     new_pipes_are_whole: fn() -> bool,
-    /// Why one was not made larger, first of all.
+    /// Why the first one was not made larger, and how much of the quota was spent then.
     pub(super) refused: Option<String>,
+    pub(super) pipe_quota: Option<PipeQuota>,
 }
 
 impl LargerPipes {
@@ -69,6 +72,7 @@ impl LargerPipes {
             were_whole: new_pipes_are_whole(),
             new_pipes_are_whole,
             refused: None,
+            pipe_quota: None,
         }
     }
 
@@ -82,8 +86,8 @@ impl LargerPipes {
     pub(super) fn grow(&mut self, pipe: Identity, (pid, fd): (i32, i32), size: u64) -> Growth {
         let Some(next) = self.next_size(size) else { return Growth::Never };
         let place = self.now.iter().position(|larger| larger.pipe == pipe);
-        if place.is_none() && self.enlarged.len() >= TOLD_MAX {
-            self.refuse(format!("{TOLD_MAX} pipes were enlarged already"));
+        if place.is_none() && self.enlarged.len() >= PIPES_MAX {
+            self.refuse(format!("{PIPES_MAX} pipes were enlarged already"));
             return Growth::Never;
         }
         if !self.has_room(next - size) {
@@ -156,7 +160,12 @@ impl LargerPipes {
     }
 
     fn refuse(&mut self, why: String) {
-        self.refused.get_or_insert(why);
+        if self.refused.is_none() {
+            self.refused = Some(why);
+            let ends = others().filter_map(|pid| Some((pid, ends(pid).ok()?)));
+            let ends = ends.flat_map(|(pid, ends)| ends.map(move |end| (pid, end)));
+            self.pipe_quota = ChargedPipes::default().most_charged(ends);
+        }
     }
 
     /// Makes those that are still there as small as they were. One that holds too much for that (EBUSY) is tried again for a moment,

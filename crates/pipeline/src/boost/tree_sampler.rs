@@ -9,12 +9,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
 use observe::call::Call;
-use observe::end::{Joint, end, ends};
+use observe::end::{Joint, end};
 use observe::open_file::Identity;
 use observe::pace::Pace;
-use observe::quota::{ChargedPipes, nameless};
+use observe::quota::nameless;
 use observe::resize::resize;
-use process::proc::{Stat, named, others, value};
+use process::proc::{Stat, named, value};
 use rustix::param::clock_ticks_per_second;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -317,14 +317,9 @@ impl TreeSampler {
 
     /// Gives back what was enlarged and lives on, and says what was done.
     pub(super) fn end(mut self, boosted: Boosted) -> Boosted {
-        let pipe_quota = self.larger.refused.as_ref().and_then(|_| {
-            let ends = others().filter_map(|pid| Some((pid, ends(pid).ok()?)));
-            let ends = ends.flat_map(|(pid, ends)| ends.map(move |end| (pid, end)));
-            ChargedPipes::default().most_charged(ends)
-        });
         self.larger.give_back();
         Boosted {
-            pipe_quota,
+            pipe_quota: self.larger.pipe_quota,
             looks: self.looks,
             cpu: self.pace.cost(),
             pipes: self.larger.enlarged,
