@@ -31,3 +31,16 @@ impl fmt::Display for PipeQuota {
         write!(f, "{}{}.", if shares.is_empty() { "" } else { ", " }, shares.join(" and "))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::PipeQuota;
+
+    #[test]
+    fn a_quota_of_0_is_no_limit() {
+        let quota = PipeQuota { uid: 1000, used_pages: 8192, soft_pages: 16_384, hard_pages: 0 };
+        let seen = "Pipes of user 1000 that can be seen hold up to 8192 pages";
+        assert_eq!(quota.to_string(), format!("{seen}, 50 % of the soft quota of 16384."));
+        assert_eq!(PipeQuota { soft_pages: 0, ..quota }.to_string(), format!("{seen}."));
+    }
+}

@@ -101,6 +101,7 @@ fn record() -> TopRecord {
             elapsed_ns: 1_002_000_000,
             chains: vec![straight, round, idle],
             foreign_processes: 57,
+            pipe_quota: None,
             two_way_sockets: 1,
         },
     }
