@@ -1,5 +1,6 @@
-//! Published studies, run here and shown beside what was published. Each is a folder: its parameters and published
-//! figures (`study.toml`), how it is run (`run.rs`), how it is shown (`view.rs`), and an entry in [`STUDIES`].
+//! Published studies, run here and shown beside what was published. Each is a folder: its parameters, published figures and
+//! every word and column that is shown (`study.toml`), how its parts are run (`run.rs`), what is in the cells (`view.rs`), and an
+//! entry in [`STUDIES`].
 //!
 //! A study is run part by part into one record that can be resumed ([`run`]). Nothing here prints.
 
@@ -36,14 +37,12 @@ pub struct Study {
     pub name: &'static str,
     /// What it needs at a scale, beside what every study needs.
     needs: fn(Scale) -> Needs,
-    /// How each of its parts is run.
-    runs: &'static [(&'static str, run::Run)],
-    /// What is shown of each of its parts, from above.
-    shows: &'static [(&'static str, view::Show)],
+    /// How each of its parts is run, and what is shown of it.
+    parts: &'static [(&'static str, run::Run, view::Show)],
     /// What is shown of records made elsewhere; none where it takes none.
-    elsewhere: Option<fn(&StudyRecord) -> Option<Section>>,
-    /// The paragraphs on what changed in so many years since it was published.
-    what_changed: fn(&StudyRecord, u32) -> Vec<String>,
+    elsewhere: Option<fn(&StudyRecord, &File) -> Option<Section>>,
+    /// The figures in the sentences on what changed since it was published.
+    facts: fn(&StudyRecord) -> view::Facts,
     /// Its parts, parameters and published figures.
     toml: &'static str,
 }
@@ -82,6 +81,12 @@ struct File {
     study: Head,
     #[serde(rename = "part")]
     parts: Vec<Part>,
+    /// For parts that have none of their own.
+    table: Option<TableText>,
+    figure: Option<FigureText>,
+    /// On what changed since it was published.
+    #[serde(rename = "paragraph")]
+    paragraphs: Vec<Paragraph>,
 }
 
 /// What a study is.
@@ -94,6 +99,9 @@ struct Head {
     published: String,
     year: u32,
     question: String,
+    /// Its parts as they are shown, from above; as they are run where it is empty.
+    #[serde(default)]
+    shown: Vec<String>,
 }
 
 /// A part of a study.
@@ -113,6 +121,42 @@ pub struct Part {
     is_command: bool,
     /// What is said below the heading.
     lead: String,
+    table: Option<TableText>,
+    figure: Option<FigureText>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TableText {
+    caption: String,
+    /// From left to right: the heading, and the word by which the view knows the cell.
+    columns: Vec<[String; 2]>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FigureText {
+    /// The part's heading where there is none.
+    title: Option<String>,
+    caption: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Paragraph {
+    #[serde(rename = "sentence")]
+    sentences: Vec<Sentence>,
+}
+
+/// A sentence, or a part of one; it is left out where one of its facts is not known.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sentence {
+    /// `{fact}` stands for a fact.
+    text: String,
+    /// Facts that must be known beside those in the text.
+    #[serde(default)]
+    needs: Vec<String>,
 }
 
 #[cfg(test)]
@@ -130,8 +174,9 @@ mod tests {
             let parts = study.parts();
             let names: BTreeSet<&str> = parts.iter().map(|part| part.name.as_str()).collect();
             assert_eq!(names.len(), parts.len(), "{study}: parts have names of their own");
-            assert_eq!(names, study.runs.iter().map(|(name, _)| *name).collect(), "each can be run");
-            assert_eq!(names, study.shows.iter().map(|(name, _)| *name).collect(), "each can be shown");
+            assert_eq!(names, study.parts.iter().map(|(name, ..)| *name).collect(), "each can be run");
+            let shown = study.parameters::<File>().study.shown;
+            assert!(shown.is_empty() || names == shown.iter().map(String::as_str).collect(), "each is shown");
         }
         assert!(Study::named("bradfort").is_none());
     }

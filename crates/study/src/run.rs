@@ -63,8 +63,8 @@ pub fn run(
     let all = job.study.wanted(only);
     record.interrupted = false;
     for (index, part) in all.iter().enumerate() {
-        let own = job.study.runs.iter().find(|(name, _)| *name == part.name);
-        let Some((_, run)) = own.filter(|_| !is_complete(record, part)) else { continue };
+        let own = job.study.parts.iter().find(|(name, ..)| *name == part.name);
+        let Some((_, run, _)) = own.filter(|_| !is_complete(record, part)) else { continue };
         observer.part_started(&part.name, &part.title, index + 1, all.len());
         let made = StudyPart { name: part.name.clone(), series: 1, ..StudyPart::default() };
         let mut running = PartRun { job, observer: &mut *observer, made, part, began: Instant::now() };
@@ -103,7 +103,7 @@ fn is_complete(record: &StudyRecord, part: &Part) -> bool {
 fn put(record: &mut StudyRecord, part: StudyPart, study: &Study) {
     record.parts.retain(|other| other.name != part.name);
     record.parts.push(part);
-    let place = |made: &StudyPart| study.runs.iter().position(|(name, _)| *name == made.name);
+    let place = |made: &StudyPart| study.parts.iter().position(|(name, ..)| *name == made.name);
     record.parts.sort_by_key(|part| place(part).unwrap_or(usize::MAX));
 }
 

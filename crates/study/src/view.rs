@@ -1,5 +1,7 @@
 //! How a study is shown: what was published beside what came of it here. Everything is computed anew from the record's
-//! raw samples. Here is what the views of all studies share; each study's own lists its sections.
+//! raw samples. Captions, columns and sentences come from `study.toml`; each study's own view has the cells and figures.
+
+use std::collections::BTreeMap;
 
 use model::{CaseRecord, NoiseLevel, StudyPart, StudyRecord};
 use report::document::{Block, Section};
@@ -10,10 +12,21 @@ use report::study::StudyView;
 use report::words::machine;
 use report::{ABSENT, noise, numbers};
 
-use crate::{File, Head, Part, Study};
+use crate::{FigureText, File, Head, Part, Sentence, Study, TableText};
 
 /// What is shown of a part of a record.
-pub(crate) type Show = fn(&StudyRecord, &StudyPart) -> Vec<Block>;
+pub(crate) type Show = fn(&PartView<'_>) -> Vec<Block>;
+
+/// Figures by the names that sentences of `study.toml` have for them; only those that are known.
+pub(crate) type Facts = BTreeMap<&'static str, String>;
+
+/// A part of a record, with what its study says of it.
+pub(crate) struct PartView<'a> {
+    pub(crate) record: &'a StudyRecord,
+    pub(crate) part: &'a StudyPart,
+    pub(crate) file: &'a File,
+    of: &'a Part,
+}
 
 const INTERRUPTED: &str = "Interrupted: what stands here is what was finished.";
 
@@ -33,22 +46,31 @@ pub fn view(record: &StudyRecord) -> StudyView {
     let mut record = record.clone();
     summarise(&mut record);
     let Some(study) = Study::named(&record.study) else { return StudyView::unknown(&record) };
-    let File { study: head, parts } = study.parameters();
-    let of_part = |(name, show): &(&str, Show)| {
-        let part = part(&record, name)?;
-        Some(section(parts.iter().find(|part| part.name == *name)?, part, show(&record, part)))
+    let file: File = study.parameters();
+    let head = &file.study;
+    let of_part = |name: &String| {
+        let (part, of) = (part(&record, name)?, file.parts.iter().find(|of| of.name == *name)?);
+        let (.., show) = study.parts.iter().find(|(known, ..)| known == name)?;
+        Some(section(of, part, show(&PartView { record: &record, part, file: &file, of })))
     };
-    let mut sections: Vec<Section> = study.shows.iter().filter_map(of_part).collect();
-    sections.extend(study.elsewhere.and_then(|elsewhere| elsewhere(&record)));
+    let in_order: Vec<String> = file.parts.iter().map(|part| part.name.clone()).collect();
+    let shown = if head.shown.is_empty() { &in_order } else { &head.shown };
+    let mut sections: Vec<Section> = shown.iter().filter_map(of_part).collect();
+    sections.extend(study.elsewhere.and_then(|elsewhere| elsewhere(&record, &file)));
     let now: u32 = record.started.get(..4).and_then(|text| text.parse().ok()).unwrap_or(head.year);
+    let mut facts = (study.facts)(&record);
+    facts.insert("years", now.saturating_sub(head.year).to_string());
+    let paragraphs = file.paragraphs.iter().map(|one| {
+        one.sentences.iter().filter_map(|sentence| sentence.with(&facts)).collect::<Vec<String>>().concat()
+    });
     sections.push(Section {
         id: "what-changed".to_owned(),
         title: "What changed".to_owned(),
-        lead: (study.what_changed)(&record, now.saturating_sub(head.year)),
+        lead: paragraphs.filter(|text| !text.is_empty()).collect(),
         code: None,
         blocks: Vec::new(),
     });
-    StudyView { title: head.title.clone(), lead: lead(&head, &record), sections }
+    StudyView { title: head.title.clone(), lead: lead(head, &record), sections }
 }
 
 fn lead(head: &Head, record: &StudyRecord) -> Vec<String> {
@@ -96,13 +118,83 @@ pub(crate) fn remarks(remarks: Vec<String>) -> Option<Block> {
     (!remarks.is_empty()).then_some(Block::Remarks(remarks))
 }
 
-/// A column of a table: its heading, and its cell of each row.
-pub(crate) type Column<'a, R> = (&'a str, &'a dyn Fn(&R) -> String);
+impl Sentence {
+    /// Its text with the facts in it; `None` where one of them is not known.
+    fn with(&self, facts: &Facts) -> Option<String> {
+        let is_known = |name: &String| facts.contains_key(name.as_str());
+        self.needs.iter().all(is_known).then(|| fill(&self.text, facts))?
+    }
+}
 
-/// A table with a row of each of `rows`.
-pub(crate) fn table<R>(caption: &str, rows: impl IntoIterator<Item = R>, columns: &[Column<'_, R>]) -> Block {
-    let texts = rows.into_iter().map(|row| columns.iter().map(|(_, cell)| cell(&row)).collect());
-    text_table(caption, columns.iter().map(|(heading, _)| *heading), texts.collect())
+/// A text with facts in the place of `{fact}`; `None` where one is not known.
+fn fill(text: &str, facts: &Facts) -> Option<String> {
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once('{') {
+        let (name, behind) = behind.split_once('}')?;
+        filled.push_str(before);
+        filled.push_str(facts.get(name)?);
+        rest = behind;
+    }
+    Some(filled + rest)
+}
+
+/// Facts of those figures that are known.
+pub(crate) fn facts<const N: usize>(found: [(&'static str, Option<String>); N]) -> Facts {
+    found.into_iter().filter_map(|(name, text)| Some((name, text?))).collect()
+}
+
+/// A cell of a table's rows, by the word that its column has for it in `study.toml`.
+pub(crate) type NamedCell<'a, R> = (&'a str, &'a dyn Fn(&R) -> String);
+
+impl PartView<'_> {
+    fn table_text(&self) -> &TableText {
+        let text = self.of.table.as_ref().or(self.file.table.as_ref());
+        text.unwrap_or_else(|| panic!("{} of {} has no table", self.of.name, self.record.study))
+    }
+
+    /// The part's table, with a row of each of `rows`.
+    pub(crate) fn table<R>(&self, rows: impl IntoIterator<Item = R>, cells: &[NamedCell<'_, R>]) -> Block {
+        let text = self.table_text();
+        let cell = |row: &R, name: &str| {
+            let found = cells.iter().find(|(known, _)| *known == name);
+            found.unwrap_or_else(|| panic!("{} has no cell `{name}`", self.of.name)).1(row)
+        };
+        let texts =
+            rows.into_iter().map(|row| text.columns.iter().map(|[_, name]| cell(&row, name)).collect());
+        self.text_table(texts.collect())
+    }
+
+    /// The part's table, of texts.
+    pub(crate) fn text_table(&self, rows: Vec<Vec<String>>) -> Block {
+        let text = self.table_text();
+        text_table(&text.caption, text.headings(), rows)
+    }
+
+    /// The part's figure, of bars in groups.
+    pub(crate) fn bars(&self, axis: Axis, groups: Vec<BarGroup>, facts: &Facts) -> Block {
+        self.figure(Chart::Bars(Bars { axis, groups, references: Vec::new() }), facts)
+    }
+
+    /// The part's figure, of throughputs over block sizes.
+    pub(crate) fn lines(&self, series: Vec<Series>) -> Block {
+        self.figure(throughputs(series), &Facts::new())
+    }
+
+    fn figure(&self, chart: Chart, facts: &Facts) -> Block {
+        let text = self.of.figure.as_ref().or(self.file.figure.as_ref());
+        let FigureText { title, caption } =
+            text.unwrap_or_else(|| panic!("{} of {} has no figure", self.of.name, self.record.study));
+        let title = title.as_ref().unwrap_or(&self.of.heading);
+        let id = format!("{}-{}", self.record.study, self.part.name);
+        figure(&id, title, &fill(caption, facts).unwrap_or_default(), chart)
+    }
+}
+
+impl TableText {
+    pub(crate) fn headings(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(|[heading, _]| heading.as_str())
+    }
 }
 
 /// A table of texts.
@@ -114,18 +206,13 @@ pub(crate) fn text_table<'a>(
     Block::Table(report::Table::new(caption, columns, rows))
 }
 
-/// Bars in groups.
-pub(crate) fn bars(id: &str, title: &str, caption: &str, axis: Axis, groups: Vec<BarGroup>) -> Block {
-    figure(id, title, caption, Chart::Bars(Bars { axis, groups, references: Vec::new() }))
-}
-
 /// Throughputs over block sizes.
-pub(crate) fn lines(id: &str, title: &str, caption: &str, series: Vec<Series>) -> Block {
+pub(crate) fn throughputs(series: Vec<Series>) -> Chart {
     let x_axis = Axis { label: "block size".to_owned(), unit: Unit::Bytes, scale: Scale::Log };
-    figure(id, title, caption, Chart::Lines(Lines { x_axis, y_axis: speed_axis(Scale::Log), series }))
+    Chart::Lines(Lines { x_axis, y_axis: speed_axis(Scale::Log), series })
 }
 
-fn figure(id: &str, title: &str, caption: &str, chart: Chart) -> Block {
+pub(crate) fn figure(id: &str, title: &str, caption: &str, chart: Chart) -> Block {
     let (id, title, caption) = (id.to_owned(), title.to_owned(), caption.to_owned());
     Block::Figure(Figure { id, title, caption, chart })
 }

@@ -14,9 +14,13 @@ pub(crate) const STUDY: Study = Study {
     name: "bradford",
     elsewhere: Some(view::elsewhere),
     needs: |scale| Needs { memory_bytes: run::memory_bytes(scale), ..Needs::default() },
-    runs: run::PARTS,
-    shows: view::PARTS,
-    what_changed: view::what_changed,
+    parts: &[
+        ("single", run::single, view::single),
+        ("threads", run::threads, view::threads),
+        ("named", run::named, view::named),
+        ("huge", run::huge, view::huge),
+    ],
+    facts: view::facts_of,
     toml: include_str!("study.toml"),
 };
 

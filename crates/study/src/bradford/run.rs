@@ -5,10 +5,7 @@ use model::{Amount, ByteSize, Case, Tasks};
 
 use super::Bradford;
 use crate::Scale;
-use crate::run::{PartRun, Run, stream};
-
-pub(super) const PARTS: &[(&str, Run)] =
-    &[("single", single), ("threads", threads), ("named", named), ("huge", huge)];
+use crate::run::{PartRun, stream};
 
 /// The engine makes no blocks larger than this part of the memory.
 const BLOCKS_IN_MEMORY: u64 = 8;
@@ -18,7 +15,7 @@ pub(super) fn memory_bytes(scale: Scale) -> u64 {
     scale.amount(Bradford::read().huge.block.value).saturating_mul(BLOCKS_IN_MEMORY)
 }
 
-fn single(run: &mut PartRun<'_>) -> anyhow::Result<()> {
+pub(super) fn single(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     let single = Bradford::read().single;
     run.repeat(single.series);
     let mut cases = Vec::new();
@@ -31,7 +28,7 @@ fn single(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     measure(run, cases)
 }
 
-fn threads(run: &mut PartRun<'_>) -> anyhow::Result<()> {
+pub(super) fn threads(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     let study = Bradford::read();
     run.repeat(study.threads.series);
     let mut cases = Vec::new();
@@ -45,7 +42,7 @@ fn threads(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     measure(run, cases)
 }
 
-fn named(run: &mut PartRun<'_>) -> anyhow::Result<()> {
+pub(super) fn named(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     let study = Bradford::read();
     run.repeat(study.choice.named_rounds);
     let mut cases = Vec::new();
@@ -60,7 +57,7 @@ fn named(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     measure(run, cases)
 }
 
-fn huge(run: &mut PartRun<'_>) -> anyhow::Result<()> {
+pub(super) fn huge(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     let study = Bradford::read();
     run.repeat(study.threads.series);
     let (block_bytes, blocks) = (run.amount(study.huge.block.value), study.choice.huge_count);

@@ -1,7 +1,6 @@
 //! `bradford`: the sweeps as lines, peaks beside the published ones, the named pipe put to the test.
 
 use model::{CaseRecord, StudyPart, StudyRecord, Tasks};
-use report::ABSENT;
 use report::document::{Block, Section};
 use report::figure::{Point, Series, SeriesStyle};
 use report::noise::{is_range, mark};
@@ -10,31 +9,22 @@ use stats::figure::throughput_bytes_per_s;
 
 use super::Bradford;
 use super::equivalence::{Equivalence, Verdict, equivalence};
+use crate::File;
 use crate::view::{
-    Show, line, lines, marked_speed, median, or_absent, part, remarks, speed, spread, table, text_table,
+    Facts, PartView, facts, figure, line, marked_speed, median, or_absent, part, remarks, speed, spread,
+    text_table, throughputs,
 };
 
 /// From this size on, blocks are "very large": far beyond what a pipe holds.
 const VERY_LARGE_BYTES: u64 = 4 << 20;
 
-/// The columns of the published peaks and of ours.
-const PEAKS: [&str; 4] = ["system", "two threads, peak", "very large blocks", "one thread"];
-
-pub(super) const PARTS: &[(&str, Show)] =
-    &[("threads", threads), ("single", single), ("named", named), ("huge", huge)];
-
-fn threads(record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
+pub(super) fn threads(view: &PartView<'_>) -> Vec<Block> {
     let study = Bradford::read();
-    vec![peaks(&study, record, part), sweep(&study, part)]
+    vec![view.text_table(peaks(&study, view.record, view.part)), view.lines(sweep(&study, view.part))]
 }
 
-fn single(_record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
-    vec![lines(
-        "bradford-single",
-        "One thread, run by run",
-        "Each run is a line of its own, as in the study's charts.",
-        run_lines(&sweep_of(part, "pipe", Tasks::Single)),
-    )]
+pub(super) fn single(view: &PartView<'_>) -> Vec<Block> {
+    vec![view.lines(run_lines(&sweep_of(view.part, "pipe", Tasks::Single)))]
 }
 
 /// The cases of a mechanism and tasks, block size by block size.
@@ -66,7 +56,7 @@ fn steady_text(cases: &[&CaseRecord]) -> String {
     or_absent(steady(cases).map(throughput))
 }
 
-fn peaks(study: &Bradford, record: &StudyRecord, threads: &StudyPart) -> Block {
+fn peaks(study: &Bradford, record: &StudyRecord, threads: &StudyPart) -> Vec<Vec<String>> {
     let published = study.published.iter().map(|one| {
         vec![one.system.clone(), one.peak.clone(), or_absent(one.steady.clone()), one.one_thread.clone()]
     });
@@ -81,7 +71,7 @@ fn peaks(study: &Bradford, record: &StudyRecord, threads: &StudyPart) -> Block {
         rows.push(vec![format!("here: {name}"), peak_text(&cases), steady_text(&cases), single]);
     }
     rows.extend(others(record).flat_map(rows_of));
-    text_table("Published, and here", PEAKS.into_iter(), rows)
+    rows
 }
 
 /// Each run as a line of its own, as the study's charts have it.
@@ -103,7 +93,7 @@ fn run_lines(cases: &[&CaseRecord]) -> Vec<Series> {
     (0..rounds.unwrap_or(0)).map(line).collect()
 }
 
-fn sweep(study: &Bradford, threads: &StudyPart) -> Block {
+fn sweep(study: &Bradford, threads: &StudyPart) -> Vec<Series> {
     let mut series = run_lines(&sweep_of(threads, "pipe", Tasks::Threads));
     series.extend(["unix-stream", "tcp"].map(|spec| line(spec, sweep_of(threads, spec, Tasks::Threads))));
     let ends = [1, study.choice.threads_block_max.value];
@@ -116,13 +106,7 @@ fn sweep(study: &Bradford, threads: &StudyPart) -> Block {
             model: Vec::new(),
         });
     }
-    lines(
-        "bradford-threads",
-        "Two threads: a pipe in every run, and the sockets that the study announced",
-        "Sockets are shown by their median. The published charts exist only as pictures: the peaks that the text \
-            names are drawn as lines.",
-        series,
-    )
+    series
 }
 
 /// Records made elsewhere.
@@ -158,7 +142,7 @@ fn rows_of(other: &StudyPart) -> Vec<Vec<String>> {
     sweeps(other).into_iter().map(row).collect()
 }
 
-pub(super) fn elsewhere(record: &StudyRecord) -> Option<Section> {
+pub(super) fn elsewhere(record: &StudyRecord, file: &File) -> Option<Section> {
     others(record).next()?;
     let line_of = |other, (spec, tasks): (String, Tasks)| {
         line(&format!("{}: {spec}, {tasks}", kernel_of(other)), sweep_of(other, &spec, tasks))
@@ -166,25 +150,28 @@ pub(super) fn elsewhere(record: &StudyRecord) -> Option<Section> {
     let series =
         others(record).flat_map(|other| sweeps(other).into_iter().map(move |one| line_of(other, one)));
     let rows = others(record).flat_map(rows_of).collect();
-    let figure = lines(
+    let figure = figure(
         "bradford-elsewhere",
         "Measured elsewhere",
         "Medians of records made by another program on another machine: not comparable with ours.",
-        series.collect(),
+        throughputs(series.collect()),
     );
+    // As the published peaks and ours.
+    let columns = file.parts.iter().find(|part| part.name == "threads")?.table.as_ref()?;
     Some(Section {
         id: "elsewhere".to_owned(),
         title: "Measured elsewhere (--windows)".to_owned(),
         lead: others(record).map(|other| format!("{} ({}).", kernel_of(other), other.name)).collect(),
         code: None,
-        blocks: vec![text_table("Peaks", PEAKS.into_iter(), rows), figure],
+        blocks: vec![text_table("Peaks", columns.headings(), rows), figure],
     })
 }
 
 /// A pipe and a FIFO that took turns, or all of them together, and what follows.
 type Compared<'a> = (Option<(&'a CaseRecord, &'a CaseRecord)>, Option<Equivalence>);
 
-fn named(_record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
+pub(super) fn named(view: &PartView<'_>) -> Vec<Block> {
+    let part = view.part;
     let bound = Bradford::read().choice.equivalence_percent / 100.0;
     let test = |pairs: &[(&CaseRecord, &CaseRecord)]| {
         let samples: Vec<_> =
@@ -206,8 +193,7 @@ fn named(_record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
     };
     let found =
         |row: &Compared<'_>, text: &dyn Fn(Equivalence) -> String| row.1.map(text).unwrap_or_default();
-    let mut blocks = vec![table(
-        "A named pipe beside an unnamed one",
+    let mut blocks = vec![view.table(
         rows,
         &[
             ("tasks", &|row| match row.0 {
@@ -216,9 +202,9 @@ fn named(_record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
             }),
             ("block", &|row| of_pair(row, &|pipe, _| size(pipe.block_bytes))),
             ("pipe", &|row| of_pair(row, &|pipe, _| speed(Some(pipe)))),
-            ("FIFO", &|row| of_pair(row, &|_, fifo| speed(Some(fifo)))),
-            ("FIFO / pipe", &|row| or_absent(row.1.map(|found| fixed(found.ratio, 3)))),
-            ("95 % interval", &|row| {
+            ("fifo", &|row| of_pair(row, &|_, fifo| speed(Some(fifo)))),
+            ("ratio", &|row| or_absent(row.1.map(|found| fixed(found.ratio, 3)))),
+            ("interval", &|row| {
                 found(row, &|found| {
                     let range = if is_range(found.pairs) { " (range)" } else { "" };
                     format!("{} to {}{range}", fixed(found.low, 3), fixed(found.high, 3))
@@ -239,15 +225,15 @@ fn named(_record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
     blocks
 }
 
-fn huge(_record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
-    let mut blocks = vec![table(
-        "Blocks of a size that no pipe holds",
+pub(super) fn huge(view: &PartView<'_>) -> Vec<Block> {
+    let part = view.part;
+    let mut blocks = vec![view.table(
         &part.cases,
         &[
             ("tasks", &|case| case.tasks.to_string()),
             ("pipe", &|case| case.spec.to_string()),
             ("throughput", &|case| marked_speed(case)),
-            ("±95 %", &|case| spread(Some(case))),
+            ("spread", &|case| spread(Some(case))),
         ],
     )];
     let why = |case: &CaseRecord| Some(format!("{}: {}.", case.tasks, case.error.as_ref()?.message));
@@ -255,41 +241,23 @@ fn huge(_record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
     blocks
 }
 
-pub(super) fn what_changed(record: &StudyRecord, years: u32) -> Vec<String> {
+pub(super) fn facts_of(record: &StudyRecord) -> Facts {
     let study = Bradford::read();
-    let Some(threads) = part(record, "threads") else { return Vec::new() };
-    let cases = sweep_of(threads, "pipe", Tasks::Threads);
-    let (Some(best), Some(linux)) = (peak(&cases).and_then(median), study.published.first()) else {
-        return Vec::new();
-    };
-    let mut text = format!(
-        "In {years} years the peak of two threads went from {} to {}, {} times as much",
-        linux.peak,
-        throughput(best),
-        ratio(best / (linux.peak_mb_per_s * 1e6)),
-    );
-    if let (Some(now), Some(then)) = (steady(&cases), linux.steady_mb_per_s) {
-        text.push_str(&format!(
-            ", and very large blocks from {} to {}, {} times as much",
-            linux.steady.as_deref().unwrap_or(ABSENT),
-            throughput(now),
-            ratio(now / (then * 1e6))
-        ));
-    }
-    text.push_str(
-        ". Two causes are known. A pipe of Linux 2.4 held one page of 4 KiB, so that every 4 KiB cost a wake-up; since \
-         Linux 2.6.11 it holds sixteen. And a block that does not fit a cache is fetched from main memory for each of \
-         a pipe's two copies: the caches of 2001 held 256 KiB, and main memory moved a few hundred MB/s.",
-    );
-    let one = part(record, "single").map(|part| sweep_of(part, "pipe", Tasks::Single)).unwrap_or_default();
-    let smallest = one.first().filter(|case| case.block_bytes == 1).and_then(|case| median(case));
-    if let Some(bytes_per_s) = smallest {
-        text.push_str(&format!(
-            " The other cost is the system call: writing one byte and reading it back takes {} ns here \
-             ({}).",
-            fixed(1e9 / bytes_per_s, 0),
-            record.host.mitigations_in_words()
-        ));
-    }
-    vec![text]
+    let threads =
+        part(record, "threads").map(|part| sweep_of(part, "pipe", Tasks::Threads)).unwrap_or_default();
+    let single = part(record, "single").map(|part| sweep_of(part, "pipe", Tasks::Single)).unwrap_or_default();
+    let linux = study.published.first();
+    let best = peak(&threads).and_then(median);
+    let large = best.and(steady(&threads)).zip(linux.and_then(|linux| linux.steady_mb_per_s));
+    let smallest = single.first().filter(|case| best.is_some() && case.block_bytes == 1);
+    facts([
+        ("peak then", linux.map(|linux| linux.peak.clone())),
+        ("peak", best.map(throughput)),
+        ("times the peak", best.zip(linux).map(|(now, then)| ratio(now / (then.peak_mb_per_s * 1e6)))),
+        ("steady then", linux.and_then(|linux| linux.steady.clone())),
+        ("steady", large.map(|(now, _)| throughput(now))),
+        ("times the steady", large.map(|(now, then)| ratio(now / (then * 1e6)))),
+        ("ns of a byte", smallest.and_then(|case| median(case)).map(|speed| fixed(1e9 / speed, 0))),
+        ("mitigations", Some(record.host.mitigations_in_words())),
+    ])
 }

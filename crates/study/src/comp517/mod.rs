@@ -19,9 +19,13 @@ pub(crate) const STUDY: Study = Study {
         let (disk_bytes, inodes) = Comp517::read().material.scaled(scale).room();
         Needs { disk_bytes, inodes, ..Needs::default() }
     },
-    runs: run::PARTS,
-    shows: view::PARTS,
-    what_changed: view::what_changed,
+    parts: &[
+        ("ps", |run| run::pipeline(run, 0), |part| view::pipeline(part, 0)),
+        ("sort", |run| run::pipeline(run, 1), |part| view::pipeline(part, 1)),
+        ("ls-h", |run| run::pipeline(run, 2), |part| view::pipeline(part, 2)),
+        ("ls-l", |run| run::pipeline(run, 3), |part| view::pipeline(part, 3)),
+    ],
+    facts: view::facts_of,
     toml: include_str!("study.toml"),
 };
 

@@ -6,17 +6,10 @@ use pipeline::Start;
 use pipeline::contest::{Contender, Contest, Follower};
 
 use super::{Comp517, Preset};
-use crate::run::{PartRun, Run, refused, with_remedy};
+use crate::run::{PartRun, refused, with_remedy};
 
 /// A part for each pipeline: what was finished is kept when a run of many minutes is stopped.
-pub(super) const PARTS: &[(&str, Run)] = &[
-    ("ps", |run| part(run, 0)),
-    ("sort", |run| part(run, 1)),
-    ("ls-h", |run| part(run, 2)),
-    ("ls-l", |run| part(run, 3)),
-];
-
-fn part(run: &mut PartRun<'_>, index: usize) -> anyhow::Result<()> {
+pub(super) fn pipeline(run: &mut PartRun<'_>, index: usize) -> anyhow::Result<()> {
     let study = Comp517::read();
     let preset = &study.pipelines[index];
     let preset = Preset { text: preset.text.clone(), material: study.material.scaled(run.job.scale) };

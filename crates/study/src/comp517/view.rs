@@ -7,19 +7,13 @@ use report::noise::{is_range, level, mark};
 use report::numbers::{decimal_size, ratio};
 
 use super::{Comp517, Link};
-use crate::view::{Show, bars, measured_bar, or_absent, part, published_bar, remarks, table};
+use crate::view::{Facts, PartView, facts, measured_bar, or_absent, part, published_bar, remarks};
 
 /// From this multiple of the pipe's time on, a link shows.
 const SHOWS: f64 = 1.2;
 
-pub(super) const PARTS: &[(&str, Show)] = &[
-    ("ps", |_, part| pipeline(part, 0)),
-    ("sort", |_, part| pipeline(part, 1)),
-    ("ls-h", |_, part| pipeline(part, 2)),
-    ("ls-l", |_, part| pipeline(part, 3)),
-];
-
-fn pipeline(part: &StudyPart, index: usize) -> Vec<Block> {
+pub(super) fn pipeline(view: &PartView<'_>, index: usize) -> Vec<Block> {
+    let part = view.part;
     let study = Comp517::read();
     let mut notes = Vec::new();
     if varies(part) {
@@ -36,7 +30,7 @@ fn pipeline(part: &StudyPart, index: usize) -> Vec<Block> {
                 .to_owned(),
         );
     }
-    let shown = [table_of(&study, index, part), figure(&study, index, part)];
+    let shown = [table_of(&study, index, view), figure(&study, index, view)];
     remarks(notes).into_iter().chain(shown).collect()
 }
 
@@ -72,22 +66,22 @@ fn result<'a>(part: &'a StudyPart, via: &str) -> Option<&'a CompareResult> {
     part.results.iter().find(|result| result.via == via)
 }
 
-fn table_of(study: &Comp517, index: usize, part: &StudyPart) -> Block {
+fn table_of(study: &Comp517, index: usize, view: &PartView<'_>) -> Block {
+    let part = view.part;
     let published = |link: &Link| link.published.get(index).copied();
     let here = |link: &Link| result(part, &link.via);
-    table(
-        "Published, and here",
+    view.table(
         &study.links,
         &[
             ("link", &|link| link.name.clone()),
-            ("here as", &|link| link.via.clone()),
-            ("published mean ± sd", &|link| {
-                or_absent(published(link).map(|[mean, sd, _]| format!("{mean} ± {sd} s")))
+            ("via", &|link| link.via.clone()),
+            ("published", &|link| or_absent(published(link).map(|[mean, sd, _]| format!("{mean} ± {sd} s")))),
+            ("published times", &|link| or_absent(published_times_pipe(study, index, &link.via).map(ratio))),
+            ("published stored", &|link| {
+                or_absent(published(link).map(|[.., stored]| format!("{stored} MB")))
             }),
-            ("× pipe", &|link| or_absent(published_times_pipe(study, index, &link.via).map(ratio))),
-            ("stored", &|link| or_absent(published(link).map(|[.., stored]| format!("{stored} MB")))),
-            ("here mean ± sd", &|link| here(link).map(mean).unwrap_or_default()),
-            ("× pipe", &|link| or_absent(times_pipe(study, part, &link.via).map(ratio))),
+            ("here", &|link| here(link).map(mean).unwrap_or_default()),
+            ("times", &|link| or_absent(times_pipe(study, part, &link.via).map(ratio))),
             ("stored", &|link| or_absent(here(link).and_then(|one| one.stored_bytes).map(decimal_size))),
             ("output", &|link| match here(link).and_then(|result| result.equal) {
                 None => String::new(),
@@ -107,8 +101,8 @@ fn mean(result: &CompareResult) -> String {
     }
 }
 
-fn figure(study: &Comp517, index: usize, part: &StudyPart) -> Block {
-    let title = study.presets().nth(index).map(|preset| preset.shown()).unwrap_or_default();
+fn figure(study: &Comp517, index: usize, view: &PartView<'_>) -> Block {
+    let part = view.part;
     let group = |link: &Link| {
         let published = link.published.get(index).map(|[mean, sd, _]| {
             let mut bar = published_bar("published", Some(*mean), "mean and standard deviation");
@@ -120,14 +114,10 @@ fn figure(study: &Comp517, index: usize, part: &StudyPart) -> Block {
     };
     let is_range = part.results.iter().any(|result| is_range(result.times_s.len()));
     let interval = if is_range { "range" } else { "95 % interval" };
-    bars(
-        &format!("comp517-{}", part.name),
-        &title,
-        &format!(
-            "Wall time, shorter is better. Here: the median with its {interval}, and each trial as a speck."
-        ),
+    view.bars(
         Axis { label: "wall time".to_owned(), unit: Unit::Seconds, scale: Scale::Log },
         study.links.iter().map(group).collect(),
+        &facts([("interval", Some(interval.to_owned()))]),
     )
 }
 
@@ -140,36 +130,18 @@ fn here_bar(result: &CompareResult) -> Bar {
     }
 }
 
-pub(super) fn what_changed(record: &StudyRecord, _years: u32) -> Vec<String> {
+pub(super) fn facts_of(record: &StudyRecord) -> Facts {
+    const SYNC: &str = "file:sync,order=sequential";
     let study = Comp517::read();
     let sort = part(record, "sort");
     let time = |via: &str| times_pipe(&study, sort?, via);
-    let mut text =
-        "In the study the kind of link made little difference: starting the programs and the work of \
-        `sort` and `ls` took the time. Only O_SYNC made one, because every write waits for the storage."
-            .to_owned();
-    if let (Some(sequential), Some(parallel)) = (time("file:order=sequential"), time("file")) {
-        text.push_str(&format!(
-            " Here a file pipe takes {} times the true pipe's time for the sorted file when one side waits for the other, \
-             and {} times with both sides running, which the study could not do.",
-            ratio(sequential),
-            ratio(parallel)
-        ));
-        if sequential > SHOWS {
-            text.push_str(
-                " So it matters more than it did that two programs cannot work at once, and that every byte is \
-                    stored on its way.",
-            );
-        }
-    }
-    const SYNC: &str = "file:sync,order=sequential";
-    if let (Some(then), Some(now)) = (published_times_pipe(&study, 1, SYNC), time(SYNC)) {
-        text.push_str(&format!(
-            " O_SYNC cost {} times the pipe's time then, and {} times here: that ratio is the storage's, which on a \
-             virtual machine may answer before anything is on a disk, and not the kernel's.",
-            ratio(then),
-            ratio(now)
-        ));
-    }
-    vec![text]
+    let sequential = time("file:order=sequential").filter(|_| time("file").is_some());
+    let sync = published_times_pipe(&study, 1, SYNC).zip(time(SYNC));
+    facts([
+        ("sequential", sequential.map(ratio)),
+        ("parallel", time("file").map(ratio)),
+        ("sequential shows", sequential.filter(|times| *times > SHOWS).map(ratio)),
+        ("sync then", sync.map(|(then, _)| ratio(then))),
+        ("sync", sync.map(|(_, now)| ratio(now))),
+    ])
 }

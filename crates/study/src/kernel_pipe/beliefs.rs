@@ -9,40 +9,32 @@ use report::words;
 use stats::Estimate;
 
 use super::{Alternative, BufferSize, KernelPipe};
-use crate::view::{bar, bars, half_width, median, or_absent, part, speed, speed_axis, spread, table, times};
+use crate::view::{
+    Facts, PartView, bar, facts, half_width, median, or_absent, part, speed, speed_axis, spread, times,
+};
 
-/// Where what is stated and what was found stand side by side.
-const BESIDE: &str = "Stated, and here";
-
-pub(super) fn buffers(_record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
+pub(super) fn buffers(view: &PartView<'_>) -> Vec<Block> {
+    let part = view.part;
     let study = KernelPipe::read();
     let at = |block_bytes: u64| part.cases.iter().find(|case| case.block_bytes == block_bytes);
     let case = |buffer: &BufferSize| at(buffer.block.value);
     let reference = at(study.workload.block.value).and_then(median);
     let counted = |case: &CaseRecord| calls_of_the_writer(case, study.workload.bytes.value);
-    let table = table(
-        BESIDE,
+    let table = view.table(
         &study.buffers,
         &[
             ("buffer", &|buffer| size(buffer.block.value)),
-            ("said to be", &|buffer| buffer.said.clone()),
-            ("calls said for 10 GB", &|buffer| grouped(buffer.calls as f64, 0)),
-            ("write calls counted", &|buffer| {
-                or_absent(case(buffer).and_then(counted).map(|calls| grouped(calls, 0)))
-            }),
+            ("said", &|buffer| buffer.said.clone()),
+            ("calls said", &|buffer| grouped(buffer.calls as f64, 0)),
+            ("calls", &|buffer| or_absent(case(buffer).and_then(counted).map(|calls| grouped(calls, 0)))),
             ("here", &|buffer| speed(case(buffer))),
-            ("±95 %", &|buffer| spread(case(buffer))),
-            ("× 64 KiB", &|buffer| times(case(buffer), reference)),
+            ("spread", &|buffer| spread(case(buffer))),
+            ("times", &|buffer| times(case(buffer), reference)),
         ],
     );
     let bar_of = |buffer: &BufferSize| Some(bar(&size(buffer.block.value), case(buffer)?));
-    let figure = bars(
-        "kernel-pipe-buffers",
-        "Buffer size against throughput",
-        "A pipe as it comes, two processes.",
-        speed_axis(Scale::Linear),
-        vec![BarGroup { name: String::new(), bars: study.buffers.iter().filter_map(bar_of).collect() }],
-    );
+    let group = BarGroup { name: String::new(), bars: study.buffers.iter().filter_map(bar_of).collect() };
+    let figure = view.bars(speed_axis(Scale::Linear), vec![group], &Facts::new());
     vec![table, figure]
 }
 
@@ -52,7 +44,8 @@ fn calls_of_the_writer(case: &CaseRecord, bytes: u64) -> Option<f64> {
     stats::figure::median_of(case, per_byte).map(|calls| (calls * bytes as f64).round())
 }
 
-pub(super) fn calls(_record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
+pub(super) fn calls(view: &PartView<'_>) -> Vec<Block> {
+    let part = view.part;
     let study = KernelPipe::read();
     let [from, to] = study.stated.call_us;
     let median = |one: &Measure| {
@@ -63,20 +56,20 @@ pub(super) fn calls(_record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
         let share = Estimate::of(&one.samples)?.relative_half_width()?;
         Some(half_width(share, one.samples.len()))
     };
-    let table = table(
-        BESIDE,
+    let table = view.table(
         &part.measures,
         &[
             ("what", &|one| one.name.clone()),
             ("stated", &|_| format!("{from} to {to} µs a call")),
             ("here", &|one| or_absent(median(one))),
-            ("±95 %", &|one| spread(one).unwrap_or_default()),
+            ("spread", &|one| spread(one).unwrap_or_default()),
         ],
     );
     vec![table]
 }
 
-pub(super) fn copies(_record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
+pub(super) fn copies(view: &PartView<'_>) -> Vec<Block> {
+    let part = view.part;
     let level =
         |data: DataLevel| part.cases.iter().find(|case| case.role == Role::Ranked && case.data == data);
     let named = [
@@ -86,14 +79,13 @@ pub(super) fn copies(_record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
         ("memory copied once, no pipe", part.cases.iter().find(|case| case.role == Role::Ceiling)),
     ];
     let first = named[0].1.and_then(median);
-    let table = table(
-        "Here",
+    let table = view.table(
         named,
         &[
-            ("what is done with each byte", &|(name, _)| (*name).to_owned()),
+            ("done", &|(name, _)| (*name).to_owned()),
             ("here", &|(_, case)| speed(*case)),
-            ("±95 %", &|(_, case)| spread(*case)),
-            ("× the first", &|(_, case)| times(*case, first)),
+            ("spread", &|(_, case)| spread(*case)),
+            ("times", &|(_, case)| times(*case, first)),
         ],
     );
     vec![table]
@@ -104,15 +96,15 @@ fn value(part: &StudyPart, name: &str) -> Option<f64> {
     part.measures.iter().find(|measure| measure.name == name)?.samples.first().copied()
 }
 
-pub(super) fn atomicity(_record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
+pub(super) fn atomicity(view: &PartView<'_>) -> Vec<Block> {
+    let part = view.part;
     let study = KernelPipe::read();
     let limit = study.stated.pipe_buf_bytes;
     let found = |bytes: u64| {
         let of = |what: &str| value(part, &format!("{bytes} bytes: {what}"));
         Some((bytes, of("sent")?, of("torn")?))
     };
-    let table = table(
-        BESIDE,
+    let table = view.table(
         study.message_bytes().filter_map(found),
         &[
             ("message", &|(bytes, ..)| size(*bytes)),
@@ -134,15 +126,15 @@ pub(super) fn atomicity(_record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
     vec![table]
 }
 
-pub(super) fn room(_record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
+pub(super) fn room(view: &PartView<'_>) -> Vec<Block> {
+    let part = view.part;
     let study = KernelPipe::read();
     let stated = |name: &str| match name {
         "as it comes" => size(study.stated.pipe_bytes_linux.value),
         "PIPE_BUF" => size(study.stated.pipe_buf_bytes),
         _ => String::new(),
     };
-    let table = table(
-        BESIDE,
+    let table = view.table(
         &part.measures,
         &[
             ("pipe", &|one| one.name.clone()),
@@ -153,7 +145,8 @@ pub(super) fn room(_record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
     vec![table]
 }
 
-pub(super) fn alternatives(_record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
+pub(super) fn alternatives(view: &PartView<'_>) -> Vec<Block> {
+    let part = view.part;
     let study = KernelPipe::read();
     let case = |text: &str, data: DataLevel| {
         let spec: Spec = text.parse().ok()?;
@@ -162,17 +155,16 @@ pub(super) fn alternatives(_record: &StudyRecord, part: &StudyPart) -> Vec<Block
     let none = |one: &Alternative| case(&one.spec, DataLevel::None);
     let verify = |one: &Alternative| case(&one.spec, DataLevel::Verify);
     let plain = |data: DataLevel| case("pipe", data).and_then(median);
-    let table = table(
-        "Here",
+    let table = view.table(
         &study.alternatives,
         &[
             ("alternative", &|one| one.name.clone()),
-            ("here as", &|one| one.spec.clone()),
-            ("not looked at", &|one| speed(none(one))),
-            ("× plain", &|one| times(none(one), plain(DataLevel::None))),
-            ("every byte checked", &|one| speed(verify(one))),
-            ("× plain", &|one| times(verify(one), plain(DataLevel::Verify))),
-            ("by reference", &|one| {
+            ("spec", &|one| one.spec.clone()),
+            ("none", &|one| speed(none(one))),
+            ("times none", &|one| times(none(one), plain(DataLevel::None))),
+            ("verify", &|one| speed(verify(one))),
+            ("times verify", &|one| times(verify(one), plain(DataLevel::Verify))),
+            ("reference", &|one| {
                 let evidence = none(one).or(verify(one)).and_then(|case| case.zero_copy.as_ref());
                 evidence.map(words::by_reference).unwrap_or_default()
             }),
@@ -182,14 +174,9 @@ pub(super) fn alternatives(_record: &StudyRecord, part: &StudyPart) -> Vec<Block
         let bar_of = |one: &Alternative| Some(bar(&one.name, case(&one.spec, data)?));
         BarGroup { name: name.to_owned(), bars: study.alternatives.iter().filter_map(bar_of).collect() }
     };
-    let figure = bars(
-        "kernel-pipe-alternatives",
-        "The ways to avoid copying",
-        "Two processes, blocks of 64 KiB. The two groups are not to be compared with each other: bytes that nobody \
-            reads may never have been moved.",
-        speed_axis(Scale::Log),
-        vec![group("not looked at", DataLevel::None), group("every byte checked", DataLevel::Verify)],
-    );
+    let groups =
+        vec![group("not looked at", DataLevel::None), group("every byte checked", DataLevel::Verify)];
+    let figure = view.bars(speed_axis(Scale::Log), groups, &Facts::new());
     vec![table, figure]
 }
 
@@ -244,12 +231,12 @@ fn torn(study: &KernelPipe, atomicity: &StudyPart) -> String {
     }
 }
 
-/// What came of the beliefs, in a paragraph.
-pub(super) fn summary(study: &KernelPipe, record: &StudyRecord) -> String {
+/// What came of the beliefs, a sentence of each.
+pub(super) fn facts_of(study: &KernelPipe, record: &StudyRecord) -> Facts {
     let sentences = [
         part(record, "buffers").and_then(|buffers| fastest_buffer(study, buffers)),
         part(record, "calls").and_then(|calls| cost_of_calls(study, calls)),
         part(record, "atomicity").map(|atomicity| torn(study, atomicity)),
     ];
-    sentences.into_iter().flatten().collect::<Vec<String>>().join(" ")
+    facts([("beliefs", Some(sentences.into_iter().flatten().collect::<Vec<String>>().join(" ")))])
 }

@@ -18,9 +18,16 @@ pub(crate) const STUDY: Study = Study {
     name: "kernel-pipe",
     elsewhere: None,
     needs: |_| Needs::default(),
-    runs: run::PARTS,
-    shows: view::PARTS,
-    what_changed: view::what_changed,
+    parts: &[
+        ("languages", languages::run, view::languages),
+        ("buffers", run::buffers, beliefs::buffers),
+        ("calls", calls::run, beliefs::calls),
+        ("copies", run::copies, beliefs::copies),
+        ("atomicity", atomicity::run, beliefs::atomicity),
+        ("room", room::run, beliefs::room),
+        ("alternatives", run::alternatives, beliefs::alternatives),
+    ],
+    facts: view::facts_of,
     toml: include_str!("study.toml"),
 };
 

@@ -4,18 +4,8 @@ use std::collections::BTreeSet;
 
 use model::{Amount, ByteSize, Case, Check, DataLevel, Placement, Tasks};
 
-use super::{KernelPipe, atomicity, calls, languages, room};
-use crate::run::{PartRun, Run, stream};
-
-pub(super) const PARTS: &[(&str, Run)] = &[
-    ("languages", languages::run),
-    ("buffers", buffers),
-    ("calls", calls::run),
-    ("copies", copies),
-    ("atomicity", atomicity::run),
-    ("room", room::run),
-    ("alternatives", alternatives),
-];
+use super::KernelPipe;
+use crate::run::{PartRun, stream};
 
 /// The study's stream between two processes: its pattern, its check. They sit on two cores where there are two: the
 /// scheduler would put them on one core in some runs and on two in others, and a median between the two kinds says
@@ -39,7 +29,7 @@ fn measure(run: &mut PartRun<'_>, trials: u32, bytes: u64, cases: Vec<Case>) -> 
     run.measure(cases)
 }
 
-fn buffers(run: &mut PartRun<'_>) -> anyhow::Result<()> {
+pub(super) fn buffers(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     let study = KernelPipe::read();
     let cases = study.buffers.iter().map(|buffer| checked(run, &study, "pipe", buffer.block.value));
     let cases = cases.collect::<Result<Vec<Case>, _>>()?;
@@ -48,7 +38,7 @@ fn buffers(run: &mut PartRun<'_>) -> anyhow::Result<()> {
 }
 
 /// The same stream, looked at less and less, and the memory's own copying beside it.
-fn copies(run: &mut PartRun<'_>) -> anyhow::Result<()> {
+pub(super) fn copies(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     let study = KernelPipe::read();
     let block_bytes = study.workload.block.value;
     let pipe = checked(run, &study, "pipe", block_bytes)?;
@@ -62,7 +52,7 @@ fn copies(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     measure(run, study.choice.buffer_trials, bytes, cases)
 }
 
-fn alternatives(run: &mut PartRun<'_>) -> anyhow::Result<()> {
+pub(super) fn alternatives(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     let study = KernelPipe::read();
     let block_bytes = study.workload.block.value;
     let mut cases: Vec<Case> = Vec::new();

@@ -6,17 +6,7 @@ use report::figure::{BarGroup, Scale};
 use report::numbers::{ratio, throughput, time};
 
 use super::{KernelPipe, PublishedLanguage, beliefs};
-use crate::view::{Show, bar, bars, median, or_absent, part, published_bar, speed_axis, table, times};
-
-pub(super) const PARTS: &[(&str, Show)] = &[
-    ("languages", languages),
-    ("buffers", beliefs::buffers),
-    ("calls", beliefs::calls),
-    ("copies", beliefs::copies),
-    ("atomicity", beliefs::atomicity),
-    ("room", beliefs::room),
-    ("alternatives", beliefs::alternatives),
-];
+use crate::view::{Facts, PartView, bar, facts, median, or_absent, part, published_bar, speed_axis, times};
 
 /// A language's name in a record.
 fn language(case: &CaseRecord) -> &str {
@@ -27,9 +17,9 @@ fn variant(case: &CaseRecord) -> &str {
     case.worker.as_ref().map_or("", |worker| worker.writer.variant.as_str())
 }
 
-fn languages(_record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
+pub(super) fn languages(view: &PartView<'_>) -> Vec<Block> {
     let study = KernelPipe::read();
-    vec![languages_table(&study, part), figure(&study, part)]
+    vec![languages_table(&study, view), figure(&study, view)]
 }
 
 /// A language: what was published of it, beside one of our ways to do it. Its other ways have rows of their own.
@@ -48,7 +38,8 @@ fn rows<'a>(study: &'a KernelPipe, part: &'a StudyPart) -> Vec<LanguageRow<'a>> 
     rows
 }
 
-fn languages_table(study: &KernelPipe, part: &StudyPart) -> Block {
+fn languages_table(study: &KernelPipe, view: &PartView<'_>) -> Block {
+    let part = view.part;
     let c = part.cases.iter().find(|case| language(case) == "C").and_then(median);
     let then = |row: &LanguageRow<'_>, text: &dyn Fn(&PublishedLanguage) -> Option<String>| {
         row.0.map(|one| text(one).unwrap_or_else(|| "n/a".to_owned())).unwrap_or_default()
@@ -57,8 +48,7 @@ fn languages_table(study: &KernelPipe, part: &StudyPart) -> Block {
         let times: Vec<f64> = case.samples.iter().map(|sample| sample.elapsed_ns as f64).collect();
         Some(stats::Estimate::of(&times)?.mean)
     };
-    table(
-        "Published, and here",
+    view.table(
         rows(study, part),
         &[
             ("language", &|row| {
@@ -66,12 +56,12 @@ fn languages_table(study: &KernelPipe, part: &StudyPart) -> Block {
                 name.unwrap_or_default().to_owned()
             }),
             ("published mean", &|row| then(row, &|one| one.mean_ms.map(|ms| format!("{ms} ms")))),
-            ("published", &|row| then(row, &|one| one.gb_per_s.map(|gb| format!("{gb:.2} GB/s")))),
-            ("way here", &|row| row.1.map(variant).unwrap_or_default().to_owned()),
+            ("published speed", &|row| then(row, &|one| one.gb_per_s.map(|gb| format!("{gb:.2} GB/s")))),
+            ("way", &|row| row.1.map(variant).unwrap_or_default().to_owned()),
             ("here mean", &|row| or_absent(row.1.and_then(mean).map(time))),
             ("here", &|row| or_absent(row.1.and_then(median).map(throughput))),
-            ("× C", &|row| times(row.1, c)),
-            ("or why not", &|row| {
+            ("times", &|row| times(row.1, c)),
+            ("error", &|row| {
                 let error = row.1.and_then(|case| case.error.as_ref());
                 error.map(|error| error.message.clone()).unwrap_or_default()
             }),
@@ -79,7 +69,8 @@ fn languages_table(study: &KernelPipe, part: &StudyPart) -> Block {
     )
 }
 
-fn figure(study: &KernelPipe, part: &StudyPart) -> Block {
+fn figure(study: &KernelPipe, view: &PartView<'_>) -> Block {
+    let part = view.part;
     let published = |one: &PublishedLanguage| BarGroup {
         name: one.language.clone(),
         bars: vec![published_bar("published", one.gb_per_s.map(|gb| gb * 1e9), &one.how)],
@@ -92,39 +83,26 @@ fn figure(study: &KernelPipe, part: &StudyPart) -> Block {
             None => groups.push(BarGroup { name: language(case).to_owned(), bars: vec![bar] }),
         }
     }
-    bars(
-        "kernel-pipe-languages",
-        "One pipe, language by language",
-        "The median of the bandwidth with its interval; published: one mean.",
-        speed_axis(Scale::Linear),
-        groups,
-    )
+    view.bars(speed_axis(Scale::Linear), groups, &Facts::new())
 }
 
-pub(super) fn what_changed(record: &StudyRecord, _years: u32) -> Vec<String> {
+pub(super) fn facts_of(record: &StudyRecord) -> Facts {
     let study = KernelPipe::read();
-    let mut text =
-        "The study is recent, and pipes have not changed since; what differs is the machine.".to_owned();
     let cases = part(record, "languages").map(|part| part.cases.as_slice()).unwrap_or_default();
     let idiomatic = cases.iter().filter(|case| variant(case) == "idiomatic");
     let mut speeds: Vec<_> = idiomatic.filter_map(|case| Some((median(case)?, language(case)))).collect();
     speeds.sort_by(|a, b| a.0.total_cmp(&b.0));
-    if let (Some((low, slow)), Some((high, fast))) = (speeds.first(), speeds.last()) {
-        let then = || study.published.iter().filter_map(|one| one.gb_per_s);
-        let spread = then().fold(0.0, f64::max) / then().fold(f64::INFINITY, f64::min);
-        text.push_str(&format!(
-            " Written as their documentation teaches, {fast} moves {} and {slow} {}, a factor of {}; the study's languages \
-             were a factor of {} apart.",
-            throughput(*high),
-            throughput(*low),
-            ratio(high / low),
-            ratio(spread)
-        ));
-    }
-    text.push_str(
-        " A language does not move bytes, the kernel does: what differs between languages is how many calls they make \
-         of a block, how often they copy it on the way to the call, and how fast their loop over the bytes is, which \
-         the XOR puts into every figure.",
-    );
-    vec![text, beliefs::summary(&study, record)]
+    let (slow, fast) = (speeds.first(), speeds.last());
+    let then = || study.published.iter().filter_map(|one| one.gb_per_s);
+    let spread_then = then().fold(0.0, f64::max) / then().fold(f64::INFINITY, f64::min);
+    let mut known = facts([
+        ("fastest", fast.map(|(_, name)| (*name).to_owned())),
+        ("fast", fast.map(|(speed, _)| throughput(*speed))),
+        ("slowest", slow.map(|(_, name)| (*name).to_owned())),
+        ("slow", slow.map(|(speed, _)| throughput(*speed))),
+        ("factor", fast.zip(slow).map(|(fast, slow)| ratio(fast.0 / slow.0))),
+        ("factor then", Some(ratio(spread_then))),
+    ]);
+    known.extend(beliefs::facts_of(&study, record));
+    known
 }

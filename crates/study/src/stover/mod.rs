@@ -14,9 +14,8 @@ pub(crate) const STUDY: Study = Study {
     name: "stover",
     elsewhere: None,
     needs: |scale| Needs { disk_bytes: Stover::read().workload.bytes(scale), ..Needs::default() },
-    runs: run::PARTS,
-    shows: view::PARTS,
-    what_changed: view::what_changed,
+    parts: &[("columns", run::columns, view::columns), ("mechanisms", run::mechanisms, view::mechanisms)],
+    facts: view::facts_of,
     toml: include_str!("study.toml"),
 };
 

@@ -17,14 +17,12 @@ use pipeline::{Carrier, Complaints, Start, trial};
 use super::Stover;
 use super::facts::mechanism_facts;
 use crate::comp517::quoted;
-use crate::run::{PartRun, Run, fit, stream, with_remedy};
-
-pub(super) const PARTS: &[(&str, Run)] = &[("columns", columns), ("mechanisms", mechanisms)];
+use crate::run::{PartRun, fit, stream, with_remedy};
 
 /// The columns that are programs of our own, bound to their mechanism: the column's name, and over what.
 const BOUND: [(&str, &str); 2] = [("msgq", "sysv-msgq"), ("unix socket", "unix-stream")];
 
-fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
+pub(super) fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     let study = Stover::read();
     let (tests, warmup) = (run.repeat(study.workload.tests), study.choice.warmup);
     let (bytes, chunk_bytes) = (study.workload.bytes(run.job.scale), study.workload.chunk.value);
@@ -185,7 +183,7 @@ impl Observer for FilterRounds<'_, '_> {
     }
 }
 
-fn mechanisms(run: &mut PartRun<'_>) -> anyhow::Result<()> {
+pub(super) fn mechanisms(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     run.made.mechanisms = mechanism_facts();
     Ok(())
 }

@@ -8,16 +8,14 @@ use stats::Estimate;
 use stats::estimate::median;
 
 use super::Stover;
-use crate::view::{Show, bars, measured_bar, or_absent, part, published_bar, table, text_table};
+use crate::view::{Facts, PartView, facts, measured_bar, or_absent, part, published_bar, text_table};
 
 /// Below this scale a trial is so short that starting two programs is what it measures.
 const STARTS_SHOW: f64 = 0.05;
 
-pub(super) const PARTS: &[(&str, Show)] = &[("columns", columns), ("mechanisms", mechanisms)];
-
-fn columns(record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
+pub(super) fn columns(view: &PartView<'_>) -> Vec<Block> {
     let study = Stover::read();
-    vec![seconds(&study, record, part), figure(&study, part)]
+    vec![seconds(&study, view.record, view.part), figure(&study, view)]
 }
 
 fn measure<'a>(part: &'a StudyPart, name: &str) -> Option<&'a Measure> {
@@ -64,22 +62,20 @@ fn seconds(study: &Stover, record: &StudyRecord, part: &StudyPart) -> Block {
 }
 
 /// Times as multiples of each host's own pipe: seconds of 2002 and of today do not fit one axis.
-fn figure(study: &Stover, part: &StudyPart) -> Block {
+fn figure(study: &Stover, view: &PartView<'_>) -> Block {
     let pipe = study.column("pipe");
     let group = |(index, name): (usize, &String)| {
         let published = study
             .hosts
             .iter()
             .map(|host| published_bar(&host.name, Some(host.mean(index) / host.mean(pipe)), &host.machine));
-        let bars = published.chain(here_bar(part, name)).collect();
+        let bars = published.chain(here_bar(view.part, name)).collect();
         BarGroup { name: name.clone(), bars }
     };
-    bars(
-        "stover-columns",
-        "Six ways, as multiples of the pipe",
-        "Time of each host by that of its own pipe; shorter is better.",
+    view.bars(
         Axis { label: "time, × pipe".to_owned(), unit: Unit::Ratio, scale: Scale::Linear },
         study.workload.columns.iter().enumerate().map(group).collect(),
+        &Facts::new(),
     )
 }
 
@@ -90,59 +86,45 @@ fn here_bar(part: &StudyPart, name: &str) -> Option<Bar> {
     Some(measured_bar("here", Some([one.median, one.low, one.high]), samples, None))
 }
 
-fn mechanisms(_record: &StudyRecord, part: &StudyPart) -> Vec<Block> {
+pub(super) fn mechanisms(view: &PartView<'_>) -> Vec<Block> {
     let yes = |is: bool| if is { "yes" } else { "" }.to_owned();
-    let table = table(
-        "What each mechanism is good for",
-        &part.mechanisms,
+    let table = view.table(
+        &view.part.mechanisms,
         &[
             ("mechanism", &|one| one.name.clone()),
             ("filters", &|one| yes(one.filters)),
-            ("keeps messages", &|one| yes(one.keeps_boundaries)),
+            ("messages", &|one| yes(one.keeps_boundaries)),
             ("stores", &|one| yes(one.stores_data)),
-            ("crosses hosts", &|one| yes(one.crosses_hosts)),
-            ("clean-up", &|one| yes(one.needs_cleanup)),
-            ("largest message", &|one| match (one.keeps_boundaries, one.largest_message.as_str()) {
+            ("hosts", &|one| yes(one.crosses_hosts)),
+            ("cleanup", &|one| yes(one.needs_cleanup)),
+            ("largest", &|one| match (one.keeps_boundaries, one.largest_message.as_str()) {
                 (false, _) => "a stream".to_owned(),
                 (true, "") => or_absent(None),
                 (true, limit) => limit.to_owned(),
             }),
             ("lines", &|one| one.lines.to_string()),
-            ("with shared", &|one| one.lines_with_borrowed.to_string()),
+            ("shared", &|one| one.lines_with_borrowed.to_string()),
         ],
     );
     vec![table]
 }
 
-pub(super) fn what_changed(record: &StudyRecord, years: u32) -> Vec<String> {
+pub(super) fn facts_of(record: &StudyRecord) -> Facts {
     let study = Stover::read();
+    let palsy = &study.hosts[0];
     let columns = part(record, "columns");
     let median_s = |name: &str| median(&measure(columns?, name)?.samples);
-    let Some(pipe_s) = median_s("pipe") else { return Vec::new() };
-    let palsy = &study.hosts[0];
-    let mut text = format!(
-        "{years} years ago, on {}, a pipe between two programs took little more time than writing to /dev/null: the \
-         generator took nearly all of it. Only the file stood out, because its 512 MB had to go to a disk.",
-        palsy.name
-    );
-    if record.scale < STARTS_SHOW {
-        text.push_str(" At this scale the starts of the programs are most of the time, and nothing follows from the rest.");
-        return vec![text];
-    }
-    let faster = record.scale * palsy.mean(study.column("pipe")) / pipe_s;
-    text.push_str(&format!(
-        " The same pipe moves {} times as much per second here: processors are faster, and the generator no longer \
-         computes its characters one by one. So the ways now show:",
-        ratio(faster)
-    ));
+    let pipe_s = median_s("pipe");
+    let is_long = record.scale >= STARTS_SHOW;
+    let long_s = pipe_s.filter(|_| is_long);
+    let faster = long_s.map(|pipe_s| ratio(record.scale * palsy.mean(study.column("pipe")) / pipe_s));
     let others = ["msgq", "tmp file", "unix socket"].into_iter().filter_map(|name| {
-        Some(format!(" {name} takes {} times the pipe's time", ratio(median_s(name)? / pipe_s)))
+        Some(format!(" {name} takes {} times the pipe's time", ratio(median_s(name)? / long_s?)))
     });
-    text.push_str(&others.collect::<Vec<String>>().join(","));
-    text.push_str(
-        ". The file's handicap is no longer a disk's: it is written into memory, and gone before a disk sees it. His \
-         argument stands: one pair of filters serves four of the six columns, and everything else that a shell can \
-         put between them.",
-    );
-    vec![text]
+    facts([
+        ("host", pipe_s.map(|_| palsy.name.clone())),
+        ("short", pipe_s.filter(|_| !is_long).map(|_| String::new())),
+        ("times as fast", faster),
+        ("others", long_s.map(|_| others.collect::<Vec<String>>().join(","))),
+    ])
 }
