@@ -16,6 +16,7 @@ mod reap;
 mod remove;
 pub mod signals;
 mod spawn;
+mod ssh;
 mod supervise;
 mod temporary;
 mod thread;
@@ -35,6 +36,7 @@ pub use private::{
 pub use reap::{describe_ending, end_usage, reap, shown_status};
 pub use signals::leave;
 pub use spawn::{Environment, become_program, end_with_parent, spawn};
+pub use ssh::{command, ssh_words};
 pub use supervise::{Reach, Supervisor};
 pub use temporary::TemporaryPath;
 pub use thread::spawn_thread;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,9 +33,7 @@ pub(super) struct SshSource {
 pub(super) fn through(host: &str, lines: Option<Arc<Lines>>) -> Result<(OwnedFd, SshSource), OpenError> {
     let (write, input, _) = large_pipe().map_err(refused("pipe2"))?;
     let (output, read, _) = large_pipe().map_err(refused("pipe2"))?;
-    let mut command = Command::new("ssh");
-    // Nobody is there to type a password, and what flows is no terminal's.
-    command.args(["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=4", "--", host, "cat"]);
+    let mut command = process::command(&process::ssh_words(host, "cat"));
     let ssh = command.stdin(input).stdout(output).stderr(Stdio::piped()).spawn();
     let ssh = ssh.map_err(refused("cannot start ssh"))?;
     let stream = Stream::new(read, None, lines).map_err(refused("fcntl(F_SETFL)"))?;
