@@ -3,15 +3,18 @@
 mod job;
 mod node;
 
+pub(crate) use job::check_hosts;
+
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
+use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use clap::{Args, ValueEnum};
 use model::{FleetRecord, SCHEMA};
 use remote::fleet::{Measured, RECORD};
+use remote::launcher::Launcher;
 use report::read::{AnyRecord, Loaded};
 
 use crate::outputs::Outputs;
@@ -38,11 +41,11 @@ Each node runs `hosepipe bench ARGUMENTS`; then all pairs measure TCP between th
 fails costs its own figures and nothing else. Exit status: 0 all was measured; 1 something failed; 2 the command line is wrong;
 130 stopped by Ctrl-C, with what was finished.")]
 pub(crate) struct FleetArgs {
-    /// Print the job for an engine that starts the nodes
-    #[arg(long, value_name = "ENGINE")]
-    on: Option<Engine>,
+    /// Print the job for a launcher that starts the nodes
+    #[arg(long, value_name = "LAUNCHER", value_parser = typed::launcher(&["slurm", "mpi", "ssh"]))]
+    on: Option<Launcher>,
 
-    /// Hand the job to the engine, and follow it to the merged record
+    /// Hand the job to the launcher, and follow it to the merged record
     #[arg(long, requires = "on")]
     submit: bool,
 
@@ -106,24 +109,16 @@ pub(crate) struct FleetArgs {
     bench: Vec<String>,
 }
 
-/// What starts the nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Engine {
-    Slurm,
-    Mpi,
-    Ssh,
-}
-
 /// Prints or hands in the job; or is one of its nodes.
 pub(crate) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
     args.outputs.check()?;
     match args.on {
-        Some(engine) => job::start(args, engine, args.submit),
+        Some(launcher) => job::start(args, launcher, args.submit),
         None if args.hosts.is_empty() && args.hosepipe.is_some() => {
             usage("--hosepipe is for a job: --on slurm, mpi or ssh, or --hosts A,B")
         }
         None if args.hosts.is_empty() => node::run(args),
-        None => job::start(args, Engine::Ssh, true),
+        None => job::start(args, Launcher::Ssh, true),
     }
 }
 

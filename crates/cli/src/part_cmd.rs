@@ -2,14 +2,16 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Error, anyhow, ensure};
 use clap::Args;
-use process::{create_at, write_anew};
-use remote::spread::{Fed, InputFile, NOT_RUN, Range, SpreadPlan, Work, feed, is_url};
+use process::{Child, create_at, write_anew};
+use remote::spread::{BEGUN, Fed, InputFile, NOT_RUN, Range, SpreadPlan, Work, feed, is_url};
 use rustix::fs::CWD;
+use rustix::process::{Signal, kill_process};
 use rustix::stdio::{dup2_stdin, dup2_stdout};
 
 use crate::run_cmd::{self, RunArgs};
@@ -22,6 +24,9 @@ pub(crate) struct PartArgs {
     folder: PathBuf,
     /// The partition, counted from 0; without one, the reduce
     number: Option<usize>,
+    /// Say when it begins, and end when standard input does: ssh has started it
+    #[arg(long)]
+    connected: bool,
 }
 
 /// Runs it and exits as it did.
@@ -44,11 +49,24 @@ fn part(args: &PartArgs) -> anyhow::Result<ExitCode> {
         plan.version,
         crate::version()
     );
+    let _watch = if args.connected { Some(begin_connected()?) } else { None };
     match args.number {
         Some(number) if work.is_finished(number) => Ok(ExitCode::SUCCESS),
         Some(number) => map(&work, &plan, number),
         None => reduce(&work, &plan, count),
     }
+}
+
+/// Says that the program has begun. From now on it is asked to end when its connection, which is standard input, ends.
+fn begin_connected() -> anyhow::Result<Child<'static>> {
+    let own = rustix::process::getpid();
+    let watch = Child::fork(c"hosepipe-watch", |_| {
+        // Nothing is sent through it.
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        let _ = kill_process(own, Signal::TERM);
+    });
+    terminal::print(&format!("{BEGUN}{}\n", host::cpus().len()))?;
+    watch.context("watching the connection")
 }
 
 fn map(work: &Work, plan: &SpreadPlan, number: usize) -> anyhow::Result<ExitCode> {

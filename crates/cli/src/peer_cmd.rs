@@ -10,7 +10,8 @@ use clap::Args;
 use mechanism::Capabilities;
 use model::{Case, PayloadKind, Placement, Tasks, Toward, Workload};
 use process::Cleaner;
-use remote::peer::{Far, Listening, Near, Token};
+use remote::peer::{PeerClient, PeerServer};
+use remote::{Listener, Token};
 
 use crate::bench::{BenchArgs, PlaceArgument};
 use crate::signals::StopRequest;
@@ -126,21 +127,21 @@ pub(crate) fn run(args: &PeerArgs) -> anyhow::Result<ExitCode> {
     let stop = StopRequest::listen()?;
     let (stops, cpus) = (|| stop.is_set(), host::cpus());
     let mut remark = remarks("peer");
-    let (far, idle) = match (args.listen, &args.token_file) {
+    let (server, idle) = match (args.listen, &args.token_file) {
         (Some(address), Some(file)) => {
             let token = Token::read(file).map_err(|problem| UsageError(problem.to_string()))?;
-            let listening = Listening::at(address)?;
-            terminal::print(&format!("listening on {}\n", listening.address()?))?;
+            let listener = Listener::at(address)?;
+            terminal::print(&format!("listening on {}\n", listener.address()?))?;
             let own = (record::tool(), host::facts());
-            (listening.await_near(&token, own, args.idle, &stops, &mut remark), args.idle)
+            (PeerServer::await_caller(listener, &token, own, args.idle, &stops, &mut remark), args.idle)
         }
         _ if !args.stdio => {
             let what = "where to wait, and for whom: --listen ADDR:PORT --token-file F";
             return Err(UsageError(what.to_owned()).into());
         }
-        _ => (Far::over_ssh(args.address, record::tool(), host::facts()), IDLE_OVER_SSH),
+        _ => (PeerServer::over_ssh(args.address, record::tool(), host::facts()), IDLE_OVER_SSH),
     };
-    let served = far.and_then(|far| far.serve(&cpus, idle, &stops, &mut remark));
+    let served = server.and_then(|server| server.serve(&cpus, idle, &stops, &mut remark));
     if let Some(status) = stop.exit_status() {
         return Ok(status.into());
     }
@@ -192,17 +193,17 @@ impl BenchPeerArgs {
     }
 
     /// Reaches the other host, where one was named.
-    pub(crate) fn reach<'c>(&self, cleaner: &'c Cleaner) -> anyhow::Result<Option<Near<'c>>> {
-        let near = match (&self.target, &self.token_file) {
+    pub(crate) fn reach<'c>(&self, cleaner: &'c Cleaner) -> anyhow::Result<Option<PeerClient<'c>>> {
+        let client = match (&self.target, &self.token_file) {
             (Some(Target::Tcp(address)), Some(file)) => {
                 let token = Token::read(file).map_err(|problem| UsageError(problem.to_string()))?;
-                Near::over_tcp(address, &token)
+                PeerClient::over_tcp(address, &token)
             }
             (Some(Target::Ssh(host)), _) => {
-                Near::over_ssh(host, self.peer_address, self.send_binary, cleaner)
+                PeerClient::over_ssh(host, self.peer_address, self.send_binary, cleaner)
             }
             _ => return Ok(None),
         };
-        near.map(Some).context("--peer")
+        client.map(Some).context("--peer")
     }
 }

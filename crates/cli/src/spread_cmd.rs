@@ -12,7 +12,8 @@ use anyhow::Context;
 use clap::Args;
 use model::{ByteSize, RunRecord, SCHEMA};
 use process::{Cleaner, TemporaryPath};
-use remote::spread::{self, Derived, Engine, InputFile, Job, Range, SpreadPlan, Work};
+use remote::launcher::Launcher;
+use remote::spread::{self, Derived, InputFile, Range, SpreadJob, SpreadPlan, Work};
 use report::read::{AnyRecord, Loaded};
 
 use crate::bar::Bar;
@@ -33,6 +34,7 @@ Examples:
   hosepipe spread --map 'cut -d\" \" -f1' --reduce cat --split 64MiB access.log
   hosepipe spread --map './slow' --reduce cat --work out --keep-going data/*    what is finished is kept in `out` …
   hosepipe spread --map './slow' --reduce cat --work out --resume data/*        … and only the rest is done
+  hosepipe spread --hosts a,b --work /shared/w --map 'grep -c error' /shared/logs/*
   hosepipe spread --on slurm --submit --work /shared/w --map 'zcat | grep error || true' --reduce 'sort | uniq -c' logs/*.gz
   hosepipe spread --on spark --work /shared/w --map 'grep -c error' s3a://logs/1 s3a://logs/2 > job.py     (docs/SCALE.md)
 
@@ -57,7 +59,7 @@ pub(crate) struct SpreadArgs {
     #[arg(long, value_name = "SIZE", value_parser = typed::positive_size)]
     split: Option<ByteSize>,
 
-    /// Partitions at a time [default: as many as there are CPUs for us; an engine decides by itself]
+    /// Partitions at a time, with ssh on each host [default: as many as there are CPUs for us; Slurm and Spark decide by themselves]
     #[arg(short, long, value_name = "N", value_parser = typed::whole(1u16..=4096))]
     jobs: Option<u16>,
 
@@ -147,15 +149,15 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
     if job.is_left() {
         job = args.elsewhere.job(job, submitter.as_deref(), args.jobs);
     }
-    if job.engine != Engine::Here && submitter.is_none() {
+    if job.launcher != Launcher::Local && args.elsewhere.only_prints() {
         return elsewhere::print(&job);
     }
     let (started, began, stop) = (SystemTime::now(), Instant::now(), &runs.stop);
     let failures = runs.map(&job)?;
     let mut is_whole = failures.is_empty() && !stop.is_set();
-    let status = match job.engine {
+    let status = match job.launcher {
         _ if !is_whole => i32::from(stop.exit_status().unwrap_or(1)),
-        Engine::Here => {
+        Launcher::Local | Launcher::Ssh => {
             // A format on standard output is alone there.
             let aside = args.outputs.streams()?.pop().map(|(stderr, _)| File::from(stderr));
             job.reduce(aside, &mut || stop.is_set()).context("running the reduce")?
@@ -217,7 +219,7 @@ fn tell(failures: &[String], stop: &StopRequest) {
 }
 
 /// Says how much is finished, and how the rest is done.
-fn tell_kept(job: &Job<'_>, inputs: &[InputFile], temporary: Option<Temporary>) {
+fn tell_kept(job: &SpreadJob<'_>, inputs: &[InputFile], temporary: Option<Temporary>) {
     let count = job.plan.partitions.len();
     let finished = (0..count).filter(|number| job.work.is_finished(*number)).count();
     let has_changed = |input: &InputFile| {
@@ -260,9 +262,10 @@ struct Runs<'a> {
 
 impl Runs<'_> {
     /// The partitions of a work, to be run here.
-    fn job<'a>(&'a self, work: &'a Work, plan: &'a SpreadPlan) -> Job<'a> {
-        Job {
-            engine: Engine::Here,
+    fn job<'a>(&'a self, work: &'a Work, plan: &'a SpreadPlan) -> SpreadJob<'a> {
+        SpreadJob {
+            launcher: Launcher::Local,
+            hosts: &[],
             submitter: None,
             options: &[],
             work,
@@ -274,13 +277,14 @@ impl Runs<'_> {
         }
     }
 
-    fn map(&self, job: &Job<'_>) -> anyhow::Result<Vec<String>> {
+    fn map(&self, job: &SpreadJob<'_>) -> anyhow::Result<Vec<String>> {
         let count = job.plan.partitions.len() as u64;
         let bar = Bar::new(count, " {pos}/{len} partitions {bar:20} {wide_msg} {eta}");
-        let failures = job.map(&mut |finished, running| {
+        let mut look = |finished, running| {
             bar.stand_at(finished as u64, &format!("{running} running"));
             self.stop.is_set()
-        });
+        };
+        let failures = job.map(&mut look, &mut terminal::remark);
         bar.finish();
         failures.context("running the partitions")
     }

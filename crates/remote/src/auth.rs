@@ -1,4 +1,4 @@
-//! Who both sides are: each shows that it has the token, over fresh numbers of both, and never the token.
+//! Authentication of two sides: each proves that it has the token, over fresh random numbers of both, and never sends the token.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,14 +6,15 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use hmac::{Hmac, Mac};
-use model::describe_errno;
+use model::{describe_errno, visible};
 use rustix::fs::{Mode, OFlags, open};
+use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
-use crate::peer::wire::{Hello, PeerError};
+use crate::wire::RemoteError;
 
 /// A random number that is used once.
-pub(crate) type Nonce = [u8; 32];
+type Nonce = [u8; 32];
 /// HMAC-SHA256 (RFC 2104).
 pub(crate) type Proof = [u8; 32];
 
@@ -21,14 +22,62 @@ pub(crate) type Proof = [u8; 32];
 const TOKEN_BYTES_MIN: usize = 16;
 const TOKEN_BYTES_MAX: u64 = 4096;
 
-/// What both sides know and nobody else. It is never shown.
+/// What is talked about, and in which version of the messages.
+pub(crate) type Protocol = &'static str;
+
+/// What each side says first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    pub(crate) protocol: String,
+    /// Which hosepipe it is.
+    pub(crate) version: String,
+    pub(crate) nonce: Nonce,
+}
+
+impl Hello {
+    pub(crate) fn new(protocol: Protocol) -> Result<Self, RemoteError> {
+        let nonce = nonce().map_err(RemoteError::system("getrandom"))?;
+        Ok(Self { protocol: protocol.to_owned(), version: env!("CARGO_PKG_VERSION").to_owned(), nonce })
+    }
+
+    /// Refuses another protocol or another version.
+    pub(crate) fn check(&self, who: &str, own: Protocol) -> Result<(), RemoteError> {
+        let own_version = env!("CARGO_PKG_VERSION");
+        if self.protocol == own && self.version == own_version {
+            return Ok(());
+        }
+        let [version, protocol] = [&self.version, &self.protocol].map(|text| visible(text));
+        Err(RemoteError(format!(
+            "{who} is hosepipe {version} (protocol {protocol}), this is {own_version} (protocol {own}): \
+             install the same version on both hosts"
+        )))
+    }
+}
+
+/// What the side that listens, or was started, says first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ServerOpening {
+    Hello(Hello),
+    /// Where there is a token: the client has it, and so has this side.
+    Known(Proof),
+}
+
+/// What the side that calls says first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ClientOpening {
+    Hello { hello: Hello, proof: Option<Proof> },
+}
+
+/// A secret of both sides. It is never shown.
 pub struct Token(Vec<u8>);
 
 /// Whose proof it is: neither can be handed back as the other's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Prover {
-    Near,
-    Far,
+    Client,
+    Server,
 }
 
 impl Token {
@@ -36,12 +85,12 @@ impl Token {
     ///
     /// # Errors
     /// What is wrong with the file, and how it is made.
-    pub fn read(path: &Path) -> Result<Self, PeerError> {
-        let problem = |what: String| PeerError(format!("the token file {} {what}", path.display()));
+    pub fn read(path: &Path) -> Result<Self, RemoteError> {
+        let problem = |what: String| RemoteError(format!("the token file {} {what}", path.display()));
         let make = "make one with: (umask 077; head -c 32 /dev/urandom | base64 > FILE)";
         let cannot =
             |error: io::Error| problem(format!("cannot be read: {}; {make}", describe_errno(&error)));
-        // Of a FIFO nobody may ever open the other end.
+        // The other end of a FIFO may never be opened.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = open(path, flags, Mode::empty()).map(File::from).map_err(|error| cannot(error.into()))?;
         let about = file.metadata().map_err(cannot)?;
@@ -67,11 +116,11 @@ impl Token {
         Ok(Self(token))
     }
 
-    fn mac(&self, prover: Prover, far: &Hello, near: &Hello) -> Hmac<Sha256> {
+    fn mac(&self, prover: Prover, server: &Hello, client: &Hello) -> Hmac<Sha256> {
         // A key of any length will do.
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).unwrap_or_else(|_| unreachable!());
-        mac.update(if prover == Prover::Near { b"hosepipe near" } else { b"hosepipe far " });
-        for hello in [far, near] {
+        mac.update(if prover == Prover::Client { b"hosepipe near" } else { b"hosepipe server " });
+        for hello in [server, client] {
             for text in [&hello.protocol, &hello.version] {
                 mac.update(&(text.len() as u64).to_be_bytes());
                 mac.update(text.as_bytes());
@@ -82,13 +131,13 @@ impl Token {
     }
 
     /// The proof of one side, over what both have said.
-    pub(crate) fn prove(&self, prover: Prover, far: &Hello, near: &Hello) -> Proof {
-        self.mac(prover, far, near).finalize().into_bytes().into()
+    pub(crate) fn prove(&self, prover: Prover, server: &Hello, client: &Hello) -> Proof {
+        self.mac(prover, server, client).finalize().into_bytes().into()
     }
 
     /// Whether a proof is that side's; takes the same time for every wrong one.
-    pub(crate) fn verify(&self, proof: &Proof, prover: Prover, far: &Hello, near: &Hello) -> bool {
-        self.mac(prover, far, near).verify_slice(proof).is_ok()
+    pub(crate) fn verify(&self, proof: &Proof, prover: Prover, server: &Hello, client: &Hello) -> bool {
+        self.mac(prover, server, client).verify_slice(proof).is_ok()
     }
 }
 
@@ -96,7 +145,7 @@ impl Token {
 ///
 /// # Errors
 /// What getrandom(2) answers.
-pub fn new_token() -> io::Result<String> {
+pub(crate) fn new_token() -> io::Result<String> {
     Ok(nonce()?.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
@@ -104,7 +153,7 @@ pub fn new_token() -> io::Result<String> {
 ///
 /// # Errors
 /// What getrandom(2) answers.
-pub(crate) fn nonce() -> io::Result<Nonce> {
+fn nonce() -> io::Result<Nonce> {
     let mut nonce = Nonce::default();
     rustix::rand::getrandom(&mut nonce, rustix::rand::GetRandomFlags::empty())?;
     Ok(nonce)
@@ -113,18 +162,17 @@ pub(crate) fn nonce() -> io::Result<Nonce> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peer::wire::BENCH;
 
     #[test]
     fn a_proof_is_of_one_side_one_token_and_both_numbers() {
         let (token, other) = (Token(vec![1; 16]), Token(vec![2; 16]));
-        let hello = |number| Hello { nonce: [number; 32], ..Hello::new(BENCH).expect("random") };
-        let (far, near) = (hello(1), hello(2));
-        let proof = token.prove(Prover::Near, &far, &near);
-        assert!(token.verify(&proof, Prover::Near, &far, &near));
-        assert!(!token.verify(&proof, Prover::Far, &far, &near), "reflected");
-        assert!(!token.verify(&proof, Prover::Near, &far, &hello(3)), "repeated");
-        assert!(!token.verify(&proof, Prover::Near, &near, &far));
-        assert!(!other.verify(&proof, Prover::Near, &far, &near));
+        let hello = |number| Hello { nonce: [number; 32], ..Hello::new("test 1").expect("random") };
+        let (server, client) = (hello(1), hello(2));
+        let proof = token.prove(Prover::Client, &server, &client);
+        assert!(token.verify(&proof, Prover::Client, &server, &client));
+        assert!(!token.verify(&proof, Prover::Server, &server, &client), "reflected");
+        assert!(!token.verify(&proof, Prover::Client, &server, &hello(3)), "repeated");
+        assert!(!token.verify(&proof, Prover::Client, &client, &server));
+        assert!(!other.verify(&proof, Prover::Client, &server, &client));
     }
 }

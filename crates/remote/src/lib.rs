@@ -1,6 +1,14 @@
 //! Programs on other hosts, started by what is there already (ssh, Slurm, mpirun, Spark): the other end of a benchmark (`peer`), many nodes
 //! that measure each other (`fleet`), and a pipeline over data in many partitions (`spread`).
 
+mod auth;
 pub mod fleet;
+mod handshake;
+pub mod launcher;
 pub mod peer;
 pub mod spread;
+mod wire;
+
+pub use auth::Token;
+pub use handshake::Listener;
+pub use wire::{RemoteError, Wire};

@@ -1,13 +1,38 @@
-//! The other end of a benchmark on another host: found by ssh or at an address, trusted, asked for one trial after the other, and
-//! ended. What a trial is the engine knows, on both hosts alike; here is how they talk.
+//! The other end of a benchmark on another host: reached by ssh or at an address, trusted, asked for one trial after the other, and ended. What
+//! a trial is the engine knows, on both hosts alike; here are the messages between them.
 
-mod auth;
-mod far;
-mod near;
+mod client;
+mod server;
 mod ssh;
-mod wire;
 
-pub use auth::{Token, new_token};
-pub use far::{Far, Listening};
-pub use near::{Near, meet, reach};
-pub use wire::{PeerError, Protocol, Wire};
+use std::net::SocketAddr;
+
+use engine::{FarNews, Order};
+use model::{CaseError, Host, Tool};
+use serde::{Deserialize, Serialize};
+
+use crate::auth::Protocol;
+
+pub use client::PeerClient;
+pub use server::PeerServer;
+
+/// The two ends of a benchmark.
+const BENCH: Protocol = "bench 2";
+
+/// What the server sends, once each side trusts the other.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ServerMessage {
+    /// Where ends meet, and the machine.
+    Here { address: SocketAddr, tool: Tool, host: Box<Host> },
+    /// Of a trial, by the number of its order: how it goes, or why there is no report.
+    News(u64, Result<FarNews, CaseError>),
+}
+
+/// What the client sends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ClientMessage {
+    Order(u64, Order),
+    Confirm { bytes: u64, checksum: Option<String> },
+}

@@ -5,18 +5,18 @@
 //! came of it: whoever starts those programs, this machine or an engine for many, finished work is known by its file.
 
 mod derive;
-mod engine;
 mod feed;
 mod job;
-mod local;
 mod merge;
 mod partition;
+mod queue;
+mod submit;
 mod work;
 
 pub use derive::{Derived, derive};
-pub use engine::Engine;
 pub use feed::{Fed, feed};
-pub use job::{Job, NOT_RUN};
+pub use job::{NOT_RUN, SpreadJob};
 pub use merge::merged;
 pub use partition::{InputFile, Range, cut, files, is_url, sample};
+pub use queue::BEGUN;
 pub use work::{SpreadPlan, Work};

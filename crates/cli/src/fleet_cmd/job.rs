@@ -7,9 +7,10 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::Context;
 use model::{FleetRecord, shown_duration};
 use process::Cleaner;
-use remote::fleet::{self, Board, Job, RECORD, Started, Status};
+use remote::fleet::{self, FleetJob, RECORD, Rendezvous, Status};
+use remote::launcher::{Launched, Launcher};
 
-use super::{Engine, FleetArgs, new_folder, several, show, usage};
+use super::{FleetArgs, new_folder, several, show, usage};
 use crate::bar::Bar;
 use crate::bench::BenchArgs;
 use crate::record::tool;
@@ -20,17 +21,17 @@ use crate::typed;
 /// How often the progress is read: of a large fleet that is a file for each node.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-pub(super) fn start(args: &FleetArgs, engine: Engine, submit: bool) -> anyhow::Result<ExitCode> {
+pub(super) fn start(args: &FleetArgs, launcher: Launcher, submit: bool) -> anyhow::Result<ExitCode> {
     let size = match (args.nodes, args.hosts.len()) {
-        (None, 0) if engine == Engine::Ssh => return usage("which hosts? --hosts A,B"),
+        (None, 0) if launcher == Launcher::Ssh => return usage("which hosts? --hosts A,B"),
         (None, 0) => return usage("how many nodes? --nodes N"),
         (nodes, 0) => nodes.unwrap_or_default() as usize,
         (None, hosts) => hosts,
         (Some(nodes), hosts) if nodes as usize == hosts => hosts,
         (Some(nodes), hosts) => return usage(format!("--nodes says {nodes}, and --hosts names {hosts}")),
     };
-    check(args, engine, submit, size)?;
-    let own_file = matches!(engine, Engine::Slurm | Engine::Mpi);
+    check(args, launcher, submit, size)?;
+    let own_file = matches!(launcher, Launcher::Slurm | Launcher::Mpi);
     let own = std::env::current_exe().context("this program's own file")?;
     let default = if own_file { word(&own)? } else { "hosepipe".to_owned() };
     let given = args.folder.clone().or_else(|| own_file.then(|| "hosepipe-fleet".into()));
@@ -43,11 +44,13 @@ pub(super) fn start(args: &FleetArgs, engine: Engine, submit: bool) -> anyhow::R
     if let Some(file) = &args.token_file {
         options.push(format!("--token-file={}", word(&std::path::absolute(file)?)?));
     }
-    let job = Job {
+    let job = FleetJob {
+        launcher,
         nodes: size,
+        hosts: args.hosts.clone(),
         hosepipe: args.hosepipe.clone().unwrap_or(default),
         // Nodes that ssh has started here speak to each other through it.
-        folder: match folder.as_deref().filter(|_| own_file || engine == Engine::Ssh && !submit) {
+        folder: match folder.as_deref().filter(|_| own_file || launcher == Launcher::Ssh && !submit) {
             Some(folder) => Some(word(folder)?),
             None => None,
         },
@@ -59,43 +62,26 @@ pub(super) fn start(args: &FleetArgs, engine: Engine, submit: bool) -> anyhow::R
     if let Some(given) = given.filter(|_| submit) {
         new_folder(&given, "node-0")?;
     }
-    let lines = match engine {
-        Engine::Mpi => vec![job.mpi(&args.hosts)],
-        Engine::Ssh => job.ssh(&args.hosts),
-        Engine::Slurm => Vec::new(),
-    };
     if !submit {
-        let line =
-            |words: &Vec<String>| model::shell_line(words) + if lines.len() > 1 { " &\n" } else { "\n" };
-        terminal::print(&match engine {
-            Engine::Slurm => job.slurm(),
-            Engine::Mpi => lines.iter().map(line).collect(),
-            Engine::Ssh => lines.iter().map(line).collect::<String>() + "wait\n",
-        })?;
+        terminal::print(&job.text())?;
         return Ok(ExitCode::SUCCESS);
     }
     let cleaner = Cleaner::start().context("cannot start the process that cleans up after us")?;
     let temporary = cleaner.make_folder().context("a folder for the work")?;
     let folder = folder.as_deref().unwrap_or(temporary.path());
     let stop = StopRequest::listen()?;
-    let started = match engine {
-        Engine::Slurm => Started::by_slurm(&job.slurm(), &job.log(), temporary.path(), &cleaner),
-        Engine::Mpi => Started::here(&lines, None, &cleaner),
-        Engine::Ssh => Started::here(&lines, Some(folder), &cleaner),
-    };
-    follow(args, started.map_err(UsageError)?, (folder, size), engine == Engine::Ssh, &stop)
+    let started = job.start(folder, temporary.path(), &cleaner);
+    follow(args, started.map_err(UsageError)?, (folder, size), launcher == Launcher::Ssh, &stop)
 }
 
 /// Refuses what no job can be made of.
-fn check(args: &FleetArgs, engine: Engine, submit: bool, size: usize) -> anyhow::Result<()> {
+fn check(args: &FleetArgs, launcher: Launcher, submit: bool, size: usize) -> anyhow::Result<()> {
     several(size)?;
     if !submit && !args.outputs.is_empty() {
         return usage("--json, --html and the like need --submit: without it the job is only printed");
     }
-    if let Some(option) = args.hosts.iter().find(|host| host.is_empty() || host.starts_with('-')) {
-        return usage(format!("`{option}` is no host"));
-    }
-    if engine == Engine::Ssh && !submit && args.folder.is_none() {
+    check_hosts(&args.hosts)?;
+    if launcher == Launcher::Ssh && !submit && args.folder.is_none() {
         return usage(
             "by hand the nodes need a folder that all hosts see, --folder DIR; with --submit they do without",
         );
@@ -116,6 +102,14 @@ fn check(args: &FleetArgs, engine: Engine, submit: bool, size: usize) -> anyhow:
     Ok(())
 }
 
+/// Refuses what ssh would take for an option.
+pub(crate) fn check_hosts(hosts: &[String]) -> Result<(), UsageError> {
+    match hosts.iter().find(|host| host.is_empty() || host.starts_with('-')) {
+        Some(host) => Err(UsageError(format!("`{host}` is no host"))),
+        None => Ok(()),
+    }
+}
+
 /// A word of a job.
 fn word(word: &Path) -> anyhow::Result<String> {
     Ok(model::script_word(word).map_err(UsageError)?.to_owned())
@@ -124,35 +118,35 @@ fn word(word: &Path) -> anyhow::Result<String> {
 /// Follows a job to its record. Where it ends without one, or is stopped, what there is so far is brought together here.
 fn follow(
     args: &FleetArgs,
-    mut job: Started<'_>,
+    mut job: Launched<'_>,
     (folder, size): (&Path, usize),
     one_each: bool,
     stop: &StopRequest,
 ) -> anyhow::Result<ExitCode> {
     let (started, began) = (SystemTime::now(), Instant::now());
-    let board = Board::Folder(folder.to_owned());
+    let rendezvous = Rendezvous::Folder(folder.to_owned());
     let bar =
         Bar::new((fleet::steps(size) * size) as u64, " {pos}/{len} steps of all nodes {bar:20} {wide_msg}");
     let (mut gone, mut looked) = (vec![None; size], None::<Instant>);
     let mut record = loop {
-        let goes_on = job.goes_on().context("waiting for the job")? && !stop.is_set();
-        for (rank, why) in job.failed().into_iter().filter(|_| one_each) {
+        let goes_on = job.is_running().context("waiting for the job")? && !stop.is_set();
+        for (rank, why) in job.failures().into_iter().filter(|_| one_each) {
             let unknown = Status::of(args.hosts[rank].clone(), size, tool(), None);
-            fleet::tell_gone(&board, rank, unknown, &why)?;
+            fleet::tell_gone(&rendezvous, rank, unknown, &why)?;
         }
-        if let Some(record) = board.get::<FleetRecord>(RECORD)? {
+        if let Some(record) = rendezvous.get::<FleetRecord>(RECORD)? {
             break record;
         }
         if goes_on && looked.is_some_and(|at| at.elapsed() < LOOK_AGAIN) {
             continue;
         }
         looked = Some(Instant::now());
-        let known = fleet::known(&board, size)?;
+        let known = fleet::known(&rendezvous, size)?;
         let done = known.iter().flatten().map(|status| status.step).sum::<usize>() as u64;
         let here = known.iter().flatten().count();
         bar.stand_at(done, &format!("{here} of {size} nodes are here"));
         if !goes_on {
-            let failed = job.failed();
+            let failed = job.failures();
             if let (false, 0, [(_, why)]) = (one_each || stop.is_set(), here, &failed[..]) {
                 bar.finish();
                 return Err(anyhow::Error::msg(why.clone()).context("no node was started"));
@@ -163,7 +157,7 @@ fn follow(
                 let over = || if stop.is_set() { "was stopped" } else { "ended before its work was done" };
                 *gone = own.or(said.map(|(_, why)| why.clone())).or_else(|| Some(over().to_owned()));
             }
-            break super::record(fleet::merged(&board, &gone)?, started, began);
+            break super::record(fleet::merged(&rendezvous, &gone)?, started, began);
         }
     };
     bar.finish();
@@ -172,7 +166,7 @@ fn follow(
         node.name.clone_from(host);
     }
     if !stop.is_set() {
-        job.settle().context("waiting for the job's end")?;
+        job.finish().context("waiting for the job's end")?;
     }
     show(args, record, stop)
 }

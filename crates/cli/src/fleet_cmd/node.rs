@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
 use process::Cleaner;
-use remote::fleet::{self, Board, Node, RECORD, Seat, Status, Trouble};
+use remote::fleet::{self, Node, RECORD, Rank, Rendezvous, Status, Trouble};
 
 use super::{FleetArgs, new_folder, record, several, show, usage};
 use crate::peer_cmd::remarks;
@@ -20,21 +20,21 @@ const LINGER: Duration = Duration::from_secs(2);
 
 pub(super) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
     let (started, began) = (SystemTime::now(), Instant::now());
-    let seat = match args.rank {
-        Some(rank) => Some(Seat { rank: rank as usize, size: None, node: None }),
-        None => fleet::seat(&|name| std::env::var(name).ok()).map_err(UsageError)?,
+    let launched = match args.rank {
+        Some(rank) => Some(Rank { rank: rank as usize, size: None, node: None }),
+        None => fleet::launched_rank(&|name| std::env::var(name).ok()).map_err(UsageError)?,
     };
-    let Some(seat) = seat else {
+    let Some(launched) = launched else {
         return usage(
             "no launcher has started this as one of many nodes: --on slurm, mpi or ssh prints the job that does, and \
              --hosts A,B starts them by ssh",
         );
     };
-    let Some(size) = args.nodes.map(|nodes| nodes as usize).or(seat.size) else {
+    let Some(size) = args.nodes.map(|nodes| nodes as usize).or(launched.size) else {
         return usage("the launcher does not say how many nodes there are: --nodes N");
     };
     several(size)?;
-    let rank = seat.rank;
+    let rank = launched.rank;
     if rank >= size {
         return usage(format!("node {rank} of {size} cannot be: they are counted from 0"));
     }
@@ -42,20 +42,20 @@ pub(super) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
     let stop = StopRequest::listen()?;
     let own_address = address(args)?;
     let temporary = cleaner.make_folder().context("a folder for the work")?;
-    let board = match (&args.folder, &args.meet) {
-        _ if args.stdio => Board::over(remote::peer::Wire::over_stdio("the launcher")?),
-        (Some(folder), _) => Board::Folder(new_folder(folder, &format!("node-{rank}"))?),
+    let rendezvous = match (&args.folder, &args.meet) {
+        _ if args.stdio => Rendezvous::over(remote::Wire::over_stdio("the launcher")?),
+        (Some(folder), _) => Rendezvous::Folder(new_folder(folder, &format!("node-{rank}"))?),
         (None, Some(meet)) => meeting(args, meet, (rank, own_address), temporary.path())?,
         (None, None) => {
             return usage("where do the nodes meet? --folder DIR names a folder that all of them see");
         }
     };
     let own_name = || rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let name = args.name.clone().or(seat.node).unwrap_or_else(own_name);
+    let name = args.name.clone().or(launched.node).unwrap_or_else(own_name);
     let node = Node {
         rank,
         size,
-        board: &board,
+        rendezvous: &rendezvous,
         status: Status::of(name.clone(), size, tool(), Some(own_address)),
         hosepipe: std::env::current_exe().context("this program's own file")?,
         folder: temporary.path(),
@@ -67,7 +67,8 @@ pub(super) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
         stop: &|| stop.is_set(),
     };
     let mut merged = None;
-    let done = node.run(&mut |measured| board.put(RECORD, merged.insert(record(measured, started, began))));
+    let done =
+        node.run(&mut |measured| rendezvous.put(RECORD, merged.insert(record(measured, started, began))));
     let show_own = |record| if args.stdio { Ok(stop.exit_code(false)) } else { show(args, record, &stop) };
     match (done, merged) {
         (Ok(()), merged) => {
@@ -79,22 +80,22 @@ pub(super) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
         }
         (Err(Trouble::Stopped), _) => {
             // The first that came brings together what there is.
-            let known = fleet::known(&board, size)?;
+            let known = fleet::known(&rendezvous, size)?;
             if args.stdio || known.iter().position(Option::is_some) != Some(rank) {
                 return Ok(stop.exit_code(true));
             }
             let failure = |one: &Option<Status>| one.as_ref()?.failure.clone();
             let stopped = || Some("was stopped".to_owned());
             let gone: Vec<_> = known.iter().map(|one| failure(one).or_else(stopped)).collect();
-            let record = record(fleet::merged(&board, &gone)?, started, began);
-            board.put(RECORD, &record)?;
+            let record = record(fleet::merged(&rendezvous, &gone)?, started, began);
+            rendezvous.put(RECORD, &record)?;
             show(args, record, &stop)
         }
         (Err(trouble), merged) => {
             // What was measured is not lost with the place where the nodes meet, or with the others.
             let mut gone = vec![Some("was lost sight of".to_owned()); size];
             gone[rank] = Some(trouble.to_string());
-            let kept = fleet::merged(&Board::Folder(temporary.path().to_owned()), &gone)?;
+            let kept = fleet::merged(&Rendezvous::Folder(temporary.path().to_owned()), &gone)?;
             let has_own = kept.0[rank].bench.is_some();
             if let Some(record) = merged.or(has_own.then(|| record(kept, started, began))) {
                 show_own(record)?;
@@ -104,15 +105,15 @@ pub(super) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The board of nodes that see no common folder: kept by the first of them.
+/// The rendezvous of nodes that see no common folder: kept by the first of them.
 fn meeting(
     args: &FleetArgs,
     meet: &str,
     (rank, own): (usize, IpAddr),
     folder: &Path,
-) -> anyhow::Result<Board> {
+) -> anyhow::Result<Rendezvous> {
     let file = args.token_file.as_deref().unwrap_or(Path::new(""));
-    let token = remote::peer::Token::read(file).map_err(|problem| UsageError(problem.to_string()))?;
+    let token = remote::Token::read(file).map_err(|problem| UsageError(problem.to_string()))?;
     let port = match meet.rsplit_once(':').map(|(host, port)| (host, port.parse::<u16>())) {
         Some((host, Ok(port))) if !host.is_empty() && port > 0 => port,
         _ => return usage(format!("`{meet}` is no HOST:PORT: as in 10.0.0.2:4711")),
@@ -124,7 +125,7 @@ fn meeting(
     let called = meet.to_socket_addrs().into_iter().flatten().find(|address| is_ours(address.ip()));
     let address = called.unwrap_or(SocketAddr::new(own, port));
     fleet::listen(address, token, folder.to_owned(), remarks("fleet"))?;
-    Ok(Board::Folder(folder.to_owned()))
+    Ok(Rendezvous::Folder(folder.to_owned()))
 }
 
 fn is_ours(address: IpAddr) -> bool {

@@ -1,23 +1,29 @@
-//! `hosepipe spread --on slurm|spark`: the partitions on other machines.
+//! `hosepipe spread --on slurm|spark|ssh`: the partitions on other machines.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use remote::spread::{self, Engine, InputFile, Job};
+use remote::launcher::Launcher;
+use remote::spread::{self, InputFile, SpreadJob};
 
 use super::{SpreadArgs, UsageError, terminal};
+use crate::fleet_cmd::check_hosts;
+use crate::typed;
 
 /// Where the partitions are run.
 #[derive(Debug, Args)]
 pub(crate) struct Elsewhere {
-    /// Who runs the partitions; for Slurm and Spark a program is printed
-    #[arg(long, value_name = "ENGINE", default_value = "local", value_parser = ["local", "slurm", "spark"])]
-    on: String,
+    /// What runs the partitions; for Slurm and Spark a program is printed [default: local, with --hosts ssh]
+    #[arg(long, value_name = "LAUNCHER", value_parser = typed::launcher(&["local", "slurm", "spark", "ssh"]))]
+    on: Option<Launcher>,
 
-    /// Hand that program to the engine, wait, and print what the reduce does
+    /// The hosts that ssh reaches; alone it means --on ssh
+    #[arg(long, value_name = "HOST,HOST", value_delimiter = ',', required_if_eq("on", "ssh"))]
+    hosts: Vec<String>,
+
+    /// Hand that program to Slurm or Spark, wait, and print what the reduce does
     #[arg(long)]
     submit: bool,
 
@@ -27,45 +33,57 @@ pub(crate) struct Elsewhere {
 }
 
 impl Elsewhere {
-    /// Who runs the partitions.
-    pub(super) fn engine(&self) -> Engine {
-        match self.on.as_str() {
-            "slurm" => Engine::Slurm,
-            "spark" => Engine::Spark,
-            _ => Engine::Here,
-        }
+    /// What runs the partitions.
+    pub(super) fn launcher(&self) -> Launcher {
+        let default = if self.hosts.is_empty() { Launcher::Local } else { Launcher::Ssh };
+        self.on.unwrap_or(default)
     }
 
-    /// What takes the engine's program, where that is not only to be printed.
+    /// Whether a program for Slurm or Spark is made.
+    fn has_program(&self) -> bool {
+        matches!(self.launcher(), Launcher::Slurm | Launcher::Spark)
+    }
+
+    /// Whether that program is printed, and nothing is run.
+    pub(super) fn only_prints(&self) -> bool {
+        self.has_program() && !self.submit
+    }
+
+    /// What takes that program, where it is not only printed.
     ///
     /// # Errors
-    /// A sentence: it is not installed.
+    /// A sentence: it is not installed, or ssh is not.
     pub(super) fn submitter(&self) -> Result<Option<PathBuf>, String> {
-        if self.submit { self.engine().submitter() } else { Ok(None) }
+        let is_needed = self.submit || self.launcher() == Launcher::Ssh;
+        is_needed.then(|| self.launcher().program()).transpose()
     }
 
     /// What is read, in the order of the words; with Spark a URL is what Spark reads.
     pub(super) fn inputs(&self, args: &SpreadArgs) -> anyhow::Result<Vec<InputFile>> {
-        let is_here = self.engine() == Engine::Here;
-        if is_here && (self.submit || !self.engine_option.is_empty()) {
-            let words = "--submit and --engine-option are for --on slurm or --on spark";
-            return Err(UsageError(words.to_owned()).into());
+        let launcher = self.launcher();
+        let has_only_program = self.submit || !self.engine_option.is_empty();
+        let needs_submit = args.stats || !args.outputs.is_empty();
+        let problem = if !self.has_program() && has_only_program {
+            "--submit and --engine-option are for --on slurm or --on spark"
+        } else if self.only_prints() && needs_submit {
+            "--stats, --json and the like need --submit: without it the program is only printed"
+        } else if launcher != Launcher::Ssh && !self.hosts.is_empty() {
+            "--hosts goes with --on ssh"
+        } else if launcher != Launcher::Local && args.work.is_none() {
+            "--on slurm, spark and ssh need --work DIR, a folder under the same path on every node"
+        } else {
+            ""
+        };
+        if !problem.is_empty() {
+            return Err(UsageError(problem.to_owned()).into());
         }
-        if !is_here && !self.submit && (args.stats || !args.outputs.is_empty()) {
-            let words = "--stats, --json and the like need --submit: without it the program is only printed";
-            return Err(UsageError(words.to_owned()).into());
-        }
-        if !is_here && args.work.is_none() {
-            let words =
-                "--on slurm and --on spark need --work DIR, a folder under the same path on every node";
-            return Err(UsageError(words.to_owned()).into());
-        }
+        check_hosts(&self.hosts)?;
         let mut inputs = Vec::new();
         for typed in &args.inputs {
             let path = Path::new(typed);
             if !spread::is_url(path) {
                 inputs.extend(spread::files(typed).map_err(UsageError)?);
-            } else if self.engine() != Engine::Spark || args.split.is_some() || args.check.is_some() {
+            } else if launcher != Launcher::Spark || args.split.is_some() || args.check.is_some() {
                 let words =
                     "a URL is read by --on spark only, whole: --split and --check need files of this machine";
                 let url = model::one_line(&path.to_string_lossy());
@@ -77,34 +95,40 @@ impl Elsewhere {
         Ok(inputs)
     }
 
-    /// Refuses what cannot stand in an engine's program.
-    pub(super) fn check_words(&self, work: &Path, hosepipe: &Path) -> Result<(), UsageError> {
-        if self.engine() == Engine::Here {
+    /// Refuses what cannot be a word of a program, or of the line for a shell there.
+    pub(super) fn check_words(&self, work: &Path, hosepipe: &Path) -> anyhow::Result<()> {
+        if self.launcher() == Launcher::Local {
             return Ok(());
         }
-        let options = self.engine_option.iter().map(OsStr::new);
-        let mut words = options.chain([work.as_os_str(), hosepipe.as_os_str()]);
-        words.try_for_each(|word| model::script_word(word).map(drop)).map_err(UsageError)
+        let here = std::env::current_dir().context("the current directory")?;
+        let options = self.engine_option.iter().chain(&self.hosts).map(Path::new);
+        let mut words = options.chain([work, hosepipe, &here]);
+        Ok(words.try_for_each(|word| model::script_word(word).map(drop)).map_err(UsageError)?)
     }
 
-    /// What would be run here, by the engine.
+    /// What would be run here, by the launcher.
     pub(super) fn job<'a>(
         &'a self,
-        here: Job<'a>,
+        here: SpreadJob<'a>,
         submitter: Option<&'a Path>,
         jobs: Option<u16>,
-    ) -> Job<'a> {
-        match self.engine() {
-            Engine::Here => here,
-            engine => {
-                Job { engine, submitter, options: &self.engine_option, jobs: jobs.map(usize::from), ..here }
-            }
+    ) -> SpreadJob<'a> {
+        match self.launcher() {
+            Launcher::Local => here,
+            launcher => SpreadJob {
+                launcher,
+                hosts: &self.hosts,
+                submitter,
+                options: &self.engine_option,
+                jobs: jobs.map(usize::from),
+                ..here
+            },
         }
     }
 }
 
-/// Prints the engine's program, and says how it is run.
-pub(super) fn print(job: &Job<'_>) -> anyhow::Result<ExitCode> {
+/// Prints the program for Slurm or Spark, and says how it is run.
+pub(super) fn print(job: &SpreadJob<'_>) -> anyhow::Result<ExitCode> {
     let (text, by_hand) = job.program().context("the program for the engine")?;
     terminal::print_data(&text)?;
     let quoted = |word: &String| format!(" {}", model::shell_quoted(word.as_bytes()));

@@ -39,6 +39,7 @@ mod sh_prompt;
 mod shells;
 mod spread;
 mod spread_engines;
+mod spread_ssh;
 mod suites;
 mod top;
 mod versus;

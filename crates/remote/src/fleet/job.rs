@@ -1,19 +1,29 @@
-//! The same program on all nodes, as each engine wants it said.
+//! The same program on all nodes: printed as each launcher takes it, or started.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
-use model::{shell_line, shell_quoted};
+use model::{describe_errno, shell_line, shell_quoted};
+use process::{Capture, Cleaner, spawn_thread, ssh_words, write_anew};
 
-/// What a job is called.
+use crate::fleet::rendezvous::serve;
+use crate::launcher::{Launched, Launcher};
+use crate::wire::Wire;
+
+/// The name of a batch job.
 const NAME: &str = "hosepipe-fleet";
 
-/// What is to be started everywhere.
-pub struct Job {
-    /// On how many nodes.
+/// The nodes of a fleet, as they are to be started.
+pub struct FleetJob {
+    /// What starts them: ssh, Slurm or mpirun.
+    pub launcher: Launcher,
+    /// How many there are.
     pub nodes: usize,
+    /// The hosts, for ssh one for each node, for mpirun where they are named.
+    pub hosts: Vec<String>,
     /// The program on the nodes.
     pub hosepipe: String,
-    /// The folder that all nodes see; ssh does without.
+    /// The folder that all nodes see; ssh can do without.
     pub folder: Option<String>,
     /// Options of `hosepipe fleet` on the nodes.
     pub options: Vec<String>,
@@ -21,7 +31,7 @@ pub struct Job {
     pub bench: Vec<String>,
 }
 
-impl Job {
+impl FleetJob {
     /// The command line of a node, with more options.
     pub fn words(&self, more: &[&str]) -> Vec<String> {
         let mut words = vec![self.hosepipe.clone(), "fleet".to_owned()];
@@ -33,48 +43,97 @@ impl Job {
         words
     }
 
-    /// A batch script for sbatch(1), which leaves what is said in a file of the folder.
-    pub fn slurm(&self) -> String {
-        let nodes = self.nodes;
-        let line = shell_line(&self.words(&[]));
-        format!(
-            "#!/bin/sh\n#SBATCH --job-name={NAME}\n#SBATCH --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1\n\
-             #SBATCH --exclusive --no-kill\n#SBATCH --output={}\n\
-             # A node that fails costs its own figures: the others go on.\n\
-             exec srun --no-kill --kill-on-bad-exit=0 --wait=0 {line}\n",
-            shell_quoted(self.log().as_os_str().as_encoded_bytes()),
-        )
-    }
-
-    /// Where a batch job leaves what is said.
-    pub fn log(&self) -> PathBuf {
-        Path::new(self.folder.as_deref().unwrap_or(".")).join("slurm.log")
-    }
-
-    /// The words of mpirun(1), of Open MPI.
-    pub fn mpi(&self, hosts: &[String]) -> Vec<String> {
+    /// The command lines that start the nodes from here: an ssh for each host, or one mpirun. A node that fails costs its own figures: the
+    /// others go on.
+    pub fn lines(&self) -> Vec<Vec<String>> {
+        if self.launcher == Launcher::Ssh {
+            return self.hosts.iter().enumerate().map(|(rank, host)| self.ssh(rank, host)).collect();
+        }
         let nodes = self.nodes.to_string();
-        // A node that fails costs its own figures: the others go on.
         let how = "--map-by node --bind-to none --mca orte_abort_on_non_zero_status 0 --enable-recovery";
         let how = ["mpirun", "-n", &nodes].into_iter().chain(how.split(' '));
         let mut words: Vec<String> = how.map(str::to_owned).collect();
-        if !hosts.is_empty() {
-            words.extend(["--host".to_owned(), hosts.join(",")]);
+        if !self.hosts.is_empty() {
+            words.extend(["--host".to_owned(), self.hosts.join(",")]);
         }
         words.extend(self.words(&[]));
-        words
+        vec![words]
     }
 
-    /// The words of ssh(1) for each host. Without a folder the nodes speak to each other through the streams of ssh.
-    pub fn ssh(&self, hosts: &[String]) -> Vec<Vec<String>> {
-        let one = |(rank, host): (usize, &String)| {
-            let [rank, nodes] = [rank, hosts.len()].map(|number| number.to_string());
-            let mut more = vec!["--rank", &rank, "--nodes", &nodes, "--name", host];
-            more.extend(self.folder.is_none().then_some("--stdio"));
-            // There is always a shell at the far end: it is given one line.
-            let line = shell_line(&self.words(&more));
-            ["ssh", "-T", "-o", "BatchMode=yes", "--", host, &line].map(str::to_owned).to_vec()
+    /// Without a folder a node speaks to the others through the streams of its ssh.
+    fn ssh(&self, rank: usize, host: &str) -> Vec<String> {
+        let [rank, nodes] = [rank, self.hosts.len()].map(|number| number.to_string());
+        let mut more = vec!["--rank", &rank, "--nodes", &nodes, "--name", host];
+        more.extend(self.folder.is_none().then_some("--stdio"));
+        ssh_words(host, &shell_line(&self.words(&more)))
+    }
+
+    /// What runs the nodes by hand: a batch script for sbatch(1), or a line for each program.
+    pub fn text(&self) -> String {
+        let (nodes, lines) = (self.nodes, self.lines());
+        match self.launcher {
+            Launcher::Slurm => format!(
+                "#!/bin/sh\n#SBATCH --job-name={NAME}\n#SBATCH --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1\n\
+                 #SBATCH --exclusive --no-kill\n#SBATCH --output={}\n\
+                 # A node that fails costs its own figures: the others go on.\n\
+                 exec srun --no-kill --kill-on-bad-exit=0 --wait=0 {}\n",
+                shell_quoted(self.log().as_os_str().as_encoded_bytes()),
+                shell_line(&self.words(&[])),
+            ),
+            Launcher::Ssh => {
+                lines.iter().map(|words| shell_line(words) + " &\n").collect::<String>() + "wait\n"
+            }
+            _ => lines.iter().map(|words| shell_line(words) + "\n").collect(),
+        }
+    }
+
+    /// The output of a batch job.
+    fn log(&self) -> PathBuf {
+        Path::new(self.folder.as_deref().unwrap_or(".")).join("slurm.log")
+    }
+
+    /// Starts the nodes. Those behind ssh meet in `folder` through their streams; a batch script is written into a temporary one.
+    ///
+    /// # Errors
+    /// A sentence: the launcher is not installed, or what the system answered.
+    pub fn start<'c>(
+        &self,
+        folder: &Path,
+        temporary: &Path,
+        cleaner: &'c Cleaner,
+    ) -> Result<Launched<'c>, String> {
+        self.launcher.program()?;
+        let lines = match self.launcher {
+            Launcher::Slurm => vec![self.slurm(temporary)?],
+            _ => self.lines(),
         };
-        hosts.iter().enumerate().map(one).collect()
+        Launched::start(
+            &lines,
+            &mut |command| {
+                if self.launcher != Launcher::Ssh {
+                    return Ok(Capture::Both);
+                }
+                let ((questions, asks), (hears, answers)) = (io::pipe()?, io::pipe()?);
+                command.stdin(hears).stdout(asks);
+                let (folder, wire) = (folder.to_owned(), Wire::new(questions.into(), answers.into(), "ssh"));
+                // It ends with the program.
+                spawn_thread("hosepipe-meet", move || serve(&folder, wire))?;
+                Ok(Capture::Errors)
+            },
+            cleaner,
+        )
+    }
+
+    /// The words that hand the batch script to Slurm, and follow the job.
+    fn slurm(&self, folder: &Path) -> Result<Vec<String>, String> {
+        let path = folder.join("job.sh");
+        let cannot = |error| format!("cannot write {}: {}", path.display(), describe_errno(&error));
+        write_anew(&path, 0o600, self.text().as_bytes()).map_err(cannot)?;
+        let [path, log] = [&path, &self.log()].map(|path| model::script_word(path).map(str::to_owned));
+        Ok(["sh", "-c", include_str!("slurm.sh"), "sh"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain([path?, log?])
+            .collect())
     }
 }

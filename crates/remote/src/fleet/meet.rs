@@ -1,16 +1,18 @@
-//! Where nodes meet that see no common folder: the first one listens, and keeps a board for those who have the token.
+//! Where nodes meet that see no common folder: the first one listens, and keeps a rendezvous for those who have the token.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::peer::{Listening, PeerError, Protocol, Token};
+use crate::auth::{Protocol, Token};
+use crate::handshake::{Listener, authenticate, connect};
+use crate::wire::RemoteError;
 use process::spawn_thread;
 
-use crate::fleet::board::{Board, serve};
+use crate::fleet::rendezvous::{Rendezvous, serve};
 
-/// What is asked of a board.
+/// What is asked of a rendezvous.
 const FLEET: Protocol = "fleet 1";
 /// How often the first node is called until it listens.
 const CALL_AGAIN: Duration = Duration::from_millis(500);
@@ -26,8 +28,8 @@ pub fn listen(
     token: Token,
     folder: PathBuf,
     mut remark: impl FnMut(&str) + Send + 'static,
-) -> Result<(), PeerError> {
-    let mut listening = Listening::at(address)?;
+) -> Result<(), RemoteError> {
+    let mut listening = Listener::at(address)?;
     let answer = move || {
         loop {
             // Who has no token, or goes away, is no trouble of the others.
@@ -35,31 +37,31 @@ pub fn listen(
                 Ok(Some(wire)) => {
                     let folder = folder.clone();
                     // One that cannot be served is cut off, as one without the token is.
-                    let _ = spawn_thread("hosepipe-board", move || serve(&folder, wire));
+                    let _ = spawn_thread("hosepipe-meet", move || serve(&folder, wire));
                 }
                 _ => thread::sleep(CALL_AGAIN),
             }
         }
     };
-    spawn_thread("hosepipe-meet", answer).map_err(PeerError::system("cannot start a thread: clone"))?;
+    spawn_thread("hosepipe-meet", answer).map_err(RemoteError::system("cannot start a thread: clone"))?;
     Ok(())
 }
 
-/// The board of the node that listens there, or will, for so long at most.
+/// The rendezvous of the node that listens there, or will, for so long at most.
 ///
 /// # Errors
 /// Nobody listens, or somebody with another token or version.
-pub fn call(address: &str, token: &Token, patience: Duration) -> Result<Board, PeerError> {
+pub fn call(address: &str, token: &Token, patience: Duration) -> Result<Rendezvous, RemoteError> {
     let (began, mut cut_off) = (Instant::now(), 0);
     loop {
         // Its name may not be known yet, either.
-        let reached = crate::peer::reach(address).map_err(|error| (error, began.elapsed() > patience));
+        let reached = connect(address).map_err(|error| (error, began.elapsed() > patience));
         let met = reached.and_then(|stream| {
             cut_off += 1;
-            crate::peer::meet(stream, address, token, FLEET).map_err(|error| (error, cut_off > CUT_OFF_MAX))
+            authenticate(stream, address, token, FLEET).map_err(|error| (error, cut_off > CUT_OFF_MAX))
         });
         match met {
-            Ok(wire) => return Ok(Board::over(wire)),
+            Ok(wire) => return Ok(Rendezvous::over(wire)),
             Err((error, true)) => return Err(error),
             Err(_) => thread::sleep(CALL_AGAIN),
         }

@@ -11,8 +11,8 @@ use model::Tool;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::fleet::board::Board;
 use crate::fleet::node::Node;
+use crate::fleet::rendezvous::Rendezvous;
 
 /// How often a node says that it lives.
 const BEAT: Duration = Duration::from_secs(1);
@@ -60,7 +60,7 @@ pub enum Trouble {
     /// The user wants no more.
     #[error("stopped")]
     Stopped,
-    /// The board, or something else of this machine.
+    /// The rendezvous, or something else of this machine.
     #[error("{}", model::describe_errno(.0))]
     System(#[from] io::Error),
 }
@@ -87,7 +87,7 @@ impl<'a> Member<'a> {
     /// Does `work` while the others hear that it lives.
     ///
     /// # Errors
-    /// What `work` gave, and a board that cannot be written.
+    /// What `work` gave, and a rendezvous that cannot be written.
     pub(crate) fn take_part<T>(
         node: &'a Node<'a>,
         work: impl FnOnce(&Self) -> Result<T, Trouble>,
@@ -99,17 +99,17 @@ impl<'a> Member<'a> {
             joined_by: Instant::now() + node.patience,
             cut_off: OnceLock::new(),
         };
-        if node.board.get::<Status>(&status_name(node.rank))?.is_some() {
+        if node.rendezvous.get::<Status>(&status_name(node.rank))?.is_some() {
             return Err(Trouble::Gone(format!("another node is number {} already", node.rank)));
         }
         member.publish(|_| ())?;
-        let (board, rank, own, cut_off) = (node.board, node.rank, &member.own, &member.cut_off);
+        let (rendezvous, rank, own, cut_off) = (node.rendezvous, node.rank, &member.own, &member.cut_off);
         std::thread::scope(|threads| {
             let (until_dropped, ended) = mpsc::channel::<()>();
             let held = process::signals::NoSignals::hold();
             std::thread::Builder::new().spawn_scoped(threads, move || {
                 while ended.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
-                    if let Err(error) = publish(board, rank, own, |_| ()) {
+                    if let Err(error) = publish(rendezvous, rank, own, |_| ()) {
                         return drop(cut_off.set(error));
                     }
                 }
@@ -139,15 +139,15 @@ impl<'a> Member<'a> {
     /// Changes what the others know.
     ///
     /// # Errors
-    /// The board cannot be written.
+    /// The rendezvous cannot be written.
     pub(crate) fn publish(&self, change: impl FnOnce(&mut Status)) -> io::Result<()> {
-        publish(self.node.board, self.node.rank, &self.own, change)
+        publish(self.node.rendezvous, self.node.rank, &self.own, change)
     }
 
     /// Waits until `wanted` finds in another's status what it looks for.
     ///
     /// # Errors
-    /// It is gone or never came; the user wants no more; the board cannot be read.
+    /// It is gone or never came; the user wants no more; the rendezvous cannot be read.
     pub(crate) fn wait<T>(&self, rank: usize, wanted: impl Fn(&Status) -> Option<T>) -> Result<T, Trouble> {
         loop {
             let seen = self.look(rank)?;
@@ -165,13 +165,13 @@ impl<'a> Member<'a> {
     /// What is known of another by now. Who was gone once stays so.
     ///
     /// # Errors
-    /// The board cannot be read.
+    /// The rendezvous cannot be read.
     pub(crate) fn look(&self, rank: usize) -> io::Result<Seen> {
         let seen = &mut self.others.borrow_mut()[rank];
         if seen.gone.is_some() {
             return Ok(seen.clone());
         }
-        match self.node.board.get::<Status>(&status_name(rank))? {
+        match self.node.rendezvous.get::<Status>(&status_name(rank))? {
             None if Instant::now() > self.joined_by => {
                 seen.gone =
                     Some("did not come: was it started, and does it see where the nodes meet?".to_owned());
@@ -203,20 +203,20 @@ impl<'a> Member<'a> {
 /// What each node lets the others know; `None` for one that has not come.
 ///
 /// # Errors
-/// The board cannot be read.
-pub fn known(board: &Board, size: usize) -> io::Result<Vec<Option<Status>>> {
-    (0..size).map(|rank| board.get(&status_name(rank))).collect()
+/// The rendezvous cannot be read.
+pub fn known(rendezvous: &Rendezvous, size: usize) -> io::Result<Vec<Option<Status>>> {
+    (0..size).map(|rank| rendezvous.get(&status_name(rank))).collect()
 }
 
 /// Lets all know why a node is gone that goes by this status, or has its own, unless it has said so itself.
 ///
 /// # Errors
-/// The board cannot be written or read.
-pub fn tell_gone(board: &Board, rank: usize, other: Status, why: &str) -> io::Result<()> {
-    let status = board.get(&status_name(rank))?.unwrap_or(other);
+/// The rendezvous cannot be written or read.
+pub fn tell_gone(rendezvous: &Rendezvous, rank: usize, other: Status, why: &str) -> io::Result<()> {
+    let status = rendezvous.get(&status_name(rank))?.unwrap_or(other);
     match status.failure {
         Some(_) => Ok(()),
-        None => board.put(&status_name(rank), &Status { failure: Some(why.to_owned()), ..status }),
+        None => rendezvous.put(&status_name(rank), &Status { failure: Some(why.to_owned()), ..status }),
     }
 }
 
@@ -239,7 +239,7 @@ pub(crate) fn status_name(rank: usize) -> String {
 }
 
 fn publish(
-    board: &Board,
+    rendezvous: &Rendezvous,
     rank: usize,
     own: &Mutex<Status>,
     change: impl FnOnce(&mut Status),
@@ -248,5 +248,5 @@ fn publish(
     let mut own = own.lock().unwrap_or_else(PoisonError::into_inner);
     change(&mut own);
     own.beat += 1;
-    board.put(&status_name(rank), &*own)
+    rendezvous.put(&status_name(rank), &*own)
 }

@@ -9,18 +9,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::peer::new_token;
+use crate::auth::new_token;
 use model::{BenchRecord, CaseRecord, FleetMeeting, FleetNode};
-use process::{Capture, Captured, Child, Cleaner, describe_ending, wait_for_all};
+use process::{Capture, Captured, Child, Cleaner, wait_for_all};
 
-use crate::fleet::board::Board;
 use crate::fleet::member::{Member, Seen, Status, Trouble, difference, known, status_name};
+use crate::fleet::rendezvous::Rendezvous;
 use crate::fleet::schedule::{partner, rounds};
+use crate::launcher::{SAID_MAX, failure};
 
 /// How long the two programs of a pair may take beyond the time that they were given.
 const PAIR_GRACE: Duration = Duration::from_secs(60);
-/// Of what a program said so much is told.
-pub(crate) const SAID_MAX: usize = 2000;
 /// What the merged record is called there.
 pub const RECORD: &str = "fleet";
 
@@ -31,18 +30,18 @@ pub struct Node<'a> {
     /// How many there are.
     pub size: usize,
     /// Where they meet.
-    pub board: &'a Board,
+    pub rendezvous: &'a Rendezvous,
     /// How it begins to be known.
     pub status: Status,
     /// This program's own file.
     pub hosepipe: PathBuf,
-    /// A folder of its own, in which what it has measured stands as on a board.
+    /// A folder of its own, in which what it has measured stands as on a rendezvous.
     pub folder: &'a Path,
     /// The arguments of its bench.
     pub bench: Vec<OsString>,
     /// The time of each pair.
     pub pair_time: Duration,
-    /// A secret that every node has; without one the first of them makes one and puts it on the board.
+    /// A secret that every node has; without one the first of them makes one and puts it on the rendezvous.
     pub token_file: Option<PathBuf>,
     /// How long the others may take to come.
     pub patience: Duration,
@@ -68,7 +67,7 @@ impl Node<'_> {
     /// others wait for that.
     ///
     /// # Errors
-    /// Another version than the first node's; a board or a program that does not work here; the user wants no more.
+    /// Another version than the first node's; a rendezvous or a program that does not work here; the user wants no more.
     pub fn run(&self, keep: &mut dyn FnMut(Measured) -> io::Result<()>) -> Result<(), Trouble> {
         Member::take_part(self, |member| member.go(keep))
     }
@@ -76,8 +75,8 @@ impl Node<'_> {
 
 impl Member<'_> {
     fn go(&self, keep: &mut dyn FnMut(Measured) -> io::Result<()>) -> Result<(), Trouble> {
-        let Node { rank, size, board, .. } = *self.node;
-        Board::Folder(self.node.folder.to_owned()).put(&status_name(rank), &self.node.status)?;
+        let Node { rank, size, rendezvous, .. } = *self.node;
+        Rendezvous::Folder(self.node.folder.to_owned()).put(&status_name(rank), &self.node.status)?;
         let token = self.token()?;
         let own = self.measured(&self.node.bench, None)?;
         self.put(&format!("bench-{rank}"), &own)?;
@@ -107,7 +106,7 @@ impl Member<'_> {
         self.all_at(end)?;
         let gone: Vec<_> = self.others.borrow().iter().map(|seen| seen.gone.clone()).collect();
         let lost = (0..size).filter(|rank| gone[*rank].is_some()).collect();
-        keep(merged(board, &gone)?)?;
+        keep(merged(rendezvous, &gone)?)?;
         Ok(self.publish(|own| (own.step, own.lost) = (end + 1, lost))?)
     }
 
@@ -118,15 +117,15 @@ impl Member<'_> {
         others.try_for_each(|other| unless_gone(self.wait(other, has_come)).map(drop))
     }
 
-    /// Puts up what was measured, and keeps it in this node's own folder: the board may be lost.
+    /// Puts up what was measured, and keeps it in this node's own folder: the rendezvous may be lost.
     fn put(&self, name: &str, measured: &impl serde::Serialize) -> io::Result<()> {
-        Board::Folder(self.node.folder.to_owned()).put(name, measured)?;
-        self.node.board.put(name, measured)
+        Rendezvous::Folder(self.node.folder.to_owned()).put(name, measured)?;
+        self.node.rendezvous.put(name, measured)
     }
 
     /// The file of the secret, which the first node that has come makes where none was given. Its version of hosepipe is everybody's.
     fn token(&self) -> Result<PathBuf, Trouble> {
-        let Node { rank, board, .. } = *self.node;
+        let Node { rank, rendezvous, .. } = *self.node;
         let mut first = rank;
         for lower in 0..rank {
             let Some(before) = unless_gone(self.wait(lower, |status| Some(status.clone())))? else {
@@ -143,10 +142,10 @@ impl Member<'_> {
         }
         let name = format!("token-{first}");
         if first == rank {
-            board.put(&name, &new_token()?)?;
+            rendezvous.put(&name, &new_token()?)?;
         }
         let secret = loop {
-            if let Some(secret) = board.get::<String>(&name)? {
+            if let Some(secret) = rendezvous.get::<String>(&name)? {
                 break secret;
             }
             self.wait(first, |_| Some(()))?;
@@ -181,7 +180,7 @@ impl Member<'_> {
         let _ = fs::remove_file(&record);
         Ok(match (waited, read) {
             (Ok(()), Ok(text)) => serde_json::from_slice(&text).map_err(|error| error.to_string()),
-            (Ok(()), Err(_)) => Err(why(&children[0])),
+            (Ok(()), Err(_)) => Err(failure(&children[0])),
             (Err(Trouble::Gone(why)), _) => Err(why),
             (Err(trouble), _) => return Err(trouble),
         })
@@ -214,7 +213,7 @@ impl Member<'_> {
             _ => self.goes_on(),
         })?;
         if line.is_empty() {
-            self.publish(|own| own.listening = Some(Err(why(&children[0]))))?;
+            self.publish(|own| own.listening = Some(Err(failure(&children[0]))))?;
         }
         // It has ended by itself: the partner is about to say what it found.
         self.wait(partner, |status| (status.step > step).then_some(()))
@@ -241,12 +240,12 @@ impl Member<'_> {
     }
 }
 
-/// What everybody has put on the board so far, of nodes of which some are gone.
+/// What everybody has put on the rendezvous so far, of nodes of which some are gone.
 ///
 /// # Errors
 /// What the system answered.
-pub fn merged(board: &Board, gone: &[Option<String>]) -> io::Result<Measured> {
-    let known = known(board, gone.len())?;
+pub fn merged(rendezvous: &Rendezvous, gone: &[Option<String>]) -> io::Result<Measured> {
+    let known = known(rendezvous, gone.len())?;
     let name = |rank: usize| match &known[rank] {
         None => format!("#{rank}"),
         Some(status) => {
@@ -256,7 +255,7 @@ pub fn merged(board: &Board, gone: &[Option<String>]) -> io::Result<Measured> {
     };
     let mut nodes = Vec::new();
     for (rank, gone) in gone.iter().enumerate() {
-        let bench: Option<Found<BenchRecord>> = board.get(&format!("bench-{rank}"))?;
+        let bench: Option<Found<BenchRecord>> = rendezvous.get(&format!("bench-{rank}"))?;
         let failed = bench.as_ref().and_then(|bench| bench.as_ref().err());
         let failed = failed.map(|why| format!("its bench gave no record: {why}"));
         nodes.push(FleetNode {
@@ -268,7 +267,7 @@ pub fn merged(board: &Board, gone: &[Option<String>]) -> io::Result<Measured> {
     }
     let mut meetings = Vec::new();
     for (to, from) in (0..gone.len()).flat_map(|to| (to + 1..gone.len()).map(move |from| (to, from))) {
-        let cases: Option<Found<Vec<CaseRecord>>> = board.get(&format!("pair-{from}-{to}"))?;
+        let cases: Option<Found<Vec<CaseRecord>>> = rendezvous.get(&format!("pair-{from}-{to}"))?;
         let none = || Err(format!("{} did not get to it", nodes[from].name));
         let (cases, failure) = match cases.unwrap_or_else(none) {
             Ok(cases) => (cases, None),
@@ -285,16 +284,4 @@ fn unless_gone<T>(waited: Result<T, Trouble>) -> Result<Option<T>, Trouble> {
         Err(Trouble::Gone(_)) => Ok(None),
         other => other.map(Some),
     }
-}
-
-/// How a program ended, and its last words.
-pub(crate) fn why(child: &Child<'_>) -> String {
-    let how = child.ended().map_or_else(String::new, |ended| describe_ending(ended.status));
-    let said = child.said();
-    let starts = ["hosepipe: ", "error: "];
-    let sentence =
-        said.lines().rev().find_map(|line| starts.iter().find_map(|start| line.strip_prefix(start)));
-    let words = || said.lines().rfind(|line| line.contains(char::is_alphanumeric));
-    let last = sentence.or_else(words).unwrap_or_default();
-    if last.is_empty() { how } else { format!("{last} ({how})") }
 }

@@ -7,27 +7,27 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::peer::Wire;
+use crate::wire::Wire;
 use model::describe_errno;
 use process::{open_own, write_anew};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// No line on a board is longer.
+/// No line on a rendezvous is longer.
 const BYTES_MAX: usize = 1 << 30;
-/// Who keeps the board may take so long: all nodes may ask at once, and a record be large.
+/// Who keeps the rendezvous may take so long: all nodes may ask at once, and a record be large.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A board. What stands under a name is replaced as a whole.
-pub enum Board {
+/// A rendezvous. What stands under a name is replaced as a whole.
+pub enum Rendezvous {
     /// A folder.
     Folder(PathBuf),
     /// A stream, at whose other end [`serve`] answers.
     Stream(Mutex<Wire>),
 }
 
-impl Board {
-    /// The board behind a stream.
+impl Rendezvous {
+    /// The rendezvous behind a stream.
     pub fn over(wire: Wire) -> Self {
         Self::Stream(Mutex::new(wire.with_lines_of(BYTES_MAX)))
     }
@@ -63,7 +63,7 @@ fn ask(wire: &Mutex<Wire>, question: &str) -> io::Result<String> {
     answer.map_err(io::Error::other)?.ok_or_else(|| ErrorKind::TimedOut.into())
 }
 
-/// Answers what a board behind a stream asks, from a folder, until the stream ends. Lines that are no question are passed over: a shell's
+/// Answers what a rendezvous behind a stream asks, from a folder, until the stream ends. Lines that are no question are passed over: a shell's
 /// greeting, for example.
 ///
 /// # Errors

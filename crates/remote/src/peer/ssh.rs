@@ -1,26 +1,25 @@
-//! The far side started by ssh(1), as the user has set that up, through an argument vector: what the other host's shell is given is
+//! The server started by ssh(1), as the user has set that up, through an argument vector: what the other host's shell is given is
 //! fixed text and numbers.
 
-use std::io::{self, ErrorKind, Read};
+use std::io::Read;
 use std::net::IpAddr;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use process::{Capture, Captured, Child, Cleaner, wait_for_all};
+use process::{Capture, Cleaner, ssh_words};
 
-use crate::peer::wire::{PeerError, Wire};
+use crate::launcher::Launched;
+use crate::wire::{RemoteError, Wire};
 
 /// How long a login may take, until hosepipe there says something.
 pub(crate) const LOGIN_MAX: Duration = Duration::from_secs(10);
 /// How long ssh may take to say why it ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// What is kept of what ssh, and hosepipe there, say on standard error.
-const SAID_MAX: usize = 2048;
 
 /// ssh, running.
 pub(crate) struct Ssh<'c> {
-    child: Child<'c>,
+    launched: Launched<'c>,
     host: String,
 }
 
@@ -31,24 +30,26 @@ impl<'c> Ssh<'c> {
         address: Option<IpAddr>,
         send: bool,
         cleaner: &'c Cleaner,
-    ) -> Result<(Self, Wire), PeerError> {
-        let (ours, theirs) = UnixStream::pair().map_err(PeerError::system("socketpair"))?;
+    ) -> Result<(Self, Wire), RemoteError> {
+        let (ours, theirs) = UnixStream::pair().map_err(RemoteError::system("socketpair"))?;
         let address = address.map(|address| format!(" --address {address}")).unwrap_or_default();
         let program = if send { Some(this_program()?) } else { None };
         let there = match &program {
             None => format!("hosepipe peer --stdio{address}"),
             Some(program) => received(program.len(), &address),
         };
-        let mut command = Command::new("ssh");
-        // Nobody is there to type a password, and the other end of a benchmark has no terminal.
-        command.args(["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=4", "--", host, &there]);
-        let copy = theirs.try_clone().map_err(PeerError::system("dup"))?;
-        command.stdin(Stdio::from(std::os::fd::OwnedFd::from(copy)));
-        command.stdout(Stdio::from(std::os::fd::OwnedFd::from(theirs)));
-        let said = Captured::keeping(SAID_MAX, SAID_MAX);
-        let child = Child::spawn(command, Capture::Errors, said, cleaner, &cleaner.mark())
-            .map_err(PeerError::system("cannot start ssh"))?;
-        let mut ssh = Self { child, host: host.to_owned() };
+        let mut streams = Some(OwnedFd::from(theirs));
+        let launched = Launched::start(
+            &[ssh_words(host, &there)],
+            &mut |command| {
+                if let Some(theirs) = streams.take() {
+                    command.stdin(theirs.try_clone()?).stdout(theirs);
+                }
+                Ok(Capture::Errors)
+            },
+            cleaner,
+        );
+        let mut ssh = Self { launched: launched.map_err(RemoteError)?, host: host.to_owned() };
         let mut wire = Wire::over(ours.into(), host)?;
         if let Some(program) = program {
             ssh.copy(&mut wire, &program)?;
@@ -57,16 +58,16 @@ impl<'c> Ssh<'c> {
     }
 
     /// Sends this program once it is known that it can run there.
-    fn copy(&mut self, wire: &mut Wire, program: &[u8]) -> Result<(), PeerError> {
+    fn copy(&mut self, wire: &mut Wire, program: &[u8]) -> Result<(), RemoteError> {
         let system = rustix::system::uname();
         let own = format!("{} {}", system.sysname().to_string_lossy(), system.machine().to_string_lossy());
         let there = wire.line(LOGIN_MAX).map_err(|error| self.explain(error))?;
         let host = &self.host;
-        let late = || PeerError(format!("{host} says nothing for {} s", LOGIN_MAX.as_secs()));
+        let late = || RemoteError(format!("{host} says nothing for {} s", LOGIN_MAX.as_secs()));
         let there = there.ok_or_else(late)?;
         if there != own {
             let there = model::visible(&there);
-            return Err(PeerError(format!(
+            return Err(RemoteError(format!(
                 "{host} is `{there}`, and this program is for {own}: install hosepipe there, without --send-binary"
             )));
         }
@@ -74,32 +75,31 @@ impl<'c> Ssh<'c> {
     }
 
     /// What went wrong, in the words of whoever knows it best.
-    pub(crate) fn explain(&mut self, error: PeerError) -> PeerError {
-        let began = Instant::now();
-        let in_time = || if began.elapsed() < LAST_WORDS { Ok(()) } else { Err(ErrorKind::TimedOut.into()) };
-        let child = std::slice::from_mut(&mut self.child);
-        let _: io::Result<()> = wait_for_all(child, &|_| false, &mut { in_time });
-        let ended = self.child.ended().filter(|ended| !ended.by_us).and_then(|ended| ended.status.code());
-        let (host, said) = (&self.host, model::visible(&self.child.said()).replace('\n', "; "));
+    pub(crate) fn explain(&mut self, error: RemoteError) -> RemoteError {
+        // Where it cannot be waited for, it has said what there is.
+        let _ = self.launched.wait(LAST_WORDS);
+        let ssh = self.launched.first();
+        let ended = ssh.ended().and_then(|ended| ended.status.code());
+        let (host, said) = (&self.host, model::visible(&ssh.said()).replace('\n', "; "));
         match ended {
-            Some(127) => PeerError(format!(
+            Some(127) => RemoteError(format!(
                 "{host} has no hosepipe on its PATH ({said}): install it there, or --send-binary where the machine is alike"
             )),
-            Some(255) => PeerError(format!("ssh {host}: {said} (can you run `ssh {host} true`?)")),
+            Some(255) => RemoteError(format!("ssh {host}: {said} (can you run `ssh {host} true`?)")),
             Some(status) if !said.is_empty() => {
-                PeerError(format!("hosepipe on {host} ended with status {status}: {said}"))
+                RemoteError(format!("hosepipe on {host} ended with status {status}: {said}"))
             }
             _ if said.is_empty() => error,
-            _ => PeerError(format!("{error}: {said}")),
+            _ => RemoteError(format!("{error}: {said}")),
         }
     }
 }
 
 /// The bytes of this program.
-fn this_program() -> Result<Vec<u8>, PeerError> {
+fn this_program() -> Result<Vec<u8>, RemoteError> {
     let mut bytes = Vec::new();
     let read = std::fs::File::open("/proc/self/exe").and_then(|mut file| file.read_to_end(&mut bytes));
-    read.map_err(PeerError::system("cannot read /proc/self/exe"))?;
+    read.map_err(RemoteError::system("cannot read /proc/self/exe"))?;
     Ok(bytes)
 }
 

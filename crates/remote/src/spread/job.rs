@@ -1,12 +1,12 @@
-//! What is to be run, and by whom.
+//! What is to be run, and by which launcher.
 
 use std::io;
 use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::process::ExitStatus;
 
 use process::describe_ending;
 
-use crate::spread::engine::Engine;
+use crate::launcher::Launcher;
 use crate::spread::partition::shown;
 use crate::spread::work::{SpreadPlan, Work};
 
@@ -14,10 +14,12 @@ use crate::spread::work::{SpreadPlan, Work};
 pub const NOT_RUN: u8 = 125;
 
 /// The partitions of a work, and how they are run.
-pub struct Job<'a> {
-    /// Who runs them.
-    pub engine: Engine,
-    /// The file of the program that takes them, where the engine is an other one than this machine.
+pub struct SpreadJob<'a> {
+    /// What starts them: this machine, ssh, Slurm or Spark.
+    pub launcher: Launcher,
+    /// Where ssh runs them, as it takes destinations.
+    pub hosts: &'a [String],
+    /// The file of the program that takes them, where they are handed to Slurm or Spark.
     pub submitter: Option<&'a Path>,
     /// For that program, as they are.
     pub options: &'a [String],
@@ -27,7 +29,8 @@ pub struct Job<'a> {
     pub plan: &'a SpreadPlan,
     /// This program's own file, under the same path everywhere.
     pub hosepipe: &'a Path,
-    /// How many at a time; to Slurm and Spark so many tasks, each of which may run several. Theirs to decide where it is `None`.
+    /// How many at a time, on each host; to Slurm and Spark so many tasks, each of which may run several. `None`: ssh takes the number of CPUs of
+    /// each host, and an engine decides by itself.
     pub jobs: Option<usize>,
     /// How often one that failed is tried again, where the engine shall not decide that.
     pub retries: Option<u32>,
@@ -35,15 +38,22 @@ pub struct Job<'a> {
     pub keep_going: bool,
 }
 
-impl Job<'_> {
-    /// Runs the partitions that have not succeeded yet; an engine runs their reduce, too. Gives sentences that tell which failed.
-    /// `look` is told again and again how many have succeeded and how many run, and says when to stop: what runs is ended then, and
-    /// has not failed.
+impl SpreadJob<'_> {
+    /// Runs the partitions that have not succeeded yet; Slurm and Spark run their reduce, too. Gives sentences that say which failed.
+    /// `look` is called again and again with the numbers of those that have succeeded and that run, and says when to stop: what runs is ended
+    /// then, and has not failed. `remark` is called with what the user should know meanwhile.
     ///
     /// # Errors
     /// A program could not be started or waited for; none runs here any more then.
-    pub fn map(&self, look: &mut dyn FnMut(usize, usize) -> bool) -> io::Result<Vec<String>> {
-        let failures = if self.engine == Engine::Here { self.map_here(look) } else { self.map_there(look) };
+    pub fn map(
+        &self,
+        look: &mut dyn FnMut(usize, usize) -> bool,
+        remark: &mut dyn FnMut(&str),
+    ) -> io::Result<Vec<String>> {
+        let failures = match self.launcher {
+            Launcher::Local | Launcher::Ssh => self.map_each(look, remark),
+            _ => self.map_submitted(look),
+        };
         self.work.tidy();
         failures
     }
@@ -55,13 +65,6 @@ impl Job<'_> {
 
     pub(crate) fn left(&self) -> impl Iterator<Item = usize> {
         (0..self.plan.partitions.len()).filter(|number| !self.work.is_finished(*number))
-    }
-
-    /// The program for a partition, or for the reduce.
-    pub(crate) fn part(&self, number: Option<usize>) -> Command {
-        let mut command = Command::new(self.hosepipe);
-        command.arg("__part").arg(self.work.folder()).args(number.map(|number| number.to_string()));
-        command
     }
 
     /// A sentence about a partition.

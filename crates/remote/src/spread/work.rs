@@ -1,7 +1,7 @@
 //! The folder of a spread: its plan, and for each partition what came out once it has succeeded.
 
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::fs;
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -215,21 +215,6 @@ impl Work {
         let look = |number| InputFile::look(&self.file(Some(number), "out"));
         (0..count).map(|number| look(number).map(InputFile::whole)).collect()
     }
-}
-
-/// The last words of a log, as the end of a sentence.
-pub(crate) fn end_of(log: &Path) -> String {
-    const LINES: usize = 5;
-    const BYTES: u64 = 4096;
-    let mut said = Vec::new();
-    let _ = File::open(log).and_then(|mut log| {
-        log.seek(SeekFrom::Start(log.metadata()?.len().saturating_sub(BYTES)))?;
-        log.read_to_end(&mut said)
-    });
-    let said = String::from_utf8_lossy(&said);
-    let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
-    let last = &lines[lines.len().saturating_sub(LINES)..];
-    if last.is_empty() { String::new() } else { format!(": {}", last.join("\n")) }
 }
 
 fn is_of_a_partition(name: &str) -> bool {

@@ -4,8 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::io::{Write, pipe};
 
 use proptest::prelude::*;
-use remote::fleet::{Board, Job, Seat, partner, rounds, seat, serve};
-use remote::peer::Wire;
+use remote::Wire;
+use remote::fleet::{FleetJob, Rank, Rendezvous, launched_rank, partner, rounds, serve};
+use remote::launcher::Launcher;
 
 proptest! {
     #[test]
@@ -41,14 +42,14 @@ proptest! {
 fn launchers_say_which_node_this_is() {
     let of = |variables: &[(&str, &str)]| {
         let variables: HashMap<&str, &str> = variables.iter().copied().collect();
-        seat(&|name| variables.get(name).map(|&value| value.to_owned()))
+        launched_rank(&|name| variables.get(name).map(|&value| value.to_owned()))
     };
     let slurm = [("SLURM_PROCID", "3"), ("SLURM_STEP_NUM_TASKS", "4"), ("SLURMD_NODENAME", "n3")];
     let mpi = [("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "2")];
-    assert_eq!(of(&slurm), Ok(Some(Seat { rank: 3, size: Some(4), node: Some("n3".to_owned()) })));
-    let of_mpi = Ok(Some(Seat { rank: 1, size: Some(2), node: None }));
+    assert_eq!(of(&slurm), Ok(Some(Rank { rank: 3, size: Some(4), node: Some("n3".to_owned()) })));
+    let of_mpi = Ok(Some(Rank { rank: 1, size: Some(2), node: None }));
     assert_eq!(of(&[&slurm[..], &mpi[..]].concat()), of_mpi, "mpirun in a job of Slurm");
-    assert_eq!(of(&[("JOB_COMPLETION_INDEX", "5")]), Ok(Some(Seat { rank: 5, size: None, node: None })));
+    assert_eq!(of(&[("JOB_COMPLETION_INDEX", "5")]), Ok(Some(Rank { rank: 5, size: None, node: None })));
     assert_eq!(of(&[("HOME", "/")]), Ok(None));
     assert!(of(&[("SLURM_PROCID", "x")]).is_err_and(|why| why.contains("SLURM_PROCID is `x`")));
     assert!(of(&[("PMI_RANK", "2"), ("PMI_SIZE", "2")]).is_err_and(|why| why.contains("rank 2 of 2")));
@@ -62,8 +63,8 @@ fn a_board_behind_a_stream_is_the_folder_at_its_other_end() {
     let kept = folder.path().to_owned();
     let server =
         std::thread::spawn(move || serve(&kept, Wire::new(questions.into(), answers.into(), "a node")));
-    let far = Board::over(Wire::new(hears.into(), asks.into(), "the launcher"));
-    let here = Board::Folder(folder.path().to_owned());
+    let far = Rendezvous::over(Wire::new(hears.into(), asks.into(), "the launcher"));
+    let here = Rendezvous::Folder(folder.path().to_owned());
     assert_eq!(far.get::<String>("node-0").expect("an answer"), None);
     far.put("node-0", &"two words").expect("put");
     here.put("node-1", &vec![1, 2]).expect("put");
@@ -76,20 +77,19 @@ fn a_board_behind_a_stream_is_the_folder_at_its_other_end() {
 
 #[test]
 fn no_word_of_the_user_is_one_of_the_shell() {
-    let job = Job {
+    let job = FleetJob {
+        launcher: Launcher::Ssh,
         nodes: 2,
+        hosts: vec!["a".to_owned(), "b; reboot".to_owned()],
         hosepipe: "hosepipe".to_owned(),
         folder: None,
         options: Vec::new(),
         bench: vec!["$(touch /tmp/x); 'y'".to_owned()],
     };
-    let hosts = ["a".to_owned(), "b; reboot".to_owned()];
-    let lines = job.ssh(&hosts);
-    assert_eq!(lines[1][..6], ["ssh", "-T", "-o", "BatchMode=yes", "--", "b; reboot"]);
-    assert!(
-        lines[1][6].contains(r"--name 'b; reboot'")
-            && lines[1][6].ends_with(r"-- '$(touch /tmp/x); '\''y'\'''")
-    );
+    let [.., words] = &job.lines()[..] else { panic!("a line for each host") };
+    let [ssh, .., end, host, line] = &words[..] else { panic!("{words:?}") };
+    assert_eq!([ssh, end, host], ["ssh", "--", "b; reboot"]);
+    assert!(line.contains(r"--name 'b; reboot'") && line.ends_with(r"-- '$(touch /tmp/x); '\''y'\'''"));
 }
 
 /// Happened: a file that another user had made beforehand was written, and could be read by him: the token was in it.
@@ -100,7 +100,7 @@ fn what_lies_in_the_folder_beforehand_is_neither_written_nor_read() {
     std::fs::write(&precious, "1").expect("written");
     let link = |name: &str| std::fs::hard_link(&precious, folder.path().join(name)).expect("linked");
     link(".token-0");
-    let board = Board::Folder(folder.path().to_owned());
+    let board = Rendezvous::Folder(folder.path().to_owned());
     board.put("token-0", &"secret").expect("put up");
     assert_eq!(std::fs::read_to_string(&precious).expect("still there"), "1");
     assert_eq!(board.get("token-0").expect("read"), Some("secret".to_owned()));

@@ -1,0 +1,45 @@
+//! What a launcher says in the environment: which of how many this process is, and what its node is called.
+
+/// A process among those that a launcher has started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rank {
+    /// Which it is, from 0.
+    pub rank: usize,
+    /// How many there are; `None` where the launcher does not tell.
+    pub size: Option<usize>,
+    /// What the launcher calls the node.
+    pub node: Option<String>,
+}
+
+/// The variables of each launcher: the rank, how many there are, the node. Slurm's come last: mpirun in a job of Slurm sets its own
+/// beside them. An Indexed Job tells no size.
+const LAUNCHERS: &[(&str, &str, Option<&str>)] = &[
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", None),
+    ("PMIX_RANK", "PMIX_SIZE", None),
+    ("PMI_RANK", "PMI_SIZE", None),
+    ("JOB_COMPLETION_INDEX", "", None),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", Some("SLURMD_NODENAME")),
+];
+
+/// The rank that the environment gives: of Slurm (srun(1)), of Open MPI or another PMI, of a Kubernetes Indexed Job. `None` where
+/// no launcher has started this process.
+///
+/// # Errors
+/// A variable that is no number, or a rank beyond the size: the sentence.
+pub fn launched_rank(variable: &dyn Fn(&str) -> Option<String>) -> Result<Option<Rank>, String> {
+    let number = |name: &str| match variable(name) {
+        None => Ok(None),
+        Some(text) => {
+            text.parse::<usize>().map(Some).map_err(|_| format!("{name} is `{text}`, which is no number"))
+        }
+    };
+    for (rank, size, node) in LAUNCHERS {
+        let Some(rank) = number(rank)? else { continue };
+        let (size, node) = (number(size)?, node.and_then(variable));
+        if size.is_some_and(|size| rank >= size) {
+            return Err(format!("the launcher gives rank {rank} of {}", size.unwrap_or_default()));
+        }
+        return Ok(Some(Rank { rank, size, node }));
+    }
+    Ok(None)
+}

@@ -1,0 +1,162 @@
+//! Two programs find each other over TCP: one listens, the other connects, and each proves that it has the token.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mechanism::{Callers, Heard, MEETING_PATIENCE};
+use rustix::net::sockopt;
+
+use crate::auth::{ClientOpening, Hello, Proof, Protocol, Prover, ServerOpening, Token};
+use crate::wire::{RemoteError, Wire, line, read};
+
+/// The first message of a client is shorter.
+const HELLO_BYTES_MAX: usize = 4096;
+
+/// A listening socket, and the callers that have not proved yet that they have the token.
+pub struct Listener {
+    pub(crate) listener: Arc<TcpListener>,
+    callers: Callers,
+}
+
+impl Listener {
+    /// Listens there and nowhere else.
+    ///
+    /// # Errors
+    /// What bind(2) or listen(2) answered.
+    pub fn at(address: SocketAddr) -> Result<Self, RemoteError> {
+        let listener = TcpListener::bind(address).map(Arc::new);
+        let listener = listener.map_err(RemoteError::system(format!("cannot listen on {address}")))?;
+        Ok(Self { callers: Callers::of(Arc::clone(&listener), HELLO_BYTES_MAX), listener })
+    }
+
+    /// Its address; the system has chosen a port where 0 was asked for.
+    ///
+    /// # Errors
+    /// What getsockname(2) answered.
+    pub fn address(&self) -> Result<SocketAddr, RemoteError> {
+        self.listener.local_addr().map_err(RemoteError::system("getsockname"))
+    }
+
+    /// Waits for a caller that has the token; `None` where none came in time, or `stop` asked for the end. `remark` gets what was wrong with
+    /// others.
+    ///
+    /// # Errors
+    /// What the system answered.
+    pub(crate) fn next(
+        &mut self,
+        token: &Token,
+        protocol: Protocol,
+        patience: Duration,
+        stop: &dyn Fn() -> bool,
+        remark: &mut dyn FnMut(&str),
+    ) -> Result<Option<Wire>, RemoteError> {
+        let mut judge = |greeting: &[u8], heard: &[u8]| {
+            judge(token, protocol, greeting, heard).unwrap_or_else(|error| {
+                remark(&error.to_string());
+                Heard::Wrong
+            })
+        };
+        let mut greet =
+            || Hello::new(protocol).map_or(Vec::new(), |hello| line(&ServerOpening::Hello(hello)));
+        let came = self.callers.next(patience, &mut greet, &mut judge, &mut || !stop());
+        let Some((stream, proof)) = came.map_err(RemoteError::system("poll"))? else { return Ok(None) };
+        let name = stream.peer_addr().map_or_else(|_| "the caller".to_owned(), |name| name.to_string());
+        keep_alive(&stream).map_err(RemoteError::system("setsockopt(SO_KEEPALIVE)"))?;
+        let wire = Wire::over(stream.into(), &name)?;
+        wire.send(&ServerOpening::Known(proof), MEETING_PATIENCE)?;
+        Ok(Some(wire))
+    }
+}
+
+/// Whether a caller has the token, by its first message; then our own proof. An error says what is wrong with the message.
+fn judge(
+    token: &Token,
+    protocol: Protocol,
+    greeting: &[u8],
+    heard: &[u8],
+) -> Result<Heard<Proof>, RemoteError> {
+    let Some(text) = heard.strip_suffix(b"\n") else { return Ok(Heard::More) };
+    let [greeting, text] = [greeting, text].map(String::from_utf8_lossy);
+    let (server, said) = (read(&greeting, "this host")?, read(&text, "a caller")?);
+    let (ServerOpening::Hello(server), ClientOpening::Hello { hello: client, proof }) = (server, said) else {
+        return Err(RemoteError("a caller does not begin as it must".to_owned()));
+    };
+    client.check("a caller", protocol)?;
+    if !proof.is_some_and(|proof| token.verify(&proof, Prover::Client, &server, &client)) {
+        return Err(RemoteError("a caller with another token was turned away".to_owned()));
+    }
+    Ok(Heard::Right(token.prove(Prover::Server, &server, &client)))
+}
+
+/// Longest time without an acknowledgement (TCP_USER_TIMEOUT of tcp(7)): keep-alive sends nothing while one is outstanding.
+const UNACKNOWLEDGED_MAX_MS: u32 = 15_000;
+
+/// Notices within half a minute that the caller's machine is gone without having closed the connection.
+fn keep_alive(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_user_timeout(stream, UNACKNOWLEDGED_MAX_MS)?;
+    sockopt::set_tcp_keepidle(stream, Duration::from_secs(10))?;
+    sockopt::set_tcp_keepintvl(stream, Duration::from_secs(5))?;
+    Ok(sockopt::set_tcp_keepcnt(stream, 3)?)
+}
+
+/// Connects to `ADDRESS:PORT`.
+///
+/// # Errors
+/// A sentence: nothing listens there, or there is no such name.
+pub(crate) fn connect(target: &str) -> Result<TcpStream, RemoteError> {
+    let addresses = target.to_socket_addrs().map_err(RemoteError::system(format!("cannot find {target}")))?;
+    let mut reached = Err(RemoteError(format!("{target} has no address")));
+    for address in addresses {
+        reached = TcpStream::connect_timeout(&address, MEETING_PATIENCE)
+            .map_err(RemoteError::system(format!("cannot reach a hosepipe at {address}")));
+        if reached.is_ok() {
+            break;
+        }
+    }
+    reached
+}
+
+/// Proves to a listener that we have the token, and has it prove the same.
+///
+/// # Errors
+/// A sentence: it is no hosepipe, is there for something else, or does not have the token.
+pub(crate) fn authenticate(
+    stream: TcpStream,
+    name: &str,
+    token: &Token,
+    protocol: Protocol,
+) -> Result<Wire, RemoteError> {
+    stream.set_nodelay(true).map_err(RemoteError::system("setsockopt(TCP_NODELAY)"))?;
+    let mut wire = Wire::over(stream.into(), name)?;
+    let (server, client) = exchange_hellos(&mut wire, name, MEETING_PATIENCE, protocol, Some(token))?;
+    let turned_away = |error: RemoteError| RemoteError(format!("{error}: does it have another token?"));
+    match wire.expect(MEETING_PATIENCE).map_err(turned_away)? {
+        ServerOpening::Known(proof) if token.verify(&proof, Prover::Server, &server, &client) => Ok(wire),
+        ServerOpening::Known(_) => {
+            Err(RemoteError(format!("{name} does not have the token: it is not trusted")))
+        }
+        _ => Err(RemoteError(format!("{name} does not begin as it must"))),
+    }
+}
+
+/// Both sides say hello, the listener first; where there is a token, we prove that we have it.
+pub(crate) fn exchange_hellos(
+    wire: &mut Wire,
+    name: &str,
+    patience: Duration,
+    protocol: Protocol,
+    token: Option<&Token>,
+) -> Result<(Hello, Hello), RemoteError> {
+    let silent =
+        || RemoteError(format!("{name} says nothing for {} s: is a hosepipe there?", patience.as_secs()));
+    let Some(ServerOpening::Hello(server)) = wire.receive(patience)? else { return Err(silent()) };
+    server.check(name, protocol)?;
+    let hello = Hello::new(protocol)?;
+    let proof = token.map(|token| token.prove(Prover::Client, &server, &hello));
+    wire.send(&ClientOpening::Hello { hello: hello.clone(), proof }, patience)?;
+    Ok((server, hello))
+}

@@ -1,0 +1,197 @@
+//! One launcher: programs and their arguments, here, on other hosts by ssh, or handed to Slurm, mpirun or Spark; followed to their end,
+//! cancelled, and their last words kept.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use model::{describe_errno, file_on_path};
+use process::{Capture, Captured, Child, Cleaner, attend, command, describe_ending, end_all, write_anew};
+
+/// Bytes kept of the beginning and of the end of what a program writes to standard error.
+pub(crate) const SAID_MAX: usize = 2000;
+/// How long programs that were asked to end may take.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What starts programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Launcher {
+    /// This machine, a process for each program.
+    Local,
+    /// An ssh for each program.
+    Ssh,
+    /// A batch job.
+    Slurm,
+    /// mpirun of Open MPI.
+    Mpi,
+    /// A program in Python for spark-submit.
+    Spark,
+}
+
+impl Launcher {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Ssh => "ssh",
+            Self::Slurm => "slurm",
+            Self::Mpi => "mpi",
+            Self::Spark => "spark",
+        }
+    }
+
+    /// The launcher of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Local, Self::Ssh, Self::Slurm, Self::Mpi, Self::Spark]
+            .into_iter()
+            .find(|one| one.name() == name)
+    }
+
+    /// The file of the program that has to be installed here.
+    ///
+    /// # Errors
+    /// A sentence: it is not, and what installs it.
+    pub fn program(self) -> Result<PathBuf, String> {
+        let (name, needs) = match self {
+            Self::Local => ("sh", "a shell"),
+            Self::Ssh => ("ssh", "an ssh client (Debian: openssh-client)"),
+            Self::Slurm => ("sbatch", "the client programs of a Slurm cluster (Debian: slurm-client)"),
+            Self::Mpi => ("mpirun", "Open MPI (Debian: openmpi-bin)"),
+            Self::Spark => ("spark-submit", "Spark (in $SPARK_HOME, or pip install pyspark) and Java 17"),
+        };
+        let found = file_on_path(name).or_else(|| if self == Self::Spark { spark_submit() } else { None });
+        let printed = if self == Self::Ssh { "" } else { "; without --submit the job is only printed" };
+        found.ok_or_else(|| {
+            format!(
+                "{name} is not installed here, or not on the PATH: --on {} takes {needs}{printed}",
+                self.name()
+            )
+        })
+    }
+}
+
+/// `spark-submit` of $SPARK_HOME, or of the pyspark of python3.
+fn spark_submit() -> Option<PathBuf> {
+    let in_home = |home: PathBuf| Some(home.join("bin/spark-submit")).filter(|file| file.is_file());
+    let of_python = || {
+        // -c puts the current directory in front of the places to search: it is removed. -I would ignore PYTHONPATH, too.
+        let ask = "import sys; sys.path[:1] == [''] and sys.path.pop(0); import pyspark; print(pyspark.__path__[0], end='')";
+        let said =
+            Command::new("python3").args(["-c", ask]).output().ok().filter(|said| said.status.success())?;
+        String::from_utf8(said.stdout).ok().map(PathBuf::from)
+    };
+    std::env::var_os("SPARK_HOME")
+        .map(PathBuf::from)
+        .and_then(in_home)
+        .or_else(|| of_python().and_then(in_home))
+}
+
+/// Programs that were started together: an ssh for each host, an mpirun, or a script that follows a batch job. Those that still run are asked to
+/// end with this value: an mpirun that is killed leaves its ranks running.
+pub struct Launched<'c>(Vec<Child<'c>>);
+
+impl<'c> Launched<'c> {
+    /// Starts programs by their words. `streams` sets standard input (else /dev/null) and output, and says what is captured.
+    ///
+    /// # Errors
+    /// A sentence: one is not installed, or what the system answered.
+    pub(crate) fn start(
+        lines: &[Vec<String>],
+        streams: &mut dyn FnMut(&mut Command) -> io::Result<Capture>,
+        cleaner: &'c Cleaner,
+    ) -> Result<Self, String> {
+        let mut start = |words: &[String]| {
+            let mut command = command(words);
+            let capture = streams(command.stdin(Stdio::null()))?;
+            let said = Captured::keeping(SAID_MAX, SAID_MAX);
+            Child::spawn(command, capture, said, cleaner, &cleaner.mark())
+        };
+        let cannot = |program: &str, error| format!("cannot start {program}: {}", describe_errno(&error));
+        let started = lines.iter().map(|words| start(words).map_err(|error| cannot(&words[0], error)));
+        started.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Waits up to 50 ms for news; says whether any program still runs.
+    ///
+    /// # Errors
+    /// What poll(2) or wait4(2) answered.
+    pub fn is_running(&mut self) -> io::Result<bool> {
+        attend(&mut self.0)?;
+        Ok(self.0.iter().any(|child| child.ended().is_none()))
+    }
+
+    /// Waits for the end of all, at most for a time.
+    ///
+    /// # Errors
+    /// As [`Self::is_running`].
+    pub(crate) fn wait(&mut self, most: Duration) -> io::Result<()> {
+        let began = Instant::now();
+        while self.is_running()? && began.elapsed() < most {}
+        Ok(())
+    }
+
+    /// Waits for an end that is near.
+    ///
+    /// # Errors
+    /// As [`Self::is_running`].
+    pub fn finish(&mut self) -> io::Result<()> {
+        self.wait(GRACE)
+    }
+
+    /// Which programs have failed, by their places, and why.
+    pub fn failures(&self) -> Vec<(usize, String)> {
+        let failed = |child: &Child| child.ended().is_some_and(|ended| !ended.status.success());
+        let failed = self.0.iter().enumerate().filter(|(_, child)| failed(child));
+        failed.map(|(at, child)| (at, failure(child))).collect()
+    }
+
+    /// The first program.
+    pub(crate) fn first(&self) -> &Child<'c> {
+        &self.0[0]
+    }
+}
+
+impl Drop for Launched<'_> {
+    fn drop(&mut self) {
+        let _ = end_all(&mut self.0, GRACE);
+    }
+}
+
+/// How a program ended, and its last words.
+pub(crate) fn failure(child: &Child<'_>) -> String {
+    let how = child.ended().map_or_else(String::new, |ended| describe_ending(ended.status));
+    let said = child.said();
+    let starts = ["hosepipe: ", "error: "];
+    let sentence =
+        said.lines().rev().find_map(|line| starts.iter().find_map(|start| line.strip_prefix(start)));
+    let words = || said.lines().rfind(|line| line.contains(char::is_alphanumeric));
+    let last = sentence.or_else(words).unwrap_or_default();
+    if last.is_empty() { how } else { format!("{last} ({how})") }
+}
+
+/// A program whose output goes into a new file, and that signals of the terminal do not reach.
+pub(crate) fn logged(words: &[String], log: &Path) -> io::Result<Command> {
+    write_anew(log, 0o666, b"")?;
+    let log = File::options().append(true).open(log)?;
+    let mut command = command(words);
+    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
+    Ok(command)
+}
+
+/// The last lines of a log, as the end of a sentence.
+pub(crate) fn last_words(log: &Path) -> String {
+    const LINES: usize = 5;
+    const BYTES: u64 = 4096;
+    let mut said = Vec::new();
+    let _ = File::open(log).and_then(|mut log| {
+        log.seek(SeekFrom::Start(log.metadata()?.len().saturating_sub(BYTES)))?;
+        log.read_to_end(&mut said)
+    });
+    let said = String::from_utf8_lossy(&said);
+    let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = &lines[lines.len().saturating_sub(LINES)..];
+    if last.is_empty() { String::new() } else { format!(": {}", last.join("\n")) }
+}
