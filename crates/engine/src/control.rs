@@ -24,33 +24,38 @@ pub(crate) const TASKS_MAX: usize = 1024;
 
 /// What all tasks share; the counters of each follow it.
 #[repr(C, align(128))]
-struct Head {
+struct PageHead {
     arrived: AtomicU32,
     done: AtomicU32,
     all_ran_until_ns: AtomicU64,
 }
 
 /// The shared page.
-pub(crate) struct Control {
+pub(crate) struct TrialPage {
     memory: SharedMemory,
     tasks: usize,
 }
 
-impl Control {
+impl TrialPage {
     /// A page of zeros: no task has arrived, nothing was moved.
     pub(crate) fn new(tasks: usize) -> io::Result<Self> {
-        Ok(Self { memory: SharedMemory::new(size_of::<Head>() + tasks * size_of::<TaskCounters>())?, tasks })
+        Ok(Self {
+            memory: SharedMemory::new(size_of::<PageHead>() + tasks * size_of::<TaskCounters>())?,
+            tasks,
+        })
     }
 
-    fn head(&self) -> &Head {
-        // SAFETY: the mapping is page-aligned, longer than a Head, zeroed (a valid Head), and all fields are
+    fn head(&self) -> &PageHead {
+        // SAFETY: the mapping is page-aligned, longer than a PageHead, zeroed (a valid PageHead), and all fields are
         // atomics, so that shared references from several tasks are sound.
-        unsafe { &*self.memory.as_ptr().cast::<Head>() }
+        unsafe { &*self.memory.as_ptr().cast::<PageHead>() }
     }
 
     fn counters(&self) -> &[TaskCounters] {
         // SAFETY: as above; behind the head, whose size is a multiple of their alignment, lie as many as there are tasks.
-        unsafe { std::slice::from_raw_parts(self.memory.as_ptr().add(size_of::<Head>()).cast(), self.tasks) }
+        unsafe {
+            std::slice::from_raw_parts(self.memory.as_ptr().add(size_of::<PageHead>()).cast(), self.tasks)
+        }
     }
 
     /// Waits until all tasks have come here. Where one never comes, the supervisor ends the others.

@@ -8,7 +8,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use process::end_usage;
 use serde::{Deserialize, Serialize};
 
-use crate::control::Control;
+use crate::control::TrialPage;
 
 /// What an end reports to the supervisor, as JSON.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -90,7 +90,7 @@ impl From<&io::Error> for EndFailure {
 pub(crate) fn run_end(
     endpoint: &mut dyn Endpoint,
     job: &mut Job<'_>,
-    control: &Control,
+    control: &TrialPage,
     done: Option<(usize, u64)>,
     blocks: u64,
 ) -> EndReport {

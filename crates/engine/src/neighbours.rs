@@ -18,7 +18,7 @@ const LOOKS_MIN: usize = 5;
 
 /// The last times of each CPU.
 pub(crate) struct Neighbours {
-    cpus: Vec<(u32, Looks)>,
+    cpus: Vec<(u32, RecentTimes)>,
     /// Whether the last look found another program at work.
     busy: bool,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Neighbours {
 impl Neighbours {
     /// Takes the first times, to know what is usual.
     pub(crate) fn new(cpus: &[Cpu]) -> Self {
-        let cpus = cpus.iter().take(CPUS_MAX).map(|cpu| (cpu.id, Looks::default())).collect();
+        let cpus = cpus.iter().take(CPUS_MAX).map(|cpu| (cpu.id, RecentTimes::default())).collect();
         let mut neighbours = Self { cpus, busy: false };
         for _ in 0..LOOKS_MIN {
             neighbours.busy = neighbours.look();
@@ -57,9 +57,9 @@ impl Neighbours {
 
 /// What the work took at the last looks at one CPU.
 #[derive(Default)]
-struct Looks(Vec<u64>);
+struct RecentTimes(Vec<u64>);
 
-impl Looks {
+impl RecentTimes {
     /// Whether this time is off the median of the earlier ones. Afterwards it is one of them: a change that lasts becomes usual.
     fn is_off(&mut self, took_ns: u64) -> bool {
         let mut sorted = self.0.clone();
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_slow_look_is_off_and_what_lasts_becomes_usual() {
-        let mut looks = Looks::default();
+        let mut looks = RecentTimes::default();
         assert!((0..LOOKS_MIN).all(|_| !looks.is_off(1000)), "too few to judge by");
         assert!(!looks.is_off(1499) && looks.is_off(1501), "one and a half times the median");
         let off = (0..2 * LOOKS_MAX).filter(|_| looks.is_off(3000)).count();

@@ -15,12 +15,12 @@ use process::{Child, LOOK_UP, wait_for_all};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::control::Control;
+use crate::control::TrialPage;
 use crate::end::{EndFailure, EndReport};
 use crate::prepare::prepare;
 use crate::sample::{Ends, check_arrival, check_content, corrupt, make_sample};
 use crate::trial::{TrialOutcome, TrialSetup, child_name, open_error, request, run_ends};
-use crate::watch::{Cut, Stillness, cause, died, reports, succeeded, system_failure};
+use crate::watch::{Stillness, WaitError, cause, died, reports, succeeded, system_failure};
 
 /// How long an end goes on after the other one failed, to report an error of its own.
 const GRACE: Duration = Duration::from_millis(500);
@@ -120,17 +120,17 @@ pub(crate) fn run_remote_trial(
     let mut watch = RemoteWatch::new();
     let watched = wait_for_all(&mut children, &|child| !succeeded(child), &mut || {
         if stop() {
-            return Err(Cut(NoSample::Stopped));
+            return Err(WaitError(NoSample::Stopped));
         }
         let (moved, _) = control.slowest_and_sum();
         progress(moved as f64 / goal.max(1) as f64);
-        watch.look(far, moved, Duration::ZERO).map_err(|error| Cut(error.into()))?;
+        watch.look(far, moved, Duration::ZERO).map_err(|error| WaitError(error.into()))?;
         match watch.failed_far().and_then(|failed| cause(std::slice::from_ref(failed), case)) {
-            Some(failed) => Err(Cut(failed.into())),
+            Some(failed) => Err(WaitError(failed.into())),
             None => Ok(()),
         }
     });
-    watched.map_err(|Cut(why)| why)?;
+    watched.map_err(|WaitError(why)| why)?;
     let near = report_of(&children, case, usize::from(!first))?;
     let ended = Instant::now();
     let remote = loop {
@@ -194,19 +194,19 @@ pub fn hold_far_end(
     let mut movement = Stillness::from(began);
     wait_for_all(&mut children, &|child| !succeeded(child), &mut || {
         let (moved, _) = control.slowest_and_sum();
-        report(moved).map_err(|error| Cut(error.into()))?;
+        report(moved).map_err(|error| WaitError(error.into()))?;
         movement.look(Instant::now(), moved);
         if movement.lasted > FAR_STILL_MAX {
             let text = format!("nothing moves between the hosts for {} s", FAR_STILL_MAX.as_secs());
-            return Err(Cut(CaseError::new(ErrorKind::Hung, text).into()));
+            return Err(WaitError(CaseError::new(ErrorKind::Hung, text).into()));
         }
         if began.elapsed() < FAR_TRIAL_MAX {
             return Ok(());
         }
         let text = format!("a trial takes longer than {} s", FAR_TRIAL_MAX.as_secs());
-        Err(Cut(CaseError::new(ErrorKind::Limit, text).into()))
+        Err(WaitError(CaseError::new(ErrorKind::Limit, text).into()))
     })
-    .map_err(|Cut(why)| match why {
+    .map_err(|WaitError(why)| match why {
         NoSample::Failed(error) => error,
         NoSample::Stopped => CaseError::new(ErrorKind::Died, "stopped"),
     })?;
@@ -279,13 +279,13 @@ fn case(order: &Order) -> Result<Case, CaseError> {
 }
 
 /// Starts the task of this host's end.
-fn start(setup: &TrialSetup<'_>, meeting: &Meeting) -> Result<(Control, Vec<Child<'static>>), CaseError> {
+fn start(setup: &TrialSetup<'_>, meeting: &Meeting) -> Result<(TrialPage, Vec<Child<'static>>), CaseError> {
     let end = setup.ready.mechanism.open_end(&request(setup), meeting).ok_or_else(|| {
         let text = "has no way to another host that could be measured";
         CaseError::stated(ErrorKind::Unsupported, text).with_remedy("tcp or udp".to_owned())
     })?;
     let mut end = Some(end.map_err(open_error)?);
-    let control = Control::new(1).map_err(|error| system_failure("mmap of the control page", &error))?;
+    let control = TrialPage::new(1).map_err(|error| system_failure("mmap of the shared page", &error))?;
     let first = usize::from(!meeting.is_first);
     let child = Child::fork(child_name(setup.case, first, 2), |report| {
         run_ends(setup, end.take().into_iter().collect(), 0, first, &control, report);

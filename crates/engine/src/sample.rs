@@ -5,7 +5,7 @@ use model::{
     encode_histogram,
 };
 
-use crate::control::Control;
+use crate::control::TrialPage;
 use crate::end::EndReport;
 use crate::prepare::{all_tasks, tasks};
 
@@ -46,7 +46,7 @@ pub(crate) fn make_sample(
     ends: &Ends<'_>,
     round: u32,
     began_ns: u64,
-    control: &Control,
+    control: &TrialPage,
 ) -> Result<Sample, CaseError> {
     let (case, reports) = (ends.case, ends.reports);
     let (start_ns, end_ns) = clock_trial(ends).unwrap_or((began_ns, began_ns));
@@ -104,7 +104,7 @@ fn merged<'a>(mut texts: impl Iterator<Item = &'a str>) -> Result<Option<String>
 }
 
 /// What each pair did, or each sender of the only pair.
-fn shares(ends: &Ends<'_>, control: &Control) -> Vec<Share> {
+fn shares(ends: &Ends<'_>, control: &TrialPage) -> Vec<Share> {
     let case = ends.case;
     // Progress is counted in bytes of a stream and in round trips.
     let unit = if case.workload == Workload::Stream { 1 } else { case.block_bytes };

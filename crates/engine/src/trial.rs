@@ -12,7 +12,7 @@ use model::{
 use payload::{Consumer, Producer, Sorter, Tagger, Tile};
 use process::{Child, leave};
 
-use crate::control::Control;
+use crate::control::TrialPage;
 use crate::end::{EndReport, run_end};
 use crate::prepare::{Ready, all_tasks, tasks};
 use crate::sample::{Ends, check_arrival, check_content, make_sample};
@@ -46,8 +46,8 @@ pub(crate) fn run_trial(
 ) -> Result<TrialOutcome, NoSample> {
     let began_ns = monotonic_ns();
     let mut channels = open_all(setup)?;
-    let control = Control::new(all_tasks(setup.case))
-        .map_err(|error| system_failure("mmap of the control page", &error))?;
+    let control = TrialPage::new(all_tasks(setup.case))
+        .map_err(|error| system_failure("mmap of the shared page", &error))?;
     let mut children = start_tasks(setup, &mut channels, &control)?;
     // The tasks hold the ends now. An end kept open here would hide that the other one closed.
     channels.iter_mut().for_each(|channel| channel.endpoints.clear());
@@ -127,7 +127,7 @@ pub(crate) fn open_error(error: OpenError) -> CaseError {
 fn start_tasks(
     setup: &TrialSetup<'_>,
     channels: &mut [Channel],
-    control: &Control,
+    control: &TrialPage,
 ) -> Result<Vec<Child<'static>>, CaseError> {
     let mut endpoints: Vec<Vec<Option<Box<dyn Endpoint>>>> =
         channels.iter_mut().map(|channel| channel.endpoints.drain(..).map(Some).collect()).collect();
@@ -179,7 +179,7 @@ pub(crate) fn run_ends(
     mut endpoints: Vec<Box<dyn Endpoint>>,
     pair: usize,
     first: usize,
-    control: &Control,
+    control: &TrialPage,
     report: &mut dyn Write,
 ) {
     if let [endpoint] = endpoints.as_mut_slice() {
@@ -214,7 +214,7 @@ fn work(
     endpoint: &mut dyn Endpoint,
     pair: usize,
     index: usize,
-    control: &Control,
+    control: &TrialPage,
 ) -> EndReport {
     let (case, role) = (setup.case, endpoint.role());
     // The relays of a chain run where the scheduler puts them: few machines have CPUs for all.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use model::{Case, CaseError, ErrorKind, NoSample, Tasks, Workload, describe_errno};
 use process::{Child, LOOK_UP, describe_ending, wait_for_all};
 
-use crate::control::Control;
+use crate::control::TrialPage;
 use crate::end::{EndFailure, EndReport};
 use crate::prepare::tasks;
 
@@ -27,9 +27,9 @@ pub(crate) fn system_failure(what: &str, error: &io::Error) -> CaseError {
 }
 
 /// Why waiting for tasks ended early.
-pub(crate) struct Cut(pub(crate) NoSample);
+pub(crate) struct WaitError(pub(crate) NoSample);
 
-impl From<io::Error> for Cut {
+impl From<io::Error> for WaitError {
     fn from(error: io::Error) -> Self {
         Self(system_failure("poll", &error).into())
     }
@@ -41,7 +41,7 @@ pub(crate) fn wait_for_tasks(
     children: &mut [Child<'_>],
     case: &Case,
     blocks: u64,
-    control: &Control,
+    control: &TrialPage,
     progress: &mut dyn FnMut(f64),
     stop: &dyn Fn() -> bool,
 ) -> Result<(), NoSample> {
@@ -52,14 +52,14 @@ pub(crate) fn wait_for_tasks(
     let mut stillness = Stillness::from(Instant::now());
     wait_for_all(children, &|child| !succeeded(child), &mut || {
         if stop() {
-            return Err(Cut(NoSample::Stopped));
+            return Err(WaitError(NoSample::Stopped));
         }
         let (slowest, sum) = control.slowest_and_sum();
         stillness.look(Instant::now(), sum);
         progress(slowest as f64 / goal.max(1) as f64);
-        if stillness.lasted > stall_max(case) { Err(Cut(hung(case, sum).into())) } else { Ok(()) }
+        if stillness.lasted > stall_max(case) { Err(WaitError(hung(case, sum).into())) } else { Ok(()) }
     })
-    .map_err(|Cut(why)| why)
+    .map_err(|WaitError(why)| why)
 }
 
 pub(crate) fn succeeded(child: &Child<'_>) -> bool {

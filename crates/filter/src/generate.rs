@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::FilterError;
 use crate::outlet::{GenRoad, Outlet};
-use crate::pipe::{Direction, enlarge, is_pipe, wait_for};
+use crate::pipe::{PipeEnd, enlarge, is_pipe, wait_for};
 
 /// What is to be written.
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ pub struct GenReport {
 /// # Errors
 /// A payload that cannot be made, or what the system answered; see [`FilterError::reader_is_gone`].
 pub fn generate(job: &GenJob, out: BorrowedFd<'_>) -> Result<GenReport, FilterError> {
-    let pipe_bytes = is_pipe(out, Direction::Out).then(|| enlarge(out));
+    let pipe_bytes = is_pipe(out, PipeEnd::Out).then(|| enlarge(out));
     let tile = Tile::make(&job.payload, job.seed, Period::Filter)?;
     let block_bytes = job.block_bytes.get();
     let outlet =

@@ -10,8 +10,8 @@ use rustix::io::{Errno, Result};
 use rustix::pipe::SpliceFlags;
 use serde::Serialize;
 
-use crate::pages::Pages;
-use crate::pipe::{Direction, is_pipe};
+use crate::pages::PayloadPages;
+use crate::pipe::{PipeEnd, is_pipe};
 
 /// The most that is handed over in one call, however large a block is asked for: no pipe holds more.
 const CALL_BYTES_MAX: usize = 1 << 20;
@@ -47,8 +47,8 @@ pub(crate) struct Outlet<'a> {
 /// A road with what it takes to go it.
 enum Way {
     Tee(Reservoir),
-    Vmsplice(Pages),
-    Write(Pages),
+    Vmsplice(PayloadPages),
+    Write(PayloadPages),
 }
 
 impl<'a> Outlet<'a> {
@@ -63,7 +63,7 @@ impl<'a> Outlet<'a> {
         pipe_bytes: usize,
     ) -> io::Result<Self> {
         let call_bytes = block_bytes.min(CALL_BYTES_MAX);
-        let piped = is_pipe(out, Direction::Out);
+        let piped = is_pipe(out, PipeEnd::Out);
         // Whole periods in each slot and in each call, or the phase would be lost between them.
         let in_phase =
             [Reservoir::SLOT_BYTES, call_bytes].iter().all(|len| len.is_multiple_of(tile.period()));
@@ -71,8 +71,8 @@ impl<'a> Outlet<'a> {
             if piped && in_phase { Reservoir::fill(tile.piece(0), Reservoir::SLOTS).ok() } else { None };
         let road = match reservoir.filter(Reservoir::is_whole) {
             Some(reservoir) => Way::Tee(reservoir),
-            None if piped => Way::Vmsplice(Pages::lay_out(tile, call_bytes)?),
-            None => Way::Write(Pages::lay_out(tile, call_bytes)?),
+            None if piped => Way::Vmsplice(PayloadPages::lay_out(tile, call_bytes)?),
+            None => Way::Write(PayloadPages::lay_out(tile, call_bytes)?),
         };
         let slots = pipe_bytes / rustix::param::page_size();
         let naps = slots.saturating_mul(call_bytes.min(Reservoir::SLOT_BYTES)) >= NAP_WORTH_BYTES;
@@ -126,8 +126,8 @@ impl<'a> Outlet<'a> {
     /// No memory to lay the payload out in.
     pub(crate) fn step_down(&mut self) -> io::Result<bool> {
         self.road = match self.road {
-            Way::Tee(_) => Way::Vmsplice(Pages::lay_out(self.tile, self.call_bytes)?),
-            Way::Vmsplice(_) => Way::Write(Pages::lay_out(self.tile, self.call_bytes)?),
+            Way::Tee(_) => Way::Vmsplice(PayloadPages::lay_out(self.tile, self.call_bytes)?),
+            Way::Vmsplice(_) => Way::Write(PayloadPages::lay_out(self.tile, self.call_bytes)?),
             Way::Write(_) => return Ok(false),
         };
         Ok(true)

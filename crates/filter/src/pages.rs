@@ -16,14 +16,14 @@ const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// One period of a payload and a lap of the next, in sealed memory. Dropping it takes the mapping away, not
 /// the pages: those a pipe still refers to stay as they are until they are read.
-pub(crate) struct Pages {
+pub(crate) struct PayloadPages {
     mapping: NonNull<c_void>,
     mapped_bytes: usize,
     start: usize,
     len: usize,
 }
 
-impl Pages {
+impl PayloadPages {
     /// Lays `tile` out so that `lap_bytes` can be handed over in one piece from any phase, faults every page
     /// in, and seals the memory.
     ///
@@ -81,7 +81,7 @@ impl Pages {
     }
 }
 
-impl Drop for Pages {
+impl Drop for PayloadPages {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and every reference into it borrowed `self`.
         let _ = unsafe { munmap(self.mapping.as_ptr(), self.mapped_bytes) };
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn the_layout_is_the_payload_and_survives_its_mapping_in_a_pipe() {
         let tile = Tile::make(&PayloadKind::Random, 5, Period::Filter).expect("no file involved");
-        let pages = Pages::lay_out(&tile, 65536).expect("memory");
+        let pages = PayloadPages::lay_out(&tile, 65536).expect("memory");
         let mut expected = vec![0; 8192];
         let phase = tile.period() - 100;
         tile.copy_from(phase, &mut expected);

@@ -12,19 +12,19 @@ const PIPE_MAX_BYTES_USUAL: usize = 1 << 20;
 
 /// Which way bytes go through a descriptor.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direction {
+pub(crate) enum PipeEnd {
     In,
     Out,
 }
 
 /// Whether a descriptor is open for this direction.
-pub(crate) fn is_open_for(fd: BorrowedFd<'_>, direction: Direction) -> bool {
-    let wrong_way = if direction == Direction::In { OFlags::WRONLY } else { OFlags::RDONLY };
+pub(crate) fn is_open_for(fd: BorrowedFd<'_>, direction: PipeEnd) -> bool {
+    let wrong_way = if direction == PipeEnd::In { OFlags::WRONLY } else { OFlags::RDONLY };
     fcntl_getfl(fd).is_ok_and(|flags| flags & OFlags::RWMODE != wrong_way)
 }
 
 /// Whether a descriptor is a pipe or FIFO open for this direction.
-pub(crate) fn is_pipe(fd: BorrowedFd<'_>, direction: Direction) -> bool {
+pub(crate) fn is_pipe(fd: BorrowedFd<'_>, direction: PipeEnd) -> bool {
     let is_fifo = fstat(fd).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo);
     is_fifo && is_open_for(fd, direction)
 }
@@ -68,10 +68,10 @@ mod tests {
     #[test]
     fn only_pipes_of_the_right_direction_are_pipes() {
         let (reader, writer) = rustix::pipe::pipe().expect("pipe");
-        assert!(is_pipe(writer.as_fd(), Direction::Out) && is_pipe(reader.as_fd(), Direction::In));
-        assert!(!is_pipe(reader.as_fd(), Direction::Out) && !is_pipe(writer.as_fd(), Direction::In));
+        assert!(is_pipe(writer.as_fd(), PipeEnd::Out) && is_pipe(reader.as_fd(), PipeEnd::In));
+        assert!(!is_pipe(reader.as_fd(), PipeEnd::Out) && !is_pipe(writer.as_fd(), PipeEnd::In));
         let file = tempfile::tempfile().expect("file");
-        assert!(!is_pipe(file.as_fd(), Direction::In) && is_open_for(file.as_fd(), Direction::In));
+        assert!(!is_pipe(file.as_fd(), PipeEnd::In) && is_open_for(file.as_fd(), PipeEnd::In));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use rustix::pipe::{SpliceFlags, splice};
 use serde::Serialize;
 
 use crate::FilterError;
-use crate::pipe::{Direction, enlarge, is_open_for, is_pipe, wait_for};
+use crate::pipe::{PipeEnd, enlarge, is_open_for, is_pipe, wait_for};
 
 /// Bytes read in one call: large enough that calls do not show, small enough for a core's own cache
 /// (64 KiB, 128 KiB, 512 KiB and 1 MiB were slower when it was measured).
@@ -90,17 +90,17 @@ impl SinkReport {
 /// # Errors
 /// A payload that cannot be made, or what the system answered. A wrong byte is no error but a report.
 pub fn sink(job: &SinkJob, input: BorrowedFd<'_>) -> Result<SinkReport, FilterError> {
-    let piped = is_pipe(input, Direction::In);
+    let piped = is_pipe(input, PipeEnd::In);
     let pipe_bytes = piped.then(|| enlarge(input) as u64);
     let inlet = match &job.verify {
         Some(verify) => Inlet::Verify(Block::new(READ_BYTES), Box::new(detector(verify)?)),
         None => piped.then(dev_null).flatten().map_or_else(Inlet::read, Inlet::Splice),
     };
     let most = job.bytes.unwrap_or(u64::MAX);
-    let mut drain = Drain { input, inlet, most, bytes: 0, syscalls: 0 };
+    let mut drain = Discard { input, inlet, most, bytes: 0, syscalls: 0 };
     // The clock starts when there is something to read, not when this program happened to start.
     // (A write end would never be ready; the first read says what is wrong with it.)
-    if is_open_for(input, Direction::In) {
+    if is_open_for(input, PipeEnd::In) {
         wait_for(input, PollFlags::IN).map_err(|e| drain.failed(e))?;
     }
     let started = Instant::now();
@@ -158,7 +158,7 @@ impl Inlet {
     }
 }
 
-struct Drain<'a> {
+struct Discard<'a> {
     input: BorrowedFd<'a>,
     inlet: Inlet,
     /// Nothing is read beyond this many bytes.
@@ -167,7 +167,7 @@ struct Drain<'a> {
     syscalls: u64,
 }
 
-impl Drain<'_> {
+impl Discard<'_> {
     fn run_dry(&mut self) -> Result<Option<Mismatch>, FilterError> {
         loop {
             self.syscalls += 1;

@@ -103,8 +103,8 @@ impl Vitals {
     /// Reads them. The file systems are found by path and are this machine's, whatever the roots.
     pub(crate) fn read(roots: &Roots) -> Self {
         Self {
-            shm: FileSystem::of(Path::new("/dev/shm")),
-            temporary: FileSystem::of(&model::temporary_folder()),
+            shm: FileSystem::holding(Path::new("/dev/shm")),
+            temporary: FileSystem::holding(&model::temporary_folder()),
             ..Self::below(roots)
         }
     }
@@ -182,7 +182,7 @@ fn idle_exit_us(roots: &Roots) -> Option<u64> {
 impl FileSystem {
     /// The file system a folder is on; `None` where there is no such folder. Makes a file there that has no name, or has
     /// lost it before this returns.
-    fn of(folder: &Path) -> Option<Self> {
+    fn holding(folder: &Path) -> Option<Self> {
         let stat = statfs(folder).ok()?;
         // The widths and signs of these fields differ between architectures.
         #[allow(clippy::unnecessary_cast)]
@@ -253,16 +253,16 @@ mod tests {
 
     #[test]
     fn proc_is_proc() {
-        let read = FileSystem::of(Path::new("/proc")).expect("every Linux has it");
+        let read = FileSystem::holding(Path::new("/proc")).expect("every Linux has it");
         assert_eq!(read.kind, "proc");
         assert!(!read.is_memory());
         assert_eq!(read.available_bytes, None);
         assert!(read.refusal.is_some(), "no file can be made in /proc");
         let folder = tempfile::tempdir().expect("a folder");
-        let usable = FileSystem::of(folder.path()).expect("there");
+        let usable = FileSystem::holding(folder.path()).expect("there");
         assert_eq!(usable.refusal, None);
         assert!(folder.path().read_dir().expect("there").next().is_none(), "nothing is left");
-        assert_eq!(FileSystem::of(Path::new("/proc/no such folder")), None);
+        assert_eq!(FileSystem::holding(Path::new("/proc/no such folder")), None);
         assert!(Vitals::read(&Roots::default()).temporary.is_some());
     }
 }

@@ -61,7 +61,7 @@ impl Tile {
     /// # Errors
     /// A `file:` payload that cannot be read or is empty.
     pub fn make(kind: &PayloadKind, seed: u64, period: Period) -> Result<Self, PayloadError> {
-        Ok(Self::of(match kind {
+        Ok(Self::from_period(match kind {
             PayloadKind::Sequence => (0..=255).collect(),
             PayloadKind::Zero => vec![0],
             PayloadKind::Random => random_bytes(seed, period.bytes()),
@@ -71,7 +71,7 @@ impl Tile {
     }
 
     /// A tile of the given bytes, which must not be empty.
-    fn of(one_period: Vec<u8>) -> Self {
+    fn from_period(one_period: Vec<u8>) -> Self {
         let period = one_period.len();
         let mut bytes = one_period;
         bytes.reserve_exact(LAP_BYTES);

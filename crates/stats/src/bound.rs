@@ -69,7 +69,7 @@ struct Evidence {
 
 /// What holds a stream back; `None` for ping-pong, and where the samples do not decide it.
 pub fn bound_of(case: &CaseRecord) -> Option<Bound> {
-    let evidence = Evidence::of(case)?;
+    let evidence = Evidence::from_case(case)?;
     let busiest = evidence.ends.iter().max_by_key(|end| cpu_ns(end))?;
     // A single task waits for no other. Where the scheduler chose one CPU in some trials and two in others, the sums mix two streams.
     let shared = if case.tasks == Tasks::Single { false } else { shared_cpu(case)? };
@@ -103,7 +103,7 @@ pub fn bound_of(case: &CaseRecord) -> Option<Bound> {
 }
 
 impl Evidence {
-    fn of(case: &CaseRecord) -> Option<Self> {
+    fn from_case(case: &CaseRecord) -> Option<Self> {
         let ends = case.samples.iter().map(|sample| sample.ends.len()).min().unwrap_or(0);
         if case.workload != Workload::Stream || ends == 0 {
             return None;

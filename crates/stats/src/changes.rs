@@ -8,7 +8,7 @@
 //! - Looking repeatedly, with the choice to stop, shares the errors out among all looks, as [`estimate::Looks`] does.
 
 use crate::estimate;
-use crate::rank_test::{Counted, Shape};
+use crate::rank_test::{Counted, Design};
 use crate::shift::factor;
 
 /// The chance of any false statement, over all cases and looks.
@@ -84,7 +84,7 @@ pub fn shifts(cases: &[BothSides<'_>], looks: u32) -> Vec<Option<Shift>> {
 /// How many figures each side of each of `cases` cases needs before any change can be found at all.
 pub fn figures_needed(cases: usize, looks: u32, paired: bool) -> usize {
     let wanted = ERRORS / f64::from(looks.max(1)) / cases.max(1) as f64;
-    let shape = |count| if paired { Shape::Pairs(count) } else { Shape::Groups(count, count) };
+    let shape = |count| if paired { Design::Pairs(count) } else { Design::Groups(count, count) };
     (1..).find(|count| shape(*count).least_p() <= wanted).unwrap_or(usize::MAX)
 }
 
@@ -112,9 +112,13 @@ pub fn usable(figure: f64) -> bool {
 }
 
 impl BothSides<'_> {
-    fn shape(&self) -> Option<Shape> {
+    fn shape(&self) -> Option<Design> {
         let (old, new) = (self.old.len(), self.new.len());
-        (old > 0 && new > 0).then_some(if self.paired { Shape::Pairs(old) } else { Shape::Groups(old, new) })
+        (old > 0 && new > 0).then_some(if self.paired {
+            Design::Pairs(old)
+        } else {
+            Design::Groups(old, new)
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 //! buffer between the ends, what each filling costs (both ends sleep and are woken). Computed from the raw samples of a sweep.
 //!
 //! - **Fit.** Times are compared in logarithms, since sizes span six decades and noise is a share of the time. The samples of
-//!   a size give its place (a bisquare mean: samples far from the others weigh little or nothing), the places give the line
+//!   a size give its bisquare mean (samples far from the others weigh little or nothing), the means give the line
 //!   (Huber's weights, every size alike, no parameter below zero).
 //! - **Intervals** are a jackknife's over rounds (one round left out at a time, at most [`GROUPS_MAX`] groups of them) with
 //!   Student's t: what disturbs a round disturbs all its samples, so the rounds are what is independent.
@@ -18,7 +18,7 @@ mod swept;
 
 pub use crossing::{Crossing, crossing};
 use jackknife::{interval, replicates};
-use line::{Line, Shape};
+use line::{CostLine, LineShape};
 pub use swept::Swept;
 
 /// Fewer sizes than this show no line.
@@ -90,7 +90,7 @@ pub struct CostModel {
     pub half_bytes: Option<Fitted>,
     /// Every size, the smallest first.
     pub deviations: Vec<Deviation>,
-    line: Line,
+    line: CostLine,
 }
 
 /// Why there is no model: a sentence.
@@ -105,26 +105,26 @@ impl CostModel {
     /// Too few sizes or rounds, or sizes too close together; in words.
     pub fn of(swept: &Swept) -> Result<Self, NoModel> {
         check(swept)?;
-        let places = swept.places(None);
-        let plain = Shape { buffer_bytes: None };
-        let fitted = |shape| line::fit(&places, shape).filter(|line| is_sound(line, &places));
+        let means = swept.size_means(None);
+        let plain = LineShape { buffer_bytes: None };
+        let fitted = |shape| line::fit(&means, shape).filter(|line| is_sound(line, &means));
         let too_odd = || NoModel("its times are no numbers that a line could be drawn through".to_owned());
         let without = fitted(plain).ok_or_else(too_odd)?;
         let filled = swept.buffer_bytes().filter(|buffer| has_sizes_about(*buffer, swept));
-        let with = filled.and_then(|buffer| fitted(Shape { buffer_bytes: Some(buffer) }));
-        let better = |with: &Line| with.distance(&places) < BETTER_BELOW * without.distance(&places);
+        let with = filled.and_then(|buffer| fitted(LineShape { buffer_bytes: Some(buffer) }));
+        let better = |with: &CostLine| with.distance(&means) < BETTER_BELOW * without.distance(&means);
         let model = with.filter(better).map(|with| Self::around(swept, with));
         let costs = |model: &Self| model.filling.is_some_and(|filling| filling.ns.low > 0.0);
         Ok(model.filter(costs).unwrap_or_else(|| Self::around(swept, without)))
     }
 
     /// A line with the intervals around it.
-    fn around(swept: &Swept, line: Line) -> Self {
-        let refitted: Vec<(Line, Vec<swept::Place>)> = replicates(swept)
+    fn around(swept: &Swept, line: CostLine) -> Self {
+        let refitted: Vec<(CostLine, Vec<swept::SizeMean>)> = replicates(swept)
             .into_iter()
-            .filter_map(|places| Some((line::fit(&places, line.shape)?, places)))
+            .filter_map(|means| Some((line::fit(&means, line.shape)?, means)))
             .collect();
-        let fitted = |of: &dyn Fn(&Line) -> f64| {
+        let fitted = |of: &dyn Fn(&CostLine) -> f64| {
             let values: Vec<f64> = refitted.iter().map(|(line, _)| of(line)).collect();
             if values.iter().chain([&of(&line)]).all(|value| *value > 0.0) {
                 let values: Vec<f64> = values.iter().map(|value| value.ln()).collect();
@@ -133,25 +133,25 @@ impl CostModel {
             let (low, high) = interval(of(&line), &values);
             Fitted { value: of(&line), low: low.max(0.0), high }
         };
-        let logarithm = |line: &Line| (line.overhead_ns / line.byte_ns).ln();
+        let logarithm = |line: &CostLine| (line.overhead_ns / line.byte_ns).ln();
         let byte_ns = fitted(&|line| line.byte_ns);
         let is_known = byte_ns.low > 0.0 && refitted.iter().all(|(line, _)| logarithm(line).is_finite());
         let half = (is_known && logarithm(&line).is_finite()).then(|| {
             let values: Vec<f64> = refitted.iter().map(|(line, _)| logarithm(line)).collect();
             exponential(logarithm(&line), interval(logarithm(&line), &values))
         });
-        let own = swept.places(None);
-        let deviation = |place: &swept::Place| {
-            let same = |places: &[swept::Place]| {
-                let found = places.binary_search_by_key(&place.block_bytes, |other| other.block_bytes);
-                found.ok().map(|at| places[at])
+        let own = swept.size_means(None);
+        let deviation = |mean: &swept::SizeMean| {
+            let same = |means: &[swept::SizeMean]| {
+                let found = means.binary_search_by_key(&mean.block_bytes, |other| other.block_bytes);
+                found.ok().map(|at| means[at])
             };
-            let off = |line: &Line, place: &swept::Place| place.ln_ns - line.ns(place.block_bytes).ln();
+            let off = |line: &CostLine, mean: &swept::SizeMean| mean.ln_ns - line.ns(mean.block_bytes).ln();
             let values: Vec<f64> =
-                refitted.iter().filter_map(|(line, places)| Some(off(line, &same(places)?))).collect();
-            let value = off(&line, place);
+                refitted.iter().filter_map(|(line, means)| Some(off(line, &same(means)?))).collect();
+            let value = off(&line, mean);
             let times = exponential(value, interval(value, &values));
-            Deviation { block_bytes: place.block_bytes, times }
+            Deviation { block_bytes: mean.block_bytes, times }
         };
         let filling = line.shape.buffer_bytes;
         Self {
@@ -241,8 +241,8 @@ fn has_sizes_about(buffer_bytes: u64, swept: &Swept) -> bool {
 }
 
 /// Whether every time on the line is a positive number.
-fn is_sound(line: &Line, places: &[swept::Place]) -> bool {
-    places.iter().all(|place| line.ns(place.block_bytes).ln().is_finite())
+fn is_sound(line: &CostLine, means: &[swept::SizeMean]) -> bool {
+    means.iter().all(|mean| line.ns(mean.block_bytes).ln().is_finite())
 }
 
 #[cfg(test)]

@@ -19,15 +19,15 @@ const COUNTED_OF_PAIRS: usize = 40;
 
 /// Who has how many values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Shape {
+pub(crate) enum Design {
     /// Two groups: the old figures and the new ones.
     Groups(usize, usize),
     /// So many pairs.
     Pairs(usize),
 }
 
-impl Shape {
-    /// The smallest two-sided chance that any figures of this shape can have: all of one side are beyond all of the other.
+impl Design {
+    /// The smallest two-sided chance that any figures of this design can have: all of one side are beyond all of the other.
     pub(crate) fn least_p(self) -> f64 {
         let ln_ways = match self {
             Self::Groups(one, other) => {
@@ -59,11 +59,11 @@ impl Shape {
 
 /// The distributions that were counted so far: cases of one run are alike.
 #[derive(Default)]
-pub(crate) struct Counted(HashMap<Shape, Rc<[f64]>>);
+pub(crate) struct Counted(HashMap<Design, Rc<[f64]>>);
 
 impl Counted {
-    fn untied(&mut self, shape: Shape) -> Rc<[f64]> {
-        self.0.entry(shape).or_insert_with(|| chances(&shape.untied(), shape).into()).clone()
+    fn untied(&mut self, design: Design) -> Rc<[f64]> {
+        self.0.entry(design).or_insert_with(|| chances(&design.untied(), design).into()).clone()
     }
 
     /// The chance, if nothing had changed, that the two sides lie apart at least as far as these: two-sided.
@@ -72,13 +72,13 @@ impl Counted {
     }
 
     fn p_of_groups(&mut self, old: &[f64], new: &[f64]) -> f64 {
-        let shape = Shape::Groups(old.len(), new.len());
+        let design = Design::Groups(old.len(), new.len());
         let all: Vec<f64> = new.iter().chain(old).copied().collect();
         let (ranks, tied) = doubled_ranks(&all);
         let sum: usize = ranks[..new.len()].iter().sum();
         let counted = if tied { COUNTED_OF_TWO_TIED } else { COUNTED_OF_TWO };
         if all.len() <= counted {
-            let chances = if tied { chances(&ranks, shape).into() } else { self.untied(shape) };
+            let chances = if tied { chances(&ranks, design).into() } else { self.untied(design) };
             return both_tails(&chances, sum);
         }
         let count = all.len() as f64;
@@ -95,10 +95,10 @@ impl Counted {
         let changed = || differences.iter().zip(&ranks).filter(|(difference, _)| **difference != 0.0);
         let sum = changed().filter(|(difference, _)| **difference > 0.0).map(|(_, rank)| rank).sum::<usize>();
         let ranks: Vec<usize> = changed().map(|(_, rank)| *rank).collect();
-        let shape = Shape::Pairs(ranks.len());
+        let design = Design::Pairs(ranks.len());
         if ranks.len() <= COUNTED_OF_PAIRS {
             let is_plain = !tied && ranks.len() == differences.len();
-            let chances = if is_plain { self.untied(shape) } else { chances(&ranks, shape).into() };
+            let chances = if is_plain { self.untied(design) } else { chances(&ranks, design).into() };
             return both_tails(&chances, sum);
         }
         let mean = ranks.iter().sum::<usize>() as f64 / 2.0;
@@ -106,29 +106,29 @@ impl Counted {
         approximate(sum as f64 - mean, variance)
     }
 
-    /// How many steps at either end of all [`Shape::steps`] in order an interval may leave out, less than `tail` of the chance being
+    /// How many steps at either end of all [`Design::steps`] in order an interval may leave out, less than `tail` of the chance being
     /// beyond each end; `None` where there are too few values for any interval. The interval holds every shift that the test of
     /// untied values does not reject (Hodges and Lehmann 1963).
-    pub(crate) fn left_out(&mut self, shape: Shape, tail: f64) -> Option<u64> {
-        if shape.least_p() / 2.0 > tail {
+    pub(crate) fn left_out(&mut self, design: Design, tail: f64) -> Option<u64> {
+        if design.least_p() / 2.0 > tail {
             return None;
         }
-        let (counted, least_sum, variance) = match shape {
-            Shape::Groups(one, other) => {
+        let (counted, least_sum, variance) = match design {
+            Design::Groups(one, other) => {
                 let count = (one + other) as f64;
                 let variance = one as f64 * other as f64 * (count + 1.0) / 12.0;
                 (one + other <= COUNTED_OF_TWO, other * (other + 1), variance)
             }
-            Shape::Pairs(pairs) => {
+            Design::Pairs(pairs) => {
                 let count = pairs as f64;
                 (pairs <= COUNTED_OF_PAIRS, 0, count * (count + 1.0) * (2.0 * count + 1.0) / 24.0)
             }
         };
         if !counted {
-            let middle = shape.steps() as f64 / 2.0;
+            let middle = design.steps() as f64 / 2.0;
             return Some((middle - 0.5 - exceeded_with(tail) * variance.sqrt()).max(0.0).floor() as u64);
         }
-        let chances = self.untied(shape);
+        let chances = self.untied(design);
         let mut below = 0.0;
         let sums = chances[least_sum..].iter().step_by(2);
         let within = sums.take_while(|chance| {
@@ -140,10 +140,10 @@ impl Counted {
 }
 
 /// The chance of each doubled sum of ranks: of as many ranks as there are new figures, or of any of them, all ways being alike.
-fn chances(ranks: &[usize], shape: Shape) -> Vec<f64> {
+fn chances(ranks: &[usize], design: Design) -> Vec<f64> {
     let total: usize = ranks.iter().sum();
-    match shape {
-        Shape::Pairs(_) => {
+    match design {
+        Design::Pairs(_) => {
             let mut chances = vec![0.0; total + 1];
             chances[0] = 1.0;
             for rank in ranks {
@@ -154,7 +154,7 @@ fn chances(ranks: &[usize], shape: Shape) -> Vec<f64> {
             }
             chances
         }
-        Shape::Groups(_, chosen) => {
+        Design::Groups(_, chosen) => {
             let mut ways = vec![vec![0.0; total + 1]; chosen + 1];
             ways[0][0] = 1.0;
             for rank in ranks {
@@ -220,17 +220,17 @@ mod tests {
         assert!((p(&five, &[2.5, 4.5, 11.0, 12.0, 13.0], true) - 2.0 / 32.0).abs() < 1e-12);
         // Conover, tables A7 and A12, two-sided 5 % and 1 %.
         let mut counted = Counted::default();
-        for (shape, tail, left_out) in [
-            (Shape::Groups(10, 10), 0.025, 23),
-            (Shape::Groups(5, 9), 0.025, 7),
-            (Shape::Groups(20, 20), 0.005, 105),
-            (Shape::Pairs(10), 0.025, 8),
-            (Shape::Pairs(20), 0.005, 37),
+        for (design, tail, left_out) in [
+            (Design::Groups(10, 10), 0.025, 23),
+            (Design::Groups(5, 9), 0.025, 7),
+            (Design::Groups(20, 20), 0.005, 105),
+            (Design::Pairs(10), 0.025, 8),
+            (Design::Pairs(20), 0.005, 37),
         ] {
-            assert_eq!(counted.left_out(shape, tail), Some(left_out), "{shape:?}");
+            assert_eq!(counted.left_out(design, tail), Some(left_out), "{design:?}");
         }
-        assert_eq!(counted.left_out(Shape::Groups(3, 3), 0.025), None);
-        assert_eq!(counted.left_out(Shape::Pairs(5), 0.025), None);
+        assert_eq!(counted.left_out(Design::Groups(3, 3), 0.025), None);
+        assert_eq!(counted.left_out(Design::Pairs(5), 0.025), None);
     }
 
     #[test]
@@ -244,9 +244,9 @@ mod tests {
             let counted = p(&old, &new, paired);
             let approximate = p(&[&old[..], &[0.5]].concat(), &[&new[..], &[0.7]].concat(), paired);
             assert!((approximate / counted).ln().abs() < 0.7, "{counted} and {approximate}");
-            let shape = |count| if paired { Shape::Pairs(count) } else { Shape::Groups(count, count) };
+            let design = |count| if paired { Design::Pairs(count) } else { Design::Groups(count, count) };
             let left_out =
-                [few, few + 1].map(|count| Counted::default().left_out(shape(count), 0.005).unwrap());
+                [few, few + 1].map(|count| Counted::default().left_out(design(count), 0.005).unwrap());
             assert!((1.0..1.12).contains(&(left_out[1] as f64 / left_out[0] as f64)), "{left_out:?}");
         }
     }

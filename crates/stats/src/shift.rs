@@ -5,7 +5,7 @@
 //! as differences of logarithms. The bounds are those quotients that the rank test of [`crate::rank_test`] would just not
 //! reject: where nothing but the factor changed they cover it with the chance that is asked for, whatever the shape of the noise.
 
-use crate::rank_test::{Counted, Shape};
+use crate::rank_test::{Counted, Design};
 
 /// A factor and its bounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,12 +29,12 @@ enum Steps {
 pub(crate) fn factor(counted: &mut Counted, old: &[f64], new: &[f64], paired: bool, tail: f64) -> Factor {
     let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
     let (old, new) = (logs(old), logs(new));
-    let (mut steps, shape) = if paired {
+    let (mut steps, design) = if paired {
         let differences = new.iter().zip(&old).map(|(new, old)| new - old).collect();
-        (Steps::Pairs(differences), Shape::Pairs(old.len()))
+        (Steps::Pairs(differences), Design::Pairs(old.len()))
     } else {
-        let shape = Shape::Groups(old.len(), new.len());
-        (Steps::Groups(old, new), shape)
+        let design = Design::Groups(old.len(), new.len());
+        (Steps::Groups(old, new), design)
     };
     match &mut steps {
         Steps::Groups(old, new) => {
@@ -42,9 +42,9 @@ pub(crate) fn factor(counted: &mut Counted, old: &[f64], new: &[f64], paired: bo
         }
         Steps::Pairs(differences) => differences.sort_unstable_by(f64::total_cmp),
     }
-    let count = shape.steps();
+    let count = design.steps();
     let middle = (steps.smallest(count.div_ceil(2)) + steps.smallest(count / 2 + 1)) / 2.0;
-    let interval = counted.left_out(shape, tail).map(|left_out| {
+    let interval = counted.left_out(design, tail).map(|left_out| {
         let low = steps.smallest((left_out + 1).min(count.div_ceil(2)));
         let high = steps.smallest((count - left_out).max(count / 2 + 1));
         (multiple(low), multiple(high))
@@ -111,7 +111,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    fn of(old: &[f64], new: &[f64], paired: bool) -> Factor {
+    fn factor_of(old: &[f64], new: &[f64], paired: bool) -> Factor {
         factor(&mut Counted::default(), old, new, paired, 0.025)
     }
 
@@ -119,18 +119,18 @@ mod tests {
     fn a_factor_is_found_again() {
         let old: Vec<f64> = (1..=9).map(f64::from).collect();
         let new: Vec<f64> = old.iter().map(|value| value * 1.5).collect();
-        let pairs = of(&old, &new, true);
+        let pairs = factor_of(&old, &new, true);
         assert!((pairs.ratio - 1.5).abs() < 1e-12 && (pairs.interval.unwrap().1 - 1.5).abs() < 1e-12);
-        let groups = of(&old, &new, false);
+        let groups = factor_of(&old, &new, false);
         let (low, high) = groups.interval.unwrap();
         assert!((groups.ratio - 1.5).abs() < 1e-12 && low < 1.0 && high > 2.0, "{groups:?}");
-        assert_eq!(of(&[1.0], &[2.0], false).interval, None);
-        assert_eq!(of(&[5.0; 9], &[5.0; 9], false), Factor { ratio: 1.0, interval: Some((1.0, 1.0)) });
+        assert_eq!(factor_of(&[1.0], &[2.0], false).interval, None);
+        assert_eq!(factor_of(&[5.0; 9], &[5.0; 9], false), Factor { ratio: 1.0, interval: Some((1.0, 1.0)) });
     }
 
     #[test]
     fn the_largest_figures_have_a_factor() {
-        let found = of(&[f64::MIN_POSITIVE; 9], &[f64::MAX; 9], false);
+        let found = factor_of(&[f64::MIN_POSITIVE; 9], &[f64::MAX; 9], false);
         assert_eq!((found.ratio, found.interval), (f64::MAX, Some((f64::MAX, f64::MAX))));
     }
 
@@ -158,11 +158,11 @@ mod tests {
             pairs in vec((1f64..1e6, 1f64..1e6), 1..50), paired in any::<bool>(),
         ) {
             let (old, new): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
-            let found = of(&old, &new, paired);
+            let found = factor_of(&old, &new, paired);
             if let Some((low, high)) = found.interval {
                 prop_assert!(low <= found.ratio && found.ratio <= high);
             }
-            let back = of(&new, &old, paired);
+            let back = factor_of(&new, &old, paired);
             prop_assert!((found.ratio * back.ratio - 1.0).abs() < 1e-9);
         }
     }

@@ -1,7 +1,7 @@
 //! How far a value computed from many rounds can be trusted: computed again without each of them.
 
 use super::GROUPS_MAX;
-use super::swept::{Place, Swept};
+use super::swept::{SizeMean, Swept};
 
 /// Student's t for 95 %, by degrees of freedom from 1 on (any table).
 const T: [f64; 24] = [
@@ -9,12 +9,12 @@ const T: [f64; 24] = [
     2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064,
 ];
 
-/// The places of all sizes without each group of rounds in turn.
-pub(super) fn replicates(swept: &Swept) -> Vec<Vec<Place>> {
+/// The means of all sizes without each group of rounds in turn.
+pub(super) fn replicates(swept: &Swept) -> Vec<Vec<SizeMean>> {
     let rounds = swept.rounds();
     let groups = rounds.len().min(GROUPS_MAX);
     let group = |at: usize| rounds.iter().skip(at).step_by(groups).copied().collect::<Vec<u32>>();
-    (0..groups).map(|at| swept.places(Some(&group(at)))).collect()
+    (0..groups).map(|at| swept.size_means(Some(&group(at)))).collect()
 }
 
 /// The 95 % interval of a value by what it is without each group (Tukey's jackknife, its variance (g-1)/g Σ(θᵢ-θ)²). A robust

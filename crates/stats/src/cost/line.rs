@@ -1,6 +1,6 @@
-//! A line through the places of block sizes: least squares in logarithms with Huber's weights, no parameter below zero.
+//! A line through the means of block sizes: least squares in logarithms with Huber's weights, no parameter below zero.
 
-use super::swept::Place;
+use super::swept::SizeMean;
 use crate::estimate::median;
 
 /// From this many standard deviations on a size pulls no harder (Huber, 95 % efficient for normal values).
@@ -20,21 +20,21 @@ const PARAMETERS: usize = 3;
 
 /// What a line is made of, beside overhead and bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(super) struct LineShape {
     /// The buffer whose fillings cost time.
     pub(super) buffer_bytes: Option<u64>,
 }
 
 /// A line; none of its parameters is below zero.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Line {
-    pub(super) shape: Shape,
+pub(super) struct CostLine {
+    pub(super) shape: LineShape,
     pub(super) overhead_ns: f64,
     pub(super) byte_ns: f64,
     pub(super) filling_ns: f64,
 }
 
-impl Shape {
+impl LineShape {
     /// What the parameters are multiplied by for a block: one overhead, its bytes, how often it fills the buffer.
     fn regressors(self, block_bytes: u64) -> [f64; PARAMETERS] {
         let fillings = match self.buffer_bytes {
@@ -45,8 +45,8 @@ impl Shape {
     }
 }
 
-impl Line {
-    fn of(shape: Shape, [overhead_ns, byte_ns, filling_ns]: [f64; PARAMETERS]) -> Self {
+impl CostLine {
+    fn new(shape: LineShape, [overhead_ns, byte_ns, filling_ns]: [f64; PARAMETERS]) -> Self {
         Self { shape, overhead_ns, byte_ns, filling_ns }
     }
 
@@ -57,22 +57,21 @@ impl Line {
     }
 
     /// How far the sizes lie from the line in the mean, in logarithms.
-    pub(super) fn distance(&self, places: &[Place]) -> f64 {
-        let off = |place: &Place| (place.ln_ns - self.ns(place.block_bytes).ln()).abs();
-        places.iter().map(off).sum::<f64>() / places.len().max(1) as f64
+    pub(super) fn distance(&self, means: &[SizeMean]) -> f64 {
+        let off = |mean: &SizeMean| (mean.ln_ns - self.ns(mean.block_bytes).ln()).abs();
+        means.iter().map(off).sum::<f64>() / means.len().max(1) as f64
     }
 }
 
-/// The line of this shape through some places; `None` for no places, or times that are no numbers.
-pub(super) fn fit(places: &[Place], shape: Shape) -> Option<Line> {
-    let (first, last) = (places.first()?, places.last()?);
-    let rows: Vec<[f64; PARAMETERS]> =
-        places.iter().map(|place| shape.regressors(place.block_bytes)).collect();
+/// The line of this shape through some means; `None` for no means, or times that are no numbers.
+pub(super) fn fit(means: &[SizeMean], shape: LineShape) -> Option<CostLine> {
+    let (first, last) = (means.first()?, means.last()?);
+    let rows: Vec<[f64; PARAMETERS]> = means.iter().map(|mean| shape.regressors(mean.block_bytes)).collect();
     let start = [first.ln_ns.exp(), last.ln_ns.exp() / last.block_bytes.max(1) as f64, 0.0];
-    let mut line = Line::of(shape, start);
+    let mut line = CostLine::new(shape, start);
     for _ in 0..STEPS_MAX {
-        let times: Vec<f64> = places.iter().map(|place| line.ns(place.block_bytes)).collect();
-        let off: Vec<f64> = places.iter().zip(&times).map(|(place, time)| place.ln_ns - time.ln()).collect();
+        let times: Vec<f64> = means.iter().map(|mean| line.ns(mean.block_bytes)).collect();
+        let off: Vec<f64> = means.iter().zip(&times).map(|(mean, time)| mean.ln_ns - time.ln()).collect();
         let spread = median(&off.iter().map(|off| off.abs()).collect::<Vec<f64>>())? * MAD_TO_SIGMA;
         let limit = HUBER * spread.max(SPREAD_MIN);
         // Near the line a logarithm's distance is a share of the time: a linear problem in shares.
@@ -80,9 +79,9 @@ pub(super) fn fit(places: &[Place], shape: Shape) -> Option<Line> {
             let weight = (limit / off.abs().max(limit)).sqrt();
             (row.map(|factor| factor / time * weight), (1.0 + off.clamp(-STRIDE, STRIDE)) * weight)
         });
-        let next = Line::of(shape, not_negative(&weighted.collect::<Vec<_>>())?);
+        let next = CostLine::new(shape, not_negative(&weighted.collect::<Vec<_>>())?);
         let moved =
-            places.iter().zip(&times).map(|(place, time)| (next.ns(place.block_bytes) / time - 1.0).abs());
+            means.iter().zip(&times).map(|(mean, time)| (next.ns(mean.block_bytes) / time - 1.0).abs());
         let settled = moved.fold(0.0, f64::max) < SETTLED;
         line = next;
         if settled {

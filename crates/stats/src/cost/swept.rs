@@ -1,4 +1,4 @@
-//! The trials of one mechanism over block sizes, and the place of each size: what a block of it takes, whatever single
+//! The trials of one mechanism over block sizes, and the mean of each size: what a block of it takes, whatever single
 //! trials did.
 
 use std::collections::BTreeMap;
@@ -25,9 +25,9 @@ pub struct Swept {
     buffer_bytes: Option<u64>,
 }
 
-/// The place of a size.
+/// The mean of a size.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Place {
+pub(super) struct SizeMean {
     pub(super) block_bytes: u64,
     pub(super) ln_ns: f64,
 }
@@ -76,8 +76,8 @@ impl Swept {
         self.buffer_bytes
     }
 
-    /// The place of every size; without the trials of these rounds, where some are named.
-    pub(super) fn places(&self, without: Option<&[u32]>) -> Vec<Place> {
+    /// The mean of every size; without the trials of these rounds, where some are named.
+    pub(super) fn size_means(&self, without: Option<&[u32]>) -> Vec<SizeMean> {
         let stays = |round: &u32| without.is_none_or(|rounds| !rounds.contains(round));
         let values: Vec<(u64, Vec<f64>)> = self
             .sizes
@@ -87,11 +87,11 @@ impl Swept {
             .filter(|(_, values)| !values.is_empty())
             .collect();
         let spread = spread(values.iter().map(|(_, values)| values.as_slice()));
-        let place = |(block_bytes, values): &(u64, Vec<f64>)| Place {
+        let mean = |(block_bytes, values): &(u64, Vec<f64>)| SizeMean {
             block_bytes: *block_bytes,
-            ln_ns: place(values, spread),
+            ln_ns: bisquare_mean(values, spread),
         };
-        values.iter().map(place).collect()
+        values.iter().map(mean).collect()
     }
 }
 
@@ -107,7 +107,7 @@ fn spread<'a>(sizes: impl Iterator<Item = &'a [f64]>) -> f64 {
 }
 
 /// The bisquare mean of some values, of which there is one at least.
-fn place(values: &[f64], spread: f64) -> f64 {
+fn bisquare_mean(values: &[f64], spread: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let mut center = middle(&sorted);
