@@ -87,7 +87,7 @@ fn bar(row: &RankedRow, ranking: &Ranking) -> Option<String> {
 }
 
 /// A median round trip, marked where it is noisy.
-fn marked_p50(case: &CaseRecord) -> Option<String> {
+pub(crate) fn marked_p50(case: &CaseRecord) -> Option<String> {
     Some(format!("{}{}", numbers::time(case.latency_ns.as_ref()?.p50 as f64), noise::mark(case.noise)))
 }
 

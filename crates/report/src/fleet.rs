@@ -23,12 +23,12 @@ const MATRIX_NODES_MAX: usize = 16;
 const NAMED_MAX: usize = 5;
 
 /// One kind of figures of the whole fleet.
-struct Kind<'a> {
+struct WorkloadFigures<'a> {
     workload: Workload,
     /// What was measured between nodes: sender and receiver, or who asked and who answered.
     cells: Vec<(usize, usize, &'a CaseRecord)>,
     /// What each node does by itself, and with all its partners.
-    parts: Vec<Part>,
+    parts: Vec<NodeFigures>,
     /// The slowest first, beside what their two nodes let expect.
     slow_pairs: Vec<PairSpeed>,
     /// The share below which a pair would have been slow; `None` where there are none.
@@ -38,7 +38,7 @@ struct Kind<'a> {
 }
 
 /// What nodes do, beside the median node.
-struct Part {
+struct NodeFigures {
     /// The heading of a column.
     title: &'static str,
     /// What a slow node does, before its figure.
@@ -51,7 +51,7 @@ struct Part {
     below: Option<f64>,
 }
 
-impl Part {
+impl NodeFigures {
     /// How many times as fast a node is; marked where most of its figures tell nothing.
     fn times(&self, rank: usize) -> Option<String> {
         let own = &self.nodes[rank];
@@ -101,7 +101,7 @@ fn by_itself(record: &FleetRecord, workload: Workload) -> Vec<Vec<Speed>> {
     own
 }
 
-impl<'a> Kind<'a> {
+impl<'a> WorkloadFigures<'a> {
     fn from_record(record: &'a FleetRecord, workload: Workload) -> Self {
         // Round trips of a pair are measured once: they cannot tell its ends apart.
         let parts: &[_] = match workload {
@@ -131,7 +131,7 @@ impl<'a> Kind<'a> {
         let parts = parts.iter().zip(nodes).map(|((title, words), nodes)| {
             let slow = slow_nodes(&nodes);
             let below = slow_nodes_below(&nodes);
-            Part { title, words, nodes, slow, below }
+            NodeFigures { title, words, nodes, slow, below }
         });
         Self { workload, cells, parts: parts.collect(), slow_pairs, pairs_below, noisy }
     }
@@ -184,11 +184,11 @@ impl<'a> Kind<'a> {
     }
 }
 
-fn kinds(record: &FleetRecord) -> Vec<Kind<'_>> {
-    Workload::ALL.iter().map(|workload| Kind::from_record(record, *workload)).collect()
+fn kinds(record: &FleetRecord) -> Vec<WorkloadFigures<'_>> {
+    Workload::ALL.iter().map(|workload| WorkloadFigures::from_record(record, *workload)).collect()
 }
 
-fn parts<'a>(kinds: &'a [Kind]) -> impl Iterator<Item = &'a Part> {
+fn parts<'a>(kinds: &'a [WorkloadFigures]) -> impl Iterator<Item = &'a NodeFigures> {
     kinds.iter().flat_map(|kind| &kind.parts)
 }
 
@@ -234,7 +234,7 @@ fn narrow(mut figure: Figure) -> Table {
 }
 
 /// A row for each node.
-fn nodes(record: &FleetRecord, kinds: &[Kind]) -> Table {
+fn nodes(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Table {
     let mut table = Table { title: "The nodes, beside the median node".to_owned(), ..Table::default() };
     table.add(Column::left("node"), record.nodes.iter().map(|node| Some(node.name.clone())));
     for part in parts(kinds) {
@@ -254,7 +254,7 @@ fn nodes(record: &FleetRecord, kinds: &[Kind]) -> Table {
 }
 
 /// Every fact in which nodes differ, a row for each of its values, beside the speed of the nodes that have it.
-fn differences(record: &FleetRecord, kinds: &[Kind]) -> Option<Table> {
+fn differences(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Option<Table> {
     let mut facts: BTreeMap<(usize, String), BTreeMap<String, Vec<usize>>> = BTreeMap::new();
     let mut known = 0;
     for (rank, bench) in
@@ -265,7 +265,7 @@ fn differences(record: &FleetRecord, kinds: &[Kind]) -> Option<Table> {
             facts.entry((place, name)).or_default().entry(value).or_default().push(rank);
         }
     }
-    let speed = |part: &Part, nodes: &[usize]| {
+    let speed = |part: &NodeFigures, nodes: &[usize]| {
         let speeds: Vec<f64> = nodes.iter().filter_map(|rank| middle(&part.nodes[*rank])).collect();
         median(&speeds).map_or_else(|| ABSENT.to_owned(), |speed| ratio(speed.exp()))
     };
@@ -293,7 +293,7 @@ fn differences(record: &FleetRecord, kinds: &[Kind]) -> Option<Table> {
 }
 
 /// That nothing is slow, and what would have been; what has too few trials to tell.
-fn nothing_slow(kinds: &[Kind]) -> Vec<String> {
+fn nothing_slow(kinds: &[WorkloadFigures]) -> Vec<String> {
     let nodes = parts(kinds).filter_map(|part| Some((part.title, part.below?)));
     let pairs = kinds.iter().filter_map(|kind| Some(("pairs", kind.pairs_below?)));
     let least = |all: &[(&'static str, f64)]| {
@@ -321,7 +321,7 @@ fn nothing_slow(kinds: &[Kind]) -> Vec<String> {
 }
 
 /// Which nodes are slow, or that none is, or that the figures do not say; and what failed.
-fn sentences(record: &FleetRecord, kinds: &[Kind]) -> Vec<String> {
+fn sentences(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Vec<String> {
     let name = |rank: usize| record.nodes[rank].name.as_str();
     let mut said = Vec::new();
     let mut slow: Vec<Vec<String>> = vec![Vec::new(); record.nodes.len()];
@@ -345,7 +345,7 @@ fn sentences(record: &FleetRecord, kinds: &[Kind]) -> Vec<String> {
             first_of(&pairs, NAMED_MAX, ", ", String::clone)
         ));
     }
-    let known = |part: &Part| part.nodes.iter().filter(|own| !own.is_empty()).count();
+    let known = |part: &NodeFigures| part.nodes.iter().filter(|own| !own.is_empty()).count();
     let known = parts(kinds).map(known).max().unwrap_or_default();
     if known < NODES_MIN {
         let known = count(known, "node");

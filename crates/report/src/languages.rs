@@ -17,15 +17,15 @@ use crate::{numbers, remarks, words};
 /// What every row is compared with, where it was measured.
 const YARDSTICK: &str = "c:tuned";
 
-/// The cases whose ends sat in the same seats: only they may be compared.
-pub(crate) struct Seating<'a> {
+/// The cases whose ends were on the same CPUs: only they may be compared.
+pub(crate) struct PlacedCases<'a> {
     placement: Placement,
     cpus: &'a [u32],
     cases: Vec<&'a CaseRecord>,
 }
 
-impl<'a> Seating<'a> {
-    /// All seatings of a record, in its order.
+impl<'a> PlacedCases<'a> {
+    /// All placements of a record, in its order.
     pub(crate) fn all(record: &'a BenchRecord) -> Vec<Self> {
         let cases = record.cases.iter().filter(|case| case.worker.is_some());
         let seated = grouped(cases.map(|case| ((case.placement, case.cpus.as_slice()), case))).into_iter();
@@ -68,12 +68,12 @@ pub(crate) fn blocks(record: &BenchRecord) -> Vec<Block> {
     if record.settings.interrupted {
         blocks.push(Block::Notice("Stopped early: what stands here is what was finished.".to_owned()));
     }
-    let seatings = Seating::all(record);
-    for seating in &seatings {
-        if seatings.len() > 1 {
-            blocks.push(Block::Title(seating.ends()));
+    let groups = PlacedCases::all(record);
+    for placed in &groups {
+        if groups.len() > 1 {
+            blocks.push(Block::Title(placed.ends()));
         }
-        blocks.extend(seating.ranking().into_iter().chain(matrix::table(seating)).map(Block::Table));
+        blocks.extend(placed.ranking().into_iter().chain(matrix::table(placed)).map(Block::Table));
     }
     blocks.extend(
         failures(record).into_iter().map(|(worker, reason)| Block::Note(format!("{worker}: {reason}"))),
@@ -103,8 +103,8 @@ fn heading(record: &BenchRecord) -> Vec<String> {
     if warmup > 0 {
         pieces.push(format!("after up to {} of warm-up", numbers::size(warmup)));
     }
-    if let [seating] = Seating::all(record).as_slice() {
-        pieces.push(seating.ends());
+    if let [placed] = PlacedCases::all(record).as_slice() {
+        pieces.push(placed.ends());
     }
     pieces
 }

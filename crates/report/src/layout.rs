@@ -21,11 +21,11 @@ pub(crate) struct Line(Vec<(Tone, String)>);
 
 impl Line {
     pub(crate) fn new(tone: Tone, text: impl Into<String>) -> Self {
-        Self::default().and(tone, text)
+        Self::default().with(tone, text)
     }
 
     /// The line itself; where it is too wide, its words in several.
-    pub(crate) fn within(self, columns: usize) -> Vec<Self> {
+    pub(crate) fn wrapped(self, columns: usize) -> Vec<Self> {
         let text: String = self.0.iter().map(|(_, piece)| piece.as_str()).collect();
         if width(text.trim_end()) <= columns {
             return vec![self];
@@ -37,7 +37,7 @@ impl Line {
             .collect()
     }
 
-    pub(crate) fn and(mut self, tone: Tone, text: impl Into<String>) -> Self {
+    pub(crate) fn with(mut self, tone: Tone, text: impl Into<String>) -> Self {
         let text = visible(&text.into());
         match self.0.last_mut() {
             Some((last, piece)) if *last == tone => piece.push_str(&text),
@@ -48,7 +48,7 @@ impl Line {
 }
 
 /// The text with `±` spelt out where there is no Unicode: it changes the width, so it comes before layout.
-pub(crate) fn spell(text: &str, unicode: bool) -> String {
+pub(crate) fn ascii_plus_minus(text: &str, unicode: bool) -> String {
     if unicode { text.to_owned() } else { text.replace('±', "+-") }
 }
 
@@ -73,7 +73,7 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
 }
 
 /// The same for a line that is already laid out: it is left alone, double blanks and all, where it fits.
-pub(crate) fn wrap_kept(text: &str, columns: usize) -> Vec<String> {
+pub(crate) fn wrap_if_wider(text: &str, columns: usize) -> Vec<String> {
     match width(text) {
         0 => Vec::new(),
         fits if fits <= columns => vec![text.to_owned()],
@@ -163,7 +163,7 @@ fn paint(tone: Tone, text: &str, color: bool) -> String {
     format!("\u{1b}[{code}m{shown}\u{1b}[0m{}", &text[shown.len()..])
 }
 
-/// A stand-in of the same width for each character of ours beyond ASCII (`±` has none: see [`spell`]).
+/// A stand-in of the same width for each character of ours beyond ASCII (`±` has none: see [`ascii_plus_minus`]).
 fn ascii(character: char) -> char {
     match character {
         'µ' => 'u',
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn colour_only_where_asked() {
-        let lines = [Line::new(Tone::Bold, "best ").and(Tone::Dim, "µs  ")];
+        let lines = [Line::new(Tone::Bold, "best ").with(Tone::Dim, "µs  ")];
         assert_eq!(print(&lines, false, true), "best µs\n");
         assert_eq!(print(&lines, false, false), "best us\n");
         assert_eq!(print(&lines, true, true), "\u{1b}[1mbest\u{1b}[0m \u{1b}[2mµs\u{1b}[0m\n");

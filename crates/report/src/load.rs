@@ -3,12 +3,14 @@
 use model::{BenchRecord, CaseRecord, DataLevel, Load, Role, Tasks, Workload};
 use stats::{figure, load};
 
+use crate::case_figure::estimated;
+use crate::columns::{marked_p50, marked_speed};
 use crate::figure::{Axis, Chart, Figure, Lines, Point, Scale, Series, SeriesStyle, Unit};
 use crate::lists::grouped;
 use crate::reason::reason;
 use crate::table::{Column, Fit, Table};
 use crate::view::Axes;
-use crate::{noise, numbers, words};
+use crate::{numbers, words};
 
 /// Below this part of the rate that was asked for, a mechanism does not keep up.
 const KEEPS_UP_FROM: f64 = 0.95;
@@ -89,10 +91,7 @@ fn table(cases: &[&CaseRecord], interrupted: bool) -> Table {
     add(right("pairs").drop(1), &|case| Some(case.pairs?.to_string()));
     add(right("senders").drop(1), &|case| Some(case.senders?.to_string()));
     add(right("asked for").drop(1), &|case| load::offered_per_s(case).map(per_s));
-    add(right("throughput").drop(1), &|case| {
-        let speed = numbers::throughput(case.throughput.as_ref()?.median_bytes_per_s);
-        Some(format!("{speed}{}", noise::mark(case.noise)))
-    });
+    add(right("throughput").drop(1), &marked_speed);
     add(right("each").drop(4), &|case| {
         case.throughput.as_ref()?;
         median(case, load::share_bytes_per_s, numbers::throughput)
@@ -104,10 +103,7 @@ fn table(cases: &[&CaseRecord], interrupted: bool) -> Table {
     add(right("× one").drop(3), &|case| times_one(case, cases).map(numbers::ratio));
     add(right("fairness").drop(5), &|case| median(case, load::fairness, |index| numbers::fixed(index, 2)));
     add(right("torn blocks").short("torn").drop(2), &|case| load::torn_share(case).map(numbers::percent));
-    add(right("p50").drop(1), &|case| {
-        let p50 = numbers::time(case.latency_ns.as_ref()?.p50 as f64);
-        Some(format!("{p50}{}", noise::mark(case.noise)))
-    });
+    add(right("p50").drop(1), &marked_p50);
     add(right("p99").drop(2), &|case| Some(numbers::time(case.latency_ns.as_ref()?.p99 as f64)));
     add(right("p99.9").drop(6), &|case| Some(numbers::time(case.latency_ns.as_ref()?.p999 as f64)));
     add(right("once asked, p50").short("asked p50").drop(8), &|case| service(case).map(|[p50, _]| p50));
@@ -233,11 +229,9 @@ fn figure(cases: &[&CaseRecord], number: usize) -> Option<Figure> {
         (_, None) => ("median round trip", Unit::Ns),
     };
     let point = |case: &&CaseRecord| {
-        let (y, low, high) = match (&case.throughput, &case.latency_ns) {
-            (Some(found), _) => (found.median_bytes_per_s, Some(found.low), Some(found.high)),
-            (_, Some(found)) if asked.rate_per_s.is_some() => (found.p99 as f64, None, None),
-            (_, Some(found)) => (found.p50 as f64, Some(found.p50_low as f64), Some(found.p50_high as f64)),
-            _ => return None,
+        let (y, low, high) = match (&case.latency_ns, asked.rate_per_s) {
+            (Some(found), Some(_)) => (found.p99 as f64, None, None),
+            _ => estimated(case).map(|[median, low, high]| (median, Some(low), Some(high)))?,
         };
         let n = u32::try_from(case.samples.len()).ok();
         Some((case.spec.to_string(), Point { x: x(case)?, y, low, high, n }))

@@ -11,11 +11,11 @@ type Placed<'a> = (usize, &'a CaseRecord);
 
 /// All floors and ceilings of a record that were measured.
 #[derive(Debug)]
-pub(crate) struct References<'a>(Vec<Kind<'a>>);
+pub(crate) struct References<'a>(Vec<ReferenceCases<'a>>);
 
 /// Those of one role, spec and workload.
 #[derive(Debug)]
-struct Kind<'a> {
+struct ReferenceCases<'a> {
     role: Role,
     workload: Workload,
     by_block: HashMap<u64, Vec<Placed<'a>>>,
@@ -29,7 +29,7 @@ impl<'a> References<'a> {
         let kinds = grouped(cases.map(|(at, case)| ((case.role, &case.spec, case.workload), (at, case))));
         let kind = |((role, _, workload), all): ((Role, _, Workload), Vec<Placed<'a>>)| {
             let by_block = grouped(all.iter().map(|(at, case)| (case.block_bytes, (*at, *case))));
-            Kind { role, workload, by_block: by_block.into_iter().collect(), all }
+            ReferenceCases { role, workload, by_block: by_block.into_iter().collect(), all }
         };
         Self(kinds.into_iter().map(kind).collect())
     }

@@ -101,11 +101,11 @@ pub(crate) struct View<'a> {
     /// The floors and the ceilings.
     references: References<'a>,
     /// Whether all rankings have the same blocks, ends and data.
-    alike: Alike,
+    same: SameAxes,
 }
 
 #[derive(Debug)]
-struct Alike {
+struct SameAxes {
     blocks: bool,
     ends: bool,
     data: bool,
@@ -138,12 +138,12 @@ impl<'a> View<'a> {
             ranking.rank();
         }
         rankings.sort_by_key(|ranking| ranking.axes.order());
-        let alike = Alike {
+        let same = SameAxes {
             blocks: common(&rankings, Ranking::blocks).is_some(),
             ends: common(&rankings, Ranking::ends).is_some(),
             data: common(&rankings, |ranking| ranking.axes.data).is_some(),
         };
-        Self { record, rankings, references: References::from_record(record), alike }
+        Self { record, rankings, references: References::from_record(record), same }
     }
 
     /// The floors or the ceilings that belong to a ranking.
@@ -173,13 +173,13 @@ impl<'a> View<'a> {
     /// What sets a ranking apart from the others, in words; empty where there is but one.
     pub(crate) fn title(&self, ranking: &Ranking<'a>, with_blocks: bool) -> String {
         let mut parts = Vec::new();
-        if with_blocks && !self.alike.blocks {
+        if with_blocks && !self.same.blocks {
             parts.push(words::blocks(ranking.axes.stream_bytes, ranking.axes.round_trip_bytes));
         }
-        if !self.alike.ends {
+        if !self.same.ends {
             parts.push(ranking.ends());
         }
-        if !self.alike.data {
+        if !self.same.data {
             parts.push(ranking.data().to_owned());
         }
         parts.join(" · ")
@@ -202,15 +202,15 @@ pub(crate) fn transports(record: &BenchRecord) -> impl Iterator<Item = &CaseReco
 }
 
 impl<'a> Ranking<'a> {
-    /// Adds a case to the first of the rows of its name, `alike`, that has none of its kind yet.
-    fn add(&mut self, case: &'a CaseRecord, label: &str, alike: &mut Vec<usize>) {
+    /// Adds a case to the first of the rows of its name, `namesakes`, that has none of its kind yet.
+    fn add(&mut self, case: &'a CaseRecord, label: &str, namesakes: &mut Vec<usize>) {
         let pinned = self.pinned == Some(case.placement);
-        let free = alike.partition_point(|at| self.rows[*at].case(case.workload, pinned).is_some());
-        if free == alike.len() {
-            alike.push(self.rows.len());
+        let free = namesakes.partition_point(|at| self.rows[*at].case(case.workload, pinned).is_some());
+        if free == namesakes.len() {
+            namesakes.push(self.rows.len());
             self.rows.push(RankedRow { label: label.to_owned(), ..RankedRow::default() });
         }
-        let row = &mut self.rows[alike[free]];
+        let row = &mut self.rows[namesakes[free]];
         let slot = match (case.workload, pinned) {
             (Workload::Stream, false) => &mut row.stream,
             (Workload::PingPong, false) => &mut row.round_trip,
@@ -334,7 +334,7 @@ struct Blocks {
     stream: BTreeSet<u64>,
     round_trip: BTreeSet<u64>,
     /// Whether streams and round trips were made of the same sizes.
-    alike: bool,
+    same_sizes: bool,
     placements: BTreeSet<Placement>,
 }
 
@@ -345,7 +345,7 @@ impl Blocks {
         };
         let placements = ranked(record).map(|case| case.placement).collect();
         let (stream, round_trip) = (sizes(Workload::Stream), sizes(Workload::PingPong));
-        Self { alike: stream == round_trip, stream, round_trip, placements }
+        Self { same_sizes: stream == round_trip, stream, round_trip, placements }
     }
 
     /// The one pinned placement that was measured beside the scheduler's choice. In a sweep each has a grid of its own.
@@ -361,7 +361,7 @@ impl Blocks {
         let (stream_bytes, round_trip_bytes) = match (case.workload, self.stream.len(), self.round_trip.len())
         {
             (_, 1, 1) => (self.stream.first().copied(), self.round_trip.first().copied()),
-            _ if self.alike => (block, block),
+            _ if self.same_sizes => (block, block),
             (Workload::Stream, ..) => (block, None),
             (Workload::PingPong, ..) => (None, block),
         };
@@ -412,8 +412,8 @@ impl<'a> Labels<'a> {
 /// How many times as fast as the plain pipe; where there are several, the one that waits alike, then of the same payload.
 fn times_pipe(row: &RankedRow, pipes: &[&RankedRow]) -> Option<f64> {
     let own = row.cases().next()?;
-    let strange = |case: &CaseRecord| (case.wait != own.wait, case.payload != own.payload);
-    let pipe = pipes.iter().min_by_key(|pipe| pipe.cases().next().map(strange))?;
+    let distance = |case: &CaseRecord| (case.wait != own.wait, case.payload != own.payload);
+    let pipe = pipes.iter().min_by_key(|pipe| pipe.cases().next().map(distance))?;
     match row.stream {
         Some(_) => Some(row.throughput()?.median_bytes_per_s / pipe.throughput()?.median_bytes_per_s),
         None => Some(pipe.latency()?.p50 as f64 / row.latency()?.p50 as f64),

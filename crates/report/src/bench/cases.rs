@@ -28,25 +28,25 @@ pub(super) struct Entry<'a> {
 
 /// Cases that may be compared.
 #[derive(Debug)]
-pub(super) struct Set<'a> {
+pub(super) struct CaseSet<'a> {
     pub(super) axes: Axes,
     pub(super) entries: Vec<Entry<'a>>,
 }
 
 /// All sets, checked figures first, streams before round trips.
-pub(super) fn sets<'a>(sources: &[Source<'a>]) -> Vec<Set<'a>> {
+pub(super) fn sets<'a>(sources: &[Source<'a>]) -> Vec<CaseSet<'a>> {
     let entries = |source: &Source<'a>| {
         let (source, labels) = (*source, Labels::of(source.record));
         let cases = ranked(source.record).filter(|case| case.worker.is_none());
         cases.map(move |case| (Axes::of(case), Entry { source, name: labels.of_case(case), case }))
     };
     let sets = grouped(sources.iter().flat_map(entries)).into_iter();
-    let mut sets: Vec<Set<'a>> = sets.map(|(axes, entries)| Set { axes, entries }).collect();
+    let mut sets: Vec<CaseSet<'a>> = sets.map(|(axes, entries)| CaseSet { axes, entries }).collect();
     sets.sort_by_key(|set| set.axes.order());
     sets
 }
 
-impl<'a> Set<'a> {
+impl<'a> CaseSet<'a> {
     /// Every block size, the smallest first.
     pub(super) fn blocks(&self) -> Vec<u64> {
         self.entries.iter().map(|entry| entry.case.block_bytes).collect::<BTreeSet<_>>().into_iter().collect()
@@ -74,7 +74,7 @@ impl<'a> Set<'a> {
     }
 
     /// What sets it apart from the others of its workload, to stand behind a title; empty where there is nothing.
-    pub(super) fn apart(&self, sets: &[Self]) -> String {
+    pub(super) fn title_suffix(&self, sets: &[Self]) -> String {
         let others = || sets.iter().filter(|set| set.axes.workload == self.axes.workload);
         let differs = |part: &dyn Fn(&Self) -> Option<String>| {
             part(self).filter(|own| others().any(|other| part(other).as_ref() != Some(own)))

@@ -2,7 +2,7 @@
 
 use model::{BenchRecord, Workload};
 
-use super::cases::{self, Set, Source};
+use super::cases::{self, CaseSet, Source};
 use super::{round_trips, throughput};
 use crate::advice::advice;
 use crate::document::{Block, Section, labelled};
@@ -14,18 +14,18 @@ use crate::{languages, load, remarks};
 /// Streams, round trips, their distribution, languages: for what the records hold.
 pub(crate) fn sections(sources: &[Source]) -> Vec<Section> {
     let sets = cases::sets(sources);
-    let titled = |set: &Set, mut figure: Figure| {
-        figure.title.push_str(&set.apart(&sets));
+    let titled = |set: &CaseSet, mut figure: Figure| {
+        figure.title.push_str(&set.title_suffix(&sets));
         Block::Figure(figure)
     };
-    let figures = |workload: Workload, of: &dyn Fn(&Set, usize) -> Vec<Figure>, gaps: bool| {
+    let figures = |workload: Workload, of: &dyn Fn(&CaseSet, usize) -> Vec<Figure>, gaps: bool| {
         let mut blocks: Vec<Block> = Vec::new();
         for (at, set) in sets.iter().enumerate().filter(|(_, set)| set.axes.workload == workload) {
             blocks.extend(of(set, at).into_iter().map(|figure| titled(set, figure)));
             if let Some(mut table) =
                 throughput::costs(set).filter(|_| gaps && set.is_sweep()).map(|costs| costs.table())
             {
-                table.title.push_str(&set.apart(&sets));
+                table.title.push_str(&set.title_suffix(&sets));
                 let notes = table.notes.clone();
                 blocks.extend([Block::Table(table), Block::Remarks(notes)]);
             }
@@ -33,7 +33,7 @@ pub(crate) fn sections(sources: &[Source]) -> Vec<Section> {
         }
         blocks
     };
-    let rankings = |set: &Set, at: usize| throughput::figures(set, at, sources);
+    let rankings = |set: &CaseSet, at: usize| throughput::figures(set, at, sources);
     let mut streams = figures(Workload::Stream, &rankings, true);
     let mut trips = figures(Workload::PingPong, &rankings, true);
     let distributions = figures(Workload::PingPong, &round_trips::figures, false);

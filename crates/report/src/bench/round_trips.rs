@@ -2,7 +2,7 @@
 
 use model::{CaseRecord, Workload, decode_histogram};
 
-use super::cases::{Entry, Set};
+use super::cases::{CaseSet, Entry};
 use crate::bounds::{LINES_MAX, cut};
 use crate::figure::{Axis, Chart, Figure, Lines, Point, Scale, Series, SeriesStyle, Unit};
 use crate::numbers;
@@ -13,7 +13,7 @@ const STEPS: u32 = 9;
 const NINES: i32 = 7;
 
 /// A figure for the smallest blocks of a set of round trips, and for the others where they are few.
-pub(super) fn figures(set: &Set, number: usize) -> Vec<Figure> {
+pub(super) fn figures(set: &CaseSet, number: usize) -> Vec<Figure> {
     if set.axes.workload != Workload::PingPong {
         return Vec::new();
     }

@@ -3,7 +3,7 @@
 use model::{CaseRecord, Role, Sample, Workload};
 use stats::{CostModel, bound_of, figure};
 
-use super::cases::{Entry, Set, Source};
+use super::cases::{CaseSet, Entry, Source};
 use crate::bounds::bars_of;
 use crate::case_figure::{estimated, figure_cell};
 use crate::costs::Costs;
@@ -18,7 +18,7 @@ use crate::{noise, numbers, view, words};
 const CURVE_STEPS: f64 = 8.0;
 
 /// The figures of a set of cases; `number` tells its figures from those of others.
-pub(super) fn figures(set: &Set, number: usize, sources: &[Source]) -> Vec<Figure> {
+pub(super) fn figures(set: &CaseSet, number: usize, sources: &[Source]) -> Vec<Figure> {
     if set.is_sweep() {
         return vec![over_blocks(set, number, sources)];
     }
@@ -45,7 +45,7 @@ fn axis(workload: Workload) -> Axis {
     }
 }
 
-fn ranking(set: &Set, bytes: u64, number: usize, sources: &[Source]) -> Figure {
+fn ranking(set: &CaseSet, bytes: u64, number: usize, sources: &[Source]) -> Figure {
     let workload = set.axes.workload;
     let mut entries: Vec<&Entry> = set.of_block(bytes).collect();
     let rank = |entry: &Entry| estimated(entry.case).map(|[point, ..]| point);
@@ -118,7 +118,7 @@ fn note(case: &CaseRecord) -> String {
 }
 
 /// The ceilings of the records, of the same block where one was measured.
-fn references(set: &Set, bytes: u64, sources: &[Source]) -> Vec<Reference> {
+fn references(set: &CaseSet, bytes: u64, sources: &[Source]) -> Vec<Reference> {
     if set.axes.workload == Workload::PingPong {
         return Vec::new();
     }
@@ -134,7 +134,7 @@ fn references(set: &Set, bytes: u64, sources: &[Source]) -> Vec<Reference> {
     sources.iter().filter(|source| set.has(source)).filter_map(ceiling).collect()
 }
 
-fn over_blocks(set: &Set, number: usize, sources: &[Source]) -> Figure {
+fn over_blocks(set: &CaseSet, number: usize, sources: &[Source]) -> Figure {
     let workload = set.axes.workload;
     let points = set.entries.iter().filter_map(|entry| Some((entry.full_name(), point(entry)?)));
     let mut series = series(points, SeriesStyle::Measured);
@@ -176,7 +176,7 @@ fn over_blocks(set: &Set, number: usize, sources: &[Source]) -> Figure {
 }
 
 /// What a block costs, mechanism by mechanism.
-pub(super) fn costs(set: &Set) -> Option<Costs> {
+pub(super) fn costs(set: &CaseSet) -> Option<Costs> {
     Costs::from_cases(set.entries.iter().map(|entry| (entry.full_name(), entry.case)))
 }
 
@@ -189,13 +189,13 @@ fn curve(model: &CostModel, points: &[Point]) -> Vec<(f64, f64)> {
 }
 
 /// "ceiling: memcpy", and how it differs from the rows.
-fn ceiling_name(case: &CaseRecord, set: &Set) -> String {
+fn ceiling_name(case: &CaseRecord, set: &CaseSet) -> String {
     let level = if case.data == set.axes.data { String::new() } else { format!(" (data {})", case.data) };
     format!("ceiling: {}{level}", case.spec)
 }
 
 /// The same of one block size: "ceiling: memcpy (64KiB blocks, data none, noisy)".
-fn ceiling_with_block(case: &CaseRecord, set: &Set) -> String {
+fn ceiling_with_block(case: &CaseRecord, set: &CaseSet) -> String {
     let level = (case.data != set.axes.data).then(|| format!("data {}", case.data));
     let block = Some(format!("{} blocks", numbers::size(case.block_bytes)));
     let noise = noise::word(case.noise).map(str::to_owned);
@@ -204,7 +204,7 @@ fn ceiling_with_block(case: &CaseRecord, set: &Set) -> String {
 }
 
 /// The ceilings over the same block sizes, as lines of their own.
-fn ceilings(set: &Set, sources: &[Source]) -> Vec<Series> {
+fn ceilings(set: &CaseSet, sources: &[Source]) -> Vec<Series> {
     let mut points: Vec<(String, Point)> = Vec::new();
     for source in sources.iter().filter(|source| set.has(source)) {
         let all = || {
@@ -235,7 +235,7 @@ fn point(entry: &Entry) -> Option<Point> {
 }
 
 /// The rows of a sweep that have no figure, with the sizes this is so at and the reason.
-pub(super) fn gaps(set: &Set) -> Option<Table> {
+pub(super) fn gaps(set: &CaseSet) -> Option<Table> {
     let without = set.entries.iter().filter(|entry| estimated(entry.case).is_none());
     let gaps =
         without.filter_map(|entry| Some((entry.full_name(), (entry.why_not()?, entry.case.block_bytes))));

@@ -35,7 +35,7 @@ struct Frame<'a> {
 }
 
 /// A point in pixels.
-struct Place<'a> {
+struct PlottedPoint<'a> {
     x: f64,
     y: f64,
     /// The ends of its interval.
@@ -128,7 +128,7 @@ impl<'a> Frame<'a> {
     }
 
     fn line(&self, series: &Series, index: usize) -> Markup {
-        let places: Vec<Place> = series.points.iter().filter_map(|point| self.place(point)).collect();
+        let places: Vec<PlottedPoint> = series.points.iter().filter_map(|point| self.place(point)).collect();
         let model: Vec<(f64, f64)> =
             series.model.iter().filter_map(|(x, y)| Some((self.x(*x)?, self.y(*y)?))).collect();
         html! {
@@ -147,9 +147,9 @@ impl<'a> Frame<'a> {
         }
     }
 
-    fn place(&self, point: &'a Point) -> Option<Place<'a>> {
+    fn place(&self, point: &'a Point) -> Option<PlottedPoint<'a>> {
         let ends = point.low.zip(point.high).and_then(|(low, high)| Some((self.y(low)?, self.y(high)?)));
-        Some(Place { x: self.x(x_of(self.lines, point))?, y: self.y(point.y)?, ends, point })
+        Some(PlottedPoint { x: self.x(x_of(self.lines, point))?, y: self.y(point.y)?, ends, point })
     }
 
     fn tip(&self, series: &Series, point: &Point) -> String {
@@ -209,7 +209,7 @@ fn x_of(lines: &Lines, point: &Point) -> f64 {
 }
 
 /// The intervals as an area around the line; `None` where fewer than two points have one.
-fn band(places: &[Place]) -> Option<String> {
+fn band(places: &[PlottedPoint]) -> Option<String> {
     let ends = || places.iter().filter_map(|place| Some((place.x, place.ends?)));
     let above = ends().map(|(x, (_, high))| (x, high));
     let below = ends().map(|(x, (low, _))| (x, low)).collect::<Vec<_>>();

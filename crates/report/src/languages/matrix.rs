@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use model::{CaseRecord, WorkerEnd, WorkerStart};
 
-use super::{Seating, end, speed, worker};
+use super::{PlacedCases, end, speed, worker};
 use crate::layout::shortened;
 use crate::lists::distinct;
 use crate::table::{ABSENT, Column, Table};
@@ -21,8 +21,8 @@ pub(crate) struct Matrix<'a> {
 
 impl<'a> Matrix<'a> {
     /// `None` where no two programs met.
-    pub(crate) fn new(seating: &Seating<'a>) -> Option<Self> {
-        let met = || seating.started_by(WorkerStart::Harness).filter_map(|case| Some((worker(case)?, case)));
+    pub(crate) fn new(placed: &PlacedCases<'a>) -> Option<Self> {
+        let met = || placed.started_by(WorkerStart::Harness).filter_map(|case| Some((worker(case)?, case)));
         // Of several cases of one pair the first is shown.
         let pairs: Vec<_> = met().map(|(worker, case)| ((&worker.writer, &worker.reader), case)).collect();
         (!pairs.is_empty()).then(|| Self {
@@ -44,8 +44,8 @@ impl<'a> Matrix<'a> {
 }
 
 /// The matrix in GB/s, with the marks of what is noisy; the fastest cell is bold.
-pub(super) fn table(seating: &Seating) -> Option<Table> {
-    let matrix = Matrix::new(seating)?;
+pub(super) fn table(placed: &PlacedCases) -> Option<Table> {
+    let matrix = Matrix::new(placed)?;
     let fastest = matrix.cases.values().map(|case| speed(case)).fold(0.0, f64::max);
     let title = "GB/s by writer (rows) and reader (columns), each pair over a pipe of ours";
     let mut table = Table { title: title.to_owned(), ..Table::default() };

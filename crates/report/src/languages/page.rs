@@ -4,7 +4,7 @@ use model::{BenchRecord, CaseRecord, WorkerCase, WorkerEnd, WorkerStart};
 use stats::figure;
 
 use super::matrix::Matrix;
-use super::{Seating, findings};
+use super::{PlacedCases, findings};
 use crate::case_figure::figure_cell;
 use crate::document::{Block, Section, labelled};
 use crate::figure::{Axis, Bar, BarGroup, Bars, Chart, Figure, Heat, Scale, SeriesStyle, Unit};
@@ -12,7 +12,7 @@ use crate::table::Table;
 
 /// The section of a record's workers; `None` where it has none.
 pub(crate) fn section(record: &BenchRecord, label: &str, number: usize) -> Option<Section> {
-    let tables = Seating::all(record);
+    let tables = PlacedCases::all(record);
     let mut blocks: Vec<Block> = ranking(record, &tables, number).map(Block::Figure).into_iter().collect();
     for (place, table) in tables.iter().enumerate() {
         // What sets it apart, where there are several.
@@ -40,13 +40,13 @@ pub(crate) fn section(record: &BenchRecord, label: &str, number: usize) -> Optio
 }
 
 /// The cases of workers that were started in one way, with what is known of the workers.
-fn cases<'a>(table: &Seating<'a>, start: WorkerStart) -> Vec<(&'a CaseRecord, &'a WorkerCase)> {
+fn cases<'a>(table: &PlacedCases<'a>, start: WorkerStart) -> Vec<(&'a CaseRecord, &'a WorkerCase)> {
     table.started_by(start).filter_map(|case| Some((case, case.worker.as_ref()?))).collect()
 }
 
-fn ranking(record: &BenchRecord, tables: &[Seating], number: usize) -> Option<Figure> {
+fn ranking(record: &BenchRecord, tables: &[PlacedCases], number: usize) -> Option<Figure> {
     let speed = |case: &CaseRecord| case.throughput.as_ref().map_or(-1.0, |found| found.median_bytes_per_s);
-    let group = |table: &Seating| {
+    let group = |table: &PlacedCases| {
         let mut cases = cases(table, WorkerStart::Pair);
         cases.sort_by(|(a, _), (b, _)| speed(b).total_cmp(&speed(a)));
         let bars = cases.iter().map(|(case, worker)| bar(record, case, worker)).collect();
@@ -76,7 +76,7 @@ fn bar(record: &BenchRecord, case: &CaseRecord, worker: &WorkerCase) -> Bar {
     Bar { name: worker.writer.label(), style: SeriesStyle::Measured, cell, samples }
 }
 
-fn matrix(record: &BenchRecord, table: &Seating, id: String, apart: &str) -> Option<Figure> {
+fn matrix(record: &BenchRecord, table: &PlacedCases, id: String, apart: &str) -> Option<Figure> {
     let matrix = Matrix::new(table)?;
     let row = |writer: &&WorkerEnd| {
         let met = matrix.readers.iter().map(|reader| matrix.case(writer, reader));

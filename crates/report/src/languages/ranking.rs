@@ -3,7 +3,7 @@
 use model::CaseRecord;
 use stats::{Estimate, figure, seats};
 
-use super::{Seating, is_yardstick, speed, title, worker};
+use super::{PlacedCases, is_yardstick, speed, title, worker};
 use crate::columns::{group, marked_speed, spread_of_stream};
 use crate::layout::{self, Tone};
 use crate::table::{Column, Table};
@@ -13,8 +13,8 @@ use crate::{noise, numbers};
 const BAR_COLUMNS: usize = 12;
 
 /// The list.
-pub(super) fn table(seating: &Seating) -> Table {
-    let ranked = seating.ranked();
+pub(super) fn table(placed: &PlacedCases) -> Table {
+    let ranked = placed.ranked();
     let best = ranked.first().map_or(0.0, |case| speed(case));
     // What the rows are a multiple of: tuned C in the same seats.
     let yardstick = ranked.iter().copied().find(|case| is_yardstick(case));

@@ -5,31 +5,31 @@ use std::collections::HashMap;
 use model::{BenchRecord, CaseRecord, NoiseLevel, WorkerStart};
 use stats::{figure, paired_ratio};
 
-use super::{Seating, speed, worker};
+use super::{PlacedCases, speed, worker};
 use crate::numbers;
 
 /// An idiom that costs less than this is none worth a sentence.
 const COST_MIN: f64 = 1.05;
 
-/// For each seating a sentence for each language whose idiom costs something, the dearest first; none where there is nothing to
+/// For each placed a sentence for each language whose idiom costs something, the dearest first; none where there is nothing to
 /// say.
 pub(super) fn all(record: &BenchRecord) -> Vec<String> {
-    let seatings = Seating::all(record);
-    let apart = |seating: &Seating| match seatings.len() {
+    let groups = PlacedCases::all(record);
+    let apart = |placed: &PlacedCases| match groups.len() {
         1 => String::new(),
-        _ => format!(" ({})", seating.ends()),
+        _ => format!(" ({})", placed.ends()),
     };
-    seatings.iter().flat_map(|seating| costs(seating, &apart(seating))).collect()
+    groups.iter().flat_map(|placed| costs(placed, &apart(placed))).collect()
 }
 
-fn costs(seating: &Seating, apart: &str) -> Vec<String> {
+fn costs(placed: &PlacedCases, apart: &str) -> Vec<String> {
     let mut tuned: HashMap<&str, &CaseRecord> = HashMap::new();
-    for case in seating.started_by(WorkerStart::Pair) {
+    for case in placed.started_by(WorkerStart::Pair) {
         if let Some(worker) = worker(case).filter(|worker| worker.writer.variant == "tuned") {
             tuned.entry(&worker.writer.language).or_insert(case);
         }
     }
-    let mut costs: Vec<(f64, String)> = seating
+    let mut costs: Vec<(f64, String)> = placed
         .ranked()
         .into_iter()
         .filter(|case| worker(case).is_some_and(|worker| worker.writer.variant == "idiomatic"))

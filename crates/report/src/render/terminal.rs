@@ -45,7 +45,7 @@ fn heading(section: &Section, style: &Style) -> Vec<Line> {
 }
 
 fn wrapped(tone: Tone, text: &str, style: &Style) -> Vec<Line> {
-    let lines = layout::wrap(&layout::spell(text, style.unicode), style.width);
+    let lines = layout::wrap(&layout::ascii_plus_minus(text, style.unicode), style.width);
     lines.into_iter().map(|line| Line::new(tone, line)).collect()
 }
 
@@ -82,7 +82,7 @@ impl Block {
             }
             Self::Note(text) => note(text, style),
             Self::Remarks(remarks) if style.explain => notes(remarks, style),
-            Self::Remarks(remarks) => notes(&first(remarks), style),
+            Self::Remarks(remarks) => notes(&first_lines(remarks), style),
             Self::Line(text) | Self::Paragraph(text) => wrapped(Tone::Plain, text, style),
         }
     }
@@ -97,7 +97,9 @@ fn titled_table(title: &str, table: &Table, style: &Style) -> Vec<Line> {
 /// A line below the figures, wrapped; what goes on is indented.
 fn note(text: &str, style: &Style) -> Vec<Line> {
     let room = style.width.saturating_sub(3);
-    let lines = text.lines().flat_map(|line| layout::wrap_kept(&layout::spell(line, style.unicode), room));
+    let lines = text
+        .lines()
+        .flat_map(|line| layout::wrap_if_wider(&layout::ascii_plus_minus(line, style.unicode), room));
     let indented = |(number, line): (usize, String)| {
         Line::new(Tone::Dim, format!("{}{line}", if number == 0 { " " } else { "   " }))
     };
@@ -105,7 +107,7 @@ fn note(text: &str, style: &Style) -> Vec<Line> {
 }
 
 /// As many remarks as fit in a few lines, and how many more there are.
-fn first(remarks: &[String]) -> Vec<String> {
+fn first_lines(remarks: &[String]) -> Vec<String> {
     let height = |remark: &String| layout::wrap(remark, REMARK_COLUMNS - 3).len();
     if remarks.iter().map(height).sum::<usize>() <= REMARK_LINES_MAX {
         return remarks.to_vec();

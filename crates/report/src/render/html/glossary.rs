@@ -1,13 +1,13 @@
 //! How to read the page: the words that stand on it, each explained once, and what makes a figure honest.
 
 /// The commands whose pages have a word.
-type Kinds = &'static [&'static str];
-const BENCH: Kinds = &["bench", "reproduce", "fleet"];
-const TRIALS: Kinds = &["bench", "reproduce", "fleet", "compare", "diff"];
-const RUN: Kinds = &["run", "top", "reproduce"];
+type Commands = &'static [&'static str];
+const BENCH: Commands = &["bench", "reproduce", "fleet"];
+const TRIALS: Commands = &["bench", "reproduce", "fleet", "compare", "diff"];
+const RUN: Commands = &["run", "top", "reproduce"];
 
 /// A word, the name its explanation has in links, the pages that have it, and the explanation.
-pub(super) const WORDS: &[(&str, &str, Kinds, &str)] = &[
+pub(super) const WORDS: &[(&str, &str, Commands, &str)] = &[
     (
         "mechanism",
         "word-mechanism",

@@ -1,6 +1,6 @@
 //! A table in a terminal. Columns are left out by their number until the rest fits; what still does not fit goes below.
 
-use crate::layout::{self, Line, Tone, fill, left, right, shortened, spell, width, wrap};
+use crate::layout::{self, Line, Tone, ascii_plus_minus, fill, left, right, shortened, width, wrap};
 use crate::table::{ABSENT, Column, Fit, Row, Style, Table};
 
 /// Between two columns.
@@ -14,7 +14,7 @@ const CUT_COLUMNS_MIN: usize = 14;
 const WRAP_COLUMNS_MIN: usize = 24;
 
 /// A column that is shown.
-struct Shown<'t> {
+struct ShownColumn<'t> {
     /// Its place in the table.
     at: usize,
     column: &'t Column,
@@ -41,13 +41,13 @@ impl Table {
         let Some(first) = shown.first() else { return lines };
         loop {
             let mut used = MARGIN.len() + first.width;
-            let fits = |column: &&Shown| {
+            let fits = |column: &&ShownColumn| {
                 used += GAP.len() + column.width;
                 used <= style.width
             };
             let count = others.iter().take_while(fits).count().max(1).min(others.len());
             let later = others.split_off(count);
-            let columns: Vec<&Shown> = std::iter::once(first).chain(&others).collect();
+            let columns: Vec<&ShownColumn> = std::iter::once(first).chain(&others).collect();
             self.grid(&columns, style, &mut lines);
             if later.is_empty() {
                 return lines;
@@ -58,9 +58,9 @@ impl Table {
     }
 
     /// The columns that are shown: the least important ones are left out until the rest fits.
-    fn fitting(&self, style: &Style) -> Vec<Shown<'_>> {
-        let mut shown: Vec<Shown> = self.filled_columns().map(|at| self.shown(at, style)).collect();
-        let needed = |shown: &[Shown]| {
+    fn fitting(&self, style: &Style) -> Vec<ShownColumn<'_>> {
+        let mut shown: Vec<ShownColumn> = self.filled_columns().map(|at| self.shown(at, style)).collect();
+        let needed = |shown: &[ShownColumn]| {
             let columns = shown.iter().map(|column| GAP.len() + column.width);
             (MARGIN.len() + columns.sum::<usize>()).saturating_sub(GAP.len())
         };
@@ -80,11 +80,11 @@ impl Table {
         shown
     }
 
-    fn shown(&self, at: usize, style: &Style) -> Shown<'_> {
+    fn shown(&self, at: usize, style: &Style) -> ShownColumn<'_> {
         let column = &self.columns[at];
         let short = style.width < WIDE && !column.short.is_empty();
-        let title = spell(if short { &column.short } else { &column.title }, style.unicode);
-        let line = |cell: &str| spell(&cell.replace('\n', " "), style.unicode);
+        let title = ascii_plus_minus(if short { &column.short } else { &column.title }, style.unicode);
+        let line = |cell: &str| ascii_plus_minus(&cell.replace('\n', " "), style.unicode);
         let cells: Vec<String> = self.cells(at).map(line).collect();
         let cell_width = |cell: &String| match column.fit {
             Fit::Spec => {
@@ -98,13 +98,13 @@ impl Table {
             Fit::Cut | Fit::Command => wanted.min(CUT_COLUMNS_MIN.max(width(&title))),
             Fit::Wrap => wanted.min(WRAP_COLUMNS_MIN.max(width(&title))),
         };
-        Shown { at, column, title, cells, width, wanted, flush_right: self.is_flush_right(at) }
+        ShownColumn { at, column, title, cells, width, wanted, flush_right: self.is_flush_right(at) }
     }
 
     /// The heading and all rows of some columns.
-    fn grid(&self, columns: &[&Shown], style: &Style, lines: &mut Vec<Line>) {
+    fn grid(&self, columns: &[&ShownColumn], style: &Style, lines: &mut Vec<Line>) {
         let titles = columns.iter().map(|column| column.padded(&column.title)).collect::<Vec<String>>();
-        let mut push = |line: Line| lines.extend(line.within(style.width));
+        let mut push = |line: Line| lines.extend(line.wrapped(style.width));
         push(Line::new(Tone::Dim, format!("{MARGIN}{}", titles.join(GAP))));
         for (at, row) in self.rows.iter().enumerate() {
             row_lines(at, row, columns, style).into_iter().for_each(&mut push);
@@ -112,7 +112,7 @@ impl Table {
     }
 }
 
-impl Shown<'_> {
+impl ShownColumn<'_> {
     /// A text as wide as the column.
     fn padded(&self, text: &str) -> String {
         if self.flush_right { right(text, self.width) } else { left(text, self.width) }
@@ -133,7 +133,7 @@ impl Shown<'_> {
 }
 
 /// A row, and below it what is left of its cells and of its reasons, side by side.
-fn row_lines(at: usize, row: &Row, columns: &[&Shown], style: &Style) -> Vec<Line> {
+fn row_lines(at: usize, row: &Row, columns: &[&ShownColumn], style: &Style) -> Vec<Line> {
     let cells: Vec<Vec<String>> = columns.iter().map(|column| column.lines_of(at, style)).collect();
     let line_of = |number: usize| {
         let mut line = Line::new(row.tone, MARGIN);
@@ -141,7 +141,7 @@ fn row_lines(at: usize, row: &Row, columns: &[&Shown], style: &Style) -> Vec<Lin
             let tone = if row.best == Some(column.at) { Tone::Bold } else { row.tone };
             let gap = if place == 0 { "" } else { GAP };
             let cell = lines.get(number).map_or("", String::as_str);
-            line = line.and(tone, format!("{gap}{}", column.padded(cell)));
+            line = line.with(tone, format!("{gap}{}", column.padded(cell)));
         }
         line
     };
@@ -150,12 +150,13 @@ fn row_lines(at: usize, row: &Row, columns: &[&Shown], style: &Style) -> Vec<Lin
         format!("{MARGIN}{}{GAP}", columns.first().map_or(String::new(), |column| left(name, column.width)))
     };
     let room = style.width.saturating_sub(width(&name(0)) + 2);
-    let mut reasons = row.reasons.iter().flat_map(|reason| wrap(&spell(reason, style.unicode), room));
-    let is_figure = |column: &&Shown| !column.cells[at].is_empty() && column.cells[at] != ABSENT;
+    let mut reasons =
+        row.reasons.iter().flat_map(|reason| wrap(&ascii_plus_minus(reason, style.unicode), room));
+    let is_figure = |column: &&ShownColumn| !column.cells[at].is_empty() && column.cells[at] != ABSENT;
     let first = match columns.iter().skip(1).any(is_figure) {
         false if !row.reasons.is_empty() => {
             let reason = format!("{ABSENT} {}", reasons.next().unwrap_or_default());
-            Line::new(row.tone, name(0)).and(Tone::Dim, reason)
+            Line::new(row.tone, name(0)).with(Tone::Dim, reason)
         }
         _ => line_of(0),
     };
@@ -164,7 +165,7 @@ fn row_lines(at: usize, row: &Row, columns: &[&Shown], style: &Style) -> Vec<Lin
     for number in 1.. {
         match reasons.next() {
             Some(reason) => {
-                lines.push(Line::new(row.tone, name(number)).and(Tone::Dim, format!("  {reason}")))
+                lines.push(Line::new(row.tone, name(number)).with(Tone::Dim, format!("  {reason}")))
             }
             None if number < taken => lines.push(line_of(number)),
             None => break,
