@@ -59,7 +59,7 @@ pub(crate) fn run(args: &WorkersArgs) -> anyhow::Result<ExitCode> {
         cache.states(&languages, &stopped)
     };
     let entries: Vec<Entry> =
-        languages.iter().zip(results).map(|(language, result)| Entry::of(language, result)).collect();
+        languages.iter().zip(results).map(|(language, result)| Entry::new(language, result)).collect();
     if let Some(status) = stop.exit_status() {
         return Ok(ExitCode::from(status));
     }
@@ -89,7 +89,7 @@ struct Entry {
 }
 
 impl Entry {
-    fn of(language: &Language, result: Result<Built, Unbuilt>) -> Self {
+    fn new(language: &Language, result: Result<Built, Unbuilt>) -> Self {
         let entry = Self::blank(language);
         let needs_no_build = language.build.is_empty();
         match result {
@@ -124,7 +124,7 @@ impl Entry {
         }
     }
 
-    /// What stands in the last column: the toolchain, or why there is none and what brings it.
+    /// The last column: the toolchain, or why there is none and what brings it.
     fn remark(&self) -> String {
         match (&self.toolchain, &self.reason, &self.remedy) {
             (Some(version), _, _) => version.clone(),

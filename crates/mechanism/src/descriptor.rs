@@ -24,9 +24,9 @@ pub struct Descriptor {
     pub data: &'static [DataLevel],
     /// Its options.
     pub options: &'static [OptionSpec],
-    /// Those of them that mean something where it stands between two programs; the others say what measuring ends do.
+    /// Those of them that apply where it is a link between two programs; the others say what measuring ends do.
     pub link_options: &'static [&'static str],
-    /// What a program between whose ends it stands can see of it that is not as with a pipe, in a sentence; empty where there is nothing.
+    /// What programs that it links can see of it that is not as with a pipe, in a sentence; empty where there is nothing.
     pub link_differs: &'static str,
     /// The longest block that comes in one piece where many senders share the sending end; `u64::MAX` where boundaries are kept, 0
     /// where nothing is promised.

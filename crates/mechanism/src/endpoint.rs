@@ -56,7 +56,7 @@ pub struct Job<'a> {
     pub producer: Producer,
     /// Where received bytes go.
     pub consumer: Consumer,
-    /// Bytes moved so far (round trips for a ping-pong), for whoever watches.
+    /// Bytes moved so far (round trips for a ping-pong), for the supervisor.
     pub progress: Progress<'a>,
     /// Small round trips between two tells of progress.
     pub rounds_between_tells: u64,

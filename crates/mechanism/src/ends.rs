@@ -15,7 +15,7 @@ pub trait End: Send {
         Ok(())
     }
 
-    /// System calls made so far; `None` where nobody counts them.
+    /// System calls made so far; `None` where they are not counted.
     fn syscalls(&self) -> Option<u64> {
         Some(0)
     }
@@ -31,7 +31,7 @@ pub trait Sender: End {
     /// Hands over one block, all of it, however many calls that takes.
     ///
     /// # Errors
-    /// What the system answered; `WouldBlock` only where the end was told never to wait.
+    /// What the system answered; `WouldBlock` only where the end must never wait.
     fn send(&mut self, block: &[u8]) -> io::Result<()>;
 
     /// Produces the next block and hands it over. A mechanism that can have the payload produced in place

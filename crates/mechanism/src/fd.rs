@@ -1,4 +1,4 @@
-//! Ends that are file descriptors: read(2) and write(2) until all is done, waiting as told.
+//! Ends that are file descriptors: read(2) and write(2) until all is done, waiting as the request says.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -26,7 +26,7 @@ pub(crate) enum FdWait {
 
 impl FdWait {
     /// How the ends of this request wait: as the spec says, or else as the case does.
-    pub(crate) fn of(request: &Request<'_>) -> Self {
+    pub(crate) fn for_request(request: &Request<'_>) -> Self {
         match (request.tasks, request.options.parsed("wait").unwrap_or(request.wait)) {
             (Tasks::Single, _) => Self::Never,
             (_, Wait::Block) => Self::InCall,

@@ -27,8 +27,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// A folder that nobody else may enter, in the folder for temporary files. It is made when it is needed, announced,
-    /// and removed with this value. Where somebody has removed it meanwhile, another one is made.
+    /// A folder that only this user may enter, in the folder for temporary files. It is made when it is needed, announced,
+    /// and removed with this value. Where it was removed meanwhile, another one is made.
     pub fn private() -> Self {
         Self::private_in(temporary_folder())
     }
@@ -50,7 +50,7 @@ impl Folder {
         Self { was_there: place.is_dir(), place, private: Some(Mutex::default()) }
     }
 
-    /// A folder that is there, and nobody else's meanwhile.
+    /// A folder that exists, and that only this run uses.
     pub fn at(place: &Path) -> Self {
         Self { place: place.to_owned(), was_there: false, private: None }
     }
@@ -129,7 +129,7 @@ mod tests {
         assert!(!third.exists() && !place.exists());
     }
 
-    /// Expected: whoever is killed as soon as the folder is there leaves nothing.
+    /// Expected: a process that is killed as soon as the folder is there leaves nothing.
     /// Happened: the folder was announced after it had been made, and stayed behind.
     #[test]
     fn a_folder_is_announced_before_it_is_made() {
@@ -139,13 +139,14 @@ mod tests {
         let folder = Folder::private_in(place);
         assert!(folder.path().is_err());
         crate::leftover::announce_to(None);
-        let mut told = Vec::new();
-        std::io::Read::read_to_end(&mut std::fs::File::from(hears), &mut told).expect("told");
-        let told = String::from_utf8_lossy(&told).into_owned();
+        let mut announced = Vec::new();
+        std::io::Read::read_to_end(&mut std::fs::File::from(hears), &mut announced).expect("announced");
+        let announced = String::from_utf8_lossy(&announced).into_owned();
         // Other tests may announce theirs meanwhile.
-        let ours = told.split('\0').filter(|message| message.contains("/nonexistent/announced/hosepipe-"));
+        let ours =
+            announced.split('\0').filter(|message| message.contains("/nonexistent/announced/hosepipe-"));
         let letters: String = ours.filter_map(|message| message.chars().next()).collect();
-        assert_eq!(letters, "d-", "{told}");
+        assert_eq!(letters, "d-", "{announced}");
     }
 
     #[test]

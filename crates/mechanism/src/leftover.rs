@@ -1,7 +1,7 @@
 //! Names that outlive their users unless they are removed.
 //!
 //! Every name is owned by a value whose drop removes it. Should this process be killed before it can drop
-//! anything, the cleaner, which was told of the names, removes them in its stead.
+//! anything, the cleaner, to which the names were announced, removes them in its stead.
 
 use std::fs;
 use std::io;

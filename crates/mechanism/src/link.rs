@@ -30,7 +30,7 @@ pub struct LinkEnds {
 pub enum LinkKind {
     /// As over a pipe: the reading end waits for bytes, and the end of the stream comes by itself.
     Stream,
-    /// Through a file. Its reading end does not wait for more; somebody must follow the writer or wait for it.
+    /// Through a file. Its reading end does not wait for more; a relay must follow the writer or wait for it.
     Stored(Stored),
     /// Through a terminal, whose reading end says EIO where a pipe says that the stream ends.
     Terminal,
@@ -58,7 +58,7 @@ pub enum Order {
 
 impl Order {
     /// What `order=` says; in parallel where it is not given.
-    pub fn of(options: &Options) -> Self {
+    pub fn from_options(options: &Options) -> Self {
         options.one_of("order", &[("parallel", Self::Parallel), ("sequential", Self::Sequential)])
     }
 }
@@ -104,7 +104,7 @@ fn above_standard(fd: OwnedFd) -> Result<OwnedFd, OpenError> {
     fcntl_dupfd_cloexec(&fd, 3).map_err(OpenError::system("fcntl(F_DUPFD_CLOEXEC, 3)"))
 }
 
-/// A pipe as large as [`grow`] makes it, for whoever relays bytes into a program: the writing end, the reading
+/// A pipe as large as [`grow`] makes it, for relays of bytes into a program: the writing end, the reading
 /// end (both close-on-exec), and its size in bytes.
 pub fn large_pipe() -> io::Result<(OwnedFd, OwnedFd, u64)> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;

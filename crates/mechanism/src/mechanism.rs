@@ -56,7 +56,7 @@ pub trait Mechanism: Sync {
     }
 
     /// Opens it to stand between two unmodified programs; `None` where it cannot. Names that must live in a file
-    /// system are made in `folder`, which nobody else uses meanwhile.
+    /// system are made in `folder`, which nothing else uses meanwhile.
     ///
     /// # Errors
     /// A limit that an option exceeds, or the system's refusal.

@@ -1,5 +1,5 @@
-//! How two ends meet that are on different hosts: one calls, and the other answers whoever says the right word. Whoever else calls
-//! is let go, and keeps nobody waiting.
+//! How two ends meet that are on different hosts: one calls, and the other answers the caller that says the right word. Other
+//! callers are dropped, and delay nothing.
 
 use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -81,8 +81,8 @@ pub struct Callers {
 }
 
 impl Callers {
-    /// Of this listener; each says what he must in so many bytes at the most.
-    pub fn of(listener: Arc<TcpListener>, heard_max: usize) -> Self {
+    /// Of this listener; each says what it must in at most `heard_max` bytes.
+    pub fn new(listener: Arc<TcpListener>, heard_max: usize) -> Self {
         Self { listener, heard_max, callers: Vec::new() }
     }
 

@@ -105,7 +105,7 @@ impl Options {
         }
     }
 
-    /// What the word given for an option stands for; the first of these where none is given.
+    /// The value that the word given for an option names; the first of these where none is given.
     pub(crate) fn one_of<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> T {
         let given = self.word(name);
         words.iter().find(|(word, _)| given == Some(word)).unwrap_or(&words[0]).1

@@ -9,7 +9,7 @@ use rustix::thread::{ClockId, NanosleepRelativeResult, clock_nanosleep_relative,
 /// by what it takes to wake up.
 const AWAKE_BEFORE: Duration = Duration::from_micros(200);
 
-/// Looks at the clock between two chances for whoever else wants the CPU.
+/// Looks at the clock between two chances for other tasks that want the CPU.
 const LOOKS_BEFORE_YIELD: u32 = 32;
 
 /// When the questions of an asker are due, and how long each took from when it was really asked.
@@ -20,7 +20,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// So many questions a second (at least 1); `service_ns` is empty.
+    /// Questions a second (at least 1); `service_ns` is empty.
     pub fn new(rate_per_s: u32, service_ns: Histogram<u64>) -> Self {
         Self { rate_per_s: rate_per_s.max(1), service_ns }
     }

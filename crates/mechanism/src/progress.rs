@@ -24,7 +24,7 @@ impl TaskCpu {
     }
 }
 
-/// What a task tells whoever watches.
+/// What a task reports to its supervisor.
 pub struct Progress<'a> {
     moved: &'a AtomicU64,
     cpus: Option<(&'a TaskCpu, &'a TaskCpu)>,
@@ -35,7 +35,7 @@ pub struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    /// Of a task that passes on so many blocks. `cpus` are its own and the other end's, where there are two ends.
+    /// Of a task that passes on this many blocks. `cpus` are its own and the other end's, where there are two ends.
     pub fn new(moved: &'a AtomicU64, cpus: Option<(&'a TaskCpu, &'a TaskCpu)>, blocks: u64) -> Self {
         let between = (blocks / LOOKS).max(1);
         let until = if cpus.is_some() { between } else { u64::MAX };
@@ -49,7 +49,7 @@ impl<'a> Progress<'a> {
         self.block_done();
     }
 
-    /// Counts a block about which nothing is told.
+    /// Counts a block without a report.
     #[inline]
     pub fn block_done(&mut self) {
         self.blocks_until_look -= 1;

@@ -8,7 +8,7 @@ use crate::endpoint::{EndpointRole, Job};
 use crate::loops::{Direction, each_block, each_piece, endpoint};
 use crate::{Channel, OpenError, Receiver, Request, Sender};
 
-/// A channel of one direction whose sending end so many tasks share.
+/// A channel of one direction whose sending end several tasks share.
 pub(crate) fn many_senders<S: Sender + 'static, R: Receiver + 'static>(
     request: &Request<'_>,
     count: u32,

@@ -61,7 +61,7 @@ impl SharedMemory {
     pub(crate) fn file_twice(file: &impl AsFd, len: usize, more: usize) -> io::Result<Self> {
         let memory = Self::reserve(2 * len + more)?;
         let first = memory.start.as_ptr().cast::<c_void>();
-        // SAFETY: both mappings lie within the reservation, which nobody else knows of.
+        // SAFETY: both mappings lie within the reservation, which nothing else knows of.
         unsafe {
             mmap(first, len, READ_WRITE, POPULATED | MapFlags::FIXED, file, 0)?;
             mmap(first.byte_add(len), len + more, READ_WRITE, POPULATED | MapFlags::FIXED, file, 0)?;
@@ -80,7 +80,7 @@ impl SharedMemory {
     fn on_huge_pages(len: usize) -> io::Result<Self> {
         let memory = Self::reserve(len.next_multiple_of(HUGE_PAGE_BYTES))?;
         let (start, len) = (memory.start.as_ptr().cast(), memory.len);
-        // SAFETY: the mapping takes the place of the reservation, which nobody else knows of.
+        // SAFETY: the mapping takes the place of the reservation, which nothing else knows of.
         unsafe {
             mmap_anonymous(start, len, READ_WRITE, POPULATED | MapFlags::FIXED)?;
             // MADV_COLLAPSE (Linux 6.1) works whatever shmem_enabled says; a refusal costs speed only.
@@ -130,7 +130,7 @@ impl SharedMemory {
 
 impl Drop for SharedMemory {
     fn drop(&mut self) {
-        // SAFETY: this value owns the mapping, and whoever got the pointer holds the value too.
+        // SAFETY: this value owns the mapping, and every holder of the pointer holds the value too.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
@@ -159,7 +159,7 @@ mod tests {
             let memory = SharedMemory::twice(len, page_size()).expect("memory");
             let byte = |at: usize| {
                 assert!(at < memory.len());
-                // SAFETY: within the mapping, and nobody else uses it.
+                // SAFETY: within the mapping, and nothing else uses it.
                 unsafe { &mut *memory.as_ptr().add(at) }
             };
             *byte(len + 3) = 7;

@@ -28,7 +28,7 @@ impl Listener {
     pub fn at(address: SocketAddr) -> Result<Self, RemoteError> {
         let listener = TcpListener::bind(address).map(Arc::new);
         let listener = listener.map_err(RemoteError::system(format!("cannot listen on {address}")))?;
-        Ok(Self { callers: Callers::of(Arc::clone(&listener), HELLO_BYTES_MAX), listener })
+        Ok(Self { callers: Callers::new(Arc::clone(&listener), HELLO_BYTES_MAX), listener })
     }
 
     /// Its address; the system has chosen a port where 0 was asked for.

@@ -152,7 +152,7 @@ struct Paragraph {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sentence {
-    /// `{fact}` stands for a fact.
+    /// `{fact}` is replaced by the fact.
     text: String,
     /// Facts that must be known beside those in the text.
     #[serde(default)]

@@ -113,7 +113,7 @@ impl PartRun<'_> {
         self.job.scale.amount(full)
     }
 
-    /// Each of its cases is run so many times at full size; gives how often at this scale.
+    /// Each of its cases is run `full` times at full size; gives how often at this scale.
     pub(crate) fn repeat(&mut self, full: u32) -> u32 {
         self.made.series = self.job.scale.trials(full);
         self.made.series

@@ -253,7 +253,7 @@ pub(crate) fn spread(case: Option<&CaseRecord>) -> String {
     case.and_then(share).unwrap_or_default()
 }
 
-/// The half width of an interval of so many trials: with too few it is their range, and called so.
+/// The half width of an interval of `trials` trials: with too few it is their range, and called so.
 pub(crate) fn half_width(share: f64, trials: usize) -> String {
     let what = if noise::is_range(trials) { " (range)" } else { "" };
     format!("{}{what}", numbers::percent(share))

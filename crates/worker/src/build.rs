@@ -30,11 +30,11 @@ const BUILD_MAX: Duration = Duration::from_secs(600);
 const HEAD_MAX: usize = 6 << 10;
 const TAIL_MAX: usize = 2 << 10;
 
-/// Folders of unfinished builds begin with this. One this old is nobody's any more.
+/// Folders of unfinished builds begin with this. One this old was abandoned.
 const UNFINISHED: &str = ".making-";
 const UNFINISHED_MAX: Duration = BUILD_MAX.saturating_mul(2);
 
-/// A build that nobody has asked for in this time is removed when another is made.
+/// A build that was not used for this time is removed when another is made.
 const UNUSED_MAX: Duration = Duration::from_secs(60 * 24 * 3600);
 
 /// The folder of what languages keep from build to build, and that of a compiler's own files while it runs.
@@ -58,7 +58,7 @@ pub enum Unbuilt {
     /// No toolchain.
     #[error("{} ({})", .0.reason, .0.remedy)]
     Missing(Missing),
-    /// There is a toolchain, of this version; nobody has asked for a build.
+    /// There is a toolchain, of this version; no build was asked for.
     #[error("not built")]
     NotYet(String),
     /// The compiler refused, or died.
@@ -97,7 +97,7 @@ impl Built {
         is_open_to_others(&self.folder).is_ok_and(|open| !open)
     }
 
-    /// Replaces what stands for folders in a registered word.
+    /// Replaces `{src}`, `{out}` and `{cache}` in a registered word.
     pub(crate) fn expand(&self, word: &str) -> OsString {
         expand(word, &self.folder, &self.cache)
     }
@@ -278,14 +278,14 @@ fn write_sources(folder: &Path, files: &Files) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a finished build what others may run and nobody may change.
+/// Lets others run a finished build, and only its owner change it.
 fn hand_over(folder: &Path) -> io::Result<()> {
     fs::remove_dir_all(folder.join(TEMPORARY))?;
     close_to_others(folder)?;
     fs::set_permissions(folder, fs::Permissions::from_mode(0o755))
 }
 
-/// Removes what builds have left that were killed, and what nobody has asked for in a long time.
+/// Removes what builds have left that were killed, and what was not used for a long time.
 fn clear(root: &Path) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         let used = entry.metadata().and_then(|metadata| metadata.modified());
@@ -399,9 +399,9 @@ mod tests {
     fn a_compilers_own_files_go_with_it() {
         let lab = Lab::new();
         let built = lab.build(&format!("{COPY} && touch $TMPDIR/cc1.s && echo $TMPDIR >{{out}}/where"));
-        let told = fs::read_to_string(built.expect("built").folder.join("out/where")).expect("there");
-        let folder = Path::new(told.trim());
-        assert!(folder.starts_with(lab.root.path()) && !folder.exists(), "{told}");
+        let written = fs::read_to_string(built.expect("built").folder.join("out/where")).expect("there");
+        let folder = Path::new(written.trim());
+        assert!(folder.starts_with(lab.root.path()) && !folder.exists(), "{written}");
     }
 
     #[test]

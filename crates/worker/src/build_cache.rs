@@ -31,7 +31,7 @@ pub struct BuildCache {
 impl BuildCache {
     /// Opens the cache in the cargo target folder that this program lies in; a program installed elsewhere builds in
     /// `$XDG_CACHE_HOME/hosepipe/workers`, in `~/.cache/hosepipe/workers`, or in a folder of the user's below that for
-    /// temporary files: in the first in which nobody else can change what is built.
+    /// temporary files: in the first in which no other user can change what is built.
     ///
     /// # Errors
     /// There is no such folder, or no process can be started.
@@ -133,7 +133,7 @@ fn worker(choice: &LanguageVariant<'_>, built: &Result<Built, Unbuilt>) -> Worke
 type Answer = Result<Built, Unbuilt>;
 
 /// Does some work on each language, as many at a time as there are CPUs. The calling thread tells the observer, and asks
-/// whether to stop; the others are told.
+/// whether to stop, for the others.
 fn side_by_side(
     languages: &[&Language],
     work: &(dyn Fn(&Language, &dyn Fn() -> bool) -> Answer + Sync),
@@ -143,20 +143,20 @@ fn side_by_side(
     let stopped = AtomicBool::new(stop());
     let next = AtomicUsize::new(0);
     // That work on the language of a number has begun, or what came of it.
-    let (tell, told) = mpsc::channel::<(usize, Option<Answer>)>();
+    let (reporter, answers) = mpsc::channel::<(usize, Option<Answer>)>();
     let threads = thread::available_parallelism().map_or(1, usize::from).min(languages.len());
     let mut results: Vec<_> = languages.iter().map(|_| Err(Unbuilt::Stopped)).collect();
     thread::scope(|scope| {
         for started in 0..threads {
-            let (tell, next, stopped) = (tell.clone(), &next, &stopped);
+            let (reporter, next, stopped) = (reporter.clone(), &next, &stopped);
             let thread = Builder::new().spawn_scoped(scope, move || {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(language) = languages.get(index) else { return };
                     // The listener is there until every teller has gone.
-                    let _ = tell.send((index, None));
+                    let _ = reporter.send((index, None));
                     let result = work(language, &|| stopped.load(Ordering::Relaxed));
-                    let _ = tell.send((index, Some(result)));
+                    let _ = reporter.send((index, Some(result)));
                 }
             });
             if let Err(error) = thread {
@@ -168,9 +168,9 @@ fn side_by_side(
                 break;
             }
         }
-        drop(tell);
+        drop(reporter);
         loop {
-            match told.recv_timeout(LOOK_UP) {
+            match answers.recv_timeout(LOOK_UP) {
                 Ok((index, None)) => observer.progress(&format!("building {}", languages[index].name), None),
                 Ok((index, Some(result))) => {
                     let problem = result.as_ref().err().map(Unbuilt::to_string);

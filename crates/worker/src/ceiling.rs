@@ -56,7 +56,7 @@ impl Ceiling {
         began.elapsed().as_nanos() as u64
     }
 
-    /// What a copy of so many bytes takes at its best.
+    /// What a copy of `bytes` takes at its best.
     fn copying(&self, bytes: u64) -> Duration {
         let passes = bytes as f64 / (PASS_BLOCKS * BLOCK_BYTES as u64) as f64;
         Duration::from_nanos((passes * self.pass_ns) as u64)

@@ -9,7 +9,7 @@ const START_MAX: Duration = Duration::from_secs(60);
 const BYTE_MAX_NS: u64 = 100;
 const BLOCK_MAX_NS: u64 = 200_000;
 
-/// The stream repeats after so many bytes.
+/// The stream repeats after this many bytes.
 const PERIOD: u64 = 256;
 
 /// One job of docs/WORKERS.md.

@@ -133,7 +133,7 @@ mod tests {
     const GOOD: &str =
         "send bytes=10 ready_ns=110 began_ns=111\nrecv bytes=10 xor=1 ready_ns=105 ended_ns=120\n";
 
-    /// An end that ended with this wait status, so many milliseconds after the first one.
+    /// An end that ended with this wait status, `after_ms` milliseconds after the first one.
     fn process(name: &str, status: i32, after_ms: u64) -> Finished {
         let status = ExitStatus::from_raw(status);
         let at = *BEGAN + Duration::from_millis(after_ms);

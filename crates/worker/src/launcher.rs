@@ -30,7 +30,7 @@ pub struct Run {
     pub sample: Sample,
     /// What the pipe held, in bytes, where we made it.
     pub pipe_bytes: Option<u64>,
-    /// Whether the writer joined its reader by a socket instead; `None` where nobody has seen it.
+    /// Whether the writer joined its reader by a socket instead; `None` where that was not seen.
     pub through_socket: Option<bool>,
 }
 
@@ -159,7 +159,7 @@ impl Launcher {
             roles.push(role);
         }
         let ends = roles.iter().zip(&children).map(|(role, child)| (child.pid(), role.sends));
-        let mut seen = Whereabouts::of(ends, job);
+        let mut seen = Whereabouts::new(ends, job);
         let waited = wait(&mut children, limit, stop, &mut || seen.look());
         let over_ns = monotonic_ns();
         match waited {
@@ -194,13 +194,13 @@ impl Launcher {
         Ok(Run { sample, pipe_bytes: None, through_socket: seen.through_socket() })
     }
 
-    /// The folder it makes for results: it stands on every worker's command line.
+    /// The folder it makes for results: it is on every worker's command line.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
     /// An empty file for the results. It is read through this descriptor: whatever a worker puts in the place of the path, a
-    /// FIFO that nobody writes to, is not what is waited for.
+    /// FIFO without a writer, is not waited for.
     fn fresh_result(&self) -> io::Result<File> {
         clear_away(&self.result)?;
         File::options().read(true).write(true).create_new(true).open(&self.result)

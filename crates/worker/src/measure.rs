@@ -32,15 +32,15 @@ pub struct WorkerPair {
 impl WorkerPair {
     /// A worker with itself, as in the study, placed by the scheduler.
     pub fn with_itself(worker: Worker) -> Self {
-        Self::of(worker.clone(), worker, WorkerStart::Pair)
+        Self::new(worker.clone(), worker, WorkerStart::Pair)
     }
 
     /// One worker's sender and another's receiver over a pipe of ours, placed by the scheduler.
     pub fn between(writer: Worker, reader: Worker) -> Self {
-        Self::of(writer, reader, WorkerStart::Harness)
+        Self::new(writer, reader, WorkerStart::Harness)
     }
 
-    fn of(writer: Worker, reader: Worker, start: WorkerStart) -> Self {
+    fn new(writer: Worker, reader: Worker, start: WorkerStart) -> Self {
         Self { writer, reader, start, placement: Placement::Any, cpus: Vec::new() }
     }
 

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::sources::Sources;
 
-/// A language, as registered. In commands and in the environment `{out}` stands for the folder of what was built,
+/// A language, as registered. In commands and in the environment `{out}` is the folder of what was built,
 /// `{src}` for the copied sources, and `{cache}` for a folder that the language keeps from build to build.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -73,7 +73,7 @@ impl Registry {
     /// # Errors
     /// The folder cannot be read, or its workers.toml is wrong.
     pub fn open() -> Result<Self, RegistryError> {
-        Self::of(Sources::from_environment())
+        Self::read(Sources::from_environment())
     }
 
     /// Reads the registry of a folder.
@@ -81,10 +81,10 @@ impl Registry {
     /// # Errors
     /// As [`Registry::open`].
     pub fn open_folder(folder: &Path) -> Result<Self, RegistryError> {
-        Self::of(Sources::Folder(folder.to_owned()))
+        Self::read(Sources::Folder(folder.to_owned()))
     }
 
-    pub(crate) fn of(sources: Sources) -> Result<Self, RegistryError> {
+    pub(crate) fn read(sources: Sources) -> Result<Self, RegistryError> {
         let wrong = |why: String| RegistryError(sources.name(), why);
         let text = sources
             .registry_text()
@@ -132,7 +132,7 @@ fn parse(text: &str) -> Result<Vec<Language>, String> {
 pub(crate) mod tests {
     use super::*;
 
-    /// A registry of three languages that nobody builds.
+    /// A registry of three languages that are never built.
     pub(crate) const THREE: &str = r#"
         [[language]]
         name = "C++"

@@ -24,7 +24,7 @@ pub struct RecvLine {
     pub ended_ns: u64,
 }
 
-/// What stands in a result file.
+/// The lines of a result file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ResultLines {
     /// The sender's line.

@@ -20,7 +20,7 @@ pub struct LanguageVariant<'a> {
 pub struct SelectError(String);
 
 impl Registry {
-    /// What a text selects, in the order typed: `all`, or `c,java:tuned,go`. A language without a variant stands for all
+    /// What a text selects, in the order typed: `all`, or `c,java:tuned,go`. A language without a variant means all
     /// of its variants; what is typed twice counts once.
     ///
     /// # Errors

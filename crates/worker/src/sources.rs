@@ -145,7 +145,7 @@ mod tests {
         let mut folders: BTreeSet<String> = folders_in(&root).into_iter().collect();
         assert!(folders.remove(OF_ITS_OWN) && folders.remove(PEERS));
         folders.extend(folders_in(&root.join(PEERS)).iter().map(|name| format!("{PEERS}/{name}")));
-        let registry = Registry::of(Sources::Embedded).expect("the registry reads");
+        let registry = Registry::read(Sources::Embedded).expect("the registry reads");
         let registered = registry.languages().iter().map(|language| language.folder.clone()).collect();
         assert_eq!(folders, registered);
         for language in registry.languages() {

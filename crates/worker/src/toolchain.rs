@@ -64,7 +64,7 @@ pub(crate) fn probe(
     Ok(first.unwrap_or("of an unknown version").to_owned())
 }
 
-/// What to type for a package: a registered command as it stands, a Debian package through apt-get.
+/// What to type for a package: a registered command as it is, a Debian package through apt-get.
 fn remedy(package: &str) -> String {
     if package.contains(' ') { package.to_owned() } else { format!("apt-get install {package}") }
 }

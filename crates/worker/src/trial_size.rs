@@ -6,7 +6,7 @@ use crate::job::Job;
 
 /// What the first look at a worker moves, in bytes, after a warm-up of as many: little, for it may be slow.
 const FIRST_LOOK_BYTES: u64 = 1 << 20;
-/// Each further look moves up to so many times as much: a just-in-time compiler is slow at first, and its first word says
+/// Each further look moves up to this many times as much: a just-in-time compiler is slow at first, and its first word says
 /// nothing of what it can do.
 const LOOK_GROWTH: u64 = 8;
 /// No look moves more than this, and none is wanted after one that did.
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_slow_starter_is_given_as_much_as_it_can_move_once_it_is_warm() {
-        // A byte costs a hundred times as much until so many have gone, as in a Java beside other programs.
+        // A byte costs a hundred times as much until `cold_bytes` have gone, as in a Java beside other programs.
         let amount = TrialSize::Lasting { trial: Duration::from_millis(500), warmup_bytes_max: 512 << 20 };
         for cold_bytes in [1 << 20, 4 << 20, 40 << 20] {
             let takes = |job: &Job| {

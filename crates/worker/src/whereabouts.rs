@@ -23,7 +23,7 @@ enum End {
 pub(crate) struct Whereabouts {
     /// The processes that hosepipe started.
     roots: Vec<(i32, End)>,
-    /// What stands on the reader's command line, wherever in the tree it is; and what on that of a `pair`, which holds its
+    /// Words of the reader's command line, wherever in the tree it is; and of that of a `pair`, which holds its
     /// child's command, too.
     reader_words: Vec<u8>,
     pair_words: Vec<u8>,
@@ -35,7 +35,7 @@ pub(crate) struct Whereabouts {
 
 impl Whereabouts {
     /// Looks at processes by the ends they hold: one that holds both starts its reader itself.
-    pub(crate) fn of(processes: impl Iterator<Item = (i32, bool)>, job: &Job) -> Self {
+    pub(crate) fn new(processes: impl Iterator<Item = (i32, bool)>, job: &Job) -> Self {
         let end = |sends| if sends { End::Writer } else { End::Reader };
         let words = |role: &str| {
             let words = std::iter::once(role.to_owned()).chain(job.arguments());
@@ -97,7 +97,7 @@ impl Whereabouts {
         (looks > 0).then(|| together as f64 / looks as f64)
     }
 
-    /// Whether a writer has joined its reader by a socket; `None` where nobody has seen it.
+    /// Whether a writer has joined its reader by a socket; `None` where that was not seen.
     pub(crate) fn through_socket(&self) -> Option<bool> {
         self.through_socket
     }
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn only_looks_in_the_timed_part_count() {
         let job = Job { bytes: 1, block_bytes: 1, warmup_bytes: 0 };
-        let mut seen = Whereabouts::of(std::iter::empty(), &job);
+        let mut seen = Whereabouts::new(std::iter::empty(), &job);
         seen.looks = vec![(5, false), (10, true), (15, true), (20, false), (25, true)];
         assert_eq!(seen.same_cpu_share(10, 20), Some(2.0 / 3.0));
         assert_eq!(seen.same_cpu_share(11, 14), None);

@@ -20,7 +20,7 @@ pub(super) enum Content {
 
 impl Content {
     /// What the request asks for.
-    pub(super) fn of(request: &Request<'_>) -> Self {
+    pub(super) fn for_request(request: &Request<'_>) -> Self {
         match (request.data, request.relays) {
             (DataLevel::None, 0) => Self::Constant { written: false },
             (DataLevel::None, _) => Self::Copied,

@@ -20,7 +20,7 @@ impl Mechanism for Eventfd {
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let wait = FdWait::of(request);
+        let wait = FdWait::for_request(request);
         one_way(request, || {
             let reads = eventfd(0, EventfdFlags::CLOEXEC).map_err(OpenError::system("eventfd2"))?;
             let writes = reads.try_clone().map_err(OpenError::system("dup"))?;

@@ -1,5 +1,5 @@
-//! Whether a transfer passes pages or copies them, found out: a page is sent, changed afterwards, and read. Whoever
-//! reads the change was given the page; whoever reads what was sent was given a copy.
+//! Whether a transfer passes pages or copies them, found out: a page is sent, changed afterwards, and read. A
+//! receiver that reads the change was given the page; one that reads what was sent was given a copy.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

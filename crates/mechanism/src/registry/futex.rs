@@ -32,7 +32,7 @@ impl Mechanism for Futex {
             let notify = move || {
                 given = given.wrapping_add(1);
                 word(&notified).store(given, Release);
-                // Always: asking first whether anybody sleeps would be a second word, and here somebody does.
+                // Always: asking first whether a task sleeps would be a second word, and here one does.
                 futex::wake(word(&notified), futex::Flags::empty(), 1)?;
                 Ok(Some(1))
             };

@@ -1,5 +1,5 @@
 //! `memfd`: each block travels in a file of its own that lives in memory, memfd_create(2): written, sealed so that
-//! nobody can change it any more, and its descriptor passed over a Unix socket (SCM_RIGHTS), as Wayland and D-Bus do.
+//! it cannot be changed any more, and its descriptor passed over a Unix socket (SCM_RIGHTS), as Wayland and D-Bus do.
 #![allow(unsafe_code)]
 
 use std::io::{IoSlice, IoSliceMut};
@@ -50,7 +50,7 @@ impl Mechanism for Memfd {
     }
 
     fn zero_copy(&self, options: &Options) -> Option<ZeroCopy> {
-        (Opening::of(options) == Opening::Mmap).then(|| {
+        (Opening::from_options(options) == Opening::Mmap).then(|| {
             let evidence =
                 verdict("a page changed in an unsealed memfd that was passed and mapped", change_is_seen());
             but_copied(evidence, 1, "write(2) copies into it")
@@ -58,7 +58,7 @@ impl Mechanism for Memfd {
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let (wait, opening) = (FdWait::of(request), Opening::of(request.options));
+        let (wait, opening) = (FdWait::for_request(request), Opening::from_options(request.options));
         one_way(request, || {
             let (near, far) = connect().map_err(OpenError::system("socketpair(AF_UNIX, SOCK_SEQPACKET)"))?;
             let sndbuf = sndbuf_bytes(&near)?;
@@ -77,12 +77,12 @@ enum Opening {
 }
 
 impl Opening {
-    fn of(options: &Options) -> Self {
+    fn from_options(options: &Options) -> Self {
         options.one_of("recv", &[("mmap", Self::Mmap), ("read", Self::Read)])
     }
 }
 
-/// A pair of sockets that holds a few descriptors, not hundreds: each stands for a block of memory.
+/// A pair of sockets that holds a few descriptors, not hundreds: each holds a block of memory.
 fn connect() -> io::Result<(OwnedFd, OwnedFd)> {
     let (near, far) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     // The kernel makes its smallest of this, a few KiB (SOCK_MIN_SNDBUF).
@@ -194,7 +194,7 @@ impl MemfdReceiver {
         Ok(self.current.as_mut())
     }
 
-    /// Notes that so many more bytes of the block were received.
+    /// Notes that `len` more bytes of the block were received.
     fn received(&mut self, len: usize) -> usize {
         if let Some(taken) = &mut self.current {
             taken.at += len;

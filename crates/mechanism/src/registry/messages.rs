@@ -11,7 +11,7 @@ use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown, sockopt}
 use super::sockets::sndbuf_bytes;
 use crate::prelude::*;
 
-/// An end that spins looks at the clock once in so many tries.
+/// An end that spins looks at the clock once in this many tries.
 const TRIES_BETWEEN_LOOKS: u64 = 4096;
 
 /// Either end of a message socket.
@@ -103,7 +103,7 @@ impl Receiver for MessageEnd {
 }
 
 /// Receives, and where that says that there is no more, once again. A receiver that finds a sequence of packets empty just before
-/// the sender sends its last one and closes is told of the end before it has that packet: `unix_dgram_recvmsg` (net/unix/af_unix.c)
+/// the sender sends its last one and closes sees the end before it has that packet: `unix_dgram_recvmsg` (net/unix/af_unix.c)
 /// looks at the queue first and at the end afterwards, without a lock around both. What was sent before the end is there at
 /// the second look.
 #[inline]
@@ -120,7 +120,7 @@ pub(super) fn or_the_end<T>(
 /// How a receiver waits whose bytes come through a thread of the kernel's: a single task, too, has to sleep until
 /// what it sent whole has arrived, and then it does.
 pub(super) fn receiver_wait(request: &Request<'_>) -> FdWait {
-    match FdWait::of(request) {
+    match FdWait::for_request(request) {
         FdWait::Never => FdWait::InPoll,
         other => other,
     }
@@ -253,13 +253,13 @@ mod tests {
     /// Happened: "the other end closed after 0 bytes", on a busy machine, once in some thousand runs.
     #[test]
     fn an_end_is_believed_when_it_was_seen_twice() {
-        let told = |answers: &[usize]| {
+        let received = |answers: &[usize]| {
             let mut answers = answers.iter();
             let received = or_the_end(|| answers.next().copied().ok_or(Errno::AGAIN), |len| *len == 0);
             (received, answers.len())
         };
-        assert_eq!(told(&[0, 7, 9]), (Ok(7), 1), "sent between a look at the queue and one at the end");
-        assert_eq!(told(&[0, 0, 9]), (Ok(0), 1));
-        assert_eq!(told(&[7, 0]), (Ok(7), 1));
+        assert_eq!(received(&[0, 7, 9]), (Ok(7), 1), "sent between a look at the queue and one at the end");
+        assert_eq!(received(&[0, 0, 9]), (Ok(0), 1));
+        assert_eq!(received(&[7, 0]), (Ok(7), 1));
     }
 }

@@ -41,7 +41,7 @@ impl Mechanism for MmapFile {
         one_way(request, || {
             // The name goes at the end of this: both ends have the mapping, and the file lives as long as that.
             let (_name, file) = make_file(&folder, bytes)?;
-            Ok(payload_direction(request, map(&file, bytes, RingWait::of(request))?))
+            Ok(payload_direction(request, map(&file, bytes, RingWait::for_request(request))?))
         })
     }
 }

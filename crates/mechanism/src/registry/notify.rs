@@ -4,7 +4,7 @@
 use crate::prelude::*;
 
 /// A call for each block, which itself stays where it is: it notifies, or it waits for the next notification. The call
-/// says how many system calls it made, or `None` where nobody knows.
+/// says how many system calls it made, or `None` where that is not known.
 pub(super) struct Notification<F> {
     call: F,
     /// What the task does first.

@@ -34,7 +34,7 @@ pub(super) const WAIT_OPTION: OptionSpec = OptionSpec {
 pub(super) const SIZE_LIMITS: &str =
     "size: fs.pipe-max-size for ordinary users; two pages once fs.pipe-user-pages-soft is spent";
 
-/// PIPE_BUF, as limits.h has it on Linux: writes of at most so many bytes are never mixed (pipe(7)).
+/// PIPE_BUF, as limits.h has it on Linux: writes of at most this many bytes are never mixed (pipe(7)).
 pub(super) const PIPE_BUF_BYTES: u64 = 4096;
 
 /// The longest packet: PIPE_BUF, as limits.h has it on Linux. A longer block arrives as several (pipe(2)): every
@@ -100,7 +100,7 @@ impl Mechanism for Pipe {
     }
 
     fn data(&self, options: &Options) -> &'static [DataLevel] {
-        match PipeOptions::of(options) {
+        match PipeOptions::from_options(options) {
             PipeOptions { send: SendBy::Tee, .. } => &[DataLevel::None],
             PipeOptions { recv: RecvBy::Splice, .. } => &[DataLevel::None, DataLevel::Write],
             _ => self.descriptor().data,
@@ -108,7 +108,7 @@ impl Mechanism for Pipe {
     }
 
     fn zero_copy(&self, options: &Options) -> Option<ZeroCopy> {
-        let asked = PipeOptions::of(options);
+        let asked = PipeOptions::from_options(options);
         let evidence = match asked.send {
             SendBy::Vmsplice => evidence::of_vmsplice(),
             SendBy::Tee => evidence::of_tee(),
@@ -121,7 +121,7 @@ impl Mechanism for Pipe {
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let asked = PipeOptions::of(request.options);
+        let asked = PipeOptions::from_options(request.options);
         asked.check(request)?;
         match asked.send {
             SendBy::Write => asked.open_with(request, |end, _| Ok(end)),
@@ -163,7 +163,7 @@ enum RecvBy {
 }
 
 impl PipeOptions {
-    fn of(options: &Options) -> Self {
+    fn from_options(options: &Options) -> Self {
         let sends = [
             ("write", SendBy::Write),
             ("writev", SendBy::Writev),
@@ -230,7 +230,7 @@ impl PipeOptions {
     }
 }
 
-/// What the calls of splice(2)'s family are told, since not all of them look at O_NONBLOCK.
+/// Flags for the calls of splice(2)'s family, since not all of them look at O_NONBLOCK.
 pub(super) fn splice_flags(wait: FdWait) -> SpliceFlags {
     if wait == FdWait::InCall { SpliceFlags::empty() } else { SpliceFlags::NONBLOCK }
 }
@@ -245,7 +245,7 @@ pub(super) fn pipe_direction(
     request: &Request<'_>,
     (reader, writer): (OwnedFd, OwnedFd),
 ) -> Result<Direction<FdEnd, FdEnd>, OpenError> {
-    let (wait, bytes) = (FdWait::of(request), size_as_asked(request.options, &writer)?);
+    let (wait, bytes) = (FdWait::for_request(request), size_as_asked(request.options, &writer)?);
     Ok(Direction::new(FdEnd::new(writer, wait)?, FdEnd::new(reader, wait)?).granted([("pipe_bytes", bytes)]))
 }
 
@@ -257,7 +257,7 @@ pub(super) fn pipe_ends(
     if options.size(SIZE_OPTION.name).is_none() {
         grow(&writer).map_err(OpenError::system("fcntl(F_SETPIPE_SZ)"))?;
     }
-    // Both ends have one size; whoever opened a FIFO without waiting gives the reader its ordinary mode back.
+    // Both ends have one size; a FIFO that was opened without waiting gets the reader its ordinary mode back.
     FdWait::InCall.apply(&reader)?;
     let granted = granted([("pipe_bytes", size_as_asked(options, &writer)?)]);
     LinkEnds::new(writer, reader, granted, LinkKind::Stream)

@@ -10,7 +10,7 @@ use crate::prelude::*;
 /// Messages asked for: what fs.mqueue.msg_max allows by default (mq_overview(7)).
 const MESSAGES: i64 = 10;
 
-/// After so many names that others have, one is not looked for any more.
+/// After this many names that others have, the search ends.
 const NAMES_MAX: u32 = 256;
 
 /// The number in the next queue's name.
@@ -114,7 +114,7 @@ impl PosixQueue {
                 return Ok(Self { descriptor });
             }
             let error = io::Error::last_os_error();
-            // A name that is taken is somebody else's, and left alone.
+            // A name that is taken belongs to another process, and is left alone.
             if error.kind() != io::ErrorKind::AlreadyExists {
                 return Err(error);
             }
@@ -151,7 +151,7 @@ impl Queue for PosixQueue {
 mod tests {
     use super::*;
 
-    /// Expected: a queue of somebody else's that has the name is left alone.
+    /// Expected: another process's queue that has the name is left alone.
     /// Happened: it was removed, whosever it was, and the trial failed with EEXIST.
     #[test]
     fn a_queue_that_is_there_already_stays() {

@@ -43,7 +43,7 @@ impl Mechanism for ProcessVm {
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let wait = RingWait::of(request);
+        let wait = RingWait::for_request(request);
         one_way(request, || {
             let ring = Arc::new(Ring::new(BLOCKS_MAX * Notice::BYTES, wait)?);
             let pool = (0..BLOCKS_MAX).map(|_| Block::new(request.block_bytes)).collect();

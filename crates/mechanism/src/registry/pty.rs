@@ -42,7 +42,7 @@ impl Mechanism for Pty {
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let wait = FdWait::of(request);
+        let wait = FdWait::for_request(request);
         let connect = || {
             let (master, slave) = open_pair()?;
             Ok(if request.workload == Workload::PingPong { (master, slave) } else { (slave, master) })
@@ -177,7 +177,7 @@ mod tests {
         let (master, slave) = open_pair().expect("a terminal");
         let mut sender = TerminalEnd(FdEnd::new(slave, FdWait::InCall).expect("sender"));
         drop(master);
-        let error = sender.send(b"x").expect_err("nobody is there");
+        let error = sender.send(b"x").expect_err("no receiver");
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{error}");
     }
 }

@@ -27,7 +27,7 @@ pub(super) trait Queue: Send + Sync {
 
 /// Whether a queue must not wait in its calls: an end that spins tries again, and a single task would wait for itself.
 pub(super) fn never_waits(request: &Request<'_>) -> bool {
-    matches!(FdWait::of(request), FdWait::Never | FdWait::Spin)
+    matches!(FdWait::for_request(request), FdWait::Never | FdWait::Spin)
 }
 
 /// Either end of a queue.
@@ -42,7 +42,12 @@ impl<Q: Queue> QueueEnd<Q> {
     pub(super) fn new(queue: &Arc<Q>, request: &Request<'_>) -> Self {
         let mut message = Q::HEADER.to_vec();
         message.resize(Q::HEADER.len() + request.block_bytes, 0xA5);
-        Self { queue: queue.clone(), message, spins: FdWait::of(request) == FdWait::Spin, syscalls: 0 }
+        Self {
+            queue: queue.clone(),
+            message,
+            spins: FdWait::for_request(request) == FdWait::Spin,
+            syscalls: 0,
+        }
     }
 
     fn payload(&mut self) -> &mut [u8] {

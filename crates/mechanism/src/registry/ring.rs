@@ -58,7 +58,7 @@ pub(super) fn ring_bytes(request: &Request<'_>) -> Result<usize, OpenError> {
 pub(super) fn payload_direction(request: &Request<'_>, ring: Ring) -> Direction<RingSender, RingReceiver> {
     let bytes = ring.bytes() as u64;
     let ring = Arc::new(ring);
-    let (wait, copying) = (RingWait::of(request), Copying::of(request.options));
+    let (wait, copying) = (RingWait::for_request(request), Copying::from_options(request.options));
     let sender = RingSender::new(ring.clone(), wait, copying);
     Direction::new(sender, RingReceiver::new(ring, wait, copying)).granted([("ring_bytes", bytes)])
 }
@@ -68,7 +68,7 @@ pub(super) fn evidence(
     options: &Options,
     make: impl FnOnce(usize) -> Result<Ring, OpenError>,
 ) -> Option<ZeroCopy> {
-    if Copying::of(options) == Copying::InOut {
+    if Copying::from_options(options) == Copying::InOut {
         return None;
     }
     let seen = make(4 * BLOCK_BYTES).map_err(io::Error::other).and_then(change_is_seen);
@@ -85,7 +85,7 @@ fn change_is_seen(ring: Ring) -> io::Result<bool> {
     let first = slot.as_mut_ptr();
     sender.commit()?;
     let before = receiver.peek(BLOCK_BYTES)?[0];
-    // SAFETY: the ring is alive, and nobody holds a reference into it at this moment.
+    // SAFETY: the ring is alive, and no reference into it is held now.
     unsafe { first.write_volatile(2) };
     Ok((before, receiver.peek(BLOCK_BYTES)?[0]) == (1, 2))
 }

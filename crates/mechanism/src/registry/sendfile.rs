@@ -36,13 +36,13 @@ impl Mechanism for Sendfile {
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let wait = FdWait::of(request);
+        let wait = FdWait::for_request(request);
         one_way(request, || {
             let (near, far) = unix_pair(request.options, SocketType::STREAM)?;
             let (sndbuf, rcvbuf) = (sndbuf_bytes(&near)?, rcvbuf_bytes(&far)?);
-            let layout = FileLayout::new(request.block_bytes, sndbuf as usize, Lengths::of(request));
+            let layout = FileLayout::new(request.block_bytes, sndbuf as usize, Lengths::for_request(request));
             let pages = FilePages::new(FdEnd::new(near, wait)?, layout);
-            let sender = PageSender { pages, content: Content::of(request) };
+            let sender = PageSender { pages, content: Content::for_request(request) };
             Ok(Direction::new(sender, FdEnd::new(far, wait)?).granted([
                 ("sndbuf_bytes", sndbuf),
                 ("rcvbuf_bytes", rcvbuf),

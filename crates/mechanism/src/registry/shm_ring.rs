@@ -33,6 +33,6 @@ impl Mechanism for ShmRing {
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
         let bytes = ring_bytes(request)?;
-        one_way(request, || Ok(payload_direction(request, Ring::new(bytes, RingWait::of(request))?)))
+        one_way(request, || Ok(payload_direction(request, Ring::new(bytes, RingWait::for_request(request))?)))
     }
 }

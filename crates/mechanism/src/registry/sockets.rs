@@ -121,7 +121,7 @@ pub(super) fn over_pairs(
     request: &Request<'_>,
     connect: impl FnMut() -> Result<(OwnedFd, OwnedFd), OpenError>,
 ) -> Result<Channel, OpenError> {
-    let wait = FdWait::of(request);
+    let wait = FdWait::for_request(request);
     over_connected(request, connect, |from, to| {
         let (sndbuf, rcvbuf) = (sndbuf_bytes(&from)?, rcvbuf_bytes(&to)?);
         Ok(Direction::new(FdEnd::new(from, wait)?, FdEnd::new(to, wait)?)

@@ -3,7 +3,7 @@
 //! splice(2) needs a pipe at one end, so that a sender with bytes in its memory writes them into a pipe of its own
 //! and splices from there to where the receiver reads: what `cat`, `pv` and a proxy do between two descriptors, with
 //! the reading left out. Two copies, as through a plain pipe, and one call more; but the first copy is made into a
-//! pipe whose lock nobody else wants, where a plain pipe's writer and reader wait for each other's copies, and there
+//! pipe whose lock nothing else takes, where a plain pipe's writer and reader wait for each other's copies, and there
 //! are two buffers. `send=vmsplice` saves the first copy: the pages in the socket are then the sender's own. In a
 //! chain every relay splices, and no byte comes near its memory: compare with the chain of `pipe` or `socketpair`,
 //! whose relays read and write.
@@ -53,7 +53,7 @@ impl Mechanism for Splice {
     }
 
     fn zero_copy(&self, options: &Options) -> Option<ZeroCopy> {
-        let asked = SpliceOptions::of(options);
+        let asked = SpliceOptions::from_options(options);
         let evidence = if asked.to_socket { evidence_to_socket() } else { evidence_to_pipe() };
         Some(if asked.vmspliced {
             but_copied(evidence, 1, "read(2) copies out of the socket")
@@ -63,7 +63,7 @@ impl Mechanism for Splice {
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let asked = SpliceOptions::of(request.options);
+        let asked = SpliceOptions::from_options(request.options);
         asked.check(request)?;
         if !asked.vmspliced {
             return asked.open(request, |_, own_pipe| own_pipe);
@@ -71,7 +71,7 @@ impl Mechanism for Splice {
         asked.open(request, |hop, own_pipe| {
             let layout = FileLayout::new(request.block_bytes, hop.sndbuf_bytes as usize, Lengths::Even);
             // Relays splice: this is the only end that sends from memory.
-            let content = Content::of(&Request { relays: 0, ..*request });
+            let content = Content::for_request(&Request { relays: 0, ..*request });
             PageSender { pages: FilePages::new(own_pipe, layout), content }
         })
     }
@@ -85,7 +85,7 @@ struct SpliceOptions {
 }
 
 impl SpliceOptions {
-    fn of(options: &Options) -> Self {
+    fn from_options(options: &Options) -> Self {
         Self {
             to_socket: options.word("to") == Some("socket"),
             vmspliced: options.word("send") == Some("vmsplice"),
@@ -118,7 +118,7 @@ impl SpliceOptions {
         request: &Request<'_>,
         make_sender: impl Fn(&Hop, OwnPipe) -> S,
     ) -> Result<Channel, OpenError> {
-        let wait = FdWait::of(request);
+        let wait = FdWait::for_request(request);
         let direction = |first: Hop, reader: OwnedFd| {
             let own_pipe = OwnPipe::new(request, &first)?;
             let sender = make_sender(&first, own_pipe);
@@ -157,7 +157,7 @@ impl SpliceOptions {
     }
 
     fn relay(&self, request: &Request<'_>, from: OwnedFd, to: OwnedFd) -> Result<SpliceRelay, OpenError> {
-        let wait = FdWait::of(request);
+        let wait = FdWait::for_request(request);
         wait.apply(&from)?;
         if !self.to_socket {
             return Ok(SpliceRelay { inward: Onward::new(from, to, wait)?, onward: None });
@@ -188,7 +188,7 @@ impl OwnPipe {
         size_as_asked(request.options, &write_end)?;
         FdWait::Never.apply(&write_end)?;
         let out = hop.writer.try_clone().map_err(OpenError::system("dup"))?;
-        Ok(Self { write_end, onward: Onward::new(read_end, out, FdWait::of(request))? })
+        Ok(Self { write_end, onward: Onward::new(read_end, out, FdWait::for_request(request))? })
     }
 
     /// Fills the pipe with as much as it takes, empties it onwards, and so on to the last byte.

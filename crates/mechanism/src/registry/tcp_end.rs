@@ -27,7 +27,7 @@ pub(super) struct TcpEnd {
 impl TcpEnd {
     pub(super) fn new(request: &Request<'_>, meeting: &Meeting) -> Self {
         let (options, meeting, workload) = (request.options.clone(), meeting.clone(), request.workload);
-        Self { end: FdEnd::none(FdWait::of(request)), options, meeting, workload }
+        Self { end: FdEnd::none(FdWait::for_request(request)), options, meeting, workload }
     }
 
     /// Whether the clock of the trial is this end's.
@@ -49,7 +49,7 @@ impl TcpEnd {
             }
             Place::Answer(listener) => {
                 let known = &self.meeting.word[..];
-                let met = Callers::of(Arc::clone(listener), known.len()).next(
+                let met = Callers::new(Arc::clone(listener), known.len()).next(
                     MEETING_PATIENCE,
                     &mut Vec::new,
                     &mut |_, heard| match known.starts_with(heard) {

@@ -118,7 +118,7 @@ pub(super) fn file_ends(
     writer: OwnedFd,
     name: Option<StoredName>,
 ) -> Result<LinkEnds, OpenError> {
-    let order = Order::of(options);
+    let order = Order::from_options(options);
     let kind = LinkKind::Stored(Stored { order, folder: folder.to_owned(), name });
     let reader = reader_of(&writer)?;
     LinkEnds::new(writer, reader, Granted::new(), kind)
@@ -162,7 +162,7 @@ pub(super) fn follow_direction(
     writer: OwnedFd,
 ) -> Result<Direction<Appender, Follower>, OpenError> {
     let reader = reader_of(&writer)?;
-    let (follow, done) = match (Order::of(request.options), request.tasks, request.wait) {
+    let (follow, done) = match (Order::from_options(request.options), request.tasks, request.wait) {
         (Order::Sequential, Tasks::Single, _) => {
             return Err(OpenError::unsupported(
                 "order=sequential needs a writer that finishes before the reader starts",

@@ -9,7 +9,7 @@
 //! The window comes from the receive buffer as granted, and from what a datagram is really charged for in it
 //! (payload, headers and the kernel's rounding: 832 bytes for 1, 66 KiB for 64), which is measured with one
 //! datagram when the channel is opened. Should one be lost all the same, the receiver runs out of patience and
-//! says how many the kernel dropped; nobody waits for ever.
+//! says how many the kernel dropped; no end waits for ever.
 #![allow(unsafe_code)]
 
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -26,7 +26,7 @@ use crate::prelude::*;
 /// The largest payload of a datagram over IPv4: 65535 less 20 bytes of IP header and 8 of UDP.
 pub(super) const DATAGRAM_BYTES_MAX: u64 = 65507;
 
-/// No larger window than this: what is under way also stands in a CPU's queue of packets, which holds
+/// No larger window than this: what is under way is also in a CPU's queue of packets, which holds
 /// net.core.netdev_max_backlog (1000 by default) for everybody on the machine.
 pub(super) const WINDOW_MAX: u64 = 256;
 
@@ -42,7 +42,7 @@ impl Mechanism for Udp {
         &Descriptor {
             name: "udp",
             summary: "UDP over the loopback interface, or to another host (--peer), acknowledged so that nothing is lost",
-            // No program on a shell's line acknowledges anything, and none is told of the end.
+            // No program on a shell's line acknowledges anything, and none learns of the end.
             capabilities: const { Capabilities::KEEPS_BOUNDARIES.union(Capabilities::CROSSES_HOSTS) },
             options: &[
                 OptionSpec {
@@ -104,7 +104,7 @@ fn direction(
     let (near, far) = connect_pair(request.options)?;
     let charge = try_one(&near, &far, datagram_bytes)?;
     let (sndbuf, rcvbuf) = (sndbuf_bytes(&near)?, rcvbuf_bytes(&far)?);
-    let window = Window::of(rcvbuf, charge);
+    let window = Window::for_buffer(rcvbuf, charge);
     let granted = [
         ("sndbuf_bytes", sndbuf),
         ("rcvbuf_bytes", rcvbuf),
@@ -117,13 +117,13 @@ fn direction(
     let in_turns = request.workload == Workload::PingPong || request.tasks == Tasks::Single;
     let pieces = request.block_bytes.div_ceil(datagram_bytes) as u64;
     let window = if in_turns && pieces <= window.datagrams { None } else { Some(window) };
-    let socket = MessageEnd::new(near, FdWait::of(request), Some(SENDER_PATIENCE))?;
+    let socket = MessageEnd::new(near, FdWait::for_request(request), Some(SENDER_PATIENCE))?;
     let sender = UdpSender { socket, datagram_bytes, window, unacknowledged: 0, acknowledged: 0 };
     let socket = MessageEnd::new(far, receiver_wait(request), Some(RECEIVER_PATIENCE))?;
     Ok(Direction::new(sender, UdpReceiver { socket, window, received: 0 }).granted(granted))
 }
 
-/// Two sockets connected to each other: each hears nobody else. Until it is connected, a socket takes what any process sends to its port.
+/// Two sockets connected to each other: each receives from the other only. Until it is connected, a socket takes what any process sends to its port.
 fn connect_pair(options: &Options) -> Result<(OwnedFd, OwnedFd), OpenError> {
     let (near, far) = (loopback_socket(options)?, loopback_socket(options)?);
     connect_both(&near, &far)?;
@@ -169,7 +169,7 @@ fn try_one(near: &OwnedFd, far: &OwnedFd, datagram_bytes: usize) -> Result<u64, 
         let remedy = "look for a firewall rule on the loopback interface, or a small MTU on it";
         return Err(OpenError::system_with(call, Errno::TIMEDOUT, Some(remedy.to_owned())));
     }
-    let charge = Account::of(far).map_err(OpenError::system("getsockopt(SO_MEMINFO)"))?.charged_bytes;
+    let charge = Account::read(far).map_err(OpenError::system("getsockopt(SO_MEMINFO)"))?.charged_bytes;
     recv(far, &mut datagram[..], RecvFlags::DONTWAIT).map_err(OpenError::system("recv"))?;
     Ok(charge.max(datagram_bytes as u64))
 }
@@ -184,7 +184,7 @@ struct Window {
 impl Window {
     /// What fits in three quarters of the buffer: the kernel gives room back only once a quarter of it was read
     /// (`udp_rmem_release`, net/ipv4/udp.c). One always fits, whatever its size, in an empty buffer.
-    fn of(rcvbuf_bytes: u64, charge_bytes: u64) -> Self {
+    fn for_buffer(rcvbuf_bytes: u64, charge_bytes: u64) -> Self {
         let datagrams = (rcvbuf_bytes / 4 * 3 / charge_bytes.max(1)).clamp(1, WINDOW_MAX);
         Self { datagrams, datagrams_per_ack: (datagrams / 2).max(1) }
     }
@@ -288,7 +288,7 @@ impl UdpReceiver {
         if error.kind() != io::ErrorKind::TimedOut {
             return error;
         }
-        let account = self.socket.fd().and_then(Account::of);
+        let account = self.socket.fd().and_then(Account::read);
         let dropped = account.map_or(0, |account| account.dropped);
         let came = self.received;
         let text = match dropped {
@@ -306,7 +306,7 @@ struct Account {
 }
 
 impl Account {
-    fn of(socket: &OwnedFd) -> io::Result<Self> {
+    fn read(socket: &OwnedFd) -> io::Result<Self> {
         /// asm-generic/socket.h; the libc crate does not have it for every target.
         const SO_MEMINFO: libc::c_int = 55;
         let mut values = [0u32; libc::SK_MEMINFO_DROPS as usize + 1];
@@ -333,10 +333,10 @@ mod tests {
     #[test]
     fn the_window_leaves_a_quarter_of_the_buffer() {
         let small = Window { datagrams: 1, datagrams_per_ack: 1 };
-        assert_eq!(Window::of(1000, 5000), small, "one always fits");
-        assert_eq!(Window::of(212_992, 66_339), Window { datagrams: 2, datagrams_per_ack: 1 });
-        assert_eq!(Window::of(212_992, 832), Window { datagrams: 192, datagrams_per_ack: 96 });
-        assert_eq!(Window::of(8 << 20, 832).datagrams, WINDOW_MAX);
+        assert_eq!(Window::for_buffer(1000, 5000), small, "one always fits");
+        assert_eq!(Window::for_buffer(212_992, 66_339), Window { datagrams: 2, datagrams_per_ack: 1 });
+        assert_eq!(Window::for_buffer(212_992, 832), Window { datagrams: 192, datagrams_per_ack: 96 });
+        assert_eq!(Window::for_buffer(8 << 20, 832).datagrams, WINDOW_MAX);
     }
 
     /// Expected: the ends hear each other and no other process. Happened: a datagram that came before a socket was connected was read as the
@@ -382,7 +382,7 @@ mod tests {
         for bytes in [1, 1000, 1472, 4096, 16_000, 40_000, 65_507] {
             let (near, far) = connect_pair(&Options::default()).expect("sockets");
             let charge = try_one(&near, &far, bytes).expect("arrives");
-            let window = Window::of(rcvbuf_bytes(&far).expect("size"), charge).datagrams;
+            let window = Window::for_buffer(rcvbuf_bytes(&far).expect("size"), charge).datagrams;
             let block = vec![1; bytes];
             let mut room = vec![0; bytes];
             // Half a window is read before the next is sent: room given back late would be missing.
@@ -397,7 +397,7 @@ mod tests {
                     unread -= 1;
                 }
             }
-            assert_eq!(Account::of(&far).expect("account").dropped, 0, "{bytes} bytes");
+            assert_eq!(Account::read(&far).expect("account").dropped, 0, "{bytes} bytes");
         }
     }
 }

@@ -1,5 +1,5 @@
 //! One end of UDP with another host, on a way that loses datagrams and swaps them. Each datagram has a number and says which one its
-//! sender waits for itself. A receiver keeps what came too early and asks for what is missing; what nobody acknowledges is sent again
+//! sender waits for itself. A receiver keeps what came too early and asks for what is missing; what is not acknowledged is sent again
 //! after a while. So every byte arrives, in order, and what that took is counted.
 
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ pub(super) struct UdpEnd {
     early: BTreeMap<u64, Vec<u8>>,
     asked_for: Option<u64>,
     unanswered: u64,
-    /// With more than so many unanswered it is told that they came.
+    /// With more than this many unanswered an acknowledgement is sent.
     told_after: u64,
     room: Block,
     /// After so long something is sent again; and how often in a row that has passed without a word.
@@ -65,7 +65,7 @@ pub(super) struct UdpEnd {
 
 impl UdpEnd {
     pub(super) fn new(request: &Request<'_>, meeting: &Meeting) -> Result<Self, OpenError> {
-        if FdWait::of(request) != FdWait::InCall {
+        if FdWait::for_request(request) != FdWait::InCall {
             let text = "to another host its ends wait in the call itself";
             return Err(OpenError::unsupported(text, "--wait block"));
         }
@@ -242,7 +242,7 @@ impl UdpEnd {
         match kind {
             MISSING if waits_for == self.acknowledged => self.send_again(),
             DATA if number < self.expected => {
-                // It came before: what told of that was lost, and who answers has to answer again.
+                // It came before: the acknowledgement was lost, and an answer has to be sent again.
                 if self.workload == Workload::PingPong && self.acknowledged < self.next {
                     return self.send_again().map(|()| None);
                 }
@@ -294,7 +294,7 @@ impl UdpEnd {
         self.send_again()
     }
 
-    /// The next data was taken: that is told after half a window, at the end, and where something is missing behind it.
+    /// The next data was taken: it is acknowledged after half a window, at the end, and where something is missing behind it.
     fn came(&mut self) -> io::Result<()> {
         self.expected += 1;
         self.unanswered += 1;
@@ -405,7 +405,7 @@ impl Receiver for UdpEnd {
     }
 }
 
-/// An earlier datagram was refused because nobody is there yet, or any more: who waits for an answer finds out.
+/// An earlier datagram was refused because the other end is not there yet, or no longer: an end that waits for an answer finds out.
 fn unless_gone(sent: io::Result<usize>) -> io::Result<()> {
     match sent {
         Err(error) if error.kind() != io::ErrorKind::ConnectionRefused => Err(error),

@@ -3,10 +3,10 @@
 //!
 //! Unlike UDP they lose nothing: a sender waits. By name it waits as soon as `net.unix.max_dgram_qlen` messages
 //! lie unread, however small they are. In a connected pair (`pair`) the kernel does not count them, since the
-//! receiver answers to nobody else, and only the send buffer bounds what is under way. That difference is the
+//! receiver has no other sender, and only the send buffer bounds what is under way. That difference is the
 //! point of the two specs. Such a receiver takes messages of every process that can connect to it, so its name is in
 //! a file system, where only its own user can, and is removed as soon as the sender is connected. (Abstract names have no
-//! permissions, and all of them can be read in /proc/net/unix.) A receiver is not told that its sender has gone; a
+//! permissions, and all of them can be read in /proc/net/unix.) A receiver does not learn that its sender has gone; a
 //! sender is refused.
 
 use rustix::net::{AddressFamily, SocketType, connect};
@@ -46,7 +46,7 @@ impl Mechanism for UnixDgram {
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let (options, wait) = (request.options, FdWait::of(request));
+        let (options, wait) = (request.options, FdWait::for_request(request));
         let paired = options.has("pair");
         one_way(request, || {
             let (near, far) = if paired {

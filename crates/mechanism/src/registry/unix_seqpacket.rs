@@ -28,7 +28,8 @@ impl Mechanism for UnixSeqpacket {
     }
 
     fn open(&self, request: &Request<'_>) -> Result<Channel, OpenError> {
-        let (wait, connect) = (FdWait::of(request), || unix_pair(request.options, SocketType::SEQPACKET));
+        let (wait, connect) =
+            (FdWait::for_request(request), || unix_pair(request.options, SocketType::SEQPACKET));
         over_connected(request, connect, |from, to| {
             let sndbuf = check_block(request, &from, &to, "unix-seqpacket:")?;
             let (sender, receiver) = (MessageEnd::new(from, wait, None)?, MessageEnd::new(to, wait, None)?);

@@ -99,7 +99,7 @@ impl LinkSpec {
     /// When the reading program may start: with the writer, or, through a file, after it.
     pub fn order(&self) -> Order {
         match &self.way {
-            LinkWay::Mechanism { options, .. } => Order::of(options),
+            LinkWay::Mechanism { options, .. } => Order::from_options(options),
             LinkWay::Ssh(_) => Order::Parallel,
         }
     }

@@ -38,7 +38,7 @@ pub(super) fn buffers(view: &PartView<'_>) -> Vec<Block> {
     vec![table, figure]
 }
 
-/// Calls of the sending end for so many bytes, from the median of the samples.
+/// Calls of the sending end for `bytes`, from the median of the samples.
 fn calls_of_the_writer(case: &CaseRecord, bytes: u64) -> Option<f64> {
     let per_byte = |sample: &Sample| Some(sample.ends.first()?.syscalls? as f64 / sample.bytes as f64);
     stats::figure::median_of(case, per_byte).map(|calls| (calls * bytes as f64).round())
@@ -183,7 +183,7 @@ pub(super) fn alternatives(view: &PartView<'_>) -> Vec<Block> {
 /// What is said where another size is clearly faster.
 const AGAINST: &str = "where 64 KiB is said to be best";
 
-/// Which buffer size was the fastest, and whether that can be told from the one that is said to be.
+/// Which buffer size was the fastest, and whether it differs clearly from the one that is said to be.
 fn fastest_buffer(study: &KernelPipe, buffers: &StudyPart) -> Option<String> {
     let said_bytes = study.workload.block.value;
     let ends = |case: &CaseRecord| case.throughput.as_ref().map(|one| (one.low, one.high));

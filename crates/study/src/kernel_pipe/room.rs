@@ -35,7 +35,7 @@ fn max_size() -> Option<u64> {
     std::fs::read_to_string(MAX_SIZE_FILE).ok()?.trim().parse().ok()
 }
 
-/// Bytes that a new pipe takes, in writes of so many, before it is full.
+/// Bytes that a new pipe takes, in writes of the same size, before it is full.
 fn taken(write_bytes: usize) -> anyhow::Result<u64> {
     let (_reader, writer) = new_pipe()?;
     let block = vec![0; write_bytes];

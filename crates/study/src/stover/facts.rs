@@ -37,7 +37,7 @@ fn facts(mechanism: &dyn Mechanism) -> MechanismFacts {
     }
 }
 
-/// Asks for a message that nobody takes, and reads the limit from the refusal.
+/// Asks for a message that no queue takes, and reads the limit from the refusal.
 fn largest_message(mechanism: &dyn Mechanism) -> Option<String> {
     let has = mechanism.descriptor();
     if !has.capabilities.contains(Capabilities::KEEPS_BOUNDARIES)

@@ -16,7 +16,7 @@ use crate::SharedMemory;
 /// Each slot begins on a page.
 const PAGE_BYTES: usize = 4096;
 
-/// "Where the file stands": pipes and sockets have no other place (io_uring_enter(2)).
+/// "The file's own offset": pipes and sockets have no other place (io_uring_enter(2)).
 const HERE: u64 = u64::MAX;
 
 /// Slots side by side.

@@ -1,5 +1,5 @@
 //! `send=writev`: the block in pieces, gathered by the kernel, as a program sends a header and a body that lie in
-//! different places. `recv=splice`: what comes is moved to /dev/null by reference; nobody looks at it, and nobody could,
+//! different places. `recv=splice`: what comes is moved to /dev/null by reference; nothing looks at it, and nothing could,
 //! since the bytes never come near the receiver's memory. `send=tee`: a pipe kept full of one block, out of which tee(2)
 //! hands the same pages over ([`payload::Reservoir`]); it cannot send anything new, and is for `--data none`.
 
@@ -119,7 +119,7 @@ impl Sender for TeeSender {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// After a short count the rest is again the block's beginning: nobody looks.
+    /// After a short count the rest is again the block's beginning: nothing looks at it.
     #[inline]
     fn send_next(&mut self, producer: &mut Producer) -> io::Result<()> {
         let reservoir = match &mut self.reservoir {

@@ -9,7 +9,7 @@
 //! answer is not already known, once in several blocks.
 //!
 //! It does not hold for TCP, where SIOCOUTQ forgets what the peer's kernel has and its program has not read, nor
-//! for a reader that splices onwards. Neither is had here.
+//! for a reader that splices onwards. Neither applies here.
 #![allow(unsafe_code)]
 
 use rustix::event::{PollFd, Timespec, poll};

@@ -44,7 +44,7 @@ pub(crate) enum Lengths {
 
 impl Lengths {
     /// What the sender of a request sends.
-    pub(crate) fn of(request: &Request<'_>) -> Self {
+    pub(crate) fn for_request(request: &Request<'_>) -> Self {
         if request.relays == 0 { Self::Even } else { Self::Uneven }
     }
 }
@@ -88,15 +88,15 @@ pub(crate) struct PageRing {
 impl PageRing {
     /// Maps the memory. To be called in the task that sends, whose page table then has the pages from the start.
     pub(crate) fn new(layout: Layout) -> io::Result<Self> {
-        Self::of(layout, layout.bytes())
+        Self::map(layout, layout.bytes())
     }
 
     /// The same on huge pages, however little is needed of them.
     pub(crate) fn on_huge_pages(layout: Layout) -> io::Result<Self> {
-        Self::of(layout, layout.bytes().max(HUGE_PAGE_BYTES))
+        Self::map(layout, layout.bytes().max(HUGE_PAGE_BYTES))
     }
 
-    fn of(layout: Layout, bytes: usize) -> io::Result<Self> {
+    fn map(layout: Layout, bytes: usize) -> io::Result<Self> {
         Ok(Self { memory: SharedMemory::new(bytes)?, layout, next_unit: 0, offset: 0 })
     }
 

@@ -15,19 +15,19 @@ pub(super) struct PipePages {
 }
 
 impl PipePages {
-    /// A sender for a pipe of so many bytes, and how many bytes of memory its blocks take.
+    /// A sender for a pipe of this size, and how many bytes of memory its blocks take.
     pub(super) fn sender(
         request: &Request<'_>,
         end: FdEnd,
         pipe_bytes: u64,
     ) -> Result<(PageSender<Self>, u64), OpenError> {
-        let (block_bytes, content) = (request.block_bytes, Content::of(request));
+        let (block_bytes, content) = (request.block_bytes, Content::for_request(request));
         let layout = if let Content::Constant { .. } = content {
             Layout::constant(block_bytes, page_size())
         } else {
             takes_pages()?;
             let slots = pipe_bytes as usize / page_size();
-            Layout::new(block_bytes, slots, page_size(), Lengths::of(request))
+            Layout::new(block_bytes, slots, page_size(), Lengths::for_request(request))
         };
         Ok((PageSender { pages: Self { end, layout, ring: None }, content }, layout.bytes() as u64))
     }

@@ -14,7 +14,7 @@ pub(crate) enum Copying {
 }
 
 impl Copying {
-    pub(crate) fn of(options: &Options) -> Self {
+    pub(crate) fn from_options(options: &Options) -> Self {
         options.one_of("copy", &[("in-out", Self::InOut), ("in-place", Self::InPlace)])
     }
 }
@@ -69,7 +69,7 @@ impl RingSender {
         self.wait_until_released((self.next - 1).saturating_sub(most), 0)
     }
 
-    /// Waits until so much was released: this message and those before it, and so many bytes.
+    /// Waits until so much was released: this message and those before it, and this many bytes.
     #[inline(always)]
     fn wait_until_released(&mut self, message: u64, bytes: u64) -> io::Result<()> {
         let known = self.released.0 >= message && self.released.1 >= bytes;
@@ -298,7 +298,7 @@ mod tests {
                         Ok(room) => {
                             let len = room.len();
                             (sent..).zip(room).for_each(|(at, place)| *place = byte(at));
-                            sender.commit().expect("nobody sleeps");
+                            sender.commit().expect("no sleeper");
                             sent += len as u64;
                             prop_assert!(sent - received <= 4096, "more on its way than the ring holds");
                         }

@@ -24,7 +24,7 @@ pub(crate) enum RingWait {
 
 impl RingWait {
     /// How the ends of this request wait: the spec's own word first.
-    pub(crate) fn of(request: &Request<'_>) -> Self {
+    pub(crate) fn for_request(request: &Request<'_>) -> Self {
         match (request.tasks, request.options.word("wait"), request.wait) {
             (Tasks::Single, ..) => Self::Never,
             (_, Some("spin"), _) | (_, None, Wait::Spin) => Self::Spin,
