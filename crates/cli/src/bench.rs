@@ -14,7 +14,7 @@ use anyhow::Context;
 pub(crate) use args::{BenchArgs, PlaceArgument};
 use model::{BenchRecord, Settings};
 use report::Style;
-use report::read::{AnyRecord, Loaded};
+use report::read::Loaded;
 
 use crate::signals::StopRequest;
 use crate::{record, terminal};
@@ -77,6 +77,6 @@ pub(crate) fn measure(args: &BenchArgs) -> anyhow::Result<(BenchRecord, StopRequ
 fn show(args: &BenchArgs, record: BenchRecord, stop: &StopRequest) -> anyhow::Result<ExitCode> {
     let failed = record.cases.iter().any(|case| case.error.as_ref().is_some_and(|error| !error.expected));
     let style = Style { explain: args.explain, ..terminal::style() };
-    args.outputs.show(Loaded::new("this run", AnyRecord::Bench(record)), &style)?;
+    args.outputs.show(Loaded::new("this run", record), &style)?;
     Ok(stop.exit_code(failed))
 }

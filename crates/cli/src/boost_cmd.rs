@@ -5,13 +5,13 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use clap::{Args, ValueHint};
-use model::{BoostRecord, Host, SCHEMA};
+use model::{BoostRecord, Host, Record};
 use pipeline::boost::{self, BoostError, Boosted};
-use report::read::{AnyRecord, Loaded};
+use report::read::Loaded;
 use signal_hook::consts::SIGQUIT;
 
 use crate::outputs::Outputs;
-use crate::record::{arguments, rfc3339, tool};
+use crate::record::record_head;
 use crate::script;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &BoostArgs) -> anyhow::Result<ExitCode> {
         Err(error) => return Err(error.into()),
     };
     let ended = boosted.ended;
-    let record = AnyRecord::Boost(record(boosted, host, started));
+    let record = Record::Boost(record(boosted, host, started));
     if !args.quiet {
         let text = report::terminal(&record, &terminal::style_of_stderr(), study::view);
         terminal::remark_painted(text.trim_end());
@@ -98,11 +98,7 @@ pub(crate) fn run(args: &BoostArgs) -> anyhow::Result<ExitCode> {
 fn record(boosted: Boosted, host: Host, started: SystemTime) -> BoostRecord {
     let ns = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     BoostRecord {
-        schema: SCHEMA.to_owned(),
-        tool: tool(),
-        host,
-        arguments: arguments(),
-        started: rfc3339(started),
+        head: record_head(host, started),
         pid: boosted.pid,
         wall_ns: ns(boosted.wall),
         status: boosted.ended.map(process::shown_status),

@@ -9,17 +9,17 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use clap::Args;
-use model::{CompareRecord, CompareResult, SCHEMA};
+use model::{CompareRecord, CompareResult};
 use pipeline::Start;
 use pipeline::contest::{Contender, Contest, Follower, NotPrepared, SHELL, run_beside, shell_starts_s};
 use pipeline::link::LinkProblem;
 use pipeline::shell::{Kind, Shell};
-use report::read::{AnyRecord, Loaded};
+use report::read::Loaded;
 
 use self::parameters::{Values, called, combined, filled};
 use crate::bar::Bar;
 use crate::outputs::Outputs;
-use crate::record::{arguments, rfc3339, tool};
+use crate::record::record_head;
 use crate::script;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
@@ -148,11 +148,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let starts =
         (!interrupted && results.iter().any(is_short)).then(|| shell_starts_s(&start(), SHELL_STARTS));
     let record = CompareRecord {
-        schema: SCHEMA.to_owned(),
-        tool: tool(),
-        host,
-        arguments: arguments(),
-        started: rfc3339(started),
+        head: record_head(host, started),
         seed: args.seed,
         trials,
         warmup: args.warmup,
@@ -166,7 +162,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let has_failed =
         |result: &CompareResult| result.error.is_some() || (judged && result.equal == Some(false));
     let failed = record.results.iter().any(has_failed) || !left_behind.is_empty();
-    args.outputs.show(Loaded::new("this run", AnyRecord::Compare(record)), &terminal::style())?;
+    args.outputs.show(Loaded::new("this run", record), &terminal::style())?;
     left_behind.iter().for_each(|problem| terminal::remark(problem));
     Ok(stop.exit_code(failed))
 }

@@ -9,16 +9,16 @@ use std::thread::ScopedJoinHandle;
 use std::time::{Duration, SystemTime};
 
 use clap::{Args, ValueEnum};
-use model::{DiffRecord, DiffSide, Host, SCHEMA};
+use model::{DiffRecord, DiffSide, Host};
 use report::Style;
 use report::difference::go::Sides;
 use report::difference::{action, go, sides};
-use report::read::{AnyRecord, Loaded};
+use report::read::Loaded;
 use stats::CaseFigures;
 
 use crate::destination::Destination;
 use crate::outputs::Outputs;
-use crate::record::{arguments, load, rfc3339, tool};
+use crate::record::{load, record_head};
 use crate::terminal::{self, UsageError};
 use crate::typed;
 
@@ -138,7 +138,7 @@ fn show(args: &DiffArgs, record: DiffRecord) -> anyhow::Result<ExitCode> {
         Some(Foreign::Go) => Some(go::text(&record, args.side.into())),
     };
     let style = Style { explain: args.explain, ..terminal::style() };
-    let loaded = Loaded::new("this comparison", AnyRecord::Diff(record));
+    let loaded = Loaded::new("this comparison", record);
     match foreign {
         None => args.outputs.show(loaded, &style)?,
         Some(text) => {
@@ -191,7 +191,7 @@ fn of_records(args: &DiffArgs) -> anyhow::Result<DiffRecord> {
         return refused(problem.to_string());
     }
     let interrupted = [&old, &new].iter().any(|loaded| loaded.record.is_interrupted());
-    let host = new.record.host().clone();
+    let host = new.record.head().host.clone();
     let both = [sides::side(&old), sides::side(&new)];
     let record = record(args, both, &figures, Judged { paired: false, looks: 1 }, (host, SystemTime::now()));
     Ok(DiffRecord { hosts_differ, interrupted, ..record })
@@ -211,11 +211,7 @@ fn record(
     (host, started): (Host, SystemTime),
 ) -> DiffRecord {
     DiffRecord {
-        schema: SCHEMA.to_owned(),
-        tool: tool(),
-        host,
-        arguments: arguments(),
-        started: rfc3339(started),
+        head: record_head(host, started),
         old,
         new,
         paired: judged.paired,

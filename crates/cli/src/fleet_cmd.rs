@@ -12,13 +12,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use model::{FleetRecord, SCHEMA};
+use model::FleetRecord;
 use remote::fleet::{Measured, RECORD};
 use remote::launcher::Launcher;
-use report::read::{AnyRecord, Loaded};
+use report::read::Loaded;
 
 use crate::outputs::Outputs;
-use crate::record::{arguments, rfc3339, tool};
+use crate::record::record_head;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
 use crate::typed;
@@ -152,11 +152,7 @@ fn new_folder(folder: &Path, file: &str) -> anyhow::Result<PathBuf> {
 
 fn record((nodes, meetings): Measured, started: SystemTime, began: Instant) -> FleetRecord {
     FleetRecord {
-        schema: SCHEMA.to_owned(),
-        tool: tool(),
-        host: host::facts(),
-        arguments: arguments(),
-        started: rfc3339(started),
+        head: record_head(host::facts(), started),
         wall_ns: u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX),
         nodes,
         meetings,
@@ -166,7 +162,7 @@ fn record((nodes, meetings): Measured, started: SystemTime, began: Instant) -> F
 fn show(args: &FleetArgs, record: FleetRecord, stop: &StopRequest) -> anyhow::Result<ExitCode> {
     let failed = record.nodes.iter().any(|node| node.failure.is_some())
         || record.meetings.iter().any(|meeting| meeting.failure.is_some());
-    let record = Loaded::new("this fleet", AnyRecord::Fleet(record));
+    let record = Loaded::new("this fleet", record);
     args.outputs.show(record, &terminal::style())?;
     Ok(stop.exit_code(failed))
 }

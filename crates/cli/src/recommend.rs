@@ -11,8 +11,8 @@ use std::process::ExitCode;
 use anyhow::Context;
 pub(crate) use args::RecommendArgs;
 use clap::Parser;
-use model::BenchRecord;
-use report::read::{AnyRecord, Loaded};
+use model::{BenchRecord, Record};
+use report::read::Loaded;
 
 use crate::bench::PlaceArgument;
 use crate::signals::StopRequest;
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
         }
         terminal::print_painted(&text)?;
     }
-    args.outputs.write(&[Loaded::new("this run", AnyRecord::Bench(record))])?;
+    args.outputs.write(&[Loaded::new("this run", record)])?;
     match stop {
         Some(stop) => Ok(stop.exit_code(weighing.taken.is_none())),
         None => Ok(ExitCode::from(u8::from(weighing.taken.is_none()))),
@@ -103,11 +103,11 @@ fn measure(words: &[String]) -> anyhow::Result<(BenchRecord, StopRequest)> {
 /// A record of `bench`, where it is one.
 fn of_bench(loaded: Loaded) -> Result<BenchRecord, UsageError> {
     match loaded.record {
-        AnyRecord::Bench(record) => Ok(record),
+        Record::Bench(record) => Ok(record),
         other => Err(UsageError(format!(
             "{} is a record of `hosepipe {}`, and figures of mechanisms are in records of `hosepipe bench`",
             loaded.name,
-            other.command()
+            other.kind()
         ))),
     }
 }

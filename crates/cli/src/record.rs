@@ -5,7 +5,7 @@ use std::io::{self, Read, stdin};
 use std::path::Path;
 use std::time::SystemTime;
 
-use model::{BenchRecord, CaseRecord, Host, SCHEMA, Settings, Tool, describe_errno};
+use model::{BenchRecord, CaseRecord, Host, RecordHead, Settings, Tool, describe_errno};
 use payload::Block;
 use report::read::Loaded;
 use stats::Looks;
@@ -26,6 +26,12 @@ pub(crate) fn tool() -> Tool {
     }
 }
 
+/// What a record of this command line begins with.
+pub(crate) fn record_head(host: Host, started: SystemTime) -> RecordHead {
+    let (tool, arguments, started) = (tool(), arguments(), rfc3339(started));
+    RecordHead { tool, host, arguments, started, ..RecordHead::default() }
+}
+
 /// The record of a bench, with the summaries of its cases.
 ///
 /// # Errors
@@ -38,16 +44,7 @@ pub(crate) fn bench(
 ) -> anyhow::Result<BenchRecord> {
     let looks = if settings.precision_percent.is_some() { Looks::Repeatedly } else { Looks::Once };
     cases.iter_mut().try_for_each(|case| stats::summarise(case, looks))?;
-    Ok(BenchRecord {
-        schema: SCHEMA.to_owned(),
-        tool: tool(),
-        host,
-        peer: None,
-        arguments: arguments(),
-        started: rfc3339(started),
-        settings,
-        cases,
-    })
+    Ok(BenchRecord { head: record_head(host, started), peer: None, settings, cases })
 }
 
 /// Reads a record back; `-` is standard input. One that cannot be read is a mistake on the command line.
@@ -93,7 +90,7 @@ fn begins_as_a_record(bytes: &[u8]) -> bool {
 }
 
 /// The command line, after the program's name.
-pub(crate) fn arguments() -> Vec<String> {
+fn arguments() -> Vec<String> {
     std::env::args_os().skip(1).map(|text| text.to_string_lossy().into_owned()).collect()
 }
 

@@ -8,14 +8,14 @@ use std::time::SystemTime;
 use anyhow::Context;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use model::{Observer, SCHEMA, StudyRecord};
-use report::read::{AnyRecord, Loaded};
+use model::{Observer, Record, StudyRecord};
+use report::read::Loaded;
 use study::{Have, Job, STUDIES, Scale, Study};
 
 use crate::bar::Bar;
 use crate::destination::Destination;
 use crate::outputs::Outputs;
-use crate::record::{arguments, load, rfc3339, tool};
+use crate::record::{load, record_head};
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
 use crate::typed;
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> anyhow::Result<ExitCode> {
         }
     }
     let failed = record.parts.iter().any(study::failed);
-    args.outputs.show(Loaded::new(args.study.name, AnyRecord::Study(record)), &terminal::style())?;
+    args.outputs.show(Loaded::new(args.study.name, record), &terminal::style())?;
     // What was finished has been shown and saved; now the reason why it is not all.
     outcome?;
     Ok(stop.exit_code(failed))
@@ -123,11 +123,7 @@ fn begin(args: &ReproduceArgs) -> anyhow::Result<StudyRecord> {
     let host = host::facts();
     let mut record = match &args.resume {
         None => StudyRecord {
-            schema: SCHEMA.to_owned(),
-            tool: tool(),
-            host,
-            arguments: arguments(),
-            started: rfc3339(SystemTime::now()),
+            head: record_head(host, SystemTime::now()),
             study: args.study.name.to_owned(),
             scale: args.scale.share(),
             seed: args.seed,
@@ -135,7 +131,7 @@ fn begin(args: &ReproduceArgs) -> anyhow::Result<StudyRecord> {
             parts: Vec::new(),
         },
         Some(path) => {
-            let AnyRecord::Study(record) = load(path)?.record else {
+            let Record::Study(record) = load(path)?.record else {
                 let problem = format!("{}: this is no record of `hosepipe reproduce`", path.display());
                 return Err(UsageError(problem).into());
             };
@@ -146,7 +142,7 @@ fn begin(args: &ReproduceArgs) -> anyhow::Result<StudyRecord> {
         }
     };
     for path in &args.windows {
-        let AnyRecord::Bench(bench) = load(path)?.record else {
+        let Record::Bench(bench) = load(path)?.record else {
             let problem = format!("{}: --windows takes a record of the Windows worker", path.display());
             return Err(UsageError(problem).into());
         };
@@ -212,5 +208,5 @@ impl Observer for Keeper {
 fn save_to(destination: &Destination, record: &StudyRecord) -> anyhow::Result<()> {
     let mut record = record.clone();
     study::summarise(&mut record);
-    destination.write(&report::json::to_text(&record)?)
+    destination.write(&report::json::to_text(&model::Record::from(record))?)
 }

@@ -8,16 +8,16 @@ use std::rc::Rc;
 use std::time::SystemTime;
 
 use clap::Args;
-use model::{Host, RunRecord, SCHEMA};
+use model::{Host, Record, RunRecord};
 use pipeline::link::LinkSpec;
 use pipeline::{Keep, Ran, StageSnapshot, Text, Watched, tell_outcome};
 use process::Reach;
-use report::read::{AnyRecord, Loaded};
+use report::read::Loaded;
 
 use crate::destination::OUTPUTS;
 use crate::live::Live;
 use crate::outputs::Outputs;
-use crate::record::{arguments, rfc3339, tool};
+use crate::record::record_head;
 use crate::script;
 use crate::terminal::{self, UsageError};
 use crate::typed;
@@ -139,7 +139,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     let ran = ran?;
     if watched.is_some() {
-        let record = AnyRecord::Run(record(args, host, &via, &ran, started));
+        let record = Record::Run(record(args, host, &via, &ran, started));
         if told {
             let text = report::terminal(&record, &terminal::style_of_stderr(), study::view);
             terminal::remark_painted(text.trim_end());
@@ -154,11 +154,7 @@ fn record(args: &RunArgs, host: Host, via: &LinkSpec, ran: &Ran, started: System
     let last = summary.stages.last().map(|stage| stage.pipeline);
     let of_last = summary.stages.iter().filter(|stage| Some(stage.pipeline) == last);
     RunRecord {
-        schema: SCHEMA.to_owned(),
-        tool: tool(),
-        host,
-        arguments: arguments(),
-        started: rfc3339(started),
+        head: record_head(host, started),
         pipeline: args.text.to_string_lossy().into_owned(),
         via: via.to_string(),
         wall_ns: u64::try_from(ran.wall.as_nanos()).unwrap_or(u64::MAX),

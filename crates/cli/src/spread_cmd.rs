@@ -10,15 +10,15 @@ use std::time::{Instant, SystemTime};
 
 use anyhow::Context;
 use clap::Args;
-use model::{ByteSize, RunRecord, SCHEMA};
+use model::{ByteSize, Record, RunRecord};
 use process::{Cleaner, TemporaryPath};
 use remote::launcher::Launcher;
 use remote::spread::{self, Derived, InputFile, Range, SpreadJob, SpreadPlan, Work};
-use report::read::{AnyRecord, Loaded};
+use report::read::Loaded;
 
 use crate::bar::Bar;
 use crate::outputs::Outputs;
-use crate::record::{arguments, rfc3339, tool};
+use crate::record::record_head;
 use crate::script;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
@@ -169,16 +169,13 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
     let reduced = is_whole.then(|| work.record(None)).flatten();
     if let Some(record) = spread::merged(maps, reduced) {
         let record = RunRecord {
-            schema: SCHEMA.to_owned(),
-            tool: tool(),
-            arguments: arguments(),
-            started: rfc3339(started),
+            head: record_head(record.head.host, started),
             pipeline: format!("{}, then {}", plan.map, plan.reduce),
             wall_ns: u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX),
             status,
             ..record
         };
-        let record = AnyRecord::Run(record);
+        let record = Record::Run(record);
         if args.stats {
             let text = report::terminal(&record, &terminal::style_of_stderr(), study::view);
             terminal::remark_painted(text.trim_end());

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use clap::Args;
-use model::{Chain, SCHEMA, Seen, TopRecord};
+use model::{Chain, Seen, TopRecord};
 use observe::chains::ChainSampler;
-use report::read::{AnyRecord, Loaded};
+use report::read::Loaded;
 
 use crate::outputs::Outputs;
-use crate::record::{arguments, rfc3339, tool};
+use crate::record::record_head;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
 use crate::{top, typed};
@@ -127,15 +127,8 @@ fn once(args: &TopArgs, which: &Which, stop: &StopRequest) -> anyhow::Result<Exi
     let mut seen = sampler.seen();
     seen.chains.retain(|chain| which.is(chain));
     let nothing = seen.chains.is_empty().then(|| nothing(which, &seen)).flatten();
-    let record = TopRecord {
-        schema: SCHEMA.to_owned(),
-        tool: tool(),
-        host,
-        arguments: arguments(),
-        started: rfc3339(started),
-        seen,
-    };
-    let loaded = [Loaded::new("this look", AnyRecord::Top(record))];
+    let record = TopRecord { head: record_head(host, started), seen };
+    let loaded = [Loaded::new("this look", record)];
     args.outputs.write(&loaded)?;
     if !args.outputs.has_stdout() {
         match nothing {

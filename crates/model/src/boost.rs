@@ -2,21 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Host, PipeQuota, Tool};
+use crate::{PipeQuota, RecordHead};
 
 /// The record of `hosepipe boost`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BoostRecord {
-    /// Always [`crate::SCHEMA`].
-    pub schema: String,
-    /// Which hosepipe made it.
-    pub tool: Tool,
-    /// The machine.
-    pub host: Host,
-    /// The command line, after the program's name.
-    pub arguments: Vec<String>,
-    /// When the watching began (RFC 3339).
-    pub started: String,
+    /// What every record begins with.
+    #[serde(flatten)]
+    pub head: RecordHead,
     /// The process whose pipes, and those of whatever it started, were watched.
     pub pid: i32,
     /// For how long.

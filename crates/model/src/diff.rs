@@ -4,21 +4,14 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BenchRecord, CaseRecord, CompareRecord, CompareResult, Host, Tool};
+use crate::{BenchRecord, CaseRecord, CompareRecord, CompareResult, RecordHead};
 
 /// The record of `hosepipe diff`.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DiffRecord {
-    /// Always [`crate::SCHEMA`].
-    pub schema: String,
-    /// Which hosepipe made the comparison.
-    pub tool: Tool,
-    /// The machine of the new side.
-    pub host: Host,
-    /// The command line, after the program's name.
-    pub arguments: Vec<String>,
-    /// When the comparison began (RFC 3339).
-    pub started: String,
+    /// What every record begins with.
+    #[serde(flatten)]
+    pub head: RecordHead,
     /// What is compared with.
     pub old: DiffSide,
     /// What is compared.

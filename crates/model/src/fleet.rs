@@ -2,21 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BenchRecord, CaseRecord, Host, Tool};
+use crate::{BenchRecord, CaseRecord, RecordHead};
 
 /// The record of `hosepipe fleet`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FleetRecord {
-    /// Always [`crate::SCHEMA`].
-    pub schema: String,
-    /// Which hosepipe made it.
-    pub tool: Tool,
-    /// The machine that brought the others' records together.
-    pub host: Host,
-    /// The command line of the node that did so, after the program's name.
-    pub arguments: Vec<String>,
-    /// When that node began (RFC 3339).
-    pub started: String,
+    /// What every record begins with.
+    #[serde(flatten)]
+    pub head: RecordHead,
     /// From then until all was measured.
     pub wall_ns: u64,
     /// Every node that was to be there, by rank.

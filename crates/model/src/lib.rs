@@ -10,6 +10,7 @@ mod diff;
 mod fleet;
 mod histogram;
 mod host;
+mod kinds;
 mod machine;
 mod mitigations;
 mod observer;
@@ -34,13 +35,14 @@ pub use diff::{CaseChange, ChangeKind, DiffFigure, DiffRecord, DiffSide};
 pub use fleet::{FleetMeeting, FleetNode, FleetRecord};
 pub use histogram::{HistogramError, decode_histogram, encode_histogram, latency_histogram};
 pub use host::{Cpu, Host, Limits};
+pub use kinds::Record;
 pub use machine::{MachineFigure, MachineFigureKind, MachineUnit};
 pub use observer::{Observer, RunProgress, Silent};
 pub use pipes::PipeQuota;
 pub use quantity::{ByteSize, QuantityError, parse_duration, parse_size, shown_duration};
 pub use record::{
     BenchRecord, CaseError, CaseRecord, EndUsage, ErrorKind, Latency, NoSample, NoiseLevel, PeerRecord,
-    SCHEMA, Sample, Settings, Share, Suite, Throughput, Tool, ZeroCopy,
+    RecordHead, SCHEMA, Sample, Settings, Share, Suite, Throughput, Tool, ZeroCopy,
 };
 pub use run::{Bottleneck, LinkRecord, RunRecord, StageRecord};
 pub use screen::{colours_are_wanted, is_dumb, one_line, visible};

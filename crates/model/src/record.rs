@@ -22,22 +22,37 @@ pub struct Tool {
     pub revision: Option<String>,
 }
 
-/// The record of `hosepipe bench`.
+/// What every record begins with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct BenchRecord {
+pub struct RecordHead {
     /// Always [`SCHEMA`].
     pub schema: String,
     /// Which hosepipe made it.
     pub tool: Tool,
-    /// The machine.
+    /// The machine: of a difference that of the new side, of a fleet that of the node that brought all together.
     pub host: Host,
-    /// The host that held the other end of each case (`--peer`); absent where there was none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub peer: Option<Box<PeerRecord>>,
     /// The command line, after the program's name.
     pub arguments: Vec<String>,
     /// When the run began (RFC 3339).
     pub started: String,
+}
+
+impl Default for RecordHead {
+    fn default() -> Self {
+        let (schema, started) = (SCHEMA.to_owned(), String::new());
+        Self { schema, tool: Tool::default(), host: Host::default(), arguments: Vec::new(), started }
+    }
+}
+
+/// The record of `hosepipe bench`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BenchRecord {
+    /// What every record begins with.
+    #[serde(flatten)]
+    pub head: RecordHead,
+    /// The host that held the other end of each case (`--peer`); absent where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<Box<PeerRecord>>,
     /// How the run was made.
     pub settings: Settings,
     /// One entry for each case, in the order of the plan.

@@ -4,21 +4,14 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Host, Tool};
+use crate::RecordHead;
 
 /// The record of `hosepipe run`.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// Always [`crate::SCHEMA`].
-    pub schema: String,
-    /// Which hosepipe made it.
-    pub tool: Tool,
-    /// The machine.
-    pub host: Host,
-    /// The command line, after the program's name.
-    pub arguments: Vec<String>,
-    /// When the run began (RFC 3339).
-    pub started: String,
+    /// What every record begins with.
+    #[serde(flatten)]
+    pub head: RecordHead,
     /// The text that was run.
     pub pipeline: String,
     /// What stood between the stages, as typed.

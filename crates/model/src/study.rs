@@ -5,21 +5,14 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CaseRecord, CompareResult, Host, Tool};
+use crate::{CaseRecord, CompareResult, Host, RecordHead};
 
 /// The record of `hosepipe reproduce`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StudyRecord {
-    /// Always [`crate::SCHEMA`].
-    pub schema: String,
-    /// Which hosepipe made it.
-    pub tool: Tool,
-    /// The machine.
-    pub host: Host,
-    /// The command line, after the program's name.
-    pub arguments: Vec<String>,
-    /// When the run began (RFC 3339).
-    pub started: String,
+    /// What every record begins with.
+    #[serde(flatten)]
+    pub head: RecordHead,
     /// The study's name: `bradford`, `comp517`, `kernel-pipe`, `stover`.
     pub study: String,
     /// The share of the study's amounts that was run: 1 is the study's own size.

@@ -2,21 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Host, PipeQuota, Tool};
+use crate::{PipeQuota, RecordHead};
 
 /// The record of `hosepipe top`.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TopRecord {
-    /// Always [`crate::SCHEMA`].
-    pub schema: String,
-    /// Which hosepipe looked.
-    pub tool: Tool,
-    /// The machine.
-    pub host: Host,
-    /// The command line, after the program's name.
-    pub arguments: Vec<String>,
-    /// When it looked first (RFC 3339).
-    pub started: String,
+    /// What every record begins with.
+    #[serde(flatten)]
+    pub head: RecordHead,
     /// What was seen.
     #[serde(flatten)]
     pub seen: Seen,

@@ -3,12 +3,12 @@
 //! Records of several runs are side by side on a page where they have cases in common. Where they have none, each has sections of
 //! its own and the page says so: records of other commands are no mistake, and may well be wanted in one file.
 
-use model::BenchRecord;
+use model::{BenchRecord, Record};
 
 use crate::bench::Source;
 use crate::document::{Block, Context, Document, Medium, Section};
 use crate::lists::distinct;
-use crate::read::{AnyRecord, Loaded};
+use crate::read::Loaded;
 use crate::study::ViewOf;
 use crate::table::Style;
 use crate::{
@@ -17,30 +17,30 @@ use crate::{
 };
 
 /// The sections of one record. Those of bench records, which a page shows side by side, are made of all of them together.
-fn sections(record: &AnyRecord, context: &Context, view_of: ViewOf) -> Vec<Section> {
+fn sections(record: &Record, context: &Context, view_of: ViewOf) -> Vec<Section> {
     match record {
-        AnyRecord::Bench(_) if context.is_page() => Vec::new(),
-        AnyRecord::Bench(record) => {
+        Record::Bench(_) if context.is_page() => Vec::new(),
+        Record::Bench(record) => {
             vec![Section { blocks: bench::blocks(record, context.medium), ..Section::default() }]
         }
-        AnyRecord::Run(record) => vec![stages::section(record, context)],
-        AnyRecord::Compare(record) => vec![comparison::section(record, context)],
-        AnyRecord::Diff(record) => vec![difference::section(record, context)],
-        AnyRecord::Boost(record) => vec![boost::section(record, context)],
-        AnyRecord::Top(record) => vec![chains::section(&record.seen, context)],
-        AnyRecord::Fleet(record) => vec![fleet::section(record, context)],
-        AnyRecord::Study(record) => view_of(record).sections(context),
+        Record::Run(record) => vec![stages::section(record, context)],
+        Record::Compare(record) => vec![comparison::section(record, context)],
+        Record::Diff(record) => vec![difference::section(record, context)],
+        Record::Boost(record) => vec![boost::section(record, context)],
+        Record::Top(record) => vec![chains::section(&record.seen, context)],
+        Record::Fleet(record) => vec![fleet::section(record, context)],
+        Record::Study(record) => view_of(record).sections(context),
     }
 }
 
 /// What a text shows of one record.
-pub fn text(record: &AnyRecord, medium: Medium, view_of: ViewOf) -> Document {
+pub fn text(record: &Record, medium: Medium, view_of: ViewOf) -> Document {
     let context = Context { medium, label: "", number: 0 };
     Document { sections: sections(record, &context, view_of), ..Document::default() }
 }
 
 /// What a terminal shows of one record.
-pub fn terminal(record: &AnyRecord, style: &Style, view_of: ViewOf) -> String {
+pub fn terminal(record: &Record, style: &Style, view_of: ViewOf) -> String {
     text(record, Medium::Terminal, view_of).terminal(style)
 }
 
@@ -61,13 +61,13 @@ pub fn page(records: &[Loaded], view_of: ViewOf) -> Document {
         let context = Context { medium: Medium::Page, label: label(at), number: at };
         sections.extend(self::sections(&loaded.record, &context, view_of));
     }
-    let named: Vec<(String, &AnyRecord)> =
+    let named: Vec<(String, &Record)> =
         labels.iter().cloned().zip(records.iter().map(|loaded| &loaded.record)).collect();
     sections.push(machines(&named));
     bounds::bounded(Document {
         title: title(records),
         subtitle: subtitle(&named),
-        commands: distinct(records.iter().map(|loaded| loaded.record.command())),
+        commands: distinct(records.iter().map(|loaded| loaded.record.kind())),
         highlights: match sources.as_slice() {
             [source] => bench::highlights(source.record),
             _ => Vec::new(),
@@ -83,26 +83,26 @@ pub fn disjoint_records(records: &[Loaded]) -> Vec<String> {
     disjoint::sentences(&bench.collect::<Vec<_>>())
 }
 
-fn bench(record: &AnyRecord) -> Option<&BenchRecord> {
+fn bench(record: &Record) -> Option<&BenchRecord> {
     match record {
-        AnyRecord::Bench(record) => Some(record),
+        Record::Bench(record) => Some(record),
         _ => None,
     }
 }
 
 fn title(records: &[Loaded]) -> String {
     match records {
-        [Loaded { record: AnyRecord::Study(record), .. }] => format!("hosepipe reproduce {}", record.study),
-        [one] => format!("hosepipe {}", one.record.command()),
+        [Loaded { record: Record::Study(record), .. }] => format!("hosepipe reproduce {}", record.study),
+        [one] => format!("hosepipe {}", one.record.kind()),
         several => format!("hosepipe: {}", words::count(several.len(), "record")),
     }
 }
 
-fn subtitle(named: &[(String, &AnyRecord)]) -> String {
+fn subtitle(named: &[(String, &Record)]) -> String {
     match named {
         [] => String::new(),
         _ if hosts::several(named) => "Several machines, side by side".to_owned(),
-        [(_, first), ..] => words::machine(first.host()),
+        [(_, first), ..] => words::machine(&first.head().host),
     }
 }
 
@@ -114,7 +114,7 @@ fn notices(records: &[Loaded]) -> Vec<String> {
     early.chain(disjoint_records(records)).collect()
 }
 
-fn machines(named: &[(String, &AnyRecord)]) -> Section {
+fn machines(named: &[(String, &Record)]) -> Section {
     let title = if hosts::several(named) { "The machines" } else { "The machine" };
     Section {
         id: "machines".to_owned(),

@@ -35,7 +35,7 @@ type Results<'a> = (&'a str, Vec<&'a CompareResult>);
 
 fn in_text(record: &CompareRecord, rankings: &[Results], of_links: Vec<Results>, blocks: &mut Vec<Block>) {
     let trials = format!("{} each, in turns", count(record.trials as usize, "trial"));
-    let mut heading = vec![machine(&record.host), trials];
+    let mut heading = vec![machine(&record.head.host), trials];
     heading.extend(Some(rankings).filter(|links| links.len() == 1).map(|links| whereby(links[0].0)));
     blocks.push(Block::Heading(heading));
     blocks.extend(record.interrupted.then(|| Block::Notice(INTERRUPTED.to_owned())));
@@ -198,11 +198,7 @@ mod tests {
         let mut results: Vec<CompareResult> = trials.iter().map(result).collect();
         stats::summarise_times(&mut results);
         CompareRecord {
-            schema: model::SCHEMA.to_owned(),
-            tool: model::Tool { version: "0".to_owned(), revision: None },
-            host: model::Host::default(),
-            arguments: Vec::new(),
-            started: String::new(),
+            head: model::RecordHead::default(),
             seed: 1,
             trials: 8,
             warmup: 0,

@@ -7,7 +7,7 @@ use std::fmt::Display;
 
 use model::{
     AXES, Axis, AxisGroup, BenchRecord, BoostRecord, BoostedPipe, CaseChange, CaseRecord, ChainLink,
-    ChainStage, CompareRecord, CompareResult, DiffRecord, FleetRecord, Measure, Ratio, RunRecord,
+    ChainStage, CompareRecord, CompareResult, DiffRecord, FleetRecord, Measure, Ratio, Record, RunRecord,
     StageRecord, StudyRecord, TopRecord,
 };
 use stats::{CostModel, Estimate, bound_of, figure, load};
@@ -15,7 +15,6 @@ use stats::{CostModel, Estimate, bound_of, figure, load};
 use crate::against_pipe::Pipes;
 use crate::costs::models_of;
 use crate::format::{Format, FormatError, only};
-use crate::read::AnyRecord;
 use crate::stages::links_behind;
 
 /// The registry entry.
@@ -25,14 +24,14 @@ pub const FORMAT: Format = Format {
     summary: "one row per case, stage or result",
     render: |records, _| {
         match only("CSV", records)? {
-            AnyRecord::Bench(record) => of_cases(record),
-            AnyRecord::Run(record) => of_run(record),
-            AnyRecord::Compare(record) => of_comparison(record),
-            AnyRecord::Study(record) => of_study(record),
-            AnyRecord::Diff(record) => of_difference(record),
-            AnyRecord::Boost(record) => of_boost(record),
-            AnyRecord::Top(record) => of_chains(record),
-            AnyRecord::Fleet(record) => of_fleet(record),
+            Record::Bench(record) => of_cases(record),
+            Record::Run(record) => of_run(record),
+            Record::Compare(record) => of_comparison(record),
+            Record::Study(record) => of_study(record),
+            Record::Diff(record) => of_difference(record),
+            Record::Boost(record) => of_boost(record),
+            Record::Top(record) => of_chains(record),
+            Record::Fleet(record) => of_fleet(record),
         }
         .text()
     },

@@ -64,7 +64,7 @@ fn heading(record: &DiffRecord) -> Vec<String> {
     } else {
         format!("up to {} a side, in two runs", count(trials, "trial"))
     };
-    vec![machine(&record.host), format!("old: {}", sides[0]), format!("new: {}", sides[1]), how]
+    vec![machine(&record.head.host), format!("old: {}", sides[0]), format!("new: {}", sides[1]), how]
 }
 
 /// What must not be missed.

@@ -242,7 +242,7 @@ fn nodes(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Table {
         table.add(Column::right(part.title).drop(1), times);
     }
     let machine =
-        |node: &model::FleetNode| node.bench.as_ref().map(|bench| crate::words::machine(&bench.host));
+        |node: &model::FleetNode| node.bench.as_ref().map(|bench| crate::words::machine(&bench.head.host));
     table.add(Column::left("machine").drop(2).fit(Fit::Cut), record.nodes.iter().map(machine));
     for (rank, (row, node)) in table.rows.iter_mut().zip(&record.nodes).enumerate() {
         row.reasons.extend(node.failure.clone());
@@ -261,7 +261,7 @@ fn differences(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Option<Table>
         record.nodes.iter().enumerate().filter_map(|(rank, node)| Some((rank, node.bench.as_ref()?)))
     {
         known += 1;
-        for (place, name, value) in hosts::all(&bench.host) {
+        for (place, name, value) in hosts::all(&bench.head.host) {
             facts.entry((place, name)).or_default().entry(value).or_default().push(rank);
         }
     }

@@ -2,8 +2,9 @@
 
 use thiserror::Error;
 
-use crate::read::{AnyRecord, Loaded};
+use crate::read::Loaded;
 use crate::study::ViewOf;
+use model::Record;
 
 /// Why records could not be put into a format.
 #[derive(Debug, Error)]
@@ -38,7 +39,7 @@ pub struct Format {
 }
 
 /// The record, where a format has a place for one.
-pub(crate) fn only<'a>(format: &'static str, records: &'a [Loaded]) -> Result<&'a AnyRecord, FormatError> {
+pub(crate) fn only<'a>(format: &'static str, records: &'a [Loaded]) -> Result<&'a Record, FormatError> {
     match records {
         [one] => Ok(&one.record),
         several => Err(FormatError::OneRecord { format, count: several.len() }),

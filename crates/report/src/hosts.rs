@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Cpu, Host, Limits};
+use model::{Cpu, Host, Limits, Record};
 
-use crate::read::AnyRecord;
 use crate::table::{Column, Table};
 use crate::{numbers, words};
 
@@ -19,7 +18,7 @@ struct Machine<'a> {
 }
 
 /// Facts about every machine, a column for each; the load of each record is in [`runs`].
-pub(crate) fn facts(records: &[(String, &AnyRecord)]) -> Table {
+pub(crate) fn facts(records: &[(String, &Record)]) -> Table {
     let machines = machines(records);
     let mut rows: BTreeMap<(usize, String), Vec<String>> = BTreeMap::new();
     for (at, machine) in machines.iter().enumerate() {
@@ -47,14 +46,14 @@ pub(crate) fn facts(records: &[(String, &AnyRecord)]) -> Table {
 }
 
 /// Whether there is more than one machine.
-pub(crate) fn several(records: &[(String, &AnyRecord)]) -> bool {
+pub(crate) fn several(records: &[(String, &Record)]) -> bool {
     machines(records).len() > 1
 }
 
-fn machines<'a>(records: &'a [(String, &'a AnyRecord)]) -> Vec<Machine<'a>> {
+fn machines<'a>(records: &'a [(String, &'a Record)]) -> Vec<Machine<'a>> {
     let mut machines: Vec<Machine<'a>> = Vec::new();
     for (name, record) in records {
-        let host = record.host();
+        let host = &record.head().host;
         match machines.iter_mut().find(|machine| same(machine.host, host)) {
             Some(machine) => machine.records.push(name),
             None => machines.push(Machine { host, records: vec![name] }),
@@ -69,15 +68,15 @@ fn same(one: &Host, other: &Host) -> bool {
 }
 
 /// Each record: what made it, when and how.
-pub(crate) fn runs(records: &[(String, &AnyRecord)]) -> Table {
-    let row = |(name, record): &(String, &AnyRecord)| {
-        let tool = record.tool();
+pub(crate) fn runs(records: &[(String, &Record)]) -> Table {
+    let row = |(name, record): &(String, &Record)| {
+        let tool = &record.head().tool;
         let revision = tool.revision.as_ref().map(|revision| format!(" ({revision})")).unwrap_or_default();
-        let load = record.host().load_average_1m.map(|load| format!("{load:.2}")).unwrap_or_default();
+        let load = record.head().host.load_average_1m.map(|load| format!("{load:.2}")).unwrap_or_default();
         vec![
             name.clone(),
-            words::command(record.arguments()),
-            record.started().replace('T', " ").replace('Z', " UTC"),
+            words::command(&record.head().arguments),
+            record.head().started.replace('T', " ").replace('Z', " UTC"),
             format!("{}{revision}", tool.version),
             load,
         ]

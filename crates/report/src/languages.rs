@@ -93,7 +93,7 @@ fn heading(record: &BenchRecord) -> Vec<String> {
     let blocks = record.cases.iter().find(|case| case.worker.is_some()).map_or(0, |case| case.block_bytes);
     let warmup = record.cases.iter().filter_map(worker).map(|worker| worker.warmup_bytes).max().unwrap_or(0);
     let mut pieces = vec![
-        words::machine(&record.host),
+        words::machine(&record.head.host),
         format!("bytes 0 to 255 in {} blocks, checked by XOR", numbers::size(blocks)),
         format!(
             "{}, fresh processes each, interleaved",

@@ -194,7 +194,7 @@ fn torn(record: &BenchRecord) -> Option<String> {
 }
 
 fn crowded(record: &BenchRecord) -> Option<String> {
-    let cpus = record.host.cpus.len();
+    let cpus = record.head.host.cpus.len();
     let ends = |case: &CaseRecord| {
         if case.tasks == Tasks::Single { 1 } else { 1 + case.load().senders() + case.relays }
     };

@@ -3,35 +3,10 @@
 mod checks;
 
 use checks::Measurable;
-use model::{
-    BenchRecord, BoostRecord, CompareRecord, DiffRecord, FleetRecord, Host, RunRecord, SCHEMA, StudyRecord,
-    Tool, TopRecord,
-};
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use model::{Record, SCHEMA};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::error::Category;
 use thiserror::Error;
-
-/// A record of any kind.
-#[derive(Debug, Clone, PartialEq)]
-pub enum AnyRecord {
-    /// Of `hosepipe bench`.
-    Bench(BenchRecord),
-    /// Of `hosepipe run`.
-    Run(RunRecord),
-    /// Of `hosepipe compare`.
-    Compare(CompareRecord),
-    /// Of `hosepipe reproduce`.
-    Study(StudyRecord),
-    /// Of `hosepipe diff`.
-    Diff(DiffRecord),
-    /// Of `hosepipe boost`.
-    Boost(BoostRecord),
-    /// Of `hosepipe top`.
-    Top(TopRecord),
-    /// Of `hosepipe fleet`.
-    Fleet(FleetRecord),
-}
 
 /// A record with the name it was given by: a path, as a rule.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,95 +14,27 @@ pub struct Loaded {
     /// The name.
     pub name: String,
     /// The record.
-    pub record: AnyRecord,
+    pub record: Record,
 }
 
 impl Loaded {
     /// A record under a name.
-    pub fn new(name: &str, record: AnyRecord) -> Self {
-        Self { name: name.to_owned(), record }
+    pub fn new(name: &str, record: impl Into<Record>) -> Self {
+        Self { name: name.to_owned(), record: record.into() }
     }
 }
 
-/// Why a text is no record; each names the file and what to do.
+/// Why a text is no record: the file, what is wrong in it and where, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum ReadError {
-    /// It ends too early.
-    #[error(
-        "{name}: the JSON ends in the middle, at line {line}, column {column}: the file was cut off; write the record \
-         again"
-    )]
-    Truncated {
-        /// The file.
-        name: String,
-        /// Where it ends.
-        line: usize,
-        /// Where it ends.
-        column: usize,
-    },
-    /// It is no JSON.
-    #[error("{name}: this is not JSON: {what}; a record is what `hosepipe bench --json F` writes")]
-    NotJson {
-        /// The file.
-        name: String,
-        /// What is wrong, and where.
-        what: String,
-    },
-    /// It is JSON and no record.
-    #[error(
-        "{name}: this JSON is no record of hosepipe ({what}); a record is what `hosepipe bench --json F` writes"
-    )]
-    NoRecord {
-        /// The file.
-        name: String,
-        /// What it lacks.
-        what: String,
-    },
-    /// Another version wrote it.
-    #[error(
-        "{name}: the record has the schema `{found}`, and this hosepipe reads `{SCHEMA}`: use the hosepipe that \
-            wrote it"
-    )]
-    OtherSchema {
-        /// The file.
-        name: String,
-        /// The schema it has.
-        found: String,
-    },
-    /// A record that lacks something, or has something in a wrong form.
-    #[error("{name}: the record is damaged: {what}")]
-    Damaged {
-        /// The file.
-        name: String,
-        /// What is wrong, and where.
-        what: String,
-    },
-}
+#[error("{0}")]
+pub struct ReadError(String);
 
-/// What tells the kinds apart; a field that is there may hold anything.
-#[derive(Deserialize)]
-struct Kind {
-    schema: Option<serde_json::Value>,
-    #[serde(default, deserialize_with = "present")]
-    cases: bool,
-    #[serde(default, deserialize_with = "present")]
-    stages: bool,
-    #[serde(default, deserialize_with = "present")]
-    results: bool,
-    #[serde(default, deserialize_with = "present")]
-    parts: bool,
-    #[serde(default, deserialize_with = "present")]
-    changes: bool,
-    #[serde(default, deserialize_with = "present")]
-    boosted: bool,
-    #[serde(default, deserialize_with = "present")]
-    chains: bool,
-    #[serde(default, deserialize_with = "present")]
-    meetings: bool,
-}
-
-fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
-    serde::de::IgnoredAny::deserialize(deserializer).map(|_| true)
+/// What a text has at its beginning or on its surface.
+#[derive(Default)]
+struct Outline {
+    schema: Option<String>,
+    kind: Option<String>,
+    keys: Vec<String>,
 }
 
 /// Reads a record of any kind; `name` is how messages call it.
@@ -135,148 +42,104 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D:
 /// # Errors
 /// Text that is no JSON or ends too early, JSON that is no record, a record of another schema or with damage.
 pub fn read(name: &str, text: &str) -> Result<Loaded, ReadError> {
-    let record = any(name, text)?;
-    let damaged = |what: String| ReadError::Damaged { name: name.to_owned(), what };
-    typed::<Measurable>(name, text)?;
+    let refused = |problem: String| ReadError(format!("{name}: {problem}"));
+    let damaged = |what: String| refused(format!("the record is damaged: {what}"));
+    let mut outline = Outline::default();
+    let mut json = serde_json::Deserializer::from_str(text);
+    if let Err(error) = outline.deserialize(&mut json).and_then(|()| json.end()) {
+        return Err(match error.classify() {
+            Category::Data if outline.schema.as_deref() == Some(SCHEMA) => damaged(error.to_string()),
+            _ => refused(not_a_record(text, &error)),
+        });
+    }
+    let kind = outline.kind().map_err(&refused)?;
+    let record = Record::of_kind(kind, &mut serde_json::Deserializer::from_str(text));
+    let record = record.map_err(|error| damaged(error.to_string()))?;
     checks::check(&record).map_err(damaged)?;
     Ok(Loaded::new(name, record))
 }
 
-/// A record of any kind by its form alone.
-fn any(name: &str, text: &str) -> Result<AnyRecord, ReadError> {
-    // Long records are those of bench: which kind they are is not looked for first.
-    if let Ok(record) = serde_json::from_str::<BenchRecord>(text)
-        && record.schema == SCHEMA
-    {
-        return Ok(AnyRecord::Bench(record));
-    }
-    let kind: Kind = serde_json::from_str(text).map_err(|error| not_a_record(name, text, &error))?;
-    let no_record = |what: &str| ReadError::NoRecord { name: name.to_owned(), what: what.to_owned() };
-    match &kind.schema {
-        Some(serde_json::Value::String(schema)) if schema == SCHEMA => {}
-        Some(serde_json::Value::String(schema)) => {
-            return Err(ReadError::OtherSchema { name: name.to_owned(), found: schema.clone() });
+impl Outline {
+    /// The kind of the record: what it says itself, or, of earlier versions, what a key of it says.
+    fn kind(&self) -> Result<&str, String> {
+        match self.schema.as_deref() {
+            Some(SCHEMA) => {}
+            Some(other) => {
+                return Err(format!(
+                    "the record has the schema `{other}`, and this hosepipe reads `{SCHEMA}`: use the hosepipe that wrote it"
+                ));
+            }
+            None => return Err(no_record("it has no `schema`")),
         }
-        _ => return Err(no_record("it has no `schema`")),
-    }
-    Ok(match kind {
-        Kind { cases: true, .. } => AnyRecord::Bench(typed(name, text)?),
-        Kind { stages: true, .. } => AnyRecord::Run(typed(name, text)?),
-        Kind { results: true, .. } => AnyRecord::Compare(typed(name, text)?),
-        Kind { parts: true, .. } => AnyRecord::Study(typed(name, text)?),
-        Kind { changes: true, .. } => AnyRecord::Diff(typed(name, text)?),
-        Kind { boosted: true, .. } => AnyRecord::Boost(typed(name, text)?),
-        Kind { chains: true, .. } => AnyRecord::Top(typed(name, text)?),
-        Kind { meetings: true, .. } => AnyRecord::Fleet(typed(name, text)?),
-        _ => {
-            let kinds =
-                "`cases`, `stages`, `results`, `parts`, `changes`, `boosted`, `chains` and `meetings`";
-            return Err(no_record(&format!("it has none of {kinds}")));
-        }
-    })
-}
-
-fn typed<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, ReadError> {
-    serde_json::from_str(text)
-        .map_err(|error| ReadError::Damaged { name: name.to_owned(), what: error.to_string() })
-}
-
-fn not_a_record(name: &str, text: &str, error: &serde_json::Error) -> ReadError {
-    let name = name.to_owned();
-    match error.classify() {
-        _ if text.trim().is_empty() => ReadError::NotJson { name, what: "the file is empty".to_owned() },
-        Category::Eof => ReadError::Truncated { name, line: error.line(), column: error.column() },
-        Category::Data => ReadError::NoRecord { name, what: error.to_string() },
-        Category::Syntax | Category::Io => ReadError::NotJson { name, what: error.to_string() },
+        let by_key = || Record::KINDS.iter().find(|(_, key)| self.keys.iter().any(|own| own == key));
+        self.kind.as_deref().or_else(|| Some(by_key()?.0)).ok_or_else(|| {
+            let keys: Vec<String> = Record::KINDS.iter().map(|(_, key)| format!("`{key}`")).collect();
+            no_record(&format!("it has no `kind`, and none of {}", keys.join(", ")))
+        })
     }
 }
 
-impl AnyRecord {
-    /// The command whose record it is.
-    pub fn command(&self) -> &'static str {
-        match self {
-            Self::Bench(_) => "bench",
-            Self::Run(_) => "run",
-            Self::Compare(_) => "compare",
-            Self::Study(_) => "reproduce",
-            Self::Diff(_) => "diff",
-            Self::Boost(_) => "boost",
-            Self::Top(_) => "top",
-            Self::Fleet(_) => "fleet",
-        }
+/// Takes in the outline of a whole text, whose numbers are looked at on the way.
+impl<'de> DeserializeSeed<'de> for &mut Outline {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for &mut Outline {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("a record")
     }
 
-    /// Whether it was ended before every trial was made.
-    pub fn is_interrupted(&self) -> bool {
-        match self {
-            Self::Bench(record) => record.settings.interrupted,
-            Self::Run(_) | Self::Boost(_) | Self::Top(_) | Self::Fleet(_) => false,
-            Self::Compare(record) => record.interrupted,
-            Self::Study(record) => record.interrupted,
-            Self::Diff(record) => record.interrupted,
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<String>()? {
+            let word = match key.as_str() {
+                "schema" => &mut self.schema,
+                "kind" => &mut self.kind,
+                _ => {
+                    map.next_value::<Measurable>()?;
+                    self.keys.push(key);
+                    continue;
+                }
+            };
+            if word.is_some() {
+                return Err(A::Error::custom(format_args!("duplicate field `{key}`")));
+            }
+            *word = map.next_value::<serde_json::Value>()?.as_str().map(str::to_owned);
         }
+        Ok(())
     }
+}
 
-    /// The machine.
-    pub fn host(&self) -> &Host {
-        match self {
-            Self::Bench(record) => &record.host,
-            Self::Run(record) => &record.host,
-            Self::Compare(record) => &record.host,
-            Self::Study(record) => &record.host,
-            Self::Diff(record) => &record.host,
-            Self::Boost(record) => &record.host,
-            Self::Top(record) => &record.host,
-            Self::Fleet(record) => &record.host,
-        }
-    }
+fn no_record(what: &str) -> String {
+    format!("this JSON is no record of hosepipe ({what}); a record is what `hosepipe bench --json F` writes")
+}
 
-    /// Which hosepipe made it.
-    pub fn tool(&self) -> &Tool {
-        match self {
-            Self::Bench(record) => &record.tool,
-            Self::Run(record) => &record.tool,
-            Self::Compare(record) => &record.tool,
-            Self::Study(record) => &record.tool,
-            Self::Diff(record) => &record.tool,
-            Self::Boost(record) => &record.tool,
-            Self::Top(record) => &record.tool,
-            Self::Fleet(record) => &record.tool,
+/// Why a text is no record, where its outline says so.
+fn not_a_record(text: &str, error: &serde_json::Error) -> String {
+    let what = match error.classify() {
+        _ if text.trim().is_empty() => "the file is empty".to_owned(),
+        Category::Eof => {
+            return format!(
+                "the JSON ends in the middle, at line {}, column {}: the file was cut off; write the record again",
+                error.line(),
+                error.column()
+            );
         }
-    }
-
-    /// The command line, after the program's name.
-    pub fn arguments(&self) -> &[String] {
-        match self {
-            Self::Bench(record) => &record.arguments,
-            Self::Run(record) => &record.arguments,
-            Self::Compare(record) => &record.arguments,
-            Self::Study(record) => &record.arguments,
-            Self::Diff(record) => &record.arguments,
-            Self::Boost(record) => &record.arguments,
-            Self::Top(record) => &record.arguments,
-            Self::Fleet(record) => &record.arguments,
-        }
-    }
-
-    /// When it began (RFC 3339).
-    pub fn started(&self) -> &str {
-        match self {
-            Self::Bench(record) => &record.started,
-            Self::Run(record) => &record.started,
-            Self::Compare(record) => &record.started,
-            Self::Study(record) => &record.started,
-            Self::Diff(record) => &record.started,
-            Self::Boost(record) => &record.started,
-            Self::Top(record) => &record.started,
-            Self::Fleet(record) => &record.started,
-        }
-    }
+        Category::Data => return no_record(&error.to_string()),
+        Category::Syntax | Category::Io => error.to_string(),
+    };
+    format!("this is not JSON: {what}; a record is what `hosepipe bench --json F` writes")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::Host;
 
     fn message(text: &str) -> String {
         read("run.json", text).expect_err("no record").to_string()
@@ -315,6 +178,25 @@ mod tests {
         ] {
             let message = message(&result(times));
             assert!(message.contains("the record is damaged") && message.contains(said), "{message}");
+        }
+    }
+
+    /// Expected: a record says of which kind it is, and records of earlier versions, which do not, are read all the same.
+    #[test]
+    fn a_record_is_read_by_its_kind_and_without_one_by_its_keys() {
+        for (kind, record) in [
+            ("run", Record::from(model::RunRecord::default())),
+            ("compare", model::CompareRecord::default().into()),
+            ("diff", model::DiffRecord::default().into()),
+            ("top", model::TopRecord::default().into()),
+        ] {
+            let mut text = serde_json::to_value(&record).expect("JSON");
+            assert_eq!(text["kind"], kind);
+            assert_eq!(read("a", &text.to_string()).map(|loaded| loaded.record), Ok(record.clone()));
+            text.as_object_mut().expect("an object").remove("kind");
+            assert_eq!(read("a", &text.to_string()).map(|loaded| loaded.record), Ok(record));
+            text["kind"] = "nothing".into();
+            assert!(message(&text.to_string()).contains("there is no kind `nothing`"));
         }
     }
 }

@@ -23,7 +23,7 @@ const NAMES_MAX: usize = 24;
 
 /// The machine and what all rows have in common, in pieces.
 pub(crate) fn heading(view: &View) -> Vec<String> {
-    let mut pieces = vec![words::machine(&view.record.host)];
+    let mut pieces = vec![words::machine(&view.record.head.host)];
     let peer = view.record.peer.as_ref();
     pieces.extend(peer.map(|peer| format!("peer {}: {}", peer.name, words::machine(&peer.host))));
     pieces.push(match view.common(Ranking::blocks) {

@@ -220,11 +220,7 @@ mod tests {
         let mut results: Vec<CompareResult> = pipelines.iter().map(result).collect();
         stats::summarise_times(&mut results);
         CompareRecord {
-            schema: model::SCHEMA.to_owned(),
-            tool: model::Tool { version: "0".to_owned(), revision: None },
-            host: model::Host::default(),
-            arguments: Vec::new(),
-            started: String::new(),
+            head: model::RecordHead::default(),
             seed: 1,
             trials: 8,
             warmup: 1,

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
     use crate::measured::of_bench;
     use crate::mock;
-    use model::{BenchRecord, CaseRecord, Host, Role, SCHEMA, Settings, Spec, Tool, Workload};
+    use model::{BenchRecord, CaseRecord, RecordHead, Role, Settings, Spec, Workload};
 
     /// Nine trials of a stream, each so much faster than the one before.
     fn stream(spec: &str, bytes_per_s: u64) -> CaseRecord {
@@ -166,7 +166,6 @@ mod tests {
     }
 
     fn figures(cases: Vec<CaseRecord>) -> Vec<CaseFigures> {
-        let tool = Tool { version: "0.1.0".to_owned(), revision: None };
         let settings = Settings {
             seed: 1,
             trials: 9,
@@ -175,18 +174,7 @@ mod tests {
             suite: None,
             repeated_rounds: None,
         };
-        let [schema, started] = [SCHEMA, ""].map(str::to_owned);
-        let host = Host::default();
-        of_bench(&BenchRecord {
-            schema,
-            tool,
-            host,
-            peer: None,
-            arguments: Vec::new(),
-            started,
-            settings,
-            cases,
-        })
+        of_bench(&BenchRecord { head: RecordHead::default(), peer: None, settings, cases })
     }
 
     fn kinds(old: Vec<CaseRecord>, new: Vec<CaseRecord>) -> Vec<ChangeKind> {

@@ -248,8 +248,8 @@ pub fn check_resume(
     scale: Scale,
     host: Option<&Host>,
 ) -> Result<(), String> {
-    if record.schema != SCHEMA {
-        return Err(format!("its schema is `{}`, and this hosepipe knows `{SCHEMA}`", record.schema));
+    if record.head.schema != SCHEMA {
+        return Err(format!("its schema is `{}`, and this hosepipe knows `{SCHEMA}`", record.head.schema));
     }
     if record.study != study {
         return Err(format!("it is of the study `{}`, not of `{}`", record.study, study));
@@ -258,7 +258,7 @@ pub fn check_resume(
         return Err(format!("it was made with --scale {}, not {}: give the same scale", record.scale, scale));
     }
     let Some(now) = host else { return Ok(()) };
-    let then = &record.host;
+    let then = &record.head.host;
     let facts = [
         ("kernel", then.kernel.clone(), now.kernel.clone()),
         ("CPU", then.cpu_model.clone(), now.cpu_model.clone()),
@@ -280,9 +280,9 @@ pub fn foreign_part(record: BenchRecord, file: &str) -> StudyPart {
         complete: true,
         settings: BTreeMap::from([
             ("file".to_owned(), file.to_owned()),
-            ("started".to_owned(), record.started),
+            ("started".to_owned(), record.head.started),
         ]),
-        host: Some(Box::new(record.host)),
+        host: Some(Box::new(record.head.host)),
         cases: record.cases,
         ..StudyPart::default()
     }
@@ -291,15 +291,14 @@ pub fn foreign_part(record: BenchRecord, file: &str) -> StudyPart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Tool;
+    use model::RecordHead;
 
     fn record() -> StudyRecord {
         StudyRecord {
-            schema: SCHEMA.to_owned(),
-            tool: Tool { version: "0".to_owned(), revision: None },
-            host: Host { kernel: "Linux 6.18.0".to_owned(), ..Host::default() },
-            arguments: Vec::new(),
-            started: String::new(),
+            head: RecordHead {
+                host: Host { kernel: "Linux 6.18.0".to_owned(), ..Host::default() },
+                ..RecordHead::default()
+            },
             study: "stover".to_owned(),
             scale: 0.5,
             seed: 1,
@@ -310,7 +309,7 @@ mod tests {
 
     #[test]
     fn only_the_same_study_at_the_same_scale_on_the_same_machine_is_resumed() {
-        let host = record().host;
+        let host = record().head.host;
         let half: Scale = "0.5".parse().expect("a scale");
         let check = |study, scale, host| check_resume(&record(), study, scale, host);
         assert_eq!(check("stover", half, Some(&host)), Ok(()));
@@ -323,7 +322,8 @@ mod tests {
             assert!(now.as_ref().is_err_and(|text| text.contains(problem)), "{now:?}");
         }
         assert_eq!(check("stover", half, None), Ok(()), "nothing is run");
-        let old = StudyRecord { schema: "hosepipe/0".to_owned(), ..record() };
+        let head = RecordHead { schema: "hosepipe/0".to_owned(), ..record().head };
+        let old = StudyRecord { head, ..record() };
         assert!(
             check_resume(&old, "stover", half, Some(&host)).is_err_and(|text| text.contains("hosepipe/0"))
         );

@@ -57,7 +57,7 @@ pub fn view(record: &StudyRecord) -> StudyView {
     let shown = if head.shown.is_empty() { &in_order } else { &head.shown };
     let mut sections: Vec<Section> = shown.iter().filter_map(of_part).collect();
     sections.extend(study.elsewhere.and_then(|elsewhere| elsewhere(&record, &file)));
-    let now: u32 = record.started.get(..4).and_then(|text| text.parse().ok()).unwrap_or(head.year);
+    let now: u32 = record.head.started.get(..4).and_then(|text| text.parse().ok()).unwrap_or(head.year);
     let mut facts = (study.facts)(&record);
     facts.insert("years", now.saturating_sub(head.year).to_string());
     let paragraphs = file.paragraphs.iter().map(|one| {
@@ -82,9 +82,9 @@ fn lead(head: &Head, record: &StudyRecord) -> Vec<String> {
         ),
     };
     let mut lead = vec![
-        record.host.kernel.clone(),
+        record.head.host.kernel.clone(),
         format!("{}, {}. {}", head.authors, head.published, head.question),
-        format!("Here: {}; {scale}.", machine(&record.host)),
+        format!("Here: {}; {scale}.", machine(&record.head.host)),
     ];
     lead.extend(record.interrupted.then(|| INTERRUPTED.to_owned()));
     lead

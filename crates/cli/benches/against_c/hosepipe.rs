@@ -39,7 +39,7 @@ pub(crate) fn case<'r>(record: &'r BenchRecord, wanted: &str, workload: Workload
     let is_wanted = |case: &&CaseRecord| {
         spec.options.is_empty() && case.mechanism == spec.mechanism && case.workload == workload
     };
-    let asked = record.arguments.join(" ");
+    let asked = record.head.arguments.join(" ");
     let exact = record.cases.iter().find(|case| case.spec == spec && case.workload == workload);
     let found = exact.or_else(|| record.cases.iter().find(is_wanted));
     let case = found.with_context(|| format!("`hosepipe {asked}` has no case {wanted} {workload}"))?;

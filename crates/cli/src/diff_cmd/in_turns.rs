@@ -7,10 +7,9 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
-use model::{ChangeKind, DiffFigure, DiffSide};
+use model::{ChangeKind, DiffFigure, DiffSide, Record};
 use pipeline::shell::Shell;
 use pipeline::{Carrier, Complaints, Start, Trial, trial};
-use report::read::AnyRecord;
 use stats::CaseFigures;
 use stats::changes::PAIRS_MAX;
 use stats::measured::of_bench;
@@ -236,7 +235,7 @@ impl Pairing<'_> {
             let said = String::from_utf8_lossy(&output.stderr);
             UsageError(format!("{name} made no record ({}): {}", output.status, said.trim()))
         })?;
-        let AnyRecord::Bench(record) = record.record else {
+        let Record::Bench(record) = record.record else {
             return Err(UsageError(format!("{name} made a record of another command than bench")).into());
         };
         let mut figures = of_bench(&record);

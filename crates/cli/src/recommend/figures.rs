@@ -28,7 +28,7 @@ const SNDBUF_RESERVED: u64 = 32;
 /// stand in for it, and say why.
 pub(super) fn within_limits(mut record: BenchRecord, message_bytes: u64) -> BenchRecord {
     for case in record.cases.iter_mut().filter(|case| case.block_bytes < message_bytes) {
-        let least = longest_message(case, &record.host.limits).into_iter().flatten().min();
+        let least = longest_message(case, &record.head.host.limits).into_iter().flatten().min();
         if let Some((limit, what)) = least.filter(|(limit, _)| *limit < message_bytes) {
             let [asked, limit] = [message_bytes, limit].map(|bytes| ByteSize(bytes).to_string());
             case.samples.clear();

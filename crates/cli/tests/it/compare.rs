@@ -46,7 +46,7 @@ fn every_link_gives_the_same_output_in_turns() {
     let record = record(&lab, &["--via", via, "--trials", "3", "seq 5000 | sort -r | head -3"], 0);
     assert_eq!(vias(&record), via.split(',').collect::<Vec<_>>());
     assert!(!record.interrupted);
-    assert_eq!((record.trials, record.warmup, record.schema.as_str()), (3, 1, "hosepipe/1"));
+    assert_eq!((record.trials, record.warmup, record.head.schema.as_str()), (3, 1, "hosepipe/1"));
     for result in &record.results {
         assert_measured(result, 3);
         assert_eq!(result.equal, Some(true), "{result:?}");

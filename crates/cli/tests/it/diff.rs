@@ -129,7 +129,7 @@ fn what_failed_is_missing_or_too_few_is_said_so() {
 fn other_hosts_are_refused_and_else_named_in_every_output() {
     let records = Records::new();
     records.slower("here.json", 1.0);
-    records.keep("there.json", |record| record.host.kernel = "Linux 5.4.321".to_owned());
+    records.keep("there.json", |record| record.head.host.kernel = "Linux 5.4.321".to_owned());
     let refused = records.diff(&["here.json", "there.json"]).expect_code(2);
     assert!(
         refused.stderr.contains("Linux 5.4.321") && refused.stderr.contains("--across-hosts"),
@@ -308,9 +308,9 @@ fn what_was_measured_under_other_conditions_is_another_case() {
     let records = Records::new();
     let to = |name: &'static str, kernel: &'static str| {
         move |record: &mut BenchRecord| {
-            let mut host = record.host.clone();
+            let mut host = record.head.host.clone();
             host.kernel = kernel.to_owned();
-            let tool = record.tool.clone();
+            let tool = record.head.tool.clone();
             let address = "10.0.0.2:4711".to_owned();
             record.peer = Some(Box::new(PeerRecord { name: name.to_owned(), address, tool, host }));
             record.cases.iter_mut().for_each(|case| case.toward = Some(Toward::Peer));

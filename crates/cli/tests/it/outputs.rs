@@ -121,7 +121,7 @@ fn a_record_has_the_fields_that_the_contract_names() {
             assert!(value.get(name).is_some(), "no `{name}` in {value}");
         }
     };
-    assert_eq!(record["schema"], "hosepipe/1");
+    assert_eq!((&record["schema"], &record["kind"]), (&Value::from("hosepipe/1"), &Value::from("bench")));
     assert_has(&record, "schema tool host arguments started cases");
     assert_has(&record["tool"], "version revision");
     assert_has(

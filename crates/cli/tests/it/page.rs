@@ -276,7 +276,7 @@ fn a_script_in_a_record_does_not_run() {
     let mut record = read_record(&std::fs::read_to_string(&records[1]).expect("the record"));
     let hostile = "\"><img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>";
     record.cases[0].spec = Spec { mechanism: hostile.to_owned(), options: [].into() };
-    record.host.cpu_model = hostile.to_owned();
+    record.head.host.cpu_model = hostile.to_owned();
     let bad = write(&lab, "bad.json", &record);
     browser.open(&page(&lab, &[bad.clone(), records[2].clone()]), DESKTOP);
     assert!(browser.text("document.title").starts_with("hosepipe"));

@@ -168,7 +168,7 @@ fn both_ways_over_two_hosts_and_the_record_says_what_was_granted() {
     }
     let peer = record.peer.expect("who it was");
     assert!(peer.address.starts_with("10.9.0.2:"), "{}", peer.address);
-    assert_eq!((peer.tool, peer.host.cpu_model), (record.tool, record.host.cpu_model));
+    assert_eq!((peer.tool, peer.host.cpu_model), (record.head.tool, record.head.host.cpu_model));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::common::{Lab, skip};
 use model::{
-    BenchRecord, CaseError, CaseRecord, ErrorKind, Host, Placement, SCHEMA, Sample, Settings, Spec, Tasks,
+    BenchRecord, CaseError, CaseRecord, ErrorKind, Placement, RecordHead, Sample, Settings, Spec, Tasks,
     Tool, Wait, Workload,
 };
 
@@ -55,12 +55,13 @@ fn write(lab: &Lab, name: &str, record: &BenchRecord) {
 
 fn of_cases(cases: Vec<CaseRecord>) -> BenchRecord {
     BenchRecord {
-        schema: SCHEMA.to_owned(),
-        tool: Tool { version: "0.1.0".to_owned(), revision: None },
-        host: Host::default(),
+        head: RecordHead {
+            tool: Tool { version: "0.1.0".to_owned(), revision: None },
+            arguments: vec!["bench".to_owned()],
+            started: "2026-01-02T03:04:05Z".to_owned(),
+            ..RecordHead::default()
+        },
         peer: None,
-        arguments: vec!["bench".to_owned()],
-        started: "2026-01-02T03:04:05Z".to_owned(),
         settings: Settings {
             seed: 1,
             trials: 9,
@@ -203,7 +204,7 @@ fn a_size_that_stands_in_crosses_no_limit() {
     let lab = Lab::new();
     let of_8k = |spec, time| CaseRecord { block_bytes: 8192, ..case(spec, time, time) };
     let mut run = of_cases(vec![of_8k("posix-mq", 900), of_8k("file", 5000)]);
-    run.host.limits.mq_msgsize_max = Some(8192);
+    run.head.host.limits.mq_msgsize_max = Some(8192);
     write(&lab, "run.json", &run);
     let ask = |size: &str| {
         let words = ["recommend", "--message", size, "--must", "persistent", "--from", "run.json"];

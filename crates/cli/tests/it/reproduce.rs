@@ -34,7 +34,7 @@ fn small(lab: &Lab, study: &str, more: &[&str]) -> (String, StudyRecord) {
     let done = reproduce(lab, &args).expect_code(0);
     assert_eq!(done.stderr, "", "no progress where there is no terminal");
     let record = record(lab, "r.json");
-    assert_eq!((record.schema.as_str(), record.study.as_str(), record.scale), (SCHEMA, study, 0.001));
+    assert_eq!((record.head.schema.as_str(), record.study.as_str(), record.scale), (SCHEMA, study, 0.001));
     assert!(!record.interrupted && record.parts.iter().all(|part| part.complete), "{record:?}");
     let csv = csv_rows(&fs::read_to_string(lab.here("r.csv")).expect("CSV was written"));
     let rows = |part: &StudyPart| part.cases.len() + part.results.len() + part.measures.len();
@@ -156,7 +156,7 @@ fn a_record_is_resumed_part_by_part() {
     let second = record(&lab, "r.json");
     assert_eq!(names(&second), ["calls", "copies", "room"], "in the study's order");
     assert_eq!(second.parts[0], first.parts[0], "what was there is kept");
-    assert_eq!(second.started, first.started);
+    assert_eq!(second.head.started, first.head.started);
 
     // Nothing is left to run of these parts: it is shown again, at once.
     let again =
@@ -175,7 +175,7 @@ fn what_cannot_be_resumed_is_told() {
         assert!(good.contains(from), "{from} in {good}");
         good.replacen(from, to, 1)
     };
-    let kernel = format!("\"kernel\": \"{}\"", record(&lab, "r.json").host.kernel);
+    let kernel = format!("\"kernel\": \"{}\"", record(&lab, "r.json").head.host.kernel);
     for (text, args, words) in [
         (good.clone(), ["bradford", "--scale", "0.001"], "of the study `kernel-pipe`, not of `bradford`"),
         (good.clone(), ["kernel-pipe", "--scale", "0.5"], "--scale 0.001"),

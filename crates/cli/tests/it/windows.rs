@@ -66,10 +66,13 @@ fn the_record_is_ours_to_the_letter_and_says_wine() {
     let record: model::BenchRecord = serde_json::from_str(&text).expect("a record");
     let as_written: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(serde_json::to_value(&record).expect("JSON"), as_written, "no field more, and none less");
-    assert!(record.host.kernel.starts_with("Wine ") && record.host.kernel.contains(" on Linux "), "{text}");
-    assert!(!record.host.kernel.contains("Windows"));
-    assert!(!record.host.cpus.is_empty() && record.host.memory_bytes > 1 << 20, "{text}");
-    assert_eq!(record.arguments, args);
+    assert!(
+        record.head.host.kernel.starts_with("Wine ") && record.head.host.kernel.contains(" on Linux "),
+        "{text}"
+    );
+    assert!(!record.head.host.kernel.contains("Windows"));
+    assert!(!record.head.host.cpus.is_empty() && record.head.host.memory_bytes > 1 << 20, "{text}");
+    assert_eq!(record.head.arguments, args);
     assert_eq!((record.settings.trials, record.settings.interrupted), (7, false));
     for case in record.cases {
         let mut again = case.clone();

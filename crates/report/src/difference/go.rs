@@ -18,9 +18,9 @@ pub enum Sides {
 
 /// The samples of the sides as text.
 pub fn text(record: &DiffRecord, sides: Sides) -> String {
-    let mut text = format!("goos: linux\ngoarch: {}\n", word(&record.host.architecture));
+    let mut text = format!("goos: linux\ngoarch: {}\n", word(&record.head.host.architecture));
     if record.hosts_differ.is_empty() {
-        text.push_str(&format!("cpu: {}\n", line(&record.host.cpu_model)));
+        text.push_str(&format!("cpu: {}\n", line(&record.head.host.cpu_model)));
     } else {
         text.push_str(&format!("hosts: differ ({})\n", line(&record.hosts_differ.join("; "))));
     }

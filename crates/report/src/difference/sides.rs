@@ -2,125 +2,69 @@
 
 use std::collections::BTreeSet;
 
-use model::{DiffSide, Host, StudyRecord, Suite, Tool};
+use model::{DiffSide, Host, Record, StudyRecord, Suite, Tool};
 use stats::CaseFigures;
 use stats::measured::{of_bench, of_comparison};
-use thiserror::Error;
 
-use crate::read::{AnyRecord, Loaded};
+use crate::read::Loaded;
 use crate::{numbers, words};
 
 /// A share by which the memory of one machine may differ from boot to boot: kernels keep different amounts to themselves.
 const SAME_MEMORY: f64 = 0.02;
 
-/// Why two records cannot be compared.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum NoSides {
-    /// A record that has one figure of everything.
-    #[error(
-        "{name} is a record of `hosepipe {command}`, which says nothing of how far its figures vary: compare records of \
-         `bench` or `compare`, or let both sides take turns: hosepipe diff --run 'OLD COMMAND' 'NEW COMMAND'"
-    )]
-    NoTrials {
-        /// The record.
-        name: String,
-        /// The command that made it.
-        command: &'static str,
-    },
-    /// Records of two commands.
-    #[error(
-        "{old} is of `hosepipe {old_command}` and {new} of `hosepipe {new_command}`: only records of one command are comparable"
-    )]
-    TwoCommands {
-        /// The old record.
-        old: String,
-        /// The command that made it.
-        old_command: &'static str,
-        /// The new record.
-        new: String,
-        /// The command that made it.
-        new_command: &'static str,
-    },
-    /// Studies that are not the same, or not of the same scale.
-    #[error("the two records are of different studies: {old} and {new}")]
-    TwoStudies {
-        /// The old study and its scale.
-        old: String,
-        /// The new one.
-        new: String,
-    },
-    /// Nothing that both have.
-    #[error(
-        "{old} and {new} have no case in common: measure the same mechanisms, blocks, tasks, placement and data level, to the same --peer; \
-         or the same pipelines with the same --shell, -P, --prepare and the like"
-    )]
-    NothingInCommon {
-        /// The old record.
-        old: String,
-        /// The new record.
-        new: String,
-    },
-}
-
 /// The figures of a record; none of one that has none to compare.
 pub fn figures(loaded: &Loaded) -> Vec<CaseFigures> {
     match &loaded.record {
-        AnyRecord::Bench(record) => of_bench(record),
-        AnyRecord::Compare(record) => of_comparison(record),
-        AnyRecord::Study(record) => of_study(record),
-        AnyRecord::Run(_)
-        | AnyRecord::Diff(_)
-        | AnyRecord::Boost(_)
-        | AnyRecord::Top(_)
-        | AnyRecord::Fleet(_) => Vec::new(),
+        Record::Bench(record) => of_bench(record),
+        Record::Compare(record) => of_comparison(record),
+        Record::Study(record) => of_study(record),
+        _ => Vec::new(),
     }
 }
 
 /// Whether two records and their figures can be compared.
 ///
 /// # Errors
-/// They are of kinds that cannot be, or have nothing in common.
-pub fn check(old: &Loaded, new: &Loaded, figures: &[Vec<CaseFigures>; 2]) -> Result<(), NoSides> {
-    match (&old.record, &new.record) {
-        (AnyRecord::Bench(_), AnyRecord::Bench(_)) | (AnyRecord::Compare(_), AnyRecord::Compare(_)) => {}
-        (AnyRecord::Study(old), AnyRecord::Study(new)) => {
-            let [old, new] = [studied(old), studied(new)];
-            if old != new {
-                return Err(NoSides::TwoStudies { old, new });
-            }
+/// They are of kinds that cannot be, or have nothing in common: a sentence.
+pub fn check(old: &Loaded, new: &Loaded, figures: &[Vec<CaseFigures>; 2]) -> Result<(), String> {
+    for Loaded { name, record } in [old, new] {
+        if !matches!(record, Record::Bench(_) | Record::Compare(_) | Record::Study(_)) {
+            return Err(format!(
+                "{name} is a record of `hosepipe {}`, which says nothing of how far its figures vary: compare records of \
+                 `bench` or `compare`, or let both sides take turns: hosepipe diff --run 'OLD COMMAND' 'NEW COMMAND'",
+                record.kind()
+            ));
         }
-        (one, other) => return Err(unlike(one, &old.name, other, &new.name)),
+    }
+    if old.record.kind() != new.record.kind() {
+        let of = |loaded: &Loaded| format!("of `hosepipe {}`", loaded.record.kind());
+        return Err(format!(
+            "{} is {} and {} {}: only records of one command are comparable",
+            old.name,
+            of(old),
+            new.name,
+            of(new)
+        ));
+    }
+    if let (Record::Study(old), Record::Study(new)) = (&old.record, &new.record)
+        && (&old.study, old.scale) != (&new.study, new.scale)
+    {
+        let studied = |record: &StudyRecord| format!("{} at scale {}", record.study, record.scale);
+        return Err(format!(
+            "the two records are of different studies: {} and {}",
+            studied(old),
+            studied(new)
+        ));
     }
     let known: BTreeSet<_> = figures[1].iter().map(CaseFigures::key).collect();
     if !figures[0].iter().any(|one| known.contains(&one.key())) {
-        return Err(NoSides::NothingInCommon { old: old.name.clone(), new: new.name.clone() });
+        return Err(format!(
+            "{} and {} have no case in common: measure the same mechanisms, blocks, tasks, placement and data level, to the same \
+             --peer; or the same pipelines with the same --shell, -P, --prepare and the like",
+            old.name, new.name
+        ));
     }
     Ok(())
-}
-
-fn unlike(old: &AnyRecord, old_name: &str, new: &AnyRecord, new_name: &str) -> NoSides {
-    for (record, name) in [(old, old_name), (new, new_name)] {
-        if matches!(
-            record,
-            AnyRecord::Run(_)
-                | AnyRecord::Diff(_)
-                | AnyRecord::Boost(_)
-                | AnyRecord::Top(_)
-                | AnyRecord::Fleet(_)
-        ) {
-            return NoSides::NoTrials { name: name.to_owned(), command: record.command() };
-        }
-    }
-    NoSides::TwoCommands {
-        old: old_name.to_owned(),
-        old_command: old.command(),
-        new: new_name.to_owned(),
-        new_command: new.command(),
-    }
-}
-
-fn studied(record: &StudyRecord) -> String {
-    format!("{} at scale {}", record.study, record.scale)
 }
 
 /// The cases and the pipelines of every part.
@@ -138,11 +82,12 @@ fn of_study(record: &StudyRecord) -> Vec<CaseFigures> {
 
 /// A record as a side.
 pub fn side(loaded: &Loaded) -> DiffSide {
+    let head = loaded.record.head();
     DiffSide {
         name: loaded.name.clone(),
-        tool: tool(loaded.record.tool()),
-        arguments: loaded.record.arguments().to_vec(),
-        started: loaded.record.started().to_owned(),
+        tool: tool(&head.tool),
+        arguments: head.arguments.clone(),
+        started: head.started.clone(),
     }
 }
 
@@ -153,9 +98,9 @@ pub fn tool(tool: &Tool) -> String {
 }
 
 /// Why records of two suites, or of two versions of one, are not to be compared: their cases are not the same.
-pub fn suites_differ(old: &AnyRecord, new: &AnyRecord) -> Option<String> {
-    let suite = |record: &AnyRecord| match record {
-        AnyRecord::Bench(record) => record.settings.suite.clone(),
+pub fn suites_differ(old: &Record, new: &Record) -> Option<String> {
+    let suite = |record: &Record| match record {
+        Record::Bench(record) => record.settings.suite.clone(),
         _ => None,
     };
     let (old, new) = suite(old).zip(suite(new)).filter(|(old, new)| old != new)?;
@@ -168,12 +113,12 @@ pub fn suites_differ(old: &AnyRecord, new: &AnyRecord) -> Option<String> {
 }
 
 /// The same of the machines of two records, and of those that held the other ends (`--peer`).
-pub fn machines_differ(old: &AnyRecord, new: &AnyRecord) -> Vec<String> {
-    let peer = |record: &AnyRecord| match record {
-        AnyRecord::Bench(record) => record.peer.as_ref().map(|peer| peer.host.clone()),
+pub fn machines_differ(old: &Record, new: &Record) -> Vec<String> {
+    let peer = |record: &Record| match record {
+        Record::Bench(record) => record.peer.as_ref().map(|peer| peer.host.clone()),
         _ => None,
     };
-    let mut facts = hosts_differ(old.host(), new.host());
+    let mut facts = hosts_differ(&old.head().host, &new.head().host);
     if let (Some(old), Some(new)) = (peer(old), peer(new)) {
         facts.extend(hosts_differ(&old, &new).into_iter().map(|fact| format!("the peer's {fact}")));
     }

@@ -2,10 +2,8 @@
 
 use std::fmt::{Formatter, Result as Written};
 
-use model::{CaseRecord, Chain, FleetRecord, RunRecord, decode_histogram};
+use model::{CaseRecord, Chain, FleetRecord, Record, RunRecord, decode_histogram};
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
-
-use super::AnyRecord;
 
 /// Beyond any rate, time or share that can be measured, and beyond all quotients of those that the types of a record can hold.
 const NUMBER_MAX: f64 = 1e40;
@@ -73,14 +71,14 @@ impl<'de> Visitor<'de> for Measurable {
 ///
 /// # Errors
 /// What does not, in words.
-pub(super) fn check(record: &AnyRecord) -> Result<(), String> {
+pub(super) fn check(record: &Record) -> Result<(), String> {
     match record {
-        AnyRecord::Bench(record) => histograms(&record.cases),
-        AnyRecord::Study(record) => record.parts.iter().try_for_each(|part| histograms(&part.cases)),
-        AnyRecord::Fleet(record) => of_fleet(record),
-        AnyRecord::Top(record) => record.seen.chains.iter().try_for_each(of_chain),
-        AnyRecord::Run(record) => of_run(record),
-        AnyRecord::Compare(_) | AnyRecord::Diff(_) | AnyRecord::Boost(_) => Ok(()),
+        Record::Bench(record) => histograms(&record.cases),
+        Record::Study(record) => record.parts.iter().try_for_each(|part| histograms(&part.cases)),
+        Record::Fleet(record) => of_fleet(record),
+        Record::Top(record) => record.seen.chains.iter().try_for_each(of_chain),
+        Record::Run(record) => of_run(record),
+        Record::Compare(_) | Record::Diff(_) | Record::Boost(_) => Ok(()),
     }
 }
 

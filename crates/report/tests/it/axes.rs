@@ -54,8 +54,8 @@ fn an_axis_is_seen_in_differences_and_in_csv() {
         record.peer = Some(Box::new(model::PeerRecord {
             name: "db2".to_owned(),
             address: String::new(),
-            tool: record.tool.clone(),
-            host: record.host.clone(),
+            tool: record.head.tool.clone(),
+            host: record.head.host.clone(),
         }));
         let [one, other] = [0, 1].map(|at: usize| record.cases[at].identity());
         assert_ne!(one.get(name), other.get(name), "{name}");

@@ -1,10 +1,10 @@
 //! Chains, as `hosepipe top --once` shows them.
 
 use model::{
-    Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, Doing, Host, RunRecord, SCHEMA, Seen,
-    StageRecord, Tool, TopRecord,
+    Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, Doing, Record, RecordHead, RunRecord, Seen,
+    StageRecord, TopRecord,
 };
-use report::read::{AnyRecord, Loaded, read};
+use report::read::{Loaded, read};
 use report::study::StudyView;
 use report::{FORMATS, Style, chains};
 
@@ -92,11 +92,7 @@ fn record() -> TopRecord {
         held_up_by: None,
     };
     TopRecord {
-        schema: SCHEMA.to_owned(),
-        tool: Tool { version: "0".to_owned(), revision: None },
-        host: Host::default(),
-        arguments: Vec::new(),
-        started: String::new(),
+        head: RecordHead::default(),
         seen: Seen {
             elapsed_ns: 1_002_000_000,
             chains: vec![straight, round, idle],
@@ -113,19 +109,19 @@ fn of_no_study(_: &model::StudyRecord) -> StudyView {
 
 #[test]
 fn chains_are_drawn_with_who_waits_for_whom() {
-    let any = AnyRecord::Top(record());
+    let any = Record::Top(record());
     for width in [100, 60] {
         let style = Style { width, explain: true, ..Style::default() };
         insta::assert_snapshot!(format!("chains_{width}"), report::terminal(&any, &style, of_no_study));
     }
-    let nothing = AnyRecord::Top(TopRecord { seen: Seen::default(), ..record() });
+    let nothing = Record::Top(TopRecord { seen: Seen::default(), ..record() });
     let said = report::terminal(&nothing, &Style::default(), of_no_study);
     assert_eq!(said.split_whitespace().collect::<Vec<_>>().join(" "), chains::NOTHING);
 }
 
 #[test]
 fn every_format_has_chains_and_json_reads_back() {
-    let loaded = [Loaded::new("top.json", AnyRecord::Top(record()))];
+    let loaded = [Loaded::new("top.json", record())];
     for format in FORMATS {
         let text = (format.render)(&loaded, of_no_study).expect(format.name);
         let steers = text.contains('\u{1b}') && format.flag != "csv";
@@ -178,11 +174,10 @@ fn one_that_is_waited_for_may_wait_itself_by_now() {
 fn a_page_of_chains_has_a_picture_and_its_own_words() {
     let mut record = record();
     let spared = ["mds", "l1tf"].map(|name| (name.to_owned(), "Not affected".to_owned()));
-    record.host.mitigations =
+    record.head.host.mitigations =
         spared.into_iter().chain([("spectre_v2".to_owned(), "IBRS".to_owned())]).collect();
     let html = FORMATS.iter().find(|format| format.flag == "html").expect("pages");
-    let text =
-        (html.render)(&[Loaded::new("top", AnyRecord::Top(record))], StudyView::unknown).expect("a page");
+    let text = (html.render)(&[Loaded::new("top", record)], StudyView::unknown).expect("a page");
     assert!(text.contains("id=\"word-chain\"") && !text.contains("id=\"word-data\""), "words");
     assert!(
         !text.contains("Not affected") && text.contains("not affected by</th><td>l1tf, mds</td>"),
@@ -202,7 +197,6 @@ fn a_page_of_chains_has_a_picture_and_its_own_words() {
         }],
         ..RunRecord::default()
     };
-    let text =
-        (html.render)(&[Loaded::new("run", AnyRecord::Run(queued))], StudyView::unknown).expect("a page");
+    let text = (html.render)(&[Loaded::new("run", queued)], StudyView::unknown).expect("a page");
     assert_eq!(text.matches("class=\"queued\"").count(), 4, "a key and a bar, in both drawings");
 }

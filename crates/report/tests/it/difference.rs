@@ -1,16 +1,18 @@
 //! What `hosepipe diff` says of two records: a golden table, and that no record makes it say nonsense.
 
-use model::{BenchRecord, ChangeKind, CompareRecord, CompareResult, DiffRecord, ErrorKind, SCHEMA, Sample};
+use model::{
+    BenchRecord, ChangeKind, CompareRecord, CompareResult, DiffRecord, ErrorKind, Record, RecordHead, Sample,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use report::difference::{action, go, sides};
 use report::document::{Document, Medium};
-use report::read::{AnyRecord, Loaded};
+use report::read::Loaded;
 use report::{FORMATS, Style};
 
 use crate::mock::{Mock, Work, ordinary, record};
 
-fn loaded(name: &str, record: AnyRecord) -> Loaded {
+fn loaded(name: &str, record: Record) -> Loaded {
     Loaded::new(name, record)
 }
 
@@ -19,16 +21,18 @@ fn compared(old: &Loaded, new: &Loaded) -> DiffRecord {
     let figures = [sides::figures(old), sides::figures(new)];
     sides::check(old, new, &figures).expect("something in common");
     DiffRecord {
-        schema: SCHEMA.to_owned(),
-        tool: new.record.tool().clone(),
-        host: new.record.host().clone(),
-        arguments: vec!["diff".to_owned()],
-        started: "2026-01-02T03:04:05Z".to_owned(),
+        head: RecordHead {
+            tool: new.record.head().tool.clone(),
+            host: new.record.head().host.clone(),
+            arguments: vec!["diff".to_owned()],
+            started: "2026-01-02T03:04:05Z".to_owned(),
+            ..RecordHead::default()
+        },
         old: sides::side(old),
         new: sides::side(new),
         paired: false,
         looks: 1,
-        hosts_differ: sides::hosts_differ(old.record.host(), new.record.host()),
+        hosts_differ: sides::hosts_differ(&old.record.head().host, &new.record.head().host),
         fail_over_percent: None,
         interrupted: false,
         changes: stats::differences(&figures[0], &figures[1], false, 1),
@@ -36,11 +40,11 @@ fn compared(old: &Loaded, new: &Loaded) -> DiffRecord {
 }
 
 fn bench(name: &str, record: BenchRecord) -> Loaded {
-    loaded(name, AnyRecord::Bench(record))
+    loaded(name, Record::Bench(record))
 }
 
 fn shown(record: &DiffRecord, medium: Medium) -> Document {
-    report::text(&AnyRecord::Diff(record.clone()), medium, report::study::StudyView::unknown)
+    report::text(&Record::Diff(record.clone()), medium, report::study::StudyView::unknown)
 }
 
 #[test]
@@ -114,23 +118,15 @@ fn any_comparison() -> impl Strategy<Value = CompareRecord> {
     ];
     let result =
         vec(time, 0..12).prop_map(|times_s| CompareResult { times_s, ..CompareResult::new("a | b", "pipe") });
-    vec(result, 1..3).prop_map(|results| {
-        let BenchRecord { tool, host, arguments, started, .. } = record([]);
-        let schema = SCHEMA.to_owned();
-        CompareRecord {
-            schema,
-            tool,
-            host,
-            arguments,
-            started,
-            seed: 1,
-            trials: 9,
-            warmup: 0,
-            interrupted: false,
-            shell_start_s: None,
-            conditions: std::collections::BTreeMap::new(),
-            results,
-        }
+    vec(result, 1..3).prop_map(|results| CompareRecord {
+        head: record([]).head,
+        seed: 1,
+        trials: 9,
+        warmup: 0,
+        interrupted: false,
+        shell_start_s: None,
+        conditions: std::collections::BTreeMap::new(),
+        results,
     })
 }
 
@@ -145,12 +141,12 @@ fn all_texts(old: &Loaded, new: &Loaded) -> Vec<String> {
         go::text(&found, go::Sides::Both),
         action::text(&found).expect("JSON"),
     ];
-    let loaded = [loaded("diff", AnyRecord::Diff(found.clone()))];
+    let loaded = [loaded("diff", Record::Diff(found.clone()))];
     for format in FORMATS {
         texts.push((format.render)(&loaded, report::study::StudyView::unknown).expect("a text"));
     }
     let again = report::read::read("diff.json", &texts[3]).expect("it reads back");
-    assert_eq!(again.record, AnyRecord::Diff(found));
+    assert_eq!(again.record, Record::Diff(found));
     // The style and the script of a page are no figures.
     texts.pop();
     texts
@@ -173,14 +169,14 @@ proptest! {
 
     #[test]
     fn no_comparison_makes_nonsense(old in any_comparison(), new in any_comparison()) {
-        let both = [("old", old), ("new", new)].map(|(name, record)| loaded(name, AnyRecord::Compare(record)));
+        let both = [("old", old), ("new", new)].map(|(name, record)| loaded(name, Record::Compare(record)));
         assert_no_nonsense(&all_texts(&both[0], &both[1]));
     }
 }
 
 #[test]
 fn other_hosts_are_named_fact_by_fact() {
-    let here = record([]).host;
+    let here = record([]).head.host;
     let mut there = here.clone();
     assert!(sides::hosts_differ(&here, &there).is_empty());
     there.load_average_1m = Some(3.0);

@@ -1,7 +1,7 @@
 //! Many nodes beside each other, one of which is slow, one of which failed, and one pair of which is slow.
 
-use model::{FleetMeeting, FleetNode, FleetRecord, Toward};
-use report::read::{AnyRecord, read};
+use model::{FleetMeeting, FleetNode, FleetRecord, Record, RecordHead, Toward};
+use report::read::read;
 use report::study::StudyView;
 use report::{FORMATS, Style};
 
@@ -16,7 +16,7 @@ fn fleet(nodes: usize) -> FleetRecord {
             Mock::round_trips("pipe").round_trip_ns(52_000 + rank as u64, 2.0),
         ];
         let mut own = bench(cases);
-        own.host.kernel = format!("Linux 6.{}", if rank == 2 { 1 } else { 18 });
+        own.head.host.kernel = format!("Linux 6.{}", if rank == 2 { 1 } else { 18 });
         let silent = rank == 5;
         FleetNode {
             name: format!("n{rank}"),
@@ -45,13 +45,8 @@ fn fleet(nodes: usize) -> FleetRecord {
         }
     };
     let pairs = (0..nodes).flat_map(|to| (to + 1..nodes).map(move |from| (to, from)));
-    let of_bench = bench([]);
     FleetRecord {
-        schema: of_bench.schema,
-        tool: of_bench.tool,
-        host: of_bench.host,
-        arguments: vec!["fleet".to_owned()],
-        started: of_bench.started,
+        head: RecordHead { arguments: vec!["fleet".to_owned()], ..bench([]).head },
         wall_ns: 61_000_000_000,
         nodes: (0..nodes).map(node).collect(),
         meetings: pairs.map(meeting).collect(),
@@ -64,11 +59,11 @@ fn no_study(_: &model::StudyRecord) -> StudyView {
 
 #[test]
 fn slow_nodes_and_pairs_are_named_and_what_failed() {
-    let record = AnyRecord::Fleet(fleet(6));
+    let record = Record::Fleet(fleet(6));
     let style = Style { width: 110, ..Style::default() };
     let text = report::terminal(&record, &style, no_study);
     insta::assert_snapshot!(text);
-    let few = report::terminal(&AnyRecord::Fleet(fleet(3)), &style, no_study);
+    let few = report::terminal(&Record::Fleet(fleet(3)), &style, no_study);
     assert!(few.contains("With figures of 3 nodes none can be told to be slow"), "{few}");
     assert!(!few.contains(" is slow"), "{few}");
 }
@@ -92,7 +87,7 @@ fn alike(case: impl Fn(usize, usize, Mock) -> Mock) -> FleetRecord {
 }
 
 fn shown(record: FleetRecord) -> String {
-    report::terminal(&AnyRecord::Fleet(record), &Style { width: 200, ..Style::default() }, no_study)
+    report::terminal(&Record::Fleet(record), &Style { width: 200, ..Style::default() }, no_study)
 }
 
 /// Expected: "it sends at 3.6 %", and no pair. Happened: "streams with its partners at 19 %", and every pair that it sends to.
@@ -147,9 +142,9 @@ fn a_pair_of_nobody_is_damage() {
 fn every_format_has_a_fleet_and_json_brings_it_back() {
     let json = FORMATS[0];
     let many = fleet(20);
-    let loaded = report::read::Loaded::new("fleet", AnyRecord::Fleet(many.clone()));
+    let loaded = report::read::Loaded::new("fleet", many.clone());
     let text = (json.render)(std::slice::from_ref(&loaded), no_study).expect("JSON");
-    assert_eq!(read("fleet", &text).expect("a record").record, AnyRecord::Fleet(many));
+    assert_eq!(read("fleet", &text).expect("a record").record, Record::Fleet(many));
     for format in FORMATS {
         let text = (format.render)(std::slice::from_ref(&loaded), no_study).expect("written");
         assert!(

@@ -2,10 +2,10 @@
 
 use crate::mock::{Mock, Work, ordinary, record};
 use model::{
-    BenchRecord, CaseRecord, Check, DataLevel, ErrorKind, Placement, Role, WorkerCase, WorkerEnd,
+    BenchRecord, CaseRecord, Check, DataLevel, ErrorKind, Placement, Record, Role, WorkerCase, WorkerEnd,
     WorkerStart, ZeroCopy,
 };
-use report::read::{AnyRecord, Loaded};
+use report::read::Loaded;
 use report::{FORMATS, Style, advice};
 
 pub(crate) fn plain(record: &BenchRecord, width: usize) -> String {
@@ -13,12 +13,12 @@ pub(crate) fn plain(record: &BenchRecord, width: usize) -> String {
 }
 
 fn shown(record: &BenchRecord, style: &Style) -> String {
-    report::terminal(&AnyRecord::Bench(record.clone()), style, report::study::StudyView::unknown)
+    report::terminal(&Record::Bench(record.clone()), style, report::study::StudyView::unknown)
 }
 
 pub(crate) fn format(record: &BenchRecord, flag: &str) -> String {
     let format = FORMATS.iter().find(|format| format.flag == flag).expect("a registered format");
-    let loaded = [Loaded::new("this run", AnyRecord::Bench(record.clone()))];
+    let loaded = [Loaded::new("this run", record.clone())];
     (format.render)(&loaded, report::study::StudyView::unknown).expect("a sound record")
 }
 

@@ -1,12 +1,12 @@
 //! Records of very many cases: each format takes time in proportion to them, and a page stays one that opens.
 
 use model::{
-    BenchRecord, CaseRecord, Chain, CompareRecord, CompareResult, Doing, LinkRecord, Ratio, Role, RunRecord,
-    Seen, Spec, StageRecord, TopRecord, WorkerCase, WorkerEnd, WorkerStart,
+    BenchRecord, CaseRecord, Chain, CompareRecord, CompareResult, Doing, LinkRecord, Ratio, Record, Role,
+    RunRecord, Seen, Spec, StageRecord, TopRecord, WorkerCase, WorkerEnd, WorkerStart,
 };
 use nix::time::{ClockId, clock_gettime};
 use report::document::Block;
-use report::read::{AnyRecord, Loaded};
+use report::read::Loaded;
 use report::study::StudyView;
 use report::{FORMATS, Style};
 
@@ -82,10 +82,10 @@ fn growth<T>(most: usize, make: impl Fn(usize) -> T, work: impl Fn(&T)) -> f64 {
 #[test]
 fn very_many_cases_are_shown_in_time_that_grows_with_them() {
     for apart in [Apart::Nothing, Apart::Spec, Apart::Block, Apart::Worker] {
-        let loaded = |cases| [Loaded::new("many.json", AnyRecord::Bench(many(apart, cases)))];
+        let loaded = |cases| [Loaded::new("many.json", many(apart, cases))];
         let as_table = |records: &[Loaded; 1]| {
             let shown = report::terminal(&records[0].record, &Style::default(), StudyView::unknown);
-            let AnyRecord::Bench(record) = &records[0].record else { panic!("a bench record") };
+            let Record::Bench(record) = &records[0].record else { panic!("a bench record") };
             assert!(shown.lines().count() > record.cases.len() / 10, "{apart:?}: every row is in the table");
             drop(report::advice(record));
         };
@@ -120,7 +120,7 @@ fn others(count: usize) -> [Loaded; 3] {
     let stage = crate::chains::stage(&[("cat", 1)], [1.0, 1.0], Doing::Works, None);
     let chain = Chain { stages: vec![stage; count], links: links.collect(), held_up_by: None };
     let top = TopRecord { seen: Seen { chains: vec![chain], ..Seen::default() }, ..TopRecord::default() };
-    [AnyRecord::Run(run), AnyRecord::Compare(compare), AnyRecord::Top(top)]
+    [Record::Run(run), Record::Compare(compare), Record::Top(top)]
         .map(|record| Loaded::new("many.json", record))
 }
 
@@ -152,7 +152,7 @@ fn a_page_of_very_many_cases_is_bounded_and_says_what_it_leaves_out() {
         (Apart::Spec, "The first 80 of "),
         (Apart::Block, "points of a line one is drawn."),
     ] {
-        let page = page(&[Loaded::new("many.json", AnyRecord::Bench(many(apart, CASES)))]);
+        let page = page(&[Loaded::new("many.json", many(apart, CASES))]);
         let blocks = || page.sections.iter().flat_map(|section| &section.blocks);
         let captions = blocks().filter_map(|block| match block {
             Block::Figure(figure) => Some(figure.caption.as_str()),
@@ -174,7 +174,7 @@ fn records_that_share_no_case_are_told_so_in_time_that_grows_with_them() {
         let one = many(Apart::Spec, cases);
         let mut other = one.clone();
         other.cases.iter_mut().for_each(|case| case.relays += 1);
-        [("one", one), ("other", other)].map(|(name, record)| Loaded::new(name, AnyRecord::Bench(record)))
+        [("one", one), ("other", other)].map(|(name, record)| Loaded::new(name, record))
     };
     let growth = growth(CASES, both, |records| assert_eq!(report::disjoint_records(records).len(), 2));
     assert!(growth < GROWTH_MAX, "{growth} times as long");

@@ -3,8 +3,8 @@
 
 use hdrhistogram::Histogram;
 use model::{
-    BenchRecord, CaseError, CaseRecord, Check, Cpu, DataLevel, EndUsage, ErrorKind, Host, Placement, Role,
-    SCHEMA, Sample, Settings, Spec, Tool, Wait, Workload,
+    BenchRecord, CaseError, CaseRecord, Check, Cpu, DataLevel, EndUsage, ErrorKind, Host, Placement,
+    RecordHead, Role, Sample, Settings, Spec, Tool, Wait, Workload,
 };
 
 /// Trials of each case.
@@ -151,19 +151,21 @@ pub(crate) fn record(cases: impl IntoIterator<Item = Mock>) -> BenchRecord {
     cases.iter_mut().for_each(|case| stats::summarise(case, stats::Looks::Once).expect("sound samples"));
     let cpu = |id| Cpu { id, core: id, package: 0, node: 0 };
     BenchRecord {
-        schema: SCHEMA.to_owned(),
-        tool: Tool { version: "0.1.0".to_owned(), revision: None },
-        host: Host {
-            kernel: "Linux 6.18.0".to_owned(),
-            architecture: "x86_64".to_owned(),
-            cpu_model: "AMD EPYC 9B14".to_owned(),
-            cpus: vec![cpu(0), cpu(1)],
-            hypervisor: Some("KVM".to_owned()),
-            ..Host::default()
+        head: RecordHead {
+            tool: Tool { version: "0.1.0".to_owned(), revision: None },
+            host: Host {
+                kernel: "Linux 6.18.0".to_owned(),
+                architecture: "x86_64".to_owned(),
+                cpu_model: "AMD EPYC 9B14".to_owned(),
+                cpus: vec![cpu(0), cpu(1)],
+                hypervisor: Some("KVM".to_owned()),
+                ..Host::default()
+            },
+            arguments: vec!["bench".to_owned()],
+            started: "2026-01-02T03:04:05Z".to_owned(),
+            ..RecordHead::default()
         },
         peer: None,
-        arguments: vec!["bench".to_owned()],
-        started: "2026-01-02T03:04:05Z".to_owned(),
         settings: Settings {
             seed: 1,
             trials: TRIALS,

@@ -14,18 +14,18 @@ fn render(records: &[Loaded]) -> String {
 
 use crate::mock::{Mock, Work, ordinary, record};
 use model::{
-    BenchRecord, Bottleneck, CompareRecord, CompareResult, DataLevel, ErrorKind, Host, LinkRecord, Placement,
-    RunRecord, SCHEMA, Spec, StageRecord, Tool, WorkerCase, WorkerEnd, WorkerStart,
+    BenchRecord, Bottleneck, CompareRecord, CompareResult, DataLevel, ErrorKind, LinkRecord, Placement,
+    Record, RecordHead, RunRecord, Spec, StageRecord, Tool, WorkerCase, WorkerEnd, WorkerStart,
 };
 use report::disjoint_records;
 use report::document::{Block, Document};
 use report::figure::Figure;
-use report::read::{AnyRecord, Loaded};
+use report::read::Loaded;
 use report::study::StudyView;
 use report::table::Table;
 
 fn bench(name: &str, record: BenchRecord) -> Loaded {
-    Loaded { name: name.to_owned(), record: AnyRecord::Bench(record) }
+    Loaded { name: name.to_owned(), record: Record::Bench(record) }
 }
 
 fn tool() -> Tool {
@@ -66,11 +66,13 @@ fn run(pipeline: &str) -> Loaded {
         empty_ns: Some(40_000_000),
     };
     let record = RunRecord {
-        schema: SCHEMA.to_owned(),
-        tool: tool(),
-        host: record([]).host,
-        arguments: vec!["run".to_owned(), pipeline.to_owned()],
-        started: "2026-01-02T03:04:05Z".to_owned(),
+        head: RecordHead {
+            tool: tool(),
+            host: record([]).head.host,
+            arguments: vec!["run".to_owned(), pipeline.to_owned()],
+            started: "2026-01-02T03:04:05Z".to_owned(),
+            ..RecordHead::default()
+        },
         pipeline: pipeline.to_owned(),
         via: "pipe".to_owned(),
         wall_ns: 8_940_000_000,
@@ -85,7 +87,7 @@ fn run(pipeline: &str) -> Loaded {
         partitions: None,
         bottleneck: Some(Bottleneck { stage: Some(1), sentence: "`sort` holds the pipeline up.".to_owned() }),
     };
-    Loaded { name: "run.json".to_owned(), record: AnyRecord::Run(record) }
+    Loaded { name: "run.json".to_owned(), record: Record::Run(record) }
 }
 
 fn compare() -> Loaded {
@@ -103,11 +105,12 @@ fn compare() -> Loaded {
     results[2].error = Some("the link could not be made: EMFILE".to_owned());
     stats::summarise_times(&mut results);
     let record = CompareRecord {
-        schema: SCHEMA.to_owned(),
-        tool: tool(),
-        host: Host::default(),
-        arguments: vec!["compare".to_owned()],
-        started: "2026-01-02T03:04:05Z".to_owned(),
+        head: RecordHead {
+            tool: tool(),
+            arguments: vec!["compare".to_owned()],
+            started: "2026-01-02T03:04:05Z".to_owned(),
+            ..RecordHead::default()
+        },
         seed: 1,
         trials: 7,
         warmup: 1,
@@ -116,7 +119,7 @@ fn compare() -> Loaded {
         conditions: std::collections::BTreeMap::new(),
         results,
     };
-    Loaded { name: "compare.json".to_owned(), record: AnyRecord::Compare(record) }
+    Loaded { name: "compare.json".to_owned(), record: Record::Compare(record) }
 }
 
 fn sweep() -> BenchRecord {
@@ -215,8 +218,8 @@ fn a_sweep_is_lines_and_its_gaps_are_told() {
 #[test]
 fn hosts_stand_side_by_side() {
     let mut there = record(ordinary());
-    there.host.kernel = "Linux 5.15.0".to_owned();
-    there.host.memory_bytes = 8 << 30;
+    there.head.host.kernel = "Linux 5.15.0".to_owned();
+    there.head.host.memory_bytes = 8 << 30;
     let both = [bench("here/run.json", record(ordinary())), bench("there/run.json", there)];
     assert!(disjoint_records(&both).is_empty());
     insta::assert_snapshot!("page_two_hosts", text(&page(&both)));
@@ -236,7 +239,7 @@ fn languages_and_their_matrix() {
 fn records_with_nothing_in_common_are_named() {
     let one = bench("a.json", record([Mock::stream("pipe").gb_per_s(1.4, 1.0, Work::Waking)]));
     let mut windows = record([Mock::stream("windows-named-pipe").gb_per_s(0.3, 1.0, Work::Waking)]);
-    windows.host.kernel = "Wine 8.0".to_owned();
+    windows.head.host.kernel = "Wine 8.0".to_owned();
     let records = [one.clone(), bench("b.json", windows), run("true | true")];
     insta::assert_debug_snapshot!("strangers", disjoint_records(&records));
     assert_eq!(page(&records).notices, disjoint_records(&records));
@@ -321,8 +324,8 @@ fn what_round_trips_alone_say_is_said_with_them() {
 fn nothing_of_a_record_is_markup() {
     let hostile = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u{1b}[31m\u{202e}";
     let mut bad = record(ordinary());
-    bad.host.cpu_model = hostile.to_owned();
-    bad.arguments.push(hostile.to_owned());
+    bad.head.host.cpu_model = hostile.to_owned();
+    bad.head.arguments.push(hostile.to_owned());
     bad.cases[0].spec = Spec { mechanism: hostile.to_owned(), options: [(hostile.to_owned(), None)].into() };
     bad.cases[0].mechanism = hostile.to_owned();
     bad.cases
@@ -349,7 +352,7 @@ fn nothing_of_a_record_is_markup() {
 #[test]
 fn times_out_of_range_are_short() {
     let mut hostile = compare();
-    let AnyRecord::Compare(record) = &mut hostile.record else { panic!("a comparison") };
+    let Record::Compare(record) = &mut hostile.record else { panic!("a comparison") };
     for result in &mut record.results {
         result.times_s = vec![1e308, -1e308, 1e308];
         let figures = [&mut result.mean_s, &mut result.stddev_s, &mut result.median_s];
@@ -371,7 +374,7 @@ fn script_of(html: &str) -> String {
 #[test]
 fn names_in_links_are_unique_and_nothing_is_fetched() {
     let mut other = record(ordinary());
-    other.host.kernel = "Linux 5.15.0".to_owned();
+    other.head.host.kernel = "Linux 5.15.0".to_owned();
     let records = [
         bench("a.json", record(ordinary())),
         bench("b.json", other),

@@ -1,7 +1,7 @@
 //! The table of `hosepipe run --stats`, at several widths.
 
-use model::{Bottleneck, Host, LinkRecord, RunRecord, SCHEMA, StageRecord, Tool};
-use report::read::{AnyRecord, Loaded};
+use model::{Bottleneck, LinkRecord, Record, RecordHead, RunRecord, StageRecord};
+use report::read::Loaded;
 use report::study::StudyView;
 use report::{FORMATS, Style};
 
@@ -44,11 +44,7 @@ fn link(bytes: Option<u64>) -> LinkRecord {
 
 fn record() -> RunRecord {
     RunRecord {
-        schema: SCHEMA.to_owned(),
-        tool: Tool { version: "0".to_owned(), revision: None },
-        host: Host::default(),
-        arguments: Vec::new(),
-        started: String::new(),
+        head: RecordHead::default(),
         pipeline: "cat a long name | sort | head -1".to_owned(),
         via: "pipe".to_owned(),
         wall_ns: 8_940_000_000,
@@ -66,7 +62,7 @@ fn record() -> RunRecord {
 }
 
 fn table(width: usize) -> String {
-    report::terminal(&AnyRecord::Run(record()), &Style { width, ..Style::default() }, StudyView::unknown)
+    report::terminal(&Record::Run(record()), &Style { width, ..Style::default() }, StudyView::unknown)
 }
 
 #[test]
@@ -81,7 +77,7 @@ fn the_table_at_eighty_columns() {
 
 #[test]
 fn a_run_has_every_format() {
-    let loaded = [Loaded::new("run.json", AnyRecord::Run(record()))];
+    let loaded = [Loaded::new("run.json", record())];
     let text = |flag: &str| {
         let format = FORMATS.iter().find(|format| format.flag == flag).expect("a registered format");
         (format.render)(&loaded, StudyView::unknown).expect("a sound record")
@@ -95,7 +91,7 @@ fn a_run_has_every_format() {
 
 #[test]
 fn formats_for_one_record_refuse_several() {
-    let two = ["one.json", "two.json"].map(|name| Loaded::new(name, AnyRecord::Run(record())));
+    let two = ["one.json", "two.json"].map(|name| Loaded::new(name, record()));
     for format in FORMATS {
         let made = (format.render)(&two, StudyView::unknown).map_err(|error| error.to_string());
         match format.flag {
@@ -123,7 +119,7 @@ fn a_size_is_said_unless_the_spec_has_it() {
     ] {
         let mut record = record();
         record.links.iter_mut().for_each(|link| link.spec = spec.to_owned());
-        let shown = report::terminal(&AnyRecord::Run(record), &Style::default(), StudyView::unknown);
+        let shown = report::terminal(&Record::Run(record), &Style::default(), StudyView::unknown);
         assert!(shown.contains(said), "{shown}");
     }
 }

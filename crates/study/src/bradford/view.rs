@@ -63,7 +63,7 @@ fn peaks(study: &Bradford, record: &StudyRecord, threads: &StudyPart) -> Vec<Vec
     let mut rows: Vec<Vec<String>> = published.collect();
     let one_thread = part(record, "single").map(|part| sweep_of(part, "pipe", Tasks::Single));
     for (spec, name, single) in [
-        ("pipe", record.host.kernel.as_str(), peak_text(&one_thread.unwrap_or_default())),
+        ("pipe", record.head.host.kernel.as_str(), peak_text(&one_thread.unwrap_or_default())),
         ("unix-stream", "unix-stream", String::new()),
         ("tcp", "tcp", String::new()),
     ] {
@@ -258,6 +258,6 @@ pub(super) fn facts_of(record: &StudyRecord) -> Facts {
         ("steady", large.map(|(now, _)| throughput(now))),
         ("times the steady", large.map(|(now, then)| ratio(now / (then * 1e6)))),
         ("ns of a byte", smallest.and_then(|case| median(case)).map(|speed| fixed(1e9 / speed, 0))),
-        ("mitigations", Some(record.host.mitigations_in_words())),
+        ("mitigations", Some(record.head.host.mitigations_in_words())),
     ])
 }

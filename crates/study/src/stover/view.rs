@@ -37,7 +37,7 @@ fn seconds(study: &Stover, record: &StudyRecord, part: &StudyPart) -> Block {
 
     let here: Vec<Option<&Measure>> = study.workload.columns.iter().map(|name| measure(part, name)).collect();
     let tests = here.iter().flatten().map(|measure| measure.samples.len()).max().unwrap_or(0);
-    let kernel = format!("here, {}", record.host.kernel);
+    let kernel = format!("here, {}", record.head.host.kernel);
     for test in 0..tests {
         let seconds = |one: &Option<&Measure>| Some(fixed(*one.as_ref()?.samples.get(test)?, 3));
         add(&kernel, &mut here.iter().map(seconds));

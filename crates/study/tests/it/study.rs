@@ -2,21 +2,16 @@
 
 use crate::mock::{self, Mock, Work};
 use model::{
-    CaseRecord, CompareResult, DataLevel, ErrorKind, Measure, MechanismFacts, Placement, StudyPart,
-    StudyRecord, Tasks, WorkerCase, WorkerEnd, WorkerStart, ZeroCopy,
+    CaseRecord, CompareResult, DataLevel, ErrorKind, Measure, MechanismFacts, Placement, Record, RecordHead,
+    StudyPart, StudyRecord, Tasks, WorkerCase, WorkerEnd, WorkerStart, ZeroCopy,
 };
 use report::Style;
-use report::read::AnyRecord;
 use study::view;
 
 fn record(name: &str, scale: f64, parts: Vec<StudyPart>) -> StudyRecord {
-    let bench = mock::record([]);
+    let arguments = vec!["reproduce".to_owned(), name.to_owned()];
     StudyRecord {
-        schema: bench.schema,
-        tool: bench.tool,
-        host: bench.host,
-        arguments: vec!["reproduce".to_owned(), name.to_owned()],
-        started: "2026-01-02T03:04:05Z".to_owned(),
+        head: RecordHead { arguments, ..mock::record([]).head },
         study: name.to_owned(),
         scale,
         seed: 1,
@@ -39,8 +34,7 @@ fn measure(name: &str, unit: &str, samples: &[f64]) -> Measure {
 }
 
 fn plain(record: &StudyRecord, width: usize) -> String {
-    let text =
-        report::terminal(&AnyRecord::Study(record.clone()), &Style { width, ..Style::default() }, view);
+    let text = report::terminal(&Record::Study(record.clone()), &Style { width, ..Style::default() }, view);
     for line in text.lines() {
         assert!(line.chars().count() <= width, "{width} columns: {line}");
     }
@@ -237,9 +231,9 @@ fn published_beside_here() {
 fn mitigations_are_blamed_where_there_are_any() {
     let mut record = bradford();
     for told in ["Not affected", "Mitigation: PTI"] {
-        record.host.mitigations = [("meltdown".to_owned(), told.to_owned())].into();
+        record.head.host.mitigations = [("meltdown".to_owned(), told.to_owned())].into();
         let text = plain(&record, 100).split_whitespace().collect::<Vec<_>>().join(" ");
-        let words = record.host.mitigations_in_words();
+        let words = record.head.host.mitigations_in_words();
         assert!(text.contains(&format!("takes 667 ns here ({words}).")), "{text}");
     }
 }

@@ -1,0 +1,82 @@
+//! The kinds of records: a new one is a line here and a file with its type.
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::{
+    BenchRecord, BoostRecord, CompareRecord, DiffRecord, FleetRecord, RecordHead, RunRecord, StudyRecord,
+    TopRecord,
+};
+
+/// Each kind: its name in Rust and its type; the word under `kind`, which is the command that makes it; and the key by which it is
+/// known in records of earlier versions, which have no `kind`.
+macro_rules! kinds {
+    ($($name:ident($record:ident) $kind:literal $key:literal),+ $(,)?) => {
+        /// A record of any kind.
+        #[derive(Debug, Clone, PartialEq, Serialize)]
+        #[serde(tag = "kind")]
+        pub enum Record {
+            $(
+                /// A record of the command of this name.
+                #[serde(rename = $kind)]
+                $name($record),
+            )+
+        }
+
+        impl Record {
+            /// The kinds, and the key by which each is known where there is no `kind`.
+            pub const KINDS: &[(&'static str, &'static str)] = &[$(($kind, $key)),+];
+
+            /// The command whose record it is.
+            pub fn kind(&self) -> &'static str {
+                match self { $(Self::$name(_) => $kind),+ }
+            }
+
+            /// What every record begins with.
+            pub fn head(&self) -> &RecordHead {
+                match self { $(Self::$name(record) => &record.head),+ }
+            }
+
+            /// Reads a record of a kind.
+            ///
+            /// # Errors
+            /// There is no such kind, or the record lacks something.
+            pub fn of_kind<'de, D: Deserializer<'de>>(kind: &str, deserializer: D) -> Result<Self, D::Error> {
+                match kind {
+                    $($kind => $record::deserialize(deserializer).map(Self::$name),)+
+                    other => Err(serde::de::Error::custom(format_args!("there is no kind `{other}`"))),
+                }
+            }
+        }
+
+        $(
+            impl From<$record> for Record {
+                fn from(record: $record) -> Self {
+                    Self::$name(record)
+                }
+            }
+        )+
+    };
+}
+kinds! {
+    Bench(BenchRecord) "bench" "cases",
+    Run(RunRecord) "run" "stages",
+    Compare(CompareRecord) "compare" "results",
+    Study(StudyRecord) "reproduce" "parts",
+    Diff(DiffRecord) "diff" "changes",
+    Boost(BoostRecord) "boost" "boosted",
+    Top(TopRecord) "top" "chains",
+    Fleet(FleetRecord) "fleet" "meetings",
+}
+
+impl Record {
+    /// Whether it was ended before every trial was made.
+    pub fn is_interrupted(&self) -> bool {
+        match self {
+            Self::Bench(record) => record.settings.interrupted,
+            Self::Compare(record) => record.interrupted,
+            Self::Study(record) => record.interrupted,
+            Self::Diff(record) => record.interrupted,
+            Self::Run(_) | Self::Boost(_) | Self::Top(_) | Self::Fleet(_) => false,
+        }
+    }
+}
