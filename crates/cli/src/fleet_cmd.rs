@@ -23,7 +23,7 @@ use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError};
 use crate::typed;
 
-/// Options of whoever starts nodes, and is none.
+/// Options of the command that starts nodes.
 const STARTING: [&str; 2] = ["on", "hosts"];
 
 /// Measure many nodes, and all pairs of them: which is slow?
@@ -93,7 +93,7 @@ pub(crate) struct FleetArgs {
     #[arg(long, value_name = "HOST:PORT", requires = "token_file", conflicts_with_all = STARTING)]
     meet: Option<String>,
 
-    /// A secret of all nodes, 16 bytes or more, that nobody else can read, on every node [default: one is made, and put into the folder]
+    /// A secret of all nodes, 16 bytes or more, that no other user can read, on every node [default: one is made, and put into the folder]
     #[arg(long, value_name = "F")]
     token_file: Option<PathBuf>,
 

@@ -39,7 +39,7 @@ pub(crate) fn run(args: &PartArgs) -> ExitCode {
 
 fn part(args: &PartArgs) -> anyhow::Result<ExitCode> {
     process::end_with_parent()?;
-    let work = Work::of(&args.folder);
+    let work = Work::open(&args.folder);
     let (plan, count) = work.plan_of(args.number.unwrap_or(0)).with_context(|| {
         format!("the plan in {}, a folder that every node has to see", args.folder.display())
     })?;

@@ -38,7 +38,7 @@ pub(crate) struct PeerArgs {
     #[arg(long, value_name = "ADDR:PORT", requires = "token_file", value_parser = place)]
     listen: Option<SocketAddr>,
 
-    /// What both sides know: a file of 16 bytes or more that nobody else may read
+    /// What both sides know: a file of 16 bytes or more that no other user may read
     #[arg(long, value_name = "F")]
     token_file: Option<PathBuf>,
 

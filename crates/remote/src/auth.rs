@@ -22,7 +22,7 @@ pub(crate) type Proof = [u8; 32];
 const TOKEN_BYTES_MIN: usize = 16;
 const TOKEN_BYTES_MAX: u64 = 4096;
 
-/// What is talked about, and in which version of the messages.
+/// The name of a protocol, and the version of its messages.
 pub(crate) type Protocol = &'static str;
 
 /// What each side says first.
@@ -119,7 +119,7 @@ impl Token {
     fn mac(&self, prover: Prover, server: &Hello, client: &Hello) -> Hmac<Sha256> {
         // A key of any length will do.
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).unwrap_or_else(|_| unreachable!());
-        mac.update(if prover == Prover::Client { b"hosepipe near" } else { b"hosepipe server " });
+        mac.update(if prover == Prover::Client { b"hosepipe client" } else { b"hosepipe server" });
         for hello in [server, client] {
             for text in [&hello.protocol, &hello.version] {
                 mac.update(&(text.len() as u64).to_be_bytes());

@@ -1,5 +1,5 @@
 //! Many nodes, each started by what its users have (Slurm, MPI, ssh): every one benches itself, all pairs measure each other, and
-//! the first that is still there brings together what all have measured.
+//! the first that is still there merges what all have measured.
 //!
 //! Nothing here decides where a node runs: one program is started everywhere, asks its launcher for its [`Rank`], and meets the others at a
 //! [`Rendezvous`].
@@ -14,7 +14,7 @@ mod schedule;
 
 pub use job::FleetJob;
 pub use meet::{call, listen};
-pub use member::{Status, Trouble, known, tell_gone};
+pub use member::{Status, Trouble, known, publish_gone};
 pub use node::{Measured, Node, RECORD, merged, steps};
 pub use rank::{Rank, launched_rank};
 pub use rendezvous::{Rendezvous, serve};

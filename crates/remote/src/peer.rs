@@ -17,7 +17,7 @@ pub use client::PeerClient;
 pub use server::PeerServer;
 
 /// The two ends of a benchmark.
-const BENCH: Protocol = "bench 2";
+const BENCH: Protocol = "bench 3";
 
 /// What the server sends, once each side trusts the other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

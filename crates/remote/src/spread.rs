@@ -2,7 +2,7 @@
 //! time as there are CPUs, and REDUCE over what came out, in the order of the inputs.
 //!
 //! A partition is run by a program of its own, `hosepipe __part FOLDER NUMBER`, which reads in the folder what to do and leaves there what
-//! came of it: whoever starts those programs, this machine or an engine for many, finished work is known by its file.
+//! came of it: a finished partition is known by its file, whether this machine, a host or an engine has run it.
 
 mod derive;
 mod feed;

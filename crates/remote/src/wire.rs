@@ -78,10 +78,9 @@ impl Wire {
     /// Writes bytes. No single wait for room is longer than `patience`.
     ///
     /// # Errors
-    /// The other side is gone, or takes nothing for so long.
+    /// The other side is gone, or takes nothing for that time.
     pub fn write(&self, mut bytes: &[u8], patience: Duration) -> Result<(), RemoteError> {
-        let problem =
-            |error: io::Error| RemoteError(format!("{} is gone: {}", self.name, describe_errno(&error)));
+        let problem = |error| self.gone(error);
         while !bytes.is_empty() {
             if !ready_within(&self.output, PollFlags::OUT, Some(patience)).map_err(problem)? {
                 return Err(RemoteError(format!("{} takes nothing for {} s", self.name, patience.as_secs())));
@@ -123,9 +122,8 @@ impl Wire {
                 return Err(RemoteError(format!("{} sends a line without an end", self.name)));
             }
             let left = patience.saturating_sub(began.elapsed());
-            let problem =
-                |error: io::Error| RemoteError(format!("{} is gone: {}", self.name, describe_errno(&error)));
-            if !ready_within(&self.input, PollFlags::IN, Some(left)).map_err(problem)? {
+            let is_ready = ready_within(&self.input, PollFlags::IN, Some(left));
+            if !is_ready.map_err(|error| self.gone(error))? {
                 return Ok(false);
             }
             let mut room = [0; 16 << 10];
@@ -133,9 +131,13 @@ impl Wire {
                 Ok(0) => return Err(RemoteError(format!("{} has ended", self.name))),
                 Ok(len) => self.received.extend_from_slice(&room[..len]),
                 Err(Errno::INTR | Errno::AGAIN) => {}
-                Err(error) => return Err(problem(error.into())),
+                Err(error) => return Err(self.gone(error.into())),
             }
         }
+    }
+
+    fn gone(&self, error: io::Error) -> RemoteError {
+        RemoteError(format!("{} is gone: {}", self.name, describe_errno(&error)))
     }
 
     /// The next message, which must come within a time.

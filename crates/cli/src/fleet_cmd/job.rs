@@ -50,10 +50,7 @@ pub(super) fn start(args: &FleetArgs, launcher: Launcher, submit: bool) -> anyho
         hosts: args.hosts.clone(),
         hosepipe: args.hosepipe.clone().unwrap_or(default),
         // Nodes that ssh has started here speak to each other through it.
-        folder: match folder.as_deref().filter(|_| own_file || launcher == Launcher::Ssh && !submit) {
-            Some(folder) => Some(word(folder)?),
-            None => None,
-        },
+        folder: folder.as_deref().filter(|_| own_file || !submit).map(word).transpose()?,
         options,
         bench: args.bench.clone(),
     };
@@ -131,8 +128,8 @@ fn follow(
     let mut record = loop {
         let goes_on = job.is_running().context("waiting for the job")? && !stop.is_set();
         for (rank, why) in job.failures().into_iter().filter(|_| one_each) {
-            let unknown = Status::of(args.hosts[rank].clone(), size, tool(), None);
-            fleet::tell_gone(&rendezvous, rank, unknown, &why)?;
+            let unknown = Status::new(args.hosts[rank].clone(), size, tool(), None);
+            fleet::publish_gone(&rendezvous, rank, unknown, &why)?;
         }
         if let Some(record) = rendezvous.get::<FleetRecord>(RECORD)? {
             break record;
@@ -161,7 +158,7 @@ fn follow(
         }
     };
     bar.finish();
-    // Who never came could not say what it is called.
+    // A node that never came could not publish its name.
     for (node, host) in record.nodes.iter_mut().zip(&args.hosts).filter(|(node, _)| node.address.is_none()) {
         node.name.clone_from(host);
     }

@@ -56,7 +56,7 @@ pub(super) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
         rank,
         size,
         rendezvous: &rendezvous,
-        status: Status::of(name.clone(), size, tool(), Some(own_address)),
+        status: Status::new(name.clone(), size, tool(), Some(own_address)),
         hosepipe: std::env::current_exe().context("this program's own file")?,
         folder: temporary.path(),
         bench: args.bench.iter().map(Into::into).collect(),
@@ -121,7 +121,7 @@ fn meeting(
     if rank > 0 {
         return fleet::call(meet, &token, args.wait).with_context(|| format!("the first node, at {meet}"));
     }
-    // Where it is called; where that is nobody's here, or not known yet, the others find it at its own address behind that name.
+    // The address of that name, where it is one of this machine; else its own address, which the others find behind that name.
     let called = meet.to_socket_addrs().into_iter().flatten().find(|address| is_ours(address.ip()));
     let address = called.unwrap_or(SocketAddr::new(own, port));
     fleet::listen(address, token, folder.to_owned(), remarks("fleet"))?;
@@ -147,7 +147,7 @@ fn address(args: &FleetArgs) -> anyhow::Result<IpAddr> {
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let named = (name.as_str(), 0).to_socket_addrs().into_iter().flatten();
     let named = named.map(|address| address.ip()).find(|address| !address.is_loopback());
-    // Of a block that is kept for documentation (RFC 5737): it is nobody's.
+    // Of a block that is reserved for documentation (RFC 5737).
     let world = || leaving(IpAddr::from([192, 0, 2, 1])).ok();
     let Some(found) = args.address.or(named).or_else(world) else {
         return usage(format!(

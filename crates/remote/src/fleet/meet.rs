@@ -1,4 +1,4 @@
-//! Where nodes meet that see no common folder: the first one listens, and keeps a rendezvous for those who have the token.
+//! The rendezvous of nodes without a common folder: the first node listens, and serves those that have the token.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,14 +12,15 @@ use process::spawn_thread;
 
 use crate::fleet::rendezvous::{Rendezvous, serve};
 
-/// What is asked of a rendezvous.
-const FLEET: Protocol = "fleet 1";
+/// The questions to a rendezvous.
+const FLEET: Protocol = "fleet 2";
 /// How often the first node is called until it listens.
 const CALL_AGAIN: Duration = Duration::from_millis(500);
-/// So often a call may be cut off before it is taken for a refusal: in a crowd of strangers who came first is let go.
+/// Calls that may be cut off before that is taken for a refusal: a listener with many unknown callers drops the oldest.
 const CUT_OFF_MAX: usize = 4;
 
-/// Listens there, and answers everybody with the token from a folder, for as long as this process lives. `remark` is told of others.
+/// Listens there, and answers callers that have the token from a folder, for as long as this process lives. `remark` gets what was wrong with
+/// others.
 ///
 /// # Errors
 /// What bind(2) answered.
@@ -32,7 +33,7 @@ pub fn listen(
     let mut listening = Listener::at(address)?;
     let answer = move || {
         loop {
-            // Who has no token, or goes away, is no trouble of the others.
+            // A caller without the token, or one that goes away, costs the others nothing.
             match listening.next(&token, FLEET, Duration::MAX, &|| false, &mut remark) {
                 Ok(Some(wire)) => {
                     let folder = folder.clone();
@@ -47,10 +48,10 @@ pub fn listen(
     Ok(())
 }
 
-/// The rendezvous of the node that listens there, or will, for so long at most.
+/// The rendezvous of the node that listens there, or will within `patience`.
 ///
 /// # Errors
-/// Nobody listens, or somebody with another token or version.
+/// Nothing listens, or a program with another token or version.
 pub fn call(address: &str, token: &Token, patience: Duration) -> Result<Rendezvous, RemoteError> {
     let (began, mut cut_off) = (Instant::now(), 0);
     loop {

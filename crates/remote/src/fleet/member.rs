@@ -1,4 +1,4 @@
-//! A node among the others: what it lets them know, and waiting for them for as long as they live.
+//! A node among the others: what it publishes, and waiting for them as long as they live.
 
 use std::cell::RefCell;
 use std::io;
@@ -14,14 +14,14 @@ use thiserror::Error;
 use crate::fleet::node::Node;
 use crate::fleet::rendezvous::Rendezvous;
 
-/// How often a node says that it lives.
+/// How often a node publishes that it lives.
 const BEAT: Duration = Duration::from_secs(1);
-/// Who has said nothing for so long is gone. Many beats: a machine under load, and a network file system that looks again after seconds.
+/// A node that is silent for this time is gone. Many beats: a machine may be loaded, and a network file system shows changes after seconds.
 const SILENCE: Duration = Duration::from_secs(15);
-/// How often somebody who is waited for is looked at.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// How often the status of a node is read that another one waits for.
+const POLL_EVERY: Duration = Duration::from_millis(100);
 
-/// What a node lets the others know.
+/// What a node publishes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// Grows for as long as the node lives.
@@ -40,21 +40,21 @@ pub struct Status {
     pub listening: Option<Result<String, String>>,
     /// Why it takes no part any more.
     pub failure: Option<String>,
-    /// Whom the node that brought everything together took for gone.
+    /// The nodes that were gone for the one that merged everything.
     pub lost: Vec<usize>,
 }
 
 impl Status {
     /// Of a node of which nothing else is known.
-    pub fn of(name: String, size: usize, tool: Tool, address: Option<IpAddr>) -> Self {
+    pub fn new(name: String, size: usize, tool: Tool, address: Option<IpAddr>) -> Self {
         Self { beat: 0, name, size, tool, address, step: 0, listening: None, failure: None, lost: Vec::new() }
     }
 }
 
-/// Why somebody does not wait any more.
+/// Why a node gives up waiting, or all of its work.
 #[derive(Debug, Error)]
 pub enum Trouble {
-    /// The other one is gone.
+    /// The other node is gone.
     #[error("{0}")]
     Gone(String),
     /// The user wants no more.
@@ -158,11 +158,11 @@ impl<'a> Member<'a> {
                 return Err(Trouble::Gone(gone));
             }
             self.goes_on()?;
-            std::thread::sleep(LOOK_AGAIN);
+            std::thread::sleep(POLL_EVERY);
         }
     }
 
-    /// What is known of another by now. Who was gone once stays so.
+    /// What is known of another node by now. One that was gone stays gone.
     ///
     /// # Errors
     /// The rendezvous cannot be read.
@@ -200,7 +200,7 @@ impl<'a> Member<'a> {
     }
 }
 
-/// What each node lets the others know; `None` for one that has not come.
+/// The status of each node; `None` for one that has not come.
 ///
 /// # Errors
 /// The rendezvous cannot be read.
@@ -208,11 +208,11 @@ pub fn known(rendezvous: &Rendezvous, size: usize) -> io::Result<Vec<Option<Stat
     (0..size).map(|rank| rendezvous.get(&status_name(rank))).collect()
 }
 
-/// Lets all know why a node is gone that goes by this status, or has its own, unless it has said so itself.
+/// Publishes why a node is gone, in its own status or in `other` where it has none, unless it has published a failure itself.
 ///
 /// # Errors
 /// The rendezvous cannot be written or read.
-pub fn tell_gone(rendezvous: &Rendezvous, rank: usize, other: Status, why: &str) -> io::Result<()> {
+pub fn publish_gone(rendezvous: &Rendezvous, rank: usize, other: Status, why: &str) -> io::Result<()> {
     let status = rendezvous.get(&status_name(rank))?.unwrap_or(other);
     match status.failure {
         Some(_) => Ok(()),

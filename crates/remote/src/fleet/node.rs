@@ -35,7 +35,7 @@ pub struct Node<'a> {
     pub status: Status,
     /// This program's own file.
     pub hosepipe: PathBuf,
-    /// A folder of its own, in which what it has measured stands as on a rendezvous.
+    /// A folder of its own, with a copy of what it has put on the rendezvous.
     pub folder: &'a Path,
     /// The arguments of its bench.
     pub bench: Vec<OsString>,
@@ -81,7 +81,7 @@ impl Member<'_> {
         let own = self.measured(&self.node.bench, None)?;
         self.put(&format!("bench-{rank}"), &own)?;
         self.publish(|own| own.step = 1)?;
-        // No pair begins while somebody's bench is still running: it would be disturbed.
+        // No pair begins while another node's bench is still running: it would be disturbed.
         self.all_at(1)?;
         for step in 1..steps(size) {
             if let Some(partner) = partner(rank, step - 1, size) {
@@ -110,7 +110,7 @@ impl Member<'_> {
         Ok(self.publish(|own| (own.step, own.lost) = (end + 1, lost))?)
     }
 
-    /// Waits until all others have come to a step, or are gone.
+    /// Waits until all others have reached a step, or are gone.
     fn all_at(&self, step: usize) -> Result<(), Trouble> {
         let mut others = (0..self.node.size).filter(|rank| *rank != self.node.rank);
         let has_come = |status: &Status| (status.step >= step).then_some(());
@@ -186,7 +186,7 @@ impl Member<'_> {
         })
     }
 
-    /// Holds the far end for a partner.
+    /// Holds the other end for a partner.
     fn listen(&self, partner: usize, step: usize, token: &Path) -> Result<(), Trouble> {
         if self.wait(partner, |status| (status.step >= step).then_some(status.step))? > step {
             return Ok(());
@@ -240,7 +240,7 @@ impl Member<'_> {
     }
 }
 
-/// What everybody has put on the rendezvous so far, of nodes of which some are gone.
+/// What all nodes have put on the rendezvous so far; some of them are gone.
 ///
 /// # Errors
 /// What the system answered.
@@ -278,7 +278,7 @@ pub fn merged(rendezvous: &Rendezvous, gone: &[Option<String>]) -> io::Result<Me
     Ok((nodes, meetings))
 }
 
-/// That somebody else is gone is no trouble of ours.
+/// `None` where the other node is gone, which is no failure of this one.
 fn unless_gone<T>(waited: Result<T, Trouble>) -> Result<Option<T>, Trouble> {
     match waited {
         Err(Trouble::Gone(_)) => Ok(None),

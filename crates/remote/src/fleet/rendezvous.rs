@@ -1,5 +1,5 @@
-//! What nodes let each other know, by name: in a folder that all of them see, or through somebody at the other end of a stream who keeps
-//! such a folder. What stands there is JSON in one line.
+//! What nodes publish for each other, by name: in a folder that all of them see, or over a stream to a program that keeps such a folder. A
+//! value is one line of JSON.
 
 use std::fs;
 use std::io::{self, ErrorKind, Read};
@@ -13,12 +13,12 @@ use process::{open_own, write_anew};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// No line on a rendezvous is longer.
+/// Longest value.
 const BYTES_MAX: usize = 1 << 30;
-/// Who keeps the rendezvous may take so long: all nodes may ask at once, and a record be large.
+/// Longest time for an answer: all nodes may ask at once, and a record may be large.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A rendezvous. What stands under a name is replaced as a whole.
+/// Named values that all nodes can read. A value is replaced as a whole.
 pub enum Rendezvous {
     /// A folder.
     Folder(PathBuf),
@@ -32,10 +32,10 @@ impl Rendezvous {
         Self::Stream(Mutex::new(wire.with_lines_of(BYTES_MAX)))
     }
 
-    /// Puts something up under a name of small letters, digits and dashes.
+    /// Sets the value of a name, which is of letters, digits and dashes.
     ///
     /// # Errors
-    /// What the system answered, or that nobody answers any more.
+    /// What the system answered, or the other end is gone.
     pub fn put(&self, name: &str, what: &impl Serialize) -> io::Result<()> {
         let line = serde_json::to_string(what)?;
         match self {
@@ -44,10 +44,10 @@ impl Rendezvous {
         }
     }
 
-    /// What stands under a name; `None` where there is nothing yet.
+    /// The value of a name; `None` where there is none yet.
     ///
     /// # Errors
-    /// As [`Self::put`], and `InvalidData` for something else.
+    /// As [`Self::put`], and `InvalidData` for a value of another type.
     pub fn get<T: DeserializeOwned>(&self, name: &str) -> io::Result<Option<T>> {
         let line = match self {
             Self::Folder(folder) => read(folder, name)?,

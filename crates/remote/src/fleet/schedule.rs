@@ -1,6 +1,6 @@
-//! Who meets whom: every node every other one, each in one pair at a time, in as few rounds as there can be.
+//! The schedule of pairs: every node meets every other one, each is in one pair at a time, in as few rounds as possible.
 
-/// How many rounds so many nodes need; with an odd number each node has one round without a partner.
+/// The number of rounds; with an odd number each node has one round without a partner.
 pub fn rounds(nodes: usize) -> usize {
     nodes.next_multiple_of(2).saturating_sub(1)
 }
@@ -8,7 +8,7 @@ pub fn rounds(nodes: usize) -> usize {
 /// Whom a node meets in a round; `None` in the round that it has free.
 ///
 /// The circle method (Kirkman, 1847; de Werra, *Scheduling in Sports*, 1981): all but the last sit in a circle, those meet whose
-/// numbers add up to twice the round's, and who would meet itself meets the last.
+/// numbers add up to twice the round's, and the node that would meet itself meets the last.
 pub fn partner(node: usize, round: usize, nodes: usize) -> Option<usize> {
     let circle = rounds(nodes);
     let partner = if node == circle {

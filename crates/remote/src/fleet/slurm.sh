@@ -5,7 +5,7 @@ job=$(trap '' TERM && sbatch --parsable "$1") || exit
 job=${job%%;*}
 while [ -z "$stopped" ]; do
     sleep 0.5
-    # Slurm forgets a job some time after its end. Other words may come of a moment in which nobody answers.
+    # Slurm forgets a job some time after its end. Any other answer may be a controller that is busy.
     case $(squeue -h -o %T -j "$job" 2>&1) in
     COMPLETED) exit 0 ;;
     '' | FAILED | CANCELLED | TIMEOUT | NODE_FAIL | OUT_OF_MEMORY | *'Invalid job id'*) break ;;

@@ -15,8 +15,8 @@ use crate::handshake::Listener;
 use crate::peer::{BENCH, ClientMessage, ServerMessage};
 use crate::wire::{RemoteError, Wire, read};
 
-/// How often it says that it is there while a trial runs.
-const TELL_EVERY: Duration = Duration::from_millis(500);
+/// How often it sends news while a trial runs.
+const NEWS_EVERY: Duration = Duration::from_millis(500);
 
 /// The server of a known caller.
 pub struct PeerServer {
@@ -44,7 +44,7 @@ impl PeerServer {
         Self { wire, listener: listener.listener }.known(address, tool, host)
     }
 
-    /// Started by ssh, which has seen to who we are: its connection is standard input and output. Ends meet at `address`, or at the
+    /// Started by ssh, which has authenticated both hosts: its connection is standard input and output. Ends meet at `address`, or at the
     /// one that ssh was called at.
     ///
     /// # Errors
@@ -70,8 +70,8 @@ impl PeerServer {
         Ok(self)
     }
 
-    /// Holds ends until the caller ends, says nothing for `idle`, or `stop` asks for the end. `remark` is told what is wrong with what
-    /// the caller confirms.
+    /// Holds ends until the caller ends, is silent for `idle`, or `stop` asks for the end. `remark` gets what is wrong with the
+    /// caller's confirmations.
     ///
     /// # Errors
     /// The caller does not keep to the protocol.
@@ -82,8 +82,8 @@ impl PeerServer {
         stop: &dyn Fn() -> bool,
         remark: &mut dyn FnMut(&str),
     ) -> Result<(), RemoteError> {
-        let (mut heard_at, mut held): (Instant, Option<Order>) = (Instant::now(), None);
-        while !stop() && heard_at.elapsed() < idle {
+        let (mut asked_at, mut held): (Instant, Option<Order>) = (Instant::now(), None);
+        while !stop() && asked_at.elapsed() < idle {
             // A caller that is gone has what it wanted.
             let Ok(line) = self.wire.line(LOOK_UP) else { return Ok(()) };
             let Some(line) = line else { continue };
@@ -93,36 +93,37 @@ impl PeerServer {
                     held = Some(order);
                 }
                 ClientMessage::Confirm { bytes, checksum } => {
-                    let told = held.take().map(|order| check_confirmed(&order, bytes, checksum.as_deref()));
-                    if let Some(Err(error)) = told {
+                    let checked =
+                        held.take().map(|order| check_confirmed(&order, bytes, checksum.as_deref()));
+                    if let Some(Err(error)) = checked {
                         remark(&error.message);
                     }
                 }
             }
-            heard_at = Instant::now();
+            asked_at = Instant::now();
         }
         Ok(())
     }
 
-    /// Holds one end, until the caller says something else.
+    /// Holds one end until the trial is over or the caller sends something.
     fn hold(&mut self, number: u64, order: &Order, cpus: &[Cpu], stop: &dyn Fn() -> bool) {
-        let (wire, mut told_at) = (&mut self.wire, Instant::now());
+        let (wire, mut sent_at) = (&mut self.wire, Instant::now());
         let news = |news| ServerMessage::News(number, news);
         let outcome = hold_far_end(order, &self.listener, cpus, &mut |moved| {
             let ended = |why| CaseError::new(ErrorKind::Died, why);
             match wire.has_line(Duration::ZERO) {
                 Ok(false) if !stop() => {}
                 Ok(false) => return Err(ended("the other host's end was asked to end")),
-                // Where he has gone, that is found once more.
+                // A caller that is gone is found once more by the next read.
                 _ => return Err(ended("given up")),
             }
-            if told_at.elapsed() < TELL_EVERY {
+            if sent_at.elapsed() < NEWS_EVERY {
                 return Ok(());
             }
-            told_at = Instant::now();
+            sent_at = Instant::now();
             wire.send(&news(Ok(FarNews::Moved(moved))), MEETING_PATIENCE).map_err(|_| ended("given up"))
         });
-        // That he has gone is found by whoever listens next; of what he gave up he hears nothing.
+        // A caller that is gone is found by the next read; one that has given the trial up passes its news over.
         wire.send(&news(outcome.map(FarNews::Report)), MEETING_PATIENCE).unwrap_or_default();
     }
 }

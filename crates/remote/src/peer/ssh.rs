@@ -74,7 +74,7 @@ impl<'c> Ssh<'c> {
         wire.write(program, LOGIN_MAX).map_err(|error| self.explain(error))
     }
 
-    /// What went wrong, in the words of whoever knows it best.
+    /// What went wrong: by the exit status and the last words of ssh, else the error of the connection.
     pub(crate) fn explain(&mut self, error: RemoteError) -> RemoteError {
         // Where it cannot be waited for, it has said what there is.
         let _ = self.launched.wait(LAST_WORDS);
@@ -103,7 +103,7 @@ fn this_program() -> Result<Vec<u8>, RemoteError> {
     Ok(bytes)
 }
 
-/// What a shell does there with a program of so many bytes: says what machine it is, receives it, runs it, removes it.
+/// What a shell does there with a program of `len` bytes: it prints the kind of machine, receives the program, runs it and removes it.
 fn received(len: usize, address: &str) -> String {
     format!(
         "sh -c 'uname -sm && d=$(mktemp -d) && trap \"rm -rf \\\"$d\\\"\" EXIT && trap \"exit 1\" HUP INT TERM && \

@@ -13,7 +13,7 @@ pub struct Derived {
     pub reads_names: bool,
 }
 
-/// What a shell takes for more than a word. Where any of it stands, quoted or not, nothing is derived.
+/// Characters with a meaning to a shell. A text with any of them, quoted or not, derives nothing.
 const SPECIAL: [char; 17] =
     [';', '&', '<', '>', '$', '`', '(', ')', '{', '}', '*', '?', '[', '#', '\n', '~', '!'];
 

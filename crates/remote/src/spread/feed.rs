@@ -12,7 +12,7 @@ use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_siz
 
 use crate::spread::partition::{Range, shown};
 
-/// So long it may take to see that nobody reads any more.
+/// Longest time to notice that nothing reads any more.
 const GRACE: Duration = Duration::from_millis(500);
 /// A larger pipe wakes its ends less often.
 const PIPE_BYTES: usize = 1 << 20;
@@ -20,7 +20,7 @@ const PIPE_BYTES: usize = 1 << 20;
 /// What feeds a pipe, and ends with this value.
 pub struct Fed(Option<Child<'static>>);
 
-/// What is read of these ranges: a file as it is where they are all of one, else a pipe, and who writes into it. This process must
+/// What is read of these ranges: a file as it is where they are all of one, else a pipe, and the process that writes into it. This process must
 /// have one thread only.
 ///
 /// # Errors
@@ -37,9 +37,9 @@ pub fn feed(ranges: Vec<Range>) -> io::Result<(OwnedFd, Fed)> {
     let child = Child::fork(c"hosepipe-feed", |said| {
         for range in &ranges {
             let Err(error) = pipe.pass_on(range) else { continue };
-            // Where it is that nobody reads any more, as behind `head`, there is nothing to be said.
+            // A reader that is gone, as `head` soon is, is no error.
             if error.kind() != io::ErrorKind::BrokenPipe {
-                // Who listens to it judges by that.
+                // The parent judges by what is written.
                 let _ = write!(said, "{}: {}", shown(&range.file.path), describe_errno(&error));
             }
             return;
@@ -90,7 +90,7 @@ impl Filler {
         if left == 0 { Ok(()) } else { Err(io::Error::other("it became shorter meanwhile")) }
     }
 
-    /// The pipe is full, after so many bytes.
+    /// The pipe is full, `bytes` after the last time.
     fn wait(&mut self, bytes: usize) {
         match bytes {
             few if few < self.pipe_bytes / 4 => self.pause = (self.pause * 2).min(PAUSES[1]),

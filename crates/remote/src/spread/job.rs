@@ -10,7 +10,7 @@ use crate::launcher::Launcher;
 use crate::spread::partition::shown;
 use crate::spread::work::{SpreadPlan, Work};
 
-/// The status of a program for a partition that could not run it, or not as was asked: the text's own are told apart from it.
+/// The exit status of `hosepipe __part` where it could not run the text, or not as was asked.
 pub const NOT_RUN: u8 = 125;
 
 /// The partitions of a work, and how they are run.
@@ -29,8 +29,8 @@ pub struct SpreadJob<'a> {
     pub plan: &'a SpreadPlan,
     /// This program's own file, under the same path everywhere.
     pub hosepipe: &'a Path,
-    /// How many at a time, on each host; to Slurm and Spark so many tasks, each of which may run several. `None`: ssh takes the number of CPUs of
-    /// each host, and an engine decides by itself.
+    /// How many at a time, on each host; for Slurm and Spark the number of tasks, each of which may run several. `None`: by ssh the number
+    /// of CPUs of each host, else as the launcher decides.
     pub jobs: Option<usize>,
     /// How often one that failed is tried again, where the engine shall not decide that.
     pub retries: Option<u32>,

@@ -47,6 +47,6 @@ fn judge(stages: &[StageRecord], total_ns: f64) -> Option<Bottleneck> {
         let (command, percent) = (&stages[at].command, (longest / total_ns * 100.0).min(100.0));
         format!("`{command}` holds the whole up: {percent:.0} % of the time of all runs was up to it.")
     });
-    let nobody = "No stage in particular holds the whole up, as far as runs were long enough to tell.";
-    Some(Bottleneck { stage: named, sentence: sentence.unwrap_or(nobody.to_owned()) })
+    let none = "No stage in particular holds the whole up, as far as runs were long enough to tell.";
+    Some(Bottleneck { stage: named, sentence: sentence.unwrap_or(none.to_owned()) })
 }

@@ -22,7 +22,7 @@ pub struct InputFile {
     pub path: PathBuf,
     /// Its size.
     pub bytes: u64,
-    /// When it, or anything about it, was last changed, in seconds and nanoseconds: nobody sets that time back.
+    /// When it, or anything about it, was last changed, in seconds and nanoseconds: no call sets that time back.
     pub changed: (i64, i64),
 }
 
@@ -100,7 +100,7 @@ pub fn files(typed: &OsStr) -> Result<Vec<InputFile>, String> {
     if found.is_empty() { Err(format!("no file matches {}", shown(path))) } else { Ok(found) }
 }
 
-/// Cuts a file, or what begins within its first `most_bytes`, into ranges of about so many bytes, each of whole lines; the last line
+/// Cuts a file, or what begins within its first `most_bytes`, into ranges of about `piece_bytes`, each of whole lines; the last line
 /// may lack its end. One range where it is shorter, none where it is empty.
 ///
 /// # Errors
@@ -110,7 +110,7 @@ pub fn cut(file: &InputFile, piece_bytes: u64, most_bytes: u64) -> Result<Vec<Ra
     let mut ranges = Vec::new();
     let mut offset = 0;
     if file.bytes == 0 && opened.read_at(&mut [0], 0).map_err(unreadable(&file.path))? > 0 {
-        // Of a file that the kernel makes up nobody knows the size.
+        // A file of /proc has no size.
         ranges.push(file.clone().whole());
     }
     if piece_bytes < file.bytes

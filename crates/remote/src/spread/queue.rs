@@ -1,4 +1,4 @@
-//! A program for each partition, at most so many at a time: on this machine, or on hosts that ssh reaches.
+//! A program for each partition, at most N at a time: on this machine, or on hosts that ssh reaches.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -16,9 +16,9 @@ use crate::spread::job::{SpreadJob, describe};
 
 /// How long programs that were asked to end may take.
 const GRACE: Duration = Duration::from_secs(2);
-/// How many may log in to a host at the same time: sshd refuses some from the tenth on (MaxStartups of sshd_config(5)).
+/// Programs that may log in to a host at the same time: sshd refuses some from the tenth on (MaxStartups of sshd_config(5)).
 const LOGINS_MAX: usize = 4;
-/// What a program for a partition says first where ssh has started it; the number of its CPUs follows.
+/// What a program for a partition prints first where ssh has started it; the number of CPUs there follows.
 pub const BEGUN: &str = "hosepipe has begun, CPUs: ";
 /// The variables by which sort(1) orders, and programs take bytes for characters: the reduce runs here.
 const LOCALE: [&str; 5] = ["LANG", "LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_NUMERIC"];

@@ -122,7 +122,7 @@ impl SpreadJob<'_> {
     /// Passes on what the reduce has written where the engine ran it; gives its status.
     ///
     /// # Errors
-    /// It is not there, or nobody takes it.
+    /// It is not there, or standard output takes nothing.
     pub fn fetch(&self) -> io::Result<i32> {
         let copy = |from: PathBuf, to: &dyn AsFd| {
             let mut to = File::from(to.as_fd().try_clone_to_owned()?);

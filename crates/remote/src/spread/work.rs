@@ -28,7 +28,7 @@ pub struct SpreadPlan {
     /// Whether the reduce reads the names of what came out, each followed by a NUL; else it reads one output after the other.
     #[serde(default)]
     pub reduce_reads_names: bool,
-    /// What stands between the stages.
+    /// The link between the stages.
     pub via: String,
     /// The shell.
     pub shell: String,
@@ -42,7 +42,7 @@ pub struct SpreadPlan {
 #[derive(Debug)]
 pub struct Work {
     folder: PathBuf,
-    /// Held for as long as somebody drives the work.
+    /// The lock of the process that drives the work.
     _lock: Option<OwnedFd>,
 }
 
@@ -50,7 +50,7 @@ impl Work {
     /// Begins in a folder in which no partition was begun yet, or, to `resume`, goes on with what was begun there by the same plan.
     ///
     /// # Errors
-    /// A sentence: it was begun, or not, or by another plan; somebody else works there; it cannot be written.
+    /// A sentence: it was begun, or not, or by another plan; another process works there; it cannot be written.
     pub fn begin(folder: &Path, plan: &SpreadPlan, resume: bool) -> Result<Self, String> {
         let name = shown(folder);
         folder
@@ -99,8 +99,8 @@ impl Work {
         Ok(work)
     }
 
-    /// A folder in which somebody else drives the work.
-    pub fn of(folder: &Path) -> Self {
+    /// A folder in which another process drives the work.
+    pub fn open(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), _lock: None }
     }
 
@@ -122,7 +122,7 @@ impl Work {
         let lines = lines.collect::<Result<Vec<String>, _>>()?;
         let longest = lines.iter().map(String::len).max().unwrap_or(0);
         let padded = lines.iter().map(|line| [line, &" ".repeat(longest - line.len()), "\n"].concat());
-        // Somebody may be reading it whom an engine still runs.
+        // A program that an engine still runs may be reading it.
         let new = self.folder.join("plan.new");
         write_anew(&new, 0o666, padded.collect::<String>().as_bytes())?;
         fs::rename(new, self.plan_file())
@@ -167,7 +167,7 @@ impl Work {
         (count(".out"), count(UNFINISHED))
     }
 
-    /// Removes what those left behind who were ended: to be called when none is run any more.
+    /// Removes what programs that were ended left behind: to be called when none runs any more.
     pub(crate) fn tidy(&self) {
         let left = self.entries().filter(|name| is_of_a_partition(name) && name.ends_with(UNFINISHED));
         left.for_each(|name| drop(fs::remove_file(self.folder.join(name))));
@@ -207,7 +207,7 @@ impl Work {
         serde_json::from_slice(&fs::read(self.file(number, "json")).ok()?).ok()
     }
 
-    /// What came out of so many partitions, in their order.
+    /// What came out of the first `count` partitions, in their order.
     ///
     /// # Errors
     /// A sentence: one is not there.
