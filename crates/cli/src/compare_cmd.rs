@@ -100,9 +100,9 @@ pub(crate) struct CompareArgs {
     outputs: Outputs,
 }
 
-/// The links of one pipeline where nobody says which.
+/// The links of one pipeline without --via.
 const LINKS: &str = "pipe,tmpfile,file,socketpair,shell";
-/// Timed runs where nobody says how many.
+/// Timed runs without --trials.
 const TRIALS: u32 = 8;
 /// Below this the start of the shell is a good part of a time.
 const SHORT_S: f64 = 0.005;
@@ -220,7 +220,7 @@ fn with_set_up(
     }
 }
 
-/// Makes so many runs.
+/// Makes all runs, with a bar.
 fn take_turns(
     contest: &Contest<'_>,
     contenders: Vec<Contender>,

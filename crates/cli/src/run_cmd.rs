@@ -10,8 +10,7 @@ use std::time::SystemTime;
 use clap::Args;
 use model::{Host, Record, RunRecord};
 use pipeline::link::LinkSpec;
-use pipeline::{Keep, Ran, StageSnapshot, Text, Watched, tell_outcome};
-use process::Reach;
+use pipeline::{Keep, Ran, ShellUse, StageSnapshot, Text, Watched, tell_outcome};
 use report::read::Loaded;
 
 use crate::destination::OUTPUTS;
@@ -103,10 +102,10 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let keep = keep.transpose().map_err(|problem| UsageError(problem.to_string()))?;
     let live = RefCell::new(Live::on_stderr());
     let show = |stages: &[StageSnapshot]| live.borrow_mut().show(stages);
-    let told = args.stats || args.live || args.meter || args.lines;
+    let shown = args.stats || args.live || args.meter || args.lines;
     let watched =
         Watched { meter: args.meter, lines: args.lines, show: if args.live { Some(&show) } else { None } };
-    let watched = (told || !args.outputs.is_empty()).then_some(watched);
+    let watched = (shown || !args.outputs.is_empty()).then_some(watched);
     // Read before the run, whose load they would show afterwards; the table alone has no use for them.
     let host = if !args.outputs.is_empty() { host::facts() } else { Host::default() };
     let own = pipeline::text_arguments(&shell, &args.text);
@@ -118,7 +117,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     let started = SystemTime::now();
     let streams = args.outputs.streams()?;
-    let reach = if args.outcome.is_some() { Reach::Trial } else { Reach::AllBelow };
+    let shell_use = if args.outcome.is_some() { ShellUse::Trial } else { ShellUse::Run };
     let recorded = watched.is_some() || args.outcome.is_some();
     let text = Text {
         shell: &shell,
@@ -129,8 +128,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         watched,
         recorded,
         prompt: None,
-        is_interactive: false,
-        reach,
+        shell_use,
     };
     let ran = pipeline::run(&text);
     if let Some(outcome) = &args.outcome {
@@ -140,7 +138,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let ran = ran?;
     if watched.is_some() {
         let record = Record::Run(record(args, host, &via, &ran, started));
-        if told {
+        if shown {
             let text = report::terminal(&record, &terminal::style_of_stderr(), study::view);
             terminal::remark_painted(text.trim_end());
         }

@@ -7,8 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 use pipeline::link::LinkSpec;
 use pipeline::shell::Shell;
-use pipeline::{Prompt, Text};
-use process::Reach;
+use pipeline::{Prompt, ShellUse, Text};
 use shell::Config;
 
 use crate::script;
@@ -93,6 +92,7 @@ fn run_shell(
 ) -> anyhow::Result<ExitCode> {
     let arguments = script::arguments(args.pipefail, shell, args.arguments.iter().cloned())?;
     let has_terminal = stdin().is_terminal() && stderr().is_terminal();
+    let is_interactive = prompt.is_some() || is_interactive(&args.arguments, has_terminal);
     let text = Text {
         shell,
         arguments,
@@ -101,9 +101,8 @@ fn run_shell(
         keep: None,
         watched: None,
         recorded: false,
-        is_interactive: prompt.is_some() || is_interactive(&args.arguments, has_terminal),
+        shell_use: if is_interactive { ShellUse::Interactive } else { ShellUse::Script },
         prompt,
-        reach: Reach::Child,
     };
     Ok(script::exit(&pipeline::run(&text)?))
 }

@@ -48,7 +48,7 @@ impl StopRequest {
         }
     }
 
-    /// Notes a signal that came another way: to whoever was being waited for.
+    /// Notes a signal that came another way: to a program that was waited for.
     pub(crate) fn note(&self, signal: Option<i32>) {
         if let Some(signal) = signal {
             self.0.store(signal as usize, Ordering::Relaxed);

@@ -97,7 +97,7 @@ fn key(chain: &Chain) -> &str {
 struct Screen {
     which: Which,
     seen: Seen,
-    /// All rates of each link, the latest last, by its name; `None` where one could not be told.
+    /// All rates of each link, the latest last, by its name; `None` where one is not known.
     history: HashMap<String, VecDeque<Option<f64>>>,
     sort: Sort,
     /// The filter while it is typed.
@@ -108,7 +108,7 @@ struct Screen {
     paused: bool,
 }
 
-/// Shows chains until somebody has had enough.
+/// Shows chains until `q`, or a signal.
 pub(crate) fn run(interval: Duration, which: Which, stop: &StopRequest) -> anyhow::Result<ExitCode> {
     let [stopped, continued] = [SIGTSTP, SIGCONT].map(|signal| {
         let noted = Arc::new(AtomicBool::new(false));

@@ -18,7 +18,7 @@ use crate::{top, typed};
 /// Between two looks, where nothing else is asked for.
 const LIVE_INTERVAL: Duration = Duration::from_secs(2);
 const ONCE_INTERVAL: Duration = Duration::from_secs(1);
-/// Between two looks there are so many more, from which one can tell who is waited for.
+/// Samples within one interval: from these it is known which stage was waited for.
 const LOOKS: u32 = 5;
 
 /// Show the pipelines that run on this machine: what flows, which stage waits for which, and which one holds them up

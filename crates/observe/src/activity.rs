@@ -6,10 +6,10 @@ use process::proc::{self, Stat};
 
 use crate::waits::{self, Waits};
 
-/// How far down, and how many, processes of a stage are followed.
+/// The most generations and processes of a stage that are followed.
 const DEPTH_MAX: usize = 4;
 const PROCESSES_MAX: usize = 64;
-/// Who used a CPU, or queued for one, for less of the time than this was idle.
+/// The share of the time of using a CPU, or queueing for one, below which a process was idle.
 const IDLE_SHARE: f64 = 0.5;
 
 /// What a stage's processes have done so far, and do now.
@@ -19,7 +19,7 @@ pub struct Activity {
     pub cpu_ns: u64,
     /// Time ready to run without a CPU, of those that live.
     pub queued_ns: u64,
-    /// One of their threads runs, or waits for nothing but a CPU: how long it has waited is told only when it has got one.
+    /// One of their threads runs, or waits for nothing but a CPU: the kernel counts that wait only when it ends.
     pub is_ready: bool,
     /// One of them waits for a disk.
     pub at_disk: bool,
@@ -29,8 +29,8 @@ pub struct Activity {
     pub threads: u64,
 }
 
-/// Looks at a process and, `with_children`, at those below it but these. `None` where it has gone.
-pub fn of(pid: i32, with_children: bool, but: &[i32]) -> Option<Activity> {
+/// Samples a process and, `with_children`, those below it but these. `None` where it has gone.
+pub fn sample(pid: i32, with_children: bool, but: &[i32]) -> Option<Activity> {
     let mut activity = Activity::default();
     add(pid, if with_children { DEPTH_MAX } else { 0 }, but, &mut activity)?;
     Some(activity)
@@ -105,7 +105,7 @@ impl Slice {
         let cpu = share(now.cpu_ns.saturating_sub(last.cpu_ns));
         let queued = share(now.queued_ns.saturating_sub(last.queued_ns));
         let idle = cpu + queued < IDLE_SHARE && !now.at_disk && !now.is_ready;
-        // It is told how long a process waited for a CPU once it has got one.
+        // The kernel counts a wait for a CPU when it ends.
         let waits_on = now.is_ready && cpu + queued == 0.0;
         let queued = if waits_on { 1.0 } else { queued.min(1.0 - cpu) };
         Self { ns: ns as f64, cpu, queued, at_disk: now.at_disk, is_ready: now.is_ready, idle }
@@ -120,11 +120,11 @@ pub(crate) fn cpu_time_ns(pid: i32) -> Option<u64> {
 
 /// Time that a thread was ready to run and did not; nothing of one that has gone.
 fn queued_ns(task: &str) -> u64 {
-    proc::short(&format!("{task}/schedstat")).map_or(0, |bytes| queued_told(&bytes))
+    proc::short(&format!("{task}/schedstat")).map_or(0, |bytes| queued_from(&bytes))
 }
 
 /// The same, as the bytes of `schedstat` tell it.
-pub fn queued_told(bytes: &[u8]) -> u64 {
+pub fn queued_from(bytes: &[u8]) -> u64 {
     let text = String::from_utf8_lossy(bytes);
     text.split_whitespace().nth(1).and_then(|word| word.parse().ok()).unwrap_or(0)
 }
@@ -135,7 +135,7 @@ pub fn peak_memory(pid: i32) -> Option<u64> {
     Some(peak.strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
 }
 
-/// What a stage waits for at its standard input, as far as that can be told.
+/// What a stage waits for at its standard input, as far as that is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Awaits {
     /// Its standard input.

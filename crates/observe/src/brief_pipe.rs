@@ -24,7 +24,7 @@ impl BriefPipe {
     ///
     /// # Errors
     /// ENOENT where the process or the descriptor has gone, ENXIO where it is no pipe or not the expected one; EACCES where it is
-    /// somebody else's.
+    /// another user's.
     pub fn open(pid: i32, fd: i32, expected: Option<Identity>) -> Result<Self, Errno> {
         let path = format!("/proc/{pid}/fd/{fd}");
         let is_it = |found: rustix::fs::Stat| {

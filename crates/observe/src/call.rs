@@ -2,7 +2,7 @@
 
 use process::proc;
 
-/// What a thread is doing. A descriptor is `None` where the system tells the function that it sleeps in, and no more.
+/// What a thread is doing. A descriptor is `None` where only the kernel function is known in which it sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
     /// It runs, or is ready to, or changed between the two while it was looked at.
@@ -18,9 +18,9 @@ pub enum Call {
         /// The descriptor that is written.
         to: i32,
     },
-    /// Asleep in epoll_wait(2) on this descriptor; where that is not told, perhaps in poll(2) or select(2).
+    /// Asleep in epoll_wait(2) on this descriptor; where that is not known, perhaps in poll(2) or select(2).
     Polls(Option<i32>),
-    /// Asleep in poll(2) with so many entries at this address of its memory.
+    /// Asleep in poll(2) with an array of entries in its memory.
     Poll {
         /// The first entry.
         array: u64,
@@ -48,11 +48,11 @@ impl Call {
     /// What the process (its first thread) or the thread does whose folder this is; `None` where it has gone, or may not be looked at
     /// (ptrace(2), "ptrace access mode checking").
     pub fn at(folder: &str) -> Option<Self> {
-        Self::told(proc::short(&format!("{folder}/syscall")), folder)
+        Self::from_syscall(proc::short(&format!("{folder}/syscall")), folder)
     }
 
     /// The same where `syscall` of that folder was read already.
-    pub fn told(syscall: Option<Vec<u8>>, folder: &str) -> Option<Self> {
+    pub fn from_syscall(syscall: Option<Vec<u8>>, folder: &str) -> Option<Self> {
         match syscall {
             Some(bytes) => Some(by_number(&String::from_utf8_lossy(&bytes))),
             // A system that lets only parents look at more (kernel documentation, admin-guide/LSM/Yama.rst).

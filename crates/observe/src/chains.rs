@@ -1,8 +1,8 @@
-//! Every chain of processes that pipes, FIFOs and socket pairs join on this machine, as it is seen from outside, look by look.
+//! Every chain of processes that pipes, FIFOs and socket pairs join on this machine, sampled from outside.
 //!
-//! What processes have open is remembered (`census`), and with it which of them make a stage and which stages a chain (`graphs`); each look
-//! asks what those processes do (`process`) and how full the links between them are, and from that what flows (`flow`) and whom the
-//! chain waits for (`blame`).
+//! What processes have open is remembered (`census`), and with it which of them make a stage and which stages a chain (`graph`); each sample
+//! asks what those processes do (`process`) and how full the links between them are, and from that what flows (`flow`) and for which stage
+//! the chain waits (`blame`).
 
 mod census;
 mod flow;
@@ -25,22 +25,22 @@ use census::Census;
 use graph::{ChainGraph, GraphLink, Holder, LinkId, Side, graphs};
 use process::SampledProcess;
 
-/// The files of no more processes are kept open: a program may have 1024 descriptors, as a rule.
+/// The most processes whose files in /proc are kept open: a program may have 1024 descriptors, as a rule.
 const KEPT_PROCESSES_MAX: usize = 200;
-/// What is left after one look of what was seen at those before: some four looks count.
+/// The weight of all earlier samples beside the latest one: some four samples count.
 const REMEMBERED: f64 = 0.6;
 
-/// Looks at the chains of this machine.
+/// Samples the chains of this machine.
 pub struct ChainSampler {
     census: Census,
     gauge: Gauge,
     processes: HashMap<i32, SampledProcess>,
-    /// Those whose descriptors are no more what they were.
+    /// Processes whose descriptors have changed since they were read.
     doubted: HashSet<i32>,
     pairs: HashMap<u64, PairEnd>,
     fills: HashMap<LinkId, Fill>,
     graphs: Vec<ChainGraph>,
-    /// How much was put down to a stage at the last looks, by its first process.
+    /// For what share of the last samples the chain waited for a stage, by its first process.
     held_up: HashMap<i32, f64>,
     /// The beginning of the time that rates are of.
     mark: Instant,
@@ -94,7 +94,7 @@ impl ChainSampler {
             let Some(parent) = self.processes.get_mut(&known.parent) else { continue };
             match child {
                 Some(child) => parent.has_lost(&child, of_the_same_stage),
-                // What nobody looked at and was there before has moved nobody knows how much.
+                // It was not sampled, and was there before: how much it has moved is not known.
                 None => parent.at_most |= known.since <= self.marked_look,
             }
         }
@@ -117,7 +117,7 @@ impl ChainSampler {
         stages.into_iter().any(|stage| stage.pids.contains(&one) && stage.pids.contains(&other))
     }
 
-    /// Who holds which sides of which links; links of this process are none of anybody's business.
+    /// Which process holds which sides of which links, without the links of this process.
     fn holders(&mut self) -> Vec<Holder> {
         let ends = || self.census.ends();
         let any_socket = ends().any(|(_, end)| matches!(end.joint, Joint::Socket(_)));
@@ -146,7 +146,7 @@ impl ChainSampler {
         holders.into_values().collect()
     }
 
-    /// Looks at everybody who shares a link, or has one as a standard stream. Who has gone meanwhile holds nothing any more.
+    /// Samples the processes that share a link, or have one as a standard stream; those that have ended are dropped.
     fn sample_processes(&mut self, holders: &mut Vec<Holder>, active: &HashSet<i32>) {
         let mut who: HashMap<LinkId, HashSet<i32>> = HashMap::new();
         for holder in holders.iter() {
@@ -190,7 +190,7 @@ impl ChainSampler {
         for (graph, link) in links {
             let mut ends = [&link.writers, &link.readers].into_iter();
             let slept = |at: &usize| !graph.stages[*at].pids.iter().any(|pid| active.contains(pid));
-            // What nobody has moved has not changed.
+            // Where no process at its ends has run it has not changed.
             let unchanged = ends.all(|stages| !stages.is_empty() && stages.iter().all(slept));
             let fill = match link.id {
                 _ if unchanged && self.fills.contains_key(&link.id) => self.fills.get(&link.id).copied(),
@@ -199,7 +199,7 @@ impl ChainSampler {
                         let mut pids = stages.iter().flat_map(|at| &graph.stages[*at].pids).copied();
                         pids.find_map(|pid| Some((pid, end_of(&self.census, pid, file, writes)?)))
                     };
-                    // Whoever waits for a reader to open a FIFO would take us for one.
+                    // A writer that waits for a FIFO's reader would take us for one.
                     let is_fifo = Some(file.0) != nameless();
                     let at =
                         of(&link.readers, false).or_else(|| of(&link.writers, true).filter(|_| !is_fifo));

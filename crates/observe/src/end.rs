@@ -87,7 +87,7 @@ fn numbers(pid: i32) -> io::Result<impl Iterator<Item = i32>> {
 /// The ends that a process holds, looked at one by one.
 ///
 /// # Errors
-/// ENOENT where it has gone, EACCES where it is somebody else's (ptrace(2), "ptrace access mode checking").
+/// ENOENT where it has gone, EACCES where it is another user's (ptrace(2), "ptrace access mode checking").
 pub fn ends(pid: i32) -> io::Result<impl Iterator<Item = End>> {
     Ok(numbers(pid)?.filter_map(move |fd| end(pid, fd)))
 }

@@ -27,7 +27,7 @@ pub struct Fill {
     pub share: f64,
     /// Something is there to be read.
     pub holds: bool,
-    /// Nothing is there, and nobody is left who could write.
+    /// Nothing is there, and no process is left that could write.
     pub over: bool,
     /// Bytes that can be read from it.
     pub held_bytes: u64,
@@ -52,13 +52,13 @@ impl Fill {
         self.share >= FULL
     }
 
-    /// How much it is up to the reader, and not to the writer, that things go on: from 0 to 1.
+    /// How much the link waits for its reader, and not for its writer: from 0 to 1.
     pub fn up_to_reader(self) -> f64 {
         if self.over { 1.0 } else { ((self.share - EMPTY) / (FULL - EMPTY)).clamp(0.0, 1.0) }
     }
 
-    /// The same of a reader of which more is known: whether it is idle, and whether anybody is there who could write. `None`: it
-    /// cannot be told, as the link cannot be looked at.
+    /// The same of a reader of which more is known: whether it is idle, and whether the link has a writer. `None`: it
+    /// is not known, as the link cannot be opened.
     pub fn up_to(fill: Option<Self>, reader_is_idle: bool, has_writer: bool) -> Option<f64> {
         match fill {
             // Something is there that it does not take, or all that will ever be.
@@ -84,7 +84,7 @@ impl Default for Gauge {
 
 impl Gauge {
     /// How full the pipe is that a process has as this descriptor; `None` where that is no pipe, is not the file that was
-    /// expected, or belongs to somebody else.
+    /// expected, or belongs to another user.
     pub fn pipe(&mut self, pid: i32, fd: i32, expected: Option<Identity>) -> Option<Fill> {
         let pipe = BriefPipe::open(pid, fd, expected).ok()?;
         let bytes = ioctl_fionread(&pipe).ok()?;
@@ -95,7 +95,7 @@ impl Gauge {
         Some(Fill { share, holds: bytes > 0, over, held_bytes: bytes, capacity_bytes: capacity })
     }
 
-    /// Whether nobody writes to an empty pipe any more.
+    /// Whether an empty pipe has no writer any more.
     fn is_over(&mut self, pipe: &BriefPipe) -> bool {
         let Some((write, _)) = &self.probe else { return false };
         match tee(pipe, write, 1, SpliceFlags::NONBLOCK) {
@@ -114,7 +114,7 @@ fn probe() -> Option<(OwnedFd, OwnedFd)> {
     pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map(|(read, write)| (write, read)).ok()
 }
 
-/// How full a pair of sockets is: /proc/PID/fd opens no socket, so a copy of each end is had for a moment. `None` where this user
+/// How full a pair of sockets is: /proc/PID/fd opens no socket, so each end is copied (pidfd_getfd(2)) and closed at once. `None` where this user
 /// may not have one (ptrace(2), "ptrace access mode checking").
 pub fn of_sockets(reader: i32, writer: Option<i32>) -> Option<Fill> {
     let read_end = borrow(reader, 0)?;

@@ -17,7 +17,7 @@ use crate::open_file::Identity;
 
 /// Pages that a new pipe can hold where no quota is spent (the kernel's `PIPE_DEF_BUFFERS`).
 const NEW_PIPE_PAGES: u64 = 16;
-/// The quota where nobody has changed it: 1024 pipes of that size.
+/// The kernel's default quota: 1024 pipes of that size.
 const SOFT_PAGES: u64 = 1024 * NEW_PIPE_PAGES;
 
 /// The limits of this machine, in pages or in bytes; 0 pages stand for no limit.

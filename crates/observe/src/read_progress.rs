@@ -13,9 +13,9 @@ use rustix::fs::{AtFlags, CWD, FileType, OFlags, StatxFlags, makedev, statx};
 
 use crate::open_file::Identity;
 
-/// A file that was not read on for so long is not what its reader is at.
+/// After this long without a read a file is not what its reader is at.
 const AT_REST: Duration = Duration::from_secs(10);
-/// The first bytes only fill what stands behind a reader: how fast it is shows after that.
+/// The first bytes only fill the buffers behind a reader: its rate is measured after that.
 const FILLING: Duration = Duration::from_secs(1);
 /// Descriptors of a process, and files that it was given, that are looked at.
 const DESCRIPTORS_MAX: usize = 64;
@@ -166,7 +166,7 @@ fn as_files(opened: Vec<(Identity, Position)>) -> Vec<(Input, Position)> {
 enum Given {
     /// It is one of several that are read in turn, and this is the place among all of them.
     At(Position),
-    /// It is given more than once, and which time this is nobody knows.
+    /// It is given more than once, and which time this is cannot be known.
     Unclear,
 }
 

@@ -7,7 +7,7 @@ use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 use crate::brief_pipe::BriefPipe;
 use crate::open_file::Identity;
 
-/// Looks at a pipe, which a process has as this descriptor, and gives it the size that `wanted` says when told its size and what it
+/// Looks at a pipe, which a process has as this descriptor, and gives it the size that `wanted` says, given its size and what it
 /// holds, both in bytes; `None` leaves it as it is. Gives its sizes before and after.
 ///
 /// # Errors

@@ -30,11 +30,11 @@ pub enum Waits {
     Not,
     /// The first of these descriptors.
     For(Vec<Awaited>),
-    /// Something to be read from a pipe; from which one cannot be told.
+    /// Something to be read from a pipe; from which one is not known.
     ToRead,
-    /// Room in a pipe; in which one cannot be told.
+    /// Room in a pipe; in which one is not known.
     ToWrite,
-    /// One of several descriptors; which ones cannot be told.
+    /// One of several descriptors; which ones is not known.
     Somewhere,
     /// A child of its own.
     Children,
@@ -46,11 +46,11 @@ pub enum Waits {
 
 /// What the thread, or the first thread of the process, waits for whose folder this is; `None` where it has gone or may not be looked at.
 pub fn at(pid: i32, folder: &str) -> Option<Waits> {
-    Call::at(folder).map(|call| of(pid, call))
+    Call::at(folder).map(|call| of_call(pid, call))
 }
 
 /// What a thread of a process waits for that is in this call.
-pub fn of(pid: i32, call: Call) -> Waits {
+pub fn of_call(pid: i32, call: Call) -> Waits {
     let fd = |fd, reads| Awaited { fd, reads, writes: !reads };
     match call {
         Call::Runs => Waits::Not,

@@ -106,7 +106,7 @@ pub fn run(words: &[OsString], streams: &[(OwnedFd, RawFd)]) -> Result<Boosted, 
 /// Boosts the pipes of a process that runs already, until it ends or `stopped` says so.
 ///
 /// # Errors
-/// There is no such process, or it is somebody else's.
+/// There is no such process, or it is another user's.
 pub fn attach(pid: i32, stopped: &dyn Fn() -> bool) -> Result<Boosted, BoostError> {
     if !proc_is_ours() {
         return Err(BoostError::OtherProc);

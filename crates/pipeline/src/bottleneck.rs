@@ -64,7 +64,7 @@ fn judge_among(pipeline: &Observed<'_>, around: &Surroundings) -> Option<Bottlen
     let next_ns = shares.get(1).map_or(0.0, |(_, ns)| *ns);
     let share = (ns / whole_ns.max(1.0)).min(1.0);
     if !stands_out(ns, next_ns, whole_ns) {
-        return say(None, nobody(pipeline, &shares, whole_ns));
+        return say(None, no_stage(pipeline, &shares, whole_ns));
     }
     let (stage, percent) = (|index| named(pipeline, index), percent(share));
     match culprit {
@@ -121,8 +121,8 @@ fn of_stage(pipeline: &Observed<'_>, index: usize, share: f64, around: &Surround
     format!("{begin}{who} {did}")
 }
 
-/// Nobody in particular, then; the first two are told all the same.
-fn nobody(pipeline: &Observed<'_>, shares: &[(Culprit, f64)], whole_ns: f64) -> String {
+/// No stage in particular; the first two are named all the same.
+fn no_stage(pipeline: &Observed<'_>, shares: &[(Culprit, f64)], whole_ns: f64) -> String {
     let part = |(culprit, ns): &(Culprit, f64)| match culprit {
         Culprit::Stage(index) if ns / whole_ns > 0.2 => {
             Some(format!("{} {}", named(pipeline, *index), percent(ns / whole_ns)))
@@ -216,10 +216,10 @@ fn help_for(command: &str, around: &Surroundings) -> Option<&'static str> {
     let program = command.split_whitespace().find(|word| !word.contains('='))?;
     let entry = |name: &str| HELP.iter().find(|(programs, ..)| programs.contains(&name));
     let (_, already, help) = entry(program.rsplit('/').next()?)?;
-    let told = !already.is_empty() && command.contains(already);
+    let follows = !already.is_empty() && command.contains(already);
     let by_locale = around.c_locale && *already == C_LOCALE;
     let another = (around.real_name)(program).is_some_and(|real| entry(&real).is_none());
-    (!told && !by_locale && !another).then_some(*help)
+    (!follows && !by_locale && !another).then_some(*help)
 }
 
 /// A command as sentences name it: in one line, and the beginning of it.

@@ -163,7 +163,7 @@ impl Server<'_> {
             if began.elapsed() > LAST_FIGURES && !self.is_copying(links.iter().copied()) {
                 break;
             }
-            self.hear(socket)?;
+            self.receive_all(socket)?;
             std::thread::sleep(LAST_LOOKS);
         }
         let mut lines = Vec::new();

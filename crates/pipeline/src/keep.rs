@@ -51,7 +51,7 @@ pub enum KeepProblem {
          or say --force"
     )]
     Exists(PathBuf),
-    /// Somebody keeps something there at this moment.
+    /// Another process keeps something there now.
     #[error("another hosepipe keeps what flows in {0} right now: name another folder")]
     Busy(PathBuf),
 }
@@ -109,7 +109,7 @@ impl Keep {
     /// more than one pipeline `1.1-cat`. A file that could not take everything says so by its end.
     ///
     /// # Errors
-    /// Somebody else made a file of that name meanwhile.
+    /// Another process made a file of that name meanwhile.
     pub(crate) fn name(
         &self,
         link: u64,

@@ -1,4 +1,4 @@
-//! What a shell's processes did, put together from what the preloaded library told: which of them were joined by which link, what
+//! What a shell's processes did, put together from what the preloaded library reported: which of them were joined by which link, what
 //! they became, and how they ended.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -24,7 +24,6 @@ pub(crate) fn typed_stages(text: &str, count: usize) -> Vec<&str> {
     if stages.len() == count && stages.iter().all(is_one) { stages } else { Vec::new() }
 }
 
-/// All that was told.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     /// The shell itself.
@@ -75,7 +74,7 @@ pub(crate) struct Pipeline {
 }
 
 impl Ledger {
-    /// Of this shell nothing was told yet.
+    /// Of a shell of which nothing was reported yet.
     pub(crate) fn of(shell: i32) -> Self {
         let (latest, alive, children) = Default::default();
         Self { shell, processes: Vec::new(), latest, alive, children }
@@ -254,7 +253,7 @@ impl Ledger {
         self.processes.iter().any(|process| [process.reads, process.writes].contains(&Some(link)))
     }
 
-    /// Whether somebody is known who writes to this link.
+    /// Whether a writer of this link is known.
     pub(crate) fn is_written(&self, link: u64) -> bool {
         self.processes.iter().any(|process| process.writes == Some(link))
     }

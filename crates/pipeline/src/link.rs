@@ -1,4 +1,4 @@
-//! What stands between two programs: two descriptors, and now and then a relay behind them.
+//! A link between two programs: two descriptors, and now and then a relay behind them.
 //!
 //! A stage's standard output is a link's writing end, the next stage's standard input its reading end. Where the
 //! mechanism's own reading end does not behave like a pipe's (a file does not wait for more, a terminal ends in
@@ -146,7 +146,7 @@ impl Link {
         Ok(())
     }
 
-    /// Makes a pipe whose size nobody asked for smaller, one part in so many, or of the kernel's own size: many large ones in one
+    /// Makes a pipe smaller whose size was not asked for: one part in `part`, or of the kernel's own size: many large ones in one
     /// pipeline would spend the memory that this user may have in pipes, and leave tiny ones for everybody else.
     pub(crate) fn shrink(&mut self, part: Option<u64>) {
         const USUAL_BYTES: u64 = 64 << 10;
@@ -237,7 +237,7 @@ impl Link {
         &self.record
     }
 
-    /// Whether the last copy of the writer's end is closed, in sequential order; in parallel order nobody waits for that.
+    /// Whether the last copy of the writer's end is closed, in sequential order; in parallel order that is not awaited.
     ///
     /// # Errors
     /// What inotify(7) answers.
@@ -271,7 +271,7 @@ impl Link {
         }
         if let Some(file) = &self.file {
             if self.relays.is_empty() && self.lines.are_wanted() {
-                // What cannot be read again was read by nobody.
+                // An error leaves fewer lines counted.
                 let _ = file.copy_to(&*self.lines);
             }
             let looked = file.look().err().map(|error| error.to_string());

@@ -1,5 +1,5 @@
-//! A text in the user's own shell, whose pipelines run over a link of our choice. The shell is told nothing of it: a library that is
-//! preloaded into it stands in for pipe(2), and is gone from the environment before the shell looks.
+//! A text in the user's own shell, whose pipelines run over a link of our choice. The shell does not know: a library that is
+//! preloaded into it stands in for pipe(2), and is gone from the environment before the shell reads it.
 #![allow(unsafe_code)]
 
 use std::ffi::{OsStr, OsString};
@@ -50,20 +50,42 @@ pub struct Text<'a> {
     pub via: &'a LinkSpec,
     /// Where what flows through the links is kept.
     pub keep: Option<Rc<Keep>>,
-    /// How its stages are looked at while they run; `None` where nobody wants to know.
+    /// How its stages are sampled while they run; `None` where they are not.
     pub watched: Option<Watched<'a>>,
     /// Whether it is wanted what its stages and links did. Otherwise the [`Summary`] only says whether something was cut short.
     pub recorded: bool,
     /// What is added to its prompt.
     pub prompt: Option<Prompt<'a>>,
-    /// Whether a person types into it: this process becomes the shell over every link, so that the terminal's signals reach it at once.
-    /// Data that was cut short is then no part of the status.
-    pub is_interactive: bool,
-    /// Which processes get a signal that is sent to this one. It stays beside the shell where that is more than the shell.
-    pub reach: Reach,
+    /// What the shell is used for.
+    pub shell_use: ShellUse,
 }
 
-/// How stages are looked at.
+/// Decides whether this process becomes the shell, and which processes get a signal that is sent to this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShellUse {
+    /// A person types into it: this process becomes the shell over every link, so that the terminal's signals reach it at once. Data that
+    /// was cut short is no part of the status.
+    Interactive,
+    /// A script of `hosepipe sh`: this process becomes the shell over a plain pipe; over another link it starts the shell, and passes signals
+    /// to the shell alone.
+    Script,
+    /// `hosepipe run`: this process starts the shell, and passes signals to all that has come from it, so that no stage is left.
+    Run,
+    /// The same for a trial of a comparison: asked to end a second time, it is killed.
+    Trial,
+}
+
+impl ShellUse {
+    fn reach(self) -> Reach {
+        match self {
+            Self::Interactive | Self::Script => Reach::Child,
+            Self::Run => Reach::AllBelow,
+            Self::Trial => Reach::Trial,
+        }
+    }
+}
+
+/// How stages are sampled.
 #[derive(Clone, Copy)]
 pub struct Watched<'a> {
     /// Bytes are counted, by a relay where there is no other way.
@@ -112,10 +134,10 @@ pub enum RunError {
         /// What it answered.
         source: io::Error,
     },
-    /// There is no such link here, what a prompt begins with could not be made, or a run that was started told why it could not be.
+    /// There is no such link here, what a prompt begins with could not be made, or a run that was started reported a problem.
     #[error("{0}")]
-    Told(String),
-    /// A run that was started ended with this status, and told nothing.
+    Reported(String),
+    /// A run that was started ended with this status, and reported nothing.
     #[error("hosepipe run ended with status {0} and said nothing of its links")]
     Silent(i32),
     /// The server was killed.
@@ -123,14 +145,14 @@ pub enum RunError {
     Killed,
 }
 
-/// What the stages and links of a text did: the server of the shell tells it.
+/// What the stages and links of a text did, as the server of the shell reports it.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Every stage that has ended, pipeline by pipeline.
     pub stages: Vec<StageRecord>,
     /// Every link, pipeline by pipeline.
     pub links: Vec<LinkRecord>,
-    /// What held the longest pipeline up, where somebody looked.
+    /// What held the longest pipeline up, where stages were sampled.
     pub bottleneck: Option<Bottleneck>,
     /// Some reader saw an end that was none.
     pub cut_short: bool,
@@ -175,19 +197,19 @@ pub fn run(text: &Text<'_>) -> Result<Ran, RunError> {
     let plain = text.via.is_pipe() && !watched;
     let mode = if text.via.is_sized() { mode::EXACTLY } else { mode::OWN };
     let own = |sites| Config { mode, argument: granted.unwrap_or(0), sites, ..Config::OFF };
-    if plain && text.reach == Reach::Child {
+    if plain && matches!(text.shell_use, ShellUse::Interactive | ShellUse::Script) {
         return Err(Start::new(text, Begin::default(), library, sites.map(own)).become_shell(text.shell));
     }
     let socket = Socket::open().map_err(system("a socket"))?;
     let config = sites
         .map(|sites| if plain { own(sites) } else { asking(sites, &socket.name, text.watched.is_some()) });
-    if text.is_interactive {
+    if text.shell_use == ShellUse::Interactive {
         // The shell would have it for a child; the server starts one of its own.
         mechanism::end_cleaner();
         let begin = serve_interactive(text, socket)?;
         return Err(Start::new(text, begin, library, config).become_shell(text.shell));
     }
-    let supervisor = Supervisor::new(text.reach).map_err(system("signalfd"))?;
+    let supervisor = Supervisor::new(text.shell_use.reach()).map_err(system("signalfd"))?;
     let mut running = Running::start(text, Start::new(text, Begin::default(), library, config), supervisor)?;
     let (its_pid, server, cleaner) = running.serve(text, socket).map_err(system("fork"))?;
     // Where the text writes elsewhere, standard output is for the record.
@@ -270,7 +292,7 @@ fn serve_interactive(text: &Text<'_>, socket: Socket) -> Result<Begin, RunError>
     drop((theirs, socket));
     let _ = Pid::from_raw(child.as_raw()).map(reap);
     let begin: Result<Begin, String> = serde_json::from_reader(ours).map_err(|_| RunError::Killed)?;
-    begin.map_err(RunError::Told)
+    begin.map_err(RunError::Reported)
 }
 
 fn interactive_server(
@@ -296,7 +318,7 @@ fn interactive_server(
 
 /// Makes this process, just forked, one that serves links.
 fn become_server() {
-    // Whoever kills all that is called hosepipe does not kill the one that then ends the rest.
+    // `killall hosepipe` does not kill this process, which then ends the rest.
     let _ = rustix::thread::set_name(c"pipe-links");
     // Whatever limit the user has for one program, this one serves many.
     let mut files = getrlimit(Resource::Nofile);
@@ -436,7 +458,7 @@ fn try_link(via: &LinkSpec, keep: bool) -> Result<Link, RunError> {
         }
         Ok(link)
     };
-    made().map_err(|error: OpenError| RunError::Told(via.refusal(&error)))
+    made().map_err(|error: OpenError| RunError::Reported(via.refusal(&error)))
 }
 
 /// Which pipes are a shell's pipelines'; says so where nothing tells them.

@@ -1,4 +1,4 @@
-//! The server of a shell: answers the library in it with links, runs their relays, and writes down what it is told. A process of
+//! The server of a shell: answers the library in it with links, runs their relays, and keeps the ledger of what it reports. A process of
 //! its own, so that programs in the background keep their links when the shell, and hosepipe with it, has ended.
 
 mod links;
@@ -31,19 +31,19 @@ use observe::read_progress::ReadProgressTracker;
 use links::Served;
 pub use stages::{StagePainter, StageSnapshot};
 
-/// Between two looks at links that tell nobody that they are over.
+/// Pause between two looks at open links: their end wakes no descriptor.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
-/// With nothing to look at: whoever wants something says so.
+/// Without open links clients wake the server through its socket.
 const IDLE: Duration = Duration::from_secs(3600);
 
-/// For how long somebody may still be heard whom the shell started in the moment it was killed.
+/// How long messages are awaited from processes that the shell was starting when it was killed.
 const LATECOMERS: Duration = Duration::from_millis(200);
 /// Between two looks at links that are about to end.
 pub(crate) const LAST_LOOKS: Duration = Duration::from_micros(200);
 /// How long the end of a shell waits for what its links still carry.
 const LAST_BYTES: Duration = Duration::from_millis(500);
 
-/// Where no record is wanted, processes are forgotten that have ended when there are so many, or twice as many as live.
+/// Where no record is wanted, ended processes are forgotten when there are this many, or twice as many as live.
 const FORGET_MIN: usize = 256;
 
 /// What is served.
@@ -51,7 +51,7 @@ pub(crate) struct Service<'a> {
     pub(crate) text: &'a Text<'a>,
     /// Where a prompt asks what there is to say.
     pub(crate) prompt_pipes: Option<&'a PromptPipes>,
-    /// A folder that the shell reads at its start, and nobody afterwards.
+    /// A folder that the shell reads at its start.
     pub(crate) began_from: Option<PathBuf>,
 }
 
@@ -115,7 +115,7 @@ pub(crate) fn serve(service: &Service<'_>, socket: &Socket, shell: i32, front: F
         let from = [Some(socket.fd.as_fd()), front.as_ref().map(AsFd::as_fd), prompt_pipes];
         let [asked, spoken, prompted] = wait(from, pause)?;
         if asked || prompted {
-            server.hear(socket)?;
+            server.receive_all(socket)?;
         }
         if prompted {
             server.before_a_prompt(socket)?;
@@ -138,13 +138,13 @@ pub(crate) fn serve(service: &Service<'_>, socket: &Socket, shell: i32, front: F
                 while ended.elapsed() < LAST_BYTES
                     && wait([Some(socket.fd.as_fd()), None, None], LATECOMERS)?[0]
                 {
-                    server.hear(socket)?;
+                    server.receive_all(socket)?;
                     server.end_everything();
                 }
                 return Ok(());
             };
             // What was sent before that is there by now.
-            server.hear(socket)?;
+            server.receive_all(socket)?;
             server.ledger.reaped(&said);
             server.settle(socket)?;
             server.draw_nothing();
@@ -191,8 +191,8 @@ pub(crate) struct Server<'a> {
 }
 
 impl Server<'_> {
-    /// Everything that was said so far.
-    pub(crate) fn hear(&mut self, socket: &Socket) -> io::Result<()> {
+    /// Takes in all messages that have come.
+    pub(crate) fn receive_all(&mut self, socket: &Socket) -> io::Result<()> {
         while let Some(message) = socket.receive()? {
             self.answer(message);
         }
@@ -266,11 +266,11 @@ impl Server<'_> {
             if began.elapsed() > most && !self.is_copying(self.open.iter().copied()) {
                 break;
             }
-            self.hear(socket)?;
+            self.receive_all(socket)?;
             std::thread::sleep(LAST_LOOKS);
         }
         if self.open.is_empty() {
-            // Nothing is left of it when whoever waits for this program goes on.
+            // It is gone before the parent of this program goes on.
             self.folder = Folder::private();
         }
         Ok(())
@@ -291,7 +291,7 @@ impl Server<'_> {
 impl Drop for Server<'_> {
     fn drop(&mut self) {
         if let Some(folder) = &self.began_from {
-            // Whoever waited for the shell removes it, too, and may have been first.
+            // The process that waited for the shell removes it, too, and may have been first.
             let _ = std::fs::remove_dir_all(folder);
         }
     }

@@ -24,7 +24,7 @@ pub(crate) struct Socket {
     pub(crate) name: String,
 }
 
-/// What the library told, or asked.
+/// A report of the library, or a question.
 pub(crate) struct Message {
     pub(crate) head: Head,
     pub(crate) text: Vec<u8>,
@@ -38,7 +38,7 @@ fn datagrams() -> rustix::io::Result<OwnedFd> {
 impl Socket {
     pub(crate) fn open() -> io::Result<Self> {
         let fd = datagrams()?;
-        // Whoever knows the name could call; the kernel's word says who it is.
+        // Any process that knows the name can send; the kernel adds the sender's user.
         sockopt::set_socket_passcred(&fd, true)?;
         let mut random = [0; 16];
         rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
@@ -85,7 +85,7 @@ pub(crate) fn send(to: &OwnedFd, reply: &Reply, fds: &[BorrowedFd<'_>]) {
     let _ = sendmsg(to, &[IoSlice::new(reply.as_bytes())], &mut control, SendFlags::NOSIGNAL);
 }
 
-/// Answers whoever told a command. One that has gone needs no answer.
+/// Answers a command. A sender that has gone needs no answer.
 pub(crate) fn answer(reply: OwnedFd, done: &Result<String, String>) {
     let (first, text) = match done {
         Ok(text) => (DONE, text),

@@ -136,7 +136,7 @@ impl StageSampler {
     fn slice(&mut self, ledger: &Ledger, index: usize, now_ns: u64) -> Option<Slice> {
         let process = &ledger.processes[index];
         let is_shell = ledger.is_shell(process);
-        let activity = activity::of(process.pid, !is_shell, &process.aside)?;
+        let activity = activity::sample(process.pid, !is_shell, &process.aside)?;
         let ns = now_ns.saturating_sub(self.last_ns.max(process.began_ns));
         let stage = self.stages.entry(index).or_default();
         let peak = activity::peak_memory(process.pid).unwrap_or(0);

@@ -86,9 +86,9 @@ pub fn trial(
     let (writing, capture) = Capture::start().map_err(system("pipe"))?;
     let outcome = memfd_create("outcome", MemfdFlags::CLOEXEC).map_err(io::Error::from);
     let outcome = outcome.map_err(system("memfd_create"))?;
-    let told = format!("/proc/{}/fd/{}", std::process::id(), outcome.as_raw_fd());
+    let outcome_path = format!("/proc/{}/fd/{}", std::process::id(), outcome.as_raw_fd());
     let (program, words) = match carrier {
-        Carrier::Link(via) => (start.hosepipe, over_link(start, text, via, &told)),
+        Carrier::Link(via) => (start.hosepipe, over_link(start, text, via, &outcome_path)),
         Carrier::Shell => (&*start.shell.path, in_the_shell(start.shell, text)),
     };
     let streams = streams(writing, complaints).map_err(system("/dev/null"))?;
@@ -98,10 +98,10 @@ pub fn trial(
     let status = shown_status(ended);
     let mut trial = Trial { wall, status, output, stored_bytes: None, trouble: None, ended_by };
     if matches!(carrier, Carrier::Link(_)) && ended_by.is_none() {
-        let told = std::fs::read(told).map_err(system("/proc/self/fd"))?;
-        let told: Result<Vec<LinkRecord>, String> =
-            serde_json::from_slice(&told).map_err(|_| RunError::Silent(status))?;
-        let links = told.map_err(RunError::Told)?;
+        let reported = std::fs::read(outcome_path).map_err(system("/proc/self/fd"))?;
+        let reported: Result<Vec<LinkRecord>, String> =
+            serde_json::from_slice(&reported).map_err(|_| RunError::Silent(status))?;
+        let links = reported.map_err(RunError::Reported)?;
         trial.stored_bytes =
             links.iter().filter_map(|link| link.stored_bytes).reduce(|sum, bytes| sum + bytes);
         trial.trouble = links.into_iter().find_map(|link| link.trouble);

@@ -1,5 +1,5 @@
 //! The calls this library stands in for. Each does what the C library's does; beside that, a pipeline's pipe may be another link,
-//! and what happens to its ends and to the processes that have them is told.
+//! and what happens to its ends and to the processes that have them is reported.
 
 use core::arch::naked_asm;
 use core::ffi::{c_char, c_int, c_void};
@@ -32,7 +32,7 @@ pub(crate) unsafe extern "C" fn pipe2(_fds: *mut c_int, _flags: c_int) -> c_int 
     naked_asm!("b {with_stack}", with_stack = sym with_stack);
 }
 
-/// Calls [`make`] with the stack of whoever called: first the return address, then what was there before the call.
+/// Calls [`make`] with the stack of the caller: first the return address, then what was there before the call.
 #[unsafe(naked)]
 unsafe extern "C" fn with_stack(_fds: *mut c_int, _flags: c_int) -> c_int {
     // The return address is the first word of the stack.
@@ -80,7 +80,7 @@ unsafe extern "C" fn make(fds: *mut c_int, flags: c_int, stack: *const usize) ->
 fn replace(pipe: [c_int; 2], flags: c_int) -> isize {
     let (reply, ends) = match tell::ask_for_link() {
         tell::Answer::Link(reply, ends) => (reply, ends),
-        tell::Answer::Nobody => return 0,
+        tell::Answer::NoServer => return 0,
         tell::Answer::Refused(error) => {
             pipe.into_iter().for_each(sys::close);
             return -error;
@@ -139,14 +139,14 @@ fn follows_a_call(address: usize) -> bool {
     before >> 26 == 0b100101 || before & 0xffff_fc1f == 0xd63f_0000
 }
 
-/// dup2(2). A link's end that becomes a standard descriptor, or is one no more, is told of.
+/// dup2(2). A link's end that becomes a standard descriptor, or is one no more, is reported.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
     let is_told = (0..=2).contains(&new) && SESSION.is_heard();
     let link = |fd| if is_told { SESSION.link_of(fd) } else { None };
     let (had, takes) = (link(new), link(old));
     let done = sys::dup(old, new, 0);
-    let told = match (had, takes) {
+    let reported = match (had, takes) {
         _ if done < 0 => Ok(()),
         (_, Some(takes)) => tell::took(takes.id, new, takes.hold_reader && new == 0),
         (Some(had), None) => {
@@ -155,7 +155,7 @@ pub(crate) extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
         }
         (None, None) => Ok(()),
     };
-    if let Err(error) = told {
+    if let Err(error) = reported {
         // Shells go on after this error: what may not be everything is not to be read as if it were.
         sys::close(new);
         return sys::answer(-error);
@@ -163,7 +163,7 @@ pub(crate) extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
     sys::answer(done)
 }
 
-/// execve(2). What the process becomes is told.
+/// execve(2). What the process becomes is reported.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn execve(
     path: *const c_char,

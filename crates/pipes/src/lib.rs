@@ -21,7 +21,7 @@ mod sys;
 #[cfg(preload)]
 mod tell;
 
-/// There is nobody to tell, and nothing to unwind.
+/// There is nothing to print to, and nothing to unwind.
 #[cfg(preload)]
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {

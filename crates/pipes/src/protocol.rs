@@ -70,8 +70,8 @@ pub struct Config {
     pub argument: u64,
     /// Which pipes are pipelines'.
     pub sites: Sites,
-    /// The abstract name (unix(7)) of the socket at which hosepipe listens, with zeros behind it; nothing but zeros where nobody
-    /// wants to know anything.
+    /// The abstract name (unix(7)) of the socket at which hosepipe listens, with zeros behind it; nothing but zeros where there
+    /// is no server.
     pub name: [u8; NAME_BYTES_MAX],
 }
 
@@ -103,7 +103,7 @@ impl Config {
     }
 }
 
-/// What part of its size a pipe gets of which nobody said the size, by how many there are before it: one in so many; `None` is the
+/// The divisor of the size of a pipe whose size was not asked for, by how many there are before it; `None` is the
 /// kernel's own size. All pipes of a user may hold 64 MiB, used or not (pipe(7), pipe-user-pages-soft), and a pipeline of hundreds
 /// of programs must not take all of that.
 pub const fn share_in_burst(before: usize) -> Option<u64> {

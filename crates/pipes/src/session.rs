@@ -55,7 +55,7 @@ impl Session {
     /// # Safety
     /// Called once, before the shell's main.
     pub(crate) unsafe fn begin(&self, config: Config, base: usize, code: Range<usize>) {
-        // SAFETY: nobody else is there yet.
+        // SAFETY: there is no other thread yet.
         unsafe { *self.given.get() = Given { config, base, code } };
     }
 
@@ -68,7 +68,7 @@ impl Session {
         &self.given().config
     }
 
-    /// Whether somebody wants to know what happens.
+    /// Whether there is a server that takes reports.
     pub(crate) fn is_heard(&self) -> bool {
         self.config().name[0] != 0
     }

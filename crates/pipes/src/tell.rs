@@ -1,4 +1,4 @@
-//! Telling hosepipe, and asking it.
+//! Reports to hosepipe, and questions.
 
 use core::ffi::{c_char, c_int};
 
@@ -6,7 +6,7 @@ use crate::protocol::{Head, Plain, REPLY_BYTES, Reply, TEXT_BYTES_MAX, Usage, ki
 use crate::session::SESSION;
 use crate::sys;
 
-/// The longest list of children that is told, and the zero behind it.
+/// The longest list of children that is reported, and the zero behind it.
 const CHILDREN_BYTES_MAX: usize = 256;
 
 /// hosepipe answers within microseconds, on a busy machine within seconds. A shell that has waited for longer says so, and waits until
@@ -34,8 +34,8 @@ fn send(head: &Head, text: &[u8], with: Option<i32>) -> Result<(), isize> {
 pub(crate) fn ask_for_link() -> Answer {
     let answer = ask();
     // Its name is free again: the server has ended.
-    let nobody = |error: &isize| *error == ECONNREFUSED;
-    answer.unwrap_or_else(|error| if nobody(&error) { Answer::Nobody } else { Answer::Refused(error) })
+    let is_gone = |error: &isize| *error == ECONNREFUSED;
+    answer.unwrap_or_else(|error| if is_gone(&error) { Answer::NoServer } else { Answer::Refused(error) })
 }
 
 fn ask() -> Result<Answer, isize> {
@@ -62,7 +62,7 @@ fn ask() -> Result<Answer, isize> {
             fds[..passed].iter().for_each(|fd| sys::close(*fd));
             Err(EMFILE)
         }
-        None => Ok(Answer::Nobody),
+        None => Ok(Answer::NoServer),
     }
 }
 
@@ -72,8 +72,8 @@ pub(crate) enum Answer {
     Link(Reply, [c_int; 2]),
     /// There is none, for this reason (errno(3)).
     Refused(isize),
-    /// Nobody answers any more: the shell is to make a pipe itself.
-    Nobody,
+    /// The server has ended: the shell is to make a pipe itself.
+    NoServer,
 }
 
 /// Says that this process has an end of a link now. A reader that is to be held waits here until its writers are done.

@@ -1,5 +1,5 @@
-//! The processes of this machine, with what each has open. That is looked through only when a process is new, when something about
-//! it has changed, and else once in a while.
+//! The processes of this machine, with what each has open. That is read only when a process is new, when something about it has changed,
+//! and else once in a while.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -9,9 +9,9 @@ use process::proc::{self, Stat};
 
 use crate::end::{End, Holdings, holdings};
 
-/// What a process has open is looked through at one of so many looks, if nothing calls for it before.
+/// The descriptors of a process are read again after this many samples at the latest.
 const ROUND: u64 = 16;
-/// A process that is not older than so many looks may still be about to become what it will be.
+/// A process that is at most this many samples old may still be about to execute its program.
 const YOUNG: u64 = 2;
 
 /// A process.
@@ -20,7 +20,7 @@ pub(crate) struct Known {
     pub(crate) since: u64,
     pub(crate) parent: i32,
     started_ticks: u64,
-    /// `None` where that is nobody's business but its user's.
+    /// `None` of another user's process.
     pub(crate) holdings: Option<Holdings>,
     /// How many descriptors it had; 0 on kernels that do not tell (before Linux 6.2).
     descriptors: u64,

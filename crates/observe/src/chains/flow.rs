@@ -13,7 +13,7 @@ const SAME_SHARE_OF_FEW: f64 = 0.2;
 /// What is known of one end of a link.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct EndFlow {
-    /// Bytes that those who hold it moved in the direction of the link; `None` where that is not told.
+    /// Bytes that those who hold it moved in the direction of the link; `None` where that is not known.
     pub(crate) bytes: Option<f64>,
     /// That may be too much: of children that ended everything is counted.
     pub(crate) at_most: bool,

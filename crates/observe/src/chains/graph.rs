@@ -48,7 +48,7 @@ pub(crate) struct GraphStage {
     pub(crate) leaders: usize,
 }
 
-/// A link between stages; nobody at one end is somebody who cannot be seen.
+/// A link between stages; an end without a stage belongs to a process that cannot be seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GraphLink {
     pub(crate) id: LinkId,
@@ -198,17 +198,17 @@ fn links(stages: &[GraphStage], used: &Sides, shared: &Sides) -> Vec<GraphLink> 
     }
     let held = holders_of(shared);
     let is_link = |link: &GraphLink| {
-        let nobody = |writes: bool| !held.contains_key(&Side { link: link.id, writes });
+        let is_free = |writes: bool| !held.contains_key(&Side { link: link.id, writes });
         let standard = |stages_at: &[usize], writes: bool| {
             let side = Side { link: link.id, writes };
             let fd = i32::from(writes);
             stages_at.iter().any(|at| stages[*at].pids.iter().any(|pid| used[pid].sides[&side].contains(&fd)))
         };
         match (&link.writers[..], &link.readers[..]) {
-            // An end that somebody holds who is no stage leads nowhere; one that nobody holds who can be seen does so where it is a
-            // standard stream.
-            ([], readers) => nobody(true) && standard(readers, false),
-            (writers, []) => nobody(false) && standard(writers, true),
+            // A link with an end that a process holds which is no stage is none; one with an end that no visible process holds is one
+            // where its other end is a standard stream.
+            ([], readers) => is_free(true) && standard(readers, false),
+            (writers, []) => is_free(false) && standard(writers, true),
             (writers, readers) => writers.len() > 1 || writers != readers,
         }
     };
@@ -230,7 +230,7 @@ fn chains(stages: &[GraphStage], links: &[GraphLink]) -> Vec<ChainGraph> {
     names.into_iter().filter_map(|name| chain(&members(name), stages, links)).collect()
 }
 
-/// Whether so many stages meet in a link that it joins none of them to another.
+/// Whether more stages meet at one end of a link than belong together for that.
 fn gathers(link: &GraphLink) -> bool {
     link.writers.len() > FAN_MAX || link.readers.len() > FAN_MAX
 }
@@ -245,7 +245,7 @@ fn chain(members: &[usize], stages: &[GraphStage], links: &[GraphLink]) -> Optio
         let (alone_at_one_end, apart) = (link.writers.is_empty() || link.readers.is_empty(), gathers(link));
         match (&writers[..], &readers[..]) {
             ([], []) => {}
-            // What nobody who can be seen holds joins nobody either.
+            // A link with a free end joins no stages.
             _ if alone_at_one_end => its.push(GraphLink { id: link.id, writers, readers }),
             (_, []) if apart && link.readers.len() <= FAN_MAX => {
                 here.extend(&link.readers);

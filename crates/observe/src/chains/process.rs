@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use process::proc::{self, Stat};
 
-use crate::activity::{self, Activity, Slice, queued_told};
+use crate::activity::{self, Activity, Slice, queued_from};
 use crate::call::Call;
 use crate::waits::{self, Waits};
 
@@ -74,7 +74,7 @@ pub(crate) struct SampledProcess {
     pub(crate) slice: Slice,
     /// What children had moved before that time, or for another stage, and have ended since: it is in its own figures now.
     pub(crate) not_its_own: Moved,
-    /// More of that may be in its figures, of children that nobody had looked at.
+    /// More of that may be in its figures, of children that were not sampled.
     pub(crate) at_most: bool,
     /// It was not looked at lately.
     pub(crate) is_stale: bool,
@@ -201,7 +201,7 @@ fn look(pid: i32, files: &Files) -> Option<(char, String, ProcessSample)> {
     let name = text.split_once('(')?.1.rsplit_once(')')?.0.to_owned();
     let at = Instant::now();
     let activity =
-        activity::alone(pid, &stat, || files.schedstat.read().map_or(0, |bytes| queued_told(&bytes)));
+        activity::alone(pid, &stat, || files.schedstat.read().map_or(0, |bytes| queued_from(&bytes)));
     let moved = files.io.read().and_then(|bytes| moved(&String::from_utf8_lossy(&bytes)));
     Some((stat.state, name, ProcessSample { at, activity, moved }))
 }
@@ -218,8 +218,8 @@ fn waits(pid: i32, look: &ProcessSample, files: &Files) -> Vec<Waits> {
     let threads = proc::threads(pid).take(THREADS_MAX);
     match look.activity.threads {
         0 | 1 => {
-            let call = Call::told(files.syscall.read(), &format!("/proc/{pid}"));
-            call.map(|call| waits::of(pid, call)).into_iter().collect()
+            let call = Call::from_syscall(files.syscall.read(), &format!("/proc/{pid}"));
+            call.map(|call| waits::of_call(pid, call)).into_iter().collect()
         }
         _ => threads.filter_map(|(_, folder)| waits::at(pid, &folder)).collect(),
     }

@@ -1,4 +1,4 @@
-//! What was seen of a chain, as a record tells it.
+//! What was seen of a chain, as the record has it.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ const MOST: f64 = 0.5;
 const STIRS: f64 = 0.01;
 
 impl ChainSampler {
-    /// A chain; `None` where nobody of it is left.
+    /// A chain; `None` where none of its processes is left.
     pub(super) fn chain(&self, graph: &ChainGraph) -> Option<Chain> {
         let stages: Vec<ChainStage> = (0..graph.stages.len()).map(|at| self.stage(graph, at)).collect();
         if stages.iter().any(|stage| stage.processes.is_empty()) {

@@ -12,7 +12,7 @@ use process::proc::others;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 
-/// A pipe becomes so many times as large, up to this size.
+/// The factor by which a pipe grows at once, and its largest size.
 const GROWTH: u64 = 4;
 const PIPE_BYTES_MAX: u64 = 1 << 20;
 /// The most pipes that are enlarged.
@@ -35,7 +35,7 @@ pub(super) enum Growth {
 struct Larger {
     pipe: Identity,
     /// Its name, and none of its ends: neither its readers nor its writers can tell (open(2), O_PATH). Through this it can be opened
-    /// whoever has it later; where nobody has, what is opened is a new pipe of the usual size.
+    /// whichever process has it later; where none has, what is opened is a new pipe of the usual size.
     handle: OwnedFd,
     /// Its place in `enlarged`.
     at: usize,
@@ -133,7 +133,7 @@ impl LargerPipes {
                 self.refuse("the system allows no larger ones: the quota of pipe pages is spent".to_owned());
                 Growth::NoRoom
             }
-            // It has gone, or somebody else has set its size meanwhile.
+            // It has gone, or another process has set its size meanwhile.
             _ => Growth::Never,
         };
         if larger.at != usize::MAX {

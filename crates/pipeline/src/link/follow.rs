@@ -78,7 +78,7 @@ impl FileFollower {
         while from < end {
             let most = self.seen.len().min((end - from) as usize);
             let read = rustix::io::pread(&self.file.reader, &mut self.seen[..most], from);
-            // Cut off meanwhile by its writer: what there was nobody knows.
+            // Cut off meanwhile by its writer: what there was is not known.
             let Ok(read @ 1..) = read else { return };
             self.lines.count(&self.seen[..read]);
             from += read as u64;
@@ -141,9 +141,9 @@ impl Source for FileFollower {
         self.watch.as_fd()
     }
 
-    /// A pipe without a reader stops its writer at the next write; a file takes all. So whoever writes on is sent
+    /// A pipe without a reader stops its writer at the next write; a file takes all. So a process that writes on is sent
     /// the signal that the pipe would send, and what was written is thrown away, or `yes | head -1` would fill the
-    /// disk. Who ignores the signal is told by an error of the write, as over a pipe: EFBIG here, EPIPE there.
+    /// disk. One that ignores the signal gets an error of the write, as over a pipe: EFBIG here, EPIPE there.
     fn hang_up(mut self: Box<Self>, stop: &Stop) -> io::Result<()> {
         if self.closes_soon(stop)? {
             self.file.look()?;

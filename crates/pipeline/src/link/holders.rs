@@ -1,6 +1,6 @@
 //! The processes that hold a link's file open for writing, and how they are stopped.
 //!
-//! Whoever holds the file has it from us: it has no name, or one that only this user may open. So it does not
+//! All holders have the file from us: it has no name, or one that only this user may open. So it does not
 //! matter whose child a writer is by now; over a pipe SIGPIPE reaches it too.
 
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use observe::open_file::OpenFile;
 /// How long a writer may go on after SIGPIPE, which it can ignore.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// How long somebody may go on whom nobody can find: another user's process, which we may not look into. Short-lived
+/// How long a writer may go on that cannot be found: another user's process, whose descriptors are not shown. Short-lived
 /// writers come and go unseen, too, but not without a [`BREAK`].
 const PATIENCE_WITH_THE_UNSEEN: Duration = Duration::from_secs(1);
 const BREAK: Duration = Duration::from_millis(50);
@@ -26,9 +26,9 @@ const BREAK: Duration = Duration::from_millis(50);
 /// What came of an attempt to stop writers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Writing {
-    /// They were told, or were not found yet.
+    /// They were sent SIGPIPE, or were not found yet.
     MayEnd,
-    /// Somebody goes on who was told long ago, or can be told nothing.
+    /// One goes on that was sent SIGPIPE long ago, or that cannot be sent a signal.
     GoesOn,
 }
 
@@ -36,7 +36,7 @@ pub(super) enum Writing {
 pub(super) struct Holders {
     file: OpenFile,
     known: HashMap<i32, Known>,
-    /// The first and the last look in a row that found nobody who writes.
+    /// The first and the last search in a row that found no writer.
     in_vain: Option<(Instant, Instant)>,
 }
 
@@ -78,7 +78,7 @@ impl Holders {
     ///
     /// The kernel does not say who it was. A holder that has written nothing since the last look (a shell that
     /// waits for its child) is left alone, as it would be over a pipe; so are all where they have written less than came:
-    /// that was somebody who has come and gone unseen, and what they wrote may have gone elsewhere.
+    /// the file's writer has come and gone unseen, and what these wrote may have gone elsewhere.
     pub(super) fn stop_writing(&mut self, grown_bytes: u64) -> Writing {
         let holders = self.find();
         let counts = holders.iter().map(|pid| (*pid, self.written_since(*pid)));
@@ -100,8 +100,8 @@ impl Holders {
             now - first > PATIENCE_WITH_THE_UNSEEN
         } else {
             self.in_vain = None;
-            // All are told, whatever the first has to say.
-            wrote.into_iter().map(|(pid, _)| self.tell(pid)).filter(|went_on| *went_on).count() > 0
+            // All of them, whatever comes of the first.
+            wrote.into_iter().map(|(pid, _)| self.send_sigpipe(pid)).filter(|went_on| *went_on).count() > 0
         };
         if goes_on { Writing::GoesOn } else { Writing::MayEnd }
     }
@@ -129,18 +129,18 @@ impl Holders {
     }
 
     /// Sends SIGPIPE, once; says whether it goes on although that is long ago.
-    fn tell(&mut self, pid: i32) -> bool {
+    fn send_sigpipe(&mut self, pid: i32) -> bool {
         let known = self.known.entry(pid).or_default();
         if let Some(since) = known.signalled {
             return is_held_by(&self.file, pid) && since.elapsed() > PATIENCE;
         }
-        let mut told = None;
+        let mut sent = None;
         proc::signal_if(pid, Signal::PIPE, || {
             let holds = is_held_by(&self.file, pid);
-            told = holds.then(Instant::now);
+            sent = holds.then(Instant::now);
             holds
         });
-        known.signalled = told;
+        known.signalled = sent;
         false
     }
 

@@ -1,4 +1,4 @@
-//! Lines that pass a link, counted in the bytes that a relay sees, where somebody wants to know.
+//! Lines that pass a link, counted in the bytes that a relay sees, where that is asked for.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -16,7 +16,7 @@ impl Lines {
         self.wanted.store(true, Relaxed);
     }
 
-    /// Whether somebody wants to know.
+    /// Whether they are counted.
     pub(super) fn are_wanted(&self) -> bool {
         self.wanted.load(Relaxed)
     }

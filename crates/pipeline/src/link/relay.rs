@@ -21,7 +21,7 @@ use super::wait::{Stop, has_now};
 /// may be reading what the pipeline's last stage left.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// How long a relay that cannot go on waits for its reader to be ended, which may be somebody else's.
+/// How long a relay that cannot go on waits for its reader to be ended, which may be another user's.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A full pipe is writable again as soon as its reader has taken one page of it, and to be woken for each page costs
@@ -46,7 +46,7 @@ pub(super) trait Source: Send {
     /// The descriptor that becomes readable when there is more.
     fn wakes(&self) -> BorrowedFd<'_>;
 
-    /// Passes on to the writer that nobody reads any more; returns when the writer has gone too, or soon after `stop`.
+    /// Passes on to the writer that its reader has gone; returns when the writer has gone too, or soon after `stop`.
     fn hang_up(self: Box<Self>, stop: &Stop) -> io::Result<()>;
 
     /// What went wrong beside the way of the bytes to their reader.
@@ -150,7 +150,7 @@ fn run(mut source: Box<dyn Source>, pipe: OwnedFd, stop: &Stop, failed: &AtomicB
         {}
         failed.store(false, SeqCst);
     }
-    // Whatever ended it, the writer writes for nobody from now on.
+    // Whatever ended it, the writer has no reader from now on.
     drop(pipe);
     let hung_up = source.hang_up(stop).err();
     let trouble = if reader_left { hung_up } else { Some(error) };

@@ -72,7 +72,7 @@ impl Source for SshSource {
         self.stream.wakes()
     }
 
-    /// Without ssh the writer writes to nobody, as over a pipe.
+    /// Without ssh the writer has no reader, as over a pipe.
     fn hang_up(self: Box<Self>, _stop: &Stop) -> io::Result<()> {
         Ok(())
     }

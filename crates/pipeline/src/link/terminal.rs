@@ -93,7 +93,7 @@ impl Source for TerminalSource {
     }
 
     /// Closing the master would only make writes to the slave fail with EIO, again and again for who looks at no
-    /// error. So whoever writes on is sent the signal that a pipe would send, and what was written is thrown away; only
+    /// error. So a process that writes on is sent the signal that a pipe would send, and what was written is thrown away; only
     /// for one that ignores the signal the master is closed.
     fn hang_up(mut self: Box<Self>, stop: &Stop) -> io::Result<()> {
         let Some(slave) = &self.slave else { return Ok(()) };

@@ -17,6 +17,7 @@ use super::Server;
 use crate::keep::{Keep, KeepProblem};
 use crate::ledger::Pipeline;
 use crate::link::{Link, limit_trouble};
+use crate::run::ShellUse;
 use crate::socket::{self, Socket};
 use crate::stage_sampler::FillSource;
 
@@ -74,7 +75,7 @@ impl Served {
     }
 }
 
-/// Lets a held reader go on. One that is not told so reads nothing.
+/// Lets a held reader go on.
 fn release(reader: &OwnedFd) {
     socket::send(reader, &Reply::default(), &[]);
 }
@@ -177,7 +178,7 @@ impl Server<'_> {
         let over: Vec<u64> = self.open.iter().copied().filter(is_over).collect();
         if !over.is_empty() {
             // What their writers said before they ended is there by now.
-            self.hear(socket)?;
+            self.receive_all(socket)?;
         }
         over.into_iter().for_each(|id| self.finish(id));
         Ok(())
@@ -219,14 +220,14 @@ impl Server<'_> {
         }
     }
 
-    /// An end that is none must not look like one: whoever would read it, or what is made of it, is killed before it comes.
+    /// Data that was cut short must not look complete: its readers, and those of what they make of it, are killed before the end comes.
     fn end_readers_of_failed(&self) {
         let has_failed = |id: &&u64| self.links.get(id).and_then(Served::link).is_some_and(Link::has_failed);
         let failed = self.open.iter().filter(has_failed);
         let mut links: Vec<u64> = failed.flat_map(|id| self.ledger.downstream(*id)).collect();
         // The last ones first, so that they do not see the end of those before them.
         links.reverse();
-        let at_prompt = self.service.text.is_interactive;
+        let at_prompt = self.service.text.shell_use == ShellUse::Interactive;
         for source in links.iter().filter_map(|id| self.links.get(id)?.fill_source) {
             if let FillSource::Pipe(identity) = source {
                 OpenFile::pipe(identity).end_readers(self.ledger.shell, at_prompt);
@@ -252,7 +253,7 @@ impl Server<'_> {
                 self.name_file(*link, number, stage, &self.ledger.name(*writer));
             }
         }
-        // Who wrote these was not told: fish starts some programs without a fork(2) of its own, and does some things itself.
+        // The writers of these are not known: fish starts some programs without a fork(2) of its own, and does some things itself.
         let nameless = self.links.iter().filter(|(id, served)| {
             let nameless = served.keep.is_some() && served.record.kept.is_none();
             nameless && matches!(served.state, State::Over) && !self.ledger.is_written(**id)
