@@ -183,17 +183,17 @@ mod tests {
         let mut shell = shell.expect("sh");
         let pid = shell.id() as i32;
         let deadline = Instant::now() + Duration::from_secs(20);
-        let mut seen = of(pid, true, &[]).expect("it lives");
+        let mut seen = sample(pid, true, &[]).expect("it lives");
         while seen.cpu_ns < 50_000_000 && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));
-            seen = of(pid, true, &[]).expect("it lives");
+            seen = sample(pid, true, &[]).expect("it lives");
         }
         assert_eq!((seen.cpu_ns >= 50_000_000, seen.pids.len()), (true, 2));
         for pid in seen.pids {
             process::signals::send(pid, nix::sys::signal::Signal::SIGKILL);
         }
         shell.wait().expect("reaped");
-        assert_eq!(of(pid, true, &[]), None);
+        assert_eq!(sample(pid, true, &[]), None);
     }
 
     #[test]
@@ -221,10 +221,10 @@ mod tests {
             let mut child = command.args(["-c", text]).stdin(Stdio::piped()).spawn().expect("started");
             let pid = child.id() as i32;
             let deadline = Instant::now() + Duration::from_secs(20);
-            let mut seen = of(pid, true, &[]).expect("it lives");
+            let mut seen = sample(pid, true, &[]).expect("it lives");
             while !(seen.pids.len() > 1 && seen.passes_time() == passes) && Instant::now() < deadline {
                 std::thread::sleep(Duration::from_millis(5));
-                seen = of(pid, true, &[]).expect("it lives");
+                seen = sample(pid, true, &[]).expect("it lives");
             }
             assert_eq!(seen.passes_time(), passes, "{text}");
             for pid in seen.pids {

@@ -81,7 +81,8 @@ impl ChargedPipes {
 /// waits for its reader.
 fn charged(pid: i32, end: &End, pipe: Identity) -> Option<(u32, u64)> {
     let is_nameless = Some(pipe.0) == nameless();
-    if !end.reads && !(is_nameless && end.writes) {
+    let may_open = end.reads || (is_nameless && end.writes);
+    if !may_open {
         return None;
     }
     let open = BriefPipe::open(pid, end.fd, Some(pipe)).ok()?;
