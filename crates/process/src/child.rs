@@ -78,7 +78,7 @@ impl Child<'static> {
                 drop(output);
                 become_child(name, parent);
                 let mut writer = File::from(writer);
-                // A panic must not unwind into the parent's code, of which this is a copy.
+                // A panic must not unwind into the parent's code, of which this is a copy (in a release a panic aborts anyway).
                 let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut writer)));
                 drop(writer);
                 leave(if outcome.is_ok() { 0 } else { 101 })
