@@ -21,7 +21,7 @@ pub(crate) const LINKS: &[Link] = &[
     link("pipe", "a pipe, as large as the system grants", false),
     link("fifo", "a FIFO, its name removed once both ends are open", false),
     link("socketpair", "a pair of AF_UNIX stream sockets", false),
-    link("unix-stream", "a connection over an AF_UNIX name, removed once it stands", false),
+    link("unix-stream", "a connection over an AF_UNIX name, removed once it is connected", false),
     link("tcp", "a connection over the loopback interface", false),
     link("tmpfile", "a file without a name, followed by a relay; from there a pipe", true),
     link("file", "a file with a name, followed by a relay; from there a pipe", true),
