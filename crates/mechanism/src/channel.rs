@@ -166,6 +166,11 @@ impl OpenError {
     }
 }
 
+/// What a call of the C library answered, which is negative where `errno` says why it failed.
+pub(crate) fn answered(answer: impl TryInto<usize>) -> io::Result<usize> {
+    answer.try_into().map_err(|_| io::Error::last_os_error())
+}
+
 /// A number that the kernel keeps under /proc/sys, such as `fs/pipe-max-size`.
 pub(crate) fn kernel_setting(path: &str) -> Option<u64> {
     std::fs::read_to_string(format!("/proc/sys/{path}")).ok()?.trim().parse().ok()

@@ -26,6 +26,18 @@ pub trait End: Send {
     }
 }
 
+/// An end that prepares nothing, and makes the system calls that a field of it counts.
+macro_rules! counted_by {
+    ($end:ty, $($field:tt).+) => {
+        impl End for $end {
+            fn syscalls(&self) -> Option<u64> {
+                self.$($field).+.syscalls()
+            }
+        }
+    };
+}
+pub(crate) use counted_by;
+
 /// The sending end of one direction. A concrete type per mechanism, so that loops over it are compiled for it.
 pub trait Sender: End {
     /// Hands over one block, all of it, however many calls that takes.

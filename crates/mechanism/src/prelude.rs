@@ -9,9 +9,9 @@ pub(crate) use payload::{Consumer, Producer};
 pub(crate) use rustix::event::PollFlags;
 pub(crate) use rustix::io::Errno;
 
-pub(crate) use crate::channel::{granted, kernel_setting};
+pub(crate) use crate::channel::{answered, granted, kernel_setting};
 pub(crate) use crate::descriptor::*;
-pub(crate) use crate::ends::{End, ReceiveInPlace, Receiver, SendInPlace, Sender};
+pub(crate) use crate::ends::{End, ReceiveInPlace, Receiver, SendInPlace, Sender, counted_by};
 pub(crate) use crate::fd::{FdEnd, FdWait};
 pub(crate) use crate::link::LinkKind;
 pub(crate) use crate::loops::{Direction, assemble, lone_end, one_way, over_connected};

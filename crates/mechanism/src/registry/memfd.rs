@@ -133,11 +133,7 @@ fn take(socket: &OwnedFd) -> rustix::io::Result<Option<(OwnedFd, u64)>> {
 /// Puts each block into a file and passes that.
 struct MemfdSender(FdEnd);
 
-impl End for MemfdSender {
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.0.syscalls)
-    }
-}
+counted_by!(MemfdSender, 0);
 
 impl Sender for MemfdSender {
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
@@ -206,11 +202,7 @@ impl MemfdReceiver {
     }
 }
 
-impl End for MemfdReceiver {
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.socket.syscalls)
-    }
-}
+counted_by!(MemfdReceiver, socket);
 
 impl Receiver for MemfdReceiver {
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {

@@ -72,11 +72,7 @@ impl MessageEnd {
     }
 }
 
-impl End for MessageEnd {
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.end.syscalls)
-    }
-}
+counted_by!(MessageEnd, end);
 
 impl Sender for MessageEnd {
     #[inline]

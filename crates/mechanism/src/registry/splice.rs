@@ -214,11 +214,7 @@ impl OwnPipe {
     }
 }
 
-impl End for OwnPipe {
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.onward.to.syscalls)
-    }
-}
+counted_by!(OwnPipe, onward.to);
 
 /// Bytes are copied into the pipe by write(2).
 impl Sender for OwnPipe {

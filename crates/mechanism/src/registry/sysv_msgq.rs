@@ -128,9 +128,7 @@ impl SysvQueue {
     fn status(&self) -> io::Result<libc::msqid_ds> {
         let mut status = MaybeUninit::<libc::msqid_ds>::zeroed();
         // SAFETY: IPC_STAT fills the buffer, which is of the type it expects.
-        if unsafe { libc::msgctl(self.id, libc::IPC_STAT, status.as_mut_ptr()) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        answered(unsafe { libc::msgctl(self.id, libc::IPC_STAT, status.as_mut_ptr()) })?;
         // SAFETY: filled above, and all zeros would be valid too.
         Ok(unsafe { status.assume_init() })
     }
@@ -143,10 +141,7 @@ impl SysvQueue {
         let mut status = self.status()?;
         status.msg_qbytes = bytes;
         // SAFETY: IPC_SET reads the buffer, which IPC_STAT filled.
-        if unsafe { libc::msgctl(self.id, libc::IPC_SET, &mut status) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(())
+        answered(unsafe { libc::msgctl(self.id, libc::IPC_SET, &mut status) }).map(drop)
     }
 }
 

@@ -182,6 +182,5 @@ fn tcp_info(socket: &OwnedFd) -> io::Result<libc::tcp_info> {
     let mut len = size_of_val(&info) as libc::socklen_t;
     let (fd, room) = (socket.as_raw_fd(), (&raw mut info).cast());
     // SAFETY: room for as much as `len` says; the kernel writes no more.
-    let answer = unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, room, &mut len) };
-    if answer == 0 { Ok(info) } else { Err(io::Error::last_os_error()) }
+    answered(unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, room, &mut len) }).map(|_| info)
 }

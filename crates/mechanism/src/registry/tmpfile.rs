@@ -202,11 +202,7 @@ pub(super) struct Appender {
     done: Option<OwnedFd>,
 }
 
-impl End for Appender {
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.file.syscalls)
-    }
-}
+counted_by!(Appender, file);
 
 impl Sender for Appender {
     fn send(&mut self, block: &[u8]) -> io::Result<()> {
@@ -236,11 +232,7 @@ pub(super) struct Follower {
     follow: Follow,
 }
 
-impl End for Follower {
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.file.syscalls)
-    }
-}
+counted_by!(Follower, file);
 
 impl Receiver for Follower {
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize> {

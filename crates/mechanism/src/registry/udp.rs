@@ -223,11 +223,7 @@ impl UdpSender {
     }
 }
 
-impl End for UdpSender {
-    fn syscalls(&self) -> Option<u64> {
-        self.socket.syscalls()
-    }
-}
+counted_by!(UdpSender, socket);
 
 impl Sender for UdpSender {
     #[inline]
@@ -262,11 +258,7 @@ struct UdpReceiver {
     received: u64,
 }
 
-impl End for UdpReceiver {
-    fn syscalls(&self) -> Option<u64> {
-        self.socket.syscalls()
-    }
-}
+counted_by!(UdpReceiver, socket);
 
 impl Receiver for UdpReceiver {
     #[inline]
@@ -311,14 +303,9 @@ impl Account {
         const SO_MEMINFO: libc::c_int = 55;
         let mut values = [0u32; libc::SK_MEMINFO_DROPS as usize + 1];
         let mut len = size_of_val(&values) as libc::socklen_t;
+        let (fd, room) = (socket.as_raw_fd(), values.as_mut_ptr().cast());
         // SAFETY: room for as many values as `len` says; the kernel writes no more.
-        let result = unsafe {
-            let (fd, values) = (socket.as_raw_fd(), values.as_mut_ptr().cast());
-            libc::getsockopt(fd, libc::SOL_SOCKET, SO_MEMINFO, values, &mut len)
-        };
-        if result != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        answered(unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, SO_MEMINFO, room, &mut len) })?;
         Ok(Self {
             charged_bytes: values[libc::SK_MEMINFO_RMEM_ALLOC as usize].into(),
             dropped: values[libc::SK_MEMINFO_DROPS as usize].into(),

@@ -22,11 +22,7 @@ const PIECES_MAX: usize = 64;
 /// The writing end of a pipe, gathering.
 pub(super) struct WritevSender(pub(super) FdEnd);
 
-impl End for WritevSender {
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.0.syscalls)
-    }
-}
+counted_by!(WritevSender, 0);
 
 impl Sender for WritevSender {
     #[inline]
@@ -73,11 +69,7 @@ impl Drain {
     }
 }
 
-impl End for Drain {
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.end.syscalls)
-    }
-}
+counted_by!(Drain, end);
 
 impl Receiver for Drain {
     /// What went to /dev/null cannot be passed on.
@@ -107,11 +99,7 @@ impl TeeSender {
     }
 }
 
-impl End for TeeSender {
-    fn syscalls(&self) -> Option<u64> {
-        Some(self.end.syscalls)
-    }
-}
+counted_by!(TeeSender, end);
 
 impl Sender for TeeSender {
     /// Only the block that the reservoir was filled with can be sent.
