@@ -95,7 +95,7 @@ pub fn run(words: &[OsString], streams: &[(OwnedFd, RawFd)]) -> Result<Boosted, 
     let mut sampler = proc_is_ours().then(|| TreeSampler::new(pid));
     release_descriptors(!streams.is_empty());
     let mut sample = || sampler.as_mut().map(TreeSampler::sample);
-    let (ended, _) = supervisor.wait_looking(None, &mut sample).map_err(system("wait4"))?;
+    let (ended, _) = supervisor.wait(None, &mut sample).map_err(system("wait4"))?;
     let boosted = Boosted { ended: Some(ended), ..Boosted::nothing(pid, began.elapsed()) };
     Ok(match sampler {
         Some(sampler) => sampler.end(boosted),

@@ -214,7 +214,7 @@ pub fn run(text: &Text<'_>) -> Result<Ran, RunError> {
     let (its_pid, server, cleaner) = running.serve(text, socket).map_err(system("fork"))?;
     // Where the text writes elsewhere, standard output is for the record.
     release_descriptors(!text.streams.is_empty());
-    let ended = running.supervisor.wait(Some(server.as_fd()));
+    let ended = running.supervisor.wait(Some(server.as_fd()), &mut || None);
     let (ended, _) = ended.map_err(|source| match source.kind() {
         io::ErrorKind::BrokenPipe => RunError::Killed,
         _ => system("wait4")(source),

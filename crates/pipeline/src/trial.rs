@@ -160,6 +160,6 @@ fn time(
     let started = spawn(program, words, &environment, &streams);
     supervisor.watch(started.map_err(shell.refused("posix_spawn"))?).map_err(shell.refused("pidfd_open"))?;
     drop(streams);
-    let (ended, asked_to_end) = supervisor.wait(None).map_err(shell.refused("wait4"))?;
+    let (ended, asked_to_end) = supervisor.wait(None, &mut || None).map_err(shell.refused("wait4"))?;
     Ok((began.elapsed(), ended, asked_to_end))
 }

@@ -181,11 +181,8 @@ impl Drop for CleanerProcess {
     fn drop(&mut self) {
         for path in self.end() {
             // Where standard error is closed there is no other place to say it.
-            let _ = writeln!(
-                io::stderr(),
-                "hosepipe: {} could not be removed: remove it by hand",
-                path.display()
-            );
+            let path = path.display();
+            let _ = writeln!(io::stderr(), "hosepipe: {path} could not be removed: remove it by hand");
         }
     }
 }

@@ -6,6 +6,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
+use std::thread::{Builder, JoinHandle};
 
 use nix::sys::signal::Signal::*;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill};
@@ -89,18 +90,11 @@ pub(crate) fn not_ignored_at_start() -> SigSet {
 
 /// Sets all signals, and the mask of this thread, to what they were when this process was started.
 pub(crate) fn restore() {
+    let before = std::ptr::null::<usize>();
     for signal in 1..SIGNALS as i32 {
         let action = [if was_ignored(signal) { libc::SIG_IGN } else { libc::SIG_DFL }, 0, 0, 0];
         // SAFETY: the kernel's struct of a handler, flags, and a set; neither of these handlers runs code of ours. KILL and STOP are refused.
-        unsafe {
-            libc::syscall(
-                libc::SYS_rt_sigaction,
-                signal,
-                action.as_ptr(),
-                std::ptr::null::<usize>(),
-                SET_BYTES,
-            )
-        };
+        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, action.as_ptr(), before, SET_BYTES) };
     }
     // It fails only for bad arguments.
     let _ = mask_at_start().thread_set_mask();
@@ -128,6 +122,18 @@ impl Drop for NoSignals {
     fn drop(&mut self) {
         let _ = self.before.thread_set_mask();
     }
+}
+
+/// Starts a thread that holds every signal back: those to this process are for the thread that waits for them.
+///
+/// # Errors
+/// What clone(2) answered: EAGAIN where the user has as many tasks as allowed, or memory is short.
+pub fn spawn_thread<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    let _held = NoSignals::hold();
+    Builder::new().name(name.to_owned()).spawn(work)
 }
 
 /// A signal that came.

@@ -1,11 +1,13 @@
 //! Starting a program with posix_spawn(3), which glibc makes of a vfork-like clone(2): its cost does not grow with
-//! the memory of this process, and it may be called from a program with threads.
+//! the memory of this process, and it may be called from a program with threads. And ssh(1), as every part of hosepipe starts it:
+//! configured by the user, through an argument vector.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::process::Command;
 
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
 use nix::sys::signal::Signal;
@@ -58,6 +60,20 @@ pub fn end_with_parent() -> io::Result<()> {
         nix::sys::signal::raise(Signal::SIGTERM)?;
     }
     Ok(())
+}
+
+/// The words that run a line in the login shell of another host. Nothing can type a password, and there is no terminal.
+pub fn ssh_words(host: &str, line: &str) -> Vec<String> {
+    ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=4", "--", host, line]
+        .map(str::to_owned)
+        .to_vec()
+}
+
+/// The command of these words, of which there is one at least.
+pub fn command(words: &[String]) -> Command {
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]);
+    command
 }
 
 fn c_words(words: &[OsString]) -> Vec<CString> {

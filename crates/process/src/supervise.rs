@@ -60,21 +60,14 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Waits for the child to end. Signals that came to this process alone are passed on; the first one that asked for the end comes
-    /// back with how the child ended. Where `server` ends before the child does, all that the child started is killed: what flowed
-    /// was cut short, and must not look like a normal end.
+    /// Waits for the child to end; meanwhile `look` is called again and again, and returns the longest time until its next call.
+    /// Signals that came to this process alone are passed on; the first one that asked for the end comes back with how the child
+    /// ended. Where `server` ends before the child does, all that the child started is killed: what flowed was cut short, and must
+    /// not look like a normal end.
     ///
     /// # Errors
     /// What poll(2) or waitpid(2) answered; `BrokenPipe` where the server has ended.
-    pub fn wait(&mut self, server: Option<BorrowedFd<'_>>) -> io::Result<(ExitStatus, Option<i32>)> {
-        self.wait_looking(server, &mut || None)
-    }
-
-    /// The same; meanwhile `look` is called again and again, and returns the longest time until its next call.
-    ///
-    /// # Errors
-    /// As [`Self::wait`].
-    pub fn wait_looking(
+    pub fn wait(
         &mut self,
         server: Option<BorrowedFd<'_>>,
         look: &mut dyn FnMut() -> Option<Duration>,
@@ -87,10 +80,8 @@ impl Supervisor {
                 Some((_, status)) if !status.stopped() => {
                     self.child = None;
                     self.end_orphans(asked_to_end);
-                    return Ok((
-                        ExitStatus::from_raw(status.as_raw()),
-                        asked_to_end.map(|signal| signal as i32),
-                    ));
+                    let status = ExitStatus::from_raw(status.as_raw());
+                    return Ok((status, asked_to_end.map(|signal| signal as i32)));
                 }
                 Some(_) if stopped_alone(child) => {
                     // Stops this process until it gets a SIGCONT.

@@ -119,8 +119,7 @@ mod tests {
     use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
     use super::*;
-    use crate::captured::Captured;
-    use crate::child::Capture;
+    use crate::child::{Capture, Captured};
     use crate::cleaner::Cleaner;
 
     /// Expected: Ctrl-C stops a run, and no row of it failed.
