@@ -6,10 +6,12 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use model::{
-    AXES, Axis, AxisGroup, BenchRecord, BoostRecord, BoostedPipe, CaseChange, CaseRecord, ChainLink,
-    ChainStage, CompareRecord, CompareResult, DiffRecord, FleetRecord, Measure, Ratio, Record, RunRecord,
-    StageRecord, StudyRecord, TopRecord,
+    AXES, Axis, AxisGroup, BenchRecord, BoostRecord, CaseChange, CaseRecord, ChainLink, ChainStage,
+    CompareRecord, CompareResult, DiffRecord, FleetRecord, Measure, Ratio, Record, RunRecord, StudyRecord,
+    TopRecord,
 };
+use serde::Serialize;
+use serde_json::Value;
 use stats::{CostModel, Estimate, bound_of, figure, load};
 
 use crate::against_pipe::Pipes;
@@ -50,6 +52,18 @@ impl Sheet {
     fn of<T>(columns: &[Column<T>], things: impl Iterator<Item = T>) -> Self {
         let row = |thing: T| columns.iter().map(|(_, value)| value(&thing).unwrap_or_default()).collect();
         Self { columns: columns.iter().map(|(name, _)| *name).collect(), rows: things.map(row).collect() }
+    }
+
+    /// Fields of things as records have them, `column` or `column=path/of/its/field`, with blanks between them.
+    fn of_fields<T: Serialize>(columns: &'static str, things: impl Iterator<Item = T>) -> Self {
+        let columns: Vec<_> =
+            columns.split_whitespace().map(|name| name.split_once('=').unwrap_or((name, name))).collect();
+        let row = |thing: T| {
+            let fields = serde_json::to_value(thing).unwrap_or_default();
+            let cell = |path: &str| fields.pointer(&format!("/{path}")).map_or_else(String::new, plain);
+            columns.iter().map(|(_, path)| cell(path)).collect()
+        };
+        Self { rows: things.map(row).collect(), columns: columns.iter().map(|(name, _)| *name).collect() }
     }
 
     /// More columns for the same rows.
@@ -230,76 +244,32 @@ fn of_chains(record: &TopRecord) -> Sheet {
 }
 
 fn of_run(record: &RunRecord) -> Sheet {
-    type Stage<'a> = (&'a StageRecord, Option<&'a model::LinkRecord>);
-    let columns: &[Column<Stage>] = &[
-        ("pipeline", |(stage, _)| Some(stage.pipeline.to_string())),
-        ("command", |(stage, _)| Some(stage.command.clone())),
-        ("status", |(stage, _)| text(stage.status)),
-        ("signal", |(stage, _)| text(stage.signal)),
-        ("wall_ns", |(stage, _)| Some(stage.wall_ns.to_string())),
-        ("user_ns", |(stage, _)| Some(stage.user_ns.to_string())),
-        ("system_ns", |(stage, _)| Some(stage.system_ns.to_string())),
-        ("queued_ns", |(stage, _)| text(stage.queued_ns)),
-        ("blocked_read_ns", |(stage, _)| text(stage.blocked_read_ns)),
-        ("blocked_write_ns", |(stage, _)| text(stage.blocked_write_ns)),
-        ("max_rss_bytes", |(stage, _)| text(stage.max_rss_bytes)),
-        ("link", |(_, link)| Some((*link)?.spec.clone())),
-        ("link_bytes", |(_, link)| text((*link)?.bytes)),
-        ("link_lines", |(_, link)| text((*link)?.lines)),
-        ("link_stored_bytes", |(_, link)| text((*link)?.stored_bytes)),
-        ("link_watched_ns", |(_, link)| text((*link)?.watched_ns)),
-        ("link_full_ns", |(_, link)| text((*link)?.full_ns)),
-        ("link_empty_ns", |(_, link)| text((*link)?.empty_ns)),
-    ];
-    Sheet::of(columns, record.stages.iter().zip(links_behind(record)))
+    const STAGE: &str = "pipeline command status signal wall_ns user_ns system_ns queued_ns blocked_read_ns \
+        blocked_write_ns max_rss_bytes";
+    const LINK: &str = "link=spec link_bytes=bytes link_lines=lines link_stored_bytes=stored_bytes \
+        link_watched_ns=watched_ns link_full_ns=full_ns link_empty_ns=empty_ns";
+    let links = Sheet::of_fields(LINK, links_behind(record).into_iter());
+    Sheet::of_fields(STAGE, record.stages.iter()).with(links)
 }
 
 /// One row for each pipe.
 fn of_boost(record: &BoostRecord) -> Sheet {
-    let columns: &[Column<&BoostedPipe>] = &[
-        ("inode", |pipe| Some(pipe.inode.to_string())),
-        ("writer", |pipe| Some(pipe.writer.as_ref()?.command.clone())),
-        ("writer_pid", |pipe| Some(pipe.writer.as_ref()?.pid.to_string())),
-        ("reader", |pipe| Some(pipe.reader.as_ref()?.command.clone())),
-        ("reader_pid", |pipe| Some(pipe.reader.as_ref()?.pid.to_string())),
-        ("before_bytes", |pipe| Some(pipe.before_bytes.to_string())),
-        ("after_bytes", |pipe| Some(pipe.after_bytes.to_string())),
-        ("watched_ns", |pipe| Some(pipe.watched_ns.to_string())),
-        ("full_ns", |pipe| Some(pipe.full_ns.to_string())),
-        ("left", |pipe| Some(pipe.left.to_string())),
-    ];
-    Sheet::of(columns, record.boosted.iter())
+    const PIPE: &str = "inode writer=writer/command writer_pid=writer/pid reader=reader/command \
+        reader_pid=reader/pid before_bytes after_bytes watched_ns full_ns left";
+    Sheet::of_fields(PIPE, record.boosted.iter())
 }
 
 /// One row for each pipeline and link, times in seconds.
 pub(crate) fn of_comparison(record: &CompareRecord) -> Sheet {
-    Sheet::of(result_columns(), record.results.iter())
+    of_results(&record.results)
 }
 
-fn result_columns<'a>() -> &'a [Column<&'a CompareResult>] {
-    &[
-        ("pipeline", |result| Some(result.pipeline.clone())),
-        ("via", |result| Some(result.via.clone())),
-        ("trials", |result| Some(result.times_s.len().to_string())),
-        ("mean_s", |result| seconds(result.mean_s)),
-        ("stddev_s", |result| seconds(result.stddev_s)),
-        ("median_s", |result| seconds(result.median_s)),
-        ("low_s", |result| seconds(result.low_s)),
-        ("high_s", |result| seconds(result.high_s)),
-        ("times_first", |result| seconds(result.times_first.map(|ratio| ratio.median))),
-        ("times_shell", |result| seconds(result.times_shell.map(|ratio| ratio.median))),
-        ("times_fastest", |result| seconds(result.times_fastest.map(|ratio| ratio.median))),
-        ("times_fastest_low", |result| seconds(result.times_fastest.map(|ratio| ratio.low))),
-        ("times_fastest_high", |result| seconds(result.times_fastest.map(|ratio| ratio.high))),
-        ("stored_bytes", |result| text(result.stored_bytes)),
-        ("output_bytes", |result| Some(result.output_bytes.to_string())),
-        ("output_hash", |result| result.output_hash.clone()),
-        ("status", |result| text(result.status)),
-        ("equal", |result| text(result.equal)),
-        ("same_output", |result| text(result.same_output)),
-        ("parameters", |result| Some(pairs(&result.parameters))),
-        ("error", |result| result.error.clone()),
-    ]
+fn of_results(results: &[CompareResult]) -> Sheet {
+    const RESULT: &str = "pipeline via trials=times_s mean_s stddev_s median_s low_s high_s \
+        times_first=times_first/median times_shell=times_shell/median times_fastest=times_fastest/median \
+        times_fastest_low=times_fastest/low times_fastest_high=times_fastest/high stored_bytes output_bytes \
+        output_hash status equal same_output parameters error";
+    Sheet::of_fields(RESULT, results.iter())
 }
 
 /// One row for each case, result and measure of each part: the columns of the others are empty.
@@ -315,7 +285,7 @@ fn of_study(record: &StudyRecord) -> Sheet {
     let groups = groups_of(&cases, false);
     for part in &record.parts {
         let cases = cases_under(&groups, &without_models(&part.cases));
-        let of_part = cases.beside(Sheet::of(result_columns(), part.results.iter()));
+        let of_part = cases.beside(of_results(&part.results));
         let mut of_part = of_part.beside(Sheet::of(measures, part.measures.iter()));
         of_part.columns.insert(0, "part");
         of_part.rows.iter_mut().for_each(|row| row.insert(0, part.name.clone()));
@@ -389,8 +359,23 @@ fn of_difference(record: &DiffRecord) -> Sheet {
 }
 
 /// The word that stands for a value in records.
-fn word(value: &impl serde::Serialize) -> Option<String> {
+fn word(value: &impl Serialize) -> Option<String> {
     serde_json::to_value(value).ok()?.as_str().map(str::to_owned)
+}
+
+/// A field: of a list its length, of an object its pairs.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Number(number) if number.is_f64() => seconds(number.as_f64()).unwrap_or_default(),
+        Value::Array(list) => list.len().to_string(),
+        Value::Object(fields) => {
+            let pairs = fields.iter().map(|(name, value)| format!("{name}={}", plain(value)));
+            pairs.collect::<Vec<_>>().join(" ")
+        }
+        other => other.to_string(),
+    }
 }
 
 fn text(value: Option<impl ToString>) -> Option<String> {
