@@ -55,5 +55,6 @@ pub use assemble::{disjoint_records, page, terminal, text};
 pub use format::{Format, FormatError};
 pub use formats::FORMATS;
 pub use layout::wrap;
+pub use lists::first_of;
 pub use machine::{MeasuredFigure, MeasuredFinding, machine_table, measured_findings};
 pub use table::{ABSENT, Style, Table};

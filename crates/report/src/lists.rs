@@ -24,7 +24,7 @@ pub(crate) fn grouped<K: Clone + Eq + Hash, V>(pairs: impl IntoIterator<Item = (
 }
 
 /// The names of the first items of a list, and how many more there are: "a, b and 7 more".
-pub(crate) fn first_of<T>(items: &[T], most: usize, separator: &str, name: impl Fn(&T) -> String) -> String {
+pub fn first_of<T>(items: &[T], most: usize, separator: &str, name: impl Fn(&T) -> String) -> String {
     let names = items.iter().take(most).map(name).collect::<Vec<_>>().join(separator);
     match items.len().saturating_sub(most) {
         0 => names,

@@ -3,7 +3,7 @@
 use model::{CaseError, CaseRecord, ErrorKind, Workload};
 use report::document::{Block, Document};
 use report::table::{Column, Fit, Row, Table, Tone};
-use report::{numbers, words};
+use report::{first_of, numbers, words};
 use stats::{Excluded, MessageCost, Weighed, Weighing};
 
 use super::figures::Figures;
@@ -109,12 +109,10 @@ impl Answer<'_> {
                 )
             }
             (count, _) => {
-                let rest = count.saturating_sub(NAMES_MAX);
-                let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
                 let are = if count == 1 { "is" } else { "are" };
-                let names = level[..count.min(NAMES_MAX)].join(", ");
+                let names = first_of(&level, NAMES_MAX, ", ", String::clone);
                 format!(
-                    "{names}{more} {are} as good in {what} as far as can be told; {} is the simplest of them.",
+                    "{names} {are} as good in {what} as far as can be told; {} is the simplest of them.",
                     self.name(taken)
                 )
             }
@@ -132,12 +130,10 @@ impl Answer<'_> {
     fn few_trials(&self) -> Option<String> {
         let least = self.with_few_trials().map(|(_, trials)| trials).min()?;
         let names: Vec<String> = self.with_few_trials().map(|(one, _)| self.name(one)).collect();
-        let rest = names.len().saturating_sub(NAMES_MAX);
-        let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
-        let names = names[..names.len() - rest].join(", ");
+        let names = first_of(&names, NAMES_MAX, ", ", String::clone);
         let least = words::count(least, "trial");
         Some(format!(
-            "Too few trials of {names}{more} (the least: {least}; an interval needs 6): no difference is sure, and the figures \
+            "Too few trials of {names} (the least: {least}; an interval needs 6): no difference is sure, and the figures \
              may be far off; a larger --time gives more."
         ))
     }

@@ -1,6 +1,6 @@
 //! What is asked, and which mechanisms could be the answer before anything is measured.
 
-use mechanism::{Capabilities, Mechanism};
+use mechanism::{Capabilities, Descriptor, Mechanism};
 use model::{Spec, Tasks, Workload};
 use stats::Demand;
 use stats::choice::SIMPLEST_FIRST;
@@ -101,7 +101,7 @@ impl Question {
     pub(crate) fn candidates(&self) -> Result<Vec<Candidate>, String> {
         let conditions = self.conditions();
         let does_all =
-            |mechanism: &dyn Mechanism| conditions.iter().all(|condition| (condition.holds)(mechanism));
+            |mechanism: &dyn Mechanism| conditions.iter().all(|(_, holds)| holds(mechanism.descriptor()));
         let candidates: Vec<Candidate> = resolved()
             .filter(|(_, mechanism)| does_all(*mechanism))
             .map(|(spec, mechanism)| Candidate {
@@ -114,42 +114,23 @@ impl Question {
 
     fn conditions(&self) -> Vec<Condition> {
         let (workload, tasks) = (self.pattern.workload(), self.between.tasks());
-        let mut conditions = vec![Condition {
-            option: format!("--pattern {}", self.pattern),
-            holds: Box::new(move |one| {
-                one.descriptor().workloads.contains(&workload) && one.descriptor().tasks.contains(&tasks)
-            }),
-        }];
+        let pattern = move |has: &Descriptor| has.workloads.contains(&workload) && has.tasks.contains(&tasks);
+        let mut conditions: Vec<Condition> = vec![(format!("--pattern {}", self.pattern), Box::new(pattern))];
         if self.between == Between::Processes {
-            conditions.push(Condition {
-                option: "--between processes".to_owned(),
-                holds: Box::new(|one| one.descriptor().capabilities.is_met_by_name()),
-            });
+            let by_name = |has: &Descriptor| has.capabilities.is_met_by_name();
+            conditions.push(("--between processes".to_owned(), Box::new(by_name)));
         }
-        let must =
-            self.must.iter().map(|must| Condition::capability(format!("--must {must}"), must.capability()));
-        conditions.extend(must);
+        for must in &self.must {
+            let capability = must.capability();
+            let does = move |has: &Descriptor| has.capabilities.contains(capability);
+            conditions.push((format!("--must {must}"), Box::new(does)));
+        }
         conditions
     }
 }
 
-/// Whether a mechanism does something.
-type Holds = dyn Fn(&dyn Mechanism) -> bool;
-
-/// A part of what is asked, and who does it.
-struct Condition {
-    option: String,
-    holds: Box<Holds>,
-}
-
-impl Condition {
-    fn capability(option: impl Into<String>, capability: Capabilities) -> Self {
-        Self {
-            option: option.into(),
-            holds: Box::new(move |one| one.descriptor().capabilities.contains(capability)),
-        }
-    }
-}
+/// An option that was typed, and which mechanisms do what it asks for.
+type Condition = (String, Box<dyn Fn(&Descriptor) -> bool>);
 
 fn resolved() -> impl Iterator<Item = (Spec, &'static dyn Mechanism)> {
     all_specs().filter_map(|spec| {
@@ -160,12 +141,12 @@ fn resolved() -> impl Iterator<Item = (Spec, &'static dyn Mechanism)> {
 
 /// Which mechanisms each part of the question leaves: no other does all of them together.
 fn impossible(conditions: &[Condition]) -> String {
-    let leaves = |condition: &Condition| {
-        let mut names: Vec<String> =
-            resolved().filter(|(_, one)| (condition.holds)(*one)).map(|(spec, _)| spec.mechanism).collect();
+    let leaves = |(option, holds): &Condition| {
+        let left = resolved().filter(|(_, one)| holds(one.descriptor()));
+        let mut names: Vec<String> = left.map(|(spec, _)| spec.mechanism).collect();
         names.dedup();
         let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        format!("{} leaves {names}", condition.option)
+        format!("{option} leaves {names}")
     };
     let parts: Vec<String> = conditions.iter().map(leaves).collect();
     format!(
