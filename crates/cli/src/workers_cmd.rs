@@ -63,12 +63,11 @@ pub(crate) fn run(args: &WorkersArgs) -> anyhow::Result<ExitCode> {
     if let Some(status) = stop.exit_status() {
         return Ok(ExitCode::from(status));
     }
-    let text = if args.json {
-        format!("{}\n", serde_json::to_string_pretty(&entries)?)
+    if args.json {
+        terminal::print_data(&format!("{}\n", serde_json::to_string_pretty(&entries)?))?;
     } else {
-        table(&entries, &terminal::style())
-    };
-    if args.json { terminal::print_data(&text) } else { terminal::print(&text) }?;
+        terminal::print(&table(&entries, &terminal::style()))?;
+    }
     let failed = entries.iter().any(|entry| entry.state == "failed");
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -90,7 +89,17 @@ struct Entry {
 
 impl Entry {
     fn new(language: &Language, result: Result<Built, Unbuilt>) -> Self {
-        let entry = Self::blank(language);
+        let entry = Self {
+            name: language.name.clone(),
+            key: language.key.clone(),
+            variants: language.variants.iter().map(|variant| variant.name.clone()).collect(),
+            package: language.package.clone(),
+            toolchain: None,
+            state: "missing",
+            reason: None,
+            remedy: None,
+            folder: None,
+        };
         let needs_no_build = language.build.is_empty();
         match result {
             Ok(built) => Self {
@@ -107,20 +116,6 @@ impl Entry {
                 Self { reason: Some(missing.reason), remedy: Some(missing.remedy), ..entry }
             }
             Err(error) => Self { state: "failed", reason: Some(error.to_string()), ..entry },
-        }
-    }
-
-    fn blank(language: &Language) -> Self {
-        Self {
-            name: language.name.clone(),
-            key: language.key.clone(),
-            variants: language.variants.iter().map(|variant| variant.name.clone()).collect(),
-            package: language.package.clone(),
-            toolchain: None,
-            state: "missing",
-            reason: None,
-            remedy: None,
-            folder: None,
         }
     }
 

@@ -193,7 +193,8 @@ impl Cell {
     }
 
     /// What is said of it when a reader points at it, line by line: its name, its figure, its interval, how many samples.
-    fn tip(&self, name: &str, unit: Unit) -> String {
+    /// `absent` is said where there is neither a figure nor a reason.
+    fn tip(&self, name: &str, unit: Unit, absent: &str) -> String {
         let ends =
             self.low.zip(self.high).map(|(low, high)| format!("{} to {}", unit.text(low), unit.text(high)));
         let lines = [
@@ -203,6 +204,7 @@ impl Cell {
             ends.zip(noise::interval_name(self.n)).map(|(ends, name)| format!("{name} {ends}")),
             self.n.map(|n| format!("n = {}", numbers::grouped(f64::from(n), 0))),
             Some(self.note.clone()).filter(|note| !note.is_empty()),
+            (self.value.is_none() && self.note.is_empty()).then(|| absent.to_owned()),
         ];
         lines.into_iter().flatten().collect::<Vec<String>>().join("\n")
     }

@@ -108,7 +108,7 @@ fn row(bar: &Bar, bars: &Bars, layout: &Layout, (y, color): (f64, usize), canvas
     let drawn = bar.cell.value.and_then(|value| layout.x(value));
     pointed_at(
         class,
-        &bar_tip(bar, bars),
+        &bar.cell.tip(&bar.name, bars.axis.unit, "no figure"),
         html! {
             rect class="ring" x="0" y=(px(y + 1.0)) width=(px(canvas.width)) height=(px(layout.row - 2.0)) rx="3"
                 fill="transparent" {}
@@ -224,10 +224,4 @@ fn named(reference: &Reference, bars: &Bars, layout: &Layout, canvas: &Canvas) -
     let arrow = if reference_x(reference, layout).is_some() { "" } else { " →" };
     let words = format!("{} {}{arrow}", reference.name, bars.axis.unit.text(reference.value));
     layout::wrap(&words, (canvas.width / sans_width("n")).floor() as usize)
-}
-
-/// What is said of a bar, or why there is none.
-fn bar_tip(bar: &Bar, bars: &Bars) -> String {
-    let silent = bar.cell.value.is_none() && bar.cell.note.is_empty();
-    bar.cell.tip(&bar.name, bars.axis.unit) + if silent { "\nno figure" } else { "" }
 }

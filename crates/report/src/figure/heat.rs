@@ -143,8 +143,7 @@ fn step(range: &Range, value: f64) -> usize {
 fn cell_tip(heat: &Heat, (row, column): (usize, usize), cell: &Cell) -> String {
     let name = |names: &[String], at: usize| names.get(at).cloned().unwrap_or_default();
     let name = format!("{} → {}", name(&heat.rows, row), name(&heat.columns, column));
-    let silent = cell.value.is_none() && cell.note.is_empty();
-    cell.tip(&name, heat.unit) + if silent { "\nnot measured" } else { "" }
+    cell.tip(&name, heat.unit, "not measured")
 }
 
 /// The colours from least to most.

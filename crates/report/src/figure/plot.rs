@@ -155,7 +155,7 @@ impl<'a> Frame<'a> {
     fn tip(&self, series: &Series, point: &Point) -> String {
         let name = format!("{} · {}", series.name, self.x.unit.text(point.x));
         let Point { y, low, high, n, .. } = *point;
-        Cell { value: Some(y), low, high, n, ..Cell::default() }.tip(&name, self.y.unit)
+        Cell { value: Some(y), low, high, n, ..Cell::default() }.tip(&name, self.y.unit, "")
     }
 
     /// Lines without marks differ by dashes once the colours repeat.

@@ -26,14 +26,9 @@ fn of_lines(lines: &Lines) -> Parts {
     let columns = ["series", x.label.as_str(), y.label.as_str(), interval, "to", "n"];
     let rows = lines.series.iter().flat_map(|series| {
         series.points.iter().map(|point| {
-            vec![
-                with_origin(&series.name, series.style),
-                x.unit.text(point.x),
-                y.unit.text(point.y),
-                optional(y.unit, point.low),
-                optional(y.unit, point.high),
-                count(point.n),
-            ]
+            let name = with_origin(&series.name, series.style);
+            let figures = interval_cells(y.unit, point.low, point.high, point.n);
+            [name, x.unit.text(point.x), y.unit.text(point.y)].into_iter().chain(figures).collect()
         })
     });
     (columns.map(str::to_owned).to_vec(), rows.collect())
@@ -48,15 +43,10 @@ fn of_bars(bars: &Bars) -> Parts {
     let mut rows: Vec<Vec<String>> = Vec::new();
     for group in &bars.groups {
         rows.extend(group.bars.iter().map(|bar| {
-            vec![
-                group.name.clone(),
-                with_origin(&bar.name, bar.style),
-                bar.cell.value.map_or(ABSENT.to_owned(), |value| unit.text(value)),
-                optional(unit, bar.cell.low),
-                optional(unit, bar.cell.high),
-                count(bar.cell.n),
-                bar.cell.note.clone(),
-            ]
+            let Cell { value, low, high, n, note, .. } = &bar.cell;
+            let value = value.map_or(ABSENT.to_owned(), |value| unit.text(value));
+            let names = [group.name.clone(), with_origin(&bar.name, bar.style), value].into_iter();
+            names.chain(interval_cells(unit, *low, *high, *n)).chain([note.clone()]).collect()
         }));
     }
     rows.extend(bars.references.iter().map(|reference| {
@@ -154,6 +144,6 @@ fn interval_heading(mut trials: impl Iterator<Item = Option<u32>> + Clone) -> &'
     }
 }
 
-fn count(n: Option<u32>) -> String {
-    n.map(|n| n.to_string()).unwrap_or_default()
+fn interval_cells(unit: Unit, low: Option<f64>, high: Option<f64>, n: Option<u32>) -> [String; 3] {
+    [optional(unit, low), optional(unit, high), n.map(|n| n.to_string()).unwrap_or_default()]
 }
