@@ -9,27 +9,27 @@ use crate::waits::{self, Waits};
 /// The most generations and processes of a stage that are followed.
 const DEPTH_MAX: usize = 4;
 const PROCESSES_MAX: usize = 64;
-/// The share of the time of using a CPU, or queueing for one, below which a process was idle.
+/// A process that computed or queued for a CPU for less than this share of the time was idle.
 const IDLE_SHARE: f64 = 0.5;
 
-/// What a stage's processes have done so far, and do now.
+/// Totals and the current state of a stage's processes.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Activity {
-    /// CPU time, of processes that were waited for too.
+    /// CPU time, with that of children that have ended and were waited for.
     pub cpu_ns: u64,
-    /// Time ready to run without a CPU, of those that live.
+    /// Time of living processes in the run queue, ready but without a CPU.
     pub queued_ns: u64,
-    /// One of their threads runs, or waits for nothing but a CPU: the kernel counts that wait only when it ends.
+    /// One of their threads is in state R: it runs or waits for a CPU. The kernel adds that wait to the counter only when it ends.
     pub is_ready: bool,
     /// One of them waits for a disk.
     pub at_disk: bool,
-    /// Who they are.
+    /// Their PIDs.
     pub pids: Vec<i32>,
-    /// Their threads.
+    /// The number of their threads.
     pub threads: u64,
 }
 
-/// Samples a process and, `with_children`, those below it but these. `None` where it has gone.
+/// Samples a process and, `with_children`, its descendants except those in `but`. `None` if it has gone.
 pub fn sample(pid: i32, with_children: bool, but: &[i32]) -> Option<Activity> {
     let mut activity = Activity::default();
     add(pid, if with_children { DEPTH_MAX } else { 0 }, but, &mut activity)?;
@@ -40,10 +40,8 @@ fn add(pid: i32, depth: usize, but: &[i32], activity: &mut Activity) -> Option<(
     let stat = Stat::of(pid)?;
     add_alone(pid, &stat, || queued_ns(&format!("/proc/{pid}")), activity);
     if depth > 0 {
-        // Of processes that were waited for.
+        // Of children that have ended and were waited for.
         activity.cpu_ns += stat.children_cpu_ticks * 1_000_000_000 / rustix::param::clock_ticks_per_second();
-    }
-    if depth > 0 {
         for child in proc::children(pid) {
             if activity.pids.len() < PROCESSES_MAX && !but.contains(&child) {
                 add(child, depth - 1, but, activity);
@@ -69,14 +67,14 @@ fn add_alone(pid: i32, stat: &Stat, schedstat: impl FnOnce() -> u64, activity: &
     activity.pids.push(pid);
 }
 
-/// What a process by itself has done, of which `stat` was just read; of one thread `queued_ns` tells how long it was ready to run.
+/// The activity of one process without its children. `stat` was just read; `queued_ns` is called if it has one thread.
 pub fn alone(pid: i32, stat: &Stat, queued_ns: impl FnOnce() -> u64) -> Activity {
     let mut activity = Activity::default();
     add_alone(pid, stat, queued_ns, &mut activity);
     activity
 }
 
-/// What processes did between two looks, as shares of the time between.
+/// What processes did between two samples, as shares of the time between.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub struct Slice {
     /// The time between.
@@ -89,17 +87,17 @@ pub struct Slice {
     pub at_disk: bool,
     /// One of them runs now, or waits for nothing but a CPU.
     pub is_ready: bool,
-    /// They had nothing to do, or could not do it.
+    /// They hardly used a CPU or a disk, and do not now.
     pub idle: bool,
 }
 
 impl Slice {
-    /// Whether they did little, whatever they are about to do now.
+    /// Whether they hardly used a CPU or a disk; unlike `idle`, they may be ready to run now.
     pub fn rests(&self) -> bool {
         self.cpu + self.queued < IDLE_SHARE && !self.at_disk
     }
 
-    /// From one look to the next, `ns` later.
+    /// From one sample to the next, `ns` later.
     pub fn between(last: &Activity, now: &Activity, ns: u64) -> Self {
         let share = |part: u64| (part as f64 / ns.max(1) as f64).min(1.0);
         let cpu = share(now.cpu_ns.saturating_sub(last.cpu_ns));
@@ -118,12 +116,12 @@ pub(crate) fn cpu_time_ns(pid: i32) -> Option<u64> {
     Some(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
 
-/// Time that a thread was ready to run and did not; nothing of one that has gone.
+/// Time that a thread spent in the run queue, in nanoseconds; 0 if it has gone.
 fn queued_ns(task: &str) -> u64 {
     proc::short(&format!("{task}/schedstat")).map_or(0, |bytes| queued_from(&bytes))
 }
 
-/// The same, as the bytes of `schedstat` tell it.
+/// The same, from the bytes of `schedstat`.
 pub fn queued_from(bytes: &[u8]) -> u64 {
     let text = String::from_utf8_lossy(bytes);
     text.split_whitespace().nth(1).and_then(|word| word.parse().ok()).unwrap_or(0)
@@ -135,7 +133,7 @@ pub fn peak_memory(pid: i32) -> Option<u64> {
     Some(peak.strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
 }
 
-/// What a stage waits for at its standard input, as far as that is known.
+/// Whether a stage waits for its standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Awaits {
     /// Its standard input.
@@ -158,7 +156,7 @@ pub fn awaits_input(pids: &[i32]) -> Awaits {
 }
 
 impl Activity {
-    /// Whether these processes do nothing but let time pass, whatever their input has: of one with several threads that is not said.
+    /// Whether all these processes only wait for time to pass, or for a child that does. False if one has several threads.
     pub fn passes_time(&self) -> bool {
         if self.threads != self.pids.len() as u64 {
             return false;

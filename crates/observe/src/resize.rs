@@ -1,5 +1,5 @@
-//! The size of a pipe of others, changed while it is in use (fcntl(2), F_SETPIPE_SZ): the one thing that this room does to what it
-//! looks at.
+//! Changes the size of another program's pipe while it is in use (fcntl(2), F_SETPIPE_SZ): the only change that this crate makes
+//! to what it observes.
 
 use rustix::io::{Errno, ioctl_fionread};
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
@@ -7,8 +7,8 @@ use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 use crate::brief_pipe::BriefPipe;
 use crate::open_file::Identity;
 
-/// Looks at a pipe, which a process has as this descriptor, and gives it the size that `wanted` says, given its size and what it
-/// holds, both in bytes; `None` leaves it as it is. Gives its sizes before and after.
+/// Resizes a pipe that process `pid` has as descriptor `fd`. `wanted` gets its size and the bytes in it and returns the new size
+/// in bytes, or `None` to leave it. Returns the sizes before and after.
 ///
 /// # Errors
 /// As [`BriefPipe::open`]; EPERM past fs.pipe-max-size or the quota of the pipe's user, EBUSY where more is in it than it could hold.
@@ -21,7 +21,7 @@ pub fn resize(
     let open = BriefPipe::open(pid, fd, Some(pipe))?;
     let before = fcntl_getpipe_size(&open)? as u64;
     let after = match wanted(before, ioctl_fionread(&open)?) {
-        // A size that does not fit into this machine's numbers is as impossible as one that is too large.
+        // A size above usize::MAX is refused by the kernel like any other that is too large.
         Some(bytes) => fcntl_setpipe_size(&open, usize::try_from(bytes).unwrap_or(usize::MAX))? as u64,
         None => before,
     };

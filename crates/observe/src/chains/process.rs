@@ -1,5 +1,5 @@
-//! What a process of a chain does, look by look. Its files in /proc are kept open: to find them by their names again takes longer than to
-//! read them, and a kept one never tells of another process that has got the number.
+//! Samples a process of a chain. Its files in /proc are kept open: opening them again takes longer than reading them, and an open
+//! one never shows another process that got the same PID.
 
 use std::fs::{self, File};
 use std::time::Instant;
@@ -10,7 +10,7 @@ use crate::activity::{self, Activity, Slice, queued_from};
 use crate::call::Call;
 use crate::waits::{self, Waits};
 
-/// No more threads of a process are looked at.
+/// Most threads of a process that are sampled.
 const THREADS_MAX: usize = 64;
 
 /// A file in /proc that is read again and again.
@@ -38,12 +38,12 @@ pub(crate) struct Moved {
     pub(crate) written: u64,
 }
 
-/// What was seen of a process at one look.
+/// One sample of a process.
 #[derive(Clone)]
 pub(crate) struct ProcessSample {
     at: Instant,
     activity: Activity,
-    /// `None` where only its user may know.
+    /// `None` where only its user may read it.
     pub(crate) moved: Option<Moved>,
 }
 
@@ -61,37 +61,38 @@ pub(crate) struct SampledProcess {
     pid: i32,
     /// The name of its program.
     pub(crate) name: String,
-    /// Its words.
+    /// Its command line.
     pub(crate) command: String,
     /// `R`, `S` and so on (proc_pid_stat(5)).
     pub(crate) state: char,
-    /// What it waits for; of several threads, each.
+    /// What each of its threads waits for.
     pub(crate) waits: Vec<Waits>,
-    /// The first look of the time that rates are of; `None` where it began in that time.
+    /// The sample at the last `mark`, from which rates are computed; `None` if the process began after it.
     marked: Option<ProcessSample>,
     pub(crate) last: ProcessSample,
-    /// What it did since the look before.
+    /// What it did since the previous sample.
     pub(crate) slice: Slice,
-    /// What children had moved before that time, or for another stage, and have ended since: it is in its own figures now.
+    /// Bytes that its ended children had moved before the mark, or for another stage. The kernel has added them to this process's
+    /// counters, so rates subtract them.
     pub(crate) not_its_own: Moved,
-    /// More of that may be in its figures, of children that were not sampled.
+    /// Its counters may hold more such bytes, of children that were not sampled: its rates are upper bounds.
     pub(crate) at_most: bool,
-    /// It was not looked at lately.
+    /// Its last sample is an old one.
     pub(crate) is_stale: bool,
 }
 
-/// What a process did in the time that rates are of.
+/// Rates of a process since the mark.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Rates {
     pub(crate) read: Option<f64>,
     pub(crate) written: Option<f64>,
     pub(crate) at_most: bool,
-    /// `None` before its second look.
+    /// `None` before its second sample.
     pub(crate) cpus: Option<f64>,
 }
 
 impl SampledProcess {
-    /// Begins to look; `began_meanwhile`: it was not there when the time began that rates are of. `None` where it has gone.
+    /// Takes the first sample. `began_meanwhile`: the process began after the mark. `None` if it has gone.
     pub(crate) fn new(pid: i32, keep: bool, began_meanwhile: bool) -> Option<Self> {
         let [stat, io, schedstat, syscall] =
             ["stat", "io", "schedstat", "syscall"].map(|name| Kept::new(pid, name, keep));
@@ -116,12 +117,12 @@ impl SampledProcess {
         })
     }
 
-    /// Whether it has run since the last look. One that slept then and has not run has not changed: nothing else of it need be read.
+    /// Whether it has run since the last sample. If it slept then and has used no CPU time since, nothing else has changed.
     pub(crate) fn has_run(&self) -> bool {
         self.state != 'S' || activity::cpu_time_ns(self.pid) != Some(self.last.activity.cpu_ns)
     }
 
-    /// Looks again; `None` where it has gone.
+    /// Takes another sample; `None` if it has gone.
     pub(crate) fn look(&mut self, has_run: bool) -> Option<()> {
         if !has_run {
             let now = Instant::now();
@@ -132,7 +133,7 @@ impl SampledProcess {
         }
         let (state, name, mut now) = look(self.pid, &self.files)?;
         if state == 'Z' {
-            // Only root may know of one that is over.
+            // Only root may read `io` of a zombie.
             now.moved = now.moved.or(self.last.moved);
         }
         if name != self.name {
@@ -145,18 +146,17 @@ impl SampledProcess {
         Some(())
     }
 
-    /// Its number.
     pub(crate) fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// Begins the time that rates are of.
+    /// Makes the last sample the start of the time that rates cover.
     pub(crate) fn mark(&mut self) {
         self.marked = Some(self.last.clone());
         (self.not_its_own, self.at_most) = (Moved::default(), false);
     }
 
-    /// A child has ended, of the same stage or of another one: what it did is in this one's figures now.
+    /// Notes that a child has ended, of the same stage or of another one: the kernel adds the child's counters to this process's.
     pub(crate) fn has_lost(&mut self, child: &Self, of_the_same_stage: bool) {
         let marked = child.marked.as_ref().map_or(Some(Moved::default()), |look| look.moved);
         match if of_the_same_stage { marked } else { child.last.moved } {
@@ -170,7 +170,7 @@ impl SampledProcess {
         }
     }
 
-    /// What it did in that time, which began at `mark`.
+    /// Its rates since the last mark, which was at `mark`.
     pub(crate) fn rates(&self, mark: Instant) -> Rates {
         let (at, cpu_ns, moved) = match &self.marked {
             Some(look) => (look.at, look.activity.cpu_ns, look.moved),
@@ -225,7 +225,7 @@ fn waits(pid: i32, look: &ProcessSample, files: &Files) -> Vec<Waits> {
     }
 }
 
-/// The words of its command line, or nothing of a process that has hidden them.
+/// Its command line; empty where the process has cleared it.
 fn command(pid: i32) -> String {
     let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&bytes).replace('\0', " ").trim_end().to_owned()
