@@ -1,4 +1,4 @@
-//! `hosepipe completions`: what a shell needs to complete our words, generated from the command line itself.
+//! `hosepipe completions`: prints a shell's completion script, generated from the definition of the command line.
 
 use std::process::ExitCode;
 
@@ -45,7 +45,7 @@ fn without_what_is_hidden(command: &Command) -> Command {
     if let Some(version) = version { made.version(version) } else { made }
 }
 
-/// clap_complete leaves positional arguments out of what it gives to fish: their values, and commands with arguments.
+/// The lines for positional arguments, which clap_complete leaves out for fish: their values, and commands with arguments.
 fn values_for_fish(command: &Command) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"));
     let lines_of = |command: &Command| -> Vec<String> {
@@ -64,7 +64,7 @@ fn values_for_fish(command: &Command) -> String {
     };
     let of_commands = command.get_subcommands().filter(runs_a_command).map(|command| {
         let condition = format!("__fish_hosepipe_using_subcommand {}", command.get_name());
-        // Both words before it are left out.
+        // Completion goes on without the first two words, `hosepipe` and the subcommand.
         format!("complete -c hosepipe -n \"{condition}\" -x -a '(__fish_complete_subcommand --fcs-skip=2)'\n")
     });
     command.get_subcommands().flat_map(lines_of).chain(of_commands).collect()

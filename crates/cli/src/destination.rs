@@ -10,7 +10,7 @@ use model::describe_errno;
 
 use crate::terminal::{self, UsageError};
 
-/// What options of this kind stand under in the help.
+/// The heading of these options in the help.
 pub(crate) const OUTPUTS: &str = "Records and other outputs";
 
 /// Where a record goes: a file, or standard output for `-`.
@@ -27,7 +27,7 @@ impl Destination {
         OsStringValueParser::new().map(of)
     }
 
-    /// Refuses, before a run, what could not be written after it.
+    /// Checks before a run that the record can be written after it.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         let Some(path) = self.file() else { return Ok(()) };
         can_be_written(path).map_err(|error| {
@@ -54,14 +54,14 @@ impl Destination {
     }
 }
 
-/// A file that replaces what was there only when it is complete. What is no regular file (/dev/stderr, a FIFO, a
-/// process substitution) is written as it is.
+/// Writes a file that replaces the old one only when it is complete. What is no regular file (/dev/stderr, a FIFO, a
+/// process substitution) is written directly.
 fn write_file(path: &Path, text: &str) -> io::Result<()> {
     if is_special(path) {
         return std::fs::write(path, text);
     }
     let mut file = temporary_beside(path)?;
-    // Its own errors are texts with a path, not an errno.
+    // `as_file_mut`, because errors of `NamedTempFile` carry a path and no errno.
     file.as_file_mut().write_all(text.as_bytes())?;
     file.persist(path).map(|_| ()).map_err(|error| error.error)
 }
@@ -70,7 +70,7 @@ fn is_special(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-/// Tries what can be tried without a trace. A special file is not touched: opening a FIFO is an event.
+/// Checks what can be checked without leaving a trace. A special file is not opened: the other end of a FIFO would see it.
 fn can_be_written(path: &Path) -> io::Result<()> {
     if is_special(path) {
         return Ok(());
@@ -92,7 +92,7 @@ fn temporary_beside(path: &Path) -> io::Result<tempfile::NamedTempFile> {
         return Err(io::Error::from_raw_os_error(libc::ENOENT));
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // As a shell's redirection would make it: readable by others, less the umask.
+    // With the mode of a shell's redirection: 0666 less the umask; tempfile's own is 0600.
     let make = |path: &Path| std::fs::File::options().write(true).create_new(true).open(path);
     tempfile::Builder::new().prefix(".hosepipe-").make_in(folder, make)
 }

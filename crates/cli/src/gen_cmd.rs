@@ -43,7 +43,7 @@ pub(crate) struct GenArgs {
     seed: u64,
 }
 
-/// Writes until done, until the reader goes away, or until the system refuses.
+/// Writes until all bytes are written, the reader closes its end, or write(2) fails.
 pub(crate) fn run(args: GenArgs) -> anyhow::Result<ExitCode> {
     signals::die_of_sigpipe();
     let block_bytes = usize::try_from(args.block.0).ok().and_then(NonZeroUsize::new);
@@ -55,7 +55,7 @@ pub(crate) fn run(args: GenArgs) -> anyhow::Result<ExitCode> {
     };
     match generate(&job, io::stdout().as_fd()) {
         Ok(_) => Ok(ExitCode::SUCCESS),
-        // Only where the signal is blocked: then as quietly as it would have been.
+        // Reached only where SIGPIPE is blocked: exits without a message, as if the signal had ended it.
         Err(error) if error.reader_is_gone() => Ok(ExitCode::from(STATUS_SIGPIPE)),
         Err(error) => Err(error.into()),
     }

@@ -1,4 +1,4 @@
-//! `hosepipe __part`: one partition of a spread, or its reduce, as the folder of the work says.
+//! `hosepipe __part`: runs one partition of a spread, or its reduce, from the plan in the work's folder.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -29,7 +29,7 @@ pub(crate) struct PartArgs {
     connected: bool,
 }
 
-/// Runs it and exits as it did.
+/// Returns the exit code of what it ran.
 pub(crate) fn run(args: &PartArgs) -> ExitCode {
     part(args).unwrap_or_else(|error| {
         terminal::report_error(&error);
@@ -57,11 +57,12 @@ fn part(args: &PartArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Says that the program has begun. From now on it is asked to end when its connection, which is standard input, ends.
+/// Prints that the program has begun, and starts a child that sends it SIGTERM when standard input, the ssh connection,
+/// closes.
 fn begin_connected() -> anyhow::Result<Child<'static>> {
     let own = rustix::process::getpid();
     let watch = Child::fork(c"hosepipe-watch", |_| {
-        // Nothing is sent through it.
+        // The launcher sends nothing: this returns when the connection closes.
         let _ = io::copy(&mut io::stdin(), &mut io::sink());
         let _ = kill_process(own, Signal::TERM);
     });
@@ -71,9 +72,9 @@ fn begin_connected() -> anyhow::Result<Child<'static>> {
 
 fn map(work: &Work, plan: &SpreadPlan, number: usize) -> anyhow::Result<ExitCode> {
     let ranges = plan.partitions.first().context("nothing to read")?;
-    // What this program cannot open, the engine reads for it.
+    // The engine (Spark) reads URLs and writes their bytes to our standard input.
     let is_given = ranges.iter().any(|range| is_url(&range.file.path));
-    let fed = if is_given { None } else { Some(read(ranges)?) };
+    let fed = if is_given { None } else { Some(feed_stdin(ranges)?) };
     let output =
         create_at(CWD, &work.unfinished(number), 0o666, true).context("a file for what comes out")?;
     dup2_stdout(&output)?;
@@ -97,7 +98,7 @@ fn reduce(work: &Work, plan: &SpreadPlan, count: usize) -> anyhow::Result<ExitCo
     let outputs = work.outputs(count).map_err(Error::msg)?;
     let record = work.file(None, "json");
     if plan.reduce_reads_names {
-        // As `sort --files0-from` reads them.
+        // Each name ends with a zero byte, the format of `sort --files0-from`.
         let names = outputs.iter().map(|output| output.file.path.as_os_str().as_encoded_bytes());
         let names = names.flat_map(|name| [name, b"\0"].concat()).collect::<Vec<u8>>();
         let list = work.file(None, "parts");
@@ -105,7 +106,7 @@ fn reduce(work: &Work, plan: &SpreadPlan, count: usize) -> anyhow::Result<ExitCo
         dup2_stdin(&File::open(&list).context("the list of what came out")?)?;
         return run_text(plan, &plan.reduce, &record);
     }
-    let fed = read(&outputs)?;
+    let fed = feed_stdin(&outputs)?;
     let code = run_text(plan, &plan.reduce, &record)?;
     finish(fed)?;
     Ok(code)
@@ -115,8 +116,8 @@ fn finish(fed: Fed) -> anyhow::Result<()> {
     fed.finish().map_err(|problem| anyhow!("not everything could be read: {problem}"))
 }
 
-/// From now on these are standard input.
-fn read(ranges: &[Range]) -> anyhow::Result<Fed> {
+/// Makes the bytes of these ranges standard input.
+fn feed_stdin(ranges: &[Range]) -> anyhow::Result<Fed> {
     ensure_unchanged(ranges)?;
     let (input, fed) = feed(ranges.to_vec()).context("what is to be read")?;
     dup2_stdin(&input)?;
@@ -132,7 +133,7 @@ fn ensure_unchanged(ranges: &[Range]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// As `hosepipe run` does what is typed.
+/// Runs a pipeline as `hosepipe run` does.
 fn run_text(plan: &SpreadPlan, text: &str, record: &Path) -> anyhow::Result<ExitCode> {
     let mut json = OsString::from("--json=");
     json.push(record);

@@ -1,4 +1,4 @@
-//! The live screen of `hosepipe top`: looks, waits for keys, draws. What is drawn is in `view`.
+//! The live screen of `hosepipe top`: its loop samples, waits for keys and draws. `view` is the drawing.
 
 mod view;
 
@@ -24,9 +24,9 @@ use signal_hook::low_level::emulate_default_handler;
 use crate::signals::StopRequest;
 use crate::top_cmd::Which;
 
-/// A signal is seen within this time.
-const ATTENTIVE: Duration = Duration::from_millis(250);
-/// How many looks the history of a link holds.
+/// Longest wait for a key: signals are noticed within this time.
+const KEY_WAIT_MAX: Duration = Duration::from_millis(250);
+/// Number of samples in a link's history.
 const HISTORY: usize = 240;
 
 /// The order of the chains.
@@ -61,7 +61,7 @@ impl Sort {
         let most = |chains: &mut [Chain], of: fn(&Chain) -> f64| {
             chains.sort_by(|one, other| of(other).total_cmp(&of(one)));
         };
-        // Chains with nothing to tell them apart keep their places.
+        // The sort below is stable: chains that are equal there stay in order of their PIDs.
         chains.sort_by_key(|chain| chain.stages[0].processes[0].pid);
         match self {
             Self::Rate => most(chains, rate),
@@ -88,7 +88,7 @@ fn name(chain: &Chain) -> &str {
     &chain.stages[0].processes[0].name
 }
 
-/// What stays the same of a chain while stages come and go.
+/// Identifies a chain while its stages come and go: the name of its first link.
 fn key(chain: &Chain) -> &str {
     chain.links.first().map_or("", |link| &link.name)
 }
@@ -97,7 +97,7 @@ fn key(chain: &Chain) -> &str {
 struct Screen {
     which: Which,
     seen: Seen,
-    /// All rates of each link, the latest last, by its name; `None` where one is not known.
+    /// The last rates of each link by its name, the latest last; `None` where a rate is not known.
     history: HashMap<String, VecDeque<Option<f64>>>,
     sort: Sort,
     /// The filter while it is typed.
@@ -118,7 +118,7 @@ pub(crate) fn run(interval: Duration, which: Which, stop: &StopRequest) -> anyho
     let mut terminal = ratatui::try_init().context("cannot take the terminal")?;
     let shown = show(&mut terminal, interval, which, stop, [&stopped, &continued]);
     if is_gone() {
-        // Dropped, it would say so on standard error, which is gone as well: a panic within a drop.
+        // Its drop would fail and print that to standard error, which is gone as well: that would panic.
         std::mem::forget(terminal);
         stop.note(Some(SIGHUP));
         return Ok(stop.exit_code(false));
@@ -128,7 +128,7 @@ pub(crate) fn run(interval: Duration, which: Which, stop: &StopRequest) -> anyho
     Ok(stop.exit_code(false))
 }
 
-/// Whether the terminal is gone. Where SIGHUP is ignored (nohup(1)), nothing else says so (poll(2), POLLHUP).
+/// Whether the terminal is gone (POLLHUP of poll(2)). Where SIGHUP is ignored (nohup(1)), nothing else reports it.
 fn is_gone() -> bool {
     ready_within(&stdout(), PollFlags::empty(), Some(Duration::ZERO)).unwrap_or(true)
 }
@@ -142,8 +142,8 @@ fn show(
 ) -> anyhow::Result<()> {
     let mut sampler = ChainSampler::default();
     let mut screen = Screen::new(which);
-    // The first figures come soon.
-    let mut pace = Pace::new(interval.min(ATTENTIVE), interval, interval);
+    // The first sample comes sooner than `interval`, so that rates appear soon.
+    let mut pace = Pace::new(interval.min(KEY_WAIT_MAX), interval, interval);
     let mut draw = true;
     while !stop.is_set() && !is_gone() {
         if stopped.swap(false, Ordering::Relaxed) {
@@ -168,7 +168,7 @@ fn show(
         if std::mem::take(&mut draw) {
             terminal.draw(|frame| view::draw(frame, &screen))?;
         }
-        if event::poll(pace.left().min(ATTENTIVE))? {
+        if event::poll(pace.left().min(KEY_WAIT_MAX))? {
             match event::read()? {
                 Event::Key(key) if key.kind != KeyEventKind::Release => match screen.press(key) {
                     Wish::Leave => return Ok(()),
@@ -209,7 +209,7 @@ impl Screen {
         }
     }
 
-    /// Something new was seen.
+    /// Shows a new sample, and adds its rates to the history.
     fn take(&mut self, seen: Seen) {
         self.seen = seen;
         let links = || self.seen.chains.iter().flat_map(|chain| &chain.links);
@@ -229,7 +229,7 @@ impl Screen {
         self.seen.chains.iter().filter(|chain| which.is(chain)).collect()
     }
 
-    /// The place of the chain that is selected; the first one's where that has gone.
+    /// The index of the selected chain; 0 if it has gone.
     fn at(&self) -> usize {
         self.chains().iter().position(|chain| key(chain) == self.selected).unwrap_or(0)
     }

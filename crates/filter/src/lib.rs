@@ -1,6 +1,5 @@
-//! `hosepipe gen` and `hosepipe sink` as functions: a source and a drain for any pipeline, fast enough that
-//! what is between them is what one measures. Only payloads and descriptors come in; nothing of
-//! mechanisms, trials or tables.
+//! `hosepipe gen` and `hosepipe sink` as functions: a source and a drain for any pipeline, so fast that a measurement
+//! shows what is between them. This crate knows payloads and descriptors, but no mechanisms, trials or tables.
 
 mod error;
 mod generate;

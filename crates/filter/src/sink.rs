@@ -1,4 +1,4 @@
-//! `hosepipe sink`: reads to the end, and on request knows every byte.
+//! `hosepipe sink`: reads to the end, and on request checks every byte.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -22,21 +22,21 @@ const READ_BYTES: usize = 256 << 10;
 /// Bytes spliced away in one call: more than any pipe holds.
 const SPLICE_BYTES: usize = 1 << 30;
 
-/// What is to be done with what comes in.
+/// What `sink` has to check.
 #[derive(Debug, Clone, Default)]
 pub struct SinkJob {
     /// How every byte is checked; `None`: nothing is looked at.
     pub verify: Option<Verify>,
-    /// How many bytes must come, neither fewer nor more; `None`: as many as do.
+    /// The exact number of bytes that must come; `None`: any number.
     pub bytes: Option<u64>,
 }
 
 /// What the bytes should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verify {
-    /// The payload; `None`: whichever of the named ones it turns out to be.
+    /// The payload; `None`: it is recognised among the named ones.
     pub payload: Option<PayloadKind>,
-    /// Of the random payloads.
+    /// The seed of the random payloads.
     pub seed: u64,
 }
 
@@ -55,13 +55,13 @@ pub enum SinkRoad {
 pub struct SinkReport {
     /// Bytes read, a mismatching block included.
     pub bytes: u64,
-    /// How many had to come; `None` where that was not said.
+    /// The number of bytes that had to come; `None` where none was given.
     pub expected_bytes: Option<u64>,
-    /// Bytes that lay waiting when the time began: they are in `bytes`, and in no rate.
+    /// Bytes that were already in the pipe when the clock started: part of `bytes`, but not of the throughput.
     pub waiting_bytes: u64,
     /// From the moment the first byte could be read to the end (or the mismatch), in nanoseconds.
     pub elapsed_ns: u64,
-    /// Bytes per second, of those that came after the time began; `None` where none did.
+    /// Throughput of the bytes that came after the clock started; `None` where none did.
     pub throughput_bytes_per_s: Option<f64>,
     /// The payload the bytes are, as far as they agree with one; `None` where nothing was checked.
     pub payload: Option<PayloadKind>,
@@ -132,8 +132,7 @@ fn detector(verify: &Verify) -> Result<Detector, FilterError> {
     })
 }
 
-/// What a writer had put into a pipe or socket before the time began: it went over without being waited for. A file
-/// has no writer.
+/// Bytes in a pipe or socket before the clock started: they cost no waiting. 0 for a file, which has no writer.
 fn waiting(input: BorrowedFd<'_>) -> u64 {
     let is_file =
         fstat(input).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
@@ -145,7 +144,7 @@ fn dev_null() -> Option<OwnedFd> {
     rustix::fs::open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).ok()
 }
 
-/// A road in, with what it takes to go it.
+/// How bytes are read, with the descriptor or buffer for it.
 enum Inlet {
     Splice(OwnedFd),
     Read(Block),

@@ -12,13 +12,13 @@ pub trait Endpoint: Send {
     /// Which side this is.
     fn role(&self) -> EndpointRole;
 
-    /// Makes what only the task that runs it can make. Called once, in that task, before the barrier.
+    /// See `End::prepare`. Called once, in the task that runs the endpoint, before the barrier.
     fn prepare(&mut self) -> io::Result<()> {
         Ok(())
     }
 
     /// Moves the job's blocks. Returns when the last byte was handed over (sender) or was received and
-    /// taken in by the job's consumer (receiver).
+    /// given to the job's consumer (receiver).
     ///
     /// # Errors
     /// The first failure of a system call, or an end of file before the last byte.
@@ -27,7 +27,7 @@ pub trait Endpoint: Send {
     /// System calls made so far, where they are counted.
     fn syscalls(&self) -> Option<u64>;
 
-    /// What it knows of its connection with another host, when it has run; `None` where both ends are here.
+    /// Facts about its connection with another host, known after `run`; `None` where both ends are on this host.
     fn connection(&self) -> Option<ConnectionFacts> {
         None
     }
@@ -58,16 +58,16 @@ pub struct Job<'a> {
     pub consumer: Consumer,
     /// Bytes moved so far (round trips for a ping-pong), for the supervisor.
     pub progress: Progress<'a>,
-    /// Small round trips between two tells of progress.
+    /// Small round trips between two updates of `progress`.
     pub rounds_between_tells: u64,
     /// Round trip times in nanoseconds; taken by the pinging side where present.
     pub latencies_ns: Option<Histogram<u64>>,
-    /// When round trips begin, where they do not follow each other.
+    /// When each round trip begins, if a rate was asked for; `None`: each begins when the last one ends.
     pub pace: Option<Pace>,
     /// Makes the blocks of one of many senders, instead of the producer.
     pub tagger: Option<Tagger>,
     /// Looks at the blocks of many senders, instead of the consumer.
     pub sorter: Option<Sorter>,
-    /// Bytes received and taken in by the consumer; set when the last one is.
+    /// Bytes that the consumer has received; set when the last one was.
     pub received_bytes: u64,
 }

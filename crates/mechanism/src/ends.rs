@@ -8,9 +8,9 @@ use crate::ConnectionFacts;
 
 /// What a sender and a receiver have in common.
 pub trait End: Send {
-    /// Makes what only the task that uses the end can make (a ring, a connection). Called once, in that task,
-    /// before the barrier: none of it is measured. A task that has both prepares its sender first; a receiver may
-    /// wait for the other end's sender, which may not wait for it.
+    /// Makes what must be made in the task that uses the end (a ring, a connection). Called once, in that task,
+    /// before the barrier, so it is not measured. A task with both ends prepares its sender first: `prepare` of a
+    /// receiver may wait for the other task's sender, never the other way round.
     fn prepare(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -47,18 +47,18 @@ pub trait Sender: End {
     fn send(&mut self, block: &[u8]) -> io::Result<()>;
 
     /// Produces the next block and hands it over. A mechanism that can have the payload produced in place
-    /// does better than this.
+    /// overrides this.
     #[inline]
     fn send_next(&mut self, producer: &mut Producer) -> io::Result<()> {
         self.send(producer.next_block())
     }
 
-    /// Says that no more comes.
+    /// Ends the stream.
     fn finish(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// The same sending end once more, for another task; `None` where tasks cannot share it.
+    /// A second handle to this sending end, for another task; `None` where tasks cannot share it.
     fn another(&self) -> Option<io::Result<Self>>
     where
         Self: Sized,
@@ -74,7 +74,7 @@ pub trait Receiver: End {
     fn recv(&mut self, room: &mut [u8]) -> io::Result<usize>;
 
     /// Receives at most `most` bytes into the consumer. A mechanism whose payload can be looked at where it
-    /// lies does better than this.
+    /// lies overrides this.
     #[inline]
     fn recv_next(&mut self, consumer: &mut Consumer, most: usize) -> io::Result<usize> {
         let received = self.recv(&mut consumer.room()[..most])?;
@@ -83,7 +83,7 @@ pub trait Receiver: End {
     }
 }
 
-/// A sender in whose memory a block can be produced where it is handed over from.
+/// A sender that lets the payload be produced directly in the memory that it sends from.
 pub(crate) trait SendInPlace: End {
     /// Has a block of `len` bytes written, and hands it over.
     fn put(&mut self, len: usize, fill: impl FnOnce(&mut [u8])) -> io::Result<()>;
@@ -124,7 +124,7 @@ impl<T: SendInPlace> Sender for T {
 
 /// A receiver whose payload can be looked at where it lies.
 pub(crate) trait ReceiveInPlace: End {
-    /// Shows at most `most` of the bytes that are there, and says how many; waits if there are none. 0 is the end.
+    /// Calls `show` with at most `most` received bytes and returns how many; waits if there are none. 0 is the end.
     fn take(&mut self, most: usize, show: impl FnOnce(&[u8])) -> io::Result<usize>;
 }
 
@@ -152,7 +152,7 @@ impl<A: End, B: End> End for (A, B) {
     }
 }
 
-/// One task that has both sends with the one and receives with the other.
+/// A task with both ends sends with the first and receives with the second.
 impl<A: Sender, B: End> Sender for (A, B) {
     #[inline(always)]
     fn send(&mut self, block: &[u8]) -> io::Result<()> {

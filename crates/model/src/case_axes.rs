@@ -14,7 +14,7 @@ use crate::{ByteSize, CaseRecord, Role, Spec, WorkerStart};
 /// The value of an axis.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AxisValue {
-    /// A word, or several.
+    /// Text.
     Word(Cow<'static, str>),
     /// A number of things.
     Count(u32),
@@ -31,7 +31,7 @@ pub enum AxisGroup {
     Case,
     /// Cases of programs in other languages.
     Worker,
-    /// Cases that were started or relayed in another way than usual.
+    /// Cases that were started or relayed in another way than the default.
     Further,
     /// Cases under a load that was asked for.
     Load,
@@ -44,19 +44,19 @@ pub enum AxisGroup {
 pub enum Shown {
     /// In different lists: they are never ranked against each other.
     Lists,
-    /// As rows of one list, whose labels say it where cases of one spec differ.
+    /// As rows of one list; the label names the value where cases of one spec differ in it.
     Rows,
-    /// As rows of one list, whose labels always say it.
+    /// As rows of one list; the label always names the value.
     LabelledRows,
-    /// Otherwise: by the row's name, by a sentence or by a column.
+    /// In the row's name, in a sentence or in a column.
     Elsewhere,
 }
 
-/// One thing that identifies a case, or that follows from what does.
+/// A property that identifies a case, or that follows from such properties.
 pub struct Axis {
     /// The heading of its column in CSV.
     pub column: &'static str,
-    /// Its name in differences; `None` where it identifies nothing.
+    /// Its name in differences between records; `None` where it is not part of the identity.
     pub name: Option<&'static str>,
     /// Whether `bench` has an option of that name, and a suite a key.
     pub is_option: bool,
@@ -96,7 +96,7 @@ pub const AXES: &[Axis] = &[
     follows("congestion_control", Peer, |case| word(case.congestion_control.clone()?)),
 ];
 
-/// A case of which nothing was asked for: what others are compared with to say what was.
+/// A case with every default: a value that differs from it was asked for.
 static USUAL: LazyLock<CaseRecord> = LazyLock::new(|| CaseRecord::new(Spec::plain("pipe")));
 
 impl Axis {
@@ -105,7 +105,7 @@ impl Axis {
         AXES.iter().find(|axis| axis.name == Some(name))
     }
 
-    /// Its value of a case that has another one than usual.
+    /// Its value of a case, if it differs from the default.
     pub fn unusual(&self, case: &CaseRecord) -> Option<AxisValue> {
         let value = (self.value)(case)?;
         (Some(&value) != (self.value)(&USUAL).as_ref()).then_some(value)
@@ -113,7 +113,7 @@ impl Axis {
 }
 
 impl AxisValue {
-    /// As a data frame reads it: numbers in base units.
+    /// For CSV: numbers without units, in base units.
     pub fn raw(&self) -> String {
         match self {
             Self::Word(word) => word.to_string(),
@@ -134,7 +134,7 @@ impl fmt::Display for AxisValue {
 }
 
 impl CaseRecord {
-    /// Everything that identifies this case, by name: two records' cases are the same where this is.
+    /// The values of all axes with a name. Cases of two records with equal identity are the same case.
     pub fn identity(&self) -> BTreeMap<String, String> {
         let values = AXES.iter().filter_map(|axis| Some((axis.name?, (axis.value)(self)?)));
         values.map(|(name, value)| (name.to_owned(), value.to_string())).collect()
@@ -163,7 +163,7 @@ const fn option(
     Axis { is_option: true, ..axis(column, name, group, shown, value) }
 }
 
-/// What follows from the others, or was found while measuring.
+/// A column that is not part of the identity: it follows from other axes, or was found while measuring.
 const fn follows(column: &'static str, group: AxisGroup, value: Value) -> Axis {
     Axis { column, name: None, is_option: false, group, shown: Elsewhere, value }
 }

@@ -10,24 +10,24 @@ pub struct FleetRecord {
     /// What every record begins with.
     #[serde(flatten)]
     pub head: RecordHead,
-    /// From then until all was measured.
+    /// From the start (see [`RecordHead`]) to the end of the last measurement, in nanoseconds.
     pub wall_ns: u64,
-    /// Every node that was to be there, by rank.
+    /// Every expected node, in order of rank.
     pub nodes: Vec<FleetNode>,
-    /// Every pair, each once.
+    /// Every pair of nodes, once.
     pub meetings: Vec<FleetMeeting>,
 }
 
 /// A node.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct FleetNode {
-    /// What it is called; no two are called the same.
+    /// Its name, unique in the record.
     pub name: String,
-    /// Where it listened for the others; `null` where it never came.
+    /// The address it listened on for the others; `null` if it never reported.
     pub address: Option<String>,
     /// What it measured by itself; `null` where that failed.
     pub bench: Option<BenchRecord>,
-    /// Why it lacks figures, or was not there at the end.
+    /// Why it has no figures, or was gone at the end.
     pub failure: Option<String>,
 }
 

@@ -7,8 +7,8 @@ use crate::{
     TopRecord,
 };
 
-/// Each kind: its name in Rust and its type; the word under `kind`, which is the command that makes it; and the key by which it is
-/// known in records of earlier versions, which have no `kind`.
+/// Each kind: its variant and its type; the value of `kind` in JSON, which is the command that makes it; and a key that only this
+/// kind has, by which records of earlier versions, without `kind`, are recognised.
 macro_rules! kinds {
     ($($name:ident($record:ident) $kind:literal $key:literal),+ $(,)?) => {
         /// A record of any kind.
@@ -26,12 +26,12 @@ macro_rules! kinds {
             /// The kinds, and the key by which each is known where there is no `kind`.
             pub const KINDS: &[(&'static str, &'static str)] = &[$(($kind, $key)),+];
 
-            /// The command whose record it is.
+            /// The command that made it.
             pub fn kind(&self) -> &'static str {
                 match self { $(Self::$name(_) => $kind),+ }
             }
 
-            /// What every record begins with.
+            /// The fields that every record has.
             pub fn head(&self) -> &RecordHead {
                 match self { $(Self::$name(record) => &record.head),+ }
             }
@@ -69,7 +69,7 @@ kinds! {
 }
 
 impl Record {
-    /// Whether it was ended before every trial was made.
+    /// Whether it was interrupted before its last trial.
     pub fn is_interrupted(&self) -> bool {
         match self {
             Self::Bench(record) => record.settings.interrupted,

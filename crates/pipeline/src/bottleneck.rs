@@ -1,4 +1,4 @@
-//! What held a pipeline up: of all stages, the one that it waited for; or what stands before the first or behind the last.
+//! What held a pipeline up: the stage that the others waited for, or the program before the first or after the last stage.
 
 use std::env;
 use std::path::PathBuf;
@@ -8,23 +8,23 @@ use observe::blame::stands_out;
 
 use crate::stage_sampler::Blame;
 
-/// Below this, starting the programs is most of what a run did, and there were too few looks.
+/// A shorter run is mostly the start of its programs, and has too few samples.
 const TOO_SHORT_NS: u64 = 50_000_000;
-/// A stage that does one thing for this share of its time is said to do that.
+/// Smallest share of a stage's time that makes something its main activity.
 const MAIN_SHARE: f64 = 0.5;
-/// Waiting for a CPU or a disk is said from this share on.
+/// Smallest share of waiting for a CPU or a disk that is reported.
 const WORTH_SAYING_SHARE: f64 = 0.25;
-/// What a pipe holds unless its user has too many (pipe(7)).
+/// Default size of a pipe; less if its user is over the quota (pipe(7)).
 const PIPE_BYTES: u64 = 64 << 10;
 /// A pipe this large gains nothing from being larger.
 const LARGE_PIPE_BYTES: u64 = 1 << 20;
 
-/// A command as it is named in a sentence.
+/// Longest command in a sentence; the rest is cut off.
 const COMMAND_CHARACTERS_MAX: usize = 40;
 
 /// One pipeline that has run.
 pub(crate) struct Observed<'a> {
-    /// Its stages, and what was put down to each.
+    /// Its stages, with the time that was attributed to each.
     pub(crate) stages: &'a [(StageRecord, Blame)],
     /// Its links.
     pub(crate) links: &'a [LinkRecord],
@@ -32,7 +32,7 @@ pub(crate) struct Observed<'a> {
     pub(crate) is_sequential: bool,
 }
 
-/// Who was waited for.
+/// What the pipeline waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Culprit {
     Stage(usize),
@@ -40,7 +40,7 @@ enum Culprit {
     After,
 }
 
-/// Judges a pipeline. The stage is its place among the pipeline's own.
+/// Finds the bottleneck; its `stage` is an index into the pipeline's stages.
 pub(crate) fn judge(pipeline: &Observed<'_>) -> Option<Bottleneck> {
     judge_among(pipeline, &Surroundings::read())
 }
@@ -121,7 +121,7 @@ fn of_stage(pipeline: &Observed<'_>, index: usize, share: f64, around: &Surround
     format!("{begin}{who} {did}")
 }
 
-/// No stage in particular; the first two are named all the same.
+/// The sentence for a pipeline without a clear bottleneck; it names the two largest shares.
 fn no_stage(pipeline: &Observed<'_>, shares: &[(Culprit, f64)], whole_ns: f64) -> String {
     let part = |(culprit, ns): &(Culprit, f64)| match culprit {
         Culprit::Stage(index) if ns / whole_ns > 0.2 => {
@@ -156,7 +156,7 @@ fn named(pipeline: &Observed<'_>, index: usize) -> String {
     }
 }
 
-/// Compares bytes, not letters.
+/// The words in a command that make it compare bytes, not letters.
 const C_LOCALE: &str = "LC_ALL=C";
 
 /// What makes a well-known program faster, where the command does not do so already.
@@ -184,19 +184,19 @@ const HELP: &[(&[&str], &str, &str)] = &[
     (&["cat"], "", "giving the file to the next stage with `<`: cat only copies"),
 ];
 
-/// What the programs of a pipeline find around them.
+/// The environment of the pipeline's programs.
 #[derive(Clone, Copy)]
 struct Surroundings {
-    /// Whether bytes are compared as bytes where a command does not say so itself.
+    /// Whether the locale is C, so that programs compare bytes.
     c_locale: bool,
-    /// The name of the file that a command's first word starts, behind all symbolic links.
+    /// The file name of the program that a command's first word starts, with symbolic links resolved.
     real_name: fn(&str) -> Option<String>,
 }
 
 impl Surroundings {
     fn read() -> Self {
         let set = |name| env::var(name).ok().filter(|value| !value.is_empty());
-        // The first that is set decides (locale(7)).
+        // The first variable that is set decides (locale(7)).
         let is_c = |category| {
             let locale = ["LC_ALL", category, "LANG"].into_iter().find_map(set);
             locale.is_none_or(|locale| locale == "C" || locale == "POSIX")
@@ -210,8 +210,8 @@ fn real_name(program: &str) -> Option<String> {
     Some(place.canonicalize().ok()?.file_name()?.to_string_lossy().into_owned())
 }
 
-/// Help for a command that does not follow it already, be it by its words, by the locale or because the name stands for
-/// another program (awk for mawk, gzip for pigz).
+/// Advice for a command, unless the command or the locale follows it already, or the name is a link to another program
+/// (awk to mawk, gzip to pigz).
 fn help_for(command: &str, around: &Surroundings) -> Option<&'static str> {
     let program = command.split_whitespace().find(|word| !word.contains('='))?;
     let entry = |name: &str| HELP.iter().find(|(programs, ..)| programs.contains(&name));
@@ -296,7 +296,7 @@ mod tests {
                 ["feeds the pipeline", "`cat`"],
             ),
             (vec![stage("cat", 1000, none()), stage("tr", 1000, after)], None, ["reads the output", "`tr`"]),
-            // Nobody is named without reason.
+            // Two nearly equal shares: no stage is named.
             (
                 vec![stage("cat f", 1000, blame(480.0, 400.0)), stage("wc -c", 1000, blame(450.0, 400.0))],
                 None,

@@ -20,16 +20,16 @@ use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
 use crate::preload::{FINGERPRINT, Library};
 use crate::shell::{Kind, Shell};
 
-/// Texts with as many pipes of pipelines as are said.
+/// Example scripts, each with the number of pipes that its pipelines have.
 const PIPELINES: [(usize, &str); 4] = [
     (1, "true | true"),
     (2, "true | true | true"),
-    // Not every shell waits for another stage than the last one.
+    // Some shells wait only for the last stage, so the inner pipeline is last.
     (2, "true | { true | true; }"),
     (2, "f() { true | true; }\nf\ntrue | true &\nwait"),
 ];
 
-/// Texts with none. Where a shell lacks one of these it makes no pipe for it.
+/// Example scripts without pipelines, whose pipes are for other things. A shell that lacks the syntax makes no pipe.
 const OTHERS: [&str; 6] = [
     "x=$(true)",
     "x=`true`",
@@ -39,7 +39,7 @@ const OTHERS: [&str; 6] = [
     "coproc { true; }; wait",
 ];
 
-/// The same for a shell of another grammar.
+/// The same for fish, which has another grammar.
 const PIPELINES_OF_FISH: [(usize, &str); 4] = [
     (1, "true | true"),
     (2, "true | true | true"),
@@ -48,7 +48,7 @@ const PIPELINES_OF_FISH: [(usize, &str); 4] = [
 ];
 const OTHERS_OF_FISH: [&str; 1] = ["set x (true)"];
 
-/// No example takes longer, on the slowest machine.
+/// Time limit of one example, long enough for a slow machine.
 const EXAMPLE_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// What tells a shell's pipelines from its other pipes; `None` where nothing does.
@@ -65,7 +65,7 @@ pub(crate) fn sites(shell: &Shell, library: &Library) -> io::Result<Option<Sites
     let found = learn(shell, library)?;
     // Where nothing was found, an example may have failed (no process, no memory): the next run learns again.
     if let (Some(path), Some(found)) = (known, found) {
-        // It is learnt again where it cannot be kept.
+        // If it cannot be written, the next run learns again.
         let _ = keep(&path, &write(found));
     }
     Ok(found)
@@ -99,7 +99,7 @@ fn example(shell: &Shell, library: &Library, text: &str) -> io::Result<Vec<Sampl
     };
     let config = Config { mode: mode::LEARN, argument: notes.as_raw_fd() as u64, ..Config::OFF };
     command.env_clear().envs(library.environment(config)).env_remove("BASH_ENV").env_remove("ENV");
-    // Read, it is at its end; there may be no /dev/null.
+    // An empty file instead of /dev/null, which may be missing.
     let sink = memfd_create("output", MemfdFlags::CLOEXEC)?;
     command.args(["-c", text]).stdin(sink.try_clone()?).stdout(sink.try_clone()?).stderr(sink);
     let mut child = command.spawn()?;
@@ -134,7 +134,7 @@ fn cache() -> Option<PathBuf> {
     })
 }
 
-/// Puts a text where other runs look for it, all at once.
+/// Writes a file atomically: under another name first, then renamed.
 fn keep(path: &std::path::Path, text: &str) -> io::Result<()> {
     let beside = path.with_extension(std::process::id().to_string());
     let mut file = File::create_new(&beside)?;

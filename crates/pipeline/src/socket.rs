@@ -1,4 +1,4 @@
-//! The socket on which the library in a shell, and the commands typed there, reach the server, and its answers.
+//! The server's socket: the library in a shell, and commands typed there, send it messages, and it answers.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -20,11 +20,11 @@ const NOT_DONE: u8 = b'1';
 /// The server's end.
 pub(crate) struct Socket {
     pub(crate) fd: OwnedFd,
-    /// An abstract name (unix(7)): it lives in no file system, so nothing can be left of it.
+    /// An abstract name (unix(7)): it is in no file system, so no file is left behind.
     pub(crate) name: String,
 }
 
-/// A report of the library, or a question.
+/// A message of the library or of a command, with the descriptor to answer on if it wants an answer.
 pub(crate) struct Message {
     pub(crate) head: Head,
     pub(crate) text: Vec<u8>,
@@ -94,10 +94,10 @@ pub(crate) fn answer(reply: OwnedFd, done: &Result<String, String>) {
     let _ = UnixStream::from(reply).write_all(&[&[first], text.as_bytes()].concat());
 }
 
-/// Tells the server of this name a command; what it says to it, or why it did not do it.
+/// Sends a command to the server with this name. Returns its answer: its text, or why it refused.
 ///
 /// # Errors
-/// There is no such server (any more), or the command is too long for it.
+/// The server does not exist (any more), or the command is too long.
 pub fn tell(server: &str, words: &[&str]) -> io::Result<Result<String, String>> {
     let text: String = words.iter().flat_map(|word| [*word, "\0"]).collect();
     if text.len() > TEXT_BYTES_MAX {

@@ -12,17 +12,17 @@ use crate::child::Child;
 use crate::poll::sleep_on;
 use crate::signals;
 
-/// The longest sleep of a wait: between two looks at the clock, and at whether the user wants to stop.
+/// Longest sleep of a wait: after it, time limits and the user's wish to stop are checked.
 pub const LOOK_UP: Duration = Duration::from_millis(50);
 
 /// How long a child may go on after another one failed, to report an error of its own.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Waits until every child has ended. After one that `failed`, the others have a moment before they are ended. Every
-/// [`LOOK_UP`] `look` is called; where it gives an error, all are ended at once.
+/// Waits until every child has ended. After one has `failed`, the others are killed after half a second. At least every
+/// [`LOOK_UP`] `look` is called; when it returns an error, all are ended at once.
 ///
 /// # Errors
-/// What `look` gave, or the system's refusal to wait; all have ended then, too.
+/// The error of `look`, or of poll(2) or wait4(2); all children have ended then, too.
 pub fn wait_for_all<E: From<io::Error>>(
     children: &mut [Child<'_>],
     failed: &dyn Fn(&Child<'_>) -> bool,
@@ -31,9 +31,9 @@ pub fn wait_for_all<E: From<io::Error>>(
     let mut failed_at: Option<Instant> = None;
     let cut = loop {
         let all_ended = children.iter().all(|child| child.ended().is_some());
-        // One signal to the group (Ctrl-C) can end all of them between two looks: whether it was meant for us, too, is asked
-        // before their ends are taken for failures. By then it has reached us: a child becomes waitable after the whole group
-        // has been signalled.
+        // Ctrl-C signals the whole group and can end all children at once. So `look` is asked whether we were interrupted
+        // before their ends count as failures. The signal has reached us by then: a child can be waited for only after the
+        // whole group was signalled.
         if all_ended && !children.iter().any(failed) {
             return Ok(());
         }
@@ -57,7 +57,7 @@ pub fn wait_for_all<E: From<io::Error>>(
     Err(cut)
 }
 
-/// Waits for news of children, not longer than [`LOOK_UP`], and acts on it.
+/// Waits at most [`LOOK_UP`] for ends and output of children; reaps those that have ended and reads their output.
 ///
 /// # Errors
 /// What poll(2) or wait4(2) answered.
@@ -67,6 +67,7 @@ pub fn attend<'c, C: BorrowMut<Child<'c>>>(children: &mut [C]) -> io::Result<()>
         fds.iter().flatten().flatten().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
     sleep_on(&mut polled, Some(LOOK_UP))?;
     let mut ready = polled.iter().map(|polled| !polled.revents().is_empty());
+    // `polled` has an entry only for each descriptor that is `Some`, in this order.
     let mut is_ready = |fd: &Option<_>| fd.is_some() && ready.next() == Some(true);
     let news: Vec<[bool; 2]> = fds.iter().map(|[end, output]| [is_ready(end), is_ready(output)]).collect();
     for (child, [has_ended, speaks]) in children.iter_mut().zip(news) {
@@ -79,10 +80,10 @@ pub fn attend<'c, C: BorrowMut<Child<'c>>>(children: &mut [C]) -> io::Result<()>
     Ok(())
 }
 
-/// Runs a program to its end. When `stops` returns true it is asked to end, and killed after `within`.
+/// Runs a program to its end. Once `stops` returns true it gets SIGTERM, and SIGKILL after `within`.
 ///
 /// # Errors
-/// It could not be started or waited for; it does not run any more then.
+/// It could not be started or waited for. It no longer runs then.
 pub fn run(command: Command, within: Duration, stops: &mut dyn FnMut() -> bool) -> io::Result<ExitStatus> {
     let mut child = [Child::start(command)?];
     loop {

@@ -11,17 +11,17 @@ use rustix::net::sockopt;
 use crate::auth::{ClientOpening, Hello, Proof, Protocol, Prover, ServerOpening, Token};
 use crate::wire::{RemoteError, Wire, line, read};
 
-/// The first message of a client is shorter.
+/// Longest first message of a client.
 const HELLO_BYTES_MAX: usize = 4096;
 
-/// A listening socket, and the callers that have not proved yet that they have the token.
+/// A listening socket, and the connections that have not yet proved that they have the token.
 pub struct Listener {
     pub(crate) listener: Arc<TcpListener>,
     callers: Callers,
 }
 
 impl Listener {
-    /// Listens there and nowhere else.
+    /// Listens on this address only.
     ///
     /// # Errors
     /// What bind(2) or listen(2) answered.
@@ -31,7 +31,7 @@ impl Listener {
         Ok(Self { callers: Callers::new(Arc::clone(&listener), HELLO_BYTES_MAX), listener })
     }
 
-    /// Its address; the system has chosen a port where 0 was asked for.
+    /// Its address, with the port that the system chose if 0 was given.
     ///
     /// # Errors
     /// What getsockname(2) answered.
@@ -93,7 +93,7 @@ fn judge(
 /// Longest time without an acknowledgement (TCP_USER_TIMEOUT of tcp(7)): keep-alive sends nothing while one is outstanding.
 const UNACKNOWLEDGED_MAX_MS: u32 = 15_000;
 
-/// Notices within half a minute that the caller's machine is gone without having closed the connection.
+/// Detects within half a minute that the other machine is gone without having closed the connection.
 fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     sockopt::set_socket_keepalive(stream, true)?;

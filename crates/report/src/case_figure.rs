@@ -18,7 +18,7 @@ pub(crate) fn estimated(case: &CaseRecord) -> Option<[f64; 3]> {
     }
 }
 
-/// The same as a bar or a square of a matrix; why there is none where there is none.
+/// The same as a bar or a cell of a matrix; without a figure, with the reason.
 pub(crate) fn figure_cell(case: &CaseRecord, interrupted: bool) -> Cell {
     Cell::new(estimated(case), case.samples.len(), reason(case, interrupted).unwrap_or_default())
 }

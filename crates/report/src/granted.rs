@@ -4,24 +4,23 @@ use model::{ByteSize, CaseRecord, parse_size};
 
 /// The granted sizes in short: "pipe 64KiB", "sndbuf 208KiB, rcvbuf 208KiB"; empty where there are none.
 pub(crate) fn text(case: &CaseRecord) -> String {
-    let sizes: Vec<String> = case.granted.iter().map(|(name, value)| one(name, *value)).collect();
+    let sizes: Vec<String> = case.granted.iter().map(|(name, value)| size_text(name, *value)).collect();
     sizes.join(", ")
 }
 
-/// The size that was asked for in the spec, where the system gave another.
+/// The size that the spec asks for, if the system gave another one.
 pub(crate) fn asked_otherwise(case: &CaseRecord) -> Option<ByteSize> {
     let options = case.spec.options.iter();
     let asked = options.filter_map(|(key, value)| Some((key, parse_size(value.as_deref()?).ok()?)));
     asked.filter(|(key, size)| differs(case, key, size.0)).map(|(_, size)| size).next()
 }
 
-/// True where a granted size of the option's name is not the one asked for. The general `size` stands for
-/// whatever sizes in bytes the mechanism has.
+/// Whether a granted size with the option's name is not the size asked for. `size` means any granted size in bytes.
 fn differs(case: &CaseRecord, key: &str, asked: u64) -> bool {
     let named = |name: &str| name == key || name.strip_suffix("_bytes") == Some(key);
     let mut of_that_name = case.granted.iter().filter(|(name, _)| named(name)).peekable();
     if of_that_name.peek().is_some() {
-        // No datagram is larger than its block.
+        // A datagram as large as the block is no deviation: it cannot be larger.
         let is_whole = |value: u64| key == "datagram" && value == case.block_bytes;
         return of_that_name.any(|(_, value)| *value != asked && !is_whole(*value));
     }
@@ -29,7 +28,7 @@ fn differs(case: &CaseRecord, key: &str, asked: u64) -> bool {
     key == "size" && in_bytes.peek().is_some() && in_bytes.all(|(_, value)| *value != asked)
 }
 
-fn one(name: &str, value: u64) -> String {
+fn size_text(name: &str, value: u64) -> String {
     match name.strip_suffix("_bytes") {
         Some(short) => format!("{} {}", short.replace('_', " "), ByteSize(value)),
         None => format!("{} {value}", name.replace('_', " ")),

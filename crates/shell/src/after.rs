@@ -1,4 +1,4 @@
-//! What is said after a pipeline: its time, what went through each link, and which links those were.
+//! The line that is printed after a pipeline: its time, the bytes through each link, and the links' specs.
 
 use std::io::stderr;
 
@@ -7,7 +7,8 @@ use nu_ansi_term::Style;
 use report::numbers::{decimal_size, time};
 use rustix::termios::{isatty, tcgetwinsize};
 
-/// The line about a pipeline, dim where colours are wanted, at the beginning of a line whatever a program has left there.
+/// The line after a pipeline, dim where colours are wanted. On a terminal it begins a new line even if a program's output did
+/// not end with one.
 pub fn line(stages: &[StageRecord], links: &[LinkRecord]) -> String {
     let flow = visible(&flow(stages, links));
     if !isatty(stderr()) || !model::colours_are_wanted() {
@@ -15,7 +16,8 @@ pub fn line(stages: &[StageRecord], links: &[LinkRecord]) -> String {
     }
     let dim = Style::new().dimmed();
     let columns = tcgetwinsize(stderr()).map_or(0, |size| usize::from(size.ws_col));
-    // A mark, and the rest of the line filled: the mark is overwritten only where it is on a line by itself.
+    // The mark and spaces as wide as the terminal: if the cursor was at the start of a line, the mark stays on that line and
+    // is overwritten; otherwise the spaces wrap to a new line.
     let begin = (columns > 1).then(|| format!("{}{}\r\x1b[K", dim.paint("⏎"), " ".repeat(columns - 1)));
     format!("{}{}", begin.unwrap_or_default(), dim.paint(flow))
 }
@@ -36,7 +38,7 @@ fn flow(stages: &[StageRecord], links: &[LinkRecord]) -> String {
     format!("{text} · {}", specs.join(", "))
 }
 
-/// A program's name without its folder; what the shell ran itself stands in parentheses, as it is.
+/// A program's name without its folder; a command in parentheses, which the shell ran itself, is left as it is.
 fn first_word(command: &str) -> &str {
     if command.starts_with('(') {
         return command;

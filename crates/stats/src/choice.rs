@@ -2,9 +2,9 @@
 //! (docs/RECOMMEND.md says it in words).
 //!
 //! 1. Only figures of one data level count, the highest that any case has, and never those of untouched data.
-//! 2. A mechanism whose ends spin is out, unless there is a CPU budget that it keeps: between two messages it burns CPUs that no
-//!    figure per message shows: one for each end, also where the scheduler let them share one.
-//! 3. With a rate, what does not surely reach it is out. With a budget, what may take more CPU than that is out.
+//! 2. A mechanism whose ends spin is out, unless a CPU budget is given and it keeps it: its ends use CPUs between two messages,
+//!    too, which no figure per message shows. One CPU is counted for each end, even if both ran on the same one.
+//! 3. With a rate, a mechanism whose interval does not lie above it is out. With a CPU budget, one whose interval reaches above it.
 //! 4. Of the rest the cost decides, in the median: time per message + CPU time of both ends per message, a second of waiting for a
 //!    second of one CPU. With a rate the time is no cost any more, and the CPU time alone decides.
 //! 5. Whatever has an interval that reaches that of the least cost, and costs at most a quarter more in the median ([`LEVEL_TIMES`]), is
@@ -38,10 +38,10 @@ pub const SIMPLEST_FIRST: [&str; 13] = [
     "shm-ring:wait=spin",
 ];
 
-/// What is simpler may cost this many times as much as the best, where their intervals overlap.
+/// A simpler mechanism may cost this many times as much as the cheapest, if their intervals overlap.
 pub const LEVEL_TIMES: f64 = 1.25;
 
-/// Options that only size or settle a mechanism; others are a way of moving bytes that must be learnt.
+/// Options that only set a size or a mode; every other option is another way of moving bytes, with code of its own.
 const SETTINGS: [&str; 5] = ["size", "sndbuf", "rcvbuf", "nodelay", "wait"];
 
 /// What a mechanism asks of a program, the less the simpler: options that are ways of their own (`send=vmsplice`), then its place in
@@ -52,7 +52,7 @@ pub fn effort(spec: &Spec) -> (usize, usize, usize) {
     (ways, place.unwrap_or(SIMPLEST_FIRST.len()), spec.options.len())
 }
 
-/// What is asked beside moving the messages.
+/// Requirements on a mechanism: a rate, and a CPU budget.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Demand {
     /// Messages, or round trips, that must be made in a second.
@@ -70,7 +70,7 @@ pub struct MessageCost {
     pub cpu_ns: Estimate,
     /// CPUs kept busy: at the rate that is asked for, else at full speed.
     pub cpus: Estimate,
-    /// What decides, in nanoseconds.
+    /// The cost that ranks mechanisms, in nanoseconds: rule 4 of the module.
     pub decisive_ns: Estimate,
 }
 
@@ -86,7 +86,7 @@ impl MessageCost {
 pub enum Excluded {
     /// It has no figures, or none of CPU time.
     NoFigures,
-    /// Its data were not looked at, or less than those of others.
+    /// Its data were not touched, or were checked less than those of another case.
     LessData,
     /// Its ends are busy while they wait.
     Spins,
@@ -98,25 +98,25 @@ pub enum Excluded {
     TooMuchCpu,
 }
 
-/// A mechanism, weighed.
+/// A mechanism's cost, and whether it can be chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Weighed {
-    /// Its place among the cases.
+    /// Its index among the cases.
     pub at: usize,
     /// What it costs; `None` where it has no figures.
     pub cost: Option<MessageCost>,
     /// Why it is no choice; `None` where it is one.
     pub excluded: Option<Excluded>,
-    /// Whether it is not known to be worse than the best.
+    /// Whether it counts as good as the cheapest: rule 5 of the module.
     pub level: bool,
 }
 
-/// All mechanisms, weighed.
+/// The result of [`choose`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Weighing {
-    /// The one to take, as its place among the cases; `None` where none is left.
+    /// The index of the recommended case; `None` if all are excluded.
     pub taken: Option<usize>,
-    /// All of them: what is left, the least cost first, then what is out.
+    /// All cases: first those that can be chosen, cheapest first, then the excluded ones.
     pub weighed: Vec<Weighed>,
 }
 
@@ -126,7 +126,7 @@ impl Weighing {
         self.weighed.iter().find(|weighed| weighed.at == at)
     }
 
-    /// Those that are as good as the best, the one to take among them.
+    /// Those that count as good as the cheapest, with the recommended one.
     pub fn level(&self) -> impl Iterator<Item = &Weighed> {
         self.weighed.iter().filter(|weighed| weighed.level)
     }
@@ -157,12 +157,12 @@ pub fn choose(cases: &[&CaseRecord], demand: &Demand) -> Weighing {
         };
         one.level = one.excluded.is_none() && best.is_some_and(reaches);
     }
-    // The first of the simplest is the cheapest of them: they stand in that order.
+    // They are sorted by cost, and `min_by_key` returns the first: of equally simple ones the cheapest.
     let taken = weighed.iter().filter(|one| one.level).min_by_key(|one| effort(&cases[one.at].spec));
     Weighing { taken: taken.map(|one| one.at), weighed }
 }
 
-/// What is left before what is out, each by its cost; what has none at the end.
+/// Cases that can be chosen before excluded ones, each group by cost; a case without a cost last.
 fn by_cost(one: &Weighed, other: &Weighed) -> Ordering {
     let decisive = |weighed: &Weighed| weighed.cost.map_or(f64::INFINITY, |cost| cost.decisive_ns.median);
     let out = one.excluded.is_some().cmp(&other.excluded.is_some());
@@ -189,7 +189,7 @@ fn cost(case: &CaseRecord, demand: &Demand) -> Option<MessageCost> {
         }?;
         let (whole_ns, cpu_ns) = (elapsed_per_block_ns(sample)?, cpu_per_block_ns(sample)?);
         let share = match demand.messages_per_s {
-            // Who spins does so between messages, too, and on one CPU its ends only take turns.
+            // Ends that spin use their CPUs between messages, too; two ends on one CPU only take turns.
             _ if case.wait == Wait::Spin => {
                 (cpu_ns / whole_ns).max(if case.tasks == Tasks::Single { 1.0 } else { 2.0 })
             }

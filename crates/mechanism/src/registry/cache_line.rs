@@ -1,5 +1,5 @@
-//! `cache-line`: two tasks bounce one counter on one cache line. What two cores cost each other at the least:
-//! no round trip between them can be shorter.
+//! `cache-line`: two tasks bounce one counter on one cache line. That is the floor: no round trip between two
+//! cores can be shorter.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::AtomicU64;

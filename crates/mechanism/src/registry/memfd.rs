@@ -18,7 +18,7 @@ use super::messages::or_the_end;
 use super::sockets::sndbuf_bytes;
 use crate::prelude::*;
 
-/// What makes a file a message: no byte of it changes, and it neither grows nor shrinks under its reader.
+/// With these seals no byte of the file can change, and it can neither grow nor shrink while it is read.
 const SEALS: SealFlags =
     SealFlags::WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);
 
@@ -69,7 +69,7 @@ impl Mechanism for Memfd {
     }
 }
 
-/// How the receiver comes at the bytes.
+/// How the receiver gets the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Opening {
     Mmap,
@@ -126,7 +126,7 @@ fn take(socket: &OwnedFd) -> rustix::io::Result<Option<(OwnedFd, u64)>> {
         RecvAncillaryMessage::ScmRights(mut files) => files.next(),
         _ => None,
     });
-    // No descriptor in the message: this process has as many open as it may (RLIMIT_NOFILE).
+    // The kernel drops the descriptor where this process has reached RLIMIT_NOFILE.
     file.map(|file| Some((file, u64::from_ne_bytes(len)))).ok_or(Errno::MFILE)
 }
 
@@ -176,7 +176,8 @@ impl MemfdReceiver {
                 self.socket.retry(PollFlags::IN, |socket| or_the_end(|| take(socket), Option::is_none))?;
             let Some((file, len)) = taken else { return Ok(None) };
             let len = usize::try_from(len).map_err(io::Error::other)?;
-            // A peer could go on writing to what is not sealed. Beside this call: mmap, close, munmap, or close.
+            // Counted: fcntl(F_GET_SEALS) below and close, for a mapping also mmap and munmap. Without seals the peer could go on
+            // writing to the file.
             self.socket.syscalls += if self.opening == Opening::Mmap { 4 } else { 2 };
             if !fcntl_get_seals(&file)?.contains(SEALS) {
                 return Err(io::Error::other("the memfd is not sealed"));
@@ -223,7 +224,7 @@ impl Receiver for MemfdReceiver {
         Ok(self.received(len))
     }
 
-    /// Where the bytes lie, if they can be seen there.
+    /// In place, without a copy, where the file is mapped.
     fn recv_next(&mut self, consumer: &mut Consumer, most: usize) -> io::Result<usize> {
         if let Some(Taken { bytes: Bytes::Mapped(mapping), len, at }) = self.current()? {
             let len = most.min(*len - *at);

@@ -49,7 +49,7 @@ impl Mechanism for SysvMsgq {
             }
             let end = || QueueEnd::new(&queue, request);
             let direction = Direction::new(end(), end()).granted([("queue_bytes", bytes)]);
-            // The queue is removed when the channel goes, by the process that made it.
+            // The process that made the queue removes it when the channel is dropped.
             Ok(Direction { keep: Some(Box::new(queue)), ..direction })
         })
     }
@@ -86,8 +86,8 @@ fn make_queue(request: &Request<'_>) -> Result<SysvQueue, OpenError> {
 /// Queues that a process may have at a time.
 const QUEUES_MAX: i32 = 64;
 
-/// The keys of the queues that a process makes: 6, its number (22 bits, proc_sys_kernel(5), pid_max), and which of them it is. A
-/// queue found with such a key and no such process is a leftover.
+/// The keys of the queues that a process makes: the hexadecimal digit 6, its PID (22 bits: pid_max in proc_sys_kernel(5)), and
+/// 6 bits that count. A queue with such a key whose process does not exist is a leftover.
 pub(crate) fn queue_keys(process: u32) -> Range<i32> {
     let first = 0x6000_0000 | ((process & 0x3f_ffff) << 6) as i32;
     first..first + QUEUES_MAX
@@ -102,7 +102,7 @@ pub(crate) fn remove_queue(id: i32) {
 /// A queue, removed on drop by the process that made it.
 struct SysvQueue {
     id: i32,
-    /// IPC_NOWAIT, or nothing.
+    /// IPC_NOWAIT, or 0.
     flags: i32,
     owner: u32,
 }

@@ -1,13 +1,13 @@
-//! `unix-dgram`: Unix datagram sockets, unix(7): one bound to a name, the other connected to it, as a program
-//! and its syslog daemon are.
+//! `unix-dgram`: Unix datagram sockets, unix(7): the receiver is bound to a name and the sender connected to it, like a
+//! syslog daemon and a program that logs.
 //!
 //! Unlike UDP they lose nothing: a sender waits. By name it waits as soon as `net.unix.max_dgram_qlen` messages
-//! lie unread, however small they are. In a connected pair (`pair`) the kernel does not count them, since the
-//! receiver has no other sender, and only the send buffer bounds what is under way. That difference is the
-//! point of the two specs. Such a receiver takes messages of every process that can connect to it, so its name is in
-//! a file system, where only its own user can, and is removed as soon as the sender is connected. (Abstract names have no
-//! permissions, and all of them can be read in /proc/net/unix.) A receiver does not learn that its sender has gone; a
-//! sender is refused.
+//! lie unread, however small they are. In a connected pair (`pair`) the kernel does not count messages, because the
+//! receiver has no other sender; only the send buffer bounds the bytes in flight. The two specs exist to show that
+//! difference. A receiver with a name takes messages from every process that can connect to it. So the name is in
+//! a file system, where only its own user can connect, and is removed as soon as the sender is connected. (Abstract names have no
+//! permissions, and all of them can be read in /proc/net/unix.) A receiver does not notice that its sender has gone; a
+//! sender whose receiver has gone gets ECONNREFUSED.
 
 use rustix::net::{AddressFamily, SocketType, connect};
 
@@ -22,7 +22,7 @@ impl Mechanism for UnixDgram {
         &Descriptor {
             name: "unix-dgram",
             summary: "Unix datagram sockets: nothing is lost, the sender waits",
-            // No rcvbuf: what lies in a Unix socket is charged to the one who sent it.
+            // No rcvbuf: the kernel charges unread bytes of a Unix socket to the sender's buffer.
             options: &[
                 OptionSpec {
                     name: "pair",
@@ -66,7 +66,7 @@ impl Mechanism for UnixDgram {
     }
 }
 
-/// A sender connected to a receiver's name, and not the other way round.
+/// A sender that is connected to a receiver's name. The receiver is not connected to the sender.
 fn connect_by_name(options: &Options, folder: &Folder) -> Result<(OwnedFd, OwnedFd), OpenError> {
     let far = socket(options, AddressFamily::UNIX, SocketType::DGRAM)?;
     let name = SocketName::bind(&far, folder)?;

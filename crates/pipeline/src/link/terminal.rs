@@ -1,4 +1,4 @@
-//! From a terminal's master into a pipe.
+//! Copies what programs write to a terminal from its master into a pipe.
 
 use std::io;
 use std::ops::Range;
@@ -17,11 +17,11 @@ use super::lines::Lines;
 use super::relay::{Pass, Source};
 use super::wait::Stop;
 
-/// What a line discipline holds: no read(2) brings more.
+/// The buffer of a line discipline: read(2) never returns more.
 const ROOM_BYTES: usize = 4096;
 
-/// How often, and how far apart, EIO must have come before it is believed: it can come while the last bytes are
-/// still on their way from the slave.
+/// EIO means that the slave is closed, but it can come while its last bytes are still in flight. So the end of the stream
+/// is this many EIO in a row, this far apart.
 const LOOKS_AFTER_HANGUP: u32 = 20;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
@@ -29,10 +29,10 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 pub(super) struct TerminalSource {
     master: OwnedFd,
     room: Block,
-    /// What of `room` was read and not yet passed on.
+    /// The part of `room` that was read and not yet passed on.
     waiting: Range<usize>,
     looks: u32,
-    /// The slave by its name, and not as one who could write to it; `None` where only a relay of ours writes to it.
+    /// The slave, opened with O_PATH so that we do not count as a writer; `None` where only our own relay writes to it.
     slave: Option<OwnedFd>,
     lines: Arc<Lines>,
 }
@@ -46,7 +46,7 @@ impl TerminalSource {
         Ok(Self { slave, master, room: Block::new(ROOM_BYTES), waiting: 0..0, looks: 0, lines })
     }
 
-    /// Reads what is there; what stands in the way otherwise.
+    /// Reads into `room`. Returns `None` if it got bytes, else what to do instead.
     fn fill(&mut self) -> io::Result<Option<Pass>> {
         match rustix::io::read(&self.master, &mut *self.room) {
             Ok(read) if read > 0 => {
@@ -56,7 +56,7 @@ impl TerminalSource {
             }
             Err(Errno::AGAIN) => Ok(Some(Pass::Idle(None))),
             Err(Errno::INTR) => Ok(Some(Pass::Moved(0))),
-            // The slave is closed: EIO, as on Linux, or an end as elsewhere.
+            // The slave is closed: EIO on Linux, an end of file on other systems.
             Ok(_) | Err(Errno::IO) if self.looks < LOOKS_AFTER_HANGUP => {
                 self.looks += 1;
                 Ok(Some(Pass::Pause(BETWEEN_LOOKS)))
@@ -92,9 +92,9 @@ impl Source for TerminalSource {
         self.master.as_fd()
     }
 
-    /// Closing the master would only make writes to the slave fail with EIO, again and again for who looks at no
-    /// error. So a process that writes on is sent the signal that a pipe would send, and what was written is thrown away; only
-    /// for one that ignores the signal the master is closed.
+    /// After closing the master, writes to the slave would fail with EIO, and a program that ignores errors would write
+    /// for ever. So a process that goes on writing is sent SIGPIPE, as a pipe would do, and its bytes are discarded. If it
+    /// ignores the signal, the master is closed.
     fn hang_up(mut self: Box<Self>, stop: &Stop) -> io::Result<()> {
         let Some(slave) = &self.slave else { return Ok(()) };
         let mut holders = Holders::of(slave)?;

@@ -1,18 +1,18 @@
-//! What a launcher says in the environment: which of how many this process is, and what its node is called.
+//! The rank of this process, the number of processes and the node's name, from the environment that a launcher sets.
 
 /// A process among those that a launcher has started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rank {
-    /// Which it is, from 0.
+    /// Its rank, from 0.
     pub rank: usize,
-    /// How many there are; `None` where the launcher does not tell.
+    /// The number of processes; `None` where the launcher does not set it.
     pub size: Option<usize>,
     /// What the launcher calls the node.
     pub node: Option<String>,
 }
 
 /// The variables of each launcher: the rank, how many there are, the node. Slurm's come last: mpirun in a job of Slurm sets its own
-/// beside them. An Indexed Job tells no size.
+/// beside them. Indexed Jobs of Kubernetes set no size.
 const LAUNCHERS: &[(&str, &str, Option<&str>)] = &[
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", None),
     ("PMIX_RANK", "PMIX_SIZE", None),

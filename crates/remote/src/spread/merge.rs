@@ -1,4 +1,4 @@
-//! One table of many runs: what the stages of all partitions did together, and which of them held the work up.
+//! Merges the records of all partitions into one: the sums of each stage, and the stage that held the work up.
 
 use model::{Bottleneck, RunRecord, StageRecord};
 use observe::blame::stands_out;
@@ -15,7 +15,7 @@ pub fn merged(maps: impl Iterator<Item = RunRecord>, reduce: Option<RunRecord>) 
             whole = Some(map);
             continue;
         };
-        // A shell may do another thing for another input: what is not alike is left out of the sums.
+        // A shell may run other stages for another input: stages beyond the shorter list are not added.
         sum.stages.iter_mut().zip(&map.stages).for_each(|(sum, stage)| sum.add(stage));
         sum.links.iter_mut().zip(&map.links).for_each(|(sum, link)| sum.add(link));
     }

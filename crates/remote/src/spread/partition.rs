@@ -1,4 +1,4 @@
-//! What one run of the map reads: a file, or a piece of one that ends where a line does.
+//! The input of one partition: a file, or a piece of a file that ends at a line end.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -11,18 +11,18 @@ use model::{ByteSize, describe_errno, one_line};
 use payload::Block;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A line end is looked for in pieces of this size.
+/// Bytes read at a time while searching for a line end.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// A file to be read, as it was when the work was planned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputFile {
-    /// Its absolute path; in the plan a character stands for each byte, because a name need not be text.
+    /// Its absolute path. In JSON each byte of it is one character, because a path need not be UTF-8.
     #[serde(serialize_with = "write_path", deserialize_with = "read_path")]
     pub path: PathBuf,
     /// Its size.
     pub bytes: u64,
-    /// When it, or anything about it, was last changed, in seconds and nanoseconds: no call sets that time back.
+    /// Its ctime in seconds and nanoseconds: unlike mtime, programs cannot set it.
     pub changed: (i64, i64),
 }
 
@@ -38,10 +38,10 @@ pub struct Range {
 }
 
 impl InputFile {
-    /// Looks at a file.
+    /// Reads a file's size and time, and checks that it can be opened.
     ///
     /// # Errors
-    /// A sentence: it cannot be read, or is none.
+    /// A sentence: it cannot be read, or is no regular file.
     pub fn look(path: &Path) -> Result<Self, String> {
         let found = fs::metadata(path).map_err(unreadable(path))?;
         if !found.is_file() {
@@ -79,22 +79,22 @@ fn unreadable(path: &Path) -> impl Fn(io::Error) -> String {
     move |error| format!("cannot read {}: {}", shown(path), describe_errno(&error))
 }
 
-/// Whether it names something that no file system of this machine has (`s3a://…`), and that an engine reads.
+/// Whether it is a URL (`s3a://…`), which is read by an engine such as Spark.
 pub fn is_url(path: &Path) -> bool {
     path.is_relative() && path.to_str().is_some_and(|path| path.contains("://"))
 }
 
-/// The file that is named, or, of a pattern that is no name itself (`*`, `?`, `[…]`), those that match, sorted by name.
+/// The named file; if no file has that name and it is a pattern (`*`, `?`, `[…]`), the files that match, sorted.
 ///
 /// # Errors
-/// A sentence: it is none, or none matches.
+/// A sentence: one is no readable regular file, or none matches.
 pub fn files(typed: &OsStr) -> Result<Vec<InputFile>, String> {
     let path = Path::new(typed);
     let pattern = typed.to_str().filter(|text| !path.exists() && text.contains(['*', '?', '[']));
     let Some(matches) = pattern.and_then(|pattern| glob::glob(pattern).ok()) else {
         return InputFile::look(path).map(|file| vec![file]);
     };
-    // What cannot be looked into is no match, as in a shell.
+    // A folder that cannot be read has no matches, as in a shell.
     let found: Vec<InputFile> =
         matches.flatten().map(|found| InputFile::look(&found)).collect::<Result<_, _>>()?;
     if found.is_empty() { Err(format!("no file matches {}", shown(path))) } else { Ok(found) }
@@ -110,7 +110,7 @@ pub fn cut(file: &InputFile, piece_bytes: u64, most_bytes: u64) -> Result<Vec<Ra
     let mut ranges = Vec::new();
     let mut offset = 0;
     if file.bytes == 0 && opened.read_at(&mut [0], 0).map_err(unreadable(&file.path))? > 0 {
-        // A file of /proc has no size.
+        // Files in /proc have size 0 but content: such a file is one range.
         ranges.push(file.clone().whole());
     }
     if piece_bytes < file.bytes
@@ -147,10 +147,10 @@ fn packed(file: &InputFile) -> Result<Option<&'static str>, String> {
     Ok(PACKED.iter().find(|(magic, _)| begin[..read].starts_with(magic)).map(|(_, name)| *name))
 }
 
-/// The first place from `at` on that is behind a line end, or the end of the file.
+/// The offset after the first line end at or after `at - 1`, or the end of the file.
 fn line_end(file: &File, at: u64, file_bytes: u64) -> io::Result<u64> {
     let mut room = Block::new(PIECE_BYTES);
-    // What ends just before it is whole.
+    // If a line ends just before `at`, the cut is at `at`.
     let mut at = at.saturating_sub(1);
     while at < file_bytes {
         let len = file.read_at(&mut room, at)?;

@@ -1,4 +1,4 @@
-//! Figures as tables: for readers who cannot see a chart, and for those who want the digits.
+//! Figures as tables, for readers who cannot see a chart or want the numbers.
 
 use super::axis::percentile;
 use super::flow::amount;
@@ -71,7 +71,7 @@ fn of_heat(heat: &Heat) -> Parts {
     (columns, rows.collect())
 }
 
-/// The percentiles people ask for, as rarities.
+/// The columns: 100 means one in 100, the 99th percentile.
 const RARITIES: [f64; 6] = [2.0, 1e1, 1e2, 1e3, 1e4, f64::INFINITY];
 
 fn of_percentiles(lines: &Lines) -> Parts {
@@ -80,7 +80,7 @@ fn of_percentiles(lines: &Lines) -> Parts {
     let row = |series: &Series| {
         let n = series.points.iter().find_map(|point| point.n).unwrap_or_default();
         let at = |rarity: f64| series.points.iter().find(|point| point.x >= rarity * (1.0 - 1e-9));
-        // A percentile that fewer values stand behind than it divides is not known.
+        // The percentile of one in 1000 needs at least 1000 values.
         let known = |rarity: f64| rarity.is_infinite() || f64::from(n) >= rarity;
         let figure = |rarity: f64| Some(lines.y_axis.unit.text(at(rarity).filter(|_| known(rarity))?.y));
         let figures = RARITIES.map(|rarity| figure(rarity).unwrap_or_else(|| ABSENT.to_owned()));
@@ -133,7 +133,7 @@ fn optional(unit: Unit, value: Option<f64>) -> String {
     value.map(|value| unit.text(value)).unwrap_or_default()
 }
 
-/// The heading of the lower ends of intervals, with the number of trials of each.
+/// The heading of the column of lower ends, from the number of trials of each row.
 fn interval_heading(mut trials: impl Iterator<Item = Option<u32>> + Clone) -> &'static str {
     let is_range = |n: Option<u32>| n.is_some_and(|n| noise::is_range(n as usize));
     let all = trials.clone().count() > 0 && trials.clone().all(is_range);

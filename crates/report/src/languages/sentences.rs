@@ -1,4 +1,4 @@
-//! What the table of languages says in words: what each idiom costs.
+//! Sentences under the table of languages: how much slower idiomatic code is than tuned code.
 
 use std::collections::HashMap;
 
@@ -8,11 +8,10 @@ use stats::{figure, paired_ratio};
 use super::{PlacedCases, speed, worker};
 use crate::numbers;
 
-/// An idiom that costs less than this is none worth a sentence.
+/// Smallest slowdown of idiomatic code that gets a sentence.
 const COST_MIN: f64 = 1.05;
 
-/// For each placed a sentence for each language whose idiom costs something, the dearest first; none where there is nothing to
-/// say.
+/// A sentence for each placement and each language whose idiomatic code is slower, the slowest first.
 pub(super) fn all(record: &BenchRecord) -> Vec<String> {
     let groups = PlacedCases::all(record);
     let apart = |placed: &PlacedCases| match groups.len() {
@@ -36,7 +35,7 @@ fn costs(placed: &PlacedCases, apart: &str) -> Vec<String> {
         .filter_map(|idiomatic| {
             let tuned = *tuned.get(worker(idiomatic)?.writer.language.as_str())?;
             let ratio = paired_ratio(&tuned.samples, &idiomatic.samples, figure::throughput_bytes_per_s)?;
-            // A wild figure, as that of a mixture is, says nothing of an idiom.
+            // A wild figure varies too much to compare.
             let steady = [tuned, idiomatic].iter().all(|case| case.noise != Some(NoiseLevel::Wild));
             let times = speed(tuned) / speed(idiomatic);
             (steady && ratio.low > COST_MIN && times > COST_MIN)

@@ -1,21 +1,21 @@
 //! Where two mechanisms cross: up to which block one is faster, and from which block on the other. It is read from the trials,
-//! paired by round, and not from the lines: a line that does not describe a mechanism would cross another one where the mechanisms do not.
+//! paired by round, and not from the fitted lines: lines that fit badly can cross where the mechanisms do not.
 
 use std::collections::BTreeMap;
 
 use super::CostModel;
 use super::swept::Swept;
 
-/// The chance to be wrong anywhere, which all sizes of all pairs of mechanisms share.
+/// Family-wise error rate over all sizes of all pairs of mechanisms.
 const ERRORS: f64 = 0.05;
-/// A size needs this many rounds: all of five agree by chance once in sixteen times.
+/// Fewest rounds of a size: with five, all would have the same sign by chance once in sixteen times.
 const ROUNDS_MIN: usize = 6;
-/// More rounds than this are added up in this many groups.
+/// Rounds beyond this number are added to the groups of earlier ones.
 const GROUPS_MAX: usize = 64;
-/// Up to this many groups all patterns of signs are tried; of more groups, as many patterns at random.
+/// Up to this many groups every pattern of signs is tried; with more groups, the same number of random patterns.
 const GROUPS_OF_ALL_PATTERNS: usize = 12;
 
-/// How two mechanisms stand to each other over the sizes that both were measured at.
+/// Which of two mechanisms is faster, over the sizes at which both were measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Crossing {
     /// The first is faster up to `low` and the second from `high` on, or the other way round; in between it is not known.
@@ -36,14 +36,14 @@ pub enum Crossing {
         /// At how many of the sizes, and of how many.
         sizes: (usize, usize),
     },
-    /// Ahead is now the one and now the other, more than once.
+    /// The faster one changes more than once.
     Often,
     /// Nowhere is one surely ahead, or there are too few rounds to tell.
     Unclear,
 }
 
-/// How the first compares with the second, which are one of `pairs` pairs that are looked at. The lines say where between two sizes they
-/// cross.
+/// Compares two mechanisms, one of `pairs` pairs that are compared. The fitted lines give the block at which they cross between
+/// two sizes.
 pub fn crossing(
     first: (&Swept, Option<&CostModel>),
     second: (&Swept, Option<&CostModel>),
@@ -70,9 +70,10 @@ pub fn crossing(
 
 /// The sizes at which one of two is surely ahead, and whether it is the first.
 ///
-/// If two are alike, the signs of all differences of a round may as well be turned: how far a size is from none is held against the
-/// farthest of all sizes under every pattern of turned rounds. (Westfall and Young, *Resampling-Based Multiple Testing*, 1993, the single
-/// step of the maximum: it holds for all sizes at once, whatever they have in common.)
+/// A sign-flip permutation test. If both are equally fast, the signs of all differences of a round can be flipped. The agreement
+/// of a size is compared with the largest of all sizes under every pattern of flipped rounds. (Westfall and Young,
+/// *Resampling-Based Multiple Testing*, 1993, the single step of the maximum: it holds for all sizes at once, whatever they have
+/// in common.)
 fn sure_sizes(first: &Swept, second: &Swept, blocks: &[u64], pairs: usize) -> Vec<(u64, bool)> {
     let sizes: Vec<(u64, [f64; GROUPS_MAX])> = blocks
         .iter()
@@ -89,7 +90,7 @@ fn sure_sizes(first: &Swept, second: &Swept, blocks: &[u64], pairs: usize) -> Ve
         .collect();
     let used: Vec<usize> =
         (0..GROUPS_MAX).filter(|at| sizes.iter().any(|(_, groups)| groups[*at] != 0.0)).collect();
-    // From -1 to 1: how much of what rounds differ by has one sign.
+    // From -1 to 1: how far the differences of all rounds agree in sign and size.
     let agreement = |groups: &[f64; GROUPS_MAX], turned: u64| {
         let (mut sum, mut squares) = (0.0, 0.0);
         for at in &used {
@@ -116,7 +117,8 @@ fn sure_sizes(first: &Swept, second: &Swept, blocks: &[u64], pairs: usize) -> Ve
         .collect()
 }
 
-/// Which groups are turned, a bit for each: first none. To turn all the others instead makes no difference.
+/// Which groups are flipped, a bit for each; the first pattern flips none. Where all patterns are tried, the last group
+/// is never flipped: to flip all the others instead has the same effect.
 fn patterns(used: &[usize]) -> Vec<u64> {
     let free = used.len().saturating_sub(1);
     if free < GROUPS_OF_ALL_PATTERNS {
@@ -127,7 +129,7 @@ fn patterns(used: &[usize]) -> Vec<u64> {
     std::iter::once(0).chain((1..1 << GROUPS_OF_ALL_PATTERNS).map(|_| random.u64(..))).collect()
 }
 
-/// Where two lines cross between two sizes: halving a hundred times is enough for any size.
+/// The block at which two lines cross between two sizes, found by bisection.
 fn lines_cross(first: Option<&CostModel>, second: Option<&CostModel>, low: u64, high: u64) -> Option<f64> {
     let (first, second) = (first?, second?);
     let is_ahead = |bytes: u64| first.ns(bytes) < second.ns(bytes);

@@ -1,4 +1,4 @@
-//! Where everything lies in a ring's memory.
+//! The memory layout of a ring: its bytes, the slots that announce messages, and the counters of both ends.
 #![allow(unsafe_code)]
 
 use std::cell::UnsafeCell;
@@ -14,28 +14,28 @@ use crate::prelude::*;
 /// Bytes in a ring when `size=` is not given.
 pub(super) const DEFAULT_BYTES: u64 = 1 << 20;
 
-/// The largest ring: more than any cache, and half a gigabyte is no buffer any more.
+/// The largest ring: larger than the caches of most machines; more memory would not make it faster.
 pub(super) const BYTES_MAX: u64 = 128 << 20;
 
-/// The most one end works on before it tells the other, in bytes: the work on one piece then overlaps that on
-/// the next. A quarter of a small ring, so that neither end waits for the other's whole copy.
+/// Most bytes that an end copies before it publishes them: the sender's copy of one piece then overlaps the
+/// receiver's copy of the piece before. At most a quarter of the ring, so that this also works in a small ring.
 const PIECE_BYTES_MAX: usize = 64 << 10;
 
 /// The longest message that lies in its slot, in bytes: what its two cache lines hold beside the stamp. A longer one
-/// lies in the ring's bytes, and the receiver goes there for it once it has seen the stamp: one wait more.
+/// lies in the ring's bytes, which costs the receiver one more cache miss after it has seen the stamp.
 pub(super) const SHORT_BYTES: usize = 96;
 
-/// Messages that may be on their way. As many as keep both ends at work where messages are a few bytes; the slots of
-/// two directions still lie in a core's second cache.
+/// Most messages in flight. Enough to keep both ends busy with messages of a few bytes; the slots of two
+/// directions still fit into a core's L2 cache.
 const SLOTS: usize = 1024;
 
-/// How much of a stamp says how long the message is: more than a piece.
+/// Low bits of a stamp that hold the message's length; the longest piece fits into them.
 const LEN_BITS: u32 = 20;
 const _: () = assert!(PIECE_BYTES_MAX < 1 << LEN_BITS && SHORT_BYTES <= PIECE_BYTES_MAX);
 
 /// What the sender writes for each message. Slots are used in turn, so that the sender writes one that the receiver
-/// is not looking at yet, and nothing else need be asked of the receiver's side until all were used. Two cache lines,
-/// which are fetched together.
+/// does not read yet, and reads the receiver's counters only after all slots were used. Two cache lines, because
+/// the CPU fetches them in pairs.
 #[repr(C, align(128))]
 pub(super) struct Slot {
     /// The message's number, from 1 on, and its length.
@@ -55,7 +55,7 @@ struct Short([u8; SHORT_BYTES]);
 unsafe impl Sync for Slot {}
 
 impl Slot {
-    /// Hands message `number` over, all of it written before.
+    /// Publishes message `number`, which must be written completely before.
     #[inline]
     pub(super) fn publish(&self, number: u64, len: usize) {
         self.stamp.store(number << LEN_BITS | len as u64, Release);
@@ -68,7 +68,7 @@ impl Slot {
         (stamp >> LEN_BITS == number).then_some((stamp & ((1 << LEN_BITS) - 1)) as usize)
     }
 
-    /// Asks for the second cache line as well as the stamp's: after a message has come it would be one wait more.
+    /// Fetches the slot's second cache line before the message comes; later it would be a second cache miss.
     #[inline]
     pub(super) fn touch_second_line(&self) {
         self.second_line.load(Relaxed);
@@ -86,12 +86,12 @@ impl Slot {
 struct Released {
     /// The last message all of which was received.
     message: AtomicU64,
-    /// Bytes received. Short messages count, though they leave their place in the ring untouched: what is on its way
-    /// is never more than the ring's size.
+    /// Bytes received. Short messages count too, though they do not use the ring's bytes: so bytes in flight never
+    /// exceed the ring's size.
     bytes: AtomicU64,
 }
 
-/// Who sleeps: written before a sleep, read after each publication.
+/// Flags of the sleeping ends: set before a sleep, read after each publication.
 #[repr(C, align(128))]
 pub(super) struct Sleepers {
     pub(super) sender: AtomicU32,
@@ -105,7 +105,7 @@ pub(super) struct Control {
     pub(super) sleepers: Sleepers,
 }
 
-/// What two ends sleep on beside the words of [`Sleepers`], if anything.
+/// The eventfds that the ends sleep on where `wait=eventfd`.
 pub(super) struct WakeFds {
     pub(super) sender: OwnedFd,
     pub(super) receiver: OwnedFd,
@@ -162,7 +162,8 @@ impl Ring {
         self.piece_bytes
     }
 
-    /// Puts the pages where this task finds them without a fault: a fork leaves shared ones out.
+    /// Maps all pages into this task's page table, to avoid page faults later: fork(2) does not copy entries of shared
+    /// mappings.
     pub(super) fn populate(&self) {
         self.memory.populate();
     }
@@ -180,7 +181,7 @@ impl Ring {
         &self.control().slots[number as usize % SLOTS]
     }
 
-    /// The message that had the slot of message `number` before it; 0 is none.
+    /// The previous message in the slot of message `number`; 0 if there was none.
     #[inline]
     pub(super) fn before_in_slot(number: u64) -> u64 {
         number.saturating_sub(SLOTS as u64)
@@ -208,7 +209,7 @@ impl Ring {
         (released.message.load(Acquire), released.bytes.load(Acquire))
     }
 
-    /// Gives all up to this message and this many bytes back to the sender.
+    /// Returns the slots up to this message, and this many bytes since the start, to the sender.
     #[inline]
     pub(super) fn release(&self, message: u64, bytes: u64) {
         let released = &self.control().released;

@@ -1,4 +1,4 @@
-//! How an end of a ring waits for the other: looking again, or asleep until it is woken.
+//! How an end of a ring waits for the other end: it spins, or it sleeps until it is woken.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU32, fence};
@@ -23,7 +23,7 @@ pub(crate) enum RingWait {
 }
 
 impl RingWait {
-    /// How the ends of this request wait: the spec's own word first.
+    /// How the ends of this request wait: the spec's `wait=` comes before the request's.
     pub(crate) fn for_request(request: &Request<'_>) -> Self {
         match (request.tasks, request.options.word("wait"), request.wait) {
             (Tasks::Single, ..) => Self::Never,
@@ -39,7 +39,7 @@ impl RingWait {
     }
 }
 
-/// One end of the ring, as the one that may sleep.
+/// An end of the ring, which may sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Sender,
@@ -55,8 +55,8 @@ impl Ring {
         }
     }
 
-    /// Waits, once: the caller looks again afterwards. `ready` is asked before a sleep. Returns the system calls
-    /// made.
+    /// Waits once; it may return early, so the caller checks again. Does not sleep if `ready()`. Returns the number
+    /// of system calls made.
     #[inline]
     pub(super) fn wait(&self, wait: RingWait, side: Side, ready: impl Fn() -> bool) -> io::Result<u64> {
         match wait {
@@ -81,7 +81,8 @@ impl Ring {
         }
         let slept = match wake_fd {
             None => futex::wait(flag, futex::Flags::empty(), 1, None),
-            // A ring that was meant for a sleep that we then did not take only makes us look once more.
+            // The count may be left from a wake-up that came when we did not sleep: then read(2) returns at once and
+            // the caller checks once more.
             Some(wake_fd) => rustix::io::read(wake_fd, &mut [0; size_of::<u64>()]).map(|_| ()),
         };
         match slept {

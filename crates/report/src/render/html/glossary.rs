@@ -1,6 +1,6 @@
-//! How to read the page: the words that stand on it, each explained once, and what makes a figure honest.
+//! The glossary of an HTML page: each technical word of the page, explained once.
 
-/// The commands whose pages have a word.
+/// The commands whose pages explain a word.
 type Commands = &'static [&'static str];
 const BENCH: Commands = &["bench", "reproduce", "fleet"];
 const TRIALS: Commands = &["bench", "reproduce", "fleet", "compare", "diff"];
@@ -119,7 +119,7 @@ pub(super) const WORDS: &[(&str, &str, Commands, &str)] = &[
     ),
 ];
 
-/// What captions say, and the name of its explanation.
+/// Phrases in captions, each with the id of its explanation.
 pub(super) const PHRASES: &[(&str, &str)] = &[
     ("every byte checked", "word-data"),
     ("every byte written, none checked", "word-data"),
