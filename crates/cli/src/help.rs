@@ -20,6 +20,19 @@ const EXIT_STATUS: &str = "Exit status:";
 /// Replaces the blanks of a command, so that clap does not break a line that is to be copied.
 const UNBROKEN: &str = "\u{a0}";
 
+/// What `hosepipe` without arguments prints.
+const FIRST_STEPS: &str = "Four things to try:
+  hosepipe bench                                    rank the ways to move bytes here
+  hosepipe recommend --message 1KiB                 which one to take
+  hosepipe run --stats 'seq 1000000 | sort | tail'  which stage is slow
+  hosepipe top                                      pipelines that run now
+All commands: hosepipe --help";
+
+/// The same, laid out for a terminal of `width` columns.
+pub(crate) fn first_steps(width: usize) -> String {
+    rendered(&lay_out(FIRST_STEPS, width.min(WIDTH_MAX)))
+}
+
 /// The command with the closing words of its help, and of all its subcommands', for a terminal of `width` columns.
 pub(crate) fn laid_out(command: Command, width: usize) -> Command {
     let width = width.min(WIDTH_MAX);

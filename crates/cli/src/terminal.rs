@@ -54,6 +54,10 @@ pub(crate) fn print_answer(answer: clap::Error) -> ExitCode {
     let arguments: Vec<String> =
         std::env::args_os().map(|argument| one_line(&argument.to_string_lossy())).collect();
     let style = if answer.use_stderr() { style_of_stderr() } else { style() };
+    if answer.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        remark(&help::first_steps(style.width));
+        return ExitCode::from(2);
+    }
     let (answer, harmless) =
         match help::laid_out(crate::Cli::command(), style.width).try_get_matches_from(&arguments) {
             Err(mut answer) => {

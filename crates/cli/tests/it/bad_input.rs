@@ -212,12 +212,25 @@ fn a_file_that_cannot_be_made_is_refused_before_the_run() {
     }
 }
 
+/// Expected: four commands, each of which is accepted as it is printed, and how to read the rest. Happened: the whole help.
 #[test]
-fn no_subcommand_is_a_wrong_command_line() {
+fn no_subcommand_is_answered_with_four_things_to_try() {
     let lab = Lab::new();
     let done = lab.run(&[]).expect_code(2);
     assert_eq!(done.stdout, "");
-    assert!(done.stderr.contains("Usage"), "{}", done.stderr);
+    let commands: Vec<&str> =
+        done.stderr.lines().filter_map(|line| line.strip_prefix("  hosepipe ")?.split("  ").next()).collect();
+    assert_eq!(commands.len(), 4, "{}", done.stderr);
+    assert!(done.stderr.ends_with("All commands: hosepipe --help\n") && done.stderr.lines().count() == 6);
+    for command in commands {
+        let mut words: Vec<&str> = command.split(' ').take_while(|word| !word.starts_with('\'')).collect();
+        words.extend(command.split('\'').nth(1));
+        words.push("--help");
+        lab.run(&words).expect_code(0);
+    }
+    let pipeline = done.stderr.split('\'').nth(1).expect("a pipeline in quotes");
+    let ran = lab.run(&["run", "--stats", pipeline]).expect_code(0);
+    assert!(ran.stdout.lines().count() == 10 && ran.stderr.contains("sort"), "{ran:?}");
 }
 
 /// Expected: EACCES, by name. Happened: "Permission denied (os error 13) at path ...".
