@@ -26,18 +26,18 @@ use crate::toolchain::Missing;
 /// A compiler that takes longer hangs: the slowest of them, with cold caches on a small machine, takes one minute.
 const BUILD_MAX: Duration = Duration::from_secs(600);
 
-/// As much of a compiler's words is kept: the first error matters most, the last line often sums up.
+/// Bytes kept of a compiler's output: the first error matters most, the last line often sums up.
 const HEAD_MAX: usize = 6 << 10;
 const TAIL_MAX: usize = 2 << 10;
 
-/// Folders of unfinished builds begin with this. One this old was abandoned.
+/// The names of unfinished builds' folders begin with this. One older than this was abandoned.
 const UNFINISHED: &str = ".making-";
 const UNFINISHED_MAX: Duration = BUILD_MAX.saturating_mul(2);
 
 /// A build that was not used for this time is removed when another is made.
 const UNUSED_MAX: Duration = Duration::from_secs(60 * 24 * 3600);
 
-/// The folder of what languages keep from build to build, and that of a compiler's own files while it runs.
+/// The folder of the files that languages keep from build to build, and a compiler's TMPDIR.
 const CACHES: &str = "cache";
 const TEMPORARY: &str = "tmp";
 
@@ -46,7 +46,7 @@ const TEMPORARY: &str = "tmp";
 pub struct Built {
     /// The toolchain's version.
     pub version: String,
-    /// The folder that holds the copied sources in `src` and what was made of them in `out`.
+    /// Holds the copied sources in `src` and the compiler's output in `out`.
     pub folder: PathBuf,
     /// A folder that the language keeps from build to build.
     pub cache: PathBuf,
@@ -58,23 +58,23 @@ pub enum Unbuilt {
     /// No toolchain.
     #[error("{} ({})", .0.reason, .0.remedy)]
     Missing(Missing),
-    /// There is a toolchain, of this version; no build was asked for.
+    /// There is a toolchain of this version; no build was requested.
     #[error("not built")]
     NotYet(String),
-    /// The compiler refused, or died.
+    /// The compiler failed.
     #[error("`{command}` {how}:\n{said}")]
     Compiler {
         /// The build command.
         command: String,
         /// How it ended.
         how: String,
-        /// Its own words.
+        /// Its output.
         said: String,
     },
-    /// It could not be tried.
+    /// The build could not be started.
     #[error("{0}")]
     System(String),
-    /// The user wants no more.
+    /// The user ended the run.
     #[error("stopped")]
     Stopped,
 }
@@ -92,7 +92,7 @@ impl Unbuilt {
 }
 
 impl Built {
-    /// Whether it is there, and as it was made.
+    /// Whether it exists and no other user can have changed it.
     fn is_sound(&self) -> bool {
         is_open_to_others(&self.folder).is_ok_and(|open| !open)
     }
@@ -136,7 +136,7 @@ fn expand(word: &str, folder: &Path, cache: &Path) -> OsString {
 }
 
 impl BuildCache {
-    /// Where the finished build is, or will be, and what it is made of.
+    /// The path of the finished build, which may not exist yet, and its sources.
     fn place(&self, language: &Language, version: &str) -> Result<(Built, Files), Unbuilt> {
         let sources = self.registry().sources();
         let files = sources.files(&language.folder).map_err(|error| {
@@ -152,13 +152,13 @@ impl BuildCache {
         Ok((built, files))
     }
 
-    /// What was built before.
+    /// An earlier build of the same sources.
     pub(crate) fn find(&self, language: &Language, version: &str) -> Option<Built> {
         self.place(language, version).ok().map(|(built, _)| built).filter(Built::is_sound)
     }
 
-    /// Builds a program, unless that was done before. Two that build the same do not disturb each other: a build is made
-    /// aside and gets its name when it is complete.
+    /// Builds a program, unless an earlier build exists. Two processes may build the same program at once: a build gets its
+    /// final name when it is complete.
     pub(crate) fn make(
         &self,
         language: &Language,
@@ -184,7 +184,7 @@ impl BuildCache {
         mark_as_used(&caches);
         clear(root);
         if built.folder.is_dir() && !built.is_sound() {
-            // Others have changed it, or could have.
+            // Other users can have changed it.
             fs::remove_dir_all(&built.folder).map_err(|error| failed("remove", &built.folder, &error))?;
         }
         let aside = format!("{UNFINISHED}{}-{:016x}", language.key, fastrand::u64(..));
@@ -196,11 +196,11 @@ impl BuildCache {
         hand_over(aside.path()).map_err(|error| failed("finish", aside.path(), &error))?;
         match fs::rename(aside.path(), &built.folder) {
             Ok(()) => {
-                // It has its name now, and is not to be removed.
+                // It was renamed: the old path no longer has to be removed.
                 let _ = aside.keep();
                 Ok(built)
             }
-            // Another hosepipe was faster.
+            // Another hosepipe has built the same.
             Err(_) if built.is_sound() => Ok(built),
             Err(error) => Err(failed("finish", &built.folder, &error)),
         }
@@ -218,7 +218,7 @@ impl BuildCache {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(folder.join("src"));
         command.envs(environment(language, folder, cache));
-        // What a compiler that is ended leaves behind goes with the folder.
+        // A killed compiler's temporary files are removed with the folder.
         command.env("TMPDIR", folder.join(TEMPORARY));
         let failed = |how: String, said: String| Err(Unbuilt::Compiler { command: shown(&words), how, said });
         match run(command, BUILD_MAX, Captured::keeping(HEAD_MAX, TAIL_MAX), self.cleaner(), stop) {
@@ -236,7 +236,7 @@ impl BuildCache {
 /// Everything that the result of a build depends on. The CPU is part of it: programs are built for the one they run on.
 fn hash(language: &Language, files: &Files, version: &str) -> u64 {
     let mut hasher = XxHash3_64::with_seed(0);
-    // Parts do not run into each other.
+    // The length first: "ab", "c" and "a", "bc" must differ.
     let mut part = |bytes: &[u8]| {
         hasher.write(&(bytes.len() as u64).to_le_bytes());
         hasher.write(bytes);
@@ -278,18 +278,18 @@ fn write_sources(folder: &Path, files: &Files) -> io::Result<()> {
     Ok(())
 }
 
-/// Lets others run a finished build, and only its owner change it.
+/// Lets other users run a finished build, but not change it.
 fn hand_over(folder: &Path) -> io::Result<()> {
     fs::remove_dir_all(folder.join(TEMPORARY))?;
     close_to_others(folder)?;
     fs::set_permissions(folder, fs::Permissions::from_mode(0o755))
 }
 
-/// Removes what builds have left that were killed, and what was not used for a long time.
+/// Removes unfinished builds that were abandoned, and builds that were not used for a long time.
 fn clear(root: &Path) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         let used = entry.metadata().and_then(|metadata| metadata.modified());
-        // What cannot be dated, or has a date to come, is young.
+        // An entry without a date, or with one in the future, counts as new.
         let age = used.ok().and_then(|used| used.elapsed().ok()).unwrap_or_default();
         let unfinished = entry.file_name().to_string_lossy().starts_with(UNFINISHED);
         if age > if unfinished { UNFINISHED_MAX } else { UNUSED_MAX } {
@@ -298,9 +298,9 @@ fn clear(root: &Path) {
     }
 }
 
-/// Dates a folder of the cache: it was asked for now.
+/// Sets a folder's modification time to now.
 fn mark_as_used(folder: &Path) {
-    // A cache that only others may write to is theirs to clear.
+    // This fails in a cache that belongs to another user, who clears it.
     let _ = fs::File::open(folder).and_then(|folder| folder.set_modified(SystemTime::now()));
 }
 
@@ -351,7 +351,7 @@ mod tests {
             BuildCache::open_in(registry, root.to_owned()).expect("a cache").make(&language, "1", &|| false)
         }
 
-        /// How often something was built.
+        /// Number of builds that were run.
         fn builds(&self) -> usize {
             fs::read_to_string(self.root.path().join("cache/x/notes")).unwrap_or_default().lines().count()
         }

@@ -1,4 +1,4 @@
-//! Where programs are built: the folder, the toolchains, several languages side by side.
+//! The folder in which programs are built, several languages in parallel.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::registry::{Language, Registry};
 use crate::select::LanguageVariant;
 use crate::toolchain::probe;
 
-/// What cargo puts into the folder it builds in (bford.info/cachedir).
+/// A file that cargo writes to its build folder (bford.info/cachedir).
 const CACHE_TAG: &str = "CACHEDIR.TAG";
 
 /// The folder of builds, and a registry to build from.
@@ -29,9 +29,9 @@ pub struct BuildCache {
 }
 
 impl BuildCache {
-    /// Opens the cache in the cargo target folder that this program lies in; a program installed elsewhere builds in
-    /// `$XDG_CACHE_HOME/hosepipe/workers`, in `~/.cache/hosepipe/workers`, or in a folder of the user's below that for
-    /// temporary files: in the first in which no other user can change what is built.
+    /// Opens the cache in the first of these folders in which no other user can change the builds: `workers` in the cargo
+    /// target folder that contains this program, `$XDG_CACHE_HOME/hosepipe/workers`, `~/.cache/hosepipe/workers`,
+    /// `$TMPDIR/hosepipe-UID/workers`.
     ///
     /// # Errors
     /// There is no such folder, or no process can be started.
@@ -58,12 +58,12 @@ impl BuildCache {
         &self.root
     }
 
-    /// Who ends what is started here.
+    /// Ends the processes that are started here.
     pub(crate) fn cleaner(&self) -> &Cleaner {
         &self.cleaner
     }
 
-    /// How far each language is. Builds nothing.
+    /// Each language's earlier build, or why there is none. Builds nothing.
     pub fn states(&self, languages: &[&Language], stop: &dyn Fn() -> bool) -> Vec<Result<Built, Unbuilt>> {
         let state = |language: &Language, stop: &dyn Fn() -> bool| {
             let version = probe(language, &self.root, &self.cleaner, stop).map_err(Unbuilt::Missing)?;
@@ -72,7 +72,7 @@ impl BuildCache {
         side_by_side(languages, &state, &mut Silent, stop)
     }
 
-    /// Builds languages side by side, those that were not built before; answers in their order.
+    /// Builds languages in parallel, except those with an earlier build. The results are in the order of `languages`.
     pub fn build(
         &self,
         languages: &[&Language],
@@ -86,7 +86,7 @@ impl BuildCache {
         side_by_side(languages, &build, observer, stop)
     }
 
-    /// The programs of these choices, built where they were not; one that cannot be built says why.
+    /// The programs of these choices, built if necessary; one that cannot be built has the error.
     pub fn workers(
         &self,
         choices: &[LanguageVariant<'_>],
@@ -132,8 +132,7 @@ fn worker(choice: &LanguageVariant<'_>, built: &Result<Built, Unbuilt>) -> Worke
 /// A program, or why there is none.
 type Answer = Result<Built, Unbuilt>;
 
-/// Does some work on each language, as many at a time as there are CPUs. The calling thread tells the observer, and asks
-/// whether to stop, for the others.
+/// Calls `work` for each language, with one thread for each CPU. Only the calling thread calls `observer` and `stop`.
 fn side_by_side(
     languages: &[&Language],
     work: &(dyn Fn(&Language, &dyn Fn() -> bool) -> Answer + Sync),
@@ -142,7 +141,7 @@ fn side_by_side(
 ) -> Vec<Answer> {
     let stopped = AtomicBool::new(stop());
     let next = AtomicUsize::new(0);
-    // That work on the language of a number has begun, or what came of it.
+    // A language's index, and the result; `None`: its work has begun.
     let (reporter, answers) = mpsc::channel::<(usize, Option<Answer>)>();
     let threads = thread::available_parallelism().map_or(1, usize::from).min(languages.len());
     let mut results: Vec<_> = languages.iter().map(|_| Err(Unbuilt::Stopped)).collect();
@@ -153,14 +152,14 @@ fn side_by_side(
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(language) = languages.get(index) else { return };
-                    // The listener is there until every teller has gone.
+                    // Never fails: the receiver outlives the senders.
                     let _ = reporter.send((index, None));
                     let result = work(language, &|| stopped.load(Ordering::Relaxed));
                     let _ = reporter.send((index, Some(result)));
                 }
             });
             if let Err(error) = thread {
-                // The threads that there are do the work of those that there are not.
+                // The threads that were started do all the work.
                 if started == 0 {
                     let refused = format!("cannot start a thread: clone: {}", describe_errno(&error));
                     results.fill_with(|| Err(Unbuilt::System(refused.clone())));
@@ -205,7 +204,7 @@ fn root() -> io::Result<PathBuf> {
     let mut why = String::new();
     for root in candidates.into_iter().flatten() {
         if root.is_dir() {
-            // One that others may not write to, although they could so far.
+            // Takes write access from other users where they had it.
             let _ = process::make_private_folder(&root, 0o755);
         }
         match process::who_else_writes(&root) {

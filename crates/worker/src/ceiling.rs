@@ -1,5 +1,5 @@
-//! The ceiling: how fast this machine copies memory at its best. Each byte of a worker's stream is copied at least once, by
-//! the kernel into the receiver's buffer, and looked at after that: no worker is faster than a copy, and none costs less.
+//! The ceiling: this machine's fastest memory copy. Each byte of a worker's stream is copied at least once, by the kernel
+//! into the receiver's buffer, and read after that: no worker is faster than a copy or uses less CPU time.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use payload::Block;
 
 use crate::job::Job;
 
-/// Both buffers begin on a page: some CPUs (AMD Zen 3, `fsrm`) copy to a place that is 1 to 31 bytes further within its page than the
-/// source at a twentieth of their speed. Small enough that both buffers stay in a core's first cache: no copy of other sizes is faster.
+/// Both buffers fit into a core's L1 cache: no copy of another size is faster. Both begin on a page: some CPUs (AMD Zen 3,
+/// `fsrm`) are 20 times slower when the destination is 1 to 31 bytes further within its page than the source.
 const BLOCK_BYTES: usize = 16 << 10;
-/// One pass takes about ten microseconds. The fastest of a look counts: interruptions make some slower, and none faster.
+/// One pass takes about ten microseconds. The fastest pass counts: interrupts make some slower, and none faster.
 const PASS_BLOCKS: u64 = 64;
 const PASSES: usize = 200;
 
@@ -25,23 +25,22 @@ pub(crate) struct Ceiling {
 }
 
 impl Ceiling {
-    /// Looks for the first time, unmeasured.
+    /// Measures once, without a sample.
     pub(crate) fn new() -> Self {
         let [from, to] = [Block::new(BLOCK_BYTES), Block::new(BLOCK_BYTES)];
         let mut ceiling = Self { from, to, pass_ns: f64::INFINITY, samples: Vec::new() };
-        ceiling.look();
+        ceiling.fastest_pass_ns();
         ceiling
     }
 
-    /// Looks again, and keeps a sample of it.
+    /// Measures again, and keeps a sample.
     pub(crate) fn measure(&mut self, round: u32) {
-        let elapsed_ns = self.look();
+        let elapsed_ns = self.fastest_pass_ns();
         let bytes = PASS_BLOCKS * BLOCK_BYTES as u64;
         self.samples.push(Sample { round, elapsed_ns, bytes, messages: PASS_BLOCKS, ..Sample::default() });
     }
 
-    /// The fastest pass of this look.
-    fn look(&mut self) -> u64 {
+    fn fastest_pass_ns(&mut self) -> u64 {
         let fastest = (0..PASSES).map(|_| self.pass()).min().unwrap_or_default().max(1);
         self.pass_ns = self.pass_ns.min(fastest as f64);
         fastest
@@ -56,20 +55,20 @@ impl Ceiling {
         began.elapsed().as_nanos() as u64
     }
 
-    /// What a copy of `bytes` takes at its best.
+    /// The least time that a copy of `bytes` takes.
     fn copying(&self, bytes: u64) -> Duration {
         let passes = bytes as f64 / (PASS_BLOCKS * BLOCK_BYTES as u64) as f64;
         Duration::from_nanos((passes * self.pass_ns) as u64)
     }
 
-    /// Refuses a sample that cannot be true.
+    /// Refuses a sample that is faster or cheaper than a memory copy.
     pub(crate) fn check(&self, who: &str, job: &Job, sample: &Sample) -> Result<(), CaseError> {
         let elapsed = Duration::from_nanos(sample.elapsed_ns);
         let cpu = Duration::from_nanos(sample.user_ns + sample.system_ns);
         let (timed, all) = (self.copying(sample.bytes), self.copying(job.total_bytes()));
         let refused = |what: String, copying: Duration| {
             let message = format!(
-                "{who} {what}: a memory copy of as many, which is less work, takes {copying:.1?} here at its best"
+                "{who} {what}: a memory copy of as many bytes, which is less work, takes at least {copying:.1?} here"
             );
             Err(CaseError::new(ErrorKind::Corrupt, message))
         };
@@ -116,22 +115,20 @@ mod tests {
             ceiling.check("c:tuned", &job, &sample).map_err(|failure| failure.message)
         };
         assert_eq!(checked(1_000_000, 2_000_000), Ok(()));
-        let copy = "a memory copy of as many, which is less work, takes";
+        let copy = "a memory copy of as many bytes, which is less work, takes at least";
         assert_eq!(
             checked(0, 2_000_000),
-            Err(format!(
-                "c:tuned says that it moved 104857600 bytes in 0.0ns: {copy} 1.0ms here at its best"
-            ))
+            Err(format!("c:tuned says that it moved 104857600 bytes in 0.0ns: {copy} 1.0ms here"))
         );
         assert_eq!(
             checked(1_000_000, 1_900_000),
-            Err(format!("c:tuned used 1.9ms of CPU time for 209715200 bytes: {copy} 2.0ms here at its best"))
+            Err(format!("c:tuned used 1.9ms of CPU time for 209715200 bytes: {copy} 2.0ms here"))
         );
     }
 
     /// Expected: the fastest copy of this machine, in every run.
-    /// Happened: 2.74 GB/s in one run and 73.8 in another, as malloc(3) happened to put one buffer 16 bytes further within its page
-    /// than the other; then honest workers were refused.
+    /// Happened: 2.74 GB/s in one run and 73.8 GB/s in another, as malloc(3) put one buffer 16 bytes further within its page
+    /// than the other; then correct workers were refused.
     #[test]
     fn both_buffers_begin_on_a_page_wherever_there_is_memory() {
         let mut before = Vec::new();

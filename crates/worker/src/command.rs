@@ -1,4 +1,4 @@
-//! A command that is run for what it says: a version, a compiler's messages.
+//! A command that is run for its output: a version, a compiler's messages.
 
 use std::ffi::OsString;
 use std::io;
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use process::{Capture, Captured, Child, Cleaner, wait_for_all};
 
-/// Why a wait ended before the processes did. They have been ended then.
+/// Why a wait ended before the processes did. They have been killed.
 #[derive(Debug)]
 pub(crate) enum Cut {
-    /// The user wants no more.
+    /// The user ended the run.
     Stopped,
     /// The time limit.
     Late,
@@ -24,18 +24,17 @@ impl From<io::Error> for Cut {
     }
 }
 
-/// Waits until every process has ended, for a limited time, and not beyond the user's patience. Meanwhile `look` is called now and
-/// then.
+/// Waits until every process has ended, until the time limit, or until `stop` says so. Calls `sample` repeatedly meanwhile.
 pub(crate) fn wait(
     children: &mut [Child<'_>],
     limit: Duration,
     stop: &dyn Fn() -> bool,
-    look: &mut dyn FnMut(),
+    sample: &mut dyn FnMut(),
 ) -> Result<(), Cut> {
     let began = Instant::now();
     let failed = |child: &Child<'_>| child.ended().is_some_and(|ended| !ended.status.success());
     wait_for_all(children, &failed, &mut || {
-        look();
+        sample();
         match began.elapsed() > limit {
             _ if stop() => Err(Cut::Stopped),
             true => Err(Cut::Late),
@@ -44,7 +43,7 @@ pub(crate) fn wait(
     })
 }
 
-/// What a command said, and how it ended.
+/// A command's output, and how it ended.
 pub(crate) struct Said {
     /// Its exit status, or the signal.
     pub(crate) status: ExitStatus,
@@ -52,13 +51,13 @@ pub(crate) struct Said {
     pub(crate) text: String,
 }
 
-/// Why a command has no end of its own.
+/// Why a command did not end by itself.
 pub(crate) enum NotRun {
     /// It could not be started.
     Start(io::Error),
-    /// It took too long; what it had said by then.
+    /// It took too long; its output until then.
     Late(String),
-    /// The user wants no more.
+    /// The user ended the run.
     Stopped,
 }
 
@@ -75,7 +74,7 @@ pub(crate) fn run(
     let child = Child::spawn(command, Capture::Both, said, cleaner, &mark).map_err(NotRun::Start)?;
     let mut children = [child];
     let waited = wait(&mut children, limit, stop, &mut || {});
-    // A compiler that came to its end may have left a server behind, for the next one.
+    // A compiler may have left a server running for the next compiler.
     if waited.is_err() {
         mark.end_all();
     }
@@ -89,7 +88,7 @@ pub(crate) fn run(
     }
 }
 
-/// A command as one would type it.
+/// A command as it is typed.
 pub(crate) fn shown(words: &[OsString]) -> String {
     words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }

@@ -1,11 +1,11 @@
-//! What a worker is asked to move.
+//! The bytes that a worker has to move.
 
 use std::time::Duration;
 
-/// What any program may take to start and to end, on a machine that does other things too.
+/// The most that a program's start and end take, on a busy machine.
 const START_MAX: Duration = Duration::from_secs(60);
 
-/// The slowest that a worker is waited for, in nanoseconds: for a byte, and for a block.
+/// The time that the slowest worker needs for a byte, and for a block.
 const BYTE_MAX_NS: u64 = 100;
 const BLOCK_MAX_NS: u64 = 200_000;
 
@@ -19,7 +19,7 @@ pub struct Job {
     pub bytes: u64,
     /// Bytes handed over in one call, at least 1.
     pub block_bytes: u64,
-    /// Bytes sent before the clock.
+    /// Bytes sent before the clock starts.
     pub warmup_bytes: u64,
 }
 
@@ -34,12 +34,11 @@ impl Job {
         (0..self.total_bytes() % PERIOD).fold(0, |sum, byte| sum ^ byte as u8)
     }
 
-    /// The job with a few bytes more, so that their XOR is neither 0, which a worker has that received zeros or took no sum,
-    /// nor the same in each launch: up to BYTES/256 + 3 more, and never more than 255. They come last, where they
-    /// shift no block against the pipe's pages.
+    /// The job with at most BYTES/256 + 3 more bytes, and at most 255, so that the XOR is not 0, as of a worker that
+    /// computes none, and not the same in each launch. They come last, where they do not move blocks within the pipe's pages.
     pub(crate) fn with_residue(self, random: &mut fastrand::Rng) -> Self {
         let more_max = (self.bytes / PERIOD).saturating_add(3).min(PERIOD - 1);
-        // The XOR of an odd number of bytes, modulo 256, is 0 of one byte alone, and of each other number its own.
+        // Of an odd number of bytes, modulo 256, the XOR is 0 only for one byte, and different for every other number.
         let sound = |more: &u64| {
             let residue = self.total_bytes().saturating_add(*more) % PERIOD;
             residue % 2 == 1 && residue > 1
@@ -48,7 +47,7 @@ impl Job {
         Self { bytes: self.bytes.saturating_add(more), ..self }
     }
 
-    /// A time limit that no sound worker meets: a minute for the start, then 10 MB/s, or 5000 blocks a second.
+    /// A time limit that no working program reaches: a minute for the start, then 10 MB/s, or 5000 blocks a second.
     pub fn limit(&self) -> Duration {
         let blocks = self.total_bytes() / self.block_bytes.max(1) + 2;
         let ns = self.total_bytes().saturating_mul(BYTE_MAX_NS).max(blocks.saturating_mul(BLOCK_MAX_NS));

@@ -1,4 +1,4 @@
-//! Whether a run did what was asked, and whose fault it was if not.
+//! Whether a run moved the right bytes, and which process failed if not.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -8,9 +8,9 @@ use process::{Ended, describe_ending};
 use crate::job::Job;
 use crate::result_line::{RecvLine, ResultLines, SendLine};
 
-/// What a process of a run is there for.
+/// Which ends of the pipe a process of a run has.
 pub(crate) struct Role {
-    /// What people call it: `the reader c:tuned`.
+    /// As in messages: `the reader c:tuned`.
     pub(crate) name: String,
     /// Which ends it holds.
     pub(crate) sends: bool,
@@ -26,7 +26,7 @@ pub(crate) struct Finished {
     pub(crate) said: String,
 }
 
-/// When the run was watched, in nanoseconds of CLOCK_MONOTONIC.
+/// The time of a run, in nanoseconds of CLOCK_MONOTONIC.
 pub(crate) struct Span {
     /// Just before the first process was started.
     pub(crate) started_ns: u64,
@@ -34,7 +34,7 @@ pub(crate) struct Span {
     pub(crate) over_ns: u64,
 }
 
-/// The two lines of a sound run and what it took in nanoseconds; or the first thing that went wrong, and not what followed from it.
+/// The two result lines of a valid run and its time in nanoseconds; or the first failure, without those that it caused.
 pub(crate) fn judge(
     mut processes: Vec<Finished>,
     lines: &Result<ResultLines, String>,
@@ -49,18 +49,18 @@ pub(crate) fn judge(
         Ok(ResultLines { send: Some(send), recv: Some(recv) }) => {
             clock_trial(send, recv, span).map(|elapsed_ns| (*send, *recv, elapsed_ns))
         }
-        _ => Err(CaseError::new(ErrorKind::Corrupt, "an end is without a result line")),
+        _ => Err(CaseError::new(ErrorKind::Corrupt, "a result line is missing")),
     }
 }
 
-/// The error with what the program said, its lines set in one.
+/// The error, followed by the program's messages in one line.
 pub(crate) fn saying(error: CaseError, said: &str) -> CaseError {
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let said = if lines.is_empty() { String::new() } else { format!("; it said: {}", lines.join(" | ")) };
     CaseError { message: error.message + &said, ..error }
 }
 
-/// An end that was ended because its peer was gone tells nothing new.
+/// Whether an end was killed because its peer had ended.
 fn follows_from_another(ended: &Ended) -> bool {
     ended.by_us || ended.status.signal() == Some(libc::SIGPIPE)
 }
@@ -95,15 +95,15 @@ fn examine(process: &Finished, lines: &Result<ResultLines, String>, job: &Job) -
         let xor = found.recv.map(|line| line.xor).unwrap_or_default();
         if xor != job.xor() {
             let message =
-                format!("{name} received others than were sent: their XOR is {xor}, not {}", job.xor());
+                format!("{name} received other bytes than were sent: their XOR is {xor}, not {}", job.xor());
             return Err(CaseError::new(ErrorKind::Corrupt, message));
         }
     }
     if *sends { miscounts("sent", sent) } else { Ok(()) }
 }
 
-/// The clock of a worker's trial: it starts when the sender has warmed up and begins, and stops when the receiver has the last byte,
-/// whose XOR [`examine`] has checked. Times outside of the run are of another clock than CLOCK_MONOTONIC.
+/// The nanoseconds from the sender's first byte after the warm-up to the receiver's last byte. Times outside of the run
+/// are of another clock than CLOCK_MONOTONIC.
 fn clock_trial(send: &SendLine, recv: &RecvLine, span: &Span) -> Result<u64, CaseError> {
     let in_order = |times: [u64; 4]| times.is_sorted();
     if in_order([span.started_ns, send.ready_ns, send.began_ns, span.over_ns])
@@ -147,13 +147,13 @@ mod tests {
     }
 
     #[test]
-    fn a_sound_run_is_one() {
+    fn a_valid_run_passes() {
         assert_eq!(verdict(vec![process("pair", 0, 0)], GOOD), Ok(()));
         assert_eq!(verdict(vec![process("writer", 0, 1), process("reader", 0, 0)], GOOD), Ok(()));
     }
 
     #[test]
-    fn each_fault_has_its_sentence() {
+    fn each_fault_has_its_message() {
         let pair = |status, text: &str| {
             let silent = Finished { said: String::new(), ..process("pair", status, 0) };
             verdict(vec![silent], text).unwrap_err()
@@ -161,35 +161,35 @@ mod tests {
         assert_eq!(pair(11, "").message, "pair was ended by SIGSEGV");
         assert_eq!(pair(3 << 8, "").message, "pair exited with 3");
         assert_eq!(pair(0, "").message, "pair left no `recv` line");
-        assert_eq!(pair(0, "hello\n").message, "pair wrote what is not a result line: `hello`");
+        assert_eq!(pair(0, "hello\n").message, "pair wrote a line that is not a result line: `hello`");
         assert_eq!(
             pair(0, &GOOD.replace("recv bytes=10", "recv bytes=9")).message,
             "pair says that it received 9 of 10 bytes"
         );
         assert_eq!(
             pair(0, &GOOD.replace("xor=1", "xor=2")).message,
-            "pair received others than were sent: their XOR is 2, not 1"
+            "pair received other bytes than were sent: their XOR is 2, not 1"
         );
         assert!(pair(0, &GOOD.replace("began_ns=111", "began_ns=5")).message.contains("CLOCK_MONOTONIC"));
         assert!(pair(0, &GOOD.replace("ended_ns=120", "ended_ns=201")).message.contains("CLOCK_MONOTONIC"));
     }
 
     #[test]
-    fn the_cause_is_named_and_not_what_followed() {
+    fn the_first_failure_is_named_and_not_those_that_it_caused() {
         let crashed = vec![process("writer", 11, 0), process("reader", 1 << 8, 1)];
         let failure = verdict(crashed, "recv bytes=3 xor=3 ready_ns=105 ended_ns=120\n").unwrap_err();
         assert_eq!(failure.message, "writer was ended by SIGSEGV; it said: writer speaks");
-        // Both ends were found at once.
+        // Both ends were reaped at the same time.
         let left = vec![process("writer", libc::SIGPIPE, 0), process("reader", 4 << 8, 0)];
         assert_eq!(verdict(left, "").unwrap_err().message, "reader exited with 4; it said: reader speaks");
-        // A reader that is content with less.
+        // A reader that ends without an error after fewer bytes.
         let content = vec![process("writer", 1 << 8, 1), process("reader", 0, 0)];
         let failure = verdict(content, "recv bytes=3 xor=3 ready_ns=105 ended_ns=120\n").unwrap_err();
         assert_eq!(failure.message, "reader says that it received 3 of 10 bytes; it said: reader speaks");
     }
 
     #[test]
-    fn what_a_program_said_is_set_in_one_line() {
+    fn a_programs_messages_are_shown_in_one_line() {
         let error = CaseError::new(ErrorKind::Died, "c:tuned exited with 3");
         assert_eq!(saying(error.clone(), "").message, "c:tuned exited with 3");
         let said = saying(error, "no luck\n\n  at all\n").message;

@@ -1,4 +1,4 @@
-//! One run: the programs started, watched, and their word checked.
+//! One run: starts the programs, waits for them, and checks what they report.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -11,16 +11,16 @@ use process::{Capture, Captured, Child, Cleaner, Mark, Pinned, TemporaryPath};
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 
 use crate::command::{Cut, wait};
+use crate::end_sampler::EndSampler;
 use crate::job::Job;
 use crate::judge::{Finished, Role, Span, judge, saying};
 use crate::program::Program;
 use crate::result_line::ResultLines;
-use crate::whereabouts::Whereabouts;
 
-/// As much of what a worker writes to standard error is kept: the end of it.
+/// Bytes kept of a worker's standard error: the last ones.
 const SAID_MAX: usize = 2048;
 
-/// Two short lines are expected; a worker that writes without end is not read to the end.
+/// Bytes read of a result file. Two short lines are expected; a faulty worker may write without end.
 const RESULT_MAX: u64 = 16 << 10;
 
 /// A sample, and the pipe it was taken on.
@@ -28,26 +28,26 @@ const RESULT_MAX: u64 = 16 << 10;
 pub struct Run {
     /// The figures; its round is 0.
     pub sample: Sample,
-    /// What the pipe held, in bytes, where we made it.
+    /// The pipe's capacity, if hosepipe created it.
     pub pipe_bytes: Option<u64>,
-    /// Whether the writer joined its reader by a socket instead; `None` where that was not seen.
+    /// Whether the writer connected its reader by a socket instead; `None` where no sample shows it.
     pub through_socket: Option<bool>,
 }
 
-/// Who is launched. The writer starts the reader by its own means, or hosepipe starts both over a pipe of its own.
+/// The programs to be launched. The writer starts the reader, or hosepipe creates the pipe and starts both.
 #[derive(Debug, Clone, Copy)]
 pub struct Launch<'a> {
     /// The program that sends.
     pub writer: &'a Program,
     /// The program that receives.
     pub reader: &'a Program,
-    /// Who starts it.
+    /// Which process starts the reader.
     pub start: WorkerStart,
     /// The writer's CPU and the reader's; empty where the scheduler chooses.
     pub cpus: &'a [u32],
 }
 
-/// Starts workers, one run at a time. Dropping it leaves nothing behind, and neither does SIGKILL.
+/// Starts workers, one run at a time. No process and no file of theirs stays when it is dropped, or killed by SIGKILL.
 #[derive(Debug)]
 pub struct Launcher {
     result: PathBuf,
@@ -69,12 +69,12 @@ impl<'a> Launch<'a> {
         Self { writer, reader, start: WorkerStart::Pair, cpus: &[] }
     }
 
-    /// Both ends over a pipe of ours of the default size.
+    /// Both ends over a pipe of hosepipe's, of the default size.
     pub fn between(writer: &'a Program, reader: &'a Program) -> Self {
         Self { writer, reader, start: WorkerStart::Harness, cpus: &[] }
     }
 
-    /// The processes to be started, the sender's first, and what the pipe holds, in bytes, where we made it.
+    /// The processes to be started, the sender first, and the pipe's capacity in bytes if hosepipe created it.
     fn parts(&self, job: &Job, result: &Path) -> Result<(Vec<EndCommand>, Option<u64>), NoSample> {
         let (writer, reader) = (self.writer.end.label(), self.reader.end.label());
         let (writers_cpu, readers_cpu) = (self.cpus.first().copied(), self.cpus.last().copied());
@@ -112,7 +112,7 @@ impl Launcher {
         Ok(Self { result, scratch, cleaner, folder })
     }
 
-    /// Runs programs to their end, and ends whatever they have left running.
+    /// Runs programs to their end, and kills the processes that they have left running.
     ///
     /// # Errors
     /// See [`NoSample`].
@@ -123,7 +123,7 @@ impl Launcher {
         limit: Duration,
         stop: &dyn Fn() -> bool,
     ) -> Result<Run, NoSample> {
-        // Its own folder for temporary files: a worker that is ended cannot remove them.
+        // A new folder for temporary files: a killed worker cannot remove its own.
         let fresh = clear_away(&self.scratch).and_then(|()| fs::create_dir(&self.scratch));
         fresh.map_err(|error| refused("a folder for temporary files", &error))?;
         let (parts, pipe_bytes) = launch.parts(job, &self.result)?;
@@ -133,7 +133,7 @@ impl Launcher {
         run.map(|run| Run { pipe_bytes, ..run })
     }
 
-    /// Runs processes, the sender's first.
+    /// Runs processes; `parts` has the sender first.
     fn run_parts(
         &mut self,
         parts: Vec<EndCommand>,
@@ -159,8 +159,8 @@ impl Launcher {
             roles.push(role);
         }
         let ends = roles.iter().zip(&children).map(|(role, child)| (child.pid(), role.sends));
-        let mut seen = Whereabouts::new(ends, job);
-        let waited = wait(&mut children, limit, stop, &mut || seen.look());
+        let mut sampler = EndSampler::new(ends, job);
+        let waited = wait(&mut children, limit, stop, &mut || sampler.sample());
         let over_ns = monotonic_ns();
         match waited {
             Ok(()) => {}
@@ -188,26 +188,26 @@ impl Launcher {
             bytes: job.bytes,
             messages: job.bytes.div_ceil(job.block_bytes),
             checksum: Some(format!("{:02x}", recv.xor)),
-            same_cpu_share: seen.same_cpu_share(send.began_ns, recv.ended_ns),
+            same_cpu_share: sampler.same_cpu_share(send.began_ns, recv.ended_ns),
             ..Sample::of_ends(usages)
         };
-        Ok(Run { sample, pipe_bytes: None, through_socket: seen.through_socket() })
+        Ok(Run { sample, pipe_bytes: None, through_socket: sampler.through_socket() })
     }
 
-    /// The folder it makes for results: it is on every worker's command line.
+    /// The folder of the result file: its path is on every worker's command line.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// An empty file for the results. It is read through this descriptor: whatever a worker puts in the place of the path, a
-    /// FIFO without a writer, is not waited for.
+    /// An empty file for the results. It is read through this descriptor: a worker that replaces the path by a FIFO cannot
+    /// block the reader.
     fn fresh_result(&self) -> io::Result<File> {
         clear_away(&self.result)?;
         File::options().read(true).write(true).create_new(true).open(&self.result)
     }
 }
 
-/// Starts what ends workers and removes their files should this process be killed.
+/// Starts the process that ends workers and removes their files if this process is killed.
 pub(crate) fn start_cleaner() -> io::Result<Cleaner> {
     Cleaner::start().map_err(|error| {
         let why = describe_errno(&error);
@@ -215,7 +215,7 @@ pub(crate) fn start_cleaner() -> io::Result<Cleaner> {
     })
 }
 
-/// Removes what is there, if there is anything.
+/// Removes a file or folder if it exists.
 fn clear_away(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => fs::remove_dir_all(path),
@@ -226,7 +226,7 @@ fn clear_away(path: &Path) -> io::Result<()> {
 
 fn text_of(result: &mut File) -> String {
     let mut bytes = Vec::new();
-    // What cannot be read is judged as what was not written.
+    // A result that cannot be read counts as one that was not written.
     let _ = result.take(RESULT_MAX).read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }

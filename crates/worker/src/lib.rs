@@ -1,10 +1,10 @@
-//! Programs in other languages: which there are, how they are built, what they did. Knows no mechanism but the
-//! pipe between them. The contract of a worker is docs/WORKERS.md.
+//! Programs in other languages: the registry, builds, and measured runs. The contract of a worker is docs/WORKERS.md.
 
 mod build;
 mod build_cache;
 mod ceiling;
 mod command;
+mod end_sampler;
 mod job;
 mod judge;
 mod launcher;
@@ -16,7 +16,6 @@ mod select;
 mod sources;
 mod toolchain;
 mod trial_size;
-mod whereabouts;
 
 pub use build::{Built, Unbuilt};
 pub use build_cache::BuildCache;

@@ -14,28 +14,28 @@ use crate::launcher::{Launch, Launcher, Run};
 use crate::program::Worker;
 use crate::trial_size::TrialSize;
 
-/// One row: who sends, who receives, and who starts the receiver.
+/// One row: the sender, the receiver, and which process starts the receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerPair {
     /// The sending end.
     pub writer: Worker,
     /// The receiving end.
     pub reader: Worker,
-    /// Who starts it.
+    /// Which process starts it.
     pub start: WorkerStart,
-    /// Where they sit, as asked.
+    /// Their placement, as requested.
     pub placement: Placement,
     /// The writer's CPU and the reader's; empty where the scheduler chooses.
     pub cpus: Vec<u32>,
 }
 
 impl WorkerPair {
-    /// A worker with itself, as in the study, placed by the scheduler.
+    /// A worker that starts its own receiver, placed by the scheduler.
     pub fn with_itself(worker: Worker) -> Self {
         Self::new(worker.clone(), worker, WorkerStart::Pair)
     }
 
-    /// One worker's sender and another's receiver over a pipe of ours, placed by the scheduler.
+    /// One worker's sender and another's receiver over a pipe of hosepipe's, placed by the scheduler.
     pub fn between(writer: Worker, reader: Worker) -> Self {
         Self::new(writer, reader, WorkerStart::Harness)
     }
@@ -77,7 +77,7 @@ impl WorkerPair {
         }
     }
 
-    /// What is started, where both programs are there.
+    /// The programs to be started; `None` if one is missing.
     fn launch(&self) -> Option<Launch<'_>> {
         let (writer, reader) = (self.writer.program.as_ref().ok()?, self.reader.program.as_ref().ok()?);
         Some(Launch { writer, reader, start: self.start, cpus: &self.cpus })
@@ -87,26 +87,26 @@ impl WorkerPair {
 /// What is to be run, and how often.
 #[derive(Debug, Clone)]
 pub struct WorkerPlan {
-    /// The rows; cases come back in this order, whatever order they are run in.
+    /// The rows; the cases of the result are in this order.
     pub rows: Vec<WorkerPair>,
     /// Bytes handed over in one call.
     pub block_bytes: u64,
-    /// What each launch moves, up to 255 bytes more apart, which keep the expected XOR from being 0 or known.
+    /// The bytes of each launch; up to 255 more are added, so that the expected XOR is neither 0 nor known.
     pub amount: TrialSize,
     /// Measured launches of each row.
     pub trials: u32,
     /// Decides the order within each round.
     pub seed: u64,
-    /// What the run may take, builds apart; `None`: as long as it needs. The first round is always made.
+    /// The time limit of the run, without builds. The first round is always made.
     pub budget: Option<Duration>,
 }
 
-/// What came of a plan.
+/// The results of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
     /// One for each row; raw samples without summaries.
     pub cases: Vec<CaseRecord>,
-    /// The machine's memory copy, once in each round. A row that claims more has failed.
+    /// The machine's memory copy, once in each round. A row that claims to be faster has failed.
     pub ceiling: CaseRecord,
     /// True where the user or the budget ended the run before every trial was made.
     pub interrupted: bool,
@@ -122,13 +122,13 @@ struct Measurement<'a> {
     progress: RunProgress<'a>,
     stop: &'a dyn Fn() -> bool,
     cases: Vec<CaseRecord>,
-    /// What each row's trials move, once it has been looked at.
+    /// What each row's trials move, once they were sized.
     jobs: Vec<Job>,
     /// Decides how many bytes more each launch moves.
     residues: fastrand::Rng,
 }
 
-/// Runs a plan. A row that fails has its error and ends nothing else.
+/// Runs a plan. A row that fails has an error; the others continue.
 ///
 /// # Errors
 /// No folder for results, or no process, can be made.
@@ -155,28 +155,28 @@ pub fn measure(
 }
 
 impl Measurement<'_> {
-    /// Launches every row: caches are filled, what does not work at all is known, and how much a trial shall move.
+    /// Launches every row: this fills caches, finds rows that fail, and sizes the trials.
     fn warm_up(&mut self) -> Result<(), Interrupted> {
         for index in self.alive() {
             self.progress.preparing(&format!("warming up {}", self.plan.rows[index].name()), None);
-            self.look_at(index)?;
+            self.size_trials(index)?;
         }
         Ok(())
     }
 
     /// Sizes a row's trials by its first launches.
-    fn look_at(&mut self, index: usize) -> Result<(), Interrupted> {
+    fn size_trials(&mut self, index: usize) -> Result<(), Interrupted> {
         let amount = self.plan.amount;
-        let mut look = Some(amount.first_look(self.plan.block_bytes));
+        let mut next = Some(amount.first_sizing_job(self.plan.block_bytes));
         let mut before = None;
-        while let Some(job) = look {
+        while let Some(job) = next {
             let Some(run) = self.launch(index, &job)? else { return Ok(()) };
             if let Some(bytes) = run.pipe_bytes {
                 self.cases[index].granted.insert("pipe_bytes".to_owned(), bytes);
             }
             let elapsed = Duration::from_nanos(run.sample.elapsed_ns);
             self.jobs[index] = amount.job(&job, elapsed);
-            look = amount.next_look(&job, &self.jobs[index], before.as_ref());
+            next = amount.next_sizing_job(&job, &self.jobs[index], before.as_ref());
             before = Some(self.jobs[index]);
         }
         if let Some(worker) = &mut self.cases[index].worker {
@@ -211,12 +211,12 @@ impl Measurement<'_> {
         Ok(())
     }
 
-    /// The rows that can be run and have not failed.
+    /// The indices of rows that have not failed.
     fn alive(&self) -> Vec<usize> {
         (0..self.cases.len()).filter(|index| self.cases[*index].error.is_none()).collect()
     }
 
-    /// Launches a row; a failure is noted with its case, which is then not alive any more.
+    /// Launches a row. A failure is written to its case, which is not run again.
     fn launch(&mut self, index: usize, job: &Job) -> Result<Option<Run>, Interrupted> {
         let row = &self.plan.rows[index];
         let Some(launch) = row.launch() else { return Ok(None) };
@@ -229,7 +229,7 @@ impl Measurement<'_> {
         });
         match run {
             Ok(run) => {
-                // Node's `pipe` to a child is a pair of sockets.
+                // Node connects a child by a pair of sockets.
                 if run.through_socket == Some(true) {
                     self.cases[index].spec = Spec::plain("socketpair");
                     self.cases[index].mechanism = "socketpair".to_owned();
@@ -246,7 +246,7 @@ impl Measurement<'_> {
     }
 }
 
-/// What is said where a writer's child cannot be started on another CPU; `None` where it can.
+/// The error where a writer's child cannot be started on another CPU; `None` where it can.
 fn no_taskset() -> Option<CaseError> {
     file_on_path("taskset").is_none().then(|| {
         let message = "no `taskset` here, which puts the writer's child on another CPU";

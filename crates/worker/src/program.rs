@@ -1,4 +1,4 @@
-//! A program that keeps the contract, ready to be started.
+//! A program that follows the contract of docs/WORKERS.md.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -13,20 +13,20 @@ use crate::job::Job;
 pub struct Program {
     /// The program and its first arguments; never empty.
     pub command: Vec<OsString>,
-    /// Where it is started; `None` where this process is. Many toolchains choose a version by the folder they are called in.
+    /// Its working directory; `None`: this process's. Many toolchains choose a version by the working directory.
     pub folder: Option<PathBuf>,
-    /// Set for it, beside what this process has.
+    /// Variables that are set in addition to this process's.
     pub environment: Vec<(OsString, OsString)>,
-    /// What a record says of it.
+    /// Its description in a record.
     pub end: WorkerEnd,
 }
 
-/// A worker of a plan, which may turn out to have no program here.
+/// A worker of a plan; its program may be missing here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worker {
-    /// What a record says of it.
+    /// Its description in a record.
     pub end: WorkerEnd,
-    /// What its ends meet over, where that is no pipe.
+    /// The transport between its ends, if that is not a pipe.
     pub transport: Option<String>,
     /// Its program, or why there is none.
     pub program: Result<Program, CaseError>,
@@ -39,7 +39,7 @@ impl From<Program> for Worker {
 }
 
 impl Program {
-    /// A program of the user's own (`--worker ./my-program`), as typed. A name without a slash is looked for in PATH.
+    /// The user's own program (`--worker ./my-program`), as typed. A name without a slash is searched for in PATH.
     pub fn of_path(path: &Path) -> Self {
         Self {
             command: vec![path.as_os_str().to_owned()],
@@ -62,14 +62,14 @@ impl Program {
     pub fn pair_command(&self, receiver: &Self, job: &Job, result: &Path) -> Command {
         let childs = receiver.command.iter().cloned().chain(arguments("recv", job, result));
         let mut command = self.with(arguments("pair", job, result).chain(childs));
-        // The child's variables come through the parent, whose own win where they differ.
+        // The child inherits its variables from the parent, whose own take precedence.
         for (name, value) in receiver.environment.iter().filter(|(name, _)| !self.sets(name)) {
             command.env(name, value);
         }
         command
     }
 
-    /// The same, to be started on this CPU whatever its parent's is: through taskset(1).
+    /// The same program, started through taskset(1) on this CPU.
     pub(crate) fn on_cpu(&self, cpu: u32) -> Self {
         let words = ["taskset", "-c", &cpu.to_string()].map(OsString::from);
         let command = words.into_iter().chain(self.command.iter().cloned()).collect();
@@ -92,7 +92,7 @@ impl Program {
     }
 }
 
-/// What follows a program's own words.
+/// The arguments after a program's own.
 fn arguments(role: &str, job: &Job, result: &Path) -> impl Iterator<Item = OsString> {
     let job = job.arguments().map(OsString::from);
     std::iter::once(role.into()).chain(job).chain([result.into()])

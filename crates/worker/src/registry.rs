@@ -9,30 +9,30 @@ use thiserror::Error;
 
 use crate::sources::Sources;
 
-/// A language, as registered. In commands and in the environment `{out}` is the folder of what was built,
-/// `{src}` for the copied sources, and `{cache}` for a folder that the language keeps from build to build.
+/// A registered language. In commands and in the environment `{src}` is the folder of the copied sources, `{out}` that of
+/// the compiler's output, and `{cache}` one that the language keeps from build to build.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Language {
     /// As people write it: "C++".
     pub name: String,
-    /// What is typed for it, in lower case.
+    /// Its name on the command line, in lower case.
     pub key: String,
     /// The folder of its sources.
     pub folder: String,
-    /// What its ends meet over, where that is no pipe: both are its own then, and no other language's can be the second.
+    /// The transport between its ends, if that is not a pipe. Then no other language's program can be the second end.
     pub transport: Option<String>,
-    /// What brings the toolchain: a Debian package, or a whole command such as `pip install ziglang`.
+    /// What installs the toolchain: a Debian package, or a whole command such as `pip install ziglang`.
     pub package: String,
     /// A command that prints the toolchain's version.
     pub probe: Vec<String>,
     /// A command that builds its program; empty where nothing needs building.
     #[serde(default)]
     pub build: Vec<String>,
-    /// Set for its probe, its build and its program.
+    /// Variables that are set for its probe, its build and its program.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-    /// The ways of doing it.
+    /// Its variants.
     #[serde(rename = "variant")]
     pub variants: Vec<Variant>,
 }
@@ -59,7 +59,7 @@ struct File {
     languages: Vec<Language>,
 }
 
-/// Every language there is, in the order of workers.toml.
+/// All languages, in the order of workers.toml.
 #[derive(Debug, Clone)]
 pub struct Registry {
     sources: Sources,
@@ -67,8 +67,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Reads the registry within this program, or that of the folder which the environment variable
-    /// [`crate::WORKERS_VARIABLE`] names.
+    /// Reads the registry in the folder that the environment variable [`crate::WORKERS_VARIABLE`] names, or else the embedded one.
     ///
     /// # Errors
     /// The folder cannot be read, or its workers.toml is wrong.
@@ -103,7 +102,7 @@ impl Registry {
     }
 }
 
-/// Reads workers.toml and refuses what would surprise later.
+/// Reads workers.toml and checks its entries.
 fn parse(text: &str) -> Result<Vec<Language>, String> {
     let languages = toml::from_str::<File>(text).map_err(|error| error.to_string())?.languages;
     let mut keys = BTreeSet::new();
@@ -121,7 +120,7 @@ fn parse(text: &str) -> Result<Vec<Language>, String> {
         let mut names = BTreeSet::new();
         for variant in &language.variants {
             if variant.run.is_empty() || !names.insert(&variant.name) {
-                return Err(format!("`{key}:{}` has no command, or stands there twice", variant.name));
+                return Err(format!("`{key}:{}` has no command, or is there twice", variant.name));
             }
         }
     }
@@ -169,7 +168,7 @@ pub(crate) mod tests {
     "#;
 
     impl Registry {
-        /// A folder of sources, of which nothing is registered.
+        /// A folder of sources without a registered language.
         pub(crate) fn of_folder(folder: &Path) -> Self {
             Self { sources: Sources::Folder(folder.to_owned()), languages: Vec::new() }
         }

@@ -16,7 +16,7 @@ pub struct SendLine {
 pub struct RecvLine {
     /// Bytes read, warm-up included.
     pub bytes: u64,
-    /// XOR of all of them.
+    /// XOR of all bytes.
     pub xor: u8,
     /// Just before the first read.
     pub ready_ns: u64,
@@ -33,14 +33,14 @@ pub struct ResultLines {
     pub recv: Option<RecvLine>,
 }
 
-/// As much of a wrong line as is shown.
+/// Characters shown of a wrong line.
 const SHOWN_MAX: usize = 120;
 
 impl ResultLines {
     /// Reads a result file.
     ///
     /// # Errors
-    /// What is wrong with the first line that is, and the line as far as it can be shown.
+    /// What is wrong with the first wrong line, and the line, shortened.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut lines = Self::default();
         for line in text.split_inclusive('\n') {
@@ -50,8 +50,8 @@ impl ResultLines {
                     line.trim_end_matches('\n').chars().take(SHOWN_MAX).collect::<String>()
                 )
             };
-            let whole = line.strip_suffix('\n').ok_or_else(|| wrong("a result line without its end"))?;
-            let other = || wrong("what is not a result line");
+            let whole = line.strip_suffix('\n').ok_or_else(|| wrong("a result line without a newline"))?;
+            let other = || wrong("a line that is not a result line");
             let twice = match whole.split_once(' ').ok_or_else(other)? {
                 ("send", fields) => lines.send.replace(send_line(fields).ok_or_else(other)?).is_some(),
                 ("recv", fields) => lines.recv.replace(recv_line(fields).ok_or_else(other)?).is_some(),

@@ -1,16 +1,16 @@
-//! From what is typed after `--workers` to languages and their variants.
+//! Parses the argument of `--workers`: languages and their variants.
 
 use model::nearest;
 use thiserror::Error;
 
 use crate::registry::{Language, Registry, Variant};
 
-/// A language in one of its ways.
+/// A language and one of its variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LanguageVariant<'a> {
     /// The language.
     pub language: &'a Language,
-    /// The way.
+    /// The variant.
     pub variant: &'a Variant,
 }
 
@@ -20,11 +20,11 @@ pub struct LanguageVariant<'a> {
 pub struct SelectError(String);
 
 impl Registry {
-    /// What a text selects, in the order typed: `all`, or `c,java:tuned,go`. A language without a variant means all
-    /// of its variants; what is typed twice counts once.
+    /// The variants that a text such as `all` or `c,java:tuned,go` selects, in the order typed. A language without a variant
+    /// means all of its variants; a variant that is typed twice counts once.
     ///
     /// # Errors
-    /// A word that names nothing, with the nearest one that does.
+    /// An unknown word; the message names the most similar known one.
     pub fn select(&self, text: &str) -> Result<Vec<LanguageVariant<'_>>, SelectError> {
         let mut choices = Vec::new();
         for word in text.split(',').map(str::trim) {
@@ -37,7 +37,7 @@ impl Registry {
         Ok(choices)
     }
 
-    /// The languages that a text selects, whatever variants it names.
+    /// The languages of the variants that a text selects.
     ///
     /// # Errors
     /// As [`Registry::select`].
@@ -55,7 +55,7 @@ impl Registry {
         let typed = word.to_lowercase();
         let (key, variant) = typed.split_once(':').map_or((&*typed, None), |(key, name)| (key, Some(name)));
         let is_meant = |language: &&Language| match key {
-            // What is no pipe is asked for by name.
+            // A language with a transport of its own has to be named.
             "all" => language.transport.is_none(),
             key => [&*language.key, &language.folder, &language.name.to_lowercase()].contains(&key),
         };
@@ -84,7 +84,7 @@ impl Registry {
 }
 
 impl Language {
-    /// Every way of this language.
+    /// Every variant of this language.
     pub fn choices(&self) -> impl Iterator<Item = LanguageVariant<'_>> {
         self.variants.iter().map(|variant| LanguageVariant { language: self, variant })
     }
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_words_are_told_what_there_is() {
+    fn the_message_of_a_wrong_word_lists_the_right_ones() {
         let shown = "no worker `shel`: did you mean `shell`? There are: all, cpp, go, shell; each may be followed by :VARIANT";
         assert_eq!(selected("go,shel").unwrap_err(), shown);
         assert_eq!(

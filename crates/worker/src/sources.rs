@@ -1,4 +1,4 @@
-//! Where the registry and the workers' sources come from: the binary itself, or a folder for those who work on them.
+//! Where the registry and the workers' sources come from: the binary itself, or a folder for developers of workers.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use include_dir::{Dir, include_dir};
 
-/// Names a folder to be read in place of the workers within the binary: it holds `workers.toml` and the folders
-/// that stand in it.
+/// Names a folder that replaces the embedded workers: it contains `workers.toml` and the folders that `workers.toml` names.
 pub const WORKERS_VARIABLE: &str = "HOSEPIPE_WORKERS";
 
 /// The folder workers/ of the repository, as it was when this program was compiled.
@@ -26,7 +25,7 @@ pub(crate) enum Sources {
 }
 
 impl Sources {
-    /// What [`WORKERS_VARIABLE`] says, or what is within this program.
+    /// The folder that [`WORKERS_VARIABLE`] names, or else the embedded one.
     pub(crate) fn from_environment() -> Self {
         match std::env::var_os(WORKERS_VARIABLE).filter(|folder| !folder.is_empty()) {
             Some(folder) => Self::Folder(PathBuf::from(folder)),
@@ -77,7 +76,7 @@ fn copy_tree(folder: &Dir<'_>, root: &Path, files: &mut Files) {
     folder.dirs().for_each(|below| copy_tree(below, root, files));
 }
 
-/// Reads every file below a folder. Links to folders are not gone into: they may lead back.
+/// Reads every file below a folder. Symbolic links to folders are not followed: they may form a cycle.
 fn read_tree(folder: &Path, inner: &Path, files: &mut Files) -> io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
@@ -91,7 +90,7 @@ fn read_tree(folder: &Path, inner: &Path, files: &mut Files) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads a file, and nothing that one would wait for.
+/// Reads a regular file: opening a FIFO would block.
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::Error::other(format!("{} is no file", path.display())));
@@ -106,13 +105,13 @@ mod tests {
 
     use crate::registry::Registry;
 
-    /// Not measured by this program: it is cross-compiled, and has a README of its own.
+    /// Not a worker: a cross-compiled program that hosepipe does not run.
     const OF_ITS_OWN: &str = "windows";
     /// Holds a folder for each worker with a transport of its own.
     const PEERS: &str = "peers";
 
     #[test]
-    fn nobody_waits_for_a_fifo_among_the_sources_or_follows_links_in_circles() {
+    fn a_fifo_or_a_cycle_of_links_among_the_sources_is_an_error() {
         let lab = tempfile::tempdir().expect("a folder");
         let folder = lab.path().join("x");
         std::fs::create_dir(&folder).expect("made");
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn every_folder_has_its_entry_and_every_entry_its_folder() {
+    fn every_folder_has_an_entry_and_every_entry_a_folder() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workers");
         let folders_in = |folder: &Path| -> Vec<String> {
             let entries = std::fs::read_dir(folder).expect("the folder of workers");

@@ -1,4 +1,4 @@
-//! Which toolchain a language has here.
+//! Finds a language's toolchain.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -12,20 +12,20 @@ use crate::build::{cache_of, environment};
 use crate::command::{NotRun, run, shown};
 use crate::registry::Language;
 
-/// A toolchain that cannot say its version in this time is broken. A Java of a busy machine needs two seconds.
+/// A toolchain that prints no version in this time is broken. Java on a busy machine needs two seconds.
 const PROBE_MAX: Duration = Duration::from_secs(30);
 
-/// Why a toolchain is not here, and what brings it.
+/// Why a toolchain is missing, and what installs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
-    /// What was tried and what came of it.
+    /// What was tried and how it failed.
     pub reason: String,
     /// What to type.
     pub remedy: String,
 }
 
-/// The toolchain's version: the first line that the language's probe prints. It is asked where the language is built and
-/// with what is set for that: many toolchains look for another version in the folder they are called in.
+/// The toolchain's version: the first line that the language's probe prints. The probe has the working directory and the
+/// environment of the build: many toolchains choose a version by them.
 pub(crate) fn probe(
     language: &Language,
     root: &Path,
@@ -53,7 +53,7 @@ pub(crate) fn probe(
             let reason = format!("`{}` did not answer in {} s", shown(&words), PROBE_MAX.as_secs());
             return Err(missing(reason));
         }
-        Err(NotRun::Stopped) => return Err(missing("stopped before it was looked for".to_owned())),
+        Err(NotRun::Stopped) => return Err(missing("stopped before it was searched for".to_owned())),
     };
     if !said.status.success() {
         let last = said.text.lines().last().unwrap_or_default();
@@ -64,7 +64,7 @@ pub(crate) fn probe(
     Ok(first.unwrap_or("of an unknown version").to_owned())
 }
 
-/// What to type for a package: a registered command as it is, a Debian package through apt-get.
+/// The command that installs a package: a registered command as it is, a Debian package through apt-get.
 fn remedy(package: &str) -> String {
     if package.contains(' ') { package.to_owned() } else { format!("apt-get install {package}") }
 }
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_asked_where_the_language_is_built_and_not_in_the_users_folder() {
+    fn the_probe_runs_where_the_language_is_built_and_not_in_the_users_folder() {
         let lab = tempfile::tempdir().expect("a folder");
         let there = std::fs::canonicalize(lab.path()).expect("there");
         let root = there.join("not/made/yet");
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said_with_what_brings_it() {
+    fn a_missing_toolchain_is_reported_with_what_installs_it() {
         let missing = probed(&["hosepipe-no-such-compiler"], "gfortran").unwrap_err();
         assert_eq!(missing.reason, "no `hosepipe-no-such-compiler` here");
         assert_eq!(missing.remedy, "apt-get install gfortran");

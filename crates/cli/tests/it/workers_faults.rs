@@ -53,7 +53,7 @@ fn each_fault_is_a_row_that_says_what_happened_and_what_the_worker_said() {
     let expected = [
         ("crashes", ErrorKind::Died, "was ended by SIGSEGV"),
         ("leaves", ErrorKind::Died, "exited with 3"),
-        ("rubbish", ErrorKind::Corrupt, "wrote what is not a result line: `all is well`"),
+        ("rubbish", ErrorKind::Corrupt, "wrote a line that is not a result line: `all is well`"),
         ("miscounts", ErrorKind::Corrupt, "says that it received 1310"),
         ("wrong-xor", ErrorKind::Corrupt, "their XOR is 77, not "),
         ("other-clock", ErrorKind::Corrupt, "not of CLOCK_MONOTONIC"),
@@ -79,11 +79,19 @@ fn each_fault_is_a_row_that_says_what_happened_and_what_the_worker_said() {
 fn a_worker_that_lies_is_a_row_that_says_what_gave_it_away() {
     // Beside a memory copy that cannot be as fast, and one that cannot cost as little.
     let expected = [
-        ("zeros", "1MiB", "received others than were sent: their XOR is 0, not "),
-        ("never-xors", "1MiB", "received others than were sent: their XOR is 0, not "),
-        ("moves-nothing", "1MiB", "received others than were sent: their XOR is 0, not "),
-        ("guesses", "1MiB", "bytes in 0.0ns: a memory copy of as many, which is less work, takes "),
-        ("guesses-slowly", "8GiB", "bytes: a memory copy of as many, which is less work, takes "),
+        ("zeros", "1MiB", "received other bytes than were sent: their XOR is 0, not "),
+        ("never-xors", "1MiB", "received other bytes than were sent: their XOR is 0, not "),
+        ("moves-nothing", "1MiB", "received other bytes than were sent: their XOR is 0, not "),
+        (
+            "guesses",
+            "1MiB",
+            "bytes in 0.0ns: a memory copy of as many bytes, which is less work, takes at least ",
+        ),
+        (
+            "guesses-slowly",
+            "8GiB",
+            "bytes: a memory copy of as many bytes, which is less work, takes at least ",
+        ),
     ];
     for (name, bytes, message) in expected {
         let error = errors_over(&format!("awkward:{name}"), bytes).remove(0);
