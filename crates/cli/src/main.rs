@@ -16,6 +16,7 @@ mod live;
 mod outputs;
 mod part_cmd;
 mod peer_cmd;
+mod prompt_cmd;
 mod recommend;
 mod record;
 mod report_cmd;
@@ -27,7 +28,6 @@ mod signals;
 mod sink_cmd;
 mod spread_cmd;
 mod standard;
-mod tell_cmd;
 mod terminal;
 mod top;
 mod top_cmd;
@@ -89,8 +89,8 @@ enum Command {
     /// Your own shell, whose `|` is yours to choose
     Sh(sh_cmd::ShArgs),
     /// What the functions of a prompt call
-    #[command(name = "__tell", hide = true)]
-    Tell(tell_cmd::TellArgs),
+    #[command(name = "__prompt", hide = true)]
+    Prompt(prompt_cmd::PromptArgs),
     /// Show every mechanism: capabilities, options, limits, available here or why not
     List(list::ListArgs),
     /// Show the languages of `bench --workers`, and build their programs
@@ -128,7 +128,7 @@ fn main() -> ExitCode {
         Command::Part(args) => Ok(part_cmd::run(&args)),
         Command::Peer(args) => peer_cmd::run(&args),
         Command::Sh(args) => sh_cmd::run(&args),
-        Command::Tell(args) => tell_cmd::run(&args),
+        Command::Prompt(args) => prompt_cmd::run(&args),
         Command::List(args) => list::run(&args),
         Command::Workers(args) => workers_cmd::run(&args),
         Command::Reproduce(args) => reproduce_cmd::run(&args),

@@ -1,5 +1,5 @@
-//! `hosepipe gen` and `hosepipe sink` as functions: a source and a drain for any pipeline, so fast that a measurement
-//! shows what is between them. This crate knows payloads and descriptors, but no mechanisms, trials or tables.
+//! `hosepipe gen` and `hosepipe sink` as functions: a source and a sink for any pipeline, fast enough to measure what is
+//! between them. This crate knows payloads and descriptors, but no mechanisms, trials or tables.
 
 mod error;
 mod generate;
@@ -10,5 +10,5 @@ mod sink;
 
 pub use error::FilterError;
 pub use generate::{GenJob, GenReport, generate};
-pub use outlet::GenRoad;
-pub use sink::{SinkJob, SinkReport, SinkRoad, Verify, sink};
+pub use outlet::GenMethod;
+pub use sink::{SinkJob, SinkMethod, SinkReport, Verify, sink};

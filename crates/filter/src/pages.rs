@@ -1,5 +1,5 @@
-//! The payload laid out in pages of its own that can no longer be written to: what vmsplice(2) hands over
-//! by reference must never change under the reader, and no call says when the reader is done with it.
+//! The payload in sealed pages: vmsplice(2) passes pages by reference, so they must not change until the reader has read
+//! them, and no call reports when that is.
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
@@ -11,11 +11,11 @@ use payload::Tile;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap};
 use rustix::pipe::{IoSliceRaw, SpliceFlags, vmsplice};
 
-/// A huge page of x86-64 and of arm64 with 4 KiB pages; elsewhere the advice is in vain and does no harm.
+/// A huge page of x86-64 and of arm64 with 4 KiB pages; elsewhere madvise(2) has no effect.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// One period of a payload and a lap of the next, in sealed memory. Dropping it takes the mapping away, not
-/// the pages: those a pipe still refers to stay as they are until they are read.
+/// One period of a payload and `lap_bytes` of the next, in sealed memory. A drop removes the mapping; pages that a pipe
+/// refers to stay unchanged until they are read.
 pub(crate) struct PayloadPages {
     mapping: NonNull<c_void>,
     mapped_bytes: usize,
@@ -24,8 +24,7 @@ pub(crate) struct PayloadPages {
 }
 
 impl PayloadPages {
-    /// Lays `tile` out so that `lap_bytes` can be handed over in one piece from any phase, faults every page
-    /// in, and seals the memory.
+    /// Repeats `tile` so that `lap_bytes` from any phase are contiguous, faults every page in, and seals the memory.
     ///
     /// # Errors
     /// ENOMEM.
@@ -41,10 +40,10 @@ impl PayloadPages {
         let start = if huge { mapping.as_ptr().align_offset(HUGE_PAGE_BYTES) } else { 0 };
         let pages = Self { mapping, mapped_bytes, start, len };
         if huge {
-            // SAFETY: the range is ours; the advice changes no contents. Refused, the pages are small ones.
+            // SAFETY: the range is ours; the advice changes no contents. If it is refused, the pages are small.
             let _ = unsafe { madvise(mapping.as_ptr(), mapped_bytes, Advice::LinuxHugepage) };
         }
-        // SAFETY: start + len lies in the mapping (aligning took less than the huge page it was given more),
+        // SAFETY: start + len lies in the mapping (which is one huge page longer for the alignment),
         // is initialised (anonymous memory is zero), and no other reference to it exists yet.
         tile.copy_from(0, unsafe { std::slice::from_raw_parts_mut(pages.first_byte(), len) });
         // SAFETY: the mapping is ours, and the only mutable reference into it ended above.
@@ -64,7 +63,7 @@ impl PayloadPages {
         &bytes[phase..]
     }
 
-    /// Hands `len` bytes from `phase` on to a pipe by reference; returns how many it took.
+    /// Passes `len` bytes from `phase` on to a pipe by reference; returns how many it took.
     ///
     /// # Errors
     /// Those of vmsplice(2).
@@ -75,8 +74,8 @@ impl PayloadPages {
         len: usize,
     ) -> rustix::io::Result<usize> {
         let span = IoSliceRaw::from_slice(&self.from(phase)[..len]);
-        // SAFETY: the pages never change again, so it does not matter when they are read. Were `out` a read
-        // end, the kernel would have to write to sealed pages and answers EFAULT.
+        // SAFETY: the pages never change again, so they may be read at any time. If `out` is a read end, the kernel cannot
+        // write to sealed pages and returns EFAULT.
         unsafe { vmsplice(out, &[span], SpliceFlags::empty()) }
     }
 }

@@ -1,4 +1,4 @@
-//! What a descriptor is, how much a pipe holds, and waiting for either end of it.
+//! The type and direction of a descriptor, the capacity of a pipe, and poll(2).
 
 use std::os::fd::BorrowedFd;
 
@@ -7,10 +7,10 @@ use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
 use rustix::io::Errno;
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 
-/// What F_SETPIPE_SZ grants without privileges by default (Documentation/admin-guide/sysctl/fs.rst).
+/// The default of pipe-max-size (Documentation/admin-guide/sysctl/fs.rst).
 const PIPE_MAX_BYTES_USUAL: usize = 1 << 20;
 
-/// Which way bytes go through a descriptor.
+/// Direction of a descriptor.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PipeEnd {
     In,
@@ -29,7 +29,7 @@ pub(crate) fn is_pipe(fd: BorrowedFd<'_>, direction: PipeEnd) -> bool {
     is_fifo && is_open_for(fd, direction)
 }
 
-/// Enlarges a pipe to as much as the system grants (never shrinks it) and returns the bytes it holds then.
+/// Enlarges a pipe as far as the system grants (never shrinks it) and returns its capacity in bytes.
 /// A refusal (EPERM above `pipe-user-pages-soft`) is no error: the pipe works as it is.
 pub(crate) fn enlarge(fd: BorrowedFd<'_>) -> usize {
     let now = fcntl_getpipe_size(fd).unwrap_or(0);
@@ -49,7 +49,7 @@ fn pipe_max_bytes() -> usize {
     text.and_then(|text| text.trim().parse().ok()).unwrap_or(PIPE_MAX_BYTES_USUAL)
 }
 
-/// Sleeps until a descriptor can be used as `wanted`, or is in an error that the next call will name.
+/// Waits until a descriptor is ready for `wanted`, or has an error, which the next call returns.
 pub(crate) fn wait_for(fd: BorrowedFd<'_>, wanted: PollFlags) -> rustix::io::Result<()> {
     loop {
         match poll(&mut [PollFd::from_borrowed_fd(fd, wanted)], None) {

@@ -1,4 +1,4 @@
-//! `hosepipe sink`: reads to the end, and on request checks every byte.
+//! `hosepipe sink`: reads to the end, and checks every byte if requested.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -15,23 +15,23 @@ use serde::Serialize;
 use crate::FilterError;
 use crate::pipe::{PipeEnd, enlarge, is_open_for, is_pipe, wait_for};
 
-/// Bytes read in one call: large enough that calls do not show, small enough for a core's own cache
-/// (64 KiB, 128 KiB, 512 KiB and 1 MiB were slower when it was measured).
+/// Bytes read in one call: so large that the cost of calls is small, and small enough for a core's own cache
+/// (64 KiB, 128 KiB, 512 KiB and 1 MiB were slower when measured).
 const READ_BYTES: usize = 256 << 10;
 
-/// Bytes spliced away in one call: more than any pipe holds.
+/// Bytes spliced in one call: more than any pipe holds.
 const SPLICE_BYTES: usize = 1 << 30;
 
 /// What `sink` has to check.
 #[derive(Debug, Clone, Default)]
 pub struct SinkJob {
-    /// How every byte is checked; `None`: nothing is looked at.
+    /// How every byte is checked; `None`: no byte is checked.
     pub verify: Option<Verify>,
-    /// The exact number of bytes that must come; `None`: any number.
+    /// The expected number of bytes; `None`: any number.
     pub bytes: Option<u64>,
 }
 
-/// What the bytes should be.
+/// The expected bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verify {
     /// The payload; `None`: it is recognised among the named ones.
@@ -40,55 +40,54 @@ pub struct Verify {
     pub seed: u64,
 }
 
-/// How `sink` takes its bytes in.
+/// The system call with which `sink` reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum SinkRoad {
-    /// splice(2) to /dev/null: dropped by reference, never looked at.
+pub enum SinkMethod {
+    /// splice(2) to /dev/null: not copied.
     Splice,
     /// read(2): copied.
     Read,
 }
 
-/// What came in.
+/// What was read.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SinkReport {
     /// Bytes read, a mismatching block included.
     pub bytes: u64,
-    /// The number of bytes that had to come; `None` where none was given.
+    /// The expected number of bytes, if one was given.
     pub expected_bytes: Option<u64>,
-    /// Bytes that were already in the pipe when the clock started: part of `bytes`, but not of the throughput.
+    /// Bytes that were in the pipe when the clock started: part of `bytes`, but not of the throughput.
     pub waiting_bytes: u64,
-    /// From the moment the first byte could be read to the end (or the mismatch), in nanoseconds.
+    /// Nanoseconds from the first readable byte to the end or the mismatch.
     pub elapsed_ns: u64,
-    /// Throughput of the bytes that came after the clock started; `None` where none did.
+    /// Throughput of the bytes that came after the clock started; `None` if none did.
     pub throughput_bytes_per_s: Option<f64>,
-    /// The payload the bytes are, as far as they agree with one; `None` where nothing was checked.
+    /// The payload that the bytes agree with longest; `None` if nothing was checked.
     pub payload: Option<PayloadKind>,
-    /// Whether every byte was checked and right, and as many came as had to.
+    /// Whether every byte was checked and right, and their number is the expected one.
     pub verified: bool,
-    /// The first wrong byte. The stream was left there: what follows it was not read.
+    /// The first wrong byte. Nothing after it was checked.
     pub mismatch: Option<Mismatch>,
-    /// The road the bytes took.
-    pub road: SinkRoad,
-    /// What standard input holds as a pipe, in bytes; `None`: it is none.
+    /// The system call that was used.
+    pub method: SinkMethod,
+    /// The capacity of standard input in bytes; `None`: it is not a pipe.
     pub pipe_bytes: Option<u64>,
-    /// Calls that took bytes in, or found the end.
+    /// Calls that read bytes or the end of the stream.
     pub syscalls: u64,
 }
 
 impl SinkReport {
-    /// Whether as many bytes came as had to.
+    /// Whether the number of bytes is the expected one.
     pub fn is_complete(&self) -> bool {
         self.expected_bytes.is_none_or(|expected| expected == self.bytes)
     }
 }
 
-/// Reads `input` to its end. At the first wrong byte, or the first too many, it stops, so that the writer stops too
-/// (SIGPIPE).
+/// Reads `input` to its end. Stops at the first wrong byte or the first extra byte; then the writer gets SIGPIPE.
 ///
 /// # Errors
-/// A payload that cannot be made, or what the system answered. A wrong byte is no error but a report.
+/// A payload that cannot be made, or a system error. A wrong byte is not an error: the report has it.
 pub fn sink(job: &SinkJob, input: BorrowedFd<'_>) -> Result<SinkReport, FilterError> {
     let piped = is_pipe(input, PipeEnd::In);
     let pipe_bytes = piped.then(|| enlarge(input) as u64);
@@ -98,14 +97,13 @@ pub fn sink(job: &SinkJob, input: BorrowedFd<'_>) -> Result<SinkReport, FilterEr
     };
     let most = job.bytes.unwrap_or(u64::MAX);
     let mut drain = Discard { input, inlet, most, bytes: 0, syscalls: 0 };
-    // The clock starts when there is something to read, not when this program happened to start.
-    // (A write end would never be ready; the first read says what is wrong with it.)
+    // The clock starts when there is something to read. (A write end is never ready: the first read returns its error.)
     if is_open_for(input, PipeEnd::In) {
         wait_for(input, PollFlags::IN).map_err(|e| drain.failed(e))?;
     }
     let started = Instant::now();
     let waiting_bytes = waiting(input);
-    let mismatch = drain.run_dry()?;
+    let mismatch = drain.read_to_end()?;
     let elapsed_ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let timed_bytes = drain.bytes.saturating_sub(waiting_bytes);
     let timed = timed_bytes > 0 && elapsed_ns > 0;
@@ -119,7 +117,7 @@ pub fn sink(job: &SinkJob, input: BorrowedFd<'_>) -> Result<SinkReport, FilterEr
         payload: drain.recognised(),
         verified: job.verify.is_some() && mismatch.is_none() && complete,
         mismatch,
-        road: if matches!(drain.inlet, Inlet::Splice(_)) { SinkRoad::Splice } else { SinkRoad::Read },
+        method: if matches!(drain.inlet, Inlet::Splice(_)) { SinkMethod::Splice } else { SinkMethod::Read },
         pipe_bytes,
         syscalls: drain.syscalls,
     })
@@ -132,14 +130,14 @@ fn detector(verify: &Verify) -> Result<Detector, FilterError> {
     })
 }
 
-/// Bytes in a pipe or socket before the clock started: they cost no waiting. 0 for a file, which has no writer.
+/// Bytes in a pipe or socket before the clock starts; 0 for a file.
 fn waiting(input: BorrowedFd<'_>) -> u64 {
     let is_file =
         fstat(input).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
     if is_file { 0 } else { ioctl_fionread(input).unwrap_or(0) }
 }
 
-/// The device into which splice(2) drops bytes that are not looked at; `None` where it is missing.
+/// The target of splice(2); `None` if it is missing.
 fn dev_null() -> Option<OwnedFd> {
     rustix::fs::open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).ok()
 }
@@ -167,7 +165,7 @@ struct Discard<'a> {
 }
 
 impl Discard<'_> {
-    fn run_dry(&mut self) -> Result<Option<Mismatch>, FilterError> {
+    fn read_to_end(&mut self) -> Result<Option<Mismatch>, FilterError> {
         loop {
             self.syscalls += 1;
             let taken = match &mut self.inlet {

@@ -1,4 +1,4 @@
-//! gen into sink over every kind of descriptor a shell may give them, and what each does when the other fails.
+//! gen into sink over every kind of descriptor that a shell may give them, and how each ends when the other fails.
 
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use filter::{
-    FilterError, GenJob, GenReport, GenRoad, SinkJob, SinkReport, SinkRoad, Verify, generate, sink,
+    FilterError, GenJob, GenMethod, GenReport, SinkJob, SinkMethod, SinkReport, Verify, generate, sink,
 };
 use model::PayloadKind;
 use payload::{Mismatch, Period, Tile};
@@ -27,7 +27,7 @@ fn checked(payload: Option<PayloadKind>) -> SinkJob {
     SinkJob { verify: Some(Verify { payload, seed: SEED }), bytes: None }
 }
 
-/// Both ends at once, each closing its descriptor when it is done.
+/// Runs both ends at once; each closes its descriptor when it is done.
 fn couple(gen_job: GenJob, sink_job: &SinkJob, out: OwnedFd, input: OwnedFd) -> (GenReport, SinkReport) {
     let writer = thread::spawn(move || generate(&gen_job, out.as_fd()));
     let drained = sink(sink_job, input.as_fd()).expect("stdin is fine");
@@ -49,7 +49,7 @@ fn every_payload_and_block_arrives_in_full_through_a_pipe() {
                     couple(job(bytes, block, payload), &checked(Some(payload.clone())), out, input);
                 let what = format!("{payload}, {bytes} bytes in blocks of {block}: {made:?} {drained:?}");
                 assert!(made.bytes == bytes && drained.bytes == bytes && drained.verified, "{what}");
-                assert!(made.road != GenRoad::Write && drained.mismatch.is_none(), "{what}");
+                assert!(made.method != GenMethod::Write && drained.mismatch.is_none(), "{what}");
             }
         }
     }
@@ -65,11 +65,11 @@ fn a_payload_is_recognised() {
 }
 
 #[test]
-fn sockets_and_files_take_the_plain_road() {
+fn sockets_and_files_are_written_and_read() {
     let (input, out) = UnixStream::pair().expect("socketpair");
     let (made, drained) =
         couple(job(3_000_001, 65537, &PayloadKind::Random), &checked(None), out.into(), input.into());
-    assert_eq!((made.road, made.pipe_bytes), (GenRoad::Write, None));
+    assert_eq!((made.method, made.pipe_bytes), (GenMethod::Write, None));
     assert!(drained.verified && drained.bytes == 3_000_001 && drained.pipe_bytes.is_none());
 
     let mut file = tempfile::tempfile().expect("file");
@@ -129,15 +129,15 @@ fn a_pipe_is_enlarged_and_the_size_is_reported() {
 fn unverified_pipes_are_spliced_and_files_are_read() {
     let (input, out) = pipe().expect("pipe");
     let (_, drained) = couple(job(9_000_001, 65536, &PayloadKind::Random), &SinkJob::default(), out, input);
-    assert_eq!((drained.bytes, drained.road, drained.verified), (9_000_001, SinkRoad::Splice, false));
+    assert_eq!((drained.bytes, drained.method, drained.verified), (9_000_001, SinkMethod::Splice, false));
     let mut file = tempfile::tempfile().expect("file");
     file.write_all(b"not a payload").and_then(|()| file.rewind()).expect("room on the disk");
     let drained = sink(&SinkJob::default(), file.as_fd()).expect("readable");
-    assert_eq!((drained.bytes, drained.road, drained.payload), (13, SinkRoad::Read, None));
+    assert_eq!((drained.bytes, drained.method, drained.payload), (13, SinkMethod::Read, None));
 }
 
 #[test]
-fn nothing_at_all_is_fine() {
+fn an_empty_stream_is_valid() {
     let (input, out) = pipe().expect("pipe");
     drop(out);
     let drained = sink(&checked(None), input.as_fd()).expect("readable");
@@ -146,7 +146,7 @@ fn nothing_at_all_is_fine() {
 }
 
 #[test]
-fn the_first_wrong_byte_ends_it() {
+fn the_sink_stops_at_the_first_wrong_byte() {
     let mut bytes = vec![0; 3_000_000];
     Tile::make(&PayloadKind::Printable, SEED, Period::Filter).expect("named").copy_from(0, &mut bytes);
     let expected = bytes[2_345_678];
@@ -156,15 +156,15 @@ fn the_first_wrong_byte_ends_it() {
     let writer = thread::spawn(move || File::from(out).write_all(&bytes));
     let drained = sink(&checked(None), input.as_fd()).expect("readable");
     drop(input);
-    // Whether the writer still got everything into the pipe is a race; that it does not hang is the point.
+    // The writer must not hang; whether it wrote everything before is a race.
     let _ = writer.join().expect("no panic");
     assert_eq!(drained.mismatch, Some(Mismatch { offset: 2_345_678, expected, found: 0 }));
     assert_eq!((drained.verified, drained.payload), (false, Some(PayloadKind::Printable)));
 }
 
 #[test]
-fn a_reader_that_goes_away_is_told_from_other_failures() {
-    // The test harness ignores SIGPIPE, as every Rust program does from the start: EPIPE arrives.
+fn a_reader_that_ends_is_distinguished_from_other_failures() {
+    // The test harness ignores SIGPIPE, as every Rust program does: EPIPE arrives.
     for payload in [PayloadKind::Sequence, PayloadKind::Random] {
         let (input, out) = pipe().expect("pipe");
         drop(input);
@@ -177,7 +177,7 @@ fn a_reader_that_goes_away_is_told_from_other_failures() {
 }
 
 #[test]
-fn a_wrong_descriptor_is_a_sentence() {
+fn a_wrong_descriptor_is_an_error() {
     let (input, out) = pipe().expect("pipe");
     let error = generate(&job(10, 256, &PayloadKind::Zero), input.as_fd()).expect_err("a read end");
     assert!(error.to_string().contains("EBADF"), "{error}");
@@ -199,6 +199,6 @@ fn the_report_is_json() {
     let (_, drained) = couple(job(1000, 256, &PayloadKind::Sequence), &checked(None), out, input);
     let json = serde_json::to_value(&drained).expect("plain data");
     assert_eq!(json["bytes"], 1000);
-    assert_eq!((json["payload"].as_str(), json["road"].as_str()), (Some("sequence"), Some("read")));
+    assert_eq!((json["payload"].as_str(), json["method"].as_str()), (Some("sequence"), Some("read")));
     assert!(json["verified"].as_bool() == Some(true) && json["mismatch"].is_null());
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use pipes::protocol::{Config, Plain, SITES_MAX, mode};
-use pipes::sites::{SAMPLE_BYTES, SLOTS, Sample, Sites, tell_apart};
+use pipes::sites::{SAMPLE_BYTES, SLOTS, Sample, Sites, find_sites};
 use process::{ready_within, signals, who_else_writes};
 use rustix::event::PollFlags;
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -84,7 +84,7 @@ fn learn(shell: &Shell, library: &Library) -> io::Result<Option<Sites>> {
         foreign.extend(run(text)?);
     }
     let seen: Vec<(usize, &[Sample])> = seen.iter().map(|(pipes, samples)| (*pipes, &samples[..])).collect();
-    Ok(tell_apart(&seen, &foreign))
+    Ok(find_sites(&seen, &foreign))
 }
 
 /// The calls that a shell makes while it runs a text.

@@ -29,5 +29,5 @@ pub use link::wait_for_writers;
 pub use observe::read_progress::ReadProgress;
 pub use run::{Begin, Names, Ran, RunError, ShellUse, Summary, Text, Watched, run, text_arguments};
 pub use serve::{StagePainter, StageSnapshot};
-pub use socket::tell;
+pub use socket::send_command;
 pub use trial::{Carrier, Complaints, Start, Trial, tell_outcome, trial};

@@ -98,7 +98,7 @@ pub(crate) fn answer(reply: OwnedFd, done: &Result<String, String>) {
 ///
 /// # Errors
 /// The server does not exist (any more), or the command is too long.
-pub fn tell(server: &str, words: &[&str]) -> io::Result<Result<String, String>> {
+pub fn send_command(server: &str, words: &[&str]) -> io::Result<Result<String, String>> {
     let text: String = words.iter().flat_map(|word| [*word, "\0"]).collect();
     if text.len() > TEXT_BYTES_MAX {
         return Err(io::ErrorKind::ArgumentListTooLong.into());

@@ -1,5 +1,5 @@
-//! The calls this library stands in for. Each does what the C library's does; beside that, a pipeline's pipe may be another link,
-//! and what happens to its ends and to the processes that have them is reported.
+//! The functions that replace the C library's. Each does the same as the C library's; in addition, a pipeline's pipe may be
+//! another link, and the server learns which processes take, leave and end with its ends.
 
 use core::arch::naked_asm;
 use core::ffi::{c_char, c_int, c_void};
@@ -7,7 +7,7 @@ use core::ffi::{c_char, c_int, c_void};
 use crate::protocol::{NO_POSIX_SPAWN, mode, share_in_burst};
 use crate::session::SESSION;
 use crate::sites::{SAMPLE_BYTES, SLOTS};
-use crate::{start, sys, tell};
+use crate::{server, start, sys};
 
 const O_CLOEXEC: c_int = 0o2000000;
 const FD_CLOEXEC: c_int = 1;
@@ -38,7 +38,7 @@ unsafe extern "C" fn with_stack(_fds: *mut c_int, _flags: c_int) -> c_int {
     // The return address is the first word of the stack.
     #[cfg(target_arch = "x86_64")]
     naked_asm!("mov rdx, rsp", "jmp {made}", made = sym make);
-    // The return address is in a register: it is put before the first word of the stack, and its frame behind it.
+    // The return address is in a register: it is stored below the first word of the stack, and the frame below that.
     #[cfg(target_arch = "aarch64")]
     naked_asm!(
         "stp x29, x30, [sp, #-32]!",
@@ -52,9 +52,9 @@ unsafe extern "C" fn with_stack(_fds: *mut c_int, _flags: c_int) -> c_int {
     );
 }
 
-/// Makes a pipe, or a link in its stead.
+/// Makes a pipe or a link.
 unsafe extern "C" fn make(fds: *mut c_int, flags: c_int, stack: *const usize) -> c_int {
-    // SAFETY: as the caller of pipe2(2) gave it.
+    // SAFETY: the caller's own argument.
     let made = unsafe { sys::pipe2(fds, flags) };
     if made < 0 {
         return sys::answer(made);
@@ -76,12 +76,12 @@ unsafe extern "C" fn make(fds: *mut c_int, flags: c_int, stack: *const usize) ->
     0
 }
 
-/// Puts the ends of a link in the place of the pipe's, under the pipe's own numbers. 0, or the error as a negative number.
+/// Replaces the ends of a pipe by a link's, with the same descriptor numbers. Returns 0, or the error as a negative number.
 fn replace(pipe: [c_int; 2], flags: c_int) -> isize {
-    let (reply, ends) = match tell::ask_for_link() {
-        tell::Answer::Link(reply, ends) => (reply, ends),
-        tell::Answer::NoServer => return 0,
-        tell::Answer::Refused(error) => {
+    let (reply, ends) = match server::request_link() {
+        server::Answer::Link(reply, ends) => (reply, ends),
+        server::Answer::NoServer => return 0,
+        server::Answer::Refused(error) => {
             pipe.into_iter().for_each(sys::close);
             return -error;
         }
@@ -103,7 +103,7 @@ fn replace(pipe: [c_int; 2], flags: c_int) -> isize {
     0
 }
 
-/// Writes a sample of the stack.
+/// Writes a sample of the stack to `fd`.
 fn note(fd: i32, stack: *const usize) {
     let mut bytes = [0; SAMPLE_BYTES];
     for (at, word) in bytes.chunks_exact_mut(size_of::<usize>()).enumerate().take(SLOTS) {
@@ -115,7 +115,7 @@ fn note(fd: i32, stack: *const usize) {
     sys::write(fd, &bytes);
 }
 
-/// Whether what stands before an address in the shell's code is a call.
+/// Whether the instruction before an address in the shell's code is a call.
 #[cfg(target_arch = "x86_64")]
 fn follows_a_call(address: usize) -> bool {
     if address < SESSION.code_begins() + 7 {
@@ -127,7 +127,7 @@ fn follows_a_call(address: usize) -> bool {
     before(5) == 0xe8 || (2..=7).any(|len| before(len) == 0xff && before(len - 1) >> 3 & 7 == 2)
 }
 
-/// Whether what stands before an address in the shell's code is a call.
+/// Whether the instruction before an address in the shell's code is a call.
 #[cfg(target_arch = "aarch64")]
 fn follows_a_call(address: usize) -> bool {
     if address < SESSION.code_begins() + 4 || address % 4 != 0 {
@@ -139,39 +139,39 @@ fn follows_a_call(address: usize) -> bool {
     before >> 26 == 0b100101 || before & 0xffff_fc1f == 0xd63f_0000
 }
 
-/// dup2(2). A link's end that becomes a standard descriptor, or is one no more, is reported.
+/// dup2(2). Reports when a link's end becomes a standard descriptor, and when it is replaced.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
-    let is_told = (0..=2).contains(&new) && SESSION.is_heard();
-    let link = |fd| if is_told { SESSION.link_of(fd) } else { None };
+    let reports = (0..=2).contains(&new) && SESSION.has_server();
+    let link = |fd| if reports { SESSION.link_of(fd) } else { None };
     let (had, takes) = (link(new), link(old));
     let done = sys::dup(old, new, 0);
     let reported = match (had, takes) {
         _ if done < 0 => Ok(()),
-        (_, Some(takes)) => tell::took(takes.id, new, takes.hold_reader && new == 0),
+        (_, Some(takes)) => server::report_taken(takes.id, new, takes.hold_reader && new == 0),
         (Some(had), None) => {
-            tell::left(had.id, new);
+            server::report_left(had.id, new);
             Ok(())
         }
         (None, None) => Ok(()),
     };
     if let Err(error) = reported {
-        // Shells go on after this error: what may not be everything is not to be read as if it were.
+        // Shells continue after an error of dup2, but a reader must not take incomplete data for all.
         sys::close(new);
         return sys::answer(-error);
     }
     sys::answer(done)
 }
 
-/// execve(2). What the process becomes is reported.
+/// execve(2). Reports the new program.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn execve(
     path: *const c_char,
     argv: *const *const c_char,
     envp: *const *const c_char,
 ) -> c_int {
-    if SESSION.is_heard() && !argv.is_null() {
-        tell::becomes(argv);
+    if SESSION.has_server() && !argv.is_null() {
+        server::report_exec(argv);
     }
     // SAFETY: the caller's own arguments: an environment is a list that the caller made for this call.
     unsafe {
@@ -217,8 +217,8 @@ unsafe fn reap(pid: c_int, status: *mut c_int, options: c_int, usage: *mut c_voi
         // SAFETY: just filled in by the kernel.
         let (status, used) = unsafe { (*status, &*used) };
         // Neither stopped nor continued (wait(2), WIFSTOPPED and WIFCONTINUED).
-        if SESSION.is_heard() && status & 0xff != 0x7f && status != 0xffff {
-            tell::reaped(reaped as i32, status, used);
+        if SESSION.has_server() && status & 0xff != 0x7f && status != 0xffff {
+            server::report_reaped(reaped as i32, status, used);
         }
     }
     sys::answer(reaped)

@@ -1,20 +1,20 @@
-//! What hosepipe tells the preloaded library at its start, and what the library tells hosepipe: messages of one fixed head and a
-//! text, each a datagram of its own to the socket that the configuration names. Both sides are of one build and one machine, so
-//! that the structs travel as the bytes they consist of.
+//! The configuration that hosepipe gives the preloaded library, and the messages that the library sends: a head of fixed size and
+//! a text, each in one datagram to the socket that the configuration names. Both programs are of one build on one machine, so
+//! the structs are sent as their bytes in memory.
 
 use crate::sites::{Sample, Sites};
 
-/// The variable that holds the [`Config`]. It is gone before the shell looks at its environment.
+/// The variable with the [`Config`]. The library removes it before the shell reads its environment.
 pub const VARIABLE: &str = "HOSEPIPE_PIPES";
 
-/// The variable, and its value, with which fish starts programs by fork(2) and execve(2). No program has it: the library takes it out of
-/// every environment. (A value that begins with none of t, y and 1 is false to fish.)
+/// The variable, and its value, with which fish starts programs by fork(2) and execve(2). The library removes it from every
+/// program's environment. (A value that begins with t, y or 1 is true to fish, any other is false.)
 pub const NO_POSIX_SPAWN: (&[u8], &[u8]) = (b"fish_use_posix_spawn", b"hosepipe");
 
-/// What may be sent as its bytes.
+/// A type that may be sent as its bytes in memory.
 ///
 /// # Safety
-/// The type has no padding (`repr(C)`), and whatever its bytes are they are a value of it.
+/// The type has no padding (`repr(C)`), and every sequence of bytes is a valid value.
 pub unsafe trait Plain: Copy {
     /// Its bytes.
     fn as_bytes(&self) -> &[u8] {
@@ -22,14 +22,14 @@ pub unsafe trait Plain: Copy {
         unsafe { core::slice::from_raw_parts((&raw const *self).cast(), size_of::<Self>()) }
     }
 
-    /// The value that these bytes begin with; `None` where they are too few.
+    /// The value at the start of these bytes; `None` if they are too few.
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        // SAFETY: there are as many bytes as it has, and they are a value of it.
+        // SAFETY: there are enough bytes, and every sequence of bytes is a valid value.
         (bytes.len() >= size_of::<Self>()).then(|| unsafe { bytes.as_ptr().cast::<Self>().read_unaligned() })
     }
 }
 
-// SAFETY: integers, or arrays and `repr(C)` structs of them in which no field needs padding before or behind it.
+// SAFETY: integers, or arrays and `repr(C)` structs of integers without padding.
 unsafe impl Plain for Config {}
 // SAFETY: as above.
 unsafe impl Plain for Head {}
@@ -42,41 +42,40 @@ unsafe impl Plain for Sample {}
 pub mod mode {
     /// Nothing.
     pub const OFF: u32 = 0;
-    /// Writes down where every pipe is made from, to the descriptor `argument`, and changes nothing.
+    /// Writes the stack of every call of pipe(2) to the descriptor `argument`, and changes nothing.
     pub const LEARN: u32 = 1;
-    /// Makes a pipe of `argument` bytes without asking anybody; smaller ones where very many are made at once.
+    /// Makes pipes of `argument` bytes without asking the server; smaller ones if very many are made at once.
     pub const OWN: u32 = 2;
-    /// Makes each pipe of `argument` bytes.
+    /// Makes all pipes of `argument` bytes.
     pub const EXACTLY: u32 = 3;
-    /// Asks hosepipe for the ends of a link. Where `argument` is 0, messages have no `usage`, which costs a call each.
+    /// Asks the server for the ends of a link. If `argument` is 0, messages have no `usage`, which costs one system call each.
     pub const ASK: u32 = 4;
 }
 
-/// The most places that a shell may make a pipeline's pipe from.
+/// Most call sites from which a shell may make a pipeline's pipe.
 pub const SITES_MAX: usize = 8;
 
 /// The longest name of the socket.
 pub const NAME_BYTES_MAX: usize = 64;
 
-/// What the library is to do. It stands in [`VARIABLE`] as hexadecimal digits.
+/// What the library has to do: the value of [`VARIABLE`], in hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Config {
     /// One of [`mode`].
     pub mode: u32,
-    /// The descriptor this library came from, to be closed.
+    /// The descriptor of this library's file, to be closed.
     pub close: i32,
     /// See [`mode`].
     pub argument: u64,
-    /// Which pipes are pipelines'.
+    /// Where the shell makes the pipes of pipelines.
     pub sites: Sites,
-    /// The abstract name (unix(7)) of the socket at which hosepipe listens, with zeros behind it; nothing but zeros where there
-    /// is no server.
+    /// The abstract name (unix(7)) of the server's socket, followed by zeros; only zeros if there is no server.
     pub name: [u8; NAME_BYTES_MAX],
 }
 
 impl Config {
-    /// To do nothing.
+    /// The library does nothing.
     pub const OFF: Self = Self {
         mode: mode::OFF,
         close: -1,
@@ -85,7 +84,7 @@ impl Config {
         name: [0; NAME_BYTES_MAX],
     };
 
-    /// Reads hexadecimal digits; `None` where they are no configuration.
+    /// Reads hexadecimal digits; `None` if they are not a configuration.
     pub fn from_digits(digits: &[u8]) -> Option<Self> {
         let mut bytes = [0; size_of::<Self>()];
         if digits.len() != 2 * bytes.len() {
@@ -103,9 +102,8 @@ impl Config {
     }
 }
 
-/// The divisor of the size of a pipe whose size was not asked for, by how many there are before it; `None` is the
-/// kernel's own size. All pipes of a user may hold 64 MiB, used or not (pipe(7), pipe-user-pages-soft), and a pipeline of hundreds
-/// of programs must not take all of that.
+/// Divisor of the default size of a pipe that was made after `before` others; `None`: the kernel's default size. All pipes of a
+/// user together may have 64 MiB (pipe(7), pipe-user-pages-soft); a pipeline of hundreds of programs must not take all of it.
 pub const fn share_in_burst(before: usize) -> Option<u64> {
     match before {
         ..16 => Some(1),
@@ -114,23 +112,23 @@ pub const fn share_in_burst(before: usize) -> Option<u64> {
     }
 }
 
-/// What a message says: the `kind` of a [`Head`].
+/// The `kind` of a [`Head`].
 pub mod kind {
-    /// A pipeline needs a link: the answer is a [`Reply`](super::Reply) with its two ends, the reader's first, or without.
+    /// A request for a link: the answer is a [`Reply`](super::Reply), with the two ends, the reader's first, or with an error.
     pub const LINK: u32 = 1;
-    /// A process has put an end of link `id` onto its descriptor `value` (0, 1 or 2). Of a reader's end that is to wait for its
-    /// writers, the answer, a [`Reply`](super::Reply), is that they are done. `usage` is what it has used so far by itself.
+    /// A process has put an end of link `id` onto its descriptor `value` (0, 1 or 2). A reader that has to wait for its writers gets
+    /// a [`Reply`](super::Reply) when they are done. `usage` is that of the process, without children, until now.
     pub const TOOK: u32 = 2;
-    /// A process becomes another program: `value` is its parent, the text the numbers of its children and then its
-    /// arguments, with a zero behind each; `usage` what it and its children have used so far.
+    /// A process calls execve(2): `value` is its parent, the text its children's PIDs and then the arguments, each followed by a
+    /// zero; `usage` is that of the process and its children until now.
     pub const EXEC: u32 = 3;
-    /// A process was reaped; `value` is its status as wait4(2) has it, `usage` what it used.
+    /// A process was reaped: `value` and `usage` are those of wait4(2).
     pub const REAPED: u32 = 4;
-    /// A command of hosepipe's own, typed in the shell: the text; the answer is a text.
+    /// A command of hosepipe that was typed in the shell: the text; the answer is a text.
     pub const COMMAND: u32 = 5;
-    /// A process has put something else onto its descriptor `value`, which was an end of link `id`; `usage` as of [`TOOK`].
+    /// A process has replaced its descriptor `value`, which was an end of link `id`; `usage` as for [`TOOK`].
     pub const LEFT: u32 = 6;
-    /// A process that writes to link `id` may make no file larger than `value` bytes (getrlimit(2), RLIMIT_FSIZE).
+    /// A process that writes to link `id` has a file size limit of `value` bytes (getrlimit(2), RLIMIT_FSIZE).
     pub const LIMIT: u32 = 7;
 }
 
@@ -152,7 +150,7 @@ pub struct Head {
     pub usage: Usage,
 }
 
-/// What a process used, as getrusage(2) has it.
+/// A process's resource usage, from getrusage(2).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Usage {
@@ -160,25 +158,25 @@ pub struct Usage {
     pub user_us: u64,
     /// CPU time in the kernel, in microseconds.
     pub system_us: u64,
-    /// The most memory it had resident, in KiB.
+    /// Largest resident set size, in KiB.
     pub max_rss_kib: u64,
 }
 
 /// Bytes of a head.
 pub const HEAD_BYTES: usize = size_of::<Head>();
 
-/// The longest text of a message; longer ones are cut.
+/// Longest text of a message; longer texts are truncated.
 pub const TEXT_BYTES_MAX: usize = 2048;
 
 /// The answer to [`kind::LINK`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Reply {
-    /// What names the link from now on.
+    /// The link's number in later messages.
     pub id: u64,
-    /// 1 where a process that takes the reader's end is to wait until it is told that the writers are done.
+    /// 1 if a process that takes the reader's end has to wait for a reply that the writers are done.
     pub hold_reader: u64,
-    /// Why there is no link (errno(3)); 0 where there is one.
+    /// Why there is no link (errno(3)); 0 if there is one.
     pub error: u64,
 }
 

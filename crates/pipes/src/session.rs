@@ -1,6 +1,5 @@
-//! What the library knows for as long as its process lives: the configuration, where the shell's code lies, and the links of which
-//! this process, or one it was forked from, has seen both ends. Signal handlers and forked children come by here at any moment:
-//! what changes is plain numbers behind atomics.
+//! The library's state in a process: the configuration, the address of the shell's code, and the links whose ends this process or
+//! a parent has received. Signal handlers and forked children use it at any time: all that changes are atomic integers.
 
 use core::cell::UnsafeCell;
 use core::ops::Range;
@@ -10,32 +9,31 @@ use core::sync::atomic::{AtomicU64, AtomicUsize};
 use crate::protocol::Config;
 use crate::sys;
 
-/// Links that are remembered; a shell forks the programs of a pipeline right after it made their pipes.
+/// Links that are remembered: the latest ones. A shell forks the programs of a pipeline right after it makes their pipes.
 const LINKS: usize = 64;
 const ENTRY_WORDS: usize = sys::IDENTITY_WORDS + 2;
 
 /// The state; one for each process, copied by fork(2).
 pub(crate) struct Session {
     given: UnsafeCell<Given>,
-    /// Of each end of a link its [`sys::Identity`], the link's name, and whether its reader is to wait.
+    /// For each end of a link its [`sys::Identity`], the link's number, and whether its reader has to wait.
     links: [[AtomicU64; ENTRY_WORDS]; LINKS],
-    /// How many links were ever remembered.
+    /// Number of ends that were remembered in total.
     seen: AtomicUsize,
     burst: AtomicUsize,
 }
 
-/// What does not change.
+/// The constant part of the state.
 struct Given {
     config: Config,
-    /// Where the shell's file is mapped, and where its code is.
+    /// The address at which the shell's file is mapped, and the addresses of its code.
     base: usize,
     code: Range<usize>,
 }
 
-// SAFETY: what is no atomic is written by `begin` alone, before the shell's main, when there is no other thread and no handler.
+// SAFETY: only `begin` writes what is not atomic, before the shell's main, when there is no other thread and no handler.
 unsafe impl Sync for Session {}
 
-/// The one there is.
 pub(crate) static SESSION: Session = Session {
     given: UnsafeCell::new(Given { config: Config::OFF, base: 0, code: 0..0 }),
     links: [const { [const { AtomicU64::new(0) }; ENTRY_WORDS] }; LINKS],
@@ -44,13 +42,13 @@ pub(crate) static SESSION: Session = Session {
 };
 
 /// A link that was recognised by one of its ends.
-pub(crate) struct Known {
+pub(crate) struct KnownLink {
     pub(crate) id: u64,
     pub(crate) hold_reader: bool,
 }
 
 impl Session {
-    /// Takes the configuration over.
+    /// Sets the configuration.
     ///
     /// # Safety
     /// Called once, before the shell's main.
@@ -60,7 +58,7 @@ impl Session {
     }
 
     fn given(&self) -> &Given {
-        // SAFETY: not written to any more.
+        // SAFETY: nothing is written after `begin`.
         unsafe { &*self.given.get() }
     }
 
@@ -68,17 +66,17 @@ impl Session {
         &self.given().config
     }
 
-    /// Whether there is a server that takes reports.
-    pub(crate) fn is_heard(&self) -> bool {
+    /// Whether there is a server to which events are reported.
+    pub(crate) fn has_server(&self) -> bool {
         self.config().name[0] != 0
     }
 
-    /// Whether it is recorded what processes use.
+    /// Whether messages contain resource usage.
     pub(crate) fn reports_usage(&self) -> bool {
         self.config().argument != 0
     }
 
-    /// The offset in the shell's file of an address, where that is code.
+    /// The offset of an address in the shell's file; `None` if it is not code.
     pub(crate) fn offset(&self, address: usize) -> Option<usize> {
         let Given { base, code, .. } = self.given();
         code.contains(&address).then(|| address - base)
@@ -92,7 +90,7 @@ impl Session {
     /// Whether a call with this stack makes a pipeline's pipe.
     pub(crate) fn is_pipelines(&self, stack: *const usize) -> bool {
         let sites = &self.config().sites;
-        // SAFETY: `slot` is one of the words that were looked at while learning, on a stack of the same calls.
+        // SAFETY: `slot` is one of the words that were read while learning, on a stack of the same calls.
         let address = unsafe { *stack.add(sites.slot) };
         self.offset(address).is_some_and(|offset| offset != 0 && sites.offsets.contains(&offset))
     }
@@ -106,28 +104,28 @@ impl Session {
         }
     }
 
-    /// The link that a descriptor is an end of, where this process knows of it.
-    pub(crate) fn link_of(&self, fd: i32) -> Option<Known> {
+    /// The link of which a descriptor is an end, if this process knows it.
+    pub(crate) fn link_of(&self, fd: i32) -> Option<KnownLink> {
         let seen = self.seen.load(Relaxed);
         if seen == 0 {
             return None;
         }
         let identity = sys::identity(fd)?;
-        // The latest first, should a file be like another one that was there before.
+        // The latest first: a new file may have the identity of a removed one.
         let mut entries = (1..=LINKS.min(seen)).map(|back| &self.links[(seen - back) % LINKS]);
         entries.find_map(|entry| {
             let entry = entry.each_ref().map(|word| word.load(Relaxed));
             let (is_of, known) = entry.split_at(sys::IDENTITY_WORDS);
-            (is_of == identity).then(|| Known { id: known[0], hold_reader: known[1] != 0 })
+            (is_of == identity).then(|| KnownLink { id: known[0], hold_reader: known[1] != 0 })
         })
     }
 
-    /// Counts a pipe of a burst: of those that were made since a process was last reaped.
+    /// Counts a pipe of the burst: the pipes that were made since a process was reaped. Returns the number before it.
     pub(crate) fn count_in_burst(&self) -> usize {
         self.burst.fetch_add(1, Relaxed)
     }
 
-    /// A process was reaped: what follows is another burst.
+    /// Begins a new burst.
     pub(crate) fn end_burst(&self) {
         self.burst.store(0, Relaxed);
     }
@@ -142,8 +140,8 @@ mod tests {
 
     use super::*;
 
-    /// Expected: a file that has the inode of a link's, which is gone, is no end of that link.
-    /// Happened: `seq 5 | wc -l; seq 9 > out` was recorded as a pipeline into `out`, where ext4 gave that the inode of the link's file.
+    /// Expected: a file with the inode of a removed link's file is not an end of that link.
+    /// Happened: `seq 5 | wc -l; seq 9 > out` was recorded as a pipeline into `out`, to which ext4 gave the inode of the link's file.
     #[test]
     fn a_file_with_the_inode_of_a_link_is_not_the_link() {
         let folder = std::env::temp_dir().join(std::format!("session-{}", std::process::id()));

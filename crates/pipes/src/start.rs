@@ -1,5 +1,5 @@
-//! Before the shell's main: the configuration is read, and every trace of it is taken out of the environment, so that no program the
-//! shell starts has this library.
+//! Before the shell's main: reads the configuration and removes it from the environment, so that the programs that the shell
+//! starts do not load this library.
 
 use core::ffi::{c_char, c_int, c_ulong};
 use core::ops::Range;
@@ -16,26 +16,26 @@ const PT_PHDR: u32 = 6;
 const EXECUTABLE: u32 = 1;
 
 unsafe extern "C" {
-    /// The environment as the C library has it. Not yet there where this library comes first; then the loader's word counts, which
-    /// glibc passes on and musl does not.
+    /// The C library's pointer to the environment. It is null if this library is initialised first; then the loader's argument is
+    /// used, which glibc passes and musl does not.
     static environ: *mut *mut c_char;
 
-    /// What the kernel told the program at its start (getauxval(3)).
+    /// getauxval(3).
     safe fn getauxval(kind: c_ulong) -> c_ulong;
 }
 
 #[used]
 #[unsafe(link_section = ".init_array")]
-static AT_THE_START: unsafe extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) = start;
+static INITIALISER: unsafe extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) = start;
 
 unsafe extern "C" fn start(_argc: c_int, _argv: *mut *mut c_char, envp: *mut *mut c_char) {
-    // SAFETY: the loader's own pointers, before anybody else runs: one of the two is the environment on the stack of the process.
+    // SAFETY: the loader's pointers, before any other code runs: one of the two is the environment on the stack of the process.
     unsafe {
         let envp = if environ.is_null() { envp } else { environ };
         if let Some((entry, value)) = find(envp, VARIABLE.as_bytes()) {
             remove(entry);
             begin(value);
-            // The text is to be seen nowhere any more.
+            // /proc/PID/environ must not show the text.
             value.fill(0);
             take_own_preload_out(envp);
         }
@@ -68,7 +68,7 @@ unsafe fn find<'a>(envp: *mut *mut c_char, name: &[u8]) -> Option<(*mut *mut c_c
     }
 }
 
-/// Takes an entry out of the environment.
+/// Removes an entry from the environment.
 unsafe fn remove(entry: *mut *mut c_char) {
     // SAFETY: a list that ends with a null.
     unsafe {
@@ -80,7 +80,7 @@ unsafe fn remove(entry: *mut *mut c_char) {
     }
 }
 
-/// Takes a variable out of an environment, where it has this value.
+/// Removes a variable from an environment if it has this value.
 ///
 /// # Safety
 /// `envp` is null, or an environment that may be changed.
@@ -96,7 +96,7 @@ pub(crate) unsafe fn take_out(envp: *mut *mut c_char, (name, value): (&[u8], &[u
     }
 }
 
-/// Takes this library, which stands last, out of what is preloaded; what the user preloads stays, for the user's programs.
+/// Removes this library, which is the last one, from LD_PRELOAD; the user's own libraries stay.
 unsafe fn take_own_preload_out(envp: *mut *mut c_char) {
     // SAFETY: the environment, as for `find`.
     unsafe {
@@ -108,7 +108,7 @@ unsafe fn take_own_preload_out(envp: *mut *mut c_char) {
     }
 }
 
-/// Where the shell's file is mapped, and where its code is, from its program headers (elf(5)).
+/// The address at which the shell's file is mapped, and the addresses of its code, from its program headers (elf(5)).
 fn code_of_the_shell() -> Option<(usize, Range<usize>)> {
     #[repr(C)]
     struct ProgramHeader {
@@ -125,7 +125,7 @@ fn code_of_the_shell() -> Option<(usize, Range<usize>)> {
     if begin == 0 {
         return None;
     }
-    // SAFETY: the kernel's word for where they are and how many.
+    // SAFETY: the kernel gave their address and number.
     let headers = unsafe { core::slice::from_raw_parts(begin as *const ProgramHeader, count) };
     let own = headers.iter().find(|header| header.kind == PT_PHDR)?;
     let base = begin.wrapping_sub(own.address as usize);

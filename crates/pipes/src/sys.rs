@@ -1,4 +1,4 @@
-//! System calls, made directly: the C library of the shell has these too, but its versions are what this library stands in for.
+//! System calls, made directly: this library replaces the C library's functions for some of them.
 
 use core::arch::asm;
 use core::ffi::{c_char, c_int, c_void};
@@ -57,12 +57,12 @@ const RLIMIT_FSIZE: usize = 1;
 const F_SETPIPE_SZ: usize = 1031;
 const CLOCK_MONOTONIC: usize = 1;
 
-/// A system call with up to six arguments; the kernel's answer, an error as a negative number.
+/// A system call with up to six arguments. Returns the kernel's result; an error is a negative number.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 unsafe fn call(number: usize, arguments: [usize; 6]) -> isize {
     let answer: isize;
-    // SAFETY: the caller's; the kernel changes rcx, r11 and the answer, and no other register.
+    // SAFETY: the caller's; the kernel changes rcx, r11 and rax, and no other register.
     unsafe {
         asm!(
             "syscall",
@@ -81,12 +81,12 @@ unsafe fn call(number: usize, arguments: [usize; 6]) -> isize {
     answer
 }
 
-/// A system call with up to six arguments; the kernel's answer, an error as a negative number.
+/// A system call with up to six arguments. Returns the kernel's result; an error is a negative number.
 #[cfg(target_arch = "aarch64")]
 #[inline]
 unsafe fn call(number: usize, arguments: [usize; 6]) -> isize {
     let answer: isize;
-    // SAFETY: the caller's; the kernel changes no register but the answer.
+    // SAFETY: the caller's; the kernel changes no register but x0.
     unsafe {
         asm!(
             "svc 0",
@@ -108,17 +108,17 @@ macro_rules! call {
         let given = [$($argument as usize),*];
         let mut arguments = [0usize; 6];
         arguments[..given.len()].copy_from_slice(&given);
-        // SAFETY: every pointer among the arguments was given to us for this very call, or points at a local variable.
+        // SAFETY: every pointer among the arguments is the caller's for this call, or points at a local variable.
         unsafe { call($number, arguments) }
     }};
 }
 
 unsafe extern "C" {
-    /// Where the thread's errno is; the C libraries of Linux agree on this name.
+    /// The address of the thread's errno, in glibc and musl.
     safe fn __errno_location() -> *mut c_int;
 }
 
-/// What a C function returns: the answer, or -1 with errno set.
+/// The result of a C function: a system call's result, or -1 with errno set.
 pub(crate) fn answer(answer: isize) -> c_int {
     if answer >= 0 {
         return answer as c_int;
@@ -154,7 +154,7 @@ pub(crate) unsafe fn pipe2(fds: *mut c_int, flags: c_int) -> isize {
     call!(number::PIPE2, fds, flags)
 }
 
-/// dup3(2), and dup2(2) where the flags are 0: equal numbers are then no error.
+/// dup3(2); dup2(2) if the flags are 0: equal numbers are no error then.
 pub(crate) fn dup(old: c_int, new: c_int, flags: c_int) -> isize {
     if old == new && flags == 0 {
         let found = call!(number::FCNTL, old, F_GETFD);
@@ -167,7 +167,7 @@ pub(crate) fn set_descriptor_flags(fd: i32, flags: c_int) {
     call!(number::FCNTL, fd, F_SETFD, flags);
 }
 
-/// Reads a small file as far as there is room, from its beginning; how much there was.
+/// Reads the beginning of a file; returns the number of bytes.
 pub(crate) fn read_file(path: &core::ffi::CStr, room: &mut [u8]) -> usize {
     let file = call!(number::OPENAT, AT_FDCWD, path.as_ptr(), O_CLOEXEC);
     if file < 0 {
@@ -178,7 +178,7 @@ pub(crate) fn read_file(path: &core::ffi::CStr, room: &mut [u8]) -> usize {
     len.max(0) as usize
 }
 
-/// Asks for a pipe of this size; a refusal leaves it as it is.
+/// Sets the size of a pipe; an error leaves it as it is.
 pub(crate) fn set_pipe_size(fd: i32, bytes: u64) {
     if bytes > 0 {
         call!(number::FCNTL, fd, F_SETPIPE_SZ, bytes);
@@ -193,7 +193,7 @@ pub(crate) unsafe fn execve(
     call!(number::EXECVE, path, argv, envp)
 }
 
-/// What this process has used by itself, or what those of its children have that it has waited for (getrusage(2)).
+/// getrusage(2) of this process, or of the children that it has waited for.
 pub(crate) fn usage(of_children: bool) -> Rusage {
     let mut usage = Rusage::default();
     let who: isize = if of_children { -1 } else { 0 };
@@ -201,7 +201,7 @@ pub(crate) fn usage(of_children: bool) -> Rusage {
     usage
 }
 
-/// As struct rusage has it.
+/// struct rusage.
 #[repr(C)]
 #[derive(Default)]
 pub(crate) struct Rusage {
@@ -222,25 +222,25 @@ pub(crate) fn monotonic_ns() -> u64 {
 }
 
 pub(crate) const IDENTITY_WORDS: usize = 5;
-/// Device and inode of an open file, when it was made, and how it was opened.
+/// Device and inode of an open file, its creation time, and its open mode.
 pub(crate) type Identity = [u64; IDENTITY_WORDS];
 
-/// What tells an open file from others, also from a later one with the inode of one that was removed; `None` where there is none.
+/// Identifies an open file, also if a removed file had the same inode; `None` if the descriptor is not open.
 pub(crate) fn identity(fd: i32) -> Option<Identity> {
     // struct stat of both architectures is at most 144 bytes, and begins with the device and the inode.
     let mut stat = [0u64; 18];
     if call!(number::FSTAT, fd, stat.as_mut_ptr()) < 0 {
         return None;
     }
-    // struct statx has 256 bytes, and at the 80th when the file was made: zeros where the file system, or the kernel, does not say.
+    // struct statx has 256 bytes, with the creation time at byte 80: zeros if the file system or the kernel does not know it.
     let mut made = [0u64; 32];
     call!(number::STATX, fd, c"".as_ptr(), AT_EMPTY_PATH, STATX_BTIME, made.as_mut_ptr());
-    // A file made within one tick of the clock has the same time. A shell opens none for reading and appending.
+    // A file made within the same clock tick has the same time. Links are open for reading and appending, a shell's files are not.
     let mode = call!(number::FCNTL, fd, F_GETFL) as u64 & (O_ACCMODE | O_APPEND);
     Some([stat[0], stat[1], made[10], made[11], mode])
 }
 
-/// The size beyond which this process may not write a file, in bytes; the largest number where there is no limit.
+/// This process's file size limit in bytes; the largest number if there is no limit.
 pub(crate) fn file_size_limit() -> u64 {
     let mut limit = [u64::MAX; 2];
     call!(number::PRLIMIT64, 0usize, RLIMIT_FSIZE, 0usize, limit.as_mut_ptr());
@@ -284,14 +284,13 @@ struct SocketName {
     path: [u8; 108],
 }
 
-/// Sends one datagram in two parts to the socket of this name, with a descriptor where there is one. The error is a number of
-/// errno(3).
+/// Sends one datagram of two parts, and a descriptor if given, to the socket with this name. The error is a number of errno(3).
 pub(crate) fn send_to(path: &[u8], head: &[u8], text: &[u8], with: Option<i32>) -> Result<(), isize> {
     let socket = call!(number::SOCKET, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0usize);
     if socket < 0 {
         return Err(-socket);
     }
-    // A name that lives in no file system begins with a zero, and ends where its length says (unix(7)).
+    // An abstract name begins with a zero, and its length is that of the address (unix(7)).
     let mut name = SocketName { family: AF_UNIX as u16, path: [0; 108] };
     let len = path.len().min(name.path.len() - 1);
     name.path[1..=len].copy_from_slice(&path[..len]);
@@ -324,14 +323,14 @@ pub(crate) fn send_to(path: &[u8], head: &[u8], text: &[u8], with: Option<i32>) 
     if sent < 0 { Err(-sent) } else { Ok(()) }
 }
 
-/// A pair of connected sockets for one question and its answer. The error is a number of errno(3).
+/// A pair of connected sockets for one request and its answer. The error is a number of errno(3).
 pub(crate) fn socket_pair() -> Result<[c_int; 2], isize> {
     let mut pair = [0; 2];
     let made = call!(number::SOCKETPAIR, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0usize, pair.as_mut_ptr());
     if made < 0 { Err(-made) } else { Ok(pair) }
 }
 
-/// Receives an answer and up to two descriptors; its length and theirs. `None` where none came.
+/// Receives an answer and up to two descriptors. Returns its length and their number; `None` if there is no answer.
 pub(crate) fn receive(socket: i32, room: &mut [u8], fds: &mut [c_int; 2]) -> Option<(usize, usize)> {
     let part = Iovec { base: room.as_mut_ptr().cast::<c_void>().cast_const(), len: room.len() };
     let mut rights = Rights::default();
@@ -357,8 +356,8 @@ pub(crate) fn receive(socket: i32, room: &mut [u8], fds: &mut [c_int; 2]) -> Opt
     (received > 0).then_some((received as usize, count))
 }
 
-/// Waits until there is something to receive, or the other end is gone; false after so many milliseconds, or, without a limit (-1),
-/// when a signal came.
+/// Waits until there is something to receive or the other end is closed. Returns false after `milliseconds`, or, without a limit
+/// (-1), after a signal.
 pub(crate) fn readable_within(fd: i32, milliseconds: i64) -> bool {
     const POLLIN: i16 = 1;
     #[repr(C)]

@@ -1,4 +1,4 @@
-//! What a user's shell begins with: their own files first, then what hosepipe adds. No program that the shell starts sees any of it.
+//! A shell's start-up files: the user's own first, then hosepipe's. Programs that the shell starts inherit nothing of them.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -18,14 +18,14 @@ use rustix::fs::{MemfdFlags, memfd_create};
 const FUNCTIONS: &str = include_str!("begin/functions.sh");
 const ASK: &str = include_str!("begin/ask.sh");
 
-/// Makes what a shell begins with.
+/// Makes a shell's start-up files, and the arguments and variables that name them.
 ///
 /// # Errors
-/// This program's own file is not known, or the system refuses memory or a folder.
+/// The path of this program cannot be read, or the system refuses memory or a folder.
 pub fn begin(shell: &Shell, names: &Names) -> Result<Begin, OpenError> {
     let text = |template: &str| text(template, shell, names).map_err(refused("readlink of /proc/self/exe"));
     let mut begin = Begin::default();
-    // Where the shell can read a text.
+    // The path of a file with this text.
     let mut readable = |template: &str| {
         let (file, path) = in_memory(&text(template)?)?;
         begin.file = Some(file);
@@ -55,8 +55,8 @@ pub fn begin(shell: &Shell, names: &Names) -> Result<Begin, OpenError> {
                 .replace("@ZDOTDIR@", &zdotdir(shell, None));
             std::fs::write(path.join(".zshenv"), first).map_err(refused("write"))?;
             if !zdotdir(shell, Some(&path)).contains(&*path.to_string_lossy()) {
-                // That it cannot be said changes nothing.
-                let what = "the zshenv of this machine sets ZDOTDIR: this zsh has no `via`, and none of the other functions";
+                // An error of standard error changes nothing.
+                let what = "the zshenv of this machine sets ZDOTDIR: this zsh has neither `via` nor the other functions";
                 let _ = writeln!(io::stderr(), "hosepipe: {what}");
             }
             begin.variables.push(("ZDOTDIR".to_owned(), path.into()));
@@ -67,19 +67,19 @@ pub fn begin(shell: &Shell, names: &Names) -> Result<Begin, OpenError> {
     Ok(begin)
 }
 
-/// Makes ZDOTDIR what it is to a zsh that is given `ours`, or this process's own: the file of the whole machine is read before any
-/// other, and may set it.
+/// The command that sets ZDOTDIR to its value in a zsh that is started with `ours`, or with this process's value: the
+/// machine's zshenv is read before any other file and may set it.
 fn zdotdir(shell: &Shell, ours: Option<&Path>) -> String {
     let mut command = Command::new(&shell.path);
     command.args(["-f", "-c", "typeset -p ZDOTDIR"]).stdin(Stdio::null()).stderr(Stdio::null());
     command.envs(ours.map(|folder| ("ZDOTDIR", folder)));
     let said = command.output().map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    // That file may print something before.
+    // The machine's zshenv may print something before.
     let set = said.unwrap_or_default().lines().last().unwrap_or_default().to_owned();
     if set.contains(" ZDOTDIR=") { set } else { "unset ZDOTDIR".to_owned() }
 }
 
-/// Puts a text where a shell can read it, in memory: nothing can be left of it. The file, and its path.
+/// A file in memory with this text, so that no file stays, and its path.
 fn in_memory(text: &str) -> Result<(OwnedFd, OsString), OpenError> {
     let made = memfd_create("hosepipe-begin", MemfdFlags::CLOEXEC).map_err(io::Error::from);
     let mut file = File::from(made.map_err(refused("memfd_create"))?);
@@ -88,7 +88,7 @@ fn in_memory(text: &str) -> Result<(OwnedFd, OsString), OpenError> {
     Ok((file.into(), path.into()))
 }
 
-/// A text with the names of this run in it.
+/// A template with the names of this run filled in.
 fn text(template: &str, shell: &Shell, names: &Names) -> io::Result<String> {
     let quote = if shell.kind == Kind::Fish { fish_quoted } else { shell_quoted };
     let program = quote(std::env::current_exe()?.as_os_str().as_bytes());
@@ -108,12 +108,12 @@ fn text(template: &str, shell: &Shell, names: &Names) -> io::Result<String> {
     Ok(texts.iter().fold(template.to_owned(), |text, (name, value)| text.replace(name, value)))
 }
 
-/// A word as fish reads it back.
+/// Quotes a word for fish.
 fn fish_quoted(bytes: &[u8]) -> String {
     format!("'{}'", String::from_utf8_lossy(bytes).replace('\\', r"\\").replace('\'', r"\'"))
 }
 
-/// The shell of a user: theirs, where it is one of those that are known; else bash.
+/// `$SHELL` if it is a known shell; else bash.
 pub fn users_shell() -> OsString {
     let theirs = std::env::var_os("SHELL").filter(|name| Path::new(name).is_absolute());
     let known = theirs.filter(|name| Shell::find(name).is_ok_and(|shell| shell.kind != Kind::Other));
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_name_is_left_to_fill_in() {
+    fn every_placeholder_is_filled_in() {
         let names = Names { socket: "s".to_owned(), ask: "/r".to_owned(), answer: "/a".to_owned() };
         let shell = Shell::find("bash".as_ref()).expect("bash");
         for template in [
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn words_read_back() {
+    fn words_are_quoted_for_fish() {
         assert_eq!(fish_quoted(b"a'b\\c"), r"'a\'b\\c'");
     }
 }

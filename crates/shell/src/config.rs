@@ -1,4 +1,4 @@
-//! `~/.config/hosepipe/config.toml`: how a prompt begins.
+//! `~/.config/hosepipe/config.toml`: the settings with which `hosepipe sh` begins.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -8,23 +8,23 @@ use std::time::Duration;
 use pipeline::link::LinkSpec;
 use serde::Deserialize;
 
-const PROMPT_IS_OLD: &str = "`prompt` means nothing any more: the prompt is your own shell's";
+const PROMPT_IS_OLD: &str = "`prompt` is no longer used: the prompt is your own shell's";
 
-/// What the file may say.
+/// The file's settings.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// What stands between stages.
+    /// The link between stages.
     pub link: String,
     /// Whether the line after a pipeline is shown.
     pub stats: bool,
-    /// Pipelines that took less, in seconds, have no such line.
+    /// Shortest pipeline, in seconds, with such a line.
     pub stats_above: f64,
-    /// Whether the prompt names a plain pipe, too.
+    /// Whether the prompt also shows a link that is a plain pipe.
     pub mark_pipes: bool,
     /// Pipelines by name.
     pub presets: BTreeMap<String, String>,
-    /// Of earlier versions, which had a prompt of their own.
+    /// Only for a note: earlier versions had a prompt of their own.
     prompt: Option<toml::Value>,
 }
 
@@ -42,7 +42,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Reads the user's file. What is wrong with it comes back as a sentence, and the defaults stand.
+    /// Reads the user's file. If it is wrong, returns the defaults and a message.
     pub fn read() -> (Self, Option<String>) {
         let Some(path) = config_file() else { return (Self::default(), None) };
         let text = match read_text(&path) {
@@ -69,21 +69,21 @@ impl Config {
         Ok(config)
     }
 
-    /// The shortest pipeline that is spoken of.
+    /// Shortest pipeline with a line after it.
     pub fn above(&self) -> Duration {
         Duration::try_from_secs_f64(self.stats_above).unwrap_or_default()
     }
 }
 
-/// Reads a text that is a file: a FIFO would be waited for, a device may never end.
+/// Reads a regular file: opening a FIFO would block, and a device may never end.
 fn read_text(path: &Path) -> std::io::Result<String> {
     if path.metadata()?.is_file() {
         return std::fs::read_to_string(path);
     }
-    Err(std::io::Error::other("this is no file"))
+    Err(std::io::Error::other("this is not a regular file"))
 }
 
-/// Where the file lies (XDG Base Directory Specification).
+/// The path of the file (XDG Base Directory Specification).
 fn config_file() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value: &OsString| Path::new(value).is_absolute());
     let below_home = || Some(Path::new(&set("HOME")?).join(".config"));
@@ -96,18 +96,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_may_say_little() {
+    fn every_setting_has_a_default() {
         assert_eq!(Config::parse(""), Ok(Config::default()));
         let config = Config::parse("link = \"tmpfile\"\nstats = false\n").expect("right");
         assert_eq!((config.link.as_str(), config.stats), ("tmpfile", false));
         let config = Config::parse("stats_above = 2\nprompt = \"> \"\n[presets]\nbig = \"du | sort -n\"\n");
-        let config = config.expect("an old key is no mistake");
+        let config = config.expect("an old key is allowed");
         assert_eq!(config.above(), Duration::from_secs(2));
         assert_eq!(config.presets["big"], "du | sort -n");
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_line() {
+    fn an_error_has_its_line() {
         let problem = |text: &str| Config::parse(text).expect_err("wrong");
         assert!(problem("stats = true\nlinc = \"pipe\"\n").starts_with("line 2: unknown field `linc`"));
         assert!(problem("stats = 3").starts_with("line 1: invalid type"));

@@ -93,7 +93,7 @@ fn read_tree(folder: &Path, inner: &Path, files: &mut Files) -> io::Result<()> {
 /// Reads a regular file: opening a FIFO would block.
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::other(format!("{} is no file", path.display())));
+        return Err(io::Error::other(format!("{} is not a regular file", path.display())));
     }
     std::fs::read(path)
 }
@@ -127,7 +127,7 @@ mod tests {
                 shell.args(["-c", &command]).current_dir(lab.path()).status().expect("sh runs").success()
             );
             let error = sources.registry_text().and_then(|_| sources.files("x")).expect_err("refused");
-            assert!(error.to_string().ends_with("is no file"), "{command}: {error}");
+            assert!(error.to_string().ends_with("is not a regular file"), "{command}: {error}");
             std::fs::remove_file(lab.path().join(path)).expect("removed");
         }
     }

@@ -46,7 +46,7 @@ fn gen_writes_exactly_as_many_bytes_as_asked() {
 }
 
 #[test]
-fn the_sequence_is_0_to_255_over_and_over_whatever_the_road() {
+fn the_sequence_is_0_to_255_over_and_over_by_every_method() {
     let folder = TempDir::new().expect("temporary folder");
     let reference: Vec<u8> = (0..=255u8).cycle().take(1_000_003).collect();
     std::fs::write(folder.path().join("reference"), reference).expect("room on the disk");
@@ -131,8 +131,8 @@ fn a_lost_byte_is_seen_and_the_writer_is_stopped() {
 #[test]
 fn an_end_that_is_cut_off_is_seen_where_the_amount_is_known() {
     for verify in ["", "--verify"] {
-        for road in ["", "| cat"] {
-            let sink = format!("{road} | hosepipe sink {verify} --bytes 1MB");
+        for between in ["", "| cat"] {
+            let sink = format!("{between} | hosepipe sink {verify} --bytes 1MB");
             bash(&format!("hosepipe gen --bytes 1MB {sink}")).success();
             let end = bash(&format!("hosepipe gen --bytes 1MB | head -c 900000 {sink}")).code(1);
             assert!(
@@ -228,7 +228,7 @@ fn the_json_says_what_came_in() {
     let end = bash("hosepipe gen --bytes 1GB | hosepipe sink --verify --json -").success();
     let json: serde_json::Value = serde_json::from_str(&stdout(&end)).expect("JSON");
     assert_eq!((&json["bytes"], &json["verified"]), (&1_000_000_000.into(), &true.into()));
-    assert_eq!((&json["payload"], &json["road"]), (&"sequence".into(), &"read".into()));
+    assert_eq!((&json["payload"], &json["method"]), (&"sequence".into(), &"read".into()));
     assert!(
         json["elapsed_ns"].is_u64() && json["throughput_bytes_per_s"].is_f64() && json["mismatch"].is_null()
     );
@@ -240,7 +240,7 @@ fn the_json_says_what_came_in() {
 
     let end = bash("hosepipe gen --bytes 1MiB | hosepipe sink --json -").success();
     let json: serde_json::Value = serde_json::from_str(&stdout(&end)).expect("JSON");
-    assert_eq!((&json["verified"], &json["road"]), (&false.into(), &"splice".into()));
+    assert_eq!((&json["verified"], &json["method"]), (&false.into(), &"splice".into()));
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn shells_offer_links_and_studies_and_nothing_that_is_hidden() {
         Ok(read) => assert!(read.status.success() && read.stderr.is_empty(), "{read:?}"),
         Err(error) => skip(&format!("no zsh here: {error}")),
     }
-    for hidden in ["--outcome", "--definitions", "--state", "--figures", "__tell", "__part"] {
+    for hidden in ["--outcome", "--definitions", "--state", "--figures", "__prompt", "__part"] {
         assert!(!zsh.contains(hidden), "{hidden}: {zsh}");
     }
     assert!(

@@ -165,7 +165,7 @@ fn a_configuration_says_how_it_begins_and_a_wrong_one_is_no_crash() {
     let home = home();
     configure(home.path(), "link = \"tmpfile\"\nprompt = \"[{link}] \"\n");
     let mut person = Person::before_the_prompt(home.path());
-    person.sees("config.toml: `prompt` means nothing any more: the prompt is your own shell's");
+    person.sees("config.toml: `prompt` is no longer used: the prompt is your own shell's");
     person.sees("(tmpfile) ");
     drop(person);
     configure(home.path(), "links = 3\n");
@@ -180,7 +180,7 @@ fn a_configuration_says_how_it_begins_and_a_wrong_one_is_no_crash() {
         let made = std::process::Command::new(make[0]).args(&make[1..]).arg(&file).status().expect("runs");
         assert!(made.success());
         let mut person = Person::before_the_prompt(home.path());
-        person.sees("config.toml: this is no file; the defaults are used");
+        person.sees("config.toml: this is not a regular file; the defaults are used");
         person.sees_a_prompt();
     }
 }

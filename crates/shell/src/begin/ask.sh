@@ -2,5 +2,5 @@ __hosepipe_prompt() {
     { \echo >@RING@ && IFS= \read -r __hosepipe_mark <@ANSWER@; } 2>/dev/null
     \printf %s "${__hosepipe_mark-}"
 }
-# A shell that is started inside may inherit PS1, and not this variable: it asks nothing.
+# A nested shell may inherit PS1, but not this variable: it does not ask.
 __hosepipe_prompt=

@@ -1,8 +1,8 @@
 [ -f ~/.bashrc ] && . ~/.bashrc
-# What the user's file has set is set again at the end: nothing of this is exported, traced or shown.
+# Nothing of this is exported, traced or shown: the user's options are off until the last line.
 { \set +aexuv -- "${-//[^aexuv]/}"; } 2</dev/null
 @FUNCTIONS@
-# Without a program of its own: what there is to say comes before a trap for SIGCHLD could be set off.
+# Only builtins: a child would run the user's trap for SIGCHLD.
 __hosepipe_prompt() {
     \local -
     \set +aexuv
@@ -14,8 +14,8 @@ __hosepipe_prompt() {
     [[ $PS1 == '${__hosepipe_mark-}'* ]] || PS1='${__hosepipe_mark-}'$PS1
     shopt -q promptvars || PS1=${PS1#'${__hosepipe_mark-}'}
 }
-# The last one: what the others make of the prompt is marked. A shell that is started inside may inherit both variables: it finds
-# nothing to run or to show. (`2<`, because a restricted shell refuses `2>`.)
+# Runs last, so that the mark is put before the prompt that the user's commands made. A nested shell may inherit
+# PROMPT_COMMAND and PS1: its variables are unset, so it runs and shows nothing. (A restricted shell refuses `2>`, but not `2<`.)
 __hosepipe_prompt=__hosepipe_prompt
 if [[ $(declare -p PROMPT_COMMAND 2>/dev/null) == 'declare -a'* ]]; then
     PROMPT_COMMAND+=('{ ${__hosepipe_prompt+"$__hosepipe_prompt"}; } 2</dev/null')

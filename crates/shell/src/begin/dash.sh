@@ -1,7 +1,7 @@
 @ENV@
 if [ -n "${ENV-}" ]; then
     eval "__hosepipe_env=\"$ENV\""
-    # Without a slash `.` would look along PATH.
+    # Without a slash `.` would search PATH.
     case $__hosepipe_env in */*) ;; *) __hosepipe_env=./$__hosepipe_env ;; esac
     [ ! -r "$__hosepipe_env" ] || . "$__hosepipe_env"
     unset __hosepipe_env

@@ -1,5 +1,5 @@
 # What hosepipe adds to this shell. Nothing of it is exported.
-function __hosepipe; @HOSEPIPE@ __tell @SOCKET@ $argv; end
+function __hosepipe; @HOSEPIPE@ __prompt @SOCKET@ $argv; end
 function via; __hosepipe via $argv; end
 function stats; __hosepipe stats $argv; end
 function keep; __hosepipe keep $argv; end
@@ -16,7 +16,7 @@ function __hosepipe_prompt --on-event fish_prompt
 end
 functions --copy fish_prompt __hosepipe_fish_prompt
 function fish_prompt
-    # First, because it may show the status of what was run last.
+    # First, because it may show the last command's status.
     set -l prompt (__hosepipe_fish_prompt)
     echo -n $__hosepipe_mark
     string join \n -- $prompt

@@ -1,6 +1,6 @@
 # What hosepipe adds to this shell. Nothing of it is exported.
 unalias via stats keep compare presets preset hosepipe_help 2>/dev/null || :
-__hosepipe() { @HOSEPIPE@ __tell @SOCKET@ "$@"; }
+__hosepipe() { @HOSEPIPE@ __prompt @SOCKET@ "$@"; }
 via() { __hosepipe via "$@"; }
 stats() { __hosepipe stats "$@"; }
 keep() { __hosepipe keep "$@"; }

@@ -1,4 +1,4 @@
-# As yash does: the first of these that is there. (Older ones know only `~/.yashrc`.)
+# As yash does: the first of these that exists. (Older versions read only `~/.yashrc`.)
 if [ -n "${XDG_CONFIG_HOME-}" ] && [ -r "$XDG_CONFIG_HOME/yash/rc" ]; then . "$XDG_CONFIG_HOME/yash/rc"
 elif [ -r ~/.config/yash/rc ]; then . ~/.config/yash/rc
 elif [ -r ~/.yashrc ]; then . ~/.yashrc

@@ -1,4 +1,4 @@
-//! `hosepipe __tell`: a command typed at a prompt of `hosepipe sh`, handed on to the server of that shell.
+//! `hosepipe __prompt`: runs a command that was typed at a prompt of `hosepipe sh`.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use clap::Args;
 
 /// A command at a prompt
 #[derive(Debug, Args)]
-pub(crate) struct TellArgs {
+pub(crate) struct PromptArgs {
     /// The name of the server's socket
     server: String,
 
@@ -16,10 +16,10 @@ pub(crate) struct TellArgs {
     words: Vec<String>,
 }
 
-/// Hands the command on, and prints what is said to it.
-pub(crate) fn run(args: &TellArgs) -> anyhow::Result<ExitCode> {
+/// Runs the command and prints its answer.
+pub(crate) fn run(args: &PromptArgs) -> anyhow::Result<ExitCode> {
     let words: Vec<&str> = args.words.iter().map(String::as_str).collect();
-    let said = shell::tell(&args.server, &words)?;
-    std::io::stdout().write_all(said.as_bytes())?;
+    let text = shell::run_prompt_command(&args.server, &words)?;
+    std::io::stdout().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }

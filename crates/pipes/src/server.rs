@@ -1,4 +1,4 @@
-//! Reports to hosepipe, and questions.
+//! Reports and requests to hosepipe's server.
 
 use core::ffi::{c_char, c_int};
 
@@ -6,12 +6,12 @@ use crate::protocol::{Head, Plain, REPLY_BYTES, Reply, TEXT_BYTES_MAX, Usage, ki
 use crate::session::SESSION;
 use crate::sys;
 
-/// The longest list of children that is reported, and the zero behind it.
+/// Longest list of children that is reported, with the zero after it.
 const CHILDREN_BYTES_MAX: usize = 256;
 
-/// hosepipe answers within microseconds, on a busy machine within seconds. A shell that has waited for longer says so, and waits until
-/// the server answers or ends, or until a signal comes: to go on with a plain pipe would break what was asked for.
-const PATIENCE_MS: i64 = 20_000;
+/// The server answers within microseconds, on a busy machine within seconds. After this time the shell prints a notice and waits
+/// on until the server answers or ends, or until a signal: a plain pipe would not be the link that the user requested.
+const NOTICE_AFTER_MS: i64 = 20_000;
 const WAITING: &[u8] =
     b"hosepipe: the process that serves the links has not answered for 20 s: waiting for it\n";
 
@@ -31,20 +31,20 @@ fn send(head: &Head, text: &[u8], with: Option<i32>) -> Result<(), isize> {
 }
 
 /// Asks for a link.
-pub(crate) fn ask_for_link() -> Answer {
-    let answer = ask();
-    // Its name is free again: the server has ended.
+pub(crate) fn request_link() -> Answer {
+    let answer = request();
+    // No socket has the server's name: the server has ended.
     let is_gone = |error: &isize| *error == ECONNREFUSED;
     answer.unwrap_or_else(|error| if is_gone(&error) { Answer::NoServer } else { Answer::Refused(error) })
 }
 
-fn ask() -> Result<Answer, isize> {
+fn request() -> Result<Answer, isize> {
     let [own, theirs] = sys::socket_pair()?;
     let asked = send(&head(kind::LINK, 0, 0), b"", Some(theirs));
     sys::close(theirs);
     let mut room = [0; REPLY_BYTES];
     let mut fds = [-1; 2];
-    let mut answered = asked.is_err() || sys::readable_within(own, PATIENCE_MS);
+    let mut answered = asked.is_err() || sys::readable_within(own, NOTICE_AFTER_MS);
     if !answered {
         sys::write(2, WAITING);
         answered = sys::readable_within(own, -1);
@@ -58,7 +58,7 @@ fn ask() -> Result<Answer, isize> {
         Some((REPLY_BYTES, 2)) => Ok(Answer::Link(reply, fds)),
         Some(_) if reply.error != 0 => Err(reply.error as isize),
         Some((_, passed)) => {
-            // Too few descriptors were free for both.
+            // The process had too few free descriptors for both.
             fds[..passed].iter().for_each(|fd| sys::close(*fd));
             Err(EMFILE)
         }
@@ -66,21 +66,21 @@ fn ask() -> Result<Answer, isize> {
     }
 }
 
-/// What became of the question for a link.
+/// The answer to a request for a link.
 pub(crate) enum Answer {
-    /// A link, and its ends, the reader's first.
+    /// A link and its ends, the reader's first.
     Link(Reply, [c_int; 2]),
     /// There is none, for this reason (errno(3)).
     Refused(isize),
-    /// The server has ended: the shell is to make a pipe itself.
+    /// The server has ended: the shell makes a pipe itself.
     NoServer,
 }
 
-/// Says that this process has an end of a link now. A reader that is to be held waits here until its writers are done.
+/// Reports that this process has an end of a link. If `hold`, waits until the link's writers are done.
 ///
 /// # Errors
-/// A number of errno(3): it cannot be known whether they are done.
-pub(crate) fn took(id: u64, target: c_int, hold: bool) -> Result<(), isize> {
+/// A number of errno(3): it is unknown whether they are done.
+pub(crate) fn report_taken(id: u64, target: c_int, hold: bool) -> Result<(), isize> {
     let head = Head { usage: own_usage(), ..head(kind::TOOK, id, target as i64) };
     if !hold {
         // Without a server the link is a stream like any other.
@@ -94,9 +94,9 @@ pub(crate) fn took(id: u64, target: c_int, hold: bool) -> Result<(), isize> {
     let asked = send(&head, b"", Some(theirs));
     sys::close(theirs);
     let released = asked.is_ok() && {
-        // As long as it takes; signals are waited out.
+        // Without a time limit, also after signals.
         while !sys::readable_within(own, -1) {}
-        // Without a word: the server was killed.
+        // No reply: the server was killed.
         sys::receive(own, &mut [0; REPLY_BYTES], &mut [-1; 2]).is_some()
     };
     sys::close(own);
@@ -104,8 +104,7 @@ pub(crate) fn took(id: u64, target: c_int, hold: bool) -> Result<(), isize> {
     if released { Ok(()) } else { Err(EIO) }
 }
 
-/// Reports the limit for file sizes of this process, if it has one, where a descriptor that it writes to is a link: behind that may be
-/// a file.
+/// Reports this process's file size limit, if it has one and `output` is a link: the link may be a file of the server's.
 fn report_limit(output: c_int) {
     let bytes = sys::file_size_limit();
     if bytes == NO_LIMIT {
@@ -116,20 +115,20 @@ fn report_limit(output: c_int) {
     }
 }
 
-/// Says that this process has put something else in the place of an end of a link.
-pub(crate) fn left(id: u64, target: c_int) {
+/// Reports that this process has replaced an end of a link.
+pub(crate) fn report_left(id: u64, target: c_int) {
     let _ = send(&Head { usage: own_usage(), ..head(kind::LEFT, id, target as i64) }, b"", None);
 }
 
-/// Says what this process becomes, and which children it has then: of a program they are none, but process substitutions of its
-/// arguments.
-pub(crate) fn becomes(argv: *const *const c_char) {
+/// Reports the program that this process executes, and its children: those of the shell's, which are process substitutions in the
+/// program's arguments.
+pub(crate) fn report_exec(argv: *const *const c_char) {
     let mut text = [0; TEXT_BYTES_MAX];
     let mut len = sys::read_file(c"/proc/thread-self/children", &mut text[..CHILDREN_BYTES_MAX]) + 1;
-    // SAFETY: as execve(2) has it, a list of strings that ends with a null.
+    // SAFETY: the argument of execve(2), a list of strings that ends with a null.
     let arguments = (0..).map(|at| unsafe { *argv.add(at) }).take_while(|argument| !argument.is_null());
     'text: for argument in arguments {
-        // SAFETY: as above: up to the zero behind it.
+        // SAFETY: as above: a string ends with a zero.
         let bytes = (0..).map(|at| unsafe { *argument.add(at) } as u8).take_while(|byte| *byte != 0);
         for byte in bytes.chain([0]) {
             if len == text.len() {
@@ -146,16 +145,16 @@ pub(crate) fn becomes(argv: *const *const c_char) {
         usage.system_us += children.system_us;
     }
     let _ = send(&Head { usage, ..head(kind::EXEC, 0, i64::from(sys::getppid())) }, &text[..len], None);
-    // It may have got another limit since it took the link.
+    // The limit may have changed since the process took the link.
     [1, 2].into_iter().for_each(report_limit);
 }
 
-/// Says that a process has ended, and what it used.
-pub(crate) fn reaped(pid: i32, status: c_int, used: &sys::Rusage) {
+/// Reports that a process was reaped, and its resource usage.
+pub(crate) fn report_reaped(pid: i32, status: c_int, used: &sys::Rusage) {
     let _ = send(&Head { pid, usage: usage_of(used), ..head(kind::REAPED, 0, i64::from(status)) }, b"", None);
 }
 
-/// What this process has used by itself, where that is recorded.
+/// The resource usage of this process; zeros if it is not recorded.
 fn own_usage() -> Usage {
     if SESSION.reports_usage() { usage_of(&sys::usage(false)) } else { Usage::default() }
 }
