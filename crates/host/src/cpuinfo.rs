@@ -1,4 +1,4 @@
-//! The CPU's model name out of /proc/cpuinfo, which every architecture writes in its own words.
+//! The CPU's model name from /proc/cpuinfo, whose format differs between architectures.
 
 use crate::roots::field;
 
@@ -19,7 +19,7 @@ const IMPLEMENTERS: [(&str, &str); 10] = [
     ("0xc0", "Ampere"),
 ];
 
-/// Part numbers of Arm's own cores that serve in machines and boards of today.
+/// Part numbers of Arm's own cores in current servers and boards.
 const PARTS: [(&str, &str); 12] = [
     ("0xd03", "Cortex-A53"),
     ("0xd05", "Cortex-A55"),
@@ -35,13 +35,13 @@ const PARTS: [(&str, &str); 12] = [
     ("0xd8e", "Neoverse-N3"),
 ];
 
-/// The model name of the first CPU in the text of /proc/cpuinfo; `None` where nothing names it.
+/// The model name of the first CPU in the text of /proc/cpuinfo, if there is one.
 pub(crate) fn model_name(cpuinfo: &str) -> Option<String> {
     let named = NAMES.iter().find_map(|key| field(cpuinfo, key)).filter(|name| !name.is_empty());
     named.map(str::to_owned).or_else(|| arm_name(cpuinfo))
 }
 
-/// aarch64 gives codes and no name.
+/// aarch64 has codes, but no name.
 fn arm_name(cpuinfo: &str) -> Option<String> {
     let implementer = field(cpuinfo, "CPU implementer")?;
     let part = field(cpuinfo, "CPU part").unwrap_or("?");
@@ -54,7 +54,7 @@ fn arm_name(cpuinfo: &str) -> Option<String> {
     })
 }
 
-/// Whether the CPU says that a hypervisor is below it; `None` where the architecture has no such flag.
+/// Whether the CPU reports a hypervisor; `None` if the architecture has no such flag.
 pub(crate) fn hypervisor_flag(cpuinfo: &str) -> Option<bool> {
     field(cpuinfo, "flags").map(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"))
 }

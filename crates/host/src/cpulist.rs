@@ -6,11 +6,11 @@ use std::fmt;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct CpuList(Vec<u32>);
 
-/// More CPUs than any Linux has (NR_CPUS ends at 8192): a range beyond it is damage, not a machine.
+/// More CPUs than any Linux supports (NR_CPUS is at most 8192): a range beyond it is invalid.
 const CPUS_MAX: u32 = 1 << 16;
 
 impl CpuList {
-    /// Reads the list format; what is no number or range is left out.
+    /// Parses the list format; ignores every item that is neither a number nor a range.
     pub(crate) fn parse(text: &str) -> Self {
         text.trim().split(',').filter_map(range).flatten().collect()
     }
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_left_out() {
+    fn invalid_items_are_ignored() {
         assert_eq!(CpuList::parse("0,x,2-1,5-,0-4294967295,7").as_slice(), [0, 7]);
         assert!(CpuList::parse("(null)").is_empty());
     }

@@ -1,5 +1,5 @@
-//! What would cap or spoil a measurement on this machine, and the command against it. Rules only: they are given facts and vitals and
-//! read nothing, so that a test can be any machine.
+//! What would limit or distort a measurement on this machine, and the command that changes it. The rules get facts and vitals and
+//! read no files, so that tests can use any machine.
 
 mod limits;
 mod machine;
@@ -14,23 +14,23 @@ model::words! {
     #[derive(Serialize)]
     #[serde(rename_all = "lowercase")]
     pub enum Severity {
-        /// The figures become unsteady, or belong to another machine than the one named.
+        /// The figures become unsteady, or are not those of the named machine.
         Spoils = "spoils",
         /// A limit keeps a mechanism below what this machine could do; `remedy` lifts it.
         Caps = "caps",
-        /// Nothing is wrong, but the figures are to be read with it.
+        /// Nothing is wrong, but it explains the figures.
         Note = "note",
-        /// The system does not say.
+        /// The system does not report it.
         Unknown = "unknown",
         /// As it should be.
         Good = "good",
     }
 }
 
-/// One thing the doctor looked at.
+/// The result of one rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What was looked at, as in "governor" or "pipe-max-size".
+    /// What was checked, such as "governor" or "pipe-max-size".
     pub name: &'static str,
     /// What it means for the figures.
     pub state: Severity,
@@ -38,12 +38,12 @@ pub struct Finding {
     pub what: String,
     /// What it does to the figures.
     pub why: &'static str,
-    /// The command that changes it until the next boot or, for limits, in this shell, or that shows who
-    /// is to blame; `None` where no command can. What only root may run has `sudo` in it, or begins with [`model::AS_ROOT`].
+    /// The command that changes it until the next boot or, for limits, in this shell, or that shows the cause; `None` if there is
+    /// none. A command for root contains `sudo`, or begins with [`model::AS_ROOT`].
     pub remedy: Option<String>,
 }
 
-/// One thing to look at; `None` where this machine gives no reason to speak of it.
+/// One check; `None` if it does not apply to this machine.
 type Rule = fn(&Host, &Vitals) -> Option<Finding>;
 
 impl Finding {
@@ -52,14 +52,14 @@ impl Finding {
         Self { name, state, what: what.into(), why, remedy: None }
     }
 
-    /// The same with a remedy, unless all is well.
+    /// The same with a remedy, unless it is [`Severity::Good`].
     fn remedy(mut self, command: impl Into<String>) -> Option<Self> {
         self.remedy = (self.state != Severity::Good).then(|| command.into());
         Some(self)
     }
 
-    /// The same for a limit of setrlimit(2). Root in a container often lacks CAP_SYS_RESOURCE, and then no
-    /// command from within raises it: the cap is a fact to read the figures with.
+    /// The same for a limit of setrlimit(2). Root in a container often lacks CAP_SYS_RESOURCE, and then no command in the
+    /// container raises the limit: the finding becomes a note.
     fn raise(mut self, limit: &str, vitals: &Vitals) -> Option<Self> {
         if self.state == Severity::Caps
             && vitals.confinement.root
@@ -73,13 +73,12 @@ impl Finding {
     }
 }
 
-/// Looks at this machine, now.
+/// Examines this machine.
 pub fn diagnose() -> Vec<Finding> {
     examine(&facts(), &Vitals::read(&Roots::default()))
 }
 
-/// Every rule, in the order in which one would look: CPUs, clocks, neighbours, memory, then one family of
-/// mechanisms after the other.
+/// Applies every rule: CPUs, clocks, other programs, memory, then each family of mechanisms.
 fn examine(host: &Host, vitals: &Vitals) -> Vec<Finding> {
     let rules = machine::RULES.iter().chain(limits::RULES);
     let mut findings: Vec<Finding> = rules.filter_map(|rule| rule(host, vitals)).collect();

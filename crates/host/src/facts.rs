@@ -1,4 +1,4 @@
-//! The facts a record carries: what machine the figures were measured on.
+//! The facts about the machine that are written to a record.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use rustix::system::uname;
 use crate::roots::{chosen, meminfo_bytes};
 use crate::{CpuList, Roots, cpuinfo, hypervisor, topology};
 
-/// The facts of this machine. Reads a few dozen small files; what cannot be read is left out.
+/// The facts of this machine. Reads a few dozen small files; omits what cannot be read.
 pub fn facts() -> Host {
     let roots = Roots::default();
     let allowed = topology::allowed(&roots);
@@ -19,8 +19,7 @@ pub fn facts() -> Host {
     }
 }
 
-/// The facts in another /proc and /sys. Kernel, architecture and RLIMIT_* come from system calls, and are
-/// this machine's.
+/// The facts in these /proc and /sys. Kernel, architecture and RLIMIT_* come from system calls and are always this machine's.
 fn facts_at(roots: &Roots, allowed: &CpuList) -> Host {
     let kernel = uname();
     let cpus = topology::cpus_at(roots, allowed);
@@ -67,7 +66,7 @@ fn caches(roots: &Roots, cpu: u32) -> BTreeMap<String, u64> {
     roots.sys_names(&folder).iter().filter(|name| name.starts_with("index")).filter_map(cache).collect()
 }
 
-/// What the kernel says of each CPU vulnerability it knows.
+/// The kernel's report for each CPU vulnerability that it knows.
 fn mitigations(roots: &Roots) -> BTreeMap<String, String> {
     let folder = "devices/system/cpu/vulnerabilities";
     let mitigation = |name: String| Some((name.clone(), roots.sys_text(&format!("{folder}/{name}"))?));
@@ -135,14 +134,14 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_says_nothing() {
+    fn a_machine_without_any_files() {
         let host = facts_at(&Fake::new().roots(), &CpuList::parse("0"));
         assert_eq!((host.cpu_model.as_str(), host.memory_bytes), ("unknown CPU", 0));
         assert!(host.kernel.starts_with("Linux "));
     }
 
     #[test]
-    fn this_machine_survives_a_trip_through_json() {
+    fn the_facts_of_this_machine_are_the_same_after_json() {
         let host = facts();
         assert!(host.memory_bytes > 0 && !host.cpus.is_empty());
         let text = serde_json::to_string(&host).expect("facts are data");

@@ -1,4 +1,4 @@
-//! A machine made of files, for the tests of this room.
+//! A machine made of files, for the tests of this crate.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::{CpuList, Roots};
 pub(crate) struct Fake(TempDir);
 
 impl Fake {
-    /// A machine that says nothing about itself.
+    /// A machine without any files.
     pub(crate) fn new() -> Self {
         Self(TempDir::new().expect("a temporary folder"))
     }
@@ -60,7 +60,6 @@ fn write(path: &Path, text: &str) {
     fs::write(path, format!("{text}\n")).expect("room for a file");
 }
 
-/// A CPU in few letters.
 pub(crate) fn cpu(id: u32, core: u32, package: u32, node: u32) -> Cpu {
     Cpu { id, core, package, node }
 }

@@ -1,5 +1,5 @@
-//! The hypervisor of which this machine is a guest, if any. No single source has it everywhere: the CPU, the firmware's tables, the
-//! device tree and the kernel's clock sources are read in turn.
+//! The hypervisor of which this machine is a guest, if any. No single source works everywhere: the CPU, the firmware's tables, the
+//! device tree and the kernel's clock sources are read one after the other.
 
 use crate::Roots;
 use crate::cpuinfo::hypervisor_flag;
@@ -33,11 +33,11 @@ const VENDORS: [(&str, &str); 11] = [
     ("Parallels", "Parallels"),
 ];
 
-/// Clock sources only a guest of that hypervisor has.
+/// Clock sources that only a guest of that hypervisor has.
 const GUEST_CLOCKS: [(&str, &str); 3] = [("kvm-clock", "KVM"), ("hyperv", "Hyper-V"), ("xen", "Xen")];
 
 /// The hypervisor below this machine; `None` on bare metal. `signature` is what [`signature`] read.
-/// "unknown" where the CPU says that there is one, and nothing names it.
+/// "unknown" if the CPU reports a hypervisor that no source names.
 pub(crate) fn hypervisor(roots: &Roots, signature: Option<&str>) -> Option<String> {
     let flag = hypervisor_flag(&roots.proc_text("cpuinfo").unwrap_or_default());
     if flag == Some(false) && signature.is_none() {
@@ -73,14 +73,14 @@ fn device_tree(roots: &Roots) -> Option<&'static str> {
     known(&[("linux,kvm", "KVM"), ("xen,xen", "Xen"), ("vmware", "VMware"), ("dummy-virt", "KVM")], &text)
 }
 
-/// What the hypervisor calls itself to cpuid, the one answer a guest without firmware tables gives;
-/// `None` on bare metal and other architectures.
+/// The hypervisor's signature in cpuid, the only source in a guest without firmware tables; `None` on bare metal and on other
+/// architectures.
 // __cpuid is unsafe in the oldest Rust this builds with (1.88), and safe in newer ones.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code, unused_unsafe)]
 pub(crate) fn signature() -> Option<String> {
     use std::arch::x86_64::__cpuid;
-    // SAFETY: every x86_64 has cpuid, and it only writes four registers.
+    // SAFETY: every x86_64 CPU has cpuid, which only writes four registers.
     let (features, leaf) = unsafe { (__cpuid(1), __cpuid(0x4000_0000)) };
     // Leaf 1, ECX bit 31: "a hypervisor is present" (reserved for that use by Intel and AMD).
     if features.ecx >> 31 == 0 {
@@ -101,7 +101,7 @@ mod tests {
     use crate::fake::Fake;
 
     #[test]
-    fn the_cpu_is_believed_first() {
+    fn the_cpu_comes_before_other_sources() {
         let fake = Fake::new();
         fake.proc("cpuinfo", "flags : fpu hypervisor");
         assert_eq!(hypervisor(&fake.roots(), Some("KVMKVMKVM")).as_deref(), Some("KVM"));

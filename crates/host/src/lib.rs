@@ -1,7 +1,7 @@
-//! What this machine is: its CPUs and where two ends may sit on them, the facts a record carries, and
-//! what a doctor would say before a measurement. This room reads; it runs nothing and changes nothing.
+//! This machine: its CPUs and the placement of two ends on them, the facts in a record, and the findings of `hosepipe doctor`.
+//! This crate only reads files and makes system calls; it runs no programs and changes nothing.
 //!
-//! Whatever parses takes [`Roots`] or a text, so that every machine can be played by a folder of files.
+//! Every parser takes [`Roots`] or a text, so that a folder of files can stand for any machine.
 
 mod cpuinfo;
 mod cpulist;

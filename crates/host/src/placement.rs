@@ -1,23 +1,23 @@
-//! From a placement as asked to the CPUs the two ends are pinned to. The answer depends on nothing but
-//! its arguments and prefers low numbers, so that two runs on one machine sit in the same seats.
+//! From a requested placement to the CPUs to which the two ends are pinned. The result depends only on the arguments and prefers
+//! low numbers, so that two runs on one machine use the same CPUs.
 
 use model::{Cpu, Placement};
 use thiserror::Error;
 
 use crate::CpuList;
 
-/// Why a placement cannot be had here, and which can: a sentence that names the CPUs this process may use.
+/// Why a placement is impossible here, and which ones are possible; names the CPUs that this process may use.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct PlacementError(String);
 
-/// The CPUs of the two ends, the sender's first; empty where the scheduler is to choose.
+/// The CPUs of the two ends, the sender's first; empty if the scheduler chooses.
 ///
-/// `cross` takes two cores as near to each other as there are: of one node and package, else of one node,
-/// else any two. `numa` takes CPUs of two nodes, the lowest node among them.
+/// `cross` takes the two nearest cores: of one node and package, else of one node, else any two. `numa` takes CPUs of two nodes,
+/// one of them the lowest node.
 ///
 /// # Errors
-/// A sentence with the placements that would work.
+/// The placement is impossible; the message names possible ones.
 pub fn resolve(placement: Placement, cpus: &[Cpu]) -> Result<Vec<u32>, PlacementError> {
     let usable = cpus.iter().map(|cpu| cpu.id).collect::<CpuList>();
     let first = || {
@@ -65,25 +65,24 @@ pub fn resolve(placement: Placement, cpus: &[Cpu]) -> Result<Vec<u32>, Placement
     }
 }
 
-/// The CPUs of several pairs of ends, pair after pair: each takes CPUs that no other pair has, and where there are none left
-/// they go round again.
+/// The CPUs of several pairs of ends, pair after pair. Each pair gets CPUs of its own; when none are left, CPUs are used again.
 ///
 /// # Errors
 /// As [`resolve`].
 pub fn resolve_pairs(placement: Placement, cpus: &[Cpu], pairs: u32) -> Result<Vec<u32>, PlacementError> {
-    let (mut free, mut seats) = (cpus.to_vec(), Vec::new());
+    let (mut free, mut placed) = (cpus.to_vec(), Vec::new());
     for _ in 0..pairs {
         let pair = resolve(placement, &free).or_else(|_| {
             free = cpus.to_vec();
             resolve(placement, &free)
         })?;
         free.retain(|cpu| !pair.contains(&cpu.id));
-        seats.extend(pair);
+        placed.extend(pair);
     }
-    Ok(seats)
+    Ok(placed)
 }
 
-/// The CPUs of all senders, and last that of their receiver. On `cross` they go round all cores but the receiver's; else
+/// The CPUs of all senders, and last the receiver's. With `cross` the senders use all cores except the receiver's, in turn; else
 /// they share one CPU.
 ///
 /// # Errors
@@ -100,12 +99,12 @@ pub fn resolve_senders(placement: Placement, cpus: &[Cpu], senders: u32) -> Resu
     Ok(others.into_iter().cycle().take(senders as usize).chain([receiver]).collect())
 }
 
-/// True where both are hardware threads of one core.
+/// Whether both are hardware threads of one core.
 fn same_core(a: &Cpu, b: &Cpu) -> bool {
     (a.package, a.core) == (b.package, b.core)
 }
 
-/// How far two cores are from each other, in steps that mean something to a cache line.
+/// Distance of two cores: 0 in one package and node, 1 in one node, 2 otherwise.
 fn distance(a: &Cpu, b: &Cpu) -> u32 {
     match (a.node == b.node, a.package == b.package) {
         (true, true) => 0,
@@ -114,7 +113,7 @@ fn distance(a: &Cpu, b: &Cpu) -> u32 {
     }
 }
 
-/// The pair of least cost; among equals the one with the lowest numbers. `None` is no pair.
+/// The pair of lowest cost; among equals the one with the lowest numbers. `cost` is `None` for a pair that is not allowed.
 fn nearest(cpus: &[Cpu], cost: impl Fn(&Cpu, &Cpu) -> Option<u32>) -> Option<Vec<u32>> {
     let pairs = cpus.iter().flat_map(|a| cpus.iter().filter(|b| a.id < b.id).map(move |b| (a, b)));
     let costed = pairs.filter_map(|(a, b)| Some((cost(a, b)?, a.id, b.id)));
@@ -128,8 +127,8 @@ mod tests {
 
     /// Two sockets of two cores of two threads, numbered as Linux does on x86: the siblings come last.
     fn big() -> Vec<Cpu> {
-        let seat = |id: u32| cpu(id, id % 4, (id % 4) / 2, (id % 4) / 2);
-        (0..8).map(seat).collect()
+        let cpu_of = |id: u32| cpu(id, id % 4, (id % 4) / 2, (id % 4) / 2);
+        (0..8).map(cpu_of).collect()
     }
 
     #[test]
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_and_senders_go_round_the_cpus() {
+    fn pairs_and_senders_use_all_cpus_in_turn() {
         assert_eq!(resolve_pairs(Placement::Cross, &big(), 3), Ok(vec![0, 1, 2, 3, 4, 5]));
         assert_eq!(resolve_pairs(Placement::Smt, &big(), 5), Ok(vec![0, 4, 1, 5, 2, 6, 3, 7, 0, 4]));
         assert_eq!(resolve_pairs(Placement::Same, &big()[..2], 3), Ok(vec![0, 0, 1, 1, 0, 0]));
@@ -184,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn cross_stays_near_where_it_can() {
+    fn cross_takes_the_nearest_cores() {
         let interleaved = [cpu(0, 0, 0, 0), cpu(1, 1, 1, 1), cpu(2, 2, 0, 0)];
         assert_eq!(resolve(Placement::Cross, &interleaved), Ok(vec![0, 2]));
         let apart = [cpu(0, 0, 0, 0), cpu(5, 0, 1, 1)];
@@ -196,14 +195,14 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_that_is_not_there() {
+    fn a_missing_cpu() {
         let cpus = [cpu(0, 0, 0, 0), cpu(1, 1, 0, 0)];
         let error = resolve(Placement::Cpus(0, 7), &cpus).expect_err("no CPU 7").to_string();
         assert!(error.starts_with("CPU 7 is not among the CPUs this process may use (0-1): "), "{error}");
     }
 
     #[test]
-    fn order_of_the_list_does_not_matter_and_nothing_is_an_error() {
+    fn the_order_of_the_list_does_not_matter_and_an_empty_list_is_an_error() {
         let reversed: Vec<Cpu> = big().into_iter().rev().collect();
         for placement in Placement::NAMED {
             assert_eq!(resolve(*placement, &big()), resolve(*placement, &reversed));

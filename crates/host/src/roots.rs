@@ -1,4 +1,4 @@
-//! Where /proc and /sys are: the real ones, or a folder that plays another machine.
+//! The folders /proc and /sys: the real ones, or those of a test.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// The folder of the kernel's clock sources, below /sys.
 pub(crate) const CLOCKS: &str = "devices/system/clocksource/clocksource0";
 
-/// The two folders everything in this room is read from.
+/// The two folders from which this crate reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Roots {
     /// proc(5).
@@ -32,12 +32,12 @@ impl Roots {
         read(self.sys.join(path))
     }
 
-    /// The number that is all a file below /proc holds.
+    /// A file below /proc that contains one number.
     pub(crate) fn proc_number(&self, path: &str) -> Option<u64> {
         self.proc_text(path)?.parse().ok()
     }
 
-    /// The number that is all a file below /sys holds.
+    /// A file below /sys that contains one number.
     pub(crate) fn sys_number(&self, path: &str) -> Option<u64> {
         self.sys_text(path)?.parse().ok()
     }
@@ -51,13 +51,13 @@ impl Roots {
     }
 }
 
-/// Some of these files (device tree, DMI) hold bytes that are no UTF-8 or end in NUL.
+/// Some of these files (device tree, DMI) are not UTF-8 or end in NUL.
 fn read(path: PathBuf) -> Option<String> {
     let bytes = fs::read(path).ok()?;
     Some(String::from_utf8_lossy(&bytes).trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned())
 }
 
-/// The value behind `key` in the lines `key: value` of files such as /proc/meminfo and /proc/self/status.
+/// The value of `key` in lines `key: value`, as in /proc/meminfo and /proc/self/status.
 pub(crate) fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines()
         .filter_map(|line| line.split_once(':'))

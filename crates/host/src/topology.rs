@@ -1,4 +1,4 @@
-//! The CPUs this process may use, and their place in the topology.
+//! The CPUs that this process may use, and their place in the topology.
 //! Source: /sys/devices/system/cpu (kernel documentation, admin-guide/cputopology.rst), sched_getaffinity(2).
 
 use std::collections::BTreeMap;
@@ -9,14 +9,14 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 use crate::roots::field;
 use crate::{CpuList, Roots};
 
-/// The CPUs this process may use on this machine.
+/// The CPUs that this process may use on this machine.
 pub fn cpus() -> Vec<Cpu> {
     let roots = Roots::default();
     cpus_at(&roots, &allowed(&roots))
 }
 
-/// The CPUs the calling thread may run on. sched_getaffinity(2) with a fixed set is EINVAL on kernels
-/// built for more than 1024 CPUs: /proc/self/status says it there.
+/// The CPUs on which the calling thread may run. sched_getaffinity(2) with a fixed set fails with EINVAL on kernels that are built
+/// for more than 1024 CPUs: then /proc/self/status is read.
 pub(crate) fn allowed(roots: &Roots) -> CpuList {
     match sched_getaffinity(None) {
         Ok(set) => {
@@ -29,8 +29,8 @@ pub(crate) fn allowed(roots: &Roots) -> CpuList {
     }
 }
 
-/// The CPUs that are both `allowed` and online, ascending. Where /sys says nothing, as in some
-/// containers, each CPU is taken for a core of its own in package 0, node 0.
+/// The CPUs that are both `allowed` and online, ascending. If /sys has no topology, as in some containers, each CPU counts as a
+/// core of package 0, node 0.
 pub(crate) fn cpus_at(roots: &Roots, allowed: &CpuList) -> Vec<Cpu> {
     let online = roots.sys_text("devices/system/cpu/online").map(|text| CpuList::parse(&text));
     let online = online.filter(|online| allowed.as_slice().iter().any(|id| online.contains(*id)));
@@ -44,7 +44,7 @@ pub(crate) fn cpus_at(roots: &Roots, allowed: &CpuList) -> Vec<Cpu> {
 fn place(roots: &Roots, id: u32) -> Cpu {
     let folder = format!("devices/system/cpu/cpu{id}");
     let number = |name: &str| {
-        // physical_package_id is -1 where the firmware does not say.
+        // physical_package_id is -1 if the firmware does not report it.
         roots.sys_text(&format!("{folder}/topology/{name}")).and_then(|text| text.parse().ok())
     };
     let node = roots.sys_names(&folder).iter().find_map(|name| name.strip_prefix("node")?.parse().ok());
@@ -56,8 +56,8 @@ fn place(roots: &Roots, id: u32) -> Cpu {
     }
 }
 
-/// A core is named by its lowest hardware thread: `core_id` starts again in every cluster on arm64
-/// machines described by a device tree, which would make strangers siblings.
+/// A core's number is that of its lowest hardware thread: `core_id` is not unique on arm64 machines with a device tree, where it
+/// starts at 0 in every cluster.
 fn siblings(roots: &Roots, folder: &str) -> Option<u32> {
     let list = ["core_cpus_list", "thread_siblings_list"]
         .iter()
@@ -65,9 +65,8 @@ fn siblings(roots: &Roots, folder: &str) -> Option<u32> {
     CpuList::parse(&list).as_slice().first().copied()
 }
 
-/// Some virtual machines give every CPU of a package the same `core_id` and no sibling lists, or claim
-/// more threads in a core than any CPU has (8, POWER): then the core numbers mean nothing, and each CPU
-/// counts as a core.
+/// Some virtual machines have the same `core_id` for every CPU of a package and no sibling lists, or more threads in a core than
+/// any CPU has (8, POWER). Then the core numbers are wrong, and each CPU counts as a core.
 fn distinct_cores(mut cpus: Vec<Cpu>) -> Vec<Cpu> {
     let mut threads: BTreeMap<(u32, u32), usize> = BTreeMap::new();
     for cpu in &cpus {
@@ -109,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_that_is_offline_is_not_offered() {
+    fn a_cpu_that_is_offline_is_not_used() {
         let fake = Fake::machine(&[(0, 0, 0, 0), (1, 1, 0, 0), (2, 2, 0, 0)]);
         fake.sys("devices/system/cpu/online", "0,2");
         assert_eq!(read(&fake, "0-2"), [cpu(0, 0, 0, 0), cpu(2, 2, 0, 0)]);
@@ -132,13 +131,13 @@ mod tests {
         assert_eq!(read(&Fake::new(), "0-1"), [cpu(0, 0, 0, 0), cpu(1, 1, 0, 0)]);
         let fake = Fake::new();
         fake.sys("devices/system/cpu/online", "8-9");
-        assert_eq!(read(&fake, "0"), [cpu(0, 0, 0, 0)], "an online list that contradicts is not believed");
+        assert_eq!(read(&fake, "0"), [cpu(0, 0, 0, 0)], "an online list without an allowed CPU is ignored");
         fake.sys("devices/system/cpu/cpu0/topology/physical_package_id", "-1");
         assert_eq!(read(&fake, "0"), [cpu(0, 0, 0, 0)]);
     }
 
     #[test]
-    fn core_ids_that_cannot_be_are_not_believed() {
+    fn impossible_core_ids_are_ignored() {
         let fake = Fake::new();
         for id in 0..16 {
             fake.sys(&format!("devices/system/cpu/cpu{id}/topology/core_id"), "0");

@@ -36,29 +36,29 @@ const FILE_SYSTEMS: [(u64, &str); 15] = [
 /// The machine and this process, now. A field that cannot be read is `None`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Vitals {
-    /// Tasks running or ready at this moment, without the one that asks (/proc/stat, `procs_running`).
+    /// Tasks that run or are ready to run, without this process (/proc/stat, `procs_running`).
     pub(crate) other_running_tasks: Option<u64>,
     /// CPUs of the machine (/sys/devices/system/cpu/online); load and tasks are counted over all of them.
     pub(crate) online_cpus: Option<usize>,
-    /// CPU time the hypervisor gave to others since boot, as a share of all CPU time in percent (/proc/stat, `steal`).
+    /// CPU time that the hypervisor gave to other guests since boot, in percent of all CPU time (/proc/stat, `steal`).
     pub(crate) stolen_percent: Option<f64>,
     /// Share of the last ten seconds in which some task waited for a CPU, in percent (/proc/pressure/cpu).
     pub(crate) cpu_pressure_percent: Option<f64>,
-    /// Memory that can be had without swapping (/proc/meminfo, `MemAvailable`).
+    /// Memory that is available without swapping (/proc/meminfo, `MemAvailable`).
     pub(crate) memory_available_bytes: Option<u64>,
     /// Memory swapped out.
     pub(crate) swap_used_bytes: Option<u64>,
-    /// What CLOCK_MONOTONIC is read from, as in "tsc".
+    /// The clock source of CLOCK_MONOTONIC, such as "tsc".
     pub(crate) clocksource: Option<String>,
-    /// What it could be read from.
+    /// The available clock sources.
     pub(crate) clocksources: Vec<String>,
     /// Whether CPUs may run above their nominal frequency.
     pub(crate) boost: Option<Boost>,
-    /// The longest time an enabled idle state of the first CPU needs to wake, in microseconds.
+    /// Longest exit latency of the first CPU's enabled idle states, in microseconds.
     pub(crate) idle_exit_us: Option<u64>,
-    /// CPUs the scheduler leaves alone (boot parameter isolcpus); empty where none.
+    /// CPUs that the scheduler does not use (boot parameter isolcpus).
     pub(crate) isolated: Option<CpuList>,
-    /// Whether the kernel moves pages between NUMA nodes on its own (kernel.numa_balancing).
+    /// Whether the kernel moves pages between NUMA nodes automatically (kernel.numa_balancing).
     pub(crate) numa_balancing: Option<bool>,
     /// kernel.io_uring_disabled: 0 for all, 1 for privileged users only, 2 off (since Linux 6.6).
     pub(crate) io_uring_disabled: Option<u64>,
@@ -66,22 +66,22 @@ pub(crate) struct Vitals {
     pub(crate) unix_max_dgram_qlen: Option<u64>,
     /// vm.nr_hugepages: huge pages set aside for MAP_HUGETLB (mmap(2)).
     pub(crate) nr_hugepages: Option<u64>,
-    /// /dev/shm, where shm_open(3) makes its files; `None` where it is missing.
+    /// /dev/shm, in which shm_open(3) makes its files; `None` if it is missing.
     pub(crate) shm: Option<FileSystem>,
     /// $TMPDIR, or /tmp.
     pub(crate) temporary: Option<FileSystem>,
-    /// What holds this process back.
+    /// The limits and capabilities of this process.
     pub(crate) confinement: Confinement,
 }
 
-/// Turbo, by whichever switch this CPU's driver has.
+/// The switch for frequencies above the nominal one (turbo), which depends on the CPU's driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Boost {
-    /// Frequencies above the nominal one are allowed.
+    /// Whether they are allowed.
     pub(crate) on: bool,
-    /// The switch.
+    /// The switch's file.
     pub(crate) file: PathBuf,
-    /// What to write to it to keep the frequency down.
+    /// The value that forbids them.
     pub(crate) off: &'static str,
 }
 
@@ -92,15 +92,14 @@ pub(crate) struct FileSystem {
     pub(crate) folder: PathBuf,
     /// Its kind by name, or its magic number in hexadecimal.
     pub(crate) kind: String,
-    /// What an ordinary user may still fill; `None` where it has no limit of its own, as a tmpfs that was mounted
-    /// with `size=0`: it says that it has no blocks at all.
+    /// Free bytes for an ordinary user; `None` if it has no limit: a tmpfs mounted with `size=0` reports a total of 0 blocks.
     pub(crate) available_bytes: Option<u64>,
-    /// What the system answered to making a file there; `None` where that works.
+    /// The error of making a file there; `None` if that works.
     pub(crate) refusal: Option<String>,
 }
 
 impl Vitals {
-    /// Reads them. The file systems are found by path and are this machine's, whatever the roots.
+    /// Reads all vitals. The file systems are always this machine's, also with other roots.
     pub(crate) fn read(roots: &Roots) -> Self {
         Self {
             shm: FileSystem::holding(Path::new("/dev/shm")),
@@ -109,7 +108,7 @@ impl Vitals {
         }
     }
 
-    /// All but the file systems.
+    /// Reads all except the file systems.
     fn below(roots: &Roots) -> Self {
         let stat = roots.proc_text("stat").unwrap_or_default();
         let meminfo = roots.proc_text("meminfo").unwrap_or_default();
@@ -141,7 +140,7 @@ impl Vitals {
     }
 }
 
-/// The numbers behind `name` in /proc/stat.
+/// The numbers after `name` in /proc/stat.
 fn words_after(stat: &str, name: &str) -> Vec<u64> {
     let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.unwrap_or_default().split_whitespace().map_while(|word| word.parse().ok()).collect()
@@ -160,7 +159,7 @@ fn pressure(text: &str) -> Option<f64> {
     field(&some.replace(' ', "\n").replace('=', ":"), "avg10")?.parse().ok()
 }
 
-/// intel_pstate has a switch of its own, which says "no"; all other drivers share one.
+/// intel_pstate has its own switch, with the opposite meaning; all other drivers share one.
 fn boost(roots: &Roots) -> Option<Boost> {
     let switch = |path: &str, on: u64, off: &'static str| {
         let value = roots.sys_number(path)?;
@@ -180,11 +179,10 @@ fn idle_exit_us(roots: &Roots) -> Option<u64> {
 }
 
 impl FileSystem {
-    /// The file system a folder is on; `None` where there is no such folder. Makes a file there that has no name, or has
-    /// lost it before this returns.
+    /// The file system of a folder; `None` if there is no such folder. Makes a temporary file there and removes it.
     fn holding(folder: &Path) -> Option<Self> {
         let stat = statfs(folder).ok()?;
-        // The widths and signs of these fields differ between architectures.
+        // The types of these fields differ between architectures.
         #[allow(clippy::unnecessary_cast)]
         let (magic, block_bytes) = (stat.f_type as u64 & 0xffff_ffff, stat.f_bsize as u64);
         let known = FILE_SYSTEMS.iter().find(|(number, _)| *number == magic);
@@ -192,12 +190,12 @@ impl FileSystem {
             folder: folder.to_owned(),
             kind: known.map_or_else(|| format!("{magic:#x}"), |(_, name)| (*name).to_owned()),
             available_bytes: (stat.f_blocks > 0).then(|| stat.f_bavail.saturating_mul(block_bytes)),
-            // A read-only mount, modes, quotas and security modules can all forbid it: only trying shows it.
+            // A read-only mount, modes, quotas and security modules can forbid it: it has to be tried.
             refusal: tempfile::tempfile_in(folder).err().map(|error| model::describe_errno(&error)),
         })
     }
 
-    /// True where files live in memory.
+    /// Whether files are in memory.
     pub(crate) fn is_memory(&self) -> bool {
         matches!(self.kind.as_str(), "tmpfs" | "ramfs")
     }
@@ -243,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_common_boost_switch_and_nothing_at_all() {
+    fn the_common_boost_switch_and_a_machine_without_files() {
         let fake = Fake::new();
         fake.sys("devices/system/cpu/cpufreq/boost", "0");
         assert_eq!(boost(&fake.roots()).map(|boost| (boost.on, boost.off)), Some((false, "0")));
@@ -252,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn proc_is_proc() {
+    fn a_file_system_is_recognised_and_a_folder_is_tried() {
         let read = FileSystem::holding(Path::new("/proc")).expect("every Linux has it");
         assert_eq!(read.kind, "proc");
         assert!(!read.is_memory());

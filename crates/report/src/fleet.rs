@@ -55,7 +55,7 @@ impl NodeFigures {
     /// How many times as fast a node is; marked where most of its figures tell nothing.
     fn times(&self, rank: usize) -> Option<String> {
         let own = &self.nodes[rank];
-        let is_noisy = 2 * own.iter().filter(|speed| speed.tells_nothing()).count() > own.len();
+        let is_noisy = 2 * own.iter().filter(|speed| speed.is_inconclusive()).count() > own.len();
         let mark = noise::mark(is_noisy.then_some(NoiseLevel::Wild));
         middle(own).map(|speed| format!("{}{mark}", ratio(speed.exp())))
     }
@@ -96,7 +96,7 @@ fn by_itself(record: &FleetRecord, workload: Workload) -> Vec<Vec<Speed>> {
     let mut own: Vec<Vec<Speed>> = vec![Vec::new(); record.nodes.len()];
     for nodes in by_case.values() {
         let middle = middle(nodes.iter().map(|(_, speed)| speed)).unwrap_or_default();
-        nodes.iter().for_each(|(rank, speed)| own[*rank].push(speed.beside(middle)));
+        nodes.iter().for_each(|(rank, speed)| own[*rank].push(speed.relative_to(middle)));
     }
     own
 }
@@ -125,8 +125,8 @@ impl<'a> WorkloadFigures<'a> {
         let pairs_below = apart.slow_pairs_below();
         let own = by_itself(record, workload);
         let usual = middle(pairs.iter().map(|pair| &pair.2)).unwrap_or_default();
-        let all = pairs.iter().map(|pair| pair.2.beside(usual)).chain(own.iter().flatten().copied());
-        let noisy = [all.clone().filter(Speed::tells_nothing).count(), all.count()];
+        let all = pairs.iter().map(|pair| pair.2.relative_to(usual)).chain(own.iter().flatten().copied());
+        let noisy = [all.clone().filter(Speed::is_inconclusive).count(), all.count()];
         let nodes = std::iter::once(own).chain(apart.ends);
         let parts = parts.iter().zip(nodes).map(|((title, words), nodes)| {
             let slow = slow_nodes(&nodes);

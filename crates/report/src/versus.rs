@@ -1,7 +1,7 @@
 //! Different pipelines against each other: the ranking of `hosepipe compare` with several of them.
 
 use model::{CompareRecord, CompareResult, Ratio, SHELLS};
-use stats::spread::far_off;
+use stats::spread::outlier_indices;
 
 use crate::layout::{Tone, bar, code, shortened};
 use crate::lists::{first_of, grouped};
@@ -160,7 +160,7 @@ pub(crate) fn remarks(record: &CompareRecord) -> Vec<String> {
     for result in &record.results {
         let Some(middle) = result.median_s else { continue };
         let is_far = |at: &usize| (result.times_s[*at] / middle - 1.0).abs() >= FAR_SHARE;
-        let far: Vec<usize> = far_off(&result.times_s).into_iter().filter(is_far).collect();
+        let far: Vec<usize> = outlier_indices(&result.times_s).into_iter().filter(is_far).collect();
         let name = format!("{} ({})", code(&shortened(&result.pipeline, NAME_COLUMNS)), result.via);
         match &far[..] {
             [] => {}

@@ -1,24 +1,22 @@
-//! The seeded percentile bootstrap: an interval for a median where order statistics have too few values
-//! to choose from. The same values always give the same interval.
+//! The seeded percentile bootstrap: an interval for the median of few values. The same values always give the same interval.
 
 use crate::estimate::{self, Looks};
 
-/// Resamples drawn: enough that the 2.5 % tails hold fifty of them.
+/// Number of resamples: fifty of them are in each tail of 2.5 %.
 const RESAMPLES: usize = 2_000;
 
-/// Of more values than this, order statistics choose well, and at once: 2,000 resamples of 10,000 values would keep the user
-/// pressed Ctrl-C waiting for seconds.
+/// Of more values than this, order statistics give a good interval at once: 2,000 resamples of 10,000 values take seconds.
 const VALUES_MAX: usize = 100;
 
-/// Any constant does; a fixed one makes a record's figures the same each time they are computed.
+/// A fixed seed, so that a record's figures are the same each time they are computed.
 const SEED: u64 = 0x686f_7365_7069_7065;
 
 /// The 95 % percentile-bootstrap interval of the median (Efron 1979), always containing the median itself; of more than
 /// 100 values, that of order statistics.
-/// `None` for no values, or where one is not finite. Of very few values it is too narrow, and of one it is
-/// a point: show it beside the number of values.
+/// `None` without values, or if one is not finite. Of very few values the interval is too narrow, and of one value it is a point:
+/// show it together with the number of values.
 pub fn median_interval(values: &[f64]) -> Option<(f64, f64)> {
-    // Sorted first, so that the order of the values cannot change what the generator picks.
+    // Sorted first, so that the order of the values does not change the resamples.
     let sorted = estimate::sorted(values)?;
     let point = estimate::middle(&sorted);
     if sorted.len() > VALUES_MAX {

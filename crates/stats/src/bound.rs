@@ -1,44 +1,42 @@
-//! What holds a stream back, read from what its samples cost. A verdict is a rule over evidence that is in
-//! the record; where the evidence does not decide, there is none.
+//! What limits a stream: a verdict by rules from the CPU times, calls and switches of its samples. If they do not decide it, there
+//! is no verdict.
 //!
 //! All figures are sums over the samples. *Busy* is the CPU time of the busiest end as a share of wall time
 //! (of both ends together where they share a CPU). In this order:
-//! 1. Nobody busy ([`BUSY`]): the stream waited. The end that stored the bytes slept as it wrote them:
-//!    **storage**. Preempted more often than it slept: **scheduling**. Asleep at least every [`WAKE_EVERY_BLOCKS`] blocks, and for less than [`WAKE_NS_MAX`] a time: **wake-ups**.
-//!    Longer sleeps are something else's (a throttled machine): no verdict.
-//! 2. Two ends busy on the same CPU: **one CPU**; they cannot overlap. Where the scheduler put them together in some trials
-//!    and apart in others, there is no verdict.
-//! 3. Ends that never call or sleep and are both always busy may be copying or spinning: no verdict. The
-//!    same for a case that waits by spinning.
+//! 1. No end is busy ([`BUSY`]): the stream waits. The end that stores the bytes sleeps while it writes them: **storage**. The ends
+//!    are preempted more often than they sleep: **scheduling**. They sleep at least every [`WAKE_EVERY_BLOCKS`] blocks, for less than
+//!    [`WAKE_NS_MAX`] each time: **wake-ups**. Longer sleeps have another cause (a throttled machine): no verdict.
+//! 2. Two ends are busy on the same CPU: **one CPU**; they cannot overlap. No verdict if the scheduler used one CPU in some trials
+//!    and two in others.
+//! 3. Both ends are always busy and never call or sleep: they copy or spin, no verdict. The same for a case that waits by spinning.
 //! 4. The busiest end passes fewer than [`CALL_BYTES`] per system call and spends most of its time in the
 //!    kernel: **system calls**.
-//! 5. It spends most of its time in user mode although it moves every block by a system call: **data**, that
-//!    is producing and checking them. With fewer calls the bytes are copied in user mode, too, and the samples do not
-//!    tell copying from producing and checking: no verdict.
-//! 6. Else **copies**; but no verdict where the data level is `none`: the samples do not tell a copied page
-//!    from one that was passed by reference, and a user's time is then the harness's own loop.
+//! 5. It spends most of its time in user mode although it moves every block by a system call: **data**, that is producing and
+//!    checking the bytes. With fewer calls the bytes are also copied in user mode, and the samples do not separate the two: no verdict.
+//! 6. Else **copies**; but no verdict if the data level is `none`: pages may have been copied or passed by reference, and the user
+//!    time is that of the harness's own loop.
 
 use model::{CaseRecord, DataLevel, EndUsage, Tasks, Wait, Workload};
 
 use crate::seats::shared_cpu;
 
-/// From this share of wall time on, an end is busy; the rest is lost in the noise of accounting.
+/// Smallest share of wall time of an end that is busy: CPU times are not exact.
 const BUSY: f64 = 0.80;
-/// From this share on, an end never rested.
+/// Smallest share of wall time of an end that is always busy.
 const ALWAYS_BUSY: f64 = 0.97;
-/// A stream does not wait for switches that come less often than once in this many blocks.
+/// Most blocks per switch of a stream that waits for wake-ups.
 const WAKE_EVERY_BLOCKS: f64 = 50.0;
-/// No wake-up takes longer than this, even from a deep idle state on a virtual machine.
+/// Longest wake-up, also from a deep idle state on a virtual machine.
 const WAKE_NS_MAX: f64 = 1e6;
-/// Below this a call costs more than its copy: a page is copied in some 0.3 µs, a call takes as much.
+/// A call that moves fewer bytes costs more than their copy: copying a page takes about 0.3 µs, as does a call.
 const CALL_BYTES: f64 = 4096.0;
-/// From this many calls per block on, the bytes are moved by the kernel.
+/// Fewest calls per block if the kernel moves the bytes.
 const CALLS_PER_BLOCK: f64 = 1.0;
 /// Bytes in the unit of `ru_oublock` (getrusage(2)).
 const STORED_BLOCK_BYTES: f64 = 512.0;
 
 model::words! {
-    /// What holds a stream back; the word is the one in tables.
+    /// What limits a stream, with the word in tables.
     pub enum Bound {
         /// The ends sleep and wait to be woken.
         WakeUps = "wake-ups",
@@ -46,9 +44,9 @@ model::words! {
         Storage = "storage",
         /// The ends are preempted.
         Scheduling = "scheduling",
-        /// Both ends take turns on one CPU.
+        /// Both ends run on one CPU, one at a time.
         SharedCpu = "one CPU",
-        /// Going into the kernel and back costs more than what is carried.
+        /// System calls cost more than the copies that they make.
         SystemCalls = "system calls",
         /// Producing and checking the bytes costs more than moving them.
         Data = "data",
@@ -67,11 +65,11 @@ struct Evidence {
     ends: Vec<EndUsage>,
 }
 
-/// What holds a stream back; `None` for ping-pong, and where the samples do not decide it.
+/// What limits a stream; `None` for ping-pong, and if the samples do not decide it.
 pub fn bound_of(case: &CaseRecord) -> Option<Bound> {
     let evidence = Evidence::from_case(case)?;
     let busiest = evidence.ends.iter().max_by_key(|end| cpu_ns(end))?;
-    // A single task waits for no other. Where the scheduler chose one CPU in some trials and two in others, the sums mix two streams.
+    // A single task waits for no other. If the scheduler used one CPU in some trials and two in others, the sums mix both.
     let shared = if case.tasks == Tasks::Single { false } else { shared_cpu(case)? };
     let busy = if shared {
         evidence.ends.iter().map(|end| evidence.busy(end)).sum()
@@ -124,7 +122,7 @@ impl Evidence {
         cpu_ns(end) as f64 / self.elapsed_ns
     }
 
-    /// What a stream waits for whose ends are busy for this share of the time only.
+    /// What a stream waits for if its busiest end is busy for this share of the time.
     fn waiting(&self, busy: f64) -> Option<Bound> {
         let stores = |end: &&EndUsage| end.blocks_stored as f64 * STORED_BLOCK_BYTES >= self.bytes / 2.0;
         let slept = |end: &EndUsage| end.voluntary_switches as f64 * WAKE_EVERY_BLOCKS >= self.blocks;
@@ -139,14 +137,14 @@ impl Evidence {
         (often && asleep_ns <= WAKE_NS_MAX).then_some(Bound::WakeUps)
     }
 
-    /// True where every end was always busy and never slept, as when it polls memory.
+    /// Whether every end was always busy and never slept, as when it polls memory.
     fn may_spin(&self) -> bool {
         let slept = self.voluntary * WAKE_EVERY_BLOCKS >= self.blocks;
         self.ends.len() > 1 && !slept && self.ends.iter().all(|end| self.busy(end) >= ALWAYS_BUSY)
     }
 }
 
-/// What one end used in all samples.
+/// The resource usage of one end in all samples.
 fn usage(case: &CaseRecord, end: usize) -> EndUsage {
     let ends = || case.samples.iter().filter_map(move |sample| sample.ends.get(end));
     EndUsage {
@@ -206,7 +204,7 @@ mod tests {
             ("busy in the kernel with little", 64, [copying, idle], Some(Bound::SystemCalls)),
             ("busy in user mode", 65536, [end(0.3, 0.2, 1.0, 0.1), checking], Some(Bound::Data)),
             ("spinning hides what it waits for", 65536, [spinning.clone(), spinning], None),
-            // Nobody knows whether it copies or checks.
+            // It either copies or checks.
             (
                 "a ring that sleeps now and then",
                 65536,
@@ -219,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_case_has_its_say() {
+    fn the_options_of_the_case_can_prevent_a_verdict() {
         type Change = fn(&mut CaseRecord);
         let copies = [end(0.1, 0.85, 1.0, 0.1), end(0.2, 0.4, 1.0, 0.1)];
         let data = [end(0.3, 0.2, 1.0, 0.1), end(0.7, 0.25, 1.0, 0.1)];

@@ -1,14 +1,14 @@
-//! When to stop: whether the samples so far pin the figure down as closely as `--precision` asks, by a rule that keeps the
-//! interval's coverage. It looks only at certain numbers of samples, each half as many again as the one before, and judges
-//! by an interval wide enough that all these looks together miss the median at most once in twenty runs.
+//! When to stop a case with `--precision`. To keep the interval's coverage, the interval is tested only at certain numbers of
+//! samples (the looks), each 1.5 times the one before, and it is wide enough that all looks together miss the median in at most
+//! one of twenty runs.
 
 use model::Sample;
 
 use crate::estimate::{Looks, looks};
 use crate::{Estimate, figure};
 
-/// True where a case may end: there are as many samples as at one of the looks, and the interval of the headline figure
-/// (median round trip, else throughput) lies within `percent` of its median on either side.
+/// Whether a case may end: its number of samples is one of the looks, and the interval of the headline figure (median round trip,
+/// else throughput) is within `percent` of its median on either side.
 pub fn precise_enough(samples: &[Sample], percent: f64) -> bool {
     if looks().all(|look| look != samples.len()) {
         return false;
@@ -48,7 +48,7 @@ mod tests {
         assert!(precise_enough(&samples, 1.0));
     }
 
-    /// Series of skewed values, each ended as soon as it seems precise: how many of their intervals hold the median, which is 1.
+    /// The share of series of skewed values, each ended as soon as `may_end`, whose interval contains the true median, 1.
     fn covered(looks: Looks, may_end: impl Fn(usize) -> bool) -> f64 {
         const SERIES: usize = 1000;
         let mut random = fastrand::Rng::with_seed(7);

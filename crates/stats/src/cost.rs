@@ -1,15 +1,14 @@
-//! What a block costs on its way, as a line over its size: time = overhead + bytes / bandwidth, and where blocks fill the
-//! buffer between the ends, what each filling costs (both ends sleep and are woken). Computed from the raw samples of a sweep.
+//! The cost of a block as a line over its size: time = overhead + bytes / bandwidth, plus, for blocks that fill the buffer between
+//! the ends, a cost of each filling (both ends sleep and are woken). Computed from the raw samples of a sweep.
 //!
-//! - **Fit.** Times are compared in logarithms, since sizes span six decades and noise is a share of the time. The samples of
-//!   a size give its bisquare mean (samples far from the others weigh little or nothing), the means give the line
+//! - **Fit.** Times are compared in logarithms, as sizes span six decades and noise is proportional to the time. The samples of
+//!   a size give its bisquare mean (outliers have little or no weight), the means give the line
 //!   (Huber's weights, every size alike, no parameter below zero).
-//! - **Intervals** are a jackknife's over rounds (one round left out at a time, at most [`GROUPS_MAX`] groups of them) with
-//!   Student's t: what disturbs a round disturbs all its samples, so the rounds are what is independent.
-//! - **Fillings** are part of the model only where three sizes or more fill the buffer that was granted and four do not,
-//!   and where they make the fit clearly better ([`BETTER_BELOW`]): time per block then has `filling × bytes / buffer` more from the
-//!   buffer's size on, and nothing below.
-//! - **Verdict.** A size is off the line where its time is, with its whole interval, more than [`OFF_THE_LINE`] away.
+//! - **Intervals** are a jackknife's over rounds (without one round at a time, at most [`GROUPS_MAX`] groups of them) with
+//!   Student's t: rounds are independent, but a disturbance affects all samples of a round.
+//! - **Fillings** are part of the model only if at least three sizes fill the buffer and four do not, and if they make the fit clearly
+//!   better ([`BETTER_BELOW`]): then blocks of at least the buffer's size take `filling × bytes / buffer` longer.
+//! - **Verdict.** A size is off the line if the whole interval of its time is more than [`OFF_THE_LINE`] away.
 
 mod crossing;
 mod jackknife;
@@ -21,19 +20,19 @@ use jackknife::{interval, replicates};
 use line::{CostLine, LineShape};
 pub use swept::Swept;
 
-/// Fewer sizes than this show no line.
+/// Fewest sizes for a line.
 const SIZES_MIN: usize = 4;
-/// Fewer rounds than this say nothing of the spread.
+/// Fewest rounds for an interval.
 const ROUNDS_MIN: usize = 3;
-/// The sizes must span this factor at least.
+/// Smallest ratio of the largest to the smallest size.
 const SPAN_MIN: f64 = 8.0;
-/// The largest number of groups of rounds that are left out in turn.
+/// Most groups of rounds of the jackknife.
 pub const GROUPS_MAX: usize = 25;
-/// Sizes that fill the buffer, and sizes that do not, before fillings are looked for.
+/// Fewest sizes that fill the buffer, and fewest that do not, for a model with fillings.
 const FILLING_SIZES_MIN: [usize; 2] = [3, 4];
-/// Fillings are part of the model where they bring the mean distance of the sizes from the line below this share of what it was.
+/// Fillings are part of the model if they reduce the mean distance of the sizes from the line below this share.
 pub const BETTER_BELOW: f64 = 0.7;
-/// Up to this share a size lies on the line; what is noisy is decided by the same share ([`crate::spread`]).
+/// Largest deviation of a size on the line, as a share; the same share as for noise ([`crate::spread`]).
 pub const OFF_THE_LINE: f64 = 0.15;
 
 /// A parameter and its 95 % interval.
@@ -47,16 +46,16 @@ pub struct Fitted {
     pub high: f64,
 }
 
-/// What filling the buffer costs.
+/// The cost of filling the buffer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Filling {
-    /// The buffer that was granted, in bytes.
+    /// The actual size of the buffer, in bytes.
     pub buffer_bytes: u64,
-    /// What each filling costs, in nanoseconds.
+    /// The cost of each filling, in nanoseconds.
     pub ns: Fitted,
 }
 
-/// How a size lies to the line.
+/// The deviation of a size from the line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Deviation {
     /// The block.
@@ -68,32 +67,32 @@ pub struct Deviation {
 /// Whether the line describes what was measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Straightness {
-    /// No size is off the line; the farthest is this share away.
+    /// No size is off the line; the largest deviation is this share.
     Straight(f64),
     /// Some sizes are off the line, with their whole intervals.
     Bent,
-    /// No size is surely off the line, but the intervals are too wide to say that all are on it.
+    /// The intervals are too wide to decide.
     Unclear,
 }
 
 /// The line of a mechanism.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CostModel {
-    /// What every block costs however small it is, in nanoseconds.
+    /// The cost of each block, independent of its size, in nanoseconds.
     pub overhead_ns: Fitted,
-    /// What every byte costs, in nanoseconds.
+    /// The cost of each byte, in nanoseconds.
     pub byte_ns: Fitted,
-    /// What filling the buffer costs, where that is part of the model.
+    /// The cost of filling the buffer, if that is part of the model.
     pub filling: Option<Filling>,
-    /// The block whose overhead and bytes cost the same, overhead × bandwidth (Hockney's half-performance length n½): at this size half the
-    /// bandwidth is reached. `None` where the cost of bytes is not known to be above zero.
+    /// The block size with half the bandwidth, overhead × bandwidth (Hockney's half-performance length n½). `None` if the interval of
+    /// the cost of a byte contains zero.
     pub half_bytes: Option<Fitted>,
-    /// Every size, the smallest first.
+    /// All sizes, ascending.
     pub deviations: Vec<Deviation>,
     line: CostLine,
 }
 
-/// Why there is no model: a sentence.
+/// Why there is no model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NoModel(String);
@@ -102,13 +101,13 @@ impl CostModel {
     /// The model of a mechanism.
     ///
     /// # Errors
-    /// Too few sizes or rounds, or sizes too close together; in words.
+    /// Too few sizes or rounds, or sizes too close together.
     pub fn of(swept: &Swept) -> Result<Self, NoModel> {
         check(swept)?;
         let means = swept.size_means(None);
         let plain = LineShape { buffer_bytes: None };
         let fitted = |shape| line::fit(&means, shape).filter(|line| is_sound(line, &means));
-        let too_odd = || NoModel("its times are no numbers that a line could be drawn through".to_owned());
+        let too_odd = || NoModel("no line can be fitted to its times".to_owned());
         let without = fitted(plain).ok_or_else(too_odd)?;
         let filled = swept.buffer_bytes().filter(|buffer| has_sizes_about(*buffer, swept));
         let with = filled.and_then(|buffer| fitted(LineShape { buffer_bytes: Some(buffer) }));
@@ -165,20 +164,20 @@ impl CostModel {
         }
     }
 
-    /// Bytes per second that ever larger blocks come closer to, what filling a buffer costs apart; `None` where the bytes cost nothing
-    /// that could be told.
+    /// The limit of the throughput for large blocks, without the cost of filling a buffer; `None` if the interval of the cost of a
+    /// byte contains zero.
     pub fn bandwidth_bytes_per_s(&self) -> Option<Fitted> {
         let Fitted { value, low, high } = self.byte_ns;
         (low > 0.0).then(|| Fitted { value: 1e9 / value, low: 1e9 / high, high: 1e9 / low })
     }
 
-    /// The same with what filling the buffer costs.
+    /// The same, with the cost of filling the buffer.
     pub fn large_blocks_bytes_per_s(&self) -> Option<f64> {
         let filling = self.filling.map_or(0.0, |filling| filling.ns.value / filling.buffer_bytes as f64);
         Some(1e9 / (1e9 / self.bandwidth_bytes_per_s()?.value + filling))
     }
 
-    /// What a block of this size takes on the line, in nanoseconds.
+    /// The time of a block of this size on the line, in nanoseconds.
     pub fn ns(&self, block_bytes: u64) -> f64 {
         self.line.ns(block_bytes)
     }
@@ -201,13 +200,13 @@ impl CostModel {
 }
 
 impl Deviation {
-    /// Whether the size is off the line, with its whole interval.
+    /// Whether the whole interval of the size is off the line.
     pub fn is_off(&self) -> bool {
         self.times.low > 1.0 + OFF_THE_LINE || self.times.high < (1.0 + OFF_THE_LINE).recip()
     }
 }
 
-/// A logarithm and its interval as what they stand for.
+/// The exponential of a value and of its interval.
 fn exponential(value: f64, (low, high): (f64, f64)) -> Fitted {
     let [value, low, high] = [value, low, high].map(|ln| ln.exp().clamp(f64::MIN_POSITIVE, f64::MAX));
     Fitted { value, low, high }
@@ -233,7 +232,7 @@ fn check(swept: &Swept) -> Result<(), NoModel> {
     }
 }
 
-/// Whether there are sizes enough on both sides of the buffer's.
+/// Whether there are enough sizes below and above the buffer's.
 fn has_sizes_about(buffer_bytes: u64, swept: &Swept) -> bool {
     let (below, filling): (Vec<u64>, Vec<u64>) =
         swept.blocks().into_iter().partition(|block| *block < buffer_bytes);

@@ -1,24 +1,24 @@
-//! A point and how far to trust it: median with a 95 % interval, mean and standard deviation.
+//! Estimates: median with a 95 % interval, mean and standard deviation.
 
 use std::iter::successors;
 
-/// Fewer values than this and no pair of order statistics covers the median with 95 %:
-/// `[min, max]` of five values covers it with 1 - 2/2⁵ = 93.75 %, of six with 96.9 %.
+/// Fewest values of which a pair of order statistics covers the median with 95 %: `[min, max]` of five values covers it with
+/// 1 - 2/2⁵ = 93.75 %, of six with 96.9 %.
 pub const ENOUGH_FOR_95_PERCENT: usize = 6;
 
-/// How often a series was looked at with the choice to end it. A series that ends as soon as its interval happens to be narrow ends at
-/// lucky times, and a 95 % interval then covers less than 95 %.
+/// How often a series was tested for its end (interim looks of a sequential test). The interval of a series that ends as soon as
+/// it is narrow covers less than one of a fixed number of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Looks {
-    /// Once, at the end that was decided beforehand.
+    /// Once, after a fixed number of values.
     Once,
-    /// At each of the numbers of values that `looks` gives: the 5 % of misses are shared out among all of them (Bonferroni), so that
-    /// the interval covers the median with 95 % wherever the series ended.
+    /// At each of the numbers of values of `looks`: the error of 5 % is divided among them (Bonferroni), so that the interval covers
+    /// the median with 95 % at each of them.
     Repeatedly,
 }
 
 impl Looks {
-    /// The chance that may be left beyond either end of the interval.
+    /// The error probability at each end of the interval.
     fn tail(self) -> f64 {
         match self {
             Self::Once => 0.025,
@@ -27,9 +27,9 @@ impl Looks {
     }
 }
 
-/// Samples at the first look: no fewer have an interval that may be judged by.
+/// Samples at the first look: the interval of fewer is too wide or does not exist.
 const FIRST_LOOK: usize = 10;
-/// There is no look beyond this number of samples; no run has as many trials.
+/// Most samples at a look; no run has as many trials.
 const LAST_LOOK: usize = 100_000;
 
 /// The numbers of samples at which a case may end.
@@ -38,7 +38,7 @@ pub(crate) fn looks() -> impl Iterator<Item = usize> {
         .take_while(|samples| *samples <= LAST_LOOK)
 }
 
-/// What a set of values says about the quantity behind it.
+/// Statistics of a set of values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     /// The headline.
@@ -51,12 +51,12 @@ pub struct Estimate {
     pub mean: f64,
     /// Standard deviation of the sample (n - 1); 0 for a single value.
     pub stddev: f64,
-    /// How many values there were.
+    /// Number of values.
     pub count: usize,
 }
 
 impl Estimate {
-    /// Estimates from any number of values; `None` for no values, or where one is not finite.
+    /// The estimate of any number of values; `None` without values, or if one is not finite.
     ///
     /// The interval is made of order statistics (Conover, *Practical Nonparametric Statistics*, §3.2):
     /// it assumes nothing about the shape of the distribution, and covers the median with at least
@@ -65,7 +65,7 @@ impl Estimate {
         Self::after(values, Looks::Once)
     }
 
-    /// As [`Estimate::of`], of a series that may have been ended because its interval was narrow.
+    /// As [`Estimate::of`], for a series that may have ended because its interval was narrow.
     pub fn after(values: &[f64], looks: Looks) -> Option<Self> {
         let sorted = sorted(values)?;
         let count = sorted.len();
@@ -76,25 +76,24 @@ impl Estimate {
         Some(Self { median: middle(&sorted), low, high, mean, stddev, count })
     }
 
-    /// The longer arm of the interval as a share of the median: 0.05 reads as ±5 %.
-    /// `None` where one value shows no spread, or the median is zero.
+    /// The longer side of the interval as a share of the median: 0.05 is ±5 %. `None` for one value, or if the median is zero.
     pub fn relative_half_width(&self) -> Option<f64> {
         (self.count > 1).then(|| relative_half_width(self.median, self.low, self.high)).flatten()
     }
 }
 
-/// The longer arm of an interval around a point, as a share of the point; `None` where that is zero.
+/// The longer side of an interval around a point, as a share of the point; `None` if the point is zero.
 pub fn relative_half_width(point: f64, low: f64, high: f64) -> Option<f64> {
     let share = (point - low).abs().max((high - point).abs()) / point.abs();
     share.is_finite().then_some(share)
 }
 
-/// The median; `None` for no values, or where one is not finite.
+/// The median; `None` without values, or if one is not finite.
 pub fn median(values: &[f64]) -> Option<f64> {
     sorted(values).map(|sorted| middle(&sorted))
 }
 
-/// The values in order, where there are any and all are numbers.
+/// The values in ascending order; `None` without values, or if one is not finite.
 pub(crate) fn sorted(values: &[f64]) -> Option<Vec<f64>> {
     if values.is_empty() || values.iter().any(|value| !value.is_finite()) {
         return None;
@@ -104,27 +103,27 @@ pub(crate) fn sorted(values: &[f64]) -> Option<Vec<f64>> {
     Some(sorted)
 }
 
-/// The median of values in order, of which there is at least one.
+/// The median of at least one value, in ascending order.
 pub(crate) fn middle(sorted: &[f64]) -> f64 {
     let half = sorted.len() / 2;
     if sorted.len() % 2 == 1 {
         return sorted[half];
     }
-    // Halved before they are added, so that no sum leaves the range of the two.
+    // Halved before they are added: the sum could overflow.
     (sorted[half - 1] / 2.0 + sorted[half] / 2.0).clamp(sorted[half - 1], sorted[half])
 }
 
-/// The 95 % interval of the median of values in order, of which there is at least one: see [`Estimate::of`].
+/// The 95 % interval of the median of at least one value, in ascending order: see [`Estimate::of`].
 pub(crate) fn order_interval(sorted: &[f64], looks: Looks) -> (f64, f64) {
     let rank = interval_rank(sorted.len(), looks.tail());
     (sorted[rank - 1], sorted[sorted.len() - rank])
 }
 
-/// The largest k for which fewer than k of n values lie below the median with a chance of at most `tail` (1 where there is
-/// none): their number is binomial with p = ½.
+/// The largest k with a probability of at most `tail` that fewer than k of n values are below the median (1 if there is none):
+/// their number is binomial with p = ½.
 fn interval_rank(count: usize, tail: f64) -> usize {
     let n = count as f64;
-    // In logarithms: 0.5ⁿ would soon leave the range of f64.
+    // In logarithms: 0.5ⁿ underflows for large n.
     let mut ln_probability = -n * std::f64::consts::LN_2;
     let mut below = ln_probability.exp();
     let mut rank = 0;
@@ -143,7 +142,7 @@ mod tests {
 
     #[test]
     fn ranks_are_those_of_the_published_table() {
-        // Conover, table A3 and any table of confidence intervals for the median.
+        // Conover, table A3.
         for (count, rank) in [(1, 1), (5, 1), (6, 1), (8, 1), (9, 2), (15, 4), (20, 6), (25, 8), (100, 40)] {
             assert_eq!(interval_rank(count, 0.025), rank, "{count} values");
         }
@@ -161,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_claimed_from_nothing() {
+    fn without_finite_values_there_is_no_estimate() {
         assert_eq!(Estimate::of(&[]), None);
         assert_eq!(Estimate::of(&[1.0, f64::NAN]), None);
         assert_eq!(Estimate::of(&[3.0]).unwrap().relative_half_width(), None);

@@ -1,5 +1,4 @@
-//! Figures of one sample: what a trial says before any trials are put together.
-//! `None` where the sample does not say it.
+//! Figures of one sample. `None` if the sample does not have them.
 
 use model::{CaseRecord, Sample, decode_histogram};
 
@@ -16,7 +15,7 @@ pub fn round_trip_p50_ns(sample: &Sample) -> Option<f64> {
     (!histogram.is_empty()).then(|| histogram.value_at_quantile(0.5) as f64)
 }
 
-/// What a trial is judged by: its median round trip where it kept a histogram, else its throughput.
+/// The main figure of a trial: its median round trip if it has a histogram, else its throughput.
 pub fn headline(sample: &Sample) -> Option<f64> {
     if sample.latency_histogram.is_some() {
         round_trip_p50_ns(sample)
@@ -40,12 +39,12 @@ pub fn syscalls_per_block(sample: &Sample) -> Option<f64> {
     per(sample.syscalls? as f64, sample.messages)
 }
 
-/// Times the ends gave the CPU up, per block (or per round trip).
+/// Voluntary context switches of both ends per block (or per round trip).
 pub fn voluntary_switches_per_block(sample: &Sample) -> Option<f64> {
     per(sample.voluntary_switches as f64, sample.messages)
 }
 
-/// The median of a figure over a case's samples; `None` where no sample has it.
+/// The median of a figure over a case's samples; `None` if no sample has it.
 pub fn median_of(case: &CaseRecord, figure: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
     let values: Vec<f64> = case.samples.iter().filter_map(figure).collect();
     estimate::median(&values)
@@ -69,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_that_moved_nothing_says_nothing_per_block() {
+    fn a_trial_without_blocks_has_no_figure_per_block() {
         let sample = Sample { elapsed_ns: 0, messages: 0, ..mock::sample(0) };
         assert_eq!(throughput_bytes_per_s(&sample), None);
         assert_eq!(cpu_per_block_ns(&sample), None);

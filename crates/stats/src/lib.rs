@@ -1,5 +1,5 @@
-//! Pure functions over samples: no process, no file, no printing. Everything here can be recomputed
-//! from the raw samples of a record, and gives the same answer whatever order they come in.
+//! Pure functions of samples: no processes, files or printing. All results can be recomputed from the raw samples of a record and
+//! do not depend on their order.
 
 pub mod bootstrap;
 pub mod bound;

@@ -4,18 +4,18 @@ use model::{CaseRecord, HistogramError, Sample, decode_histogram};
 
 use crate::{estimate, figure, summary};
 
-/// Jain's index of fairness: 1 where all have the same, 1/n where one has everything (Jain, Chiu and Hawe, *A Quantitative Measure of
-/// Fairness*, 1984). `None` where all figures are 0.
+/// Jain's index of fairness: 1 if all are equal, 1/n if all but one are 0 (Jain, Chiu and Hawe, *A Quantitative Measure of
+/// Fairness*, 1984). `None` if all are 0.
 pub fn jain(amounts: &[f64]) -> Option<f64> {
     let sum: f64 = amounts.iter().sum();
     let squares: f64 = amounts.iter().map(|amount| amount * amount).sum();
     Some(sum * sum / (amounts.len() as f64 * squares)).filter(|index| index.is_finite())
 }
 
-/// The fewest round trips of each pair whose progress is known well enough: short ones are counted in steps of 64.
+/// Fewest round trips of a pair for its fairness: the progress of short ones is known in steps of 64.
 const TRIPS_MIN: u64 = 20 * 64;
 
-/// Jain's index over what each pair, or sender, had moved when the first was done: until then all of them ran. `None` of few round trips.
+/// Jain's index of the progress of pairs or senders at the time when the first one was done. `None` with few round trips.
 pub fn fairness(sample: &Sample) -> Option<f64> {
     let each = sample.messages / (sample.shares.len() as u64).max(1);
     if sample.latency_histogram.is_some() && each < TRIPS_MIN {
@@ -25,7 +25,7 @@ pub fn fairness(sample: &Sample) -> Option<f64> {
     jain(&moved)
 }
 
-/// Bytes per second of the median pair, or sender, while all of them ran: until the first was done.
+/// Bytes per second of the median pair or sender until the first one was done.
 pub fn share_bytes_per_s(sample: &Sample) -> Option<f64> {
     let all_ran_ns = sample.all_ran_ns.filter(|ns| *ns > 0)?;
     let moved: Vec<f64> = sample.shares.iter().map(|share| share.bytes_while_all_ran as f64).collect();
@@ -37,28 +37,27 @@ pub fn messages_per_s(sample: &Sample) -> Option<f64> {
     (sample.elapsed_ns > 0).then(|| sample.messages as f64 * 1e9 / sample.elapsed_ns as f64)
 }
 
-/// Round trips a second that a case reached, in the median; of paced ones no more than were asked for.
+/// Median of the round trips per second of a case; paced ones are at most at the requested rate.
 pub fn reached_per_s(case: &CaseRecord) -> Option<f64> {
     let reached = figure::median_of(case, messages_per_s)?;
     Some(offered_per_s(case).map_or(reached, |offered| reached.min(offered)))
 }
 
-/// Round trips a second that all pairs of a case together were to begin; `None` where they were not paced.
+/// Requested round trips per second of all pairs of a case together; `None` if they were not paced.
 pub fn offered_per_s(case: &CaseRecord) -> Option<f64> {
     let load = case.load();
     Some(f64::from(load.rate_per_s?) * f64::from(load.pairs()))
 }
 
-/// The share of blocks that did not arrive in one piece, of all trials; `None` where blocks were not looked at.
+/// Share of blocks of all trials that did not arrive in one piece; `None` if blocks were not checked.
 pub fn torn_share(case: &CaseRecord) -> Option<f64> {
-    let looked = || case.samples.iter().filter(|sample| sample.torn_blocks.is_some());
-    let torn: u64 = looked().filter_map(|sample| sample.torn_blocks).sum();
-    let blocks: u64 = looked().map(|sample| sample.messages).sum();
+    let checked = || case.samples.iter().filter(|sample| sample.torn_blocks.is_some());
+    let torn: u64 = checked().filter_map(|sample| sample.torn_blocks).sum();
+    let blocks: u64 = checked().map(|sample| sample.messages).sum();
     (blocks > 0).then(|| torn as f64 / blocks as f64)
 }
 
-/// Percentiles of what paced round trips took from the real question to the answer, in nanoseconds, over all trials; `None` where none were
-/// paced.
+/// Percentiles over all trials of paced round trips from their actual start to their end, in nanoseconds; `None` if none were paced.
 ///
 /// # Errors
 /// A histogram that cannot be read.
@@ -93,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn torn_blocks_are_counted_where_they_were_looked_at() {
+    fn torn_blocks_are_counted_where_blocks_were_checked() {
         let torn = |torn_blocks| Sample { messages: 10, torn_blocks, ..mock::sample(0) };
         let case = |samples| mock::case(Workload::Stream, samples);
         assert_eq!(torn_share(&case(vec![torn(Some(5)), torn(Some(0))])), Some(0.25));

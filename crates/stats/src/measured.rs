@@ -1,4 +1,4 @@
-//! Figures of cases, ready to be compared: one list for each figure, with everything that decides what the case is.
+//! Figures of cases, for comparisons: one list of values for each figure of each case.
 
 use std::collections::BTreeMap;
 
@@ -8,37 +8,37 @@ use model::{
 
 use crate::figure;
 
-/// A trial of fewer round trips has no 99th percentile worth the name.
+/// Fewest round trips of a trial for a 99th percentile.
 const TRIPS_FOR_P99: u64 = 100;
 
 /// One figure of one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaseFigures {
-    /// Everything that decides what the case is, by name.
+    /// The properties that identify the case, by name.
     pub case: BTreeMap<String, String>,
     /// Which figure.
     pub figure: DiffFigure,
-    /// True for a floor or a ceiling.
+    /// Whether it is a floor or a ceiling.
     pub control: bool,
     /// The round and the figure of each trial that has one.
     pub values: Vec<(u32, f64)>,
-    /// Why there are no figures, or fewer than asked for.
+    /// Why there are no figures, or fewer than requested.
     pub problem: Option<String>,
-    /// Whether measuring went wrong, at least once; what stood before (an error that is expected) is no failure.
+    /// Whether a measurement failed; an expected error is not a failure.
     pub failed: bool,
     /// Whether trials were too short for this figure.
     pub short: bool,
-    /// What was found and not asked for, by name: where it is not the same on both sides, the reader should know.
+    /// Properties that were found, not requested, by name: a difference between the records is shown to the user.
     pub found: BTreeMap<&'static str, String>,
 }
 
 impl CaseFigures {
-    /// What names it among the figures of a record.
+    /// Identifies it among the figures of a record.
     pub fn key(&self) -> (&BTreeMap<String, String>, DiffFigure) {
         (&self.case, self.figure)
     }
 
-    /// Takes in what a further turn gave.
+    /// Adds the figures of another run.
     pub fn absorb(&mut self, further: Self) {
         self.values.extend(further.values);
         self.problem = self.problem.take().or(further.problem);
@@ -75,7 +75,7 @@ impl CaseFigures {
     }
 }
 
-/// The figures of a bench. Where all cases are floors and ceilings, they are what was asked for, and no control.
+/// The figures of a bench. If all cases are floors and ceilings, they were requested as ordinary cases.
 pub fn of_bench(record: &BenchRecord) -> Vec<CaseFigures> {
     let of_case =
         |case| of_case(case).into_iter().map(|one| CaseFigures { case: record.identity(case), ..one });
@@ -139,7 +139,7 @@ pub fn of_result(result: &CompareResult) -> CaseFigures {
     }
 }
 
-/// A case that a record holds twice is two cases: the second of one is compared with the second of the other.
+/// Numbers repeated cases of a record: the second of one record is compared with the second of the other.
 pub fn number_repeats(mut all: Vec<CaseFigures>) -> Vec<CaseFigures> {
     let mut seen = BTreeMap::new();
     for one in &mut all {

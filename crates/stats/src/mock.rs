@@ -1,4 +1,4 @@
-//! Samples and cases made by hand, for the tests of this room.
+//! Invented samples and cases for the tests of this crate.
 
 use hdrhistogram::Histogram;
 use model::{CaseRecord, Placement, Sample, Spec, Workload};
@@ -32,7 +32,7 @@ pub(crate) fn case(workload: Workload, samples: Vec<Sample>) -> CaseRecord {
     }
 }
 
-/// A value of the standard normal distribution, nearly: the sum of twelve uniform ones.
+/// Approximately a standard normal value: the sum of twelve uniform ones.
 pub(crate) fn normal(random: &mut fastrand::Rng) -> f64 {
     (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
 }

@@ -1,9 +1,9 @@
-//! The normal distribution, for tests and intervals of more values than are counted out.
+//! The normal distribution, for tests and intervals of more values than exact ones are computed for.
 
 use std::f64::consts::SQRT_2;
 
-/// The chance that a standard normal value is larger than `z`: Chebyshev fitting of erfc (Press et al., *Numerical Recipes*,
-/// §6.2), whose relative error is below 1.2e-7.
+/// The probability that a standard normal value exceeds `z`: Chebyshev fitting of erfc (Press et al., *Numerical Recipes*, §6.2),
+/// with a relative error below 1.2e-7.
 pub(crate) fn upper_tail(z: f64) -> f64 {
     const COEFFICIENTS: [f64; 10] = [
         0.17087277,
@@ -24,7 +24,7 @@ pub(crate) fn upper_tail(z: f64) -> f64 {
     if z < 0.0 { 1.0 - half } else { half }
 }
 
-/// The value that a standard normal one exceeds with this chance, which is at most one half.
+/// The quantile that a standard normal value exceeds with this probability, which is at most one half.
 pub(crate) fn exceeded_with(chance: f64) -> f64 {
     let (mut low, mut high) = (0.0, 40.0);
     for _ in 0..60 {

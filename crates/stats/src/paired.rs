@@ -1,5 +1,4 @@
-//! How one case compares with another, round by round: what disturbs a round disturbs both of its samples,
-//! so that their ratio is steadier than the figures themselves.
+//! Compares two cases round by round: a disturbance affects both samples of a round, so their ratio varies less than the figures.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +7,7 @@ use model::{Ratio, Sample};
 use crate::{bootstrap, estimate};
 
 /// A figure of `numerator` divided by the same figure of `denominator`, in each round that has both
-/// ([`Sample::round`]). Of few rounds the interval of their [`ratio_of`] is too narrow.
+/// ([`Sample::round`]). With few rounds the interval of their [`ratio_of`] is too narrow.
 pub fn paired_ratios(
     numerator: &[Sample],
     denominator: &[Sample],
@@ -23,7 +22,7 @@ pub fn paired_ratios(
         .collect()
 }
 
-/// What the [`paired_ratios`] of two cases amount to; `None` where no round has both, or the denominator is zero.
+/// The [`ratio_of`] the [`paired_ratios`] of two cases; `None` if no round has both, or the denominator is zero.
 pub fn paired_ratio(
     numerator: &[Sample],
     denominator: &[Sample],
@@ -32,14 +31,13 @@ pub fn paired_ratio(
     ratio_of(&paired_ratios(numerator, denominator, figure))
 }
 
-/// What ratios taken pair by pair amount to: their median and its 95 % bootstrap interval. `None` for none, or where
-/// one is not finite.
+/// The median of paired ratios and its 95 % bootstrap interval. `None` without ratios, or if one is not finite.
 pub fn ratio_of(ratios: &[f64]) -> Option<Ratio> {
     let (low, high) = bootstrap::median_interval(ratios)?;
     Some(Ratio { median: estimate::median(ratios)?, low, high })
 }
 
-/// The figures of each round, smallest first, so that the order of the samples does not matter.
+/// The figures of each round in ascending order, so that the order of the samples does not matter.
 fn by_round(samples: &[Sample], figure: impl Fn(&Sample) -> Option<f64>) -> BTreeMap<u32, Vec<f64>> {
     let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for sample in samples {
@@ -86,7 +84,7 @@ mod tests {
         }
 
         #[test]
-        fn turned_round_it_is_the_inverse(rates in prop::collection::vec((1u64..1 << 40, 1u64..1 << 40), 1..6)) {
+        fn the_ratio_of_exchanged_cases_is_the_inverse(rates in prop::collection::vec((1u64..1 << 40, 1u64..1 << 40), 1..6)) {
             // An odd number of pairs, whose median is one of them.
             let rates: Vec<_> = rates.iter().chain(rates[1..].iter()).copied().collect();
             let (one, other): (Vec<u64>, Vec<u64>) = rates.into_iter().unzip();

@@ -1,33 +1,33 @@
-//! Rank tests: how surprising it would be to see figures lie so far apart if nothing had changed. They ask nothing of the shape of
-//! the noise, and one wild figure counts no more than any other.
+//! Rank tests: the probability of a difference at least as large if nothing has changed. They assume nothing about the distribution
+//! of the noise, and an outlier counts no more than any other value.
 //!
 //! Mann and Whitney's of two groups (1947), and Wilcoxon's signed ranks of pairs (1945; zeros as Pratt has them, 1959): Conover,
-//! *Practical Nonparametric Statistics*, §5.1 and §5.7. Of few values all ways of dealing out the ranks are counted, ties included;
-//! of more the normal approximation is taken, with the variance of the very ranks and a continuity correction.
+//! *Practical Nonparametric Statistics*, §5.1 and §5.7. With few values the test is exact, also with ties; with more it uses the
+//! normal approximation, with the variance of the actual ranks and a continuity correction.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::normal::{exceeded_with, upper_tail};
 
-/// Up to this many values in both groups together all ways are counted.
+/// Most values in both groups together for the exact test.
 const COUNTED_OF_TWO: usize = 40;
-/// The same where values are tied: each group of ties needs a count of its own, and none can be kept for the next case.
+/// The same with ties: each pattern of ties needs its own distribution, which cannot be kept for the next case.
 const COUNTED_OF_TWO_TIED: usize = 20;
 /// The same for pairs.
 const COUNTED_OF_PAIRS: usize = 40;
 
-/// Who has how many values.
+/// The numbers of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Design {
     /// Two groups: the old figures and the new ones.
     Groups(usize, usize),
-    /// So many pairs.
+    /// A number of pairs.
     Pairs(usize),
 }
 
 impl Design {
-    /// The smallest two-sided chance that any figures of this design can have: all of one side are beyond all of the other.
+    /// The smallest two-sided p-value that is possible: every value of one group is larger than every value of the other.
     pub(crate) fn least_p(self) -> f64 {
         let ln_ways = match self {
             Self::Groups(one, other) => {
@@ -39,7 +39,7 @@ impl Design {
         (2.0 * (-ln_ways).exp()).min(1.0)
     }
 
-    /// How many differences between the two groups, or averages of two differences (Walsh), there are.
+    /// Number of differences between the two groups, or of averages of two differences (Walsh).
     pub(crate) fn steps(self) -> u64 {
         match self {
             Self::Groups(one, other) => one as u64 * other as u64,
@@ -47,7 +47,7 @@ impl Design {
         }
     }
 
-    /// The ranks where no two values are alike, doubled.
+    /// The doubled ranks without ties.
     fn untied(self) -> Vec<usize> {
         let count = match self {
             Self::Groups(one, other) => one + other,
@@ -57,7 +57,7 @@ impl Design {
     }
 }
 
-/// The distributions that were counted so far: cases of one run are alike.
+/// A cache of exact distributions: the cases of a run often have the same design.
 #[derive(Default)]
 pub(crate) struct Counted(HashMap<Design, Rc<[f64]>>);
 
@@ -66,7 +66,7 @@ impl Counted {
         self.0.entry(design).or_insert_with(|| chances(&design.untied(), design).into()).clone()
     }
 
-    /// The chance, if nothing had changed, that the two sides lie apart at least as far as these: two-sided.
+    /// The two-sided p-value of the hypothesis that nothing has changed.
     pub(crate) fn p(&mut self, old: &[f64], new: &[f64], paired: bool) -> f64 {
         if paired { self.p_of_pairs(old, new) } else { self.p_of_groups(old, new) }
     }
@@ -106,9 +106,9 @@ impl Counted {
         approximate(sum as f64 - mean, variance)
     }
 
-    /// How many steps at either end of all [`Design::steps`] in order an interval may leave out, less than `tail` of the chance being
-    /// beyond each end; `None` where there are too few values for any interval. The interval holds every shift that the test of
-    /// untied values does not reject (Hodges and Lehmann 1963).
+    /// Number of the sorted [`Design::steps`] beyond each end of the interval, with an error probability below `tail` at each end;
+    /// `None` if there are too few values for an interval. The interval contains every shift that the test without ties does not
+    /// reject (Hodges and Lehmann 1963).
     pub(crate) fn left_out(&mut self, design: Design, tail: f64) -> Option<u64> {
         if design.least_p() / 2.0 > tail {
             return None;
@@ -139,7 +139,8 @@ impl Counted {
     }
 }
 
-/// The chance of each doubled sum of ranks: of as many ranks as there are new figures, or of any of them, all ways being alike.
+/// The probability of each doubled sum of ranks, if all choices of ranks are equally likely: as many ranks as there are new figures,
+/// or, for pairs, any number of ranks.
 fn chances(ranks: &[usize], design: Design) -> Vec<f64> {
     let total: usize = ranks.iter().sum();
     match design {
@@ -171,14 +172,14 @@ fn chances(ranks: &[usize], design: Design) -> Vec<f64> {
     }
 }
 
-/// Twice the chance of this sum, and those beyond it, in the direction in which there are fewer.
+/// The two-sided p-value of a sum: twice the smaller tail, with the sum itself.
 fn both_tails(chances: &[f64], sum: usize) -> f64 {
     let below: f64 = chances[..=sum].iter().sum();
     let above: f64 = chances[sum..].iter().sum();
     (2.0 * below.min(above)).min(1.0)
 }
 
-/// The same by the normal approximation, for a doubled sum so far from its mean.
+/// The same by the normal approximation; `beyond` is the distance of the doubled sum from its mean.
 fn approximate(beyond: f64, variance: f64) -> f64 {
     if variance <= 0.0 {
         return 1.0;
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn counting_and_the_approximation_agree_where_they_meet() {
+    fn the_exact_test_and_the_approximation_agree_where_they_meet() {
         let mut random = fastrand::Rng::with_seed(3);
         for paired in [false, true] {
             let mut side =
@@ -251,7 +252,7 @@ mod tests {
         }
     }
 
-    /// All ways of dealing out, one by one.
+    /// The p-value by enumeration of all choices of ranks.
     fn by_hand(old: &[f64], new: &[f64]) -> f64 {
         let all: Vec<f64> = new.iter().chain(old).copied().collect();
         let (ranks, _) = doubled_ranks(&all);
@@ -269,13 +270,13 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn ties_are_counted_as_they_are(old in vec(0u8..4, 1..6), new in vec(0u8..4, 1..6)) {
+        fn the_exact_test_is_right_with_ties(old in vec(0u8..4, 1..6), new in vec(0u8..4, 1..6)) {
             let [old, new] = [old, new].map(|side| side.into_iter().map(f64::from).collect::<Vec<_>>());
             prop_assert!((p(&old, &new, false) - by_hand(&old, &new)).abs() < 1e-9);
         }
 
         #[test]
-        fn a_chance_is_one_and_has_no_direction(
+        fn a_p_value_is_a_probability_and_symmetric(
             values in vec((0f64..1e9, 0f64..1e9), 1..60), equal in any::<bool>(), paired in any::<bool>(),
         ) {
             let (old, mut new): (Vec<f64>, Vec<f64>) = values.into_iter().unzip();

@@ -1,20 +1,20 @@
-//! Where the scheduler put the two ends: which trials ran on one CPU and which on two, and what each group reached. Left to the
-//! scheduler a case is a mixture of both, and its median alone says little.
+//! Divides the trials of a case into those whose ends ran on one CPU and those whose ends ran on two. If the scheduler chooses, a
+//! case is a mixture of both, and its median alone is not informative.
 
 use model::{CaseRecord, Placement, Sample};
 
 use crate::estimate::median;
 use crate::figure::round_trip_p50_ns;
 
-/// A trial ran on one CPU where both ends were found together at more than this share of the looks.
-const TOGETHER: f64 = 0.5;
-/// From this mean share on (or below 1 less it) a whole case counts as on one CPU (or on two).
+/// A trial ran on one CPU if both ends shared it in more than this share of the samples of their CPUs.
+const SAME_CPU_SHARE: f64 = 0.5;
+/// A whole case ran on one CPU if its mean share is at least this, and on two if it is at most 1 minus this.
 const NEARLY_ALL: f64 = 0.8;
 
-/// The trials of one kind.
+/// The trials on one CPU, or those on two.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SeatGroup {
-    /// How many there are.
+    /// Their number.
     pub trials: usize,
     /// The median of their figures.
     pub median: f64,
@@ -29,11 +29,12 @@ pub struct Seats {
     pub two_cpus: Option<SeatGroup>,
 }
 
-/// What a figure was on one CPU and on two; `None` where the user chose the CPUs, or no trial says where it ran.
+/// A figure on one CPU and on two; `None` if the user chose the CPUs, or no trial has samples of them.
 pub fn seats(case: &CaseRecord, figure: impl Fn(&Sample) -> Option<f64>) -> Option<Seats> {
     let placed = case.samples.iter().filter(|_| case.placement == Placement::Any);
-    let placed: Vec<(bool, f64)> =
-        placed.filter_map(|sample| Some((sample.same_cpu_share? > TOGETHER, figure(sample)?))).collect();
+    let placed: Vec<(bool, f64)> = placed
+        .filter_map(|sample| Some((sample.same_cpu_share? > SAME_CPU_SHARE, figure(sample)?)))
+        .collect();
     let group = |together: bool| {
         let values: Vec<f64> =
             placed.iter().filter(|(one, _)| *one == together).map(|(_, value)| *value).collect();
@@ -42,8 +43,8 @@ pub fn seats(case: &CaseRecord, figure: impl Fn(&Sample) -> Option<f64>) -> Opti
     (!placed.is_empty()).then(|| Seats { one_cpu: group(true), two_cpus: group(false) })
 }
 
-/// The same of median round trips. Where all trials are of one kind the median of the case is theirs, and no histogram has
-/// to be decoded for it.
+/// The same for median round trips. If all trials are in one group, the median is that of the case, and no histogram has to be
+/// decoded.
 pub fn round_trip_seats(case: &CaseRecord) -> Option<Seats> {
     let kinds = seats(case, |_| Some(0.0))?;
     let known = case.latency_ns.as_ref().map(|found| found.p50 as f64);
@@ -68,7 +69,7 @@ pub fn sat_on_one_cpu(case: &CaseRecord) -> bool {
     seats(case, |_| Some(0.0)).is_some_and(|found| found.one_cpu.is_some())
 }
 
-/// Whether the two ends of a case shared a CPU nearly all of the time; `None` where they did now and then, or were not looked at.
+/// Whether the two ends of a case shared a CPU; `None` if they did for part of the time, or their CPUs are unknown.
 pub fn shared_cpu(case: &CaseRecord) -> Option<bool> {
     match case.cpus.as_slice() {
         [] => {}
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn without_looks_there_are_no_groups() {
+    fn without_samples_of_the_cpus_there_are_no_groups() {
         let silent = case(&[(1, None), (2, None)]);
         assert_eq!((seats(&silent, throughput_bytes_per_s), shared_cpu(&silent)), (None, None));
         assert_eq!(shared_cpu(&case(&[(1, Some(1.0)), (1, Some(0.7))])), Some(true));

@@ -1,9 +1,9 @@
-//! By what factor figures changed, and between which bounds that factor lies.
+//! The factor by which figures changed, with bounds.
 //!
 //! The factor is Hodges and Lehmann's: the median of all quotients between a new figure and an old one; of pairs, the median of
-//! the Walsh averages of their quotients (Hodges and Lehmann, *Annals of Mathematical Statistics* 34, 1963). Quotients are handled
-//! as differences of logarithms. The bounds are those quotients that the rank test of [`crate::rank_test`] would just not
-//! reject: where nothing but the factor changed they cover it with the chance that is asked for, whatever the shape of the noise.
+//! the Walsh averages of their quotients (Hodges and Lehmann, *Annals of Mathematical Statistics* 34, 1963). Quotients are computed
+//! as differences of logarithms. The bounds are the extreme factors that the test of [`crate::rank_test`] does not reject: if only a
+//! factor changed, they cover it with the requested probability for any distribution of the noise.
 
 use crate::rank_test::{Counted, Design};
 
@@ -12,20 +12,20 @@ use crate::rank_test::{Counted, Design};
 pub(crate) struct Factor {
     /// New divided by old.
     pub(crate) ratio: f64,
-    /// Its bounds; `None` where there are too few values for any.
+    /// Its bounds; `None` if there are too few values.
     pub(crate) interval: Option<(f64, f64)>,
 }
 
-/// All differences that the factor is chosen from, without writing them down: of thousands of values there are millions.
+/// All differences of logarithms, as the values from which they are computed: thousands of values have millions of differences.
 enum Steps {
-    /// Logarithms of the old figures and of the new ones, each in order.
+    /// Sorted logarithms of the old figures and of the new ones.
     Groups(Vec<f64>, Vec<f64>),
-    /// Differences of the pairs' logarithms, in order.
+    /// Sorted differences of the pairs' logarithms.
     Pairs(Vec<f64>),
 }
 
-/// The factor between figures, all of which are positive and finite, with bounds that leave `tail` of the chance beyond each.
-/// There is at least one figure on each side, and of pairs as many on both.
+/// The factor between at least one old and one new figure, all positive and finite, with an error probability of `tail` at each
+/// bound. Pairs are as many new figures as old ones.
 pub(crate) fn factor(counted: &mut Counted, old: &[f64], new: &[f64], paired: bool, tail: f64) -> Factor {
     let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
     let (old, new) = (logs(old), logs(new));
@@ -52,14 +52,14 @@ pub(crate) fn factor(counted: &mut Counted, old: &[f64], new: &[f64], paired: bo
     Factor { ratio: multiple(middle), interval }
 }
 
-/// The number whose logarithm this is, or the nearest one that there is.
+/// The exponential, limited to finite positive numbers.
 fn multiple(log: f64) -> f64 {
     log.exp().clamp(f64::MIN_POSITIVE, f64::MAX)
 }
 
 impl Steps {
-    /// The step that is `rank`th from below, the lowest being the first. Halving the numbers there are until one is left takes 64
-    /// counts, each in proportion to the number of figures.
+    /// The `rank`th smallest step, counted from 1: a binary search over all numbers of type f64, with 64 counts that each take time
+    /// proportional to the number of figures.
     fn smallest(&self, rank: u64) -> f64 {
         let (mut low, mut high) = (place(f64::NEG_INFINITY), place(f64::INFINITY));
         while low < high {
@@ -69,7 +69,7 @@ impl Steps {
         value(low)
     }
 
-    /// How many steps are no larger than this.
+    /// Number of steps that are at most `most`.
     fn up_to(&self, most: f64) -> u64 {
         match self {
             Self::Groups(old, new) => {
@@ -80,7 +80,7 @@ impl Steps {
                 };
                 old.iter().map(of_one).sum()
             }
-            // Each with itself and with those above it.
+            // Pairs of each difference with itself and with larger ones.
             Self::Pairs(differences) => {
                 let mut reached = differences.len();
                 let of_one = |(at, one): (usize, &f64)| {
@@ -94,13 +94,13 @@ impl Steps {
     }
 }
 
-/// The place of a number among all that there are, so that halving finds one of them exactly.
+/// The index of a number in the order of all f64, for the binary search.
 fn place(value: f64) -> u64 {
     let bits = value.to_bits();
     if value.is_sign_negative() { !bits } else { bits | 1 << 63 }
 }
 
-/// The number at a place.
+/// The number at an index.
 fn value(place: u64) -> f64 {
     f64::from_bits(if place >> 63 == 0 { !place } else { place & !(1 << 63) })
 }
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_factor_is_found_again() {
+    fn a_known_factor_is_found() {
         let old: Vec<f64> = (1..=9).map(f64::from).collect();
         let new: Vec<f64> = old.iter().map(|value| value * 1.5).collect();
         let pairs = factor_of(&old, &new, true);
@@ -136,7 +136,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn steps_are_chosen_as_if_they_were_written_down(
+        fn the_search_finds_the_same_step_as_sorting_all_steps(
             old in vec(-5f64..5.0, 1..12), new in vec(-5f64..5.0, 1..12), share in 0f64..1.0,
         ) {
             let in_order = |mut values: Vec<f64>| { values.sort_unstable_by(f64::total_cmp); values };

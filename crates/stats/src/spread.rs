@@ -1,17 +1,16 @@
-//! What the spread of values says: how quiet the machine was, and which values are far from the others. Those are
-//! counted and shown, never dropped.
+//! The noise level of a measurement and its outliers, which are counted and shown, never dropped.
 
 use model::NoiseLevel;
 
 use crate::Estimate;
 use crate::estimate::median;
 
-/// Up to this share of the median on either side, rank by the figure.
+/// Largest relative half width of the interval of a quiet measurement.
 const QUIET: f64 = 0.05;
-/// Up to this share, a smaller difference may be chance; beyond it, believe nothing.
+/// Largest relative half width of a measurement that is not noisy.
 const NOISY: f64 = 0.15;
 
-/// The verdict on an estimate; `None` where one value shows no spread.
+/// The noise level of an estimate; `None` for one value.
 pub fn verdict(estimate: &Estimate) -> Option<NoiseLevel> {
     estimate.relative_half_width().map(|share| match share {
         share if share <= QUIET => NoiseLevel::Quiet,
@@ -20,32 +19,31 @@ pub fn verdict(estimate: &Estimate) -> Option<NoiseLevel> {
     })
 }
 
-/// Beyond this modified z-score a value is an outlier (Iglewicz and Hoaglin, *How to Detect and Handle
-/// Outliers*, 1993).
+/// Largest modified z-score of a value that is not an outlier (Iglewicz and Hoaglin, *How to Detect and Handle Outliers*, 1993).
 const THRESHOLD: f64 = 3.5;
 /// Makes the median absolute deviation agree with the standard deviation of a normal distribution.
 const MAD_TO_SIGMA: f64 = 1.4826;
-/// The same for the mean absolute deviation, which is used where more than half of the values are equal.
+/// The same for the mean absolute deviation, which is used if more than half of the values are equal.
 const MEAN_AD_TO_SIGMA: f64 = 1.2533;
 
-/// How many values are outliers by their modified z-score; 0 for fewer than three values.
+/// Number of outliers by their modified z-score; 0 for fewer than three values.
 pub fn outliers(values: &[f64]) -> u32 {
-    u32::try_from(far_off(values).len()).unwrap_or(u32::MAX)
+    u32::try_from(outlier_indices(values).len()).unwrap_or(u32::MAX)
 }
 
-/// The places of those values.
-pub fn far_off(values: &[f64]) -> Vec<usize> {
-    far_off_the_fit(values, 0)
+/// The indices of the outliers.
+pub fn outlier_indices(values: &[f64]) -> Vec<usize> {
+    residual_outliers(values, 0)
 }
 
-/// The same of the residuals of a fit of `parameters` parameters. A robust fit goes right through as many values: those say nothing of how
-/// far the others spread, and are left out of it.
-pub(crate) fn far_off_the_fit(left: &[f64], parameters: usize) -> Vec<usize> {
+/// The same for the residuals of a fit with `parameters` parameters. A robust fit passes exactly through as many values: they are
+/// not part of the spread.
+pub(crate) fn residual_outliers(left: &[f64], parameters: usize) -> Vec<usize> {
     let Some((center, limit)) = limit(left, parameters) else { return Vec::new() };
     (0..left.len()).filter(|at| limit > 0.0 && (left[*at] - center).abs() > limit).collect()
 }
 
-/// The median of what a fit left, and how far from it a value is an outlier; `None` for fewer than three.
+/// The median of the residuals, and the distance from it beyond which a value is an outlier; `None` for fewer than three.
 pub(crate) fn limit(left: &[f64], parameters: usize) -> Option<(f64, f64)> {
     let center = median(left).filter(|_| left.len() >= 3)?;
     let mut spread: Vec<f64> = left.iter().map(|value| (value - center).abs()).collect();
@@ -63,7 +61,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_wider_the_wilder() {
+    fn a_wider_interval_is_noisier() {
         let of = |spread: f64| verdict(&Estimate::of(&[100.0 - spread, 100.0, 100.0 + spread]).unwrap());
         assert_eq!(of(5.0), Some(NoiseLevel::Quiet));
         assert_eq!(of(5.1), Some(NoiseLevel::Noisy));

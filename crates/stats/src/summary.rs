@@ -1,4 +1,4 @@
-//! A case's summary, computed from its raw samples alone: computing it again changes nothing.
+//! A case's summary, computed from its raw samples only: computing it again gives the same result.
 
 use hdrhistogram::Histogram;
 use model::{CaseRecord, HistogramError, Latency, Throughput, Workload, decode_histogram};
@@ -6,11 +6,11 @@ use model::{CaseRecord, HistogramError, Latency, Throughput, Workload, decode_hi
 use crate::estimate::Looks;
 use crate::{Estimate, figure, spread};
 
-/// Fills `throughput` or `latency_ns`, `noise` and `outliers` from `samples`; without samples all are empty. `looks` says
-/// whether a narrow interval may have ended the case (`--precision`).
+/// Sets `throughput` or `latency_ns`, `noise` and `outliers` from `samples`; without samples all are empty. `looks`: whether a
+/// narrow interval may have ended the case (`--precision`).
 ///
 /// # Errors
-/// Where a sample's latency histogram cannot be read (the record was damaged, or a foreign program wrote it).
+/// A sample's latency histogram cannot be read (the record is damaged, or another program wrote it).
 pub fn summarise(case: &mut CaseRecord, looks: Looks) -> Result<(), HistogramError> {
     case.throughput = None;
     case.latency_ns = None;
@@ -50,8 +50,8 @@ fn histograms(case: &CaseRecord) -> Result<Vec<Histogram<u64>>, HistogramError> 
     Ok(trials)
 }
 
-/// The median is that of the trials' own medians, and so is its interval, because round trips of one trial are not
-/// independent of each other. The tail is that of all round trips together: no trial alone has enough of it.
+/// The median and its interval are those of the trials' medians, because the round trips of one trial are not independent. The
+/// higher percentiles are those of all round trips together: one trial has too few.
 fn latency(trials: &[Histogram<u64>], medians: Option<Estimate>) -> Result<Option<Latency>, HistogramError> {
     let (Some(all), Some(estimate)) = (merged(trials)?, medians) else {
         return Ok(None);
@@ -68,10 +68,10 @@ fn latency(trials: &[Histogram<u64>], medians: Option<Estimate>) -> Result<Optio
     }))
 }
 
-/// All round trips of several histograms in one, as precise as the most precise of them; `None` for none.
+/// Merges histograms into one that is as precise as the most precise of them; `None` without histograms.
 ///
 /// # Errors
-/// Where one cannot take the values of another.
+/// The histograms cannot be merged.
 pub fn merged(histograms: &[Histogram<u64>]) -> Result<Option<Histogram<u64>>, HistogramError> {
     let Some(digits) = histograms.iter().map(Histogram::sigfig).max() else { return Ok(None) };
     let mut merged =
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_median_lies_in_its_interval_also_where_long_trips_are_many() {
+    fn a_median_is_in_its_interval_also_with_many_long_round_trips() {
         // Most trials have a median of 200 ns, and yet most round trips take 900 ns.
         let usual = (0..12).map(|round| mock::round_trips(round, &[200, 200, 200, 900, 900]));
         let slow = (12..15).map(|round| mock::round_trips(round, &[900; 5]));

@@ -8,8 +8,8 @@ use crate::changes::{BothSides, shifts, usable};
 use crate::estimate::{self, Estimate};
 use crate::paired::ratio_of;
 
-/// Fills in the summaries. Results of one pipeline are compared with its first one, and with the shell's own; those of several
-/// pipelines over one link with the fastest.
+/// Sets the summaries. The results of one pipeline are compared with its first result and with the shell's own pipes; those of
+/// several pipelines over one link with the fastest.
 pub fn summarise_times(results: &mut [CompareResult]) {
     let taken: Vec<(String, bool, Vec<f64>)> = results
         .iter()
@@ -32,11 +32,10 @@ pub fn summarise_times(results: &mut [CompareResult]) {
     links.iter().for_each(|via| against_fastest(results, via));
 }
 
-/// Compares the pipelines over one link with the fastest of them, in the rounds that both were in.
+/// Compares the pipelines over one link with the fastest of them, in the rounds that both have.
 ///
-/// The bounds are corrected for as many pipelines as are compared with the fastest, not for all pairs, although the fastest is found
-/// by the same trials: whatever is said to be the fastest, or not to be, is said by one of these comparisons with it, or of the
-/// true fastest one with it (J. C. Hsu, *Annals of Statistics* 12, 1984).
+/// The bounds are corrected for the number of comparisons with the fastest, not for all pairs, although the same trials determine
+/// which one is the fastest (multiple comparisons with the best: J. C. Hsu, *Annals of Statistics* 12, 1984).
 fn against_fastest(results: &mut [CompareResult], via: &str) {
     let over_it = |at: &usize| {
         let result = &results[*at];
@@ -70,7 +69,7 @@ fn against_fastest(results: &mut [CompareResult], via: &str) {
     }
 }
 
-/// Round by round: the trials of both stand in the order of the rounds.
+/// The paired ratio: both lists are in the order of the rounds.
 fn multiple(times: &[f64], reference: &[f64]) -> Option<Ratio> {
     let ratios: Vec<f64> = times.iter().zip(reference).map(|(one, other)| one / other).collect();
     ratio_of(&ratios)
@@ -99,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_measured_says_nothing() {
+    fn without_times_there_is_no_summary() {
         let mut results = [result("pipe", &[]), result("tcp", &[1.0])];
         summarise_times(&mut results);
         assert_eq!(results[0].median_s, None);
@@ -119,7 +118,7 @@ mod tests {
             .collect()
     }
 
-    /// What disturbs a round disturbs all of it: the factor is found where the times themselves overlap.
+    /// A disturbance affects all pipelines of a round: the factor is found although the times overlap.
     #[test]
     fn pipelines_are_compared_with_the_fastest_within_rounds() {
         let base = [1.0, 3.0, 2.0, 5.0, 1.5, 4.0, 2.5, 1.2];
@@ -134,7 +133,7 @@ mod tests {
         assert!(other.0 < 1.0 && other.2 > 1.0, "these are not known to differ: {found:?}");
     }
 
-    /// The fastest one is chosen by the same trials; that does not make its lead a find.
+    /// The fastest of equal pipelines is chosen by the same trials, but its difference must not be significant.
     #[test]
     fn of_equal_pipelines_none_is_said_to_be_the_fastest() {
         let mut random = fastrand::Rng::with_seed(17);
@@ -158,7 +157,7 @@ mod tests {
         assert_eq!(pipelines(&[&[1.0; 8]]), [None]);
         assert_eq!(pipelines(&[&[1.0; 8], &[]]), [None, None], "the other one failed");
         assert_eq!(pipelines(&[&[1.0; 8], &[2.0, f64::NAN]]), [None, None]);
-        // An interruption: one more round of the first.
+        // Interrupted: the first has one more round.
         assert_eq!(pipelines(&[&[1.0; 9], &[2.0; 8]])[1].map(|(low, ..)| low > 1.9), Some(true));
     }
 }

@@ -1,5 +1,5 @@
-//! What caps one family of mechanisms or another: pipes, message queues, sockets, io_uring, and the folders for files
-//! and shared memory. The measure is the default block of 64 KiB and the largest of a sweep, 1 MiB.
+//! Limits of families of mechanisms: pipes, message queues, sockets, io_uring, and the folders for files and shared memory. They
+//! are compared with the default block of 64 KiB and the largest block of a sweep, 1 MiB.
 
 use model::Host;
 
@@ -28,23 +28,23 @@ pub(super) const RULES: &[Rule] = &[
     temporary,
 ];
 
-/// The block of `hosepipe bench`: a queue that cannot take it makes an empty row.
+/// Default block of `hosepipe bench`: a queue that cannot take it makes an empty row.
 const BLOCK: u64 = 64 << 10;
-/// The largest block of a sweep: what the remedies make room for.
+/// Largest block of a sweep: the remedies raise limits to it.
 const BLOCK_MAX: u64 = 1 << 20;
-/// Below this a stream through a file fills the file system before it was measured.
+/// Free space for files as links: with less, a stream fills the file system before it is measured.
 const ROOM: u64 = 1 << 30;
-/// kernel.msgmnb alone does not make messages longer, nor kernel.msgmax queues deeper: both are needed.
+/// Long messages need both: kernel.msgmax limits a message, kernel.msgmnb the queue.
 const DEEPEN_SYSTEM_V: &str = "sudo sysctl -w kernel.msgmax=1048576 kernel.msgmnb=4194304";
-/// Why long messages matter, to either family of queues.
+/// Why long messages matter, for each family of queues.
 const LONG_SYSTEM_V: &str = "A block that is longer cannot be sent as one message (EINVAL), and its row of \
     sysv-msgq stays empty.";
 const LONG_POSIX: &str = "A queue for longer blocks cannot be made (mq_open: EINVAL), and their row of posix-mq \
     stays empty.";
 
-/// What is added of a limit that CAP_SYS_RESOURCE goes past.
+/// The remark about a limit that CAP_SYS_RESOURCE overrides.
 fn past(vitals: &Vitals) -> &'static str {
-    if vitals.confinement.may_exceed_resources() { ", but CAP_SYS_RESOURCE goes past that" } else { "" }
+    if vitals.confinement.may_exceed_resources() { ", but CAP_SYS_RESOURCE overrides that" } else { "" }
 }
 
 fn memlock(host: &Host, vitals: &Vitals) -> Option<Finding> {
@@ -53,7 +53,7 @@ fn memlock(host: &Host, vitals: &Vitals) -> Option<Finding> {
     let limit = host.limits.rlimit_memlock;
     let what = match (limit, free) {
         (None, _) => "memory may be locked without limit".to_owned(),
-        (Some(bytes), true) => format!("{} may be locked, but CAP_IPC_LOCK goes past that", size(bytes)),
+        (Some(bytes), true) => format!("{} may be locked, but CAP_IPC_LOCK overrides that", size(bytes)),
         (Some(bytes), false) => format!("{} may be locked", size(bytes)),
     };
     let fine = free || limit.is_none_or(|bytes| bytes >= ENOUGH);
@@ -79,12 +79,12 @@ fn pipe_pages(host: &Host, vitals: &Vitals) -> Option<Finding> {
     const DEFAULT: u64 = 16384;
     let name = "pipe-user-pages-soft";
     let why = "Above it a user's new pipes shrink to two pages (one before Linux 5.14) and cannot grow: pipelines of large pipes \
-        suddenly become slow. The size granted is in every record.";
+        suddenly become slow. The actual size is in every record.";
     let Some(pages) = host.limits.pipe_user_pages_soft else {
         return Some(Finding::new(name, Unknown, "fs.pipe-user-pages-soft cannot be read", why));
     };
     let free = vitals.confinement.may_exceed_pipe_pages();
-    let past = if free { ", but this process' capabilities go past that" } else { "" };
+    let past = if free { ", but this process's capabilities override that" } else { "" };
     let what = match pages {
         0 => "the pages of a user's pipes are not limited".to_owned(),
         _ => format!("the pipes of a user may hold {pages} pages together{past}"),
@@ -121,7 +121,7 @@ fn msgmax(host: &Host, _: &Vitals) -> Option<Finding> {
 fn msgmnb(host: &Host, _: &Vitals) -> Option<Finding> {
     let bytes = host.limits.msgmnb?;
     let what = format!("a System V queue may hold {}", size(bytes));
-    let why = "The writer must wait whenever that much lies unread: with a few messages in the \
+    let why = "The writer must wait whenever that much is unread: with a few messages in the \
         queue every message is a wake-up.";
     Finding::new("msgmnb", unless(bytes >= 4 * BLOCK, Caps), what, why).remedy(DEEPEN_SYSTEM_V)
 }
@@ -129,7 +129,7 @@ fn msgmnb(host: &Host, _: &Vitals) -> Option<Finding> {
 fn msgmni(host: &Host, _: &Vitals) -> Option<Finding> {
     let queues = host.limits.msgmni?;
     let what = format!("there may be {queues} System V queues");
-    let why = "Each queue measured needs one; queues of killed programs stay until `ipcrm` takes them away.";
+    let why = "Each queue measured needs one; queues of killed programs stay until `ipcrm` removes them.";
     Finding::new("msgmni", unless(queues >= 32, Caps), what, why).remedy("sudo sysctl -w kernel.msgmni=32000")
 }
 
@@ -139,7 +139,7 @@ fn mq_unreadable(host: &Host, _: &Vitals) -> Option<Finding> {
     unreadable.then(|| Finding::new("mq-limits", Unknown, what, LONG_POSIX))
 }
 
-/// CAP_SYS_RESOURCE goes past both maxima of POSIX queues (mq_overview(7)), but not past RLIMIT_MSGQUEUE.
+/// CAP_SYS_RESOURCE overrides both maxima of POSIX queues (mq_overview(7)), but not RLIMIT_MSGQUEUE.
 fn mq_msgsize(host: &Host, vitals: &Vitals) -> Option<Finding> {
     let bytes = host.limits.mq_msgsize_max?;
     let fine = vitals.confinement.may_exceed_resources() || bytes >= BLOCK;
@@ -180,7 +180,7 @@ fn receive_buffer(host: &Host, _: &Vitals) -> Option<Finding> {
 
 fn buffer(name: &'static str, key: &str, option: &str, limit: Option<u64>) -> Option<Finding> {
     let why = "Larger socket buffers let the sender run ahead; a request above the limit is cut \
-        without an error (socket(7)). The size granted is in every record.";
+        without an error (socket(7)). The actual size is in every record.";
     let Some(bytes) = limit else {
         return Some(Finding::new(name, Unknown, format!("{key} cannot be read"), why));
     };
@@ -233,7 +233,7 @@ fn temporary(_: &Host, vitals: &Vitals) -> Option<Finding> {
     let found = |state, what: String, why| Finding::new("tmpdir", state, what, why);
     let names = "Files as links, FIFOs and sockets with a name are made there.";
     let Some(files) = &vitals.temporary else {
-        return found(Caps, "$TMPDIR is no folder".to_owned(), names).remedy("export TMPDIR=/tmp");
+        return found(Caps, "$TMPDIR is not a folder".to_owned(), names).remedy("export TMPDIR=/tmp");
     };
     let roomy = vitals.shm.as_ref().is_some_and(|shm| shm.refusal.is_none() && has(shm, ROOM));
     let elsewhere = "export TMPDIR=/dev/shm";

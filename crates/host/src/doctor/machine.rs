@@ -33,11 +33,11 @@ pub(super) const RULES: &[Rule] = &[
     numa_balancing,
 ];
 
-/// Shows the busy programs; what to do about them is for the reader to decide.
+/// Shows the busy programs.
 const WHO: &str = "ps -eo pid,pcpu,comm --sort=-pcpu | head";
 /// The folder of both switches of transparent huge pages.
 const THP: &str = "/sys/kernel/mm/transparent_hugepage";
-/// Clock sources the vDSO reads without entering the kernel (vdso(7); arch/*/include/asm/vdso/clocksource.h).
+/// Clock sources that the vDSO reads without a system call (vdso(7); arch/*/include/asm/vdso/clocksource.h).
 const FAST_CLOCKS: &str =
     "tsc kvm-clock hyperv_clocksource_tsc_page arch_sys_counter riscv_clocksource timebase tod";
 
@@ -53,8 +53,8 @@ fn cpus(host: &Host, _: &Vitals) -> Option<Finding> {
             "Both ends share the CPU: every hand-over is a context switch, and only --place same and any are \
                 possible."
         }
-        2 | 3 => "Two ends fill two CPUs, and whatever else runs takes its time from one of them.",
-        _ => "Two ends, and room for everything else.",
+        2 | 3 => "Two ends use two CPUs, and every other program takes time from one of them.",
+        _ => "There are CPUs for two ends and for other programs.",
     };
     Some(Finding::new("cpus", unless(count > 3, Note), what, why))
 }
@@ -73,12 +73,12 @@ fn isolated(host: &Host, vitals: &Vitals) -> Option<Finding> {
     let found = |state, what: &str, why| Some(Finding::new("isolation", state, what, why));
     match &vitals.isolated {
         None => {
-            let why = "Isolated CPUs run nothing but what is pinned to them.";
+            let why = "Isolated CPUs run only tasks that are pinned to them.";
             found(Unknown, "the kernel does not say which CPUs are isolated", why)
         }
         Some(list) if list.is_empty() && host.cpus.len() < 4 => {
             let why = "With fewer than four CPUs the system needs them all.";
-            found(Good, "no CPU is isolated, nor could one be spared", why)
+            found(Good, "no CPU is isolated, and none could be spared", why)
         }
         Some(list) if list.is_empty() => {
             let why = "The scheduler may put other work beside the ends. Boot with isolcpus= and \
@@ -99,14 +99,14 @@ fn hypervisor(host: &Host, _: &Vitals) -> Option<Finding> {
     let bare = "Wake-ups and clocks are the machine's own.";
     Some(match &host.hypervisor {
         Some(name) => Finding::new("hypervisor", Note, format!("this is a guest of {name}"), guest),
-        None => Finding::new("hypervisor", Good, "no hypervisor shows itself", bare),
+        None => Finding::new("hypervisor", Good, "no hypervisor is visible", bare),
     })
 }
 
 fn mitigations(host: &Host, _: &Vitals) -> Option<Finding> {
     let (state, why) = match host.mitigated_at_system_calls() {
         None => (Unknown, "Some mitigations make every system call slower."),
-        Some(names) if names.is_empty() => (Good, "A system call costs what the CPU asks for it."),
+        Some(names) if names.is_empty() => (Good, "System calls run at the CPU's own speed."),
         Some(_) => {
             let why = "It slows small blocks and round trips most. Compare figures only between machines \
                 with the same mitigations; they are in every record.";
@@ -118,10 +118,10 @@ fn mitigations(host: &Host, _: &Vitals) -> Option<Finding> {
 
 fn quota(host: &Host, vitals: &Vitals) -> Option<Finding> {
     let quota = vitals.confinement.quota.as_ref()?;
-    // Two ends that spin need two CPUs; a quota of all CPUs never bites.
+    // Two ends that spin need two CPUs; a quota of all CPUs has no effect.
     let enough = quota.cpus >= host.cpus.len().min(2) as f64;
     let what = format!("a control group allows {:.2} CPUs' worth of time", quota.cpus);
-    let why = "Once it is used up both ends stand still until the period ends (100 ms as a rule): \
+    let why = "Once it is used up both ends stop until the period ends (usually 100 ms): \
         throughput comes in steps and the tail of latency is the period.";
     Finding::new("cpu-quota", unless(enough, Spoils), what, why).remedy(format!(
         "echo {} | sudo tee {}",
@@ -141,22 +141,22 @@ fn governor(host: &Host, _: &Vitals) -> Option<Finding> {
     let found = |state, what: &str, why| Finding::new("governor", state, what, why);
     match (host.governor.as_deref(), &host.hypervisor) {
         (Some("performance"), _) => {
-            let why = "The clock does not wait for load before it rises.";
+            let why = "The CPU frequency does not have to rise with the load first.";
             Some(found(Good, "the frequency governor is `performance`", why))
         }
         (Some(word), _) => {
-            let why = "The clock follows the load: short trials, and ends that sleep between blocks, run \
+            let why = "The CPU frequency follows the load: short trials, and ends that sleep between blocks, run \
                 slower than long busy ones.";
             found(Spoils, &format!("the frequency governor is `{word}`"), why)
                 .remedy("echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor")
         }
         (None, Some(_)) => {
-            let why = "The clock may change without this system knowing; interleaved trials spread the \
+            let why = "The CPU frequency may change without this system's knowledge; interleaved trials spread the \
                 change over all rows.";
             Some(found(Note, "no frequency governor: the hypervisor's host decides", why))
         }
         (None, None) => {
-            let why = "It is not known whether the clock is steady; watch the ±95 % column.";
+            let why = "It is unknown whether the CPU frequency is constant; see the ±95 % column.";
             Some(found(Unknown, "no frequency governor is visible", why))
         }
     }
@@ -166,12 +166,12 @@ fn clocksource(_: &Host, vitals: &Vitals) -> Option<Finding> {
     let found = |state, what: &str, why| Finding::new("clocksource", state, what, why);
     let is_fast = |source: &str| FAST_CLOCKS.split(' ').any(|fast| fast == source);
     let Some(source) = vitals.clocksource.as_deref() else {
-        let why = "A clock that needs a system call shows in short round trips.";
+        let why = "A clock that needs a system call makes short round trips longer.";
         return Some(found(Unknown, "the kernel does not name its clock source", why));
     };
     let what = format!("time is read from `{source}`");
     if is_fast(source) {
-        return Some(found(Good, &what, "CLOCK_MONOTONIC costs some 20 ns and no system call."));
+        return Some(found(Good, &what, "CLOCK_MONOTONIC costs about 20 ns and no system call."));
     }
     let why =
         "Each clock reading is a system call of a microsecond or more, and is part of every round trip.";
@@ -185,7 +185,7 @@ fn boost(_: &Host, vitals: &Vitals) -> Option<Finding> {
     let boost = vitals.boost.as_ref()?;
     let what = match boost.on {
         true => "the CPU may run above its nominal frequency",
-        false => "the CPU keeps to its nominal frequency",
+        false => "the CPU stays at or below its nominal frequency",
     };
     let why = "How far above depends on heat and on how many cores are busy: the first trials are \
         faster than the last, one busy core is faster than two.";
@@ -200,23 +200,23 @@ fn idle(_: &Host, vitals: &Vitals) -> Option<Finding> {
     let exit_us = vitals.idle_exit_us?;
     let what = format!("an idle CPU needs up to {exit_us} µs to wake");
     let why =
-        "An end that blocks lets its CPU fall asleep: the exit time is part of every round trip across CPUs.";
-    // A wake-up on another core costs 2 to 5 µs on bare metal: shallower states are lost in it.
+        "When an end blocks, its CPU becomes idle: the exit time is part of every round trip across CPUs.";
+    // A wake-up on another core costs 2 to 5 µs on bare metal: a shorter exit time is not visible.
     Finding::new("idle-states", unless(exit_us <= 5, Caps), what, why).remedy("sudo cpupower idle-set -D 5")
 }
 
-/// CPUs of the machine, which are more than this process may use where it was pinned (taskset(1)).
+/// CPUs of the machine; a pinned process (taskset(1)) may use fewer.
 fn all_cpus(host: &Host, vitals: &Vitals) -> usize {
     vitals.online_cpus.unwrap_or(host.cpus.len())
 }
 
 fn load(host: &Host, vitals: &Vitals) -> Option<Finding> {
-    let why = "Other work takes turns with the ends, and its share changes from trial to trial.";
+    let why = "Other programs take CPU time from the ends, and their share changes from trial to trial.";
     let Some(load) = host.load_average_1m else {
         return Some(Finding::new("load", Unknown, "the load average cannot be read", why));
     };
     let cpus = all_cpus(host, vitals);
-    // Two CPUs are for the ends; of the others half may be busy before the caches and the clock feel it.
+    // Two CPUs are for the ends; if more than half of the others are busy, caches and frequency change.
     let bearable = ((cpus as f64 - 2.0) / 2.0).max(0.25);
     let machine = if cpus == 1 { "one CPU".to_owned() } else { format!("{cpus} CPUs") };
     let what = format!("the load average is {load:.2} on the machine's {machine}");
@@ -245,7 +245,7 @@ fn pressure(_: &Host, vitals: &Vitals) -> Option<Finding> {
 fn stolen(_: &Host, vitals: &Vitals) -> Option<Finding> {
     let percent = vitals.stolen_percent?;
     let what = format!("{percent:.2} % of CPU time since boot was given to other guests");
-    let why = "Stolen time stands in the clock and in no counter of the ends: throughput drops and \
+    let why = "Stolen time is in the elapsed time, but in no counter of the ends: throughput drops and \
         the tail of latency grows for no visible reason.";
     Some(Finding::new("stolen-time", unless(percent < 1.0, Spoils), what, why))
 }
@@ -288,7 +288,7 @@ fn thp(host: &Host, _: &Vitals) -> Option<Finding> {
 
 fn thp_shmem(host: &Host, _: &Vitals) -> Option<Finding> {
     let name = "thp-shmem";
-    let why = "Shared memory and memfds get 4 KiB pages unless this says otherwise: each first touch is a fault, \
+    let why = "Shared memory and memfds get 4 KiB pages unless this is changed: each first access is a fault, \
         and large rings miss the TLB.";
     let Some(word) = host.shmem_huge_pages.as_deref() else {
         return Some(Finding::new(name, Unknown, "this kernel has no huge pages for shared memory", why));
@@ -301,10 +301,10 @@ fn thp_shmem(host: &Host, _: &Vitals) -> Option<Finding> {
 fn reserved(_: &Host, vitals: &Vitals) -> Option<Finding> {
     let pages = vitals.nr_hugepages?;
     let what = match pages {
-        0 => "no huge pages are set aside".to_owned(),
-        _ => format!("{pages} huge pages are set aside"),
+        0 => "no huge pages are reserved".to_owned(),
+        _ => format!("{pages} huge pages are reserved"),
     };
-    let why = "Only MAP_HUGETLB needs them; rows that ask for it do without, and say so.";
+    let why = "Only MAP_HUGETLB needs them; rows that request it run without, with a remark.";
     Finding::new("hugepages", unless(pages > 0, Note), what, why).remedy("sudo sysctl -w vm.nr_hugepages=64")
 }
 
@@ -315,7 +315,7 @@ fn numa_balancing(host: &Host, vitals: &Vitals) -> Option<Finding> {
         return None;
     }
     let what = match on {
-        true => "the kernel moves pages between NUMA nodes on its own",
+        true => "the kernel moves pages between NUMA nodes automatically",
         false => "pages stay on their NUMA node",
     };
     let why = "It unmaps pages to see which task touches them, and moves buffers in the middle of a trial.";

@@ -1,4 +1,4 @@
-//! The rules before machines that exist only here.
+//! The rules on invented machines.
 
 use model::{Host, Limits};
 
@@ -14,7 +14,7 @@ fn files(kind: &str, available_bytes: u64) -> FileSystem {
     FileSystem { folder: "/tmp".into(), kind: kind.into(), available_bytes, refusal: None }
 }
 
-/// Four quiet cores of bare metal where nothing is to be repaired.
+/// Four idle cores of bare metal, on which every finding is good.
 fn healthy() -> (Host, Vitals) {
     let host = Host {
         cpus: (0..4).map(|id| cpu(id, id, 0, 0)).collect(),
@@ -61,7 +61,7 @@ fn find(host: &Host, vitals: &Vitals, name: &str) -> Finding {
 }
 
 /// Everything wrong at once.
-fn sick() -> (Host, Vitals) {
+fn faulty() -> (Host, Vitals) {
     let host = Host {
         cpus: vec![cpu(0, 0, 0, 0), cpu(1, 1, 1, 1)],
         governor: Some("powersave".into()),
@@ -126,13 +126,13 @@ fn a_healthy_machine_is_all_good() {
 }
 
 #[test]
-fn a_sick_machine_hears_it_and_every_cap_has_its_command() {
-    let (host, vitals) = sick();
+fn a_machine_with_every_fault_has_every_finding_and_every_cap_a_command() {
+    let (host, vitals) = faulty();
     let findings = examine(&host, &vitals);
     for finding in &findings {
         assert!(finding.state != Severity::Caps || finding.remedy.is_some(), "{finding:?}");
         assert!(!finding.what.ends_with('.') && finding.why.ends_with('.'), "{finding:?}");
-        // Two CPUs of one core each have no siblings: the one thing that is well with this machine.
+        // Two cores of one thread each: only these two findings are good.
         assert!(
             finding.state != Severity::Good || ["smt", "isolation"].contains(&finding.name),
             "{finding:?}"
@@ -146,7 +146,7 @@ fn a_sick_machine_hears_it_and_every_cap_has_its_command() {
 }
 
 #[test]
-fn a_machine_that_says_nothing_is_unknown_and_not_good() {
+fn what_cannot_be_read_is_unknown_and_not_good() {
     let findings = examine(&Host::default(), &Vitals::default());
     for name in
         ["governor", "load", "thp", "pipe-max-size", "msg-limits", "mq-limits", "clocksource", "mitigations"]
@@ -159,7 +159,7 @@ fn a_machine_that_says_nothing_is_unknown_and_not_good() {
 
 #[test]
 fn commands_are_exact() {
-    let (host, vitals) = sick();
+    let (host, vitals) = faulty();
     for (name, command) in [
         ("governor", "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"),
         ("pipe-max-size", "sudo sysctl -w fs.pipe-max-size=1048576"),
@@ -177,8 +177,8 @@ fn commands_are_exact() {
 }
 
 #[test]
-fn where_there_is_no_sudo_none_is_named() {
-    let (host, mut vitals) = sick();
+fn without_sudo_no_command_contains_it() {
+    let (host, mut vitals) = faulty();
     vitals.confinement.sudo = model::AS_ROOT;
     let commands = examine(&host, &vitals).into_iter().filter_map(|finding| finding.remedy);
     let commands: Vec<String> = commands.collect();
@@ -187,8 +187,8 @@ fn where_there_is_no_sudo_none_is_named() {
 }
 
 #[test]
-fn root_needs_no_sudo_and_its_capabilities_go_past_some_limits() {
-    let (host, mut vitals) = sick();
+fn root_needs_no_sudo_and_its_capabilities_override_some_limits() {
+    let (host, mut vitals) = faulty();
     vitals.confinement.root = true;
     vitals.confinement.sudo = "";
     vitals.confinement.capabilities = SYS_RESOURCE;
@@ -208,7 +208,7 @@ fn root_needs_no_sudo_and_its_capabilities_go_past_some_limits() {
 /// Expected a command that works; `prlimit` answered EPERM to root without CAP_SYS_RESOURCE.
 #[test]
 fn root_without_its_capability_gets_no_command_to_raise_limits() {
-    let (host, mut vitals) = sick();
+    let (host, mut vitals) = faulty();
     vitals.confinement.root = true;
     for name in ["msgqueue", "memlock"] {
         let finding = find(&host, &vitals, name);
@@ -229,7 +229,7 @@ fn load_is_judged_by_the_cpus_there_are() {
         host.load_average_1m = Some(load);
         assert_eq!(find(&host, &vitals, "load").state, state, "{load} on {cpus}");
     }
-    // Expected, under `taskset -c 0`: the load is the whole machine's, whatever this process may use of it.
+    // Expected, under `taskset -c 0`: the load is compared with all CPUs of the machine.
     // Happened: "the load average is 20.00 on 1 CPU", which spoiled everything.
     let mut vitals = vitals;
     vitals.online_cpus = Some(64);
@@ -244,7 +244,7 @@ fn load_is_judged_by_the_cpus_there_are() {
 }
 
 #[test]
-fn numa_balancing_is_no_matter_on_one_node() {
+fn numa_balancing_does_not_matter_on_one_node() {
     let (host, mut vitals) = healthy();
     vitals.numa_balancing = Some(true);
     assert!(examine(&host, &vitals).iter().all(|finding| finding.name != "numa-balancing"));
@@ -261,7 +261,7 @@ fn this_machine_can_be_examined_and_written_as_json() {
     serde_json::to_string(&findings).expect("findings are data");
 }
 
-/// Expected: what cannot be written is not well, whatever room it has.
+/// Expected: a folder that cannot be written is not good, also if it has free space.
 /// Happened: a read-only /tmp was a "good tmpdir".
 #[test]
 fn a_folder_in_which_no_file_can_be_made_is_not_good() {

@@ -1,5 +1,4 @@
-//! What holds this process back, or lets it past the limits of others: capabilities, a seccomp filter,
-//! a tracer, a CPU quota of its control group.
+//! What limits this process, or exempts it from limits: capabilities, a seccomp filter, a tracer, a CPU quota of its control group.
 
 use std::path::{Path, PathBuf};
 
@@ -11,21 +10,21 @@ const CAP_IPC_LOCK: u32 = 14;
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_SYS_RESOURCE: u32 = 24;
 
-/// This process before the system, from /proc/self.
+/// The privileges and limits of this process, from /proc/self.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Confinement {
     /// The effective user is root.
     pub(crate) root: bool,
     /// The prefix of a command that only root may run.
     pub(crate) sudo: &'static str,
-    /// Effective capabilities. Within a user namespace they say more than holds: the limits of pipes and
-    /// message queues ask for the capability in the first namespace.
+    /// Effective capabilities. In a user namespace some of them have no effect: the limits of pipes and message queues require the
+    /// capability in the initial namespace.
     pub(crate) capabilities: u64,
     /// A seccomp filter runs at each system call.
     pub(crate) seccomp_filter: Option<bool>,
-    /// The process that traces this one, 0 where none does.
+    /// The process that traces this one; 0 if there is none.
     pub(crate) tracer_pid: Option<u32>,
-    /// The tightest CPU quota on the way from this process' control group to the root.
+    /// The lowest CPU quota from this process's control group up to the root.
     pub(crate) quota: Option<Quota>,
 }
 
@@ -34,14 +33,13 @@ pub(crate) struct Confinement {
 pub(crate) struct Quota {
     /// CPUs' worth of time in each period.
     pub(crate) cpus: f64,
-    /// The file that holds it.
+    /// The quota's file.
     pub(crate) file: PathBuf,
-    /// What to write to it to lift it.
+    /// The value that removes the quota.
     pub(crate) lift: &'static str,
 }
 
 impl Confinement {
-    /// Reads them.
     pub(crate) fn read(roots: &Roots) -> Self {
         let status = roots.proc_text("self/status").unwrap_or_default();
         let effective_uid = field(&status, "Uid").and_then(|ids| ids.split_whitespace().nth(1));
@@ -56,7 +54,7 @@ impl Confinement {
         }
     }
 
-    /// CAP_SYS_RESOURCE: fs.pipe-max-size and the POSIX queues' maxima do not bind (pipe(7), mq_overview(7)).
+    /// CAP_SYS_RESOURCE: fs.pipe-max-size and the POSIX queues' maxima do not apply (pipe(7), mq_overview(7)).
     pub(crate) fn may_exceed_resources(&self) -> bool {
         self.capable(CAP_SYS_RESOURCE)
     }
@@ -66,12 +64,12 @@ impl Confinement {
         self.capable(CAP_SYS_RESOURCE) || self.capable(CAP_SYS_ADMIN)
     }
 
-    /// CAP_IPC_LOCK: RLIMIT_MEMLOCK does not bind (mlock(2)).
+    /// CAP_IPC_LOCK: RLIMIT_MEMLOCK does not apply (mlock(2)).
     pub(crate) fn may_lock_memory(&self) -> bool {
         self.capable(CAP_IPC_LOCK)
     }
 
-    /// CAP_SYS_ADMIN: `io_uring_disabled = 1` does not bind.
+    /// CAP_SYS_ADMIN: `io_uring_disabled = 1` does not apply.
     pub(crate) fn may_administer(&self) -> bool {
         self.capable(CAP_SYS_ADMIN)
     }
@@ -81,7 +79,7 @@ impl Confinement {
     }
 }
 
-/// The tightest of all quotas above this process, in either version of control groups.
+/// The lowest of all quotas above this process, in both versions of control groups.
 fn quota(roots: &Roots) -> Option<Quota> {
     let groups = roots.proc_text("self/cgroup").unwrap_or_default();
     let mounts = roots.sys.join("fs/cgroup");
@@ -109,7 +107,7 @@ fn quota_v2(group: &Path) -> Option<Quota> {
     (period_us > 0.0).then(|| Quota { cpus: quota_us / period_us, file, lift: "max" })
 }
 
-/// `cpu.cfs_quota_us`: -1 where there is none.
+/// `cpu.cfs_quota_us`: -1 if there is none.
 fn quota_v1(group: &Path) -> Option<Quota> {
     let file = group.join("cpu.cfs_quota_us");
     let number = |path: &Path| std::fs::read_to_string(path).ok()?.trim().parse::<f64>().ok();

@@ -18,27 +18,27 @@ const GROUPS_OF_ALL_PATTERNS: usize = 12;
 /// Which of two mechanisms is faster, over the sizes at which both were measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Crossing {
-    /// The first is faster up to `low` and the second from `high` on, or the other way round; in between it is not known.
+    /// One is faster up to `low` and the other from `high` on; between them it is unknown.
     At {
-        /// Whether it is the first that is faster at small blocks.
+        /// Whether the first is faster at small blocks.
         first_ahead_below: bool,
-        /// Where the two lines cross, or halfway: in bytes.
+        /// The block size at which the two lines cross, or the geometric middle, in bytes.
         bytes: f64,
-        /// The largest block at which the one is surely ahead.
+        /// Largest block at which the one is significantly faster.
         low: u64,
-        /// The smallest block from which on the other one is.
+        /// Smallest block from which on the other one is significantly faster.
         high: u64,
     },
-    /// One is surely ahead at some sizes, the other at none.
+    /// One is significantly faster at some sizes, the other at none.
     Never {
-        /// Whether that is the first.
+        /// Whether the first is faster.
         first_ahead: bool,
-        /// At how many of the sizes, and of how many.
+        /// Number of sizes at which it is, and number of all sizes.
         sizes: (usize, usize),
     },
     /// The faster one changes more than once.
     Often,
-    /// Nowhere is one surely ahead, or there are too few rounds to tell.
+    /// No size has a significant difference, or there are too few rounds.
     Unclear,
 }
 
@@ -68,7 +68,7 @@ pub fn crossing(
     }
 }
 
-/// The sizes at which one of two is surely ahead, and whether it is the first.
+/// The sizes at which one of two is significantly faster, and whether it is the first.
 ///
 /// A sign-flip permutation test. If both are equally fast, the signs of all differences of a round can be flipped. The agreement
 /// of a size is compared with the largest of all sizes under every pattern of flipped rounds. (Westfall and Young,

@@ -3,25 +3,25 @@
 use super::swept::SizeMean;
 use crate::estimate::median;
 
-/// From this many standard deviations on a size pulls no harder (Huber, 95 % efficient for normal values).
+/// Standard deviations beyond which the influence of a size does not grow (Huber, 95 % efficient for normal values).
 const HUBER: f64 = 1.345;
 /// Makes the median absolute deviation agree with the standard deviation of a normal distribution.
 const MAD_TO_SIGMA: f64 = 1.4826;
-/// A fit that has not converged after this many steps is taken as it is.
+/// Most steps of a fit.
 const STEPS_MAX: usize = 60;
-/// A step that changes no time by more than this share is the last.
+/// The fit ends with a step that changes no time by more than this share.
 const SETTLED: f64 = 1e-7;
-/// No size is believed to be nearer to the line than this.
+/// Smallest spread around the line, in logarithms.
 const SPREAD_MIN: f64 = 1e-6;
-/// A step trusts no size to be farther off than this, in logarithms: the line comes nearer step by step.
+/// Largest distance of a size from the line in one step, in logarithms: a far line moves in several steps.
 const STRIDE: f64 = 0.7;
 /// Parameters of a line.
 const PARAMETERS: usize = 3;
 
-/// What a line is made of, beside overhead and bytes.
+/// The terms of a line in addition to overhead and bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LineShape {
-    /// The buffer whose fillings cost time.
+    /// The buffer size, if fillings cost time.
     pub(super) buffer_bytes: Option<u64>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct CostLine {
 }
 
 impl LineShape {
-    /// What the parameters are multiplied by for a block: one overhead, its bytes, how often it fills the buffer.
+    /// The factors of the parameters for a block: 1, its bytes, how often it fills the buffer.
     fn regressors(self, block_bytes: u64) -> [f64; PARAMETERS] {
         let fillings = match self.buffer_bytes {
             Some(buffer) if block_bytes >= buffer && buffer > 0 => block_bytes as f64 / buffer as f64,
@@ -50,20 +50,20 @@ impl CostLine {
         Self { shape, overhead_ns, byte_ns, filling_ns }
     }
 
-    /// What a block takes, in nanoseconds.
+    /// The time of a block, in nanoseconds.
     pub(super) fn ns(&self, block_bytes: u64) -> f64 {
         let [one, bytes, fillings] = self.shape.regressors(block_bytes);
         self.overhead_ns * one + self.byte_ns * bytes + self.filling_ns * fillings
     }
 
-    /// How far the sizes lie from the line in the mean, in logarithms.
+    /// The mean distance of the sizes from the line, in logarithms.
     pub(super) fn distance(&self, means: &[SizeMean]) -> f64 {
         let off = |mean: &SizeMean| (mean.ln_ns - self.ns(mean.block_bytes).ln()).abs();
         means.iter().map(off).sum::<f64>() / means.len().max(1) as f64
     }
 }
 
-/// The line of this shape through some means; `None` for no means, or times that are no numbers.
+/// The line of this shape through some means; `None` without means, or if a time is not finite.
 pub(super) fn fit(means: &[SizeMean], shape: LineShape) -> Option<CostLine> {
     let (first, last) = (means.first()?, means.last()?);
     let rows: Vec<[f64; PARAMETERS]> = means.iter().map(|mean| shape.regressors(mean.block_bytes)).collect();
@@ -74,7 +74,7 @@ pub(super) fn fit(means: &[SizeMean], shape: LineShape) -> Option<CostLine> {
         let off: Vec<f64> = means.iter().zip(&times).map(|(mean, time)| mean.ln_ns - time.ln()).collect();
         let spread = median(&off.iter().map(|off| off.abs()).collect::<Vec<f64>>())? * MAD_TO_SIGMA;
         let limit = HUBER * spread.max(SPREAD_MIN);
-        // Near the line a logarithm's distance is a share of the time: a linear problem in shares.
+        // Near the line a difference of logarithms is a share of the time: the problem is linear in shares.
         let weighted = rows.iter().zip(&times).zip(&off).map(|((row, time), off)| {
             let weight = (limit / off.abs().max(limit)).sqrt();
             (row.map(|factor| factor / time * weight), (1.0 + off.clamp(-STRIDE, STRIDE)) * weight)
@@ -91,15 +91,15 @@ pub(super) fn fit(means: &[SizeMean], shape: LineShape) -> Option<CostLine> {
     Some(line)
 }
 
-/// An equation: factors of the parameters, and what they are to add up to.
+/// An equation: factors of the parameters, and their sum.
 type Equation = ([f64; PARAMETERS], f64);
 
-/// Least squares without negative parameters: of all choices of parameters that are not zero the best whose values are
-/// positive (Lawson and Hanson 1974, ch. 23; seven choices need no search).
+/// Non-negative least squares (Lawson and Hanson 1974, ch. 23): of all seven choices of parameters that are not zero, the best
+/// with positive values.
 fn not_negative(equations: &[Equation]) -> Option<[f64; PARAMETERS]> {
     let choices = 1..1usize << PARAMETERS;
     let solutions = choices.filter_map(|choice| solve(equations, choice));
-    // A line that only fillings make has no time for the smallest blocks.
+    // With fillings alone the smallest blocks would take no time.
     let possible = solutions.filter(|found| found.iter().all(|one| *one >= 0.0) && found[0] + found[1] > 0.0);
     let error = |found: &[f64; PARAMETERS]| {
         let off =
@@ -109,10 +109,10 @@ fn not_negative(equations: &[Equation]) -> Option<[f64; PARAMETERS]> {
     possible.min_by(|one, other| error(one).total_cmp(&error(other)))
 }
 
-/// Least squares in the chosen parameters (bits), the others zero; `None` where several solutions fit.
+/// Least squares in the chosen parameters (bits), the others zero; `None` if the solution is not unique.
 fn solve(equations: &[Equation], choice: usize) -> Option<[f64; PARAMETERS]> {
     let chosen: Vec<usize> = (0..PARAMETERS).filter(|at| choice >> at & 1 == 1).collect();
-    // Scaled to length one, so that a thousandth of a nanosecond and a second are alike.
+    // Scaled to length one: the parameters differ by many orders of magnitude.
     let length = |at: usize| equations.iter().map(|(row, _)| row[at] * row[at]).sum::<f64>().sqrt();
     let lengths: Vec<f64> = chosen.iter().map(|at| length(*at)).collect();
     if lengths.iter().any(|length| !length.is_normal()) {
@@ -137,7 +137,7 @@ fn solve(equations: &[Equation], choice: usize) -> Option<[f64; PARAMETERS]> {
     found.iter().all(|one| one.is_finite()).then_some(found)
 }
 
-/// Solves a positive definite system, whose right side is its last column (Gauss).
+/// Solves a positive definite system by Gaussian elimination; its last column is the right side.
 fn eliminate(mut system: Vec<Vec<f64>>) -> Option<Vec<f64>> {
     const SINGULAR: f64 = 1e-12;
     let count = system.len();

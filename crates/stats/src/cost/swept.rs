@@ -1,5 +1,4 @@
-//! The trials of one mechanism over block sizes, and the mean of each size: what a block of it takes, whatever single
-//! trials did.
+//! The trials of one mechanism over block sizes, and a robust mean of each size.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +7,13 @@ use model::{CaseRecord, Workload};
 use crate::estimate::{median, middle};
 use crate::figure::elapsed_per_block_ns;
 
-/// From this many standard deviations on a sample has no weight (Beaton and Tukey's bisquare, 95 % efficient for normal values).
+/// Standard deviations beyond which a sample has no weight (Beaton and Tukey's bisquare, 95 % efficient for normal values).
 const BISQUARE: f64 = 6.0;
-/// Steps of the bisquare mean; it hardly moves after the third.
+/// Steps of the bisquare mean; it hardly changes after the third.
 const STEPS: usize = 8;
 /// Makes the median absolute deviation agree with the standard deviation of a normal distribution.
 const MAD_TO_SIGMA: f64 = 1.4826;
-/// What the ends of a stream share and fill, by its name in `granted`; the first that is there.
+/// Names of the buffer between the ends in `granted`; the first that exists is used.
 const BUFFERS: [&str; 3] = ["pipe_bytes", "ring_bytes", "sndbuf_bytes"];
 
 /// The trials of one mechanism over block sizes.
@@ -33,8 +32,8 @@ pub(super) struct SizeMean {
 }
 
 impl Swept {
-    /// The streams among these cases, which must be of one mechanism and differ in their blocks alone. Samples of which no time per block can
-    /// be told are left out.
+    /// The streams among these cases, which must have the same mechanism and options except for the block. Samples without a time per
+    /// block are ignored.
     pub fn of<'a>(cases: impl IntoIterator<Item = &'a CaseRecord>) -> Self {
         let mut swept = Self::default();
         let mut buffers: Vec<Option<u64>> = Vec::new();
@@ -49,13 +48,13 @@ impl Swept {
                 swept.sizes.entry(case.block_bytes).or_default().push((sample.round, ln_ns));
             }
         }
-        // One buffer for all sizes: what grows with the blocks is no buffer that larger ones fill.
+        // One buffer for all sizes: larger blocks do not fill a buffer that grows with them.
         swept.buffer_bytes =
             buffers.first().copied().flatten().filter(|one| buffers.iter().all(|all| *all == Some(*one)));
         swept
     }
 
-    /// The block sizes of which there are trials, the smallest first.
+    /// The block sizes with trials, ascending.
     pub fn blocks(&self) -> Vec<u64> {
         self.sizes.keys().copied().collect()
     }
@@ -76,7 +75,7 @@ impl Swept {
         self.buffer_bytes
     }
 
-    /// The mean of every size; without the trials of these rounds, where some are named.
+    /// The mean of every size, without the trials of the rounds `without`.
     pub(super) fn size_means(&self, without: Option<&[u32]>) -> Vec<SizeMean> {
         let stays = |round: &u32| without.is_none_or(|rounds| !rounds.contains(round));
         let values: Vec<(u64, Vec<f64>)> = self
@@ -99,14 +98,14 @@ impl Swept {
 fn spread<'a>(sizes: impl Iterator<Item = &'a [f64]>) -> f64 {
     let off = sizes.flat_map(|values| {
         let center = median(values).unwrap_or(0.0);
-        // Of n values one lies on their median by itself: the correction of the standard deviation, near enough.
+        // One of n values is the median itself: approximately the n - 1 correction of the standard deviation.
         let few = (values.len() as f64 / (values.len().max(2) - 1) as f64).sqrt();
         values.iter().map(move |value| (value - center).abs() * few)
     });
     median(&off.collect::<Vec<f64>>()).unwrap_or(0.0) * MAD_TO_SIGMA
 }
 
-/// The bisquare mean of some values, of which there is one at least.
+/// The bisquare mean of at least one value.
 fn bisquare_mean(values: &[f64], spread: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -124,7 +123,7 @@ fn bisquare_mean(values: &[f64], spread: f64) -> f64 {
             sum += weight(*value) * value;
             weights += weight(*value);
         }
-        // Where nothing lies near the middle it is the middle all the same.
+        // If no value has a weight, the median stays.
         if weights <= 0.0 {
             break;
         }

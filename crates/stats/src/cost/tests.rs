@@ -1,4 +1,4 @@
-//! Synthetic sweeps whose parameters are known, under several kinds of noise, and sweeps that no machine could make.
+//! Synthetic sweeps with known parameters, with several kinds of noise, and impossible sweeps.
 
 use super::*;
 use crate::mock::{self, normal};
@@ -13,8 +13,8 @@ const RING: Truth = [40.0, 0.1, 0.0];
 const WAKING: Truth = [400.0, 0.2, 45_000.0];
 const BUFFER_BYTES: u64 = 65_536;
 
-/// What spoils the samples: the standard deviation of single ones and of whole rounds, in logarithms, and the share that
-/// takes two to five times as long.
+/// Noise: the standard deviation of single samples and of whole rounds, in logarithms, and the share of samples that take two to
+/// five times as long.
 #[derive(Debug, Clone, Copy)]
 struct Noise {
     sample: f64,
@@ -72,7 +72,7 @@ fn holds(fitted: Fitted, truth: f64) -> bool {
     fitted.low <= truth && truth <= fitted.high
 }
 
-/// In how many of the runs each parameter lies in its interval, and how often fillings are part of the model.
+/// Number of runs in which each parameter is in its interval, and in which fillings are part of the model.
 fn coverage(truth: Truth, noise: Noise, rounds: u32, runs: usize, seed: u64) -> ([usize; 4], usize) {
     let mut random = fastrand::Rng::with_seed(seed);
     let (mut held, mut filled) = ([0; 4], 0);
@@ -88,8 +88,8 @@ fn coverage(truth: Truth, noise: Noise, rounds: u32, runs: usize, seed: u64) -> 
     (held, filled)
 }
 
-/// Expected: 95 % or more, whatever the noise and however few the rounds. (With 400 runs of each kind it is 96 to 99 %, and
-/// 94 % for the worst kind: disturbed rounds.)
+/// Expected: at least 95 % for each kind of noise and number of rounds. (With 400 runs of each kind it is 96 to 99 %, and 94 % for
+/// the worst kind: disturbed rounds.)
 #[test]
 fn known_parameters_lie_in_their_intervals() {
     const RUNS: usize = 12;
@@ -123,7 +123,7 @@ fn random() -> fastrand::Rng {
 }
 
 #[test]
-fn a_line_is_called_one_and_a_bend_is_found_where_it_is() {
+fn a_line_is_straight_and_a_bend_is_found() {
     let straight = sweep(|block| time_ns(PIPE, block), quiet(), 9, &mut random());
     let model = CostModel::of(&straight).expect("a sweep");
     assert!(matches!(model.straightness(), Straightness::Straight(share) if share < 0.05), "{model:?}");
@@ -155,7 +155,7 @@ fn fillings_need_a_buffer_that_some_sizes_fill_and_some_do_not() {
 }
 
 #[test]
-fn where_there_is_no_model_is_said_why() {
+fn without_a_model_there_is_a_reason() {
     let of = |blocks: &[u64], rounds: u32| {
         let cases = blocks
             .iter()
@@ -197,10 +197,10 @@ fn mechanisms_cross_where_the_figures_do() {
     assert_eq!(of(&small, &Swept::default()), Crossing::Unclear);
 }
 
-/// Expected: wrong once in twenty times at most, however few the rounds. Happened: in 8 % of the pairs at 9 rounds, in 49 % at 6, as no
-/// rank of so few reaches the chance that is left for each of 21 sizes.
+/// Expected: wrong in at most one of twenty pairs, also with few rounds. Happened: in 8 % of the pairs with 9 rounds, in 49 % with 6,
+/// as no rank of so few rounds reaches the corrected level of each of 21 sizes.
 #[test]
-fn the_same_again_is_seldom_called_a_crossing() {
+fn equal_mechanisms_rarely_have_a_crossing() {
     const RUNS: usize = 600;
     let mut random = random();
     let noises = [KINDS[2], KINDS[3], KINDS[4]];
@@ -230,7 +230,7 @@ proptest! {
         buffer: u64,
     ) {
         let cases: Vec<CaseRecord> = trials.iter().map(|(power, round, elapsed_ns, messages, ordinary)| {
-            // Most trials could be true; some are anything a record may say.
+            // Most trials are plausible; some have any values that a record may contain.
             let odd = Sample { elapsed_ns: *elapsed_ns, messages: *messages, bytes: 1, ..mock::sample(*round) };
             let block = 3u64.pow(*power);
             let sample = if *ordinary > 0 { sample(*round, block, 100.0 + block as f64) } else { odd };

@@ -1,4 +1,4 @@
-//! Simulated fleets: only slow nodes are named, and of alike nodes hardly any.
+//! Simulated fleets: slow nodes are found, and equal nodes are rarely called slow.
 
 use super::*;
 use crate::Estimate;
@@ -6,18 +6,18 @@ use crate::mock::normal;
 use fastrand::Rng;
 use proptest::prelude::*;
 
-/// Known to the last digit.
+/// A speed without noise.
 fn exact(found: f64) -> Speed {
     Speed { found, most: found, noisy: false }
 }
 
-/// All pairs of `nodes` nodes: each way, or once.
+/// All pairs of `nodes` nodes: in both directions with two kinds of ends, else once.
 fn all_pairs(nodes: usize, ends: usize) -> impl Iterator<Item = (usize, usize)> {
     let both = (0..nodes).flat_map(move |one| (0..nodes).map(move |other| (one, other)));
     both.filter(move |(one, other)| if ends == 2 { one != other } else { one < other })
 }
 
-/// What is named: for each end the slow nodes, and the slow pairs.
+/// The slow nodes of each kind of end, and the slow pairs.
 fn named(pairs: &[PairSpeed], nodes: usize, ends: usize) -> (Vec<Vec<usize>>, Vec<(usize, usize)>) {
     let found = polished(pairs, nodes, ends);
     let slow = found.slow_pairs().into_iter().map(|at| (pairs[at].0, pairs[at].1)).collect();
@@ -25,17 +25,17 @@ fn named(pairs: &[PairSpeed], nodes: usize, ends: usize) -> (Vec<Vec<usize>>, Ve
 }
 
 /// The data of Seo, *A Review and Comparison of Methods for Detecting Outliers in Univariate Data Sets* (University of Pittsburgh, 2006),
-/// whose modified z-scores are 1.80 at most but for 22.48 and 24.73 of the two last; a plain z-score finds neither.
+/// whose modified z-scores are at most 1.80, except 22.48 and 24.73 of the two last; a plain z-score finds neither.
 #[test]
-fn what_is_known_of_the_test_holds() {
+fn the_published_outliers_are_found() {
     let values = [3.2, 3.4, 3.7, 3.7, 3.8, 3.9, 4.0, 4.0, 4.1, 4.2, 4.7, 4.8, 14.0, 15.0];
-    assert_eq!(far_off(&values), [12, 13]);
+    assert_eq!(outlier_indices(&values), [12, 13]);
     let slow = |sign: f64| slow_nodes(&values.map(|value| vec![exact(sign * (value - 4.0))]));
     assert_eq!((slow(-1.0), slow(1.0)), (vec![12, 13], vec![]), "only the slow end counts");
 }
 
 #[test]
-fn of_few_or_nearly_alike_nodes_none_is_named() {
+fn of_few_or_nearly_equal_nodes_none_is_slow() {
     let slow =
         |speeds: &[f64]| slow_nodes(&speeds.iter().map(|speed| vec![exact(*speed)]).collect::<Vec<_>>());
     assert_eq!(slow(&[0.0, 0.0, -5.0]), [0; 0]);
@@ -43,9 +43,9 @@ fn of_few_or_nearly_alike_nodes_none_is_named() {
     assert_eq!(slow(&[0.0, 0.001, -0.001, -0.7]), [3]);
 }
 
-/// Expected: no pair. Happened: the six values of three nodes' streams were taken for enough to name a pair.
+/// Expected: no pair. Happened: a pair was called slow by the six values of three nodes' streams.
 #[test]
-fn of_three_nodes_no_pair_is_named() {
+fn of_three_nodes_no_pair_is_slow() {
     for (nodes, slow) in [(3, vec![]), (4, vec![(0, 1)])] {
         let speed = |(a, b)| (a, b, exact(if (a, b) == (0, 1) { -1.0 } else { (a + 3 * b) as f64 / 1e3 }));
         let pairs: Vec<PairSpeed> = all_pairs(nodes, 2).map(speed).collect();
@@ -56,7 +56,7 @@ fn of_three_nodes_no_pair_is_named() {
 proptest! {
     /// A slow node is found as a node, and a slow pair as a pair, in fleets of any size.
     #[test]
-    fn a_slow_node_is_no_slow_pair(
+    fn a_slow_node_is_not_a_slow_pair(
         nodes in 5usize..30, which in 0usize..30, ends in 1usize..3, noise in prop::collection::vec(-0.02f64..0.02, 870),
     ) {
         let node = which % nodes;
@@ -72,7 +72,7 @@ proptest! {
 
     /// Expected: "it sends at 3.6 %". Happened: the square root of that, 19 %, and every pair that it sends to.
     #[test]
-    fn a_node_slow_at_one_end_is_named_for_that_end(nodes in 4usize..12, which in 0usize..12, share in 0.01f64..0.8, sends: bool) {
+    fn a_node_slow_at_one_end_is_slow_only_at_that_end(nodes in 4usize..12, which in 0usize..12, share in 0.01f64..0.8, sends: bool) {
         let node = which % nodes;
         let is_slow = |(a, b)| if sends { a == node } else { b == node };
         let speed = |(a, b)| (a, b, exact(if is_slow((a, b)) { share.ln() } else { 0.0 } + ((7 * a + 3 * b) % 11) as f64 / 1e6));
@@ -86,7 +86,7 @@ proptest! {
     }
 }
 
-/// Trials of the same pair differ by that much (the standard deviation of the logarithm), and some take so much longer.
+/// The standard deviation of the logarithm of a pair's trials, and how much longer some trials take.
 #[derive(Clone, Copy)]
 struct Noise {
     trial: f64,
@@ -98,11 +98,11 @@ const NOISES: [Noise; 4] = [
     Noise { trial: 0.1, pair: 0.0, slow_mode: 0.0 },
     Noise { trial: 0.2, pair: 0.0, slow_mode: 0.0 },
     Noise { trial: 0.05, pair: 0.05, slow_mode: 0.0 },
-    // Round trips of 13 and of 42 µs, as the scheduler likes.
+    // Round trips of 13 or 42 µs, depending on the scheduler.
     Noise { trial: 0.03, pair: 0.0, slow_mode: 0.3 },
 ];
 
-/// A fleet of alike nodes but for one pair of ends, measured with nine trials for each pair.
+/// A fleet of equal nodes except for one pair, measured with nine trials for each pair.
 fn measured(
     random: &mut Rng,
     (nodes, ends): (usize, usize),
@@ -122,7 +122,7 @@ fn measured(
     all_pairs(nodes, ends).map(&mut speed).collect()
 }
 
-/// The share of fleets of 4 to 8 nodes, each measured with streams and round trips, of which a node is named.
+/// The share of fleets of 4 to 8 equal nodes, each measured with streams and round trips, in which a node is called slow.
 fn named_by_chance(runs: usize, noise: Noise) -> f64 {
     let mut random = Rng::with_seed(18);
     let mut any = |nodes| {
@@ -139,9 +139,9 @@ fn named_by_chance(runs: usize, noise: Noise) -> f64 {
     (0..runs).filter(|run| any(4 + run % 5)).count() as f64 / runs as f64
 }
 
-/// Expected: hardly any node is named by chance. Happened: one in 8 of 18 fleets.
+/// Expected: a node is rarely called slow by chance. Happened: one in 8 of 18 fleets.
 #[test]
-fn alike_nodes_are_hardly_ever_named() {
+fn equal_nodes_are_rarely_called_slow() {
     for noise in NOISES {
         let share = named_by_chance(1000, noise);
         assert!(share <= 0.06, "{share} of all fleets, noise of {} between trials", noise.trial);
@@ -149,7 +149,7 @@ fn alike_nodes_are_hardly_ever_named() {
 }
 
 #[test]
-fn who_is_slow_is_named_in_spite_of_noise() {
+fn slow_nodes_are_found_in_spite_of_noise() {
     for noise in &NOISES[..3] {
         let mut random = Rng::with_seed(18);
         let mut both = || {
