@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use model::{Chain, Seen};
+use model::{Chain, TopSnapshot};
 use observe::chains::ChainSampler;
 use observe::pace::Pace;
 use process::ready_within;
@@ -96,7 +96,7 @@ fn key(chain: &Chain) -> &str {
 /// What is on the screen.
 struct Screen {
     which: Which,
-    seen: Seen,
+    seen: TopSnapshot,
     /// The last rates of each link by its name, the latest last; `None` where a rate is not known.
     history: HashMap<String, VecDeque<Option<f64>>>,
     sort: Sort,
@@ -198,7 +198,7 @@ impl Screen {
     fn new(which: Which) -> Self {
         Self {
             which,
-            seen: Seen::default(),
+            seen: TopSnapshot::default(),
             history: HashMap::new(),
             sort: Sort::Rate,
             typed: None,
@@ -210,7 +210,7 @@ impl Screen {
     }
 
     /// Shows a new sample, and adds its rates to the history.
-    fn take(&mut self, seen: Seen) {
+    fn take(&mut self, seen: TopSnapshot) {
         self.seen = seen;
         let links = || self.seen.chains.iter().flat_map(|chain| &chain.links);
         self.history.retain(|name, _| links().any(|link| link.name == *name));

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use clap::Args;
-use model::{Chain, Seen, TopRecord};
+use model::{Chain, TopRecord, TopSnapshot};
 use observe::chains::ChainSampler;
 use report::read::Loaded;
 
@@ -144,7 +144,7 @@ fn once(args: &TopArgs, which: &Which, stop: &StopRequest) -> anyhow::Result<Exi
 }
 
 /// What is said where there are none of those that were asked for.
-pub(crate) fn nothing(which: &Which, seen: &Seen) -> Option<String> {
+pub(crate) fn nothing(which: &Which, seen: &TopSnapshot) -> Option<String> {
     let ended = |pid: i32| process::proc::Stat::of(pid).is_none();
     let said = match which {
         Which::All => return None,

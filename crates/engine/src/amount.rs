@@ -1,28 +1,28 @@
-//! How much a trial moves: enough for the clock, little enough for the budget.
+//! How much a trial moves: enough for the clock's resolution, and not too much for the budget.
 
 use std::time::Duration;
 
 use model::{Amount, Case};
 
-/// A trial shorter than this says more about the barrier and the clock than about the mechanism.
+/// Shortest trial: a shorter one measures the barrier and the clock more than the mechanism.
 pub(crate) const TRIAL_MIN: Duration = Duration::from_millis(10);
 
-/// A trial longer than this teaches nothing that a second trial would not teach better.
+/// Longest trial: in the same time two shorter trials give more information.
 pub(crate) const TRIAL_MAX: Duration = Duration::from_millis(300);
 
-/// The part of the budget that is planned with: a noisy machine is slower than its warm-up said.
+/// The planned part of the budget: a noisy machine may be slower than in its warm-up.
 pub(crate) const PLANNED_PART: f64 = 0.85;
 
-/// Bytes of the first, tentative trial of a case.
+/// Bytes of the first sizing trial of a case.
 const FIRST_BYTES: u64 = 1 << 20;
-/// Larger blocks are tried with fewer than four of them.
+/// Most bytes of the first sizing trial: of large blocks it has fewer than four.
 const FIRST_BYTES_MAX: u64 = 256 << 20;
 
-/// The most a trial of chosen size stores. Beyond it the kernel begins to write back and to throttle the
-/// writer in the midst of a trial, and the figure is the disk's load of that second (`--bytes` asks for it).
+/// Most bytes that a trial stores unless `--bytes` requests more: with more, the kernel begins to write back and throttles the
+/// writer during the trial, and the figure depends on the disk's current load.
 const STORED_BYTES_MAX: u64 = 128 << 20;
 
-/// Blocks of a fixed amount; `None` where the amount is to be found by trying.
+/// Blocks of a fixed amount; `None` if sizing trials have to find it.
 pub(crate) fn fixed_blocks(case: &Case) -> Option<u64> {
     match case.amount {
         Amount::Adaptive => None,
@@ -31,15 +31,15 @@ pub(crate) fn fixed_blocks(case: &Case) -> Option<u64> {
     }
 }
 
-/// Blocks of the first, tentative trial: few, since nothing is known of the mechanism's speed.
+/// Blocks of the first sizing trial: few, as the mechanism's speed is unknown.
 pub(crate) fn first_blocks(case: &Case) -> u64 {
-    // Paced ones take as long as the rate says, whatever the mechanism is.
+    // The rate determines how long paced round trips take.
     let most = case.load.rate_per_s.map_or(256, |rate| (u64::from(rate) / 100).clamp(1, 256));
     let least = (FIRST_BYTES_MAX / case.block_bytes).clamp(1, 4);
     (FIRST_BYTES / case.block_bytes).clamp(least, 256).min(most)
 }
 
-/// Blocks for a trial of about `target`, judged by a trial of `blocks` that took `elapsed`.
+/// Blocks for a trial of about `target`, predicted by a trial of `blocks` that took `elapsed`.
 pub(crate) fn scaled_blocks(
     case: &Case,
     stores_data: bool,
@@ -54,11 +54,11 @@ pub(crate) fn scaled_blocks(
     scaled.min(most)
 }
 
-/// Blocks more that are tried for a sum that is not 0.
+/// Most blocks that are added to get a sum that is not 0.
 const MORE_BLOCKS_MAX: u64 = 8;
 
-/// So many blocks, or a few more, whose checksum `sum` tells of a number of bytes is not 0, as that of zeros would be. There
-/// are none where whole blocks hold whole periods, an even number of each byte.
+/// At least `blocks` blocks whose checksum is not 0, as that of zeros would be; `sum` gives the checksum of a number of bytes. If
+/// blocks are whole periods with an even number of each byte, every checksum is 0.
 pub(crate) fn blocks_with_a_sum(case: &Case, blocks: u64, mut sum: impl FnMut(u64) -> Option<String>) -> u64 {
     let is_zero = |sum: String| sum.bytes().all(|digit| digit == b'0');
     (blocks..=blocks.saturating_add(MORE_BLOCKS_MAX))
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_trial_is_small_however_large_a_block_is() {
+    fn the_first_trial_is_small_also_with_large_blocks() {
         let blocks = |block_bytes| first_blocks(&Case { block_bytes, ..case(Amount::Adaptive) });
         assert_eq!([1, 64 << 10, 1 << 20, 64 << 20].map(blocks), [256, 16, 4, 4]);
         assert_eq!([128 << 20, 2_000_000_000].map(blocks), [2, 1], "not 8 GB before anything is known");
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_would_not_have_the_sum_of_a_trial() {
+    fn the_sum_of_a_trial_is_not_that_of_zeros() {
         let tile = Tile::make(&PayloadKind::Sequence, 0, Period::Bench).expect("no file involved");
         let of_blocks = |block_bytes, blocks| {
             let case = Case { block_bytes, ..case(Amount::Adaptive) };

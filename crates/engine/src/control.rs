@@ -1,4 +1,4 @@
-//! The page that all tasks of a trial share: a barrier, how far each end has come, and on which CPU it runs.
+//! The page that all tasks of a trial share: a barrier, the progress of each end, and its CPU.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use mechanism::{SharedMemory, TaskCpu};
 
 /// Polls of the barrier before the first sched_yield(2): both ends arrive within microseconds, unless they share a CPU.
-const LOOKS_BEFORE_YIELD: u32 = 2_000;
+const POLLS_BEFORE_YIELD: u32 = 2_000;
 
-/// What one task writes, on a cache line (and prefetch neighbour) of its own.
+/// The counters of one task, on two cache lines of its own (adjacent lines are prefetched together).
 #[repr(C, align(128))]
 struct TaskCounters {
     moved: AtomicU64,
@@ -52,30 +52,29 @@ impl TrialPage {
     }
 
     fn counters(&self) -> &[TaskCounters] {
-        // SAFETY: as above; behind the head, whose size is a multiple of their alignment, lie as many as there are tasks.
+        // SAFETY: as above; after the head, whose size is a multiple of their alignment, there are counters for every task.
         unsafe {
             std::slice::from_raw_parts(self.memory.as_ptr().add(size_of::<PageHead>()).cast(), self.tasks)
         }
     }
 
-    /// Waits until all tasks have come here. Where one never comes, the supervisor ends the others.
+    /// Waits until all tasks have called it. If one never does, the supervisor ends the others.
     pub(crate) fn barrier(&self) {
         let (arrived, tasks) = (&self.head().arrived, self.tasks as u32);
         arrived.fetch_add(1, AcqRel);
-        let mut looks = 0;
+        let mut polls = 0;
         while arrived.load(Acquire) < tasks {
-            looks += 1;
-            if looks < LOOKS_BEFORE_YIELD { std::hint::spin_loop() } else { rustix::thread::sched_yield() }
+            polls += 1;
+            if polls < POLLS_BEFORE_YIELD { std::hint::spin_loop() } else { rustix::thread::sched_yield() }
         }
     }
 
-    /// How much one task has moved.
+    /// The progress of a task.
     pub(crate) fn moved(&self, task: usize) -> &AtomicU64 {
         &self.counters()[task].moved
     }
 
-    /// Notes that a task of one of several pairs, or one of several senders, has moved all it had to. The first one to do so notes the
-    /// progress of all.
+    /// Records that a task of one of several pairs or senders is done. The first one records the progress of all.
     pub(crate) fn is_done(&self, task: usize, moved: u64, now_ns: u64) {
         self.moved(task).store(moved, Relaxed);
         if self.head().done.swap(1, AcqRel) == 0 {
@@ -86,17 +85,17 @@ impl TrialPage {
         }
     }
 
-    /// How much one task had moved when the first was done.
+    /// The progress of a task when the first one was done.
     pub(crate) fn moved_while_all_ran(&self, task: usize) -> u64 {
         self.counters()[task].moved_while_all_ran.load(Relaxed)
     }
 
-    /// When the first was done (CLOCK_MONOTONIC).
+    /// When the first task was done (CLOCK_MONOTONIC).
     pub(crate) fn all_ran_until_ns(&self) -> u64 {
         self.head().all_ran_until_ns.load(Relaxed)
     }
 
-    /// Where one task says on which CPU it is.
+    /// The CPU of a task, which the task writes.
     pub(crate) fn cpu(&self, task: usize) -> &TaskCpu {
         &self.counters()[task].cpu
     }

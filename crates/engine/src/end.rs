@@ -1,4 +1,4 @@
-//! One end of a trial: from the barrier to the last byte, and what it used meanwhile.
+//! One end of a trial: from the barrier to the last byte, with its resource usage.
 
 use std::io;
 
@@ -21,27 +21,27 @@ pub(crate) struct EndReport {
     pub(crate) received_bytes: u64,
     /// The checksum over them, at level `verify`.
     pub(crate) checksum: Option<String>,
-    /// What it used.
+    /// Its resource usage.
     pub(crate) usage: EndUsage,
-    /// Round trip times, encoded as records have them.
+    /// Round trip times, encoded as in records.
     pub(crate) latency_histogram: Option<String>,
-    /// Of paced round trips, the times since the question was really asked, encoded likewise.
+    /// For paced round trips, the times since the actual request, encoded as in records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) service_histogram: Option<String>,
-    /// Blocks of many senders that did not come in one piece; `None` where bytes are missing, or blocks were not looked at.
+    /// Blocks of many senders that did not arrive in one piece; `None` if bytes are missing, or blocks were not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) torn_blocks: Option<u64>,
     /// How often it compared the CPUs of both ends, and how often they were the same.
     pub(crate) looks: (u64, u64),
-    /// What it knows of its connection with another host.
+    /// The state of its connection with another host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) connection: Option<ConnectionFacts>,
-    /// What went wrong.
+    /// Its error.
     pub(crate) failure: Option<EndFailure>,
 }
 
 impl EndReport {
-    /// The report of an end that could not even start.
+    /// The report of an end that could not start.
     pub(crate) fn failed(error: &io::Error) -> Self {
         Self {
             start_ns: 0,
@@ -59,16 +59,16 @@ impl EndReport {
     }
 }
 
-/// What went wrong at an end.
+/// The error of an end.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct EndFailure {
     /// The error in words, errno by name.
     pub(crate) message: String,
-    /// The errno, where there is one.
+    /// The errno, if there is one.
     pub(crate) errno: Option<i32>,
-    /// True where the other end closed before the last byte: that end's own failure says why.
+    /// Whether the other end closed before the last byte: that end has the cause.
     pub(crate) peer_closed: bool,
-    /// True where one task would have waited for itself: the block does not fit.
+    /// Whether one task would have waited for itself: the block does not fit.
     pub(crate) would_block: bool,
 }
 
@@ -85,8 +85,8 @@ impl From<&io::Error> for EndFailure {
     }
 }
 
-/// Runs one end of a trial, from the barrier on. `done` is its number and what it will have moved, where the progress of all ends at the
-/// end of the first one is wanted; `blocks` are those of each sender.
+/// Runs one end of a trial, from the barrier on. `done`: its index and its total progress, if the progress of all ends when the
+/// first is done has to be recorded. `blocks`: those of each sender.
 pub(crate) fn run_end(
     endpoint: &mut dyn Endpoint,
     job: &mut Job<'_>,
@@ -94,7 +94,7 @@ pub(crate) fn run_end(
     done: Option<(usize, u64)>,
     blocks: u64,
 ) -> EndReport {
-    // An end that could not be readied still comes to the barrier: the others must not wait there for it.
+    // An end that could not be prepared also waits at the barrier, so that the others can continue.
     let prepared = endpoint.prepare();
     control.barrier();
     let before = thread_usage();
@@ -121,15 +121,15 @@ pub(crate) fn run_end(
     }
 }
 
-/// The clock of one end (CLOCK_MONOTONIC): it starts behind the barrier and stops when `moves_all` has moved the last byte, checked at
-/// level `verify`. Of these two times of every end [`crate::sample::clock_trial`] makes those of the trial.
+/// The clock of one end (CLOCK_MONOTONIC): it starts after the barrier and stops when `moves_all` has moved the last byte, checked
+/// at level `verify`. [`crate::sample::clock_trial`] computes the trial's times from those of every end.
 fn clock_end<T>(moves_all: impl FnOnce() -> T) -> (u64, u64, T) {
     let start_ns = monotonic_ns();
     let result = moves_all();
     (start_ns, monotonic_ns(), result)
 }
 
-/// RUSAGE_THREAD: the calling thread's own, which is the whole end's also where it is a process.
+/// RUSAGE_THREAD: the calling thread's usage. An end has only one thread, also if it is a process.
 fn thread_usage() -> EndUsage {
     getrusage(UsageWho::RUSAGE_THREAD).map(|usage| end_usage(usage.as_ref())).unwrap_or_default()
 }

@@ -1,14 +1,13 @@
 //! From a plan to raw samples: placement, barrier, clock, trials.
 //!
 //! Every trial runs in fresh child processes under the supervision of this one, so that an end that dies,
-//! hangs or is killed costs a row and not the run. No mechanism is known here by name; nothing is
-//! summarised or printed here.
+//! hangs or is killed fails a row and not the run. This crate knows no mechanism by name, and neither summarises nor prints.
 
 mod amount;
 mod control;
+mod disturbance;
 mod end;
 mod machine;
-mod neighbours;
 mod plan;
 mod prepare;
 mod remote;

@@ -1,5 +1,5 @@
-//! Figures of this machine that no mechanism changes: wake-ups and copies, by trials of their own; system calls, clock and page faults,
-//! by loops in this process.
+//! Figures of this machine that do not depend on a mechanism: wake-ups and copies, measured by trials; system calls, clock and page
+//! faults, measured by loops in this process.
 #![allow(unsafe_code)]
 
 use std::hint::black_box;
@@ -19,14 +19,14 @@ use crate::session::run;
 
 /// Repeats of each figure.
 const REPEATS: u32 = 9;
-/// What wake-ups and copies may take together.
+/// Time limit of wake-ups and copies together.
 const BUDGET: Duration = Duration::from_millis(2200);
 /// System calls, and readings of the clock, in one repeat.
 const CALLS: u64 = 20_000;
 /// Pages of one repeat.
 const PAGES: usize = 1024;
 
-/// Measures this machine, within some three seconds.
+/// Measures this machine in about three seconds.
 ///
 /// Must be called from a process with one thread: trials are forked from it.
 pub fn measure_machine(cpus: &[Cpu]) -> Vec<MachineFigure> {
@@ -35,12 +35,12 @@ pub fn measure_machine(cpus: &[Cpu]) -> Vec<MachineFigure> {
     figures
 }
 
-/// Takes a figure, in its unit.
+/// Measures a figure, in its unit.
 type Loop = fn() -> io::Result<f64>;
 
 /// The figures that need no second task.
 fn in_this_process(cpus: &[Cpu]) -> Vec<MachineFigure> {
-    // Where this process may not be pinned, the figures are of several CPUs.
+    // If this process cannot be pinned, the figures are of several CPUs.
     let _pinned = cpus.first().and_then(|cpu| Pinned::to(cpu.id).ok());
     let loops: [(MachineFigureKind, Loop); 4] = [
         (MachineFigureKind::SystemCall, || Ok(system_call_ns())),
@@ -76,8 +76,7 @@ fn clock_ns() -> f64 {
     (monotonic_ns() - began) as f64 / CALLS as f64
 }
 
-/// The clock's resolution. Two readings are apart by what a reading costs, rounded to the resolution: it is the smallest difference
-/// between such distances.
+/// The clock's resolution: the smallest difference between the intervals of consecutive readings, which are multiples of it.
 fn clock_step_ns() -> f64 {
     let mut readings: Vec<u64> = (0..CALLS).map(|_| monotonic_ns()).collect();
     readings.dedup();
@@ -91,11 +90,11 @@ fn clock_step_ns() -> f64 {
 /// The first write to each page of a fresh mapping.
 fn page_fault_ns() -> io::Result<f64> {
     let (page, len) = (page_size(), PAGES * page_size());
-    // SAFETY: a fresh private mapping at an address of the kernel's choice, given back below; only its own bytes are written.
+    // SAFETY: a fresh private mapping at an address of the kernel's choice, unmapped below; only its own bytes are written.
     unsafe {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         let start = mmap_anonymous(std::ptr::null_mut(), len, access, MapFlags::PRIVATE)?;
-        // A huge page would be 512 pages at once. Kernels without huge pages refuse this, and do not need it.
+        // A huge page would be 512 pages at once. Kernels without huge pages return an error, which does not matter.
         let _ = madvise(start, len, Advice::LinuxNoHugepage);
         let began = monotonic_ns();
         for number in 0..PAGES {
@@ -153,14 +152,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loops_of_this_process_have_sensible_figures() {
+    fn loops_in_this_process_have_plausible_figures() {
         for figure in in_this_process(&[]) {
             assert_eq!(figure.values.len(), REPEATS as usize, "{figure:?}");
             assert!(figure.values.iter().all(|value| *value > 0.0 && *value < 1e9), "{figure:?}");
         }
     }
 
-    /// A page that was touched before costs a memory access: what is counted are faults.
+    /// Each first write is a page fault; a write to a touched page would only be a memory access.
     #[test]
     fn every_page_is_a_fault() {
         let faults = || {

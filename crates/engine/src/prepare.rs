@@ -1,5 +1,5 @@
-//! The check of a case before anything is measured: whether the mechanism can do it, whether this machine has the mechanism, and
-//! which CPUs the ends get.
+//! Checks a case before anything is measured: whether the mechanism supports it, whether this machine has the mechanism, and the
+//! CPUs of the ends.
 
 use host::PlacementError;
 use mechanism::{Capabilities, Mechanism, Options};
@@ -15,14 +15,14 @@ pub(crate) struct Ready {
     /// The ends' CPUs, pair after pair, the sender's first (many senders', then the receiver's); empty where the scheduler chooses.
     pub(crate) cpus: Vec<u32>,
     pub(crate) block_bytes: usize,
-    /// What proves that bytes pass by reference, where the mechanism says so.
+    /// The proof that bytes pass by reference, if the mechanism claims it.
     pub(crate) zero_copy: Option<ZeroCopy>,
-    /// The longest block of many senders that comes in one piece.
+    /// Longest block of many senders that arrives in one piece.
     pub(crate) atomic_bytes: u64,
 }
 
 impl Ready {
-    /// The CPU of task number `index` of a pair, which is no relay; `None` where the scheduler chooses.
+    /// The CPU of task `index` of a pair, which is not a relay; `None` if the scheduler chooses.
     pub(crate) fn cpu_of(&self, case: &Case, pair: usize, index: usize) -> Option<u32> {
         let last = index + 1 == tasks(case);
         let (of_pair, at) = match (case.load.senders, case.tasks) {
@@ -34,22 +34,22 @@ impl Ready {
     }
 }
 
-/// How many tasks each pair of a case has.
+/// Number of tasks of each pair of a case.
 pub(crate) fn tasks(case: &Case) -> usize {
     if case.tasks == Tasks::Single { 1 } else { 1 + case.load.senders() as usize + case.relays as usize }
 }
 
-/// How many tasks a case has.
+/// Number of tasks of a case.
 pub(crate) fn all_tasks(case: &Case) -> usize {
     tasks(case) * case.load.pairs() as usize
 }
 
-/// Finds a case's mechanism, and checks the case against what that and the machine have.
+/// Finds a case's mechanism, and checks whether the mechanism and the machine support the case.
 pub(crate) fn prepare(case: &Case, cpus: &[Cpu]) -> Result<Ready, CaseError> {
     let (mechanism, options) = mechanism::resolve(&case.spec)
         .map_err(|problem| CaseError::stated(ErrorKind::Unsupported, problem.to_string()))?;
     check_combination(mechanism, &options, case)?;
-    // Whether the mechanism works on this machine alone says nothing of the way to another.
+    // The probe tests the mechanism on this machine only, not between two hosts.
     let probed = if case.toward.is_some() { Ok(()) } else { mechanism.probe() };
     probed.map_err(|missing| {
         let message = format!("not available here: {}", missing.reason);
@@ -67,7 +67,7 @@ pub(crate) fn prepare(case: &Case, cpus: &[Cpu]) -> Result<Ready, CaseError> {
     Ok(Ready { mechanism, options, cpus: chosen, block_bytes, zero_copy, atomic_bytes })
 }
 
-/// The CPUs of all ends, as [`Ready`] has them.
+/// The CPUs of all ends, as in [`Ready`].
 fn seats(case: &Case, cpus: &[Cpu]) -> Result<Vec<u32>, PlacementError> {
     if let Some(senders) = case.load.senders {
         return host::resolve_senders(case.placement, cpus, senders);
@@ -77,7 +77,7 @@ fn seats(case: &Case, cpus: &[Cpu]) -> Result<Vec<u32>, PlacementError> {
     Ok(seats.into_iter().step_by(of_pair).collect())
 }
 
-/// Each end holds a block or two, and the mechanism may hold more.
+/// Blocks that must fit into memory: one or two for each end, and some for the mechanism.
 const BLOCKS_IN_MEMORY: u64 = 8;
 
 fn block_that_fits(case: &Case) -> Result<usize, CaseError> {

@@ -1,5 +1,5 @@
-//! A trial whose ends are on two hosts: this one runs one end, and a [`FarEnd`] reaches the other. Both hosts run the same code. No time
-//! of one host is compared with one of the other: the trial takes as long as its receiver, or its asker, measured on its own host.
+//! A trial with ends on two hosts: this host runs one end, and a [`FarEnd`] controls the other. Both hosts run the same code. Times
+//! of two hosts are never compared: the time of the trial is that of its receiver, or its client, measured on its own host.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use model::{
     monotonic_ns,
 };
 use payload::{Period, Tile, expected_checksum};
-use process::{Child, LOOK_UP, wait_for_all};
+use process::{Child, POLL_INTERVAL, wait_for_all};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,26 +20,26 @@ use crate::end::{EndFailure, EndReport};
 use crate::prepare::prepare;
 use crate::sample::{Ends, check_arrival, check_content, corrupt, make_sample};
 use crate::trial::{TrialOutcome, TrialSetup, child_name, open_error, request, run_ends};
-use crate::watch::{Stillness, WaitError, cause, died, reports, succeeded, system_failure};
+use crate::watch::{StallTimer, WaitError, cause, died, reports, succeeded, system_failure};
 
-/// How long an end goes on after the other one failed, to report an error of its own.
+/// Time for which an end continues after the other one failed, to report its own error.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// The longest time without any progress, and without news of the other host.
+/// Longest time without progress, and without a message of the other host.
 const STILL_MAX: Duration = Duration::from_secs(4);
 
-/// The same for an end that is held for another host, which has given up long before.
+/// The same for an end that runs for another host, which gives up earlier.
 const FAR_STILL_MAX: Duration = Duration::from_secs(10);
 
-/// The most bytes whose checksum is computed while the other host waits.
+/// Most bytes whose checksum is computed while the other host waits.
 const CONFIRMED_BYTES_MAX: u64 = 4 << 30;
 
-/// Limits of what is held for another host: a block, the bytes of a trial, and its time.
+/// Limits of a trial for another host: its block, its bytes, and its time.
 const FAR_BLOCK_BYTES_MAX: u64 = 64 << 20;
 const FAR_TRIAL_BYTES_MAX: u64 = 1 << 60;
 const FAR_TRIAL_MAX: Duration = Duration::from_secs(600);
 
-/// One end of one trial, as one host asks another for it.
+/// One end of one trial: the request of one host to another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
     /// The mechanism and its options.
@@ -52,7 +52,7 @@ pub struct Order {
     pub data: DataLevel,
     /// How the receiver checks.
     pub check: Check,
-    /// What the data is; never a file's.
+    /// The payload; never a file.
     pub payload: PayloadKind,
     /// Seed of a random payload.
     pub seed: u64,
@@ -60,9 +60,9 @@ pub struct Order {
     pub block_bytes: u64,
     /// Blocks, or round trips.
     pub blocks: u64,
-    /// Which way they go, as the asking host sees it.
+    /// The direction, as seen from the requesting host.
     pub toward: Toward,
-    /// What the end that calls begins with.
+    /// The first word that the connecting end sends, so that the other recognises it.
     pub word: Word,
 }
 
@@ -70,37 +70,37 @@ pub struct Order {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FarNews {
-    /// How much its end has moved.
+    /// The progress of its end.
     Moved(u64),
-    /// What its end reports.
+    /// The report of its end.
     Report(Value),
 }
 
-/// The way to the other host. Every error is reported with the case in which it was met.
+/// The connection with the other host. Every error is reported with the case in which it occurred.
 pub trait FarEnd {
-    /// Asks the other host to hold one end of a trial; returns the address that it listens at. An earlier trial is given up.
+    /// Requests one end of a trial from the other host; returns the address on which it listens. Aborts an earlier trial.
     ///
     /// # Errors
-    /// The other host cannot be reached any more.
+    /// The other host cannot be reached.
     fn order(&mut self, order: &Order) -> Result<SocketAddr, CaseError>;
 
-    /// What came from the other host; waits for `wait` at most.
+    /// The next message from the other host; waits for at most `wait`.
     ///
     /// # Errors
-    /// An error of the other host, or of the way to it, or of the protocol.
+    /// An error of the other host, of the connection, or of the protocol.
     fn news(&mut self, wait: Duration) -> Result<Option<FarNews>, CaseError>;
 
-    /// Confirms to the other host, whose end sent, how many bytes arrived here, and their checksum.
+    /// Reports to the other host, whose end sent, the number of bytes that arrived here, and their checksum.
     ///
     /// # Errors
     /// As [`FarEnd::order`].
     fn confirm(&mut self, bytes: u64, checksum: Option<&str>) -> Result<(), CaseError>;
 
-    /// Closes the way to it.
+    /// Closes the connection.
     fn give_up(&mut self, why: &CaseError);
 }
 
-/// Runs one trial whose other end is on the other host.
+/// Runs one trial with the other end on the other host.
 pub(crate) fn run_remote_trial(
     setup: &TrialSetup<'_>,
     far: &mut dyn FarEnd,
@@ -124,7 +124,7 @@ pub(crate) fn run_remote_trial(
         }
         let (moved, _) = control.slowest_and_sum();
         progress(moved as f64 / goal.max(1) as f64);
-        watch.look(far, moved, Duration::ZERO).map_err(|error| WaitError(error.into()))?;
+        watch.update(far, moved, Duration::ZERO).map_err(|error| WaitError(error.into()))?;
         match watch.failed_far().and_then(|failed| cause(std::slice::from_ref(failed), case)) {
             Some(failed) => Err(WaitError(failed.into())),
             None => Ok(()),
@@ -139,13 +139,13 @@ pub(crate) fn run_remote_trial(
         }
         match watch.report.take() {
             Some(report) => break on_our_clock(report, &order, &near)?,
-            // A failure here waits for a better reason from the other host, but not for long.
+            // After a failure here, waits for the cause from the other host, for at most [`GRACE`].
             None if near.failure.is_some() && ended.elapsed() > GRACE => {
                 break EndReport { failure: None, ..near.clone() };
             }
-            // Both ends are done together, so that a report is due whatever else came.
+            // Both ends are done at about the same time, so a report must arrive soon.
             None if ended.elapsed() > STILL_MAX => return Err(watch.silent(far).into()),
-            None => watch.look(far, control.slowest_and_sum().0, LOOK_UP)?,
+            None => watch.update(far, control.slowest_and_sum().0, POLL_INTERVAL)?,
         }
     };
     let both = if first { [near, remote] } else { [remote, near] };
@@ -168,11 +168,11 @@ pub(crate) fn run_remote_trial(
     })
 }
 
-/// Holds the other end of a trial for another host, which connects to `listener`. `report` is called twenty times a second with what was
-/// moved so far; the trial ends where it gives an error. Returns what the end reports.
+/// Runs one end of a trial for another host, which connects to `listener`. Calls `report` twenty times per second with the progress;
+/// an error of `report` ends the trial. Returns the report of the end.
 ///
 /// # Errors
-/// Why the end cannot be held here, or failed; or what `report` gave.
+/// The end cannot run here, or failed; or the error of `report`.
 pub fn hold_far_end(
     order: &Order,
     listener: &Arc<std::net::TcpListener>,
@@ -191,11 +191,11 @@ pub fn hold_far_end(
     let meeting = Meeting { place: Place::Answer(listener.clone()), word: order.word, is_first: first };
     let (control, mut children) = start(&setup, &meeting)?;
     let began = Instant::now();
-    let mut movement = Stillness::from(began);
+    let mut movement = StallTimer::from(began);
     wait_for_all(&mut children, &|child| !succeeded(child), &mut || {
         let (moved, _) = control.slowest_and_sum();
         report(moved).map_err(|error| WaitError(error.into()))?;
-        movement.look(Instant::now(), moved);
+        movement.update(Instant::now(), moved);
         if movement.lasted > FAR_STILL_MAX {
             let text = format!("nothing moves between the hosts for {} s", FAR_STILL_MAX.as_secs());
             return Err(WaitError(CaseError::new(ErrorKind::Hung, text).into()));
@@ -214,18 +214,18 @@ pub fn hold_far_end(
     serde_json::to_value(report).map_err(|error| CaseError::new(ErrorKind::Died, error.to_string()))
 }
 
-/// Checks what the other host confirms of the bytes sent from here; the checksum of up to [`CONFIRMED_BYTES_MAX`].
+/// Checks the number of bytes that the other host received from here, and the checksum of at most [`CONFIRMED_BYTES_MAX`].
 ///
 /// # Errors
-/// What it confirms, and what is right.
+/// They are wrong; the message has the right ones.
 pub fn check_confirmed(order: &Order, bytes: u64, checksum: Option<&str>) -> Result<(), CaseError> {
     let sent = order.blocks.saturating_mul(order.block_bytes);
     if bytes != sent {
         return Err(corrupt(format!("the other host says that {bytes} of {sent} bytes arrived")));
     }
     let tile = Tile::make(&order.payload, order.seed, Period::Bench).ok();
-    let looked = tile.filter(|_| order.data == DataLevel::Verify && bytes <= CONFIRMED_BYTES_MAX);
-    match looked.and_then(|tile| expected_checksum(&tile, order.check, bytes, &|| false)) {
+    let checked = tile.filter(|_| order.data == DataLevel::Verify && bytes <= CONFIRMED_BYTES_MAX);
+    match checked.and_then(|tile| expected_checksum(&tile, order.check, bytes, &|| false)) {
         Some(expected) if checksum != Some(&expected) => Err(corrupt(format!(
             "the other host has {checksum:?} of {bytes} bytes whose {} is {expected}",
             order.check
@@ -234,7 +234,7 @@ pub fn check_confirmed(order: &Order, bytes: u64, checksum: Option<&str>) -> Res
     }
 }
 
-/// The other host's part of a trial, with a word that cannot be guessed.
+/// The other host's part of a trial, with a random word that cannot be guessed.
 fn order(setup: &TrialSetup<'_>, seed: u64) -> std::io::Result<Order> {
     let case = setup.case;
     let mut word = Word::default();
@@ -254,7 +254,7 @@ fn order(setup: &TrialSetup<'_>, seed: u64) -> std::io::Result<Order> {
     })
 }
 
-/// The case of an order as this host sees it: the asking host is its peer.
+/// The case of an order as seen from this host: the requesting host is its peer.
 fn case(order: &Order) -> Result<Case, CaseError> {
     let refuse = |text: &str| Err(CaseError::stated(ErrorKind::Unsupported, text));
     if !(1..=FAR_BLOCK_BYTES_MAX).contains(&order.block_bytes) {
@@ -293,15 +293,15 @@ fn start(setup: &TrialSetup<'_>, meeting: &Meeting) -> Result<(TrialPage, Vec<Ch
     Ok((control, vec![child.map_err(|error| system_failure("fork", &error))?]))
 }
 
-/// The report of this host's end, which may be that it failed.
+/// The report of this host's end, or of its failure.
 fn report_of(children: &[Child<'_>], case: &Case, first: usize) -> Result<EndReport, CaseError> {
     died(children, case, first)?;
     let report = children.iter().flat_map(reports).next();
     report.ok_or_else(|| CaseError::new(ErrorKind::Died, "an end left without a report"))
 }
 
-/// The report of the other host's end with its times moved so that it starts when ours did. Figures that are impossible are refused, or
-/// cut to the largest possible one.
+/// The report of the other host's end, with its times moved so that it starts when this host's end did. Impossible figures are
+/// refused or limited to the largest possible one.
 fn on_our_clock(reported: EndReport, order: &Order, near: &EndReport) -> Result<EndReport, CaseError> {
     /// Larger than any figure of a trial, and small enough to be added up.
     const MOST: u64 = 1 << 60;
@@ -328,7 +328,7 @@ fn on_our_clock(reported: EndReport, order: &Order, near: &EndReport) -> Result<
         start_ns: near.start_ns,
         end_ns: near.start_ns.saturating_add(took_ns),
         usage,
-        // The asker of round trips has them: this host.
+        // This host is the client of round trips and has their times.
         latency_histogram: None,
         service_histogram: None,
         torn_blocks: None,
@@ -341,10 +341,10 @@ fn on_our_clock(reported: EndReport, order: &Order, near: &EndReport) -> Result<
     })
 }
 
-/// The supervisor of a trial of two hosts: whether anything moves, and whether messages of the other host come.
+/// The supervisor of a trial on two hosts: checks for progress and for messages of the other host.
 struct RemoteWatch {
-    movement: Stillness,
-    silence: Stillness,
+    movement: StallTimer,
+    silence: StallTimer,
     far_moved: u64,
     heard: u64,
     report: Option<EndReport>,
@@ -354,11 +354,11 @@ struct RemoteWatch {
 impl RemoteWatch {
     fn new() -> Self {
         let now = Instant::now();
-        let (movement, silence) = (Stillness::from(now), Stillness::from(now));
+        let (movement, silence) = (StallTimer::from(now), StallTimer::from(now));
         Self { movement, silence, far_moved: 0, heard: 0, report: None, reported: now }
     }
 
-    /// The error of a host that sends nothing, or nothing of use; the way to it is closed.
+    /// The error of a host that sends no useful message; closes the connection.
     fn silent(&self, far: &mut dyn FarEnd) -> CaseError {
         let text = format!("the other host says nothing for {} s", STILL_MAX.as_secs());
         let error = CaseError::new(ErrorKind::Hung, text);
@@ -366,13 +366,13 @@ impl RemoteWatch {
         error
     }
 
-    /// The other end's report of a failure, once it is older than [`GRACE`].
+    /// The other end's report of a failure, if it is older than [`GRACE`].
     fn failed_far(&self) -> Option<&EndReport> {
         self.report.as_ref().filter(|end| end.failure.is_some() && self.reported.elapsed() > GRACE)
     }
 
-    /// Takes in what came from the other host; waits for `wait` at most where nothing has.
-    fn look(&mut self, far: &mut dyn FarEnd, moved: u64, wait: Duration) -> Result<(), CaseError> {
+    /// Handles the messages of the other host; waits for at most `wait` if there are none.
+    fn update(&mut self, far: &mut dyn FarEnd, moved: u64, wait: Duration) -> Result<(), CaseError> {
         const NEWS_MAX: usize = 100;
         for _ in 0..NEWS_MAX {
             match far.news(if self.report.is_some() { Duration::ZERO } else { wait })? {
@@ -391,8 +391,8 @@ impl RemoteWatch {
             }
         }
         let now = Instant::now();
-        self.movement.look(now, moved.wrapping_add(self.far_moved));
-        self.silence.look(now, self.heard);
+        self.movement.update(now, moved.wrapping_add(self.far_moved));
+        self.silence.update(now, self.heard);
         if self.report.is_none() && self.silence.lasted > STILL_MAX {
             return Err(self.silent(far));
         }

@@ -12,7 +12,7 @@ use crate::prepare::{all_tasks, tasks};
 /// The reports of all ends of a trial, pair after pair.
 pub(crate) struct Ends<'a> {
     pub(crate) case: &'a Case,
-    /// Of each pair, and of each sender.
+    /// Blocks of each pair and each sender.
     pub(crate) blocks: u64,
     pub(crate) reports: &'a [EndReport],
 }
@@ -23,7 +23,7 @@ impl<'a> Ends<'a> {
         self.reports.chunks(tasks(self.case))
     }
 
-    /// The end of each pair that has the last byte, at which the clock stops: the receiver of a stream, the asker of a round trip.
+    /// The end of each pair at which the clock stops: the receiver of a stream, the client of round trips.
     fn last(&self) -> impl Iterator<Item = &'a EndReport> + use<'a> {
         let workload = self.case.workload;
         self.pairs().filter_map(move |ends| match workload {
@@ -32,7 +32,7 @@ impl<'a> Ends<'a> {
         })
     }
 
-    /// Blocks that come to the last end of each pair.
+    /// Blocks that arrive at the last end of each pair.
     fn blocks_of_pair(&self) -> u64 {
         self.blocks.saturating_mul(self.case.load.senders().into())
     }
@@ -74,18 +74,18 @@ pub(crate) fn make_sample(
     })
 }
 
-/// The clock of a trial on this host: it starts when the first end leaves the barrier, and stops when the last receiver of a stream, or
-/// the last asker of round trips, has its last byte. `None` without reports. Ends: [`crate::end::run_end`]; an end on another host has
-/// its times moved to this clock first.
+/// The clock of a trial on this host: it starts when the first end leaves the barrier, and stops when the last receiver of a stream,
+/// or the last client of round trips, has its last byte. `None` without reports. The times of ends are those of
+/// [`crate::end::run_end`]; those of an end on another host were moved to this clock.
 fn clock_trial(ends: &Ends<'_>) -> Option<(u64, u64)> {
     let start_ns = ends.reports.iter().map(|end| end.start_ns).min()?;
     Some((start_ns, ends.last().map(|end| end.end_ns).max()?))
 }
 
-/// Several histograms of round trips as one; the only one as it is.
+/// Merges histograms of round trips; a single one is not changed.
 ///
 /// # Errors
-/// Text that is no histogram.
+/// A text is not a histogram.
 fn merged<'a>(mut texts: impl Iterator<Item = &'a str>) -> Result<Option<String>, String> {
     let Some(first) = texts.next() else { return Ok(None) };
     let mut all = None;
@@ -103,10 +103,10 @@ fn merged<'a>(mut texts: impl Iterator<Item = &'a str>) -> Result<Option<String>
     }
 }
 
-/// What each pair did, or each sender of the only pair.
+/// The part of each pair, or of each sender of the only pair.
 fn shares(ends: &Ends<'_>, control: &TrialPage) -> Vec<Share> {
     let case = ends.case;
-    // Progress is counted in bytes of a stream and in round trips.
+    // Progress is in bytes for a stream, else in round trips.
     let unit = if case.workload == Workload::Stream { 1 } else { case.block_bytes };
     let share = |(task, end): (usize, &EndReport)| Share {
         elapsed_ns: end.end_ns.saturating_sub(end.start_ns).max(1),
@@ -123,14 +123,14 @@ fn shares(ends: &Ends<'_>, control: &TrialPage) -> Vec<Share> {
     }
 }
 
-/// The share of all looks at which both ends were on one CPU; `None` without a look.
+/// The share of samples in which both ends were on one CPU; `None` without a sample.
 fn same_cpu_share(ends: &[EndReport]) -> Option<f64> {
     let sum = |of: fn(&EndReport) -> u64| ends.iter().map(of).sum::<u64>();
     let (looks, together) = (sum(|end| end.looks.0), sum(|end| end.looks.1));
     (looks > 0).then(|| together as f64 / looks as f64)
 }
 
-/// Refuses a trial whose tasks did not all report, or whose receivers received less than was sent: there would be nothing else to check.
+/// Refuses a trial without the reports of all tasks, or whose receivers received less than was sent. The only check below `verify`.
 pub(crate) fn check_arrival(ends: &Ends<'_>) -> Result<(), CaseError> {
     let (reports, tasks) = (ends.reports.len(), all_tasks(ends.case));
     let sent = ends.blocks_of_pair().saturating_mul(ends.case.block_bytes);
@@ -141,8 +141,8 @@ pub(crate) fn check_arrival(ends: &Ends<'_>) -> Result<(), CaseError> {
     Err(corrupt(format!("{reports} of {tasks} ends reported, and {received} of {sent} bytes arrived")))
 }
 
-/// Refuses a trial, under `verify`, whose bytes are not those that were sent. Blocks of many senders of up to `atomic_bytes` must have
-/// come in one piece.
+/// Refuses a trial at level `verify` whose received bytes differ from those that were sent. Blocks of many senders of up to
+/// `atomic_bytes` must have arrived in one piece.
 pub(crate) fn check_content(
     ends: &Ends<'_>,
     atomic_bytes: u64,
@@ -167,7 +167,7 @@ fn check_blocks(case: &Case, blocks: u64, torn: Option<u64>, atomic_bytes: u64) 
     match torn {
         None => Err(corrupt("bytes of many senders were lost, repeated or changed".to_owned())),
         Some(torn) if torn > 0 && case.block_bytes <= atomic_bytes => Err(corrupt(format!(
-            "{torn} of {blocks} blocks did not come in one piece, and up to {atomic_bytes} bytes should"
+            "{torn} of {blocks} blocks did not arrive in one piece, and blocks of up to {atomic_bytes} bytes should"
         ))),
         Some(_) => Ok(()),
     }
@@ -197,7 +197,7 @@ mod tests {
     use std::io;
 
     #[test]
-    fn an_end_that_says_nothing_or_received_nothing_is_no_sample() {
+    fn without_a_report_or_without_bytes_there_is_no_sample() {
         let case = Case { block_bytes: 10, ..Case::stream(Spec::plain("pipe")) };
         let end = |received_bytes| EndReport {
             received_bytes,
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_in_pieces_are_a_fault_only_where_one_piece_is_promised() {
+    fn torn_blocks_are_an_error_only_up_to_the_atomic_size() {
         let case = Case { block_bytes: 4096, ..Case::stream(Spec::plain("pipe")) };
         assert!(check_blocks(&case, 9, Some(0), 4096).is_ok());
         assert!(check_blocks(&case, 9, Some(1), 4095).is_ok());

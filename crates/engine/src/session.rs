@@ -14,7 +14,7 @@ use payload::{Period, Tile, expected_checksum};
 use crate::amount::{
     PLANNED_PART, TRIAL_MAX, TRIAL_MIN, blocks_with_a_sum, first_blocks, fixed_blocks, scaled_blocks,
 };
-use crate::neighbours::Neighbours;
+use crate::disturbance::DisturbanceCheck;
 use crate::plan::{Outcome, Plan};
 use crate::prepare::{Ready, prepare};
 use crate::remote::{FarEnd, run_remote_trial};
@@ -227,7 +227,7 @@ impl Bench<'_, '_> {
 
     fn take_rounds(&mut self, cpus: &[Cpu]) -> Result<(), Interrupted> {
         let mut order = fastrand::Rng::with_seed(self.plan.seed);
-        let mut neighbours = self.plan.repeats.then(|| Neighbours::new(cpus));
+        let mut disturbance = self.plan.repeats.then(|| DisturbanceCheck::new(cpus));
         for round in 0..self.plan.rounds_max {
             let mut indices: Vec<usize> = self.alive().collect();
             order.shuffle(&mut indices);
@@ -237,8 +237,8 @@ impl Bench<'_, '_> {
                 return if missing { Err(Interrupted) } else { Ok(()) };
             }
             let mut measured = self.take_round(round, &indices)?;
-            if let Some(neighbours) = &mut neighbours {
-                while measured && neighbours.disturbed() && self.may_repeat(round) {
+            if let Some(disturbance) = &mut disturbance {
+                while measured && disturbance.disturbed() && self.may_repeat(round) {
                     self.set_aside(round);
                     measured = self.take_round(round, &indices)?;
                 }

@@ -1,4 +1,4 @@
-//! One trial: opens the channels, starts the tasks, and checks and combines what they report.
+//! One trial: opens the channels, starts the tasks, checks and combines their reports.
 
 use std::ffi::CStr;
 use std::io::{self, Write};
@@ -18,26 +18,26 @@ use crate::prepare::{Ready, all_tasks, tasks};
 use crate::sample::{Ends, check_arrival, check_content, make_sample};
 use crate::watch::{judge, system_failure, wait_for_tasks};
 
-/// What a trial needs.
+/// The parameters of a trial.
 pub(crate) struct TrialSetup<'a> {
     pub(crate) case: &'a Case,
     pub(crate) ready: &'a Ready,
     pub(crate) tile: &'a Arc<Tile>,
     pub(crate) folder: &'a Folder,
-    /// Of each pair, and of each sender.
+    /// Blocks of each pair and each sender.
     pub(crate) blocks: u64,
     pub(crate) round: u32,
 }
 
-/// Sizes granted, and the raw figures.
+/// The granted sizes and the raw figures.
 pub(crate) struct TrialOutcome {
     pub(crate) sample: Sample,
     pub(crate) granted: mechanism::Granted,
-    /// The sender's, of a connection with another host.
+    /// The sender's congestion control, if the connection is with another host.
     pub(crate) congestion_control: Option<String>,
 }
 
-/// Runs one trial. `expected` gives the right checksum of a number of bytes; `None` where the user stops it.
+/// Runs one trial. `expected` gives the right checksum of a number of bytes; `None` if the user stops it.
 pub(crate) fn run_trial(
     setup: &TrialSetup<'_>,
     expected: &mut dyn FnMut(u64) -> Option<String>,
@@ -49,7 +49,7 @@ pub(crate) fn run_trial(
     let control = TrialPage::new(all_tasks(setup.case))
         .map_err(|error| system_failure("mmap of the shared page", &error))?;
     let mut children = start_tasks(setup, &mut channels, &control)?;
-    // The tasks hold the ends now. An end kept open here would hide that the other one closed.
+    // The tasks have the ends now. An end that stays open here would hide that the other one closed.
     channels.iter_mut().for_each(|channel| channel.endpoints.clear());
     wait_for_tasks(&mut children, setup.case, setup.blocks, &control, progress, stop)?;
     let ends = Ends { case: setup.case, blocks: setup.blocks, reports: &judge(&children, setup.case)? };
@@ -66,7 +66,7 @@ fn open_all(setup: &TrialSetup<'_>) -> Result<Vec<Channel>, CaseError> {
     (1..=pairs).map(open).collect()
 }
 
-/// Where one pair could be opened and a later one not, that is a limit of this machine.
+/// The error of a pair: if earlier pairs could be opened, a limit of this machine.
 fn of_pair(error: CaseError, pair: u32, pairs: u32) -> CaseError {
     if pair == 1 {
         return error;
@@ -77,10 +77,10 @@ fn of_pair(error: CaseError, pair: u32, pairs: u32) -> CaseError {
     CaseError::stated(ErrorKind::Limit, message).with_remedy(remedy)
 }
 
-/// What to try where this machine does not give that much at once.
-const MORE_AT_ONCE: &str = "fewer of them at once; or where descriptors ran out (EMFILE), ulimit -n 4096; where processes did (EAGAIN), ulimit -u 4096";
+/// The remedy if this machine cannot open or start as many at the same time.
+const MORE_AT_ONCE: &str = "fewer of them at once; or if no descriptors were left (EMFILE), ulimit -n 4096; if no processes were left (EAGAIN), ulimit -u 4096";
 
-/// What was granted to all pairs: the least of them, and the most where they differ.
+/// The granted sizes of all pairs: the smallest, and the largest if they differ.
 fn granted_to_all(channels: Vec<Channel>) -> mechanism::Granted {
     let mut granted = mechanism::Granted::new();
     let mut most = mechanism::Granted::new();
@@ -96,7 +96,7 @@ fn open(setup: &TrialSetup<'_>) -> Result<Channel, CaseError> {
     setup.ready.mechanism.open(&request(setup)).map_err(open_error)
 }
 
-/// What is asked of the mechanism.
+/// The request to the mechanism.
 pub(crate) fn request<'s>(setup: &'s TrialSetup<'_>) -> Request<'s> {
     let case = setup.case;
     Request {
@@ -123,7 +123,7 @@ pub(crate) fn open_error(error: OpenError) -> CaseError {
     CaseError { kind, message: error.to_string(), remedy: error.remedy().map(str::to_owned), expected }
 }
 
-/// Starts one process for each endpoint, or for each pair one that holds its endpoints in threads.
+/// Starts one process for each endpoint, or for each pair one process with a thread for each endpoint.
 fn start_tasks(
     setup: &TrialSetup<'_>,
     channels: &mut [Channel],
@@ -133,7 +133,7 @@ fn start_tasks(
         channels.iter_mut().map(|channel| channel.endpoints.drain(..).map(Some).collect()).collect();
     let mut children = Vec::new();
     for pair in 0..endpoints.len() {
-        // A child for each of its endpoints, or one for all of them.
+        // One child for each endpoint, or one for all.
         let (starts, held) = match setup.case.tasks {
             Tasks::Processes => (endpoints[pair].len(), 1),
             Tasks::Threads | Tasks::Single => (1, endpoints[pair].len()),
@@ -142,7 +142,7 @@ fn start_tasks(
             let child = Child::fork(child_name(setup.case, index, starts), |report| {
                 let held: Vec<_> =
                     endpoints[pair][index..index + held].iter_mut().filter_map(Option::take).collect();
-                // The descriptors of all other ends are the other processes' alone.
+                // A child closes the descriptors of all other ends.
                 endpoints.clear();
                 run_ends(setup, held, pair, index, control, report);
             });
@@ -152,7 +152,7 @@ fn start_tasks(
     Ok(children)
 }
 
-/// The system refused to start a task. Where many were asked for, that is a limit of this machine.
+/// The error of a task that cannot be started: with many tasks, a limit of this machine.
 fn no_task(load: Load, started: usize, error: &io::Error) -> CaseError {
     let failure = system_failure("fork", error);
     if !load.is_asked() || started == 0 {
@@ -173,7 +173,7 @@ pub(crate) fn child_name(case: &Case, index: usize, count: usize) -> &'static CS
     }
 }
 
-/// The work of a child: it runs one endpoint, or several in threads, the first of which is number `first` of its pair.
+/// Runs the endpoints of a child: one, or several in threads. The first one has index `first` in its pair.
 pub(crate) fn run_ends(
     setup: &TrialSetup<'_>,
     mut endpoints: Vec<Box<dyn Endpoint>>,
@@ -192,7 +192,7 @@ pub(crate) fn run_ends(
             match std::thread::Builder::new().spawn_scoped(scope, work) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
-                    // Those already started wait at the barrier for ever: only the end of the process ends them.
+                    // The started threads wait at the barrier for ever: the process has to end.
                     write_report(report, &[EndReport::failed(&error)]);
                     leave(0);
                 }
@@ -203,12 +203,12 @@ pub(crate) fn run_ends(
     write_report(report, &ends);
 }
 
-/// The supervisor reports a missing report.
+/// Errors are ignored: the supervisor notices a missing report.
 fn write_report(report: &mut dyn Write, ends: &[EndReport]) {
     let _ = serde_json::to_writer(&mut *report, ends);
 }
 
-/// The work of a task, number `index` of its pair: it moves to its CPU, makes its buffers, and runs its end.
+/// Runs task `index` of its pair: moves to its CPU, makes its buffers, and runs its end.
 fn work(
     setup: &TrialSetup<'_>,
     endpoint: &mut dyn Endpoint,
@@ -217,17 +217,17 @@ fn work(
     control: &TrialPage,
 ) -> EndReport {
     let (case, role) = (setup.case, endpoint.role());
-    // The relays of a chain run where the scheduler puts them: few machines have CPUs for all.
+    // The scheduler places the relays of a chain: few machines have CPUs for all.
     if let Some(cpu) = setup.ready.cpu_of(case, pair, index).filter(|_| role != EndpointRole::Relay) {
-        // Checked before the run against the CPUs this process may use.
+        // `prepare` has checked that this process may use the CPU.
         let _ = process::pin(cpu);
     }
     let block_bytes = setup.ready.block_bytes;
     let sends = if matches!(role, EndpointRole::Receiver | EndpointRole::Relay) { 0 } else { block_bytes };
     let receives = if role == EndpointRole::Sender { 0 } else { block_bytes };
-    // Of two hosts each has one task.
+    // Each of two hosts has one task.
     let task = if case.toward.is_some() { 0 } else { pair * tasks(case) + index };
-    // Of a chain, and of many senders, the CPUs are not compared: there is no single other end.
+    // With a chain or many senders the CPUs are not compared: there is no single other end.
     let cpus = (tasks(case) == 2 && case.relays == 0 && case.toward.is_none())
         .then(|| (control.cpu(task), control.cpu(pair * tasks(case) + 1 - index)));
     let pings = case.workload == Workload::PingPong && index == 0;

@@ -1,23 +1,23 @@
-//! The supervisor of a running trial: waits for every task, ends those that cannot end by themselves, and finds the cause of a failure.
+//! The supervisor of a trial: waits for every task, kills those that do not end, and finds the cause of a failure.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
 use model::{Case, CaseError, ErrorKind, NoSample, Tasks, Workload, describe_errno};
-use process::{Child, LOOK_UP, describe_ending, wait_for_all};
+use process::{Child, POLL_INTERVAL, describe_ending, wait_for_all};
 
 use crate::control::TrialPage;
 use crate::end::{EndFailure, EndReport};
 use crate::prepare::tasks;
 
-/// A trial whose ends move no byte for this time, beside the time to make and to check one block, hangs.
+/// A trial hangs if its ends move no byte for this time plus the time to make and to check one block.
 const STALL_MAX: Duration = Duration::from_secs(10);
 
-/// The least that any machine makes and checks in a second.
+/// Bytes per second that the slowest machine makes and checks.
 const SLOWEST_BYTES_PER_S: u64 = 50 << 20;
 
-/// The longest pause of a sound trial.
+/// Longest pause of a trial that does not hang.
 fn stall_max(case: &Case) -> Duration {
     STALL_MAX + Duration::from_secs(case.block_bytes / SLOWEST_BYTES_PER_S)
 }
@@ -35,8 +35,8 @@ impl From<io::Error> for WaitError {
     }
 }
 
-/// Waits for every task of a trial of `blocks` blocks, ends those that cannot end by themselves, and gives up where `stop` says so.
-/// `progress` is called with the part that is done, 0 to 1.
+/// Waits for every task of a trial of `blocks` blocks, kills those that do not end, and stops when `stop` is true. Calls `progress`
+/// with the part that is done, 0 to 1.
 pub(crate) fn wait_for_tasks(
     children: &mut [Child<'_>],
     case: &Case,
@@ -49,15 +49,15 @@ pub(crate) fn wait_for_tasks(
         Workload::Stream => blocks.saturating_mul(case.block_bytes),
         Workload::PingPong => blocks,
     };
-    let mut stillness = Stillness::from(Instant::now());
+    let mut stall = StallTimer::from(Instant::now());
     wait_for_all(children, &|child| !succeeded(child), &mut || {
         if stop() {
             return Err(WaitError(NoSample::Stopped));
         }
         let (slowest, sum) = control.slowest_and_sum();
-        stillness.look(Instant::now(), sum);
+        stall.update(Instant::now(), sum);
         progress(slowest as f64 / goal.max(1) as f64);
-        if stillness.lasted > stall_max(case) { Err(WaitError(hung(case, sum).into())) } else { Ok(()) }
+        if stall.lasted > stall_max(case) { Err(WaitError(hung(case, sum).into())) } else { Ok(()) }
     })
     .map_err(|WaitError(why)| why)
 }
@@ -92,14 +92,14 @@ pub(crate) fn judge(children: &[Child<'_>], case: &Case) -> Result<Vec<EndReport
     Ok(ends)
 }
 
-/// Whether any task did not leave by itself; `first` is the number of the first of them.
+/// Checks that every task exited; `first` is the index of the first child's task.
 ///
 /// # Errors
-/// The task, and what ended it.
+/// The task that was killed, and the signal.
 pub(crate) fn died(children: &[Child<'_>], case: &Case, first: usize) -> Result<(), CaseError> {
     for (index, child) in children.iter().enumerate() {
         let Some(ended) = child.ended() else { continue };
-        // A task that we have ended is not the cause. What a failed task wrote, if anything, is on standard error.
+        // A task that this process killed is not the cause. A failed task's messages are on standard error.
         let killed_by_us = ended.by_us && ended.status.signal().is_some();
         if !ended.status.success() && !killed_by_us {
             let message = format!(
@@ -115,7 +115,7 @@ pub(crate) fn died(children: &[Child<'_>], case: &Case, first: usize) -> Result<
     Ok(())
 }
 
-/// Why a trial failed, from the reports of its ends.
+/// The cause of a failed trial, from the reports of its ends.
 pub(crate) fn cause(ends: &[EndReport], case: &Case) -> Option<CaseError> {
     let failures = || ends.iter().filter_map(|end| end.failure.as_ref());
     // "The other end closed" is a consequence; the other end's failure is the cause.
@@ -123,23 +123,24 @@ pub(crate) fn cause(ends: &[EndReport], case: &Case) -> Option<CaseError> {
     cause.map(|failure| failed(failure, case))
 }
 
-/// How long nothing has moved while the supervisor was running: Ctrl-Z stops it together with the ends, so that of the time between two
-/// looks no more counts than twice the usual distance.
-pub(crate) struct Stillness {
+/// Time without progress while the supervisor was running. Ctrl-Z stops it together with the ends, so that the time between two polls
+/// counts only up to twice the usual interval.
+pub(crate) struct StallTimer {
     seen_at: Instant,
     sum: u64,
     pub(crate) lasted: Duration,
 }
 
-impl Stillness {
+impl StallTimer {
     pub(crate) fn from(now: Instant) -> Self {
         Self { seen_at: now, sum: 0, lasted: Duration::ZERO }
     }
 
-    /// Takes in the sum of what was moved until now.
-    pub(crate) fn look(&mut self, now: Instant, sum: u64) {
+    /// Updates with the sum of the progress of all ends.
+    pub(crate) fn update(&mut self, now: Instant, sum: u64) {
         let since = now - self.seen_at;
-        self.lasted = if sum == self.sum { self.lasted + since.min(2 * LOOK_UP) } else { Duration::ZERO };
+        self.lasted =
+            if sum == self.sum { self.lasted + since.min(2 * POLL_INTERVAL) } else { Duration::ZERO };
         (self.seen_at, self.sum) = (now, sum);
     }
 }
@@ -164,7 +165,7 @@ fn failed(failure: &EndFailure, case: &Case) -> CaseError {
     CaseError::new(ErrorKind::Failed, message).with_remedy(remedy.map(str::to_owned))
 }
 
-/// The task of a child in words.
+/// The name of a child's task in messages.
 fn task_name(child: usize, case: &Case) -> String {
     let of_pair = if case.tasks == Tasks::Processes { tasks(case) } else { 1 };
     let (pair, index) = (child / of_pair, child % of_pair);
@@ -186,10 +187,10 @@ mod tests {
     use super::*;
     use model::Spec;
 
-    /// Expected: a block of 2 GB may take longer to make, to hand over and to check than a small one may do nothing.
+    /// Expected: the limit allows the time to make, move and check a block of 2 GB.
     /// Happened: "nothing moved for 10 s: look for a stopped process", on a busy machine.
     #[test]
-    fn large_blocks_have_the_time_that_they_take() {
+    fn large_blocks_have_a_longer_limit() {
         let case = |block_bytes| Case { block_bytes, ..Case::stream(Spec::plain("pipe")) };
         assert_eq!(stall_max(&case(64 << 10)), STALL_MAX);
         assert!(stall_max(&case(2_000_000_000)) > Duration::from_secs(40));
@@ -197,25 +198,22 @@ mod tests {
         assert!(hung(&case(2_000_000_000), 0).remedy.unwrap_or_default().contains("a smaller --block"));
     }
 
-    /// Expected: a run that was stopped by Ctrl-Z goes on.
+    /// Expected: a run that was stopped by Ctrl-Z continues.
     /// Happened: after 10 s of it "nothing moved for 10 s".
     #[test]
-    fn time_in_which_the_supervisor_itself_stands_still_does_not_count() {
+    fn time_for_which_the_supervisor_is_stopped_does_not_count() {
         let mut now = Instant::now();
-        let mut stillness = Stillness::from(now);
+        let mut stall = StallTimer::from(now);
         now += 100 * STALL_MAX;
-        stillness.look(now, 0);
-        assert!(stillness.lasted <= 2 * LOOK_UP);
-        let looks = STALL_MAX.as_millis() / LOOK_UP.as_millis();
-        for _ in 0..looks {
-            now += LOOK_UP;
-            stillness.look(now, 0);
+        stall.update(now, 0);
+        assert!(stall.lasted <= 2 * POLL_INTERVAL);
+        let polls = STALL_MAX.as_millis() / POLL_INTERVAL.as_millis();
+        for _ in 0..polls {
+            now += POLL_INTERVAL;
+            stall.update(now, 0);
         }
-        assert!(
-            stillness.lasted >= STALL_MAX,
-            "it does count where looks are as far apart as they should be"
-        );
-        stillness.look(now, 1);
-        assert_eq!(stillness.lasted, Duration::ZERO, "something moved");
+        assert!(stall.lasted >= STALL_MAX, "it counts with polls at the usual interval");
+        stall.update(now, 1);
+        assert_eq!(stall.lasted, Duration::ZERO, "something moved");
     }
 }

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use process::{LOOK_UP, sleep_on};
+use process::{POLL_INTERVAL, sleep_on};
 use rustix::event::{PollFd, PollFlags};
 
 use crate::Granted;
@@ -105,7 +105,7 @@ impl Callers {
             let mut fds: Vec<PollFd<'_>> =
                 callers.iter().map(|caller| PollFd::new(&caller.stream, PollFlags::IN)).collect();
             fds.push(PollFd::new(&**listener, PollFlags::IN));
-            sleep_on(&mut fds, Some(LOOK_UP))?;
+            sleep_on(&mut fds, Some(POLL_INTERVAL))?;
             for index in (0..callers.len()).rev() {
                 match callers[index].listen(*heard_max, judge) {
                     Heard::Right(found) => {
@@ -126,7 +126,7 @@ impl Callers {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 // Without a descriptor left poll(2) would come back at once, again and again.
-                Err(_) => std::thread::sleep(LOOK_UP),
+                Err(_) => std::thread::sleep(POLL_INTERVAL),
             }
         }
         Ok(None)

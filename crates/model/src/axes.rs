@@ -1,4 +1,4 @@
-//! The axes of a measurement: what is done, by whom, where, how an end waits, what becomes of the data.
+//! The axes of a measurement: workload, tasks, placement, wait, data level, check, direction, payload.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
-/// A word that none of an axis' values has.
+/// A word that is not a value of an axis.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("unknown {axis} `{word}`: choose {choices}")]
 pub struct UnknownWord {
@@ -18,7 +18,7 @@ pub struct UnknownWord {
     choices: String,
 }
 
-/// An enum whose values are words: one table gives the list of all, the word of each, and how it prints.
+/// An enum whose values are words: one table gives the list of all values and the word of each.
 #[macro_export]
 macro_rules! words {
     ($(#[$attribute:meta])* pub enum $name:ident {
@@ -53,7 +53,7 @@ words! {
     }
 }
 words! {
-    /// Who holds the two ends.
+    /// The tasks that run the two ends.
     pub enum Tasks {
         /// One thread does both.
         Single = "single",
@@ -64,7 +64,7 @@ words! {
     }
 }
 words! {
-    /// How an end waits when it cannot go on.
+    /// How an end waits.
     pub enum Wait {
         /// Asleep in the call itself.
         Block = "block",
@@ -90,13 +90,13 @@ words! {
     pub enum Check {
         /// XXH3-64 over the whole stream: sees loss, repetition and reordering.
         Xxh3 = "xxh3",
-        /// XOR of all bytes, as the study `kernel-pipe` has it: order-blind, kept for its sake.
+        /// XOR of all bytes, as in the study `kernel-pipe`: does not detect a changed order.
         Xor = "xor",
     }
 }
 
 words! {
-    /// Which way a stream goes whose ends are on two hosts; of round trips, the way of the questions.
+    /// The direction of a stream between two hosts; for round trips, the direction of the requests.
     pub enum Toward {
         /// From this host to the other.
         Peer = "to-peer",
@@ -105,7 +105,7 @@ words! {
     }
 }
 
-/// Reads an axis back from its word.
+/// Parses the word of a value.
 macro_rules! axes {
     ($($name:ident $axis:literal),+) => {$(
         impl FromStr for $name {
@@ -122,7 +122,7 @@ macro_rules! axes {
 }
 axes!(Workload "workload", Tasks "tasks", Wait "wait", DataLevel "data level", Check "check", Toward "direction");
 
-/// Which CPUs the two ends sit on.
+/// The CPUs of the two ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Placement {
     /// Both on one CPU.
@@ -229,7 +229,7 @@ impl FromStr for PayloadKind {
     }
 }
 
-/// Serialises a type through the word it prints and reads.
+/// Serialises a type as the word that it prints and parses.
 macro_rules! serde_by_word {
     ($($name:ident),+) => {$(
         impl Serialize for $name {

@@ -7,63 +7,63 @@ use crate::{PipeQuota, RecordHead};
 /// The record of `hosepipe boost`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BoostRecord {
-    /// What every record begins with.
+    /// The fields that every record has.
     #[serde(flatten)]
     pub head: RecordHead,
-    /// The process whose pipes, and those of whatever it started, were watched.
+    /// The process whose pipes, and those of its descendants, were watched.
     pub pid: i32,
-    /// For how long.
+    /// Duration of watching.
     pub wall_ns: u64,
     /// The command's status as a shell shows it; `null` with `--pid`.
     pub status: Option<i32>,
-    /// How often processes and pipes were looked at.
+    /// Number of samples of processes and pipes.
     pub looks: u64,
     /// CPU time that watching took.
     pub cpu_ns: u64,
     /// Every pipe that was enlarged.
     pub boosted: Vec<BoostedPipe>,
-    /// Why other pipes that were full were not enlarged; `null` where none was left as it was.
+    /// Why other full pipes were not enlarged; `null` if there are none.
     pub refused: Option<String>,
-    /// When the first of these was refused; absent in earlier records.
+    /// When the first of them was refused; absent in earlier records.
     #[serde(default)]
     pub pipe_quota: Option<PipeQuota>,
-    /// Processes that could not be looked at: set-user-ID programs, and others of other users.
+    /// Processes that could not be read: set-user-ID programs and processes of other users.
     pub unseen: u64,
 }
 
 /// A pipe that was enlarged.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoostedPipe {
-    /// Its inode, as /proc shows it: `pipe:[INODE]`.
+    /// Its inode, as in /proc: `pipe:[INODE]`.
     pub inode: u64,
-    /// Who wrote to it when it was enlarged; `null` where that was not one of the processes watched.
+    /// Its writer when it was enlarged; `null` if that was not a watched process.
     pub writer: Option<NamedProcess>,
-    /// Who had it as standard input; `null` as for `writer`.
+    /// The process that had it as standard input; `null` as for `writer`.
     pub reader: Option<NamedProcess>,
     /// Its size before.
     pub before_bytes: u64,
-    /// Its size since.
+    /// Its size afterwards.
     pub after_bytes: u64,
-    /// For how long it was watched: while its writer ran, or waited for its output.
+    /// How long it was watched: while its writer ran, or waited for its output.
     pub watched_ns: u64,
-    /// Of that: it was full. Once it cannot grow any more it is so only where its writer sleeps for that reason.
+    /// How long it was full. When it can grow no more, only the time counts for which its writer slept for that reason.
     pub full_ns: u64,
-    /// Bytes a second that its writer wrote, to whatever file (proc_pid_io(5), `wchar`), or else its first reader read: while it was full
-    /// before it was enlarged, and since; `null` where that was too short, or is not shown.
+    /// Bytes per second that its writer wrote to all files (proc_pid_io(5), `wchar`), or else its first reader read, while it was full
+    /// before it was enlarged; `null` if that was too short, or cannot be read.
     #[serde(default)]
     pub before_bytes_per_s: Option<u64>,
-    /// As above.
+    /// The same since it was enlarged.
     #[serde(default)]
     pub after_bytes_per_s: Option<u64>,
-    /// True where it lived on and could not be made small again, because it held too much.
+    /// Whether it still existed and could not be made small again, because it contained too many bytes.
     pub left: bool,
 }
 
-/// A process, by its number and its name.
+/// A process: PID and name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedProcess {
-    /// Its number.
+    /// Its PID.
     pub pid: i32,
-    /// Its name, as proc_pid_comm(5) has it.
+    /// Its name (proc_pid_comm(5)).
     pub command: String,
 }

@@ -7,7 +7,7 @@ use crate::{Check, DataLevel, PayloadKind, Placement, Spec, Tasks, Toward, Wait,
 /// How much one trial moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
-    /// As much as makes the trial long enough for the clock and short enough for the budget.
+    /// Enough for the clock's resolution, and not too much for the budget.
     Adaptive,
     /// This many bytes, rounded up to whole blocks.
     Bytes(u64),
@@ -15,43 +15,43 @@ pub enum Amount {
     Blocks(u64),
 }
 
-/// What a row is for.
+/// The purpose of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// A mechanism among others.
     Ranked,
-    /// What the harness itself costs.
+    /// The cost of the harness itself.
     Floor,
-    /// What plain memory copy reaches.
+    /// Plain memory copy.
     Ceiling,
     /// One end only (the generator into /dev/null): a check of the sender, not a transport.
     Reference,
 }
 
-/// How much is asked of a mechanism at once; each part only where somebody asked for it.
+/// The load of a mechanism; each part only if the user requested it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Load {
-    /// Independent pairs of ends at once, each with a channel of its own (`--pairs`).
+    /// Independent pairs of ends at the same time, each with its own channel (`--pairs`).
     pub pairs: Option<u32>,
     /// Senders that share the sending end of one channel (`--senders`).
     pub senders: Option<u32>,
-    /// Round trips that each asker begins in a second, whether or not the last one has come back (`--rate`).
+    /// Round trips that each client begins in a second, independent of the end of the last one (`--rate`).
     pub rate_per_s: Option<u32>,
 }
 
 impl Load {
-    /// Whether anything was asked for.
+    /// Whether the user requested a load.
     pub fn is_asked(&self) -> bool {
         *self != Self::default()
     }
 
-    /// How many channels there are.
+    /// Number of channels.
     pub fn pairs(&self) -> u32 {
         self.pairs.unwrap_or(1)
     }
 
-    /// How many senders each channel has.
+    /// Number of senders of each channel.
     pub fn senders(&self) -> u32 {
         self.senders.unwrap_or(1)
     }
@@ -62,13 +62,13 @@ impl Load {
 pub struct Case {
     /// The mechanism and its options.
     pub spec: Spec,
-    /// What the row is for.
+    /// The purpose of the row.
     pub role: Role,
     /// Stream or ping-pong.
     pub workload: Workload,
-    /// Who holds the ends.
+    /// The tasks that run the ends.
     pub tasks: Tasks,
-    /// Where they sit, as asked.
+    /// Their placement, as requested.
     pub placement: Placement,
     /// How they wait.
     pub wait: Wait,
@@ -82,16 +82,16 @@ pub struct Case {
     pub block_bytes: u64,
     /// Copying tasks between the two ends (`--chain`).
     pub relays: u32,
-    /// Which way it goes where one end is on another host (`--peer`); `None` where both are here.
+    /// The direction if one end is on another host (`--peer`); `None` if both are on this host.
     pub toward: Option<Toward>,
-    /// How much is asked of it at once.
+    /// Its load.
     pub load: Load,
-    /// How much a trial moves, of each pair and of each sender.
+    /// What each pair and each sender moves in a trial.
     pub amount: Amount,
 }
 
 impl Case {
-    /// A stream of 64 KiB blocks between two processes, checked, where the scheduler puts them: what is not said otherwise.
+    /// The defaults: a verified stream of 64 KiB blocks between two processes, placed by the scheduler.
     pub fn stream(spec: Spec) -> Self {
         Self {
             spec,

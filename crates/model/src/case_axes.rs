@@ -1,13 +1,13 @@
-//! What identifies a case: one table. The identity of cases in differences, the columns of CSV, plans, the labels of rows, the keys of
-//! suites, and which cases are like those of a question all come from it.
+//! The table of properties that identify a case. It gives the identity of cases in differences, the columns of CSV, plans, the labels
+//! of rows, the keys of suites, and the cases that `recommend` selects.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::LazyLock;
 
+use AxisDisplay::{Elsewhere, LabelledRows, Lists, Rows};
 use AxisGroup::{Case, Further, Load, Peer, Worker};
-use Shown::{Elsewhere, LabelledRows, Lists, Rows};
 
 use crate::{ByteSize, CaseRecord, Role, Spec, WorkerStart};
 
@@ -33,7 +33,7 @@ pub enum AxisGroup {
     Worker,
     /// Cases that were started or relayed in another way than the default.
     Further,
-    /// Cases under a load that was asked for.
+    /// Cases with a requested load.
     Load,
     /// Cases with one end on another host.
     Peer,
@@ -41,7 +41,7 @@ pub enum AxisGroup {
 
 /// How cases that differ in an axis are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shown {
+pub enum AxisDisplay {
     /// In different lists: they are never ranked against each other.
     Lists,
     /// As rows of one list; the label names the value where cases of one spec differ in it.
@@ -63,8 +63,8 @@ pub struct Axis {
     /// Which cases have it.
     pub group: AxisGroup,
     /// How cases that differ in it are shown.
-    pub shown: Shown,
-    /// Its value of a case.
+    pub shown: AxisDisplay,
+    /// Its value in a case.
     pub value: fn(&CaseRecord) -> Option<AxisValue>,
 }
 
@@ -96,7 +96,7 @@ pub const AXES: &[Axis] = &[
     follows("congestion_control", Peer, |case| word(case.congestion_control.clone()?)),
 ];
 
-/// A case with every default: a value that differs from it was asked for.
+/// A case with every default: a value that differs from it was requested.
 static USUAL: LazyLock<CaseRecord> = LazyLock::new(|| CaseRecord::new(Spec::plain("pipe")));
 
 impl Axis {
@@ -105,7 +105,7 @@ impl Axis {
         AXES.iter().find(|axis| axis.name == Some(name))
     }
 
-    /// Its value of a case, if it differs from the default.
+    /// Its value in a case, if it differs from the default.
     pub fn unusual(&self, case: &CaseRecord) -> Option<AxisValue> {
         let value = (self.value)(case)?;
         (Some(&value) != (self.value)(&USUAL).as_ref()).then_some(value)
@@ -147,7 +147,7 @@ const fn axis(
     column: &'static str,
     name: &'static str,
     group: AxisGroup,
-    shown: Shown,
+    shown: AxisDisplay,
     value: Value,
 ) -> Axis {
     Axis { column, name: Some(name), is_option: false, group, shown, value }
@@ -157,7 +157,7 @@ const fn option(
     column: &'static str,
     name: &'static str,
     group: AxisGroup,
-    shown: Shown,
+    shown: AxisDisplay,
     value: Value,
 ) -> Axis {
     Axis { is_option: true, ..axis(column, name, group, shown, value) }
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_usual_is_not_said() {
+    fn defaults_are_not_unusual() {
         let case = CaseRecord { rate_per_s: Some(9), ..CaseRecord::new(Spec::plain("pipe")) };
         let unusual = AXES.iter().filter_map(|axis| Some((axis.column, axis.unusual(&case)?.to_string())));
         assert_eq!(unusual.collect::<Vec<_>>(), [("rate_per_s", "9/s".to_owned())]);

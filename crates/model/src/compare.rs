@@ -9,38 +9,37 @@ use crate::RecordHead;
 /// The record of `hosepipe compare`.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CompareRecord {
-    /// What every record begins with.
+    /// The fields that every record has.
     #[serde(flatten)]
     pub head: RecordHead,
     /// Seed of the order within rounds.
     pub seed: u64,
-    /// Trials asked for.
+    /// Requested trials.
     pub trials: u32,
-    /// Untimed runs of each before them.
+    /// Untimed runs of each pipeline before the trials.
     pub warmup: u32,
-    /// True where a signal ended it before every trial was made.
+    /// Whether a signal ended it before every trial was made.
     pub interrupted: bool,
-    /// What the shell needs by itself, in seconds: the median time of an empty text, where some pipeline took little more; else
-    /// absent.
+    /// The median time of the shell with an empty text, in seconds; absent unless a pipeline took little more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shell_start_s: Option<f64>,
-    /// What else every result was measured under, by name: `shell` where it is not bash, `set-up`, `prepare`, `conclude` and `clean-up` as
-    /// typed; absent without any.
+    /// Other conditions of all results, by name: `shell` if it is not bash, `set-up`, `prepare`, `conclude` and `clean-up` as typed;
+    /// absent without any.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub conditions: BTreeMap<String, String>,
-    /// One entry for each pipeline and link, links in the order asked for.
+    /// One entry for each pipeline and link; links in the requested order.
     pub results: Vec<CompareResult>,
 }
 
 /// One pipeline over one link.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CompareResult {
-    /// The text, with the values of its parameters; those that do not stand in it follow as a comment.
+    /// The text with the values of its parameters; parameters that are not in the text follow as a comment.
     pub pipeline: String,
-    /// The parameters (`-P`) that it was made with, by name; absent without any.
+    /// Its parameters (`-P`) by name; absent without any.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, String>,
-    /// What stood between its stages; one of [`SHELLS`] for the shell by itself.
+    /// The link between its stages; one of [`SHELLS`] for the shell's own pipes.
     pub via: String,
     /// Wall time of each trial in seconds, in the order of the rounds.
     pub times_s: Vec<f64>,
@@ -54,16 +53,16 @@ pub struct CompareResult {
     pub low_s: Option<f64>,
     /// Upper end of the 95 % interval of the median.
     pub high_s: Option<f64>,
-    /// Time as a multiple of the first link's, pair by pair.
+    /// Time as a multiple of the first link's, from paired trials.
     pub times_first: Option<Ratio>,
-    /// Time as a multiple of that of the shell by itself, whichever it is, pair by pair; `null` where it is not among the links.
+    /// Time as a multiple of that with the shell's own pipes, from paired trials; `null` if those are not among the links.
     #[serde(alias = "times_bash")]
     pub times_shell: Option<Ratio>,
-    /// Time as a multiple of that of the fastest pipeline over the same link (Hodges and Lehmann, pair by pair), with bounds that
-    /// hold for all pipelines at once; `null` where there is no other, or there are too few trials for bounds.
+    /// Time as a multiple of that of the fastest pipeline over the same link (Hodges and Lehmann, from paired trials), with
+    /// simultaneous bounds for all pipelines; `null` if there is no other pipeline, or there are too few trials for bounds.
     #[serde(default)]
     pub times_fastest: Option<Ratio>,
-    /// Bytes the links stored in a file system, in the last trial; `null` where they store none.
+    /// Bytes that the links stored in a file system, in the last trial; `null` if they store none.
     pub stored_bytes: Option<u64>,
     /// Bytes of output, in the last trial.
     pub output_bytes: u64,
@@ -71,22 +70,21 @@ pub struct CompareResult {
     pub output_hash: Option<String>,
     /// The status, in the last trial.
     pub status: Option<i32>,
-    /// Whether every trial gave the reference's output and status: the shell's own where it is among the links, else the
-    /// first link's; `null` where there was nothing to compare it with.
+    /// Whether every trial gave the output and status of the reference: the shell's own pipes if they are among the links, else the
+    /// first link; `null` without a reference.
     pub equal: Option<bool>,
-    /// Whether its output was that of the first pipeline over the same link, in every trial of both; `null` where there was nothing
-    /// to compare it with.
+    /// Whether every trial gave the output of the first pipeline over the same link; `null` if there is nothing to compare.
     #[serde(default)]
     pub same_output: Option<bool>,
-    /// Why there are no figures, or fewer than asked for.
+    /// Why there are no figures, or fewer than requested.
     pub error: Option<String>,
 }
 
-/// What stands among the links for a shell by itself, over its own pipes; the last one for a shell of another name.
+/// The names, among the links, of a shell with its own pipes; the last one is for every other shell.
 pub const SHELLS: [&str; 6] = ["bash", "dash", "zsh", "fish", "yash", "shell"];
 
 impl CompareResult {
-    /// Whether no hosepipe was in it: the shell's own pipes were between the stages.
+    /// Whether the shell's own pipes were between the stages.
     pub fn is_shell_alone(&self) -> bool {
         SHELLS.contains(&self.via.as_str())
     }

@@ -1,4 +1,4 @@
-//! The record of `hosepipe diff` (docs/RECORD.md): the figures of the same cases on two sides, and what became of them.
+//! The record of `hosepipe diff` (docs/RECORD.md): the figures of the same cases in an old and a new run, and how they changed.
 
 use std::collections::BTreeMap;
 
@@ -9,53 +9,53 @@ use crate::{BenchRecord, CaseRecord, CompareRecord, CompareResult, RecordHead};
 /// The record of `hosepipe diff`.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DiffRecord {
-    /// What every record begins with.
+    /// The fields that every record has.
     #[serde(flatten)]
     pub head: RecordHead,
-    /// What is compared with.
+    /// The old run, with which the new one is compared.
     pub old: DiffSide,
-    /// What is compared.
+    /// The new run.
     pub new: DiffSide,
-    /// Whether both sides took turns, so that figures at the same place make a pair; else they are of two runs, one after the other.
+    /// Whether trials of both alternated, so that old and new figures are paired; else they are of two runs, one after the other.
     pub paired: bool,
-    /// How often one looked, each time with the choice to stop.
+    /// Number of interim looks, at each of which the comparison could have stopped.
     pub looks: u32,
-    /// Facts in which the hosts differ, each as "name: old, new"; empty where it is one host.
+    /// Facts in which the hosts differ, each as "name: old, new"; empty if it is one host.
     pub hosts_differ: Vec<String>,
-    /// The share by which a figure may become worse (`--fail-over`), in percent; absent where it may not.
+    /// The share by which a figure may become worse (`--fail-over`), in percent; absent without that option.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fail_over_percent: Option<f64>,
-    /// True where a signal or the budget ended it, or one of the two runs, before every trial was made.
+    /// Whether a signal or the budget ended it, or one of the two runs, before every trial was made.
     pub interrupted: bool,
-    /// One entry for each figure of each case of either side.
+    /// One entry for each figure of each case in either run.
     pub changes: Vec<CaseChange>,
 }
 
-/// One side of a comparison.
+/// The old or the new run of a comparison.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DiffSide {
     /// Its name: a file, or a command.
     pub name: String,
-    /// The hosepipe that measured it: its version, and its revision where known.
+    /// The hosepipe that measured it: its version, and its revision if known.
     pub tool: String,
-    /// The command line of its run; of a comparison in turns that of each turn.
+    /// The command line of its run; of alternating trials, that of each trial.
     pub arguments: Vec<String>,
     /// When its run began (RFC 3339).
     pub started: String,
 }
 
-/// What became of one figure of one case.
+/// The change of one figure of one case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaseChange {
-    /// Everything that decides what the case is, by name.
+    /// The properties that identify the case, by name.
     pub case: BTreeMap<String, String>,
     /// Which figure.
     pub figure: DiffFigure,
-    /// True for a floor or a ceiling, which shows what the machine did and is not judged.
+    /// Whether it is a floor or a ceiling, which shows changes of the machine and is not judged.
     pub control: bool,
-    /// The raw figures of the old side, in the figure's unit.
+    /// The raw figures of the old run, in the figure's unit.
     pub old: Vec<f64>,
-    /// Those of the new side.
+    /// Those of the new run.
     pub new: Vec<f64>,
     /// Median of the old figures.
     pub old_median: Option<f64>,
@@ -63,17 +63,17 @@ pub struct CaseChange {
     pub new_median: Option<f64>,
     /// New as a multiple of old (Hodges and Lehmann).
     pub ratio: Option<f64>,
-    /// Its lower bound; all bounds of a comparison hold at once with 95 %.
+    /// Its lower bound; the bounds of a comparison have a simultaneous confidence of 95 %.
     pub low: Option<f64>,
     /// Its upper bound.
     pub high: Option<f64>,
-    /// The chance to see the sides so far apart if nothing had changed.
+    /// The p-value: the probability of a difference at least as large if nothing has changed.
     pub p: Option<f64>,
-    /// The same corrected for all cases and looks.
+    /// The p-value, corrected for all cases and looks.
     pub p_corrected: Option<f64>,
-    /// What came of it.
+    /// The verdict.
     pub kind: ChangeKind,
-    /// What a reader has to know of it: why there is no figure, or what else is not the same.
+    /// Why there is no figure, or what else differs between the runs.
     pub remark: Option<String>,
 }
 
@@ -93,19 +93,19 @@ crate::words! {
     }
 }
 crate::words! {
-    /// What came of a case, the worst first.
+    /// The verdict on a case, the worst first.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum ChangeKind {
-        /// It has figures on the old side, and failed on the new one, wholly or in part.
+        /// It has figures in the old run, and failed in the new one, completely or in part.
         Failed = "failed",
-        /// Worse, and no chance.
+        /// Significantly worse.
         Slower = "slower",
-        /// Better, and no chance.
+        /// Significantly better.
         Faster = "faster",
-        /// There are too few figures for any change to be found.
+        /// Too few figures to find any change.
         TooFew = "too few",
-        /// One of the sides has no figures.
+        /// One of the runs has no figures.
         Incomparable = "incomparable",
         /// No change was found.
         NoChange = "no change",
@@ -113,7 +113,7 @@ crate::words! {
 }
 
 impl DiffFigure {
-    /// Whether a larger figure is the better one.
+    /// Whether larger figures are better.
     pub fn larger_is_better(self) -> bool {
         self == Self::Throughput
     }
@@ -129,7 +129,7 @@ impl DiffFigure {
 }
 
 impl CaseChange {
-    /// Whether it became worse: it failed, or is slower; where a share is given, so that the whole interval is beyond it.
+    /// Whether it failed or became slower; with a share, only if the whole interval is beyond it.
     pub fn is_regression(&self, fail_over_percent: Option<f64>) -> bool {
         let beyond = |percent: f64| {
             let limit = percent / 100.0;
@@ -145,14 +145,14 @@ impl CaseChange {
 }
 
 impl DiffRecord {
-    /// What became worse than it may.
+    /// The regressions that `--fail-over` does not allow.
     pub fn regressions(&self) -> impl Iterator<Item = &CaseChange> {
         self.changes.iter().filter(|change| change.is_regression(self.fail_over_percent))
     }
 }
 
 impl CompareRecord {
-    /// The same of one of its pipelines over a link.
+    /// The identity of one of its pipelines over a link.
     pub fn identity(&self, result: &CompareResult) -> BTreeMap<String, String> {
         let conditions = self.conditions.iter().map(|(name, word)| (name.clone(), word.clone()));
         result.identity().into_iter().chain(conditions).collect()
@@ -160,7 +160,7 @@ impl CompareRecord {
 }
 
 impl CompareResult {
-    /// The same of a pipeline over a link, whatever else held for the whole comparison.
+    /// The identity of a pipeline over a link, without the conditions of the whole comparison.
     pub fn identity(&self) -> BTreeMap<String, String> {
         let words = [("spec", &self.via), ("pipeline", &self.pipeline)];
         let words = words.into_iter().map(|(name, word)| (name.to_owned(), word.clone()));
@@ -170,7 +170,7 @@ impl CompareResult {
 }
 
 impl BenchRecord {
-    /// The same of one of its cases: where one end was on another host, that host is part of it.
+    /// The identity of one of its cases; if one end was on another host, with that host.
     pub fn identity(&self, case: &CaseRecord) -> BTreeMap<String, String> {
         let peer = self.peer.as_ref().filter(|_| case.toward.is_some());
         let peer = peer.map(|peer| ("peer".to_owned(), peer.name.clone()));

@@ -7,7 +7,7 @@ use crate::{BenchRecord, CaseRecord, RecordHead};
 /// The record of `hosepipe fleet`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FleetRecord {
-    /// What every record begins with.
+    /// The fields that every record has.
     #[serde(flatten)]
     pub head: RecordHead,
     /// From the start (see [`RecordHead`]) to the end of the last measurement, in nanoseconds.
@@ -23,11 +23,11 @@ pub struct FleetRecord {
 pub struct FleetNode {
     /// Its name, unique in the record.
     pub name: String,
-    /// The address it listened on for the others; `null` if it never reported.
+    /// The address on which it listened; `null` if it never reported.
     pub address: Option<String>,
-    /// What it measured by itself; `null` where that failed.
+    /// What it measured alone; `null` if that failed.
     pub bench: Option<BenchRecord>,
-    /// Why it has no figures, or was gone at the end.
+    /// Why it has no figures, or did not answer at the end.
     pub failure: Option<String>,
 }
 

@@ -1,5 +1,5 @@
-//! How a sample keeps its round trips: an HdrHistogram of nanoseconds in the library's V2+DEFLATE form, as
-//! base64 (standard alphabet, padded). Whoever writes samples and whoever reads them agree on this alone.
+//! The round trips of a sample: an HdrHistogram of nanoseconds in the library's V2+DEFLATE form, as base64 (standard alphabet,
+//! padded).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,32 +9,32 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer}
 use std::io::Read;
 use thiserror::Error;
 
-/// The longest text that is read, and the most bytes that are unpacked from it; a histogram of three digits up to an hour takes some
+/// Longest text that is read, and most bytes that are unpacked from it; a histogram of three digits up to an hour takes about
 /// 20 KiB.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 /// The precision of all histograms of hosepipe, in significant digits.
 const DIGITS: u8 = 3;
 /// The largest range that is read, in nanoseconds: an hour.
 const RANGE_NS_MAX: u64 = 3_600_000_000_000;
-/// What the V2+DEFLATE form and the V2 form inside it begin with, and the length of the latter's header.
+/// The first bytes of the V2+DEFLATE form and of the V2 form inside it, and the length of the V2 header.
 const COOKIES: [u64; 2] = [0x1c84_9314, 0x1c84_9313];
 const HEADER_BYTES: usize = 40;
 
-/// Why a text is no histogram, or a histogram no text.
+/// Why a histogram cannot be decoded or encoded.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum HistogramError {
     /// The text is not base64.
     #[error("a latency histogram is not base64: {0}")]
     Base64(String),
-    /// The bytes are no histogram.
+    /// The bytes are not a histogram.
     #[error("a latency histogram is not in the V2+DEFLATE form: {0}")]
     Format(String),
-    /// The text is longer than any histogram of ours.
+    /// The text is longer than any histogram of hosepipe.
     #[error("a latency histogram has {0} bytes of text, more than the 1 MiB that is read")]
     TooLong(usize),
 }
 
-/// The longest round trip that we record, in nanoseconds; longer ones count as this.
+/// Longest round trip that is recorded, in nanoseconds; longer ones count as this.
 const LATENCY_NS_MAX: u64 = 60_000_000_000;
 
 /// An empty histogram of round trip times: three significant digits from 1 ns to a minute.
@@ -45,7 +45,7 @@ pub fn latency_histogram() -> Option<Histogram<u64>> {
 /// The histogram as text.
 ///
 /// # Errors
-/// Where the library cannot serialise it (counts beyond 63 bits).
+/// The library cannot serialise it (counts beyond 63 bits).
 pub fn encode_histogram(histogram: &Histogram<u64>) -> Result<String, HistogramError> {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new()
@@ -57,7 +57,7 @@ pub fn encode_histogram(histogram: &Histogram<u64>) -> Result<String, HistogramE
 /// The text as a histogram.
 ///
 /// # Errors
-/// Where the text is no histogram in the agreed form.
+/// The text is not a histogram in this form.
 pub fn decode_histogram(text: &str) -> Result<Histogram<u64>, HistogramError> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(HistogramError::TooLong(text.len()));
@@ -80,13 +80,13 @@ fn unpacked(packed: &[u8]) -> Result<Vec<u8>, String> {
     let mut inflater = ZlibDecoder::new(body).take(TEXT_BYTES_MAX as u64 + 1);
     inflater.read_to_end(&mut bytes).map_err(|error| crate::describe_errno(&error))?;
     if [number(head, 0, 4), number(&bytes, 0, 4)] != COOKIES {
-        return Err("it does not begin as one".to_owned());
+        return Err("it does not begin with the right bytes".to_owned());
     }
     let (length, digits, range_ns) = (number(&bytes, 4, 4), number(&bytes, 12, 4), number(&bytes, 24, 8));
     let found = bytes.len().saturating_sub(HEADER_BYTES);
     match () {
         () if bytes.len() > TEXT_BYTES_MAX => Err("it unpacks to more than 1 MiB".to_owned()),
-        () if length != found as u64 => Err(format!("it says {length} bytes and has {found}")),
+        () if length != found as u64 => Err(format!("its header says {length} bytes and it has {found}")),
         () if digits > u64::from(DIGITS) => {
             Err(format!("it has {digits} digits, and hosepipe writes {DIGITS}"))
         }
@@ -101,16 +101,16 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_no_histogram_is_refused_with_the_reason() {
+    fn a_wrong_text_is_refused_with_the_reason() {
         assert!(matches!(decode_histogram("*"), Err(HistogramError::Base64(_))));
         assert!(matches!(decode_histogram("aG9zZXBpcGU="), Err(HistogramError::Format(_))));
         assert!(matches!(decode_histogram(&"A".repeat(TEXT_BYTES_MAX + 1)), Err(HistogramError::TooLong(_))));
     }
 
-    /// Expected: what a header asks for is checked before memory is taken for it.
+    /// Expected: the sizes in a header are checked before memory is allocated for them.
     /// Happened: 4.2 GB for a length of 0xffffffff, 2.5 GB for five digits up to 2^63 - 1.
     #[test]
-    fn a_header_that_lies_is_refused() {
+    fn a_header_with_wrong_sizes_is_refused() {
         let mut ours = Vec::new();
         let packed = STANDARD.decode(encode_histogram(&latency_histogram().unwrap()).unwrap()).unwrap();
         ZlibDecoder::new(&packed[8..]).read_to_end(&mut ours).unwrap();
@@ -126,7 +126,7 @@ mod tests {
         };
         assert_eq!(refused(0, &ours[..4]), "", "unchanged");
         let lies: [(usize, &[u8], &str); 5] = [
-            (0, &[0x1c, 0x84, 0x93, 0x14], "does not begin as one"),
+            (0, &[0x1c, 0x84, 0x93, 0x14], "does not begin with the right bytes"),
             (4, &[0xff; 4], "says 4294967295 bytes"),
             (15, &[5], "has 5 digits"),
             (12, &[0xff; 4], "digits"),

@@ -1,8 +1,8 @@
-//! What machine a figure was measured on. Facts only; `host` (the room) reads them.
+//! The facts about the machine in a record. The crate `host` reads them.
 
 use serde::{Deserialize, Serialize};
 
-/// The machine, as recorded beside each measurement. A field the system would not tell is `None`.
+/// The machine, as recorded with each measurement. A field that the system does not report is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Host {
     /// `uname -s -r`, as in "Linux 6.18.0".
@@ -11,13 +11,13 @@ pub struct Host {
     pub architecture: String,
     /// CPU model name.
     pub cpu_model: String,
-    /// The CPUs this process may use, with their place in the topology.
+    /// The CPUs that this process may use, with their place in the topology.
     pub cpus: Vec<Cpu>,
     /// Cache sizes of the first CPU by name (`L1d`, `L2`, `L3`), in bytes.
     pub caches_bytes: std::collections::BTreeMap<String, u64>,
     /// Main memory in bytes.
     pub memory_bytes: u64,
-    /// The hypervisor, where there is one, as in "KVM".
+    /// The hypervisor, if there is one, such as "KVM".
     pub hypervisor: Option<String>,
     /// The frequency governor of the first CPU.
     pub governor: Option<String>,
@@ -29,7 +29,7 @@ pub struct Host {
     pub shmem_huge_pages: Option<String>,
     /// Load average over one minute when the run began.
     pub load_average_1m: Option<f64>,
-    /// Limits that cap mechanisms.
+    /// Limits of mechanisms.
     #[serde(flatten)]
     pub limits: Limits,
 }
@@ -39,7 +39,7 @@ pub struct Host {
 pub struct Cpu {
     /// The kernel's number of this CPU.
     pub id: u32,
-    /// The core it is a hardware thread of, named by the lowest CPU number among that core's threads.
+    /// Its core: the lowest CPU number among the core's hardware threads.
     pub core: u32,
     /// The socket.
     pub package: u32,
@@ -47,7 +47,7 @@ pub struct Cpu {
     pub node: u32,
 }
 
-/// Limits that cap mechanisms, from /proc/sys and getrlimit(2).
+/// Limits of mechanisms, from /proc/sys and getrlimit(2).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// fs.pipe-max-size in bytes: the largest pipe of an ordinary user (pipe(7)).
@@ -56,21 +56,21 @@ pub struct Limits {
     pub pipe_user_pages_soft: Option<u64>,
     /// kernel.msgmax in bytes: the longest System V message (msgget(2)).
     pub msgmax: Option<u64>,
-    /// kernel.msgmnb in bytes: what a System V queue holds (msgget(2)).
+    /// kernel.msgmnb in bytes: the capacity of a System V queue (msgget(2)).
     pub msgmnb: Option<u64>,
-    /// kernel.msgmni: how many System V queues there may be (msgget(2)).
+    /// kernel.msgmni: the number of System V queues (msgget(2)).
     pub msgmni: Option<u64>,
     /// fs.mqueue.msg_max: messages in a POSIX queue (mq_overview(7)).
     pub mq_msg_max: Option<u64>,
     /// fs.mqueue.msgsize_max in bytes: the longest POSIX message (mq_overview(7)).
     pub mq_msgsize_max: Option<u64>,
-    /// fs.mqueue.queues_max: how many POSIX queues there may be (mq_overview(7)).
+    /// fs.mqueue.queues_max: the number of POSIX queues (mq_overview(7)).
     pub mq_queues_max: Option<u64>,
-    /// RLIMIT_MSGQUEUE in bytes, soft; `None` where unlimited.
+    /// RLIMIT_MSGQUEUE in bytes, soft; `None` if unlimited.
     pub rlimit_msgqueue: Option<u64>,
-    /// RLIMIT_MEMLOCK in bytes, soft; `None` where unlimited.
+    /// RLIMIT_MEMLOCK in bytes, soft; `None` if unlimited.
     pub rlimit_memlock: Option<u64>,
-    /// RLIMIT_NOFILE, soft; `None` where unlimited.
+    /// RLIMIT_NOFILE, soft; `None` if unlimited.
     pub rlimit_nofile: Option<u64>,
     /// net.core.wmem_max in bytes: the largest SO_SNDBUF an ordinary user gets (socket(7)).
     pub wmem_max: Option<u64>,

@@ -23,7 +23,7 @@ macro_rules! kinds {
         }
 
         impl Record {
-            /// The kinds, and the key by which each is known where there is no `kind`.
+            /// The kinds, and the key that identifies each if there is no `kind`.
             pub const KINDS: &[(&'static str, &'static str)] = &[$(($kind, $key)),+];
 
             /// The command that made it.

@@ -1,5 +1,5 @@
-//! The words of hosepipe as types: axes of a measurement, the case they span, and the record a run leaves behind. This room
-//! knows no other room, and asks the system only what every room asks (`system`, `screen`).
+//! The terms of hosepipe as types: axes of a measurement, cases, and records. This crate depends on no other crate of the workspace;
+//! `system` and `screen` are the system calls that every crate needs.
 
 mod axes;
 mod boost;
@@ -29,7 +29,7 @@ mod worker;
 pub use axes::{Check, DataLevel, PayloadKind, Placement, Tasks, Toward, UnknownWord, Wait, Workload};
 pub use boost::{BoostRecord, BoostedPipe, NamedProcess};
 pub use case::{Amount, Case, Load, Role};
-pub use case_axes::{AXES, Axis, AxisGroup, AxisValue, Shown};
+pub use case_axes::{AXES, Axis, AxisDisplay, AxisGroup, AxisValue};
 pub use compare::{CompareRecord, CompareResult, Ratio, SHELLS};
 pub use diff::{CaseChange, ChangeKind, DiffFigure, DiffRecord, DiffSide};
 pub use fleet::{FleetMeeting, FleetNode, FleetRecord};
@@ -51,6 +51,8 @@ pub use study::{Measure, MechanismFacts, StudyPart, StudyRecord};
 pub use system::{
     AS_ROOT, describe_errno, file_on_path, for_root, monotonic_ns, signal_name, sudo, temporary_folder,
 };
-pub use top::{Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, Doing, Seen, TopRecord};
+pub use top::{
+    Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, StageActivity, TopRecord, TopSnapshot,
+};
 pub use typed::{nearest, script_word, shell_line, shell_quoted};
 pub use worker::{WorkerCase, WorkerEnd, WorkerStart};

@@ -1,8 +1,8 @@
-//! Figures of a machine that bound what any mechanism can do on it.
+//! Figures of a machine that limit every mechanism.
 
 use serde::Serialize;
 
-/// What a figure of a machine is measured in.
+/// The unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MachineUnit {
@@ -12,12 +12,12 @@ pub enum MachineUnit {
     BytesPerS,
 }
 
-/// One figure of a machine: what was measured, each time it was, or why it could not be.
+/// One figure of a machine: its measurements, or why there are none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MachineFigure {
     /// Which one.
     pub kind: MachineFigureKind,
-    /// Short repeats of one measurement; empty where there are none.
+    /// Short repeats of one measurement.
     pub values: Vec<f64>,
     /// Why there are none.
     pub missing: Option<String>,
@@ -26,11 +26,11 @@ pub struct MachineFigure {
 crate::words! {
     /// The figures of a machine.
     pub enum MachineFigureKind {
-        /// One system call that does next to nothing (getppid(2)), in nanoseconds.
+        /// A system call that does almost nothing (getppid(2)), in nanoseconds.
         SystemCall = "system-call",
-        /// One look at CLOCK_MONOTONIC, in nanoseconds.
+        /// The cost of reading CLOCK_MONOTONIC, in nanoseconds.
         Clock = "clock",
-        /// The smallest step between two looks at it, in nanoseconds.
+        /// The resolution of CLOCK_MONOTONIC, in nanoseconds.
         ClockStep = "clock-step",
         /// From one end's write(2) into an eventfd until the other end, on the same CPU, has read it: half a round trip, in nanoseconds.
         WakeUpSame = "wake-up-same-cpu",
@@ -46,7 +46,7 @@ crate::words! {
 }
 
 impl MachineFigureKind {
-    /// What it is measured in.
+    /// Its unit.
     pub fn unit(self) -> MachineUnit {
         match self {
             Self::CopyCached | Self::CopyMemory => MachineUnit::BytesPerS,

@@ -1,10 +1,9 @@
-//! Which mitigations of CPU vulnerabilities make system calls slower: one judgement for all who speak of it.
+//! The mitigations of CPU vulnerabilities that make system calls slower.
 
 use crate::Host;
 
-/// Mitigations that work at each entry to the kernel or each return from it, or make its indirect calls
-/// slower, with the words by which the kernel tells so (kernel documentation, admin-guide/hw-vuln). Enhanced
-/// IBRS is not among them: it is switched on once.
+/// Mitigations that cost time at each entry to the kernel or each return from it, or at its indirect calls, with the kernel's words
+/// for them (kernel documentation, admin-guide/hw-vuln). Enhanced IBRS is not among them: it is switched on once.
 const COSTS: [(&str, &[&str]); 10] = [
     ("meltdown", &["Mitigation: PTI"]),
     ("mds", &["Mitigation: Clear CPU buffers"]),
@@ -21,7 +20,7 @@ const COSTS: [(&str, &[&str]); 10] = [
             "Mitigation: Stuffing",
         ],
     ),
-    // Without its microcode it is "Vulnerable: Safe RET": the safe returns run all the same.
+    // Without the microcode it is "Vulnerable: Safe RET", but the safe returns are active.
     (
         "spec_rstack_overflow",
         &["Mitigation: safe RET", "Mitigation: Safe RET", "Vulnerable: Safe RET", "Mitigation: IBPB"],
@@ -30,13 +29,13 @@ const COSTS: [(&str, &[&str]); 10] = [
     ("indirect_target_selection", &["Mitigation: Aligned branch", "Mitigation: Retpolines"]),
 ];
 
-/// What works where a virtual machine is left, and at no system call.
+/// Mitigations that are active when a virtual machine exits, not at system calls.
 const AT_VM_EXIT_ONLY: &str = "on VMEXIT only";
 
 impl Host {
-    /// The vulnerabilities whose mitigations make each system call slower; `None` where the kernel lists no vulnerabilities.
+    /// The vulnerabilities whose mitigations make each system call slower; `None` if the kernel lists no vulnerabilities.
     pub fn mitigated_at_system_calls(&self) -> Option<Vec<&str>> {
-        let costly = |(name, told): &(&String, &String)| costs(name, told);
+        let costly = |(name, report): &(&String, &String)| costs(name, report);
         let names = self.mitigations.iter().filter(costly).map(|(name, _)| name.as_str());
         (!self.mitigations.is_empty()).then(|| names.collect())
     }
@@ -51,10 +50,10 @@ impl Host {
     }
 }
 
-/// Whether system calls pay for what the kernel tells of this vulnerability.
-fn costs(name: &str, told: &str) -> bool {
+/// Whether the mitigation that the kernel reports for a vulnerability makes system calls slower.
+fn costs(name: &str, report: &str) -> bool {
     let words = COSTS.iter().find(|(cost, _)| *cost == name).map_or(&[][..], |(_, words)| words);
-    !told.contains(AT_VM_EXIT_ONLY) && words.iter().any(|word| told.contains(word))
+    !report.contains(AT_VM_EXIT_ONLY) && words.iter().any(|word| report.contains(word))
 }
 
 #[cfg(test)]
@@ -63,7 +62,7 @@ mod tests {
 
     #[test]
     fn mitigations_that_cost() {
-        for (name, told) in [
+        for (name, report) in [
             ("meltdown", "Mitigation: PTI"),
             ("mds", "Mitigation: Clear CPU buffers; SMT vulnerable"),
             ("spectre_v2", "Mitigation; Retpolines; STIBP disabled; RSB filling"),
@@ -77,13 +76,13 @@ mod tests {
             ("spec_rstack_overflow", "Vulnerable: Safe RET, no microcode"),
             ("spec_rstack_overflow", "Mitigation: safe RET, no microcode"),
         ] {
-            assert!(costs(name, told), "{name}: {told}");
+            assert!(costs(name, report), "{name}: {report}");
         }
     }
 
     #[test]
     fn mitigations_that_do_not() {
-        for (name, told) in [
+        for (name, report) in [
             ("meltdown", "Not affected"),
             ("mds", "Vulnerable: Clear CPU buffers attempted, no microcode"),
             ("spectre_v1", "Mitigation: usercopy/swapgs barriers and __user pointer sanitization"),
@@ -96,14 +95,14 @@ mod tests {
             ("spec_rstack_overflow", "Vulnerable: Microcode, no safe RET"),
             ("spec_store_bypass", "Mitigation: Speculative Store Bypass disabled via prctl"),
         ] {
-            assert!(!costs(name, told), "{name}: {told}");
+            assert!(!costs(name, report), "{name}: {report}");
         }
     }
 
     #[test]
-    fn silence_is_not_freedom() {
-        let host = |told: &[(&str, &str)]| Host {
-            mitigations: told.iter().map(|(name, told)| ((*name).into(), (*told).into())).collect(),
+    fn without_a_list_of_vulnerabilities_the_result_is_unknown() {
+        let host = |report: &[(&str, &str)]| Host {
+            mitigations: report.iter().map(|(name, report)| ((*name).into(), (*report).into())).collect(),
             ..Host::default()
         };
         assert_eq!(host(&[]).mitigated_at_system_calls(), None);

@@ -1,4 +1,4 @@
-//! Who watches a run: a progress bar, a precision target, a record saved after each part of a study.
+//! Observers of a run: a progress bar, a precision target, a record that is saved after each part of a study.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -6,24 +6,24 @@ use std::time::{Duration, Instant};
 use crate::record::Sample;
 use crate::study::StudyRecord;
 
-/// Told what happens in a run; every hook may be left out.
+/// Callbacks for the events of a run; each has an empty default.
 pub trait Observer {
-    /// What is under way, in words, and the share of the run (of the part of a study) that is done, 0 to 1, where it is known.
-    /// Called up to twenty times a second.
+    /// The current action, in words, and the share of the run (or of the part of a study) that is done, 0 to 1, if known. Called at
+    /// most twenty times per second.
     fn progress(&mut self, _what: &str, _done: Option<f64>) {}
-    /// A language's program is ready, or why it cannot be.
+    /// A language's program was built, or why not.
     fn built(&mut self, _language: &str, _problem: Option<&str>) {}
-    /// A measured trial of a row is about to start; `index` is the row's place in the plan.
+    /// A measured trial of a row is about to start; `index` is the row's index in the plan.
     fn trial_started(&mut self, _index: usize) {}
-    /// It has ended well.
+    /// It has ended without an error.
     fn trial_finished(&mut self, _index: usize, _sample: &Sample) {}
-    /// Whether these samples of a row are enough, so that its remaining trials can be left out.
+    /// Whether these samples of a row are enough, so that its remaining trials are omitted.
     fn enough(&self, _index: usize, _samples: &[Sample]) -> bool {
         false
     }
-    /// A part of a study begins: its number from 1, of so many.
+    /// A part of a study begins: its number, from 1, and the number of parts.
     fn part_started(&mut self, _name: &str, _title: &str, _number: usize, _of: usize) {}
-    /// A part of a study has ended; the record has it.
+    /// A part of a study has ended and is in the record.
     ///
     /// # Errors
     /// The record could not be saved, which ends the run.
@@ -32,12 +32,12 @@ pub trait Observer {
     }
 }
 
-/// Watches nothing.
+/// An observer that does nothing.
 pub struct Silent;
 
 impl Observer for Silent {}
 
-/// The trials of a run, counted and told to an observer.
+/// Counts the trials of a run and calls an observer.
 pub struct RunProgress<'a> {
     observer: &'a mut dyn Observer,
     trials: u64,
@@ -53,12 +53,12 @@ impl<'a> RunProgress<'a> {
         Self { observer, trials: 0, finished: 0, over_at: None, what: String::new() }
     }
 
-    /// Something else than a trial is under way.
+    /// The current action is not a trial.
     pub fn preparing(&mut self, what: &str, done: Option<f64>) {
         self.observer.progress(what, done);
     }
 
-    /// So many trials are to come, in about so much time where that is known.
+    /// Sets the number of trials to come, and their estimated time if known.
     pub fn planned(&mut self, trials: u64, estimate: Option<Duration>) {
         self.trials = trials;
         self.over_at = estimate.map(|estimate| Instant::now() + estimate);
@@ -73,16 +73,16 @@ impl<'a> RunProgress<'a> {
         self.trial_progress(0.0);
     }
 
-    /// A part of the trial under way is done, 0 to 1. Nothing is told of trials before the planned ones.
+    /// The done part of the current trial, 0 to 1. Ignored for trials before the planned ones.
     pub fn trial_progress(&mut self, part: f64) {
         if self.trials > 0 {
             let done = (self.finished as f64 + part.min(1.0)) / self.trials as f64;
-            // Where cases go on for as long as there is time, there may be more than were planned.
+            // Cases that run until the time is used up may have more trials than planned.
             self.observer.progress(&self.what, Some(done.min(1.0)));
         }
     }
 
-    /// The trial has ended well.
+    /// The trial has ended without an error.
     pub fn trial_finished(&mut self, index: usize, sample: &Sample) {
         self.finished += 1;
         self.observer.trial_finished(index, sample);

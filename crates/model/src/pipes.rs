@@ -1,18 +1,18 @@
-//! How much of the quota of pipe pages a user has spent (pipe(7)).
+//! How much of the quota of pipe pages a user has used (pipe(7)).
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The user to whom most pages are charged, of those whose pipes can be seen, and the limits that hold for each user.
+/// The user to whom most pages are charged, among the users whose pipes are visible, and the limits of every user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PipeQuota {
     pub uid: u32,
-    /// Pages that the pipes can hold which are charged to the user and can be seen, whether they are used or not.
+    /// Capacity of the visible pipes that are charged to the user, in pages.
     pub used_pages: u64,
-    /// fs.pipe-user-pages-soft: past it new pipes have two pages, and none grows; 0: no limit.
+    /// fs.pipe-user-pages-soft: above it new pipes have two pages, and none can grow; 0: no limit.
     pub soft_pages: u64,
-    /// fs.pipe-user-pages-hard: past it there are no new pipes; 0: no limit.
+    /// fs.pipe-user-pages-hard: above it no pipe can be made; 0: no limit.
     pub hard_pages: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Sizes and durations as people type them, and sizes as people read them back.
+//! Sizes and durations: parsing what users type, and printing.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use thiserror::Error;
 #[serde(transparent)]
 pub struct ByteSize(pub u64);
 
-/// What was wrong with a size or a duration: a sentence with examples of what is right.
+/// What is wrong with a size or a duration, with examples of what is right.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{text}` {wrong}")]
 pub struct QuantityError {
@@ -59,7 +59,7 @@ const UNITS: [(&str, u64); 22] = [
 /// Reads a size in bytes. See [`ByteSize`] for the forms.
 ///
 /// # Errors
-/// A sentence saying what was wrong, with examples of what is right.
+/// The text is wrong; the message has examples of what is right.
 pub fn parse_size(text: &str) -> Result<ByteSize, QuantityError> {
     let wrong = |wrong| QuantityError::new(text, wrong);
     let too_large = || wrong(QuantityError::TOO_LARGE);
@@ -90,7 +90,7 @@ pub fn parse_size(text: &str) -> Result<ByteSize, QuantityError> {
 /// Reads a duration such as `500ms`, `30s`, `2m`.
 ///
 /// # Errors
-/// A sentence with examples of what is right.
+/// The text is wrong; the message has examples of what is right.
 pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
     let wrong = "is not a duration: write a number and a unit, as in 500ms, 30s, 2m";
     humantime::parse_duration(text.trim()).map_err(|_| QuantityError::new(text, wrong))
@@ -102,14 +102,14 @@ pub fn shown_duration(duration: Duration) -> String {
 }
 
 impl ByteSize {
-    /// As it prints, with a space before its unit: "64 KiB", "1 MB"; exact.
+    /// Exact, with a space before its unit: "64 KiB", "1 MB".
     pub fn spaced(self) -> String {
         let text = self.to_string();
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         format!("{} {}", &text[..digits], &text[digits..])
     }
 
-    /// In binary units: whole where it is a whole number of them, else with three digits: "64 KiB", "23.5 GiB".
+    /// In binary units: a whole number if exact, else three digits: "64 KiB", "23.5 GiB".
     pub fn rounded(self) -> String {
         let exact = self.spaced();
         let digits = exact.bytes().take_while(u8::is_ascii_digit).count();
@@ -117,7 +117,7 @@ impl ByteSize {
             return exact;
         }
         let (mut value, mut units) = (self.0 as f64, ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"].iter());
-        // Not at 1024 but where three digits would round up to it.
+        // Not at 1024, but at the value that three digits would round up to 1024.
         while value >= 1023.5 && units.len() > 1 {
             value /= 1024.0;
             units.next();
@@ -134,8 +134,7 @@ impl FromStr for ByteSize {
     }
 }
 
-/// The shortest exact form: `64KiB` where the size is a whole number of binary units, `1MB` where it is one of decimal
-/// units, else bytes.
+/// The shortest exact form: `64KiB` for a whole number of binary units, `1MB` for a whole number of decimal units, else bytes.
 impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const NAMES: [(u64, &str); 11] = [
@@ -152,7 +151,7 @@ impl fmt::Display for ByteSize {
             (1, "B"),
         ];
         let exact = NAMES.iter().filter(|(unit, _)| self.0 >= *unit && self.0.is_multiple_of(*unit));
-        // 10 GB are a whole number of KiB, too, which nobody would read. The first of the shortest is binary.
+        // 10 GB are also a whole number of KiB, but that is longer. The first of the shortest is binary.
         let shortest = exact.min_by_key(|(unit, _)| (self.0 / unit).to_string().len());
         match shortest {
             Some((unit, name)) => f.pad(&format!("{}{name}", self.0 / unit)),
@@ -184,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_said_in_the_units_that_they_are_whole_numbers_of() {
+    fn sizes_are_printed_in_units_of_which_they_are_whole_numbers() {
         for (bytes, text) in [
             (0, "0B"),
             (1, "1B"),
@@ -242,7 +241,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_reads_back(bytes: u64) {
+        fn a_printed_size_parses_to_the_same_size(bytes: u64) {
             prop_assert_eq!(parse_size(&ByteSize(bytes).to_string()), Ok(ByteSize(bytes)));
         }
 

@@ -1,4 +1,4 @@
-//! The record: what a run leaves behind, as JSON of schema `hosepipe/1` (docs/RECORD.md).
+//! The record of a run, as JSON of schema `hosepipe/1` (docs/RECORD.md).
 //! Raw samples are always kept; every summary here can be recomputed from them.
 
 use std::collections::BTreeMap;
@@ -13,23 +13,23 @@ use crate::{
 /// The name and version of the record format.
 pub const SCHEMA: &str = "hosepipe/1";
 
-/// Which hosepipe made the record.
+/// The hosepipe that made the record.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tool {
-    /// The version, as in "0.1.0".
+    /// The version, such as "0.1.0".
     pub version: String,
-    /// The revision it was built from, where known.
+    /// The revision from which it was built, if known.
     pub revision: Option<String>,
 }
 
-/// What every record begins with.
+/// The fields that every record has.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecordHead {
     /// Always [`SCHEMA`].
     pub schema: String,
-    /// Which hosepipe made it.
+    /// The hosepipe that made it.
     pub tool: Tool,
-    /// The machine: of a difference that of the new side, of a fleet that of the node that brought all together.
+    /// The machine; for `diff` that of the new run, for `fleet` that of the node that collected the results.
     pub host: Host,
     /// The command line, after the program's name.
     pub arguments: Vec<String>,
@@ -47,78 +47,78 @@ impl Default for RecordHead {
 /// The record of `hosepipe bench`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BenchRecord {
-    /// What every record begins with.
+    /// The fields that every record has.
     #[serde(flatten)]
     pub head: RecordHead,
-    /// The host that held the other end of each case (`--peer`); absent where there was none.
+    /// The host that ran the other end of each case (`--peer`); absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<Box<PeerRecord>>,
-    /// How the run was made.
+    /// The settings of the run.
     pub settings: Settings,
     /// One entry for each case, in the order of the plan.
     pub cases: Vec<CaseRecord>,
 }
 
-/// Another host that held one end of each case.
+/// Another host that ran one end of each case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PeerRecord {
-    /// What was typed after `--peer`.
+    /// The argument of `--peer`.
     pub name: String,
-    /// Where the ends met, as in "10.0.0.2:4711".
+    /// The address at which the ends connected, such as "10.0.0.2:4711".
     pub address: String,
-    /// Which hosepipe held the other ends.
+    /// The hosepipe that ran the other ends.
     pub tool: Tool,
     /// That machine.
     pub host: Host,
 }
 
-/// What holds for all cases of a run.
+/// The settings of all cases of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Seed of the trial order and of random payloads.
     pub seed: u64,
-    /// Trials asked for; a case that was stopped early has fewer samples.
+    /// Requested trials; a case that was stopped early has fewer samples.
     pub trials: u32,
-    /// True where Ctrl-C, SIGTERM or the time budget ended the run before every trial was made.
+    /// Whether Ctrl-C, SIGTERM or the time budget ended the run before every trial was made.
     pub interrupted: bool,
-    /// The half width in percent of the median at which a case was ended early (`--precision`); absent where every trial asked
-    /// for was made.
+    /// The half width of the interval, in percent of the median, at which a case ended early (`--precision`); absent without that
+    /// option.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision_percent: Option<f64>,
-    /// The suite whose cases these are (`--suite`); absent where they were asked for one by one.
+    /// The suite whose cases these are (`--suite`); absent without that option.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suite: Option<Suite>,
-    /// Rounds that were repeated because something else used the CPUs; absent without `--precision`.
+    /// Rounds that were repeated because other programs used the CPUs; absent without `--precision`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeated_rounds: Option<u32>,
 }
 
-/// A fixed set of cases. Records of different versions do not hold the same cases.
+/// A fixed set of cases; another version is another set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Suite {
     /// Its name.
     pub name: String,
-    /// Raised whenever its cases change.
+    /// Incremented when its cases change.
     pub version: u32,
 }
 
-/// One case: what was asked, what the system granted, the raw samples, and their summary.
+/// One case: the request, the sizes that the system granted, the raw samples, and their summary.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaseRecord {
     /// The mechanism's name.
     pub mechanism: String,
     /// The mechanism with its options.
     pub spec: Spec,
-    /// What the row is for.
+    /// The purpose of the row.
     pub role: Role,
     /// Stream or ping-pong.
     pub workload: Workload,
-    /// Who held the ends.
+    /// The tasks that ran the ends.
     pub tasks: Tasks,
-    /// Where they sat, as asked.
+    /// Their placement, as requested.
     pub placement: Placement,
-    /// Where they sat: the sender's CPU, then the receiver's, pair after pair (of many senders each one's, then the receiver's);
-    /// empty where the scheduler chose.
+    /// Their CPUs: the sender's, then the receiver's, pair after pair (of many senders each one's, then the receiver's); empty if the
+    /// scheduler chose.
     pub cpus: Vec<u32>,
     /// How they waited.
     pub wait: Wait,
@@ -133,54 +133,53 @@ pub struct CaseRecord {
     /// Copying tasks between the two ends (`--chain`).
     #[serde(default)]
     pub relays: u32,
-    /// Which way it went where one end was on another host (`--peer`); absent where both were here.
+    /// The direction if one end was on another host (`--peer`); absent if both were on this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub toward: Option<Toward>,
-    /// The sender's congestion control (tcp(7)), where one end was on another host.
+    /// The sender's congestion control (tcp(7)), if one end was on another host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion_control: Option<String>,
-    /// Pairs of ends at once; absent where nobody asked (`--pairs`).
+    /// Pairs of ends at the same time; absent without `--pairs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs: Option<u32>,
-    /// Senders on one channel; absent where nobody asked (`--senders`).
+    /// Senders on one channel; absent without `--senders`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub senders: Option<u32>,
-    /// Round trips that each asker was to begin in a second; absent where each began when the last had ended (`--rate`).
+    /// Round trips that each client had to begin in a second; absent without `--rate`: each began when the last had ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<u32>,
-    /// What shows that bytes passed by reference, and how often they were copied all the same; `null` where nothing passed by
-    /// reference.
+    /// The proof that bytes passed by reference, and how often they were copied on the way; `null` if nothing passed by reference.
     #[serde(default)]
     pub zero_copy: Option<ZeroCopy>,
-    /// The programs that held the ends (`--workers`); absent where hosepipe held them itself.
+    /// The programs that ran the ends (`--workers`); absent if hosepipe ran them itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerCase>,
-    /// Sizes the system really gave, in bytes, by name (`pipe_bytes`, `sndbuf_bytes`…).
+    /// Actual sizes in bytes, by name (`pipe_bytes`, `sndbuf_bytes`…).
     pub granted: BTreeMap<String, u64>,
     /// The raw figures, in the order in which they were taken.
     pub samples: Vec<Sample>,
-    /// Those of rounds that were repeated because something else used the CPUs: they are kept, and count in no summary.
+    /// Those of rounds that were repeated because other programs used the CPUs: they are kept, but not part of a summary.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disturbed: Vec<Sample>,
     /// Summary of a stream; `null` for ping-pong or without samples.
     pub throughput: Option<Throughput>,
     /// Summary of round trips; `null` for a stream or without samples.
     pub latency_ns: Option<Latency>,
-    /// How quiet the machine was while this case ran.
+    /// The noise level of this case.
     pub noise: Option<NoiseLevel>,
     /// Samples far from the others (counted, never dropped).
     pub outliers: u32,
-    /// Why the case has no figures, or fewer than asked for.
+    /// Why the case has no figures, or fewer than requested.
     pub error: Option<CaseError>,
 }
 
 impl CaseRecord {
-    /// The record of [`Case::stream`]. Whoever means another one changes what differs.
+    /// The record of [`Case::stream`], without figures.
     pub fn new(spec: Spec) -> Self {
         Case::stream(spec).into()
     }
 
-    /// How much was asked of it at once.
+    /// Its load.
     pub fn load(&self) -> Load {
         let Self { pairs, senders, rate_per_s, .. } = *self;
         Load { pairs, senders, rate_per_s }
@@ -223,16 +222,16 @@ impl From<Case> for CaseRecord {
     }
 }
 
-/// What shows that a row's bytes passed by reference, at least part of the way.
+/// The proof that a row's bytes passed by reference, at least part of the way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ZeroCopy {
-    /// Times each byte is copied all the same on its way from the sender's memory to the receiver's; a plain pipe has 2. Absent in
-    /// records of hosepipe 0.1.
+    /// Number of copies of each byte on its way from the sender's memory to the receiver's; a plain pipe has 2. Absent in records of
+    /// hosepipe 0.1.
     #[serde(default)]
     pub copies_per_byte: Option<u32>,
-    /// True where an experiment on this machine showed it; false where it is claimed only.
+    /// Whether an experiment on this machine proved it; else it is only a claim.
     pub proven: bool,
-    /// What was done and seen, or why nothing could be shown.
+    /// The experiment and its result, or why there is no proof.
     pub how: String,
 }
 
@@ -243,19 +242,19 @@ pub struct Sample {
     pub round: u32,
     /// From the barrier until the receiver had the last byte (checked, under `verify`).
     pub elapsed_ns: u64,
-    /// Opening the mechanism and starting the tasks, before the clock.
+    /// Opening the mechanism and starting the tasks, before the clock starts.
     pub setup_ns: u64,
     /// Bytes that arrived; for ping-pong the bytes that came back.
     pub bytes: u64,
     /// Blocks sent, or round trips made.
     pub messages: u64,
-    /// What the receiver computed over every byte, in hexadecimal; `null` below `verify`.
+    /// The receiver's checksum of all bytes, in hexadecimal; `null` below `verify`.
     pub checksum: Option<String>,
     /// Data-moving and waiting system calls of both ends, counted where they are made; `null` where unknown.
     pub syscalls: Option<u64>,
-    /// Times an end gave the CPU up to wait (both ends, getrusage(2)).
+    /// Voluntary context switches (both ends, getrusage(2)).
     pub voluntary_switches: u64,
-    /// Times an end was preempted (both ends).
+    /// Involuntary context switches (both ends).
     pub involuntary_switches: u64,
     /// CPU time in user mode (both ends).
     pub user_ns: u64,
@@ -265,44 +264,44 @@ pub struct Sample {
     pub ends: Vec<EndUsage>,
     /// Round trip times of a ping-pong: an HdrHistogram of nanoseconds, V2+DEFLATE, base64; `null` for a stream.
     pub latency_histogram: Option<String>,
-    /// The share of looks, made all through the trial, at which both ends ran on one CPU (0 to 1); absent where there are
-    /// no two ends, or nobody looked.
+    /// The share of samples during the trial in which both ends ran on one CPU (0 to 1); absent if there are not two ends, or no
+    /// samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_cpu_share: Option<f64>,
-    /// What each pair, or each sender, did; absent where there is but one that nobody asked for.
+    /// The part of each pair or each sender; absent without `--pairs` and `--senders`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shares: Vec<Share>,
-    /// From the barrier until the first of them was done: so long all of them ran.
+    /// From the barrier until the first of them was done: the time for which all of them ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all_ran_ns: Option<u64>,
     /// Blocks of many senders that did not arrive in one piece (`--senders`, under `verify`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub torn_blocks: Option<u64>,
-    /// Segments (TCP_INFO, tcp(7)) or datagrams that the sender, or the asker, sent again; absent where both ends were on one host.
+    /// Segments (TCP_INFO, tcp(7)) or datagrams that the sender or the client sent again; absent if both ends were on one host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
-    /// Of paced round trips (`--rate`) the times from the real question, as `latency_histogram`, which then counts from the instant
-    /// at which the question was due.
+    /// For paced round trips (`--rate`) the times from the actual request, as a histogram; `latency_histogram` then has the times from
+    /// the instant at which the request was due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_histogram: Option<String>,
-    /// True of a sample whose round was repeated; absent where it is false.
+    /// Whether its round was repeated; absent if false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub disturbed: bool,
 }
 
-/// What one of several pairs, or of several senders, did in a trial.
+/// The part of one of several pairs or senders in a trial.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
     /// From the barrier until it was done.
     pub elapsed_ns: u64,
-    /// Bytes that it moved; for ping-pong those that came back.
+    /// Bytes that it moved; for ping-pong the bytes that came back.
     pub bytes: u64,
-    /// Bytes of these that it had moved when the first of all was done (of small round trips up to 63 fewer).
+    /// Bytes that it had moved when the first of all was done (with small round trips up to 63 fewer).
     pub bytes_while_all_ran: u64,
 }
 
 impl Sample {
-    /// A sample of nothing but what its ends used, end by end and added up.
+    /// A sample with only the resource usage of its ends, and the sums.
     pub fn of_ends(ends: Vec<EndUsage>) -> Self {
         let sum = |of: fn(&EndUsage) -> u64| ends.iter().map(of).sum();
         Self {
@@ -318,7 +317,7 @@ impl Sample {
 }
 
 impl EndUsage {
-    /// What was used since an earlier look at the same end.
+    /// The usage since an earlier sample of the same end.
     pub fn since(&self, before: &Self) -> Self {
         let grown = |of: fn(&Self) -> u64| of(self).saturating_sub(of(before));
         Self {
@@ -333,18 +332,18 @@ impl EndUsage {
     }
 }
 
-/// What one end used between barrier and clock stop.
+/// The resource usage of one end between the barrier and the end of the clock.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndUsage {
     /// System calls, counted where they are made; `null` where unknown.
     pub syscalls: Option<u64>,
-    /// Times it gave the CPU up to wait.
+    /// Voluntary context switches.
     pub voluntary_switches: u64,
-    /// Times it was preempted.
+    /// Involuntary context switches.
     pub involuntary_switches: u64,
     /// Page faults that needed no I/O.
     pub minor_faults: u64,
-    /// Blocks of 512 bytes handed to a file system for writing (`ru_oublock`); 0 where nothing was stored.
+    /// Blocks of 512 bytes that were written to a file system (`ru_oublock`).
     #[serde(default)]
     pub blocks_stored: u64,
     /// CPU time in user mode.
@@ -368,7 +367,7 @@ pub struct Throughput {
     pub stddev: f64,
 }
 
-/// Summary of round trip times, over all trials' histograms merged; every time is in nanoseconds.
+/// Summary of the round trip times of all trials, in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latency {
     /// Median of the trials' median round trips, in nanoseconds.
@@ -379,7 +378,7 @@ pub struct Latency {
     pub p99: u64,
     /// 99.9th percentile, in nanoseconds.
     pub p999: u64,
-    /// The longest seen, in nanoseconds.
+    /// Longest round trip, in nanoseconds.
     pub max: u64,
     /// Lower end of the 95 % interval of the trials' medians, in nanoseconds.
     pub p50_low: u64,
@@ -389,68 +388,68 @@ pub struct Latency {
     pub count: u64,
 }
 
-/// A verdict on the spread of a case's samples.
+/// The noise level of a case, by the 95 % interval of its median.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NoiseLevel {
-    /// The interval is within 5 % of the median on either side: rank by it.
+    /// Within 5 % of the median on either side.
     Quiet,
-    /// Within 15 %: a difference below that may be chance.
+    /// Within 15 %: smaller differences may be chance.
     Noisy,
-    /// Wider: repeat on a quieter machine before believing.
+    /// Wider: repeat it on a quieter machine.
     Wild,
 }
 
-/// What kind of trouble a case met.
+/// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ErrorKind {
     /// This machine does not have it.
     Unavailable,
-    /// It has a limit that the case exceeds.
+    /// The case exceeds a limit of this machine.
     Limit,
     /// The combination has no meaning for this mechanism (a stream workload over an event counter…).
     Unsupported,
-    /// The system refused to set it up.
+    /// The system refused to open it.
     Open,
     /// An end died.
     Died,
-    /// A system call failed on the way.
+    /// A system call failed during a trial.
     Failed,
-    /// Fewer bytes arrived than were sent, or others.
+    /// Bytes were lost or changed.
     Corrupt,
     /// No progress for too long.
     Hung,
-    /// The run's time was spent before its first trial had ended.
+    /// The run's time was used up before its first trial ended.
     Time,
 }
 
 /// Why a case has no figures: what happened, and what to try.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaseError {
-    /// The kind of trouble.
+    /// The kind of error.
     pub kind: ErrorKind,
-    /// What was asked and what the system answered (errno by name).
+    /// What was tried and the system's error (errno by name).
     pub message: String,
     /// What to try next.
     pub remedy: Option<String>,
-    /// True where this is a fact about the machine or the request, stated before anything was measured,
-    /// and not something that went wrong while measuring (which makes the exit status 1).
+    /// Whether this is a fact about the machine or the request that was found before anything was measured. An error while measuring
+    /// makes the exit status 1.
     pub expected: bool,
 }
 
 impl CaseError {
-    /// What went wrong while a case was measured.
+    /// An error while a case was measured.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), remedy: None, expected: false }
     }
 
-    /// A fact that stood before anything was measured.
+    /// A fact that was found before anything was measured.
     pub fn stated(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { expected: true, ..Self::new(kind, message) }
     }
 
-    /// With what to try, where something is known.
+    /// Sets what to try next.
     pub fn with_remedy(self, remedy: impl Into<Option<String>>) -> Self {
         Self { remedy: remedy.into(), ..self }
     }
@@ -459,7 +458,7 @@ impl CaseError {
 /// Why a trial gave no sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoSample {
-    /// The user wants to stop.
+    /// The user ended the run.
     Stopped,
     /// The case cannot be measured.
     Failed(CaseError),

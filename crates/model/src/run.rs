@@ -9,69 +9,69 @@ use crate::RecordHead;
 /// The record of `hosepipe run`.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// What every record begins with.
+    /// The fields that every record has.
     #[serde(flatten)]
     pub head: RecordHead,
     /// The text that was run.
     pub pipeline: String,
-    /// What stood between the stages, as typed.
+    /// The link between the stages, as typed.
     pub via: String,
-    /// From before the first stage was started until the last had ended.
+    /// Time from before the start of the first stage to the end of the last one.
     pub wall_ns: u64,
-    /// The status of the whole, as bash gives it.
+    /// The status of the text, as in bash.
     pub status: i32,
     /// The statuses of the last pipeline's stages (`PIPESTATUS`).
     pub pipestatus: Vec<Option<i32>>,
-    /// Every stage that was started, pipeline by pipeline.
+    /// Every stage, pipeline by pipeline.
     pub stages: Vec<StageRecord>,
     /// Every link, pipeline by pipeline.
     pub links: Vec<LinkRecord>,
-    /// Of how many partitions the stages are sums (`hosepipe spread`); absent of a single run.
+    /// Number of partitions of which the stages are sums (`hosepipe spread`); absent for a single run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partitions: Option<u64>,
-    /// What held the run up; `null` where nobody looked (`--stats`, `--live` and `--json` look).
+    /// The bottleneck; `null` if it was not measured (`--stats`, `--live` and `--json` measure it).
     pub bottleneck: Option<Bottleneck>,
 }
 
 /// One stage of a run.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StageRecord {
-    /// Which pipeline of the list it stood in, from 0.
+    /// The index of its pipeline in the list, from 0.
     pub pipeline: u32,
-    /// Whether it is a stage of the reduce of `hosepipe spread`; absent where it is not.
+    /// Whether it is a stage of the reduce of `hosepipe spread`; absent if not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_reduce: bool,
-    /// Its words; of a subshell those of the programs that it started.
+    /// Its command; for a subshell the commands of the programs that it started.
     pub command: String,
-    /// Its process number; `null` in records of earlier versions, for a builtin that needed no process.
+    /// Its PID; `null` in records of earlier versions, for a builtin without a process.
     pub pid: Option<i32>,
-    /// Its status as a shell shows it; `null` of what the shell itself did, as the end of a pipeline in zsh.
+    /// Its status as a shell shows it; `null` for a stage that the shell ran itself, such as the last one in zsh.
     pub status: Option<i32>,
-    /// The signal that ended it; `null` where it left by itself.
+    /// The signal that ended it; `null` if it exited.
     pub signal: Option<i32>,
     /// From its start to its end.
     pub wall_ns: u64,
-    /// CPU time in user mode, its children's included.
+    /// CPU time in user mode, with its children's.
     pub user_ns: u64,
-    /// CPU time in the kernel, its children's included.
+    /// CPU time in the kernel, with its children's.
     pub system_ns: u64,
-    /// Time it was idle while nothing was there for it to read; `null` where nobody looked.
+    /// Time for which it was idle while it had nothing to read; `null` if not measured.
     pub blocked_read_ns: Option<u64>,
-    /// Time it was idle while what it writes to was full; `null` where nobody looked.
+    /// Time for which it was idle while its output was full; `null` if not measured.
     pub blocked_write_ns: Option<u64>,
-    /// Time it was ready to run and no CPU was free for it (/proc/PID/schedstat); `null` where nobody looked.
+    /// Time for which it was ready to run and had no CPU (/proc/PID/schedstat); `null` if not measured.
     #[serde(default)]
     pub queued_ns: Option<u64>,
-    /// Time for which the pipeline waited for it; `null` where nobody looked.
+    /// Time for which the pipeline waited for it; `null` if not measured.
     #[serde(default)]
     pub held_up_ns: Option<u64>,
-    /// Its largest resident memory; `null` where unknown.
+    /// Its largest resident set size; `null` if unknown.
     pub max_rss_bytes: Option<u64>,
 }
 
 impl StageRecord {
-    /// Adds the same stage of another run: times are sums, memory is the largest, the status the first that is not 0. What is unknown
-    /// of one is unknown of both.
+    /// Adds the same stage of another run: times are sums, memory is the maximum, the status the first that is not 0. A value that is
+    /// unknown in one run is unknown in the sum.
     pub fn add(&mut self, other: &Self) {
         self.pid = None;
         if self.status.is_none_or(|status| status == 0) {
@@ -91,34 +91,34 @@ impl StageRecord {
 /// One link of a run.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkRecord {
-    /// Which pipeline of the list it stood in, from 0.
+    /// The index of its pipeline in the list, from 0.
     pub pipeline: u32,
-    /// What it was.
+    /// Its spec.
     pub spec: String,
-    /// Sizes the system really gave, in bytes, by name.
+    /// Actual sizes in bytes, by name.
     pub granted: BTreeMap<String, u64>,
-    /// Bytes that went through it; `null` where unknown.
+    /// Bytes that went through it; `null` if unknown.
     pub bytes: Option<u64>,
-    /// Ends of lines among them; absent where nobody counted (`--lines`).
+    /// Line feeds among them; absent without `--lines`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<u64>,
-    /// Bytes it stored in a file system; `null` where it stores none.
+    /// Bytes that it stored in a file system; `null` if it stores none.
     pub stored_bytes: Option<u64>,
-    /// The file that stored them, where it has a name.
+    /// The file that stored them, if it has a name.
     pub path: Option<String>,
-    /// Whether a relay of ours stood in the path.
+    /// Whether the bytes went through a relay of hosepipe.
     pub relay: bool,
-    /// The file that keeps what flowed (`--keep`).
+    /// The file with a copy of the bytes (`--keep`).
     pub kept: Option<String>,
-    /// What went wrong in it: a full disk, for example.
+    /// An error in it: a full disk, for example.
     pub trouble: Option<String>,
-    /// For how long it could be seen how full it was; `null` where nobody looked, or nobody may.
+    /// Time for which its fill level was sampled; `null` if it was not, or may not be read.
     #[serde(default)]
     pub watched_ns: Option<u64>,
-    /// For how much of that it was full.
+    /// Part of that time for which it was full.
     #[serde(default)]
     pub full_ns: Option<u64>,
-    /// For how much of that it was empty, and somebody was there who could have written.
+    /// Part of that time for which it was empty and had a writer.
     #[serde(default)]
     pub empty_ns: Option<u64>,
 }
@@ -140,11 +140,11 @@ fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     Some(one? + other?)
 }
 
-/// What held a run up.
+/// The bottleneck of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bottleneck {
-    /// The place of the stage in `stages`; `null` where it was the plumbing, or nothing in particular.
+    /// The index of the stage in `stages`; `null` if it was a link, or no single stage.
     pub stage: Option<usize>,
-    /// For people: what it was, and what would help.
+    /// A sentence for the user: the bottleneck, and what would help.
     pub sentence: String,
 }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
-/// What was typed: a mechanism's name and its options, not yet checked against the registry.
+/// A mechanism's name and its options as typed, not yet checked with the registry.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Spec {
     /// The mechanism's name, such as `pipe`.
@@ -16,7 +16,7 @@ pub struct Spec {
     pub options: BTreeMap<String, Option<String>>,
 }
 
-/// Why a text is no spec: a sentence that says what is right.
+/// Why a text is not a spec, and what is right.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{0}` {1}")]
 pub struct SpecError(String, String);

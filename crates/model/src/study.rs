@@ -1,5 +1,5 @@
 //! The record of `hosepipe reproduce`: a published study run here, part by part (docs/RECORD.md).
-//! Published figures are not in it: they are data of the room `study`, looked up by the study's name.
+//! It does not contain the published figures: the crate `study` has them.
 
 use std::collections::BTreeMap;
 
@@ -10,35 +10,35 @@ use crate::{CaseRecord, CompareResult, Host, RecordHead};
 /// The record of `hosepipe reproduce`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StudyRecord {
-    /// What every record begins with.
+    /// The fields that every record has.
     #[serde(flatten)]
     pub head: RecordHead,
     /// The study's name: `bradford`, `comp517`, `kernel-pipe`, `stover`.
     pub study: String,
-    /// The share of the study's amounts that was run: 1 is the study's own size.
+    /// The scale: 1 is the study's own amounts.
     pub scale: f64,
     /// Seed of the order within rounds and of random payloads.
     pub seed: u64,
-    /// True where a signal ended it before every part was made.
+    /// Whether a signal ended it before every part was run.
     pub interrupted: bool,
     /// Its parts, in the order in which they were run.
     pub parts: Vec<StudyPart>,
 }
 
-/// One part of a study: what was set, and the raw figures. Each part fills the lists that it has a use for.
+/// One part of a study: its settings and the raw figures. Each part uses some of the lists.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StudyPart {
     /// Its name within the study.
     pub name: String,
-    /// How often each of its cases was to be run.
+    /// Requested runs of each case.
     pub series: u32,
-    /// False where a signal ended it early: it is run again when the record is resumed.
+    /// False if a signal ended it early: then it is run again when the record is resumed.
     pub complete: bool,
-    /// What the part took, in seconds.
+    /// Duration of the part, in seconds.
     pub elapsed_s: f64,
-    /// What was set, by name, for people: amounts after scaling, what the study did not say.
+    /// The settings, by name, for the user: scaled amounts, and settings that the study does not name.
     pub settings: BTreeMap<String, String>,
-    /// The machine, where it is another one than the record's.
+    /// The machine, if it is not the record's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<Box<Host>>,
     /// Streams measured.
@@ -47,13 +47,13 @@ pub struct StudyPart {
     /// Pipelines measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<CompareResult>,
-    /// What is neither.
+    /// Other figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub measures: Vec<Measure>,
     /// Facts about mechanisms.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mechanisms: Vec<MechanismFacts>,
-    /// What the reader of the figures should know: what was left out, and why.
+    /// Remarks for the reader: what was omitted, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
 }
@@ -63,41 +63,41 @@ pub struct StudyPart {
 pub struct Measure {
     /// What it is, within its part.
     pub name: String,
-    /// Its unit, as in `s`, `ns`, `bytes`.
+    /// Its unit, such as `s`, `ns`, `bytes`.
     pub unit: String,
     /// The raw values, in the order in which they were taken.
     pub samples: Vec<f64>,
-    /// Why there are none, or fewer than asked for.
+    /// Why there are no values, or fewer than requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
 impl Measure {
-    /// A quantity of which nothing is known yet.
+    /// A quantity without values.
     pub fn new(name: &str, unit: &str) -> Self {
         Self { name: name.to_owned(), unit: unit.to_owned(), samples: Vec::new(), error: None }
     }
 }
 
-/// What a mechanism is good for, from the registry of the hosepipe that made the record.
+/// The properties of a mechanism, from the registry of the hosepipe that made the record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MechanismFacts {
     /// Its name.
     pub name: String,
-    /// Programs that know only standard input and output can use it.
+    /// Whether programs can use it as standard input and output.
     pub filters: bool,
-    /// A block sent in one call arrives as one block.
+    /// Whether a block that is sent in one call arrives as one block.
     pub keeps_boundaries: bool,
-    /// What was sent stays readable after the sender has gone.
+    /// Whether sent bytes stay readable after the sender has ended.
     pub stores_data: bool,
-    /// The two ends may be on different hosts.
+    /// Whether the two ends may be on different hosts.
     pub crosses_hosts: bool,
-    /// It has a name or number that outlives its users unless it is removed.
+    /// Whether it has a name or number that stays after its users until it is removed.
     pub needs_cleanup: bool,
-    /// The largest message it takes here; empty where it has no messages or no such limit.
+    /// The largest message here; empty without messages or without a limit.
     pub largest_message: String,
-    /// Lines of code of its own file and folder, blank lines, comments and tests apart.
+    /// Lines of code of its own file and folder, without blank lines, comments and tests.
     pub lines: u32,
-    /// The same with the files of the registry that it borrows from.
+    /// The same with the shared files that it uses.
     pub lines_with_borrowed: u32,
 }

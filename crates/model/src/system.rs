@@ -1,12 +1,10 @@
-//! The system's answers in its own names (errno, signals), and what is asked of it in one way only: the folder for
-//! temporary files, programs on PATH, `sudo`, the clock.
+//! Names of errors and signals, the folder for temporary files, programs in PATH, `sudo`, the clock.
 
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// An error of a system call as people look it up: `ENOSPC (No space left on device)`, never by number alone.
-/// An error that did not come from the system is given in its own words.
+/// The name and text of a system call's error: `ENOSPC (No space left on device)`. Another error's own text.
 pub fn describe_errno(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(code) => {
@@ -17,7 +15,7 @@ pub fn describe_errno(error: &io::Error) -> String {
     }
 }
 
-/// A signal by name, as in `SIGKILL` (signal(7)).
+/// The name of a signal, such as `SIGKILL` (signal(7)).
 pub fn signal_name(signal: i32) -> String {
     match nix::sys::signal::Signal::try_from(signal) {
         Ok(known) => known.as_str().to_owned(),
@@ -25,22 +23,22 @@ pub fn signal_name(signal: i32) -> String {
     }
 }
 
-/// The folder for temporary files: TMPDIR, or /tmp. A TMPDIR that is empty is none, as mktemp(1) has it.
+/// The folder for temporary files: TMPDIR, or /tmp if TMPDIR is unset or empty, as in mktemp(1).
 pub fn temporary_folder() -> PathBuf {
     let set: Option<OsString> = std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty());
     set.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
 }
 
-/// The first file of this name along PATH, whether it may be executed or not.
+/// The first file with this name in PATH, executable or not.
 pub fn file_on_path(name: impl AsRef<Path>) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
     std::env::split_paths(&folders).map(|folder| folder.join(&name)).find(|path| path.is_file())
 }
 
-/// What stands before a command that only root may run where there is no sudo.
+/// The prefix of a command for root if there is no sudo.
 pub const AS_ROOT: &str = "as root: ";
 
-/// What stands before a command that only root may run: nothing for root, `sudo ` where the user has it, else [`AS_ROOT`].
+/// The prefix of a command for root: empty for root, `sudo ` if it exists, else [`AS_ROOT`].
 pub fn sudo() -> &'static str {
     match (nix::unistd::geteuid().is_root(), file_on_path("sudo").is_some()) {
         (true, _) => "",
@@ -49,7 +47,7 @@ pub fn sudo() -> &'static str {
     }
 }
 
-/// A command with `sudo ` before each part that only root may run, for a user with this [`sudo`].
+/// Replaces `sudo ` in a command by this user's prefix ([`sudo`]).
 pub fn for_root(command: &str, sudo: &str) -> String {
     match sudo {
         "sudo " => command.to_owned(),
@@ -76,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_for_root_are_what_each_user_can_type() {
+    fn commands_for_root_have_the_users_prefix() {
         let command = "echo max | sudo tee /sys/x && sudo sync";
         assert_eq!(for_root(command, "sudo "), command);
         assert_eq!(for_root(command, ""), "echo max | tee /sys/x && sync");

@@ -1,4 +1,4 @@
-//! The record of `hosepipe top` (docs/RECORD.md): processes that pipes, FIFOs and socket pairs join, as they were seen from outside.
+//! The record of `hosepipe top` (docs/RECORD.md): processes that are joined by pipes, FIFOs and socket pairs, sampled from /proc.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,107 +7,107 @@ use crate::{PipeQuota, RecordHead};
 /// The record of `hosepipe top`.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TopRecord {
-    /// What every record begins with.
+    /// The fields that every record has.
     #[serde(flatten)]
     pub head: RecordHead,
-    /// What was seen.
+    /// The state of the machine.
     #[serde(flatten)]
-    pub seen: Seen,
+    pub seen: TopSnapshot,
 }
 
-/// Everything that was seen between two looks.
+/// The chains of the machine, from two samples.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Seen {
-    /// The time between them, of which all rates are.
+pub struct TopSnapshot {
+    /// Time between the samples, over which all rates are computed.
     pub elapsed_ns: u64,
-    /// What is joined, each chain once.
+    /// Every chain, once.
     pub chains: Vec<Chain>,
-    /// Processes of other users, of which cannot be seen what they hold.
+    /// Processes of other users whose open files cannot be read.
     pub foreign_processes: usize,
-    /// Pairs of sockets between processes that do not say which way bytes go: they are in no chain.
+    /// Socket pairs whose direction is unknown: they are in no chain.
     pub two_way_sockets: usize,
-    /// `null` where no pipe can be seen; absent in earlier records.
+    /// The most used quota of pipe pages; `null` if no pipe is visible; absent in earlier records.
     #[serde(default)]
     pub pipe_quota: Option<PipeQuota>,
 }
 
-/// Stages that links join.
+/// Stages that are joined by links.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Chain {
-    /// Its stages, those before the others' first.
+    /// Its stages, in the direction of the bytes.
     pub stages: Vec<ChainStage>,
     /// Its links.
     pub links: Vec<ChainLink>,
-    /// The place of the stage that holds the chain up; `null` where it is none in particular, or nothing is to be done.
+    /// The index of the stage that limits the chain; `null` if no single stage does, or the chain is idle.
     pub held_up_by: Option<usize>,
 }
 
-/// One stage: a process, or several that hold the same ends.
+/// One stage: a process, or several that have the same ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChainStage {
-    /// Who they are: first those that no other one of them has started.
+    /// Its processes; first those whose parent is not among them.
     pub processes: Vec<ChainProcess>,
-    /// How many of them no other one has started.
+    /// Number of its processes whose parent is not among them.
     pub leaders: usize,
-    /// Bytes a second that they read by read(2) and its kin, from whatever file (proc_pid_io(5), `rchar`); `null` where unknown.
+    /// Bytes per second that they read by read(2) and similar calls from all files (proc_pid_io(5), `rchar`); `null` if unknown.
     pub read_bytes_per_s: Option<f64>,
-    /// The same written (`wchar`).
+    /// Bytes per second that they wrote (`wchar`).
     pub write_bytes_per_s: Option<f64>,
-    /// Whether both may be less: children that ended count with all that they ever did.
+    /// Whether both may be too large: a child that ended counts with all bytes since its start.
     pub at_most: bool,
-    /// CPUs that they used: 1 is one CPU all the time.
+    /// CPU time per second: 1 is one CPU all the time.
     pub cpus: f64,
-    /// The share of the time for which they were ready to run and had no CPU, 0 to 1.
+    /// Share of the time for which they were ready to run and had no CPU, 0 to 1.
     pub queued: f64,
-    /// What they do.
-    pub doing: Doing,
-    /// The link that they wait for, by its place in the chain.
+    /// Their state.
+    pub doing: StageActivity,
+    /// The index of the link for which they wait.
     pub waits_at: Option<usize>,
-    /// The share of the last looks at which the chain waited for this stage, 0 to 1.
+    /// Share of the latest samples in which the chain waited for this stage, 0 to 1.
     pub held_up: f64,
 }
 
 /// A process of a stage.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChainProcess {
-    /// Its number.
+    /// Its PID.
     pub pid: i32,
-    /// The name of its program, the first 15 bytes of it (proc_pid_comm(5)).
+    /// The first 15 bytes of its program's name (proc_pid_comm(5)).
     pub name: String,
-    /// Its words, with blanks between.
+    /// Its command line, with spaces between the arguments.
     pub command: String,
 }
 
 /// One link.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChainLink {
-    /// What it is.
+    /// Its type.
     pub kind: ChainLinkKind,
-    /// What tells it from others: its inode, and of a FIFO its path.
+    /// Its identity: the inode, and the path of a FIFO.
     pub name: String,
-    /// The stages that can write to it, by their places; empty where nobody who can be seen does.
+    /// The indices of the stages that can write to it; empty if no visible process can.
     pub writers: Vec<usize>,
-    /// Those that can read from it.
+    /// The indices of the stages that can read from it.
     pub readers: Vec<usize>,
-    /// Bytes a second that went through it; `null` where that cannot be told.
+    /// Bytes per second that went through it; `null` if unknown.
     pub bytes_per_s: Option<f64>,
-    /// Whether that is a lower bound: one side alone says so, and spliced bytes are counted nowhere.
+    /// Whether that is a lower bound: only one end is known, and spliced bytes are not counted.
     pub at_least: bool,
-    /// Bytes that lie in it (FIONREAD); `null` where nobody may look.
+    /// Bytes in it (FIONREAD); `null` if they may not be read.
     pub held_bytes: Option<u64>,
-    /// What it can hold (F_GETPIPE_SZ); `null` for sockets, which count memory and not bytes.
+    /// Its capacity (F_GETPIPE_SZ); `null` for sockets, which count memory, not bytes.
     pub capacity_bytes: Option<u64>,
-    /// How full it is, 0 to 1; a writer finds a pipe of half-used pages full before its bytes say so.
+    /// Its fill level, 0 to 1; a pipe with partly used pages is full with fewer bytes than its capacity.
     pub fullness: Option<f64>,
-    /// Nothing is in it, and nobody is left who could write.
+    /// Whether it is empty and has no writer any more.
     pub over: bool,
 }
 
 crate::words! {
-    /// What a stage does.
+    /// The state of a stage.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
-    pub enum Doing {
+    pub enum StageActivity {
         /// It used a CPU for more than half of the time.
         Computes = "computes",
         /// It was ready to run for more than half of the time, and had no CPU.
@@ -118,30 +118,30 @@ crate::words! {
         WaitsToWrite = "waits to write",
         /// It waits until there is something in a link.
         WaitsToRead = "waits to read",
-        /// It waits for one of several files, which may be a link.
+        /// It waits for one of several files, of which one may be a link.
         MayWait = "may wait for a link",
-        /// It waits until time has passed.
+        /// It waits for a timer.
         Sleeps = "sleeps",
-        /// It runs, and does not compute for long.
+        /// It runs, but for less than half of the time.
         Works = "at work",
-        /// It waits for something that is no link of the chain.
+        /// It waits for something outside of the chain.
         Elsewhere = "waits for something else",
         /// It waits for a child.
         Children = "waits for its children",
         /// A signal has stopped it.
         Stopped = "is stopped",
-        /// Only its status is left.
+        /// It has ended, and its parent has not waited for it.
         Ended = "has ended",
     }
 }
 crate::words! {
-    /// What kind of file a link is.
+    /// The type of a link.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum ChainLinkKind {
         /// A pipe.
         Pipe = "pipe",
-        /// A pipe with a name.
+        /// A FIFO.
         Fifo = "fifo",
         /// A pair of UNIX sockets, in one direction.
         Socketpair = "socketpair",

@@ -1,10 +1,10 @@
-//! Words as people type them and as a shell reads them.
+//! Typed words: suggestions for unknown ones, and quoting for shells.
 
 use std::ffi::OsStr;
 
 use crate::one_line;
 
-/// The known word closest to a mistyped one, if any is close (Jaro-Winkler).
+/// The known word most similar to a mistyped one, if any is similar (Jaro-Winkler).
 pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
         .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
@@ -13,15 +13,15 @@ pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&
         .map(|(_, candidate)| candidate)
 }
 
-/// A word in quotes, as every shell but fish reads it back. What is no UTF-8 is not kept.
+/// Quotes a word for every shell except fish. Bytes that are not UTF-8 are replaced.
 pub fn shell_quoted(word: &[u8]) -> String {
     format!("'{}'", String::from_utf8_lossy(word).replace('\'', r"'\''"))
 }
 
-/// A word that a script for another program may hold.
+/// A word that can be written into a script for another program.
 ///
 /// # Errors
-/// A sentence: it is no text, or a line of it could be taken for a line of the script.
+/// It is not UTF-8, or it contains a control character, such as a line feed that would begin a new line of the script.
 pub fn script_word(word: &(impl AsRef<OsStr> + ?Sized)) -> Result<&str, String> {
     let word = word.as_ref();
     let refused = |why| {
@@ -35,12 +35,12 @@ pub fn script_word(word: &(impl AsRef<OsStr> + ?Sized)) -> Result<&str, String> 
     }
 }
 
-/// Words as one line, of which a shell reads the same words again.
+/// Words as one line that a shell splits into the same words.
 pub fn shell_line(words: &[String]) -> String {
     words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// As it is where it means itself to every shell; else in quotes, those of `$'…'` where a character cannot be seen.
+/// The word itself if no shell changes it; else in quotes; with invisible characters in `$'…'`.
 fn shell_word(argument: &str) -> String {
     let plain = |character: char| character.is_ascii_alphanumeric() || "_-+=:,./@%".contains(character);
     if !argument.is_empty() && argument.chars().all(plain) {
@@ -51,7 +51,7 @@ fn shell_word(argument: &str) -> String {
     }
     let escaped = |character: char| match character {
         '\'' | '\\' => format!("\\{character}"),
-        // Octal digits are never more than three, so that a digit may follow.
+        // Always three octal digits, so that a digit may follow.
         _ if character.is_control() => {
             let mut bytes = [0; 4];
             character.encode_utf8(&mut bytes).bytes().map(|byte| format!("\\{byte:03o}")).collect()

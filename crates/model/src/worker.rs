@@ -1,5 +1,4 @@
-//! What a case of `hosepipe bench --workers` adds to a case record: which programs held the two ends, and what
-//! they cost beside the stream.
+//! The additional fields of a case of `hosepipe bench --workers`: the programs at the two ends.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,25 +9,25 @@ pub struct WorkerCase {
     pub writer: WorkerEnd,
     /// The end that receives; the same program as the writer's under [`WorkerStart::Pair`].
     pub reader: WorkerEnd,
-    /// Who started the receiver.
+    /// Which program started the receiver.
     pub start: WorkerStart,
-    /// Bytes sent before the clock, so that a just-in-time compiler has done its work.
+    /// Bytes sent before the clock starts, so that a just-in-time compiler has compiled the program.
     pub warmup_bytes: u64,
 }
 
 /// One worker, as registered.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct WorkerEnd {
-    /// The language as people write it: "C++".
+    /// The language's name: "C++".
     pub language: String,
-    /// `idiomatic`, `tuned`, or `program` for a program of the user's own.
+    /// `idiomatic`, `tuned`, or `program` for the user's own program.
     pub variant: String,
-    /// The version its toolchain tells; `null` where it is not known.
+    /// The version that its toolchain reports; `null` if unknown.
     pub toolchain: Option<String>,
 }
 
 impl WorkerEnd {
-    /// The name that can be typed after `--workers`: `c++:tuned`; a user's own program keeps its path.
+    /// The name for `--workers`: `c++:tuned`; the path of a user's own program.
     pub fn label(&self) -> String {
         match self.variant.as_str() {
             "program" => self.language.clone(),
@@ -37,12 +36,12 @@ impl WorkerEnd {
     }
 }
 
-/// Who started the receiving program.
+/// Which program started the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkerStart {
-    /// The sender did, by its language's own means, as in the study.
+    /// The sender, by its language's own means.
     Pair,
-    /// Hosepipe started both over a pipe of its own (`--matrix`).
+    /// Hosepipe, which started both over a pipe of its own (`--matrix`).
     Harness,
 }

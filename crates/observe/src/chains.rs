@@ -13,7 +13,7 @@ mod record;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Instant;
 
-use model::{Chain, Seen};
+use model::{Chain, TopSnapshot};
 
 use crate::blame::{LinkState, StageState, assign_waiting};
 use crate::end::{End, Joint};
@@ -254,9 +254,9 @@ impl ChainSampler {
     }
 
     /// Everything that was seen since [`ChainSampler::mark`].
-    pub fn seen(&mut self) -> Seen {
+    pub fn seen(&mut self) -> TopSnapshot {
         let chains: Vec<Chain> = self.graphs.iter().filter_map(|graph| self.chain(graph)).collect();
-        Seen {
+        TopSnapshot {
             elapsed_ns: self.mark.elapsed().as_nanos() as u64,
             chains,
             foreign_processes: self.census.foreign(),

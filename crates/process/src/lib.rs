@@ -33,4 +33,4 @@ pub use signals::{leave, spawn_thread};
 pub use spawn::{Environment, become_program, command, end_with_parent, spawn, ssh_words};
 pub use supervise::{Reach, Supervisor};
 pub use temporary::TemporaryPath;
-pub use wait::{LOOK_UP, attend, end_all, run, wait_for_all};
+pub use wait::{POLL_INTERVAL, attend, end_all, run, wait_for_all};

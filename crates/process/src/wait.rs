@@ -13,13 +13,13 @@ use crate::poll::sleep_on;
 use crate::signals;
 
 /// Longest sleep of a wait: after it, time limits and the user's wish to stop are checked.
-pub const LOOK_UP: Duration = Duration::from_millis(50);
+pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How long a child may go on after another one failed, to report an error of its own.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Waits until every child has ended. After one has `failed`, the others are killed after half a second. At least every
-/// [`LOOK_UP`] `look` is called; when it returns an error, all are ended at once.
+/// [`POLL_INTERVAL`] `look` is called; when it returns an error, all are ended at once.
 ///
 /// # Errors
 /// The error of `look`, or of poll(2) or wait4(2); all children have ended then, too.
@@ -57,7 +57,7 @@ pub fn wait_for_all<E: From<io::Error>>(
     Err(cut)
 }
 
-/// Waits at most [`LOOK_UP`] for ends and output of children; reaps those that have ended and reads their output.
+/// Waits at most [`POLL_INTERVAL`] for ends and output of children; reaps those that have ended and reads their output.
 ///
 /// # Errors
 /// What poll(2) or wait4(2) answered.
@@ -65,7 +65,7 @@ pub fn attend<'c, C: BorrowMut<Child<'c>>>(children: &mut [C]) -> io::Result<()>
     let fds: Vec<_> = children.iter().map(|child| child.borrow().news()).collect();
     let mut polled: Vec<PollFd<'_>> =
         fds.iter().flatten().flatten().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-    sleep_on(&mut polled, Some(LOOK_UP))?;
+    sleep_on(&mut polled, Some(POLL_INTERVAL))?;
     let mut ready = polled.iter().map(|polled| !polled.revents().is_empty());
     // `polled` has an entry only for each descriptor that is `Some`, in this order.
     let mut is_ready = |fd: &Option<_>| fd.is_some() && ready.next() == Some(true);

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use model::{Chain, ChainLink, ChainStage, Doing, Seen, one_line};
+use model::{Chain, ChainLink, ChainStage, StageActivity, TopSnapshot, one_line};
 
 use crate::document::{Block, Context, Section};
 use crate::figure::{Chart, Figure, Flow, FlowLink, FlowStage};
@@ -24,7 +24,7 @@ pub const NOTHING: &str =
     "There is no chain: no pipe, FIFO or pair of sockets joins processes that can be seen.";
 
 /// Everything that was seen, from above.
-pub(crate) fn section(seen: &Seen, context: &Context) -> Section {
+pub(crate) fn section(seen: &TopSnapshot, context: &Context) -> Section {
     let mut section = context.section("chains", "Chains");
     let elapsed = time(seen.elapsed_ns as f64);
     if context.is_page() {
@@ -61,7 +61,7 @@ pub(crate) fn section(seen: &Seen, context: &Context) -> Section {
 }
 
 /// A chain without branches as a flow.
-fn figure(seen: &Seen, chain: &Chain, id: String) -> Option<Figure> {
+fn figure(seen: &TopSnapshot, chain: &Chain, id: String) -> Option<Figure> {
     let behind = |at: usize| {
         let [from, to] = [at, at + 1];
         chain.links.iter().find(|link| link.writers == [from] && link.readers == [to])
@@ -73,7 +73,8 @@ fn figure(seen: &Seen, chain: &Chain, id: String) -> Option<Figure> {
     let wall_s = seen.elapsed_ns as f64 / 1e9;
     let stage = |(at, stage): (usize, &ChainStage)| {
         let (cpu_s, queued_s) = (stage.cpus * wall_s, stage.queued * wall_s);
-        let waits_s = |doing: Doing| (stage.doing == doing).then(|| (wall_s - cpu_s - queued_s).max(0.0));
+        let waits_s =
+            |doing: StageActivity| (stage.doing == doing).then(|| (wall_s - cpu_s - queued_s).max(0.0));
         let link = |link: &&ChainLink| FlowLink {
             spec: link.kind.to_string(),
             bytes: link.bytes_per_s.map(|rate| (rate * wall_s) as u64),
@@ -83,8 +84,8 @@ fn figure(seen: &Seen, chain: &Chain, id: String) -> Option<Figure> {
             command: name(stage),
             wall_s,
             cpu_s,
-            read_wait_s: waits_s(Doing::WaitsToRead),
-            write_wait_s: waits_s(Doing::WaitsToWrite),
+            read_wait_s: waits_s(StageActivity::WaitsToRead),
+            write_wait_s: waits_s(StageActivity::WaitsToWrite),
             queued_s: Some(queued_s),
             exit: "0".to_owned(),
             held_up: chain.held_up_by == Some(at),
@@ -104,7 +105,7 @@ fn figure(seen: &Seen, chain: &Chain, id: String) -> Option<Figure> {
 }
 
 /// What has to be known of what is not shown, and of the signs.
-fn notes(seen: &Seen) -> Vec<String> {
+fn notes(seen: &TopSnapshot) -> Vec<String> {
     let any = |is: fn(&ChainLink) -> bool| seen.chains.iter().flat_map(|chain| &chain.links).any(is);
     let foreign = |of: usize| match of {
         1 => "1 process of another user does not show what it has open: root sees it.".to_owned(),
@@ -316,9 +317,9 @@ pub fn sentence(chain: &Chain) -> String {
     let input = if full { ", and what it reads is full" } else { "" };
     let does = doing(chain, stage);
     match stage.doing {
-        Doing::Works => format!("{} holds the chain up: it is at work{input}.", name(stage)),
+        StageActivity::Works => format!("{} holds the chain up: it is at work{input}.", name(stage)),
         // Another stage, for which this one has just begun to wait.
-        Doing::WaitsToRead | Doing::WaitsToWrite => {
+        StageActivity::WaitsToRead | StageActivity::WaitsToWrite => {
             format!("{} held the chain up at most of the last looks; now it {does}.", name(stage))
         }
         _ => format!("{} holds the chain up: it {does}{input}.", name(stage)),
@@ -332,11 +333,11 @@ fn doing(chain: &Chain, stage: &ChainStage) -> String {
         stages => stages.iter().map(|at| name(&chain.stages[*at])).collect::<Vec<_>>().join(" or "),
     };
     match (stage.doing, stage.waits_at.and_then(|at| chain.links.get(at))) {
-        (Doing::WaitsToRead, Some(link)) if link.writers.is_empty() && link.over => {
+        (StageActivity::WaitsToRead, Some(link)) if link.writers.is_empty() && link.over => {
             "is told that its input has ended".to_owned()
         }
-        (Doing::WaitsToRead, Some(link)) => format!("waits for {} to write", names(&link.writers)),
-        (Doing::WaitsToWrite, Some(link)) => format!("waits for {} to read", names(&link.readers)),
+        (StageActivity::WaitsToRead, Some(link)) => format!("waits for {} to write", names(&link.writers)),
+        (StageActivity::WaitsToWrite, Some(link)) => format!("waits for {} to read", names(&link.readers)),
         (doing, _) => doing.to_string(),
     }
 }

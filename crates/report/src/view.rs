@@ -9,8 +9,8 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use model::{
-    AXES, Axis, AxisValue, BenchRecord, CaseRecord, DataLevel, Latency, Placement, Role, Shown, Spec, Tasks,
-    Throughput, Workload,
+    AXES, Axis, AxisDisplay, AxisValue, BenchRecord, CaseRecord, DataLevel, Latency, Placement, Role, Spec,
+    Tasks, Throughput, Workload,
 };
 
 use stats::{Seats, figure, round_trip_seats, seats};
@@ -379,7 +379,8 @@ type Variants = Vec<(&'static Axis, Option<AxisValue>, bool)>;
 impl<'a> Labels<'a> {
     pub(crate) fn of(record: &'a BenchRecord) -> Self {
         let mut specs: HashMap<&Spec, Variants> = HashMap::new();
-        let axes = || AXES.iter().filter(|axis| matches!(axis.shown, Shown::Rows | Shown::LabelledRows));
+        let axes =
+            || AXES.iter().filter(|axis| matches!(axis.shown, AxisDisplay::Rows | AxisDisplay::LabelledRows));
         for case in ranked(record) {
             let first = || axes().map(|axis| (axis, (axis.value)(case), false)).collect();
             for (axis, known, differs) in specs.entry(&case.spec).or_insert_with(first) {
@@ -395,7 +396,7 @@ impl<'a> Labels<'a> {
         let mut label = case.spec.to_string();
         for (axis, _, differs) in self.0.get(&case.spec).into_iter().flatten() {
             match (axis.value)(case) {
-                Some(value) if axis.shown == Shown::LabelledRows => {
+                Some(value) if axis.shown == AxisDisplay::LabelledRows => {
                     label.push_str(&format!(" {}", value.raw().replace('-', " ")));
                 }
                 Some(value @ AxisValue::Word(_)) if *differs => label.push_str(&format!(" ({value})")),

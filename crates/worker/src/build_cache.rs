@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, Builder};
 
 use model::{Observer, Silent, WorkerEnd, describe_errno};
-use process::{Cleaner, LOOK_UP};
+use process::{Cleaner, POLL_INTERVAL};
 use rustix::process::geteuid;
 
 use crate::build::{Built, Unbuilt};
@@ -169,7 +169,7 @@ fn side_by_side(
         }
         drop(reporter);
         loop {
-            match answers.recv_timeout(LOOK_UP) {
+            match answers.recv_timeout(POLL_INTERVAL) {
                 Ok((index, None)) => observer.progress(&format!("building {}", languages[index].name), None),
                 Ok((index, Some(result))) => {
                     let problem = result.as_ref().err().map(Unbuilt::to_string);

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use model::{Chain, ChainLinkKind, Doing, TopRecord};
+use model::{Chain, ChainLinkKind, StageActivity, TopRecord};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::common::{Lab, SOON, is_root, skip, until};
@@ -96,7 +96,9 @@ fn the_stage_that_is_waited_for_is_named() {
     assert_eq!(names(&chain), ["bash", "cat"]);
     // A slow reader.
     let scene = Scene::new("yes | while read -r line; do sleep 0.01; done");
-    let full = |chain: &Chain| culprit(chain) == Some("bash") && chain.stages[0].doing == Doing::WaitsToWrite;
+    let full = |chain: &Chain| {
+        culprit(chain) == Some("bash") && chain.stages[0].doing == StageActivity::WaitsToWrite
+    };
     let chain = scene.chain(full);
     assert_eq!((names(&chain), chain.stages[0].waits_at), (vec!["yes", "bash"], Some(0)));
     let link = &chain.links[0];
@@ -126,7 +128,7 @@ fn what_is_idle_is_held_up_by_nobody_and_who_waits_is_known_whatever_the_call() 
         let still =
             |chain: &Chain| chain.stages[1].waits_at == Some(0) && chain.links[0].bytes_per_s == Some(0.0);
         let chain = scene.chain(|chain| chain.stages.len() == 2 && still(chain));
-        assert_eq!((chain.stages[1].doing, chain.held_up_by), (Doing::WaitsToRead, None), "{wait}");
+        assert_eq!((chain.stages[1].doing, chain.held_up_by), (StageActivity::WaitsToRead, None), "{wait}");
         assert!(!chain.links[0].at_least, "{wait}");
     }
 }
@@ -148,7 +150,7 @@ fn fifos_and_socket_pairs_are_links_too() {
     let chain = scene.chain(full);
     let link = &chain.links[0];
     assert_eq!((link.kind, link.capacity_bytes), (ChainLinkKind::Socketpair, None));
-    assert!(link.held_bytes > Some(0) && chain.stages[0].doing == Doing::WaitsToWrite, "{chain:?}");
+    assert!(link.held_bytes > Some(0) && chain.stages[0].doing == StageActivity::WaitsToWrite, "{chain:?}");
 }
 
 #[test]

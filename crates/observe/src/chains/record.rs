@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use model::{Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, Doing};
+use model::{Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, StageActivity};
 
 use super::ChainSampler;
 use super::flow::{EndFlow, flow};
@@ -56,42 +56,48 @@ impl ChainSampler {
     }
 
     /// What a stage does, and the link that it waits for.
-    pub(super) fn doing(&self, graph: &ChainGraph, at: usize) -> (Doing, Option<usize>) {
+    pub(super) fn doing(&self, graph: &ChainGraph, at: usize) -> (StageActivity, Option<usize>) {
         let processes = || self.processes_of(graph, at);
         if processes().map(|process| process.slice.cpu).sum::<f64>() > MOST {
-            return (Doing::Computes, None);
+            return (StageActivity::Computes, None);
         }
         if processes().any(|process| process.slice.queued > MOST) {
-            return (Doing::Queues, None);
+            return (StageActivity::Queues, None);
         }
         let each = processes().flat_map(|process| {
             let state = match process.state {
-                'T' | 't' => Some((Doing::Stopped, None)),
-                'Z' | 'X' => Some((Doing::Ended, None)),
-                'D' => Some((Doing::Disk, None)),
+                'T' | 't' => Some((StageActivity::Stopped, None)),
+                'Z' | 'X' => Some((StageActivity::Ended, None)),
+                'D' => Some((StageActivity::Disk, None)),
                 _ => None,
             };
             let waits = process.waits.iter().map(|waits| self.waits_at(graph, at, process.pid(), waits));
             state.into_iter().chain(waits.filter(move |_| state.is_none()))
         });
         // Of several processes and threads the one that says most; the order of the words is no order of that.
-        let rank = |(doing, link): &(Doing, Option<usize>)| match doing {
-            Doing::Disk => 0,
-            Doing::WaitsToWrite if link.is_some() => 1,
-            Doing::WaitsToRead if link.is_some() => 2,
-            Doing::MayWait => 3,
-            Doing::Works => 4,
-            Doing::Sleeps => 5,
-            Doing::Elsewhere => 6,
-            Doing::Stopped => 7,
-            Doing::Children => 8,
+        let rank = |(doing, link): &(StageActivity, Option<usize>)| match doing {
+            StageActivity::Disk => 0,
+            StageActivity::WaitsToWrite if link.is_some() => 1,
+            StageActivity::WaitsToRead if link.is_some() => 2,
+            StageActivity::MayWait => 3,
+            StageActivity::Works => 4,
+            StageActivity::Sleeps => 5,
+            StageActivity::Elsewhere => 6,
+            StageActivity::Stopped => 7,
+            StageActivity::Children => 8,
             _ => 9,
         };
-        each.min_by_key(rank).unwrap_or((Doing::Elsewhere, None))
+        each.min_by_key(rank).unwrap_or((StageActivity::Elsewhere, None))
     }
 
     /// What a thread of a stage waits for.
-    fn waits_at(&self, graph: &ChainGraph, at: usize, pid: i32, waits: &Waits) -> (Doing, Option<usize>) {
+    fn waits_at(
+        &self,
+        graph: &ChainGraph,
+        at: usize,
+        pid: i32,
+        waits: &Waits,
+    ) -> (StageActivity, Option<usize>) {
         let place = |fd: i32, writes: bool| {
             let end = self.census.known.get(&pid)?.holdings.as_ref()?.ends.iter().find(|end| end.fd == fd)?;
             graph
@@ -99,29 +105,33 @@ impl ChainSampler {
                 .iter()
                 .position(|link| is_end(link, end.joint, writes) && stages(link, writes).contains(&at))
         };
-        let known = |places: Vec<(Doing, Option<usize>)>| {
-            places.into_iter().find(|(_, place)| place.is_some()).unwrap_or((Doing::Elsewhere, None))
+        let known = |places: Vec<(StageActivity, Option<usize>)>| {
+            places.into_iter().find(|(_, place)| place.is_some()).unwrap_or((StageActivity::Elsewhere, None))
         };
         match waits {
-            Waits::Not => (Doing::Works, None),
+            Waits::Not => (StageActivity::Works, None),
             Waits::For(fds) => known(
                 fds.iter()
                     .flat_map(|awaited| {
-                        let write = (Doing::WaitsToWrite, place(awaited.fd, true).filter(|_| awaited.writes));
-                        [write, (Doing::WaitsToRead, place(awaited.fd, false).filter(|_| awaited.reads))]
+                        let write =
+                            (StageActivity::WaitsToWrite, place(awaited.fd, true).filter(|_| awaited.writes));
+                        [
+                            write,
+                            (StageActivity::WaitsToRead, place(awaited.fd, false).filter(|_| awaited.reads)),
+                        ]
                     })
                     .collect(),
             ),
             Waits::ToRead => self
                 .only_pipe(pid, false, place)
-                .map_or((Doing::MayWait, None), |at| (Doing::WaitsToRead, at)),
+                .map_or((StageActivity::MayWait, None), |at| (StageActivity::WaitsToRead, at)),
             Waits::ToWrite => self
                 .only_pipe(pid, true, place)
-                .map_or((Doing::MayWait, None), |at| (Doing::WaitsToWrite, at)),
-            Waits::Somewhere => (Doing::MayWait, None),
-            Waits::Children => (Doing::Children, None),
-            Waits::Time => (Doing::Sleeps, None),
-            Waits::Other => (Doing::Elsewhere, None),
+                .map_or((StageActivity::MayWait, None), |at| (StageActivity::WaitsToWrite, at)),
+            Waits::Somewhere => (StageActivity::MayWait, None),
+            Waits::Children => (StageActivity::Children, None),
+            Waits::Time => (StageActivity::Sleeps, None),
+            Waits::Other => (StageActivity::Elsewhere, None),
         }
     }
 
@@ -227,8 +237,9 @@ fn held_up_by(stages: &[ChainStage], links: &[ChainLink]) -> Option<usize> {
     let share = |place: usize| order.get(place).map_or(0.0, |at| stages[*at].held_up);
     let first = *order.first()?;
     let flows = links.iter().any(|link| link.bytes_per_s.is_some_and(|rate| rate > 0.0));
-    let stirs =
-        stages[first].cpus > STIRS || stages[first].queued > STIRS || stages[first].doing == Doing::Disk;
+    let stirs = stages[first].cpus > STIRS
+        || stages[first].queued > STIRS
+        || stages[first].doing == StageActivity::Disk;
     let waited_for = links
         .iter()
         .any(|link| link.readers.contains(&first) && link.held_bytes.is_some_and(|bytes| bytes > 0));

@@ -149,7 +149,7 @@ impl Member<'_> {
                 break secret;
             }
             self.wait(first, |_| Some(()))?;
-            std::thread::sleep(process::LOOK_UP);
+            std::thread::sleep(process::POLL_INTERVAL);
         };
         let path = self.node.folder.join("token");
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use engine::{FarNews, Order, check_confirmed, hold_far_end};
 use mechanism::MEETING_PATIENCE;
 use model::{CaseError, Cpu, ErrorKind, Host, Tool};
-use process::LOOK_UP;
+use process::POLL_INTERVAL;
 
 use crate::auth::{ClientOpening, Hello, ServerOpening, Token};
 use crate::handshake::Listener;
@@ -85,7 +85,7 @@ impl PeerServer {
         let (mut asked_at, mut held): (Instant, Option<Order>) = (Instant::now(), None);
         while !stop() && asked_at.elapsed() < idle {
             // A caller that is gone has what it wanted.
-            let Ok(line) = self.wire.line(LOOK_UP) else { return Ok(()) };
+            let Ok(line) = self.wire.line(POLL_INTERVAL) else { return Ok(()) };
             let Some(line) = line else { continue };
             match read(&line, "the caller")? {
                 ClientMessage::Order(number, order) => {

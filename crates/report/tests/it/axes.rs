@@ -1,7 +1,8 @@
 //! Everything that identifies a case is seen wherever cases are told apart: in differences, in CSV, in lists and the names of their rows.
 
 use model::{
-    AXES, CaseRecord, Check, DataLevel, Role, Shown, Tasks, Toward, Wait, WorkerCase, WorkerEnd, WorkerStart,
+    AXES, AxisDisplay, CaseRecord, Check, DataLevel, Role, Tasks, Toward, Wait, WorkerCase, WorkerEnd,
+    WorkerStart,
 };
 
 use crate::golden::{format, plain};
@@ -69,7 +70,7 @@ fn an_axis_is_seen_in_differences_and_in_csv() {
 
 #[test]
 fn cases_that_differ_in_an_axis_are_in_two_lists_or_have_two_names() {
-    for axis in AXES.iter().filter(|axis| axis.shown != Shown::Elsewhere) {
+    for axis in AXES.iter().filter(|axis| axis.shown != AxisDisplay::Elsewhere) {
         let change = CHANGES.iter().find(|(name, _)| Some(*name) == axis.name).expect("a change").1;
         let usual = Mock::stream("pipe").gb_per_s(1.0, 2.0, Work::Copying);
         let text = plain(&record([usual.clone(), usual.with(change)]), 200);
@@ -77,6 +78,6 @@ fn cases_that_differ_in_an_axis_are_in_two_lists_or_have_two_names() {
         let mut rows: Vec<&str> = text.lines().filter(|line| line.starts_with(" pipe")).collect();
         rows.iter_mut().for_each(|row| *row = row.trim_start().split("  ").next().unwrap_or_default());
         assert!(lists == 2 || rows.len() == 2 && rows[0] != rows[1], "{:?}: {text}", axis.name);
-        assert_eq!(lists == 2, axis.shown == Shown::Lists, "{:?}: {text}", axis.name);
+        assert_eq!(lists == 2, axis.shown == AxisDisplay::Lists, "{:?}: {text}", axis.name);
     }
 }

@@ -1,8 +1,8 @@
 //! Chains, as `hosepipe top --once` shows them.
 
 use model::{
-    Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, Doing, Record, RecordHead, RunRecord, Seen,
-    StageRecord, TopRecord,
+    Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, Record, RecordHead, RunRecord, StageActivity,
+    StageRecord, TopRecord, TopSnapshot,
 };
 use report::read::{Loaded, read};
 use report::study::StudyView;
@@ -11,7 +11,7 @@ use report::{FORMATS, Style, chains};
 pub(crate) fn stage(
     names: &[(&str, i32)],
     rates: [f64; 2],
-    doing: Doing,
+    doing: StageActivity,
     waits_at: Option<usize>,
 ) -> ChainStage {
     let process = |(name, pid): &(&str, i32)| ChainProcess {
@@ -25,7 +25,7 @@ pub(crate) fn stage(
         read_bytes_per_s: Some(rates[0]),
         write_bytes_per_s: Some(rates[1]),
         at_most: names.len() > 1,
-        cpus: if doing == Doing::Computes { 0.98 } else { 0.0 },
+        cpus: if doing == StageActivity::Computes { 0.98 } else { 0.0 },
         queued: 0.0,
         doing,
         waits_at,
@@ -51,9 +51,9 @@ pub(crate) fn link(ends: [&[usize]; 2], rate: Option<f64>, held: u64) -> ChainLi
 fn record() -> TopRecord {
     let straight = Chain {
         stages: vec![
-            stage(&[("zcat", 812)], [4e8, 1.2e9], Doing::WaitsToWrite, Some(0)),
-            stage(&[("awk", 813)], [1.2e9, 3e3], Doing::Computes, None),
-            stage(&[("sort", 814)], [3e3, 0.0], Doing::WaitsToRead, Some(1)),
+            stage(&[("zcat", 812)], [4e8, 1.2e9], StageActivity::WaitsToWrite, Some(0)),
+            stage(&[("awk", 813)], [1.2e9, 3e3], StageActivity::Computes, None),
+            stage(&[("sort", 814)], [3e3, 0.0], StageActivity::WaitsToRead, Some(1)),
         ],
         links: vec![link([&[0], &[1]], Some(1.2e9), 65536), link([&[1], &[2]], Some(3e3), 0)],
         held_up_by: Some(1),
@@ -64,11 +64,11 @@ fn record() -> TopRecord {
             stage(
                 &[("bash", 20), ("sleep\u{1b}[31m\n", 23), ("tee", 24)],
                 [9.0, 9.0],
-                Doing::WaitsToRead,
+                StageActivity::WaitsToRead,
                 Some(1),
             ),
-            stage(&[("bc", 21)], [0.0, 0.0], Doing::WaitsToRead, Some(0)),
-            stage(&[("cat", 22)], [0.0, 0.0], Doing::MayWait, None),
+            stage(&[("bc", 21)], [0.0, 0.0], StageActivity::WaitsToRead, Some(0)),
+            stage(&[("cat", 22)], [0.0, 0.0], StageActivity::MayWait, None),
         ],
         links: vec![
             link([&[0, 2], &[1]], Some(0.0), 0),
@@ -85,15 +85,15 @@ fn record() -> TopRecord {
     };
     let idle = Chain {
         stages: vec![
-            stage(&[("tail", 5)], [0.0, 0.0], Doing::Elsewhere, None),
-            stage(&[("grep", 6)], [0.0, 0.0], Doing::WaitsToRead, Some(0)),
+            stage(&[("tail", 5)], [0.0, 0.0], StageActivity::Elsewhere, None),
+            stage(&[("grep", 6)], [0.0, 0.0], StageActivity::WaitsToRead, Some(0)),
         ],
         links: vec![link([&[0], &[1]], Some(0.0), 0)],
         held_up_by: None,
     };
     TopRecord {
         head: RecordHead::default(),
-        seen: Seen {
+        seen: TopSnapshot {
             elapsed_ns: 1_002_000_000,
             chains: vec![straight, round, idle],
             foreign_processes: 57,
@@ -114,7 +114,7 @@ fn chains_are_drawn_with_who_waits_for_whom() {
         let style = Style { width, explain: true, ..Style::default() };
         insta::assert_snapshot!(format!("chains_{width}"), report::terminal(&any, &style, of_no_study));
     }
-    let nothing = Record::Top(TopRecord { seen: Seen::default(), ..record() });
+    let nothing = Record::Top(TopRecord { seen: TopSnapshot::default(), ..record() });
     let said = report::terminal(&nothing, &Style::default(), of_no_study);
     assert_eq!(said.split_whitespace().collect::<Vec<_>>().join(" "), chains::NOTHING);
 }
@@ -163,7 +163,7 @@ fn places_that_do_not_exist_are_refused() {
 #[test]
 fn one_that_is_waited_for_may_wait_itself_by_now() {
     let mut chain = record().seen.chains.swap_remove(0);
-    (chain.stages[1].doing, chain.stages[1].waits_at) = (Doing::WaitsToWrite, Some(1));
+    (chain.stages[1].doing, chain.stages[1].waits_at) = (StageActivity::WaitsToWrite, Some(1));
     let expected = "awk 813 held the chain up at most of the last looks; now it waits for sort 814 to read.";
     assert_eq!(chains::sentence(&chain), expected);
 }

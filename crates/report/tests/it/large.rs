@@ -1,8 +1,8 @@
 //! Records of very many cases: each format takes time in proportion to them, and a page stays one that opens.
 
 use model::{
-    BenchRecord, CaseRecord, Chain, CompareRecord, CompareResult, Doing, LinkRecord, Ratio, Record, Role,
-    RunRecord, Seen, Spec, StageRecord, TopRecord, WorkerCase, WorkerEnd, WorkerStart,
+    BenchRecord, CaseRecord, Chain, CompareRecord, CompareResult, LinkRecord, Ratio, Record, Role, RunRecord,
+    Spec, StageActivity, StageRecord, TopRecord, TopSnapshot, WorkerCase, WorkerEnd, WorkerStart,
 };
 use nix::time::{ClockId, clock_gettime};
 use report::document::Block;
@@ -117,9 +117,12 @@ fn others(count: usize) -> [Loaded; 3] {
     };
     let compare = CompareRecord { results: (0..count).map(result).collect(), ..CompareRecord::default() };
     let links = (1..count).map(|at| crate::chains::link([&[at - 1], &[at]], Some(1.0), 0)).rev();
-    let stage = crate::chains::stage(&[("cat", 1)], [1.0, 1.0], Doing::Works, None);
+    let stage = crate::chains::stage(&[("cat", 1)], [1.0, 1.0], StageActivity::Works, None);
     let chain = Chain { stages: vec![stage; count], links: links.collect(), held_up_by: None };
-    let top = TopRecord { seen: Seen { chains: vec![chain], ..Seen::default() }, ..TopRecord::default() };
+    let top = TopRecord {
+        seen: TopSnapshot { chains: vec![chain], ..TopSnapshot::default() },
+        ..TopRecord::default()
+    };
     [Record::Run(run), Record::Compare(compare), Record::Top(top)]
         .map(|record| Loaded::new("many.json", record))
 }
